@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+# xdp-sieve: `make` builds, `sudo make demo` shows it at work, `sudo make check` tests all of it.
+
+CXX      ?= g++
+CLANG    ?= clang-19
+BPFTOOL  ?= $(firstword $(wildcard /usr/sbin/bpftool /usr/local/sbin/bpftool) bpftool)
+B        := build
+ARCH     := $(shell $(CXX) -dumpmachine)
+PREFIX   ?= /usr/local
+
+CXXFLAGS ?= -O2 -g
+CXXFLAGS += -std=c++20 -Wall -Wextra -Werror
+CPPFLAGS += -Iinclude -Iuserspace -I$(B)/bpf
+LIBS     := -lxdp -lbpf -lelf -lz -lpcap -lfmt -lxxhash -ltbb -lpthread
+BPFFLAGS := -g -O2 -target bpf -mcpu=v3 -Wall -Wextra -Werror -Iinclude -I/usr/include/$(ARCH)
+
+LIB_SRC  := $(shell find userspace/libsieve -name '*.cpp')
+CLI_SRC  := $(shell find userspace/xdp-sieve -name '*.cpp')
+UNIT_SRC := $(shell find tests/unit -name '*.cpp')
+KERN_SRC := $(shell find tests/bpf -name '*.cpp')
+LIB_OBJ  := $(LIB_SRC:%.cpp=$(B)/%.o)
+CLI_OBJ  := $(CLI_SRC:%.cpp=$(B)/%.o)
+UNIT_OBJ := $(UNIT_SRC:%.cpp=$(B)/%.o)
+KERN_OBJ := $(KERN_SRC:%.cpp=$(B)/%.o)
+
+BPF_OBJ  := $(B)/xdp_sieve.bpf.o
+SKELETON := $(B)/bpf/xdp_sieve.skel.h
+
+.DELETE_ON_ERROR:
+.PHONY: all deps check demo bench install uninstall clean format tidy
+
+all: $(BPF_OBJ) $(B)/xdp-sieve $(B)/unit-tests $(B)/bpf-tests
+
+deps:
+	scripts/install-deps.sh
+
+$(BPF_OBJ): bpf/xdp_sieve.bpf.c $(wildcard bpf/*.h include/sieve/*.h)
+	@mkdir -p $(@D)
+	$(CLANG) $(BPFFLAGS) -c $< -o $@
+
+$(SKELETON): $(BPF_OBJ)
+	@mkdir -p $(@D)
+	$(BPFTOOL) gen skeleton $< name xdp_sieve_bpf > $@
+
+$(B)/%.o: %.cpp | $(SKELETON)
+	@mkdir -p $(@D)
+	$(CXX) $(CPPFLAGS) $(CXXFLAGS) -MMD -MP -c $< -o $@
+
+$(B)/libsieve.a: $(LIB_OBJ)
+	rm -f $@ && $(AR) rcs $@ $^
+
+$(B)/xdp-sieve: $(CLI_OBJ) $(B)/libsieve.a
+	$(CXX) $(CXXFLAGS) $^ $(LIBS) -o $@
+
+$(B)/unit-tests: $(UNIT_OBJ) $(B)/libsieve.a
+	$(CXX) $(CXXFLAGS) $^ -lgtest -lgtest_main $(LIBS) -o $@
+
+$(B)/bpf-tests: $(KERN_OBJ) $(B)/libsieve.a
+	$(CXX) $(CXXFLAGS) $^ -lgtest -lgtest_main $(LIBS) -o $@
+
+-include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(UNIT_OBJ:.o=.d) $(KERN_OBJ:.o=.d)
+
+clean:
+	rm -rf $(B)

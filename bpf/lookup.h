@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Is the key in the filter? Locate, fetch, test: locating and testing are the shared headers', fetching is
+ * here.
+ */
+#ifndef SIEVE_BPF_LOOKUP_H
+#define SIEVE_BPF_LOOKUP_H
+
+#include <linux/bpf.h>
+
+#include <bpf/bpf_helpers.h>
+
+#include <sieve/blocked.h>
+
+static __always_inline const struct sieve_line* sieve_fetch(void* filter, __u32 line) {
+    __u32 index = line + SIEVE_FIRST_LINE;
+    return bpf_map_lookup_elem(filter, &index);
+}
+
+/* All lines are requested before any is tested, so that their cache misses overlap. */
+static __always_inline int sieve_lookup_blocked(void* filter, const struct sieve_lookup* lookup,
+                                                struct sieve_hash hash) {
+    __u32 at[SIEVE_MAX_CHOICES];
+    const struct sieve_line *first, *second, *third;
+
+    sieve_blocked_locate(lookup, hash, at);
+    first = sieve_fetch(filter, at[0]);
+    second = sieve_fetch(filter, at[1]);
+    if (!first || !second) return 0;
+    if (lookup->choices < 3) return sieve_blocked_test(lookup, hash, first, second, second);
+    third = sieve_fetch(filter, at[2]);
+    if (!third) return 0;
+    return sieve_blocked_test(lookup, hash, first, second, third);
+}
+
+/* True if the filter holds the key; a set whose fields the packet does not have is never a match. */
+static __always_inline int sieve_lookup_key(void* filter, const struct sieve_key* key, __u32 have) {
+    const struct sieve_lookup* lookup;
+    __u32 line = 0;
+
+    lookup = bpf_map_lookup_elem(filter, &line);
+    if (!lookup || (lookup->fields & ~have)) return 0;
+    if (lookup->kind == SIEVE_KIND_BLOCKED)
+        return sieve_lookup_blocked(filter, lookup, sieve_hash_key(key, lookup->hash_key, lookup->fields));
+    return 0;
+}
+
+#endif

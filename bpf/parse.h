@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Packet to flow key.
+ *
+ * Ethernet, up to SIEVE_MAX_VLAN_TAGS tags, IPv4 with options, IPv6 with up to SIEVE_MAX_EXTENSIONS extension
+ * headers, then the ports of TCP, UDP and SCTP. Tunnels are not entered. A field is provided only if the
+ * packet truly carries it: bytes beyond the length that the IP header states are padding, not ports.
+ *
+ * The cursor moves forward only, each read is checked against the packet's end, every loop has a constant
+ * bound.
+ */
+#ifndef SIEVE_BPF_PARSE_H
+#define SIEVE_BPF_PARSE_H
+
+#include <linux/bpf.h>
+#include <linux/if_ether.h>
+#include <linux/in.h>
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+
+#include <sieve/policy.h>
+
+#define SIEVE_MAX_VLAN_TAGS 4
+#define SIEVE_MAX_EXTENSIONS 8
+
+/* Next-header values of IPv6 that are followed (IANA "IPv6 Extension Header Types"), but for ESP, which hides
+ * what follows. */
+#define SIEVE_NEXTHDR_HOP 0
+#define SIEVE_NEXTHDR_ROUTING 43
+#define SIEVE_NEXTHDR_FRAGMENT 44
+#define SIEVE_NEXTHDR_AUTH 51
+#define SIEVE_NEXTHDR_DEST 60
+#define SIEVE_NEXTHDR_MOBILITY 135
+#define SIEVE_NEXTHDR_HIP 139
+#define SIEVE_NEXTHDR_SHIM6 140
+
+#define SIEVE_IPV4_OFFSET_MASK 0x1fff
+#define SIEVE_IPV6_OFFSET_MASK 0xfff8
+
+/* ICMPv6 types of neighbour discovery (RFC 4861), which is link-local by its hop limit of 255. */
+#define SIEVE_ND_FIRST 133
+#define SIEVE_ND_LAST 137
+#define SIEVE_ND_HOP_LIMIT 255
+
+/* Where an IP header can start, as the verifier is told: after Ethernet and four tags. */
+#define SIEVE_OFFSET_MASK 0x3f
+
+struct sieve_vlan_tag {
+    __be16 control;
+    __be16 protocol;
+};
+
+/* The fragment header; the others have their length in place of `length_or_zero` and nothing else in common.
+ */
+struct sieve_fragment {
+    __u8 next;
+    __u8 length_or_zero;
+    __be16 offset;
+    __be32 identification;
+};
+
+struct sieve_ports {
+    __be16 source;
+    __be16 destination;
+};
+
+struct sieve_parsed {
+    struct sieve_key key;
+    __u32 have;    /* enum sieve_field bits */
+    __u32 outcome; /* enum sieve_outcome */
+};
+
+/* True if the type of frame is a VLAN tag. */
+static __always_inline int sieve_is_vlan(__be16 type) {
+    return type == bpf_htons(ETH_P_8021Q) || type == bpf_htons(ETH_P_8021AD);
+}
+
+static __always_inline int sieve_has_ports(__u8 proto) {
+    return proto == IPPROTO_TCP || proto == IPPROTO_UDP || proto == IPPROTO_SCTP;
+}
+
+/* `end` is the packet's, `available` how many bytes from the cursor on belong to the IP packet by its own
+ * account. */
+static __always_inline void sieve_parse_transport(void* cursor, void* end, __s64 available, __u8 proto,
+                                                  struct sieve_parsed* parsed) {
+    struct sieve_ports* ports = cursor;
+
+    parsed->have |= SIEVE_FIELD_PROTO;
+    parsed->key.word[4] = sieve_transport_word(0, 0, proto);
+    parsed->outcome = SIEVE_OUTCOME_COMPLETE;
+    if (!sieve_has_ports(proto)) return;
+    if ((void*)(ports + 1) > end || available < (__s64)sizeof(*ports)) {
+        parsed->outcome = SIEVE_OUTCOME_SHORT;
+        return;
+    }
+    parsed->have |= SIEVE_FIELD_PORTS;
+    parsed->key.word[4] =
+        sieve_transport_word(bpf_ntohs(ports->source), bpf_ntohs(ports->destination), proto);
+}
+
+static __always_inline void sieve_parse_ipv4(void* cursor, void* end, struct sieve_parsed* parsed) {
+    struct iphdr* ip = cursor;
+    __u32 header, total;
+
+    if ((void*)(ip + 1) > end) {
+        parsed->outcome = SIEVE_OUTCOME_TRUNCATED;
+        return;
+    }
+    header = ip->ihl * 4;
+    total = bpf_ntohs(ip->tot_len);
+    if (ip->version != 4 || header < sizeof(*ip) || total < header) {
+        parsed->outcome = SIEVE_OUTCOME_MALFORMED;
+        return;
+    }
+    parsed->key.word[1] = sieve_v4_mapped(bpf_ntohl(ip->saddr));
+    parsed->key.word[3] = sieve_v4_mapped(bpf_ntohl(ip->daddr));
+    parsed->have = SIEVE_FIELD_ADDRESSES;
+    if (ip->frag_off & bpf_htons(SIEVE_IPV4_OFFSET_MASK)) {
+        parsed->have |= SIEVE_FIELD_PROTO;
+        parsed->key.word[4] = sieve_transport_word(0, 0, ip->protocol);
+        parsed->outcome = SIEVE_OUTCOME_FRAGMENT;
+        return;
+    }
+    sieve_parse_transport(cursor + header, end, (__s64)total - header, ip->protocol, parsed);
+}
+
+static __always_inline __u64 sieve_load_be64(const void* bytes) {
+    return bpf_be64_to_cpu(*(const __be64*)bytes);
+}
+
+/* Extension headers as two bitmaps of the type, so that asking costs no branch; in-between types are none of
+ * them. */
+#define SIEVE_EXTENSIONS_LOW                                                                                 \
+    (1ULL << SIEVE_NEXTHDR_HOP | 1ULL << SIEVE_NEXTHDR_ROUTING | 1ULL << SIEVE_NEXTHDR_FRAGMENT |            \
+     1ULL << SIEVE_NEXTHDR_AUTH | 1ULL << SIEVE_NEXTHDR_DEST)
+#define SIEVE_EXTENSIONS_HIGH_BASE 128
+#define SIEVE_EXTENSIONS_HIGH                                                                                \
+    (1ULL << (SIEVE_NEXTHDR_MOBILITY - SIEVE_EXTENSIONS_HIGH_BASE) |                                         \
+     1ULL << (SIEVE_NEXTHDR_HIP - SIEVE_EXTENSIONS_HIGH_BASE) |                                              \
+     1ULL << (SIEVE_NEXTHDR_SHIM6 - SIEVE_EXTENSIONS_HIGH_BASE))
+
+static __always_inline int sieve_is_extension(__u8 type) {
+    __u64 low = (__u64)(type >> 6 == 0) * SIEVE_EXTENSIONS_LOW;
+    __u64 high = (__u64)(type >> 6 == SIEVE_EXTENSIONS_HIGH_BASE >> 6) * SIEVE_EXTENSIONS_HIGH;
+    return (low | high) >> (type & 63) & 1;
+}
+
+/* The length in bytes of an extension header that is no fragment header. */
+static __always_inline __u32 sieve_extension_bytes(__u8 type, __u8 length) {
+    return type == SIEVE_NEXTHDR_AUTH ? ((__u32)length + 2) * 4 : ((__u32)length + 1) * 8;
+}
+
+/*
+ * The IPv6 packet at `offset`. A global function, so that the verifier walks the chain of extension headers
+ * once and not once for each number of VLAN tags. Returns nothing of use.
+ */
+__noinline int sieve_parse_ipv6(struct xdp_md* ctx, struct sieve_parsed* parsed, __u32 offset) {
+    void* end = (void*)(long)ctx->data_end;
+    struct ipv6hdr* ip = (void*)(long)ctx->data + (offset & SIEVE_OFFSET_MASK);
+    void* cursor = ip + 1;
+    __s64 available;
+    __u8 type;
+    int i;
+
+    if (!parsed) return 0; /* cannot happen, but the verifier asks */
+    parsed->outcome = SIEVE_OUTCOME_TRUNCATED;
+    if (cursor > end) return 0;
+    parsed->outcome = SIEVE_OUTCOME_MALFORMED;
+    if (ip->version != 6) return 0;
+    parsed->key.word[0] = sieve_load_be64(&ip->saddr);
+    parsed->key.word[1] = sieve_load_be64((void*)&ip->saddr + 8);
+    parsed->key.word[2] = sieve_load_be64(&ip->daddr);
+    parsed->key.word[3] = sieve_load_be64((void*)&ip->daddr + 8);
+    parsed->have = SIEVE_FIELD_ADDRESSES;
+    parsed->outcome = SIEVE_OUTCOME_SHORT; /* until the chain has been walked to its end */
+
+    available = bpf_ntohs(ip->payload_len);
+    type = ip->nexthdr;
+    /* One turn more than there may be headers: the last finds the upper protocol or gives up. */
+    for (i = 0; i <= SIEVE_MAX_EXTENSIONS; i++) {
+        struct sieve_fragment* fragment = cursor;
+        __u32 bytes;
+
+        if (!sieve_is_extension(type)) {
+            if (type == IPPROTO_ICMPV6 && ip->hop_limit == SIEVE_ND_HOP_LIMIT && available >= 1 &&
+                cursor + 1 <= end && *(__u8*)cursor >= SIEVE_ND_FIRST && *(__u8*)cursor <= SIEVE_ND_LAST) {
+                parsed->have = 0;
+                parsed->outcome = SIEVE_OUTCOME_NEIGHBOUR;
+                return 0;
+            }
+            sieve_parse_transport(cursor, end, available, type, parsed);
+            return 0;
+        }
+        /* No extension header is shorter than the fragment header's eight bytes. */
+        if ((void*)(fragment + 1) > end || available < (__s64)sizeof(*fragment)) return 0;
+        if (type == SIEVE_NEXTHDR_FRAGMENT && (fragment->offset & bpf_htons(SIEVE_IPV6_OFFSET_MASK))) {
+            parsed->outcome = SIEVE_OUTCOME_FRAGMENT;
+            if (!sieve_is_extension(fragment->next)) {
+                parsed->have |= SIEVE_FIELD_PROTO;
+                parsed->key.word[4] = sieve_transport_word(0, 0, fragment->next);
+            }
+            return 0;
+        }
+        bytes = type == SIEVE_NEXTHDR_FRAGMENT ? sizeof(*fragment)
+                                               : sieve_extension_bytes(type, fragment->length_or_zero);
+        type = fragment->next;
+        cursor += bytes;
+        available -= bytes;
+    }
+    return 0;
+}
+
+/* Fills `parsed`; on an outcome without a key, `have` is zero. */
+static __always_inline void sieve_parse(struct xdp_md* ctx, struct sieve_parsed* parsed) {
+    void* data = (void*)(long)ctx->data;
+    void* end = (void*)(long)ctx->data_end;
+    struct ethhdr* ethernet = data;
+    void* cursor = ethernet + 1;
+    __be16 type;
+    int i;
+
+    __builtin_memset(parsed, 0, sizeof(*parsed));
+    if (cursor > end) {
+        parsed->outcome = SIEVE_OUTCOME_TRUNCATED;
+        return;
+    }
+    type = ethernet->h_proto;
+    for (i = 0; i < SIEVE_MAX_VLAN_TAGS && sieve_is_vlan(type); i++) {
+        struct sieve_vlan_tag* tag = cursor;
+        if ((void*)(tag + 1) > end) {
+            parsed->outcome = SIEVE_OUTCOME_TRUNCATED;
+            return;
+        }
+        type = tag->protocol;
+        cursor = tag + 1;
+    }
+    if (type == bpf_htons(ETH_P_IP))
+        sieve_parse_ipv4(cursor, end, parsed);
+    else if (type == bpf_htons(ETH_P_IPV6))
+        sieve_parse_ipv6(ctx, parsed, cursor - data);
+    else if (type == bpf_htons(ETH_P_ARP))
+        parsed->outcome = SIEVE_OUTCOME_ARP;
+    else
+        parsed->outcome = sieve_is_vlan(type) ? SIEVE_OUTCOME_DEEP_VLAN : SIEVE_OUTCOME_NON_IP;
+}
+
+#endif

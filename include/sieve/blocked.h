@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * The blocked Bloom filter: every key sets k bits of one 512-bit line, chosen by the builder from up to three
+ * lines.
+ *
+ * Source: Krimer, Erez, "The Power of 1+alpha for Memory-Efficient Bloom Filters" (Internet Mathematics 7,
+ * 2010), algorithms 2 to 4; with offline rebalancing after Lumetta, Mitzenmacher, "Using the Power of Two
+ * Choices to Improve Bloom Filters" (Internet Mathematics 4, 2007), section 3.2.
+ *
+ * A lookup touches one cache line a choice. A key may be in `choices` lines if Phi(key) holds, which it does
+ * for a share alpha of all keys, else in its first line only (`choices` = 1 ignores alpha).
+ */
+#ifndef SIEVE_BLOCKED_H
+#define SIEVE_BLOCKED_H
+
+#include <sieve/image.h>
+#include <sieve/pattern.h>
+
+/* An independent 32 bits out of the located hash for Phi and for the third line; the first two are its
+ * halves. */
+#define SIEVE_BLOCKED_PHI_MULTIPLIER 0x9e3779b97f4a7c15ULL
+#define SIEVE_BLOCKED_THIRD_MULTIPLIER 0xd1342543de82ef95ULL
+
+/* Phi of the paper (section 3.2): deterministic in the key, true with probability alpha (in units of 2^-32).
+ */
+SIEVE_INLINE int sieve_blocked_phi(struct sieve_hash hash, __u32 alpha) {
+    return (__u32)((hash.locate * SIEVE_BLOCKED_PHI_MULTIPLIER) >> 32) <= alpha;
+}
+
+/*
+ * Locate: the lines that may hold the key, relative to the filter's first line. Always fills `choices` of
+ * them; a key that has no choice gets its first line repeatedly, which costs a cache hit and no branch.
+ */
+SIEVE_INLINE void sieve_blocked_locate(const struct sieve_lookup* lookup, struct sieve_hash hash,
+                                       __u32 line[SIEVE_MAX_CHOICES]) {
+    line[0] = sieve_reduce((__u32)hash.locate, lookup->buckets);
+    line[1] = line[0];
+    line[2] = line[0];
+    if (lookup->choices > 1 && sieve_blocked_phi(hash, lookup->alpha)) {
+        line[1] = sieve_reduce((__u32)(hash.locate >> 32), lookup->buckets);
+        if (lookup->choices > 2)
+            line[2] =
+                sieve_reduce((__u32)((hash.locate * SIEVE_BLOCKED_THIRD_MULTIPLIER) >> 32), lookup->buckets);
+    }
+}
+
+/* Test: true if one of the lines has every bit of the key's pattern. Lines may repeat. */
+SIEVE_INLINE int sieve_blocked_test(const struct sieve_lookup* lookup, struct sieve_hash hash,
+                                    const struct sieve_line* first, const struct sieve_line* second,
+                                    const struct sieve_line* third) {
+    struct sieve_line mask;
+    __u64 missing[SIEVE_MAX_CHOICES] = {0, 0, 0};
+    sieve_pattern(hash.test, lookup->hashes, &mask);
+    for (int i = 0; i < SIEVE_LINE_WORDS; i++) {
+        missing[0] |= mask.word[i] & ~first->word[i];
+        missing[1] |= mask.word[i] & ~second->word[i];
+        missing[2] |= mask.word[i] & ~third->word[i];
+    }
+    return !missing[0] || !missing[1] || !missing[2];
+}
+
+#endif

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * The filter image: an array of 64-byte lines that is, byte for byte, both the file on disk and the content
+ * of the BPF array map (value size 64). Loading is: check, map, copy.
+ *
+ *   line 0            struct sieve_lookup: all that a packet's lookup reads besides the filter itself
+ *   lines 1 to 4      struct sieve_file: identity, checksum, statistics; never read by a packet
+ *   lines 5 ..        the filter's own lines (as many as sieve_lookup.buckets for the blocked kind)
+ *   then the rest     witnesses: a sample of the member keys, one a line, that must match before the set may
+ * go live (an image holds no other key)
+ *
+ * All numbers are little-endian, as on every machine that this runs on; the magic tells a foreign one.
+ */
+#ifndef SIEVE_IMAGE_H
+#define SIEVE_IMAGE_H
+
+#include <sieve/hash.h>
+
+#define SIEVE_LINE_BYTES 64
+#define SIEVE_LINE_WORDS 8
+#define SIEVE_LINE_BITS 512
+
+struct sieve_line {
+    __u64 word[SIEVE_LINE_WORDS];
+};
+SIEVE_STATIC_ASSERT(sizeof(struct sieve_line) == SIEVE_LINE_BYTES,
+                    "a line is one cache line and one map value");
+
+/* "SIEV" when the file is read byte by byte. */
+#define SIEVE_MAGIC 0x56454953U
+/* Raised with every change of the bytes' meaning; there is no conversion, an image is rebuilt from its feed.
+ */
+#define SIEVE_IMAGE_VERSION 1
+
+enum sieve_kind {
+    SIEVE_KIND_NONE = 0, /* an empty map: matches nothing */
+    SIEVE_KIND_BLOCKED = 1,
+};
+
+#define SIEVE_MAX_CHOICES 3
+
+/* Line 0. Whatever differs between two sets is here, so that one pointer swap changes all of it at once. */
+struct sieve_lookup {
+    __u32 magic;
+    __u8 kind;     /* enum sieve_kind */
+    __u8 fields;   /* enum sieve_field bits: what a key is made of */
+    __u8 choices;  /* blocked: lines that a key may be in, 1..3 */
+    __u8 hashes;   /* blocked: bits per key, k */
+    __u32 buckets; /* blocked: number of lines the hash ranges over */
+    __u32 alpha;   /* blocked: share of keys with more than one choice, in units of 2^-32; 2^32-1 means all */
+    __u64 hash_key[SIEVE_HASH_KEY_WORDS]; /* secret */
+};
+SIEVE_STATIC_ASSERT(sizeof(struct sieve_lookup) == SIEVE_LINE_BYTES,
+                    "a packet reads one header line, no more");
+
+#define SIEVE_FILE_LINES 4
+
+/*
+ * Lines 1 to 4. Rates are doubles, stored as their IEEE 754 bits because BPF C has no floating point.
+ * The checksum is XXH3-64 of the whole file with the checksum itself taken as zero.
+ */
+struct sieve_file {
+    __u32 version;
+    __u32 witnesses; /* number of witness lines */
+    __u64 checksum;
+    __u64 lines;       /* of the whole file */
+    __u64 keys;        /* distinct keys in the set */
+    __u64 identity[2]; /* random: tells one build from another in `status` */
+    __u64 built_at;    /* seconds since 1970 */
+    __u32 rounds;      /* rebalancing rounds that were run */
+    __u32 reserved0;
+
+    __u64 predicted_fpr; /* by the analytic model, before the build */
+    __u64 expected_fpr;  /* exactly, from the bits of this image */
+    __u64 measured_fpr;  /* on random non-members, by the builder */
+    __u64 measured_trials;
+    __u64 duplicates; /* feed entries that were in the set already */
+    __u64 skipped;    /* malformed feed lines that --skip-invalid left out */
+    __u64 reserved[10];
+
+    __u8 label[SIEVE_LINE_BYTES]; /* where the keys came from, for people; NUL-terminated */
+};
+SIEVE_STATIC_ASSERT(sizeof(struct sieve_file) == SIEVE_FILE_LINES * SIEVE_LINE_BYTES, "whole lines");
+
+/* The filter's first line: a constant, so that the packet path adds no field of the header. */
+#define SIEVE_FIRST_LINE (1 + SIEVE_FILE_LINES)
+
+/* One witness: a member key in canonical form. */
+struct sieve_witness {
+    struct sieve_key key;
+    __u64 reserved[3];
+};
+SIEVE_STATIC_ASSERT(sizeof(struct sieve_witness) == SIEVE_LINE_BYTES, "one a line");
+
+#endif

@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * What the controller and the running program say to each other: which sets are asked, in which order, what a
+ * match does, and what was counted. All of it lives in the program's maps; the controller keeps no file of
+ * its own.
+ *
+ * Two banks make every change atomic. The program reads `active` once a packet and then looks at that bank
+ * alone. The controller fills the other bank (policy and array-of-maps slots), then flips `active`; it waits
+ * for a grace period before it touches the bank that was left, so that no packet ever sees half of a change.
+ */
+#ifndef SIEVE_POLICY_H
+#define SIEVE_POLICY_H
+
+#include <sieve/image.h>
+
+/* Raised with every change of this file; the controller refuses to talk to a program of another number. */
+#define SIEVE_ABI 1
+
+#define SIEVE_MAX_SETS 16
+#define SIEVE_BANKS 2
+#define SIEVE_NAME_BYTES 32
+
+/* Names of the maps, as `bpftool map` shows them. */
+#define SIEVE_MAP_SETS "sieve_sets"
+#define SIEVE_MAP_STATS "sieve_stats"
+#define SIEVE_MAP_CONTROL ".data.sieve"
+
+enum sieve_action {
+    SIEVE_ACTION_DROP = 0,
+    SIEVE_ACTION_PASS = 1,
+    SIEVE_ACTION_COUNT = 2, /* count the hit and ask the next set */
+};
+
+struct sieve_policy_entry {
+    __u8 set;    /* 0..15: slot in the bank of the array-of-maps, and index of the counters */
+    __u8 action; /* enum sieve_action */
+    __u8 reserved[2];
+};
+
+/* One bank: `sets` entries are asked in order, the first match that is not COUNT decides, else the default.
+ */
+struct sieve_policy {
+    __u32 sets;
+    __u32 default_action; /* SIEVE_ACTION_DROP or SIEVE_ACTION_PASS */
+    struct sieve_policy_entry entry[SIEVE_MAX_SETS];
+    char name[SIEVE_MAX_SETS][SIEVE_NAME_BYTES]; /* by set, NUL-terminated */
+};
+
+/* The program's one global variable, in the map SIEVE_MAP_CONTROL. */
+struct sieve_control {
+    __u32 magic;  /* SIEVE_MAGIC: this is how the controller knows the program for ours */
+    __u32 abi;    /* SIEVE_ABI */
+    __u64 active; /* the bank in force, 0 or 1 */
+    struct sieve_policy bank[SIEVE_BANKS];
+};
+
+/* What became of a packet's parsing. Every packet has exactly one. */
+enum sieve_outcome {
+    SIEVE_OUTCOME_COMPLETE = 0,  /* addresses, protocol, and ports where the protocol has them */
+    SIEVE_OUTCOME_FRAGMENT = 1,  /* a fragment other than the first: no ports */
+    SIEVE_OUTCOME_SHORT = 2,     /* addresses, but the upper header is cut off or could not be reached */
+    SIEVE_OUTCOME_ARP = 3,       /* from here on: no key; passed whatever the default */
+    SIEVE_OUTCOME_NEIGHBOUR = 4, /* IPv6 neighbour discovery */
+    SIEVE_OUTCOME_NON_IP = 5,
+    SIEVE_OUTCOME_TRUNCATED = 6, /* ends inside the Ethernet, VLAN or IP header */
+    SIEVE_OUTCOME_MALFORMED = 7, /* an IP header that contradicts itself */
+    SIEVE_OUTCOME_DEEP_VLAN = 8, /* more than SIEVE_MAX_VLAN_TAGS tags */
+    SIEVE_OUTCOMES = 9,
+    SIEVE_OUTCOME_SLOTS = 16, /* a power of two, so that the verifier sees the index bounded by a mask */
+};
+SIEVE_STATIC_ASSERT(SIEVE_OUTCOMES <= SIEVE_OUTCOME_SLOTS, "every outcome has its counter");
+
+/* Outcomes below this one yield a key. */
+#define SIEVE_OUTCOME_FIRST_WITHOUT_KEY SIEVE_OUTCOME_ARP
+
+struct sieve_counter {
+    __u64 packets;
+    __u64 bytes;
+};
+
+/* One per CPU. Verdict counters are what left the program; hit counters also count what `count` sets saw. */
+struct sieve_stats {
+    struct sieve_counter hit[SIEVE_MAX_SETS];
+    struct sieve_counter dropped;
+    struct sieve_counter passed;
+    __u64 outcome[SIEVE_OUTCOME_SLOTS];
+    __u64 reserved[4];
+};
+SIEVE_STATIC_ASSERT(sizeof(struct sieve_stats) % 64 == 0, "whole cache lines");
+
+/* XDP program names. */
+#define SIEVE_PROGRAM "xdp_sieve"
+#define SIEVE_PROGRAM_FRAGS "xdp_sieve_frags"
+
+/* What the program saw of one packet; written only where `trace` was set before loading, never in service. */
+struct sieve_trace {
+    struct sieve_key key;
+    __u32 have; /* enum sieve_field bits that the packet provided */
+    __u32 outcome;
+    __u32 verdict;  /* XDP_* */
+    __u32 decision; /* the deciding set, or SIEVE_NO_SET for the default, or SIEVE_NOT_ASKED */
+    __u64 hits;     /* bit s: set s matched (also those that only count) */
+};
+#define SIEVE_NO_SET 0xffffffffU
+#define SIEVE_NOT_ASKED 0xfffffffeU
+
+#endif

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// A filter image in memory: the lines of sieve/image.h, made by a builder or mapped from a file.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+
+#include <sieve/image.h>
+
+#include "libsieve/util/result.hpp"
+
+namespace sieve {
+
+// Move-only owner of an image's pages. An Image that exists is either under construction by a builder or has
+// passed check().
+class Image {
+  public:
+    // Zeroed pages for a filter of `filter_lines` lines and `witnesses` witness lines, with magic, version
+    // and sizes set. Fails with bad_input if the memory is not to be had.
+    static Result<Image> create(std::uint64_t filter_lines, std::uint32_t witnesses);
+
+    // Maps a file and checks it; a wrong, cut, altered or foreign one is refused with what is wrong with it.
+    static Result<Image> load(const std::filesystem::path& path);
+
+    Image(Image&& other) noexcept;
+    Image& operator=(Image&& other) noexcept;
+    ~Image();
+
+    // Writes the checksum, then the file: first under another name, then renamed, so that no half file is
+    // ever seen.
+    [[nodiscard]] Status save(const std::filesystem::path& path);
+
+    // Sets the checksum over the present content.
+    void seal();
+
+    // Everything that can be wrong with an image's bytes, named with `origin` (a path or "built image").
+    [[nodiscard]] Status check(const std::string& origin) const;
+
+    [[nodiscard]] sieve_lookup& lookup();
+    [[nodiscard]] const sieve_lookup& lookup() const;
+    [[nodiscard]] sieve_file& file();
+    [[nodiscard]] const sieve_file& file() const;
+
+    // The filter's own lines.
+    [[nodiscard]] std::span<sieve_line> filter();
+    [[nodiscard]] std::span<const sieve_line> filter() const;
+
+    [[nodiscard]] std::span<sieve_witness> witnesses();
+    [[nodiscard]] std::span<const sieve_witness> witnesses() const;
+
+    // The whole image, as the kernel's map takes it.
+    [[nodiscard]] std::span<const sieve_line> lines() const { return {lines_, count_}; }
+    [[nodiscard]] std::size_t bytes() const { return count_ * sizeof(sieve_line); }
+
+    // True if the filter may hold the key: the same locate and test as the packet path.
+    [[nodiscard]] bool contains(const sieve_key& key) const;
+
+  private:
+    Image(sieve_line* lines, std::size_t count) : lines_(lines), count_(count) {}
+    [[nodiscard]] std::uint64_t checksum() const;
+
+    sieve_line* lines_ = nullptr;
+    std::size_t count_ = 0;
+};
+
+// The doubles that sieve_file keeps as bits.
+[[nodiscard]] double rate_from_bits(std::uint64_t bits);
+[[nodiscard]] std::uint64_t rate_to_bits(double rate);
+
+} // namespace sieve
