@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/feeds/entry.hpp"
+
+#include <bit>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "libsieve/feeds/address_text.hpp"
+#include "libsieve/feeds/protocols.hpp"
+
+namespace sieve::entry {
+namespace {
+
+struct Address {
+    std::uint64_t upper = 0;
+    std::uint64_t lower = 0;
+    bool dotted = false; // written as IPv4: its prefix lengths count from 0 to 32
+
+    [[nodiscard]] uint128 number() const { return static_cast<uint128>(upper) << 64 | lower; }
+    [[nodiscard]] bool is_v4() const { return upper == 0 && lower >> 32 == SIEVE_V4_MAPPED >> 32; }
+};
+
+bool at_delimiter(const char* p, const char* end) {
+    return p == end || is_separator(*p) || is_comment(*p);
+}
+
+const char* skip_blanks(const char* p, const char* end) {
+    while (p != end && is_blank(*p)) ++p;
+    return p;
+}
+
+std::string token(const char* p, const char* end) {
+    const char* stop = p;
+    while (!at_delimiter(stop, end)) ++stop;
+    return {p, stop};
+}
+
+const char* parse_address(const char* p, const char* end, Address& address) {
+    std::uint32_t v4 = 0;
+    if (const char* behind = parse_ipv4(p, end, v4)) {
+        address = {0, sieve_v4_mapped(v4), true};
+        return behind;
+    }
+    address.dotted = false;
+    return parse_ipv6(p, end, address.upper, address.lower);
+}
+
+// A decimal number up to `limit` without leading zeros. Returns the byte behind it, or null.
+const char* parse_number(const char* p, const char* end, std::uint32_t limit, std::uint32_t& number) {
+    const char* start = p;
+    std::uint32_t value = 0;
+    for (; p != end; ++p) {
+        std::uint32_t digit = static_cast<unsigned char>(*p) - '0';
+        if (digit > 9) break;
+        value = value * 10 + digit;
+        if (value > limit || (p != start && *start == '0')) return nullptr;
+    }
+    number = value;
+    return p == start ? nullptr : p;
+}
+
+// The rest of "a/length". `text` is where a starts, p stands behind the slash.
+bool parse_prefix(const char* text, const char*& p, const char* end, const Address& address, Fault& fault) {
+    const std::uint32_t bits = address.dotted ? 32 : 128;
+    std::uint32_t length = 0;
+    const char* behind = parse_number(p, end, bits, length);
+    if (!behind || !at_delimiter(behind, end)) {
+        fault = {.kind = FaultKind::prefix_length, .limit = bits, .found = token(text, end)};
+        return false;
+    }
+    p = behind;
+    if (length == bits) return true;
+    const uint128 host = ~uint128{0} >> (128 - (bits - length));
+    if (uint128 set = address.number() & host; set != 0) {
+        uint128 network = address.number() & ~host;
+        Address cleared{static_cast<std::uint64_t>(network >> 64), static_cast<std::uint64_t>(network)};
+        fault = {.kind = FaultKind::host_bits,
+                 .found = token(text, end),
+                 .hint = fmt::format("{}/{}", format_address(cleared.upper, cleared.lower),
+                                     cleared.is_v4() && !address.dotted ? length - 96 : length)};
+        return false;
+    }
+    fault = {.kind = FaultKind::prefix, .span = host, .found = token(text, end)};
+    return false;
+}
+
+// Judges "from-to", which ends at p.
+bool check_range(const char* text, const char* p, const Address& from, const Address& to, Fault& fault) {
+    fault = {.found = {text, p}};
+    if (from.is_v4() != to.is_v4())
+        fault.kind = FaultKind::range_families;
+    else if (from.number() > to.number())
+        fault.kind = FaultKind::range_backwards;
+    else if (from.number() != to.number()) {
+        fault.kind = FaultKind::range;
+        fault.span = to.number() - from.number();
+    } else
+        return true;
+    return false;
+}
+
+// What may follow the address of a single-address key at p: "/length", "-address", or " - address". The last
+// looks like two further columns, but whoever writes it means a range, and taking its first address alone
+// would be silent.
+bool parse_extent(const char* text, const char*& p, const char* end, const Address& address, Fault& fault) {
+    if (p != end && *p == '/') return parse_prefix(text, ++p, end, address, fault);
+    const char* dash = skip_blanks(p, end);
+    if (dash != end && *dash == '-') {
+        Address last;
+        const char* behind = parse_address(skip_blanks(dash + 1, end), end, last);
+        if (behind && at_delimiter(behind, end)) {
+            p = behind;
+            return check_range(text, p, address, last, fault);
+        }
+        if (dash == p) {
+            fault = {.kind = FaultKind::range_end, .found = token(text, end)};
+            return false;
+        }
+    }
+    return true;
+}
+
+bool parse_address_field(const char*& p, const char* end, std::uint32_t fields, std::uint32_t field,
+                         __u64* words, Fault& fault) {
+    const char* text = p;
+    Address address;
+    p = parse_address(text, end, address);
+    if (p && p != end && (*p == '/' || *p == '-') && !is_single_address(fields)) {
+        fault = {.kind = FaultKind::not_single, .field = field, .found = token(text, end)};
+        return false;
+    }
+    if (p && is_single_address(fields) && !parse_extent(text, p, end, address, fault)) return false;
+    if (!p || !at_delimiter(p, end)) {
+        fault = {.kind = FaultKind::field, .field = field, .found = token(text, end)};
+        return false;
+    }
+    words[0] = address.upper;
+    words[1] = address.lower;
+    return true;
+}
+
+bool parse_number_field(const char*& p, const char* end, std::uint32_t field, std::uint32_t& number,
+                        Fault& fault) {
+    const char* text = p;
+    p = parse_number(text, end, field == SIEVE_FIELD_PROTO ? 255 : 65535, number);
+    if (p && at_delimiter(p, end)) return true;
+    fault = {.kind = FaultKind::field, .field = field, .found = token(text, end)};
+    if (field != SIEVE_FIELD_PROTO) return false;
+    int proto = protocol_number(fault.found);
+    if (proto < 0) return false;
+    number = static_cast<std::uint32_t>(proto);
+    p = text + fault.found.size();
+    return true;
+}
+
+std::string_view long_name(std::uint32_t field) {
+    for (const FieldName& name : field_names)
+        if (name.field == field) return name.long_name;
+    return "field";
+}
+
+std::string expected(std::uint32_t field) {
+    constexpr std::string_view address =
+        ": IPv4 such as 192.0.2.1 (no leading zeros) or IPv6 such as 2001:db8::1 (no zone)";
+    constexpr std::string_view port = ": a number from 0 to 65535";
+    constexpr std::string_view protocol = ": a name such as tcp or a number from 0 to 255";
+    return fmt::format("the {}{}", long_name(field),
+                       field & SIEVE_FIELD_ADDRESSES ? address
+                       : field & SIEVE_FIELD_PORTS   ? port
+                                                     : protocol);
+}
+
+std::string count_of(uint128 span) {
+    if (span >> 32 == 0) return std::to_string(static_cast<std::uint64_t>(span) + 1);
+    const auto upper = static_cast<std::uint64_t>(span >> 64);
+    const int bits =
+        upper ? 128 - std::countl_zero(upper) : 64 - std::countl_zero(static_cast<std::uint64_t>(span));
+    const bool exact = (span & (span + 1)) == 0;
+    return exact ? fmt::format("2^{}", bits) : fmt::format("more than 2^{}", bits - 1);
+}
+
+} // namespace
+
+std::string printable(std::string_view text, std::size_t longest) {
+    std::string out;
+    for (char c : text.substr(0, longest)) {
+        const auto byte = static_cast<unsigned char>(c);
+        if (c == '\t')
+            out += "\\t";
+        else if (byte < 0x20 || byte >= 0x7f)
+            out += fmt::format("\\x{:02x}", byte);
+        else
+            out += c;
+    }
+    if (text.size() > longest) out += "...";
+    return out;
+}
+
+std::string quote(std::string_view text, std::size_t longest) {
+    return '"' + printable(text, longest) + '"';
+}
+
+std::string describe(const Fault& fault) {
+    const std::string found = quote(fault.found);
+    const std::string bare = printable(fault.found, 64);
+    switch (fault.kind) {
+    case FaultKind::none:
+        return "nothing is wrong";
+    case FaultKind::field:
+        return fmt::format("found {}, expected {}", found, expected(fault.field));
+    case FaultKind::missing:
+        return fmt::format("found the end, expected {}", expected(fault.field));
+    case FaultKind::surplus:
+        return fmt::format("found {} behind the last field, expected nothing more", found);
+    case FaultKind::prefix_length:
+        return fmt::format("found {}, expected a prefix length from 0 to {}", found, fault.limit);
+    case FaultKind::host_bits:
+        return fmt::format("found {}, which has bits set behind its prefix length, expected {}", found,
+                           fault.hint);
+    case FaultKind::prefix:
+        return fmt::format(
+            "{} is a prefix of {} addresses; prefix sets are not supported yet, expand it or use "
+            "--skip-invalid",
+            bare, count_of(fault.span));
+    case FaultKind::range:
+        return fmt::format(
+            "{} is a range of {} addresses; prefix sets are not supported yet, expand it or use "
+            "--skip-invalid",
+            bare, count_of(fault.span));
+    case FaultKind::range_end:
+        return fmt::format("found {}, expected a range such as 192.0.2.1-192.0.2.9", found);
+    case FaultKind::range_backwards:
+        return fmt::format("found {}, expected a range that starts with its lower address", found);
+    case FaultKind::range_families:
+        return fmt::format("found {}, expected a range within IPv4 or within IPv6", found);
+    case FaultKind::not_single:
+        return fmt::format(
+            "found {}, expected the {} alone: only keys of a single address may be prefixes or ranges", found,
+            long_name(fault.field));
+    case FaultKind::nul:
+        return "found a NUL byte, expected text";
+    case FaultKind::too_long:
+        return fmt::format("found a line of more than {} bytes that starts with {}, expected a shorter one",
+                           fault.limit, quote(fault.found, 32));
+    case FaultKind::json:
+        return fmt::format("found {}, expected a JSON object on one line", found);
+    case FaultKind::json_address:
+        return fmt::format(
+            "found {}, expected a JSON object with one address as \"cidr\", \"ip\", \"ipv4\" or "
+            "\"ipv6\", or with \"type\": \"metadata\"",
+            found);
+    case FaultKind::json_fields:
+        return fmt::format("found {}, expected plain columns: JSON lines are for keys of a single address",
+                           found);
+    }
+    return "unknown fault";
+}
+
+const char* parse_ipv6(const char* p, const char* end, std::uint64_t& upper, std::uint64_t& lower) {
+    std::array<std::uint16_t, 8> groups{};
+    int count = 0;
+    int gap = -1; // how many groups stand before "::"
+    if (end - p >= 2 && p[0] == ':' && p[1] == ':') {
+        gap = 0;
+        p += 2;
+    }
+    for (;;) {
+        const char* start = p;
+        std::uint32_t group = 0;
+        for (; p != end && p - start < 4; ++p) {
+            std::uint32_t digit = static_cast<unsigned char>(*p) - '0';
+            if (digit > 9) {
+                digit = (static_cast<unsigned char>(*p) | 0x20) - 'a';
+                if (digit > 5) break;
+                digit += 10;
+            }
+            group = group << 4 | digit;
+        }
+        if (p == start) {
+            if (gap != count) return nullptr; // only "::" may be followed by no group
+            break;
+        }
+        if (p != end && *p == '.') {
+            std::uint32_t v4 = 0;
+            if (count > 6 || !(p = parse_ipv4(start, end, v4))) return nullptr;
+            groups[count++] = static_cast<std::uint16_t>(v4 >> 16);
+            groups[count++] = static_cast<std::uint16_t>(v4);
+            break;
+        }
+        if (count == 8) return nullptr;
+        groups[count++] = static_cast<std::uint16_t>(group);
+        if (p == end || *p != ':') break;
+        ++p;
+        if (p != end && *p == ':') {
+            if (gap >= 0) return nullptr;
+            gap = count;
+            ++p;
+        }
+    }
+    if (gap < 0 ? count != 8 : count > 7) return nullptr;
+    uint128 head = 0;
+    uint128 tail = 0;
+    const int before = gap < 0 ? count : gap;
+    for (int i = 0; i < before; ++i) head |= static_cast<uint128>(groups[i]) << (112 - 16 * i);
+    for (int i = before; i < count; ++i) tail = tail << 16 | groups[i];
+    head |= tail;
+    upper = static_cast<std::uint64_t>(head >> 64);
+    lower = static_cast<std::uint64_t>(head);
+    return p;
+}
+
+bool parse_entry(const char*& p, const char* end, std::uint32_t fields, sieve_key& key, Fault& fault) {
+    key = {};
+    std::uint32_t sport = 0;
+    std::uint32_t dport = 0;
+    std::uint32_t proto = 0;
+    for (const FieldName& name : field_names) {
+        if (!(fields & name.field)) continue;
+        while (p != end && is_separator(*p)) ++p;
+        if (p == end || is_comment(*p)) {
+            fault = {.kind = FaultKind::missing, .field = name.field};
+            return false;
+        }
+        bool good = false;
+        switch (name.field) {
+        case SIEVE_FIELD_SRC:
+            good = parse_address_field(p, end, fields, name.field, &key.word[0], fault);
+            break;
+        case SIEVE_FIELD_DST:
+            good = parse_address_field(p, end, fields, name.field, &key.word[2], fault);
+            break;
+        case SIEVE_FIELD_SPORT:
+            good = parse_number_field(p, end, name.field, sport, fault);
+            break;
+        case SIEVE_FIELD_DPORT:
+            good = parse_number_field(p, end, name.field, dport, fault);
+            break;
+        default:
+            good = parse_number_field(p, end, name.field, proto, fault);
+        }
+        if (!good) return false;
+    }
+    key.word[4] = sieve_transport_word(static_cast<std::uint16_t>(sport), static_cast<std::uint16_t>(dport),
+                                       static_cast<std::uint8_t>(proto));
+    return true;
+}
+
+bool parse_json(std::string_view line, std::uint32_t fields, sieve_key& key, bool& has_key, Fault& fault) {
+    has_key = false;
+    const auto object = nlohmann::json::parse(line, nullptr, false);
+    if (!object.is_object()) {
+        fault = {.kind = FaultKind::json, .found = std::string(line)};
+        return false;
+    }
+    const nlohmann::json* value = nullptr;
+    int values = 0;
+    for (const char* member : {"cidr", "ip", "ipv4", "ipv6"})
+        if (auto found = object.find(member); found != object.end() && !found->is_null()) {
+            value = &*found;
+            ++values;
+        }
+    if (values == 0) {
+        auto type = object.find("type");
+        if (type != object.end() && type->is_string() && type->get_ref<const std::string&>() == "metadata")
+            return true;
+    }
+    if (values != 1 || !value->is_string()) {
+        fault = {.kind = FaultKind::json_address, .found = std::string(line)};
+        return false;
+    }
+    if (!is_single_address(fields)) {
+        fault = {.kind = FaultKind::json_fields, .found = std::string(line)};
+        return false;
+    }
+    const std::string& text = value->get_ref<const std::string&>();
+    const char* p = text.data();
+    const char* end = p + text.size();
+    if (!parse_entry(p, end, fields, key, fault)) return false;
+    if (p != end) {
+        fault = {.kind = FaultKind::surplus, .found = {p, end}};
+        return false;
+    }
+    has_key = true;
+    return true;
+}
+
+} // namespace sieve::entry

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// The grammar that keys on a command line and lines of a feed share, and the words for what does not fit it.
+//
+// The parsers here work on a range of bytes, stop at the first byte that they cannot use and never look
+// beyond its end. They are written by hand, without the C library, since a feed of 10^8 lines spends its time
+// in them.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <sieve/key.h>
+
+namespace sieve::entry {
+
+__extension__ using uint128 = unsigned __int128;
+
+struct FieldName {
+    std::uint32_t field;
+    std::string_view name;      // in a field list
+    std::string_view long_name; // in a sentence
+};
+
+// In the order in which keys are written.
+inline constexpr std::array<FieldName, 5> field_names{{
+    {SIEVE_FIELD_SRC, "src", "source address"},
+    {SIEVE_FIELD_DST, "dst", "destination address"},
+    {SIEVE_FIELD_SPORT, "sport", "source port"},
+    {SIEVE_FIELD_DPORT, "dport", "destination port"},
+    {SIEVE_FIELD_PROTO, "proto", "protocol"},
+}};
+
+// Whether keys of these fields are one address and nothing else; only such keys may be written as prefix or
+// range.
+[[nodiscard]] constexpr bool is_single_address(std::uint32_t fields) {
+    return fields == SIEVE_FIELD_SRC || fields == SIEVE_FIELD_DST;
+}
+
+enum class FaultKind : std::uint8_t {
+    none,
+    field,           // `found` is not what `field` looks like
+    missing,         // the text ended where `field` should stand
+    surplus,         // `found` follows a complete key
+    prefix_length,   // not a number up to `limit`
+    host_bits,       // bits set behind the prefix length; `hint` is the prefix without them
+    prefix,          // a prefix of more than one address (`span` + 1)
+    range,           // a range of more than one address (`span` + 1)
+    range_end,       // what follows the dash is not an address
+    range_backwards, // the end comes before the start
+    range_families,  // from IPv4 to IPv6 or the other way round
+    not_single,      // a prefix or a range among several fields
+    nul,             // a NUL byte
+    too_long,        // a line of more than `limit` bytes
+    json,            // not an object
+    json_address,    // no member, or no string, or more than one that holds the address
+    json_fields,     // JSON is for single addresses
+};
+
+// Why a text is no key. Cheap to make: a sentence is only written of those that are shown.
+struct Fault {
+    FaultKind kind = FaultKind::none;
+    std::uint32_t field = 0;
+    std::uint32_t limit = 0;
+    uint128 span = 0;
+    std::string found{};
+    std::string hint{};
+};
+
+// What was found, quoted, and what was expected.
+[[nodiscard]] std::string describe(const Fault& fault);
+
+// Text from outside made fit for a message: control and non-ASCII bytes escaped, cut where it is over-long.
+[[nodiscard]] std::string printable(std::string_view text, std::size_t longest = 256);
+[[nodiscard]] std::string quote(std::string_view text, std::size_t longest = 64);
+
+[[nodiscard]] constexpr bool is_blank(char c) {
+    return c == ' ' || c == '\t';
+}
+[[nodiscard]] constexpr bool is_separator(char c) {
+    return is_blank(c) || c == ',';
+}
+[[nodiscard]] constexpr bool is_comment(char c) {
+    return c == '#' || c == ';';
+}
+
+// A dotted quad, strictly: four decimal numbers up to 255 without leading zeros. Returns the byte behind it,
+// or null.
+[[nodiscard]] inline const char* parse_ipv4(const char* p, const char* end, std::uint32_t& address) {
+    std::uint32_t value = 0;
+    for (int part = 0;;) {
+        if (p == end) return nullptr;
+        std::uint32_t octet = static_cast<unsigned char>(*p) - '0';
+        if (octet > 9) return nullptr;
+        ++p;
+        if (p != end) {
+            if (std::uint32_t digit = static_cast<unsigned char>(*p) - '0'; digit <= 9) {
+                if (octet == 0) return nullptr;
+                octet = octet * 10 + digit;
+                if (++p != end && (digit = static_cast<unsigned char>(*p) - '0') <= 9) {
+                    octet = octet * 10 + digit;
+                    if (octet > 255) return nullptr;
+                    ++p;
+                }
+            }
+        }
+        value = value << 8 | octet;
+        if (++part == 4) break;
+        if (p == end || *p != '.') return nullptr;
+        ++p;
+    }
+    address = value;
+    return p;
+}
+
+// An IPv6 address in any form of RFC 4291, the embedded dotted quad included. Returns the byte behind it, or
+// null.
+[[nodiscard]] const char* parse_ipv6(const char* p, const char* end, std::uint64_t& upper,
+                                     std::uint64_t& lower);
+
+// One key from p on. On success p stands behind its last field, and further columns may follow. On failure
+// says why.
+[[nodiscard]] bool parse_entry(const char*& p, const char* end, std::uint32_t fields, sieve_key& key,
+                               Fault& fault);
+
+// The address of a line that is a JSON object, as Spamhaus and others publish them. A line of metadata holds
+// none: then the answer is true and `has_key` false.
+[[nodiscard]] bool parse_json(std::string_view line, std::uint32_t fields, sieve_key& key, bool& has_key,
+                              Fault& fault);
+
+} // namespace sieve::entry

@@ -1,0 +1,462 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/feeds/feed.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <new>
+#include <optional>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include <fmt/format.h>
+#include <oneapi/tbb/parallel_pipeline.h>
+#include <oneapi/tbb/task_arena.h>
+
+#include "libsieve/feeds/entry.hpp"
+#include "libsieve/feeds/key_text.hpp"
+#include "libsieve/util/unique_fd.hpp"
+
+namespace sieve {
+namespace {
+
+constexpr std::size_t smallest_block = std::size_t{16} << 10;
+static_assert(smallest_block > 2 * (feed_line_limit + 2),
+              "what is left over from a block must leave room to read on in the next");
+constexpr std::size_t skipped_shown = 5;
+
+std::string shown_name(const std::string& path) {
+    return path == "-" ? "standard input" : entry::printable(path);
+}
+
+// A malformed line of a block.
+struct BadLine {
+    std::uint64_t line; // counted from the block's first, from 1
+    std::string why;
+};
+
+// A run of whole lines of one file on its way through the pipeline.
+struct Block {
+    explicit Block(std::uint32_t fields) : keys(fields) {}
+
+    std::unique_ptr<char[]> text;
+    std::size_t size = 0;
+    std::size_t file = 0;              // index into the paths
+    bool starts_file = false;          // it holds the first bytes of the file
+    std::optional<std::string> broken; // why the file could not be read any further
+
+    KeySet keys;
+    std::uint64_t lines = 0;
+    std::uint64_t comments = 0;
+    std::uint64_t bad = 0;
+    std::vector<BadLine> bad_first; // the first few
+};
+
+// First stage: cuts the files into blocks that end where a line ends. A line beyond the limit arrives cut to
+// one byte more than the limit, which is enough to tell, so that no input can make a block grow.
+class Reader {
+  public:
+    Reader(const std::vector<std::string>& paths, std::size_t block_bytes)
+        : paths_(paths), block_bytes_(std::max(block_bytes, smallest_block)) {}
+
+    // Fills a block; false after the last one.
+    bool next(Block& block) {
+        if (!block.text) block.text = std::make_unique_for_overwrite<char[]>(block_bytes_ + 1);
+        block.broken.reset();
+        block.size = 0;
+        block.starts_file = false;
+        while (file_ < paths_.size()) {
+            block.file = file_;
+            if (!is_open_ && !open(block)) return true;
+            const bool goes_on = fill(block);
+            block.starts_file = at_start_;
+            if (block.size > 0) at_start_ = false;
+            if (!goes_on) close();
+            if (goes_on || block.broken || block.size > 0) return true;
+        }
+        return false;
+    }
+
+  private:
+    bool open(Block& block) {
+        const std::string& path = paths_[file_];
+        if (path == "-")
+            fd_ = STDIN_FILENO;
+        else {
+            owned_ = UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+            fd_ = owned_.get();
+        }
+        if (fd_ < 0) return fail(block);
+        is_open_ = true;
+        at_start_ = true;
+        cutting_ = false;
+        carried_.clear();
+        return true;
+    }
+
+    void close() {
+        owned_ = UniqueFd();
+        is_open_ = false;
+        if (file_ < paths_.size()) ++file_;
+    }
+
+    bool fail(Block& block) {
+        block.broken = "cannot be read: " + errno_text(errno);
+        file_ = paths_.size(); // nothing is read behind an error
+        return false;
+    }
+
+    // Reads until the block is full or the file ends. Returns whether the file goes on.
+    bool fill(Block& block) {
+        char* text = block.text.get();
+        std::size_t size = carried_.size();
+        std::memcpy(text, carried_.data(), size);
+        carried_.clear();
+        while (size < block_bytes_) {
+            const ssize_t got = ::read(fd_, text + size, block_bytes_ - size);
+            if (got < 0 && errno == EINTR) continue;
+            if (got < 0) return fail(block);
+            if (got == 0) {
+                if (size > 0 && text[size - 1] != '\n') text[size++] = '\n';
+                block.size = size;
+                return false;
+            }
+            std::size_t added = static_cast<std::size_t>(got);
+            if (cutting_) added = finish_cut(text + size, added);
+            size += added;
+        }
+        const auto* last = static_cast<const char*>(::memrchr(text, '\n', size));
+        block.size = last ? static_cast<std::size_t>(last + 1 - text) : 0;
+        std::size_t rest = size - block.size;
+        if (rest > feed_line_limit + 2) {
+            rest = feed_line_limit + 2;
+            cutting_ = true;
+        }
+        carried_.assign(text + block.size, rest);
+        return true;
+    }
+
+    // Drops what belongs to a line that was cut. Returns how many bytes stay.
+    std::size_t finish_cut(char* text, std::size_t size) {
+        auto* end = static_cast<char*>(std::memchr(text, '\n', size));
+        if (!end) return 0;
+        cutting_ = false;
+        size -= static_cast<std::size_t>(end - text);
+        std::memmove(text, end, size);
+        return size;
+    }
+
+    const std::vector<std::string>& paths_;
+    std::size_t block_bytes_;
+    std::size_t file_ = 0;
+    UniqueFd owned_;
+    int fd_ = -1;
+    bool is_open_ = false;
+    bool at_start_ = false; // no block of this file was handed out yet
+    bool cutting_ = false;  // inside a line that was cut
+    std::string carried_;   // the start of a line whose end was not in the last block
+};
+
+// Second stage: turns a block's lines into keys. Blocks know nothing of each other, so that any thread may do
+// it.
+class Parser {
+  public:
+    Parser(std::uint32_t fields, bool skip_invalid)
+        : fields_(fields), skip_invalid_(skip_invalid), single_(entry::is_single_address(fields)) {}
+
+    void parse(Block& block) const {
+        block.keys = KeySet(fields_);
+        block.lines = block.comments = block.bad = 0;
+        block.bad_first.clear();
+        const char* p = block.text.get();
+        const char* end = p + block.size;
+        if (block.starts_file && !begin_file(block, p)) return;
+        block.keys.reserve(block.size / (single_ ? 8 : 16));
+
+        const bool has_nul = std::memchr(p, 0, static_cast<std::size_t>(end - p)) != nullptr;
+        const bool fast = single_ && !has_nul;
+        const int word = fields_ == SIEVE_FIELD_SRC ? 1 : 3;
+        sieve_key key{};
+        while (p != end) {
+            ++block.lines;
+            if (std::uint32_t address = 0; fast) {
+                if (const char* behind = plain_ipv4(p, end, address)) {
+                    sieve_key plain{};
+                    plain.word[word] = sieve_v4_mapped(address);
+                    block.keys.add(plain);
+                    p = behind;
+                    continue;
+                }
+            }
+            const auto* stop =
+                static_cast<const char*>(std::memchr(p, '\n', static_cast<std::size_t>(end - p)));
+            entry::Fault fault;
+            switch (parse_line(p, stop, has_nul, key, fault)) {
+            case Line::key:
+                block.keys.add(key);
+                break;
+            case Line::comment:
+                ++block.comments;
+                break;
+            case Line::bad:
+                ++block.bad;
+                if (block.bad_first.size() < skipped_shown)
+                    block.bad_first.push_back({block.lines, entry::describe(fault)});
+                if (!skip_invalid_) return;
+            }
+            p = stop + 1;
+        }
+    }
+
+  private:
+    enum class Line { key, comment, bad };
+
+    // Skips a byte order mark; refuses what is compressed, since its bytes would only make a puzzling
+    // message.
+    static bool begin_file(Block& block, const char*& p) {
+        const std::string_view text(p, block.size);
+        if (text.starts_with("\xef\xbb\xbf")) p += 3;
+        for (auto [magic, tool] : {std::pair<std::string_view, std::string_view>{"\x1f\x8b", "zcat"},
+                                   {"\xfd"
+                                    "7zXZ",
+                                    "xzcat"},
+                                   {"\x28\xb5\x2f\xfd", "zstdcat"},
+                                   {"BZh", "bzcat"}})
+            if (text.starts_with(magic)) {
+                block.broken = fmt::format("found compressed data, expected text; unpack it, as in "
+                                           "`{} FILE | xdp-sieve ... -`",
+                                           tool);
+                return false;
+            }
+        return true;
+    }
+
+    // The line that most feeds are full of: an IPv4 address at its start, and then its end, or columns and
+    // comments that do not matter. Returns the start of the next line; null if the line is anything else.
+    static const char* plain_ipv4(const char* p, const char* end, std::uint32_t& address) {
+        const char* start = p;
+        p = entry::parse_ipv4(p, end, address);
+        if (!p) return nullptr;
+        if (*p == '\n') return p + 1;
+        if (*p == '\r' && p[1] == '\n') return p + 2;
+        if (!entry::is_separator(*p) && !entry::is_comment(*p)) return nullptr;
+        while (entry::is_blank(*p)) ++p;
+        if (*p == '-') return nullptr; // may be a range
+        const auto* stop = static_cast<const char*>(std::memchr(p, '\n', static_cast<std::size_t>(end - p)));
+        return static_cast<std::size_t>(stop - start) <= feed_line_limit ? stop + 1 : nullptr;
+    }
+
+    Line parse_line(const char* p, const char* end, bool may_have_nul, sieve_key& key,
+                    entry::Fault& fault) const {
+        using enum entry::FaultKind;
+        if (p != end && end[-1] == '\r') --end;
+        const auto size = static_cast<std::size_t>(end - p);
+        if (may_have_nul && std::memchr(p, 0, size)) {
+            fault.kind = nul;
+            return Line::bad;
+        }
+        if (size > feed_line_limit) {
+            fault = {.kind = too_long, .limit = feed_line_limit, .found = {p, 64}};
+            return Line::bad;
+        }
+        while (p != end && entry::is_blank(*p)) ++p;
+        if (p == end || entry::is_comment(*p)) return Line::comment;
+        if (*p == '{') {
+            bool has_key = false;
+            if (!entry::parse_json({p, end}, fields_, key, has_key, fault)) return Line::bad;
+            return has_key ? Line::key : Line::comment;
+        }
+        return entry::parse_entry(p, end, fields_, key, fault) ? Line::key : Line::bad;
+    }
+
+    std::uint32_t fields_;
+    bool skip_invalid_;
+    bool single_;
+};
+
+// Third stage: puts the blocks together in the order of the feed, and stops at the first error.
+class Collector {
+  public:
+    Collector(const std::vector<std::string>& paths, std::uint32_t fields, const FeedOptions& options,
+              std::uint64_t total_bytes)
+        : paths_(paths), options_(options), total_bytes_(total_bytes), feed_(fields) {}
+
+    // False when reading is over.
+    bool take(Block& block) {
+        if (block.file != file_) {
+            file_ = block.file;
+            line_ = 0;
+        }
+        if (block.bad > 0 && !options_.skip_invalid) return fail(located(block.bad_first.front()));
+        for (const BadLine& bad : block.bad_first)
+            if (feed_.skipped_first.size() < skipped_shown) feed_.skipped_first.push_back(located(bad));
+        make_room(block);
+        feed_.keys.append(block.keys);
+        block.keys.clear();
+        feed_.lines += block.lines;
+        feed_.comments += block.comments;
+        feed_.skipped += block.bad;
+        line_ += block.lines;
+        bytes_ += block.size;
+        if (block.broken) return fail(shown_name(paths_[file_]) + ": " + *block.broken);
+        if (options_.progress)
+            options_.progress("reading", total_bytes_ ? std::min(1.0, static_cast<double>(bytes_) /
+                                                                          static_cast<double>(total_bytes_))
+                                                      : 0.0);
+        return true;
+    }
+
+    Result<Feed> finish() && {
+        if (error_) return tl::unexpected(std::move(*error_));
+        if (feed_.keys.empty()) return bad_input(no_keys());
+        if (options_.progress) options_.progress("reading", 1.0);
+        return std::move(feed_);
+    }
+
+  private:
+    bool fail(std::string message) {
+        error_ = Error{Exit::bad_input, std::move(message)};
+        return false;
+    }
+
+    [[nodiscard]] std::string located(const BadLine& bad) const {
+        return fmt::format("{}:{}: {}", shown_name(paths_[file_]), line_ + bad.line, bad.why);
+    }
+
+    // Once the first keys tell how many there will be, asks for their room at once: growing by doubling would
+    // hold the keys twice for a while, and room that is asked for and not used costs nothing.
+    void make_room(const Block& block) {
+        if (made_room_ || block.keys.empty()) return;
+        made_room_ = true;
+        if (total_bytes_ <= block.size) return;
+        const double ratio = static_cast<double>(total_bytes_) / static_cast<double>(block.size);
+        try {
+            feed_.keys.reserve(
+                static_cast<std::size_t>(static_cast<double>(block.keys.size()) * ratio * 1.05));
+        } catch (const std::exception&) {
+            // A guess that was too high; the keys may fit all the same.
+        }
+    }
+
+    [[nodiscard]] std::string no_keys() const {
+        std::string message = "no keys in " + shown_name(paths_.front());
+        if (paths_.size() > 1) message += fmt::format(" and {} more", paths_.size() - 1);
+        const std::uint32_t fields = feed_.keys.fields();
+        if (entry::is_single_address(fields))
+            message += fmt::format(": expected one {} a line",
+                                   fields == SIEVE_FIELD_SRC ? "source address" : "destination address");
+        else
+            message += fmt::format(": expected one {} a line", format_fields(fields));
+        if (feed_.skipped > 0)
+            message += fmt::format("; {} malformed lines were skipped, the first: {}", feed_.skipped,
+                                   feed_.skipped_first.front());
+        return message;
+    }
+
+    const std::vector<std::string>& paths_;
+    const FeedOptions& options_;
+    std::uint64_t total_bytes_;
+    Feed feed_;
+    std::optional<Error> error_;
+    std::size_t file_ = 0;
+    std::uint64_t line_ = 0; // lines of the current file that were taken
+    std::uint64_t bytes_ = 0;
+    bool made_room_ = false;
+};
+
+// Looks at every input before any is read, so that a name with a slip in it is not found after minutes.
+// Returns the size of all inputs together; zero if that of one is not known.
+Result<std::uint64_t> survey(const std::vector<std::string>& paths) {
+    if (paths.empty())
+        return usage_error("no feed was named: expected one or more files, or - for standard input");
+    if (std::ranges::count(paths, "-") > 1)
+        return usage_error("standard input (-) was named twice as a feed");
+    std::uint64_t total = 0;
+    bool known = true;
+    for (const std::string& path : paths) {
+        struct stat info {};
+        const bool is_stdin = path == "-";
+        if ((is_stdin ? ::fstat(STDIN_FILENO, &info) : ::stat(path.c_str(), &info)) != 0 ||
+            (!is_stdin && !S_ISDIR(info.st_mode) && ::access(path.c_str(), R_OK) != 0))
+            return bad_input(fmt::format("{}: cannot be read: {}", shown_name(path), errno_text(errno)));
+        if (S_ISDIR(info.st_mode))
+            return bad_input(fmt::format("{}: is a directory, expected a file", shown_name(path)));
+        if (S_ISREG(info.st_mode))
+            total += static_cast<std::uint64_t>(info.st_size);
+        else
+            known = false;
+    }
+    return known ? total : 0;
+}
+
+void run(Reader& reader, const Parser& parser, Collector& collector, std::uint32_t fields, unsigned threads) {
+    if (threads == 1) {
+        Block block(fields);
+        while (reader.next(block)) {
+            parser.parse(block);
+            if (!collector.take(block)) break;
+        }
+        return;
+    }
+    // Blocks are taken in the order in which they were read, and no more than `in_flight` are on their way,
+    // so that a block is free again when its turn in the ring comes.
+    namespace tbb = oneapi::tbb;
+    const std::size_t in_flight = std::size_t{2} * threads;
+    std::vector<Block> ring;
+    ring.reserve(in_flight);
+    for (std::size_t i = 0; i < in_flight; ++i) ring.emplace_back(fields);
+    std::size_t turn = 0;
+    std::atomic<bool> stop = false;
+    tbb::task_arena arena(static_cast<int>(threads));
+    arena.execute([&] {
+        tbb::parallel_pipeline(
+            in_flight,
+            tbb::make_filter<void, Block*>(tbb::filter_mode::serial_in_order,
+                                           [&](tbb::flow_control& control) -> Block* {
+                                               Block& block = ring[turn++ % in_flight];
+                                               if (!stop && reader.next(block)) return &block;
+                                               control.stop();
+                                               return nullptr;
+                                           }) &
+                tbb::make_filter<Block*, Block*>(tbb::filter_mode::parallel,
+                                                 [&](Block* block) {
+                                                     if (!stop) parser.parse(*block);
+                                                     return block;
+                                                 }) &
+                tbb::make_filter<Block*, void>(tbb::filter_mode::serial_in_order, [&](Block* block) {
+                    if (!stop && !collector.take(*block)) stop = true;
+                }));
+    });
+}
+
+} // namespace
+
+Result<Feed> read_feed(const std::vector<std::string>& paths, std::uint32_t fields,
+                       const FeedOptions& options) {
+    if (fields == 0 || (fields & ~std::uint32_t{SIEVE_FIELD_ALL}) != 0)
+        return usage_error("a feed needs one or more of the fields src, dst, sport, dport, proto");
+    SIEVE_ASSIGN(const std::uint64_t total_bytes, survey(paths));
+    const unsigned threads =
+        options.threads ? options.threads : std::max(1U, std::thread::hardware_concurrency());
+    try {
+        Reader reader(paths, options.block_bytes);
+        const Parser parser(fields, options.skip_invalid);
+        Collector collector(paths, fields, options, total_bytes);
+        run(reader, parser, collector, fields, threads);
+        return std::move(collector).finish();
+    } catch (const std::bad_alloc&) {
+        return bad_input(fmt::format("{}: its keys do not fit into memory", shown_name(paths.front())));
+    } catch (const std::exception& problem) {
+        return bad_input(fmt::format("{}: cannot be read: {}", shown_name(paths.front()), problem.what()));
+    }
+}
+
+} // namespace sieve

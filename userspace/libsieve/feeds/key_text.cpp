@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/feeds/key_text.hpp"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "libsieve/feeds/address_text.hpp"
+#include "libsieve/feeds/entry.hpp"
+#include "libsieve/feeds/protocols.hpp"
+
+namespace sieve {
+namespace {
+
+constexpr std::string_view expected_list =
+    "expected a comma list of src, dst, sport, dport, proto in this order";
+
+} // namespace
+
+Result<std::uint32_t> parse_fields(std::string_view list) {
+    std::uint32_t fields = 0;
+    for (std::string_view rest = list;;) {
+        const std::size_t comma = std::min(rest.find(','), rest.size());
+        const std::string_view name = rest.substr(0, comma);
+        const auto* known = std::ranges::find(entry::field_names, name, &entry::FieldName::name);
+        if (known == entry::field_names.end())
+            return usage_error(
+                fmt::format("{} is not a field of a key: {}", entry::quote(name), expected_list));
+        if (fields & known->field)
+            return usage_error(fmt::format("the field {} stands twice in {}", name, entry::quote(list)));
+        if (fields > known->field)
+            return usage_error(fmt::format("{} is out of order: {}", entry::quote(list), expected_list));
+        fields |= known->field;
+        if (comma == rest.size()) return fields;
+        rest.remove_prefix(comma + 1);
+    }
+}
+
+std::string format_fields(std::uint32_t fields) {
+    std::string list;
+    for (const entry::FieldName& name : entry::field_names) {
+        if (!(fields & name.field)) continue;
+        if (!list.empty()) list += ',';
+        list += name.name;
+    }
+    return list;
+}
+
+Result<sieve_key> parse_key(std::string_view text, std::uint32_t fields) {
+    sieve_key key{};
+    entry::Fault fault;
+    const char* p = text.data();
+    const char* end = p + text.size();
+    if (entry::parse_entry(p, end, fields, key, fault)) {
+        while (p != end && entry::is_separator(*p)) ++p;
+        if (p == end) return key;
+        fault = {.kind = entry::FaultKind::surplus, .found = {p, end}};
+    }
+    return bad_input(fmt::format("key {}: {}", entry::quote(text, 200), entry::describe(fault)));
+}
+
+std::string format_key(const sieve_key& key, std::uint32_t fields) {
+    std::string text;
+    auto add = [&text](std::string_view field) {
+        if (!text.empty()) text += ' ';
+        text += field;
+    };
+    const std::uint64_t transport = key.word[4];
+    if (fields & SIEVE_FIELD_SRC) add(format_address(key.word[0], key.word[1]));
+    if (fields & SIEVE_FIELD_DST) add(format_address(key.word[2], key.word[3]));
+    if (fields & SIEVE_FIELD_SPORT) add(std::to_string(transport >> SIEVE_SPORT_SHIFT & 0xffff));
+    if (fields & SIEVE_FIELD_DPORT) add(std::to_string(transport >> SIEVE_DPORT_SHIFT & 0xffff));
+    if (fields & SIEVE_FIELD_PROTO) {
+        const auto proto = static_cast<std::uint8_t>(transport >> SIEVE_PROTO_SHIFT);
+        const std::string_view name = protocol_name(proto);
+        add(name.empty() ? std::to_string(proto) : name);
+    }
+    return text;
+}
+
+} // namespace sieve

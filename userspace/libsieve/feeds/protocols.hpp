@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// IP protocol numbers and the names that people use for them.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+namespace sieve {
+
+// The number of a protocol's name, in either case; -1 where there is none.
+[[nodiscard]] int protocol_number(std::string_view name);
+
+// The common name of a protocol's number; empty where there is none.
+[[nodiscard]] std::string_view protocol_name(std::uint8_t number);
+
+} // namespace sieve
