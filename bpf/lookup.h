@@ -20,17 +20,17 @@ static __always_inline const struct sieve_line* sieve_fetch(void* filter, __u32 
 /* All lines are requested before any is tested, so that their cache misses overlap. */
 static __always_inline int sieve_lookup_blocked(void* filter, const struct sieve_lookup* lookup,
                                                 struct sieve_hash hash) {
+    const struct sieve_line* line[SIEVE_MAX_CHOICES];
     __u32 at[SIEVE_MAX_CHOICES];
-    const struct sieve_line *first, *second, *third;
 
     sieve_blocked_locate(lookup, hash, at);
-    first = sieve_fetch(filter, at[0]);
-    second = sieve_fetch(filter, at[1]);
-    if (!first || !second) return 0;
-    if (lookup->choices < 3) return sieve_blocked_test(lookup, hash, first, second, second);
-    third = sieve_fetch(filter, at[2]);
-    if (!third) return 0;
-    return sieve_blocked_test(lookup, hash, first, second, third);
+    line[0] = sieve_fetch(filter, at[0]);
+    if (!line[0]) return 0;
+    line[1] = line[2] = line[0];
+    if (lookup->choices > 1) line[1] = sieve_fetch(filter, at[1]);
+    if (lookup->choices > 2) line[2] = sieve_fetch(filter, at[2]);
+    if (!line[1] || !line[2]) return 0;
+    return sieve_blocked_test(lookup, hash, line);
 }
 
 /* True if the filter holds the key; a set whose fields the packet does not have is never a match. */

@@ -22,7 +22,7 @@ struct sieve_filter_map {
 
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-    __uint(max_entries, SIEVE_BANKS* SIEVE_MAX_SETS);
+    __uint(max_entries, SIEVE_BANKS* SIEVE_SLOTS);
     __type(key, __u32);
     __array(values, struct sieve_filter_map);
 } sieve_sets SEC(".maps");

@@ -35,17 +35,17 @@ __noinline int sieve_ask(const struct sieve_parsed* parsed, struct sieve_stats* 
     answer->decision = SIEVE_NO_SET;
     answer->hits = 0;
     for (i = 0; i < SIEVE_MAX_SETS && i < sets; i++) {
-        __u32 set = policy->entry[i].set & (SIEVE_MAX_SETS - 1);
-        __u32 slot = bank * SIEVE_MAX_SETS + set;
-        void* filter = bpf_map_lookup_elem(&sieve_sets, &slot);
+        __u32 slot = policy->entry[i].slot & (SIEVE_SLOTS - 1);
+        __u32 place = bank * SIEVE_SLOTS + slot;
+        void* filter = bpf_map_lookup_elem(&sieve_sets, &place);
 
         if (!filter || !sieve_lookup_key(filter, &parsed->key, parsed->have)) continue;
-        stats->hit[set].packets++;
-        stats->hit[set].bytes += bytes;
-        answer->hits |= 1ULL << set;
+        stats->hit[slot].packets++;
+        stats->hit[slot].bytes += bytes;
+        answer->hits |= 1ULL << slot;
         if (policy->entry[i].action != SIEVE_ACTION_COUNT) {
             answer->action = policy->entry[i].action;
-            answer->decision = set;
+            answer->decision = slot;
             break;
         }
     }

@@ -44,19 +44,15 @@ SIEVE_INLINE void sieve_blocked_locate(const struct sieve_lookup* lookup, struct
     }
 }
 
-/* Test: true if one of the lines has every bit of the key's pattern. Lines may repeat. */
+/*
+ * Test: true if one of the key's lines has every bit of its pattern. `line` holds as many as the filter has
+ * choices; they may repeat.
+ */
 SIEVE_INLINE int sieve_blocked_test(const struct sieve_lookup* lookup, struct sieve_hash hash,
-                                    const struct sieve_line* first, const struct sieve_line* second,
-                                    const struct sieve_line* third) {
-    struct sieve_line mask;
-    __u64 missing[SIEVE_MAX_CHOICES] = {0, 0, 0};
-    sieve_pattern(hash.test, lookup->hashes, &mask);
-    for (int i = 0; i < SIEVE_LINE_WORDS; i++) {
-        missing[0] |= mask.word[i] & ~first->word[i];
-        missing[1] |= mask.word[i] & ~second->word[i];
-        missing[2] |= mask.word[i] & ~third->word[i];
-    }
-    return !missing[0] || !missing[1] || !missing[2];
+                                    const struct sieve_line* const line[SIEVE_MAX_CHOICES]) {
+    if (lookup->choices == 2) return sieve_pattern_covered(line, 2, hash.test, lookup->hashes);
+    if (lookup->choices == 1) return sieve_pattern_covered(line, 1, hash.test, lookup->hashes);
+    return sieve_pattern_covered(line, 3, hash.test, lookup->hashes);
 }
 
 #endif

@@ -1,6 +1,16 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
  * The pattern of a key: the k bits of a 512-bit line that stand for it, the same in every line it may be in.
+ *
+ * Bits are spread evenly over the line's eight words: k / 8 full rounds put one bit in each word; of the k %
+ * 8 bits left, four go to every second word (odd or even), two to a pair of words four apart, one to a single
+ * word, each group at a place that the hash chooses, so that all words fill alike. Against k positions drawn
+ * from all 512 this loses no accuracy (a key cannot hit the same bit twice within a round) and it costs far
+ * less: a word is loaded at a known offset and shifted, nothing is computed per bit but a shift of the hash.
+ *
+ * One pattern for all choices instead of one each: whether a stranger's pattern is covered by one line says
+ * nothing about another line, so the rate is the same, and the hash is expanded once. (The two-choice paper
+ * asks in its conclusion for dependent groups that need less hashing; this is one.)
  */
 #ifndef SIEVE_PATTERN_H
 #define SIEVE_PATTERN_H
@@ -8,14 +18,111 @@
 #include <sieve/image.h>
 
 #define SIEVE_PATTERN_MIN_HASHES 1
-#define SIEVE_PATTERN_MAX_HASHES 32
+#define SIEVE_PATTERN_MAX_HASHES 31
 
-/* Sets mask to the pattern of the hash word with k bits. */
-SIEVE_INLINE void sieve_pattern(__u64 test, __u32 hashes, struct sieve_line* mask) {
-    __u64 more = test * 0x9e3779b97f4a7c15ULL;
-    for (int i = 0; i < SIEVE_LINE_WORDS; i++) mask->word[i] = 1ULL << ((test >> (6 * i)) & 63);
-    if (hashes > 8)
-        for (int i = 0; i < SIEVE_LINE_WORDS; i++) mask->word[i] |= 1ULL << ((more >> (6 * i + 16)) & 63);
+/* Odd multipliers that stretch the 64-bit hash: a further 48 bits for rounds 1 and 2, and what the rest
+ * needs. */
+#define SIEVE_PATTERN_ROUND1 0x9e3779b97f4a7c15ULL
+#define SIEVE_PATTERN_ROUND2 0x589965cc75374cc3ULL
+#define SIEVE_PATTERN_REST 0xa0761d6478bd642fULL
+
+/* Where the products' bits go. The upper bits of a product depend on all bits of the hash, the lower on few.
+ */
+#define SIEVE_PATTERN_ROUND_SHIFT 16
+#define SIEVE_PATTERN_FOUR_PLACE 16 /* 1 bit: even or odd words */
+#define SIEVE_PATTERN_FOUR_BITS 17  /* 4 x 6 bits */
+#define SIEVE_PATTERN_TWO_PLACE 41  /* 2 bits: words w and w + 4 */
+#define SIEVE_PATTERN_TWO_BITS 43   /* 2 x 6 bits */
+#define SIEVE_PATTERN_ONE_PLACE 55  /* 3 bits: the word */
+#define SIEVE_PATTERN_ONE_BIT 58    /* 6 bits */
+
+SIEVE_INLINE int sieve_pattern_valid(__u32 hashes) {
+    return hashes >= SIEVE_PATTERN_MIN_HASHES && hashes <= SIEVE_PATTERN_MAX_HASHES;
+}
+
+/* The pattern as a mask of the line; what a builder sets. */
+SIEVE_INLINE void sieve_pattern_mask(__u64 hash, __u32 hashes, struct sieve_line* mask) {
+    const __u64 rest = hash * SIEVE_PATTERN_REST;
+    const __u64 round1 = (hash * SIEVE_PATTERN_ROUND1) >> SIEVE_PATTERN_ROUND_SHIFT;
+    const __u64 round2 = (hash * SIEVE_PATTERN_ROUND2) >> SIEVE_PATTERN_ROUND_SHIFT;
+
+    for (int i = 0; i < SIEVE_LINE_WORDS; i++) {
+        mask->word[i] = hashes >= 8 ? 1ULL << ((hash >> (6 * i)) & 63) : 0;
+        mask->word[i] |= hashes >= 16 ? 1ULL << ((round1 >> (6 * i)) & 63) : 0;
+        mask->word[i] |= hashes >= 24 ? 1ULL << ((round2 >> (6 * i)) & 63) : 0;
+    }
+    if (hashes & 4)
+        for (int i = 0; i < 4; i++)
+            mask->word[2 * i + ((rest >> SIEVE_PATTERN_FOUR_PLACE) & 1)] |=
+                1ULL << ((rest >> (SIEVE_PATTERN_FOUR_BITS + 6 * i)) & 63);
+    if (hashes & 2)
+        for (int i = 0; i < 2; i++)
+            mask->word[4 * i + ((rest >> SIEVE_PATTERN_TWO_PLACE) & 3)] |=
+                1ULL << ((rest >> (SIEVE_PATTERN_TWO_BITS + 6 * i)) & 63);
+    if (hashes & 1)
+        mask->word[(rest >> SIEVE_PATTERN_ONE_PLACE) & 7] |= 1ULL << ((rest >> SIEVE_PATTERN_ONE_BIT) & 63);
+}
+
+/*
+ * One bit in each of `words` words of every line, `stride` words apart from byte `offset` on: shifts the word
+ * so that the asked bit comes to bit 0 and gathers. Returns the hash shifted on. `lines` and the counts are
+ * constants.
+ */
+SIEVE_INLINE __u64 sieve_pattern_probe(const struct sieve_line* const* line, int lines, __u64* covered,
+                                       __u64 offset, int words, int stride, __u64 bits) {
+#pragma GCC unroll 8
+    for (int i = 0; i < words; i++) {
+#pragma GCC unroll 3
+        for (int l = 0; l < lines; l++)
+            covered[l] &= *(const __u64*)((const char*)line[l] + offset + i * stride * 8) >> (bits & 63);
+        bits >>= 6;
+    }
+    return bits;
+}
+
+/* Bit 0 tells whether any of the lines has all bits asked for so far. */
+SIEVE_INLINE __u64 sieve_pattern_any(const __u64* covered, int lines) {
+    __u64 any = covered[0];
+    if (lines > 1) any |= covered[1];
+    if (lines > 2) any |= covered[2];
+    return any & 1;
+}
+
+/*
+ * True if one of `lines` lines (a constant, 1 to 3) has every bit of the pattern: the same pattern as
+ * sieve_pattern_mask, but tested without being made. After six probes in each line 97 of 100 strangers are
+ * known for what they are; the branch that lets them go there is the only one that depends on data.
+ */
+SIEVE_INLINE int sieve_pattern_covered(const struct sieve_line* const* line, int lines, __u64 hash,
+                                       __u32 hashes) {
+    __u64 covered[3] = {~0ULL, ~0ULL, ~0ULL};
+    const int first = 6;
+
+    if (hashes >= 8) {
+        __u64 bits = sieve_pattern_probe(line, lines, covered, 0, first, 1, hash);
+        if (!sieve_pattern_any(covered, lines)) return 0;
+        sieve_pattern_probe(line, lines, covered, 8 * first, SIEVE_LINE_WORDS - first, 1, bits);
+        if (hashes >= 16)
+            sieve_pattern_probe(line, lines, covered, 0, SIEVE_LINE_WORDS, 1,
+                                (hash * SIEVE_PATTERN_ROUND1) >> SIEVE_PATTERN_ROUND_SHIFT);
+        if (hashes >= 24)
+            sieve_pattern_probe(line, lines, covered, 0, SIEVE_LINE_WORDS, 1,
+                                (hash * SIEVE_PATTERN_ROUND2) >> SIEVE_PATTERN_ROUND_SHIFT);
+    }
+    if (hashes & 7) {
+        const __u64 rest = hash * SIEVE_PATTERN_REST;
+        /* The places come out of the hash as byte offsets at once. */
+        if (hashes & 4)
+            sieve_pattern_probe(line, lines, covered, (rest >> (SIEVE_PATTERN_FOUR_PLACE - 3)) & (1 << 3), 4,
+                                2, rest >> SIEVE_PATTERN_FOUR_BITS);
+        if (hashes & 2)
+            sieve_pattern_probe(line, lines, covered, (rest >> (SIEVE_PATTERN_TWO_PLACE - 3)) & (3 << 3), 2,
+                                4, rest >> SIEVE_PATTERN_TWO_BITS);
+        if (hashes & 1)
+            sieve_pattern_probe(line, lines, covered, (rest >> (SIEVE_PATTERN_ONE_PLACE - 3)) & (7 << 3), 1,
+                                1, rest >> SIEVE_PATTERN_ONE_BIT);
+    }
+    return (int)sieve_pattern_any(covered, lines);
 }
 
 #endif

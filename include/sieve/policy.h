@@ -20,6 +20,13 @@
 #define SIEVE_BANKS 2
 #define SIEVE_NAME_BYTES 32
 
+/*
+ * Slots: what a set occupies while it is in force, its filter's place in either bank and its counters. Twice
+ * as many as sets, so that even a wholly new table finds slots that no packet has used since the last grace
+ * period: their counters stand still, and a new set's start at an exact zero.
+ */
+#define SIEVE_SLOTS (2 * SIEVE_MAX_SETS)
+
 /* Names of the maps, as `bpftool map` shows them. */
 #define SIEVE_MAP_SETS "sieve_sets"
 #define SIEVE_MAP_STATS "sieve_stats"
@@ -31,10 +38,21 @@ enum sieve_action {
     SIEVE_ACTION_COUNT = 2, /* count the hit and ask the next set */
 };
 
+struct sieve_counter {
+    __u64 packets;
+    __u64 bytes;
+};
+
 struct sieve_policy_entry {
-    __u8 set;    /* 0..15: slot in the bank of the array-of-maps, and index of the counters */
+    __u8 slot;   /* 0 .. SIEVE_SLOTS - 1 */
     __u8 action; /* enum sieve_action */
     __u8 reserved[2];
+};
+
+/* What the controller notes about a slot; no packet reads it. */
+struct sieve_slot {
+    char name[SIEVE_NAME_BYTES];   /* NUL-terminated; empty if the slot is not used */
+    struct sieve_counter baseline; /* what the slot's counters stood at when the set came */
 };
 
 /* One bank: `sets` entries are asked in order, the first match that is not COUNT decides, else the default.
@@ -43,7 +61,7 @@ struct sieve_policy {
     __u32 sets;
     __u32 default_action; /* SIEVE_ACTION_DROP or SIEVE_ACTION_PASS */
     struct sieve_policy_entry entry[SIEVE_MAX_SETS];
-    char name[SIEVE_MAX_SETS][SIEVE_NAME_BYTES]; /* by set, NUL-terminated */
+    struct sieve_slot slot[SIEVE_SLOTS];
 };
 
 /* The program's one global variable, in the map SIEVE_MAP_CONTROL. */
@@ -73,14 +91,12 @@ SIEVE_STATIC_ASSERT(SIEVE_OUTCOMES <= SIEVE_OUTCOME_SLOTS, "every outcome has it
 /* Outcomes below this one yield a key. */
 #define SIEVE_OUTCOME_FIRST_WITHOUT_KEY SIEVE_OUTCOME_ARP
 
-struct sieve_counter {
-    __u64 packets;
-    __u64 bytes;
-};
-
-/* One per CPU. Verdict counters are what left the program; hit counters also count what `count` sets saw. */
+/*
+ * One per CPU. Verdict counters are what left the program; hit counters also count what `count` sets saw. The
+ * controller never writes here, so no increment is ever lost.
+ */
 struct sieve_stats {
-    struct sieve_counter hit[SIEVE_MAX_SETS];
+    struct sieve_counter hit[SIEVE_SLOTS];
     struct sieve_counter dropped;
     struct sieve_counter passed;
     __u64 outcome[SIEVE_OUTCOME_SLOTS];
@@ -98,8 +114,8 @@ struct sieve_trace {
     __u32 have; /* enum sieve_field bits that the packet provided */
     __u32 outcome;
     __u32 verdict;  /* XDP_* */
-    __u32 decision; /* the deciding set, or SIEVE_NO_SET for the default, or SIEVE_NOT_ASKED */
-    __u64 hits;     /* bit s: set s matched (also those that only count) */
+    __u32 decision; /* the deciding set's slot, or SIEVE_NO_SET for the default, or SIEVE_NOT_ASKED */
+    __u64 hits;     /* bit s: the set in slot s matched (also those that only count) */
 };
 #define SIEVE_NO_SET 0xffffffffU
 #define SIEVE_NOT_ASKED 0xfffffffeU

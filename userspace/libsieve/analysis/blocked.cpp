@@ -65,7 +65,7 @@ std::vector<double> load_distribution(double mean_load, double alpha, unsigned c
         }
         change[0] = -leaving_above;
     };
-    if (d.size() > 1) integrate(d, mean_load, derivative, {.relative = 1e-7, .absolute = 1e-17});
+    if (d.size() > 1) integrate(d, mean_load, derivative, {.relative = 1e-9, .absolute = 1e-18});
     return d;
 }
 
@@ -115,15 +115,9 @@ BestAlpha best_alpha(const Filter& filter, Model model) {
         const auto loads = load_distribution(filter.mean_load(), alpha, filter.choices);
         return BestAlpha{alpha, query_fpr(block_fpr(loads, table), alpha, filter.choices, model.query)};
     };
-    // A coarse grid finds the valley, golden sections its floor.
-    constexpr unsigned grid = 10;
-    BestAlpha best = at(0);
-    for (unsigned i = 1; i <= grid; ++i) {
-        const BestAlpha candidate = at(static_cast<double>(i) / grid);
-        if (candidate.fpr < best.fpr) best = candidate;
-    }
-    double low = std::max(0.0, best.alpha - 1.0 / grid);
-    double high = std::min(1.0, best.alpha + 1.0 / grid);
+    // Golden sections: the rate is convex in alpha (Figure 3).
+    double low = 0;
+    double high = 1;
     const double section = 1 / std::numbers::phi;
     BestAlpha left = at(high - section * (high - low));
     BestAlpha right = at(low + section * (high - low));
@@ -138,8 +132,12 @@ BestAlpha best_alpha(const Filter& filter, Model model) {
             right = at(low + section * (high - low));
         }
     }
-    for (const BestAlpha& candidate : {left, right})
-        if (candidate.fpr < best.fpr) best = candidate;
+    BestAlpha best = left.fpr < right.fpr ? left : right;
+    for (const double end : {0.0, 1.0}) {
+        // An optimum at an end is that end exactly, not a point beside it.
+        const BestAlpha candidate = at(end);
+        if (candidate.fpr <= best.fpr) best = candidate;
+    }
     return best;
 }
 

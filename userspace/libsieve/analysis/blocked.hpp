@@ -79,7 +79,7 @@ double query_fpr(double q, double alpha, unsigned choices, QueryRate rate = Quer
 /// FPR of the whole filter: (2.2) for alpha = 0, (3.1) for alpha = 1, (3.4) between.
 double fpr(const Filter& filter, Model model = {});
 
-/// A parameter and the false positive rate it gives.
+/// A choice of alpha and the false positive rate that it gives.
 struct BestAlpha {
     double alpha;
     double fpr;
@@ -90,6 +90,7 @@ struct BestAlpha {
 /// 1e-5.
 BestAlpha best_alpha(const Filter& filter, Model model = {});
 
+/// A choice of k and the false positive rate that it gives.
 struct BestK {
     unsigned k;
     double fpr;

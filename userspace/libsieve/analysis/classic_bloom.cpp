@@ -43,7 +43,8 @@ double ones_mean(BloomShape shape) {
     assert(shape.m >= 2 && shape.k >= 1 && shape.k <= shape.m);
     if (shape.n == 0) return 0.0;
     const auto m = static_cast<double>(shape.m);
-    return -m * std::expm1(static_cast<double>(shape.n) * std::log1p(-shape.k / m));
+    const double k = shape.k;
+    return -m * std::expm1(static_cast<double>(shape.n) * std::log1p(-k / m));
 }
 
 double ones_variance(BloomShape shape) {

@@ -30,47 +30,44 @@ struct OdeTolerance {
 template <class Derivative>
 void integrate(std::vector<double>& y, double t_end, Derivative&& derivative, OdeTolerance tolerance = {}) {
     assert(t_end >= 0 && tolerance.relative > 0 && tolerance.absolute > 0);
-    constexpr std::size_t stages = 7;
-    // Row s holds the weights of slopes 0..s-1 in the argument of slope s; the last row is the fifth-order
-    // solution, whose slope is the next step's first one.
-    constexpr std::array<std::array<double, 6>, stages> a{{
-        {},
-        {1.0 / 5},
-        {3.0 / 40, 9.0 / 40},
-        {44.0 / 45, -56.0 / 15, 32.0 / 9},
-        {19372.0 / 6561, -25360.0 / 2187, 64448.0 / 6561, -212.0 / 729},
-        {9017.0 / 3168, -355.0 / 33, 46732.0 / 5247, 49.0 / 176, -5103.0 / 18656},
-        {35.0 / 384, 0, 500.0 / 1113, 125.0 / 192, -2187.0 / 6784, 11.0 / 84},
-    }};
-    // Fifth-order minus fourth-order weights.
-    constexpr std::array<double, stages> e{71.0 / 57600,      0,          -71.0 / 16695, 71.0 / 1920,
-                                           -17253.0 / 339200, 22.0 / 525, -1.0 / 40};
-
     const std::size_t n = y.size();
-    std::array<std::vector<double>, stages> slope;
+    std::array<std::vector<double>, 7> slope;
     for (auto& k : slope) k.resize(n);
+    auto& [k1, k2, k3, k4, k5, k6, k7] = slope;
     std::vector<double> next(n);
 
-    derivative(y, slope[0]);
+    derivative(y, k1);
     double t = 0;
     double h = std::min(t_end, 1e-3);
     while (t < t_end) {
         const bool last = t + h >= t_end;
         if (last) h = t_end - t;
 
-        for (std::size_t s = 1; s < stages; ++s) {
-            for (std::size_t i = 0; i < n; ++i) {
-                double sum = 0;
-                for (std::size_t r = 0; r < s; ++r) sum += a[s][r] * slope[r][i];
-                next[i] = y[i] + h * sum;
-            }
-            derivative(next, slope[s]);
-        }
+        const auto stage = [&](std::vector<double>& result, auto&& slope_at) {
+            for (std::size_t i = 0; i < n; ++i) next[i] = y[i] + h * slope_at(i);
+            derivative(next, result);
+        };
+        stage(k2, [&](std::size_t i) { return 1.0 / 5 * k1[i]; });
+        stage(k3, [&](std::size_t i) { return 3.0 / 40 * k1[i] + 9.0 / 40 * k2[i]; });
+        stage(k4, [&](std::size_t i) { return 44.0 / 45 * k1[i] - 56.0 / 15 * k2[i] + 32.0 / 9 * k3[i]; });
+        stage(k5, [&](std::size_t i) {
+            return 19372.0 / 6561 * k1[i] - 25360.0 / 2187 * k2[i] + 64448.0 / 6561 * k3[i] -
+                   212.0 / 729 * k4[i];
+        });
+        stage(k6, [&](std::size_t i) {
+            return 9017.0 / 3168 * k1[i] - 355.0 / 33 * k2[i] + 46732.0 / 5247 * k3[i] + 49.0 / 176 * k4[i] -
+                   5103.0 / 18656 * k5[i];
+        });
+        // The fifth-order solution; its slope is the next step's first one.
+        stage(k7, [&](std::size_t i) {
+            return 35.0 / 384 * k1[i] + 500.0 / 1113 * k3[i] + 125.0 / 192 * k4[i] - 2187.0 / 6784 * k5[i] +
+                   11.0 / 84 * k6[i];
+        });
 
         double worst = 0;
         for (std::size_t i = 0; i < n; ++i) {
-            double error = 0;
-            for (std::size_t s = 0; s < stages; ++s) error += e[s] * slope[s][i];
+            const double error = 71.0 / 57600 * k1[i] - 71.0 / 16695 * k3[i] + 71.0 / 1920 * k4[i] -
+                                 17253.0 / 339200 * k5[i] + 22.0 / 525 * k6[i] - 1.0 / 40 * k7[i];
             const double allowed =
                 tolerance.absolute + tolerance.relative * std::max(std::abs(y[i]), std::abs(next[i]));
             worst = std::max(worst, std::abs(h * error) / allowed);
@@ -79,7 +76,7 @@ void integrate(std::vector<double>& y, double t_end, Derivative&& derivative, Od
         if (worst <= 1) {
             t = last ? t_end : t + h;
             y.swap(next);
-            slope[0].swap(slope[stages - 1]);
+            k1.swap(k7);
         }
         const double factor = worst > 0 ? 0.9 * std::pow(worst, -0.2) : 5.0;
         h *= std::clamp(factor, 0.2, 5.0);

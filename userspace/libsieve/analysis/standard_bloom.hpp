@@ -46,7 +46,8 @@ std::vector<double> fpp_table(std::uint64_t m, unsigned k, std::uint64_t max_n);
 /// such limit.
 double fpp_by_iteration(BloomShape shape);
 
-/// FPP_A1 = (E[X]/m)^k. Equation (4).
+/// FPP_A1 = (E[X]/m)^k. Equation (4). Below FPP_S and above A2, hence the better of the two; the paper's
+/// section 3 prints the errors of A1 and A2 under each other's names.
 double fpp_a1(BloomShape shape);
 
 /// FPP_A2 = (1 - e^{-kn/m})^k. Equation (5).

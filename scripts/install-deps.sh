@@ -1,0 +1,38 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+# Installs what building, testing and the demo need and is missing; Debian 12's own packages only.
+set -euo pipefail
+
+packages=(
+    # compilers: g++ for user space, clang for BPF
+    g++ make clang-19 llvm-19 clang-format clang-tidy linux-libc-dev pkg-config
+    # BPF: library, dispatcher, skeleton generator
+    libbpf-dev libxdp-dev bpftool libelf-dev zlib1g-dev
+    # libraries
+    libcli11-dev nlohmann-json3-dev libfmt-dev libexpected-dev libxxhash-dev libpcap-dev libtbb-dev
+    libgtest-dev libbenchmark-dev
+    # what the demo and the selftests drive
+    iproute2 util-linux python3-minimal iputils-ping
+)
+
+missing=()
+for package in "${packages[@]}"; do
+    status=$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null) || status=absent
+    [ "$status" = installed ] || missing+=("$package")
+done
+[ ${#missing[@]} -eq 0 ] && exit 0
+
+if [ "$(id -u)" -ne 0 ]; then
+    echo "install-deps: missing packages: ${missing[*]}" >&2
+    echo "install-deps: run as root, or: sudo apt-get install ${missing[*]}" >&2
+    exit 1
+fi
+echo "installing: ${missing[*]}"
+export DEBIAN_FRONTEND=noninteractive
+log=$(mktemp)
+trap 'rm -f "$log"' EXIT
+if ! { apt-get update && apt-get install -y --no-install-recommends "${missing[@]}"; } >"$log" 2>&1; then
+    tail -n 20 "$log" >&2
+    echo "install-deps: apt-get failed; this project needs Debian 12 (bookworm) or newer and its package mirror" >&2
+    exit 1
+fi

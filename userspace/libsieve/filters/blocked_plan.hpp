@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// Choosing a blocked filter before it is built: how many bits a key sets, how large it must be, how good it
+// will be.
+#pragma once
+
+#include <cstdint>
+
+#include "libsieve/util/result.hpp"
+
+namespace sieve {
+
+// What can be chosen of a blocked filter besides its size.
+struct BlockedShape {
+    double alpha = 1.0;        // share of keys with more than one line to choose from
+    std::uint32_t choices = 2; // lines that such a key chooses from
+    std::uint32_t hashes = 0;  // bits a key sets; 0: the best number is chosen
+};
+
+inline constexpr double least_bits_per_key = 1;
+inline constexpr double most_bits_per_key = 256;
+
+// The image's integer form of alpha: a share of all 32-bit values.
+std::uint32_t alpha_to_image(double alpha);
+double alpha_from_image(std::uint32_t alpha);
+
+// Lines for that many bits a key: at least one.
+std::uint64_t lines_for_bits(std::uint64_t keys, double bits_per_key);
+
+// The best number of bits a key sets at a size, found by experiment.
+std::uint32_t best_hashes(double bits_per_key, const BlockedShape& shape);
+
+// False positive rate of a filter of that shape (hashes must be set) without rebalancing, each key in its
+// least loaded line: one-plus-alpha paper, eqs. (3.4), (3.5), k independent bits of a 512-bit block.
+double model_fpr(double bits_per_key, const BlockedShape& shape);
+
+// False positive rate of a filter of `keys` keys in `lines` lines as the builder makes it. No formula is
+// known for rebalancing (the two-choice paper leaves its analysis open), so a small filter of the same shape
+// is built out of random hashes and its rate is taken exactly from its bits. The rate hardly depends on the
+// number of keys, but for a handful of lines: sets smaller than the sample are predicted by several filters
+// of their own size. Hashes must be set. Deterministic; takes 0.1 s.
+double predict_fpr(std::uint64_t keys, std::uint64_t lines, const BlockedShape& shape, std::uint32_t rounds);
+
+// The fewest lines for which predict_fpr (with best_hashes unless the shape says otherwise) is at most `fpr`,
+// to within 1%. Fails if even most_bits_per_key do not do.
+Result<std::uint64_t> lines_for_fpr(std::uint64_t keys, double fpr, const BlockedShape& shape,
+                                    std::uint32_t rounds);
+
+} // namespace sieve

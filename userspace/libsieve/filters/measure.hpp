@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// The false positive rate of an image by asking it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+
+#include "libsieve/image/image.hpp"
+
+namespace sieve {
+
+struct Measurement {
+    std::uint64_t trials = 0; // random keys that are no members
+    std::uint64_t hits = 0;   // of these, how many the filter took for members
+    [[nodiscard]] double rate() const {
+        return trials == 0 ? 0 : static_cast<double>(hits) / static_cast<double>(trials);
+    }
+};
+
+// Asks the image for `trials` random keys that look like its witnesses; drawn members do not count.
+// `is_member` is asked only about keys that the filter holds for members. Deterministic in the seed.
+Measurement measure_fpr(const Image& image, std::uint64_t trials, std::uint64_t seed,
+                        const std::function<bool(const sieve_key&)>& is_member);
+
+// The exact expectation over random keys, from the number of ones in each line: the mean rate of a line,
+// asked as often as a key has lines.
+double expected_fpr(const Image& image);
+
+} // namespace sieve

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// Random flow keys that look like a set's members: what false positive rates are measured with.
+#pragma once
+
+#include <cstdint>
+#include <random>
+#include <span>
+
+#include <sieve/image.h>
+
+namespace sieve {
+
+// Draws a member of the sample for its shape (which address is IPv4, which protocol), then every address bit
+// and port uniformly within that shape.
+class RandomKeys {
+  public:
+    // `sample` must not be empty; it is kept by reference.
+    RandomKeys(std::span<const sieve_witness> sample, std::uint32_t fields, std::uint64_t seed)
+        : sample_(sample), fields_(fields), random_(seed) {}
+
+    sieve_key operator()();
+
+  private:
+    std::span<const sieve_witness> sample_;
+    std::uint32_t fields_;
+    std::mt19937_64 random_;
+};
+
+} // namespace sieve

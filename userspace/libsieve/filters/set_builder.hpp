@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// Keys to image: draws the secret, hashes, drops duplicates, chooses the geometry, places, measures, and
+// refuses what contradicts its own prediction.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "libsieve/filters/blocked_plan.hpp"
+#include "libsieve/filters/key_set.hpp"
+#include "libsieve/image/image.hpp"
+#include "libsieve/util/progress.hpp"
+#include "libsieve/util/result.hpp"
+
+namespace sieve {
+
+struct BuildOptions {
+    // How large: at most one of these; none means 16 bits a key.
+    std::optional<double> bits_per_key;
+    std::optional<double> fpr;           // the smallest filter that is predicted to stay below
+    std::optional<std::uint64_t> memory; // the largest filter that fits these bytes, as a whole image
+
+    BlockedShape shape; // alpha, choices, k
+    std::uint32_t rounds = 16;
+    std::optional<std::uint64_t> seed; // for tests: the same image again, and no secret in it
+    std::uint32_t threads = 0;         // 0: as many as processors
+    std::string label;                 // for people: where the keys came from
+    std::uint64_t skipped = 0;         // feed lines left out; kept in the image for `status`
+};
+
+struct BuildReport {
+    std::uint64_t keys = 0;       // distinct
+    std::uint64_t duplicates = 0; // entries beyond the first of their key
+    double bits_per_key = 0;      // of the filter's lines; header and witnesses not counted
+    BlockedShape shape;           // as used
+    std::uint32_t rounds = 0;
+    double online_model_fpr = 0; // the paper's analytic model, eq. (3.4): no rebalancing, least loaded line
+    double predicted_fpr = 0;    // before the build
+    double expected_fpr = 0;     // exactly, from the filter's bits
+    double measured_fpr = 0;     // on random non-members
+    std::uint64_t measured_hits = 0;
+    std::uint64_t measured_trials = 0;
+    double seconds = 0;
+};
+
+struct BuiltSet {
+    Image image;
+    BuildReport report;
+};
+
+// Builds the blocked filter of the keys, which are consumed to keep the memory low. Errors: no keys, sizes
+// that cannot be, a rate that cannot be reached, a measurement that contradicts the prediction.
+Result<BuiltSet> build_set(KeySet keys, const BuildOptions& options, const Progress& progress);
+
+} // namespace sieve

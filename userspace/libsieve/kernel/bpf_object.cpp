@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/kernel/bpf_object.hpp"
+
+#include <fcntl.h>
+
+#include <cerrno>
+
+#include <fmt/core.h>
+
+#include "libsieve/kernel/libbpf_log.hpp"
+#include "libsieve/kernel/refusal.hpp"
+#include "xdp_sieve.skel.h"
+
+namespace sieve::kernel {
+
+namespace {
+
+constexpr std::size_t log_lines = 8;
+
+tl::unexpected<Error> load_refusal(int error, const LogCapture& log) {
+    const std::string tail = log.tail(log_lines);
+    tl::unexpected<Error> refused = refusal("loading the XDP program", error);
+    if (!tail.empty()) refused.value().message += fmt::format("\nthe end of the kernel's log:\n{}", tail);
+    return refused;
+}
+
+UniqueFd duplicate(int fd) {
+    return UniqueFd(::fcntl(fd, F_DUPFD_CLOEXEC, 3));
+}
+
+} // namespace
+
+void BpfObject::Destroy::operator()(xdp_sieve_bpf* skeleton) const {
+    xdp_sieve_bpf::destroy(skeleton);
+}
+
+Result<BpfObject::Skeleton> BpfObject::load_skeleton(const Options& options) {
+    const LogCapture log;
+    Skeleton skeleton(xdp_sieve_bpf::open());
+    if (!skeleton) return load_refusal(errno, log);
+    // The variable is read-only for the program; before loading it is ours to set.
+    const_cast<std::uint32_t&>(static_cast<const volatile std::uint32_t&>(skeleton->rodata->sieve_tracing)) =
+        options.tracing ? 1 : 0;
+    bpf_program__set_autoload(skeleton->progs.xdp_sieve_frags, options.frags);
+    if (const int error = xdp_sieve_bpf::load(skeleton.get()); error != 0) return load_refusal(error, log);
+    return skeleton;
+}
+
+Result<BpfObject> BpfObject::load(const Options& options) {
+    Result<Skeleton> skeleton = load_skeleton(options);
+    // Before Linux 5.18 there are no multi-buffer programs; whoever then needs one learns it when attaching.
+    if (!skeleton && options.frags) skeleton = load_skeleton({.tracing = options.tracing, .frags = false});
+    if (!skeleton) return tl::unexpected(std::move(skeleton.error()));
+    const auto& maps = (*skeleton)->maps;
+    SIEVE_ASSIGN(Instance instance, Instance::from_maps(duplicate(bpf_map__fd(maps.data_sieve)),
+                                                        duplicate(bpf_map__fd(maps.sieve_sets)),
+                                                        duplicate(bpf_map__fd(maps.sieve_stats))));
+    return BpfObject(std::move(*skeleton), std::move(instance));
+}
+
+int BpfObject::program_fd() const {
+    return bpf_program__fd(skeleton_->progs.xdp_sieve);
+}
+
+int BpfObject::frags_program_fd() const {
+    const int fd = bpf_program__fd(skeleton_->progs.xdp_sieve_frags);
+    return fd < 0 ? -1 : fd;
+}
+
+const volatile sieve_trace& BpfObject::trace() const {
+    return skeleton_->bss->sieve_trace_last;
+}
+
+bpf_object* BpfObject::object() const {
+    return skeleton_->obj;
+}
+
+} // namespace sieve::kernel

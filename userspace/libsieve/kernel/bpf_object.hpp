@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// A loaded copy of our BPF object, out of the bytes that are built into this program.
+#pragma once
+
+#include <memory>
+
+#include <sieve/policy.h>
+
+#include "libsieve/kernel/instance.hpp"
+#include "libsieve/util/result.hpp"
+
+struct xdp_sieve_bpf; // the generated skeleton
+struct bpf_object;
+
+namespace sieve::kernel {
+
+class BpfObject {
+  public:
+    struct Options {
+        bool tracing = false; // leave what the program saw of each packet in trace(); never in service
+        bool frags = false;   // load the program for multi-buffer frames too, where the kernel has it
+    };
+
+    // Loads programs and maps; nothing is attached. A refusal carries the end of the verifier's log.
+    static Result<BpfObject> load(const Options& options);
+
+    [[nodiscard]] const Instance& instance() const { return instance_; }
+    [[nodiscard]] int program_fd() const;
+    [[nodiscard]] int frags_program_fd() const; // -1 if it was not asked for or the kernel is too old
+
+    // With tracing: what the program saw of the last packet that it ran on.
+    [[nodiscard]] const volatile sieve_trace& trace() const;
+
+    // The program's BTF is in here; for the tests.
+    [[nodiscard]] bpf_object* object() const;
+
+  private:
+    struct Destroy {
+        void operator()(xdp_sieve_bpf* skeleton) const;
+    };
+    using Skeleton = std::unique_ptr<xdp_sieve_bpf, Destroy>;
+
+    static Result<Skeleton> load_skeleton(const Options& options);
+    BpfObject(Skeleton skeleton, Instance instance)
+        : skeleton_(std::move(skeleton)), instance_(std::move(instance)) {}
+
+    Skeleton skeleton_;
+    Instance instance_;
+};
+
+} // namespace sieve::kernel

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/kernel/filter_map.hpp"
+
+#include <sys/mman.h>
+
+#include <cctype>
+#include <cerrno>
+#include <cstring>
+
+#include <bpf/bpf.h>
+#include <fmt/core.h>
+
+#include "libsieve/kernel/refusal.hpp"
+
+namespace sieve::kernel {
+
+namespace {
+
+// The kernel takes 15 letters, digits, underscores and dots.
+std::string map_name(const std::string& name) {
+    std::string result = name.substr(0, BPF_OBJ_NAME_LEN - 1);
+    for (char& c : result)
+        if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '_' && c != '.') c = '_';
+    return result;
+}
+
+} // namespace
+
+Result<FilterMap> FilterMap::create(const Image& image, const std::string& name) {
+    LIBBPF_OPTS(bpf_map_create_opts, options);
+    options.map_flags = BPF_F_MMAPABLE | BPF_F_INNER_MAP;
+    UniqueFd fd(bpf_map_create(BPF_MAP_TYPE_ARRAY, map_name(name).c_str(), sizeof(std::uint32_t),
+                               sizeof(sieve_line), static_cast<std::uint32_t>(image.lines().size()),
+                               &options));
+    if (!fd) return refusal(fmt::format("a BPF map of {} KiB for set {}", image.bytes() >> 10, name), errno);
+
+    void* pages = ::mmap(nullptr, image.bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
+    if (pages == MAP_FAILED) return refusal(fmt::format("mapping the BPF map of set {}", name), errno);
+    std::memcpy(pages, image.lines().data(), image.bytes());
+    ::munmap(pages, image.bytes());
+
+    bpf_map_info info{};
+    __u32 length = sizeof(info);
+    if (const int error = bpf_obj_get_info_by_fd(fd.get(), &info, &length); error != 0)
+        return refusal(fmt::format("asking for the identity of the BPF map of set {}", name), error);
+    return FilterMap(std::move(fd), info.id);
+}
+
+} // namespace sieve::kernel

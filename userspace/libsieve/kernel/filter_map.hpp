@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// A filter image inside the kernel: the same bytes, in a BPF array.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "libsieve/image/image.hpp"
+#include "libsieve/util/result.hpp"
+#include "libsieve/util/unique_fd.hpp"
+
+namespace sieve::kernel {
+
+class FilterMap {
+  public:
+    // Makes a map for the image and copies it there, in one memcpy. `name` is what `bpftool map` shows of it.
+    static Result<FilterMap> create(const Image& image, const std::string& name);
+
+    [[nodiscard]] int fd() const { return fd_.get(); }
+    [[nodiscard]] std::uint32_t id() const { return id_; }
+
+  private:
+    FilterMap(UniqueFd fd, std::uint32_t id) : fd_(std::move(fd)), id_(id) {}
+
+    UniqueFd fd_;
+    std::uint32_t id_;
+};
+
+} // namespace sieve::kernel

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// The maps of one loaded copy of our program, whoever loaded it: the only state there is.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include <sieve/policy.h>
+
+#include "libsieve/util/result.hpp"
+#include "libsieve/util/unique_fd.hpp"
+
+namespace sieve::kernel {
+
+// The maps' file descriptors and the control block, mapped. While it lives the maps live, attached or not.
+class Instance {
+  public:
+    // Takes the maps over; fails if they are not of this version's shape.
+    static Result<Instance> from_maps(UniqueFd control, UniqueFd sets, UniqueFd stats);
+
+    // The maps behind a loaded program; nothing if the program is not ours. A program of ours that speaks
+    // another version of sieve/policy.h is an error that says so.
+    static Result<std::optional<Instance>> from_program(int program_fd);
+
+    Instance(Instance&& other) noexcept;
+    Instance& operator=(Instance&& other) noexcept;
+    ~Instance();
+
+    [[nodiscard]] volatile sieve_control& control() const { return *control_; }
+    [[nodiscard]] int control_fd() const { return control_fd_.get(); }
+    [[nodiscard]] int sets_fd() const { return sets_.get(); }
+    [[nodiscard]] int stats_fd() const { return stats_.get(); }
+
+  private:
+    Instance(volatile sieve_control* control, UniqueFd control_fd, UniqueFd sets, UniqueFd stats)
+        : control_(control), control_fd_(std::move(control_fd)), sets_(std::move(sets)),
+          stats_(std::move(stats)) {}
+
+    volatile sieve_control* control_ = nullptr;
+    UniqueFd control_fd_;
+    UniqueFd sets_;
+    UniqueFd stats_;
+};
+
+} // namespace sieve::kernel

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/kernel/refusal.hpp"
+
+#include <cerrno>
+#include <cstdlib>
+
+#include <fmt/core.h>
+
+namespace sieve::kernel {
+
+namespace {
+
+std::string_view usual_remedy(int error) {
+    switch (error) {
+    case EPERM:
+    case EACCES:
+        return "run it as root (CAP_SYS_ADMIN, CAP_BPF and CAP_NET_ADMIN)";
+    case ENOMEM:
+        return "free memory, raise the memory limit of the control group, or build the set with fewer bits "
+               "per "
+               "key";
+    case ENOSYS:
+        return "this kernel has no BPF; Linux 5.10 or later is needed, 6.1 or later is tested";
+    case EINVAL:
+    case EOPNOTSUPP:
+        return "Linux 5.10 or later is needed, 6.1 or later is tested";
+    default:
+        return {};
+    }
+}
+
+} // namespace
+
+tl::unexpected<Error> refusal(std::string_view what, int error, std::string_view remedy) {
+    const int number = std::abs(error);
+    const std::string_view advice = remedy.empty() ? usual_remedy(number) : remedy;
+    return kernel_refused(fmt::format("{}: {} (errno {}){}{}", what, errno_text(number), number,
+                                      advice.empty() ? "" : "; ", advice));
+}
+
+} // namespace sieve::kernel

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// A copy of the program that no interface has, to ask it about packets (BPF_PROG_TEST_RUN).
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "libsieve/kernel/bpf_object.hpp"
+#include "libsieve/kernel/set_table.hpp"
+#include "libsieve/util/result.hpp"
+
+namespace sieve::kernel {
+
+// What BPF_PROG_TEST_RUN takes as the linear part of a packet: at least an Ethernet header, and with room for
+// the kernel's own data no more than a page. The upper bound is chosen to hold for every kernel.
+inline constexpr std::size_t shortest_run = 14;
+inline constexpr std::size_t longest_run = 3072;
+
+class Scratch {
+  public:
+    // With tracing, trace() tells what the program saw of the last packet.
+    static Result<Scratch> load(bool tracing);
+
+    [[nodiscard]] const Instance& instance() const { return object_.instance(); }
+    [[nodiscard]] SetTable table() const { return SetTable(object_.instance()); }
+
+    // Runs the program on a frame of shortest_run to longest_run bytes; its verdict (XDP_*).
+    [[nodiscard]] Result<std::uint32_t> run(std::span<const std::uint8_t> frame) const;
+
+    [[nodiscard]] sieve_trace trace() const;
+    [[nodiscard]] const BpfObject& object() const { return object_; }
+
+  private:
+    explicit Scratch(BpfObject object) : object_(std::move(object)) {}
+
+    BpfObject object_;
+};
+
+} // namespace sieve::kernel

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/kernel/stats.hpp"
+
+#include <vector>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
+#include "libsieve/kernel/refusal.hpp"
+
+namespace sieve::kernel {
+
+namespace {
+
+void add(sieve_counter& sum, const sieve_counter& more) {
+    sum.packets += more.packets;
+    sum.bytes += more.bytes;
+}
+
+} // namespace
+
+Result<Stats> read_stats(const Instance& instance) {
+    const int cpus = libbpf_num_possible_cpus();
+    if (cpus < 0) return refusal("counting the CPUs", cpus);
+    std::vector<sieve_stats> values(static_cast<std::size_t>(cpus));
+    const std::uint32_t zero = 0;
+    if (const int error = bpf_map_lookup_elem(instance.stats_fd(), &zero, values.data()); error != 0)
+        return refusal("reading the program's counters", error);
+    Stats sum;
+    for (const sieve_stats& value : values) {
+        for (std::size_t i = 0; i < sum.hit.size(); i++) add(sum.hit[i], value.hit[i]);
+        add(sum.dropped, value.dropped);
+        add(sum.passed, value.passed);
+        for (std::size_t i = 0; i < sum.outcome.size(); i++) sum.outcome[i] += value.outcome[i];
+    }
+    return sum;
+}
+
+sieve_counter difference(const sieve_counter& later, const sieve_counter& earlier) {
+    return {later.packets - earlier.packets, later.bytes - earlier.bytes};
+}
+
+const char* outcome_name(std::uint32_t outcome) {
+    static constexpr const char* names[SIEVE_OUTCOMES] = {
+        "complete", "fragment", "short", "arp", "neighbour", "non_ip", "truncated", "malformed", "deep_vlan"};
+    return outcome < SIEVE_OUTCOMES ? names[outcome] : "unknown";
+}
+
+} // namespace sieve::kernel

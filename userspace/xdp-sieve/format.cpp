@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "xdp-sieve/format.hpp"
+
+#include <charconv>
+#include <limits>
+
+#include <fmt/core.h>
+
+namespace sieve::cli {
+
+std::string format_count(std::uint64_t count) {
+    std::string digits = std::to_string(count);
+    for (auto at = static_cast<std::ptrdiff_t>(digits.size()) - 3; at > 0; at -= 3)
+        digits.insert(static_cast<std::size_t>(at), ",");
+    return digits;
+}
+
+std::string format_bytes(std::uint64_t bytes) {
+    if (bytes < 1024) return fmt::format("{} B", bytes);
+    auto value = static_cast<double>(bytes);
+    const char* unit = "";
+    for (const char* next : {"KiB", "MiB", "GiB", "TiB"}) {
+        if (value < 1024) break;
+        value /= 1024;
+        unit = next;
+    }
+    return fmt::format("{:.1f} {}", value, unit);
+}
+
+std::string format_rate(double rate) {
+    return rate == 0 ? "0" : fmt::format("{:.2e}", rate);
+}
+
+std::string format_age(std::uint64_t seconds) {
+    constexpr std::uint64_t minute = 60;
+    constexpr std::uint64_t hour = 60 * minute;
+    constexpr std::uint64_t day = 24 * hour;
+    if (seconds < 2 * minute) return fmt::format("{} s", seconds);
+    if (seconds < 2 * hour) return fmt::format("{} min", seconds / minute);
+    if (seconds < 2 * day) return fmt::format("{} h", seconds / hour);
+    return fmt::format("{} days", seconds / day);
+}
+
+Result<std::uint64_t> parse_bytes(const std::string& text) {
+    std::uint64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    const std::string unit(end, text.data() + text.size());
+    const int shift = unit.empty() ? 0 : unit == "K" ? 10 : unit == "M" ? 20 : unit == "G" ? 30 : -1;
+    if (error != std::errc{} || shift < 0 || value > (std::numeric_limits<std::uint64_t>::max() >> shift))
+        return usage_error(
+            fmt::format("{}: not a number of bytes, expected such as 65536, 512K, 64M or 1G", text));
+    return value << shift;
+}
+
+} // namespace sieve::cli

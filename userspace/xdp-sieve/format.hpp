@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// Numbers as people read and write them.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "libsieve/util/result.hpp"
+
+namespace sieve::cli {
+
+std::string format_count(std::uint64_t count); // 1,234,567
+std::string format_bytes(std::uint64_t bytes); // 1.9 MiB
+std::string format_rate(double rate);          // 2.63e-04, or 0
+std::string format_age(std::uint64_t seconds); // 3 min, 5 h, 2 days
+
+// "65536", "512K", "64M", "1G" (powers of 1024).
+Result<std::uint64_t> parse_bytes(const std::string& text);
+
+} // namespace sieve::cli

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// xdp-sieve build: feeds to an image.
+#include <chrono>
+#include <memory>
+
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include "libsieve/feeds/key_text.hpp"
+#include "xdp-sieve/format.hpp"
+#include "xdp-sieve/set_source.hpp"
+#include "xdp-sieve/verb.hpp"
+
+namespace sieve::cli {
+
+namespace {
+
+struct BuildArguments {
+    std::string key = "src";
+    std::string kind = "blocked";
+    BuildOptions options;
+    bool skip_invalid = false;
+    std::string output;
+    std::string memory;
+    std::vector<std::string> feeds;
+};
+
+void print_json(const BuildArguments& arguments, const BuiltSet& built, double seconds) {
+    const BuildReport& report = built.report;
+    nlohmann::json out = {
+        {"image", arguments.output},
+        {"bytes", built.image.bytes()},
+        {"kind", arguments.kind},
+        {"key", arguments.key},
+        {"keys", report.keys},
+        {"duplicates", report.duplicates},
+        {"skipped_lines", built.image.file().skipped},
+        {"bits_per_key", report.bits_per_key},
+        {"hashes", report.shape.hashes},
+        {"choices", report.shape.choices},
+        {"alpha", report.shape.alpha},
+        {"rounds", report.rounds},
+        {"fpr",
+         {{"model_without_rebalancing", report.online_model_fpr},
+          {"predicted", report.predicted_fpr},
+          {"expected", report.expected_fpr},
+          {"measured", report.measured_fpr},
+          {"measured_hits", report.measured_hits},
+          {"measured_trials", report.measured_trials}}},
+        {"seconds", seconds},
+    };
+    fmt::print("{}\n", out.dump(2));
+}
+
+void print_table(const BuildArguments& arguments, const BuiltSet& built, double seconds) {
+    const BuildReport& report = built.report;
+    fmt::print("image         {} ({})\n", arguments.output, format_bytes(built.image.bytes()));
+    fmt::print("keys          {} of {}", format_count(report.keys), arguments.key);
+    fmt::print(", {} duplicates", format_count(report.duplicates));
+    if (built.image.file().skipped > 0)
+        fmt::print(", {} malformed lines skipped", format_count(built.image.file().skipped));
+    fmt::print("\nfilter        {}, {:.2f} bits per key, {} set by a key, {} {}", arguments.kind,
+               report.bits_per_key, report.shape.hashes, report.shape.choices,
+               report.shape.choices == 1 ? "line" : "lines to choose from");
+    if (report.shape.choices > 1 && report.shape.alpha < 1)
+        fmt::print(" for {:.0f}% of keys", report.shape.alpha * 100);
+    fmt::print(", {} rounds of rebalancing\n", report.rounds);
+    fmt::print("false positives (share of strangers that match)\n");
+    fmt::print("  model       {:<10} without rebalancing (eq. 3.4 of the one-plus-alpha paper)\n",
+               format_rate(report.online_model_fpr));
+    fmt::print("  predicted   {:<10} before the build\n", format_rate(report.predicted_fpr));
+    fmt::print("  expected    {:<10} from the bits of this filter\n", format_rate(report.expected_fpr));
+    fmt::print("  measured    {:<10} {} of {} random keys\n", format_rate(report.measured_fpr),
+               format_count(report.measured_hits), format_count(report.measured_trials));
+    fmt::print("time          {:.2f} s\n", seconds);
+}
+
+Result<Exit> run_build(BuildArguments& arguments, const Context& context) {
+    const auto start = std::chrono::steady_clock::now();
+    if (arguments.kind != "blocked")
+        return usage_error(
+            fmt::format("--kind {}: unknown kind of filter, expected blocked", arguments.kind));
+    SIEVE_ASSIGN(const std::uint32_t fields, parse_fields(arguments.key));
+    if (!arguments.memory.empty()) {
+        SIEVE_ASSIGN(arguments.options.memory, parse_bytes(arguments.memory));
+    }
+    for (const auto& feed : arguments.feeds)
+        if (looks_like_image(feed))
+            return bad_input(
+                fmt::format("{}: a filter image, expected a feed of keys (images hold no keys)", feed));
+    SIEVE_ASSIGN(BuiltSet built, build_from_feeds(arguments.feeds, fields, arguments.skip_invalid,
+                                                  arguments.options, context));
+    SIEVE_TRY(built.image.save(arguments.output));
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    if (context.json)
+        print_json(arguments, built, seconds);
+    else if (!context.quiet)
+        print_table(arguments, built, seconds);
+    return Exit::done;
+}
+
+} // namespace
+
+void add_build(CLI::App& app, Context& context) {
+    add_verb(app, context, "build", "build a filter image out of feeds",
+             [&context](CLI::App& verb) -> Action {
+                 auto arguments = std::make_shared<BuildArguments>();
+                 BuildOptions& options = arguments->options;
+                 verb.add_option("--key", arguments->key,
+                                 "fields of a key: a comma list of src,dst,sport,dport,proto")
+                     ->capture_default_str();
+                 verb.add_option("--kind", arguments->kind, "kind of filter")->capture_default_str();
+                 auto* size = verb.add_option_group("size", "how large; 16 bits per key if not given");
+                 size->add_option("--bits-per-key", options.bits_per_key, "size by bits per key");
+                 size->add_option("--fpr", options.fpr, "size by the false positive rate to stay below");
+                 size->add_option("--memory", arguments->memory, "size by bytes, such as 512K, 64M or 1G");
+                 size->require_option(0, 1);
+                 verb.add_option("--alpha", options.shape.alpha,
+                                 "share of keys that have a choice of lines, 0 to 1")
+                     ->capture_default_str();
+                 verb.add_option("--choices", options.shape.choices, "lines to choose from, 1 to 3")
+                     ->capture_default_str();
+                 verb.add_option("--hashes", options.shape.hashes,
+                                 "bits set by a key; the best number if not given");
+                 verb.add_option("--rounds", options.rounds, "rounds of rebalancing; 0 for none")
+                     ->capture_default_str();
+                 verb.add_option("--seed", options.seed,
+                                 "build the same image again; for tests, since it makes the hash known");
+                 verb.add_option("--threads", options.threads, "threads; as many as processors if not given");
+                 verb.add_flag("--skip-invalid", arguments->skip_invalid, "count malformed lines and go on");
+                 verb.add_option("-o,--output", arguments->output, "the image to write")->required();
+                 verb.add_option("FEED", arguments->feeds, "files of keys, one a line; - is standard input")
+                     ->required();
+                 return [arguments, &context] { return run_build(*arguments, context); };
+             });
+}
+
+} // namespace sieve::cli

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// xdp-sieve inspect: what an image is.
+#include <algorithm>
+#include <bit>
+#include <ctime>
+#include <memory>
+
+#include <fmt/chrono.h>
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include "libsieve/feeds/key_text.hpp"
+#include "libsieve/filters/blocked_plan.hpp"
+#include "libsieve/image/image.hpp"
+#include "xdp-sieve/format.hpp"
+#include "xdp-sieve/verb.hpp"
+
+namespace sieve::cli {
+
+namespace {
+
+struct InspectArguments {
+    std::string image;
+    bool secrets = false;
+};
+
+// How many lines have how many ones, in steps of `step`.
+struct FillHistogram {
+    static constexpr int step = 16;
+    std::vector<std::uint64_t> lines = std::vector<std::uint64_t>(SIEVE_LINE_BITS / step + 1);
+    std::uint64_t ones = 0;
+};
+
+FillHistogram fill_histogram(std::span<const sieve_line> filter) {
+    FillHistogram histogram;
+    for (const sieve_line& line : filter) {
+        int ones = 0;
+        for (const auto word : line.word) ones += std::popcount(word);
+        histogram.ones += static_cast<std::uint64_t>(ones);
+        histogram.lines[static_cast<std::size_t>(ones / FillHistogram::step)]++;
+    }
+    return histogram;
+}
+
+std::string identity_text(const sieve_file& file) {
+    return fmt::format("{:016x}{:016x}", file.identity[0], file.identity[1]);
+}
+
+void print_json(const InspectArguments& arguments, const Image& image, const FillHistogram& histogram,
+                double fill) {
+    const sieve_lookup& lookup = image.lookup();
+    const sieve_file& file = image.file();
+    nlohmann::json out = {
+        {"image", arguments.image},
+        {"format", file.version},
+        {"identity", identity_text(file)},
+        {"label", reinterpret_cast<const char*>(file.label)},
+        {"built_at", file.built_at},
+        {"bytes", image.bytes()},
+        {"kind", "blocked"},
+        {"key", format_fields(lookup.fields)},
+        {"keys", file.keys},
+        {"duplicates", file.duplicates},
+        {"skipped_lines", file.skipped},
+        {"lines", lookup.buckets},
+        {"witnesses", file.witnesses},
+        {"bits_per_key",
+         static_cast<double>(lookup.buckets) * SIEVE_LINE_BITS / static_cast<double>(file.keys)},
+        {"hashes", lookup.hashes},
+        {"choices", lookup.choices},
+        {"alpha", alpha_from_image(lookup.alpha)},
+        {"rounds", file.rounds},
+        {"fill", fill},
+        {"fpr",
+         {{"predicted", rate_from_bits(file.predicted_fpr)},
+          {"expected", rate_from_bits(file.expected_fpr)},
+          {"measured", rate_from_bits(file.measured_fpr)},
+          {"measured_trials", file.measured_trials}}},
+        {"ones_per_line", {{"step", FillHistogram::step}, {"lines", histogram.lines}}},
+    };
+    if (arguments.secrets) {
+        out["hash_key"] = nlohmann::json::array();
+        for (const auto word : lookup.hash_key) out["hash_key"].push_back(fmt::format("{:016x}", word));
+    }
+    fmt::print("{}\n", out.dump(2));
+}
+
+void print_table(const InspectArguments& arguments, const Image& image, const FillHistogram& histogram,
+                 double fill) {
+    const sieve_lookup& lookup = image.lookup();
+    const sieve_file& file = image.file();
+    fmt::print("image         {} ({}, format {})\n", arguments.image, format_bytes(image.bytes()),
+               file.version);
+    fmt::print("identity      {}\n", identity_text(file));
+    fmt::print("built from    {}\n", reinterpret_cast<const char*>(file.label));
+    if (file.built_at != 0)
+        fmt::print("built at      {:%Y-%m-%d %H:%M:%S} UTC\n",
+                   fmt::gmtime(static_cast<std::time_t>(file.built_at)));
+    else
+        fmt::print("built at      unknown: built with --seed, so its hash keys are no secret\n");
+    fmt::print("keys          {} of {}, {} duplicates, {} malformed lines skipped\n", format_count(file.keys),
+               format_fields(lookup.fields), format_count(file.duplicates), format_count(file.skipped));
+    fmt::print("filter        blocked, {:.2f} bits per key, {} lines of 64 bytes, {} bits set by a key\n",
+               static_cast<double>(lookup.buckets) * SIEVE_LINE_BITS / static_cast<double>(file.keys),
+               format_count(lookup.buckets), lookup.hashes);
+    fmt::print("choices       {} (alpha {:.2f}), {} rounds of rebalancing\n", lookup.choices,
+               alpha_from_image(lookup.alpha), file.rounds);
+    fmt::print("witnesses     {} member keys, tested before the set goes live\n", file.witnesses);
+    fmt::print("false positives: predicted {}, expected {}, measured {} ({} trials)\n",
+               format_rate(rate_from_bits(file.predicted_fpr)),
+               format_rate(rate_from_bits(file.expected_fpr)), format_rate(rate_from_bits(file.measured_fpr)),
+               format_count(file.measured_trials));
+    if (arguments.secrets)
+        for (std::size_t i = 0; i < std::size(lookup.hash_key); i++)
+            fmt::print("hash key {}    {:016x}\n", i, lookup.hash_key[i]);
+    fmt::print("fill          {:.1f}% of the bits are ones; lines by their number of ones:\n", fill * 100);
+    const auto& lines = histogram.lines;
+    const std::uint64_t most = *std::max_element(lines.begin(), lines.end());
+    for (std::size_t i = 0; i < lines.size(); i++) {
+        if (lines[i] == 0) continue;
+        constexpr std::uint64_t width = 50;
+        fmt::print("  {:>3} to {:>3} {:>12}  {}\n", i * FillHistogram::step,
+                   (i + 1) * FillHistogram::step - 1, format_count(lines[i]),
+                   std::string(std::max<std::uint64_t>(1, lines[i] * width / most), '#'));
+    }
+}
+
+Result<Exit> run_inspect(const InspectArguments& arguments, const Context& context) {
+    SIEVE_ASSIGN(const Image image, Image::load(arguments.image));
+    const FillHistogram histogram = fill_histogram(image.filter());
+    const double fill =
+        static_cast<double>(histogram.ones) / static_cast<double>(image.filter().size() * SIEVE_LINE_BITS);
+    (context.json ? print_json : print_table)(arguments, image, histogram, fill);
+    return Exit::done;
+}
+
+} // namespace
+
+void add_inspect(CLI::App& app, Context& context) {
+    add_verb(app, context, "inspect", "show what an image is", [&context](CLI::App& verb) -> Action {
+        auto arguments = std::make_shared<InspectArguments>();
+        verb.add_option("IMAGE", arguments->image, "the image")->required();
+        verb.add_flag("--secrets", arguments->secrets, "show the secret hash keys, too");
+        return [arguments, &context] { return run_inspect(*arguments, context); };
+    });
+}
+
+} // namespace sieve::cli

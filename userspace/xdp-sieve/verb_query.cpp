@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// xdp-sieve query: is a key in an image?
+#include <memory>
+
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include "libsieve/feeds/feed.hpp"
+#include "libsieve/feeds/key_text.hpp"
+#include "libsieve/image/image.hpp"
+#include "xdp-sieve/verb.hpp"
+
+namespace sieve::cli {
+
+namespace {
+
+struct QueryArguments {
+    std::string image;
+    std::vector<std::string> keys;
+    bool standard_input = false;
+};
+
+Result<KeySet> asked_keys(const QueryArguments& arguments, std::uint32_t fields, const Context& context) {
+    if (arguments.standard_input) {
+        SIEVE_ASSIGN(Feed feed, read_feed({"-"}, fields, {.progress = progress_bar(context)}));
+        return std::move(feed.keys);
+    }
+    KeySet keys(fields);
+    for (const auto& text : arguments.keys) {
+        SIEVE_ASSIGN(const sieve_key key, parse_key(text, fields));
+        keys.add(key);
+    }
+    return keys;
+}
+
+Result<Exit> run_query(const QueryArguments& arguments, const Context& context) {
+    if (arguments.keys.empty() != arguments.standard_input)
+        return usage_error("query: give keys after the image, or --stdin");
+    SIEVE_ASSIGN(const Image image, Image::load(arguments.image));
+    const std::uint32_t fields = image.lookup().fields;
+    SIEVE_ASSIGN(const KeySet keys, asked_keys(arguments, fields, context));
+
+    std::size_t absent = 0;
+    nlohmann::json results = nlohmann::json::array();
+    for (std::size_t i = 0; i < keys.size(); i++) {
+        const sieve_key key = keys.at(i);
+        const bool present = image.contains(key);
+        if (!present) absent++;
+        if (context.json)
+            results.push_back({{"key", format_key(key, fields)}, {"present", present}});
+        else if (!context.quiet)
+            fmt::print("{} {}\n", format_key(key, fields), present ? "present" : "absent");
+    }
+    if (context.json)
+        fmt::print(
+            "{}\n",
+            nlohmann::json{{"image", arguments.image}, {"absent", absent}, {"results", std::move(results)}}
+                .dump(2));
+    return absent == 0 ? Exit::done : Exit::no;
+}
+
+} // namespace
+
+void add_query(CLI::App& app, Context& context) {
+    add_verb(app, context, "query", "ask an image for keys; exit 0 if all are present, 1 if not",
+             [&context](CLI::App& verb) -> Action {
+                 auto arguments = std::make_shared<QueryArguments>();
+                 verb.add_option("IMAGE", arguments->image, "the image to ask")->required();
+                 verb.add_option("KEY", arguments->keys,
+                                 "keys; one argument each, fields separated by commas or blanks");
+                 verb.add_flag("--stdin", arguments->standard_input,
+                               "read the keys from standard input, as a feed");
+                 return [arguments, &context] { return run_query(*arguments, context); };
+             });
+}
+
+} // namespace sieve::cli
