@@ -18,6 +18,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <oneapi/tbb/global_control.h>
 #include <oneapi/tbb/parallel_pipeline.h>
 #include <oneapi/tbb/task_arena.h>
 
@@ -415,6 +416,8 @@ void run(Reader& reader, const Parser& parser, Collector& collector, std::uint32
     for (std::size_t i = 0; i < in_flight; ++i) ring.emplace_back(fields);
     std::size_t turn = 0;
     std::atomic<bool> stop = false;
+    // More threads than cores are rarely wise, but whoever asks for them gets them.
+    const tbb::global_control workers(tbb::global_control::max_allowed_parallelism, threads);
     tbb::task_arena arena(static_cast<int>(threads));
     arena.execute([&] {
         tbb::parallel_pipeline(

@@ -1,0 +1,475 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/feeds/feed.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <string_view>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "libsieve/feeds/key_text.hpp"
+#include "libsieve/util/unique_fd.hpp"
+
+namespace sieve {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::string_literals;
+
+constexpr std::uint32_t src = SIEVE_FIELD_SRC;
+constexpr std::uint32_t dst = SIEVE_FIELD_DST;
+constexpr std::uint32_t src_dport_proto = SIEVE_FIELD_SRC | SIEVE_FIELD_DPORT | SIEVE_FIELD_PROTO;
+
+// A folder of its own for each test, gone when the test is.
+class FeedTest : public testing::Test {
+  protected:
+    FeedTest() {
+        std::string name = fs::temp_directory_path() / "sieve-feed-XXXXXX";
+        folder_ = ::mkdtemp(name.data());
+    }
+    ~FeedTest() override { fs::remove_all(folder_); }
+
+    std::string file(std::string_view text, const std::string& name = "list") {
+        const std::string path = folder_ / name;
+        std::ofstream(path, std::ios::binary).write(text.data(), static_cast<std::streamsize>(text.size()));
+        return path;
+    }
+
+    // The error's message with the folder's name taken out of it.
+    std::string message(const Result<Feed>& feed) {
+        if (feed) return "no error";
+        EXPECT_EQ(feed.error().exit, Exit::bad_input);
+        std::string text = feed.error().message;
+        const std::string prefix = folder_.string() + "/";
+        for (std::size_t at; (at = text.find(prefix)) != std::string::npos;) text.erase(at, prefix.size());
+        return text;
+    }
+
+    fs::path folder_;
+};
+
+std::string text_of(const KeySet& keys) {
+    std::string text;
+    for (std::size_t i = 0; i < keys.size(); ++i) {
+        if (i > 0) text += "; ";
+        text += format_key(keys.at(i), keys.fields());
+    }
+    return text;
+}
+
+bool same(const KeySet& a, const KeySet& b) {
+    if (a.size() != b.size() || a.fields() != b.fields()) return false;
+    for (std::size_t i = 0; i < a.size(); ++i) {
+        const sieve_key x = a.at(i);
+        const sieve_key y = b.at(i);
+        if (std::memcmp(&x, &y, sizeof(x)) != 0) return false;
+    }
+    return true;
+}
+
+// Standard input is a pipe that a thread fills with `text`, a few bytes at a time where `piece` says so.
+class PipedInput {
+  public:
+    PipedInput(std::string text, std::size_t piece) : saved_(::dup(STDIN_FILENO)) {
+        int ends[2];
+        if (::pipe2(ends, O_CLOEXEC) != 0) std::abort();
+        ::dup2(ends[0], STDIN_FILENO);
+        ::close(ends[0]);
+        writer_ = std::jthread([text = std::move(text), piece, end = UniqueFd(ends[1])] {
+            for (std::size_t at = 0; at < text.size(); at += piece)
+                if (::write(end.get(), text.data() + at, std::min(piece, text.size() - at)) < 0) return;
+        });
+    }
+    ~PipedInput() {
+        ::dup2(saved_.get(), STDIN_FILENO); // closes the pipe, so that a writer that is still at it ends
+    }
+
+  private:
+    UniqueFd saved_;
+    std::jthread writer_;
+};
+
+TEST_F(FeedTest, GoodFeeds) {
+    struct {
+        std::uint32_t fields;
+        std::string text;
+        std::string keys;
+        std::uint64_t comments;
+    } const cases[] = {
+        {src, "1.2.3.4\n", "1.2.3.4", 0},
+        {dst, "1.2.3.4\n", "1.2.3.4", 0},
+        {src, "1.2.3.4", "1.2.3.4", 0},
+        {src, "1.2.3.4\n5.6.7.8", "1.2.3.4; 5.6.7.8", 0},
+        {src, "1.2.3.4\r\n\r\n::1\r\n5.6.7.8\r\n", "1.2.3.4; ::1; 5.6.7.8", 1},
+        {src, "1.2.3.4\r", "1.2.3.4", 0},
+        {src,
+         "\xef\xbb\xbf"
+         "1.2.3.4\n::1\n",
+         "1.2.3.4; ::1", 0},
+        {src, "\xef\xbb\xbf# comment\n1.2.3.4\n", "1.2.3.4", 1},
+        {src, "\n \t\n#\n;\n  # x\n\t; 9.9.9.9\n1.2.3.4\n", "1.2.3.4", 6},
+        {src, "1.2.3.4#x\n1.2.3.5;x\n1.2.3.6 # x\n::7#x\n::8\t;x\n", "1.2.3.4; 1.2.3.5; 1.2.3.6; ::7; ::8",
+         0},
+        {src, "1.2.3.4\t7\n1.2.3.5,x\n1.2.3.6  x \n::7 5.5.5.5\n", "1.2.3.4; 1.2.3.5; 1.2.3.6; ::7", 0},
+        {src, " 1.2.3.4 \n\t::5\t\n ,1.2.3.6,\n", "1.2.3.4; ::5; 1.2.3.6", 0},
+        {src, "1.2.3.4 - - [10/Oct/2000] \"GET /\" 200\n", "1.2.3.4", 0}, // an access log
+        {src, "1.2.3.4/32\n::5/128\n1.2.3.6-1.2.3.6\n1.2.3.7 - 1.2.3.7\n", "1.2.3.4; ::5; 1.2.3.6; 1.2.3.7",
+         0},
+        {src, "1.2.3.4\n1.2.3.4\n", "1.2.3.4; 1.2.3.4", 0},
+        {src, "1.2.3.4 caf\xc3\xa9\n", "1.2.3.4", 0},
+        {src_dport_proto, "1.2.3.4 443 tcp\n::1,53,\t17 further ; columns\n1.2.3.5\t, 80 ,TCP#x",
+         "1.2.3.4 443 tcp; ::1 53 udp; 1.2.3.5 80 tcp", 0},
+        {SIEVE_FIELD_SPORT, "1\n65535 x\n", "1; 65535", 0},
+        {src,
+         R"({"cidr":"1.10.16.7/32","sblid":"SBL256894","rir":"apnic"})"
+         "\n"
+         R"(  {"ip":"::5"})"
+         "\r\n"
+         R"({"note":"# ; , {}", "ipv4" : "1.2.3.4", "ipv6":null})"
+         "\n"
+         R"({"ipv6":"2001:db8::1"})"
+         "\n"
+         R"({"type":"metadata","timestamp":1699574400,"records":4,"terms":"https://example.org/#x"})",
+         "1.10.16.7; ::5; 1.2.3.4; 2001:db8::1", 1},
+        {src_dport_proto, "{\"type\":\"metadata\"}\n1.2.3.4 1 tcp\n", "1.2.3.4 1 tcp", 1},
+    };
+    for (const auto& c : cases) {
+        const auto feed = read_feed({file(c.text)}, c.fields, {.threads = 1});
+        ASSERT_TRUE(feed) << c.text << ": " << feed.error().message;
+        EXPECT_EQ(text_of(feed->keys), c.keys) << c.text;
+        EXPECT_EQ(feed->comments, c.comments) << c.text;
+        EXPECT_EQ(feed->skipped, 0U);
+        EXPECT_EQ(feed->lines, feed->keys.size() + feed->comments) << c.text;
+    }
+}
+
+TEST_F(FeedTest, BadLinesAreNamedQuotedAndExplained) {
+    const std::string address = ", expected the source address: IPv4 such as 192.0.2.1 (no leading zeros) or "
+                                "IPv6 such as 2001:db8::1 (no zone)";
+    const std::string json =
+        ", expected a JSON object with one address as \"cidr\", \"ip\", \"ipv4\" or \"ipv6\", or "
+        "with \"type\": \"metadata\"";
+    struct {
+        std::uint32_t fields;
+        std::string text;
+        std::string message;
+    } const cases[] = {
+        {src, "1.2.3\n", "list:1: found \"1.2.3\"" + address},
+        {src, "# x\n1.2.3.4\n\n1.2.3.256 x", "list:4: found \"1.2.3.256\"" + address},
+        {src, "1.2.3.4\r\nx\r\n", "list:2: found \"x\"" + address},
+        {src, "1.1.1.1\r2.2.2.2\r", "list:1: found \"1.1.1.1\\x0d2.2.2.2\"" + address},
+        {src,
+         "\xef\xbb\xbf\xef\xbb\xbf"
+         "1.2.3.4\n",
+         "list:1: found \"\\xef\\xbb\\xbf1.2.3.4\"" + address},
+        {src,
+         "1.2.3.4\n\xef\xbb\xbf"
+         "1.2.3.4\n",
+         "list:2: found \"\\xef\\xbb\\xbf1.2.3.4\"" + address},
+        {src, "1.2.3.4\n10.0.0.0/8 x\n",
+         "list:2: 10.0.0.0/8 is a prefix of 16777216 addresses; prefix sets are not supported yet, expand it "
+         "or use "
+         "--skip-invalid"},
+        {src, "10.0.0.1/8",
+         "list:1: found \"10.0.0.1/8\", which has bits set behind its prefix length, expected "
+         "10.0.0.0/8"},
+        {src, "1.2.3.4 - 1.2.3.5\n",
+         "list:1: 1.2.3.4 - 1.2.3.5 is a range of 2 addresses; prefix sets are not supported yet, expand it "
+         "or use "
+         "--skip-invalid"},
+        {src, "1.2.3.4\nan \x1b[31m evil \x07 line\n", "list:2: found \"an\"" + address},
+        {src, "\x1b[31m\n", "list:1: found \"\\x1b[31m\"" + address},
+        {src, ",,\n", "list:1: found the end" + address},
+        {src, "1.2.3.4\0\n"s, "list:1: found a NUL byte, expected text"},
+        {src, "1.2.3.4\n# comment \0\n"s, "list:2: found a NUL byte, expected text"},
+        {src, "1.2.3.4\nx\n# comment \0\n"s, "list:2: found \"x\"" + address},
+        {src,
+         "\xff\xfe"
+         "1\0.\0"s,
+         "list:1: found a NUL byte, expected text"}, // UTF-16
+        {src_dport_proto, "1.2.3.4 80 tcp\n1.2.3.4 80\n",
+         "list:2: found the end, expected the protocol: a name such as tcp or a number from 0 to 255"},
+        {src_dport_proto, "1.2.3.4 80:tcp\n",
+         "list:1: found \"80:tcp\", expected the destination port: a number from 0 to 65535"},
+        {src_dport_proto, "1.2.3.4 80 # tcp\n",
+         "list:1: found the end, expected the protocol: a name such as tcp or a number from 0 to 255"},
+        {src, "{\"cidr\":\"1.2.3.0/24\"}\n",
+         "list:1: 1.2.3.0/24 is a prefix of 256 addresses; prefix sets are not supported yet, expand it or "
+         "use "
+         "--skip-invalid"},
+        {src, "{\"ip\":\"1.2.3\"}\n", "list:1: found \"1.2.3\"" + address},
+        {src, "{\"ip\":\"1.2.3.4 x\"}\n",
+         "list:1: found \" x\" behind the last field, expected nothing more"},
+        {src, "{\"ip\":\"1.2.3.4\"\n",
+         "list:1: found \"{\"ip\":\"1.2.3.4\"\", expected a JSON object on one line"},
+        {src, "{\n", "list:1: found \"{\", expected a JSON object on one line"},
+        {src, "{\"ip\":1}\n", "list:1: found \"{\"ip\":1}\"" + json},
+        {src, "{\"asn\":1}\n", "list:1: found \"{\"asn\":1}\"" + json},
+        {src, "{\"ipv4\":\"1.2.3.4\",\"ipv6\":\"::1\"}\n",
+         "list:1: found \"{\"ipv4\":\"1.2.3.4\",\"ipv6\":\"::1\"}\"" + json},
+        {src_dport_proto, "{\"ip\":\"1.2.3.4\"}\n",
+         "list:1: found \"{\"ip\":\"1.2.3.4\"}\", expected plain columns: JSON lines are for keys of a "
+         "single address"},
+        {src, "\x1f\x8b\x08\n1.2.3.4\n",
+         "list: found compressed data, expected text; unpack it, as in `zcat FILE | xdp-sieve ... -`"},
+    };
+    for (const auto& c : cases)
+        EXPECT_EQ(message(read_feed({file(c.text)}, c.fields, {.threads = 1})), c.message);
+}
+
+TEST_F(FeedTest, FilesThatAreNoFeeds) {
+    EXPECT_EQ(message(read_feed({folder_ / "none"}, src)), "none: cannot be read: No such file or directory");
+    fs::create_directory(folder_ / "folder");
+    EXPECT_EQ(message(read_feed({file("1.2.3.4\n"), folder_ / "folder"}, src)),
+              "folder: is a directory, expected a file");
+    // A missing file is found before a bad line of another.
+    EXPECT_EQ(message(read_feed({file("x\n"), folder_ / "none"}, src)),
+              "none: cannot be read: No such file or directory");
+    // Reading fails where opening does not.
+    EXPECT_EQ(message(read_feed({"/proc/self/mem"}, src)),
+              "/proc/self/mem: cannot be read: Input/output error");
+    if (::geteuid() != 0) {
+        const std::string path = file("1.2.3.4\n", "secret");
+        ::chmod(path.c_str(), 0);
+        EXPECT_EQ(message(read_feed({path}, src)), "secret: cannot be read: Permission denied");
+    }
+    EXPECT_EQ(message(read_feed({folder_ / "a\nb\x1b"}, src)),
+              "a\\x0ab\\x1b: cannot be read: No such file or directory");
+}
+
+TEST_F(FeedTest, FeedsWithoutKeys) {
+    const std::string empty = file("", "empty");
+    const std::string comments = file("# nothing\n\n", "comments");
+    for (unsigned threads : {1U, 3U}) {
+        EXPECT_EQ(message(read_feed({empty}, src, {.threads = threads})),
+                  "no keys in empty: expected one source address a line");
+        EXPECT_EQ(message(read_feed({comments}, dst, {.threads = threads})),
+                  "no keys in comments: expected one destination address a line");
+        EXPECT_EQ(message(read_feed({comments, empty, empty}, src_dport_proto, {.threads = threads})),
+                  "no keys in comments and 2 more: expected one src,dport,proto a line");
+        const auto one = read_feed({empty, file("1.2.3.4", "one"), comments}, src, {.threads = threads});
+        ASSERT_TRUE(one);
+        EXPECT_EQ(text_of(one->keys), "1.2.3.4");
+        EXPECT_EQ(one->lines, 3U);
+    }
+    EXPECT_EQ(message(read_feed({file("x\n1.2.3.4\n")}, SIEVE_FIELD_SPORT, {.skip_invalid = true})),
+              "no keys in list: expected one sport a line; 2 malformed lines were skipped, the first: "
+              "list:1: found "
+              "\"x\", expected the source port: a number from 0 to 65535");
+}
+
+TEST_F(FeedTest, CallsThatMakeNoSenseAreUsageErrors) {
+    const std::string path = file("1.2.3.4\n");
+    struct {
+        std::vector<std::string> paths;
+        std::uint32_t fields;
+        const char* message;
+    } const cases[] = {
+        {{}, src, "no feed was named: expected one or more files, or - for standard input"},
+        {{"-", path, "-"}, src, "standard input (-) was named twice as a feed"},
+        {{path}, 0, "a feed needs one or more of the fields src, dst, sport, dport, proto"},
+        {{path}, 1 << 5, "a feed needs one or more of the fields src, dst, sport, dport, proto"},
+    };
+    for (const auto& c : cases) {
+        const auto feed = read_feed(c.paths, c.fields);
+        ASSERT_FALSE(feed) << c.message;
+        EXPECT_EQ(feed.error().exit, Exit::usage);
+        EXPECT_EQ(feed.error().message, c.message);
+    }
+}
+
+TEST_F(FeedTest, SkippedLinesAreCountedAndTheFirstAreShown) {
+    std::string text;
+    for (int i = 0; i < 100; ++i) text += i % 10 == 3 ? "bad" + std::to_string(i) + "\n" : "1.2.3.4\n";
+    for (unsigned threads : {1U, 4U}) {
+        const auto feed = read_feed({file("::1\nworse\n", "first"), file(text, "second")}, src,
+                                    {.skip_invalid = true, .threads = threads});
+        ASSERT_TRUE(feed);
+        EXPECT_EQ(feed->keys.size(), 91U);
+        EXPECT_EQ(feed->skipped, 11U);
+        EXPECT_EQ(feed->lines, 102U);
+        ASSERT_EQ(feed->skipped_first.size(), 5U);
+        const std::string dir = folder_.string();
+        EXPECT_EQ(feed->skipped_first[0].substr(0, dir.size() + 25), dir + "/first:2: found \"worse\", ");
+        EXPECT_EQ(feed->skipped_first[1].substr(0, dir.size() + 25), dir + "/second:4: found \"bad3\", ");
+        EXPECT_EQ(feed->skipped_first[4].substr(0, dir.size() + 27), dir + "/second:34: found \"bad33\", ");
+    }
+    const auto wide =
+        read_feed({file("10.0.0.0/8\n1.2.3.4\n1.0.0.0-1.0.0.3\n")}, src, {.skip_invalid = true});
+    ASSERT_TRUE(wide);
+    EXPECT_EQ(wide->skipped, 2U);
+    EXPECT_EQ(text_of(wide->keys), "1.2.3.4");
+}
+
+// Lines at, behind and far behind the limit, at every place of a block.
+TEST_F(FeedTest, LongLines) {
+    const std::string longest = "1.2.3.4 " + std::string(feed_line_limit - 8, 'x');
+    for (const std::string& end : {"\n"s, "\r\n"s, ""s}) {
+        const auto feed = read_feed({file(longest + end)}, src);
+        ASSERT_TRUE(feed) << feed.error().message;
+        EXPECT_EQ(feed->keys.size(), 1U);
+        EXPECT_EQ(message(read_feed({file("::1\n" + longest + "x" + end)}, src)),
+                  "list:2: found a line of more than 4096 bytes that starts with \"1.2.3.4 " +
+                      std::string(24, 'x') + "...\", expected a shorter one");
+    }
+    EXPECT_EQ(message(read_feed({file("#" + std::string(feed_line_limit, '-') + "\n")}, src)).substr(0, 28),
+              "list:1: found a line of more");
+    for (std::size_t length :
+         {4095U, 4096U, 4097U, 4098U, 4099U, 16383U, 16384U, 16385U, 40'000U, 1'000'000U})
+        for (std::size_t before : {1U, 700U, 1400U, 1700U, 1820U})
+            for (unsigned threads : {1U, 2U}) {
+                std::string text;
+                for (std::size_t i = 0; i < before; ++i) text += "1.2.3.4\r\n";
+                text += "::5 " + std::string(length - 4, 'y') + "\n::6\nbad\n::7";
+                const auto feed = read_feed(
+                    {file(text)}, src, {.skip_invalid = true, .threads = threads, .block_bytes = 16 << 10});
+                ASSERT_TRUE(feed);
+                const bool fits = length <= feed_line_limit;
+                ASSERT_EQ(feed->lines, before + 4) << length << " behind " << before;
+                ASSERT_EQ(feed->keys.size(), before + 2 + fits) << length << " behind " << before;
+                ASSERT_EQ(feed->skipped, 2U - fits);
+                ASSERT_EQ(format_key(feed->keys.at(feed->keys.size() - 2), src), "::6");
+                const std::string bad =
+                    folder_.string() + "/list:" + std::to_string(before + 3) + ": found \"bad\"";
+                ASSERT_EQ(feed->skipped_first.back().substr(0, bad.size()), bad);
+            }
+    const auto cut_at_end = read_feed({file("::1\n" + std::string(100'000, 'z')), file("::2", "next")}, src,
+                                      {.skip_invalid = true, .block_bytes = 16 << 10});
+    ASSERT_TRUE(cut_at_end);
+    EXPECT_EQ(text_of(cut_at_end->keys), "::1; ::2");
+    EXPECT_EQ(cut_at_end->lines, 3U);
+}
+
+TEST_F(FeedTest, StandardInput) {
+    std::string text = "# piped\n";
+    for (int i = 0; i < 60'000; ++i)
+        text += "10.0." + std::to_string(i / 256) + '.' + std::to_string(i % 256) + "\n";
+    for (std::size_t piece : {std::size_t{7'919}, text.size()}) {
+        PipedInput input(text, piece);
+        const auto feed =
+            read_feed({file("::1\n", "before"), "-", file("::2\n", "behind")}, src, {.threads = 2});
+        ASSERT_TRUE(feed) << feed.error().message;
+        ASSERT_EQ(feed->keys.size(), 60'002U);
+        EXPECT_EQ(format_key(feed->keys.at(0), src), "::1");
+        EXPECT_EQ(format_key(feed->keys.at(1), src), "10.0.0.0");
+        EXPECT_EQ(format_key(feed->keys.at(60'000), src), "10.0.234.95");
+        EXPECT_EQ(format_key(feed->keys.at(60'001), src), "::2");
+        EXPECT_EQ(feed->comments, 1U);
+    }
+    {
+        PipedInput input("::1\n::x\n", 1);
+        EXPECT_EQ(message(read_feed({"-"}, src)).substr(0, 31), "standard input:2: found \"::x\", ");
+    }
+    PipedInput input("", 1);
+    EXPECT_EQ(message(read_feed({"-"}, src)),
+              "no keys in standard input: expected one source address a line");
+}
+
+TEST_F(FeedTest, TheFirstErrorIsTheOneReported) {
+    std::string text;
+    for (int i = 1; i <= 200'000; ++i)
+        text += i > 150'000 && i % 1000 == 7 ? "bad" + std::to_string(i) + "\n" : "1.2.3.4\n";
+    const std::string path = file(text);
+    const std::string behind = file("bad1\n", "behind");
+    for (unsigned threads : {1U, 2U, 8U})
+        for (std::size_t block : {std::size_t{16'384}, std::size_t{70'001}, std::size_t{8} << 20})
+            EXPECT_EQ(message(read_feed({path, behind}, src, {.threads = threads, .block_bytes = block}))
+                          .substr(0, 31),
+                      "list:150007: found \"bad150007\",");
+}
+
+// A feed of every kind of line, with the keys that it must yield made beside it, and not read from it.
+struct Sample {
+    std::string text;
+    KeySet keys{src};
+    std::uint64_t comments = 0;
+};
+
+Sample make_sample(std::size_t lines) {
+    Sample sample;
+    std::mt19937_64 random(5);
+    char line[128];
+    for (std::size_t i = 0; i < lines; ++i) {
+        const std::uint64_t bits = random();
+        const char* const ends[] = {"\n", "\n", "\r\n", " \n", "\t7\n", ",x,y\n", " # c\n", ";c\n"};
+        const char* end = ends[bits >> 3 & 7];
+        if ((bits & 7) == 0) {
+            const char* const comments[] = {"\n", "\r\n", "# a comment of some length\n", "  \t; 1.2.3.4\n"};
+            sample.text += comments[bits >> 6 & 3];
+            ++sample.comments;
+            continue;
+        }
+        if ((bits & 7) == 1) {
+            const std::uint64_t lower = random();
+            std::snprintf(line, sizeof(line), "2001:db8::%x:%x:%x:%x%s", static_cast<unsigned>(lower >> 48),
+                          static_cast<unsigned>(lower >> 32 & 0xffff),
+                          static_cast<unsigned>(lower >> 16 & 0xffff), static_cast<unsigned>(lower & 0xffff),
+                          end);
+            sample.keys.add(sieve_key{{0x2001'0db8'0000'0000, lower, 0, 0, 0}});
+        } else {
+            const auto v4 = static_cast<std::uint32_t>(bits >> 32);
+            std::snprintf(line, sizeof(line), "%s%u.%u.%u.%u%s", bits & 256 ? "" : " ", v4 >> 24,
+                          v4 >> 16 & 255, v4 >> 8 & 255, v4 & 255, end);
+            sample.keys.add(sieve_key{{0, sieve_v4_mapped(v4), 0, 0, 0}});
+        }
+        sample.text += line;
+    }
+    return sample;
+}
+
+TEST_F(FeedTest, AMillionLinesInAnyCutAndOnAnyThreads) {
+    const Sample sample = make_sample(1'000'000);
+    const std::string path = file(sample.text);
+    struct {
+        unsigned threads;
+        std::size_t block;
+    } const cases[] = {{1, 262'144}, {1, 16'384},   {2, 16'411}, {3, 65'537},
+                       {8, 99'991},  {2, 64 << 20}, {0, 1}};
+    for (const auto& c : cases) {
+        const auto feed = read_feed({path}, src, {.threads = c.threads, .block_bytes = c.block});
+        ASSERT_TRUE(feed) << feed.error().message;
+        EXPECT_EQ(feed->lines, 1'000'000U);
+        EXPECT_EQ(feed->comments, sample.comments);
+        EXPECT_TRUE(same(feed->keys, sample.keys)) << c.threads << " threads, blocks of " << c.block;
+    }
+}
+
+TEST_F(FeedTest, ProgressRisesFromNothingToAll) {
+    std::string text;
+    for (int i = 0; i < 20'000; ++i) text += "1.2.3.4\n";
+    std::vector<double> shares;
+    const auto feed = read_feed({file(text), file(text, "more")}, src,
+                                {.threads = 2,
+                                 .progress =
+                                     [&](std::string_view stage, double share) {
+                                         EXPECT_EQ(stage, "reading");
+                                         shares.push_back(share);
+                                     },
+                                 .block_bytes = 16 << 10});
+    ASSERT_TRUE(feed);
+    ASSERT_GE(shares.size(), 20U);
+    EXPECT_TRUE(std::is_sorted(shares.begin(), shares.end()));
+    EXPECT_NEAR(shares.front(), 0.05, 0.02);
+    EXPECT_NEAR(shares[shares.size() / 2], 0.5, 0.06);
+    EXPECT_EQ(shares.back(), 1.0);
+}
+
+// A real list, with its second column.
+TEST(Feed, ReadsIpsum) {
+    const auto feed = read_feed({"tests/data/ipsum.txt"}, src);
+    ASSERT_TRUE(feed) << feed.error().message;
+    EXPECT_EQ(feed->keys.size(), 120'430U);
+    EXPECT_EQ(feed->comments, 7U);
+    EXPECT_EQ(format_key(feed->keys.at(0), src), "77.90.185.20");
+    EXPECT_EQ(format_key(feed->keys.at(120'429), src), "162.251.62.103");
+}
+
+} // namespace
+} // namespace sieve
