@@ -61,8 +61,9 @@ struct Block {
     std::vector<BadLine> bad_first; // the first few
 };
 
-// First stage: cuts the files into blocks that end where a line ends. A line beyond the limit arrives cut to
-// one byte more than the limit, which is enough to tell, so that no input can make a block grow.
+// First stage: cuts the files into blocks that end where a line ends. Of a line that is longer than a block,
+// the middle is lost: what stays is beyond the limit still, which is all that matters of it, and no input can
+// make a block grow.
 class Reader {
   public:
     Reader(const std::vector<std::string>& paths, std::size_t block_bytes)
@@ -98,7 +99,6 @@ class Reader {
         if (fd_ < 0) return fail(block);
         is_open_ = true;
         at_start_ = true;
-        cutting_ = false;
         carried_.clear();
         return true;
     }
@@ -130,29 +130,12 @@ class Reader {
                 block.size = size;
                 return false;
             }
-            std::size_t added = static_cast<std::size_t>(got);
-            if (cutting_) added = finish_cut(text + size, added);
-            size += added;
+            size += static_cast<std::size_t>(got);
         }
         const auto* last = static_cast<const char*>(::memrchr(text, '\n', size));
         block.size = last ? static_cast<std::size_t>(last + 1 - text) : 0;
-        std::size_t rest = size - block.size;
-        if (rest > feed_line_limit + 2) {
-            rest = feed_line_limit + 2;
-            cutting_ = true;
-        }
-        carried_.assign(text + block.size, rest);
+        carried_.assign(text + block.size, std::min(size - block.size, feed_line_limit + 2));
         return true;
-    }
-
-    // Drops what belongs to a line that was cut. Returns how many bytes stay.
-    std::size_t finish_cut(char* text, std::size_t size) {
-        auto* end = static_cast<char*>(std::memchr(text, '\n', size));
-        if (!end) return 0;
-        cutting_ = false;
-        size -= static_cast<std::size_t>(end - text);
-        std::memmove(text, end, size);
-        return size;
     }
 
     const std::vector<std::string>& paths_;
@@ -162,7 +145,6 @@ class Reader {
     int fd_ = -1;
     bool is_open_ = false;
     bool at_start_ = false; // no block of this file was handed out yet
-    bool cutting_ = false;  // inside a line that was cut
     std::string carried_;   // the start of a line whose end was not in the last block
 };
 
@@ -260,12 +242,12 @@ class Parser {
         using enum entry::FaultKind;
         if (p != end && end[-1] == '\r') --end;
         const auto size = static_cast<std::size_t>(end - p);
-        if (may_have_nul && std::memchr(p, 0, size)) {
-            fault.kind = nul;
-            return Line::bad;
-        }
         if (size > feed_line_limit) {
             fault = {.kind = too_long, .limit = feed_line_limit, .found = {p, 64}};
+            return Line::bad;
+        }
+        if (may_have_nul && std::memchr(p, 0, size)) {
+            fault.kind = nul;
             return Line::bad;
         }
         while (p != end && entry::is_blank(*p)) ++p;
