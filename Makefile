@@ -12,14 +12,14 @@ CXXFLAGS ?= -O2 -g
 CXXFLAGS += -std=c++20 -Wall -Wextra -Werror
 # Builders and models are loops over bits: worth the vectoriser.
 $(B)/userspace/libsieve/filters/%.o: CXXFLAGS += -O3
-CPPFLAGS += -Iinclude -Iuserspace -I$(B)/bpf
+CPPFLAGS += -Iinclude -Iuserspace -Itests -I$(B)/bpf
 LIBS     := -lxdp -lbpf -lelf -lz -lpcap -lfmt -lxxhash -ltbb -lpthread
 BPFFLAGS := -g -O2 -target bpf -mcpu=v3 -Wall -Wextra -Werror -Iinclude -I/usr/include/$(ARCH)
 
 LIB_SRC  := $(shell find userspace/libsieve -name '*.cpp')
 CLI_SRC  := $(shell find userspace/xdp-sieve -name '*.cpp')
-UNIT_SRC := $(shell find tests/unit -name '*.cpp')
-KERN_SRC := $(shell find tests/bpf -name '*.cpp')
+UNIT_SRC := $(shell find tests/unit tests/model -name "*.cpp")
+KERN_SRC := $(shell find tests/bpf tests/model -name "*.cpp")
 LIB_OBJ  := $(LIB_SRC:%.cpp=$(B)/%.o)
 CLI_OBJ  := $(CLI_SRC:%.cpp=$(B)/%.o)
 UNIT_OBJ := $(UNIT_SRC:%.cpp=$(B)/%.o)

@@ -90,7 +90,11 @@ TEST(CountMin, ShapeKeepsThePromiseOfTheTheorem) {
         EXPECT_GE(static_cast<double>(s.width), 2 * M_E / epsilon);
     }
     EXPECT_EQ(count_min_shape(0.1).width, 59U); // 2e/0.1 = 54.4
-    EXPECT_EQ(count_min_shape(0.1).depth, 3U);  // ln(10/0.932) = 2.37
+    const double three =
+        std::exp(-3.0) / (1 - std::exp(-2.0) / 2); // the epsilon for which d = 3 just suffices
+    EXPECT_EQ(count_min_shape(three * 1.001).depth, 3U);
+    EXPECT_EQ(count_min_shape(three * 0.999).depth, 4U);
+    EXPECT_EQ(count_min_shape(0.1).depth, 3U); // ln(10/0.932) = 2.37
 }
 
 TEST(CountMin, SketchOfOneHeavyItemStaysWithinTheBound) {

@@ -22,6 +22,8 @@ namespace {
 // Keys of the filters that a prediction is made with: its standard error is then below 1%.
 constexpr std::uint64_t sample_keys = 32768;
 
+constexpr std::uint64_t most_filters = 64;
+
 constexpr std::uint64_t sample_seed = 0x5349455645; // any; fixed, so that predictions can be compared
 
 } // namespace
@@ -64,7 +66,6 @@ constexpr std::array<BestHashes, 9> best_hashes_table = {{
 } // namespace
 
 std::uint32_t best_hashes(double bits_per_key, const BlockedShape& shape) {
-    const std::size_t column = shape.alpha == 0 ? 0 : shape.choices - 1;
     const double bits = std::clamp(bits_per_key, best_hashes_table.front().bits_per_key,
                                    best_hashes_table.back().bits_per_key);
     std::size_t i = 1;
@@ -72,7 +73,10 @@ std::uint32_t best_hashes(double bits_per_key, const BlockedShape& shape) {
     const auto& from = best_hashes_table[i - 1];
     const auto& to = best_hashes_table[i];
     const double share = (bits - from.bits_per_key) / (to.bits_per_key - from.bits_per_key);
-    return static_cast<std::uint32_t>(std::lround(std::lerp(from.hashes[column], to.hashes[column], share)));
+    const auto at = [&](std::size_t choices) {
+        return std::lerp(from.hashes[choices - 1], to.hashes[choices - 1], share);
+    };
+    return static_cast<std::uint32_t>(std::lround(std::lerp(at(1), at(shape.choices), shape.alpha)));
 }
 
 double model_fpr(double bits_per_key, const BlockedShape& shape) {
@@ -87,7 +91,7 @@ double predict_fpr(std::uint64_t keys, std::uint64_t lines, const BlockedShape& 
     assert(keys > 0 && lines > 0 && shape.hashes > 0);
     // Small filters as they are, large ones scaled down.
     const bool small = keys <= sample_keys;
-    const std::uint64_t filters = small ? (sample_keys + keys - 1) / keys : 1;
+    const std::uint64_t filters = small ? std::min(most_filters, (sample_keys + keys - 1) / keys) : 1;
     const std::uint64_t filter_keys = small ? keys : sample_keys;
     const std::uint64_t filter_lines =
         small ? lines

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "model/image_model.hpp"
+
+#include <algorithm>
+
+namespace sieve::model {
+
+namespace {
+
+using Wide = unsigned __int128;
+
+// Steele, Lea, Flood, "Fast splittable pseudorandom number generators" (OOPSLA 2014), mix64variant13, by
+// hand.
+std::uint64_t mix13(std::uint64_t z) {
+    z = (z ^ (z >> 30)) * 13787848793156543929ULL;
+    z = (z ^ (z >> 27)) * 10723151780598845931ULL;
+    return z ^ (z >> 31);
+}
+
+// The product's bits from `low` up, `count` of them.
+std::uint64_t product_bits(std::uint64_t a, std::uint64_t b, unsigned low, unsigned count) {
+    const std::uint64_t product = static_cast<std::uint64_t>(static_cast<Wide>(a) * b);
+    return (product >> low) % (std::uint64_t{1} << count);
+}
+
+} // namespace
+
+std::uint64_t BlockedImage::number(std::size_t offset, std::size_t size) const {
+    std::uint64_t value = 0;
+    for (std::size_t i = size; i-- > 0;) value = value * 256 + bytes_.at(offset + i);
+    return value;
+}
+
+BlockedImage::BlockedImage(std::span<const unsigned char> bytes) : bytes_(bytes.begin(), bytes.end()) {
+    fields_ = static_cast<unsigned>(number(5, 1));
+    choices_ = static_cast<unsigned>(number(6, 1));
+    hashes_ = static_cast<unsigned>(number(7, 1));
+    line_count_ = number(8, 4);
+    alpha_ = number(12, 4);
+    for (std::size_t i = 0; i < nh_key_.size(); i++)
+        nh_key_[i] = static_cast<std::uint32_t>(number(16 + 4 * i, 4));
+}
+
+// NH over the message of 32-bit words that the selected fields make at their fixed places; the second word is
+// NH with the key two words on (UMAC, section 4: Toeplitz).
+std::pair<std::uint64_t, std::uint64_t> BlockedImage::hash(const Key& key) const {
+    std::uint64_t ports = 0;
+    if (fields_ & 4) ports += key[4] / (1 << 24) % 65536 * (1 << 24);
+    if (fields_ & 8) ports += key[4] / 256 % 65536 * 256;
+    if (fields_ & 16) ports += key[4] % 256;
+    const std::array<std::uint64_t, 5> words = {key[0], key[1], key[2], key[3], ports};
+    std::array<std::uint64_t, 2> sums{};
+    for (std::size_t pass = 0; pass < 2; pass++)
+        for (std::size_t w = 0; w < words.size(); w++) {
+            const unsigned needed = w < 2 ? 1 : w < 4 ? 2 : 28;
+            if ((fields_ & needed) == 0) continue;
+            const std::uint64_t low = (words[w] % (1ULL << 32) + nh_key_[2 * (w + pass)]) % (1ULL << 32);
+            const std::uint64_t high = (words[w] / (1ULL << 32) + nh_key_[2 * (w + pass) + 1]) % (1ULL << 32);
+            sums[pass] += low * high;
+        }
+    return {mix13(sums[0]), mix13(sums[1])};
+}
+
+std::vector<std::uint64_t> BlockedImage::lines(std::uint64_t locate) const {
+    const auto scaled = [this](std::uint64_t hash32) { return hash32 * line_count_ / (1ULL << 32); };
+    std::vector<std::uint64_t> lines{scaled(locate % (1ULL << 32))};
+    const bool phi = product_bits(locate, 11400714819323198485ULL, 32, 32) <= alpha_;
+    if (choices_ >= 2 && phi) lines.push_back(scaled(locate / (1ULL << 32)));
+    if (choices_ >= 3 && phi) lines.push_back(scaled(product_bits(locate, 15074714826142052245ULL, 32, 32)));
+    return lines;
+}
+
+std::set<unsigned> BlockedImage::pattern(std::uint64_t test) const {
+    std::set<unsigned> bits;
+    const std::uint64_t rest_multiplier = 11562461410679940143ULL;
+    const std::array<std::uint64_t, 3> rounds = {test, test * 11400714819323198485ULL / 65536,
+                                                 test * 6384245875588680899ULL / 65536};
+    unsigned left = hashes_;
+    for (const std::uint64_t round : rounds) {
+        if (left < 8) break;
+        std::uint64_t digits = round;
+        for (unsigned word = 0; word < 8; word++, digits /= 64)
+            bits.insert(64 * word + static_cast<unsigned>(digits % 64));
+        left -= 8;
+    }
+    if (left / 4 % 2 == 1) {
+        const auto parity = static_cast<unsigned>(product_bits(test, rest_multiplier, 16, 1));
+        for (unsigned i = 0; i < 4; i++)
+            bits.insert(64 * (2 * i + parity) +
+                        static_cast<unsigned>(product_bits(test, rest_multiplier, 17 + 6 * i, 6)));
+    }
+    if (left / 2 % 2 == 1) {
+        const auto place = static_cast<unsigned>(product_bits(test, rest_multiplier, 41, 2));
+        for (unsigned i = 0; i < 2; i++)
+            bits.insert(64 * (4 * i + place) +
+                        static_cast<unsigned>(product_bits(test, rest_multiplier, 43 + 6 * i, 6)));
+    }
+    if (left % 2 == 1)
+        bits.insert(64 * static_cast<unsigned>(product_bits(test, rest_multiplier, 55, 3)) +
+                    static_cast<unsigned>(product_bits(test, rest_multiplier, 58, 6)));
+    return bits;
+}
+
+bool BlockedImage::contains(const Key& key) const {
+    const auto [locate, test] = hash(key);
+    const std::set<unsigned> bits = pattern(test);
+    const std::vector<std::uint64_t> at = lines(locate);
+    return std::any_of(at.begin(), at.end(), [&](std::uint64_t line) {
+        return std::all_of(bits.begin(), bits.end(), [&](unsigned bit) {
+            const std::size_t offset = (5 + line) * 64 + bit / 64 * 8;
+            return (number(offset, 8) >> (bit % 64)) % 2 == 1;
+        });
+    });
+}
+
+} // namespace sieve::model

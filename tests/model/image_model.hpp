@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// A slow, independent reading of a filter image, written from the format's description and from the papers:
+// it includes none of the headers that the kernel and user space share, so that a fault in those shows as a
+// difference.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <set>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace sieve::model {
+
+using Key = std::array<std::uint64_t, 5>;
+
+// A blocked Bloom filter as a set of (line, bit) pairs that are one.
+class BlockedImage {
+  public:
+    explicit BlockedImage(std::span<const unsigned char> bytes);
+
+    // Algorithm 4 of the one-plus-alpha paper: all bits of one of the key's lines are one.
+    [[nodiscard]] bool contains(const Key& key) const;
+
+    // The bits that the key sets in its line, by number in the line (0..511); without repetitions.
+    [[nodiscard]] std::set<unsigned> pattern(std::uint64_t test) const;
+
+    // The lines that may hold the key.
+    [[nodiscard]] std::vector<std::uint64_t> lines(std::uint64_t locate) const;
+
+    // Both words of the keyed hash.
+    [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> hash(const Key& key) const;
+
+  private:
+    [[nodiscard]] std::uint64_t number(std::size_t offset, std::size_t size) const;
+
+    std::vector<unsigned char> bytes_;
+    unsigned fields_;
+    unsigned choices_;
+    unsigned hashes_;
+    std::uint64_t line_count_;
+    std::uint64_t alpha_;
+    std::array<std::uint32_t, 12> nh_key_; // 32-bit words, in the order of UMAC
+};
+
+} // namespace sieve::model

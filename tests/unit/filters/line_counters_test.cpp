@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/filters/line_counters.hpp"
+
+#include <algorithm>
+#include <random>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace sieve {
+namespace {
+
+// Against an array of plain integers, with the limit of 15 that sticks.
+TEST(LineCounters, CountLikeIntegersThatStickAtFifteen) {
+    std::mt19937_64 random(1);
+    LineCounters counters{};
+    std::vector<int> model(SIEVE_LINE_BITS);
+    std::vector<sieve_line> added;
+    for (int step = 0; step < 4000; step++) {
+        // More additions than removals at first, then the other way round, so that counters meet both ends.
+        const bool add = added.empty() || random() % 100 < (step < 2000 ? 70U : 30U);
+        sieve_line pattern{};
+        if (add) {
+            for (auto& word : pattern.word) word = random() & random() & random();
+            added.push_back(pattern);
+            counters.add(pattern);
+        } else {
+            const std::size_t at = random() % added.size();
+            pattern = added[at];
+            added[at] = added.back();
+            added.pop_back();
+            counters.remove(pattern);
+        }
+        for (int bit = 0; bit < SIEVE_LINE_BITS; bit++) {
+            if (((pattern.word[bit / 64] >> (bit % 64)) & 1) == 0) continue;
+            int& count = model[static_cast<std::size_t>(bit)];
+            if (add)
+                count = std::min(15, count + 1);
+            else if (count < 15)
+                count--;
+        }
+        for (int bit = 0; bit < SIEVE_LINE_BITS; bit++)
+            ASSERT_EQ((counters.set(bit / 64) >> (bit % 64)) & 1,
+                      model[static_cast<std::size_t>(bit)] > 0 ? 1U : 0U);
+    }
+    EXPECT_EQ(*std::max_element(model.begin(), model.end()), 15) << "the test must reach the limit";
+}
+
+} // namespace
+} // namespace sieve

@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/image/image.hpp"
+
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <random>
+#include <string>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <xxhash.h>
+
+#include "libsieve/filters/set_builder.hpp"
+
+namespace sieve {
+namespace {
+
+// A folder that goes away with the test.
+class ImageFile : public testing::Test {
+  protected:
+    void SetUp() override {
+        folder_ = std::filesystem::temp_directory_path() / ("sieve-image-" + std::to_string(::getpid()));
+        std::filesystem::create_directories(folder_);
+        path_ = folder_ / "set.sieve";
+        KeySet keys(SIEVE_FIELD_SRC);
+        for (std::uint32_t i = 0; i < 500; i++) {
+            sieve_key key{};
+            key.word[1] = sieve_v4_mapped(i * 2654435761U);
+            keys.add(key);
+        }
+        BuildOptions options;
+        options.seed = 5;
+        options.label = "a test";
+        auto built = build_set(keys, options, {});
+        ASSERT_TRUE(built) << built.error().message;
+        ASSERT_TRUE(built->image.save(path_));
+        bytes_ = read(path_);
+    }
+    void TearDown() override { std::filesystem::remove_all(folder_); }
+
+    static std::vector<char> read(const std::filesystem::path& path) {
+        std::ifstream file(path, std::ios::binary);
+        return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+    }
+    void write(const std::vector<char>& bytes) const {
+        std::ofstream(path_, std::ios::binary | std::ios::trunc)
+            .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    }
+    // The message of a load that must fail as bad input and name the file.
+    std::string refusal() const {
+        const auto loaded = Image::load(path_);
+        if (loaded) return "it was loaded";
+        EXPECT_EQ(loaded.error().exit, Exit::bad_input);
+        EXPECT_NE(loaded.error().message.find(path_.string()), std::string::npos) << loaded.error().message;
+        return loaded.error().message;
+    }
+    // Sets a number in the file and makes the checksum right again, so that only the check in question can
+    // object.
+    template <class T>
+    std::vector<char> with(std::size_t offset, T value) const {
+        std::vector<char> bytes = bytes_;
+        std::memcpy(bytes.data() + offset, &value, sizeof(value));
+        const std::size_t at = SIEVE_LINE_BYTES + offsetof(sieve_file, checksum);
+        const std::uint64_t sum =
+            XXH3_64bits_withSeed(bytes.data() + at + 8, bytes.size() - at - 8, XXH3_64bits(bytes.data(), at));
+        std::memcpy(bytes.data() + at, &sum, sizeof(sum));
+        return bytes;
+    }
+
+    std::filesystem::path folder_;
+    std::filesystem::path path_;
+    std::vector<char> bytes_;
+};
+
+TEST_F(ImageFile, ComesBackAsItWas) {
+    const auto image = Image::load(path_);
+    ASSERT_TRUE(image) << image.error().message;
+    EXPECT_EQ(image->bytes(), bytes_.size());
+    EXPECT_EQ(image->file().keys, 500U);
+    EXPECT_STREQ(reinterpret_cast<const char*>(image->file().label), "a test");
+    EXPECT_EQ(image->witnesses().size(), 64U);
+    for (const auto& witness : image->witnesses()) EXPECT_TRUE(image->contains(witness.key));
+    EXPECT_EQ(std::filesystem::status(path_).permissions() & std::filesystem::perms::all,
+              std::filesystem::perms::owner_read | std::filesystem::perms::owner_write)
+        << "an image holds secret keys";
+}
+
+// No single flipped bit goes unnoticed, wherever it is.
+TEST_F(ImageFile, RefusesEveryFlippedBit) {
+    for (std::size_t bit = 0; bit < bytes_.size() * 8; bit += 37) {
+        std::vector<char> bytes = bytes_;
+        bytes[bit / 8] = static_cast<char>(bytes[bit / 8] ^ (1 << (bit % 8)));
+        write(bytes);
+        ASSERT_NE(refusal(), "it was loaded") << "bit " << bit;
+    }
+}
+
+TEST_F(ImageFile, RefusesEveryTruncation) {
+    for (std::size_t size = 0; size < bytes_.size(); size += 31) {
+        write({bytes_.begin(), bytes_.begin() + static_cast<std::ptrdiff_t>(size)});
+        ASSERT_NE(refusal(), "it was loaded") << size << " bytes";
+    }
+    std::vector<char> longer = bytes_;
+    longer.resize(longer.size() + SIEVE_LINE_BYTES);
+    write(longer);
+    EXPECT_NE(refusal().find("was cut or mixed up"), std::string::npos);
+}
+
+TEST_F(ImageFile, RefusesForeignFilesAndSaysWhy) {
+    write(std::vector<char>(6400, 'x'));
+    EXPECT_NE(refusal().find("not a filter image"), std::string::npos);
+    write({});
+    EXPECT_NE(refusal().find("not a filter image"), std::string::npos);
+    write(with(SIEVE_LINE_BYTES + offsetof(sieve_file, version), std::uint32_t{SIEVE_IMAGE_VERSION + 1}));
+    EXPECT_NE(refusal().find("rebuild it from its feed"), std::string::npos);
+    std::filesystem::remove(path_);
+    EXPECT_NE(refusal().find("No such file"), std::string::npos);
+    std::filesystem::create_directory(path_);
+    EXPECT_NE(refusal().find("not a regular file"), std::string::npos);
+}
+
+// A well-made lie: the checksum is right, the content cannot be.
+TEST_F(ImageFile, RefusesAGeometryThatCannotBe) {
+    write(with(offsetof(sieve_lookup, kind), std::uint8_t{200}));
+    EXPECT_NE(refusal().find("unknown filter kind"), std::string::npos);
+    write(with(offsetof(sieve_lookup, fields), std::uint8_t{0}));
+    EXPECT_NE(refusal().find("key fields"), std::string::npos);
+    write(with(offsetof(sieve_lookup, choices), std::uint8_t{0}));
+    EXPECT_NE(refusal().find("choices"), std::string::npos);
+    write(with(offsetof(sieve_lookup, hashes), std::uint8_t{77}));
+    EXPECT_NE(refusal().find("bits per key"), std::string::npos);
+    write(with(offsetof(sieve_lookup, buckets), std::uint32_t{0x7fffffff}));
+    EXPECT_NE(refusal().find("asks for"), std::string::npos);
+    write(with(offsetof(sieve_lookup, buckets), std::uint32_t{0}));
+    EXPECT_NE(refusal(), "it was loaded");
+    write(with(SIEVE_LINE_BYTES + offsetof(sieve_file, witnesses), std::uint32_t{0xfffffff0}));
+    EXPECT_NE(refusal(), "it was loaded");
+    write(with(SIEVE_LINE_BYTES + offsetof(sieve_file, keys), std::uint64_t{0}));
+    EXPECT_NE(refusal().find("without keys"), std::string::npos);
+    write(with(SIEVE_LINE_BYTES + offsetof(sieve_file, expected_fpr), rate_to_bits(1.5)));
+    EXPECT_NE(refusal().find("not rates"), std::string::npos);
+    write(with(SIEVE_LINE_BYTES + offsetof(sieve_file, label) + SIEVE_LINE_BYTES - 1, 'x'));
+    EXPECT_NE(refusal().find("label"), std::string::npos);
+}
+
+TEST_F(ImageFile, ThatCannotBeWrittenLeavesNothing) {
+    auto image = Image::load(path_);
+    ASSERT_TRUE(image);
+    const auto nowhere = image->save(folder_ / "no" / "such" / "folder.sieve");
+    ASSERT_FALSE(nowhere);
+    EXPECT_EQ(nowhere.error().exit, Exit::bad_input);
+    std::filesystem::create_directories(folder_ / "occupied" / "inside");
+    ASSERT_FALSE(image->save(folder_ / "occupied"));
+    std::size_t files = 0;
+    for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(folder_)) files++;
+    EXPECT_EQ(files, 2U) << "a temporary file was left behind";
+}
+
+// The bytes of a fixed build are pinned: whoever changes them changes the format, and raises
+// SIEVE_IMAGE_VERSION.
+TEST_F(ImageFile, IsGolden) {
+    EXPECT_EQ(bytes_.size(), 5440U);
+    EXPECT_EQ(XXH3_64bits(bytes_.data(), bytes_.size()), 9912633804649339553U);
+}
+
+} // namespace
+} // namespace sieve
