@@ -20,9 +20,6 @@ namespace sieve::kernel {
 
 namespace {
 
-// libxdp's name of its dispatcher; the kernel keeps 15 characters of a name.
-constexpr std::string_view dispatcher_name = "xdp_dispatcher";
-
 Result<Program> open_program(std::uint32_t id) {
     Program program{.id = id, .name = {}, .fd = UniqueFd(bpf_prog_get_fd_by_id(id))};
     if (!program.fd) return refusal(fmt::format("opening XDP program {}", id), errno);
@@ -45,22 +42,20 @@ Status recognise(Hook& hook, Program& program) {
     } else {
         hook.instance = std::move(*instance);
     }
-    hook.ours = Program{.id = program.id, .name = program.name,
+    hook.ours = Program{.id = program.id,
+                        .name = program.name,
                         .fd = UniqueFd(::fcntl(program.fd.get(), F_DUPFD_CLOEXEC, 3))};
     return {};
 }
 
 Status look_behind_dispatcher(Hook& hook) {
     const LogCapture log; // libxdp complains about dispatchers of other versions; those are foreign to us
-    const std::unique_ptr<xdp_multiprog, decltype(&xdp_multiprog__close)> programs(
-        xdp_multiprog__get_from_ifindex(static_cast<int>(hook.interface.index)), xdp_multiprog__close);
-    if (libxdp_get_error(programs.get()) != 0) {
-        (void)const_cast<std::unique_ptr<xdp_multiprog, decltype(&xdp_multiprog__close)>&>(programs).release();
-        return {};
-    }
-    if (xdp_multiprog__is_legacy(programs.get())) return {};
-    for (xdp_program* next = xdp_multiprog__next_prog(nullptr, programs.get()); next != nullptr && !hook.ours;
-         next = xdp_multiprog__next_prog(next, programs.get())) {
+    xdp_multiprog* raw = xdp_multiprog__get_from_ifindex(static_cast<int>(hook.interface.index));
+    if (libxdp_get_error(raw) != 0) return {};
+    const std::unique_ptr<xdp_multiprog, decltype(&xdp_multiprog__close)> programs(raw, xdp_multiprog__close);
+    if (xdp_multiprog__is_legacy(raw)) return {};
+    for (xdp_program* next = xdp_multiprog__next_prog(nullptr, raw); next != nullptr && !hook.ours;
+         next = xdp_multiprog__next_prog(next, raw)) {
         SIEVE_ASSIGN(Program program, open_program(xdp_program__id(next)));
         SIEVE_TRY(recognise(hook, program));
     }
@@ -92,7 +87,7 @@ Result<Interface> find_interface(const std::string& name) {
 std::vector<Interface> all_interfaces() {
     std::vector<Interface> interfaces;
     const std::unique_ptr<struct if_nameindex, decltype(&::if_freenameindex)> list(::if_nameindex(),
-                                                                                 ::if_freenameindex);
+                                                                                   ::if_freenameindex);
     if (!list) return interfaces;
     for (const struct if_nameindex* entry = list.get(); entry->if_index != 0; entry++)
         interfaces.push_back({entry->if_name, entry->if_index});
@@ -111,7 +106,8 @@ Result<Hook> read_hook(const Interface& interface) {
     std::uint32_t id = query.prog_id;
     if (query.attach_mode == XDP_ATTACHED_NONE) return hook;
     // With several modes at once the driver's comes first on a packet's way.
-    if (query.attach_mode == XDP_ATTACHED_MULTI) id = query.drv_prog_id != 0 ? query.drv_prog_id : query.skb_prog_id;
+    if (query.attach_mode == XDP_ATTACHED_MULTI)
+        id = query.drv_prog_id != 0 ? query.drv_prog_id : query.skb_prog_id;
     if (id == query.skb_prog_id && id != 0) hook.mode = Mode::skb;
     if (id == query.hw_prog_id && id != 0) hook.mode = Mode::offload;
     if (id == 0) return hook;
@@ -128,14 +124,14 @@ Result<Hook> find_ours(const std::string& name) {
     SIEVE_ASSIGN(const Interface interface, find_interface(name));
     SIEVE_ASSIGN(Hook hook, read_hook(interface));
     if (hook.foreign())
-        return tl::unexpected(Error{
-            Exit::no, fmt::format("{} runs another XDP program, {} (id {}), and not xdp-sieve", name,
-                                  hook.attached->name.empty() ? "without a name" : hook.attached->name,
-                                  hook.attached->id)});
+        return tl::unexpected(
+            Error{Exit::no, fmt::format("{} runs another XDP program, {} (id {}), and not xdp-sieve", name,
+                                        hook.attached->name.empty() ? "without a name" : hook.attached->name,
+                                        hook.attached->id)});
     if (!hook.ours)
         return tl::unexpected(Error{
-            Exit::no, fmt::format("{} has no xdp-sieve program; `xdp-sieve load {} NAME=FEED` attaches it", name,
-                                  name)});
+            Exit::no, fmt::format("{} has no xdp-sieve program; `xdp-sieve load {} NAME=FEED` attaches it",
+                                  name, name)});
     if (!hook.instance) return kernel_refused(fmt::format("{}: {}", name, hook.other_version));
     return hook;
 }

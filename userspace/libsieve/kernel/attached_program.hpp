@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "libsieve/kernel/instance.hpp"
@@ -28,6 +29,9 @@ struct Interface {
 [[nodiscard]] Result<Interface> find_interface(const std::string& name);
 [[nodiscard]] std::vector<Interface> all_interfaces();
 
+// The name of libxdp's dispatcher, which calls the programs that share a hook.
+inline constexpr std::string_view dispatcher_name = "xdp_dispatcher";
+
 // A loaded program.
 struct Program {
     std::uint32_t id = 0;
@@ -39,8 +43,8 @@ struct Program {
 struct Hook {
     Interface interface;
     Mode mode = Mode::native;
-    std::optional<Program> attached; // what the kernel runs; libxdp's dispatcher if that is in use
-    std::optional<Program> ours;     // our program: the attached one, or one behind the dispatcher
+    std::optional<Program> attached;  // what the kernel runs; libxdp's dispatcher if that is in use
+    std::optional<Program> ours;      // our program: the attached one, or one behind the dispatcher
     std::optional<Instance> instance; // its maps; absent beside `ours` if it speaks another version
     std::string other_version;        // then: which, as a sentence
 

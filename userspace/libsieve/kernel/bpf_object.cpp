@@ -58,6 +58,21 @@ Result<BpfObject> BpfObject::load(const Options& options) {
     return BpfObject(std::move(*skeleton), std::move(instance));
 }
 
+Result<BpfObject> BpfObject::open_copy() const {
+    const LogCapture log;
+    Skeleton copy(xdp_sieve_bpf::open());
+    if (!copy) return load_refusal(errno, log);
+    bpf_program__set_autoload(copy->progs.xdp_sieve_frags, false);
+    for (const auto& [map, fd] : {std::pair{copy->maps.data_sieve, instance_.control_fd()},
+                                  std::pair{copy->maps.sieve_sets, instance_.sets_fd()},
+                                  std::pair{copy->maps.sieve_stats, instance_.stats_fd()}})
+        if (const int error = bpf_map__reuse_fd(map, fd); error != 0) return load_refusal(error, log);
+    SIEVE_ASSIGN(Instance instance,
+                 Instance::from_maps(duplicate(instance_.control_fd()), duplicate(instance_.sets_fd()),
+                                     duplicate(instance_.stats_fd())));
+    return BpfObject(std::move(copy), std::move(instance));
+}
+
 int BpfObject::program_fd() const {
     return bpf_program__fd(skeleton_->progs.xdp_sieve);
 }

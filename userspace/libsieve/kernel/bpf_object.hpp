@@ -24,6 +24,10 @@ class BpfObject {
     // Loads programs and maps; nothing is attached. A refusal carries the end of the verifier's log.
     static Result<BpfObject> load(const Options& options);
 
+    // A second copy that is opened but not loaded and will use this one's maps when it is: what libxdp, which
+    // loads programs itself, attaches. Only object() is of use on it.
+    [[nodiscard]] Result<BpfObject> open_copy() const;
+
     [[nodiscard]] const Instance& instance() const { return instance_; }
     [[nodiscard]] int program_fd() const;
     [[nodiscard]] int frags_program_fd() const; // -1 if it was not asked for or the kernel is too old

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/kernel/attach.hpp"
+
+#include <linux/if_link.h>
+#include <net/if.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+#include <bpf/libbpf.h>
+#include <fmt/core.h>
+#include <xdp/libxdp.h>
+
+#include "libsieve/kernel/libbpf_log.hpp"
+#include "libsieve/kernel/refusal.hpp"
+
+namespace sieve::kernel {
+
+namespace {
+
+std::uint32_t mode_flag(Mode mode) {
+    switch (mode) {
+    case Mode::native:
+        return XDP_FLAGS_DRV_MODE;
+    case Mode::skb:
+        return XDP_FLAGS_SKB_MODE;
+    case Mode::offload:
+        return XDP_FLAGS_HW_MODE;
+    }
+    return 0;
+}
+
+xdp_attach_mode libxdp_mode(Mode mode) {
+    return mode == Mode::skb ? XDP_MODE_SKB : XDP_MODE_NATIVE;
+}
+
+std::vector<Mode> modes_of(ModeChoice choice) {
+    switch (choice) {
+    case ModeChoice::native:
+        return {Mode::native};
+    case ModeChoice::skb:
+        return {Mode::skb};
+    case ModeChoice::automatic:
+        break;
+    }
+    return {Mode::native, Mode::skb};
+}
+
+// A refusal that another mode or the other program would meet as well.
+bool is_final(int error) {
+    switch (std::abs(error)) {
+    case EPERM:
+    case EACCES:
+    case EBUSY:
+    case EEXIST:
+    case ENODEV:
+        return true;
+    default:
+        return false;
+    }
+}
+
+// One request to the kernel; `replaced` < 0 means that there must be no program yet.
+int set_program(const Interface& interface, Mode mode, int program, int replaced) {
+    LIBBPF_OPTS(bpf_xdp_attach_opts, options);
+    options.old_prog_fd = replaced < 0 ? 0 : replaced;
+    const std::uint32_t flags =
+        mode_flag(mode) | (replaced < 0 ? XDP_FLAGS_UPDATE_IF_NOEXIST : XDP_FLAGS_REPLACE);
+    return bpf_xdp_attach(static_cast<int>(interface.index), program, flags, &options);
+}
+
+std::string remedy(int error, const std::string& said_by_kernel, ModeChoice choice) {
+    std::string text;
+    if (!said_by_kernel.empty()) text = fmt::format("the kernel says: {}; ", said_by_kernel);
+    switch (std::abs(error)) {
+    case EBUSY:
+    case EEXIST:
+        return text +
+               "another program came in between or is attached by a BPF link; `xdp-sieve status` shows "
+               "it, its owner must take it away";
+    case EPERM:
+    case EACCES:
+        return text + "run it as root (CAP_NET_ADMIN and CAP_BPF)";
+    case ENODEV:
+        return text + "the interface is gone";
+    default:
+        return text + (choice == ModeChoice::native ? "`-m skb` uses the generic hook, which every driver has"
+                                                    : "a smaller MTU may help");
+    }
+}
+
+// Attaches alone, in the first way that the driver takes.
+Result<Attached> attach_alone(const Hook& before, const BpfObject& object, ModeChoice choice) {
+    const LogCapture log;
+    int error = 0;
+    for (const Mode mode : modes_of(choice)) {
+        for (const int program : {object.program_fd(), object.frags_program_fd()}) {
+            if (program < 0) continue;
+            // A program can take another's place in the same mode only; in another it must go first.
+            const bool same_mode = before.attached && before.mode == mode;
+            if (before.attached && !same_mode) {
+                error = set_program(before.interface, before.mode, -1, before.attached->fd.get());
+                if (error != 0) break;
+            }
+            error = set_program(before.interface, mode, program, same_mode ? before.attached->fd.get() : -1);
+            if (error == 0) {
+                SIEVE_ASSIGN(Hook now, read_hook(before.interface));
+                return Attached{
+                    .hook = std::move(now), .frags = program == object.frags_program_fd(), .remarks = {}};
+            }
+            if (before.attached && !same_mode)
+                (void)set_program(before.interface, before.mode, before.attached->fd.get(), -1);
+            if (is_final(error)) break;
+        }
+        if (is_final(error)) break;
+    }
+    return refusal(fmt::format("attaching to {}", before.interface.name), error,
+                   remedy(error, log.kernel_message(), choice));
+}
+
+struct CloseProgram {
+    void operator()(xdp_program* program) const { xdp_program__close(program); }
+};
+using LibxdpProgram = std::unique_ptr<xdp_program, CloseProgram>;
+
+// Hands a second copy of the program, over the first one's maps, to libxdp, which links it into a dispatcher,
+// or attaches it alone if there is no dispatcher to be had. 0 or a negative errno value.
+int attach_by_libxdp(const Hook& before, const BpfObject& copy, Mode mode) {
+    const LogCapture log;
+    xdp_program* raw = xdp_program__from_bpf_obj(copy.object(), "xdp");
+    if (const long error = libxdp_get_error(raw); error != 0) return static_cast<int>(error);
+    const LibxdpProgram program(raw);
+    return xdp_program__attach(raw, static_cast<int>(before.interface.index), libxdp_mode(mode), 0);
+}
+
+std::string fallback_remark(const Hook& now, ModeChoice choice) {
+    return choice == ModeChoice::automatic && now.mode == Mode::skb
+               ? fmt::format(
+                     "{}'s driver does not take the program: attached to the generic (skb) hook, which "
+                     "is slower",
+                     now.interface.name)
+               : std::string();
+}
+
+} // namespace
+
+int interface_mtu(const Interface& interface) {
+    const UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    ifreq request{};
+    interface.name.copy(request.ifr_name, sizeof(request.ifr_name) - 1);
+    return socket && ::ioctl(socket.get(), SIOCGIFMTU, &request) == 0 ? request.ifr_mtu : 0;
+}
+
+Result<Attached> attach(const Hook& before, const BpfObject& object, const AttachOptions& options) {
+    const bool dispatcher = before.attached && before.attached->name == dispatcher_name;
+    if (before.foreign() && !options.force && !dispatcher)
+        return kernel_refused(fmt::format(
+            "{} runs another XDP program, {} (id {}); `--force` takes its place", before.interface.name,
+            before.attached->name.empty() ? "without a name" : before.attached->name, before.attached->id));
+
+    if (!before.attached || dispatcher) {
+        for (const Mode mode : modes_of(options.mode)) {
+            Result<BpfObject> copy = object.open_copy();
+            if (!copy || attach_by_libxdp(before, *copy, mode) != 0) continue;
+            SIEVE_ASSIGN(Hook now, read_hook(before.interface));
+            Attached attached{.hook = std::move(now), .frags = false, .remarks = {}};
+            if (!attached.hook.behind_dispatcher())
+                attached.remarks.push_back(fmt::format("attached alone to {}: this kernel refuses the "
+                                                       "programs that libxdp's dispatcher is made of",
+                                                       before.interface.name));
+            if (std::string remark = fallback_remark(attached.hook, options.mode); !remark.empty())
+                attached.remarks.push_back(std::move(remark));
+            return attached;
+        }
+    }
+    if (dispatcher && !options.force)
+        return kernel_refused(
+            fmt::format("{} runs libxdp's dispatcher (id {}), which would not take xdp-sieve in; "
+                        "`--force` takes its place",
+                        before.interface.name, before.attached->id));
+
+    SIEVE_ASSIGN(Attached attached, attach_alone(before, object, options.mode));
+    if (dispatcher) {
+        const LogCapture log;
+        (void)libxdp_clean_references(static_cast<int>(before.interface.index)); // its pins; gone or harmless
+    }
+    attached.remarks.push_back(
+        fmt::format("attached alone to {}{}", before.interface.name,
+                    attached.frags ? ", with the program for multi-buffer frames" : ""));
+    if (std::string remark = fallback_remark(attached.hook, options.mode); !remark.empty())
+        attached.remarks.push_back(std::move(remark));
+    return attached;
+}
+
+Status detach(const Hook& hook) {
+    const LogCapture log;
+    if (hook.behind_dispatcher()) {
+        xdp_program* raw = xdp_program__from_id(hook.ours->id);
+        long error = libxdp_get_error(raw);
+        if (error == 0) {
+            const LibxdpProgram program(raw);
+            error =
+                xdp_program__detach(raw, static_cast<int>(hook.interface.index), libxdp_mode(hook.mode), 0);
+        }
+        if (error != 0)
+            return refusal(fmt::format("taking xdp-sieve out of {}'s dispatcher", hook.interface.name),
+                           static_cast<int>(error));
+        return {};
+    }
+    if (const int error = set_program(hook.interface, hook.mode, -1, hook.attached->fd.get()); error != 0)
+        return refusal(fmt::format("detaching from {}", hook.interface.name), error,
+                       remedy(error, log.kernel_message(), ModeChoice::automatic));
+    return {};
+}
+
+} // namespace sieve::kernel

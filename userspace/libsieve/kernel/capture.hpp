@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// Packets out of a capture file (pcap or pcapng) of Ethernet frames.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+
+#include "libsieve/util/result.hpp"
+
+struct pcap;
+
+namespace sieve::kernel {
+
+struct CapturedPacket {
+    std::uint64_t number = 0;            // from 1, as in Wireshark
+    std::uint32_t length = 0;            // on the wire
+    std::span<const std::uint8_t> bytes; // as captured, perhaps fewer; valid until the next packet
+};
+
+class Capture {
+  public:
+    // "-" is standard input.
+    static Result<Capture> open(const std::string& path);
+
+    // The next packet, or nothing at the end. A file that is cut or garbled is an error that names the packet
+    // and, where the file has positions, the byte.
+    [[nodiscard]] Result<std::optional<CapturedPacket>> next();
+
+  private:
+    struct Close {
+        void operator()(pcap* handle) const;
+    };
+    Capture(std::string path, std::unique_ptr<pcap, Close> handle)
+        : path_(std::move(path)), handle_(std::move(handle)) {}
+
+    std::string path_;
+    std::unique_ptr<pcap, Close> handle_;
+    std::uint64_t number_ = 0;
+};
+
+} // namespace sieve::kernel

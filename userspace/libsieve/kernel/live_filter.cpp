@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/kernel/live_filter.hpp"
+
+#include <cerrno>
+#include <cstring>
+
+#include <bpf/bpf.h>
+#include <fmt/core.h>
+
+#include "libsieve/kernel/refusal.hpp"
+#include "libsieve/util/unique_fd.hpp"
+
+namespace sieve::kernel {
+
+Result<LiveFilter> read_live_filter(std::uint32_t map_id) {
+    const UniqueFd fd(bpf_map_get_fd_by_id(map_id));
+    if (!fd) return refusal(fmt::format("opening BPF map {}", map_id), errno);
+    bpf_map_info info{};
+    __u32 length = sizeof(info);
+    if (const int error = bpf_obj_get_info_by_fd(fd.get(), &info, &length); error != 0)
+        return refusal(fmt::format("asking for the size of BPF map {}", map_id), error);
+    sieve_line lines[SIEVE_FIRST_LINE];
+    if (info.value_size != sizeof(sieve_line) || info.max_entries < SIEVE_FIRST_LINE)
+        return kernel_refused(fmt::format("BPF map {} is in the table of sets but is no filter", map_id));
+    for (std::uint32_t line = 0; line < SIEVE_FIRST_LINE; line++)
+        if (const int error = bpf_map_lookup_elem(fd.get(), &line, &lines[line]); error != 0)
+            return refusal(fmt::format("reading BPF map {}", map_id), error);
+    LiveFilter filter;
+    std::memcpy(&filter.lookup, &lines[0], sizeof(filter.lookup));
+    std::memcpy(&filter.file, &lines[1], sizeof(filter.file));
+    filter.bytes = std::uint64_t{info.max_entries} * sizeof(sieve_line);
+    return filter;
+}
+
+} // namespace sieve::kernel

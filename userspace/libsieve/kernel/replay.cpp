@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/kernel/replay.hpp"
+
+#include <linux/bpf.h>
+
+#include <algorithm>
+
+namespace sieve::kernel {
+
+Result<Replay> Replay::start(const WantedTable& table) {
+    SIEVE_ASSIGN(Scratch scratch, Scratch::load(true));
+    SIEVE_TRY(scratch.table().replace(table));
+    SIEVE_ASSIGN(LiveTable live, scratch.table().read());
+    return Replay(std::move(scratch), std::move(live));
+}
+
+Result<Replayed> Replay::run(std::span<const std::uint8_t> frame) const {
+    Replayed result;
+    if (frame.size() < shortest_run) {
+        result.trace.outcome = SIEVE_OUTCOME_TRUNCATED;
+        result.trace.verdict = XDP_PASS;
+        result.trace.decision = SIEVE_NOT_ASKED;
+        return result;
+    }
+    SIEVE_ASSIGN(const std::uint32_t verdict, scratch_.run(frame.first(std::min(frame.size(), longest_run))));
+    result.dropped = verdict == XDP_DROP;
+    result.trace = scratch_.trace();
+    for (const LiveSet& set : table_.sets)
+        if (set.slot == result.trace.decision) result.decided_by = &set;
+    return result;
+}
+
+} // namespace sieve::kernel

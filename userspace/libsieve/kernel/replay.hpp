@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// What the program does with a packet, and why.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <sieve/policy.h>
+
+#include "libsieve/kernel/scratch.hpp"
+#include "libsieve/kernel/set_table.hpp"
+#include "libsieve/util/result.hpp"
+
+namespace sieve::kernel {
+
+struct Replayed {
+    bool dropped = false;
+    sieve_trace trace{};
+    const LiveSet* decided_by = nullptr; // nothing: the default, or no set was asked
+};
+
+class Replay {
+  public:
+    // An instance of its own with these sets.
+    static Result<Replay> start(const WantedTable& table);
+
+    // One frame. The kernel does not run a program on less than an Ethernet header, so that is answered here
+    // as the program answers every cut header: truncated, passed. Of a long frame the first longest_run bytes
+    // are run; only a chain of IPv6 extension headers that is longer makes a difference (it counts as short).
+    [[nodiscard]] Result<Replayed> run(std::span<const std::uint8_t> frame) const;
+
+    [[nodiscard]] const LiveTable& table() const { return table_; }
+
+  private:
+    Replay(Scratch scratch, LiveTable table) : scratch_(std::move(scratch)), table_(std::move(table)) {}
+
+    Scratch scratch_;
+    LiveTable table_;
+};
+
+} // namespace sieve::kernel
