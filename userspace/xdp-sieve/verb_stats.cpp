@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// xdp-sieve stats: what was counted, once or over and over with rates.
+#include <charconv>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <thread>
+
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include "libsieve/kernel/attached_program.hpp"
+#include "libsieve/kernel/libbpf_log.hpp"
+#include "libsieve/kernel/set_table.hpp"
+#include "libsieve/kernel/stats.hpp"
+#include "xdp-sieve/format.hpp"
+#include "xdp-sieve/live_set.hpp"
+#include "xdp-sieve/verb.hpp"
+
+namespace sieve::cli {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+struct StatsArguments {
+    std::string interface;
+    std::vector<std::string> watch; // empty or one: what stands behind --watch
+    bool watching = false;
+    double seconds = 1;
+    std::uint64_t times = 0; // 0: until interrupted
+};
+
+// One interface's counters at one time.
+struct Sample {
+    std::string interface;
+    std::uint32_t program_id = 0;
+    kernel::LiveTable table;
+    kernel::Stats stats;
+    Clock::time_point at;
+
+    [[nodiscard]] sieve_counter all() const {
+        return {stats.passed.packets + stats.dropped.packets, stats.passed.bytes + stats.dropped.bytes};
+    }
+};
+
+Result<Sample> take_sample(const kernel::Hook& hook) {
+    Sample sample{.interface = hook.interface.name,
+                  .program_id = hook.ours->id,
+                  .table = {},
+                  .stats = {},
+                  .at = Clock::now()};
+    const kernel::SetTable table(*hook.instance);
+    SIEVE_ASSIGN(sample.table, table.read());
+    SIEVE_ASSIGN(sample.stats, kernel::read_stats(*hook.instance));
+    return sample;
+}
+
+Result<std::vector<Sample>> take_samples(const std::string& interface) {
+    std::vector<Sample> samples;
+    if (!interface.empty()) {
+        SIEVE_ASSIGN(const kernel::Hook hook, kernel::find_ours(interface));
+        SIEVE_ASSIGN(Sample sample, take_sample(hook));
+        samples.push_back(std::move(sample));
+        return samples;
+    }
+    for (const kernel::Interface& each : kernel::all_interfaces()) {
+        SIEVE_ASSIGN(const kernel::Hook hook, kernel::read_hook(each));
+        if (!hook.instance) continue;
+        SIEVE_ASSIGN(Sample sample, take_sample(hook));
+        samples.push_back(std::move(sample));
+    }
+    return samples;
+}
+
+const Sample* find(const std::vector<Sample>& samples, const Sample& like) {
+    for (const Sample& sample : samples)
+        if (sample.interface == like.interface && sample.program_id == like.program_id) return &sample;
+    return nullptr;
+}
+
+nlohmann::json to_json(const sieve_counter& counter) {
+    return {{"packets", counter.packets}, {"bytes", counter.bytes}};
+}
+
+nlohmann::json to_json(const Sample& sample) {
+    nlohmann::json sets = nlohmann::json::array();
+    for (const kernel::LiveSet& set : sample.table.sets) {
+        const sieve_counter hits = kernel::difference(sample.stats.hit[set.slot], set.baseline);
+        sets.push_back({{"name", set.name},
+                        {"action", action_name(set.action)},
+                        {"packets", hits.packets},
+                        {"bytes", hits.bytes}});
+    }
+    nlohmann::json outcomes;
+    for (std::uint32_t i = 0; i < SIEVE_OUTCOMES; i++)
+        outcomes[kernel::outcome_name(i)] = sample.stats.outcome[i];
+    return {{"interface", sample.interface},
+            {"program_id", sample.program_id},
+            {"packets", sample.all().packets},
+            {"bytes", sample.all().bytes},
+            {"passed", to_json(sample.stats.passed)},
+            {"dropped", to_json(sample.stats.dropped)},
+            {"default", action_name(sample.table.default_action)},
+            {"sets", std::move(sets)},
+            {"outcomes", std::move(outcomes)}};
+}
+
+// Packets and bytes, and with an earlier sample how fast they grow.
+struct Row {
+    std::string name;
+    sieve_counter now{};
+    std::optional<sieve_counter> before;
+};
+
+void print_row(const Row& row, double seconds) {
+    fmt::print("  {:<32} {:>18} {:>12}", row.name, format_count(row.now.packets),
+               format_bytes(row.now.bytes));
+    if (row.before) {
+        const sieve_counter grown = kernel::difference(row.now, *row.before);
+        fmt::print(" {:>14} pkt/s {:>14} bit/s",
+                   format_count(static_cast<std::uint64_t>(static_cast<double>(grown.packets) / seconds)),
+                   format_count(static_cast<std::uint64_t>(8 * static_cast<double>(grown.bytes) / seconds)));
+    }
+    fmt::print("\n");
+}
+
+void print_table(const Sample& sample, const Sample* before) {
+    const double seconds =
+        before == nullptr ? 1 : std::chrono::duration<double>(sample.at - before->at).count();
+    const auto earlier = [before](const sieve_counter& counter) {
+        return before == nullptr ? std::nullopt : std::optional(counter);
+    };
+    fmt::print("{} (program {}, default {})\n", sample.interface, sample.program_id,
+               action_name(sample.table.default_action));
+    fmt::print("  {:<32} {:>18} {:>12}\n", "", "packets", "bytes");
+    const Sample& old = before == nullptr ? sample : *before;
+    print_row({"seen", sample.all(), earlier(old.all())}, seconds);
+    print_row({"passed", sample.stats.passed, earlier(old.stats.passed)}, seconds);
+    print_row({"dropped", sample.stats.dropped, earlier(old.stats.dropped)}, seconds);
+    for (const kernel::LiveSet& set : sample.table.sets) {
+        // A set that came in between has no rate yet.
+        const kernel::LiveSet* known = old.table.find(set.name);
+        const bool same = known != nullptr && known->slot == set.slot;
+        print_row({fmt::format("set {} ({})", set.name, action_name(set.action)),
+                   kernel::difference(sample.stats.hit[set.slot], set.baseline),
+                   same ? earlier(kernel::difference(old.stats.hit[set.slot], set.baseline)) : std::nullopt},
+                  seconds);
+    }
+    for (std::uint32_t i = 0; i < SIEVE_OUTCOMES; i++)
+        if (sample.stats.outcome[i] > 0)
+            fmt::print("  {:<32} {:>18}\n", fmt::format("parsed: {}", kernel::outcome_name(i)),
+                       format_count(sample.stats.outcome[i]));
+}
+
+volatile std::sig_atomic_t interrupted = 0;
+
+void watch_for_interrupt() {
+    struct sigaction action {};
+    action.sa_handler = [](int) { interrupted = 1; };
+    ::sigaction(SIGINT, &action, nullptr);
+    ::sigaction(SIGTERM, &action, nullptr);
+}
+
+// Sleeps, but not through an interrupt.
+void sleep_for(double seconds) {
+    const auto until = Clock::now() + std::chrono::duration<double>(seconds);
+    while (interrupted == 0 && Clock::now() < until)
+        std::this_thread::sleep_for(
+            std::min<std::chrono::duration<double>>(until - Clock::now(), std::chrono::milliseconds(100)));
+}
+
+Status read_watch(StatsArguments& arguments) {
+    for (const std::string& text : arguments.watch) {
+        if (text.empty()) continue;
+        double seconds = 0;
+        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+        if (error == std::errc() && end == text.data() + text.size() && seconds > 0 && seconds <= 86400) {
+            arguments.seconds = seconds;
+        } else if (arguments.interface.empty()) {
+            arguments.interface = text; // `stats --watch eth0`
+        } else {
+            return usage_error(fmt::format("--watch {}: expected a number of seconds", text));
+        }
+    }
+    return {};
+}
+
+Result<Exit> run_stats(StatsArguments arguments, const Context& context) {
+    kernel::set_verbose(context.verbose);
+    SIEVE_TRY(read_watch(arguments));
+    if (arguments.watching) watch_for_interrupt();
+    std::vector<Sample> before;
+    for (std::uint64_t round = 1;; round++) {
+        SIEVE_ASSIGN(std::vector<Sample> now, take_samples(arguments.interface));
+        if (context.json) {
+            nlohmann::json out = {{"interfaces", nlohmann::json::array()}};
+            for (const Sample& sample : now) out["interfaces"].push_back(to_json(sample));
+            // One line a round, so that a reader can follow.
+            fmt::print("{}\n", arguments.watching ? out.dump() : out.dump(2));
+        } else {
+            for (const Sample& sample : now) print_table(sample, find(before, sample));
+            if (now.empty()) fmt::print("no interface runs xdp-sieve\n");
+            if (arguments.watching) fmt::print("\n");
+        }
+        std::fflush(stdout);
+        if (!arguments.watching || round == arguments.times) return Exit::done;
+        before = std::move(now);
+        sleep_for(arguments.seconds);
+        if (interrupted != 0) return Exit::done;
+    }
+}
+
+} // namespace
+
+void add_stats(CLI::App& app, Context& context) {
+    add_verb(app, context, "stats", "show packets, bytes, hits and verdicts",
+             [&context](CLI::App& verb) -> Action {
+                 auto arguments = std::make_shared<StatsArguments>();
+                 verb.add_option("IFACE", arguments->interface, "one interface; all of them if not given");
+                 CLI::Option* watch =
+                     verb.add_option("--watch", arguments->watch, "again every SECONDS (1), with rates")
+                         ->expected(0, 1)
+                         ->type_name("[SECONDS]");
+                 verb.add_option("--times", arguments->times, "with --watch: stop after so many times")
+                     ->needs(watch);
+                 return [arguments, watch, &context] {
+                     arguments->watching = watch->count() > 0;
+                     return run_stats(*arguments, context);
+                 };
+             });
+}
+
+} // namespace sieve::cli

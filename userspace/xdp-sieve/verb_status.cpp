@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// xdp-sieve status: what is attached and which sets are in force, as the kernel tells it.
+#include <ctime>
+#include <memory>
+
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include "libsieve/feeds/key_text.hpp"
+#include "libsieve/kernel/attached_program.hpp"
+#include "libsieve/kernel/libbpf_log.hpp"
+#include "libsieve/kernel/live_filter.hpp"
+#include "libsieve/kernel/set_table.hpp"
+#include "xdp-sieve/format.hpp"
+#include "xdp-sieve/live_set.hpp"
+#include "xdp-sieve/verb.hpp"
+
+namespace sieve::cli {
+
+namespace {
+
+struct SetStatus {
+    kernel::LiveSet set;
+    kernel::LiveFilter filter;
+
+    [[nodiscard]] double bits_per_key() const {
+        return static_cast<double>(filter.lookup.buckets) * SIEVE_LINE_BITS /
+               static_cast<double>(filter.file.keys);
+    }
+    [[nodiscard]] std::string identity() const {
+        return fmt::format("{:016x}{:016x}", filter.file.identity[0], filter.file.identity[1]);
+    }
+    [[nodiscard]] std::uint64_t age() const {
+        const auto now = static_cast<std::uint64_t>(std::time(nullptr));
+        return now > filter.file.built_at ? now - filter.file.built_at : 0;
+    }
+    [[nodiscard]] const char* kind() const {
+        return filter.lookup.kind == SIEVE_KIND_BLOCKED ? "blocked" : "unknown";
+    }
+};
+
+struct InterfaceStatus {
+    kernel::Hook hook;
+    sieve_action default_action = SIEVE_ACTION_PASS;
+    std::vector<SetStatus> sets;
+};
+
+Result<InterfaceStatus> read_status(kernel::Hook hook) {
+    InterfaceStatus status;
+    if (hook.instance) {
+        SIEVE_ASSIGN(kernel::LiveTable table, kernel::SetTable(*hook.instance).read());
+        status.default_action = table.default_action;
+        for (kernel::LiveSet& set : table.sets) {
+            SIEVE_ASSIGN(kernel::LiveFilter filter, kernel::read_live_filter(set.map_id));
+            status.sets.push_back({std::move(set), filter});
+        }
+    }
+    status.hook = std::move(hook);
+    return status;
+}
+
+nlohmann::json to_json(const SetStatus& status) {
+    const sieve_file& file = status.filter.file;
+    return {{"name", status.set.name},
+            {"action", action_name(status.set.action)},
+            {"slot", status.set.slot},
+            {"map_id", status.set.map_id},
+            {"kind", status.kind()},
+            {"key", format_fields(status.filter.lookup.fields)},
+            {"keys", file.keys},
+            {"bits_per_key", status.bits_per_key()},
+            {"bytes", status.filter.bytes},
+            {"fpr",
+             {{"predicted", rate_from_bits(file.predicted_fpr)},
+              {"expected", rate_from_bits(file.expected_fpr)},
+              {"measured", rate_from_bits(file.measured_fpr)},
+              {"measured_trials", file.measured_trials}}},
+            {"identity", status.identity()},
+            {"label", reinterpret_cast<const char*>(file.label)},
+            {"built_at", file.built_at}};
+}
+
+nlohmann::json to_json(const InterfaceStatus& status) {
+    nlohmann::json out = {{"interface", status.hook.interface.name},
+                          {"mode", kernel::mode_name(status.hook.mode)},
+                          {"program_id", status.hook.ours->id},
+                          {"program", status.hook.ours->name},
+                          {"dispatcher", status.hook.behind_dispatcher()}};
+    if (!status.hook.instance) {
+        out["error"] = status.hook.other_version;
+        return out;
+    }
+    out["default"] = action_name(status.default_action);
+    out["sets"] = nlohmann::json::array();
+    for (const SetStatus& set : status.sets) out["sets"].push_back(to_json(set));
+    return out;
+}
+
+void print_table(const InterfaceStatus& status) {
+    const kernel::Hook& hook = status.hook;
+    fmt::print("{}: {}, {} mode, program {}, {}", hook.interface.name, hook.ours->name,
+               kernel::mode_name(hook.mode), hook.ours->id,
+               hook.behind_dispatcher() ? "behind libxdp's dispatcher" : "alone");
+    if (!hook.instance) {
+        fmt::print("\n  {}\n", hook.other_version);
+        return;
+    }
+    fmt::print(", default {}{}\n", action_name(status.default_action),
+               status.sets.empty() ? ", no set is in force" : "");
+    if (status.sets.empty()) return;
+    fmt::print("  {:<15} {:<6} {:<8} {:<14} {:>12} {:>9} {:>10} {:>29}  {:<10} {:<8} {}\n", "set", "action",
+               "kind", "key", "keys", "bits/key", "memory", "FPR predicted/expected/measured", "age",
+               "identity", "from");
+    for (const SetStatus& set : status.sets) {
+        const sieve_file& file = set.filter.file;
+        fmt::print("  {:<15} {:<6} {:<8} {:<14} {:>12} {:>9.2f} {:>10} {:>9} {:>9} {:>11}  {:<10} {:<8} {}\n",
+                   set.set.name, action_name(set.set.action), set.kind(),
+                   format_fields(set.filter.lookup.fields), format_count(file.keys), set.bits_per_key(),
+                   format_bytes(set.filter.bytes), format_rate(rate_from_bits(file.predicted_fpr)),
+                   format_rate(rate_from_bits(file.expected_fpr)),
+                   format_rate(rate_from_bits(file.measured_fpr)),
+                   file.built_at == 0 ? "unknown" : format_age(set.age()), set.identity().substr(0, 8),
+                   reinterpret_cast<const char*>(file.label));
+    }
+}
+
+Result<Exit> run_status(const std::string& name, const Context& context) {
+    kernel::set_verbose(context.verbose);
+    std::vector<kernel::Interface> interfaces;
+    if (name.empty()) {
+        interfaces = kernel::all_interfaces();
+    } else {
+        SIEVE_ASSIGN(kernel::Interface interface, kernel::find_interface(name));
+        interfaces.push_back(std::move(interface));
+    }
+    std::vector<InterfaceStatus> found;
+    std::string foreign;
+    for (const kernel::Interface& interface : interfaces) {
+        SIEVE_ASSIGN(kernel::Hook hook, kernel::read_hook(interface));
+        if (hook.foreign())
+            foreign =
+                fmt::format(" (it runs {}, id {})",
+                            hook.attached->name.empty() ? "a program without a name" : hook.attached->name,
+                            hook.attached->id);
+        if (!hook.ours) continue;
+        SIEVE_ASSIGN(InterfaceStatus status, read_status(std::move(hook)));
+        found.push_back(std::move(status));
+    }
+    if (context.json) {
+        nlohmann::json out = {{"interfaces", nlohmann::json::array()}};
+        for (const InterfaceStatus& status : found) out["interfaces"].push_back(to_json(status));
+        fmt::print("{}\n", out.dump(2));
+    } else {
+        for (const InterfaceStatus& status : found) print_table(status);
+        if (found.empty() && !context.quiet)
+            fmt::print("{}\n", name.empty() ? std::string("no interface runs xdp-sieve")
+                                            : fmt::format("{} does not run xdp-sieve{}", name, foreign));
+    }
+    return found.empty() && !name.empty() ? Exit::no : Exit::done;
+}
+
+} // namespace
+
+void add_status(CLI::App& app, Context& context) {
+    add_verb(app, context, "status", "show what is attached and which sets are in force",
+             [&context](CLI::App& verb) -> Action {
+                 auto interface = std::make_shared<std::string>();
+                 verb.add_option("IFACE", *interface, "one interface; all of them if not given");
+                 return [interface, &context] { return run_status(*interface, context); };
+             });
+}
+
+} // namespace sieve::cli
