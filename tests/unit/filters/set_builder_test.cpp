@@ -56,6 +56,7 @@ TEST(SetBuilder, NeverMissesAMemberAndAgreesWithTheModel) {
                     const KeySet keys = random_sources(count, ++seed);
                     BuildOptions options = seeded(seed);
                     options.bits_per_key = bits;
+                    options.trials = 20'000;
                     options.shape.choices = choices;
                     options.shape.alpha = alpha;
                     options.rounds = static_cast<std::uint32_t>(seed % 4);

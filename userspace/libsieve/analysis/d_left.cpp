@@ -22,10 +22,10 @@ std::size_t highest_load(double average) {
     return j + 1;
 }
 
-unsigned no_sorted_bits(unsigned) {
+unsigned no_sorted_bits(unsigned /*load*/) {
     return 0;
 }
-unsigned one_sorted_bit(unsigned) {
+unsigned one_sorted_bit(unsigned /*load*/) {
     return 1;
 }
 unsigned sorted_at_4_and_5(unsigned load) {

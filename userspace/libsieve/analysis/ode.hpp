@@ -8,7 +8,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cassert>
 #include <cmath>
 #include <cstddef>
@@ -31,9 +30,7 @@ template <class Derivative>
 void integrate(std::vector<double>& y, double t_end, Derivative&& derivative, OdeTolerance tolerance = {}) {
     assert(t_end >= 0 && tolerance.relative > 0 && tolerance.absolute > 0);
     const std::size_t n = y.size();
-    std::array<std::vector<double>, 7> slope;
-    for (auto& k : slope) k.resize(n);
-    auto& [k1, k2, k3, k4, k5, k6, k7] = slope;
+    std::vector<double> k1(n), k2(n), k3(n), k4(n), k5(n), k6(n), k7(n); // the slopes, in the paper's names
     std::vector<double> next(n);
 
     derivative(y, k1);

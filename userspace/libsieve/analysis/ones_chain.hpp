@@ -12,7 +12,7 @@ namespace sieve::analysis {
 /// Distribution of the number of ones X in a filter of m bits, moved on by one probe per call.
 ///
 /// Every step adds two non-negative products, so relative precision is kept in all entries. Entries below
-/// 1e-290 at the lower edge are dropped, which keeps the arithmetic out of the denormal range.
+/// 1e-290 at the edges are dropped, which keeps the arithmetic out of the denormal range.
 class OnesChain {
   public:
     /// An empty filter: X = 0 with certainty.

@@ -79,6 +79,21 @@ std::uint32_t best_hashes(double bits_per_key, const BlockedShape& shape) {
     return static_cast<std::uint32_t>(std::lround(std::lerp(at(1), at(shape.choices), shape.alpha)));
 }
 
+double rate_of_query(double line_rate, std::uint64_t lines, const BlockedShape& shape) {
+    const double coincide = 1.0 / static_cast<double>(lines);
+    const auto different = [&](int count) { return 1 - std::pow(1 - line_rate, count); };
+    double chosen = different(1);
+    if (shape.choices == 2) chosen = coincide * different(1) + (1 - coincide) * different(2);
+    if (shape.choices == 3)
+        chosen = coincide * coincide * different(1) + 3 * coincide * (1 - coincide) * different(2) +
+                 (1 - coincide) * (1 - 2 * coincide) * different(3);
+    return (1 - shape.alpha) * different(1) + shape.alpha * chosen;
+}
+
+double collision_rate(std::uint64_t keys, std::uint64_t lines) {
+    return std::ldexp(static_cast<double>(keys) / static_cast<double>(lines), -64);
+}
+
 double model_fpr(double bits_per_key, const BlockedShape& shape) {
     return analysis::blocked::fpr({.bits_per_key = bits_per_key,
                                    .block_bits = SIEVE_LINE_BITS,
@@ -114,7 +129,8 @@ double predict_fpr(std::uint64_t keys, std::uint64_t lines, const BlockedShape& 
         std::vector<sieve_line> filter(filter_lines);
         rate += place_blocked(hashes, lookup, filter, {.rounds = rounds, .seed = random()}, {}).final_rate;
     }
-    return analysis::blocked::query_fpr(rate / static_cast<double>(filters), shape.alpha, shape.choices);
+    return rate_of_query(rate / static_cast<double>(filters) + collision_rate(keys, lines), filter_lines,
+                         shape);
 }
 
 Result<std::uint64_t> lines_for_fpr(std::uint64_t keys, double fpr, const BlockedShape& shape,

@@ -19,12 +19,25 @@ struct BlockedShape {
 inline constexpr double least_bits_per_key = 1;
 inline constexpr double most_bits_per_key = 256;
 
+// Below this no false positive rate is promised; see collision_rate.
+inline constexpr double least_fpr = 1e-15;
+
 // The image's integer form of alpha: a share of all 32-bit values.
 std::uint32_t alpha_to_image(double alpha);
 double alpha_from_image(std::uint32_t alpha);
 
 // Lines for that many bits a key: at least one.
 std::uint64_t lines_for_bits(std::uint64_t keys, double bits_per_key);
+
+// The rate of a query from that of a random line: 1 - (1-q)^j where its choices fall on j different lines of
+// `lines`, as (3.4) of the one-plus-alpha paper but exact in filters of a few lines, too, whose choices often
+// coincide.
+double rate_of_query(double line_rate, std::uint64_t lines, const BlockedShape& shape);
+
+// No line is asked with more than 64 bits of hash: a stranger whose hash equals that of one of the line's
+// keys is taken for it, however long the pattern. This is the least rate of a line, on top of what its bits
+// give.
+double collision_rate(std::uint64_t keys, std::uint64_t lines);
 
 // The best number of bits a key sets at a size, found by experiment.
 std::uint32_t best_hashes(double bits_per_key, const BlockedShape& shape);

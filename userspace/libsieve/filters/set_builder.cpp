@@ -29,7 +29,6 @@ namespace sieve {
 namespace {
 
 constexpr double default_bits_per_key = 16;
-constexpr std::uint64_t measured_keys = 1'000'000;
 
 // A real set may be this much worse than predicted before it is refused; only sets of that many keys are
 // large enough for the comparison to mean anything (twenty standard deviations).
@@ -93,9 +92,9 @@ Status check_options(const BuildOptions& options) {
         !(*options.bits_per_key >= least_bits_per_key && *options.bits_per_key <= most_bits_per_key))
         return usage_error(fmt::format("{} bits per key, expected {} to {}", *options.bits_per_key,
                                        least_bits_per_key, most_bits_per_key));
-    if (options.fpr && !(*options.fpr > 0 && *options.fpr < 1))
-        return usage_error(
-            fmt::format("a false positive rate of {}, expected one between 0 and 1", *options.fpr));
+    if (options.fpr && !(*options.fpr >= least_fpr && *options.fpr < 1))
+        return usage_error(fmt::format("a false positive rate of {}, expected one from {} to below 1",
+                                       *options.fpr, least_fpr));
     if (!(options.shape.alpha >= 0 && options.shape.alpha <= 1))
         return usage_error(fmt::format("alpha {}, expected 0 to 1", options.shape.alpha));
     if (options.shape.choices < 1 || options.shape.choices > SIEVE_MAX_CHOICES)
@@ -176,19 +175,19 @@ Result<BuiltSet> build_set(KeySet keys, const BuildOptions& options, const Progr
         hashes, lookup, image.filter(), {.rounds = options.rounds, .seed = secret.placement}, progress);
     report.rounds = placed.rounds;
 
+    image.file().keys = report.keys;
     report.expected_fpr = expected_fpr(image);
     const auto is_member = [&](const sieve_key& key) {
         const sieve_hash hash = sieve_hash_key(&key, lookup.hash_key, fields);
         return std::binary_search(hashes.begin(), hashes.end(), hash, first_line_order);
     };
-    const Measurement measured = measure_fpr(image, measured_keys, secret.measurement, is_member);
+    const Measurement measured = measure_fpr(image, options.trials, secret.measurement, is_member);
     report.measured_hits = measured.hits;
     report.measured_trials = measured.trials;
     report.measured_fpr = measured.rate();
     SIEVE_TRY(confront(report));
 
     sieve_file& file = image.file();
-    file.keys = report.keys;
     file.duplicates = report.duplicates;
     file.skipped = options.skipped;
     file.rounds = report.rounds;

@@ -24,6 +24,7 @@ struct BuildOptions {
     BlockedShape shape; // alpha, choices, k
     std::uint32_t rounds = 16;
     std::optional<std::uint64_t> seed; // for tests: the same image again, and no secret in it
+    std::uint64_t trials = 1'000'000;  // random keys that the rate is measured with
     std::uint32_t threads = 0;         // 0: as many as processors
     std::string label;                 // for people: where the keys came from
     std::uint64_t skipped = 0;         // feed lines left out; kept in the image for `status`
