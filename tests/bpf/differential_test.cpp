@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// Four answers to one question, for a million keys and a million packets: the real program in the kernel, the
+// same image asked in user space, an independent reading of the image, and an exact set.
+#include <cstring>
+#include <random>
+#include <string>
+#include <unordered_set>
+
+#include <gtest/gtest.h>
+#include <linux/bpf.h>
+
+#include "libsieve/analysis/binomial.hpp"
+#include "libsieve/feeds/key_text.hpp"
+#include "libsieve/filters/set_builder.hpp"
+#include "libsieve/kernel/carrier.hpp"
+#include "libsieve/kernel/filter_map.hpp"
+#include "libsieve/kernel/scratch.hpp"
+#include "model/image_model.hpp"
+
+namespace sieve::kernel {
+namespace {
+
+struct Case {
+    const char* name;
+    std::uint32_t fields;
+    std::uint32_t choices;
+    double alpha;
+    double bits_per_key;
+    std::size_t keys;
+    std::size_t packets;
+};
+
+// A flow that a packet can carry: IPv4 or IPv6, and TCP, UDP or SCTP.
+sieve_key random_flow(std::mt19937_64& random) {
+    sieve_key key{};
+    const bool v4 = random() % 2 == 0;
+    for (const int at : {0, 2}) {
+        key.word[at] = v4 ? 0 : 0x2001000000000000ULL | (random() >> 16);
+        key.word[at + 1] = v4 ? sieve_v4_mapped(static_cast<std::uint32_t>(random())) : random();
+    }
+    constexpr std::uint8_t protocols[] = {6, 17, 132};
+    key.word[4] = sieve_transport_word(static_cast<std::uint16_t>(random()),
+                                       static_cast<std::uint16_t>(random()), protocols[random() % 3]);
+    return key;
+}
+
+std::string exact_form(const sieve_key& key) {
+    return {reinterpret_cast<const char*>(&key), sizeof(key)};
+}
+
+model::Key model_key(const sieve_key& key) {
+    model::Key out{};
+    std::copy(std::begin(key.word), std::end(key.word), out.begin());
+    return out;
+}
+
+class Differential : public testing::TestWithParam<Case> {};
+
+TEST_P(Differential, AllFourAgree) {
+    const Case& c = GetParam();
+    std::mt19937_64 random(c.fields * 1000 + c.choices);
+    KeySet keys(c.fields);
+    for (std::size_t i = 0; i < c.keys; i++) keys.add(random_flow(random));
+    std::unordered_set<std::string> exact;
+    for (std::size_t i = 0; i < keys.size(); i++) exact.insert(exact_form(keys.at(i)));
+
+    BuildOptions options;
+    options.seed = 3;
+    options.bits_per_key = c.bits_per_key;
+    options.rounds = 4;
+    options.shape.choices = c.choices;
+    options.shape.alpha = c.alpha;
+    const auto built = build_set(keys, options, {});
+    ASSERT_TRUE(built) << built.error().message;
+    EXPECT_EQ(built->report.keys, exact.size());
+    const Image& image = built->image;
+    const model::BlockedImage model(
+        {reinterpret_cast<const unsigned char*>(image.lines().data()), image.bytes()});
+
+    const auto map = FilterMap::create(image, "differential");
+    ASSERT_TRUE(map) << map.error().message;
+    const auto scratch = Scratch::load(false);
+    ASSERT_TRUE(scratch) << scratch.error().message;
+    const Status loaded = scratch->table().replace({.sets = {{.name = "differential", .map_fd = map->fd()}}});
+    ASSERT_TRUE(loaded) << loaded.error().message;
+
+    Carrier carrier;
+    std::uint64_t strangers = 0;
+    std::uint64_t matched = 0;
+    KeySet drawn(c.fields); // puts a flow into the set's form
+    for (std::size_t i = 0; i < c.packets; i++) {
+        sieve_key key{};
+        if (i % 2 == 0) {
+            key = keys.at(random() % keys.size());
+        } else {
+            drawn.clear();
+            drawn.add(random_flow(random));
+            key = drawn.at(0);
+        }
+        const bool member = exact.contains(exact_form(key));
+        const bool asked = image.contains(key);
+        const auto verdict = scratch->run(carrier.carry(key, c.fields));
+        ASSERT_TRUE(verdict) << verdict.error().message;
+        const bool dropped = *verdict == XDP_DROP;
+        ASSERT_EQ(dropped, asked) << format_key(key, c.fields);
+        ASSERT_EQ(asked, model.contains(model_key(key))) << format_key(key, c.fields);
+        if (member) {
+            ASSERT_TRUE(dropped) << "a member was missed: " << format_key(key, c.fields);
+        } else {
+            strangers++;
+            matched += dropped ? 1 : 0;
+        }
+    }
+    EXPECT_TRUE(analysis::fits_rate(matched, strangers, built->report.expected_fpr))
+        << matched << " of " << strangers << " strangers, expected " << built->report.expected_fpr;
+}
+
+constexpr std::uint32_t pair = SIEVE_FIELD_SRC | SIEVE_FIELD_DST;
+INSTANTIATE_TEST_SUITE_P(
+    Sets, Differential,
+    testing::Values(Case{"Million", SIEVE_FIELD_SRC, 2, 1, 12, 1'000'000, 1'000'000},
+                    Case{"Destination", SIEVE_FIELD_DST, 1, 0, 8, 20'000, 40'000},
+                    Case{"Pair", pair, 3, 1, 10, 20'000, 40'000},
+                    Case{"FiveTuple", SIEVE_FIELD_ALL, 2, 0.3, 9, 20'000, 40'000},
+                    Case{"Service", SIEVE_FIELD_DST | SIEVE_FIELD_DPORT | SIEVE_FIELD_PROTO, 2, 1, 16, 20'000,
+                         40'000},
+                    Case{"SourcePort", SIEVE_FIELD_SRC | SIEVE_FIELD_SPORT, 3, 0.5, 20, 20'000, 40'000},
+                    Case{"OneKey", SIEVE_FIELD_SRC, 2, 1, 16, 1, 20'000},
+                    Case{"OneLine", pair, 3, 1, 4, 100, 20'000},
+                    Case{"ManyBits", SIEVE_FIELD_SRC, 1, 0, 40, 5'000, 20'000}),
+    [](const auto& info) { return info.param.name; });
+
+} // namespace
+} // namespace sieve::kernel
