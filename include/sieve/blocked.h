@@ -16,15 +16,15 @@
 #include <sieve/image.h>
 #include <sieve/pattern.h>
 
-/* An independent 32 bits out of the located hash for Phi and for the third line; the first two are its
+/* Independent bits out of the located hash for Phi and for the third line; the first two are its
  * halves. */
 #define SIEVE_BLOCKED_PHI_MULTIPLIER 0x9e3779b97f4a7c15ULL
 #define SIEVE_BLOCKED_THIRD_MULTIPLIER 0xd1342543de82ef95ULL
 
-/* Phi of the paper (section 3.2): deterministic in the key, true with probability alpha (in units of 2^-32).
+/* Phi of the paper (section 3.2): deterministic in the key, true with probability alpha (in units of 2^-16).
  */
 SIEVE_INLINE int sieve_blocked_phi(struct sieve_hash hash, __u32 alpha) {
-    return (__u32)((hash.locate * SIEVE_BLOCKED_PHI_MULTIPLIER) >> 32) <= alpha;
+    return (hash.locate * SIEVE_BLOCKED_PHI_MULTIPLIER) >> 48 <= alpha;
 }
 
 /*

@@ -4,8 +4,9 @@
  * of the BPF array map (value size 64). Loading is: check, map, copy.
  *
  *   line 0            struct sieve_lookup: all that a packet's lookup reads besides the filter itself
- *   lines 1 to 4      struct sieve_file: identity, checksum, statistics; never read by a packet
- *   lines 5 ..        the filter's own lines (as many as sieve_lookup.buckets for the blocked kind)
+ *   line 1            struct sieve_probes: the lengths of a prefix set; read for these only
+ *   lines 2 to 5      struct sieve_file: identity, checksum, statistics; never read by a packet
+ *   lines 6 ..        the filter's own lines (as many as sieve_lookup.buckets for the blocked kind)
  *   then the rest     witnesses: a sample of the member keys, one a line, that must match before the set may
  * go live (an image holds no other key)
  *
@@ -47,16 +48,32 @@ struct sieve_lookup {
     __u8 choices;  /* blocked: lines that a key may be in, 1..3 */
     __u8 hashes;   /* blocked: bits per key, k */
     __u32 buckets; /* blocked: number of lines the hash ranges over */
-    __u32 alpha;   /* blocked: share of keys with more than one choice, in units of 2^-32; 2^32-1 means all */
+    __u16 alpha;   /* blocked: share of keys with more than one choice, in units of 2^-16; 2^16-1 means all */
+    __u8 probes; /* 0: keys are exact; else they are prefixes, asked for at up to so many lengths (line 1) */
+    __u8 reserved;
     __u64 hash_key[SIEVE_HASH_KEY_WORDS]; /* secret */
 };
 SIEVE_STATIC_ASSERT(sizeof(struct sieve_lookup) == SIEVE_LINE_BYTES,
                     "a packet reads one header line, no more");
 
+#define SIEVE_MAX_PROBES 8
+#define SIEVE_FAMILIES 2
+
+/* Line 1: at which lengths (in bits of 128, so that an IPv4 /24 is 120) a prefix set is asked, by family. */
+struct sieve_probes {
+    __u8 count[SIEVE_FAMILIES];
+    __u8 reserved0[6];
+    __u8 length[SIEVE_FAMILIES][SIEVE_MAX_PROBES]; /* rising */
+    __u8 reserved[40];
+};
+SIEVE_STATIC_ASSERT(sizeof(struct sieve_probes) == SIEVE_LINE_BYTES, "one line");
+#define SIEVE_PROBES_LINE 1
+
 #define SIEVE_FILE_LINES 4
+#define SIEVE_FILE_LINE 2
 
 /*
- * Lines 1 to 4. Rates are doubles, stored as their IEEE 754 bits because BPF C has no floating point.
+ * Lines 2 to 5. Rates are doubles, stored as their IEEE 754 bits because BPF C has no floating point.
  * The checksum is XXH3-64 of the whole file with the checksum itself taken as zero.
  */
 struct sieve_file {
@@ -76,14 +93,16 @@ struct sieve_file {
     __u64 measured_trials;
     __u64 duplicates; /* feed entries that were in the set already */
     __u64 skipped;    /* malformed feed lines that --skip-invalid left out */
-    __u64 reserved[10];
+    __u64 entries;    /* prefix sets: feed entries, of which `keys` prefixes were made */
+    __u64 covered[2]; /* prefix sets: share of all addresses that are members, by family (double bits) */
+    __u64 reserved[7];
 
     __u8 label[SIEVE_LINE_BYTES]; /* where the keys came from, for people; NUL-terminated */
 };
 SIEVE_STATIC_ASSERT(sizeof(struct sieve_file) == SIEVE_FILE_LINES * SIEVE_LINE_BYTES, "whole lines");
 
 /* The filter's first line: a constant, so that the packet path adds no field of the header. */
-#define SIEVE_FIRST_LINE (1 + SIEVE_FILE_LINES)
+#define SIEVE_FIRST_LINE (SIEVE_FILE_LINE + SIEVE_FILE_LINES)
 
 /* One witness: a member key in canonical form. */
 struct sieve_witness {

@@ -36,7 +36,7 @@ BlockedImage::BlockedImage(std::span<const unsigned char> bytes) : bytes_(bytes.
     choices_ = static_cast<unsigned>(number(6, 1));
     hashes_ = static_cast<unsigned>(number(7, 1));
     line_count_ = number(8, 4);
-    alpha_ = number(12, 4);
+    alpha_ = number(12, 2);
     for (std::size_t i = 0; i < nh_key_.size(); i++)
         nh_key_[i] = static_cast<std::uint32_t>(number(16 + 4 * i, 4));
 }
@@ -64,7 +64,7 @@ std::pair<std::uint64_t, std::uint64_t> BlockedImage::hash(const Key& key) const
 std::vector<std::uint64_t> BlockedImage::lines(std::uint64_t locate) const {
     const auto scaled = [this](std::uint64_t hash32) { return hash32 * line_count_ / (1ULL << 32); };
     std::vector<std::uint64_t> lines{scaled(locate % (1ULL << 32))};
-    const bool phi = product_bits(locate, 11400714819323198485ULL, 32, 32) <= alpha_;
+    const bool phi = product_bits(locate, 11400714819323198485ULL, 48, 16) <= alpha_;
     if (choices_ >= 2 && phi) lines.push_back(scaled(locate / (1ULL << 32)));
     if (choices_ >= 3 && phi) lines.push_back(scaled(product_bits(locate, 15074714826142052245ULL, 32, 32)));
     return lines;
@@ -107,7 +107,7 @@ bool BlockedImage::contains(const Key& key) const {
     const std::vector<std::uint64_t> at = lines(locate);
     return std::any_of(at.begin(), at.end(), [&](std::uint64_t line) {
         return std::all_of(bits.begin(), bits.end(), [&](unsigned bit) {
-            const std::size_t offset = (5 + line) * 64 + bit / 64 * 8;
+            const std::size_t offset = (6 + line) * 64 + bit / 64 * 8;
             return (number(offset, 8) >> (bit % 64)) % 2 == 1;
         });
     });

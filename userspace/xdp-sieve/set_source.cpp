@@ -20,9 +20,11 @@ bool looks_like_image(const std::string& path) {
 Result<BuiltSet> build_from_feeds(const std::vector<std::string>& paths, std::uint32_t fields,
                                   bool skip_invalid, BuildOptions options, const Context& context) {
     const Progress progress = progress_bar(context);
-    SIEVE_ASSIGN(Feed feed,
-                 read_feed(paths, fields,
-                           {.skip_invalid = skip_invalid, .threads = options.threads, .progress = progress}));
+    SIEVE_ASSIGN(Feed feed, read_feed(paths, fields,
+                                      {.skip_invalid = skip_invalid,
+                                       .ranges = true,
+                                       .threads = options.threads,
+                                       .progress = progress}));
     if (feed.skipped > 0) {
         remark(context, fmt::format("{} malformed lines were skipped", feed.skipped));
         for (const auto& reason : feed.skipped_first) remark(context, reason);
@@ -32,7 +34,7 @@ Result<BuiltSet> build_from_feeds(const std::vector<std::string>& paths, std::ui
         names.push_back(path == "-" ? path : std::filesystem::path(path).filename().string());
     options.label = fmt::format("{}", fmt::join(names, " "));
     options.skipped = feed.skipped;
-    return build_set(std::move(feed.keys), options, progress);
+    return build_set(std::move(feed.keys), std::move(feed.ranges), options, progress);
 }
 
 Result<Image> open_set(const std::string& path, const Context& context) {

@@ -154,7 +154,7 @@ TEST(KeyText, WhatIsNoAddressIsQuotedWithWhatWasExpected) {
 TEST(KeyText, EveryOtherFaultSaysWhatItIs) {
     const std::string port = ": a number from 0 to 65535";
     const std::string name = ", expected the protocol: a name such as tcp or a number from 0 to 255";
-    const std::string unsupported = "; prefix sets are not supported yet, expand it or use --skip-invalid";
+    const std::string unsupported = ", expected a single one";
     struct {
         std::uint32_t fields;
         const char* text;

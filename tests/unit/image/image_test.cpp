@@ -64,7 +64,7 @@ class ImageFile : public testing::Test {
     std::vector<char> with(std::size_t offset, T value) const {
         std::vector<char> bytes = bytes_;
         std::memcpy(bytes.data() + offset, &value, sizeof(value));
-        const std::size_t at = SIEVE_LINE_BYTES + offsetof(sieve_file, checksum);
+        const std::size_t at = SIEVE_FILE_LINE * SIEVE_LINE_BYTES + offsetof(sieve_file, checksum);
         const std::uint64_t sum =
             XXH3_64bits_withSeed(bytes.data() + at + 8, bytes.size() - at - 8, XXH3_64bits(bytes.data(), at));
         std::memcpy(bytes.data() + at, &sum, sizeof(sum));
@@ -115,7 +115,8 @@ TEST_F(ImageFile, RefusesForeignFilesAndSaysWhy) {
     EXPECT_NE(refusal().find("not a filter image"), std::string::npos);
     write({});
     EXPECT_NE(refusal().find("not a filter image"), std::string::npos);
-    write(with(SIEVE_LINE_BYTES + offsetof(sieve_file, version), std::uint32_t{SIEVE_IMAGE_VERSION + 1}));
+    write(with(SIEVE_FILE_LINE * SIEVE_LINE_BYTES + offsetof(sieve_file, version),
+               std::uint32_t{SIEVE_IMAGE_VERSION + 1}));
     EXPECT_NE(refusal().find("rebuild it from its feed"), std::string::npos);
     std::filesystem::remove(path_);
     EXPECT_NE(refusal().find("No such file"), std::string::npos);
@@ -137,13 +138,14 @@ TEST_F(ImageFile, RefusesAGeometryThatCannotBe) {
     EXPECT_NE(refusal().find("asks for"), std::string::npos);
     write(with(offsetof(sieve_lookup, buckets), std::uint32_t{0}));
     EXPECT_NE(refusal(), "it was loaded");
-    write(with(SIEVE_LINE_BYTES + offsetof(sieve_file, witnesses), std::uint32_t{0xfffffff0}));
+    write(with(SIEVE_FILE_LINE * SIEVE_LINE_BYTES + offsetof(sieve_file, witnesses),
+               std::uint32_t{0xfffffff0}));
     EXPECT_NE(refusal(), "it was loaded");
-    write(with(SIEVE_LINE_BYTES + offsetof(sieve_file, keys), std::uint64_t{0}));
+    write(with(SIEVE_FILE_LINE * SIEVE_LINE_BYTES + offsetof(sieve_file, keys), std::uint64_t{0}));
     EXPECT_NE(refusal().find("without keys"), std::string::npos);
-    write(with(SIEVE_LINE_BYTES + offsetof(sieve_file, expected_fpr), rate_to_bits(1.5)));
+    write(with(SIEVE_FILE_LINE * SIEVE_LINE_BYTES + offsetof(sieve_file, expected_fpr), rate_to_bits(1.5)));
     EXPECT_NE(refusal().find("not rates"), std::string::npos);
-    write(with(SIEVE_LINE_BYTES + offsetof(sieve_file, label) + SIEVE_LINE_BYTES - 1, 'x'));
+    write(with(SIEVE_FILE_LINE * SIEVE_LINE_BYTES + offsetof(sieve_file, label) + SIEVE_LINE_BYTES - 1, 'x'));
     EXPECT_NE(refusal().find("label"), std::string::npos);
 }
 

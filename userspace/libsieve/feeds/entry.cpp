@@ -126,6 +126,8 @@ bool parse_address_field(const char*& p, const char* end, std::uint32_t fields, 
     const char* text = p;
     Address address;
     p = parse_address(text, end, address);
+    words[0] = address.upper;
+    words[1] = address.lower;
     if (p && p != end && (*p == '/' || *p == '-') && !is_single_address(fields)) {
         fault = {.kind = FaultKind::not_single, .field = field, .found = token(text, end)};
         return false;
@@ -135,8 +137,6 @@ bool parse_address_field(const char*& p, const char* end, std::uint32_t fields, 
         fault = {.kind = FaultKind::field, .field = field, .found = token(text, end)};
         return false;
     }
-    words[0] = address.upper;
-    words[1] = address.lower;
     return true;
 }
 
@@ -219,15 +219,11 @@ std::string describe(const Fault& fault) {
         return fmt::format("found {}, which has bits set behind its prefix length, expected {}", found,
                            fault.hint);
     case FaultKind::prefix:
-        return fmt::format(
-            "{} is a prefix of {} addresses; prefix sets are not supported yet, expand it or use "
-            "--skip-invalid",
-            bare, count_of(fault.span));
+        return fmt::format("{} is a prefix of {} addresses, expected a single one", bare,
+                           count_of(fault.span));
     case FaultKind::range:
-        return fmt::format(
-            "{} is a range of {} addresses; prefix sets are not supported yet, expand it or use "
-            "--skip-invalid",
-            bare, count_of(fault.span));
+        return fmt::format("{} is a range of {} addresses, expected a single one", bare,
+                           count_of(fault.span));
     case FaultKind::range_end:
         return fmt::format("found {}, expected a range such as 192.0.2.1-192.0.2.9", found);
     case FaultKind::range_backwards:

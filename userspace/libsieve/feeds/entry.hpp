@@ -13,9 +13,9 @@
 
 #include <sieve/key.h>
 
-namespace sieve::entry {
+#include "libsieve/filters/address_range.hpp"
 
-__extension__ using uint128 = unsigned __int128;
+namespace sieve::entry {
 
 struct FieldName {
     std::uint32_t field;
@@ -120,7 +120,7 @@ struct Fault {
                                      std::uint64_t& lower);
 
 // One key from p on. On success p stands behind its last field, and further columns may follow. On failure
-// says why.
+// says why; where that is that a single-address key is a whole prefix or range, `key` is its first address.
 [[nodiscard]] bool parse_entry(const char*& p, const char* end, std::uint32_t fields, sieve_key& key,
                                Fault& fault);
 

@@ -55,6 +55,7 @@ struct Block {
     std::optional<std::string> broken; // why the file could not be read any further
 
     KeySet keys;
+    std::vector<AddressRange> ranges;
     std::uint64_t lines = 0;
     std::uint64_t comments = 0;
     std::uint64_t bad = 0;
@@ -152,11 +153,13 @@ class Reader {
 // it.
 class Parser {
   public:
-    Parser(std::uint32_t fields, bool skip_invalid)
-        : fields_(fields), skip_invalid_(skip_invalid), single_(entry::is_single_address(fields)) {}
+    Parser(std::uint32_t fields, const FeedOptions& options)
+        : fields_(fields), skip_invalid_(options.skip_invalid), single_(entry::is_single_address(fields)),
+          ranges_(options.ranges && single_) {}
 
     void parse(Block& block) const {
         block.keys = KeySet(fields_);
+        block.ranges.clear();
         block.lines = block.comments = block.bad = 0;
         block.bad_first.clear();
         const char* p = block.text.get();
@@ -186,6 +189,9 @@ class Parser {
             case Line::key:
                 block.keys.add(key);
                 break;
+            case Line::range:
+                block.ranges.push_back(range_from(key, fault.span));
+                break;
             case Line::comment:
                 ++block.comments;
                 break;
@@ -200,7 +206,7 @@ class Parser {
     }
 
   private:
-    enum class Line { key, comment, bad };
+    enum class Line { key, range, comment, bad };
 
     // Skips a byte order mark; refuses what is compressed, since its bytes would only make a puzzling
     // message.
@@ -254,15 +260,28 @@ class Parser {
         if (p == end || entry::is_comment(*p)) return Line::comment;
         if (*p == '{') {
             bool has_key = false;
-            if (!entry::parse_json({p, end}, fields_, key, has_key, fault)) return Line::bad;
+            if (!entry::parse_json({p, end}, fields_, key, has_key, fault)) return range_or_bad(fault);
             return has_key ? Line::key : Line::comment;
         }
-        return entry::parse_entry(p, end, fields_, key, fault) ? Line::key : Line::bad;
+        return entry::parse_entry(p, end, fields_, key, fault) ? Line::key : range_or_bad(fault);
+    }
+
+    [[nodiscard]] Line range_or_bad(const entry::Fault& fault) const {
+        const bool range = fault.kind == entry::FaultKind::prefix || fault.kind == entry::FaultKind::range;
+        return range && ranges_ ? Line::range : Line::bad;
+    }
+
+    // `span` is what its last address has over the first.
+    [[nodiscard]] AddressRange range_from(const sieve_key& first, uint128 span) const {
+        const __u64* words = first.word + (fields_ == SIEVE_FIELD_SRC ? 0 : 2);
+        const uint128 number = address_number(words[0], words[1]);
+        return {number, number + span};
     }
 
     std::uint32_t fields_;
     bool skip_invalid_;
     bool single_;
+    bool ranges_;
 };
 
 // Third stage: puts the blocks together in the order of the feed, and stops at the first error.
@@ -284,6 +303,7 @@ class Collector {
         make_room(block);
         feed_.keys.append(block.keys);
         block.keys.clear();
+        feed_.ranges.insert(feed_.ranges.end(), block.ranges.begin(), block.ranges.end());
         feed_.lines += block.lines;
         feed_.comments += block.comments;
         feed_.skipped += block.bad;
@@ -299,7 +319,7 @@ class Collector {
 
     Result<Feed> finish() && {
         if (error_) return tl::unexpected(std::move(*error_));
-        if (feed_.keys.empty()) return bad_input(no_keys());
+        if (feed_.keys.empty() && feed_.ranges.empty()) return bad_input(no_keys());
         if (options_.progress) options_.progress("reading", 1.0);
         return std::move(feed_);
     }
@@ -433,7 +453,7 @@ Result<Feed> read_feed(const std::vector<std::string>& paths, std::uint32_t fiel
         options.threads ? options.threads : std::max(1U, std::thread::hardware_concurrency());
     try {
         Reader reader(paths, options.block_bytes);
-        const Parser parser(fields, options.skip_invalid);
+        const Parser parser(fields, options);
         Collector collector(paths, fields, options, total_bytes);
         run(reader, parser, collector, fields, threads);
         return std::move(collector).finish();

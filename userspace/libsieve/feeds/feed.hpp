@@ -8,7 +8,8 @@
 // The fields stand in the order of the field list, separated by blanks, tabs or commas, any mixture of them.
 // Blank lines, CRLF, a missing last newline and a byte order mark are fine. A line that starts with '{' is a
 // JSON object: for sets of one address its member "cidr", "ip", "ipv4" or "ipv6" is the entry; an object of
-// "type": "metadata" is a comment.
+// "type": "metadata" is a comment. A set of one address also takes prefixes (192.0.2.0/24) and ranges
+// (192.0.2.1-192.0.2.9), where the reader asks for them.
 //
 // Cost: one pass, a block at a time, parsed in parallel and put together in the order of the feed. Memory:
 // the keys, and two blocks a thread. Files are read, not mapped: a list that is cut short while we read it
@@ -20,6 +21,7 @@
 #include <string>
 #include <vector>
 
+#include "libsieve/filters/address_range.hpp"
 #include "libsieve/filters/key_set.hpp"
 #include "libsieve/util/progress.hpp"
 #include "libsieve/util/result.hpp"
@@ -31,6 +33,7 @@ inline constexpr std::size_t feed_line_limit = 4096;
 
 struct FeedOptions {
     bool skip_invalid = false; // count malformed lines and go on
+    bool ranges = false;       // take prefixes and ranges of addresses, too; else they are malformed lines
     unsigned threads = 0;      // 0: one a core
     Progress progress{};       // stage "reading"; 0 until the end where the size of an input is unknown
     std::size_t block_bytes = std::size_t{256}
@@ -40,11 +43,12 @@ struct FeedOptions {
 struct Feed {
     explicit Feed(std::uint32_t fields) : keys(fields) {}
 
-    KeySet keys; // in the order of the feed, repetitions included
+    KeySet keys;                      // in the order of the feed, repetitions included
+    std::vector<AddressRange> ranges; // prefixes and ranges of more than one address, likewise
     std::uint64_t lines = 0;
     std::uint64_t comments = 0; // lines without an entry: blank, comment, metadata
     std::uint64_t skipped = 0;  // malformed lines; zero unless they are skipped
-    // lines = comments + skipped + keys.size()
+    // lines = comments + skipped + keys.size() + ranges.size()
 
     std::vector<std::string> skipped_first; // "FILE:LINE: why" of the first few of them
 };

@@ -28,13 +28,21 @@ constexpr std::uint64_t sample_seed = 0x5349455645; // any; fixed, so that predi
 
 } // namespace
 
-std::uint32_t alpha_to_image(double alpha) {
+std::uint16_t alpha_to_image(double alpha) {
     assert(alpha >= 0 && alpha <= 1);
-    return static_cast<std::uint32_t>(alpha * 0xffffffff);
+    return static_cast<std::uint16_t>(std::lround(alpha * 0xffff));
 }
 
-double alpha_from_image(std::uint32_t alpha) {
-    return alpha / static_cast<double>(0xffffffff);
+double alpha_from_image(std::uint16_t alpha) {
+    return alpha / static_cast<double>(0xffff);
+}
+
+double rate_of_probes(double rate, std::uint32_t probes) {
+    return -std::expm1(probes * std::log1p(-rate));
+}
+
+double rate_of_one_probe(double rate, std::uint32_t probes) {
+    return -std::expm1(std::log1p(-rate) / probes);
 }
 
 std::uint64_t lines_for_bits(std::uint64_t keys, double bits_per_key) {

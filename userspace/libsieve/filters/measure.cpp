@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/filters/measure.hpp"
 
+#include <algorithm>
 #include <cmath>
+
+#include <sieve/prefix.h>
 
 #include "libsieve/filters/blocked_plan.hpp"
 #include "libsieve/filters/pattern_rate.hpp"
@@ -62,7 +65,9 @@ double rate_over_all_draws(std::span<const sieve_line> lines, const PatternRate&
 
 } // namespace
 
-double expected_fpr(const Image& image) {
+namespace {
+
+double expected_fpr_of_one_probe(const Image& image) {
     const sieve_lookup& lookup = image.lookup();
     const std::span<const sieve_line> lines = image.filter();
     const PatternRate rate(lookup.hashes);
@@ -75,6 +80,27 @@ double expected_fpr(const Image& image) {
         return rate_of_query(line_rate + collision, lines.size(), shape);
     return (1 - shape.alpha) * line_rate + shape.alpha * rate_over_all_draws(lines, rate, lookup.choices) +
            collision;
+}
+
+} // namespace
+
+double expected_fpr(const Image& image) {
+    return rate_of_probes(expected_fpr_of_one_probe(image),
+                          std::max<std::uint32_t>(1, image.lookup().probes));
+}
+
+double expected_fpr_of(const Image& image, double worst, const sieve_key& shape) {
+    const sieve_lookup& lookup = image.lookup();
+    if (lookup.probes == 0) return worst;
+    const __u64* address = shape.word + sieve_address_word(lookup.fields);
+    return rate_of_probes(rate_of_one_probe(worst, lookup.probes),
+                          image.probes().count[sieve_family(address[0], address[1])]);
+}
+
+double expected_fpr_of_witnesses(const Image& image, double worst) {
+    double sum = 0;
+    for (const sieve_witness& witness : image.witnesses()) sum += expected_fpr_of(image, worst, witness.key);
+    return sum / static_cast<double>(image.witnesses().size());
 }
 
 } // namespace sieve

@@ -23,7 +23,15 @@ Measurement measure_fpr(const Image& image, std::uint64_t trials, std::uint64_t 
                         const std::function<bool(const sieve_key&)>& is_member);
 
 // The exact expectation over random keys, from the number of ones in each line: the mean rate of a line,
-// asked as often as a key has lines.
+// asked as often as a key has lines and, in a prefix set, as often as a packet makes probes: of the family
+// that makes more of them.
 double expected_fpr(const Image& image);
+
+// The same for strangers of this key's shape: in a prefix set the families may make different numbers of
+// probes. `worst` is what expected_fpr said.
+double expected_fpr_of(const Image& image, double worst, const sieve_key& shape);
+
+// The mean of that over the image's witnesses, whose shapes random keys have.
+double expected_fpr_of_witnesses(const Image& image, double worst);
 
 } // namespace sieve

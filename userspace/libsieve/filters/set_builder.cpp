@@ -3,11 +3,12 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstring>
 #include <ctime>
 #include <execution>
+#include <functional>
 #include <limits>
+#include <memory>
 #include <random>
 #include <vector>
 
@@ -18,6 +19,7 @@
 #include <tbb/parallel_for.h>
 
 #include <sieve/blocked.h>
+#include <sieve/prefix.h>
 
 #include "libsieve/analysis/binomial.hpp"
 #include "libsieve/filters/blocked_placement.hpp"
@@ -69,11 +71,84 @@ std::vector<sieve_hash> hash_all(const KeySet& keys, const __u64* hash_key) {
     return hashes;
 }
 
-// How many lines the options ask for.
-Result<std::uint64_t> choose_lines(std::uint64_t keys, const BuildOptions& options) {
-    if (options.fpr) return lines_for_fpr(keys, *options.fpr, options.shape, options.rounds);
+// What a filter is made of, whatever kind of key it came from.
+struct Material {
+    std::uint32_t fields = 0;
+    std::vector<sieve_hash> hashes;   // of all that is to be stored
+    std::vector<sieve_key> witnesses; // members
+    sieve_probes probes{};            // of a prefix set
+    std::uint64_t entries = 0;        // of the feed
+    double covered[SIEVE_FAMILIES] = {0, 0};
+    std::function<bool(const sieve_key&)> is_member; // of a prefix set; others look in `hashes`
+
+    // The most probes that a packet makes; 0 if keys are exact.
+    [[nodiscard]] std::uint32_t most_probes() const { return std::max(probes.count[0], probes.count[1]); }
+};
+
+Material material_of(KeySet keys, const BuildSecret& secret) {
+    Material material;
+    material.fields = keys.fields();
+    material.entries = keys.size();
+    std::mt19937_64 pick(secret.witnesses);
+    material.witnesses.resize(witness_count(keys.size()));
+    for (auto& key : material.witnesses) key = keys.at(pick() % keys.size());
+    material.hashes = hash_all(keys, secret.hash_key.data());
+    return material;
+}
+
+// One address out of all members, every range as likely as any other.
+sieve_key random_member(const PrefixPlan& plan, std::uint32_t fields, std::mt19937_64& random) {
+    const std::size_t index = random() % (plan.members[0].size() + plan.members[1].size());
+    const AddressRange& range = index < plan.members[0].size()
+                                    ? plan.members[0][index]
+                                    : plan.members[1][index - plan.members[0].size()];
+    const uint128 span = range.last - range.first;
+    const uint128 draw = static_cast<uint128>(random()) << 64 | random();
+    const uint128 address = range.first + (span == ~uint128{0} ? draw : draw % (span + 1));
+    sieve_key key{};
+    key.word[sieve_address_word(fields)] = static_cast<std::uint64_t>(address >> 64);
+    key.word[sieve_address_word(fields) + 1] = static_cast<std::uint64_t>(address);
+    return key;
+}
+
+Result<Material> material_of(KeySet singles, std::vector<AddressRange> ranges, const BuildOptions& options,
+                             const BuildSecret& secret) {
+    Material material;
+    material.fields = singles.fields();
+    material.entries = singles.size() + ranges.size();
+    const int word = sieve_address_word(material.fields);
+    ranges.reserve(material.entries);
+    for (std::size_t i = 0; i < singles.size(); i++) {
+        const sieve_key key = singles.at(i);
+        const uint128 address = address_number(key.word[word], key.word[word + 1]);
+        ranges.push_back({address, address});
+    }
+    singles.clear();
+    SIEVE_ASSIGN(PrefixPlan planned, plan_prefixes(std::move(ranges), options.prefixes));
+    const auto plan = std::make_shared<const PrefixPlan>(std::move(planned));
+    material.probes = plan->probes;
+    std::copy(std::begin(plan->covered), std::end(plan->covered), material.covered);
+    material.hashes.reserve(plan->keys);
+    expand_prefixes(*plan, [&](std::uint64_t upper, std::uint64_t lower, std::uint32_t length) {
+        material.hashes.push_back(sieve_hash_prefix(upper, lower, length, secret.hash_key.data()));
+    });
+    std::mt19937_64 random(secret.witnesses);
+    material.witnesses.resize(witness_count(plan->keys));
+    for (auto& key : material.witnesses) key = random_member(*plan, material.fields, random);
+    material.is_member = [plan, word](const sieve_key& key) {
+        return is_member(*plan, address_number(key.word[word], key.word[word + 1]));
+    };
+    return material;
+}
+
+// How many lines the options ask for; of a rate, each of a packet's probes gets its share.
+Result<std::uint64_t> choose_lines(const Material& material, const BuildOptions& options) {
+    const std::uint64_t keys = material.hashes.size();
+    if (options.fpr)
+        return lines_for_fpr(keys, rate_of_one_probe(*options.fpr, std::max(1U, material.most_probes())),
+                             options.shape, options.rounds);
     if (options.memory) {
-        const std::uint64_t overhead = SIEVE_FIRST_LINE + witness_count(keys);
+        const std::uint64_t overhead = SIEVE_FIRST_LINE + material.witnesses.size();
         const std::uint64_t total = *options.memory / sizeof(sieve_line);
         const std::uint64_t least = lines_for_bits(keys, least_bits_per_key);
         if (total < overhead + least)
@@ -107,12 +182,13 @@ Status check_options(const BuildOptions& options) {
 }
 
 // The last word: what was measured must be what the bits promise, and that must be what was predicted.
-Status confront(const BuildReport& report) {
-    if (!analysis::fits_rate(report.measured_hits, report.measured_trials, report.expected_fpr))
+// `expected` is the rate of strangers such as were measured.
+Status confront(const BuildReport& report, double expected) {
+    if (!analysis::fits_rate(report.measured_hits, report.measured_trials, expected))
         return bad_input(fmt::format("refused: {} of {} random keys matched, which contradicts the expected "
                                      "rate {:.3g} by more than six sigma; "
                                      "build again (a new seed is drawn), and report it if it happens twice",
-                                     report.measured_hits, report.measured_trials, report.expected_fpr));
+                                     report.measured_hits, report.measured_trials, expected));
     if (report.keys >= least_keys_to_compare && report.expected_fpr > report.predicted_fpr * most_excess)
         return bad_input(
             fmt::format("refused: the filter's rate {:.3g} is far above the predicted {:.3g}; build again (a "
@@ -121,73 +197,52 @@ Status confront(const BuildReport& report) {
     return {};
 }
 
-} // namespace
-
-Result<BuiltSet> build_set(KeySet keys, const BuildOptions& options, const Progress& progress) {
-    const auto start = std::chrono::steady_clock::now();
-    SIEVE_TRY(check_options(options));
-    if (keys.empty()) return bad_input("no keys to build a set of");
-    const tbb::global_control threads(
-        tbb::global_control::max_allowed_parallelism,
-        options.threads != 0 ? options.threads : static_cast<std::size_t>(tbb::info::default_concurrency()));
-    SIEVE_ASSIGN(const BuildSecret secret, draw_build_secret(options.seed));
-    const std::uint32_t fields = keys.fields();
-    const std::uint64_t entries = keys.size();
-
-    std::mt19937_64 pick(secret.witnesses);
-    std::vector<sieve_key> sample(witness_count(entries));
-    for (auto& key : sample) key = keys.at(pick() % entries);
-
-    // From here on a key is its hash: two keys that agree in all 128 bits are one to the filter, too.
-    std::vector<sieve_hash> hashes = hash_all(keys, secret.hash_key.data());
-    keys.clear();
+// From here on a key is its hash: two keys that agree in all 128 bits are one to the filter, too.
+void drop_duplicates(std::vector<sieve_hash>& hashes) {
     std::sort(std::execution::par_unseq, hashes.begin(), hashes.end(), first_line_order);
-    hashes.erase(
-        std::unique(hashes.begin(), hashes.end(),
-                    [](const auto& a, const auto& b) { return a.locate == b.locate && a.test == b.test; }),
-        hashes.end());
+    const auto same = [](const auto& a, const auto& b) { return a.locate == b.locate && a.test == b.test; };
+    hashes.erase(std::unique(hashes.begin(), hashes.end(), same), hashes.end());
+}
 
+// What is known before the build: sizes, shape, predictions.
+Result<BuildReport> plan_build(const Material& material, std::uint64_t lines, const BuildOptions& options) {
     BuildReport report;
-    report.keys = hashes.size();
-    report.duplicates = entries - hashes.size();
-    SIEVE_ASSIGN(const std::uint64_t lines, choose_lines(report.keys, options));
-    if (lines > std::numeric_limits<std::uint32_t>::max() - SIEVE_FIRST_LINE - sample.size())
+    report.keys = material.hashes.size();
+    report.entries = material.entries;
+    report.probes = material.probes;
+    if (lines > std::numeric_limits<std::uint32_t>::max() - SIEVE_FIRST_LINE - material.witnesses.size())
         return usage_error(fmt::format("{} lines of 64 bytes are more than a BPF map can hold", lines));
     report.bits_per_key = static_cast<double>(lines) * SIEVE_LINE_BITS / static_cast<double>(report.keys);
     report.shape = options.shape;
     if (report.shape.choices == 1) report.shape.alpha = 0;
     if (report.shape.hashes == 0) report.shape.hashes = best_hashes(report.bits_per_key, report.shape);
-    report.online_model_fpr = model_fpr(report.bits_per_key, report.shape);
-    report.predicted_fpr = predict_fpr(report.keys, lines, report.shape, options.rounds);
+    const std::uint32_t probes = std::max(1U, material.most_probes());
+    report.online_model_fpr = rate_of_probes(model_fpr(report.bits_per_key, report.shape), probes);
+    report.predicted_fpr =
+        rate_of_probes(predict_fpr(report.keys, lines, report.shape, options.rounds), probes);
+    return report;
+}
 
-    SIEVE_ASSIGN(Image image, Image::create(lines, static_cast<std::uint32_t>(sample.size())));
+void fill_lookup(Image& image, const Material& material, const BuildReport& report,
+                 const BuildSecret& secret) {
     sieve_lookup& lookup = image.lookup();
     lookup.kind = SIEVE_KIND_BLOCKED;
-    lookup.fields = static_cast<std::uint8_t>(fields);
+    lookup.fields = static_cast<std::uint8_t>(material.fields);
     lookup.choices = static_cast<std::uint8_t>(report.shape.choices);
     lookup.hashes = static_cast<std::uint8_t>(report.shape.hashes);
-    lookup.buckets = static_cast<std::uint32_t>(lines);
+    lookup.buckets = static_cast<std::uint32_t>(image.filter().size());
     lookup.alpha = alpha_to_image(report.shape.alpha);
+    lookup.probes = static_cast<std::uint8_t>(material.most_probes());
     std::copy(secret.hash_key.begin(), secret.hash_key.end(), lookup.hash_key);
-    for (std::size_t i = 0; i < sample.size(); i++) image.witnesses()[i].key = sample[i];
+    image.probes() = material.probes;
+    for (std::size_t i = 0; i < material.witnesses.size(); i++)
+        image.witnesses()[i].key = material.witnesses[i];
+}
 
-    const PlacementReport placed = place_blocked(
-        hashes, lookup, image.filter(), {.rounds = options.rounds, .seed = secret.placement}, progress);
-    report.rounds = placed.rounds;
-
-    image.file().keys = report.keys;
-    report.expected_fpr = expected_fpr(image);
-    const auto is_member = [&](const sieve_key& key) {
-        const sieve_hash hash = sieve_hash_key(&key, lookup.hash_key, fields);
-        return std::binary_search(hashes.begin(), hashes.end(), hash, first_line_order);
-    };
-    const Measurement measured = measure_fpr(image, options.trials, secret.measurement, is_member);
-    report.measured_hits = measured.hits;
-    report.measured_trials = measured.trials;
-    report.measured_fpr = measured.rate();
-    SIEVE_TRY(confront(report));
-
-    sieve_file& file = image.file();
+void fill_file(sieve_file& file, const Material& material, const BuildReport& report,
+               const BuildOptions& options, const BuildSecret& secret) {
+    file.keys = report.keys;
+    file.entries = report.entries;
     file.duplicates = report.duplicates;
     file.skipped = options.skipped;
     file.rounds = report.rounds;
@@ -198,11 +253,63 @@ Result<BuiltSet> build_set(KeySet keys, const BuildOptions& options, const Progr
     file.expected_fpr = rate_to_bits(report.expected_fpr);
     file.measured_fpr = rate_to_bits(report.measured_fpr);
     file.measured_trials = report.measured_trials;
+    for (int family = 0; family < SIEVE_FAMILIES; family++)
+        file.covered[family] = rate_to_bits(material.covered[family]);
     std::memcpy(file.label, options.label.data(), std::min(options.label.size(), sizeof(file.label) - 1));
+}
+
+Result<BuiltSet> build(Material material, const BuildOptions& options, const BuildSecret& secret,
+                       const Progress& progress) {
+    const std::uint64_t hashed = material.hashes.size();
+    drop_duplicates(material.hashes);
+    SIEVE_ASSIGN(const std::uint64_t lines, choose_lines(material, options));
+    SIEVE_ASSIGN(BuildReport report, plan_build(material, lines, options));
+    report.duplicates = hashed - report.keys;
+
+    SIEVE_ASSIGN(Image image, Image::create(lines, static_cast<std::uint32_t>(material.witnesses.size())));
+    fill_lookup(image, material, report, secret);
+    const sieve_lookup& lookup = image.lookup();
+    report.rounds = place_blocked(material.hashes, lookup, image.filter(),
+                                  {.rounds = options.rounds, .seed = secret.placement}, progress)
+                        .rounds;
+
+    image.file().keys = report.keys; // which the expectation depends on
+    report.expected_fpr = expected_fpr(image);
+    const auto is_stored = [&](const sieve_key& key) {
+        const sieve_hash hash = sieve_hash_key(&key, lookup.hash_key, material.fields);
+        return std::binary_search(material.hashes.begin(), material.hashes.end(), hash, first_line_order);
+    };
+    const Measurement measured = measure_fpr(
+        image, options.trials, secret.measurement,
+        material.is_member ? material.is_member : std::function<bool(const sieve_key&)>(is_stored));
+    report.measured_hits = measured.hits;
+    report.measured_trials = measured.trials;
+    report.measured_fpr = measured.rate();
+    SIEVE_TRY(confront(report, expected_fpr_of_witnesses(image, report.expected_fpr)));
+
+    fill_file(image.file(), material, report, options, secret);
     image.seal();
     SIEVE_TRY(image.check("built image"));
-    report.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     return BuiltSet{std::move(image), report};
+}
+
+} // namespace
+
+Result<BuiltSet> build_set(KeySet keys, std::vector<AddressRange> ranges, const BuildOptions& options,
+                           const Progress& progress) {
+    SIEVE_TRY(check_options(options));
+    if (keys.empty() && ranges.empty()) return bad_input("no keys to build a set of");
+    const tbb::global_control threads(
+        tbb::global_control::max_allowed_parallelism,
+        options.threads != 0 ? options.threads : static_cast<std::size_t>(tbb::info::default_concurrency()));
+    SIEVE_ASSIGN(const BuildSecret secret, draw_build_secret(options.seed));
+    if (ranges.empty()) return build(material_of(std::move(keys), secret), options, secret, progress);
+    SIEVE_ASSIGN(Material material, material_of(std::move(keys), std::move(ranges), options, secret));
+    return build(std::move(material), options, secret, progress);
+}
+
+Result<BuiltSet> build_set(KeySet keys, const BuildOptions& options, const Progress& progress) {
+    return build_set(std::move(keys), {}, options, progress);
 }
 
 } // namespace sieve

@@ -6,9 +6,11 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "libsieve/filters/blocked_plan.hpp"
 #include "libsieve/filters/key_set.hpp"
+#include "libsieve/filters/prefix_expansion.hpp"
 #include "libsieve/image/image.hpp"
 #include "libsieve/util/progress.hpp"
 #include "libsieve/util/result.hpp"
@@ -21,7 +23,8 @@ struct BuildOptions {
     std::optional<double> fpr;           // the smallest filter that is predicted to stay below
     std::optional<std::uint64_t> memory; // the largest filter that fits these bytes, as a whole image
 
-    BlockedShape shape; // alpha, choices, k
+    BlockedShape shape;    // alpha, choices, k
+    PrefixLimits prefixes; // for sets of prefixes and ranges
     std::uint32_t rounds = 16;
     std::optional<std::uint64_t> seed; // for tests: the same image again, and no secret in it
     std::uint64_t trials = 1'000'000;  // random keys that the rate is measured with
@@ -31,7 +34,9 @@ struct BuildOptions {
 };
 
 struct BuildReport {
-    std::uint64_t keys = 0;       // distinct
+    std::uint64_t entries = 0;    // of the feed
+    std::uint64_t keys = 0;       // distinct; of a prefix set the prefixes that are stored
+    sieve_probes probes{};        // of a prefix set
     std::uint64_t duplicates = 0; // entries beyond the first of their key
     double bits_per_key = 0;      // of the filter's lines; header and witnesses not counted
     BlockedShape shape;           // as used
@@ -42,7 +47,6 @@ struct BuildReport {
     double measured_fpr = 0;     // on random non-members
     std::uint64_t measured_hits = 0;
     std::uint64_t measured_trials = 0;
-    double seconds = 0;
 };
 
 struct BuiltSet {
@@ -53,5 +57,11 @@ struct BuiltSet {
 // Builds the blocked filter of the keys, which are consumed to keep the memory low. Errors: no keys, sizes
 // that cannot be, a rate that cannot be reached, a measurement that contradicts the prediction.
 Result<BuiltSet> build_set(KeySet keys, const BuildOptions& options, const Progress& progress);
+
+// The same of addresses and ranges of them: if there are any ranges a prefix set (sieve/prefix.h), whose
+// rates are those of all probes of a packet together, in the family that makes more of them. The keys' fields
+// must be one address.
+Result<BuiltSet> build_set(KeySet keys, std::vector<AddressRange> ranges, const BuildOptions& options,
+                           const Progress& progress);
 
 } // namespace sieve

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <cmath>
@@ -16,6 +17,7 @@
 #include <xxhash.h>
 
 #include <sieve/blocked.h>
+#include <sieve/prefix.h>
 
 #include "libsieve/util/unique_fd.hpp"
 
@@ -86,6 +88,28 @@ std::string geometry_fault(const sieve_lookup& lookup) {
     return {};
 }
 
+// What is wrong with the lengths of a prefix set, or an empty string.
+std::string probes_fault(const sieve_lookup& lookup, const sieve_probes& probes) {
+    if (lookup.probes == 0) return {};
+    if (lookup.fields != SIEVE_FIELD_SRC && lookup.fields != SIEVE_FIELD_DST)
+        return "a prefix set whose keys are not one address";
+    std::uint32_t most = 0;
+    for (int family = 0; family < SIEVE_FAMILIES; family++) {
+        const std::uint32_t count = probes.count[family];
+        if (count > SIEVE_MAX_PROBES)
+            return fmt::format("{} prefix lengths, at most {} can be", count, SIEVE_MAX_PROBES);
+        most = std::max(most, count);
+        const std::uint32_t least = family == SIEVE_FAMILY_V4 ? 96 : 0;
+        for (std::uint32_t i = 0; i < count; i++) {
+            const std::uint32_t length = probes.length[family][i];
+            if (length < least || length > 128 || (i > 0 && length <= probes.length[family][i - 1]))
+                return "its prefix lengths are not a rising list";
+        }
+    }
+    if (most != lookup.probes) return fmt::format("{} probes, but its lengths are {}", lookup.probes, most);
+    return {};
+}
+
 } // namespace
 
 double rate_from_bits(std::uint64_t bits) {
@@ -115,10 +139,17 @@ const sieve_lookup& Image::lookup() const {
     return *reinterpret_cast<const sieve_lookup*>(lines_);
 }
 sieve_file& Image::file() {
-    return *reinterpret_cast<sieve_file*>(lines_ + 1);
+    return *reinterpret_cast<sieve_file*>(lines_ + SIEVE_FILE_LINE);
 }
 const sieve_file& Image::file() const {
-    return *reinterpret_cast<const sieve_file*>(lines_ + 1);
+    return *reinterpret_cast<const sieve_file*>(lines_ + SIEVE_FILE_LINE);
+}
+
+sieve_probes& Image::probes() {
+    return *reinterpret_cast<sieve_probes*>(lines_ + SIEVE_PROBES_LINE);
+}
+const sieve_probes& Image::probes() const {
+    return *reinterpret_cast<const sieve_probes*>(lines_ + SIEVE_PROBES_LINE);
 }
 
 std::span<sieve_line> Image::filter() {
@@ -171,7 +202,7 @@ Result<Image> Image::load(const std::filesystem::path& path) {
 std::uint64_t Image::checksum() const {
     // Everything but the eight bytes that hold it.
     const auto* begin = reinterpret_cast<const char*>(lines_);
-    const std::size_t at = sizeof(sieve_lookup) + offsetof(sieve_file, checksum);
+    const std::size_t at = SIEVE_FILE_LINE * sizeof(sieve_line) + offsetof(sieve_file, checksum);
     const std::size_t after = at + sizeof(std::uint64_t);
     const std::uint64_t head = XXH3_64bits(begin, at);
     return XXH3_64bits_withSeed(begin + after, bytes() - after, head);
@@ -199,6 +230,8 @@ Status Image::check(const std::string& origin) const {
             fmt::format("{}: checksum {:016x}, expected {:016x}; the file was altered or damaged", origin,
                         checksum(), info.checksum));
     if (const std::string fault = geometry_fault(lookup()); !fault.empty())
+        return bad_input(fmt::format("{}: {}", origin, fault));
+    if (const std::string fault = probes_fault(lookup(), probes()); !fault.empty())
         return bad_input(fmt::format("{}: {}", origin, fault));
     const std::uint64_t expected = SIEVE_FIRST_LINE + std::uint64_t{lookup().buckets} + info.witnesses;
     if (expected != count_)
@@ -229,13 +262,23 @@ Status Image::save(const std::filesystem::path& path) {
     return {};
 }
 
-bool Image::contains(const sieve_key& key) const {
-    const sieve_hash hash = sieve_hash_key(&key, lookup().hash_key, lookup().fields);
+bool Image::contains_hash(sieve_hash hash) const {
     std::uint32_t at[SIEVE_MAX_CHOICES];
     sieve_blocked_locate(&lookup(), hash, at);
     const sieve_line* lines = lines_ + SIEVE_FIRST_LINE;
     const sieve_line* const line[SIEVE_MAX_CHOICES] = {lines + at[0], lines + at[1], lines + at[2]};
     return sieve_blocked_test(&lookup(), hash, line) != 0;
+}
+
+bool Image::contains(const sieve_key& key) const {
+    if (lookup().probes == 0) return contains_hash(sieve_hash_key(&key, lookup().hash_key, lookup().fields));
+    const __u64* address = key.word + sieve_address_word(lookup().fields);
+    const int family = sieve_family(address[0], address[1]);
+    for (int i = 0; i < probes().count[family]; i++)
+        if (contains_hash(
+                sieve_hash_prefix(address[0], address[1], probes().length[family][i], lookup().hash_key)))
+            return true;
+    return false;
 }
 
 } // namespace sieve

@@ -44,6 +44,10 @@ class Image {
     [[nodiscard]] sieve_file& file();
     [[nodiscard]] const sieve_file& file() const;
 
+    // The lengths of a prefix set.
+    [[nodiscard]] sieve_probes& probes();
+    [[nodiscard]] const sieve_probes& probes() const;
+
     // The filter's own lines.
     [[nodiscard]] std::span<sieve_line> filter();
     [[nodiscard]] std::span<const sieve_line> filter() const;
@@ -55,12 +59,14 @@ class Image {
     [[nodiscard]] std::span<const sieve_line> lines() const { return {lines_, count_}; }
     [[nodiscard]] std::size_t bytes() const { return count_ * sizeof(sieve_line); }
 
-    // True if the filter may hold the key: the same locate and test as the packet path.
+    // True if the filter may hold the key (of a prefix set: one of the address's prefixes): the same locate
+    // and test as the packet path.
     [[nodiscard]] bool contains(const sieve_key& key) const;
 
   private:
     Image(sieve_line* lines, std::size_t count) : lines_(lines), count_(count) {}
     [[nodiscard]] std::uint64_t checksum() const;
+    [[nodiscard]] bool contains_hash(sieve_hash hash) const;
 
     sieve_line* lines_ = nullptr;
     std::size_t count_ = 0;

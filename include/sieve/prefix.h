@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * Prefix sets: a filter that holds prefixes of a few lengths, asked once for each of these lengths.
+ *
+ * Controlled prefix expansion (Srinivasan, Varghese, "Fast Address Lookups Using Controlled Prefix
+ * Expansion", ACM TOCS 17, 1999): the builder rewrites every prefix as prefixes of the next longer of a few
+ * chosen lengths; a packet's address is cut to each of them and asked for. The rate of false positives is
+ * that of all these probes together. IPv4 and IPv6 have lengths of their own, so that a packet makes the
+ * probes of its family only.
+ */
+#ifndef SIEVE_PREFIX_H
+#define SIEVE_PREFIX_H
+
+#include <sieve/image.h>
+
+/* Of the families of addresses in their v4-mapped form: index of sieve_probes' arrays. */
+#define SIEVE_FAMILY_V4 0
+#define SIEVE_FAMILY_V6 1
+
+SIEVE_INLINE int sieve_family(__u64 upper, __u64 lower) {
+    return upper == 0 && (lower >> 32) == (SIEVE_V4_MAPPED >> 32) ? SIEVE_FAMILY_V4 : SIEVE_FAMILY_V6;
+}
+
+/* The upper `length` (0 to 64) bits of a word, the others zero. */
+SIEVE_INLINE __u64 sieve_prefix_cut(__u64 word, __u32 length) {
+    return length == 0 ? 0 : word & (~0ULL << ((64 - length) & 63));
+}
+
+/*
+ * The hash of a prefix: the address cut to `length` bits (of 128), and the length. The length is added to
+ * NH's sums: NH is almost-delta-universal (UMAC, section 4), so that prefixes of different lengths collide no
+ * more than others, and equal addresses of different lengths never do.
+ */
+#define SIEVE_PREFIX_TAG 0x9e3779b97f4a7c15ULL
+
+SIEVE_INLINE struct sieve_hash sieve_hash_prefix(__u64 upper, __u64 lower, __u32 length,
+                                                 const __u64* hash_key) {
+    const __u64 high = sieve_prefix_cut(upper, length < 64 ? length : 64);
+    const __u64 low = sieve_prefix_cut(lower, length < 64 ? 0 : length - 64);
+    const __u64 tag = length * SIEVE_PREFIX_TAG;
+    struct sieve_hash hash;
+    hash.locate = sieve_mix(sieve_nh_step(high, hash_key[0]) + sieve_nh_step(low, hash_key[1]) + tag);
+    hash.test = sieve_mix(sieve_nh_step(high, hash_key[1]) + sieve_nh_step(low, hash_key[2]) + tag);
+    return hash;
+}
+
+/* Index of the address word in a key of one address. */
+SIEVE_INLINE int sieve_address_word(__u32 fields) {
+    return (fields & SIEVE_FIELD_SRC) ? 0 : 2;
+}
+
+#endif

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/filters/prefix_expansion.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cassert>
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include <fmt/format.h>
+
+#include <sieve/prefix.h>
+
+namespace sieve {
+
+namespace {
+
+constexpr std::uint32_t bits = 128;
+constexpr std::uint32_t v4_bits = 32;
+constexpr uint128 last_address = ~uint128{0};
+
+using Counts = std::array<double, bits + 1>; // by length
+
+int family_of(const AddressRange& range) {
+    return is_ipv4(range.first) && is_ipv4(range.last) ? SIEVE_FAMILY_V4 : SIEVE_FAMILY_V6;
+}
+
+std::vector<AddressRange> merge(std::vector<AddressRange> ranges) {
+    std::sort(ranges.begin(), ranges.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::vector<AddressRange> merged;
+    for (const AddressRange& range : ranges) {
+        const bool joins =
+            !merged.empty() && (merged.back().last == last_address || range.first <= merged.back().last + 1);
+        if (joins)
+            merged.back().last = std::max(merged.back().last, range.last);
+        else
+            merged.push_back(range);
+    }
+    return merged;
+}
+
+std::uint32_t trailing_zeros(uint128 number) {
+    const auto lower = static_cast<std::uint64_t>(number);
+    if (lower != 0) return static_cast<std::uint32_t>(std::countr_zero(lower));
+    return 64 + static_cast<std::uint32_t>(std::countr_zero(static_cast<std::uint64_t>(number >> 64)));
+}
+
+// The fewest prefixes that make up a range, in rising order: visit(first address, length).
+template <class Visit>
+void split_into_prefixes(const AddressRange& range, const Visit& visit) {
+    for (uint128 at = range.first;;) {
+        // The largest block that starts here, is aligned, and does not go beyond the range.
+        std::uint32_t host = at == 0 ? bits : trailing_zeros(at);
+        while (host > 0 && (host == bits ? last_address : (uint128{1} << host) - 1) > range.last - at) host--;
+        visit(at, bits - host);
+        const uint128 end = at + (host == bits ? last_address : (uint128{1} << host) - 1);
+        if (end == range.last) return;
+        at = end + 1;
+    }
+}
+
+// For each number of lengths from 1 to max_probes the cheapest choice: `keys[k-1]` prefixes with
+// `lengths[k-1]`.
+struct Choices {
+    std::vector<double> keys;
+    std::vector<std::vector<std::uint32_t>> lengths;
+};
+
+Choices choose_lengths(const Counts& counts, std::uint32_t max_probes) {
+    std::uint32_t longest = bits;
+    while (longest > 0 && counts[longest] == 0) longest--;
+    // step[i][l]: prefixes of lengths i+1 .. l, all expanded to l; i = -1 is "none before", kept at row 0.
+    const auto step = [&counts](std::uint32_t from, std::uint32_t to) {
+        double sum = 0;
+        for (std::uint32_t length = from; length <= to; length++)
+            sum += std::ldexp(counts[length], static_cast<int>(to - length));
+        return sum;
+    };
+    Choices choices;
+    std::vector<std::array<double, bits + 1>> best(max_probes);
+    std::vector<std::array<std::uint32_t, bits + 1>> before(max_probes);
+    for (std::uint32_t to = 0; to <= longest; to++) best[0][to] = step(0, to);
+    for (std::uint32_t k = 1; k < max_probes; k++)
+        for (std::uint32_t to = 0; to <= longest; to++) {
+            best[k][to] = std::numeric_limits<double>::infinity();
+            for (std::uint32_t from = 0; from < to; from++) {
+                const double keys = best[k - 1][from] + step(from + 1, to);
+                if (keys < best[k][to]) {
+                    best[k][to] = keys;
+                    before[k][to] = from;
+                }
+            }
+        }
+    for (std::uint32_t k = 0; k < max_probes; k++) {
+        if (k > longest) break;
+        std::vector<std::uint32_t> lengths{longest};
+        for (std::uint32_t left = k; left > 0; left--) lengths.push_back(before[left][lengths.back()]);
+        std::reverse(lengths.begin(), lengths.end());
+        choices.keys.push_back(best[k][longest]);
+        choices.lengths.push_back(std::move(lengths));
+    }
+    return choices;
+}
+
+std::string lengths_text(const Counts& counts, std::uint32_t shift) {
+    std::vector<std::string> parts;
+    for (std::uint32_t length = 0; length <= bits; length++)
+        if (counts[length] > 0) parts.push_back(fmt::format("{:.0f} of /{}", counts[length], length - shift));
+    return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+} // namespace
+
+bool is_member(const PrefixPlan& plan, uint128 address) {
+    const auto& members = plan.members[is_ipv4(address) ? SIEVE_FAMILY_V4 : SIEVE_FAMILY_V6];
+    const auto after =
+        std::upper_bound(members.begin(), members.end(), address,
+                         [](uint128 value, const AddressRange& range) { return value < range.first; });
+    return after != members.begin() && address <= std::prev(after)->last;
+}
+
+Result<PrefixPlan> plan_prefixes(std::vector<AddressRange> ranges, const PrefixLimits& limits) {
+    if (limits.max_probes < 1 || limits.max_probes > SIEVE_MAX_PROBES)
+        return usage_error(fmt::format("{} probes, expected 1 to {}", limits.max_probes, SIEVE_MAX_PROBES));
+    PrefixPlan plan;
+    for (const AddressRange& range : ranges) plan.members[family_of(range)].push_back(range);
+    std::vector<AddressRange>().swap(ranges);
+    Counts counts[SIEVE_FAMILIES] = {};
+    for (int family = 0; family < SIEVE_FAMILIES; family++) {
+        plan.members[family] = merge(std::move(plan.members[family]));
+        for (const AddressRange& range : plan.members[family]) {
+            split_into_prefixes(range, [&](uint128, std::uint32_t length) { counts[family][length]++; });
+            const double addresses = static_cast<double>(range.last - range.first) + 1;
+            plan.covered[family] += std::ldexp(addresses, family == SIEVE_FAMILY_V4 ? -32 : -128);
+        }
+    }
+    double total = 0;
+    for (int family = 0; family < SIEVE_FAMILIES; family++) {
+        if (std::all_of(counts[family].begin(), counts[family].end(),
+                        [](double count) { return count == 0; }))
+            continue;
+        const Choices choices = choose_lengths(counts[family], limits.max_probes);
+        std::size_t chosen = 0;
+        while (chosen + 1 < choices.keys.size() && choices.keys[chosen] > static_cast<double>(cheap_keys) &&
+               choices.keys[chosen + 1] < choices.keys[chosen])
+            chosen++;
+        total += choices.keys[chosen];
+        const auto& lengths = choices.lengths[chosen];
+        plan.probes.count[family] = static_cast<__u8>(lengths.size());
+        std::copy(lengths.begin(), lengths.end(), plan.probes.length[family]);
+    }
+    if (total > static_cast<double>(limits.max_keys))
+        return bad_input(fmt::format(
+            "the prefixes do not fit: expanded to {} lengths for each family they are {:.3g} keys, the limit "
+            "is {}; allow more "
+            "with --max-probes (at most {}) or --max-keys. After aggregation there are, IPv4: {}; IPv6: {}",
+            limits.max_probes, total, limits.max_keys, SIEVE_MAX_PROBES,
+            lengths_text(counts[0], bits - v4_bits), lengths_text(counts[1], 0)));
+    plan.keys = static_cast<std::uint64_t>(total);
+    return plan;
+}
+
+void expand_prefixes(const PrefixPlan& plan,
+                     const std::function<void(std::uint64_t, std::uint64_t, std::uint32_t)>& visit) {
+    for (int family = 0; family < SIEVE_FAMILIES; family++)
+        for (const AddressRange& range : plan.members[family]) {
+            const auto* lengths = plan.probes.length[family];
+            split_into_prefixes(range, [&](uint128 first, std::uint32_t length) {
+                const auto* target = std::lower_bound(lengths, lengths + plan.probes.count[family], length);
+                assert(target != lengths + plan.probes.count[family]);
+                const std::uint64_t copies = std::uint64_t{1} << (*target - length);
+                for (std::uint64_t i = 0; i < copies; i++) {
+                    const uint128 address =
+                        *target == 0 ? 0 : first + (static_cast<uint128>(i) << (bits - *target));
+                    visit(static_cast<std::uint64_t>(address >> 64), static_cast<std::uint64_t>(address),
+                          *target);
+                }
+            });
+        }
+}
+
+} // namespace sieve
