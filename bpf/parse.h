@@ -115,6 +115,10 @@ static __always_inline void sieve_parse_ipv4(void* cursor, void* end, struct sie
         parsed->outcome = SIEVE_OUTCOME_MALFORMED;
         return;
     }
+    if (cursor + header > end) { /* ends inside its options */
+        parsed->outcome = SIEVE_OUTCOME_TRUNCATED;
+        return;
+    }
     parsed->key.word[1] = sieve_v4_mapped(bpf_ntohl(ip->saddr));
     parsed->key.word[3] = sieve_v4_mapped(bpf_ntohl(ip->daddr));
     parsed->have = SIEVE_FIELD_ADDRESSES;

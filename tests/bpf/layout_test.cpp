@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// What the BPF compiler made of the shared structs, told by the object's BTF, against this compiler's.
+#include <cstddef>
+#include <map>
+#include <string>
+
+#include <bpf/btf.h>
+#include <bpf/libbpf.h>
+#include <gtest/gtest.h>
+
+#include <sieve/policy.h>
+
+#include "libsieve/kernel/bpf_object.hpp"
+
+namespace sieve {
+namespace {
+
+class Layout : public ::testing::Test {
+  protected:
+    static void SetUpTestSuite() {
+        auto loaded = kernel::BpfObject::load({});
+        ASSERT_TRUE(loaded) << loaded.error().message;
+        object_ = new kernel::BpfObject(std::move(*loaded));
+    }
+    static void TearDownTestSuite() {
+        delete object_;
+        object_ = nullptr;
+    }
+
+    struct Struct {
+        std::size_t size = 0;
+        std::map<std::string, std::size_t> offsets;
+    };
+
+    static Struct describe(const std::string& name) {
+        const btf* types = bpf_object__btf(object_->object());
+        const int id = btf__find_by_name_kind(types, name.c_str(), BTF_KIND_STRUCT);
+        Struct result;
+        if (id < 0) {
+            ADD_FAILURE() << "BTF has no struct " << name;
+            return result;
+        }
+        const btf_type* type = btf__type_by_id(types, static_cast<__u32>(id));
+        result.size = type->size;
+        for (int i = 0; i < btf_vlen(type); i++) {
+            const btf_member* member = btf_members(type) + i;
+            result.offsets[btf__name_by_offset(types, member->name_off)] =
+                btf_member_bit_offset(type, static_cast<__u32>(i)) / 8;
+        }
+        return result;
+    }
+
+    static kernel::BpfObject* object_;
+};
+
+kernel::BpfObject* Layout::object_ = nullptr;
+
+// All members must be named here, so that a new one is a decision on both sides.
+#define MEMBER(type, member)                                                                                 \
+    { #member, offsetof(type, member) }
+#define EXPECT_LAYOUT(type, ...)                                                                             \
+    do {                                                                                                     \
+        const Struct in_bpf = describe(#type);                                                               \
+        const std::map<std::string, std::size_t> here{__VA_ARGS__};                                          \
+        EXPECT_EQ(in_bpf.size, sizeof(type));                                                                \
+        EXPECT_EQ(in_bpf.offsets, here);                                                                     \
+    } while (0)
+
+TEST_F(Layout, Key) {
+    EXPECT_LAYOUT(sieve_key, MEMBER(sieve_key, word));
+}
+
+TEST_F(Layout, ImageHeader) {
+    EXPECT_LAYOUT(sieve_lookup, MEMBER(sieve_lookup, magic), MEMBER(sieve_lookup, kind),
+                  MEMBER(sieve_lookup, fields), MEMBER(sieve_lookup, choices), MEMBER(sieve_lookup, hashes),
+                  MEMBER(sieve_lookup, buckets), MEMBER(sieve_lookup, alpha), MEMBER(sieve_lookup, hash_key));
+    EXPECT_LAYOUT(sieve_file, MEMBER(sieve_file, version), MEMBER(sieve_file, witnesses),
+                  MEMBER(sieve_file, checksum), MEMBER(sieve_file, lines), MEMBER(sieve_file, keys),
+                  MEMBER(sieve_file, identity), MEMBER(sieve_file, built_at), MEMBER(sieve_file, rounds),
+                  MEMBER(sieve_file, reserved0), MEMBER(sieve_file, predicted_fpr),
+                  MEMBER(sieve_file, expected_fpr), MEMBER(sieve_file, measured_fpr),
+                  MEMBER(sieve_file, measured_trials), MEMBER(sieve_file, duplicates),
+                  MEMBER(sieve_file, skipped), MEMBER(sieve_file, reserved), MEMBER(sieve_file, label));
+    EXPECT_LAYOUT(sieve_witness, MEMBER(sieve_witness, key), MEMBER(sieve_witness, reserved));
+}
+
+TEST_F(Layout, Control) {
+    EXPECT_LAYOUT(sieve_control, MEMBER(sieve_control, magic), MEMBER(sieve_control, abi),
+                  MEMBER(sieve_control, active), MEMBER(sieve_control, bank));
+    EXPECT_LAYOUT(sieve_policy, MEMBER(sieve_policy, sets), MEMBER(sieve_policy, default_action),
+                  MEMBER(sieve_policy, entry), MEMBER(sieve_policy, slot));
+    EXPECT_LAYOUT(sieve_policy_entry, MEMBER(sieve_policy_entry, slot), MEMBER(sieve_policy_entry, action),
+                  MEMBER(sieve_policy_entry, reserved));
+    EXPECT_LAYOUT(sieve_slot, MEMBER(sieve_slot, name), MEMBER(sieve_slot, baseline));
+}
+
+TEST_F(Layout, Counters) {
+    EXPECT_LAYOUT(sieve_counter, MEMBER(sieve_counter, packets), MEMBER(sieve_counter, bytes));
+    EXPECT_LAYOUT(sieve_stats, MEMBER(sieve_stats, hit), MEMBER(sieve_stats, dropped),
+                  MEMBER(sieve_stats, passed), MEMBER(sieve_stats, outcome), MEMBER(sieve_stats, reserved));
+}
+
+TEST_F(Layout, Trace) {
+    EXPECT_LAYOUT(sieve_trace, MEMBER(sieve_trace, key), MEMBER(sieve_trace, have),
+                  MEMBER(sieve_trace, outcome), MEMBER(sieve_trace, verdict), MEMBER(sieve_trace, decision),
+                  MEMBER(sieve_trace, hits));
+}
+
+} // namespace
+} // namespace sieve

@@ -1,0 +1,87 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+# Where the program runs: without rights, without bpffs, in a sandbox; it says so or does without.
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+setup
+image "$WORK/bad.sieve" src 203.0.113.7
+# Nobody must be able to read what it shall run.
+chmod 755 "$WORK"
+chmod 644 "$WORK/bad.sieve" # an image holds secrets, so it is its owner's alone
+install -m 755 "$SIEVE" "$WORK/xdp-sieve"
+
+as_nobody() {
+    inside "$IN" setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all --bounding-set=-all \
+        "$WORK/xdp-sieve" "$@"
+}
+
+no_privileges() {
+    local before
+    as_nobody query "$WORK/bad.sieve" 203.0.113.7 >/dev/null || fail "nobody cannot even query"
+    refused 4 'root' as_nobody load "$IN_IF" "bad=$WORK/bad.sieve"
+    [ -z "$(program_id)" ] || fail "attached something"
+    attach
+    sieve -q load "$IN_IF" "bad=$WORK/bad.sieve"
+    before=$(state)
+    refused 4 'root' as_nobody load "$IN_IF" "bad=$WORK/bad.sieve"
+    refused 4 'root' as_nobody load --force "$IN_IF" "bad=$WORK/bad.sieve"
+    refused 4 'root' as_nobody swap "$IN_IF" "bad=$WORK/bad.sieve"
+    refused 4 'root' as_nobody remove "$IN_IF" bad
+    refused 4 'root' as_nobody unload "$IN_IF"
+    refused 4 'root' as_nobody status "$IN_IF"
+    refused 4 'root' as_nobody stats "$IN_IF"
+    [ "$(state)" = "$before" ] || fail "something has changed"
+}
+
+# The least rights that load needs are fewer than root's.
+few_capabilities() {
+    inside "$IN" setpriv --inh-caps=-all --bounding-set=-all,+bpf,+net_admin,+sys_admin \
+        "$SIEVE" -q load "$IN_IF" "bad=$WORK/bad.sieve" 2>/dev/null
+    verdicts <<<"drop udp 203.0.113.7 $IN4 1 2"
+}
+
+no_bpffs() {
+    findmnt -t bpf /sys/fs/bpf >/dev/null || echo "no bpffs is mounted here anyway"
+    # A mount namespace of its own: nobody else sees the unmounting.
+    # shellcheck disable=SC2016
+    inside "$IN" unshare --mount --propagation private bash -c '
+        while umount /sys/fs/bpf 2>/dev/null; do :; done
+        ! mountpoint -q /sys/fs/bpf || exit 9
+        "$@"' - "$SIEVE" -q load "$IN_IF" "bad=$WORK/bad.sieve" 2>"$WORK/err" || fail "$(cat "$WORK/err")"
+    [ "$(wc -l <"$WORK/err")" -le 1 ] || fail "more than one line: $(cat "$WORK/err")"
+    verdicts <<END
+drop udp 203.0.113.7 $IN4 1 2
+pass udp 203.0.113.8 $IN4 1 2
+END
+    sieve -q swap "$IN_IF" "bad=$WORK/bad.sieve"
+    sieve -q unload "$IN_IF"
+    [ -z "$(program_id)" ] || fail "unload left a program"
+}
+
+# ip netns exec mounts a sysfs of its own, without bpffs.
+ip_netns_exec() {
+    ip netns exec "$IN" "$SIEVE" -q load "$IN_IF" "bad=$WORK/bad.sieve" 2>/dev/null
+    verdicts <<<"drop udp 203.0.113.7 $IN4 1 2"
+    ip netns exec "$IN" "$SIEVE" -q unload "$IN_IF"
+}
+
+# The controller needs no file, no folder and no terminal.
+bare() {
+    inside "$IN" env -i "$SIEVE" -q load "$IN_IF" "bad=$WORK/bad.sieve" </dev/null 2>/dev/null
+    (cd / && inside "$IN" env -i "$SIEVE" -q swap "$IN_IF" "bad=$WORK/bad.sieve" <&- >/dev/null 2>&1)
+    verdicts <<<"drop udp 203.0.113.7 $IN4 1 2"
+}
+
+few_files() {
+    (ulimit -n 32 && inside "$IN" "$SIEVE" -q load "$IN_IF" "bad=$WORK/bad.sieve" 2>/dev/null)
+    verdicts <<<"drop udp 203.0.113.7 $IN4 1 2"
+}
+
+ktap_run \
+    "without privileges" no_privileges \
+    "with few capabilities" few_capabilities \
+    "without bpffs" no_bpffs \
+    "under ip netns exec" ip_netns_exec \
+    "without environment, folder and input" bare \
+    "with few file descriptors" few_files

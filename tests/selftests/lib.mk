@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+# The few rules that the selftests need of the kernel's lib.mk: all, run_tests, clean.
+
+CLANG  ?= clang-19
+BUILD  ?= $(abspath ../../build)
+OUTPUT ?= $(BUILD)/selftests
+ARCH   := $(shell $(CXX) -dumpmachine)
+
+.DELETE_ON_ERROR:
+.PHONY: all run_tests clean
+
+all: $(TEST_GEN_FILES:%=$(OUTPUT)/%)
+
+$(OUTPUT)/%.bpf.o: %.bpf.c
+	@mkdir -p $(@D)
+	$(CLANG) -g -O2 -target bpf -mcpu=v3 -Wall -Wextra -Werror -I/usr/include/$(ARCH) -c $< -o $@
+
+run_tests: all
+	@BUILD=$(BUILD) ./runner.sh $(TEST_PROGS)
+
+clean:
+	rm -rf $(OUTPUT)

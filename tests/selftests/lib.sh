@@ -1,0 +1,251 @@
+# shellcheck shell=bash
+# SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+# What all selftests share: KTAP output, a pair of network namespaces, and short words for what tests say.
+#
+# A test script sources this, defines functions, and ends in
+#
+#     ktap_run "description" function ...
+#
+# Each function runs in a subshell with `set -e`: the first command that fails fails the test. What it printed
+# on the way is shown as KTAP diagnostics. Everything is taken away again at the end, whatever the end.
+set -euo pipefail
+
+readonly KSFT_PASS=0 KSFT_FAIL=1 KSFT_SKIP=4
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+BUILD=$(realpath -m "${BUILD:-$here/../../build}")
+SIEVE=$BUILD/xdp-sieve
+OBJECT=$BUILD/xdp_sieve.bpf.o
+DATA=$(cd "$here/../data" && pwd)
+
+# The two ends: packets go from OUT, a peer somewhere, to IN, the host that filters.
+OUT=sieve-$$-out IN=sieve-$$-in
+OUT_IF=veth-out IN_IF=veth-in
+OUT4=198.51.100.1 IN4=198.51.100.2 OUT6=2001:db8:51::1 IN6=2001:db8:51::2
+WORK=
+
+# --- KTAP ---------------------------------------------------------------------------------------------------
+
+skip_all() {
+    echo "KTAP version 1"
+    echo "1..0 # SKIP $*"
+    exit "$KSFT_SKIP"
+}
+
+# ktap_run DESCRIPTION FUNCTION ...
+ktap_run() {
+    local number=0 failed=0 skipped=0 passed=0 status description
+    echo "KTAP version 1"
+    echo "1..$(($# / 2))"
+    while [ $# -gt 0 ]; do
+        number=$((number + 1))
+        description=$1
+        # Not in a condition, which would switch `set -e` off in there.
+        set +e
+        rm -f "$WORK/skipped"
+        (
+            set -e
+            trap - EXIT
+            "$2"
+        ) >"$WORK/log" 2>&1
+        status=$?
+        set -e
+        # The controller's own exit codes mean other things.
+        if [ "$status" -eq "$KSFT_SKIP" ] && [ ! -e "$WORK/skipped" ]; then status=$KSFT_FAIL; fi
+        sed 's/^/# /' "$WORK/log"
+        case $status in
+        0)
+            passed=$((passed + 1))
+            echo "ok $number $description"
+            ;;
+        "$KSFT_SKIP")
+            skipped=$((skipped + 1))
+            echo "ok $number $description # SKIP $(cat "$WORK/skipped")"
+            ;;
+        *)
+            failed=$((failed + 1))
+            echo "not ok $number $description"
+            ;;
+        esac
+        end_jobs
+        reset_interfaces
+        shift 2
+    done
+    echo "# Totals: pass:$passed fail:$failed skip:$skipped"
+    [ "$failed" -eq 0 ] || exit "$KSFT_FAIL"
+    [ "$passed" -gt 0 ] || exit "$KSFT_SKIP"
+    exit "$KSFT_PASS"
+}
+
+# Ends a test function: it cannot be done here, for this reason.
+skip() {
+    echo "$*" >"$WORK/skipped"
+    exit "$KSFT_SKIP"
+}
+
+# Ends a test function: it failed.
+fail() {
+    echo "$*"
+    exit "$KSFT_FAIL"
+}
+
+# --- the network --------------------------------------------------------------------------------------------
+
+# Runs a command in a network namespace and, unlike `ip netns exec`, with the mounts of the caller.
+inside() {
+    local namespace=$1
+    shift
+    nsenter --net="/run/netns/$namespace" "$@"
+}
+
+# Ends whatever still runs in our two namespaces.
+end_jobs() {
+    local namespace process
+    for namespace in "$OUT" "$IN"; do
+        for process in $(ip netns pids "$namespace" 2>/dev/null); do
+            kill -KILL "$process" 2>/dev/null || true
+        done
+    done
+}
+
+cleanup() {
+    local status=$?
+    trap '' INT TERM
+    if [ -n "$WORK" ]; then
+        end_jobs
+        ip netns del "$OUT" 2>/dev/null || true
+        ip netns del "$IN" 2>/dev/null || true
+        rm -rf "$WORK"
+    fi
+    exit "$status"
+}
+
+# Two namespaces and a veth pair; one queue, so that packets keep their order. Skips all if that cannot be had.
+setup() {
+    local tool namespace
+    [ "$(id -u)" -eq 0 ] || skip_all "root is needed"
+    for tool in ip nsenter python3 bpftool jq; do
+        command -v "$tool" >/dev/null || skip_all "$tool is not installed"
+    done
+    [ -x "$SIEVE" ] && [ -e "$OBJECT" ] || skip_all "nothing is built: run make first"
+    WORK=$(mktemp -d)
+    trap cleanup EXIT
+    trap 'exit 130' INT
+    trap 'exit 143' TERM
+    for namespace in "$OUT" "$IN"; do
+        ip netns add "$namespace" || skip_all "this kernel has no network namespaces"
+        # Quiet: no packet but the tests' own, unless a test asks for IPv6 to be up.
+        inside "$namespace" sysctl -qw net.ipv6.conf.all.disable_ipv6=1 net.ipv6.conf.default.disable_ipv6=1
+        ip -n "$namespace" link set lo up
+    done
+    make_link
+}
+
+# make_link [MTU]
+make_link() {
+    local mtu=${1:-1500}
+    ip -n "$OUT" link del "$OUT_IF" 2>/dev/null || true
+    ip -n "$OUT" link add "$OUT_IF" mtu "$mtu" numtxqueues 1 numrxqueues 1 type veth \
+        peer name "$IN_IF" netns "$IN" mtu "$mtu" numtxqueues 1 numrxqueues 1 ||
+        skip_all "this kernel has no veth pairs"
+    ip -n "$OUT" link set "$OUT_IF" up
+    ip -n "$IN" link set "$IN_IF" up
+    ip -n "$OUT" address add "$OUT4/24" dev "$OUT_IF"
+    ip -n "$IN" address add "$IN4/24" dev "$IN_IF"
+}
+
+ipv6_up() {
+    inside "$OUT" sysctl -qw net.ipv6.conf.all.disable_ipv6=0 "net.ipv6.conf.$OUT_IF.disable_ipv6=0"
+    inside "$IN" sysctl -qw net.ipv6.conf.all.disable_ipv6=0 "net.ipv6.conf.$IN_IF.disable_ipv6=0"
+    ip -n "$OUT" address add "$OUT6/64" dev "$OUT_IF" nodad
+    ip -n "$IN" address add "$IN6/64" dev "$IN_IF" nodad
+}
+
+ipv6_down() {
+    inside "$OUT" sysctl -qw net.ipv6.conf.all.disable_ipv6=1
+    inside "$IN" sysctl -qw net.ipv6.conf.all.disable_ipv6=1
+}
+
+# After each test: no program, whoever attached it.
+reset_interfaces() {
+    local mode
+    for mode in xdp xdpgeneric; do
+        ip -n "$IN" link set dev "$IN_IF" "$mode" off 2>/dev/null || true
+    done
+}
+
+# attach [MODE [SECTION]]: our program, by plain ip link.
+attach() {
+    ip -n "$IN" link set dev "$IN_IF" "${1:-xdp}" obj "$OBJECT" sec "${2:-xdp}"
+}
+
+# The id of the program on the filtering side, whoever's it is; nothing if there is none.
+program_id() {
+    ip -n "$IN" -j -d link show "$IN_IF" | jq -r '.[0].xdp.prog.id // .[0].xdp.attached[0].prog.id // empty'
+}
+
+# --- the controller -----------------------------------------------------------------------------------------
+
+sieve() { inside "$IN" "$SIEVE" "$@"; }
+
+# image FILE KEY ENTRY...: an image of these entries.
+image() {
+    local file=$1 key=$2
+    shift 2
+    printf '%s\n' "$@" | "$SIEVE" -q build --key "$key" -o "$file" -
+}
+
+# refused CODE PATTERN COMMAND...: fails with that code and exactly one line on standard error.
+refused() {
+    local code=$1 pattern=$2 status=0
+    shift 2
+    "$@" >"$WORK/out" 2>"$WORK/err" || status=$?
+    [ "$status" -eq "$code" ] || fail "exit code $status instead of $code: $* ($(cat "$WORK/err"))"
+    [ "$(wc -l <"$WORK/err")" -eq 1 ] || fail "not one line on standard error: $*: $(cat "$WORK/err")"
+    grep -Eq -- "$pattern" "$WORK/err" || fail "the message does not say /$pattern/: $(cat "$WORK/err")"
+    [ ! -s "$WORK/out" ] || fail "something on standard output: $*: $(cat "$WORK/out")"
+}
+
+# Everything that a refused command must leave as it was.
+state() {
+    program_id
+    if sieve --json status "$IN_IF"; then sieve --json stats "$IN_IF"; fi 2>&1
+    find /sys/fs/bpf -name '*sieve*' 2>/dev/null || true
+}
+
+# counter JQ-PATH: one number of `stats`.
+counter() { sieve --json stats "$IN_IF" | jq -r ".interfaces[0].$1"; }
+
+# --- packets ------------------------------------------------------------------------------------------------
+
+# Sends the packets of a table (standard input: VERDICT PACKET, see traffic.py) and compares.
+verdicts() {
+    "$here/traffic.py" verdicts --from "$OUT/$OUT_IF" --to "$IN/$IN_IF" "$@"
+}
+
+# start_stream FLOWS REPORT [OPTIONS...]: traffic in the background, steered by tell_stream, till stop_stream.
+start_stream() {
+    local flows=$1 report=$2
+    shift 2
+    rm -f "$WORK/tell" "$WORK/told"
+    mkfifo "$WORK/tell" "$WORK/told"
+    "$here/traffic.py" stream --from "$OUT/$OUT_IF" --to "$IN/$IN_IF" --flows "$flows" --report "$report" \
+        "$@" <"$WORK/tell" >"$WORK/told" &
+    stream_job=$!
+    exec {stream_in}>"$WORK/tell" {stream_out}<"$WORK/told"
+}
+
+# tell_stream WORD: returns when the stream has noted it.
+tell_stream() {
+    local answer
+    echo "$1" >&"$stream_in"
+    read -r -t 60 answer <&"$stream_out" || fail "the traffic has ended by itself"
+    [ "${answer%% *}" = "$1" ] || fail "the traffic answered $answer to $1"
+}
+
+# Ends the traffic; its status tells whether every verdict was right.
+stop_stream() {
+    tell_stream stop
+    exec {stream_in}>&- {stream_out}<&-
+    wait "$stream_job"
+}

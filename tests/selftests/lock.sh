@@ -1,0 +1,131 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+# Two controllers at once: one after the other, nothing lost, nobody waits for ever.
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+setup
+for i in {1..8}; do image "$WORK/$i.sieve" src "203.0.113.$i"; done
+
+# hold_lock NAMESPACE: another controller that does not come to an end; sets $holder.
+hold_lock() {
+    rm -f "$WORK/held"
+    # Not by a function: $! shall be the holder itself.
+    nsenter --net="/run/netns/$1" python3 -c '
+import socket, sys, time
+holder = socket.socket(socket.AF_UNIX)
+holder.bind("\0xdp-sieve.controller")
+holder.listen()
+open(sys.argv[1], "w").write("held")
+time.sleep(60)' "$WORK/held" &
+    holder=$!
+    for _ in {1..100}; do
+        [ ! -s "$WORK/held" ] || return 0
+        sleep 0.05
+    done
+    fail "could not hold the lock"
+}
+
+let_go() {
+    kill -KILL "$holder"
+    wait "$holder" 2>/dev/null || true
+}
+
+names() { sieve --json status "$IN_IF" | jq -r '[.interfaces[0].sets[].name] | join(" ")'; }
+
+# Whoever comes second says whom it waits for, and goes on when that one has ended, even by force.
+waits() {
+    local verb waiter
+    attach
+    sieve -q load "$IN_IF" "a=$WORK/1.sieve" "b=$WORK/2.sieve"
+    for verb in "load $IN_IF a=$WORK/3.sieve b=$WORK/2.sieve" "swap $IN_IF a=$WORK/4.sieve" "remove $IN_IF b" \
+        "unload $IN_IF"; do
+        hold_lock "$IN"
+        # shellcheck disable=SC2086
+        nsenter --net="/run/netns/$IN" "$SIEVE" $verb >"$WORK/out" 2>"$WORK/err" &
+        waiter=$!
+        sleep 0.7
+        kill -0 "$waiter" 2>/dev/null || fail "${verb%% *} did not wait: $(cat "$WORK/err")"
+        [ ! -s "$WORK/out" ] || fail "${verb%% *} has done its work already"
+        grep -q "waiting for process $holder" "$WORK/err" || fail "${verb%% *} says: $(cat "$WORK/err")"
+        let_go
+        wait "$waiter" || fail "${verb%% *} failed when it was let: $(cat "$WORK/err")"
+    done
+}
+
+# Looking needs no lock.
+readers() {
+    attach
+    sieve -q load "$IN_IF" "a=$WORK/1.sieve"
+    hold_lock "$IN"
+    timeout 3 nsenter --net="/run/netns/$IN" "$SIEVE" status "$IN_IF" >/dev/null || fail "status waits"
+    timeout 3 nsenter --net="/run/netns/$IN" "$SIEVE" stats "$IN_IF" >/dev/null || fail "stats waits"
+    let_go
+}
+
+# Nor does another network namespace's controller.
+other_namespace() {
+    hold_lock "$OUT"
+    timeout 5 nsenter --net="/run/netns/$IN" "$SIEVE" -q load "$IN_IF" "a=$WORK/1.sieve" 2>/dev/null ||
+        fail "waits for a controller of another network namespace"
+    let_go
+}
+
+gives_up() {
+    local before
+    attach
+    sieve -q load "$IN_IF" "a=$WORK/1.sieve"
+    before=$(state)
+    hold_lock "$IN"
+    refused 4 "another controller.*process $holder" sieve -q swap "$IN_IF" "a=$WORK/2.sieve"
+    let_go
+    [ "$(state)" = "$before" ] || fail "something has changed"
+}
+
+# Six controllers each take one set out of the same table: read, change, write. Not one change gets lost.
+no_lost_change() {
+    local round i jobs
+    attach
+    for round in 1 2 3 4; do
+        sieve -q load "$IN_IF" a1="$WORK/1.sieve" a2="$WORK/2.sieve" a3="$WORK/3.sieve" a4="$WORK/4.sieve" \
+            a5="$WORK/5.sieve" a6="$WORK/6.sieve" a7="$WORK/7.sieve" a8="$WORK/8.sieve"
+        jobs=()
+        for i in 1 2 4 5 6 8; do
+            sieve -q remove "$IN_IF" "a$i" &
+            jobs+=($!)
+        done
+        for i in "${jobs[@]}"; do wait "$i" || fail "a controller failed"; done
+        [ "$(names)" = "a3 a7" ] || fail "round $round left $(names) instead of a3 a7"
+    done
+    verdicts <<END
+drop udp 203.0.113.3 $IN4 1 2
+drop udp 203.0.113.7 $IN4 1 2
+pass udp 203.0.113.1 $IN4 1 2
+END
+}
+
+# Several loads at once, each attaching if it is the first: one whole table is in force, with one program.
+one_table_wins() {
+    local i jobs=() left
+    for i in 1 2 3 4; do
+        sieve -q load "$IN_IF" "x$i=$WORK/$i.sieve" "y$i=$WORK/$((i + 4)).sieve" 2>>"$WORK/remarks" &
+        jobs+=($!)
+    done
+    for i in "${jobs[@]}"; do wait "$i" || fail "a controller failed"; done
+    left=$(names)
+    [[ $left =~ ^x([1-4])\ y([1-4])$ && ${BASH_REMATCH[1]} = "${BASH_REMATCH[2]}" ]] || fail "left: $left"
+    i=${BASH_REMATCH[1]}
+    verdicts <<END
+drop udp 203.0.113.$i $IN4 1 2
+drop udp 203.0.113.$((i + 4)) $IN4 1 2
+pass udp 203.0.113.$((i % 4 + 1)) $IN4 1 2
+END
+}
+
+ktap_run \
+    "waits for the other and says so" waits \
+    "reading needs no lock" readers \
+    "each network namespace has its own" other_namespace \
+    "gives up after ten seconds" gives_up \
+    "no change is lost" no_lost_change \
+    "one of several loads wins whole" one_table_wins

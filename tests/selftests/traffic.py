@@ -1,0 +1,406 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+"""Sends packets over a veth pair and says exactly which of them arrived.
+
+Every packet ends in a number of its own, so the receiver (a packet socket behind the XDP hook, in the other
+network namespace) can tell for each one whether it came through, came twice or never came. That the last one
+is through is known by a frame without a flow key, which the filter always passes, sent behind it: a pair with
+one queue keeps the order. Nothing here uses the filter's own code or counters.
+
+    traffic.py verdicts --from NS/IFACE --to NS/IFACE < table
+        A line of the table is a verdict and a packet, "drop udp 192.0.2.1 198.51.100.2 1000 53". Sends each
+        one --repeat times; prints the lines that came out otherwise; exit 1 if there was one.
+
+    traffic.py stream --from NS/IFACE --to NS/IFACE --flows FILE [--back-flows FILE] --report FILE
+        Sends the flows of the file over and over until standard input says "stop". A line of the file is
+        "GROUP OLD NEW PACKET": the verdict while the old set is in force and under the new one. "begin" and
+        "end" on standard input mark when a swap was asked for and when it was reported done. Each line read
+        is answered by one line. --back-flows go the other way; all of them must arrive.
+        The report, JSON, counts per group; exit 1 if a verdict was wrong. Between "begin" and "end" there
+        must be one packet such that all before it were judged by the old set and all others by the new.
+
+A packet: PROTO SRC DST [SPORT DPORT] [size=BYTES] [vlan=ID[,ID...]] [fragment], where PROTO is udp, tcp, icmp,
+a number (no header of its own then) or sctp. Only run this on interfaces that the test has made.
+"""
+
+import argparse
+import ctypes
+import ipaddress
+import json
+import os
+import select
+import socket
+import struct
+import sys
+import time
+
+ETH_P_ALL = 0x0003
+ETH_P_IP = 0x0800
+ETH_P_IPV6 = 0x86DD
+ETH_P_8021Q = 0x8100
+ETH_P_FENCE = 0x88B5  # "local experimental": what follows the last packet
+SOL_PACKET = 263
+PACKET_STATISTICS = 6
+PACKET_IGNORE_OUTGOING = 23
+SO_RCVBUFFORCE = 33
+CLONE_NEWNET = 0x40000000
+
+PROTOCOLS = {"icmp": 1, "tcp": 6, "udp": 17, "icmpv6": 58, "sctp": 132}
+PROTO_FRAGMENT = 44
+
+MAGIC = b"sieve#"
+TRAILER = len(MAGIC) + 6  # the magic, the run and the number
+BURST = 32  # well below the 256 places of a veth queue
+VERDICTS = ("drop", "pass", "any")
+
+
+class Trouble(Exception):
+    """Something that makes the result void: no verdict can be derived from it."""
+
+
+def in_namespace(name, action):
+    """Runs the action in a network namespace and comes back."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    with open("/proc/self/ns/net", "rb") as home, open(f"/run/netns/{name}", "rb") as there:
+        if libc.setns(there.fileno(), CLONE_NEWNET) != 0:
+            raise OSError(ctypes.get_errno(), f"namespace {name}")
+        try:
+            return action()
+        finally:
+            if libc.setns(home.fileno(), CLONE_NEWNET) != 0:
+                os._exit(3)
+
+
+class Port:
+    """A packet socket on NAMESPACE/INTERFACE."""
+
+    def __init__(self, place):
+        namespace, interface = place.split("/")
+
+        def open_socket():
+            opened = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+            opened.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 64 << 20)
+            opened.setsockopt(SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)
+            opened.bind((interface, ETH_P_ALL))
+            return opened
+
+        self.socket = in_namespace(namespace, open_socket)
+        self.socket.setblocking(False)
+        self.mac = self.socket.getsockname()[4]
+
+    def lost(self):
+        """How many frames the socket had no room for since it was last asked."""
+        return struct.unpack("II", self.socket.getsockopt(SOL_PACKET, PACKET_STATISTICS, 8))[1]
+
+    def send(self, frame):
+        while True:
+            try:
+                return self.socket.send(frame)
+            except (BlockingIOError, OSError) as error:
+                if not isinstance(error, BlockingIOError) and error.errno != 105:  # ENOBUFS
+                    raise
+                select.select([], [self.socket], [], 0.01)
+
+
+def ones_sum(data):
+    """The sum of a text of 16-bit words, not folded."""
+    if len(data) % 2:
+        data += b"\0"
+    return sum(struct.unpack(f"!{len(data) // 2}H", data))
+
+
+def fold(total):
+    while total >> 16:
+        total = (total & 0xFFFF) + (total >> 16)
+    return ~total & 0xFFFF
+
+
+class Packet:
+    """One flow's frame, but for the number."""
+
+    def __init__(self, text, source_mac, target_mac, run):
+        self.text = text
+        words = text.split()
+        name, source, target = words[0], ipaddress.ip_address(words[1]), ipaddress.ip_address(words[2])
+        rest = words[3:]
+        ports = []
+        while rest and rest[0].isdigit():
+            ports.append(int(rest.pop(0)))
+        options = dict(word.partition("=")[::2] for word in rest)
+        unknown = set(options) - {"size", "vlan", "fragment"}
+        if unknown or len(ports) not in (0, 2) or source.version != target.version:
+            raise ValueError(f"cannot read the packet: {text}")
+        sport, dport = ports or (40000, 7)
+        if name == "icmp" and source.version == 6:
+            name = "icmpv6"
+        proto = PROTOCOLS[name] if name in PROTOCOLS else int(name)
+        fragment = "fragment" in options
+
+        header, at = self.upper_header(name, sport, dport)
+        if fragment:
+            header, at = b"", None
+        payload = max(TRAILER, int(options.get("size", TRAILER)))
+        body = header + bytes(payload - TRAILER) + MAGIC + struct.pack("!HI", run, 0)
+        if name == "udp" and not fragment:
+            body = body[:4] + struct.pack("!H", len(body)) + body[6:]
+
+        if source.version == 4:
+            ip = struct.pack("!BBHHHBBH4s4s", 0x45, 0, 20 + len(body), 1, 64 if fragment else 0, 64, proto, 0,
+                             source.packed, target.packed)
+            ip = ip[:10] + struct.pack("!H", fold(ones_sum(ip))) + ip[12:]
+            ethertype = ETH_P_IP
+        else:
+            extension = struct.pack("!BBHI", proto, 0, 64 << 3, 1) if fragment else b""
+            ip = struct.pack("!IHBB16s16s", 6 << 28, len(extension) + len(body),
+                             PROTO_FRAGMENT if fragment else proto, 64, source.packed, target.packed)
+            ip += extension
+            ethertype = ETH_P_IPV6
+        tags = b""
+        for tag in filter(None, options.get("vlan", "").split(",")):
+            tags += struct.pack("!HH", ETH_P_8021Q, int(tag))
+        start = target_mac + source_mac + tags + struct.pack("!H", ethertype) + ip
+        self.frame = bytearray(start + body)
+
+        self.checksum_at = None if at is None else len(start) + at
+        self.checksum = ones_sum(body)
+        if name != "icmp":  # all others include the pseudo header
+            self.checksum += ones_sum(source.packed + target.packed) + proto + len(body)
+        self.trailer_odd = len(body) % 2
+
+    @staticmethod
+    def upper_header(name, sport, dport):
+        """The header, and where its checksum is, if it has one."""
+        if name == "udp":
+            return struct.pack("!HHHH", sport, dport, 0, 0), 6
+        if name == "tcp":
+            return struct.pack("!HHIIBBHHH", sport, dport, 1, 0, 5 << 4, 2, 1024, 0, 0), 16
+        if name in ("icmp", "icmpv6"):
+            return struct.pack("!BBHHH", 8 if name == "icmp" else 128, 0, 0, sport, 1), 2
+        if name == "sctp":
+            return struct.pack("!HHII", sport, dport, 0, 0), None
+        return b"", None
+
+    def numbered(self, number):
+        frame = self.frame
+        struct.pack_into("!I", frame, len(frame) - 4, number)
+        if self.checksum_at is not None and not self.trailer_odd:
+            value = fold(self.checksum + (number >> 16) + (number & 0xFFFF))
+            struct.pack_into("!H", frame, self.checksum_at, value or 0xFFFF)
+        return frame
+
+
+class Line:
+    """One direction: what was sent by one port and what came out of the other."""
+
+    def __init__(self, sender, receiver, run):
+        self.sender, self.receiver, self.run = sender, receiver, run
+        self.mark = MAGIC + struct.pack("!H", run)
+        self.arrived = []  # how often, by number
+        self.fences = 0
+
+    def packet(self, text):
+        return Packet(text, self.sender.mac, self.receiver.mac, self.run)
+
+    def send(self, packet):
+        self.sender.send(packet.numbered(len(self.arrived)))
+        self.arrived.append(0)
+
+    def receive(self, wait=0.0):
+        """Takes in what is there; waits for the first one at most so long."""
+        if wait:
+            select.select([self.receiver.socket], [], [], wait)
+        arrived, mark = self.arrived, self.mark
+        try:
+            while True:
+                frame = self.receiver.socket.recv(16384)
+                if frame[-TRAILER:-4] != mark:
+                    continue
+                number = int.from_bytes(frame[-4:], "big")
+                if frame[12:14] == b"\x88\xb5":
+                    self.fences = max(self.fences, number)
+                elif number < len(arrived):
+                    arrived[number] += 1
+        except BlockingIOError:
+            pass
+
+    def finish(self):
+        """Returns when everything that was sent has either arrived or never will."""
+        start = self.receiver.mac + self.sender.mac + struct.pack("!H", ETH_P_FENCE) + bytes(40) + self.mark
+        # Twice: the first flushes what the receiving side may hold back to merge packets.
+        for _ in range(2):
+            fence = self.fences + 1
+            deadline = time.monotonic() + 5
+            while self.fences < fence:
+                if time.monotonic() > deadline:
+                    raise Trouble("the frame behind the last packet did not arrive: is the line up?")
+                self.sender.send(start + struct.pack("!I", fence))
+                self.receive(0.05)
+            time.sleep(0.005)
+        self.receive()
+        lost = self.receiver.lost()
+        if lost:
+            raise Trouble(f"the receiver had no room for {lost} packets")
+
+
+def read_verdict(text):
+    if text not in VERDICTS:
+        raise ValueError(f"expected one of {', '.join(VERDICTS)}, not {text}")
+    return text
+
+
+def is_wrong(verdict, count):
+    """A packet must arrive once or not at all; twice is wrong whatever was expected."""
+    return count > 1 or (verdict == "pass" and count == 0) or (verdict == "drop" and count == 1)
+
+
+def run_verdicts(options):
+    line = Line(Port(options.sender), Port(options.receiver), os.getpid() & 0xFFFF)
+    cases = []
+    for text in sys.stdin:
+        text = text.partition("#")[0].strip()
+        if text:
+            verdict, packet = text.split(maxsplit=1)
+            cases.append((read_verdict(verdict), line.packet(packet)))
+    for _ in range(options.repeat):
+        for i, (_, packet) in enumerate(cases):
+            line.send(packet)
+            if i % BURST == BURST - 1:
+                line.receive(0.001)
+        line.receive(0.001)
+    line.finish()
+    wrong = 0
+    for i, (verdict, packet) in enumerate(cases):
+        counts = line.arrived[i :: len(cases)]
+        if any(is_wrong(verdict, count) for count in counts):
+            wrong += 1
+            print(f"expected {verdict}, but {sum(counts)} of {len(counts)} arrived: {packet.text}")
+    if not cases:
+        raise Trouble("an empty table proves nothing")
+    return 1 if wrong else 0
+
+
+class Stream:
+    """Flows over and over, and the judgement about them."""
+
+    def __init__(self, line, path):
+        self.line = line
+        self.flows = []
+        with open(path, encoding="ascii") as lines:
+            for text in lines:
+                group, old, new, packet = text.split(maxsplit=3)
+                self.flows.append((group, read_verdict(old), read_verdict(new), line.packet(packet)))
+        if not self.flows:
+            raise Trouble(f"{path}: no flows")
+
+    def sent(self):
+        return len(self.line.arrived)
+
+    def send(self, count):
+        first = self.sent()
+        for i in range(first, first + count):
+            self.line.send(self.flows[i % len(self.flows)][3])
+
+    def cut(self, begin, end):
+        """The packet from which on the new set judged, such that as few verdicts as possible are wrong."""
+        arrived, flows = self.line.arrived, self.flows
+        wrong = sum(is_wrong(flows[i % len(flows)][2], arrived[i]) for i in range(begin, end))
+        best, at = wrong, begin
+        for i in range(begin, end):
+            _, old, new, _ = flows[i % len(flows)]
+            wrong += is_wrong(old, arrived[i]) - is_wrong(new, arrived[i])
+            if wrong < best:
+                best, at = wrong, i + 1
+        return at
+
+    def report(self, begin, end):
+        cut = self.cut(begin, end)
+        groups, examples, total = {}, [], 0
+        for i, count in enumerate(self.line.arrived):
+            group, old, new, packet = self.flows[i % len(self.flows)]
+            verdict = old if i < cut else new
+            row = groups.setdefault(group, {"old": [0] * 4, "new": [0] * 4})["old" if i < cut else "new"]
+            row[0] += 1
+            row[1] += verdict == "drop"
+            row[2] += count > 0
+            if is_wrong(verdict, count):
+                row[3] += 1
+                total += 1
+                if len(examples) < 5:
+                    where = f"packet {i}, under the {'old' if i < cut else 'new'} set"
+                    examples.append(f"expected {verdict}, arrived {count} times ({where}): {packet.text}")
+        names = ("sent", "expected_drops", "arrived", "wrong")
+        return {
+            "packets": self.sent(),
+            "arrived": sum(count > 0 for count in self.line.arrived),
+            "begin": begin,
+            "end": end,
+            "cut": cut,
+            "wrong": total,
+            "examples": examples,
+            "groups": {g: {k: dict(zip(names, v)) for k, v in rows.items()} for g, rows in groups.items()},
+        }
+
+
+def run_stream(options):
+    there, here = Port(options.sender), Port(options.receiver)
+    run = os.getpid() & 0x7FFF
+    streams = [Stream(Line(there, here, run), options.flows)]
+    if options.back_flows:
+        streams.append(Stream(Line(here, there, run | 0x8000), options.back_flows))
+    marks = {}
+    pending = b""
+    started = time.monotonic()
+    while "stop" not in marks:
+        streams[0].send(BURST)
+        if len(streams) > 1:
+            streams[1].send(BURST // 4)
+        for stream in streams:
+            stream.line.receive()
+        late = streams[0].sent() / options.rate - (time.monotonic() - started)
+        ready = select.select([0], [], [], max(0.0, late))[0]
+        if ready:
+            text = os.read(0, 4096)
+            pending += text
+            if not text:
+                pending += b"stop\n"
+            while b"\n" in pending:
+                word, pending = pending.split(b"\n", 1)
+                marks[word.decode()] = streams[0].sent()
+                print(f"{word.decode()} {streams[0].sent()}", flush=True)
+        if time.monotonic() - started > options.limit:
+            raise Trouble(f"nobody said stop within {options.limit} s")
+    for stream in streams:
+        stream.line.finish()
+    begin = marks.get("begin", streams[0].sent())
+    report = streams[0].report(begin, marks.get("end", begin))
+    report["seconds"] = time.monotonic() - started
+    if len(streams) > 1:
+        report["back"] = streams[1].report(streams[1].sent(), streams[1].sent())
+    with open(options.report, "w", encoding="ascii") as out:
+        json.dump(report, out, indent=2)
+    return 1 if report["wrong"] or report.get("back", {}).get("wrong") else 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    verdicts, stream = verbs.add_parser("verdicts"), verbs.add_parser("stream")
+    for verb in (verdicts, stream):
+        verb.add_argument("--from", dest="sender", required=True, metavar="NS/IFACE")
+        verb.add_argument("--to", dest="receiver", required=True, metavar="NS/IFACE")
+    verdicts.add_argument("--repeat", type=int, default=3)
+    stream.add_argument("--flows", required=True)
+    stream.add_argument("--back-flows")
+    stream.add_argument("--report", required=True)
+    stream.add_argument("--rate", type=float, default=20000, help="packets a second, at most")
+    stream.add_argument("--limit", type=float, default=120, help="seconds after which to give up")
+    options = parser.parse_args()
+    try:
+        sys.exit(run_verdicts(options) if options.verb == "verdicts" else run_stream(options))
+    except Trouble as trouble:
+        print(f"traffic: {trouble}", file=sys.stderr)
+        sys.exit(3)
+
+
+if __name__ == "__main__":
+    main()
