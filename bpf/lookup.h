@@ -11,6 +11,9 @@
 #include <bpf/bpf_helpers.h>
 
 #include <sieve/blocked.h>
+#include <sieve/prefix.h>
+
+#include "maps.h"
 
 static __always_inline const struct sieve_line* sieve_fetch(void* filter, __u32 line) {
     __u32 index = line + SIEVE_FIRST_LINE;
@@ -33,13 +36,46 @@ static __always_inline int sieve_lookup_blocked(void* filter, const struct sieve
     return sieve_blocked_test(lookup, hash, line);
 }
 
-/* True if the filter holds the key; a set whose fields the packet does not have is never a match. */
-static __always_inline int sieve_lookup_key(void* filter, const struct sieve_key* key, __u32 have) {
+/*
+ * A prefix set: one probe for each length of the address's family. A global function, so that the verifier
+ * checks it once and not in each turn of the loop over sets. Probes do not wait for each other: the branch on
+ * an answer is predicted (no match) long before its lines have come, so that the lines of all probes are
+ * under way together.
+ */
+__noinline int sieve_lookup_prefixes(const struct sieve_key* key, __u32 place) {
+    const struct sieve_lookup* lookup;
+    const struct sieve_probes* probes;
+    __u64 upper, lower;
+    __u32 line = 0, family, count, i;
+    void* filter = bpf_map_lookup_elem(&sieve_sets, &place);
+
+    if (!filter || !key) return 0;
+    lookup = bpf_map_lookup_elem(filter, &line);
+    line = SIEVE_PROBES_LINE;
+    probes = bpf_map_lookup_elem(filter, &line);
+    if (!lookup || !probes || lookup->kind != SIEVE_KIND_BLOCKED) return 0;
+    upper = (lookup->fields & SIEVE_FIELD_SRC) ? key->word[0] : key->word[2];
+    lower = (lookup->fields & SIEVE_FIELD_SRC) ? key->word[1] : key->word[3];
+    family = sieve_family(upper, lower);
+    count = probes->count[family & 1];
+    for (i = 0; i < SIEVE_MAX_PROBES && i < count; i++) {
+        __u32 length = probes->length[family & 1][i];
+        if (sieve_lookup_blocked(filter, lookup, sieve_hash_prefix(upper, lower, length, lookup->hash_key)))
+            return 1;
+    }
+    return 0;
+}
+
+/* True if the filter at that place holds the key; a set whose fields the packet does not have is never a
+ * match. */
+static __always_inline int sieve_lookup_key(void* filter, __u32 place, const struct sieve_key* key,
+                                            __u32 have) {
     const struct sieve_lookup* lookup;
     __u32 line = 0;
 
     lookup = bpf_map_lookup_elem(filter, &line);
     if (!lookup || (lookup->fields & ~have)) return 0;
+    if (SIEVE_UNLIKELY(lookup->probes)) return sieve_lookup_prefixes(key, place);
     if (lookup->kind == SIEVE_KIND_BLOCKED)
         return sieve_lookup_blocked(filter, lookup, sieve_hash_key(key, lookup->hash_key, lookup->fields));
     return 0;

@@ -39,7 +39,7 @@ __noinline int sieve_ask(const struct sieve_parsed* parsed, struct sieve_stats* 
         __u32 place = bank * SIEVE_SLOTS + slot;
         void* filter = bpf_map_lookup_elem(&sieve_sets, &place);
 
-        if (!filter || !sieve_lookup_key(filter, &parsed->key, parsed->have)) continue;
+        if (!filter || !sieve_lookup_key(filter, place, &parsed->key, parsed->have)) continue;
         stats->hit[slot].packets++;
         stats->hit[slot].bytes += bytes;
         answer->hits |= 1ULL << slot;

@@ -64,6 +64,16 @@ SIEVE_INLINE void sieve_pattern_mask(__u64 hash, __u32 hashes, struct sieve_line
 }
 
 /*
+ * Makes the compiler take the value as it stands. Clang's BPF back end otherwise collects the terms of a long
+ * chain of ANDs before it combines them, and spills what does not fit into ten registers.
+ */
+#ifdef __bpf__
+#define SIEVE_SETTLE(value) asm volatile("" : "+r"(value))
+#else
+#define SIEVE_SETTLE(value) (void)(value)
+#endif
+
+/*
  * One bit in each of `words` words of every line, `stride` words apart from byte `offset` on: shifts the word
  * so that the asked bit comes to bit 0 and gathers. Returns the hash shifted on. `lines` and the counts are
  * constants.
@@ -73,8 +83,10 @@ SIEVE_INLINE __u64 sieve_pattern_probe(const struct sieve_line* const* line, int
 #pragma GCC unroll 8
     for (int i = 0; i < words; i++) {
 #pragma GCC unroll 3
-        for (int l = 0; l < lines; l++)
+        for (int l = 0; l < lines; l++) {
             covered[l] &= *(const __u64*)((const char*)line[l] + offset + i * stride * 8) >> (bits & 63);
+            SIEVE_SETTLE(covered[l]);
+        }
         bits >>= 6;
     }
     return bits;

@@ -37,6 +37,7 @@ BlockedImage::BlockedImage(std::span<const unsigned char> bytes) : bytes_(bytes.
     hashes_ = static_cast<unsigned>(number(7, 1));
     line_count_ = number(8, 4);
     alpha_ = number(12, 2);
+    prefixes_ = number(14, 1) != 0;
     for (std::size_t i = 0; i < nh_key_.size(); i++)
         nh_key_[i] = static_cast<std::uint32_t>(number(16 + 4 * i, 4));
 }
@@ -101,8 +102,38 @@ std::set<unsigned> BlockedImage::pattern(std::uint64_t test) const {
     return bits;
 }
 
+// The address as 128 binary digits, those behind the length cleared, and the length mixed into both sums.
+std::pair<std::uint64_t, std::uint64_t> BlockedImage::hash_prefix(const Key& key, unsigned length) const {
+    const std::size_t word = fields_ == 1 ? 0 : 2;
+    std::array<std::uint64_t, 2> cut = {0, 0};
+    for (unsigned bit = 0; bit < length; bit++) {
+        const std::uint64_t digit = (key[word + bit / 64] >> (63 - bit % 64)) % 2;
+        cut[bit / 64] += digit << (63 - bit % 64);
+    }
+    std::array<std::uint64_t, 2> sums{};
+    for (std::size_t pass = 0; pass < 2; pass++) {
+        sums[pass] = length * 11400714819323198485ULL;
+        for (std::size_t w = 0; w < 2; w++)
+            sums[pass] += (cut[w] % (1ULL << 32) + nh_key_[2 * (w + pass)]) % (1ULL << 32) *
+                          ((cut[w] / (1ULL << 32) + nh_key_[2 * (w + pass) + 1]) % (1ULL << 32));
+    }
+    return {mix13(sums[0]), mix13(sums[1])};
+}
+
 bool BlockedImage::contains(const Key& key) const {
-    const auto [locate, test] = hash(key);
+    if (!prefixes_) return contains_hash(hash(key));
+    const std::size_t word = fields_ == 1 ? 0 : 2;
+    const bool v4 = key[word] == 0 && key[word + 1] / (1ULL << 32) == 65535;
+    // Line 1: counts by family (IPv4 first), then from byte 8 on eight lengths for each.
+    const std::uint64_t count = number(64 + (v4 ? 0 : 1), 1);
+    for (std::uint64_t i = 0; i < count; i++)
+        if (contains_hash(hash_prefix(key, static_cast<unsigned>(number(64 + 8 + (v4 ? 0 : 8) + i, 1)))))
+            return true;
+    return false;
+}
+
+bool BlockedImage::contains_hash(std::pair<std::uint64_t, std::uint64_t> hash) const {
+    const auto [locate, test] = hash;
     const std::set<unsigned> bits = pattern(test);
     const std::vector<std::uint64_t> at = lines(locate);
     return std::any_of(at.begin(), at.end(), [&](std::uint64_t line) {

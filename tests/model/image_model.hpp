@@ -34,6 +34,8 @@ class BlockedImage {
     [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> hash(const Key& key) const;
 
   private:
+    [[nodiscard]] bool contains_hash(std::pair<std::uint64_t, std::uint64_t> hash) const;
+    [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> hash_prefix(const Key& key, unsigned length) const;
     [[nodiscard]] std::uint64_t number(std::size_t offset, std::size_t size) const;
 
     std::vector<unsigned char> bytes_;
@@ -42,6 +44,7 @@ class BlockedImage {
     unsigned hashes_;
     std::uint64_t line_count_;
     std::uint64_t alpha_;
+    bool prefixes_;
     std::array<std::uint32_t, 12> nh_key_; // 32-bit words, in the order of UMAC
 };
 

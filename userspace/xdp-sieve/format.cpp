@@ -6,6 +6,8 @@
 
 #include <fmt/core.h>
 
+#include <sieve/prefix.h>
+
 namespace sieve::cli {
 
 std::string format_count(std::uint64_t count) {
@@ -42,6 +44,38 @@ std::string format_age(std::uint64_t seconds) {
     if (seconds < 2 * hour) return fmt::format("{} min", seconds / minute);
     if (seconds < 2 * day) return fmt::format("{} h", seconds / hour);
     return fmt::format("{} days", seconds / day);
+}
+
+namespace {
+
+struct FamilyText {
+    int family;
+    const char* name;
+    const char* json_name;
+    int first_bit; // of the 128 in which lengths are counted
+};
+constexpr FamilyText families[] = {{SIEVE_FAMILY_V4, "IPv4", "ipv4", 96},
+                                   {SIEVE_FAMILY_V6, "IPv6", "ipv6", 0}};
+
+} // namespace
+
+std::string format_probes(const sieve_probes& probes) {
+    std::string text;
+    for (const auto& [family, name, json_name, first_bit] : families) {
+        if (probes.count[family] == 0) continue;
+        text += fmt::format("{}{}", text.empty() ? "" : ", ", name);
+        for (int i = 0; i < probes.count[family]; i++)
+            text += fmt::format(" /{}", probes.length[family][i] - first_bit);
+    }
+    return text;
+}
+
+nlohmann::json probes_to_json(const sieve_probes& probes) {
+    nlohmann::json out = nlohmann::json::object();
+    for (const auto& [family, name, json_name, first_bit] : families)
+        for (int i = 0; i < probes.count[family]; i++)
+            out[json_name].push_back(probes.length[family][i] - first_bit);
+    return out;
 }
 
 Result<std::uint64_t> parse_bytes(const std::string& text) {

@@ -5,6 +5,10 @@
 #include <cstdint>
 #include <string>
 
+#include <nlohmann/json.hpp>
+
+#include <sieve/image.h>
+
 #include "libsieve/util/result.hpp"
 
 namespace sieve::cli {
@@ -13,6 +17,10 @@ std::string format_count(std::uint64_t count); // 1,234,567
 std::string format_bytes(std::uint64_t bytes); // 1.9 MiB
 std::string format_rate(double rate);          // 2.63e-04, or 0
 std::string format_age(std::uint64_t seconds); // 3 min, 5 h, 2 days
+
+// The lengths of a prefix set, such as "IPv4 /16 /24, IPv6 /32"; empty if there are none.
+std::string format_probes(const sieve_probes& probes);
+nlohmann::json probes_to_json(const sieve_probes& probes);
 
 // "65536", "512K", "64M", "1G" (powers of 1024).
 Result<std::uint64_t> parse_bytes(const std::string& text);

@@ -32,7 +32,9 @@ void print_json(const BuildArguments& arguments, const BuiltSet& built, double s
         {"bytes", built.image.bytes()},
         {"kind", arguments.kind},
         {"key", arguments.key},
+        {"entries", report.entries},
         {"keys", report.keys},
+        {"probes", probes_to_json(report.probes)},
         {"duplicates", report.duplicates},
         {"skipped_lines", built.image.file().skipped},
         {"bits_per_key", report.bits_per_key},
@@ -55,10 +57,16 @@ void print_json(const BuildArguments& arguments, const BuiltSet& built, double s
 void print_table(const BuildArguments& arguments, const BuiltSet& built, double seconds) {
     const BuildReport& report = built.report;
     fmt::print("image         {} ({})\n", arguments.output, format_bytes(built.image.bytes()));
-    fmt::print("keys          {} of {}", format_count(report.keys), arguments.key);
+    const std::string lengths = format_probes(report.probes);
+    if (lengths.empty())
+        fmt::print("keys          {} of {}", format_count(report.keys), arguments.key);
+    else
+        fmt::print("keys          {} prefixes of {}, made of {} entries", format_count(report.keys),
+                   arguments.key, format_count(report.entries));
     fmt::print(", {} duplicates", format_count(report.duplicates));
     if (built.image.file().skipped > 0)
         fmt::print(", {} malformed lines skipped", format_count(built.image.file().skipped));
+    if (!lengths.empty()) fmt::print("\nprobes        {}", lengths);
     fmt::print("\nfilter        {}, {:.2f} bits per key, {} set by a key, {} {}", arguments.kind,
                report.bits_per_key, report.shape.hashes, report.shape.choices,
                report.shape.choices == 1 ? "line" : "lines to choose from");
@@ -127,6 +135,12 @@ void add_build(CLI::App& app, Context& context) {
                  verb.add_option("--seed", options.seed,
                                  "build the same image again; for tests, since it makes the hash known");
                  verb.add_option("--threads", options.threads, "threads; as many as processors if not given");
+                 verb.add_option("--max-probes", options.prefixes.max_probes,
+                                 "prefix sets: the most lengths that a packet's address is asked for, 1 to 8")
+                     ->capture_default_str();
+                 verb.add_option("--max-keys", options.prefixes.max_keys,
+                                 "prefix sets: the most prefixes after expansion")
+                     ->capture_default_str();
                  verb.add_flag("--skip-invalid", arguments->skip_invalid, "count malformed lines and go on");
                  verb.add_option("-o,--output", arguments->output, "the image to write")->required();
                  verb.add_option("FEED", arguments->feeds, "files of keys, one a line; - is standard input")

@@ -59,7 +59,9 @@ void print_json(const InspectArguments& arguments, const Image& image, const Fil
         {"bytes", image.bytes()},
         {"kind", "blocked"},
         {"key", format_fields(lookup.fields)},
+        {"entries", file.entries},
         {"keys", file.keys},
+        {"probes", probes_to_json(image.probes())},
         {"duplicates", file.duplicates},
         {"skipped_lines", file.skipped},
         {"lines", lookup.buckets},
@@ -100,6 +102,9 @@ void print_table(const InspectArguments& arguments, const Image& image, const Fi
         fmt::print("built at      unknown: built with --seed, so its hash keys are no secret\n");
     fmt::print("keys          {} of {}, {} duplicates, {} malformed lines skipped\n", format_count(file.keys),
                format_fields(lookup.fields), format_count(file.duplicates), format_count(file.skipped));
+    if (lookup.probes > 0)
+        fmt::print("prefixes      {} feed entries, asked for {}\n", format_count(file.entries),
+                   format_probes(image.probes()));
     fmt::print("filter        blocked, {:.2f} bits per key, {} lines of 64 bytes, {} bits set by a key\n",
                static_cast<double>(lookup.buckets) * SIEVE_LINE_BITS / static_cast<double>(file.keys),
                format_count(lookup.buckets), lookup.hashes);

@@ -105,10 +105,13 @@ Choices choose_lengths(const Counts& counts, std::uint32_t max_probes) {
 }
 
 std::string lengths_text(const Counts& counts, std::uint32_t shift) {
-    std::vector<std::string> parts;
-    for (std::uint32_t length = 0; length <= bits; length++)
-        if (counts[length] > 0) parts.push_back(fmt::format("{:.0f} of /{}", counts[length], length - shift));
-    return fmt::format("{}", fmt::join(parts, ", "));
+    std::string text;
+    for (std::uint32_t length = 0; length <= bits; length++) {
+        if (counts[length] == 0) continue;
+        if (!text.empty()) text += ", ";
+        text += std::to_string(std::llround(counts[length])) + " of /" + std::to_string(length - shift);
+    }
+    return text;
 }
 
 } // namespace

@@ -12,7 +12,10 @@
 
 #include <fmt/core.h>
 
+#include <sieve/prefix.h>
+
 #include "libsieve/analysis/binomial.hpp"
+#include "libsieve/filters/measure.hpp"
 #include "libsieve/filters/random_keys.hpp"
 #include "libsieve/kernel/carrier.hpp"
 
@@ -54,6 +57,15 @@ double shape_bits(const sieve_key& key, std::uint32_t fields) {
 // are spread over the shapes as the witnesses are.
 double member_share(const Image& image) {
     const std::uint32_t fields = image.lookup().fields;
+    if (image.lookup().probes > 0) { // the builder knows what the prefixes cover
+        double chance = 0;
+        for (const sieve_witness& witness : image.witnesses()) {
+            const bool v4 =
+                fields == SIEVE_FIELD_SRC ? source_is_v4(witness.key) : destination_is_v4(witness.key);
+            chance += rate_from_bits(image.file().covered[v4 ? SIEVE_FAMILY_V4 : SIEVE_FAMILY_V6]);
+        }
+        return chance / static_cast<double>(image.witnesses().size());
+    }
     std::map<std::tuple<bool, bool, std::uint64_t>, std::pair<std::uint64_t, double>> shapes;
     for (const sieve_witness& witness : image.witnesses()) {
         const sieve_key& key = witness.key;
@@ -115,7 +127,8 @@ Result<PreflightReport> Preflight::check(const Image& image, const FilterMap& ma
         if (verdict == XDP_DROP) report.matched++;
     }
     const double share = member_share(image);
-    report.expected_rate = share + (1 - share) * rate_from_bits(image.file().expected_fpr);
+    report.expected_rate =
+        share + (1 - share) * expected_fpr_of_witnesses(image, rate_from_bits(image.file().expected_fpr));
     if (!analysis::fits_rate(report.matched, report.strangers, report.expected_rate))
         return bad_input(
             fmt::format("set {}: {} of {} random keys matched when the kernel was asked, expected "
