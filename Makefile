@@ -62,5 +62,28 @@ $(B)/bpf-tests: $(KERN_OBJ) $(B)/libsieve.a
 
 -include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(UNIT_OBJ:.o=.d) $(KERN_OBJ:.o=.d)
 
+demo:
+	scripts/demo.sh
+
+check:
+	scripts/check.sh
+
+install: $(BPF_OBJ) $(B)/xdp-sieve
+	install -D -m 755 $(B)/xdp-sieve $(DESTDIR)$(PREFIX)/bin/xdp-sieve
+	install -D -m 644 $(BPF_OBJ) $(DESTDIR)$(PREFIX)/lib/xdp-sieve/xdp_sieve.bpf.o
+	install -D -m 644 docs/xdp-sieve.8 $(DESTDIR)$(PREFIX)/share/man/man8/xdp-sieve.8
+
+uninstall:
+	rm -f $(DESTDIR)$(PREFIX)/bin/xdp-sieve $(DESTDIR)$(PREFIX)/share/man/man8/xdp-sieve.8
+	rm -f $(DESTDIR)$(PREFIX)/lib/xdp-sieve/xdp_sieve.bpf.o
+	rmdir $(DESTDIR)$(PREFIX)/lib/xdp-sieve 2>/dev/null || true
+
+format:
+	find bpf include userspace tests \( -name '*.[ch]' -o -name '*.[ch]pp' \) -exec clang-format -i {} +
+
+tidy: $(SKELETON)
+	printf '%s\n' $(LIB_SRC) $(CLI_SRC) | xargs -P $$(nproc) -n 1 sh -c \
+		'clang-tidy --quiet "$$0" -- -std=c++20 $(CPPFLAGS) 2>/dev/null'
+
 clean:
 	rm -rf $(B)
