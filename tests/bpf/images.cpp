@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "images.hpp"
+#include "bpf/images.hpp"
 
 #include <random>
 #include <stdexcept>
@@ -23,6 +23,8 @@ Image built(KeySet keys, double bits_per_key, std::uint64_t seed) {
     options.bits_per_key = bits_per_key;
     options.seed = seed;
     options.threads = 1;
+    options.rounds = 1;      // good enough for what is not about the rate
+    options.trials = 20'000; // enough for small sets, and quick
     options.label = "test";
     return value_of(build_set(std::move(keys), options, [](std::string_view, double) {})).image;
 }
