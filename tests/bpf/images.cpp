@@ -2,7 +2,6 @@
 #include "bpf/images.hpp"
 
 #include <random>
-#include <stdexcept>
 
 #include "libsieve/feeds/key_text.hpp"
 #include "libsieve/filters/set_builder.hpp"
@@ -10,13 +9,6 @@
 namespace sieve::test {
 
 namespace {
-
-// Tests cannot go on without these; GoogleTest reports an exception as a failure of the test.
-template <class T>
-T value_of(Result<T> result) {
-    if (!result) throw std::runtime_error(result.error().message);
-    return std::move(*result);
-}
 
 Image built(KeySet keys, double bits_per_key, std::uint64_t seed) {
     BuildOptions options;
@@ -26,15 +18,15 @@ Image built(KeySet keys, double bits_per_key, std::uint64_t seed) {
     options.rounds = 1;      // good enough for what is not about the rate
     options.trials = 20'000; // enough for small sets, and quick
     options.label = "test";
-    return value_of(build_set(std::move(keys), options, [](std::string_view, double) {})).image;
+    return value_or_fail(build_set(std::move(keys), options, [](std::string_view, double) {})).image;
 }
 
 } // namespace
 
 Image image_of(const std::vector<std::string>& keys, const std::string& fields, double bits_per_key) {
-    const std::uint32_t set = value_of(parse_fields(fields));
+    const std::uint32_t set = value_or_fail(parse_fields(fields));
     KeySet list(set);
-    for (const std::string& text : keys) list.add(value_of(parse_key(text, set)));
+    for (const std::string& text : keys) list.add(value_or_fail(parse_key(text, set)));
     return built(std::move(list), bits_per_key, 1);
 }
 
@@ -50,7 +42,7 @@ Image random_image(std::size_t keys, std::uint64_t seed, double bits_per_key) {
 }
 
 kernel::FilterMap map_of(const Image& image, const std::string& name) {
-    return value_of(kernel::FilterMap::create(image, name));
+    return value_or_fail(kernel::FilterMap::create(image, name));
 }
 
 } // namespace sieve::test

@@ -13,20 +13,13 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include "bpf/own_network.hpp"
+
 namespace sieve::kernel {
 namespace {
 
 using namespace std::chrono_literals;
-
-// Runs in a thread with a network namespace of its own, so that a controller at work on this machine does not
-// disturb; the process's other threads keep theirs.
-template <class Body>
-void in_own_network(Body body) {
-    std::thread([&body] {
-        ASSERT_EQ(::unshare(CLONE_NEWNET), 0);
-        body();
-    }).join();
-}
+using test::in_own_network;
 
 // A child that holds the lock until it is killed; its process id.
 pid_t holding_child() {
