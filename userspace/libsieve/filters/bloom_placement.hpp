@@ -43,7 +43,7 @@ struct BloomPlacementReport {
 /// lives on is the drift along plateaus; and it anneals, by Metropolised Gibbs sampling (J. Liu, "Peskun's
 /// theorem and a modified discrete-state Gibbs sampler", Biometrika 83, 1996): another group is drawn from
 /// the Boltzmann distribution and accepted by its cost against the present one. At 16 bits a key, c = 3, and
-/// 40 rounds the rate comes down from 1.57e-4 (greedy) to 1.51e-4 (plateau) and 1.43e-4 (annealed).
+/// 40 rounds the rate comes down from 1.57e-4 (greedy) to 1.51e-4 (plateau) and 1.44e-4 (annealed).
 ///
 /// Memory: half a byte a bit, and one byte a key. Time: 0.1 to 0.2 microseconds a key and round.
 BloomPlacementReport place_bloom(std::span<const sieve_hash> keys, const sieve_lookup& lookup,
