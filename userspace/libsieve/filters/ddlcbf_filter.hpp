@@ -35,6 +35,11 @@ DdlcbfShape ddlcbf_shape_of(const sieve_lookup& lookup);
 std::uint64_t encode_counting_bucket(const CountingBucket& bucket, const CountingShape& shape);
 CountingBucket decode_counting_bucket(std::uint64_t word, const CountingShape& shape);
 
+// What exchanges cost: remainders never grow again, so a bucket is as good as its worst day allows. 100,000
+// keys at 21.3 bits a key, four subtables, one-bit counters, minimal remainder 9: 1.5e-4 when filled, 2.9e-3
+// after two million exchanges (minimal remainder 11: 1.6e-3; 9 without counters: 1.5e-3). A rebuild restores
+// it.
+//
 // A filter whose lines are elsewhere. They may be those of a map that a program reads at the same time: each
 // change is one aligned 64-bit store (sieve/ddlcbf.h says why that suffices). One writer at a time.
 class DdlcbfFilter {
