@@ -29,6 +29,7 @@ KERN_OBJ := $(KERN_SRC:%.cpp=$(B)/%.o)
 
 BPF_OBJ  := $(B)/xdp_sieve.bpf.o
 SKELETON := $(B)/bpf/xdp_sieve.skel.h
+BENCH_SKELETON := $(B)/bpf/sieve_bench.skel.h
 
 .DELETE_ON_ERROR:
 .PHONY: all deps check demo bench figures install uninstall clean format tidy
@@ -46,7 +47,17 @@ $(SKELETON): $(BPF_OBJ)
 	@mkdir -p $(@D)
 	$(BPFTOOL) gen skeleton $< name xdp_sieve_bpf > $@
 
-$(B)/%.o: %.cpp | $(SKELETON)
+$(B)/bpf/sieve_bench.bpf.o: bpf/bench/sieve_bench.bpf.c $(wildcard bpf/bench/*.h bpf/*.h include/sieve/*.h)
+	@mkdir -p $(@D)
+	$(CLANG) $(BPFFLAGS) -c $< -o $@
+
+$(BENCH_SKELETON): $(B)/bpf/sieve_bench.bpf.o
+	$(BPFTOOL) gen skeleton $< name sieve_bench_bpf > $@
+
+# The controller of the benchmark's programs shares their header.
+$(B)/userspace/libsieve/bench/%.o: CPPFLAGS += -I.
+
+$(B)/%.o: %.cpp | $(SKELETON) $(BENCH_SKELETON)
 	@mkdir -p $(@D)
 	$(CXX) $(CPPFLAGS) $(CXXFLAGS) -MMD -MP -c $< -o $@
 
