@@ -18,20 +18,23 @@ BPFFLAGS := -g -O2 -target bpf -mcpu=v3 -Wall -Wextra -Werror -Iinclude -I/usr/i
 
 LIB_SRC  := $(shell find userspace/libsieve -name '*.cpp')
 CLI_SRC  := $(shell find userspace/xdp-sieve -name '*.cpp')
+LAB_SRC  := $(shell find userspace/sieve-lab -name '*.cpp')
 UNIT_SRC := $(shell find tests/unit tests/model -name "*.cpp")
 KERN_SRC := $(shell find tests/bpf tests/model -name "*.cpp")
 LIB_OBJ  := $(LIB_SRC:%.cpp=$(B)/%.o)
 CLI_OBJ  := $(CLI_SRC:%.cpp=$(B)/%.o)
+LAB_OBJ  := $(LAB_SRC:%.cpp=$(B)/%.o)
 UNIT_OBJ := $(UNIT_SRC:%.cpp=$(B)/%.o)
 KERN_OBJ := $(KERN_SRC:%.cpp=$(B)/%.o)
 
 BPF_OBJ  := $(B)/xdp_sieve.bpf.o
 SKELETON := $(B)/bpf/xdp_sieve.skel.h
+BENCH_SKELETON := $(B)/bpf/sieve_bench.skel.h
 
 .DELETE_ON_ERROR:
-.PHONY: all deps check demo bench install uninstall clean format tidy
+.PHONY: all deps check demo bench figures install uninstall clean format tidy
 
-all: $(BPF_OBJ) $(B)/xdp-sieve $(B)/unit-tests $(B)/bpf-tests
+all: $(BPF_OBJ) $(B)/xdp-sieve $(B)/sieve-lab $(B)/unit-tests $(B)/bpf-tests
 
 deps:
 	scripts/install-deps.sh
@@ -44,7 +47,17 @@ $(SKELETON): $(BPF_OBJ)
 	@mkdir -p $(@D)
 	$(BPFTOOL) gen skeleton $< name xdp_sieve_bpf > $@
 
-$(B)/%.o: %.cpp | $(SKELETON)
+$(B)/bpf/sieve_bench.bpf.o: bpf/bench/sieve_bench.bpf.c $(wildcard bpf/bench/*.h bpf/*.h include/sieve/*.h)
+	@mkdir -p $(@D)
+	$(CLANG) $(BPFFLAGS) -c $< -o $@
+
+$(BENCH_SKELETON): $(B)/bpf/sieve_bench.bpf.o
+	$(BPFTOOL) gen skeleton $< name sieve_bench_bpf > $@
+
+# The controller of the benchmark's programs shares their header.
+$(B)/userspace/libsieve/bench/%.o: CPPFLAGS += -I.
+
+$(B)/%.o: %.cpp | $(SKELETON) $(BENCH_SKELETON)
 	@mkdir -p $(@D)
 	$(CXX) $(CPPFLAGS) $(CXXFLAGS) -MMD -MP -c $< -o $@
 
@@ -54,13 +67,44 @@ $(B)/libsieve.a: $(LIB_OBJ)
 $(B)/xdp-sieve: $(CLI_OBJ) $(B)/libsieve.a
 	$(CXX) $(CXXFLAGS) $^ $(LIBS) -o $@
 
-$(B)/unit-tests: $(UNIT_OBJ) $(B)/libsieve.a
+$(B)/sieve-lab: $(LAB_OBJ) $(B)/libsieve.a
+	$(CXX) $(CXXFLAGS) $^ $(LIBS) -o $@
+
+# The lab's own arithmetic is tested, too.
+$(B)/unit-tests: $(UNIT_OBJ) $(filter-out %/main.o,$(LAB_OBJ)) $(B)/libsieve.a
 	$(CXX) $(CXXFLAGS) $^ -lgtest -lgtest_main $(LIBS) -o $@
 
 $(B)/bpf-tests: $(KERN_OBJ) $(B)/libsieve.a
 	$(CXX) $(CXXFLAGS) $^ -lgtest -lgtest_main $(LIBS) -o $@
 
--include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(UNIT_OBJ:.o=.d) $(KERN_OBJ:.o=.d)
+-include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(UNIT_OBJ:.o=.d) $(LAB_OBJ:.o=.d) $(KERN_OBJ:.o=.d)
+
+demo:
+	scripts/demo.sh
+
+check:
+	scripts/check.sh
+
+# The papers' tables and figures beside ours: docs/reproduction.md, docs/figures.
+figures: $(B)/sieve-lab
+	scripts/figures.sh
+
+install: $(BPF_OBJ) $(B)/xdp-sieve
+	install -D -m 755 $(B)/xdp-sieve $(DESTDIR)$(PREFIX)/bin/xdp-sieve
+	install -D -m 644 $(BPF_OBJ) $(DESTDIR)$(PREFIX)/lib/xdp-sieve/xdp_sieve.bpf.o
+	install -D -m 644 docs/xdp-sieve.8 $(DESTDIR)$(PREFIX)/share/man/man8/xdp-sieve.8
+
+uninstall:
+	rm -f $(DESTDIR)$(PREFIX)/bin/xdp-sieve $(DESTDIR)$(PREFIX)/share/man/man8/xdp-sieve.8
+	rm -f $(DESTDIR)$(PREFIX)/lib/xdp-sieve/xdp_sieve.bpf.o
+	rmdir $(DESTDIR)$(PREFIX)/lib/xdp-sieve 2>/dev/null || true
+
+format:
+	find bpf include userspace tests \( -name '*.[ch]' -o -name '*.[ch]pp' \) -exec clang-format -i {} +
+
+tidy: $(SKELETON)
+	printf '%s\n' $(LIB_SRC) $(CLI_SRC) | xargs -P $$(nproc) -n 1 sh -c \
+		'clang-tidy --quiet "$$0" -- -std=c++20 $(CPPFLAGS) 2>/dev/null'
 
 clean:
 	rm -rf $(B)

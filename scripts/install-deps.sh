@@ -12,7 +12,9 @@ packages=(
     libcli11-dev nlohmann-json3-dev libfmt-dev libexpected-dev libxxhash-dev libpcap-dev libtbb-dev
     libgtest-dev libbenchmark-dev
     # what the demo and the selftests drive
-    iproute2 util-linux python3-minimal iputils-ping
+    iproute2 util-linux procps python3 iputils-ping jq
+    # what checks the style of scripts and man pages
+    shellcheck mandoc
 )
 
 missing=()

@@ -3,13 +3,22 @@
 #pragma once
 
 #include <cstdint>
+#include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "libsieve/image/image.hpp"
 #include "libsieve/kernel/filter_map.hpp"
 
 namespace sieve::test {
+
+// The value of what a test cannot go on without; GoogleTest reports the exception as the test's failure.
+template <class T>
+T value_or_fail(Result<T> result) {
+    if (!result) throw std::runtime_error(result.error().message);
+    return std::move(*result);
+}
 
 // The set of these keys as text ("10.0.0.1", or "10.0.0.1 443" for the fields src,dport).
 [[nodiscard]] Image image_of(const std::vector<std::string>& keys, const std::string& fields = "src",
@@ -18,7 +27,7 @@ namespace sieve::test {
 // A set of random IPv4 source addresses below 224.0.0.0.
 [[nodiscard]] Image random_image(std::size_t keys, std::uint64_t seed, double bits_per_key = 16);
 
-// The map of a set; ends the test program if the kernel does not want it.
+// The map of a set; fails the test if the kernel does not want it.
 [[nodiscard]] kernel::FilterMap map_of(const Image& image, const std::string& name = "test");
 
 } // namespace sieve::test

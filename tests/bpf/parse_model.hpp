@@ -8,7 +8,7 @@
 #include <optional>
 #include <ostream>
 
-#include "packet.hpp"
+#include "bpf/packet.hpp"
 
 namespace sieve::test {
 

@@ -10,9 +10,9 @@
 
 #include <sieve/policy.h>
 
+#include "bpf/packet.hpp"
+#include "bpf/parse_model.hpp"
 #include "libsieve/kernel/scratch.hpp"
-#include "packet.hpp"
-#include "parse_model.hpp"
 
 namespace sieve {
 namespace {

@@ -19,7 +19,7 @@ set_refused() {
     refused "$1" "$2" sieve load "$IN_IF" "bad=$3"
     # Not even the sets before and behind the wrong one.
     refused "$1" "$2" sieve load --default drop "$IN_IF" "other=$WORK/good.sieve" "bad=$3" "more=$WORK/good.sieve"
-    [ "$(state)" = "$before" ] || fail "something has changed"
+    unchanged "$before"
     verdicts <<END
 drop udp 203.0.113.1 $IN4 1 2
 pass udp 203.0.113.9 $IN4 1 2
@@ -168,7 +168,7 @@ usage() {
     refused 2 'kind' sieve build --kind round -o "$WORK/new.sieve" "$DATA/ipsum.txt"
     refused 2 '.' sieve build "$DATA/ipsum.txt"
     refused 2 'stdin' sieve query "$WORK/good.sieve"
-    [ "$(state)" = "$before" ] || fail "something has changed"
+    unchanged "$before"
     [ ! -e "$WORK/new.sieve" ] || fail "an image was written"
 }
 

@@ -31,7 +31,7 @@ no_privileges() {
     refused 4 'root' as_nobody unload "$IN_IF"
     refused 4 'root' as_nobody status "$IN_IF"
     refused 4 'root' as_nobody stats "$IN_IF"
-    [ "$(state)" = "$before" ] || fail "something has changed"
+    unchanged "$before"
 }
 
 # The least rights that load needs are fewer than root's.

@@ -210,7 +210,11 @@ refused() {
 state() {
     program_id
     if sieve --json status "$IN_IF"; then sieve --json stats "$IN_IF"; fi 2>&1
-    find /sys/fs/bpf -name '*sieve*' 2>/dev/null || true
+}
+
+# unchanged STATE: it is what it was.
+unchanged() {
+    diff <(echo "$1") <(state) || fail "something has changed"
 }
 
 # counter JQ-PATH: one number of `stats`.

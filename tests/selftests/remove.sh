@@ -80,7 +80,7 @@ remove_unknown() {
     before=$(state)
     refused 1 "no set other.*a, b, c" sieve remove "$IN_IF" other
     refused 1 "no set other" sieve swap "$IN_IF" "other=$WORK/a.sieve"
-    [ "$(state)" = "$before" ] || fail "something has changed"
+    unchanged "$before"
 }
 
 # The filters' maps are freed as soon as no packet can be using them.
@@ -123,7 +123,10 @@ leaves_nothing() {
 
 # Files that appeared anywhere a controller could leave one. Others may be at work on this machine, so a name
 # counts only if it stays.
-listing() { find /sys/fs/bpf /run /var/lib /tmp -maxdepth 4 -not -path '/run/netns*' 2>/dev/null | grep -i -e sieve -e dispatch | sort; }
+listing() {
+    find /sys/fs/bpf /run /var/lib /tmp -maxdepth 4 -not -path '/run/netns*' 2>/dev/null |
+        grep -i -e sieve -e dispatch | sort
+}
 
 unload_after_load() {
     local before

@@ -400,6 +400,8 @@ def main():
     except Trouble as trouble:
         print(f"traffic: {trouble}", file=sys.stderr)
         sys.exit(3)
+    except KeyboardInterrupt:
+        sys.exit(130)
 
 
 if __name__ == "__main__":

@@ -92,9 +92,7 @@ Result<Preflight> Preflight::start() {
 
 Result<PreflightReport> Preflight::check(const Image& image, const FilterMap& map, const std::string& name) {
     const auto begin = std::chrono::steady_clock::now();
-    SIEVE_TRY(scratch_.table().replace(
-        {.default_action = SIEVE_ACTION_PASS,
-         .sets = {{.name = "preflight", .action = SIEVE_ACTION_DROP, .map_fd = map.fd()}}}));
+    SIEVE_TRY(scratch_.ask_only(map.fd()));
     const std::uint32_t fields = image.lookup().fields;
     PreflightReport report;
     Carrier carrier;

@@ -15,6 +15,21 @@ Result<Scratch> Scratch::load(bool tracing) {
     return Scratch(std::move(object));
 }
 
+Status Scratch::ask_only(int map_fd) const {
+    volatile sieve_control& control = instance().control();
+    const auto bank = static_cast<std::uint32_t>(control.active & (SIEVE_BANKS - 1));
+    const std::uint32_t place = bank * SIEVE_SLOTS;
+    if (const int error = bpf_map_update_elem(instance().sets_fd(), &place, &map_fd, BPF_ANY); error != 0)
+        return refusal("putting a filter into the table of sets", error,
+                       "the kernel must know BPF_F_INNER_MAP (Linux 5.10)");
+    volatile sieve_policy& policy = control.bank[bank];
+    policy.entry[0].slot = 0;
+    policy.entry[0].action = SIEVE_ACTION_DROP;
+    policy.default_action = SIEVE_ACTION_PASS;
+    policy.sets = 1;
+    return {};
+}
+
 Result<std::uint32_t> Scratch::run(std::span<const std::uint8_t> frame) const {
     LIBBPF_OPTS(bpf_test_run_opts, options);
     options.data_in = frame.data();

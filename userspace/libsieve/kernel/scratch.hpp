@@ -24,6 +24,10 @@ class Scratch {
     [[nodiscard]] const Instance& instance() const { return object_.instance(); }
     [[nodiscard]] SetTable table() const { return SetTable(object_.instance()); }
 
+    // Puts one set in force: a match drops, all else passes. In place and without the two banks' care, which
+    // is for programs that packets run through.
+    [[nodiscard]] Status ask_only(int map_fd) const;
+
     // Runs the program on a frame of shortest_run to longest_run bytes; its verdict (XDP_*).
     [[nodiscard]] Result<std::uint32_t> run(std::span<const std::uint8_t> frame) const;
 

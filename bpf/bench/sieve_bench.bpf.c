@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The programs of `xdp-sieve bench`.
+ *
+ * Those named bench_KIND make random keys and ask about them, many times a run, so that what a run itself
+ * costs hardly counts. All share loop, key and hash; they differ in the question alone. The filter's question
+ * is the packet path's own code, bpf/lookup.h, through the map-in-map.
+ *
+ * Those named bench_packet_FAMILY and bench_send_FAMILY give a frame a new source address and hand it on to
+ * the program under test, or to an interface.
+ */
+#include <linux/bpf.h>
+#include <linux/if_ether.h>
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+
+#include "../lookup.h"
+#include "../maps.h"
+#include "bench_control.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+struct bench_control bench_control SEC(".data.bench");
+
+/* The floor: as many lines as the filter has, in the cheapest map there is. */
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, 1);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __type(key, __u32);
+    __type(value, struct sieve_line);
+} bench_lines SEC(".maps");
+
+/* The kernel's own sets of IPv4 addresses. The controller sizes them. */
+struct {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, __u8);
+} bench_hash SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_LRU_HASH);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, __u8);
+} bench_lru SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_LPM_TRIE);
+    __uint(max_entries, 1);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, struct bench_prefix);
+    __type(value, __u8);
+} bench_lpm SEC(".maps");
+
+#define BENCH_BLOOM_MAP(name)                                                                                \
+    struct {                                                                                                 \
+        __uint(type, BPF_MAP_TYPE_BLOOM_FILTER);                                                             \
+        __uint(max_entries, 1);                                                                              \
+        __type(value, __u32);                                                                                \
+        __uint(map_extra, 1);                                                                                \
+    } name SEC(".maps")
+
+BENCH_BLOOM_MAP(bench_bloom_plain);
+BENCH_BLOOM_MAP(bench_bloom_tuned);
+BENCH_BLOOM_MAP(bench_bloom_equal);
+
+/* --- lookups -----------------------------------------------------------------------------------------------
+ */
+
+struct bench_loop {
+    __u64 state;
+    __u64 found;
+};
+
+/* Keeps the compiler from knowing what it would have to learn from a packet. */
+#define BENCH_OPAQUE(x) asm volatile("" : "+r"(x))
+
+/*
+ * Draws an address. If lookups are to stay apart, first an atomic operation: it lets no later load start
+ * before the earlier ones are done, so that each lookup pays its cache misses alone, as a packet does.
+ */
+static __always_inline __u32 bench_next_address(struct bench_loop* loop) {
+    if (bench_control.apart) __sync_fetch_and_add(&bench_control.fence, 1);
+    return bench_address(bench_draw(&loop->state, bench_control.first, bench_control.indices));
+}
+
+static __always_inline void bench_make_key(struct sieve_key* key, __u32 address) {
+    __u64 upper = 0, lower = sieve_v4_mapped(address);
+
+    BENCH_OPAQUE(upper);
+    BENCH_OPAQUE(lower);
+    key->word[0] = upper;
+    key->word[1] = lower;
+    key->word[2] = key->word[3] = key->word[4] = 0;
+}
+
+static __always_inline struct sieve_hash bench_hash_address(__u32 address) {
+    struct sieve_key key;
+
+    bench_make_key(&key, address);
+    return sieve_hash_key(&key, bench_control.hash_key, SIEVE_FIELD_SRC);
+}
+
+#define BENCH_PROGRAM(name)                                                                                  \
+    static long name##_step(__u32 i, struct bench_loop* loop);                                               \
+    SEC("xdp") int name(struct xdp_md* ctx) {                                                                \
+        struct bench_loop loop = {.state = bench_control.state, .found = 0};                                 \
+                                                                                                             \
+        (void)ctx;                                                                                           \
+        bpf_loop(bench_control.lookups, name##_step, &loop, 0);                                              \
+        bench_control.state = loop.state;                                                                    \
+        bench_control.found += loop.found;                                                                   \
+        return XDP_DROP;                                                                                     \
+    }                                                                                                        \
+    static long name##_step(__u32 i __attribute__((unused)), struct bench_loop* loop)
+
+BENCH_PROGRAM(bench_empty) {
+    loop->found += i;
+    return 0;
+}
+
+BENCH_PROGRAM(bench_key_hash) {
+    struct sieve_hash hash = bench_hash_address(bench_next_address(loop));
+
+    loop->found += hash.locate ^ hash.test;
+    return 0;
+}
+
+BENCH_PROGRAM(bench_touch_one) {
+    struct sieve_hash hash = bench_hash_address(bench_next_address(loop));
+    __u32 at = sieve_reduce((__u32)hash.locate, bench_control.buckets);
+    struct sieve_line* line = bpf_map_lookup_elem(&bench_lines, &at);
+
+    if (line) loop->found += hash.test ^ line->word[0];
+    return 0;
+}
+
+BENCH_PROGRAM(bench_touch_two) {
+    struct sieve_hash hash = bench_hash_address(bench_next_address(loop));
+    __u32 at = sieve_reduce((__u32)hash.locate, bench_control.buckets);
+    __u32 other = sieve_reduce((__u32)(hash.locate >> 32), bench_control.buckets);
+    struct sieve_line* line = bpf_map_lookup_elem(&bench_lines, &at);
+    struct sieve_line* second = bpf_map_lookup_elem(&bench_lines, &other);
+
+    if (line && second) loop->found += hash.test ^ line->word[0] ^ second->word[0];
+    return 0;
+}
+
+/* The set may be in any place of the map-in-map. */
+BENCH_PROGRAM(bench_filter) {
+    __u32 address = bench_next_address(loop);
+    __u32 place = bench_control.place;
+    void* filter = bpf_map_lookup_elem(&sieve_sets, &place);
+    struct sieve_key key;
+
+    bench_make_key(&key, address);
+    if (filter && sieve_lookup_key(filter, &key, SIEVE_FIELD_ADDRESSES)) loop->found++;
+    return 0;
+}
+
+BENCH_PROGRAM(bench_hash_lookup) {
+    __u32 address = bench_next_address(loop);
+
+    if (bpf_map_lookup_elem(&bench_hash, &address)) loop->found++;
+    return 0;
+}
+
+BENCH_PROGRAM(bench_lru_lookup) {
+    __u32 address = bench_next_address(loop);
+
+    if (bpf_map_lookup_elem(&bench_lru, &address)) loop->found++;
+    return 0;
+}
+
+BENCH_PROGRAM(bench_lpm_lookup) {
+    struct bench_prefix prefix = {.length = 32, .address = bpf_htonl(bench_next_address(loop))};
+
+    if (bpf_map_lookup_elem(&bench_lpm, &prefix)) loop->found++;
+    return 0;
+}
+
+#define BENCH_BLOOM_PROGRAM(name, map)                                                                       \
+    BENCH_PROGRAM(name) {                                                                                    \
+        __u32 address = bench_next_address(loop);                                                            \
+                                                                                                             \
+        if (!bpf_map_peek_elem(&map, &address)) loop->found++;                                               \
+        return 0;                                                                                            \
+    }
+
+BENCH_BLOOM_PROGRAM(bench_bloom_plain_lookup, bench_bloom_plain)
+BENCH_BLOOM_PROGRAM(bench_bloom_tuned_lookup, bench_bloom_tuned)
+BENCH_BLOOM_PROGRAM(bench_bloom_equal_lookup, bench_bloom_equal)
+
+/* --- packets -----------------------------------------------------------------------------------------------
+ */
+
+/* The program under test: xdp_sieve itself, as it is loaded in service, or one of the two below. */
+struct {
+    __uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, __u32);
+} bench_tested SEC(".maps");
+
+/* Writes a fresh random address to byte `offset` of the frame; false if the frame is too short. */
+static __always_inline int bench_readdress(struct xdp_md* ctx, __u32 offset) {
+    void* end = (void*)(long)ctx->data_end;
+    __be32* address = (void*)(long)ctx->data + offset;
+
+    if ((void*)(address + 1) > end) return 0;
+    *address = bpf_htonl(
+        bench_address(bench_draw(&bench_control.state, bench_control.first, bench_control.indices)));
+    return 1;
+}
+
+/* In IPv6 the last four bytes: the frame's source is a v4-mapped address, so that one set serves both. */
+#define BENCH_IPV4_SOURCE (sizeof(struct ethhdr) + __builtin_offsetof(struct iphdr, saddr))
+#define BENCH_IPV6_SOURCE (sizeof(struct ethhdr) + __builtin_offsetof(struct ipv6hdr, saddr) + 12)
+
+#define BENCH_PACKET_PROGRAMS(family, offset)                                                                \
+    SEC("xdp") int bench_packet_##family(struct xdp_md* ctx) {                                               \
+        if (bench_readdress(ctx, offset)) bpf_tail_call(ctx, &bench_tested, 0);                              \
+        return XDP_ABORTED;                                                                                  \
+    }                                                                                                        \
+    SEC("xdp") int bench_send_##family(struct xdp_md* ctx) {                                                 \
+        return bench_readdress(ctx, offset) ? bpf_redirect(bench_control.interface, 0) : XDP_ABORTED;        \
+    }
+
+BENCH_PACKET_PROGRAMS(ipv4, BENCH_IPV4_SOURCE)
+BENCH_PACKET_PROGRAMS(ipv6, BENCH_IPV6_SOURCE)
+
+SEC("xdp") int bench_pass(struct xdp_md* ctx) {
+    (void)ctx;
+    return XDP_PASS;
+}
+
+SEC("xdp") int bench_drop(struct xdp_md* ctx) {
+    (void)ctx;
+    return XDP_DROP;
+}

@@ -1,0 +1,75 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+# Builds all and runs every test there is; the last line is `N passed, N failed, N skipped` over all suites.
+# Exit 0 if nothing failed. With CI=true a skipped test that tests/allowed-skips does not name is a failure.
+#
+#     check.sh [SUITE...]        only these: unit bpf selftests demo style
+set -euo pipefail
+cd "$(dirname "$0")/.."
+unset MAKEFLAGS MAKELEVEL
+
+[ "$(id -u)" -eq 0 ] || {
+    echo "check: XDP and network namespaces need root: sudo make check" >&2
+    exit 1
+}
+suites=("$@")
+[ ${#suites[@]} -gt 0 ] || suites=(style unit bpf selftests demo)
+
+WORK=$(mktemp -d)
+job=
+cleanup() {
+    local status=$?
+    trap '' INT TERM
+    # The suite that runs now cleans up after itself when it is told to end.
+    if [ -n "$job" ]; then
+        kill "$job" 2>/dev/null || true
+        wait "$job" 2>/dev/null || true
+    fi
+    rm -rf "$WORK"
+    exit "$status"
+}
+trap cleanup EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+# suite NAME READER COMMAND...: runs it, keeps what it printed, and has the reader count.
+suite() {
+    local name=$1 reader=$2 status=0 started=$SECONDS
+    shift 2
+    "$@" >"$WORK/$name.log" 2>&1 &
+    job=$!
+    wait "$job" || status=$?
+    job=
+    scripts/check_report.py "$reader" "$name" "$status" "$WORK/$name.log" "$WORK/$name.json" >"$WORK/$name.results"
+    cat "$WORK/$name.results" >>"$WORK/results"
+    printf '%-10s %s (%d s)\n' "$name" "$(scripts/check_report.py count "$WORK/$name.results")" $((SECONDS - started))
+}
+
+build() {
+    scripts/install-deps.sh
+    make --no-print-directory -j"$(nproc)" all
+    make --no-print-directory -C tests/selftests all
+}
+
+run_suite() {
+    case $1 in
+    style) suite style ktap scripts/style.sh ;;
+    unit) suite unit gtest build/unit-tests --gtest_color=no "--gtest_output=json:$WORK/unit.json" ;;
+    bpf) suite bpf gtest build/bpf-tests --gtest_color=no "--gtest_output=json:$WORK/bpf.json" ;;
+    selftests) suite selftests ktap make --no-print-directory -s -C tests/selftests run_tests ;;
+    demo) suite demo exit scripts/demo.sh ;;
+    *)
+        echo "check: no suite $1" >&2
+        exit 2
+        ;;
+    esac
+}
+
+: >"$WORK/results"
+suite build exit build
+if grep -q '^fail' "$WORK/results"; then
+    echo "nothing else was run: the build failed"
+else
+    for name in "${suites[@]}"; do run_suite "$name"; done
+fi
+scripts/check_report.py summary "$WORK/results" tests/allowed-skips

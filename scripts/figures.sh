@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+# Writes docs/reproduction.md and docs/figures/*.svg from docs/results/*.json; what has no stored result is run.
+# The results themselves are made by `sieve-lab run all --full --output docs/results`.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+if ! command -v gnuplot >/dev/null; then
+    echo "figures: gnuplot is missing; try: sudo apt-get install gnuplot-nox" >&2
+    exit 1
+fi
+rm -rf build/figures
+build/sieve-lab report
+mkdir -p docs/figures
+rm -f docs/figures/*.svg
+for program in build/figures/*.gp; do
+    gnuplot "$program"
+done
+# gnuplot names its release in every picture; the pictures should not change with it.
+sed -i -e 's/^<desc>Produced by GNUPLOT .*<\/desc>$/<desc>Produced by gnuplot<\/desc>/' docs/figures/*.svg
+echo "docs/reproduction.md, $(find docs/figures -name '*.svg' | wc -l) figures"

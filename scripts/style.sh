@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+# The rules of style that a program can check, as a KTAP test: 0 passed, 1 failed.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+number=0 failed=0
+
+# rule DESCRIPTION COMMAND...: what it prints is why it failed.
+rule() {
+    local description=$1 text status=0
+    shift
+    number=$((number + 1))
+    text=$("$@" 2>&1) || status=$?
+    if [ "$status" -eq 0 ]; then
+        echo "ok $number $description"
+    else
+        failed=1
+        head -n 30 <<<"$text" | sed 's/^/# /'
+        echo "not ok $number $description"
+    fi
+}
+
+# files NAME...: those of the project (no matter whether git knows them yet), one a line.
+files() {
+    local name match=()
+    for name in "$@"; do match+=(-o -name "$name"); done
+    find . \( -path ./.git -o -path ./build -o -path ./tests/data -o -path ./LICENSES -o -name __pycache__ \) -prune \
+        -o -type f \( "${match[@]:1}" \) -print | sort
+}
+
+licence_lines() {
+    local missing
+    missing=$(files '*' | grep -v -e '\.md$' -e '\.svg$' -e '\.png$' -e '/LICENSE$' -e '/\.gitignore$' \
+        -e '/\.clang-format$' -e '/tests/fuzz/.*corpus' -e '/tests/fuzz/seeds' | tr '\n' '\0' |
+        xargs -0 grep -L -I 'SPDX-License-Identifier:' || true)
+    [ -z "$missing" ] || {
+        echo "without an SPDX line: $missing"
+        return 1
+    }
+}
+
+# The kernel takes the BPF side under the GPL only; all else is for either side.
+licence_sides() {
+    local wrong
+    wrong=$(files '*.c' '*.h' '*.cpp' '*.hpp' | tr '\n' '\0' | xargs -0 grep -H -m 1 'SPDX-License-Identifier:' |
+        grep -v -e '^\./bpf/.*: GPL-2\.0-only' -e '(GPL-2\.0-only OR BSD-2-Clause)' || true)
+    [ -z "$wrong" ] || {
+        echo "$wrong"
+        return 1
+    }
+}
+
+shell_scripts() { files '*.sh' | tr '\n' '\0' | xargs -0 shellcheck -x .ci/run; }
+python_scripts() { files '*.py' | tr '\n' '\0' | xargs -0 python3 -c '
+import ast, sys
+for path in sys.argv[1:]: ast.parse(open(path).read(), path)'; }
+formatted() { files '*.c' '*.h' '*.cpp' '*.hpp' | tr '\n' '\0' | xargs -0 clang-format --dry-run --Werror; }
+man_pages() { files '*.8' '*.1' '*.5' | tr '\n' '\0' | xargs -0 mandoc -T lint -W warning; }
+
+# clang-format sees to the others.
+line_length() {
+    local long
+    long=$(files '*.sh' '*.py' | tr '\n' '\0' | xargs -0 grep -nE '^.{121,}' || true)
+    [ -z "$long" ] || {
+        echo "$long"
+        return 1
+    }
+}
+
+echo "KTAP version 1"
+echo "1..7"
+rule "every file has an SPDX line" licence_lines
+rule "each side has its licence" licence_sides
+rule "shell scripts pass shellcheck" shell_scripts
+rule "Python scripts parse" python_scripts
+rule "C and C++ are formatted (make format)" formatted
+rule "man pages pass mandoc" man_pages
+rule "no line of a script is over 120 characters long" line_length
+exit "$failed"

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/kernel/instance.hpp"
+
+#include <fcntl.h>
+
+#include <array>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <gtest/gtest.h>
+
+#include "bpf/images.hpp"
+#include "libsieve/kernel/bpf_object.hpp"
+
+namespace sieve::kernel {
+namespace {
+
+using namespace test;
+
+TEST(Instance, IsFoundThroughTheProgram) {
+    const BpfObject object = value_or_fail(BpfObject::load({.tracing = false, .frags = true}));
+    for (const int program : {object.program_fd(), object.frags_program_fd()}) {
+        ASSERT_GE(program, 0);
+        const auto found = Instance::from_program(program);
+        ASSERT_TRUE(found) << found.error().message;
+        ASSERT_TRUE(*found);
+        // The same memory.
+        object.instance().control().active = 1;
+        EXPECT_EQ((*found)->control().active, 1U);
+        object.instance().control().active = 0;
+        EXPECT_EQ((*found)->control().active, 0U);
+    }
+}
+
+TEST(Instance, OtherProgramsAreNotOurs) {
+    const std::array<bpf_insn, 2> pass{
+        bpf_insn{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = 0, .src_reg = 0, .off = 0, .imm = XDP_PASS},
+        bpf_insn{.code = BPF_JMP | BPF_EXIT, .dst_reg = 0, .src_reg = 0, .off = 0, .imm = 0}};
+    const UniqueFd program(
+        bpf_prog_load(BPF_PROG_TYPE_XDP, SIEVE_PROGRAM, "GPL", pass.data(), pass.size(), nullptr));
+    ASSERT_TRUE(program);
+    const auto found = Instance::from_program(program.get());
+    ASSERT_TRUE(found) << found.error().message;
+    EXPECT_FALSE(*found) << "a name makes no sieve";
+}
+
+TEST(Instance, AnotherMagicIsNotOurs) {
+    const BpfObject object = value_or_fail(BpfObject::load({}));
+    object.instance().control().magic = 42;
+    const auto found = Instance::from_program(object.program_fd());
+    ASSERT_TRUE(found) << found.error().message;
+    EXPECT_FALSE(*found);
+}
+
+TEST(Instance, AnotherVersionSaysSo) {
+    const BpfObject object = value_or_fail(BpfObject::load({}));
+    object.instance().control().abi = SIEVE_ABI + 1;
+    const auto found = Instance::from_program(object.program_fd());
+    ASSERT_FALSE(found);
+    EXPECT_EQ(found.error().exit, Exit::kernel_refused);
+    EXPECT_NE(found.error().message.find(std::to_string(SIEVE_ABI + 1)), std::string::npos)
+        << found.error().message;
+}
+
+} // namespace
+} // namespace sieve::kernel

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/kernel/preflight.hpp"
+
+#include <functional>
+
+#include <fmt/core.h>
+#include <gtest/gtest.h>
+
+#include "bpf/images.hpp"
+
+namespace sieve::kernel {
+namespace {
+
+using namespace test;
+
+// One instance for all: that is how the verbs use it.
+Result<PreflightReport> check(const Image& image) {
+    static auto preflight = Preflight::start();
+    if (!preflight) return tl::unexpected(preflight.error());
+    return preflight->check(image, map_of(image), "tested");
+}
+
+TEST(Preflight, PassesWhatWasBuiltRight) {
+    for (const auto& [keys, bits] :
+         std::vector<std::pair<std::size_t, double>>{{1, 16}, {2, 8}, {100, 4}, {20'000, 8}, {200'000, 12}}) {
+        const auto report = check(random_image(keys, keys, bits));
+        ASSERT_TRUE(report) << report.error().message;
+        EXPECT_GT(report->members, 0U);
+        EXPECT_EQ(report->uncarriable, 0U);
+        EXPECT_EQ(report->strangers, 10'000U);
+        EXPECT_LT(report->milliseconds, 2000) << "a pause that people notice";
+    }
+}
+
+TEST(Preflight, PassesEveryFieldSet) {
+    for (const auto& [fields, format] : std::vector<std::pair<std::string, std::string>>{
+             {"src", "10.1.{0}.{1}"},
+             {"dst", "2001:db8:{0}::{1}"},
+             {"src,dst", "10.1.{0}.{1} 2001:db8::{1}"},
+             {"sport", "{0}{1}"},
+             {"dport,proto", "{0}{1} udp"},
+             {"proto", "{1}"},
+             {"src,dst,sport,dport,proto", "10.1.{0}.{1} 10.2.3.4 {0} {1} tcp"},
+             {"src,dport", "2001:db8::{0} {1}"}}) {
+        std::vector<std::string> keys;
+        for (int i = 1; i < 30; i++)
+            for (int j = 10; j < 60; j += 5) keys.push_back(fmt::format(fmt::runtime(format), i, j));
+        const auto report = check(image_of(keys, fields, 10));
+        ASSERT_TRUE(report) << fields << ": " << report.error().message;
+        EXPECT_GT(report->members, 0U) << fields;
+    }
+}
+
+TEST(Preflight, ExpectsMembersAmongStrangersOfADenseSet) {
+    std::vector<std::string> keys;
+    for (int port = 0; port < 40'000; port++) keys.push_back(std::to_string(port));
+    const auto report = check(image_of(keys, "dport", 16));
+    ASSERT_TRUE(report) << report.error().message;
+    EXPECT_NEAR(report->expected_rate, 40'000.0 / 65'536, 0.01);
+    EXPECT_NEAR(static_cast<double>(report->matched) / static_cast<double>(report->strangers),
+                40'000.0 / 65'536, 0.03);
+}
+
+TEST(Preflight, CountsKeysThatNoPacketCarries) {
+    std::vector<std::string> keys;
+    for (int i = 0; i < 100; i++)
+        keys.push_back(fmt::format("10.0.0.{} {} {}", i, i, i % 2 == 0 ? "icmp" : "udp"));
+    const Image image = image_of(keys, "src,dport,proto");
+    const auto report = check(image);
+    ASSERT_TRUE(report) << report.error().message;
+    EXPECT_GT(report->members, 0U);
+    EXPECT_GT(report->uncarriable, 0U);
+    EXPECT_EQ(report->members + report->uncarriable, image.witnesses().size());
+    EXPECT_EQ(report->strangers, 10'000U);
+}
+
+TEST(Preflight, RefusesWrongFilters) {
+    struct Damage {
+        const char* name;
+        std::function<void(Image& image)> do_it;
+    };
+    const std::vector<Damage> damages{
+        {"all bits gone",
+         [](Image& image) {
+             for (sieve_line& line : image.filter()) line = {};
+         }},
+        {"one line in ten gone",
+         [](Image& image) {
+             for (std::size_t i = 0; i < image.filter().size(); i += 10) image.filter()[i] = {};
+         }},
+        {"matches everything",
+         [](Image& image) {
+             for (sieve_line& line : image.filter())
+                 for (auto& word : line.word) word = ~0ULL;
+         }},
+        {"half the lines match everything",
+         [](Image& image) {
+             for (std::size_t i = 0; i < image.filter().size(); i += 2)
+                 for (auto& word : image.filter()[i].word) word = ~0ULL;
+         }},
+        {"another hash key",
+         [](Image& image) {
+             image.lookup().hash_key[0] ^= 1;
+             image.lookup().hash_key[1] ^= 1;
+         }},
+        {"fewer buckets", [](Image& image) { image.lookup().buckets /= 2; }},
+        {"no kind", [](Image& image) { image.lookup().kind = SIEVE_KIND_NONE; }},
+        {"other fields", [](Image& image) { image.lookup().fields = SIEVE_FIELD_DST; }},
+        {"a rate that is too good", [](Image& image) { image.file().expected_fpr = rate_to_bits(1e-4); }},
+        {"a rate that is too bad", [](Image& image) { image.file().expected_fpr = rate_to_bits(0.5); }},
+    };
+    ASSERT_TRUE(check(random_image(5'000, 5, 6)));
+    for (const Damage& damage : damages) {
+        Image image = random_image(5'000, 5, 6);
+        damage.do_it(image);
+        const auto report = check(image);
+        ASSERT_FALSE(report) << damage.name;
+        EXPECT_EQ(report.error().exit, Exit::bad_input) << damage.name;
+        EXPECT_NE(report.error().message.find("set tested"), std::string::npos) << report.error().message;
+    }
+}
+
+TEST(Preflight, TestsOneSetAfterAnother) {
+    auto preflight = Preflight::start();
+    ASSERT_TRUE(preflight) << preflight.error().message;
+    const Image small = random_image(10, 1), large = random_image(100'000, 2);
+    for (int i = 0; i < 4; i++) {
+        const Image& image = i % 2 == 0 ? small : large;
+        const auto report = preflight->check(image, map_of(image), "tested");
+        EXPECT_TRUE(report) << report.error().message;
+    }
+}
+
+} // namespace
+} // namespace sieve::kernel

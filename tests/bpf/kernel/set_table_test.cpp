@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/kernel/set_table.hpp"
+
+#include <linux/bpf.h>
+
+#include <atomic>
+#include <memory>
+#include <thread>
+
+#include <bpf/bpf.h>
+#include <fmt/core.h>
+#include <gtest/gtest.h>
+
+#include "bpf/images.hpp"
+#include "bpf/packet.hpp"
+#include "libsieve/kernel/scratch.hpp"
+#include "libsieve/kernel/stats.hpp"
+
+namespace sieve::kernel {
+namespace {
+
+using namespace test;
+
+Bytes frame_from(const std::string& source) {
+    return (Ethernet{} / IPv4{.src = source} / Udp{}).bytes();
+}
+
+bool map_exists(std::uint32_t id) {
+    return static_cast<bool>(UniqueFd(bpf_map_get_fd_by_id(id)));
+}
+
+class SetTableTest : public ::testing::Test {
+  protected:
+    void SetUp() override { scratch_ = load(); }
+
+    static std::unique_ptr<Scratch> load() {
+        auto loaded = Scratch::load(true);
+        EXPECT_TRUE(loaded) << loaded.error().message;
+        return loaded ? std::make_unique<Scratch>(std::move(*loaded)) : nullptr;
+    }
+
+    [[nodiscard]] Status replace(const WantedTable& wanted) const {
+        return scratch_->table().replace(wanted);
+    }
+
+    [[nodiscard]] bool drops(const std::string& source) const {
+        const auto verdict = scratch_->run(frame_from(source));
+        EXPECT_TRUE(verdict) << verdict.error().message;
+        return verdict.value_or(XDP_ABORTED) == XDP_DROP;
+    }
+
+    [[nodiscard]] std::uint64_t hits(const std::string& name) const {
+        const auto table = scratch_->table().read();
+        const LiveSet* set = table->find(name);
+        EXPECT_NE(set, nullptr) << name;
+        if (set == nullptr) return 0;
+        return difference(read_stats(scratch_->instance())->hit[set->slot], set->baseline).packets;
+    }
+
+    // At rest both banks say the same and hold the same maps.
+    void expect_rest() const {
+        const volatile sieve_control& control = scratch_->instance().control();
+        const auto* first = reinterpret_cast<const volatile std::uint8_t*>(&control.bank[0]);
+        const auto* second = reinterpret_cast<const volatile std::uint8_t*>(&control.bank[1]);
+        for (std::size_t i = 0; i < sizeof(sieve_policy); i++)
+            ASSERT_EQ(first[i], second[i]) << "at byte " << i;
+        for (std::uint32_t slot = 0; slot < SIEVE_SLOTS; slot++) {
+            std::uint32_t id[SIEVE_BANKS] = {0, 0};
+            for (std::uint32_t bank = 0; bank < SIEVE_BANKS; bank++) {
+                const std::uint32_t place = bank * SIEVE_SLOTS + slot;
+                (void)bpf_map_lookup_elem(scratch_->instance().sets_fd(), &place, &id[bank]);
+            }
+            EXPECT_EQ(id[0], id[1]) << "slot " << slot;
+        }
+    }
+
+    std::unique_ptr<Scratch> scratch_;
+};
+
+TEST_F(SetTableTest, StartsEmpty) {
+    const auto table = scratch_->table().read();
+    ASSERT_TRUE(table) << table.error().message;
+    EXPECT_TRUE(table->sets.empty());
+    EXPECT_EQ(table->default_action, SIEVE_ACTION_PASS);
+    expect_rest();
+}
+
+TEST_F(SetTableTest, ReadsBackWhatWasPut) {
+    const auto first = map_of(image_of({"10.0.0.1"})), second = map_of(image_of({"10.0.0.2"}));
+    ASSERT_TRUE(
+        replace({SIEVE_ACTION_DROP,
+                 {{"a-b.c_1", SIEVE_ACTION_PASS, first.fd()}, {"z", SIEVE_ACTION_COUNT, second.fd()}}}));
+    const auto table = scratch_->table().read();
+    ASSERT_TRUE(table) << table.error().message;
+    EXPECT_EQ(table->default_action, SIEVE_ACTION_DROP);
+    ASSERT_EQ(table->sets.size(), 2U);
+    EXPECT_EQ(table->sets[0].name, "a-b.c_1");
+    EXPECT_EQ(table->sets[0].action, SIEVE_ACTION_PASS);
+    EXPECT_EQ(table->sets[0].map_id, first.id());
+    EXPECT_EQ(table->sets[1].name, "z");
+    EXPECT_EQ(table->sets[1].map_id, second.id());
+    expect_rest();
+}
+
+TEST_F(SetTableTest, SwapsBetweenSizesAndFreesWhatLeft) {
+    const Image images[] = {image_of({"10.0.0.1"}), random_image(50'000, 1),
+                            image_of({"10.0.0.1", "10.0.0.2"})};
+    std::uint32_t previous = 0;
+    for (int round = 0; round < 6; round++) {
+        std::uint32_t id = 0;
+        {
+            const auto map = map_of(images[round % 3]);
+            id = map.id();
+            const auto done = replace({SIEVE_ACTION_PASS, {{"bad", SIEVE_ACTION_DROP, map.fd()}}});
+            ASSERT_TRUE(done) << done.error().message;
+        }
+        EXPECT_TRUE(map_exists(id)) << "the program holds the map";
+        EXPECT_FALSE(previous != 0 && map_exists(previous)) << "nobody holds the map that left";
+        EXPECT_EQ(drops("10.0.0.1"), round % 3 != 1);
+        EXPECT_EQ(drops("10.0.0.2"), round % 3 == 2);
+        expect_rest();
+        previous = id;
+    }
+    ASSERT_TRUE(replace({SIEVE_ACTION_PASS, {}}));
+    EXPECT_FALSE(map_exists(previous));
+    EXPECT_FALSE(drops("10.0.0.1"));
+    expect_rest();
+}
+
+TEST_F(SetTableTest, KeepsCountersThroughSwapAndOrder) {
+    const auto first = map_of(image_of({"10.0.0.1"})), second = map_of(image_of({"10.0.0.1", "10.0.0.2"}));
+    ASSERT_TRUE(
+        replace({SIEVE_ACTION_PASS,
+                 {{"other", SIEVE_ACTION_COUNT, first.fd()}, {"bad", SIEVE_ACTION_DROP, first.fd()}}}));
+    for (int i = 0; i < 5; i++) EXPECT_TRUE(drops("10.0.0.1"));
+    ASSERT_TRUE(replace({SIEVE_ACTION_PASS,
+                         {{"bad", SIEVE_ACTION_DROP, second.fd()}, {"new", SIEVE_ACTION_DROP, first.fd()}}}));
+    EXPECT_EQ(hits("bad"), 5U);
+    EXPECT_TRUE(drops("10.0.0.2"));
+    EXPECT_EQ(hits("bad"), 6U);
+    EXPECT_EQ(hits("new"), 0U);
+}
+
+TEST_F(SetTableTest, NewSetsCountFromZeroInUsedSlots) {
+    const auto map = map_of(image_of({"10.0.0.1"}));
+    // More rounds than there are slots, so that each is used again.
+    for (std::uint32_t round = 0; round < 2 * SIEVE_SLOTS; round++) {
+        const std::string name = fmt::format("set{}", round);
+        ASSERT_TRUE(replace({SIEVE_ACTION_PASS, {{name, SIEVE_ACTION_DROP, map.fd()}}}));
+        EXPECT_EQ(hits(name), 0U);
+        for (std::uint32_t i = 0; i <= round % 3; i++) EXPECT_TRUE(drops("10.0.0.1"));
+        EXPECT_EQ(hits(name), 1 + round % 3);
+    }
+}
+
+TEST_F(SetTableTest, AFullTableGivesWayToAFullTable) {
+    std::vector<FilterMap> maps;
+    for (int i = 0; i < SIEVE_MAX_SETS; i++) maps.push_back(map_of(image_of({fmt::format("10.0.0.{}", i)})));
+    for (const char* prefix : {"a", "b", "c"}) {
+        WantedTable wanted;
+        for (int i = 0; i < SIEVE_MAX_SETS; i++)
+            wanted.sets.push_back(
+                {fmt::format("{}{}", prefix, i), SIEVE_ACTION_DROP, maps[static_cast<std::size_t>(i)].fd()});
+        const auto done = replace(wanted);
+        ASSERT_TRUE(done) << done.error().message;
+        for (int i = 0; i < SIEVE_MAX_SETS; i++) {
+            EXPECT_TRUE(drops(fmt::format("10.0.0.{}", i)));
+            EXPECT_EQ(hits(fmt::format("{}{}", prefix, i)), 1U) << "set " << i;
+        }
+        EXPECT_FALSE(drops("10.0.0.99"));
+        expect_rest();
+    }
+}
+
+TEST_F(SetTableTest, RefusesWhatItCannotDo) {
+    const auto map = map_of(image_of({"10.0.0.1"}));
+    ASSERT_TRUE(replace({SIEVE_ACTION_PASS, {{"bad", SIEVE_ACTION_DROP, map.fd()}}}));
+    const std::vector<WantedTable> wrong{
+        {SIEVE_ACTION_PASS, std::vector<WantedSet>(SIEVE_MAX_SETS + 1, {"x", SIEVE_ACTION_DROP, map.fd()})},
+        {SIEVE_ACTION_PASS, {{"x", SIEVE_ACTION_DROP, map.fd()}, {"x", SIEVE_ACTION_PASS, map.fd()}}},
+        {SIEVE_ACTION_PASS, {{"nobody", SIEVE_ACTION_DROP, -1}}},
+        {SIEVE_ACTION_PASS, {{"", SIEVE_ACTION_DROP, map.fd()}}},
+        {SIEVE_ACTION_PASS, {{"a b", SIEVE_ACTION_DROP, map.fd()}}},
+        {SIEVE_ACTION_PASS, {{std::string(SIEVE_NAME_BYTES, 'x'), SIEVE_ACTION_DROP, map.fd()}}},
+        // A descriptor that is no map, and a map that is no filter.
+        {SIEVE_ACTION_PASS, {{"x", SIEVE_ACTION_DROP, 0}}},
+        {SIEVE_ACTION_PASS, {{"x", SIEVE_ACTION_DROP, scratch_->instance().stats_fd()}}},
+    };
+    for (std::size_t i = 0; i < wrong.size(); i++) {
+        EXPECT_FALSE(replace(wrong[i])) << "table " << i;
+        EXPECT_TRUE(drops("10.0.0.1")) << "table " << i;
+        ASSERT_EQ(scratch_->table().read()->sets.size(), 1U);
+    }
+    ASSERT_TRUE(replace(
+        {SIEVE_ACTION_PASS, {{std::string(SIEVE_NAME_BYTES - 1, 'x'), SIEVE_ACTION_DROP, map.fd()}}}));
+    EXPECT_EQ(scratch_->table().read()->sets[0].name, std::string(SIEVE_NAME_BYTES - 1, 'x'));
+    expect_rest();
+}
+
+TEST_F(SetTableTest, ChangingNothingFlipsNothing) {
+    const auto map = map_of(image_of({"10.0.0.1"}));
+    const WantedTable wanted{SIEVE_ACTION_PASS, {{"bad", SIEVE_ACTION_DROP, map.fd()}}};
+    ASSERT_TRUE(replace(wanted));
+    const std::uint64_t active = scratch_->instance().control().active;
+    ASSERT_TRUE(replace(wanted));
+    ASSERT_TRUE(replace({SIEVE_ACTION_PASS, {{"bad", SIEVE_ACTION_DROP, -1}}}));
+    EXPECT_EQ(scratch_->instance().control().active, active);
+}
+
+// The controller dies before each of its steps in turn. The program must judge by the old table or the new
+// one, and the next controller must find its way.
+TEST_F(SetTableTest, DeathAtEveryStepLeavesAWholeTable) {
+    const Image old_image = image_of({"10.0.0.1", "10.0.0.9"});
+    const Image new_image = image_of({"10.0.0.9", "203.0.113.5"}, "src", 100);
+    const auto watch = map_of(image_of({"10.0.0.7"})), last = map_of(image_of({"10.0.0.2"}));
+    const std::vector<std::string> probes{"10.0.0.1", "10.0.0.7", "10.0.0.9", "203.0.113.5"};
+    const std::string before = "dpdp"; // d: dropped, p: passed
+    const WantedSet watched{"watch", SIEVE_ACTION_COUNT, -1}, bad{"bad", SIEVE_ACTION_DROP, -1};
+    struct Change {
+        const char* name;
+        std::string after;
+        WantedTable table; // in which map_fd 0 stands for the new map
+        std::size_t least_steps;
+    };
+    const std::vector<Change> changes{
+        {"swap", "ppdd", {SIEVE_ACTION_PASS, {watched, {"bad", SIEVE_ACTION_DROP, 0}}}, 6},
+        {"add", "dpdd", {SIEVE_ACTION_PASS, {{"more", SIEVE_ACTION_DROP, 0}, watched, bad}}, 6},
+        {"remove", "pppp", {SIEVE_ACTION_PASS, {watched}}, 8},
+        {"other names",
+         "ddpp",
+         {SIEVE_ACTION_DROP, {{"x", SIEVE_ACTION_PASS, 0}, {"y", SIEVE_ACTION_DROP, 0}}},
+         10},
+        {"default", "dddd", {SIEVE_ACTION_DROP, {watched, bad}}, 6},
+        {"all gone", "pppp", {SIEVE_ACTION_PASS, {}}, 10},
+    };
+    const auto verdicts = [&] {
+        std::string result;
+        for (const std::string& probe : probes) result += drops(probe) ? 'd' : 'p';
+        return result;
+    };
+    for (const Change& change : changes) {
+        bool finished = false;
+        for (std::size_t deadly = 1; !finished; deadly++) {
+            SCOPED_TRACE(fmt::format("{}, death before step {}", change.name, deadly));
+            std::uint32_t old_id = 0, new_id = 0;
+            {
+                const auto old_map = map_of(old_image), new_map = map_of(new_image);
+                old_id = old_map.id();
+                new_id = new_map.id();
+                ASSERT_TRUE(replace(
+                    {SIEVE_ACTION_PASS,
+                     {{"watch", SIEVE_ACTION_COUNT, watch.fd()}, {"bad", SIEVE_ACTION_DROP, old_map.fd()}}}));
+                ASSERT_EQ(verdicts(), before);
+                WantedTable wanted = change.table;
+                for (WantedSet& set : wanted.sets)
+                    if (set.map_fd == 0) set.map_fd = new_map.fd();
+                SetTable table = scratch_->table();
+                std::size_t steps = 0;
+                table.set_step_hook([&](std::string_view) { return ++steps != deadly; });
+                finished = table.replace(wanted).has_value();
+                const std::string now = verdicts();
+                EXPECT_TRUE(now == before || now == change.after) << now;
+                if (finished) {
+                    EXPECT_EQ(now, change.after);
+                    EXPECT_GE(steps, change.least_steps);
+                }
+                // Every set that is in force has its filter.
+                const auto in_force = scratch_->table().read();
+                ASSERT_TRUE(in_force) << in_force.error().message;
+                for (const LiveSet& set : in_force->sets) EXPECT_NE(set.map_id, 0U) << set.name;
+            }
+            // The next controller wants something else altogether.
+            ASSERT_TRUE(replace({SIEVE_ACTION_PASS, {{"last", SIEVE_ACTION_DROP, last.fd()}}}));
+            EXPECT_TRUE(drops("10.0.0.2"));
+            EXPECT_FALSE(drops("10.0.0.1"));
+            EXPECT_EQ(hits("last"), 1U);
+            expect_rest();
+            EXPECT_FALSE(map_exists(old_id)) << "leftover";
+            EXPECT_FALSE(map_exists(new_id)) << "leftover";
+            ASSERT_TRUE(replace({SIEVE_ACTION_PASS, {}}));
+        }
+    }
+}
+
+// Packets run on one CPU while the table changes on the other. Whatever the moment, a member is dropped, a
+// stranger passes, and the friend's exception is asked before the ban.
+TEST_F(SetTableTest, NoPacketSeesHalfOfAChange) {
+    const Image members_small = image_of({"10.0.0.1", "10.0.0.2"});
+    const Image members_large = image_of({"10.0.0.1", "10.0.0.2"}, "src", 256);
+    const Image friends = image_of({"10.0.0.2"});
+    {
+        const auto map = map_of(members_small), exception = map_of(friends);
+        const auto done =
+            replace({SIEVE_ACTION_PASS,
+                     {{"friends", SIEVE_ACTION_PASS, exception.fd()}, {"bad", SIEVE_ACTION_DROP, map.fd()}}});
+        ASSERT_TRUE(done) << done.error().message;
+    }
+    std::atomic<bool> stop = false;
+    std::atomic<std::uint64_t> packets = 0, wrong = 0;
+    std::thread traffic([&] {
+        const Bytes member = frame_from("10.0.0.1"), friendly = frame_from("10.0.0.2"),
+                    stranger = frame_from("10.9.9.9");
+        while (!stop) {
+            if (*scratch_->run(member) != XDP_DROP) wrong++;
+            if (*scratch_->run(friendly) != XDP_PASS) wrong++;
+            if (*scratch_->run(stranger) != XDP_PASS) wrong++;
+            packets += 3;
+        }
+    });
+    for (int round = 0; round < 60; round++) {
+        const auto map = map_of(round % 2 == 0 ? members_large : members_small);
+        const auto exception = map_of(friends);
+        WantedTable wanted;
+        // The sets change their names, places, filters and neighbours, but not their sense.
+        if (round % 3 == 0)
+            wanted.sets.push_back({fmt::format("extra{}", round), SIEVE_ACTION_COUNT, exception.fd()});
+        wanted.sets.push_back({fmt::format("friends{}", round % 4), SIEVE_ACTION_PASS, exception.fd()});
+        wanted.sets.push_back({fmt::format("bad{}", round % 5), SIEVE_ACTION_DROP, map.fd()});
+        const auto done = replace(wanted);
+        EXPECT_TRUE(done) << done.error().message;
+    }
+    stop = true;
+    traffic.join();
+    EXPECT_EQ(wrong, 0U) << "of " << packets;
+    EXPECT_GT(packets, 10'000U);
+}
+
+} // namespace
+} // namespace sieve::kernel

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// A network namespace for the length of a test body.
+#pragma once
+
+#include <sched.h>
+
+#include <cstdlib>
+#include <exception>
+#include <string>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+namespace sieve::test {
+
+// Runs the body in a thread that has a network namespace of its own, so that neither the machine's interfaces
+// nor a controller at work there are disturbed. The namespace and all in it go when the thread ends, however
+// the body ends.
+template <class Body>
+void in_own_network(Body body) {
+    std::thread([&body] {
+        ASSERT_EQ(::unshare(CLONE_NEWNET), 0) << "tests of the kernel side need root";
+        try {
+            body();
+        } catch (const std::exception& error) {
+            ADD_FAILURE() << error.what();
+        }
+    }).join();
+}
+
+// Runs `ip ...` in the namespace of the calling thread; true if that worked.
+inline bool ip(const std::string& arguments) {
+    return std::system(("ip " + arguments + " 2>/dev/null").c_str()) == 0;
+}
+
+} // namespace sieve::test

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// Which set decides: order, actions, the default, and what is passed whatever the default.
+#include <linux/bpf.h>
+
+#include <gtest/gtest.h>
+
+#include "bpf/images.hpp"
+#include "bpf/packet.hpp"
+#include "libsieve/kernel/scratch.hpp"
+#include "libsieve/kernel/stats.hpp"
+
+namespace sieve {
+namespace {
+
+using namespace test;
+using kernel::WantedSet;
+
+class Policy : public ::testing::Test {
+  protected:
+    void SetUp() override {
+        auto loaded = kernel::Scratch::load(true);
+        ASSERT_TRUE(loaded) << loaded.error().message;
+        scratch_ = std::make_unique<kernel::Scratch>(std::move(*loaded));
+    }
+
+    void put(sieve_action default_action, std::vector<WantedSet> sets) {
+        const auto done =
+            scratch_->table().replace({.default_action = default_action, .sets = std::move(sets)});
+        ASSERT_TRUE(done) << done.error().message;
+    }
+
+    [[nodiscard]] std::uint32_t verdict(const Packet& packet) const {
+        const auto verdict = scratch_->run(packet.bytes());
+        EXPECT_TRUE(verdict) << verdict.error().message;
+        return verdict.value_or(XDP_ABORTED);
+    }
+
+    // The name of the set that decided, "default", or "not asked".
+    [[nodiscard]] std::string decided_by(const Packet& packet) const {
+        const std::uint32_t said = verdict(packet);
+        const sieve_trace trace = scratch_->trace();
+        EXPECT_EQ(trace.verdict, said);
+        if (trace.decision == SIEVE_NO_SET) return "default";
+        if (trace.decision == SIEVE_NOT_ASKED) return "not asked";
+        const auto table = scratch_->table().read();
+        for (const auto& set : table->sets)
+            if (set.slot == trace.decision) return set.name;
+        return "nobody";
+    }
+
+    // Hits of a set since it came.
+    [[nodiscard]] sieve_counter hits(const std::string& name) const {
+        const auto table = scratch_->table().read();
+        const kernel::LiveSet* set = table->find(name);
+        if (set == nullptr) return {};
+        return kernel::difference(kernel::read_stats(scratch_->instance())->hit[set->slot], set->baseline);
+    }
+
+    std::unique_ptr<kernel::Scratch> scratch_;
+};
+
+Packet from(const std::string& source) {
+    return Ethernet{} / IPv4{.src = source} / Udp{} / Payload{.bytes = 18};
+}
+
+TEST_F(Policy, WithoutSetsTheDefaultDecides) {
+    EXPECT_EQ(verdict(from("10.0.0.1")), XDP_PASS) << "a program that was just loaded passes";
+    put(SIEVE_ACTION_DROP, {});
+    EXPECT_EQ(verdict(from("10.0.0.1")), XDP_DROP);
+    EXPECT_EQ(decided_by(from("10.0.0.1")), "default");
+}
+
+TEST_F(Policy, ABlocklistDropsItsMembersOnly) {
+    const auto map = map_of(image_of({"10.0.0.1", "10.0.0.2"}));
+    put(SIEVE_ACTION_PASS, {{"bad", SIEVE_ACTION_DROP, map.fd()}});
+    EXPECT_EQ(verdict(from("10.0.0.1")), XDP_DROP);
+    EXPECT_EQ(verdict(from("10.0.0.2")), XDP_DROP);
+    EXPECT_EQ(verdict(from("10.0.0.3")), XDP_PASS);
+}
+
+TEST_F(Policy, TheFirstMatchDecides) {
+    const auto first = map_of(image_of({"10.0.0.1"}));
+    const auto second = map_of(image_of({"10.0.0.1", "10.0.0.2"}));
+    put(SIEVE_ACTION_PASS,
+        {{"friends", SIEVE_ACTION_PASS, first.fd()}, {"bad", SIEVE_ACTION_DROP, second.fd()}});
+    EXPECT_EQ(decided_by(from("10.0.0.1")), "friends");
+    EXPECT_EQ(verdict(from("10.0.0.1")), XDP_PASS);
+    EXPECT_EQ(decided_by(from("10.0.0.2")), "bad");
+    EXPECT_EQ(verdict(from("10.0.0.2")), XDP_DROP);
+    put(SIEVE_ACTION_PASS, {{"bad", SIEVE_ACTION_DROP, -1}, {"friends", SIEVE_ACTION_PASS, -1}});
+    EXPECT_EQ(decided_by(from("10.0.0.1")), "bad");
+    EXPECT_EQ(verdict(from("10.0.0.1")), XDP_DROP);
+}
+
+TEST_F(Policy, CountGoesOn) {
+    const auto watched = map_of(image_of({"10.0.0.1", "10.0.0.2"}));
+    const auto bad = map_of(image_of({"10.0.0.1"}));
+    put(SIEVE_ACTION_PASS,
+        {{"watched", SIEVE_ACTION_COUNT, watched.fd()}, {"bad", SIEVE_ACTION_DROP, bad.fd()}});
+    const std::size_t bytes = from("10.0.0.1").bytes().size();
+    EXPECT_EQ(decided_by(from("10.0.0.1")), "bad");
+    EXPECT_EQ(decided_by(from("10.0.0.2")), "default");
+    EXPECT_EQ(decided_by(from("10.0.0.3")), "default");
+    EXPECT_EQ(hits("watched").packets, 2U);
+    EXPECT_EQ(hits("watched").bytes, 2 * bytes);
+    EXPECT_EQ(hits("bad").packets, 1U);
+    EXPECT_EQ(hits("bad").bytes, bytes);
+}
+
+TEST_F(Policy, ASetThatDecidedHidesThoseBehindIt) {
+    const auto map = map_of(image_of({"10.0.0.1"}));
+    put(SIEVE_ACTION_PASS,
+        {{"first", SIEVE_ACTION_DROP, map.fd()}, {"second", SIEVE_ACTION_COUNT, map.fd()}});
+    EXPECT_EQ(decided_by(from("10.0.0.1")), "first");
+    EXPECT_EQ(hits("second").packets, 0U);
+}
+
+TEST_F(Policy, AnAllowlistLetsInWhatKeepsTheHostOnTheNet) {
+    const auto map = map_of(image_of({"10.0.0.1"}));
+    put(SIEVE_ACTION_DROP, {{"friends", SIEVE_ACTION_PASS, map.fd()}});
+    EXPECT_EQ(verdict(from("10.0.0.1")), XDP_PASS);
+    EXPECT_EQ(verdict(from("10.0.0.2")), XDP_DROP);
+    const Packet without_key[] = {
+        Ethernet{} / Arp{},
+        Ethernet{} / Vlan{} / Arp{},
+        Ethernet{} / IPv6{.hop_limit = 255} / Icmp6{.type = 135},
+        Ethernet{} / IPv6{.hop_limit = 255} / Icmp6{.type = 136},
+        Ethernet{} / Payload{.bytes = 46},
+        Ethernet{.type = 0x0800} / Payload{.bytes = 10},
+        Ethernet{} / IPv4{.version = 5} / Udp{},
+        Ethernet{} / Vlan{} / Vlan{} / Vlan{} / Vlan{} / Vlan{} / IPv4{} / Udp{},
+    };
+    for (const Packet& packet : without_key) {
+        EXPECT_EQ(verdict(packet), XDP_PASS);
+        EXPECT_EQ(decided_by(packet), "not asked");
+    }
+    // But a stranger's echo request is a stranger's, and so are packets that hide their ports.
+    EXPECT_EQ(verdict(Ethernet{} / IPv6{} / Icmp6{}), XDP_DROP);
+    EXPECT_EQ(verdict(Ethernet{} / IPv4{.src = "10.0.0.2", .offset = 1} / Payload{.bytes = 20}), XDP_DROP);
+    EXPECT_EQ(verdict(Ethernet{} / IPv4{.src = "10.0.0.2", .protocol = 6} / Payload{.bytes = 1}), XDP_DROP);
+}
+
+TEST_F(Policy, AKeyWithPortsNeedsAPacketWithPorts) {
+    const auto map = map_of(image_of({"10.0.0.1 0", "10.0.0.1 53"}, "src,dport"));
+    put(SIEVE_ACTION_PASS, {{"bad", SIEVE_ACTION_DROP, map.fd()}});
+    EXPECT_EQ(verdict(Ethernet{} / IPv4{.src = "10.0.0.1"} / Udp{.dport = 53}), XDP_DROP);
+    EXPECT_EQ(verdict(Ethernet{} / IPv4{.src = "10.0.0.1"} / Tcp{.dport = 53}), XDP_DROP);
+    EXPECT_EQ(verdict(Ethernet{} / IPv4{.src = "10.0.0.1"} / Udp{.dport = 0}), XDP_DROP);
+    EXPECT_EQ(verdict(Ethernet{} / IPv4{.src = "10.0.0.1"} / Udp{.dport = 54}), XDP_PASS);
+    // Port 0 is a port; no port is none.
+    EXPECT_EQ(verdict(Ethernet{} / IPv4{.src = "10.0.0.1"} / Icmp{}), XDP_PASS);
+    EXPECT_EQ(
+        verdict(Ethernet{} / IPv4{.src = "10.0.0.1", .protocol = 17, .offset = 1} / Payload{.bytes = 8}),
+        XDP_PASS);
+}
+
+TEST_F(Policy, Ipv4AndIpv6InOneSet) {
+    const auto map = map_of(image_of({"10.0.0.1", "2001:db8::9"}));
+    put(SIEVE_ACTION_PASS, {{"bad", SIEVE_ACTION_DROP, map.fd()}});
+    EXPECT_EQ(verdict(from("10.0.0.1")), XDP_DROP);
+    EXPECT_EQ(verdict(Ethernet{} / IPv6{.src = "2001:db8::9"} / Tcp{}), XDP_DROP);
+    EXPECT_EQ(verdict(Ethernet{} / IPv6{.src = "2001:db8::a"} / Tcp{}), XDP_PASS);
+    // The destination is not the source.
+    EXPECT_EQ(verdict(Ethernet{} / IPv6{.src = "2001:db8::a", .dst = "2001:db8::9"} / Tcp{}), XDP_PASS);
+}
+
+TEST_F(Policy, EveryPacketIsCountedOnce) {
+    const auto map = map_of(image_of({"10.0.0.1"}));
+    put(SIEVE_ACTION_PASS, {{"bad", SIEVE_ACTION_DROP, map.fd()}});
+    const auto before = *kernel::read_stats(scratch_->instance());
+    const std::vector<Packet> packets{from("10.0.0.1"), from("10.0.0.1"), from("10.0.0.2"),
+                                      Ethernet{} / Arp{},
+                                      Ethernet{} / IPv4{.offset = 1} / Payload{.bytes = 8}};
+    std::uint64_t bytes = 0;
+    for (const Packet& packet : packets) {
+        (void)verdict(packet);
+        bytes += packet.bytes().size();
+    }
+    const auto after = *kernel::read_stats(scratch_->instance());
+    const sieve_counter passed = kernel::difference(after.passed, before.passed);
+    const sieve_counter dropped = kernel::difference(after.dropped, before.dropped);
+    EXPECT_EQ(dropped.packets, 2U);
+    EXPECT_EQ(passed.packets, 3U);
+    EXPECT_EQ(dropped.bytes + passed.bytes, bytes);
+    EXPECT_EQ(after.outcome[SIEVE_OUTCOME_COMPLETE] - before.outcome[SIEVE_OUTCOME_COMPLETE], 3U);
+    EXPECT_EQ(after.outcome[SIEVE_OUTCOME_ARP] - before.outcome[SIEVE_OUTCOME_ARP], 1U);
+    EXPECT_EQ(after.outcome[SIEVE_OUTCOME_FRAGMENT] - before.outcome[SIEVE_OUTCOME_FRAGMENT], 1U);
+}
+
+} // namespace
+} // namespace sieve

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// The loaded copy of bpf/bench/sieve_bench.bpf.c: programs that ask, many times a run, and the maps they ask.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "libsieve/bench/kernel_bloom.hpp"
+#include "libsieve/util/result.hpp"
+
+struct sieve_bench_bpf; // the generated skeleton
+struct bench_control;
+
+namespace sieve::bench {
+
+// Which addresses are asked about.
+enum class Traffic { strangers, members, half };
+inline constexpr int traffics = 3;
+[[nodiscard]] const char* traffic_name(Traffic traffic);
+
+// Whether one lookup's cache misses may overlap with the next one's, as far as the processor can look ahead.
+enum class Spacing { together, apart };
+inline constexpr int spacings = 2;
+[[nodiscard]] const char* spacing_name(Spacing spacing);
+
+// How large the maps are made.
+struct BenchSizes {
+    std::uint64_t keys = 1;
+    std::uint64_t lines = 1; // of the floor's map
+    bool peers = true;       // the kernel's sets too
+    bool lru = true;
+    bool lpm = true;
+    KernelBloom plain, tuned, equal;
+};
+
+class BenchObject {
+  public:
+    static Result<BenchObject> load(const BenchSizes& sizes);
+
+    [[nodiscard]] sieve_bench_bpf& skeleton() const { return *skeleton_; }
+    [[nodiscard]] bench_control& control() const;
+
+    // Chooses what the next runs draw.
+    void draw(Traffic traffic, std::uint64_t keys) const;
+
+  private:
+    struct Destroy {
+        void operator()(sieve_bench_bpf* skeleton) const;
+    };
+    explicit BenchObject(std::unique_ptr<sieve_bench_bpf, Destroy> skeleton)
+        : skeleton_(std::move(skeleton)) {}
+
+    std::unique_ptr<sieve_bench_bpf, Destroy> skeleton_;
+};
+
+// Runs a program `repeat` times on the frame inside the kernel; nanoseconds a run, by the kernel's clock.
+Result<double> run_program(int program, std::span<const std::uint8_t> frame, std::uint32_t repeat);
+
+// The bytes that the kernel says it holds for a map ("memlock" of its fdinfo).
+[[nodiscard]] std::uint64_t map_bytes(int fd);
+
+// What the machine could still give, in bytes.
+[[nodiscard]] std::uint64_t available_memory();
+
+} // namespace sieve::bench

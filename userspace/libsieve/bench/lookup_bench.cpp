@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/bench/lookup_bench.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <fmt/core.h>
+#include <sieve/policy.h>
+
+#include "bpf/bench/bench_control.h"
+#include "libsieve/bench/bench_keys.hpp"
+#include "libsieve/bench/peers.hpp"
+#include "libsieve/filters/set_builder.hpp"
+#include "libsieve/kernel/filter_map.hpp"
+#include "libsieve/kernel/refusal.hpp"
+#include "sieve_bench.skel.h"
+
+namespace sieve::bench {
+
+namespace {
+
+// Tries have no use beyond; and they are built one allocation a prefix.
+constexpr std::uint64_t most_prefixes = 100'000;
+// What a hash map entry costs at most, with its share of the buckets; to tell what would not fit.
+constexpr std::uint64_t bytes_per_entry = 120;
+
+constexpr std::size_t frame_bytes = 64;
+
+double seconds_since(std::chrono::steady_clock::time_point start) {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
+
+// A contestant, and how it is run.
+struct Runner {
+    int program = -1;
+    std::uint32_t place = 0; // filters: where it lies
+    std::uint32_t repeat = 1;
+    std::uint64_t asked[traffics]{}, found[traffics]{};
+};
+
+class Bench {
+  public:
+    Bench(const LookupOptions& options, const Progress& progress) : options_(options), progress_(progress) {
+        table_.keys = options.keys;
+        table_.bits_per_key = options.bits_per_key;
+    }
+
+    Result<LookupTable> run() {
+        SIEVE_TRY(build_filters());
+        SIEVE_TRY(load());
+        SIEVE_TRY(fill_peers());
+        SIEVE_TRY(measure());
+        SIEVE_TRY(check());
+        return std::move(table_);
+    }
+
+  private:
+    void add(Contestant contestant, const bpf_program* program, std::uint32_t place = 0) {
+        table_.contestants.push_back(std::move(contestant));
+        runners_.push_back({.program = bpf_program__fd(program), .place = place});
+    }
+
+    void add_baseline(const std::string& name, Role role, std::uint64_t bytes, const bpf_program* program) {
+        Contestant contestant;
+        contestant.name = name;
+        contestant.role = role;
+        contestant.bytes = bytes;
+        add(std::move(contestant), program);
+    }
+
+    Status build_filters() {
+        for (std::uint32_t choices = 1; choices <= SIEVE_MAX_CHOICES; choices++) {
+            BuildOptions build;
+            build.bits_per_key = options_.bits_per_key;
+            build.shape.choices = choices;
+            build.rounds = options_.rebalancing_rounds;
+            build.label = "benchmark";
+            auto start = std::chrono::steady_clock::now();
+            SIEVE_ASSIGN(BuiltSet built, build_set(member_keys(options_.keys), build, progress_));
+            Contestant contestant;
+            contestant.build = seconds_since(start);
+            contestant.name = fmt::format("blocked, {} {}", choices, choices == 1 ? "choice" : "choices");
+            contestant.role = Role::filter;
+            contestant.settings = fmt::format("k={}", built.report.shape.hashes);
+            contestant.fpr = built.report.expected_fpr;
+            start = std::chrono::steady_clock::now();
+            SIEVE_ASSIGN(kernel::FilterMap map, kernel::FilterMap::create(built.image, "bench"));
+            contestant.load = seconds_since(start);
+            contestant.bytes = map_bytes(map.fd());
+            filters_.push_back(std::move(contestant));
+            maps_.push_back(std::move(map));
+            if (choices == 2) table_.image = std::move(built.image);
+        }
+        return {};
+    }
+
+    Status load() {
+        const Contestant& reference = filters_[1];
+        BenchSizes sizes;
+        sizes.keys = options_.keys;
+        sizes.lines = table_.image->lookup().buckets;
+        sizes.lpm = options_.keys <= most_prefixes;
+        sizes.plain = kernel_bloom_plain(options_.keys, *reference.fpr);
+        sizes.tuned = kernel_bloom_tuned(options_.keys, *reference.fpr);
+        sizes.equal = kernel_bloom_of_bits(options_.keys, sizes.lines * SIEVE_LINE_BITS);
+        const std::uint64_t memory = available_memory();
+        sizes.peers = options_.keys * bytes_per_entry < memory;
+        sizes.lru = options_.keys * bytes_per_entry * 2 < memory;
+        if (!sizes.peers)
+            table_.skipped.push_back("the kernel's own sets: they would not fit into memory");
+        else if (!sizes.lru)
+            table_.skipped.push_back("LRU hash: would not fit into memory beside the hash");
+        if (!sizes.lpm)
+            table_.skipped.push_back(fmt::format("LPM trie: compared at up to {} prefixes", most_prefixes));
+        SIEVE_ASSIGN(BenchObject object, BenchObject::load(sizes));
+        object_.emplace(std::move(object));
+        sizes_ = sizes;
+
+        const auto& programs = object_->skeleton().progs;
+        const int lines = bpf_map__fd(object_->skeleton().maps.bench_lines);
+        add_baseline("empty", Role::empty, 0, programs.bench_empty);
+        add_baseline("key and hash", Role::base, 0, programs.bench_key_hash);
+        add_baseline("touch one line", Role::floor, map_bytes(lines), programs.bench_touch_one);
+        add_baseline("touch two lines", Role::touch, map_bytes(lines), programs.bench_touch_two);
+        for (std::uint32_t place = 0; place < filters_.size(); place++) {
+            const int fd = maps_[place].fd();
+            if (bpf_map_update_elem(bpf_map__fd(object_->skeleton().maps.sieve_sets), &place, &fd, BPF_ANY) !=
+                0)
+                return kernel::refusal("putting a filter in place", errno);
+            add(filters_[place], programs.bench_filter, place);
+        }
+        return {};
+    }
+
+    // Adds a kernel map, filled by `fill`.
+    template <class Fill>
+    Status add_peer(const std::string& name, const std::string& settings, std::optional<double> fpr,
+                    bpf_map* map, const bpf_program* program, Fill fill,
+                    std::span<const std::uint32_t> addresses) {
+        progress_(name, 0);
+        Contestant contestant;
+        contestant.name = name;
+        contestant.settings = settings;
+        contestant.fpr = fpr;
+        SIEVE_ASSIGN(const double load, fill(bpf_map__fd(map), addresses));
+        contestant.load = load;
+        contestant.bytes = map_bytes(bpf_map__fd(map));
+        add(std::move(contestant), program);
+        return {};
+    }
+
+    Status fill_peers() {
+        if (!sizes_.peers) return {};
+        const std::vector<std::uint32_t> addresses = member_addresses(options_.keys);
+        const auto& maps = object_->skeleton().maps;
+        const auto& programs = object_->skeleton().progs;
+        const auto describe = [&](const KernelBloom& settings) {
+            return fmt::format("k={}, {:.1f} bits/key", settings.hashes,
+                               static_cast<double>(settings.bits) / static_cast<double>(options_.keys));
+        };
+        SIEVE_TRY(add_peer("kernel Bloom, equal FPR, max_entries = keys", describe(sizes_.plain),
+                           sizes_.plain.fpr, maps.bench_bloom_plain, programs.bench_bloom_plain_lookup,
+                           fill_bloom, addresses));
+        SIEVE_TRY(add_peer("kernel Bloom, equal FPR, tuned", describe(sizes_.tuned), sizes_.tuned.fpr,
+                           maps.bench_bloom_tuned, programs.bench_bloom_tuned_lookup, fill_bloom, addresses));
+        SIEVE_TRY(add_peer("kernel Bloom, equal memory", describe(sizes_.equal), sizes_.equal.fpr,
+                           maps.bench_bloom_equal, programs.bench_bloom_equal_lookup, fill_bloom, addresses));
+        SIEVE_TRY(add_peer("BPF hash", "preallocated, 4+1 bytes", {}, maps.bench_hash,
+                           programs.bench_hash_lookup, fill_hash, addresses));
+        if (sizes_.lru)
+            SIEVE_TRY(add_peer("BPF LRU hash", "full, 4+1 bytes", {}, maps.bench_lru,
+                               programs.bench_lru_lookup, fill_hash, addresses));
+        if (sizes_.lpm)
+            SIEVE_TRY(add_peer("BPF LPM trie", "/32, 8+1 bytes", {}, maps.bench_lpm,
+                               programs.bench_lpm_lookup, fill_lpm, addresses));
+        return {};
+    }
+
+    // Runs for about that long; nanoseconds a lookup.
+    Result<double> sample(Runner& runner, std::uint32_t repeat) const {
+        const std::array<std::uint8_t, frame_bytes> frame{};
+        SIEVE_ASSIGN(const double run, run_program(runner.program, frame, repeat));
+        return run / object_->control().lookups;
+    }
+
+    Status measure() {
+        bench_control& control = object_->control();
+        object_->draw(Traffic::strangers, options_.keys);
+        control.apart = 1;
+        for (Runner& runner : runners_) { // how often is long enough?
+            control.place = runner.place;
+            SIEVE_ASSIGN(const double first, sample(runner, 8));
+            runner.repeat = static_cast<std::uint32_t>(
+                std::clamp(options_.milliseconds * 1e6 / (std::max(first, 1.0) * control.lookups), 4.0, 1e5));
+        }
+        for (std::uint32_t round = 0; round < options_.rounds; round++) {
+            for (int t = 0; t < traffics; t++)
+                for (int s = 0; s < spacings; s++)
+                    for (std::size_t i = 0; i < runners_.size(); i++)
+                        SIEVE_TRY(measure_one(i, static_cast<Traffic>(t), static_cast<Spacing>(s)));
+            progress_(fmt::format("{} keys", options_.keys), (round + 1.0) / options_.rounds);
+        }
+        for (std::size_t i = 0; i < runners_.size(); i++)
+            for (int t = 0; t < traffics; t++)
+                if (runners_[i].asked[t] > 0)
+                    table_.contestants[i].found[t] =
+                        static_cast<double>(runners_[i].found[t]) / static_cast<double>(runners_[i].asked[t]);
+        return {};
+    }
+
+    // One measurement, after a run that brings the contestant's own lines back into the caches.
+    Status measure_one(std::size_t index, Traffic traffic, Spacing spacing) {
+        Runner& runner = runners_[index];
+        Contestant& contestant = table_.contestants[index];
+        bench_control& control = object_->control();
+        control.place = runner.place;
+        control.apart = spacing == Spacing::apart ? 1 : 0;
+        object_->draw(traffic, options_.keys);
+        SIEVE_TRY(sample(runner, std::max(1U, runner.repeat / 3)));
+        control.found = 0;
+        SIEVE_ASSIGN(const double nanoseconds, sample(runner, runner.repeat));
+        contestant.times.of[static_cast<std::size_t>(traffic)][static_cast<std::size_t>(spacing)].push_back(
+            nanoseconds);
+        runner.asked[static_cast<std::size_t>(traffic)] += std::uint64_t{runner.repeat} * control.lookups;
+        runner.found[static_cast<std::size_t>(traffic)] += control.found;
+        return {};
+    }
+
+    // A benchmark of something that answers wrongly is worth nothing.
+    Status check() const {
+        for (const Contestant& contestant : table_.contestants) {
+            if (contestant.role != Role::filter && contestant.role != Role::peer) continue;
+            const bool forgets = contestant.name == "BPF LRU hash"; // by design, when it is full
+            const double members = contestant.found[static_cast<std::size_t>(Traffic::members)];
+            const double strangers = contestant.found[static_cast<std::size_t>(Traffic::strangers)];
+            if ((members < 1 && !forgets) || strangers > std::max(0.01, 3 * contestant.fpr.value_or(0)))
+                return bad_input(fmt::format("{}: {} of members and {} of strangers were found, so its times "
+                                             "mean nothing",
+                                             contestant.name, members, strangers));
+        }
+        return {};
+    }
+
+    const LookupOptions& options_;
+    const Progress& progress_;
+    LookupTable table_;
+    std::vector<Contestant> filters_;
+    std::vector<kernel::FilterMap> maps_;
+    std::vector<Runner> runners_; // beside table_.contestants
+    BenchSizes sizes_;
+    std::optional<BenchObject> object_;
+};
+
+} // namespace
+
+const Contestant& LookupTable::find(Role role) const {
+    return *std::ranges::find(contestants, role, &Contestant::role);
+}
+
+Rounds LookupTable::net(const Contestant& contestant, Traffic traffic, Spacing spacing) const {
+    return minus(contestant.times.at(traffic, spacing), find(Role::base).times.at(traffic, spacing));
+}
+
+Rounds LookupTable::to_floor(const Contestant& contestant, Traffic traffic, Spacing spacing) const {
+    return ratio(net(contestant, traffic, spacing), net(find(Role::floor), traffic, spacing));
+}
+
+Result<LookupTable> bench_lookups(const LookupOptions& options, const Progress& progress) {
+    return Bench(options, progress).run();
+}
+
+} // namespace sieve::bench

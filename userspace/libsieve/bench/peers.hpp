@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// Filling the kernel's own sets, by the fastest way each has.
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "libsieve/util/result.hpp"
+
+namespace sieve::bench {
+
+// Each returns the seconds it took. Keys are IPv4 addresses in host order.
+Result<double> fill_hash(int map, std::span<const std::uint32_t> addresses);  // BPF_MAP_UPDATE_BATCH
+Result<double> fill_lpm(int map, std::span<const std::uint32_t> addresses);   // as /32 prefixes, likewise
+Result<double> fill_bloom(int map, std::span<const std::uint32_t> addresses); // has no batches: one by one
+
+} // namespace sieve::bench

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// The random numbers of simulations: fast, and the same on every machine and with any number of threads.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace sieve::experiments {
+
+/// The finaliser of splitmix64: a bijection that leaves no trace of its input's structure.
+constexpr std::uint64_t mix(std::uint64_t x) {
+    x += 0x9e3779b97f4a7c15;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
+    return x ^ (x >> 31);
+}
+
+/// xoshiro256++ (D. Blackman, S. Vigna, "Scrambled linear pseudorandom number generators", 2021). A standard
+/// library would be slower and need not agree with another one on its distributions.
+class Random {
+  public:
+    using result_type = std::uint64_t;
+
+    explicit Random(std::uint64_t seed) {
+        for (std::uint64_t i = 0; i < 4; ++i) state_[i] = mix(seed + i * 0x9e3779b97f4a7c15);
+    }
+
+    static constexpr result_type min() { return 0; }
+    static constexpr result_type max() { return ~result_type{0}; }
+
+    result_type operator()() {
+        const std::uint64_t result = rotate(state_[0] + state_[3], 23) + state_[0];
+        const std::uint64_t t = state_[1] << 17;
+        state_[2] ^= state_[0];
+        state_[3] ^= state_[1];
+        state_[1] ^= state_[2];
+        state_[0] ^= state_[3];
+        state_[2] ^= t;
+        state_[3] = rotate(state_[3], 45);
+        return result;
+    }
+
+    /// Uniform in 0..n-1; the bias is below n / 2^64.
+    std::uint64_t below(std::uint64_t n) {
+        return static_cast<std::uint64_t>((static_cast<unsigned __int128>((*this)()) * n) >> 64);
+    }
+
+    /// True with probability p.
+    bool chance(double p) { return static_cast<double>((*this)() >> 11) * 0x1p-53 < p; }
+
+  private:
+    static constexpr std::uint64_t rotate(std::uint64_t x, int by) { return (x << by) | (x >> (64 - by)); }
+
+    std::uint64_t state_[4]{};
+};
+
+} // namespace sieve::experiments

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// The Count-Min sketch on two hash functions: A. Kirsch, M. Mitzenmacher, "Less Hashing, Same Performance:
+// Building a Better Bloom Filter" (RSA 33, 2008), section 9.2.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "libsieve/util/result.hpp"
+
+namespace sieve {
+
+/// Counts of items in d rows of w counters. Row j counts an item at g_j = h1 + j h2 mod w, with h1 and h2
+/// pairwise independent and w prime, so that two items meet in more than one row only if they meet in all.
+///
+/// An estimate is never below the truth, and is above it by more than eps N (N the total of all counts) with
+/// a probability of at most 2/(eps w^2) + (2/(eps w))^d over the choice of the hash functions: Theorem 9.1,
+/// analysis::less_hashing::count_min_overestimate_bound.
+class CountMin {
+  public:
+    /// Errors: a width that is no prime below 2^32, no rows, more rows than columns (row w would repeat row
+    /// 0).
+    static Result<CountMin> create(std::uint64_t width, std::uint32_t depth, std::uint64_t seed);
+
+    /// The smallest sketch with Pr(estimate > truth + epsilon N) <= epsilon by Theorem 9.1. Errors: epsilon
+    /// outside [1e-6, 1).
+    static Result<CountMin> for_error(double epsilon, std::uint64_t seed);
+
+    /// Counts an item `count` more times.
+    void update(std::uint64_t item, std::uint64_t count = 1);
+
+    /// How often the item was counted: never too low.
+    [[nodiscard]] std::uint64_t estimate(std::uint64_t item) const;
+
+    /// N: the sum of all counts.
+    [[nodiscard]] std::uint64_t total() const { return total_; }
+
+    [[nodiscard]] std::uint64_t width() const { return width_; }
+    [[nodiscard]] std::uint32_t depth() const { return depth_; }
+
+  private:
+    // Multilinear hashing of the item's halves modulo the prime 2^61 - 1: (a0 low + a1 high + b mod p) mod w.
+    // Pairwise independent, but for a bias below w / p of the last reduction.
+    struct Hash {
+        std::uint64_t a0, a1, b;
+        [[nodiscard]] std::uint64_t operator()(std::uint64_t item, std::uint64_t width) const;
+    };
+
+    CountMin(std::uint64_t width, std::uint32_t depth, std::uint64_t seed);
+
+    template <class Visit>
+    void for_each_counter(std::uint64_t item, Visit visit) const;
+
+    std::uint64_t width_;
+    std::uint32_t depth_;
+    Hash first_;
+    Hash step_;
+    std::uint64_t total_ = 0;
+    std::vector<std::uint64_t> counters_; // row by row
+};
+
+} // namespace sieve
