@@ -159,7 +159,7 @@ BENCH_PROGRAM(bench_filter) {
     struct sieve_key key;
 
     bench_make_key(&key, address);
-    if (filter && sieve_lookup_key(filter, &key, SIEVE_FIELD_ADDRESSES)) loop->found++;
+    if (filter && sieve_lookup_key(filter, place, &key, SIEVE_FIELD_ADDRESSES)) loop->found++;
     return 0;
 }
 
