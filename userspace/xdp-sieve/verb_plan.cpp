@@ -51,9 +51,9 @@ void print_table(const PlanArguments& arguments, const Plan& plan) {
                arguments.request.fpr
                    ? fmt::format("at most {} of the strangers match", format_rate(*arguments.request.fpr))
                    : fmt::format("{} of memory", format_bytes(*arguments.request.memory)));
-    fmt::print("  {:<9} {:<42} {:>10} {:>8} {:>9} {:>15} {:>9}\n", "kind", "parameters", "memory", "bits/key",
+    fmt::print("  {:<9} {:<36} {:>10} {:>8} {:>9} {:>15} {:>9}\n", "kind", "parameters", "memory", "bits/key",
                "predicted", "lines a packet", "build");
-    fmt::print("  {:<9} {:<42} {:>10} {:>8} {:>9} {:>15} {:>9}\n", "", "", "", "", "FPR", "miss, hit",
+    fmt::print("  {:<9} {:<36} {:>10} {:>8} {:>9} {:>15} {:>9}\n", "", "", "", "", "FPR", "miss, hit",
                "ns/key");
     for (std::size_t i = 0; i < plan.candidates.size(); i++) {
         const auto& c = plan.candidates[i];
@@ -62,7 +62,7 @@ void print_table(const PlanArguments& arguments, const Plan& plan) {
             fmt::print("{} {:<9} {}\n", mark, c.kind, c.infeasible);
             continue;
         }
-        fmt::print("{} {:<9} {:<42} {:>10} {:>8.2f} {:>9} {:>7.1f}, {:>5.1f}  {:>9.0f}\n", mark, c.kind,
+        fmt::print("{} {:<9} {:<36} {:>10} {:>8.2f} {:>9} {:>7.1f}, {:>5.1f}  {:>9.0f}\n", mark, c.kind,
                    c.parameters, format_bytes(c.bytes), c.bits_per_key, format_rate(c.fpr), c.lines_stranger,
                    c.lines_member, c.build_ns);
     }

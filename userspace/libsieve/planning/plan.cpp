@@ -3,8 +3,8 @@
 
 #include <algorithm>
 #include <atomic>
-#include <chrono>
 #include <cmath>
+#include <ctime>
 #include <functional>
 #include <mutex>
 #include <thread>
@@ -112,8 +112,8 @@ Kind dleft_kind(std::uint64_t keys, const DleftShape& shape) {
     };
     kind.finish = [=](Candidate& c) {
         const double load = (shape.wide() ? 128 : 64) / c.bits_per_key;
-        c.parameters = fmt::format("{} subtables, {:.1f} keys a bucket, {} sorted bit{}", shape.subtables,
-                                   load, shape.sorting, shape.sorting == 1 ? "" : "s");
+        c.parameters = fmt::format("{} subtables, load {:.1f}, {} sorted bit{}", shape.subtables, load,
+                                   shape.sorting, shape.sorting == 1 ? "" : "s");
         c.lines_stranger = c.lines_member = shape.subtables;
     };
     kind.sample_keys = 32768;
@@ -167,9 +167,10 @@ double calibrate(const Kind& kind, const Candidate& c) {
         kind.sample_keys == 0
             ? static_cast<std::uint64_t>(static_cast<double>(lines) * SIEVE_LINE_BITS / c.bits_per_key)
             : kind.sample_keys;
-    const auto start = std::chrono::steady_clock::now();
+    // Processor time: what else the machine does must not count.
+    const std::clock_t start = std::clock();
     kind.predict(keys, lines);
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
     return seconds * 1e9 / static_cast<double>(keys);
 }
 
@@ -213,8 +214,9 @@ void recommend(Plan& plan, const PlanRequest& request) {
                                   100 * (worth_of_one_line - 1), what);
         chosen = one;
     } else if (chosen != nullptr) {
-        plan.reason = fmt::format("{} of the kinds that touch at most {:.0f} cache lines a packet", what,
-                                  most_lines_recommended);
+        plan.reason =
+            fmt::format("{} of the kinds that can be built and touch at most {:.0f} cache lines a packet",
+                        what, most_lines_recommended);
     } else {
         for (const auto& c : plan.candidates)
             if (best_within(lines(c)) == &c && (chosen == nullptr || lines(c) < lines(*chosen))) chosen = &c;

@@ -35,7 +35,8 @@ struct Candidate {
     double fpr = 0;            ///< predicted by building a small filter of the same shape
     double lines_stranger = 0; ///< cache lines that a packet which does not match touches, on average
     double lines_member = 0;   ///< and one that does
-    double build_ns = 0; ///< nanoseconds a key, measured on a small set on this machine; 0: not measured
+    double build_ns =
+        0; ///< processor time a key in nanoseconds, of a small build on this machine; 0: not measured
 };
 
 struct Plan {
