@@ -73,25 +73,31 @@ TEST_F(Layout, Key) {
 TEST_F(Layout, ImageHeader) {
     EXPECT_LAYOUT(sieve_lookup, MEMBER(sieve_lookup, magic), MEMBER(sieve_lookup, kind),
                   MEMBER(sieve_lookup, fields), MEMBER(sieve_lookup, choices), MEMBER(sieve_lookup, hashes),
-                  MEMBER(sieve_lookup, buckets), MEMBER(sieve_lookup, alpha), MEMBER(sieve_lookup, hash_key));
+                  MEMBER(sieve_lookup, buckets), MEMBER(sieve_lookup, alpha), MEMBER(sieve_lookup, probes),
+                  MEMBER(sieve_lookup, reserved), MEMBER(sieve_lookup, hash_key));
+    EXPECT_LAYOUT(sieve_probes, MEMBER(sieve_probes, count), MEMBER(sieve_probes, reserved0),
+                  MEMBER(sieve_probes, length), MEMBER(sieve_probes, reserved));
     EXPECT_LAYOUT(sieve_file, MEMBER(sieve_file, version), MEMBER(sieve_file, witnesses),
                   MEMBER(sieve_file, checksum), MEMBER(sieve_file, lines), MEMBER(sieve_file, keys),
                   MEMBER(sieve_file, identity), MEMBER(sieve_file, built_at), MEMBER(sieve_file, rounds),
                   MEMBER(sieve_file, reserved0), MEMBER(sieve_file, predicted_fpr),
                   MEMBER(sieve_file, expected_fpr), MEMBER(sieve_file, measured_fpr),
                   MEMBER(sieve_file, measured_trials), MEMBER(sieve_file, duplicates),
-                  MEMBER(sieve_file, skipped), MEMBER(sieve_file, reserved), MEMBER(sieve_file, label));
+                  MEMBER(sieve_file, skipped), MEMBER(sieve_file, entries), MEMBER(sieve_file, covered),
+                  MEMBER(sieve_file, reserved), MEMBER(sieve_file, label));
     EXPECT_LAYOUT(sieve_witness, MEMBER(sieve_witness, key), MEMBER(sieve_witness, reserved));
 }
 
 TEST_F(Layout, Control) {
     EXPECT_LAYOUT(sieve_control, MEMBER(sieve_control, magic), MEMBER(sieve_control, abi),
-                  MEMBER(sieve_control, active), MEMBER(sieve_control, bank));
+                  MEMBER(sieve_control, active), MEMBER(sieve_control, changing),
+                  MEMBER(sieve_control, bank));
     EXPECT_LAYOUT(sieve_policy, MEMBER(sieve_policy, sets), MEMBER(sieve_policy, default_action),
                   MEMBER(sieve_policy, entry), MEMBER(sieve_policy, slot));
     EXPECT_LAYOUT(sieve_policy_entry, MEMBER(sieve_policy_entry, slot), MEMBER(sieve_policy_entry, action),
                   MEMBER(sieve_policy_entry, reserved));
-    EXPECT_LAYOUT(sieve_slot, MEMBER(sieve_slot, name), MEMBER(sieve_slot, baseline));
+    EXPECT_LAYOUT(sieve_slot, MEMBER(sieve_slot, name), MEMBER(sieve_slot, baseline),
+                  MEMBER(sieve_slot, map_id), MEMBER(sieve_slot, reserved));
 }
 
 TEST_F(Layout, Counters) {

@@ -53,7 +53,7 @@ Result<Sample> take_sample(const kernel::Hook& hook) {
                   .stats = {},
                   .at = Clock::now()};
     const kernel::SetTable table(*hook.instance);
-    SIEVE_ASSIGN(sample.table, table.read());
+    sample.table = table.read();
     SIEVE_ASSIGN(sample.stats, kernel::read_stats(*hook.instance));
     return sample;
 }

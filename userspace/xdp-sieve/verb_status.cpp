@@ -45,15 +45,27 @@ struct InterfaceStatus {
     std::vector<SetStatus> sets;
 };
 
+Result<std::vector<SetStatus>> read_sets(const kernel::LiveTable& table) {
+    std::vector<SetStatus> sets;
+    for (const kernel::LiveSet& set : table.sets) {
+        SIEVE_ASSIGN(const kernel::LiveFilter filter, kernel::read_live_filter(set.map_id));
+        sets.push_back({set, filter});
+    }
+    return sets;
+}
+
 Result<InterfaceStatus> read_status(kernel::Hook hook) {
     InterfaceStatus status;
     if (hook.instance) {
-        SIEVE_ASSIGN(kernel::LiveTable table, kernel::SetTable(*hook.instance).read());
-        status.default_action = table.default_action;
-        for (kernel::LiveSet& set : table.sets) {
-            SIEVE_ASSIGN(kernel::LiveFilter filter, kernel::read_live_filter(set.map_id));
-            status.sets.push_back({std::move(set), filter});
+        // A filter that leaves while we look is gone; then the table is another.
+        Result<std::vector<SetStatus>> sets;
+        for (int attempt = 0; attempt < 3; attempt++) {
+            const kernel::LiveTable table = kernel::SetTable(*hook.instance).read();
+            status.default_action = table.default_action;
+            sets = read_sets(table);
+            if (sets) break;
         }
+        SIEVE_ASSIGN(status.sets, sets);
     }
     status.hook = std::move(hook);
     return status;
