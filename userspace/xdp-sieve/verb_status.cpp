@@ -12,12 +12,21 @@
 #include "libsieve/kernel/live_filter.hpp"
 #include "libsieve/kernel/set_table.hpp"
 #include "xdp-sieve/format.hpp"
+#include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/live_set.hpp"
 #include "xdp-sieve/verb.hpp"
 
 namespace sieve::cli {
 
 namespace {
+
+// The label without what could play with a terminal: it comes out of an image that anybody may have made.
+std::string printable(const __u8* label) {
+    std::string text = reinterpret_cast<const char*>(label);
+    for (char& c : text)
+        if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) c = '?';
+    return text;
+}
 
 struct SetStatus {
     kernel::LiveSet set;
@@ -132,7 +141,7 @@ void print_table(const InterfaceStatus& status) {
                    format_rate(rate_from_bits(file.expected_fpr)),
                    format_rate(rate_from_bits(file.measured_fpr)),
                    file.built_at == 0 ? "unknown" : format_age(set.age()), set.identity().substr(0, 8),
-                   reinterpret_cast<const char*>(file.label));
+                   printable(file.label));
     }
 }
 
@@ -161,7 +170,7 @@ Result<Exit> run_status(const std::string& name, const Context& context) {
     if (context.json) {
         nlohmann::json out = {{"interfaces", nlohmann::json::array()}};
         for (const InterfaceStatus& status : found) out["interfaces"].push_back(to_json(status));
-        fmt::print("{}\n", out.dump(2));
+        fmt::print("{}\n", json_text(out));
     } else {
         for (const InterfaceStatus& status : found) print_table(status);
         if (found.empty() && !context.quiet)
