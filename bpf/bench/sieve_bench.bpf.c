@@ -85,11 +85,11 @@ struct bench_loop {
 #define BENCH_OPAQUE(x) asm volatile("" : "+r"(x))
 
 /*
- * Draws an address. If lookups are to stay apart, first an atomic operation: it lets no later load start
- * before the earlier ones are done, so that each lookup pays its cache misses alone, as a packet does.
+ * Draws an address. If lookups are to stay apart, the clock is read first, which waits until all before it is
+ * done: so that each lookup pays for its cache misses alone, as a packet does.
  */
 static __always_inline __u32 bench_next_address(struct bench_loop* loop) {
-    if (bench_control.apart) __sync_fetch_and_add(&bench_control.fence, 1);
+    if (bench_control.apart) bench_control.fence = bpf_ktime_get_ns();
     return bench_address(bench_draw(&loop->state, bench_control.first, bench_control.indices));
 }
 

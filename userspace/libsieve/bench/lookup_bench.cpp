@@ -198,7 +198,9 @@ class Bench {
                 std::clamp(options_.milliseconds * 1e6 / (std::max(first, 1.0) * control.lookups), 4.0, 1e5));
         }
         for (std::uint32_t round = 0; round < options_.rounds; round++) {
-            for (std::size_t i = 0; i < runners_.size(); i++) {
+            for (std::size_t step = 0; step < runners_.size(); step++) {
+                // There and back again: what one leaves in the caches shall not favour always the same other.
+                const std::size_t i = round % 2 == 0 ? step : runners_.size() - 1 - step;
                 SIEVE_TRY(warm_up(i));
                 for (int t = 0; t < traffics; t++)
                     for (int s = 0; s < spacings; s++)
@@ -217,9 +219,9 @@ class Bench {
     // Brings the contestant's lines back into the caches, as far as they fit, from where the others have
     // driven them: in service a filter has them for itself.
     Status warm_up(std::size_t index) {
-        constexpr double often = 3; // each line, on average
+        constexpr double often = 8; // each line, on average
         constexpr double line_bytes = 64;
-        constexpr double most_milliseconds = 50;
+        constexpr double most_milliseconds = 200;
         Runner& runner = runners_[index];
         bench_control& control = object_->control();
         control.place = runner.place;
