@@ -2,6 +2,7 @@
 #include "libsieve/kernel/bpf_object.hpp"
 
 #include <fcntl.h>
+#include <sys/utsname.h>
 
 #include <cerrno>
 
@@ -17,11 +18,19 @@ namespace {
 
 constexpr std::size_t log_lines = 8;
 
+std::string kernel_release() {
+    utsname name{};
+    return ::uname(&name) == 0 ? name.release : "unknown";
+}
+
 tl::unexpected<Error> load_refusal(int error, const LogCapture& log) {
-    const std::string tail = log.tail(log_lines);
-    tl::unexpected<Error> refused = refusal("loading the XDP program", error);
-    if (!tail.empty()) refused.value().message += fmt::format("\nthe end of the kernel's log:\n{}", tail);
-    return refused;
+    const std::string verifier = log.verifier_log(log_lines);
+    if (verifier.empty()) return refusal("loading the XDP program", error);
+    // The verifier's errno values say little (EACCES is a bad memory access); its log says it all.
+    return refusal(
+        "loading the XDP program", error,
+        fmt::format("the verifier of this kernel ({}) refuses it, please report it; its log ends in:\n{}",
+                    kernel_release(), verifier));
 }
 
 UniqueFd duplicate(int fd) {

@@ -82,14 +82,14 @@ LogCapture::~LogCapture() {
     capture = nullptr;
 }
 
-std::string LogCapture::tail(std::size_t lines) const {
+std::string LogCapture::verifier_log(std::size_t lines) const {
+    // libbpf frames it so.
     std::string_view text = text_;
-    // libbpf frames the verifier's log so.
-    if (const std::size_t begin = text.rfind("-- BEGIN PROG LOAD LOG --"); begin != std::string_view::npos) {
-        text.remove_prefix(text.find('\n', begin) + 1);
-        text = text.substr(0, text.find("-- END PROG LOAD LOG --"));
-        text = text.substr(0, text.rfind('\n'));
-    }
+    const std::size_t begin = text.rfind("-- BEGIN PROG LOAD LOG --");
+    if (begin == std::string_view::npos) return {};
+    text.remove_prefix(text.find('\n', begin) + 1);
+    text = text.substr(0, text.find("-- END PROG LOAD LOG --"));
+    text = text.substr(0, text.rfind('\n'));
     const std::vector<std::string_view> all = lines_of(text);
     std::string end;
     for (std::size_t i = all.size() > lines ? all.size() - lines : 0; i < all.size(); i++) {

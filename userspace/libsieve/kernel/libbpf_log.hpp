@@ -20,8 +20,8 @@ class LogCapture {
 
     [[nodiscard]] const std::string& text() const { return text_; }
 
-    // The end of the verifier's log if there is one, else of all that was said: at most `lines` lines.
-    [[nodiscard]] std::string tail(std::size_t lines) const;
+    // The end of the verifier's log, at most `lines` lines; empty if the verifier was not heard.
+    [[nodiscard]] std::string verifier_log(std::size_t lines) const;
 
     // The kernel's own words for a refused attach ("Kernel error message: ..."), or an empty string.
     [[nodiscard]] std::string kernel_message() const;
