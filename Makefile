@@ -85,6 +85,9 @@ demo:
 check:
 	scripts/check.sh
 
+bench: $(B)/xdp-sieve
+	$(B)/xdp-sieve bench
+
 # The papers' tables and figures beside ours: docs/reproduction.md, docs/figures.
 figures: $(B)/sieve-lab
 	scripts/figures.sh
