@@ -27,7 +27,7 @@ Result<LiveFilter> read_live_filter(std::uint32_t map_id) {
             return refusal(fmt::format("reading BPF map {}", map_id), error);
     LiveFilter filter;
     std::memcpy(&filter.lookup, &lines[0], sizeof(filter.lookup));
-    std::memcpy(&filter.file, &lines[1], sizeof(filter.file));
+    std::memcpy(&filter.file, &lines[SIEVE_FILE_LINE], sizeof(filter.file));
     filter.bytes = std::uint64_t{info.max_entries} * sizeof(sieve_line);
     return filter;
 }
