@@ -30,6 +30,7 @@ int main(int argc, char** argv) try {
     sieve::cli::add_stats(app, context);
     sieve::cli::add_replay(app, context);
     sieve::cli::add_bench(app, context);
+    sieve::cli::add_plan(app, context);
 
     try {
         app.parse(argc, argv);

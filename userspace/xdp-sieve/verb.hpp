@@ -44,5 +44,6 @@ void add_status(CLI::App& app, Context& context);
 void add_stats(CLI::App& app, Context& context);
 void add_replay(CLI::App& app, Context& context);
 void add_bench(CLI::App& app, Context& context);
+void add_plan(CLI::App& app, Context& context);
 
 } // namespace sieve::cli

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/planning/plan.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include <gtest/gtest.h>
+
+namespace sieve {
+namespace {
+
+Candidate candidate(const char* kind, std::uint64_t bytes, double fpr, double lines) {
+    Candidate c;
+    c.kind = kind;
+    c.bytes = bytes;
+    c.fpr = fpr;
+    c.lines_stranger = c.lines_member = lines;
+    return c;
+}
+
+std::string recommended(std::vector<Candidate> candidates, const PlanRequest& request) {
+    Plan plan{.candidates = std::move(candidates)};
+    recommend(plan, request);
+    EXPECT_FALSE(plan.reason.empty());
+    return plan.recommended ? plan.candidates[*plan.recommended].kind : "none";
+}
+
+TEST(PlanRecommendation, IsTheSmallestOfTwoLinesForARate) {
+    const PlanRequest request{.keys = 1000, .fpr = 1e-3, .recommendable = {"a", "b", "c"}};
+    EXPECT_EQ(recommended({candidate("a", 1000, 1e-3, 2), candidate("b", 900, 9e-4, 2),
+                           candidate("c", 500, 1e-3, 3)}, // small, but three lines
+                          request),
+              "b");
+    // One line is worth a tenth of the memory, not more.
+    EXPECT_EQ(recommended({candidate("a", 1000, 1e-3, 2), candidate("b", 1099, 1e-3, 1)}, request), "b");
+    EXPECT_EQ(recommended({candidate("a", 1000, 1e-3, 2), candidate("b", 1101, 1e-3, 1)}, request), "a");
+}
+
+TEST(PlanRecommendation, IsTheMostAccurateOfTwoLinesForAMemory) {
+    const PlanRequest request{.keys = 1000, .memory = 4096, .recommendable = {"a", "b", "c"}};
+    EXPECT_EQ(recommended({candidate("a", 4000, 2e-3, 2), candidate("b", 4096, 1e-3, 2),
+                           candidate("c", 4096, 1e-5, 5)},
+                          request),
+              "b");
+}
+
+TEST(PlanRecommendation, SkipsWhatCannotBeOrMayNotBe) {
+    const PlanRequest request{.keys = 1000, .fpr = 1e-3, .recommendable = {"a", "b"}};
+    Candidate impossible = candidate("a", 1, 1e-9, 1);
+    impossible.infeasible = "out of reach";
+    EXPECT_EQ(recommended({impossible, candidate("b", 900, 1e-3, 2), candidate("c", 100, 1e-3, 2)}, request),
+              "b");
+    EXPECT_EQ(recommended({impossible}, request), "none");
+    // More lines than one would like, if there is nothing else; then the fewest.
+    EXPECT_EQ(recommended({candidate("a", 900, 1e-3, 9), candidate("b", 1900, 1e-3, 4)}, request), "b");
+}
+
+TEST(MakePlan, KeepsItsPromisesForARate) {
+    const auto plan = make_plan({.keys = 20'000, .fpr = 1e-3, .calibrate = false}, {});
+    ASSERT_TRUE(plan) << plan.error().message;
+    ASSERT_EQ(plan->candidates.size(), 8U);
+    for (const auto& c : plan->candidates) {
+        ASSERT_EQ(c.infeasible, "") << c.kind;
+        EXPECT_LE(c.fpr, 1e-3) << c.kind << " " << c.parameters;
+        EXPECT_GT(c.fpr, 5e-4) << c.kind << " " << c.parameters; // and not by waste
+        EXPECT_GT(c.bits_per_key, 9.9);                          // log2(1000)
+        EXPECT_LT(c.bits_per_key, 18);
+        EXPECT_GE(static_cast<double>(c.bytes) * 8, c.bits_per_key * 20'000);
+        EXPECT_GE(c.lines_stranger, 1);
+        EXPECT_EQ(c.build_ns, 0);
+    }
+    // More choices, fewer bits.
+    EXPECT_LT(plan->candidates[1].bits_per_key, plan->candidates[0].bits_per_key);
+    EXPECT_LT(plan->candidates[5].bits_per_key, plan->candidates[3].bits_per_key);
+    // A stranger is told after about two probes of a group in a half-full filter.
+    EXPECT_NEAR(plan->candidates[3].lines_stranger, 2, 0.5);
+    ASSERT_TRUE(plan->recommended);
+}
+
+TEST(MakePlan, FitsAMemory) {
+    const auto plan = make_plan({.keys = 20'000, .memory = 48 * 1024, .calibrate = false}, {});
+    ASSERT_TRUE(plan) << plan.error().message;
+    for (const auto& c : plan->candidates) {
+        EXPECT_EQ(c.infeasible, "") << c.kind;
+        EXPECT_LE(c.bytes, 48 * 1024U) << c.kind;
+        EXPECT_GT(c.bytes, 47 * 1024U) << c.kind;
+    }
+    const auto tiny = make_plan({.keys = 20'000, .memory = 1024, .calibrate = false}, {});
+    ASSERT_TRUE(tiny);
+    EXPECT_FALSE(tiny->recommended);
+    for (const auto& c : tiny->candidates) EXPECT_NE(c.infeasible, "");
+}
+
+TEST(MakePlan, RefusesWhatMakesNoSense) {
+    EXPECT_FALSE(make_plan({.keys = 0, .fpr = 0.01}, {}));
+    EXPECT_FALSE(make_plan({.keys = 10}, {}));
+    EXPECT_FALSE(make_plan({.keys = 10, .fpr = 0.01, .memory = 1000}, {}));
+    for (const double fpr : {0.0, -1.0, 1.0, 2.0, 1e-30})
+        EXPECT_FALSE(make_plan({.keys = 10, .fpr = fpr}, {}));
+}
+
+} // namespace
+} // namespace sieve

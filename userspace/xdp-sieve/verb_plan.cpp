@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// xdp-sieve plan: every kind of filter for so many keys, side by side.
+#include <memory>
+
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include "libsieve/planning/plan.hpp"
+#include "xdp-sieve/format.hpp"
+#include "xdp-sieve/verb.hpp"
+
+namespace sieve::cli {
+
+namespace {
+
+struct PlanArguments {
+    PlanRequest request;
+    std::string memory;
+};
+
+/// Options of `build` that make the candidate.
+std::string build_options(const Candidate& c, const PlanArguments& arguments) {
+    return arguments.request.fpr ? fmt::format("{} --fpr {}", c.options, *arguments.request.fpr)
+                                 : fmt::format("{} --memory {}", c.options, arguments.memory);
+}
+
+void print_json(const PlanArguments& arguments, const Plan& plan) {
+    nlohmann::json kinds = nlohmann::json::array();
+    for (const auto& c : plan.candidates) {
+        if (!c.infeasible.empty()) {
+            kinds.push_back({{"kind", c.kind}, {"options", c.options}, {"infeasible", c.infeasible}});
+            continue;
+        }
+        kinds.push_back({{"kind", c.kind},
+                         {"parameters", c.parameters},
+                         {"options", build_options(c, arguments)},
+                         {"bytes", c.bytes},
+                         {"bits_per_key", c.bits_per_key},
+                         {"predicted_fpr", c.fpr},
+                         {"lines_per_stranger", c.lines_stranger},
+                         {"lines_per_member", c.lines_member},
+                         {"build_ns_per_key", c.build_ns}});
+    }
+    nlohmann::json out = {{"keys", arguments.request.keys}, {"kinds", kinds}, {"reason", plan.reason}};
+    out["recommended"] = plan.recommended ? kinds[*plan.recommended] : nlohmann::json(nullptr);
+    fmt::print("{}\n", out.dump(2));
+}
+
+void print_table(const PlanArguments& arguments, const Plan& plan) {
+    fmt::print("{} keys, {}\n\n", format_count(arguments.request.keys),
+               arguments.request.fpr
+                   ? fmt::format("at most {} of the strangers match", format_rate(*arguments.request.fpr))
+                   : fmt::format("{} of memory", format_bytes(*arguments.request.memory)));
+    fmt::print("  {:<9} {:<36} {:>10} {:>8} {:>9} {:>15} {:>9}\n", "kind", "parameters", "memory", "bits/key",
+               "predicted", "lines a packet", "build");
+    fmt::print("  {:<9} {:<36} {:>10} {:>8} {:>9} {:>15} {:>9}\n", "", "", "", "", "FPR", "miss, hit",
+               "ns/key");
+    for (std::size_t i = 0; i < plan.candidates.size(); i++) {
+        const auto& c = plan.candidates[i];
+        const char* mark = plan.recommended == i ? "*" : " ";
+        if (!c.infeasible.empty()) {
+            fmt::print("{} {:<9} {}\n", mark, c.kind, c.infeasible);
+            continue;
+        }
+        fmt::print("{} {:<9} {:<36} {:>10} {:>8.2f} {:>9} {:>7.1f}, {:>5.1f}  {:>9.0f}\n", mark, c.kind,
+                   c.parameters, format_bytes(c.bytes), c.bits_per_key, format_rate(c.fpr), c.lines_stranger,
+                   c.lines_member, c.build_ns);
+    }
+    if (plan.recommended) {
+        const auto& c = plan.candidates[*plan.recommended];
+        fmt::print("\nrecommended: {}, {}\nbecause it is {}\n  xdp-sieve build {} -o IMAGE FEED...\n", c.kind,
+                   c.parameters, plan.reason, build_options(c, arguments));
+    } else {
+        fmt::print("\n{}\n", plan.reason);
+    }
+}
+
+Result<Exit> run_plan(PlanArguments& arguments, const Context& context) {
+    if (!arguments.memory.empty()) {
+        SIEVE_ASSIGN(arguments.request.memory, parse_bytes(arguments.memory));
+    }
+    // What `build` builds; all kinds are shown.
+    arguments.request.recommendable = {"blocked"};
+    SIEVE_ASSIGN(const Plan plan, make_plan(arguments.request, progress_bar(context)));
+    if (context.json)
+        print_json(arguments, plan);
+    else
+        print_table(arguments, plan);
+    return plan.recommended ? Exit::done : Exit::no;
+}
+
+} // namespace
+
+void add_plan(CLI::App& app, Context& context) {
+    add_verb(app, context, "plan", "show every kind of filter for a number of keys, and recommend one",
+             [&context](CLI::App& verb) -> Action {
+                 auto arguments = std::make_shared<PlanArguments>();
+                 verb.add_option("--keys", arguments->request.keys, "number of keys")->required();
+                 auto* size = verb.add_option_group("size", "what is given");
+                 size->add_option("--fpr", arguments->request.fpr, "the false positive rate to stay below");
+                 size->add_option("--memory", arguments->memory,
+                                  "bytes for the whole image, such as 512K, 64M or 1G");
+                 size->require_option(1);
+                 return [arguments, &context] { return run_plan(*arguments, context); };
+             });
+}
+
+} // namespace sieve::cli
