@@ -22,18 +22,20 @@ CLI_SRC  := $(shell find userspace/xdp-sieve -name '*.cpp')
 LAB_SRC  := $(shell find userspace/sieve-lab -name '*.cpp')
 UNIT_SRC := $(shell find tests/unit tests/model -name "*.cpp")
 KERN_SRC := $(shell find tests/bpf tests/model -name "*.cpp")
+BENCH_SRC := $(shell find tests/bench -name '*.cpp')
 LIB_OBJ  := $(LIB_SRC:%.cpp=$(B)/%.o)
 CLI_OBJ  := $(CLI_SRC:%.cpp=$(B)/%.o)
 LAB_OBJ  := $(LAB_SRC:%.cpp=$(B)/%.o)
 UNIT_OBJ := $(UNIT_SRC:%.cpp=$(B)/%.o)
 KERN_OBJ := $(KERN_SRC:%.cpp=$(B)/%.o)
+BENCH_OBJ := $(BENCH_SRC:%.cpp=$(B)/%.o)
 
 BPF_OBJ  := $(B)/xdp_sieve.bpf.o
 SKELETON := $(B)/bpf/xdp_sieve.skel.h
 BENCH_SKELETON := $(B)/bpf/sieve_bench.skel.h
 
 .DELETE_ON_ERROR:
-.PHONY: all deps check demo bench figures install uninstall clean format tidy
+.PHONY: all deps check vmtest demo bench figures install uninstall clean format tidy
 
 all: $(BPF_OBJ) $(B)/xdp-sieve $(B)/sieve-lab $(B)/unit-tests $(B)/bpf-tests
 
@@ -78,7 +80,7 @@ $(B)/unit-tests: $(UNIT_OBJ) $(filter-out %/main.o,$(LAB_OBJ)) $(B)/libsieve.a
 $(B)/bpf-tests: $(KERN_OBJ) $(B)/libsieve.a
 	$(CXX) $(CXXFLAGS) $^ -lgtest -lgtest_main $(LIBS) -o $@
 
--include $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(UNIT_OBJ:.o=.d) $(LAB_OBJ:.o=.d) $(KERN_OBJ:.o=.d)
+-include $(BENCH_OBJ:.o=.d) $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(UNIT_OBJ:.o=.d) $(LAB_OBJ:.o=.d) $(KERN_OBJ:.o=.d)
 
 demo:
 	scripts/demo.sh
@@ -86,8 +88,18 @@ demo:
 check:
 	scripts/check.sh
 
-bench: $(B)/xdp-sieve
-	$(B)/xdp-sieve bench
+# BENCH: further arguments, such as --quick or --keys 1e8.
+bench: $(B)/xdp-sieve $(B)/set-bench
+	@mkdir -p $(B)/bench
+	$(B)/xdp-sieve bench $(BENCH) --output $(B)/bench/kernel.json
+	$(B)/set-bench --benchmark_out=$(B)/bench/user.json --benchmark_out_format=json
+
+$(B)/set-bench: $(BENCH_OBJ) $(B)/libsieve.a
+	$(CXX) $(CXXFLAGS) $^ -lbenchmark $(LIBS) -o $@
+
+# The kernel's side on other kernels than this one, in QEMU.
+vmtest: $(BPF_OBJ) $(B)/xdp-sieve $(B)/bpf-tests
+	scripts/vmtest.sh
 
 # The papers' tables and figures beside ours: docs/reproduction.md, docs/figures.
 figures: $(B)/sieve-lab

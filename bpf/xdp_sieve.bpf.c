@@ -102,9 +102,9 @@ int xdp_sieve_frags(struct xdp_md* ctx) {
  * Never called and never loaded: it makes this object's BTF describe the image's lines as it does the maps'
  * values, so that a test can hold this compiler's layout of them against the controller's.
  */
-__noinline int sieve_layout(const struct sieve_lookup* lookup, const struct sieve_file* file,
-                            const struct sieve_witness* witness) {
-    return lookup && file && witness;
+__noinline int sieve_layout(const struct sieve_lookup* lookup, const struct sieve_probes* probes,
+                            const struct sieve_file* file, const struct sieve_witness* witness) {
+    return lookup && probes && file && witness;
 }
 
 char LICENSE[] SEC("license") = "GPL";

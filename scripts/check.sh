@@ -19,7 +19,7 @@ WORK=$(mktemp -d)
 job=
 cleanup() {
     local status=$?
-    trap '' INT TERM
+    trap '' HUP INT PIPE TERM
     # The suite that runs now cleans up after itself when it is told to end.
     if [ -n "$job" ]; then
         kill "$job" 2>/dev/null || true
@@ -29,7 +29,9 @@ cleanup() {
     exit "$status"
 }
 trap cleanup EXIT
+trap 'exit 129' HUP
 trap 'exit 130' INT
+trap 'exit 141' PIPE
 trap 'exit 143' TERM
 
 # suite NAME READER COMMAND...: runs it, keeps what it printed, and has the reader count.

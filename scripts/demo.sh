@@ -17,7 +17,7 @@ step=0
 
 cleanup() {
     local status=$?
-    trap '' INT TERM
+    trap '' HUP INT PIPE TERM
     ip netns del "$WORLD" 2>/dev/null || true
     ip netns del "$HOST" 2>/dev/null || true
     rm -rf "$WORK"
@@ -25,7 +25,9 @@ cleanup() {
     exit "$status"
 }
 trap cleanup EXIT
+trap 'exit 129' HUP
 trap 'exit 130' INT
+trap 'exit 141' PIPE
 trap 'exit 143' TERM
 
 say() {

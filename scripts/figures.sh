@@ -10,7 +10,7 @@ if ! command -v gnuplot >/dev/null; then
     exit 1
 fi
 rm -rf build/figures
-build/sieve-lab report
+build/sieve-lab report --quiet
 mkdir -p docs/figures
 rm -f docs/figures/*.svg
 for program in build/figures/*.gp; do

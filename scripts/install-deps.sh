@@ -13,6 +13,8 @@ packages=(
     libgtest-dev libbenchmark-dev
     # what the demo and the selftests drive
     iproute2 util-linux procps python3 iputils-ping jq
+    # what tests other kernels, and other XDP programs beside ours
+    qemu-system-x86 busybox-static cpio xz-utils xdp-tools
     # what checks the style of scripts and man pages
     shellcheck mandoc
 )

@@ -7,6 +7,7 @@
  * Two banks make every change atomic. The program reads `active` once a packet and then looks at that bank
  * alone. The controller fills the other bank (policy and array-of-maps slots), then flips `active`; it waits
  * for a grace period before it touches the bank that was left, so that no packet ever sees half of a change.
+ * Then it makes that bank equal to the one in force: at rest both are the same, and `changing` is zero.
  */
 #ifndef SIEVE_POLICY_H
 #define SIEVE_POLICY_H
@@ -53,6 +54,8 @@ struct sieve_policy_entry {
 struct sieve_slot {
     char name[SIEVE_NAME_BYTES];   /* NUL-terminated; empty if the slot is not used */
     struct sieve_counter baseline; /* what the slot's counters stood at when the set came */
+    __u32 map_id;                  /* the filter's map in the slot's place; 0 if there is none */
+    __u32 reserved;
 };
 
 /* One bank: `sets` entries are asked in order, the first match that is not COUNT decides, else the default.
@@ -66,9 +69,10 @@ struct sieve_policy {
 
 /* The program's one global variable, in the map SIEVE_MAP_CONTROL. */
 struct sieve_control {
-    __u32 magic;  /* SIEVE_MAGIC: this is how the controller knows the program for ours */
-    __u32 abi;    /* SIEVE_ABI */
-    __u64 active; /* the bank in force, 0 or 1 */
+    __u32 magic;    /* SIEVE_MAGIC: this is how the controller knows the program for ours */
+    __u32 abi;      /* SIEVE_ABI */
+    __u64 active;   /* the bank in force, 0 or 1 */
+    __u64 changing; /* not zero while a controller is at work, or has died at work: the banks may differ */
     struct sieve_policy bank[SIEVE_BANKS];
 };
 

@@ -90,12 +90,14 @@ TEST_F(Layout, ImageHeader) {
 
 TEST_F(Layout, Control) {
     EXPECT_LAYOUT(sieve_control, MEMBER(sieve_control, magic), MEMBER(sieve_control, abi),
-                  MEMBER(sieve_control, active), MEMBER(sieve_control, bank));
+                  MEMBER(sieve_control, active), MEMBER(sieve_control, changing),
+                  MEMBER(sieve_control, bank));
     EXPECT_LAYOUT(sieve_policy, MEMBER(sieve_policy, sets), MEMBER(sieve_policy, default_action),
                   MEMBER(sieve_policy, entry), MEMBER(sieve_policy, slot));
     EXPECT_LAYOUT(sieve_policy_entry, MEMBER(sieve_policy_entry, slot), MEMBER(sieve_policy_entry, action),
                   MEMBER(sieve_policy_entry, reserved));
-    EXPECT_LAYOUT(sieve_slot, MEMBER(sieve_slot, name), MEMBER(sieve_slot, baseline));
+    EXPECT_LAYOUT(sieve_slot, MEMBER(sieve_slot, name), MEMBER(sieve_slot, baseline),
+                  MEMBER(sieve_slot, map_id), MEMBER(sieve_slot, reserved));
 }
 
 TEST_F(Layout, Counters) {

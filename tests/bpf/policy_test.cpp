@@ -43,7 +43,7 @@ class Policy : public ::testing::Test {
         if (trace.decision == SIEVE_NO_SET) return "default";
         if (trace.decision == SIEVE_NOT_ASKED) return "not asked";
         const auto table = scratch_->table().read();
-        for (const auto& set : table->sets)
+        for (const auto& set : table.sets)
             if (set.slot == trace.decision) return set.name;
         return "nobody";
     }
@@ -51,7 +51,7 @@ class Policy : public ::testing::Test {
     // Hits of a set since it came.
     [[nodiscard]] sieve_counter hits(const std::string& name) const {
         const auto table = scratch_->table().read();
-        const kernel::LiveSet* set = table->find(name);
+        const kernel::LiveSet* set = table.find(name);
         if (set == nullptr) return {};
         return kernel::difference(kernel::read_stats(scratch_->instance())->hit[set->slot], set->baseline);
     }

@@ -110,7 +110,7 @@ end_jobs() {
 
 cleanup() {
     local status=$?
-    trap '' INT TERM
+    trap '' HUP INT PIPE TERM
     if [ -n "$WORK" ]; then
         end_jobs
         ip netns del "$OUT" 2>/dev/null || true
@@ -130,7 +130,9 @@ setup() {
     [ -x "$SIEVE" ] && [ -e "$OBJECT" ] || skip_all "nothing is built: run make first"
     WORK=$(mktemp -d)
     trap cleanup EXIT
+    trap 'exit 129' HUP
     trap 'exit 130' INT
+    trap 'exit 141' PIPE
     trap 'exit 143' TERM
     for namespace in "$OUT" "$IN"; do
         ip netns add "$namespace" || skip_all "this kernel has no network namespaces"

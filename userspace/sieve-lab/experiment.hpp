@@ -85,7 +85,7 @@ bool stands(const Outcome& outcome);
 struct Experiment {
     std::string name{};
     std::string title{};
-    std::string source{};            ///< paper and place in it
+    std::string source{};          ///< paper and place in it
     std::uint64_t trials = 0;      ///< by default: two minutes at most on two cores; 0 if there are none
     std::uint64_t full_trials = 0; ///< the paper's number
     std::function<Outcome(const experiments::TrialPlan&)> run{};

@@ -352,17 +352,26 @@ std::string to_gnuplot(const Plot& plot, const std::string& svg) {
                        gnuplot_text(plot.x_label), gnuplot_text(plot.y_label));
     if (plot.x_log) out += "set logscale x\n";
     if (plot.y_log) out += "set logscale y\nset format y \"%.0e\"\n";
+    out += "set offsets graph 0.02, graph 0.02, graph 0, graph 0\n";
+    constexpr const char* colours[] = {"#0060ad", "#c03020", "#208030", "#8040a0",
+                                       "#b07000", "#008090", "#404040"};
+    std::size_t colour = 0;
     std::string curves;
     for (std::size_t i = 0; i < plot.curves.size(); ++i) {
         const auto& curve = plot.curves[i];
+        // A simulation has the colour of the formula before it, if that is what it simulates.
+        const auto stem = [](const std::string& name) { return name.substr(0, name.rfind(',')); };
+        const bool same = i > 0 && !curve.line && plot.curves[i - 1].line &&
+                          stem(curve.name) == stem(plot.curves[i - 1].name);
+        if (i > 0 && !same) colour = (colour + 1) % std::size(colours);
         out += fmt::format("$curve{} << EOD\n", i);
         for (const auto& p : curve.points)
             if (!plot.y_log || p.y > 0) out += fmt::format("{} {} {}\n", p.x, p.y, p.error);
         out += "EOD\n";
-        curves += fmt::format("{}$curve{} using 1:2{} title \"{}\"", i == 0 ? "plot " : ", \\\n     ", i,
-                              curve.line ? fmt::format(" with lines lw 2 lc {}", i + 1)
-                                         : fmt::format(":3 with yerrorbars pt 7 ps 0.5 lc {}", i + 1),
-                              gnuplot_text(curve.name));
+        curves +=
+            fmt::format("{}$curve{} using 1:2{} lc rgb \"{}\" title \"{}\"", i == 0 ? "plot " : ", \\\n     ",
+                        i, curve.line ? " with lines lw 2" : ":3 with yerrorbars pt 7 ps 0.7",
+                        colours[colour], gnuplot_text(curve.name));
     }
     return out + curves + "\n";
 }

@@ -73,14 +73,12 @@ Result<SetArgument> parse_set_argument(const std::string& text) {
 Result<std::vector<ReadySet>> prepare_sets(const std::vector<SetArgument>& arguments,
                                            const Context& context) {
     std::vector<ReadySet> sets;
-    std::optional<kernel::Preflight> preflight;
+    // Before the sets, whose building may take minutes: without rights it ends here.
+    SIEVE_ASSIGN(kernel::Preflight preflight, kernel::Preflight::start());
     for (const SetArgument& argument : arguments) {
         SIEVE_ASSIGN(Image image, open_set(argument.path, context));
         SIEVE_ASSIGN(kernel::FilterMap map, kernel::FilterMap::create(image, argument.name));
-        if (!preflight) {
-            SIEVE_ASSIGN(preflight, kernel::Preflight::start());
-        }
-        SIEVE_ASSIGN(const kernel::PreflightReport report, preflight->check(image, map, argument.name));
+        SIEVE_ASSIGN(const kernel::PreflightReport report, preflight.check(image, map, argument.name));
         if (report.uncarriable > 0)
             remark(context,
                    fmt::format("set {}: {} of {} sampled keys are flows that no packet can be of (ports "
@@ -108,10 +106,13 @@ nlohmann::json to_json(const ReadySet& set) {
 
 std::string describe(const ReadySet& set) {
     const kernel::PreflightReport& report = set.preflight;
-    return fmt::format("{}: {} keys, {}; tested in {:.0f} ms: {} members matched, {} of {} strangers did "
+    const auto count = [](std::uint64_t number, const char* noun) {
+        return fmt::format("{} {}{}", format_count(number), noun, number == 1 ? "" : "s");
+    };
+    return fmt::format("{}: {}, {}; tested in {:.0f} ms: {} matched, {} of {} strangers did "
                        "({:.3g} expected)",
-                       set.name, format_count(set.image.file().keys), format_bytes(set.image.bytes()),
-                       report.milliseconds, format_count(report.members), format_count(report.matched),
+                       set.name, count(set.image.file().keys, "key"), format_bytes(set.image.bytes()),
+                       report.milliseconds, count(report.members, "member"), format_count(report.matched),
                        format_count(report.strangers),
                        report.expected_rate * static_cast<double>(report.strangers));
 }

@@ -8,7 +8,7 @@
 namespace sieve::cli {
 
 Result<WantedChange> wanted_with(const kernel::Hook& hook, const std::string& name) {
-    SIEVE_ASSIGN(const kernel::LiveTable live, kernel::SetTable(*hook.instance).read());
+    const kernel::LiveTable live = kernel::SetTable(*hook.instance).read();
     WantedChange change;
     change.table.default_action = live.default_action;
     std::vector<std::string> names;

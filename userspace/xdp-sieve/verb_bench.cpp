@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // xdp-sieve bench: what a lookup costs here, beside what it must cost and what the kernel's own sets cost.
+#include <algorithm>
 #include <cmath>
+#include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <memory>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "libsieve/bench/load_bench.hpp"
 #include "libsieve/bench/lookup_bench.hpp"
+#include "libsieve/bench/packet_bench.hpp"
 #include "xdp-sieve/format.hpp"
 #include "xdp-sieve/verb.hpp"
 
@@ -24,6 +30,7 @@ struct BenchArguments {
     double bits_per_key = 16;
     std::uint32_t rounds = 15;
     bool quick = false;
+    std::string output;
 };
 
 constexpr Traffic all_traffic[] = {Traffic::strangers, Traffic::members, Traffic::half};
@@ -105,26 +112,147 @@ void print_table(const bench::LookupTable& table) {
     for (const std::string& reason : table.skipped) fmt::print("left out: {}\n", reason);
 }
 
+nlohmann::json to_json(const bench::PacketTable& table) {
+    nlohmann::json out = {{"keys", table.keys}, {"rows", nlohmann::json::array()}};
+    for (const bench::PacketRow& row : table.rows)
+        out["rows"].push_back({{"packets", row.family},
+                               {"program", row.program},
+                               {"traffic", bench::traffic_name(row.traffic)},
+                               {"nanoseconds", to_json(bench::summarise(row.nanoseconds))}});
+    return out;
+}
+
+void print_table(const bench::PacketTable& table) {
+    fmt::print("\nwhole packets, one set of {} keys: nanoseconds a packet inside the kernel (over an empty "
+               "program)\n",
+               format_count(table.keys));
+    for (const bench::PacketRow& row : table.rows) {
+        const auto empty = std::ranges::find_if(table.rows, [&](const bench::PacketRow& other) {
+            return other.family == row.family && other.program == "empty";
+        });
+        fmt::print("{:<10} {:<20} {:<10} {:>7.1f} ({:+.1f})\n", row.family, row.program,
+                   bench::traffic_name(row.traffic), bench::summarise(row.nanoseconds).median,
+                   bench::summarise(bench::minus(row.nanoseconds, empty->nanoseconds)).median);
+    }
+}
+
+nlohmann::json to_json(const bench::LinkTable& table) {
+    nlohmann::json out = {
+        {"keys", table.keys}, {"skipped", table.skipped}, {"rows", nlohmann::json::array()}};
+    for (const bench::LinkRow& row : table.rows)
+        out["rows"].push_back(
+            {{"generator", bench::generator_name(row.generator)},
+             {"offered", row.offered},
+             {"xdp_drop", to_json(bench::summarise(row.drop))},
+             {"strangers", to_json(bench::summarise(row.strangers))},
+             {"members", to_json(bench::summarise(row.members))},
+             {"strangers_to_drop", to_json(bench::summarise(bench::ratio(row.strangers, row.drop)))},
+             {"members_to_drop", to_json(bench::summarise(bench::ratio(row.members, row.drop)))}});
+    return out;
+}
+
+void print_table(const bench::LinkTable& table) {
+    fmt::print("\nveth, one set of {} keys: packets a second (share of what XDP_DROP takes)\n",
+               format_count(table.keys));
+    for (const bench::LinkRow& row : table.rows)
+        fmt::print("{:<24} XDP_DROP {:>9.0f}   strangers {:>9.0f} ({:.1f}%)   members {:>9.0f} ({:.1f}%)   "
+                   "offered {:.2f} times what was taken\n",
+                   bench::generator_name(row.generator), bench::summarise(row.drop).median,
+                   bench::summarise(row.strangers).median,
+                   bench::summarise(bench::ratio(row.strangers, row.drop)).median * 100,
+                   bench::summarise(row.members).median,
+                   bench::summarise(bench::ratio(row.members, row.drop)).median * 100, row.offered);
+    for (const std::string& reason : table.skipped) fmt::print("left out: {}\n", reason);
+}
+
+nlohmann::json to_json(const bench::LoadTable& table) {
+    nlohmann::json out = {
+        {"keys", table.keys}, {"skipped", table.skipped}, {"rows", nlohmann::json::array()}};
+    for (const bench::LoadRow& row : table.rows)
+        out["rows"].push_back({{"name", row.name},
+                               {"seconds", to_json(bench::summarise(row.seconds))},
+                               {"bytes", row.bytes},
+                               {"bytes_by", row.bytes_by}});
+    return out;
+}
+
+void print_table(const bench::LoadTable& table) {
+    fmt::print("\n{} keys from file to in force, as commands\n", format_count(table.keys));
+    for (const bench::LoadRow& row : table.rows)
+        fmt::print("{:<36} {:>10.1f} ms {:>12} ({})\n", row.name, bench::summarise(row.seconds).median * 1e3,
+                   format_bytes(row.bytes), row.bytes_by);
+    for (const std::string& reason : table.skipped) fmt::print("left out: {}\n", reason);
+}
+
+// Packets and loading are measured at sizes that matter there.
+constexpr std::uint64_t least_packet_keys = 1'000'000;
+constexpr std::uint64_t least_load_keys = 1'000'000;
+
+class Runner {
+  public:
+    Runner(const BenchArguments& arguments, const Context& context)
+        : arguments_(arguments), context_(context), progress_(progress_bar(context)) {}
+
+    Status run() {
+        for (const std::string& text : arguments_.keys) {
+            SIEVE_ASSIGN(const std::uint64_t keys, parse_keys(text));
+            SIEVE_TRY(run_size(keys));
+        }
+        if (context_.json) fmt::print("{}\n", out_.dump(2));
+        if (arguments_.output.empty()) return {};
+        std::ofstream file(arguments_.output);
+        file << out_.dump(2) << std::endl;
+        if (!file) return bad_input(fmt::format("{}: could not be written", arguments_.output));
+        return {};
+    }
+
+  private:
+    template <class Table>
+    void show(const char* name, const Table& table) {
+        out_[name].push_back(to_json(table));
+        if (context_.json) return;
+        print_table(table);
+        std::fflush(stdout);
+    }
+
+    Status run_size(std::uint64_t keys) {
+        bench::LookupOptions options;
+        options.keys = keys;
+        options.bits_per_key = arguments_.bits_per_key;
+        options.rounds = arguments_.rounds;
+        SIEVE_ASSIGN(bench::LookupTable table, bench::bench_lookups(options, progress_));
+        show("lookups", table);
+        if (keys >= least_packet_keys) {
+            bench::PacketOptions packets;
+            packets.rounds = arguments_.rounds;
+            SIEVE_ASSIGN(const bench::PacketTable inside,
+                         bench::bench_packets(*table.image, packets, progress_));
+            show("packets", inside);
+            SIEVE_ASSIGN(const bench::LinkTable link, bench::bench_link(*table.image, packets, progress_));
+            show("links", link);
+        }
+        if (keys >= least_load_keys) {
+            bench::LoadOptions load;
+            load.program = std::filesystem::read_symlink("/proc/self/exe");
+            load.rounds = std::min(arguments_.rounds, 5U);
+            SIEVE_ASSIGN(const bench::LoadTable loading, bench::bench_loading(*table.image, load, progress_));
+            show("loading", loading);
+        }
+        return {};
+    }
+
+    const BenchArguments& arguments_;
+    const Context& context_;
+    Progress progress_;
+    nlohmann::json out_ = nlohmann::json::object();
+};
+
 Result<Exit> run_bench(BenchArguments& arguments, const Context& context) {
     if (arguments.quick) {
         arguments.keys = {"1e4", "1e6"};
         arguments.rounds = 5;
     }
-    nlohmann::json out = {{"lookups", nlohmann::json::array()}};
-    const Progress progress = progress_bar(context);
-    for (const std::string& text : arguments.keys) {
-        SIEVE_ASSIGN(const std::uint64_t keys, parse_keys(text));
-        bench::LookupOptions options;
-        options.keys = keys;
-        options.bits_per_key = arguments.bits_per_key;
-        options.rounds = arguments.rounds;
-        SIEVE_ASSIGN(const bench::LookupTable table, bench::bench_lookups(options, progress));
-        if (context.json)
-            out["lookups"].push_back(to_json(table));
-        else
-            print_table(table);
-    }
-    if (context.json) fmt::print("{}\n", out.dump(2));
+    SIEVE_TRY(Runner(arguments, context).run());
     return Exit::done;
 }
 
@@ -143,6 +271,7 @@ void add_bench(CLI::App& app, Context& context) {
             verb.add_option("--rounds", arguments->rounds, "measurements of everything, in turn")
                 ->check(CLI::Range(3, 1001))
                 ->capture_default_str();
+            verb.add_option("-o,--output", arguments->output, "write the numbers as JSON to this file, too");
             verb.add_flag("--quick", arguments->quick, "small sets and few rounds: seconds, not minutes");
             return [arguments, &context] { return run_bench(*arguments, context); };
         });

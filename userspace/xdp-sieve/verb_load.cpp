@@ -8,6 +8,7 @@
 #include "libsieve/kernel/attach.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
 #include "xdp-sieve/hold_lock.hpp"
+#include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/live_set.hpp"
 #include "xdp-sieve/verb.hpp"
 
@@ -85,7 +86,7 @@ void print(const kernel::Attached& result, bool newly, const std::vector<ReadySe
             set["action"] = action_name(table.sets[i].action);
             out["sets"].push_back(std::move(set));
         }
-        fmt::print("{}\n", out.dump(2));
+        fmt::print("{}\n", json_text(out));
         return;
     }
     if (context.quiet) return;

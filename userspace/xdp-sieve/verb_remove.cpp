@@ -7,6 +7,7 @@
 
 #include "libsieve/kernel/libbpf_log.hpp"
 #include "xdp-sieve/hold_lock.hpp"
+#include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/table_change.hpp"
 #include "xdp-sieve/verb.hpp"
 
@@ -27,10 +28,9 @@ Result<Exit> run_remove(const RemoveArguments& arguments, const Context& context
     change.table.sets.erase(change.table.sets.begin() + static_cast<std::ptrdiff_t>(change.index));
     SIEVE_TRY(kernel::SetTable(*hook.instance).replace(change.table));
     if (context.json)
-        fmt::print("{}\n", nlohmann::json{{"interface", arguments.interface},
-                                          {"removed", arguments.name},
-                                          {"sets_left", change.table.sets.size()}}
-                               .dump(2));
+        fmt::print("{}\n", json_text(nlohmann::json{{"interface", arguments.interface},
+                                                    {"removed", arguments.name},
+                                                    {"sets_left", change.table.sets.size()}}));
     else if (!context.quiet)
         fmt::print("{}: removed {}, {} sets left\n", arguments.interface, arguments.name,
                    change.table.sets.size());

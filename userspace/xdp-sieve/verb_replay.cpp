@@ -15,6 +15,7 @@
 #include "libsieve/kernel/replay.hpp"
 #include "libsieve/kernel/stats.hpp"
 #include "xdp-sieve/format.hpp"
+#include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/live_set.hpp"
 #include "xdp-sieve/set_source.hpp"
 #include "xdp-sieve/verb.hpp"
@@ -75,7 +76,7 @@ void print_packet(const kernel::CapturedPacket& packet, const kernel::Replayed& 
                                          {"hits", std::move(hits)},
                                          {"outcome", kernel::outcome_name(replayed.trace.outcome)},
                                          {"key", key_json(replayed.trace)}};
-    fmt::print("{}\n", line.dump());
+    fmt::print("{}\n", json_text(line, json_one_line));
 }
 
 void print_totals(const Totals& totals, const kernel::LiveTable& table) {

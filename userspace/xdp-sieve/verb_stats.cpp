@@ -16,6 +16,7 @@
 #include "libsieve/kernel/set_table.hpp"
 #include "libsieve/kernel/stats.hpp"
 #include "xdp-sieve/format.hpp"
+#include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/live_set.hpp"
 #include "xdp-sieve/verb.hpp"
 
@@ -53,7 +54,7 @@ Result<Sample> take_sample(const kernel::Hook& hook) {
                   .stats = {},
                   .at = Clock::now()};
     const kernel::SetTable table(*hook.instance);
-    SIEVE_ASSIGN(sample.table, table.read());
+    sample.table = table.read();
     SIEVE_ASSIGN(sample.stats, kernel::read_stats(*hook.instance));
     return sample;
 }
@@ -199,7 +200,7 @@ Result<Exit> run_stats(StatsArguments arguments, const Context& context) {
             nlohmann::json out = {{"interfaces", nlohmann::json::array()}};
             for (const Sample& sample : now) out["interfaces"].push_back(to_json(sample));
             // One line a round, so that a reader can follow.
-            fmt::print("{}\n", arguments.watching ? out.dump() : out.dump(2));
+            fmt::print("{}\n", arguments.watching ? json_text(out, json_one_line) : json_text(out));
         } else {
             for (const Sample& sample : now) print_table(sample, find(before, sample));
             if (now.empty()) fmt::print("no interface runs xdp-sieve\n");

@@ -13,12 +13,21 @@
 #include "libsieve/kernel/live_filter.hpp"
 #include "libsieve/kernel/set_table.hpp"
 #include "xdp-sieve/format.hpp"
+#include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/live_set.hpp"
 #include "xdp-sieve/verb.hpp"
 
 namespace sieve::cli {
 
 namespace {
+
+// The label without what could play with a terminal: it comes out of an image that anybody may have made.
+std::string printable(const __u8* label) {
+    std::string text = reinterpret_cast<const char*>(label);
+    for (char& c : text)
+        if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) c = '?';
+    return text;
+}
 
 struct SetStatus {
     kernel::LiveSet set;
@@ -44,15 +53,27 @@ struct InterfaceStatus {
     std::vector<SetStatus> sets;
 };
 
+Result<std::vector<SetStatus>> read_sets(const kernel::LiveTable& table) {
+    std::vector<SetStatus> sets;
+    for (const kernel::LiveSet& set : table.sets) {
+        SIEVE_ASSIGN(const kernel::LiveFilter filter, kernel::read_live_filter(set.map_id));
+        sets.push_back({set, filter});
+    }
+    return sets;
+}
+
 Result<InterfaceStatus> read_status(kernel::Hook hook) {
     InterfaceStatus status;
     if (hook.instance) {
-        SIEVE_ASSIGN(kernel::LiveTable table, kernel::SetTable(*hook.instance).read());
-        status.default_action = table.default_action;
-        for (kernel::LiveSet& set : table.sets) {
-            SIEVE_ASSIGN(kernel::LiveFilter filter, kernel::read_live_filter(set.map_id));
-            status.sets.push_back({std::move(set), filter});
+        // A filter that leaves while we look is gone; then the table is another.
+        Result<std::vector<SetStatus>> sets;
+        for (int attempt = 0; attempt < 3; attempt++) {
+            const kernel::LiveTable table = kernel::SetTable(*hook.instance).read();
+            status.default_action = table.default_action;
+            sets = read_sets(table);
+            if (sets) break;
         }
+        SIEVE_ASSIGN(status.sets, sets);
     }
     status.hook = std::move(hook);
     return status;
@@ -119,7 +140,7 @@ void print_table(const InterfaceStatus& status) {
                    format_rate(rate_from_bits(file.expected_fpr)),
                    format_rate(rate_from_bits(file.measured_fpr)),
                    file.built_at == 0 ? "unknown" : format_age(set.age()), set.identity().substr(0, 8),
-                   reinterpret_cast<const char*>(file.label));
+                   printable(file.label));
     }
 }
 
@@ -148,7 +169,7 @@ Result<Exit> run_status(const std::string& name, const Context& context) {
     if (context.json) {
         nlohmann::json out = {{"interfaces", nlohmann::json::array()}};
         for (const InterfaceStatus& status : found) out["interfaces"].push_back(to_json(status));
-        fmt::print("{}\n", out.dump(2));
+        fmt::print("{}\n", json_text(out));
     } else {
         for (const InterfaceStatus& status : found) print_table(status);
         if (found.empty() && !context.quiet)

@@ -8,6 +8,7 @@
 #include "libsieve/kernel/attached_program.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
 #include "xdp-sieve/hold_lock.hpp"
+#include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/live_set.hpp"
 #include "xdp-sieve/table_change.hpp"
 #include "xdp-sieve/verb.hpp"
@@ -46,7 +47,7 @@ Result<Exit> run_swap(const SwapArguments& arguments, const Context& context) {
         nlohmann::json out = to_json(set);
         out["interface"] = arguments.interface;
         out["swap_milliseconds"] = milliseconds;
-        fmt::print("{}\n", out.dump(2));
+        fmt::print("{}\n", json_text(out));
     } else if (!context.quiet) {
         fmt::print("{}: {}; swapped in {:.0f} ms\n", arguments.interface, describe(set), milliseconds);
     }

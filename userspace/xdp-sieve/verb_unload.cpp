@@ -8,6 +8,7 @@
 #include "libsieve/kernel/attach.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
 #include "xdp-sieve/hold_lock.hpp"
+#include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/verb.hpp"
 
 namespace sieve::cli {
@@ -26,7 +27,7 @@ Result<Exit> run_unload(const std::string& name, const Context& context) {
     }
     SIEVE_TRY(kernel::detach(hook));
     if (context.json)
-        fmt::print("{}\n", nlohmann::json{{"interface", name}, {"program_id", hook.ours->id}}.dump(2));
+        fmt::print("{}\n", json_text(nlohmann::json{{"interface", name}, {"program_id", hook.ours->id}}));
     else if (!context.quiet)
         fmt::print("{}: unloaded (program {})\n", name, hook.ours->id);
     return Exit::done;

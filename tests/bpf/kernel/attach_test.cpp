@@ -88,12 +88,12 @@ TEST(Attach, SetsArePutThroughTheAttachedProgram) {
         // The loader is gone; the sets it put are found, and more can be put.
         const Hook hook = value_or_fail(find_ours("in"));
         SetTable table(*hook.instance);
-        ASSERT_EQ(table.read()->sets.size(), 1U);
-        EXPECT_EQ(table.read()->sets[0].map_id, map.id());
+        ASSERT_EQ(table.read().sets.size(), 1U);
+        EXPECT_EQ(table.read().sets[0].map_id, map.id());
         ASSERT_TRUE(table.replace(
             {SIEVE_ACTION_DROP, {{"bad", SIEVE_ACTION_DROP, -1}, {"good", SIEVE_ACTION_PASS, map.fd()}}}));
         const Hook again = value_or_fail(find_ours("in"));
-        EXPECT_EQ(SetTable(*again.instance).read()->sets.size(), 2U);
+        EXPECT_EQ(SetTable(*again.instance).read().sets.size(), 2U);
     });
 }
 

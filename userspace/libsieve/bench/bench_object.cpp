@@ -69,7 +69,9 @@ Result<BenchObject> BenchObject::load(const BenchSizes& sizes) {
     if (!skeleton) return kernel::refusal("opening the benchmark's programs", errno);
     auto& maps = skeleton->maps;
     auto& programs = skeleton->progs;
-    size(maps.bench_lines, sizes.lines);
+    if (sizes.floor_map >= 0)
+        if (const int error = bpf_map__reuse_fd(maps.bench_lines, sizes.floor_map); error != 0)
+            return kernel::refusal("sharing a filter's map with the benchmark", error);
     size(maps.bench_hash, sizes.keys);
     size(maps.bench_lru, sizes.keys);
     size(maps.bench_lpm, sizes.keys);

@@ -27,11 +27,19 @@ inline constexpr int spacings = 2;
 // How large the maps are made.
 struct BenchSizes {
     std::uint64_t keys = 1;
-    std::uint64_t lines = 1; // of the floor's map
+    std::uint64_t lines = 1; // that the floor draws from
+    int floor_map = -1;      // whose lines; -1: none are touched
     bool peers = true;       // the kernel's sets too
     bool lru = true;
     bool lpm = true;
     KernelBloom plain, tuned, equal;
+
+    // Where no map is asked.
+    static BenchSizes programs_only() {
+        BenchSizes sizes;
+        sizes.peers = false;
+        return sizes;
+    }
 };
 
 class BenchObject {

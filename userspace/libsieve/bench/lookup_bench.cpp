@@ -102,6 +102,7 @@ class Bench {
         BenchSizes sizes;
         sizes.keys = options_.keys;
         sizes.lines = table_.image->lookup().buckets;
+        sizes.floor_map = maps_[1].fd();
         sizes.lpm = options_.keys <= most_prefixes;
         sizes.plain = kernel_bloom_plain(options_.keys, *reference.fpr);
         sizes.tuned = kernel_bloom_tuned(options_.keys, *reference.fpr);
@@ -197,10 +198,12 @@ class Bench {
                 std::clamp(options_.milliseconds * 1e6 / (std::max(first, 1.0) * control.lookups), 4.0, 1e5));
         }
         for (std::uint32_t round = 0; round < options_.rounds; round++) {
-            for (int t = 0; t < traffics; t++)
-                for (int s = 0; s < spacings; s++)
-                    for (std::size_t i = 0; i < runners_.size(); i++)
+            for (std::size_t i = 0; i < runners_.size(); i++) {
+                SIEVE_TRY(warm_up(i));
+                for (int t = 0; t < traffics; t++)
+                    for (int s = 0; s < spacings; s++)
                         SIEVE_TRY(measure_one(i, static_cast<Traffic>(t), static_cast<Spacing>(s)));
+            }
             progress_(fmt::format("{} keys", options_.keys), (round + 1.0) / options_.rounds);
         }
         for (std::size_t i = 0; i < runners_.size(); i++)
@@ -211,7 +214,25 @@ class Bench {
         return {};
     }
 
-    // One measurement, after a run that brings the contestant's own lines back into the caches.
+    // Brings the contestant's lines back into the caches, as far as they fit, from where the others have
+    // driven them: in service a filter has them for itself.
+    Status warm_up(std::size_t index) {
+        constexpr double often = 3; // each line, on average
+        constexpr double line_bytes = 64;
+        constexpr double most_milliseconds = 50;
+        Runner& runner = runners_[index];
+        bench_control& control = object_->control();
+        control.place = runner.place;
+        control.apart = 0;
+        object_->draw(Traffic::half, options_.keys);
+        const double lookups =
+            std::min(often * static_cast<double>(table_.contestants[index].bytes) / line_bytes,
+                     most_milliseconds / options_.milliseconds * runner.repeat * control.lookups);
+        SIEVE_TRY(sample(runner, std::max(1U, static_cast<std::uint32_t>(lookups / control.lookups))));
+        return {};
+    }
+
+    // One measurement, after a short run for the branch predictors' sake.
     Status measure_one(std::size_t index, Traffic traffic, Spacing spacing) {
         Runner& runner = runners_[index];
         Contestant& contestant = table_.contestants[index];
@@ -219,7 +240,7 @@ class Bench {
         control.place = runner.place;
         control.apart = spacing == Spacing::apart ? 1 : 0;
         object_->draw(traffic, options_.keys);
-        SIEVE_TRY(sample(runner, std::max(1U, runner.repeat / 3)));
+        SIEVE_TRY(sample(runner, std::max(1U, runner.repeat / 8)));
         control.found = 0;
         SIEVE_ASSIGN(const double nanoseconds, sample(runner, runner.repeat));
         contestant.times.of[static_cast<std::size_t>(traffic)][static_cast<std::size_t>(spacing)].push_back(

@@ -18,7 +18,7 @@ struct TrialPlan {
     std::uint64_t trials = 1;
     std::uint64_t seed = 1;
     unsigned threads = 0; ///< 0: as many as processors
-    Progress progress{};    ///< may be empty
+    Progress progress{};  ///< may be empty
 };
 
 /// One trial: its observations, always equally many, in the same order.

@@ -169,9 +169,11 @@ Result<Attached> attach(const Hook& before, const BpfObject& object, const Attac
             SIEVE_ASSIGN(Hook now, read_hook(before.interface));
             Attached attached{.hook = std::move(now), .frags = false, .remarks = {}};
             if (!attached.hook.behind_dispatcher())
-                attached.remarks.push_back(fmt::format("attached alone to {}: this kernel refuses the "
-                                                       "programs that libxdp's dispatcher is made of",
-                                                       before.interface.name));
+                attached.remarks.push_back(
+                    fmt::format("attached alone to {}: libxdp cannot use its dispatcher here (that takes a "
+                                "kernel that lets "
+                                "programs replace others' functions, and a bpffs on /sys/fs/bpf)",
+                                before.interface.name));
             if (std::string remark = fallback_remark(attached.hook, options.mode); !remark.empty())
                 attached.remarks.push_back(std::move(remark));
             return attached;

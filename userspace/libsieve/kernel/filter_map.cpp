@@ -32,7 +32,9 @@ Result<FilterMap> FilterMap::create(const Image& image, const std::string& name)
     UniqueFd fd(bpf_map_create(BPF_MAP_TYPE_ARRAY, map_name(name).c_str(), sizeof(std::uint32_t),
                                sizeof(sieve_line), static_cast<std::uint32_t>(image.lines().size()),
                                &options));
-    if (!fd) return refusal(fmt::format("a BPF map of {} KiB for set {}", image.bytes() >> 10, name), errno);
+    if (!fd)
+        return refusal(fmt::format("a BPF map of {} KiB for set {}", (image.bytes() + 1023) >> 10, name),
+                       errno);
 
     void* pages = ::mmap(nullptr, image.bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
     if (pages == MAP_FAILED) return refusal(fmt::format("mapping the BPF map of set {}", name), errno);

@@ -10,7 +10,7 @@ namespace sieve::kernel {
 Result<Replay> Replay::start(const WantedTable& table) {
     SIEVE_ASSIGN(Scratch scratch, Scratch::load(true));
     SIEVE_TRY(scratch.table().replace(table));
-    SIEVE_ASSIGN(LiveTable live, scratch.table().read());
+    LiveTable live = scratch.table().read();
     return Replay(std::move(scratch), std::move(live));
 }
 

@@ -6,7 +6,6 @@
 #include <cctype>
 #include <cerrno>
 #include <cstring>
-#include <memory>
 #include <set>
 
 #include <bpf/bpf.h>
@@ -79,54 +78,44 @@ bool is_set_name(std::string_view name) {
            });
 }
 
-bool SetTable::Bank::operator==(const Bank& other) const {
-    return std::memcmp(&policy, &other.policy, sizeof(policy)) == 0 &&
-           std::memcmp(map_id, other.map_id, sizeof(map_id)) == 0;
-}
-
 std::uint32_t SetTable::active() const {
     return static_cast<std::uint32_t>(instance_->control().active & (SIEVE_BANKS - 1));
 }
 
-Status SetTable::step(std::string_view name) const {
-    if (hook_ && !hook_(name)) return kernel_refused(fmt::format("stopped before: {}", name));
-    return {};
+void SetTable::step(std::string_view name) const {
+    if (hook_) hook_(name);
 }
 
-Result<SetTable::Bank> SetTable::read_bank(std::uint32_t bank) const {
-    Bank result;
-    copy_policy(result.policy, instance_->control().bank[bank]);
-    for (std::uint32_t slot = 0; slot < SIEVE_SLOTS; slot++) {
-        const std::uint32_t place = bank * SIEVE_SLOTS + slot;
-        if (bpf_map_lookup_elem(instance_->sets_fd(), &place, &result.map_id[slot]) == 0) continue;
-        if (errno != ENOENT) return refusal("reading the program's table of sets", errno);
-        result.map_id[slot] = 0;
-    }
-    return result;
+sieve_policy SetTable::read_bank(std::uint32_t bank) const {
+    sieve_policy policy{};
+    copy_policy(policy, instance_->control().bank[bank]);
+    return policy;
 }
 
-Status SetTable::write_bank(std::uint32_t bank, const Bank& present, const Bank& target) {
+Status SetTable::write_bank(std::uint32_t bank, const std::optional<sieve_policy>& present,
+                            const sieve_policy& target) {
     std::vector<UniqueFd> fds;
     std::vector<std::uint32_t> places, gone;
     std::vector<std::int32_t> maps;
     for (std::uint32_t slot = 0; slot < SIEVE_SLOTS; slot++) {
-        if (present.map_id[slot] == target.map_id[slot]) continue;
+        const std::uint32_t id = target.slot[slot].map_id;
+        if (present && present->slot[slot].map_id == id) continue;
         const std::uint32_t place = bank * SIEVE_SLOTS + slot;
-        if (target.map_id[slot] == 0) {
+        if (id == 0) {
             gone.push_back(place);
             continue;
         }
-        fds.emplace_back(bpf_map_get_fd_by_id(target.map_id[slot]));
-        if (!fds.back()) return refusal(fmt::format("opening BPF map {}", target.map_id[slot]), errno);
+        fds.emplace_back(bpf_map_get_fd_by_id(id));
+        if (!fds.back()) return refusal(fmt::format("opening BPF map {}", id), errno);
         places.push_back(place);
         maps.push_back(fds.back().get());
     }
-    SIEVE_TRY(step("put maps"));
+    step("put maps");
     SIEVE_TRY(put_maps(instance_->sets_fd(), places, maps));
-    SIEVE_TRY(step("write policy"));
-    copy_policy(instance_->control().bank[bank], target.policy);
+    step("write policy");
+    copy_policy(instance_->control().bank[bank], target);
     for (const std::uint32_t place : gone) {
-        SIEVE_TRY(step("clear place"));
+        step("clear place");
         if (const int error = bpf_map_delete_elem(instance_->sets_fd(), &place);
             error != 0 && errno != ENOENT)
             return refusal("clearing a place in the program's table of sets", error);
@@ -135,58 +124,61 @@ Status SetTable::write_bank(std::uint32_t bank, const Bank& present, const Bank&
 }
 
 Status SetTable::settle() {
+    if (instance_->control().changing == 0) return {};
     const std::uint32_t bank = active();
-    SIEVE_ASSIGN(const Bank in_force, read_bank(bank));
-    SIEVE_ASSIGN(const Bank other, read_bank(bank ^ 1));
-    if (in_force == other) return {};
-    SIEVE_TRY(step("grace"));
+    step("grace");
     SIEVE_TRY(grace_period());
-    return write_bank(bank ^ 1, other, in_force);
+    SIEVE_TRY(write_bank(bank ^ 1, std::nullopt, read_bank(bank)));
+    step("settled");
+    instance_->control().changing = 0;
+    return {};
 }
 
-Result<LiveTable> SetTable::read() const {
-    SIEVE_ASSIGN(const Bank bank, read_bank(active()));
+LiveTable SetTable::read() const {
+    // A bank that was left in between may be half written.
+    std::uint32_t bank = 0;
+    sieve_policy policy{};
+    do {
+        bank = active();
+        policy = read_bank(bank);
+    } while (bank != active());
     LiveTable table;
-    table.default_action = static_cast<sieve_action>(bank.policy.default_action);
-    for (std::uint32_t i = 0; i < std::min<std::uint32_t>(bank.policy.sets, SIEVE_MAX_SETS); i++) {
-        const sieve_policy_entry& entry = bank.policy.entry[i];
-        const std::uint32_t slot = entry.slot & (SIEVE_SLOTS - 1);
-        table.sets.push_back({slot_name(bank.policy.slot[slot]), static_cast<sieve_action>(entry.action),
-                              slot, bank.map_id[slot], bank.policy.slot[slot].baseline});
+    table.default_action = static_cast<sieve_action>(policy.default_action);
+    for (std::uint32_t i = 0; i < std::min<std::uint32_t>(policy.sets, SIEVE_MAX_SETS); i++) {
+        const std::uint32_t slot = policy.entry[i].slot & (SIEVE_SLOTS - 1);
+        const sieve_slot& note = policy.slot[slot];
+        table.sets.push_back({slot_name(note), static_cast<sieve_action>(policy.entry[i].action), slot,
+                              note.map_id, note.baseline});
     }
     return table;
 }
 
-Status SetTable::replace(const WantedTable& wanted) {
+Result<sieve_policy> SetTable::policy_of(const WantedTable& wanted, const sieve_policy& present) const {
     if (wanted.sets.size() > SIEVE_MAX_SETS)
         return usage_error(
             fmt::format("{} sets, but the program takes at most {}", wanted.sets.size(), SIEVE_MAX_SETS));
-    SIEVE_TRY(settle());
-    const std::uint32_t bank = active();
-    SIEVE_ASSIGN(const Bank present, read_bank(bank));
-    SIEVE_ASSIGN(const LiveTable live, read());
-
-    // Slots that no packet uses now and whose counters therefore stand still: those not in the active bank,
-    // the other one being equal to it and at rest.
+    const LiveTable live = read();
+    // Both banks being equal and at rest, the slots that the policy does not name are used by no packet:
+    // their counters stand still and can be taken for a baseline.
     std::set<std::uint32_t> free;
     for (std::uint32_t slot = 0; slot < SIEVE_SLOTS; slot++) free.insert(slot);
     for (const LiveSet& set : live.sets) free.erase(set.slot);
     std::optional<Stats> stats;
 
-    Bank target;
-    target.policy.default_action = wanted.default_action;
+    sieve_policy policy{};
+    policy.default_action = wanted.default_action;
     std::set<std::string> names;
     for (const WantedSet& set : wanted.sets) {
         if (!is_set_name(set.name) || !names.insert(set.name).second)
-            return usage_error(
-                fmt::format("set name `{}`: expected 1 to 31 of A-Z a-z 0-9 . _ -, each once", set.name));
+            return usage_error(fmt::format("set name `{}`: expected 1 to {} of A-Z a-z 0-9 . _ -, each once",
+                                           set.name, SIEVE_NAME_BYTES - 1));
         const LiveSet* before = live.find(set.name);
         if (before == nullptr && set.map_fd < 0) return usage_error(fmt::format("no set {}", set.name));
         std::uint32_t slot = 0;
         sieve_slot note{};
         if (before != nullptr) {
             slot = before->slot;
-            note.baseline = before->baseline;
+            note = present.slot[slot];
         } else {
             slot = *free.begin(); // there are as many as two tables need
             free.erase(slot);
@@ -194,27 +186,41 @@ Status SetTable::replace(const WantedTable& wanted) {
                 SIEVE_ASSIGN(stats, read_stats(*instance_));
             }
             note.baseline = stats->hit[slot];
+            set.name.copy(note.name, sizeof(note.name) - 1);
         }
-        set.name.copy(note.name, sizeof(note.name) - 1);
-        target.policy.slot[slot] = note;
-        target.policy.entry[target.policy.sets++] = {
-            static_cast<__u8>(slot), static_cast<__u8>(set.action), {}};
-        target.map_id[slot] = present.map_id[slot];
         if (set.map_fd >= 0) {
-            SIEVE_ASSIGN(target.map_id[slot], map_id(set.map_fd));
+            SIEVE_ASSIGN(note.map_id, map_id(set.map_fd));
         }
+        policy.slot[slot] = note;
+        policy.entry[policy.sets++] = {static_cast<__u8>(slot), static_cast<__u8>(set.action), {}};
     }
-    if (target == present) return {};
+    return policy;
+}
 
-    SIEVE_TRY(write_bank(bank ^ 1, present, target));
-    SIEVE_TRY(step("flip"));
+Status SetTable::replace(const WantedTable& wanted) {
+    SIEVE_TRY(settle());
+    const std::uint32_t bank = active();
+    const sieve_policy present = read_bank(bank);
+    SIEVE_ASSIGN(const sieve_policy target, policy_of(wanted, present));
+    if (std::memcmp(&target, &present, sizeof(target)) == 0) return {};
+
+    step("begin");
+    instance_->control().changing = 1;
+    if (Status written = write_bank(bank ^ 1, present, target); !written) {
+        (void)settle(); // if that does not work either, the next controller does it
+        return written;
+    }
+    step("flip");
+    // The program must not see the new bank before it is written. Both sides are ordinary memory here, so the
+    // order of the stores is all there is to take care of.
     std::atomic_thread_fence(std::memory_order_release);
     instance_->control().active = bank ^ 1;
-    std::atomic_thread_fence(std::memory_order_seq_cst);
-
-    SIEVE_TRY(step("grace"));
+    step("grace");
     SIEVE_TRY(grace_period());
-    return write_bank(bank, present, target);
+    SIEVE_TRY(write_bank(bank, present, target));
+    step("settled");
+    instance_->control().changing = 0;
+    return {};
 }
 
 } // namespace sieve::kernel

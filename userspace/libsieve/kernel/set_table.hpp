@@ -22,7 +22,7 @@ struct LiveSet {
     std::string name;
     sieve_action action = SIEVE_ACTION_DROP;
     std::uint32_t slot = 0;   // index of its counters
-    std::uint32_t map_id = 0; // its filter; 0 if its slot is empty, which no change by a SetTable leaves
+    std::uint32_t map_id = 0; // its filter
     sieve_counter baseline{}; // what its counters stood at when it came
 };
 
@@ -49,42 +49,44 @@ struct WantedTable {
 // 1 to 31 letters, digits, dots, underscores and dashes.
 [[nodiscard]] bool is_set_name(std::string_view name);
 
-// Changes go by the two banks of sieve/policy.h, under this invariant: at rest both banks are equal (the same
-// filters, the same policy), and equal banks mean that no packet is still using the bank that is not active.
-// The caller holds the Lock.
+// Changes go by the two banks of sieve/policy.h, under this invariant: while `changing` is zero both banks
+// are equal (the same policy, the same filters in the same places), and no packet is still using the bank
+// that is not active. The caller holds the Lock.
 //
-// A change first writes what differs to the bank that is not active, then flips `active` by one aligned
-// store, then waits for a grace period and makes the other bank equal again, which is what drops the last
-// reference to a filter that left. A controller that dies on the way leaves the running program with one
-// whole bank, the old or the new, and banks that differ; whoever comes next waits for a grace period (for the
-// packets that may have seen the bank the dead one was leaving) and makes them equal, before anything else.
+// A change sets `changing`, writes what differs to the bank that is not active, flips `active` by one aligned
+// store, waits for a grace period, makes the other bank equal again, which drops the last reference to a
+// filter that left, and clears `changing`. A controller that dies on the way leaves the running program with
+// one whole bank, the old or the new. Whoever comes next finds `changing` set, waits for a grace period (for
+// the packets that may have seen the bank that the dead one was leaving), and writes the whole of the other
+// bank anew.
+//
+// Which filter is where is read from the policy's notes and not from the places themselves: before Linux 6.8
+// every lookup in a map-in-map by a system call costs a grace period, too.
 class SetTable {
   public:
     explicit SetTable(const Instance& instance) : instance_(&instance) {}
 
-    [[nodiscard]] Result<LiveTable> read() const;
+    [[nodiscard]] LiveTable read() const;
 
-    // Puts the table in force. When it returns no packet uses what was in force before.
+    // Puts the table in force. When it returns no packet uses what was in force before. What cannot be done
+    // leaves the table in force as it was.
     [[nodiscard]] Status replace(const WantedTable& wanted);
 
-    // For tests: called with the name of each step before it is done; returning false is the controller's
-    // death there.
-    using Step = std::function<bool(std::string_view step)>;
+    // For tests: called with the name of each step before it is done. What it throws is the controller's
+    // death.
+    using Step = std::function<void(std::string_view step)>;
     void set_step_hook(Step hook) { hook_ = std::move(hook); }
 
   private:
-    struct Bank {
-        sieve_policy policy{};
-        std::uint32_t map_id[SIEVE_SLOTS]{};
-        [[nodiscard]] bool operator==(const Bank& other) const;
-    };
-
     [[nodiscard]] std::uint32_t active() const;
-    [[nodiscard]] Result<Bank> read_bank(std::uint32_t bank) const;
-    // Writes the bank, of which only the places that differ from `present` need it.
-    [[nodiscard]] Status write_bank(std::uint32_t bank, const Bank& present, const Bank& target);
+    [[nodiscard]] sieve_policy read_bank(std::uint32_t bank) const;
+    // Writes a bank. Only places whose filter differs from `present`'s are touched; without it all are.
+    [[nodiscard]] Status write_bank(std::uint32_t bank, const std::optional<sieve_policy>& present,
+                                    const sieve_policy& target);
     [[nodiscard]] Status settle();
-    [[nodiscard]] Status step(std::string_view name) const;
+    [[nodiscard]] Result<sieve_policy> policy_of(const WantedTable& wanted,
+                                                 const sieve_policy& present) const;
+    void step(std::string_view name) const;
 
     const Instance* instance_;
     Step hook_;

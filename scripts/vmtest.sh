@@ -1,0 +1,290 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+# Runs the tests of the kernel side on Debian's kernels in QEMU: all that the host's kernel is tested with, and
+# what not every host can do (tests/vm/*.sh). Needs no KVM and no root. `make vmtest` builds first.
+#
+#     vmtest.sh [--results FILE] [SERIES...]     series of kernels, by default 6.1 and 6.12
+#
+# Prints the failed and skipped tests and `N passed, N failed, N skipped`; exit 1 if one failed. With --results
+# the tests are appended to that file instead, as scripts/check_report.py wants them, for a summary elsewhere.
+# What a guest printed stays in build/vm/SERIES.log. Kernels are kept in build/vm, too; delete it for newer ones.
+#
+# A guest lives in its initramfs: no disk, no network card. It is made of busybox, of this machine's own
+# programs (the packages below and all shared libraries that they need) and of the build. Its first serial line
+# is the kernel's log, its second one the results (tests/vm/init).
+set -euo pipefail
+cd "$(dirname "$0")/.."
+unset MAKEFLAGS MAKELEVEL
+
+VM=build/vm
+limit=${VMTEST_TIMEOUT:-900} # seconds a guest
+accel=${VMTEST_ACCEL:-tcg}   # kvm is much faster; a /dev/kvm being there does not mean that it works
+memory=2G
+# What the guests run, as GoogleTest's filter and as the selftests' scripts. Emulated, a million keys take long;
+# the host has seen them, and the kernels' answers to the other sets tell as much.
+gtest_filter=${VMTEST_GTEST_FILTER:--*/Million}
+selftests=${VMTEST_SELFTESTS:-$(make --no-print-directory -s -C tests/selftests \
+    --eval 'names: ; @echo $''(TEST_PROGS)' names) $(cd tests/selftests && echo ../vm/*.sh)}
+modules=(veth dummy tun 8021q)
+packages=(bash coreutils diffutils findutils grep sed mawk procps util-linux iproute2 iputils-ping jq bpftool
+    libxdp1 xdp-tools python3-minimal)
+
+# In the log of a healthy kernel there is none of these.
+splats='BUG:|WARNING: |Oops|Kernel panic|general protection|Call Trace|cut here|rcu.*stall|soft lockup'
+splats+='|hard LOCKUP|blocked for more than|KASAN|KCSAN|UBSAN|DEADLOCK|circular locking|inconsistent lock'
+splats+='|refcount_t|scheduling while atomic|sleeping function|unregister_netdevice: waiting|Out of memory'
+splats+='|page allocation failure|bad page|list_(add|del) corruption'
+harmless='WARNING: Unprivileged eBPF is enabled|Speculative|Spectre'
+
+die() {
+    echo "vmtest: $*" >&2
+    exit 1
+}
+
+results=
+wanted=()
+while [ $# -gt 0 ]; do
+    case $1 in
+    --results)
+        [ $# -gt 1 ] || die "--results takes a file"
+        results=$(realpath -m "$2")
+        shift
+        ;;
+    [0-9]*.[0-9]*) wanted+=("$1") ;;
+    *) die "usage: vmtest.sh [--results FILE] [SERIES...]" ;;
+    esac
+    shift
+done
+[ ${#wanted[@]} -gt 0 ] || wanted=(6.1 6.12)
+
+mkdir -p "$VM"
+WORK=$(mktemp -d)
+guests=() # their processes, in the order of the series; 0 for one that has ended or never was
+cleanup() {
+    local status=$?
+    trap '' INT TERM
+    local guest
+    for guest in "${guests[@]}"; do
+        [ "$guest" -ne 0 ] || continue
+        kill "$guest" 2>/dev/null || true
+        wait "$guest" 2>/dev/null || true
+    done
+    rm -rf "$WORK"
+    exit "$status"
+}
+trap cleanup EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+# --- kernels ------------------------------------------------------------------------------------------------
+
+# The newest package of that series in this machine's sources; nothing if there is none.
+kernel_package() {
+    { apt-cache pkgnames "linux-image-$1." || true; } |
+        grep -E "^linux-image-${1//./\\.}\.[0-9][^ ]*-cloud-amd64\$" | sort -V | tail -n 1
+}
+
+# get_kernel SERIES: unpacks one to $VM/SERIES unless it is there. Exit 4: there is none to be had.
+get_kernel() {
+    local series=$1 package new=$WORK/kernel-$1
+    [ ! -e "$VM/$series/vmlinuz" ] || return 0
+    package=$(kernel_package "$series")
+    if [ -z "$package" ] && [ "$(id -u)" -eq 0 ]; then
+        apt-get -q update >&2 || true
+        package=$(kernel_package "$series")
+    fi
+    [ -n "$package" ] || return 4
+    mkdir -p "$new/unpacked" "$new/$series"
+    (cd "$new" && timeout 300 apt-get -q -o APT::Sandbox::User=root download "$package" >&2) || return 1
+    dpkg-deb -x "$new/$package"_*.deb "$new/unpacked" || return 1
+    # Networking is all that tests may want of the modules.
+    local version=${package#linux-image-}
+    local from=$new/unpacked/lib/modules/$version to=$new/$series/lib/modules/$version folder
+    [ -d "$from" ] || from=$new/unpacked/usr/lib/modules/$version
+    for folder in net drivers/net lib crypto; do
+        mkdir -p "$to/kernel/$folder"
+        cp -r "$from/kernel/$folder/." "$to/kernel/$folder" || return 1
+    done
+    cp "$from"/modules.{builtin,order} "$to"
+    find "$to" -name '*.ko.xz' -print0 | xargs -0r xz -d
+    busybox depmod -b "$new/$series" "$version" 2>"$new/depmod.log" || {
+        cat "$new/depmod.log" >&2
+        return 1
+    }
+    mv "$new/unpacked/boot/vmlinuz-$version" "$new/$series/vmlinuz"
+    rm -rf "${VM:?}/$series"
+    mv "$new/$series" "$VM/$series"
+}
+
+# The modules that a module needs, and itself, as paths below the folder of modules.dep.
+module_files() {
+    local name=$1 line
+    line=$(grep -E "(^|/)$name\.ko:" "$2/modules.dep") || return 0 # built in
+    tr -d ':' <<<"$line" | tr ' ' '\n' | grep .
+}
+
+# --- the guest's files --------------------------------------------------------------------------------------
+
+# A file or link of this machine at the same place in the guest, with the folders of /bin and /lib merged.
+take() {
+    local path folder
+    for path; do
+        folder=$(realpath "$(dirname "$path")")
+        mkdir -p "$ROOT$folder"
+        cp -Pp "$path" "$ROOT$folder/"
+    done
+}
+
+take_package() {
+    local path
+    while read -r path; do
+        case $path in
+        /usr/share/doc/* | /usr/share/man/* | /usr/share/locale/* | /usr/share/lintian/* | /usr/include/* | *.a) ;;
+        *) if [ -f "$path" ] || [ -L "$path" ]; then take "$path"; fi ;;
+        esac
+    done < <(dpkg-query -L "$1")
+}
+
+# What the dynamic loader will look for.
+take_libraries() {
+    local library
+    while read -r library; do
+        [ -e "$ROOT$(realpath "$(dirname "$library")")/$(basename "$library")" ] || cp -L --parents "$library" "$ROOT"
+    done < <(find "$ROOT" -type f \( -perm -100 -o -name '*.so*' \) -print0 |
+        { LC_ALL=C xargs -0 ldd 2>/dev/null || true; } |
+        sed -nE 's/^.*[[:space:]](\/[^ ]+) \(0x[0-9a-f]+\)$/\1/p' | sort -u)
+}
+
+make_root() {
+    local package python folder
+    ROOT=$WORK/root
+    mkdir -p "$ROOT"/{proc,sys,dev,run,tmp,root,etc,var,sieve/build,usr/{bin,sbin,lib,lib64}}
+    for folder in bin sbin lib lib64; do ln -s "usr/$folder" "$ROOT/$folder"; done
+    ln -s /run "$ROOT/var/run"
+    echo "root:x:0:0:root:/root:/bin/sh" >"$ROOT/etc/passwd"
+    cp "$(command -v busybox)" "$ROOT/usr/bin/busybox"
+    for package in "${packages[@]}"; do take_package "$package"; done
+    ln -s mawk "$ROOT/usr/bin/awk" # a package's choice
+    python=$(basename "$(realpath /usr/bin/python3)")
+    take_package "$python-minimal"
+    # With the compiled modules, which no package lists.
+    cp -r --parents "/usr/lib/$python" /usr/lib/locale/C.utf8 "$ROOT"
+    rm -rf "$ROOT/usr/lib/$python"/{test,idlelib,lib2to3,dist-packages}
+    cp -r tests "$ROOT/sieve/"
+    cp -r build/selftests build/xdp_sieve.bpf.o "$ROOT/sieve/build/"
+    for folder in xdp-sieve bpf-tests; do strip --strip-debug -o "$ROOT/sieve/build/$folder" "build/$folder"; done
+    mv "$ROOT/sieve/tests/vm/init" "$ROOT/init"
+    # Emulation is slow, and this machine has other guests to serve.
+    echo "timeout=600" >>"$ROOT/sieve/tests/selftests/settings"
+    echo "$gtest_filter" >"$ROOT/sieve/gtest_filter"
+    echo "$selftests" >"$ROOT/sieve/selftests"
+    take_libraries
+    archive "$ROOT" "$WORK/root.cpio"
+}
+
+# Several archives behind one another make one initramfs.
+archive() { (cd "$1" && find . -mindepth 1 | cpio --quiet -o -H newc -R 0:0) >"$2"; }
+
+make_initramfs() {
+    local series=$1 folder name file
+    local root=$WORK/modules-$series
+    folder=$(echo "$VM/$series/lib/modules/"*)
+    for name in "${modules[@]}"; do
+        while read -r file; do
+            mkdir -p "$root/usr/lib/modules/$(basename "$folder")/$(dirname "$file")"
+            cp "$folder/$file" "$root/usr/lib/modules/$(basename "$folder")/$file"
+        done < <(module_files "$name" "$folder")
+    done
+    cp "$folder"/modules.* "$root/usr/lib/modules/$(basename "$folder")/"
+    printf '%s\n' "${modules[@]}" >"$root/modules"
+    archive "$root" "$WORK/modules.cpio"
+    cat "$WORK/root.cpio" "$WORK/modules.cpio" >"$WORK/$series.cpio"
+}
+
+# --- running ------------------------------------------------------------------------------------------------
+
+# Becomes the guest.
+boot() {
+    local series=$1
+    exec nice timeout --foreground --kill-after=10 "$limit" qemu-system-x86_64 \
+        -machine "pc,accel=$accel" -cpu max -smp 2 -m "$memory" \
+        -nodefaults -display none -no-reboot -monitor none \
+        -kernel "$VM/$series/vmlinuz" -initrd "$WORK/$series.cpio" \
+        -append "console=ttyS0 loglevel=5 panic=-1 oops=panic" \
+        -serial "file:$WORK/$series.kernel" -serial "file:$WORK/$series.results" \
+        >"$WORK/$series.qemu" 2>&1
+}
+
+# The lines of one channel (tests/vm/init) of the results.
+channel() { sed -n "s/\r\$//; s/^$2| \?//p" "$WORK/$1.results"; }
+
+# A test of this script's own, in the form of check_report.py.
+own_test() {
+    python3 -c 'import json, sys
+print(json.dumps(dict(zip(("suite", "test", "verdict", "detail"), sys.argv[1:]))))' "$@"
+}
+
+report() {
+    local series=$1 status=$2 suite reader ended found
+    local log=$VM/$series.log
+    {
+        cat "$WORK/$series.results" "$WORK/$series.qemu" 2>/dev/null || true
+        echo "--- kernel log:"
+        tr -d '\r' <"$WORK/$series.kernel" 2>/dev/null || true
+    } >"$log"
+    for suite in bpf:gtest selftests:ktap; do
+        reader=${suite#*:} suite=${suite%:*}
+        channel "$series" "$suite" >"$WORK/log"
+        channel "$series" "$suite.json" >"$WORK/json"
+        ended=$(channel "$series" "$suite.status" | grep . || echo 124)
+        scripts/check_report.py "$reader" "vm-$series-$suite" "$ended" "$WORK/log" "$WORK/json"
+    done
+    if [ "$status" -ne 0 ] || ! channel "$series" vm | grep -x 'the end' >/dev/null; then
+        own_test "vm-$series" "runs to its end" fail "QEMU's exit status $status after at most $limit s; see $log
+$(tail -n 20 "$log")"
+    else
+        own_test "vm-$series" "runs to its end" pass ""
+    fi
+    found=$(grep -nE "$splats" "$WORK/$series.kernel" | grep -vE "$harmless" || true)
+    own_test "vm-$series" "kernel log" "$([ -z "$found" ] && echo pass || echo fail)" "${found:+see $log
+$(grep -E -A 30 "$splats" "$WORK/$series.kernel" | tr -d '\r')}"
+}
+
+for file in build/{xdp-sieve,bpf-tests,xdp_sieve.bpf.o}; do
+    [ -e "$file" ] || die "there is no $file: run make first"
+done
+for file in selftests vm; do make --no-print-directory -s -C "tests/$file" all; done
+make_root
+: >"$WORK/all"
+started=$SECONDS
+# All guests at once: most tests keep one processor busy.
+for one in "${wanted[@]}"; do
+    status=0
+    get_kernel "$one" || status=$?
+    case $status in
+    0)
+        make_initramfs "$one"
+        boot "$one" &
+        guests+=($!)
+        ;;
+    4) own_test "vm-$one" "kernel" skip "this machine's package sources have no linux-image-$one.*-cloud-amd64" ;;
+    *) own_test "vm-$one" "kernel" fail "getting a linux-image-$one.*-cloud-amd64 failed" ;;
+    esac >>"$WORK/all"
+    [ "$status" -eq 0 ] || guests+=(0)
+done
+for at in "${!wanted[@]}"; do
+    [ "${guests[at]}" -ne 0 ] || continue
+    one=${wanted[at]} status=0
+    wait "${guests[at]}" || status=$?
+    guests[at]=0
+    report "$one" "$status" >"$WORK/one"
+    cat "$WORK/one" >>"$WORK/all"
+    printf '%-10s %s (%s, %d s)\n' "vm-$one" "$(scripts/check_report.py count "$WORK/one")" \
+        "$(channel "$one" vm | head -n 1)" $((SECONDS - started))
+done
+if [ -n "$results" ]; then
+    cat "$WORK/all" >>"$results"
+    if grep -q '"verdict": "fail"' "$WORK/all"; then exit 1; fi
+else
+    scripts/check_report.py summary "$WORK/all" tests/allowed-skips
+fi

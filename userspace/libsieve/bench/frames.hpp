@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// The frames that the benchmark sends; their source addresses are rewritten on the way.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace sieve::bench {
+
+inline constexpr std::size_t frame_bytes = 64;
+using Frame = std::array<std::uint8_t, frame_bytes>;
+
+inline constexpr std::size_t ipv4_source = 26; // where its source address begins
+
+[[nodiscard]] Frame ipv4_tcp_frame();
+[[nodiscard]] Frame ipv6_udp_frame(); // from a v4-mapped address, so that a set of IPv4 addresses can match
+
+} // namespace sieve::bench

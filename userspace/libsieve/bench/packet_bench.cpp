@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/bench/packet_bench.hpp"
+
+#include <algorithm>
+#include <cerrno>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <fmt/core.h>
+#include <sieve/policy.h>
+
+#include "bpf/bench/bench_control.h"
+#include "libsieve/bench/frames.hpp"
+#include "libsieve/kernel/filter_map.hpp"
+#include "libsieve/kernel/refusal.hpp"
+#include "libsieve/kernel/scratch.hpp"
+#include "sieve_bench.skel.h"
+
+namespace sieve::bench {
+
+namespace {
+
+constexpr std::uint32_t trial = 10'000; // packets, to learn how many a measurement takes
+
+struct Tested {
+    std::string name;
+    int program = -1;
+    bool has_set = false;
+};
+
+} // namespace
+
+Result<PacketTable> bench_packets(const Image& image, const PacketOptions& options,
+                                  const Progress& progress) {
+    PacketTable table{.keys = image.file().keys, .rows = {}};
+    SIEVE_ASSIGN(const BenchObject object, BenchObject::load(BenchSizes::programs_only()));
+    SIEVE_ASSIGN(const kernel::Scratch idle, kernel::Scratch::load(false));
+    SIEVE_ASSIGN(const kernel::Scratch filtering, kernel::Scratch::load(false));
+    SIEVE_ASSIGN(const kernel::FilterMap map, kernel::FilterMap::create(image, "bench"));
+    SIEVE_TRY(filtering.table().replace(
+        {.default_action = SIEVE_ACTION_PASS,
+         .sets = {{.name = "bench", .action = SIEVE_ACTION_DROP, .map_fd = map.fd()}}}));
+
+    const auto& programs = object.skeleton().progs;
+    const Tested tested[] = {
+        {.name = "empty", .program = bpf_program__fd(programs.bench_pass)},
+        {.name = "XDP_DROP", .program = bpf_program__fd(programs.bench_drop)},
+        {.name = "xdp-sieve, no set", .program = idle.object().program_fd()},
+        {.name = "xdp-sieve, one set", .program = filtering.object().program_fd(), .has_set = true},
+    };
+    const struct {
+        const char* name;
+        int program;
+        Frame frame;
+    } families[] = {
+        {"IPv4/TCP", bpf_program__fd(programs.bench_packet_ipv4), ipv4_tcp_frame()},
+        {"IPv6/UDP", bpf_program__fd(programs.bench_packet_ipv6), ipv6_udp_frame()},
+    };
+    for (const auto& family : families)
+        for (const Tested& one : tested)
+            for (const Traffic traffic : {Traffic::strangers, Traffic::members, Traffic::half})
+                if (one.has_set || traffic == Traffic::strangers)
+                    table.rows.push_back(
+                        {.family = family.name, .program = one.name, .traffic = traffic, .nanoseconds = {}});
+
+    constexpr std::uint32_t zero = 0;
+    for (std::uint32_t round = 0; round < options.rounds; round++) {
+        for (PacketRow& row : table.rows) {
+            const auto& one = *std::ranges::find(tested, row.program, &Tested::name);
+            const auto& family = row.family == families[0].name ? families[0] : families[1];
+            if (bpf_map_update_elem(bpf_map__fd(object.skeleton().maps.bench_tested), &zero, &one.program,
+                                    BPF_ANY) != 0)
+                return kernel::refusal("putting a program under test", errno);
+            object.draw(row.traffic, table.keys);
+            SIEVE_ASSIGN(const double first, run_program(family.program, family.frame, trial));
+            const auto repeat = static_cast<std::uint32_t>(
+                std::clamp(options.milliseconds * 1e6 / std::max(first, 1.0), 1000.0, 1e7));
+            SIEVE_ASSIGN(const double nanoseconds, run_program(family.program, family.frame, repeat));
+            row.nanoseconds.push_back(nanoseconds);
+        }
+        progress("packets", (round + 1.0) / options.rounds);
+    }
+    return table;
+}
+
+} // namespace sieve::bench
