@@ -13,12 +13,9 @@
 #include <sieve/blocked.h>
 #include <sieve/prefix.h>
 
-#include "maps.h"
-
-static __always_inline const struct sieve_line* sieve_fetch(void* filter, __u32 line) {
-    __u32 index = line + SIEVE_FIRST_LINE;
-    return bpf_map_lookup_elem(filter, &index);
-}
+#include "fetch.h"
+#include "lookup_bloom.h"
+#include "lookup_dleft.h"
 
 /* All lines are requested before any is tested, so that their cache misses overlap. */
 static __always_inline int sieve_lookup_blocked(void* filter, const struct sieve_lookup* lookup,
@@ -71,13 +68,18 @@ __noinline int sieve_lookup_prefixes(const struct sieve_key* key, __u32 place) {
 static __always_inline int sieve_lookup_key(void* filter, __u32 place, const struct sieve_key* key,
                                             __u32 have) {
     const struct sieve_lookup* lookup;
+    struct sieve_hash hash;
     __u32 line = 0;
 
     lookup = bpf_map_lookup_elem(filter, &line);
     if (!lookup || (lookup->fields & ~have)) return 0;
     if (SIEVE_UNLIKELY(lookup->probes)) return sieve_lookup_prefixes(key, place);
-    if (lookup->kind == SIEVE_KIND_BLOCKED)
-        return sieve_lookup_blocked(filter, lookup, sieve_hash_key(key, lookup->hash_key, lookup->fields));
+    hash = sieve_hash_key(key, lookup->hash_key, lookup->fields);
+    if (SIEVE_LIKELY(lookup->kind == SIEVE_KIND_BLOCKED)) return sieve_lookup_blocked(filter, lookup, hash);
+    if (lookup->kind == SIEVE_KIND_BLOOM) return sieve_lookup_bloom(place, hash.locate, hash.test);
+    if (lookup->kind == SIEVE_KIND_DDLCBF) return sieve_lookup_ddlcbf(place, hash.locate, hash.test);
+    if (lookup->kind == SIEVE_KIND_DLEFT64 || lookup->kind == SIEVE_KIND_DLEFT128)
+        return sieve_lookup_dleft(place, hash.locate, hash.test);
     return 0;
 }
 

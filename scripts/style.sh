@@ -30,7 +30,7 @@ files() {
 
 licence_lines() {
     local missing
-    missing=$(files '*' | grep -v -e '\.md$' -e '\.svg$' -e '\.png$' -e '/LICENSE$' -e '/\.gitignore$' \
+    missing=$(files '*' | grep -v -e '\.md$' -e '\.svg$' -e '\.png$' -e '\.json$' -e '/LICENSE$' -e '/\.gitignore$' \
         -e '/\.clang-format$' -e '/tests/fuzz/.*corpus' -e '/tests/fuzz/seeds' | tr '\n' '\0' |
         xargs -0 grep -L -I 'SPDX-License-Identifier:' || true)
     [ -z "$missing" ] || {

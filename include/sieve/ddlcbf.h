@@ -42,11 +42,6 @@
 
 #include <sieve/dleft.h>
 
-/* Value of sieve_lookup.kind. */
-enum sieve_ddlcbf_kind {
-    SIEVE_KIND_DDLCBF = 5,
-};
-
 /*
  * How struct sieve_lookup is used: `choices` is the number of subtables, 2 to 4; `buckets` the number of
  * LINES of one subtable; `hashes` the bits of a cell's counter (low half) and of the minimal remainder (high

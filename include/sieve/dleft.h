@@ -59,12 +59,6 @@
 
 #include <sieve/image.h>
 
-/* Values of sieve_lookup.kind; beside those of enum sieve_kind. */
-enum sieve_dleft_kind {
-    SIEVE_KIND_DLEFT64 = 3,
-    SIEVE_KIND_DLEFT128 = 4,
-};
-
 #define SIEVE_DLEFT_MIN_SUBTABLES 2
 #define SIEVE_DLEFT_MAX_SUBTABLES 4
 

@@ -34,8 +34,12 @@ SIEVE_STATIC_ASSERT(sizeof(struct sieve_line) == SIEVE_LINE_BYTES,
 #define SIEVE_IMAGE_VERSION 1
 
 enum sieve_kind {
-    SIEVE_KIND_NONE = 0, /* an empty map: matches nothing */
-    SIEVE_KIND_BLOCKED = 1,
+    SIEVE_KIND_NONE = 0,     /* an empty map: matches nothing */
+    SIEVE_KIND_BLOCKED = 1,  /* sieve/blocked.h */
+    SIEVE_KIND_BLOOM = 2,    /* sieve/bloom.h */
+    SIEVE_KIND_DLEFT64 = 3,  /* sieve/dleft.h */
+    SIEVE_KIND_DLEFT128 = 4, /* likewise */
+    SIEVE_KIND_DDLCBF = 5,   /* sieve/ddlcbf.h */
 };
 
 #define SIEVE_MAX_CHOICES 3
@@ -45,9 +49,9 @@ struct sieve_lookup {
     __u32 magic;
     __u8 kind;     /* enum sieve_kind */
     __u8 fields;   /* enum sieve_field bits: what a key is made of */
-    __u8 choices;  /* blocked: lines that a key may be in, 1..3 */
-    __u8 hashes;   /* blocked: bits per key, k */
-    __u32 buckets; /* blocked: number of lines the hash ranges over */
+    __u8 choices;  /* blocked: lines that a key may be in; bloom: groups; d-left: subtables */
+    __u8 hashes;   /* blocked, bloom: bits per key or group, k; d-left: how buckets are written */
+    __u32 buckets; /* lines: of the filter; d-left: of one subtable */
     __u16 alpha;   /* blocked: share of keys with more than one choice, in units of 2^-16; 2^16-1 means all */
     __u8 probes; /* 0: keys are exact; else they are prefixes, asked for at up to so many lengths (line 1) */
     __u8 reserved;

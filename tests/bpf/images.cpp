@@ -15,7 +15,7 @@ Image built(KeySet keys, double bits_per_key, std::uint64_t seed) {
     options.bits_per_key = bits_per_key;
     options.seed = seed;
     options.threads = 1;
-    options.rounds = 1;      // good enough for what is not about the rate
+    options.kind.rounds = 1; // good enough for what is not about the rate
     options.trials = 20'000; // enough for small sets, and quick
     options.label = "test";
     return value_or_fail(build_set(std::move(keys), options, [](std::string_view, double) {})).image;

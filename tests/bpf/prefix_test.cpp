@@ -55,7 +55,7 @@ TEST_P(Prefixes, OfACountryMatchInsideAndHardlyOutside) {
 
     BuildOptions options;
     options.seed = 17;
-    options.rounds = 4;
+    options.kind.rounds = 4;
     options.bits_per_key = c.bits_per_key;
     options.prefixes.max_probes = c.max_probes;
     const auto built = build_set(std::move(feed->keys), std::move(feed->ranges), options, {});

@@ -32,6 +32,9 @@ int main(int argc, char** argv) try {
     sieve::cli::add_bench(app, context);
     sieve::cli::add_plan(app, context);
 
+    app.failure_message([](const CLI::App*, const CLI::Error& error) {
+        return fmt::format("xdp-sieve: {}; see `xdp-sieve --help`\n", error.what());
+    });
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& error) {

@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "libsieve/feeds/key_text.hpp"
+#include "libsieve/filters/blocked_plan.hpp"
+#include "libsieve/image/kinds.hpp"
 #include "xdp-sieve/format.hpp"
 #include "xdp-sieve/set_source.hpp"
 #include "xdp-sieve/verb.hpp"
@@ -38,12 +40,14 @@ void print_json(const BuildArguments& arguments, const BuiltSet& built, double s
         {"duplicates", report.duplicates},
         {"skipped_lines", built.image.file().skipped},
         {"bits_per_key", report.bits_per_key},
-        {"hashes", report.shape.hashes},
-        {"choices", report.shape.choices},
-        {"alpha", report.shape.alpha},
+        {"hashes", built.image.lookup().hashes},
+        {"choices", built.image.lookup().choices},
+        {"alpha", alpha_from_image(built.image.lookup().alpha)},
+        {"geometry", describe_geometry(built.image.lookup())},
         {"rounds", report.rounds},
         {"fpr",
-         {{"model_without_rebalancing", report.online_model_fpr},
+         {{"model_without_rebalancing",
+           report.model_fpr ? nlohmann::json(*report.model_fpr) : nlohmann::json()},
           {"predicted", report.predicted_fpr},
           {"expected", report.expected_fpr},
           {"measured", report.measured_fpr},
@@ -67,15 +71,12 @@ void print_table(const BuildArguments& arguments, const BuiltSet& built, double 
     if (built.image.file().skipped > 0)
         fmt::print(", {} malformed lines skipped", format_count(built.image.file().skipped));
     if (!lengths.empty()) fmt::print("\nprobes        {}", lengths);
-    fmt::print("\nfilter        {}, {:.2f} bits per key, {} set by a key, {} {}", arguments.kind,
-               report.bits_per_key, report.shape.hashes, report.shape.choices,
-               report.shape.choices == 1 ? "line" : "lines to choose from");
-    if (report.shape.choices > 1 && report.shape.alpha < 1)
-        fmt::print(" for {:.0f}% of keys", report.shape.alpha * 100);
-    fmt::print(", {} rounds of rebalancing\n", report.rounds);
+    fmt::print("\nfilter        {}, {:.2f} bits per key, {}, {} rounds of rebalancing\n", arguments.kind,
+               report.bits_per_key, describe_geometry(built.image.lookup()), report.rounds);
     fmt::print("false positives (share of strangers that match)\n");
-    fmt::print("  model       {:<10} without rebalancing (eq. 3.4 of the one-plus-alpha paper)\n",
-               format_rate(report.online_model_fpr));
+    if (report.model_fpr)
+        fmt::print("  model       {:<10} without rebalancing ({})\n", format_rate(*report.model_fpr),
+                   model_name(built.image.lookup().kind));
     fmt::print("  predicted   {:<10} before the build\n", format_rate(report.predicted_fpr));
     fmt::print("  expected    {:<10} from the bits of this filter\n", format_rate(report.expected_fpr));
     fmt::print("  measured    {:<10} {} of {} random keys\n", format_rate(report.measured_fpr),
@@ -85,9 +86,7 @@ void print_table(const BuildArguments& arguments, const BuiltSet& built, double 
 
 Result<Exit> run_build(BuildArguments& arguments, const Context& context) {
     const auto start = std::chrono::steady_clock::now();
-    if (arguments.kind != "blocked")
-        return usage_error(
-            fmt::format("--kind {}: unknown kind of filter, expected blocked", arguments.kind));
+    SIEVE_ASSIGN(arguments.options.kind.kind, parse_kind(arguments.kind));
     SIEVE_ASSIGN(const std::uint32_t fields, parse_fields(arguments.key));
     if (!arguments.memory.empty()) {
         SIEVE_ASSIGN(arguments.options.memory, parse_bytes(arguments.memory));
@@ -117,20 +116,22 @@ void add_build(CLI::App& app, Context& context) {
                  verb.add_option("--key", arguments->key,
                                  "fields of a key: a comma list of src,dst,sport,dport,proto")
                      ->capture_default_str();
-                 verb.add_option("--kind", arguments->kind, "kind of filter")->capture_default_str();
+                 verb.add_option("--kind", arguments->kind,
+                                 "kind of filter: blocked, bloom, dleft64, dleft128 or ddlcbf")
+                     ->capture_default_str();
                  auto* size = verb.add_option_group("size", "how large; 16 bits per key if not given");
                  size->add_option("--bits-per-key", options.bits_per_key, "size by bits per key");
                  size->add_option("--fpr", options.fpr, "size by the false positive rate to stay below");
                  size->add_option("--memory", arguments->memory, "size by bytes, such as 512K, 64M or 1G");
                  size->require_option(0, 1);
-                 verb.add_option("--alpha", options.shape.alpha,
-                                 "share of keys that have a choice of lines, 0 to 1")
-                     ->capture_default_str();
-                 verb.add_option("--choices", options.shape.choices, "lines to choose from, 1 to 3")
-                     ->capture_default_str();
-                 verb.add_option("--hashes", options.shape.hashes,
-                                 "bits set by a key; the best number if not given");
-                 verb.add_option("--rounds", options.rounds, "rounds of rebalancing; 0 for none")
+                 verb.add_option("--choices", options.kind.choices,
+                                 "blocked: lines to choose from, 1 to 3 (2); bloom: groups, 1 to 3 (3); "
+                                 "d-left: subtables, 2 to 4");
+                 verb.add_option("--alpha", options.kind.alpha,
+                                 "blocked: share of keys that have a choice of lines, 0 to 1 (1)");
+                 verb.add_option("--hashes", options.kind.hashes,
+                                 "blocked, bloom: bits set by a key; the best number if not given");
+                 verb.add_option("--rounds", options.kind.rounds, "rounds of rebalancing; 0 for none")
                      ->capture_default_str();
                  verb.add_option("--seed", options.seed,
                                  "build the same image again; for tests, since it makes the hash known");

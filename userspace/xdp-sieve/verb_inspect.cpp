@@ -11,7 +11,9 @@
 
 #include "libsieve/feeds/key_text.hpp"
 #include "libsieve/filters/blocked_plan.hpp"
+#include "libsieve/filters/kind_builder.hpp"
 #include "libsieve/image/image.hpp"
+#include "libsieve/image/kinds.hpp"
 #include "xdp-sieve/format.hpp"
 #include "xdp-sieve/verb.hpp"
 
@@ -57,17 +59,18 @@ void print_json(const InspectArguments& arguments, const Image& image, const Fil
         {"label", reinterpret_cast<const char*>(file.label)},
         {"built_at", file.built_at},
         {"bytes", image.bytes()},
-        {"kind", "blocked"},
+        {"kind", kind_name(lookup.kind)},
         {"key", format_fields(lookup.fields)},
         {"entries", file.entries},
         {"keys", file.keys},
         {"probes", probes_to_json(image.probes())},
         {"duplicates", file.duplicates},
         {"skipped_lines", file.skipped},
-        {"lines", lookup.buckets},
+        {"lines", image.filter().size()},
+        {"geometry", describe_geometry(lookup)},
         {"witnesses", file.witnesses},
         {"bits_per_key",
-         static_cast<double>(lookup.buckets) * SIEVE_LINE_BITS / static_cast<double>(file.keys)},
+         static_cast<double>(image.filter().size()) * SIEVE_LINE_BITS / static_cast<double>(file.keys)},
         {"hashes", lookup.hashes},
         {"choices", lookup.choices},
         {"alpha", alpha_from_image(lookup.alpha)},
@@ -105,11 +108,10 @@ void print_table(const InspectArguments& arguments, const Image& image, const Fi
     if (lookup.probes > 0)
         fmt::print("prefixes      {} feed entries, asked for {}\n", format_count(file.entries),
                    format_probes(image.probes()));
-    fmt::print("filter        blocked, {:.2f} bits per key, {} lines of 64 bytes, {} bits set by a key\n",
-               static_cast<double>(lookup.buckets) * SIEVE_LINE_BITS / static_cast<double>(file.keys),
-               format_count(lookup.buckets), lookup.hashes);
-    fmt::print("choices       {} (alpha {:.2f}), {} rounds of rebalancing\n", lookup.choices,
-               alpha_from_image(lookup.alpha), file.rounds);
+    fmt::print("filter        {}, {:.2f} bits per key, {} lines of 64 bytes\n", kind_name(lookup.kind),
+               static_cast<double>(image.filter().size()) * SIEVE_LINE_BITS / static_cast<double>(file.keys),
+               format_count(image.filter().size()));
+    fmt::print("geometry      {}, {} rounds of rebalancing\n", describe_geometry(lookup), file.rounds);
     fmt::print("witnesses     {} member keys, tested before the set goes live\n", file.witnesses);
     fmt::print("false positives: predicted {}, expected {}, measured {} ({} trials)\n",
                format_rate(rate_from_bits(file.predicted_fpr)),

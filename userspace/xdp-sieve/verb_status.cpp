@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "libsieve/feeds/key_text.hpp"
+#include "libsieve/image/kinds.hpp"
 #include "libsieve/kernel/attached_program.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
 #include "libsieve/kernel/live_filter.hpp"
@@ -33,7 +34,7 @@ struct SetStatus {
     kernel::LiveFilter filter;
 
     [[nodiscard]] double bits_per_key() const {
-        return static_cast<double>(filter.lookup.buckets) * SIEVE_LINE_BITS /
+        return static_cast<double>(filter_lines(filter.lookup)) * SIEVE_LINE_BITS /
                static_cast<double>(filter.file.keys);
     }
     [[nodiscard]] std::string identity() const {
@@ -43,9 +44,7 @@ struct SetStatus {
         const auto now = static_cast<std::uint64_t>(std::time(nullptr));
         return now > filter.file.built_at ? now - filter.file.built_at : 0;
     }
-    [[nodiscard]] const char* kind() const {
-        return filter.lookup.kind == SIEVE_KIND_BLOCKED ? "blocked" : "unknown";
-    }
+    [[nodiscard]] const char* kind() const { return kind_name(filter.lookup.kind); }
 };
 
 struct InterfaceStatus {

@@ -176,16 +176,12 @@ TEST_F(FeedTest, BadLinesAreNamedQuotedAndExplained) {
          "1.2.3.4\n",
          "list:2: found \"\\xef\\xbb\\xbf1.2.3.4\"" + address},
         {src, "1.2.3.4\n10.0.0.0/8 x\n",
-         "list:2: 10.0.0.0/8 is a prefix of 16777216 addresses; prefix sets are not supported yet, expand it "
-         "or use "
-         "--skip-invalid"},
+         "list:2: 10.0.0.0/8 is a prefix of 16777216 addresses, expected a single one"},
         {src, "10.0.0.1/8",
          "list:1: found \"10.0.0.1/8\", which has bits set behind its prefix length, expected "
          "10.0.0.0/8"},
         {src, "1.2.3.4 - 1.2.3.5\n",
-         "list:1: 1.2.3.4 - 1.2.3.5 is a range of 2 addresses; prefix sets are not supported yet, expand it "
-         "or use "
-         "--skip-invalid"},
+         "list:1: 1.2.3.4 - 1.2.3.5 is a range of 2 addresses, expected a single one"},
         {src, "1.2.3.4\nan \x1b[31m evil \x07 line\n", "list:2: found \"an\"" + address},
         {src, "\x1b[31m\n", "list:1: found \"\\x1b[31m\"" + address},
         {src, ",,\n", "list:1: found the end" + address},
@@ -203,9 +199,7 @@ TEST_F(FeedTest, BadLinesAreNamedQuotedAndExplained) {
         {src_dport_proto, "1.2.3.4 80 # tcp\n",
          "list:1: found the end, expected the protocol: a name such as tcp or a number from 0 to 255"},
         {src, "{\"cidr\":\"1.2.3.0/24\"}\n",
-         "list:1: 1.2.3.0/24 is a prefix of 256 addresses; prefix sets are not supported yet, expand it or "
-         "use "
-         "--skip-invalid"},
+         "list:1: 1.2.3.0/24 is a prefix of 256 addresses, expected a single one"},
         {src, "{\"ip\":\"1.2.3\"}\n", "list:1: found \"1.2.3\"" + address},
         {src, "{\"ip\":\"1.2.3.4 x\"}\n",
          "list:1: found \" x\" behind the last field, expected nothing more"},

@@ -104,7 +104,7 @@ TEST(DleftShape, RefusesWhatDoesNotExist) {
     EXPECT_FALSE((DleftShape{.subtables = 5}).check().has_value());
     EXPECT_FALSE((DleftShape{.sorting = 2}).check().has_value());
     EXPECT_FALSE((DleftShape{.kind = SIEVE_KIND_DLEFT128, .sorting = 3}).check().has_value());
-    EXPECT_FALSE((DleftShape{.kind = static_cast<sieve_dleft_kind>(1)}).check().has_value());
+    EXPECT_FALSE((DleftShape{.kind = static_cast<sieve_kind>(1)}).check().has_value());
 }
 
 TEST(DleftShape, SurvivesTheHeader) {

@@ -75,8 +75,8 @@ class Bench {
         for (std::uint32_t choices = 1; choices <= SIEVE_MAX_CHOICES; choices++) {
             BuildOptions build;
             build.bits_per_key = options_.bits_per_key;
-            build.shape.choices = choices;
-            build.rounds = options_.rebalancing_rounds;
+            build.kind.choices = choices;
+            build.kind.rounds = options_.rebalancing_rounds;
             build.label = "benchmark";
             auto start = std::chrono::steady_clock::now();
             SIEVE_ASSIGN(BuiltSet built, build_set(member_keys(options_.keys), build, progress_));
@@ -84,7 +84,7 @@ class Bench {
             contestant.build = seconds_since(start);
             contestant.name = fmt::format("blocked, {} {}", choices, choices == 1 ? "choice" : "choices");
             contestant.role = Role::filter;
-            contestant.settings = fmt::format("k={}", built.report.shape.hashes);
+            contestant.settings = fmt::format("k={}", built.image.lookup().hashes);
             contestant.fpr = built.report.expected_fpr;
             start = std::chrono::steady_clock::now();
             SIEVE_ASSIGN(kernel::FilterMap map, kernel::FilterMap::create(built.image, "bench"));

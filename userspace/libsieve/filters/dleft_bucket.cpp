@@ -267,7 +267,7 @@ void store_shape(const DleftShape& shape, sieve_lookup& lookup) {
 }
 
 DleftShape shape_of(const sieve_lookup& lookup) {
-    return {.kind = static_cast<sieve_dleft_kind>(lookup.kind),
+    return {.kind = static_cast<sieve_kind>(lookup.kind),
             .subtables = lookup.choices,
             .sorting = lookup.hashes & SIEVE_DLEFT_SORTING,
             .grouped = (lookup.hashes & SIEVE_DLEFT_GROUPED) != 0};

@@ -15,7 +15,7 @@ namespace sieve {
 
 // What can be chosen of a d-left filter besides its size.
 struct DleftShape {
-    sieve_dleft_kind kind = SIEVE_KIND_DLEFT64;
+    sieve_kind kind = SIEVE_KIND_DLEFT64;
     std::uint32_t subtables = 3;
     std::uint32_t sorting = 1; // sorted bits: 0; 1 (64: at loads 4 and 5); 2 (128 only: at loads 6 and 7)
     bool grouped = false;      // four buckets of a subtable share their bits; section II-C

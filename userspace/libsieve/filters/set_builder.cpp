@@ -18,12 +18,13 @@
 #include <tbb/info.h>
 #include <tbb/parallel_for.h>
 
-#include <sieve/blocked.h>
 #include <sieve/prefix.h>
 
 #include "libsieve/analysis/binomial.hpp"
 #include "libsieve/filters/blocked_placement.hpp"
+#include "libsieve/filters/blocked_plan.hpp"
 #include "libsieve/filters/measure.hpp"
+#include "libsieve/image/kinds.hpp"
 #include "libsieve/util/secret.hpp"
 
 namespace sieve {
@@ -142,11 +143,12 @@ Result<Material> material_of(KeySet singles, std::vector<AddressRange> ranges, c
 }
 
 // How many lines the options ask for; of a rate, each of a packet's probes gets its share.
-Result<std::uint64_t> choose_lines(const Material& material, const BuildOptions& options) {
+Result<std::uint64_t> choose_lines(const Material& material, const KindBuilder& builder,
+                                   const BuildOptions& options) {
     const std::uint64_t keys = material.hashes.size();
     if (options.fpr)
-        return lines_for_fpr(keys, rate_of_one_probe(*options.fpr, std::max(1U, material.most_probes())),
-                             options.shape, options.rounds);
+        return builder.lines_for_fpr(keys,
+                                     rate_of_one_probe(*options.fpr, std::max(1U, material.most_probes())));
     if (options.memory) {
         const std::uint64_t overhead = SIEVE_FIRST_LINE + material.witnesses.size();
         const std::uint64_t total = *options.memory / sizeof(sieve_line);
@@ -155,9 +157,9 @@ Result<std::uint64_t> choose_lines(const Material& material, const BuildOptions&
             return usage_error(
                 fmt::format("{} bytes are too few for {} keys; the least is {} bytes (1 bit per key)",
                             *options.memory, keys, (overhead + least) * sizeof(sieve_line)));
-        return total - overhead;
+        return builder.usable_lines(total - overhead);
     }
-    return lines_for_bits(keys, options.bits_per_key.value_or(default_bits_per_key));
+    return builder.lines_for_bits(keys, options.bits_per_key.value_or(default_bits_per_key));
 }
 
 Status check_options(const BuildOptions& options) {
@@ -170,14 +172,6 @@ Status check_options(const BuildOptions& options) {
     if (options.fpr && !(*options.fpr >= least_fpr && *options.fpr < 1))
         return usage_error(fmt::format("a false positive rate of {}, expected one from {} to below 1",
                                        *options.fpr, least_fpr));
-    if (!(options.shape.alpha >= 0 && options.shape.alpha <= 1))
-        return usage_error(fmt::format("alpha {}, expected 0 to 1", options.shape.alpha));
-    if (options.shape.choices < 1 || options.shape.choices > SIEVE_MAX_CHOICES)
-        return usage_error(
-            fmt::format("{} choices, expected 1 to {}", options.shape.choices, SIEVE_MAX_CHOICES));
-    if (options.shape.hashes != 0 && !sieve_pattern_valid(options.shape.hashes))
-        return usage_error(fmt::format("{} bits set by a key, expected {} to {}", options.shape.hashes,
-                                       SIEVE_PATTERN_MIN_HASHES, SIEVE_PATTERN_MAX_HASHES));
     return {};
 }
 
@@ -204,34 +198,10 @@ void drop_duplicates(std::vector<sieve_hash>& hashes) {
     hashes.erase(std::unique(hashes.begin(), hashes.end(), same), hashes.end());
 }
 
-// What is known before the build: sizes, shape, predictions.
-Result<BuildReport> plan_build(const Material& material, std::uint64_t lines, const BuildOptions& options) {
-    BuildReport report;
-    report.keys = material.hashes.size();
-    report.entries = material.entries;
-    report.probes = material.probes;
-    if (lines > std::numeric_limits<std::uint32_t>::max() - SIEVE_FIRST_LINE - material.witnesses.size())
-        return usage_error(fmt::format("{} lines of 64 bytes are more than a BPF map can hold", lines));
-    report.bits_per_key = static_cast<double>(lines) * SIEVE_LINE_BITS / static_cast<double>(report.keys);
-    report.shape = options.shape;
-    if (report.shape.choices == 1) report.shape.alpha = 0;
-    if (report.shape.hashes == 0) report.shape.hashes = best_hashes(report.bits_per_key, report.shape);
-    const std::uint32_t probes = std::max(1U, material.most_probes());
-    report.online_model_fpr = rate_of_probes(model_fpr(report.bits_per_key, report.shape), probes);
-    report.predicted_fpr =
-        rate_of_probes(predict_fpr(report.keys, lines, report.shape, options.rounds), probes);
-    return report;
-}
-
-void fill_lookup(Image& image, const Material& material, const BuildReport& report,
-                 const BuildSecret& secret) {
+// Line 0, without the filter's own geometry.
+void fill_lookup(Image& image, const Material& material, const BuildSecret& secret) {
     sieve_lookup& lookup = image.lookup();
-    lookup.kind = SIEVE_KIND_BLOCKED;
     lookup.fields = static_cast<std::uint8_t>(material.fields);
-    lookup.choices = static_cast<std::uint8_t>(report.shape.choices);
-    lookup.hashes = static_cast<std::uint8_t>(report.shape.hashes);
-    lookup.buckets = static_cast<std::uint32_t>(image.filter().size());
-    lookup.alpha = alpha_to_image(report.shape.alpha);
     lookup.probes = static_cast<std::uint8_t>(material.most_probes());
     std::copy(secret.hash_key.begin(), secret.hash_key.end(), lookup.hash_key);
     image.probes() = material.probes;
@@ -258,20 +228,31 @@ void fill_file(sieve_file& file, const Material& material, const BuildReport& re
     std::memcpy(file.label, options.label.data(), std::min(options.label.size(), sizeof(file.label) - 1));
 }
 
-Result<BuiltSet> build(Material material, const BuildOptions& options, const BuildSecret& secret,
-                       const Progress& progress) {
+Result<BuiltSet> build(Material material, const KindBuilder& builder, const BuildOptions& options,
+                       const BuildSecret& secret, const Progress& progress) {
     const std::uint64_t hashed = material.hashes.size();
     drop_duplicates(material.hashes);
-    SIEVE_ASSIGN(const std::uint64_t lines, choose_lines(material, options));
-    SIEVE_ASSIGN(BuildReport report, plan_build(material, lines, options));
+    BuildReport report;
+    report.keys = material.hashes.size();
     report.duplicates = hashed - report.keys;
+    report.entries = material.entries;
+    report.probes = material.probes;
+    SIEVE_ASSIGN(const std::uint64_t lines, choose_lines(material, builder, options));
+    if (lines > std::numeric_limits<std::uint32_t>::max() - SIEVE_FIRST_LINE - material.witnesses.size())
+        return usage_error(fmt::format("{} lines of 64 bytes are more than a BPF map can hold", lines));
+    report.bits_per_key = static_cast<double>(lines) * SIEVE_LINE_BITS / static_cast<double>(report.keys);
 
     SIEVE_ASSIGN(Image image, Image::create(lines, static_cast<std::uint32_t>(material.witnesses.size())));
-    fill_lookup(image, material, report, secret);
+    fill_lookup(image, material, secret);
+    SIEVE_TRY(builder.describe(report.keys, lines, image.lookup()));
     const sieve_lookup& lookup = image.lookup();
-    report.rounds = place_blocked(material.hashes, lookup, image.filter(),
-                                  {.rounds = options.rounds, .seed = secret.placement}, progress)
-                        .rounds;
+    if (const std::string fault = geometry_fault(lookup); !fault.empty()) return usage_error(fault);
+    const std::uint32_t probes = std::max(1U, material.most_probes());
+    report.model_fpr = builder.model_fpr(report.keys, lookup);
+    if (report.model_fpr) report.model_fpr = rate_of_probes(std::min(1.0, *report.model_fpr), probes);
+    report.predicted_fpr = rate_of_probes(builder.predict_fpr(report.keys, lookup), probes);
+    SIEVE_ASSIGN(report.rounds,
+                 builder.place(material.hashes, lookup, image.filter(), secret.placement, progress));
 
     image.file().keys = report.keys; // which the expectation depends on
     report.expected_fpr = expected_fpr(image);
@@ -302,10 +283,12 @@ Result<BuiltSet> build_set(KeySet keys, std::vector<AddressRange> ranges, const 
     const tbb::global_control threads(
         tbb::global_control::max_allowed_parallelism,
         options.threads != 0 ? options.threads : static_cast<std::size_t>(tbb::info::default_concurrency()));
+    SIEVE_ASSIGN(const std::unique_ptr<KindBuilder> builder, kind_builder(options.kind));
     SIEVE_ASSIGN(const BuildSecret secret, draw_build_secret(options.seed));
-    if (ranges.empty()) return build(material_of(std::move(keys), secret), options, secret, progress);
+    if (ranges.empty())
+        return build(material_of(std::move(keys), secret), *builder, options, secret, progress);
     SIEVE_ASSIGN(Material material, material_of(std::move(keys), std::move(ranges), options, secret));
-    return build(std::move(material), options, secret, progress);
+    return build(std::move(material), *builder, options, secret, progress);
 }
 
 Result<BuiltSet> build_set(KeySet keys, const BuildOptions& options, const Progress& progress) {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "libsieve/filters/blocked_plan.hpp"
 #include "libsieve/filters/key_set.hpp"
+#include "libsieve/filters/kind_builder.hpp"
 #include "libsieve/filters/prefix_expansion.hpp"
 #include "libsieve/image/image.hpp"
 #include "libsieve/util/progress.hpp"
@@ -23,9 +23,8 @@ struct BuildOptions {
     std::optional<double> fpr;           // the smallest filter that is predicted to stay below
     std::optional<std::uint64_t> memory; // the largest filter that fits these bytes, as a whole image
 
-    BlockedShape shape;    // alpha, choices, k
-    PrefixLimits prefixes; // for sets of prefixes and ranges
-    std::uint32_t rounds = 16;
+    KindOptions kind;                  // which, and what may be chosen of it
+    PrefixLimits prefixes;             // for sets of prefixes and ranges
     std::optional<std::uint64_t> seed; // for tests: the same image again, and no secret in it
     std::uint64_t trials = 1'000'000;  // random keys that the rate is measured with
     std::uint32_t threads = 0;         // 0: as many as processors
@@ -39,12 +38,11 @@ struct BuildReport {
     sieve_probes probes{};        // of a prefix set
     std::uint64_t duplicates = 0; // entries beyond the first of their key
     double bits_per_key = 0;      // of the filter's lines; header and witnesses not counted
-    BlockedShape shape;           // as used
     std::uint32_t rounds = 0;
-    double online_model_fpr = 0; // the paper's analytic model, eq. (3.4): no rebalancing, least loaded line
-    double predicted_fpr = 0;    // before the build
-    double expected_fpr = 0;     // exactly, from the filter's bits
-    double measured_fpr = 0;     // on random non-members
+    std::optional<double> model_fpr; // by the paper's analysis, without rebalancing; not every kind has one
+    double predicted_fpr = 0;        // before the build
+    double expected_fpr = 0;         // exactly, from the filter's bits
+    double measured_fpr = 0;         // on random non-members
     std::uint64_t measured_hits = 0;
     std::uint64_t measured_trials = 0;
 };
@@ -54,7 +52,7 @@ struct BuiltSet {
     BuildReport report;
 };
 
-// Builds the blocked filter of the keys, which are consumed to keep the memory low. Errors: no keys, sizes
+// Builds the filter of the keys, which are consumed to keep the memory low. Errors: no keys, sizes
 // that cannot be, a rate that cannot be reached, a measurement that contradicts the prediction.
 Result<BuiltSet> build_set(KeySet keys, const BuildOptions& options, const Progress& progress);
 

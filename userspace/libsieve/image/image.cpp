@@ -16,9 +16,9 @@
 #include <fmt/core.h>
 #include <xxhash.h>
 
-#include <sieve/blocked.h>
 #include <sieve/prefix.h>
 
+#include "libsieve/image/kinds.hpp"
 #include "libsieve/util/unique_fd.hpp"
 
 namespace sieve {
@@ -73,19 +73,6 @@ bool write_all(int fd, const void* buffer, std::size_t bytes) {
 bool is_rate(std::uint64_t bits) {
     const double rate = rate_from_bits(bits);
     return rate >= 0.0 && rate <= 1.0; // false for NaN
-}
-
-// What is wrong with the geometry of line 0, or an empty string.
-std::string geometry_fault(const sieve_lookup& lookup) {
-    if (lookup.kind != SIEVE_KIND_BLOCKED) return fmt::format("unknown filter kind {}", lookup.kind);
-    if (lookup.fields == 0 || (lookup.fields & ~SIEVE_FIELD_ALL) != 0)
-        return fmt::format("key fields {:#x} are not a set of src, dst, sport, dport, proto", lookup.fields);
-    if (lookup.choices < 1 || lookup.choices > SIEVE_MAX_CHOICES)
-        return fmt::format("{} choices, expected 1 to {}", lookup.choices, SIEVE_MAX_CHOICES);
-    if (!sieve_pattern_valid(lookup.hashes))
-        return fmt::format("{} bits per key, which no pattern has", lookup.hashes);
-    if (lookup.buckets == 0) return "a filter without lines";
-    return {};
 }
 
 // What is wrong with the lengths of a prefix set, or an empty string.
@@ -233,7 +220,7 @@ Status Image::check(const std::string& origin) const {
         return bad_input(fmt::format("{}: {}", origin, fault));
     if (const std::string fault = probes_fault(lookup(), probes()); !fault.empty())
         return bad_input(fmt::format("{}: {}", origin, fault));
-    const std::uint64_t expected = SIEVE_FIRST_LINE + std::uint64_t{lookup().buckets} + info.witnesses;
+    const std::uint64_t expected = SIEVE_FIRST_LINE + filter_lines(lookup()) + info.witnesses;
     if (expected != count_)
         return bad_input(
             fmt::format("{}: its header asks for {} lines, the file has {}", origin, expected, count_));
@@ -263,11 +250,7 @@ Status Image::save(const std::filesystem::path& path) {
 }
 
 bool Image::contains_hash(sieve_hash hash) const {
-    std::uint32_t at[SIEVE_MAX_CHOICES];
-    sieve_blocked_locate(&lookup(), hash, at);
-    const sieve_line* lines = lines_ + SIEVE_FIRST_LINE;
-    const sieve_line* const line[SIEVE_MAX_CHOICES] = {lines + at[0], lines + at[1], lines + at[2]};
-    return sieve_blocked_test(&lookup(), hash, line) != 0;
+    return filter_holds(lookup(), hash, lines_ + SIEVE_FIRST_LINE);
 }
 
 bool Image::contains(const sieve_key& key) const {
