@@ -88,7 +88,7 @@ Result<BenchObject> BenchObject::load(const BenchSizes& sizes) {
     if (!sizes.peers || !sizes.lpm) leave_out(maps.bench_lpm, {programs.bench_lpm_lookup});
     if (const int error = sieve_bench_bpf::load(skeleton.get()); error != 0) {
         auto refused = kernel::refusal("loading the benchmark's programs", error);
-        refused.value().message += "\n" + log.tail(8);
+        refused.value().message += "\n" + log.verifier_log(8);
         return refused;
     }
     BenchObject object(std::move(skeleton));
