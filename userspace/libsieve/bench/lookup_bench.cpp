@@ -198,9 +198,9 @@ class Bench {
                 std::clamp(options_.milliseconds * 1e6 / (std::max(first, 1.0) * control.lookups), 4.0, 1e5));
         }
         for (std::uint32_t round = 0; round < options_.rounds; round++) {
-            for (std::size_t step = 0; step < runners_.size(); step++) {
-                // There and back again: what one leaves in the caches shall not favour always the same other.
-                const std::size_t i = round % 2 == 0 ? step : runners_.size() - 1 - step;
+            SIEVE_TRY(measure_side_by_side(round % 2 == 0));
+            for (std::size_t i = 0; i < runners_.size(); i++) {
+                if (table_.contestants[i].role != Role::peer) continue;
                 SIEVE_TRY(warm_up(i));
                 for (int t = 0; t < traffics; t++)
                     for (int s = 0; s < spacings; s++)
@@ -213,6 +213,21 @@ class Bench {
                 if (runners_[i].asked[t] > 0)
                     table_.contestants[i].found[t] =
                         static_cast<double>(runners_[i].found[t]) / static_cast<double>(runners_[i].asked[t]);
+        return {};
+    }
+
+    // Everything but the peers, whose large maps would drive the filters' lines out: each kind of measurement
+    // of all of them in turn, there in one round and back in the next, so that none always comes first.
+    Status measure_side_by_side(bool forwards) {
+        std::vector<std::size_t> indices;
+        for (std::size_t i = 0; i < runners_.size(); i++)
+            if (table_.contestants[i].role != Role::peer) indices.push_back(i);
+        if (!forwards) std::ranges::reverse(indices);
+        for (const std::size_t i : indices) SIEVE_TRY(warm_up(i));
+        for (int t = 0; t < traffics; t++)
+            for (int s = 0; s < spacings; s++)
+                for (const std::size_t i : indices)
+                    SIEVE_TRY(measure_one(i, static_cast<Traffic>(t), static_cast<Spacing>(s)));
         return {};
     }
 
@@ -234,7 +249,7 @@ class Bench {
         return {};
     }
 
-    // One measurement, after a short run for the branch predictors' sake.
+    // One measurement, after a run half as long that makes up for what the one before has displaced.
     Status measure_one(std::size_t index, Traffic traffic, Spacing spacing) {
         Runner& runner = runners_[index];
         Contestant& contestant = table_.contestants[index];
@@ -242,7 +257,7 @@ class Bench {
         control.place = runner.place;
         control.apart = spacing == Spacing::apart ? 1 : 0;
         object_->draw(traffic, options_.keys);
-        SIEVE_TRY(sample(runner, std::max(1U, runner.repeat / 8)));
+        SIEVE_TRY(sample(runner, std::max(1U, runner.repeat / 2)));
         control.found = 0;
         SIEVE_ASSIGN(const double nanoseconds, sample(runner, runner.repeat));
         contestant.times.of[static_cast<std::size_t>(traffic)][static_cast<std::size_t>(spacing)].push_back(
