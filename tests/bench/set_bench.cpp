@@ -18,8 +18,8 @@ constexpr std::uint64_t asked = 1 << 16;
 
 BuildOptions options_for(std::uint32_t choices, std::uint32_t rounds) {
     BuildOptions options;
-    options.shape.choices = choices;
-    options.rounds = rounds;
+    options.kind.choices = choices;
+    options.kind.rounds = rounds;
     options.seed = 1;
     options.threads = 1;
     options.label = "benchmark";
