@@ -33,7 +33,42 @@ tl::unexpected<Error> not_of_kind(const KindOptions& options, const char* option
     return usage_error(fmt::format("{} is no option of the kind {}", option, kind_name(options.kind)));
 }
 
-class BlockedBuilder final : public KindBuilder {
+// What the two Bloom kinds have in common: a shape whose number of hashes may be left open, and plans by
+// overloads on it.
+template <class Shape>
+class BloomLikeBuilder : public KindBuilder {
+  public:
+    [[nodiscard]] Result<std::uint64_t> lines_for_fpr(std::uint64_t keys, double fpr) const override {
+        return sieve::lines_for_fpr(keys, fpr, shape_, rounds_);
+    }
+
+    [[nodiscard]] std::optional<double> model_fpr(std::uint64_t keys,
+                                                  const sieve_lookup& lookup) const override {
+        return sieve::model_fpr(bits_per_key_of(keys, lookup.buckets), used(lookup));
+    }
+
+    [[nodiscard]] double predict_fpr(std::uint64_t keys, const sieve_lookup& lookup) const override {
+        return sieve::predict_fpr(keys, lookup.buckets, used(lookup), rounds_);
+    }
+
+  protected:
+    // The hashes that were asked for, or the best number at that size.
+    [[nodiscard]] std::uint8_t hashes_for(std::uint64_t keys, std::uint64_t lines) const {
+        return static_cast<std::uint8_t>(
+            shape_.hashes != 0 ? shape_.hashes : best_hashes(bits_per_key_of(keys, lines), shape_));
+    }
+
+    [[nodiscard]] Shape used(const sieve_lookup& lookup) const {
+        Shape shape = shape_;
+        shape.hashes = lookup.hashes;
+        return shape;
+    }
+
+    Shape shape_;
+    std::uint32_t rounds_ = 0;
+};
+
+class BlockedBuilder final : public BloomLikeBuilder<BlockedShape> {
   public:
     static Result<std::unique_ptr<KindBuilder>> create(const KindOptions& options) {
         auto builder = std::make_unique<BlockedBuilder>();
@@ -53,28 +88,14 @@ class BlockedBuilder final : public KindBuilder {
         return builder;
     }
 
-    [[nodiscard]] Result<std::uint64_t> lines_for_fpr(std::uint64_t keys, double fpr) const override {
-        return sieve::lines_for_fpr(keys, fpr, shape_, rounds_);
-    }
-
     [[nodiscard]] Status describe(std::uint64_t keys, std::uint64_t lines,
                                   sieve_lookup& lookup) const override {
         lookup.kind = SIEVE_KIND_BLOCKED;
         lookup.choices = static_cast<std::uint8_t>(shape_.choices);
-        lookup.hashes = static_cast<std::uint8_t>(
-            shape_.hashes != 0 ? shape_.hashes : best_hashes(bits_per_key_of(keys, lines), shape_));
+        lookup.hashes = hashes_for(keys, lines);
         lookup.buckets = static_cast<std::uint32_t>(lines);
         lookup.alpha = alpha_to_image(shape_.alpha);
         return {};
-    }
-
-    [[nodiscard]] std::optional<double> model_fpr(std::uint64_t keys,
-                                                  const sieve_lookup& lookup) const override {
-        return sieve::model_fpr(bits_per_key_of(keys, lookup.buckets), used(lookup));
-    }
-
-    [[nodiscard]] double predict_fpr(std::uint64_t keys, const sieve_lookup& lookup) const override {
-        return sieve::predict_fpr(keys, lookup.buckets, used(lookup), rounds_);
     }
 
     [[nodiscard]] Result<std::uint32_t> place(std::span<const sieve_hash> keys, const sieve_lookup& lookup,
@@ -82,19 +103,9 @@ class BlockedBuilder final : public KindBuilder {
                                               const Progress& progress) const override {
         return place_blocked(keys, lookup, lines, {.rounds = rounds_, .seed = seed}, progress).rounds;
     }
-
-  private:
-    [[nodiscard]] BlockedShape used(const sieve_lookup& lookup) const {
-        BlockedShape shape = shape_;
-        shape.hashes = lookup.hashes;
-        return shape;
-    }
-
-    BlockedShape shape_;
-    std::uint32_t rounds_ = 0;
 };
 
-class BloomBuilder final : public KindBuilder {
+class BloomBuilder final : public BloomLikeBuilder<BloomGroups> {
   public:
     static Result<std::unique_ptr<KindBuilder>> create(const KindOptions& options) {
         if (options.alpha) return not_of_kind(options, "alpha");
@@ -110,27 +121,13 @@ class BloomBuilder final : public KindBuilder {
         return builder;
     }
 
-    [[nodiscard]] Result<std::uint64_t> lines_for_fpr(std::uint64_t keys, double fpr) const override {
-        return sieve::lines_for_fpr(keys, fpr, shape_, rounds_);
-    }
-
     [[nodiscard]] Status describe(std::uint64_t keys, std::uint64_t lines,
                                   sieve_lookup& lookup) const override {
         lookup.kind = SIEVE_KIND_BLOOM;
         lookup.choices = static_cast<std::uint8_t>(shape_.groups);
-        lookup.hashes = static_cast<std::uint8_t>(
-            shape_.hashes != 0 ? shape_.hashes : best_hashes(bits_per_key_of(keys, lines), shape_));
+        lookup.hashes = hashes_for(keys, lines);
         lookup.buckets = static_cast<std::uint32_t>(lines);
         return {};
-    }
-
-    [[nodiscard]] std::optional<double> model_fpr(std::uint64_t keys,
-                                                  const sieve_lookup& lookup) const override {
-        return sieve::model_fpr(bits_per_key_of(keys, lookup.buckets), used(lookup));
-    }
-
-    [[nodiscard]] double predict_fpr(std::uint64_t keys, const sieve_lookup& lookup) const override {
-        return sieve::predict_fpr(keys, lookup.buckets, used(lookup), rounds_);
     }
 
     [[nodiscard]] Result<std::uint32_t> place(std::span<const sieve_hash> keys, const sieve_lookup& lookup,
@@ -140,16 +137,6 @@ class BloomBuilder final : public KindBuilder {
                            progress)
             .rounds;
     }
-
-  private:
-    [[nodiscard]] BloomGroups used(const sieve_lookup& lookup) const {
-        BloomGroups shape = shape_;
-        shape.hashes = lookup.hashes;
-        return shape;
-    }
-
-    BloomGroups shape_;
-    std::uint32_t rounds_ = 0;
 };
 
 // Subtables of equal size: lines come in multiples of their number.
