@@ -15,7 +15,6 @@
 
 #include "fetch.h"
 #include "lookup_bloom.h"
-#include "lookup_dleft.h"
 
 /* All lines are requested before any is tested, so that their cache misses overlap. */
 static __always_inline int sieve_lookup_blocked(void* filter, const struct sieve_lookup* lookup,
@@ -77,9 +76,6 @@ static __always_inline int sieve_lookup_key(void* filter, __u32 place, const str
     hash = sieve_hash_key(key, lookup->hash_key, lookup->fields);
     if (SIEVE_LIKELY(lookup->kind == SIEVE_KIND_BLOCKED)) return sieve_lookup_blocked(filter, lookup, hash);
     if (lookup->kind == SIEVE_KIND_BLOOM) return sieve_lookup_bloom(place, hash.locate, hash.test);
-    if (lookup->kind == SIEVE_KIND_DDLCBF) return sieve_lookup_ddlcbf(place, hash.locate, hash.test);
-    if (lookup->kind == SIEVE_KIND_DLEFT64 || lookup->kind == SIEVE_KIND_DLEFT128)
-        return sieve_lookup_dleft(place, hash.locate, hash.test);
     return 0;
 }
 

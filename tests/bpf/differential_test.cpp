@@ -133,13 +133,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"OneLine", pair, 3, 1, 4, 100, 20'000},
                     Case{"ManyBits", SIEVE_FIELD_SRC, 1, 0, 40, 5'000, 20'000},
                     Case{"Bloom1", SIEVE_FIELD_SRC, 1, 1, 10, 20'000, 40'000, SIEVE_KIND_BLOOM},
-                    Case{"Bloom3", SIEVE_FIELD_ALL, 3, 1, 8, 20'000, 40'000, SIEVE_KIND_BLOOM},
-                    Case{"Dleft64", SIEVE_FIELD_SRC, 2, 1, 14, 20'000, 40'000, SIEVE_KIND_DLEFT64},
-                    Case{"Dleft64x4", pair, 4, 1, 16, 20'000, 40'000, SIEVE_KIND_DLEFT64},
-                    Case{"Dleft128", SIEVE_FIELD_SRC, 2, 1, 14, 20'000, 40'000, SIEVE_KIND_DLEFT128},
-                    Case{"Dleft128x3", SIEVE_FIELD_ALL, 3, 1, 18, 20'000, 40'000, SIEVE_KIND_DLEFT128},
-                    Case{"Ddlcbf", SIEVE_FIELD_SRC, 4, 1, 20, 20'000, 40'000, SIEVE_KIND_DDLCBF},
-                    Case{"DdlcbfPair", pair, 2, 1, 24, 20'000, 40'000, SIEVE_KIND_DDLCBF}),
+                    Case{"Bloom3", SIEVE_FIELD_ALL, 3, 1, 8, 20'000, 40'000, SIEVE_KIND_BLOOM}),
     [](const auto& info) { return info.param.name; });
 
 } // namespace

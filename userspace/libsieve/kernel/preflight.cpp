@@ -17,6 +17,7 @@
 #include "libsieve/analysis/binomial.hpp"
 #include "libsieve/filters/measure.hpp"
 #include "libsieve/filters/random_keys.hpp"
+#include "libsieve/image/kinds.hpp"
 #include "libsieve/kernel/carrier.hpp"
 
 namespace sieve::kernel {
@@ -92,6 +93,11 @@ Result<Preflight> Preflight::start() {
 
 Result<PreflightReport> Preflight::check(const Image& image, const FilterMap& map, const std::string& name) {
     const auto begin = std::chrono::steady_clock::now();
+    if (const auto kind = image.lookup().kind; kind != SIEVE_KIND_BLOCKED && kind != SIEVE_KIND_BLOOM)
+        return bad_input(
+            fmt::format("set {}: packets are not asked with filters of kind {} yet; build it as blocked "
+                        "or bloom; nothing was changed",
+                        name, kind_name(kind)));
     SIEVE_TRY(scratch_.ask_only(map.fd()));
     const std::uint32_t fields = image.lookup().fields;
     PreflightReport report;
