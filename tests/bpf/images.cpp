@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "bpf/images.hpp"
 
+#include <cstring>
 #include <random>
 
 #include "libsieve/feeds/key_text.hpp"
@@ -39,6 +40,13 @@ Image random_image(std::size_t keys, std::uint64_t seed, double bits_per_key) {
         list.add(key);
     }
     return built(std::move(list), bits_per_key, seed);
+}
+
+Image copy_of(const Image& image) {
+    Image copy = value_or_fail(Image::create(image.filter().size(), image.file().witnesses));
+    // The header line is the first of all lines.
+    std::memcpy(static_cast<void*>(&copy.lookup()), image.lines().data(), image.bytes());
+    return copy;
 }
 
 kernel::FilterMap map_of(const Image& image, const std::string& name) {

@@ -27,6 +27,9 @@ T value_or_fail(Result<T> result) {
 // A set of random IPv4 source addresses below 224.0.0.0.
 [[nodiscard]] Image random_image(std::size_t keys, std::uint64_t seed, double bits_per_key = 16);
 
+// The same bytes again, to be damaged.
+[[nodiscard]] Image copy_of(const Image& image);
+
 // The map of a set; fails the test if the kernel does not want it.
 [[nodiscard]] kernel::FilterMap map_of(const Image& image, const std::string& name = "test");
 

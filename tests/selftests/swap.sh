@@ -17,8 +17,10 @@ common, a, b, strangers = pool[:200], pool[200:4800], pool[4800:24800], pool[248
 for name, keys in ("common", common), ("a", a), ("b", b), ("strangers", strangers):
     with open(f"{sys.argv[1]}/{name}", "w") as out: out.writelines(f"{key}\n" for key in keys)
 END
-"$SIEVE" -q build -o "$WORK/a.sieve" "$WORK/common" "$WORK/a"
-"$SIEVE" -q build -o "$WORK/b.sieve" "$WORK/common" "$WORK/b"
+# So many bits that no stranger is likely (below 1e-6 in all) to match one of the two sets and not the other, which
+# would make its verdict depend on the moment.
+"$SIEVE" -q build --bits-per-key 40 -o "$WORK/a.sieve" "$WORK/common" "$WORK/a"
+"$SIEVE" -q build --bits-per-key 40 -o "$WORK/b.sieve" "$WORK/common" "$WORK/b"
 
 # said_of IMAGE FILE: each address of the file with "drop" if the image holds it and "pass" if not.
 said_of() {
