@@ -336,7 +336,7 @@ SIEVE_INLINE __u32 sieve_dleft128_sorted(__u32 sorting) {
 
 /* One 128-bit bucket by itself. */
 SIEVE_DLEFT_BUCKET __u64 sieve_dleft128_bucket(__u64 word0, __u64 word1, __u64 test, __u32 sorting) {
-    const __u32 counter = (__u32)((word0 & 15) | ((word1 & 15) << 4));
+    const __u64 counter = sieve_within((word0 & 15) | ((word1 & 15) << 4), 255);
     struct sieve_dleft_query query =
         sieve_dleft_ask(sieve_dleft_states128[sorting & 3][counter], sieve_dleft128_sorted(sorting), test);
     const struct sieve_dleft_cells* cells = &sieve_dleft_cells128[query.load];

@@ -99,7 +99,8 @@ struct sieve_file {
     __u64 skipped;    /* malformed feed lines that --skip-invalid left out */
     __u64 entries;    /* prefix sets: feed entries, of which `keys` prefixes were made */
     __u64 covered[2]; /* prefix sets: share of all addresses that are members, by family (double bits) */
-    __u64 reserved[7];
+    __u64 changes;    /* keys inserted and deleted since the build; zero but in a running map */
+    __u64 reserved[6];
 
     __u8 label[SIEVE_LINE_BYTES]; /* where the keys came from, for people; NUL-terminated */
 };

@@ -84,7 +84,8 @@ SIEVE_INLINE __u64 sieve_pattern_probe(const struct sieve_line* const* line, int
     for (int i = 0; i < words; i++) {
 #pragma GCC unroll 3
         for (int l = 0; l < lines; l++) {
-            covered[l] &= *(const __u64*)((const char*)line[l] + offset + i * stride * 8) >> (bits & 63);
+            covered[l] &=
+                sieve_shift_right(*(const __u64*)((const char*)line[l] + offset + i * stride * 8), bits);
             SIEVE_SETTLE(covered[l]);
         }
         bits >>= 6;

@@ -24,6 +24,7 @@ struct BuildArguments {
     bool skip_invalid = false;
     std::string output;
     std::string memory;
+    std::string effort = "normal";
     std::vector<std::string> feeds;
 };
 
@@ -87,6 +88,7 @@ void print_table(const BuildArguments& arguments, const BuiltSet& built, double 
 Result<Exit> run_build(BuildArguments& arguments, const Context& context) {
     const auto start = std::chrono::steady_clock::now();
     SIEVE_ASSIGN(arguments.options.kind.kind, parse_kind(arguments.kind));
+    SIEVE_ASSIGN(arguments.options.kind.effort, parse_effort(arguments.effort));
     SIEVE_ASSIGN(const std::uint32_t fields, parse_fields(arguments.key));
     if (!arguments.memory.empty()) {
         SIEVE_ASSIGN(arguments.options.memory, parse_bytes(arguments.memory));
@@ -131,8 +133,11 @@ void add_build(CLI::App& app, Context& context) {
                                  "blocked: share of keys that have a choice of lines, 0 to 1 (1)");
                  verb.add_option("--hashes", options.kind.hashes,
                                  "blocked, bloom: bits set by a key; the best number if not given");
-                 verb.add_option("--rounds", options.kind.rounds, "rounds of rebalancing; 0 for none")
+                 verb.add_option("--effort", arguments->effort,
+                                 "time for a lower rate: fast (no rebalancing), normal or best")
                      ->capture_default_str();
+                 verb.add_option("--rounds", options.kind.rounds,
+                                 "rounds of rebalancing, whatever the effort; 0 for none");
                  verb.add_option("--seed", options.seed,
                                  "build the same image again; for tests, since it makes the hash known");
                  verb.add_option("--threads", options.threads, "threads; as many as processors if not given");

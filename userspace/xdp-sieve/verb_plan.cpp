@@ -79,7 +79,6 @@ Result<Exit> run_plan(PlanArguments& arguments, const Context& context) {
     if (!arguments.memory.empty()) {
         SIEVE_ASSIGN(arguments.request.memory, parse_bytes(arguments.memory));
     }
-    arguments.request.recommendable = {"blocked", "bloom"}; // what packets are asked with
     SIEVE_ASSIGN(const Plan plan, make_plan(arguments.request, progress_bar(context)));
     if (context.json)
         print_json(arguments, plan);

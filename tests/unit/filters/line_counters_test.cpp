@@ -10,8 +10,14 @@
 namespace sieve {
 namespace {
 
-// Against an array of plain integers, with the limit of 15 that sticks.
-TEST(LineCounters, CountLikeIntegersThatStickAtFifteen) {
+WideLine wide(const sieve_line& line) {
+    WideLine result{};
+    for (int w = 0; w < SIEVE_LINE_WORDS; w++) result[w] = line.word[w];
+    return result;
+}
+
+// Against an array of plain integers, with the limit of 7 that sticks.
+TEST(LineCounters, CountLikeIntegersThatStickAtSeven) {
     std::mt19937_64 random(1);
     LineCounters counters{};
     std::vector<int> model(SIEVE_LINE_BITS);
@@ -23,27 +29,31 @@ TEST(LineCounters, CountLikeIntegersThatStickAtFifteen) {
         if (add) {
             for (auto& word : pattern.word) word = random() & random() & random();
             added.push_back(pattern);
-            counters.add(pattern);
+            counters.add(wide(pattern));
         } else {
             const std::size_t at = random() % added.size();
             pattern = added[at];
             added[at] = added.back();
             added.pop_back();
-            counters.remove(pattern);
+            const WideLine before = counters.set_without(wide(pattern));
+            counters.remove(wide(pattern));
+            for (int w = 0; w < SIEVE_LINE_WORDS; w++)
+                ASSERT_EQ(before[w] & ~counters.saturated()[w], counters.set()[w] & ~counters.saturated()[w]);
         }
         for (int bit = 0; bit < SIEVE_LINE_BITS; bit++) {
             if (((pattern.word[bit / 64] >> (bit % 64)) & 1) == 0) continue;
             int& count = model[static_cast<std::size_t>(bit)];
             if (add)
-                count = std::min(15, count + 1);
-            else if (count < 15)
+                count = std::min(LineCounters::limit, count + 1);
+            else if (count < LineCounters::limit)
                 count--;
         }
         for (int bit = 0; bit < SIEVE_LINE_BITS; bit++)
-            ASSERT_EQ((counters.set(bit / 64) >> (bit % 64)) & 1,
+            ASSERT_EQ((counters.set()[bit / 64] >> (bit % 64)) & 1,
                       model[static_cast<std::size_t>(bit)] > 0 ? 1U : 0U);
     }
-    EXPECT_EQ(*std::max_element(model.begin(), model.end()), 15) << "the test must reach the limit";
+    EXPECT_EQ(*std::max_element(model.begin(), model.end()), LineCounters::limit)
+        << "the test must reach the limit";
 }
 
 } // namespace

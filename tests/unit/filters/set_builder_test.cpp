@@ -230,6 +230,18 @@ TEST_P(OtherKinds, HoldAllKeysAndKeepTheirPrediction) {
     EXPECT_FALSE(build_set(random_sources(10, 1), options, {})) << "alpha is the blocked kind's alone";
 }
 
+// Keys reach a kind's builder sorted by where they go; what is placed for good must not suffer from that.
+TEST_P(OtherKinds, KeepTheirPredictionWithoutRebalancing) {
+    BuildOptions options = seeded(300);
+    options.kind.kind = GetParam();
+    options.kind.effort = Effort::fast;
+    options.bits_per_key = GetParam() == SIEVE_KIND_DDLCBF ? 24 : 16;
+    const auto built = build_set(random_sources(50'000, 301), options, {});
+    ASSERT_TRUE(built) << built.error().message;
+    EXPECT_EQ(built->report.rounds, 0U);
+    EXPECT_NEAR(built->report.expected_fpr / built->report.predicted_fpr, 1, 0.1);
+}
+
 INSTANTIATE_TEST_SUITE_P(Kinds, OtherKinds,
                          testing::Values(SIEVE_KIND_BLOOM, SIEVE_KIND_DLEFT64, SIEVE_KIND_DLEFT128,
                                          SIEVE_KIND_DDLCBF));

@@ -133,7 +133,6 @@ double predict_fpr(std::uint64_t keys, std::uint64_t lines, const BlockedShape& 
     double rate = 0;
     for (std::uint64_t f = 0; f < filters; f++) {
         for (auto& hash : hashes) hash = {random(), random()};
-        std::sort(hashes.begin(), hashes.end(), first_line_order);
         std::vector<sieve_line> filter(filter_lines);
         rate += place_blocked(hashes, lookup, filter, {.rounds = rounds, .seed = random()}, {}).final_rate;
     }

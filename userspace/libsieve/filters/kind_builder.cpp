@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <execution>
 #include <random>
 #include <vector>
 
@@ -31,6 +32,10 @@ double bits_per_key_of(std::uint64_t keys, std::uint64_t lines) {
 
 tl::unexpected<Error> not_of_kind(const KindOptions& options, const char* option) {
     return usage_error(fmt::format("{} is no option of the kind {}", option, kind_name(options.kind)));
+}
+
+std::uint32_t rounds_of(const KindOptions& options, std::uint32_t choices) {
+    return options.rounds.value_or(rounds_for(options.effort, options.kind, choices));
 }
 
 // What the two Bloom kinds have in common: a shape whose number of hashes may be left open, and plans by
@@ -72,7 +77,6 @@ class BlockedBuilder final : public BloomLikeBuilder<BlockedShape> {
   public:
     static Result<std::unique_ptr<KindBuilder>> create(const KindOptions& options) {
         auto builder = std::make_unique<BlockedBuilder>();
-        builder->rounds_ = options.rounds;
         BlockedShape& shape = builder->shape_;
         shape.choices = options.choices.value_or(shape.choices);
         shape.alpha = options.alpha.value_or(shape.alpha);
@@ -85,6 +89,7 @@ class BlockedBuilder final : public BloomLikeBuilder<BlockedShape> {
             return usage_error(fmt::format("{} bits set by a key, expected {} to {}", shape.hashes,
                                            SIEVE_PATTERN_MIN_HASHES, SIEVE_PATTERN_MAX_HASHES));
         if (shape.choices == 1) shape.alpha = 0;
+        builder->rounds_ = rounds_of(options, shape.choices);
         return builder;
     }
 
@@ -110,7 +115,6 @@ class BloomBuilder final : public BloomLikeBuilder<BloomGroups> {
     static Result<std::unique_ptr<KindBuilder>> create(const KindOptions& options) {
         if (options.alpha) return not_of_kind(options, "alpha");
         auto builder = std::make_unique<BloomBuilder>();
-        builder->rounds_ = options.rounds;
         BloomGroups& shape = builder->shape_;
         shape.groups = options.choices.value_or(shape.groups);
         shape.hashes = options.hashes.value_or(0);
@@ -118,6 +122,7 @@ class BloomBuilder final : public BloomLikeBuilder<BloomGroups> {
             return usage_error(fmt::format("{} groups of {} probes, expected 1 to {} and 1 to {}",
                                            shape.groups, shape.hashes, SIEVE_BLOOM_MAX_GROUPS,
                                            SIEVE_BLOOM_MAX_HASHES));
+        builder->rounds_ = rounds_of(options, shape.groups);
         return builder;
     }
 
@@ -150,11 +155,11 @@ class DleftBuilder final : public KindBuilder {
         if (options.alpha) return not_of_kind(options, "alpha");
         if (options.hashes) return not_of_kind(options, "hashes");
         auto builder = std::make_unique<DleftBuilder>();
-        builder->rounds_ = options.rounds;
         builder->shape_ = {.kind = options.kind,
                            .subtables = options.choices.value_or(2),
                            .sorting = options.kind == SIEVE_KIND_DLEFT128 ? 2U : 1U};
         SIEVE_TRY(builder->shape_.check());
+        builder->rounds_ = rounds_of(options, builder->shape_.subtables);
         return builder;
     }
 
@@ -189,6 +194,15 @@ class DleftBuilder final : public KindBuilder {
     [[nodiscard]] Result<std::uint32_t> place(std::span<const sieve_hash> keys, const sieve_lookup& lookup,
                                               std::span<sieve_line> lines, std::uint64_t seed,
                                               const Progress& progress) const override {
+        std::vector<sieve_hash> scattered;
+        if (rounds_ == 0) {
+            // Keys come sorted by their first bucket. Placed for good in that order, buckets fill up one
+            // after the other instead of together, which makes for two to four times the rate.
+            scattered.assign(keys.begin(), keys.end());
+            std::sort(std::execution::par_unseq, scattered.begin(), scattered.end(),
+                      [](const sieve_hash& a, const sieve_hash& b) { return a.test < b.test; });
+            keys = scattered;
+        }
         SIEVE_ASSIGN(const DleftReport report,
                      place_dleft(keys, lookup, lines, {.rounds = rounds_, .seed = seed}, progress));
         return report.rounds;

@@ -11,6 +11,7 @@
 
 #include <sieve/image.h>
 
+#include "libsieve/filters/effort.hpp"
 #include "libsieve/util/progress.hpp"
 #include "libsieve/util/result.hpp"
 
@@ -22,7 +23,8 @@ struct KindOptions {
     std::optional<std::uint32_t> choices; // blocked: lines; bloom: groups; d-left: subtables
     std::optional<double> alpha;          // blocked: share of keys that have a choice
     std::optional<std::uint32_t> hashes;  // blocked, bloom: k
-    std::uint32_t rounds = 16;            // of rebalancing
+    Effort effort = Effort::normal;
+    std::optional<std::uint32_t> rounds; // of rebalancing; by the effort if not given
 };
 
 class KindBuilder {
@@ -45,8 +47,8 @@ class KindBuilder {
                                                           const sieve_lookup& lookup) const = 0;
     [[nodiscard]] virtual double predict_fpr(std::uint64_t keys, const sieve_lookup& lookup) const = 0;
 
-    // Fills `lines`, zeroed, with all keys (in first_line_order). Returns the rounds of rebalancing that were
-    // run.
+    // Fills `lines`, zeroed, with all keys, which are distinct. Returns the rounds of rebalancing that were
+    // run. Parallel, where the kind can be, within the caller's limit of threads.
     [[nodiscard]] virtual Result<std::uint32_t> place(std::span<const sieve_hash> keys,
                                                       const sieve_lookup& lookup, std::span<sieve_line> lines,
                                                       std::uint64_t seed, const Progress& progress) const = 0;

@@ -5,26 +5,25 @@
 #include <array>
 #include <cstring>
 #include <ctime>
-#include <execution>
 #include <functional>
 #include <limits>
 #include <memory>
+#include <new>
 #include <random>
 #include <vector>
 
 #include <fmt/core.h>
-#include <tbb/blocked_range.h>
 #include <tbb/global_control.h>
 #include <tbb/info.h>
-#include <tbb/parallel_for.h>
 
 #include <sieve/prefix.h>
 
 #include "libsieve/analysis/binomial.hpp"
-#include "libsieve/filters/blocked_placement.hpp"
 #include "libsieve/filters/blocked_plan.hpp"
+#include "libsieve/filters/distinct_hashes.hpp"
 #include "libsieve/filters/measure.hpp"
 #include "libsieve/image/kinds.hpp"
+#include "libsieve/util/huge_array.hpp"
 #include "libsieve/util/secret.hpp"
 
 namespace sieve {
@@ -61,21 +60,11 @@ std::uint32_t witness_count(std::uint64_t keys) {
     return static_cast<std::uint32_t>(std::min(keys, std::clamp<std::uint64_t>(keys / 1024, 64, 1024)));
 }
 
-std::vector<sieve_hash> hash_all(const KeySet& keys, const __u64* hash_key) {
-    std::vector<sieve_hash> hashes(keys.size());
-    tbb::parallel_for(tbb::blocked_range<std::size_t>(0, keys.size(), 1 << 14), [&](const auto& range) {
-        for (std::size_t i = range.begin(); i < range.end(); i++) {
-            const sieve_key key = keys.at(i);
-            hashes[i] = sieve_hash_key(&key, hash_key, keys.fields());
-        }
-    });
-    return hashes;
-}
-
 // What a filter is made of, whatever kind of key it came from.
 struct Material {
     std::uint32_t fields = 0;
-    std::vector<sieve_hash> hashes;   // of all that is to be stored
+    HugeArray<sieve_hash> hashes;     // of all that is to be stored, in hash_order, each once
+    std::uint64_t hashed = 0;         // how many they were before repetitions went
     std::vector<sieve_key> witnesses; // members
     sieve_probes probes{};            // of a prefix set
     std::uint64_t entries = 0;        // of the feed
@@ -93,7 +82,9 @@ Material material_of(KeySet keys, const BuildSecret& secret) {
     std::mt19937_64 pick(secret.witnesses);
     material.witnesses.resize(witness_count(keys.size()));
     for (auto& key : material.witnesses) key = keys.at(pick() % keys.size());
-    material.hashes = hash_all(keys, secret.hash_key.data());
+    material.hashes = distinct_hashes(keys, secret.hash_key.data());
+    material.hashed = keys.size();
+    keys.clear();
     return material;
 }
 
@@ -129,10 +120,12 @@ Result<Material> material_of(KeySet singles, std::vector<AddressRange> ranges, c
     const auto plan = std::make_shared<const PrefixPlan>(std::move(planned));
     material.probes = plan->probes;
     std::copy(std::begin(plan->covered), std::end(plan->covered), material.covered);
-    material.hashes.reserve(plan->keys);
+    HugeArray<sieve_hash> hashes(plan->keys);
     expand_prefixes(*plan, [&](std::uint64_t upper, std::uint64_t lower, std::uint32_t length) {
-        material.hashes.push_back(sieve_hash_prefix(upper, lower, length, secret.hash_key.data()));
+        hashes[material.hashed++] = sieve_hash_prefix(upper, lower, length, secret.hash_key.data());
     });
+    hashes.truncate(material.hashed);
+    material.hashes = distinct_hashes(std::move(hashes));
     std::mt19937_64 random(secret.witnesses);
     material.witnesses.resize(witness_count(plan->keys));
     for (auto& key : material.witnesses) key = random_member(*plan, material.fields, random);
@@ -191,13 +184,6 @@ Status confront(const BuildReport& report, double expected) {
     return {};
 }
 
-// From here on a key is its hash: two keys that agree in all 128 bits are one to the filter, too.
-void drop_duplicates(std::vector<sieve_hash>& hashes) {
-    std::sort(std::execution::par_unseq, hashes.begin(), hashes.end(), first_line_order);
-    const auto same = [](const auto& a, const auto& b) { return a.locate == b.locate && a.test == b.test; };
-    hashes.erase(std::unique(hashes.begin(), hashes.end(), same), hashes.end());
-}
-
 // Line 0, without the filter's own geometry.
 void fill_lookup(Image& image, const Material& material, const BuildSecret& secret) {
     sieve_lookup& lookup = image.lookup();
@@ -230,11 +216,9 @@ void fill_file(sieve_file& file, const Material& material, const BuildReport& re
 
 Result<BuiltSet> build(Material material, const KindBuilder& builder, const BuildOptions& options,
                        const BuildSecret& secret, const Progress& progress) {
-    const std::uint64_t hashed = material.hashes.size();
-    drop_duplicates(material.hashes);
     BuildReport report;
     report.keys = material.hashes.size();
-    report.duplicates = hashed - report.keys;
+    report.duplicates = material.hashed - report.keys;
     report.entries = material.entries;
     report.probes = material.probes;
     SIEVE_ASSIGN(const std::uint64_t lines, choose_lines(material, builder, options));
@@ -251,14 +235,14 @@ Result<BuiltSet> build(Material material, const KindBuilder& builder, const Buil
     report.model_fpr = builder.model_fpr(report.keys, lookup);
     if (report.model_fpr) report.model_fpr = rate_of_probes(std::min(1.0, *report.model_fpr), probes);
     report.predicted_fpr = rate_of_probes(builder.predict_fpr(report.keys, lookup), probes);
-    SIEVE_ASSIGN(report.rounds,
-                 builder.place(material.hashes, lookup, image.filter(), secret.placement, progress));
+    SIEVE_ASSIGN(report.rounds, builder.place({material.hashes.data(), material.hashes.size()}, lookup,
+                                              image.filter(), secret.placement, progress));
 
     image.file().keys = report.keys; // which the expectation depends on
     report.expected_fpr = expected_fpr(image);
     const auto is_stored = [&](const sieve_key& key) {
         const sieve_hash hash = sieve_hash_key(&key, lookup.hash_key, material.fields);
-        return std::binary_search(material.hashes.begin(), material.hashes.end(), hash, first_line_order);
+        return std::binary_search(material.hashes.begin(), material.hashes.end(), hash, hash_order);
     };
     const Measurement measured = measure_fpr(
         image, options.trials, secret.measurement,
@@ -285,10 +269,16 @@ Result<BuiltSet> build_set(KeySet keys, std::vector<AddressRange> ranges, const 
         options.threads != 0 ? options.threads : static_cast<std::size_t>(tbb::info::default_concurrency()));
     SIEVE_ASSIGN(const std::unique_ptr<KindBuilder> builder, kind_builder(options.kind));
     SIEVE_ASSIGN(const BuildSecret secret, draw_build_secret(options.seed));
-    if (ranges.empty())
-        return build(material_of(std::move(keys), secret), *builder, options, secret, progress);
-    SIEVE_ASSIGN(Material material, material_of(std::move(keys), std::move(ranges), options, secret));
-    return build(std::move(material), *builder, options, secret, progress);
+    const std::uint64_t entries = keys.size() + ranges.size();
+    try {
+        if (ranges.empty())
+            return build(material_of(std::move(keys), secret), *builder, options, secret, progress);
+        SIEVE_ASSIGN(Material material, material_of(std::move(keys), std::move(ranges), options, secret));
+        return build(std::move(material), *builder, options, secret, progress);
+    } catch (const std::bad_alloc&) {
+        return bad_input(
+            fmt::format("building a filter of {} entries takes more memory than there is", entries));
+    }
 }
 
 Result<BuiltSet> build_set(KeySet keys, const BuildOptions& options, const Progress& progress) {

@@ -16,14 +16,11 @@
 #include "libsieve/filters/blocked_plan.hpp"
 #include "libsieve/filters/bloom_plan.hpp"
 #include "libsieve/filters/dleft_plan.hpp"
+#include "libsieve/filters/effort.hpp"
 
 namespace sieve {
 
 namespace {
-
-constexpr std::uint32_t blocked_rounds = 16;
-constexpr std::uint32_t bloom_rounds = 40;
-constexpr std::uint32_t dleft_rounds = 16;
 
 /// Header and witnesses, as the builder counts them: one witness for a thousand keys, 64 to 1024 of them.
 std::uint64_t overhead_lines(std::uint64_t keys) {
@@ -45,6 +42,7 @@ double bits_of(std::uint64_t keys, std::uint64_t lines) {
 }
 
 Kind blocked_kind(std::uint64_t keys, std::uint32_t choices) {
+    const std::uint32_t rounds = rounds_for(Effort::normal, SIEVE_KIND_BLOCKED, choices);
     const BlockedShape shape{.choices = choices};
     const auto with_hashes = [shape](double bits) {
         BlockedShape used = shape;
@@ -54,10 +52,10 @@ Kind blocked_kind(std::uint64_t keys, std::uint32_t choices) {
     Kind kind;
     kind.candidate.kind = "blocked";
     kind.candidate.options = fmt::format("--kind blocked --choices {}", choices);
-    kind.lines_for = [=](double fpr) { return lines_for_fpr(keys, fpr, shape, blocked_rounds); };
+    kind.lines_for = [=](double fpr) { return lines_for_fpr(keys, fpr, shape, rounds); };
     kind.fitting = [](std::uint64_t lines) { return lines; };
     kind.predict = [=](std::uint64_t n, std::uint64_t lines) {
-        return predict_fpr(n, lines, with_hashes(bits_of(n, lines)), blocked_rounds);
+        return predict_fpr(n, lines, with_hashes(bits_of(n, lines)), rounds);
     };
     kind.finish = [=](Candidate& c) {
         c.parameters = fmt::format("{} choice{}, k = {}", choices, choices == 1 ? "" : "s",
@@ -69,6 +67,7 @@ Kind blocked_kind(std::uint64_t keys, std::uint32_t choices) {
 }
 
 Kind bloom_kind(std::uint64_t keys, std::uint32_t groups) {
+    const std::uint32_t rounds = rounds_for(Effort::normal, SIEVE_KIND_BLOOM, groups);
     const BloomGroups shape{.groups = groups};
     const auto with_hashes = [shape](double bits) {
         BloomGroups used = shape;
@@ -78,10 +77,10 @@ Kind bloom_kind(std::uint64_t keys, std::uint32_t groups) {
     Kind kind;
     kind.candidate.kind = "bloom";
     kind.candidate.options = fmt::format("--kind bloom --choices {}", groups);
-    kind.lines_for = [=](double fpr) { return lines_for_fpr(keys, fpr, shape, bloom_rounds); };
+    kind.lines_for = [=](double fpr) { return lines_for_fpr(keys, fpr, shape, rounds); };
     kind.fitting = [](std::uint64_t lines) { return lines; };
     kind.predict = [=](std::uint64_t n, std::uint64_t lines) {
-        return predict_fpr(n, lines, with_hashes(bits_of(n, lines)), bloom_rounds);
+        return predict_fpr(n, lines, with_hashes(bits_of(n, lines)), rounds);
     };
     kind.finish = [=](Candidate& c) {
         const std::uint32_t k = with_hashes(c.bits_per_key).hashes;
@@ -99,16 +98,17 @@ Kind bloom_kind(std::uint64_t keys, std::uint32_t groups) {
 }
 
 Kind dleft_kind(std::uint64_t keys, const DleftShape& shape) {
+    const std::uint32_t rounds = rounds_for(Effort::normal, shape.kind, shape.subtables);
     Kind kind;
     kind.candidate.kind = shape.wide() ? "dleft128" : "dleft64";
     kind.candidate.options = fmt::format("--kind {} --choices {}", kind.candidate.kind, shape.subtables);
     kind.lines_for = [=](double fpr) -> Result<std::uint64_t> {
-        SIEVE_ASSIGN(const std::uint64_t lines, dleft_lines_for_fpr(keys, fpr, shape, dleft_rounds));
+        SIEVE_ASSIGN(const std::uint64_t lines, dleft_lines_for_fpr(keys, fpr, shape, rounds));
         return lines * shape.subtables;
     };
     kind.fitting = [=](std::uint64_t lines) { return lines - lines % shape.subtables; };
     kind.predict = [=](std::uint64_t n, std::uint64_t lines) {
-        return predict_dleft_fpr(n, std::max<std::uint64_t>(1, lines / shape.subtables), shape, dleft_rounds);
+        return predict_dleft_fpr(n, std::max<std::uint64_t>(1, lines / shape.subtables), shape, rounds);
     };
     kind.finish = [=](Candidate& c) {
         const double load = (shape.wide() ? 128 : 64) / c.bits_per_key;

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/filters/distinct_hashes.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <execution>
+#include <utility>
+#include <vector>
+
+#include <tbb/parallel_for.h>
+
+namespace sieve {
+
+namespace {
+
+// Keys are counted and placed in so many portions, each by one thread.
+constexpr std::size_t portions = 16;
+
+// Hashes that are sorted at a time should fit into the first or second-level cache; more than 2^13 places to
+// write to would not.
+constexpr std::size_t bucket_keys = 2048;
+constexpr unsigned most_bucket_bits = 13;
+
+bool same(const sieve_hash& a, const sieve_hash& b) {
+    return a.locate == b.locate && a.test == b.test;
+}
+
+} // namespace
+
+HugeArray<sieve_hash> distinct_hashes(const KeySet& keys, const __u64* hash_key) {
+    const std::size_t n = keys.size();
+    const unsigned bits = std::min<unsigned>(most_bucket_bits, std::bit_width(n / bucket_keys));
+    const std::size_t buckets = std::size_t{1} << bits;
+    const auto for_each_hash = [&](std::size_t portion, auto&& visit) {
+        for (std::size_t i = n * portion / portions; i < n * (portion + 1) / portions; i++) {
+            const sieve_key key = keys.at(i);
+            const sieve_hash hash = sieve_hash_key(&key, hash_key, keys.fields());
+            visit(hash, static_cast<std::size_t>((hash.locate & 0xffffffff) >> (32 - bits)));
+        }
+    };
+
+    std::vector<std::vector<std::size_t>> place(portions, std::vector<std::size_t>(buckets));
+    tbb::parallel_for(std::size_t{0}, portions, [&](std::size_t portion) {
+        auto& counts = place[portion];
+        for_each_hash(portion, [&](const sieve_hash&, std::size_t bucket) { counts[bucket]++; });
+    });
+    std::vector<std::size_t> begin(buckets + 1);
+    std::size_t total = 0;
+    for (std::size_t bucket = 0; bucket < buckets; bucket++) {
+        begin[bucket] = total;
+        for (auto& counts : place) total += std::exchange(counts[bucket], total);
+    }
+    begin[buckets] = total;
+
+    HugeArray<sieve_hash> hashes(n);
+    tbb::parallel_for(std::size_t{0}, portions, [&](std::size_t portion) {
+        auto& at = place[portion];
+        for_each_hash(portion,
+                      [&](const sieve_hash& hash, std::size_t bucket) { hashes[at[bucket]++] = hash; });
+    });
+
+    std::vector<std::size_t> end(buckets);
+    tbb::parallel_for(std::size_t{0}, buckets, [&](std::size_t bucket) {
+        sieve_hash* first = hashes.begin() + begin[bucket];
+        sieve_hash* last = hashes.begin() + begin[bucket + 1];
+        std::sort(first, last, hash_order);
+        end[bucket] = static_cast<std::size_t>(std::unique(first, last, same) - hashes.begin());
+    });
+    sieve_hash* out = hashes.begin();
+    for (std::size_t bucket = 0; bucket < buckets; bucket++)
+        out = std::move(hashes.begin() + begin[bucket], hashes.begin() + end[bucket], out);
+    hashes.truncate(static_cast<std::size_t>(out - hashes.begin()));
+    return hashes;
+}
+
+HugeArray<sieve_hash> distinct_hashes(HugeArray<sieve_hash> hashes) {
+    std::sort(std::execution::par_unseq, hashes.begin(), hashes.end(), hash_order);
+    hashes.truncate(
+        static_cast<std::size_t>(std::unique(hashes.begin(), hashes.end(), same) - hashes.begin()));
+    return hashes;
+}
+
+} // namespace sieve

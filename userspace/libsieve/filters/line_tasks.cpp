@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/filters/line_tasks.hpp"
+
+#include <algorithm>
+#include <array>
+
+#include <tbb/blocked_range.h>
+#include <tbb/parallel_for.h>
+
+#include <sieve/blocked.h>
+
+namespace sieve {
+
+namespace {
+
+// Regions: at least so many lines each (tasks should not be shorter than it takes to start them), and at most
+// so many of them, by choices. 160 regions of 2048 lines are a filter of 10^7 keys and 16 bits; of these
+// lines' counters two regions take 800 KB.
+constexpr std::uint32_t least_shift = 10;
+constexpr std::array<std::uint32_t, SIEVE_MAX_CHOICES + 1> most_regions = {1, 160, 160, 24};
+
+// Keys are counted and moved in so many portions, each by one thread.
+constexpr std::size_t portions = 16;
+
+using Regions = std::array<std::uint32_t, SIEVE_MAX_CHOICES>;
+
+// Tells a combination of regions, whatever their order, from all others: a number below regions^choices.
+std::uint32_t combination(Regions r, std::uint32_t regions, std::uint32_t choices) {
+    if (choices == 1) return r[0];
+    if (r[0] > r[1]) std::swap(r[0], r[1]);
+    if (choices == 2) return r[0] * regions + r[1];
+    if (r[1] > r[2]) std::swap(r[1], r[2]);
+    if (r[0] > r[1]) std::swap(r[0], r[1]);
+    return (r[0] * regions + r[1]) * regions + r[2];
+}
+
+} // namespace
+
+LineTasks::LineTasks(std::span<const sieve_hash> keys, const sieve_lookup& lookup) {
+    shift_ = least_shift;
+    while (((lookup.buckets - 1) >> shift_) >= most_regions[lookup.choices]) shift_++;
+    group(keys, lookup);
+}
+
+void LineTasks::group(std::span<const sieve_hash> keys, const sieve_lookup& lookup) {
+    const std::uint32_t choices = lookup.choices;
+    const std::uint32_t regions = ((lookup.buckets - 1) >> shift_) + 1;
+    std::size_t combinations = 1;
+    for (std::uint32_t c = 0; c < choices; c++) combinations *= regions;
+
+    const auto combination_of = [&](const sieve_hash& hash) {
+        std::uint32_t line[SIEVE_MAX_CHOICES];
+        sieve_blocked_locate(&lookup, hash, line);
+        return combination({line[0] >> shift_, line[1] >> shift_, line[2] >> shift_}, regions, choices);
+    };
+    const auto portion = [&](std::size_t p) {
+        return keys.subspan(keys.size() * p / portions,
+                            keys.size() * (p + 1) / portions - keys.size() * p / portions);
+    };
+
+    // A counting sort by combination: counts of all portions, then each one's places.
+    std::vector<std::vector<std::size_t>> place(portions, std::vector<std::size_t>(combinations));
+    tbb::parallel_for(std::size_t{0}, portions, [&](std::size_t p) {
+        for (const sieve_hash& hash : portion(p)) place[p][combination_of(hash)]++;
+    });
+    std::vector<std::uint32_t> task_of(combinations, ~0U);
+    std::size_t total = 0;
+    for (std::size_t c = 0; c < combinations; c++) {
+        const std::size_t begin = total;
+        for (auto& counts : place) {
+            const std::size_t count = counts[c];
+            counts[c] = total;
+            total += count;
+        }
+        if (total == begin) continue;
+        task_of[c] = static_cast<std::uint32_t>(tasks_.size());
+        tasks_.push_back({begin, total});
+    }
+    keys_ = HugeArray<sieve_hash>(keys.size());
+    tbb::parallel_for(std::size_t{0}, portions, [&](std::size_t p) {
+        for (const sieve_hash& hash : portion(p)) keys_[place[p][combination_of(hash)]++] = hash;
+    });
+    order(regions, choices, task_of);
+}
+
+// Of two choices, step s is all pairs of regions (i, j) with i + j = s modulo their number: every region is
+// in exactly one task of each step, so that all parts of the filter fill at the same pace, which the online
+// rule lives on. Of three, tasks in a random order join the first step that leaves their regions alone.
+void LineTasks::order(std::uint32_t regions, std::uint32_t choices,
+                      const std::vector<std::uint32_t>& task_of) {
+    if (choices < 3) {
+        steps_.resize(regions);
+        for (std::uint32_t c = 0; c < task_of.size(); c++)
+            if (task_of[c] != ~0U)
+                steps_[choices == 1 ? 0 : (c % regions + c / regions) % regions].push_back(task_of[c]);
+        std::erase_if(steps_, [](const auto& step) { return step.empty(); });
+        return;
+    }
+    std::vector<std::uint32_t> combinations;
+    for (std::uint32_t c = 0; c < task_of.size(); c++)
+        if (task_of[c] != ~0U) combinations.push_back(c);
+    std::uint64_t random = 0;
+    for (std::size_t i = combinations.size(); i > 1; i--)
+        std::swap(combinations[i - 1],
+                  combinations[sieve_reduce(static_cast<std::uint32_t>(sieve_mix(++random)),
+                                            static_cast<std::uint32_t>(i))]);
+    std::vector<std::uint32_t> busy; // by step, a bit for each region
+    static_assert(most_regions[3] <= 32);
+    for (const std::uint32_t c : combinations) {
+        const std::uint32_t needed =
+            1U << c % regions | 1U << c / regions % regions | 1U << c / regions / regions;
+        std::size_t s = 0;
+        while (s < busy.size() && (busy[s] & needed) != 0) s++;
+        if (s == busy.size()) {
+            busy.push_back(0);
+            steps_.emplace_back();
+        }
+        busy[s] |= needed;
+        steps_[s].push_back(task_of[c]);
+    }
+}
+
+void LineTasks::run(const std::function<void(std::uint32_t)>& work,
+                    const std::function<void(std::size_t)>& after_step) const {
+    std::size_t done = 0;
+    for (const auto& step : steps_) {
+        if (step.size() == 1)
+            work(step.front());
+        else
+            tbb::parallel_for(std::size_t{0}, step.size(), [&](std::size_t i) { work(step[i]); });
+        for (const std::uint32_t task : step) done += tasks_[task].end - tasks_[task].begin;
+        if (after_step) after_step(done);
+    }
+}
+
+} // namespace sieve

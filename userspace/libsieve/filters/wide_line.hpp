@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// A line as one vector of eight words, for the builder's hot loops: with AVX-512 a register, else as many as
+// it takes. Everything here is inlined into functions that are compiled for several processors.
+#pragma once
+
+#include <cstdint>
+
+#include <sieve/pattern.h>
+
+// These vectors never cross a function call that is not inlined, so that no calling convention matters.
+#pragma GCC diagnostic ignored "-Wpsabi"
+
+namespace sieve {
+
+#define SIEVE_ALWAYS_INLINE [[gnu::always_inline]] inline
+
+using WideLine [[gnu::vector_size(SIEVE_LINE_BYTES)]] = std::uint64_t;
+
+// sieve_pattern_mask, all words at once.
+SIEVE_ALWAYS_INLINE WideLine wide_pattern(std::uint64_t hash, std::uint32_t hashes) {
+    constexpr WideLine step = {0, 6, 12, 18, 24, 30, 36, 42};
+    const WideLine one = WideLine{} + 1;
+    WideLine mask = {};
+    if (hashes >= 8) mask = one << (((WideLine{} + hash) >> step) & 63);
+    if (hashes >= 16)
+        mask |=
+            one << (((WideLine{} + ((hash * SIEVE_PATTERN_ROUND1) >> SIEVE_PATTERN_ROUND_SHIFT)) >> step) &
+                    63);
+    if (hashes >= 24)
+        mask |=
+            one << (((WideLine{} + ((hash * SIEVE_PATTERN_ROUND2) >> SIEVE_PATTERN_ROUND_SHIFT)) >> step) &
+                    63);
+    if ((hashes & 7) == 0) return mask;
+    const std::uint64_t bits = hash * SIEVE_PATTERN_REST;
+    const WideLine rest = WideLine{} + bits;
+    constexpr WideLine word = {0, 1, 2, 3, 4, 5, 6, 7};
+    if (hashes & 4)
+        mask |= (one << ((rest >> (SIEVE_PATTERN_FOUR_BITS + 6 * (word >> 1))) & 63)) &
+                static_cast<WideLine>((word & 1) == ((bits >> SIEVE_PATTERN_FOUR_PLACE) & 1));
+    if (hashes & 2)
+        mask |= (one << ((rest >> (SIEVE_PATTERN_TWO_BITS + 6 * (word >> 2))) & 63)) &
+                static_cast<WideLine>((word & 3) == ((bits >> SIEVE_PATTERN_TWO_PLACE) & 3));
+    if (hashes & 1)
+        mask |= (one << ((bits >> SIEVE_PATTERN_ONE_BIT) & 63)) &
+                static_cast<WideLine>(word == ((bits >> SIEVE_PATTERN_ONE_PLACE) & 7));
+    return mask;
+}
+
+// PatternRate of two lines at once: lanes 0 to 7 are the first one's words. The product of all words comes
+// out of a tree whose inner nodes are the products that the groups of the rest need: pairs of words four
+// apart, then every second word.
+class WideRate {
+  public:
+    explicit WideRate(std::uint32_t hashes)
+        : rounds_(hashes / SIEVE_LINE_WORDS), rest_(hashes % SIEVE_LINE_WORDS) {}
+
+    SIEVE_ALWAYS_INLINE void operator()(const WideLine& a, const WideLine& b, float& rate_a,
+                                        float& rate_b) const {
+        using Ints [[gnu::vector_size(64)]] = std::int32_t;
+        using Floats [[gnu::vector_size(64)]] = float;
+        alignas(64) std::int32_t ones[16];
+        for (int w = 0; w < SIEVE_LINE_WORDS; w++) ones[w] = __builtin_popcountll(a[w]);
+        for (int w = 0; w < SIEVE_LINE_WORDS; w++) ones[8 + w] = __builtin_popcountll(b[w]);
+        const Floats share =
+            __builtin_convertvector(*reinterpret_cast<const Ints*>(ones), Floats) * (1.0F / 64);
+        const Floats pairs =
+            share * __builtin_shuffle(share, Ints{4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11});
+        const Floats halves =
+            pairs * __builtin_shuffle(pairs, Ints{2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13});
+        const Floats other =
+            __builtin_shuffle(halves, Ints{1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14});
+        const Floats all = halves * other;
+        Floats rate = Floats{} + 1;
+        if (rounds_ > 0) rate = all;
+        if (rounds_ > 1) rate *= all;
+        if (rounds_ > 2) rate *= all;
+        if (rest_ & 4) rate *= (halves + other) * 0.5F;
+        if (rest_ & 2) {
+            const Floats two =
+                pairs + __builtin_shuffle(pairs, Ints{2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13});
+            rate *=
+                (two + __builtin_shuffle(two, Ints{1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14})) *
+                0.25F;
+        }
+        if (rest_ & 1) {
+            Floats sum =
+                share + __builtin_shuffle(share, Ints{4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11});
+            sum += __builtin_shuffle(sum, Ints{2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13});
+            sum += __builtin_shuffle(sum, Ints{1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14});
+            rate *= sum * 0.125F;
+        }
+        rate_a = rate[0];
+        rate_b = rate[8];
+    }
+
+  private:
+    std::uint32_t rounds_;
+    std::uint32_t rest_;
+};
+
+} // namespace sieve

@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// A large zeroed array on large pages, where the kernel has them: what is accessed all over the place
+// otherwise spends its time on translating addresses.
+#pragma once
+
+#include <sys/mman.h>
+
+#include <cstddef>
+#include <new>
+#include <span>
+#include <type_traits>
+#include <utility>
+
+namespace sieve {
+
+// Move-only. Fails as std::vector does, with std::bad_alloc.
+template <class T>
+class HugeArray {
+    static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>,
+                  "its elements come to be by zeroed pages");
+
+  public:
+    HugeArray() = default;
+    explicit HugeArray(std::size_t size) : size_(size), capacity_(size) {
+        if (size == 0) return;
+        void* pages =
+            ::mmap(nullptr, size * sizeof(T), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (pages == MAP_FAILED) throw std::bad_alloc();
+        ::madvise(pages, size * sizeof(T), MADV_HUGEPAGE); // only a hint
+        data_ = static_cast<T*>(pages);
+    }
+    HugeArray(HugeArray&& other) noexcept
+        : data_(std::exchange(other.data_, nullptr)), size_(std::exchange(other.size_, 0)),
+          capacity_(std::exchange(other.capacity_, 0)) {}
+    HugeArray& operator=(HugeArray&& other) noexcept {
+        std::swap(data_, other.data_);
+        std::swap(size_, other.size_);
+        std::swap(capacity_, other.capacity_);
+        return *this;
+    }
+    ~HugeArray() {
+        if (data_ != nullptr) ::munmap(data_, capacity_ * sizeof(T));
+    }
+
+    [[nodiscard]] std::size_t size() const { return size_; }
+    [[nodiscard]] bool empty() const { return size_ == 0; }
+
+    // Forgets all elements from `size` on; their memory stays until the end.
+    void truncate(std::size_t size) { size_ = size; }
+
+    [[nodiscard]] T* data() { return data_; }
+    [[nodiscard]] const T* data() const { return data_; }
+    [[nodiscard]] T& operator[](std::size_t at) { return data_[at]; }
+    [[nodiscard]] const T& operator[](std::size_t at) const { return data_[at]; }
+    [[nodiscard]] T* begin() { return data_; }
+    [[nodiscard]] T* end() { return data_ + size_; }
+    [[nodiscard]] const T* begin() const { return data_; }
+    [[nodiscard]] const T* end() const { return data_ + size_; }
+
+  private:
+    T* data_ = nullptr;
+    std::size_t size_ = 0;
+    std::size_t capacity_ = 0;
+};
+
+} // namespace sieve
