@@ -1,7 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-# Writes docs/reproduction.md and docs/figures/*.svg from docs/results/*.json; what has no stored result is run.
-# The results themselves are made by `sieve-lab run all --full --output docs/results`.
+# Writes docs/reproduction.md, docs/benchmark.md and docs/figures/*.svg from docs/results; an experiment that has no
+# stored result is run.
+# The results themselves are made by `sieve-lab run all --full --output docs/results`, and those of the benchmark by
+# `make bench`, whose build/bench/kernel.json is kept as docs/results/bench/kernel.json.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -11,6 +13,7 @@ if ! command -v gnuplot >/dev/null; then
 fi
 rm -rf build/figures
 build/sieve-lab report --quiet
+scripts/bench_figures.py docs/results/bench/kernel.json docs/benchmark.md build/figures
 mkdir -p docs/figures
 rm -f docs/figures/*.svg
 for program in build/figures/*.gp; do

@@ -242,6 +242,36 @@ static __always_inline int bench_readdress(struct xdp_md* ctx, __u32 offset) {
 BENCH_PACKET_PROGRAMS(ipv4, BENCH_IPV4_SOURCE)
 BENCH_PACKET_PROGRAMS(ipv6, BENCH_IPV6_SOURCE)
 
+/*
+ * What any filter must do before it can drop: read the frame's source address; and the floor, which makes a
+ * key of it, too, hashes it and waits for one line. The branch keeps the verdict from coming before the line.
+ */
+static __always_inline const __be32* bench_source(struct xdp_md* ctx) {
+    void* end = (void*)(long)ctx->data_end;
+    const __be32* address = (void*)(long)ctx->data + BENCH_IPV4_SOURCE;
+
+    return (void*)(address + 1) > end ? 0 : address;
+}
+
+SEC("xdp") int bench_read(struct xdp_md* ctx) {
+    const __be32* address = bench_source(ctx);
+
+    return address && *address ? XDP_DROP : XDP_PASS;
+}
+
+SEC("xdp") int bench_floor(struct xdp_md* ctx) {
+    const __be32* address = bench_source(ctx);
+    struct sieve_line* line;
+    struct sieve_hash hash;
+    __u32 at;
+
+    if (!address) return XDP_PASS;
+    hash = bench_hash_address(bpf_ntohl(*address));
+    at = sieve_reduce((__u32)hash.locate, bench_control.buckets);
+    line = bpf_map_lookup_elem(&bench_lines, &at);
+    return line && (line->word[0] ^ hash.test) ? XDP_DROP : XDP_PASS;
+}
+
 SEC("xdp") int bench_pass(struct xdp_md* ctx) {
     (void)ctx;
     return XDP_PASS;

@@ -62,6 +62,7 @@ nlohmann::json to_json(const bench::LookupTable& table) {
     for (const bench::Contestant& contestant : table.contestants) {
         nlohmann::json entry = {{"name", contestant.name},
                                 {"role", roles[static_cast<std::size_t>(contestant.role)]},
+                                {"reference", contestant.reference},
                                 {"settings", contestant.settings},
                                 {"bytes", contestant.bytes}};
         if (contestant.load) entry["load_seconds"] = *contestant.load;
@@ -74,11 +75,26 @@ nlohmann::json to_json(const bench::LookupTable& table) {
                 of[bench::spacing_name(spacing)] = {
                     {"nanoseconds", to_json(bench::summarise(contestant.times.at(traffic, spacing)))},
                     {"net", to_json(bench::summarise(table.net(contestant, traffic, spacing)))},
-                    {"to_floor", to_json(bench::summarise(table.to_floor(contestant, traffic, spacing)))}};
+                    {"to_floor", to_json(bench::summarise(table.to_floor(contestant, traffic, spacing)))},
+                    {"to_reference",
+                     to_json(bench::summarise(table.to_reference(contestant, traffic, spacing)))}};
         }
         out["contestants"].push_back(std::move(entry));
     }
     return out;
+}
+
+void print_peers(const bench::LookupTable& table) {
+    fmt::print("how many times faster `{}` is, net, than\n", table.reference().name);
+    for (const bench::Contestant& contestant : table.contestants) {
+        if (contestant.role != bench::Role::peer) continue;
+        fmt::print("  {:<91}", contestant.name);
+        for (const Spacing spacing : all_spacings)
+            for (const Traffic traffic : all_traffic)
+                fmt::print(" {:>16.2f}",
+                           bench::summarise(table.to_reference(contestant, traffic, spacing)).median);
+        fmt::print("\n");
+    }
 }
 
 void print_table(const bench::LookupTable& table) {
@@ -109,6 +125,7 @@ void print_table(const bench::LookupTable& table) {
             }
         fmt::print("\n");
     }
+    print_peers(table);
     for (const std::string& reason : table.skipped) fmt::print("left out: {}\n", reason);
 }
 
@@ -139,29 +156,30 @@ void print_table(const bench::PacketTable& table) {
 nlohmann::json to_json(const bench::LinkTable& table) {
     nlohmann::json out = {
         {"keys", table.keys}, {"skipped", table.skipped}, {"rows", nlohmann::json::array()}};
-    for (const bench::LinkRow& row : table.rows)
-        out["rows"].push_back(
-            {{"generator", bench::generator_name(row.generator)},
-             {"offered", row.offered},
-             {"xdp_drop", to_json(bench::summarise(row.drop))},
-             {"strangers", to_json(bench::summarise(row.strangers))},
-             {"members", to_json(bench::summarise(row.members))},
-             {"strangers_to_drop", to_json(bench::summarise(bench::ratio(row.strangers, row.drop)))},
-             {"members_to_drop", to_json(bench::summarise(bench::ratio(row.members, row.drop)))}});
+    for (const bench::LinkRow& row : table.rows) {
+        nlohmann::json results = nlohmann::json::array();
+        for (const bench::LinkResult& result : row.results)
+            results.push_back(
+                {{"program", result.program},
+                 {"packets_per_second", to_json(bench::summarise(result.rate))},
+                 {"to_drop", to_json(bench::summarise(bench::ratio(result.rate, row.results[0].rate)))}});
+        out["rows"].push_back({{"generator", bench::generator_name(row.generator)},
+                               {"offered", row.offered},
+                               {"results", std::move(results)}});
+    }
     return out;
 }
 
 void print_table(const bench::LinkTable& table) {
     fmt::print("\nveth, one set of {} keys: packets a second (share of what XDP_DROP takes)\n",
                format_count(table.keys));
-    for (const bench::LinkRow& row : table.rows)
-        fmt::print("{:<24} XDP_DROP {:>9.0f}   strangers {:>9.0f} ({:.1f}%)   members {:>9.0f} ({:.1f}%)   "
-                   "offered {:.2f} times what was taken\n",
-                   bench::generator_name(row.generator), bench::summarise(row.drop).median,
-                   bench::summarise(row.strangers).median,
-                   bench::summarise(bench::ratio(row.strangers, row.drop)).median * 100,
-                   bench::summarise(row.members).median,
-                   bench::summarise(bench::ratio(row.members, row.drop)).median * 100, row.offered);
+    for (const bench::LinkRow& row : table.rows) {
+        fmt::print("{}, offered {:.2f} times what XDP_DROP took\n", bench::generator_name(row.generator),
+                   row.offered);
+        for (const bench::LinkResult& result : row.results)
+            fmt::print("  {:<24} {:>11.0f} ({:.1f}%)\n", result.program, bench::summarise(result.rate).median,
+                       bench::summarise(bench::ratio(result.rate, row.results[0].rate)).median * 100);
+    }
     for (const std::string& reason : table.skipped) fmt::print("left out: {}\n", reason);
 }
 

@@ -28,15 +28,17 @@ inline constexpr int spacings = 2;
 struct BenchSizes {
     std::uint64_t keys = 1;
     std::uint64_t lines = 1; // that the floor draws from
-    int floor_map = -1;      // whose lines; -1: none are touched
+    int floor_map = -1;      // whose lines
     bool peers = true;       // the kernel's sets too
     bool lru = true;
     bool lpm = true;
     KernelBloom plain, tuned, equal;
 
-    // Where no map is asked.
-    static BenchSizes programs_only() {
+    // Where no peer is asked.
+    static BenchSizes floor_only(std::uint64_t lines, int map) {
         BenchSizes sizes;
+        sizes.lines = lines;
+        sizes.floor_map = map;
         sizes.peers = false;
         return sizes;
     }

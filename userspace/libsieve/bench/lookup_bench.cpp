@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
+#include <limits>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -14,6 +15,7 @@
 #include "libsieve/bench/bench_keys.hpp"
 #include "libsieve/bench/peers.hpp"
 #include "libsieve/filters/set_builder.hpp"
+#include "libsieve/image/kinds.hpp"
 #include "libsieve/kernel/filter_map.hpp"
 #include "libsieve/kernel/refusal.hpp"
 #include "sieve_bench.skel.h"
@@ -28,6 +30,30 @@ constexpr std::uint64_t most_prefixes = 100'000;
 constexpr std::uint64_t bytes_per_entry = 120;
 
 constexpr std::size_t frame_bytes = 64;
+
+constexpr double least_counting_bits = 20; // a key
+constexpr std::uint64_t most_keys_to_rebalance_bloom = 2'000'000;
+
+constexpr sieve_kind kinds_asked[] = {SIEVE_KIND_BLOCKED, SIEVE_KIND_BLOOM, SIEVE_KIND_DLEFT64,
+                                      SIEVE_KIND_DLEFT128, SIEVE_KIND_DDLCBF};
+// Above this only the reference is built and asked, so that the rest has its memory.
+constexpr std::uint64_t most_keys_of_all_kinds = 20'000'000;
+
+// Blocked: lines; bloom: groups; d-left: as many subtables as are best.
+std::vector<std::optional<std::uint32_t>> forms_of(sieve_kind kind) {
+    if (kind == SIEVE_KIND_BLOCKED || kind == SIEVE_KIND_BLOOM) return {1, 2, 3};
+    return {std::nullopt};
+}
+
+bool is_reference(sieve_kind kind, std::optional<std::uint32_t> choices) {
+    return kind == SIEVE_KIND_BLOCKED && choices == 2;
+}
+
+const char* unit_of(sieve_kind kind, std::uint32_t count) {
+    if (kind == SIEVE_KIND_BLOCKED) return count == 1 ? "choice" : "choices";
+    if (kind == SIEVE_KIND_BLOOM) return count == 1 ? "group" : "groups";
+    return count == 1 ? "subtable" : "subtables";
+}
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -71,38 +97,61 @@ class Bench {
         add(std::move(contestant), program);
     }
 
+    // Every kind that packets are asked with, in the forms that are worth it.
     Status build_filters() {
-        for (std::uint32_t choices = 1; choices <= SIEVE_MAX_CHOICES; choices++) {
-            BuildOptions build;
-            build.bits_per_key = options_.bits_per_key;
-            build.kind.choices = choices;
-            build.kind.rounds = options_.rebalancing_rounds;
-            build.label = "benchmark";
-            auto start = std::chrono::steady_clock::now();
-            SIEVE_ASSIGN(BuiltSet built, build_set(member_keys(options_.keys), build, progress_));
-            Contestant contestant;
-            contestant.build = seconds_since(start);
-            contestant.name = fmt::format("blocked, {} {}", choices, choices == 1 ? "choice" : "choices");
-            contestant.role = Role::filter;
-            contestant.settings = fmt::format("k={}", built.image.lookup().hashes);
-            contestant.fpr = built.report.expected_fpr;
-            start = std::chrono::steady_clock::now();
-            SIEVE_ASSIGN(kernel::FilterMap map, kernel::FilterMap::create(built.image, "bench"));
-            contestant.load = seconds_since(start);
-            contestant.bytes = map_bytes(map.fd());
-            filters_.push_back(std::move(contestant));
-            maps_.push_back(std::move(map));
-            if (choices == 2) table_.image = std::move(built.image);
+        for (const sieve_kind kind : kinds_asked)
+            for (const std::optional<std::uint32_t> choices : forms_of(kind))
+                if (options_.keys <= most_keys_of_all_kinds || is_reference(kind, choices))
+                    SIEVE_TRY(build_filter(kind, choices));
+        if (options_.keys > most_keys_of_all_kinds)
+            table_.skipped.push_back(
+                fmt::format("other filters: compared at up to {} keys", most_keys_of_all_kinds));
+        return {};
+    }
+
+    Status build_filter(sieve_kind kind, std::optional<std::uint32_t> choices) {
+        BuildOptions build;
+        // The counting kind needs room in its buckets.
+        build.bits_per_key =
+            std::max(options_.bits_per_key, kind == SIEVE_KIND_DDLCBF ? least_counting_bits : 0.0);
+        build.kind.kind = kind;
+        build.kind.choices = choices;
+        // A minute each otherwise; what a lookup costs does not depend on it.
+        const bool online = kind == SIEVE_KIND_BLOOM && options_.keys > most_keys_to_rebalance_bloom;
+        if (online) build.kind.effort = Effort::fast;
+        build.label = "benchmark";
+        auto start = std::chrono::steady_clock::now();
+        SIEVE_ASSIGN(BuiltSet built, build_set(member_keys(options_.keys), build, progress_));
+        Contestant contestant;
+        contestant.build = seconds_since(start);
+        const std::uint32_t count = built.image.lookup().choices;
+        contestant.name = fmt::format("{}, {} {}", kind_name(kind), count, unit_of(kind, count));
+        contestant.role = Role::filter;
+        contestant.reference = is_reference(kind, choices);
+        contestant.settings =
+            kind == SIEVE_KIND_BLOCKED || kind == SIEVE_KIND_BLOOM
+                ? fmt::format("k={}{}", built.image.lookup().hashes, online ? ", effort fast" : "")
+                : fmt::format("{:.1f} bits/key", built.report.bits_per_key);
+        contestant.fpr = built.report.expected_fpr;
+        start = std::chrono::steady_clock::now();
+        SIEVE_ASSIGN(kernel::FilterMap map, kernel::FilterMap::create(built.image, "bench"));
+        contestant.load = seconds_since(start);
+        contestant.bytes = map_bytes(map.fd());
+        if (contestant.reference) {
+            table_.image = std::move(built.image);
+            reference_ = filters_.size();
         }
+        filters_.push_back(std::move(contestant));
+        maps_.push_back(std::move(map));
         return {};
     }
 
     Status load() {
-        const Contestant& reference = filters_[1];
+        const Contestant& reference = filters_[reference_];
         BenchSizes sizes;
         sizes.keys = options_.keys;
         sizes.lines = table_.image->lookup().buckets;
-        sizes.floor_map = maps_[1].fd();
+        sizes.floor_map = maps_[reference_].fd();
         sizes.lpm = options_.keys <= most_prefixes;
         sizes.plain = kernel_bloom_plain(options_.keys, *reference.fpr);
         sizes.tuned = kernel_bloom_tuned(options_.keys, *reference.fpr);
@@ -197,15 +246,16 @@ class Bench {
             runner.repeat = static_cast<std::uint32_t>(
                 std::clamp(options_.milliseconds * 1e6 / (std::max(first, 1.0) * control.lookups), 4.0, 1e5));
         }
+        // One after the other, there in one round and back in the next, so that none always comes first; the
+        // peers last, whose large maps drive the filters' lines out.
+        std::vector<std::size_t> order;
+        for (std::size_t i = 0; i < runners_.size(); i++)
+            if (table_.contestants[i].role != Role::peer) order.push_back(i);
         for (std::uint32_t round = 0; round < options_.rounds; round++) {
-            SIEVE_TRY(measure_side_by_side(round % 2 == 0));
-            for (std::size_t i = 0; i < runners_.size(); i++) {
-                if (table_.contestants[i].role != Role::peer) continue;
-                SIEVE_TRY(warm_up(i));
-                for (int t = 0; t < traffics; t++)
-                    for (int s = 0; s < spacings; s++)
-                        SIEVE_TRY(measure_one(i, static_cast<Traffic>(t), static_cast<Spacing>(s)));
-            }
+            for (const std::size_t i : order) SIEVE_TRY(measure_all(i));
+            for (std::size_t i = 0; i < runners_.size(); i++)
+                if (table_.contestants[i].role == Role::peer) SIEVE_TRY(measure_all(i));
+            std::ranges::reverse(order);
             progress_(fmt::format("{} keys", options_.keys), (round + 1.0) / options_.rounds);
         }
         for (std::size_t i = 0; i < runners_.size(); i++)
@@ -216,27 +266,25 @@ class Bench {
         return {};
     }
 
-    // Everything but the peers, whose large maps would drive the filters' lines out: each kind of measurement
-    // of all of them in turn, there in one round and back in the next, so that none always comes first.
-    Status measure_side_by_side(bool forwards) {
-        std::vector<std::size_t> indices;
-        for (std::size_t i = 0; i < runners_.size(); i++)
-            if (table_.contestants[i].role != Role::peer) indices.push_back(i);
-        if (!forwards) std::ranges::reverse(indices);
-        for (const std::size_t i : indices) SIEVE_TRY(warm_up(i));
+    // Every kind of measurement of one contestant, with its lines in the caches as far as they fit.
+    Status measure_all(std::size_t index) {
+        SIEVE_TRY(warm_up(index));
         for (int t = 0; t < traffics; t++)
             for (int s = 0; s < spacings; s++)
-                for (const std::size_t i : indices)
-                    SIEVE_TRY(measure_one(i, static_cast<Traffic>(t), static_cast<Spacing>(s)));
+                SIEVE_TRY(measure_one(index, static_cast<Traffic>(t), static_cast<Spacing>(s)));
         return {};
     }
 
     // Brings the contestant's lines back into the caches, as far as they fit, from where the others have
-    // driven them: in service a filter has them for itself.
+    // driven them: in service a filter has them for itself. Until it gets no faster, since how often is
+    // enough depends on what was there before.
     Status warm_up(std::size_t index) {
-        constexpr double often = 8; // each line, on average
+        constexpr double often = 8; // each line, on average, at a time
         constexpr double line_bytes = 64;
-        constexpr double most_milliseconds = 200;
+        constexpr double most_milliseconds = 100;
+        constexpr int least_times = 4;
+        constexpr int most_times = 12;
+        constexpr double no_faster = 0.98;
         Runner& runner = runners_[index];
         bench_control& control = object_->control();
         control.place = runner.place;
@@ -245,7 +293,13 @@ class Bench {
         const double lookups =
             std::min(often * static_cast<double>(table_.contestants[index].bytes) / line_bytes,
                      most_milliseconds / options_.milliseconds * runner.repeat * control.lookups);
-        SIEVE_TRY(sample(runner, std::max(1U, static_cast<std::uint32_t>(lookups / control.lookups))));
+        const std::uint32_t repeat = std::max(1U, static_cast<std::uint32_t>(lookups / control.lookups));
+        double before = std::numeric_limits<double>::infinity();
+        for (int i = 0; i < most_times; i++) {
+            SIEVE_ASSIGN(const double nanoseconds, sample(runner, repeat));
+            if (i >= least_times && nanoseconds > no_faster * before) break;
+            before = nanoseconds;
+        }
         return {};
     }
 
@@ -286,8 +340,9 @@ class Bench {
     const Progress& progress_;
     LookupTable table_;
     std::vector<Contestant> filters_;
-    std::vector<kernel::FilterMap> maps_;
-    std::vector<Runner> runners_; // beside table_.contestants
+    std::vector<kernel::FilterMap> maps_; // beside filters_
+    std::size_t reference_ = 0;           // of filters_: what the others are compared with
+    std::vector<Runner> runners_;         // beside table_.contestants
     BenchSizes sizes_;
     std::optional<BenchObject> object_;
 };
@@ -300,6 +355,14 @@ const Contestant& LookupTable::find(Role role) const {
 
 Rounds LookupTable::net(const Contestant& contestant, Traffic traffic, Spacing spacing) const {
     return minus(contestant.times.at(traffic, spacing), find(Role::base).times.at(traffic, spacing));
+}
+
+const Contestant& LookupTable::reference() const {
+    return *std::ranges::find(contestants, true, &Contestant::reference);
+}
+
+Rounds LookupTable::to_reference(const Contestant& contestant, Traffic traffic, Spacing spacing) const {
+    return ratio(net(contestant, traffic, spacing), net(reference(), traffic, spacing));
 }
 
 Rounds LookupTable::to_floor(const Contestant& contestant, Traffic traffic, Spacing spacing) const {

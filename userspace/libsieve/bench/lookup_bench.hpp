@@ -20,9 +20,8 @@ namespace sieve::bench {
 struct LookupOptions {
     std::uint64_t keys = 1'000'000;
     double bits_per_key = 16;
-    std::uint32_t rounds = 15;            // measurements of everything, in turn
-    std::uint32_t rebalancing_rounds = 2; // of the filters; a lookup's time does not depend on them
-    double milliseconds = 3;              // a measurement lasts
+    std::uint32_t rounds = 15; // measurements of everything, in turn
+    double milliseconds = 3;   // a measurement lasts
 };
 
 // Nanoseconds a lookup, a round each; what a baseline does not depend on is measured once only.
@@ -45,6 +44,7 @@ enum class Role {
 struct Contestant {
     std::string name;
     Role role = Role::peer;
+    bool reference = false;      // what the others are compared with: one of the filters
     std::string settings;        // for people
     std::uint64_t bytes = 0;     // what the kernel holds for it
     std::optional<double> load;  // seconds from keys (peers) or image (filters) to a map in the kernel
@@ -62,11 +62,14 @@ struct LookupTable {
     std::optional<Image> image;       // of the filter with two choices, for further measurements
 
     [[nodiscard]] const Contestant& find(Role role) const;
+    [[nodiscard]] const Contestant& reference() const;
 
     // Nanoseconds a lookup without what key and hash cost.
     [[nodiscard]] Rounds net(const Contestant& contestant, Traffic traffic, Spacing spacing) const;
     // That as a multiple of the floor's.
     [[nodiscard]] Rounds to_floor(const Contestant& contestant, Traffic traffic, Spacing spacing) const;
+    // Likewise, of the reference's: how many times faster that is.
+    [[nodiscard]] Rounds to_reference(const Contestant& contestant, Traffic traffic, Spacing spacing) const;
 };
 
 Result<LookupTable> bench_lookups(const LookupOptions& options, const Progress& progress);

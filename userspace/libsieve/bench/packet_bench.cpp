@@ -26,6 +26,7 @@ struct Tested {
     std::string name;
     int program = -1;
     bool has_set = false;
+    bool ipv4_only = false;
 };
 
 } // namespace
@@ -33,10 +34,11 @@ struct Tested {
 Result<PacketTable> bench_packets(const Image& image, const PacketOptions& options,
                                   const Progress& progress) {
     PacketTable table{.keys = image.file().keys, .rows = {}};
-    SIEVE_ASSIGN(const BenchObject object, BenchObject::load(BenchSizes::programs_only()));
     SIEVE_ASSIGN(const kernel::Scratch idle, kernel::Scratch::load(false));
     SIEVE_ASSIGN(const kernel::Scratch filtering, kernel::Scratch::load(false));
     SIEVE_ASSIGN(const kernel::FilterMap map, kernel::FilterMap::create(image, "bench"));
+    SIEVE_ASSIGN(const BenchObject object,
+                 BenchObject::load(BenchSizes::floor_only(image.lookup().buckets, map.fd())));
     SIEVE_TRY(filtering.table().replace(
         {.default_action = SIEVE_ACTION_PASS,
          .sets = {{.name = "bench", .action = SIEVE_ACTION_DROP, .map_fd = map.fd()}}}));
@@ -45,6 +47,7 @@ Result<PacketTable> bench_packets(const Image& image, const PacketOptions& optio
     const Tested tested[] = {
         {.name = "empty", .program = bpf_program__fd(programs.bench_pass)},
         {.name = "XDP_DROP", .program = bpf_program__fd(programs.bench_drop)},
+        {.name = "floor", .program = bpf_program__fd(programs.bench_floor), .ipv4_only = true},
         {.name = "xdp-sieve, no set", .program = idle.object().program_fd()},
         {.name = "xdp-sieve, one set", .program = filtering.object().program_fd(), .has_set = true},
     };
@@ -52,14 +55,15 @@ Result<PacketTable> bench_packets(const Image& image, const PacketOptions& optio
         const char* name;
         int program;
         Frame frame;
+        bool ipv4;
     } families[] = {
-        {"IPv4/TCP", bpf_program__fd(programs.bench_packet_ipv4), ipv4_tcp_frame()},
-        {"IPv6/UDP", bpf_program__fd(programs.bench_packet_ipv6), ipv6_udp_frame()},
+        {"IPv4/TCP", bpf_program__fd(programs.bench_packet_ipv4), ipv4_tcp_frame(), true},
+        {"IPv6/UDP", bpf_program__fd(programs.bench_packet_ipv6), ipv6_udp_frame(), false},
     };
     for (const auto& family : families)
         for (const Tested& one : tested)
             for (const Traffic traffic : {Traffic::strangers, Traffic::members, Traffic::half})
-                if (one.has_set || traffic == Traffic::strangers)
+                if ((one.has_set || traffic == Traffic::strangers) && (family.ipv4 || !one.ipv4_only))
                     table.rows.push_back(
                         {.family = family.name, .program = one.name, .traffic = traffic, .nanoseconds = {}});
 

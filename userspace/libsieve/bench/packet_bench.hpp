@@ -46,13 +46,19 @@ enum class Generator {
 };
 [[nodiscard]] const char* generator_name(Generator generator);
 
+// What one program takes, in packets a second.
+struct LinkResult {
+    std::string program;
+    Rounds rate;
+};
+
+// The first result is that of a program which is nothing but XDP_DROP. Ours drops strangers by default, as an
+// allowlist does, and members for their match, as a blocklist does.
 struct LinkRow {
     Generator generator = Generator::frames;
-    Rounds drop;      // packets a second that a program of nothing but XDP_DROP takes
-    Rounds strangers; // that our program drops by default, an allowlist's traffic
-    Rounds members;   // that our program drops for a match, a blocklist's traffic
-    double offered =
-        0; // how many times as many were sent as XDP_DROP took: above 1 the receiver is the limit
+    std::vector<LinkResult> results;
+    // How many times as many were sent as XDP_DROP took: above 1 the receiver is the limit.
+    double offered = 0;
 };
 
 struct LinkTable {
