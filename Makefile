@@ -89,7 +89,7 @@ demo:
 check:
 	scripts/check.sh
 
-# BENCH: further arguments, such as --quick or --keys 1e8.
+# BENCH: further arguments, such as --quick or --keys 1e8. The second one's table is effort against rate, by kind.
 bench: $(B)/xdp-sieve $(B)/set-bench
 	@mkdir -p $(B)/bench
 	$(B)/xdp-sieve bench $(BENCH) --output $(B)/bench/kernel.json

@@ -15,6 +15,7 @@
 
 #include "fetch.h"
 #include "lookup_bloom.h"
+#include "lookup_dleft.h"
 
 /* All lines are requested before any is tested, so that their cache misses overlap. */
 static __always_inline int sieve_lookup_blocked(void* filter, const struct sieve_lookup* lookup,
@@ -33,31 +34,40 @@ static __always_inline int sieve_lookup_blocked(void* filter, const struct sieve
 }
 
 /*
- * A prefix set: one probe for each length of the address's family. A global function, so that the verifier
- * checks it once and not in each turn of the loop over sets. Probes do not wait for each other: the branch on
- * an answer is predicted (no match) long before its lines have come, so that the lines of all probes are
- * under way together.
+ * One probe of a prefix set. A global function, so that the verifier checks it once and not in each turn of
+ * the loop over lengths.
  */
-__noinline int sieve_lookup_prefixes(const struct sieve_key* key, __u32 place) {
+__noinline int sieve_lookup_prefix(const struct sieve_key* key, __u32 place, __u32 length) {
     const struct sieve_lookup* lookup;
-    const struct sieve_probes* probes;
     __u64 upper, lower;
-    __u32 line = 0, family, count, i;
-    void* filter = bpf_map_lookup_elem(&sieve_sets, &place);
+    void* filter;
 
-    if (!filter || !key) return 0;
-    lookup = bpf_map_lookup_elem(filter, &line);
-    line = SIEVE_PROBES_LINE;
-    probes = bpf_map_lookup_elem(filter, &line);
-    if (!lookup || !probes || lookup->kind != SIEVE_KIND_BLOCKED) return 0;
+    lookup = sieve_fetch_lookup(place, &filter);
+    if (!lookup || !key) return 0;
     upper = (lookup->fields & SIEVE_FIELD_SRC) ? key->word[0] : key->word[2];
     lower = (lookup->fields & SIEVE_FIELD_SRC) ? key->word[1] : key->word[3];
-    family = sieve_family(upper, lower);
-    count = probes->count[family & 1];
-    for (i = 0; i < SIEVE_MAX_PROBES && i < count; i++) {
-        __u32 length = probes->length[family & 1][i];
-        if (sieve_lookup_blocked(filter, lookup, sieve_hash_prefix(upper, lower, length, lookup->hash_key)))
-            return 1;
+    return sieve_lookup_blocked(filter, lookup, sieve_hash_prefix(upper, lower, length, lookup->hash_key));
+}
+
+/*
+ * A prefix set: one probe for each length of the address's family. Probes do not wait for each other: the
+ * branch on an answer is predicted (no match) long before its lines have come, so that the lines of all
+ * probes are under way together.
+ */
+static __always_inline int sieve_lookup_prefixes(void* filter, const struct sieve_lookup* lookup, __u32 place,
+                                                 const struct sieve_key* key) {
+    const struct sieve_probes* probes;
+    __u32 line = SIEVE_PROBES_LINE, family, i;
+    int from_source = lookup->fields & SIEVE_FIELD_SRC;
+
+    if (lookup->kind != SIEVE_KIND_BLOCKED) return 0;
+    probes = bpf_map_lookup_elem(filter, &line);
+    if (!probes) return 0;
+    family =
+        sieve_family(from_source ? key->word[0] : key->word[2], from_source ? key->word[1] : key->word[3]);
+    for (i = 0; i < SIEVE_MAX_PROBES; i++) {
+        if (i >= probes->count[family & 1]) return 0;
+        if (sieve_lookup_prefix(key, place, probes->length[family & 1][i])) return 1;
     }
     return 0;
 }
@@ -72,10 +82,13 @@ static __always_inline int sieve_lookup_key(void* filter, __u32 place, const str
 
     lookup = bpf_map_lookup_elem(filter, &line);
     if (!lookup || (lookup->fields & ~have)) return 0;
-    if (SIEVE_UNLIKELY(lookup->probes)) return sieve_lookup_prefixes(key, place);
+    if (SIEVE_UNLIKELY(lookup->probes)) return sieve_lookup_prefixes(filter, lookup, place, key);
     hash = sieve_hash_key(key, lookup->hash_key, lookup->fields);
     if (SIEVE_LIKELY(lookup->kind == SIEVE_KIND_BLOCKED)) return sieve_lookup_blocked(filter, lookup, hash);
     if (lookup->kind == SIEVE_KIND_BLOOM) return sieve_lookup_bloom(place, hash.locate, hash.test);
+    if (lookup->kind == SIEVE_KIND_DDLCBF) return sieve_lookup_ddlcbf(place, hash.locate, hash.test);
+    if (lookup->kind == SIEVE_KIND_DLEFT64 || lookup->kind == SIEVE_KIND_DLEFT128)
+        return sieve_lookup_dleft(place, hash.locate, hash.test);
     return 0;
 }
 

@@ -23,18 +23,22 @@ __noinline int sieve_lookup_bloom(__u32 place, __u64 locate, __u64 test) {
     lookup = sieve_fetch_lookup(place, &filter);
     if (!lookup) return 0;
     groups = lookup->choices;
-    hashes = lookup->hashes;
     buckets = lookup->buckets;
     for (group = 0; group < SIEVE_BLOOM_MAX_GROUPS && group < groups; group++) {
         struct sieve_bloom_probe probe = sieve_bloom_first(hash);
 
+        /* Read anew for each group, and the loop is left in two places: what the verifier had learned of the
+         * number in one group would make it walk the next one again for every way out of this one, at
+         * thirty times the cost. */
+        hashes = *(const volatile __u8*)&lookup->hashes;
 #pragma clang loop unroll(disable)
-        for (i = 0; i < SIEVE_BLOOM_MAX_HASHES && i < hashes; i++) {
-            const struct sieve_line* line = sieve_fetch(filter, sieve_bloom_line(&probe, buckets));
+        for (i = 0; i <= SIEVE_BLOOM_MAX_HASHES; i++) {
+            const struct sieve_line* line;
+            if (i >= hashes) return 1;
+            line = sieve_fetch(filter, sieve_bloom_line(&probe, buckets));
             if (!line || !sieve_bloom_test(line, &probe)) break;
             sieve_bloom_advance(&probe);
         }
-        if (i == hashes) return 1;
         hash = sieve_bloom_next_group(hash);
     }
     return 0;

@@ -9,6 +9,9 @@
 
 #include <bpf/bpf_helpers.h>
 
+#include <sieve/count_min.h>
+#include <sieve/event.h>
+#include <sieve/exact.h>
 #include <sieve/policy.h>
 
 /* A filter image. BPF_F_INNER_MAP lets images of any size take each other's place; it needs Linux 5.10. */
@@ -27,12 +30,80 @@ struct {
     __array(values, struct sieve_filter_map);
 } sieve_sets SEC(".maps");
 
+/* The keys themselves, for sets with verification: in the same places as their filters. */
+struct sieve_exact_map {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 1);
+    __uint(key_size, sizeof(struct sieve_key));
+    __uint(value_size, sizeof(sieve_exact_value));
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+    __uint(max_entries, SIEVE_BANKS* SIEVE_SLOTS);
+    __type(key, __u32);
+    __array(values, struct sieve_exact_map);
+} sieve_exact SEC(".maps");
+
 struct {
     __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
     __uint(max_entries, 1);
     __type(key, __u32);
     __type(value, struct sieve_stats);
 } sieve_stats SEC(".maps");
+
+/*
+ * Where packets are redirected to: for each bank a map of the interfaces, by index, and one of the CPUs, by
+ * number, if its sets name any. In map-in-maps, because a cpumap can belong to one program only, and so that
+ * each has as many entries as it needs. The values are of the short kind, without a second program.
+ */
+struct sieve_device_map {
+    __uint(type, BPF_MAP_TYPE_DEVMAP_HASH);
+    __uint(max_entries, SIEVE_MAX_SETS);
+    __type(key, __u32);
+    __type(value, __u32);
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+    __uint(max_entries, SIEVE_BANKS);
+    __type(key, __u32);
+    __array(values, struct sieve_device_map);
+} sieve_devices SEC(".maps");
+
+struct sieve_cpu_map {
+    __uint(type, BPF_MAP_TYPE_CPUMAP);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, __u32);
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+    __uint(max_entries, SIEVE_BANKS);
+    __type(key, __u32);
+    __array(values, struct sieve_cpu_map);
+} sieve_cpus SEC(".maps");
+
+/* Who watches brings the memory for it: a ring buffer, a sketch. */
+struct sieve_ring {
+    __uint(type, BPF_MAP_TYPE_RINGBUF);
+    __uint(max_entries, 4096);
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __array(values, struct sieve_ring);
+} sieve_events SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __array(values, struct sieve_filter_map);
+} sieve_sketches SEC(".maps");
 
 /* Sets and order (sieve/policy.h); starts with no set and everything passed. */
 volatile struct sieve_control sieve_control SEC(SIEVE_MAP_CONTROL) = {

@@ -146,15 +146,18 @@ static __always_inline __u64 sieve_load_be64(const void* bytes) {
      1ULL << (SIEVE_NEXTHDR_HIP - SIEVE_EXTENSIONS_HIGH_BASE) |                                              \
      1ULL << (SIEVE_NEXTHDR_SHIM6 - SIEVE_EXTENSIONS_HIGH_BASE))
 
+/* One of both bitmaps, or neither, moved to where its types begin; the other is moved out of sight. */
 static __always_inline int sieve_is_extension(__u8 type) {
-    __u64 low = (__u64)(type >> 6 == 0) * SIEVE_EXTENSIONS_LOW;
-    __u64 high = (__u64)(type >> 6 == SIEVE_EXTENSIONS_HIGH_BASE >> 6) * SIEVE_EXTENSIONS_HIGH;
-    return (low | high) >> (type & 63) & 1;
+    __u64 page = type >> 6;
+    __u64 low = sieve_shift_right(SIEVE_EXTENSIONS_LOW, page * 63);
+    __u64 high = sieve_shift_right(SIEVE_EXTENSIONS_HIGH, (page ^ (SIEVE_EXTENSIONS_HIGH_BASE >> 6)) * 63);
+    return (int)(sieve_shift_right(low | high, type) & 1);
 }
 
-/* The length in bytes of an extension header that is no fragment header. */
-static __always_inline __u32 sieve_extension_bytes(__u8 type, __u8 length) {
-    return type == SIEVE_NEXTHDR_AUTH ? ((__u32)length + 2) * 4 : ((__u32)length + 1) * 8;
+/* Whether an extension header's type is this one, as a number and without a branch: the verifier would walk
+ * the rest of the chain for either side of it. */
+static __always_inline __u64 sieve_extension_is(__u8 type, __u8 wanted) {
+    return sieve_shift_right(1ULL << wanted, type) & 1;
 }
 
 /*
@@ -186,7 +189,7 @@ __noinline int sieve_parse_ipv6(struct xdp_md* ctx, struct sieve_parsed* parsed,
     /* One turn more than there may be headers: the last finds the upper protocol or gives up. */
     for (i = 0; i <= SIEVE_MAX_EXTENSIONS; i++) {
         struct sieve_fragment* fragment = cursor;
-        __u32 bytes;
+        __u64 is_fragment, is_auth, bytes;
 
         if (!sieve_is_extension(type)) {
             if (type == IPPROTO_ICMPV6 && ip->hop_limit == SIEVE_ND_HOP_LIMIT && available >= 1 &&
@@ -200,7 +203,9 @@ __noinline int sieve_parse_ipv6(struct xdp_md* ctx, struct sieve_parsed* parsed,
         }
         /* No extension header is shorter than the fragment header's eight bytes. */
         if ((void*)(fragment + 1) > end || available < (__s64)sizeof(*fragment)) return 0;
-        if (type == SIEVE_NEXTHDR_FRAGMENT && (fragment->offset & bpf_htons(SIEVE_IPV6_OFFSET_MASK))) {
+        is_fragment = sieve_extension_is(type, SIEVE_NEXTHDR_FRAGMENT);
+        is_auth = sieve_extension_is(type, SIEVE_NEXTHDR_AUTH);
+        if (is_fragment * (fragment->offset & bpf_htons(SIEVE_IPV6_OFFSET_MASK))) {
             parsed->outcome = SIEVE_OUTCOME_FRAGMENT;
             if (!sieve_is_extension(fragment->next)) {
                 parsed->have |= SIEVE_FIELD_PROTO;
@@ -208,8 +213,10 @@ __noinline int sieve_parse_ipv6(struct xdp_md* ctx, struct sieve_parsed* parsed,
             }
             return 0;
         }
-        bytes = type == SIEVE_NEXTHDR_FRAGMENT ? sizeof(*fragment)
-                                               : sieve_extension_bytes(type, fragment->length_or_zero);
+        /* Of a fragment header 8, of an authentication header (length + 2) * 4, else (length + 1) * 8; the
+         * mask takes nothing away, but tells the verifier. */
+        bytes = sieve_within(((fragment->length_or_zero & (is_fragment - 1)) + 1 + is_auth) << (3 - is_auth),
+                             4095);
         type = fragment->next;
         cursor += bytes;
         available -= bytes;

@@ -13,29 +13,41 @@ packages=(
     libgtest-dev libbenchmark-dev
     # what the demo and the selftests drive
     iproute2 util-linux procps python3 iputils-ping jq
-    # what tests other kernels, and other XDP programs beside ours
-    qemu-system-x86 busybox-static cpio xz-utils xdp-tools
+    # other XDP programs beside ours
+    xdp-tools
+    # what draws the figures
+    gnuplot-nox
     # what checks the style of scripts and man pages
     shellcheck mandoc
 )
+# What tests other kernels; without it these tests are skipped.
+wishes=(qemu-system-x86 busybox-static cpio xz-utils)
 
-missing=()
-for package in "${packages[@]}"; do
-    status=$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null) || status=absent
-    [ "$status" = installed ] || missing+=("$package")
-done
-[ ${#missing[@]} -eq 0 ] && exit 0
+# absent PACKAGE...: those that are not installed.
+absent() {
+    local package status
+    for package; do
+        status=$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null) || status=absent
+        [ "$status" = installed ] || echo "$package"
+    done
+}
+
+mapfile -t missing < <(absent "${packages[@]}")
+mapfile -t wanted < <(absent "${wishes[@]}")
+[ $((${#missing[@]} + ${#wanted[@]})) -gt 0 ] || exit 0
 
 if [ "$(id -u)" -ne 0 ]; then
+    [ ${#missing[@]} -gt 0 ] || exit 0
     echo "install-deps: missing packages: ${missing[*]}" >&2
     echo "install-deps: run as root, or: sudo apt-get install ${missing[*]}" >&2
     exit 1
 fi
-echo "installing: ${missing[*]}"
+echo "installing: ${missing[*]} ${wanted[*]}"
 export DEBIAN_FRONTEND=noninteractive
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-if ! { apt-get update && apt-get install -y --no-install-recommends "${missing[@]}"; } >"$log" 2>&1; then
+install() { [ $# -eq 0 ] || apt-get install -y --no-install-recommends "$@"; }
+if ! { apt-get update && { install "${missing[@]}" "${wanted[@]}" || install "${missing[@]}"; }; } >"$log" 2>&1; then
     tail -n 20 "$log" >&2
     echo "install-deps: apt-get failed; this project needs Debian 12 (bookworm) or newer and its package mirror" >&2
     exit 1

@@ -15,7 +15,7 @@
 #include <sieve/image.h>
 
 /* Raised with every change of this file; the controller refuses to talk to a program of another number. */
-#define SIEVE_ABI 1
+#define SIEVE_ABI 2
 
 #define SIEVE_MAX_SETS 16
 #define SIEVE_BANKS 2
@@ -32,30 +32,57 @@
 #define SIEVE_MAP_SETS "sieve_sets"
 #define SIEVE_MAP_STATS "sieve_stats"
 #define SIEVE_MAP_CONTROL ".data.sieve"
+#define SIEVE_MAP_EXACT "sieve_exact"
+#define SIEVE_MAP_DEVICES "sieve_devices"
+#define SIEVE_MAP_CPUS "sieve_cpus"
+#define SIEVE_MAP_EVENTS "sieve_events"
+#define SIEVE_MAP_SKETCHES "sieve_sketches"
 
 enum sieve_action {
     SIEVE_ACTION_DROP = 0,
     SIEVE_ACTION_PASS = 1,
     SIEVE_ACTION_COUNT = 2, /* count the hit and ask the next set */
+    /* From here on: XDP_REDIRECT, to the entry's target; the default action if there is no such target (any
+     * more). */
+    SIEVE_ACTION_REDIRECT_DEVICE = 3, /* the target is an interface's index */
+    SIEVE_ACTION_REDIRECT_CPU = 4,    /* the target is a CPU's number */
 };
+#define SIEVE_ACTION_FIRST_REDIRECT SIEVE_ACTION_REDIRECT_DEVICE
+
+/* Packets that wait for a CPU at most, of one set table. */
+#define SIEVE_CPU_QUEUE 2048
 
 struct sieve_counter {
     __u64 packets;
     __u64 bytes;
 };
 
+/* Of a set with verification, in packets. */
+struct sieve_verified {
+    __u64 strangers; /* that the set was asked for and that were no members */
+    __u64 avoided;   /* of these, those that the filter took for members */
+};
+
+/* Bits of an entry's `flags`. */
+enum sieve_entry_flag {
+    SIEVE_ENTRY_VERIFY = 1 << 0, /* the exact set in the filter's place is asked after the filter */
+};
+
 struct sieve_policy_entry {
     __u8 slot;   /* 0 .. SIEVE_SLOTS - 1 */
     __u8 action; /* enum sieve_action */
-    __u8 reserved[2];
+    __u8 flags;  /* enum sieve_entry_flag bits */
+    __u8 reserved;
+    __u32 target; /* of a redirecting action */
 };
 
 /* What the controller notes about a slot; no packet reads it. */
 struct sieve_slot {
     char name[SIEVE_NAME_BYTES];   /* NUL-terminated; empty if the slot is not used */
     struct sieve_counter baseline; /* what the slot's counters stood at when the set came */
-    __u32 map_id;                  /* the filter's map in the slot's place; 0 if there is none */
-    __u32 reserved;
+    struct sieve_verified verified_baseline;
+    __u32 map_id;   /* the filter's map in the slot's place; 0 if there is none */
+    __u32 exact_id; /* likewise the exact set's */
 };
 
 /* One bank: `sets` entries are asked in order, the first match that is not COUNT decides, else the default.
@@ -65,6 +92,14 @@ struct sieve_policy {
     __u32 default_action; /* SIEVE_ACTION_DROP or SIEVE_ACTION_PASS */
     struct sieve_policy_entry entry[SIEVE_MAX_SETS];
     struct sieve_slot slot[SIEVE_SLOTS];
+    __u32 devices_id; /* the maps in the bank's places of SIEVE_MAP_DEVICES and SIEVE_MAP_CPUS; or 0 */
+    __u32 cpus_id;
+};
+
+/* What a packet that matched is watched for. */
+enum sieve_watch_flag {
+    SIEVE_WATCH_EVENTS = 1 << 0, /* sampled into a ring buffer (sieve/event.h) */
+    SIEVE_WATCH_TALLY = 1 << 1,  /* counted by key (sieve/count_min.h) */
 };
 
 /* The program's one global variable, in the map SIEVE_MAP_CONTROL. */
@@ -73,7 +108,21 @@ struct sieve_control {
     __u32 abi;      /* SIEVE_ABI */
     __u64 active;   /* the bank in force, 0 or 1 */
     __u64 changing; /* not zero while a controller is at work, or has died at work: the banks may differ */
+    __u32 loader;   /* enum sieve_loader */
+    __u32 watch;    /* enum sieve_watch_flag bits: whether anybody watches matches */
+    __u32 sample;   /* one match in so many goes into the ring buffer */
+    __u32 reserved;
     struct sieve_policy bank[SIEVE_BANKS];
+    /* The controllers' notes: the maps in the places of SIEVE_MAP_EVENTS and SIEVE_MAP_SKETCHES; 0: none. */
+    __u32 ring_id;
+    __u32 sketch_id;
+    __u64 sketch_since; /* seconds since 1970 */
+};
+
+/* Who attached the program; no packet reads it. */
+enum sieve_loader {
+    SIEVE_LOADER_OTHER = 0, /* `ip link`, or any other tool that knows nothing of this block */
+    SIEVE_LOADER_SIEVE = 1, /* `xdp-sieve load` */
 };
 
 /* What became of a packet's parsing. Every packet has exactly one. */
@@ -104,7 +153,10 @@ struct sieve_stats {
     struct sieve_counter dropped;
     struct sieve_counter passed;
     __u64 outcome[SIEVE_OUTCOME_SLOTS];
-    __u64 reserved[4];
+    struct sieve_counter redirected;
+    __u64 redirect_failed; /* packets whose target was not there; counted as dropped or passed, too */
+    __u64 events_lost;     /* samples for which the ring buffer had no room */
+    struct sieve_verified verified[SIEVE_SLOTS]; /* touched by sets with verification only */
 };
 SIEVE_STATIC_ASSERT(sizeof(struct sieve_stats) % 64 == 0, "whole cache lines");
 

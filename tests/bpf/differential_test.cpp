@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 #include <linux/bpf.h>
 
+#include "bpf/bounded.hpp"
 #include "libsieve/analysis/binomial.hpp"
 #include "libsieve/feeds/key_text.hpp"
 #include "libsieve/filters/set_builder.hpp"
@@ -61,7 +62,7 @@ TEST_P(Differential, AllFourAgree) {
     const Case& c = GetParam();
     std::mt19937_64 random(c.fields * 1000 + c.choices);
     KeySet keys(c.fields);
-    for (std::size_t i = 0; i < c.keys; i++) keys.add(random_flow(random));
+    for (std::size_t i = 0; i < test::bounded(c.keys); i++) keys.add(random_flow(random));
     std::unordered_set<std::string> exact;
     for (std::size_t i = 0; i < keys.size(); i++) exact.insert(exact_form(keys.at(i)));
 
@@ -90,7 +91,7 @@ TEST_P(Differential, AllFourAgree) {
     std::uint64_t strangers = 0;
     std::uint64_t matched = 0;
     KeySet drawn(c.fields); // puts a flow into the set's form
-    for (std::size_t i = 0; i < c.packets; i++) {
+    for (std::size_t i = 0; i < test::bounded(c.packets); i++) {
         sieve_key key{};
         if (i % 2 == 0) {
             key = keys.at(random() % keys.size());
@@ -133,7 +134,13 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"OneLine", pair, 3, 1, 4, 100, 20'000},
                     Case{"ManyBits", SIEVE_FIELD_SRC, 1, 0, 40, 5'000, 20'000},
                     Case{"Bloom1", SIEVE_FIELD_SRC, 1, 1, 10, 20'000, 40'000, SIEVE_KIND_BLOOM},
-                    Case{"Bloom3", SIEVE_FIELD_ALL, 3, 1, 8, 20'000, 40'000, SIEVE_KIND_BLOOM}),
+                    Case{"Bloom3", SIEVE_FIELD_ALL, 3, 1, 8, 20'000, 40'000, SIEVE_KIND_BLOOM},
+                    Case{"Dleft64", SIEVE_FIELD_SRC, 2, 1, 14, 20'000, 40'000, SIEVE_KIND_DLEFT64},
+                    Case{"Dleft64x4", pair, 4, 1, 16, 20'000, 40'000, SIEVE_KIND_DLEFT64},
+                    Case{"Dleft128", SIEVE_FIELD_SRC, 2, 1, 14, 20'000, 40'000, SIEVE_KIND_DLEFT128},
+                    Case{"Dleft128x3", SIEVE_FIELD_ALL, 3, 1, 18, 20'000, 40'000, SIEVE_KIND_DLEFT128},
+                    Case{"Ddlcbf", SIEVE_FIELD_SRC, 4, 1, 20, 20'000, 40'000, SIEVE_KIND_DDLCBF},
+                    Case{"DdlcbfPair", pair, 2, 1, 24, 20'000, 40'000, SIEVE_KIND_DDLCBF}),
     [](const auto& info) { return info.param.name; });
 
 } // namespace

@@ -4,42 +4,40 @@
 #include <cstring>
 #include <random>
 
+#include "bpf/bounded.hpp"
 #include "libsieve/feeds/key_text.hpp"
 #include "libsieve/filters/set_builder.hpp"
 
 namespace sieve::test {
 
-namespace {
-
-Image built(KeySet keys, double bits_per_key, std::uint64_t seed) {
+Image image_of_keys(KeySet keys, std::uint64_t seed, double bits_per_key, sieve_kind kind) {
     BuildOptions options;
     options.bits_per_key = bits_per_key;
     options.seed = seed;
     options.threads = 1;
-    options.kind.rounds = 1; // good enough for what is not about the rate
-    options.trials = 20'000; // enough for small sets, and quick
+    options.kind.kind = kind;
+    if (kind == SIEVE_KIND_BLOCKED) options.kind.rounds = 1; // good enough for what is not about the rate
+    options.trials = 20'000;                                 // enough for small sets, and quick
     options.label = "test";
     return value_or_fail(build_set(std::move(keys), options, [](std::string_view, double) {})).image;
 }
-
-} // namespace
 
 Image image_of(const std::vector<std::string>& keys, const std::string& fields, double bits_per_key) {
     const std::uint32_t set = value_or_fail(parse_fields(fields));
     KeySet list(set);
     for (const std::string& text : keys) list.add(value_or_fail(parse_key(text, set)));
-    return built(std::move(list), bits_per_key, 1);
+    return image_of_keys(std::move(list), 1, bits_per_key, SIEVE_KIND_BLOCKED);
 }
 
-Image random_image(std::size_t keys, std::uint64_t seed, double bits_per_key) {
+Image random_image(std::size_t keys, std::uint64_t seed, double bits_per_key, sieve_kind kind) {
     std::mt19937_64 random(seed);
     KeySet list(SIEVE_FIELD_SRC);
-    for (std::size_t i = 0; i < keys; i++) {
+    for (std::size_t i = 0; i < bounded(keys); i++) {
         sieve_key key{};
         key.word[1] = sieve_v4_mapped(static_cast<std::uint32_t>(random() % (std::uint64_t{224} << 24)));
         list.add(key);
     }
-    return built(std::move(list), bits_per_key, seed);
+    return image_of_keys(std::move(list), seed, bits_per_key, kind);
 }
 
 Image copy_of(const Image& image) {

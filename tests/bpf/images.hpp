@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "libsieve/filters/key_set.hpp"
 #include "libsieve/image/image.hpp"
 #include "libsieve/kernel/filter_map.hpp"
 
@@ -25,7 +26,11 @@ T value_or_fail(Result<T> result) {
                              double bits_per_key = 32);
 
 // A set of random IPv4 source addresses below 224.0.0.0.
-[[nodiscard]] Image random_image(std::size_t keys, std::uint64_t seed, double bits_per_key = 16);
+[[nodiscard]] Image random_image(std::size_t keys, std::uint64_t seed, double bits_per_key = 16,
+                                 sieve_kind kind = SIEVE_KIND_BLOCKED);
+
+// The set of these keys, built as the kind's defaults have it.
+[[nodiscard]] Image image_of_keys(KeySet keys, std::uint64_t seed, double bits_per_key, sieve_kind kind);
 
 // The same bytes again, to be damaged.
 [[nodiscard]] Image copy_of(const Image& image);

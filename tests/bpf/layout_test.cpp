@@ -84,26 +84,35 @@ TEST_F(Layout, ImageHeader) {
                   MEMBER(sieve_file, expected_fpr), MEMBER(sieve_file, measured_fpr),
                   MEMBER(sieve_file, measured_trials), MEMBER(sieve_file, duplicates),
                   MEMBER(sieve_file, skipped), MEMBER(sieve_file, entries), MEMBER(sieve_file, covered),
-                  MEMBER(sieve_file, reserved), MEMBER(sieve_file, label));
+                  MEMBER(sieve_file, changes), MEMBER(sieve_file, reserved), MEMBER(sieve_file, label));
     EXPECT_LAYOUT(sieve_witness, MEMBER(sieve_witness, key), MEMBER(sieve_witness, reserved));
 }
 
 TEST_F(Layout, Control) {
     EXPECT_LAYOUT(sieve_control, MEMBER(sieve_control, magic), MEMBER(sieve_control, abi),
                   MEMBER(sieve_control, active), MEMBER(sieve_control, changing),
+                  MEMBER(sieve_control, loader), MEMBER(sieve_control, watch), MEMBER(sieve_control, sample),
+                  MEMBER(sieve_control, reserved), MEMBER(sieve_control, ring_id),
+                  MEMBER(sieve_control, sketch_id), MEMBER(sieve_control, sketch_since),
                   MEMBER(sieve_control, bank));
     EXPECT_LAYOUT(sieve_policy, MEMBER(sieve_policy, sets), MEMBER(sieve_policy, default_action),
-                  MEMBER(sieve_policy, entry), MEMBER(sieve_policy, slot));
+                  MEMBER(sieve_policy, entry), MEMBER(sieve_policy, slot), MEMBER(sieve_policy, devices_id),
+                  MEMBER(sieve_policy, cpus_id));
     EXPECT_LAYOUT(sieve_policy_entry, MEMBER(sieve_policy_entry, slot), MEMBER(sieve_policy_entry, action),
-                  MEMBER(sieve_policy_entry, reserved));
+                  MEMBER(sieve_policy_entry, flags), MEMBER(sieve_policy_entry, reserved),
+                  MEMBER(sieve_policy_entry, target));
     EXPECT_LAYOUT(sieve_slot, MEMBER(sieve_slot, name), MEMBER(sieve_slot, baseline),
-                  MEMBER(sieve_slot, map_id), MEMBER(sieve_slot, reserved));
+                  MEMBER(sieve_slot, verified_baseline), MEMBER(sieve_slot, map_id),
+                  MEMBER(sieve_slot, exact_id));
 }
 
 TEST_F(Layout, Counters) {
     EXPECT_LAYOUT(sieve_counter, MEMBER(sieve_counter, packets), MEMBER(sieve_counter, bytes));
     EXPECT_LAYOUT(sieve_stats, MEMBER(sieve_stats, hit), MEMBER(sieve_stats, dropped),
-                  MEMBER(sieve_stats, passed), MEMBER(sieve_stats, outcome), MEMBER(sieve_stats, reserved));
+                  MEMBER(sieve_stats, passed), MEMBER(sieve_stats, outcome), MEMBER(sieve_stats, redirected),
+                  MEMBER(sieve_stats, redirect_failed), MEMBER(sieve_stats, events_lost),
+                  MEMBER(sieve_stats, verified));
+    EXPECT_LAYOUT(sieve_verified, MEMBER(sieve_verified, strangers), MEMBER(sieve_verified, avoided));
 }
 
 TEST_F(Layout, Trace) {

@@ -11,7 +11,16 @@
 
 #include <gtest/gtest.h>
 
+#include "libsieve/kernel/attach.hpp"
+
 namespace sieve::test {
+
+// Programs that share a hook are pinned by libxdp, and pins outlive a namespace.
+inline void take_programs_away() {
+    for (const kernel::Interface& interface : kernel::all_interfaces())
+        if (const auto hook = kernel::read_hook(interface); hook && hook->ours)
+            if (const auto done = kernel::detach(*hook); !done) ADD_FAILURE() << done.error().message;
+}
 
 // Runs the body in a thread that has a network namespace of its own, so that neither the machine's interfaces
 // nor a controller at work there are disturbed. The namespace and all in it go when the thread ends, however
@@ -25,6 +34,7 @@ void in_own_network(Body body) {
         } catch (const std::exception& error) {
             ADD_FAILURE() << error.what();
         }
+        take_programs_away();
     }).join();
 }
 

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 #include <linux/bpf.h>
 
+#include "bpf/bounded.hpp"
 #include "libsieve/analysis/binomial.hpp"
 #include "libsieve/feeds/feed.hpp"
 #include "libsieve/feeds/key_text.hpp"
@@ -97,7 +98,7 @@ TEST_P(Prefixes, OfACountryMatchInsideAndHardlyOutside) {
     for (const bool v4 : {true, false}) {
         std::uint64_t strangers = 0;
         std::uint64_t matched = 0;
-        for (int i = 0; i < 100'000; i++) {
+        for (std::size_t i = 0; i < test::bounded(100'000); i++) {
             const uint128 address = v4 ? all_ipv4.first + static_cast<std::uint32_t>(random())
                                        : address_number(0x2000000000000000ULL | (random() >> 3), random());
             if (is_member(*members, address)) continue;

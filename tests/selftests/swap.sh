@@ -122,7 +122,7 @@ many_swaps() {
     awk '$1 != "common" && $1 != "strangers" { $2 = $3 = "any" } { print }' "$WORK/flows" >"$WORK/steady"
     attach
     sieve -q load "$IN_IF" "set=$WORK/a.sieve"
-    start_stream "$WORK/steady" "$WORK/report" --rate 10000
+    start_stream "$WORK/steady" "$WORK/report" --rate 10000 --limit 900
     for ((i = 0; i < SWAPS; i++)); do
         if ((i % 2)); then
             sieve -q swap "$IN_IF" "set=$WORK/a.sieve"

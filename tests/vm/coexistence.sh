@@ -24,8 +24,9 @@ seen() { bpftool -j map dump name neighbour_seen | jq '.[0].formatted.value // .
 
 sieve_status() { sieve --json status "$IN_IF" | jq -r ".interfaces[0].$1"; }
 
-# Takes all away, by the other program's own tool.
+# Takes all away, by the other programs' own tools.
 clear_all() {
+    inside "$IN" xdp-filter unload "$IN_IF" >/dev/null 2>&1 || true
     loader unload "$IN_IF" --all >/dev/null 2>&1 || true
     loader clean "$IN_IF" >/dev/null 2>&1 || true
     reset_interfaces
@@ -39,7 +40,7 @@ add_neighbour() {
 
 # All that follows is known of a kernel that has the dispatcher.
 add_sieve() {
-    sieve -q load "$@" "$IN_IF" "bad=$WORK/bad.sieve" 2>"$WORK/err" || fail "load: $(cat "$WORK/err")"
+    sieve load "$@" "$IN_IF" "bad=$WORK/bad.sieve" 2>"$WORK/err" || fail "load: $(cat "$WORK/err")"
     [ ! -s "$WORK/err" ] || fail "load says: $(cat "$WORK/err")"
 }
 
@@ -111,21 +112,136 @@ is_joined() {
     [ -z "$(program_id)" ] || fail "unload left a program"
 }
 
-# The one with the lower number is asked first, and the other one only about what it passed.
+# asked NEIGHBOUR US: how many of the 15 packets of both_work each has seen.
+asked() {
+    local before
+    before=$(seen)
+    both_work
+    [ $(($(seen) - before)) = "$1" ] || fail "the other program saw $(($(seen) - before)) packets instead of $1"
+    [ "$(counter outcomes.complete)" = "$2" ] || fail "we saw $(counter outcomes.complete) packets instead of $2"
+}
+
+# The one with the lower number is asked first, and the other one only about what it passed. The neighbour drops
+# 3 of the 15 packets, and we drop 6.
 order() {
+    local ours
     clear_all
-    add_neighbour native 10
+    add_neighbour native 30
+    for ours in "" "--priority 31"; do
+        # shellcheck disable=SC2086 # two words or none
+        add_sieve $ours
+        asked 15 12
+        sieve -q unload "$IN_IF"
+    done
+    add_sieve --priority 29
+    asked 9 15
+    clear_all
+    # It comes to us, and finds its place before us or behind us.
+    add_sieve --priority 30
+    add_neighbour native 31
+    asked 9 15
+    loader unload "$IN_IF" --id "$(ids_of neighbour)"
+    sieve -q unload "$IN_IF"
+    add_sieve --priority 30
+    add_neighbour native 29
+    asked 15 12
+    clear_all
+}
+
+# After which of our verdicts the next one is asked, whose word then counts.
+chain() {
+    local before
+    clear_all
+    add_neighbour native 50
+    add_sieve --priority 10 --chain pass,drop
+    before=$(seen)
+    verdicts <<END
+pass udp 203.0.113.7 $IN4 1000 53
+drop udp 203.0.113.7 $IN4 1000 9
+pass udp 203.0.113.8 $IN4 1000 53
+END
+    [ $(($(seen) - before)) = 9 ] || fail "the other program saw $(($(seen) - before)) packets instead of 9"
+    [ "$(counter dropped.packets)" = 6 ] || fail "we dropped $(counter dropped.packets) packets instead of 6"
+    sieve -q unload "$IN_IF"
+    add_sieve --priority 10 --chain none
+    before=$(seen)
+    verdicts <<END
+drop udp 203.0.113.7 $IN4 1000 53
+pass udp 203.0.113.8 $IN4 1000 9
+END
+    [ "$(seen)" = "$before" ] || fail "the other program was asked"
+    clear_all
+}
+
+# Who is there, with whom, and in which order; by our own status, and as the other tool tells it.
+told() {
+    clear_all
+    add_neighbour native 50
+    add_sieve --priority 7 --chain drop,redirect
+    sieve status "$IN_IF"
+    [ "$(sieve_status priority)" = 7 ] || fail "status tells priority $(sieve_status priority)"
+    [ "$(sieve_status chain)" = drop,redirect ] || fail "status tells chain $(sieve_status chain)"
+    [ "$(sieve_status attached_by)" = load ] || fail "status tells that $(sieve_status attached_by) attached it"
+    [ "$(sieve_status 'programs | map("\(.name) \(.priority) \(.chain)") | join(";")')" = \
+        "xdp_sieve 7 drop,redirect;neighbour 50 pass" ] || fail "status tells $(sieve_status programs)"
+    [ "$(sieve_status 'programs[1].id')" = "$(ids_of neighbour)" ] || fail "status tells another neighbour"
+    sieve status "$IN_IF" >"$WORK/told"
+    grep -q "behind libxdp's dispatcher, priority 7, chain drop,redirect" "$WORK/told" || fail "told wrongly"
+    grep -q "asked then: *neighbour (id $(ids_of neighbour)), priority 50, chain pass" "$WORK/told" ||
+        fail "the neighbour is told wrongly"
+    loader status "$IN_IF" | grep -E '=> +7 +xdp_sieve ' || fail "xdp-loader tells otherwise"
+    # Once attached, the place cannot be changed.
+    refused 2 'priority 7.*unload' sieve load --priority 8 "$IN_IF" "bad=$WORK/bad.sieve"
+    refused 2 'priority 7.*unload' sieve load --chain pass "$IN_IF" "bad=$WORK/bad.sieve"
+    loader unload "$IN_IF" --id "$(ids_of neighbour)"
+    [ "$(sieve_status 'programs | map(.name) | join(" ")')" = xdp_sieve ] || fail "status tells of one that went"
+    [ "$(sieve_status priority)" = 7 ] || fail "the priority has changed to $(sieve_status priority)"
+    sieve -q unload "$IN_IF"
+}
+
+# xdp-tools' own filter, before us and after us. It drops what comes from an address that it was told of.
+xdp_filter() {
+    clear_all
+    command -v xdp-filter >/dev/null || skip "xdp-filter is not installed"
+    inside "$IN" xdp-filter load -m native -f ipv4 "$IN_IF"
+    inside "$IN" xdp-filter ip -m src 203.0.113.50
     add_sieve
-    both_work # 15 packets of which it drops 3
-    [ "$(seen)" = 15 ] || fail "the first program saw $(seen) packets instead of 15"
-    [ "$(counter outcomes.complete)" = 12 ] || fail "we saw $(counter outcomes.complete) packets instead of 12"
+    three_sources drop drop pass
+    [ "$(sieve_status 'programs | map(.name) | index("xdp_sieve")')" = 1 ] || fail "we are not asked second"
+    inside "$IN" xdp-filter unload "$IN_IF"
+    three_sources drop pass pass
+    # The other way round.
+    inside "$IN" xdp-filter load -m native -f ipv4 "$IN_IF"
+    inside "$IN" xdp-filter ip -m src 203.0.113.50
+    three_sources drop drop pass
+    sieve -q unload "$IN_IF"
+    three_sources pass drop pass
+    inside "$IN" xdp-filter unload "$IN_IF"
+    [ -z "$(program_id)" ] || fail "something is still attached"
+}
+
+# three_sources MEMBER FILTERED OTHER: verdicts for a member of ours, for xdp-filter's address, and for others.
+three_sources() {
+    verdicts <<END
+$1 udp 203.0.113.7 $IN4 1000 53
+$2 udp 203.0.113.50 $IN4 1000 53
+$3 udp 203.0.113.8 $IN4 1000 53
+END
+}
+
+# Frames of several buffers: the program for those goes behind a dispatcher, too.
+jumbo() {
+    make_link 9000
+    trap 'clear_all; make_link' EXIT
+    ! attach xdp xdp 2>/dev/null || skip "this kernel's veth takes ordinary programs at an MTU of 9000"
     clear_all
-    add_neighbour native 90
-    add_sieve
-    both_work # 15 packets of which we drop 6
-    [ "$(seen)" = 9 ] || fail "the last program saw $(seen) packets instead of 9"
-    [ "$(counter outcomes.complete)" = 15 ] || fail "we saw $(counter outcomes.complete) packets instead of 15"
-    clear_all
+    add_sieve -m native
+    [ "$(sieve_status dispatcher)" = true ] || fail "not behind the dispatcher"
+    verdicts <<END
+drop udp 203.0.113.7 $IN4 1000 53 size=8900
+pass udp 203.0.113.8 $IN4 1000 53 size=8900
+END
+    sieve -q unload "$IN_IF"
 }
 
 # Every verb finds our maps behind the dispatcher.
@@ -242,6 +358,10 @@ ktap_run \
     "joins another program in the generic hook, and leaves it" joins_skb \
     "is joined by another program, and left" is_joined \
     "the priority decides who is asked first" order \
+    "the chain decides after which verdicts the next is asked" chain \
+    "status tells who is asked, and in which order" told \
+    "xdp-filter before us and after us" xdp_filter \
+    "with jumbo frames" jumbo \
     "every verb works behind the dispatcher" verbs \
     "verdicts stay right while another program comes and goes" under_traffic \
     "another program counts on while we come and go" counts_on \

@@ -24,10 +24,14 @@ int main(int argc, char** argv) try {
     sieve::cli::add_inspect(app, context);
     sieve::cli::add_load(app, context);
     sieve::cli::add_swap(app, context);
+    sieve::cli::add_insert(app, context);
+    sieve::cli::add_delete(app, context);
     sieve::cli::add_remove(app, context);
     sieve::cli::add_unload(app, context);
     sieve::cli::add_status(app, context);
     sieve::cli::add_stats(app, context);
+    sieve::cli::add_events(app, context);
+    sieve::cli::add_top(app, context);
     sieve::cli::add_replay(app, context);
     sieve::cli::add_bench(app, context);
     sieve::cli::add_plan(app, context);

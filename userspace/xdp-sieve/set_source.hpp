@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,7 +19,16 @@ bool looks_like_image(const std::string& path);
 Result<BuiltSet> build_from_feeds(const std::vector<std::string>& paths, std::uint32_t fields,
                                   bool skip_invalid, BuildOptions options, const Context& context);
 
+// A set to be put in force.
+struct OpenedSet {
+    Image image;
+    std::optional<std::vector<sieve_key>> exact; // its keys, for verification, if that was asked for
+};
+
 // The image in a file; or, if the file is a feed of source addresses, a set built of it with the defaults.
-Result<Image> open_set(const std::string& path, const Context& context);
+// With `verify` its keys, too: of that feed, or if that is empty of the feed itself; an image cannot list its
+// keys.
+Result<OpenedSet> open_set(const std::string& path, const std::optional<std::string>& verify,
+                           const Context& context);
 
 } // namespace sieve::cli

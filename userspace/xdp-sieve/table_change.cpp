@@ -17,9 +17,11 @@ Result<WantedChange> wanted_with(const kernel::Hook& hook, const std::string& na
         if (set.name == name) {
             found = true;
             change.index = change.table.sets.size();
+            change.verified = set.exact_id != 0;
         }
         names.push_back(set.name);
-        change.table.sets.push_back({.name = set.name, .action = set.action, .map_fd = -1});
+        change.table.sets.push_back(
+            {.name = set.name, .action = set.action, .map_fd = -1, .target = set.target});
     }
     if (!found)
         return tl::unexpected(Error{

@@ -14,6 +14,7 @@ namespace sieve::cli {
 struct WantedChange {
     kernel::WantedTable table; // everything as it is
     std::size_t index = 0;     // of the set in question
+    bool verified = false;     // that set's matches are verified
 };
 
 // Exit::no, with the names there are, if no set has the name.

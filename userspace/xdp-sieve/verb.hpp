@@ -38,12 +38,16 @@ void add_query(CLI::App& app, Context& context);
 void add_inspect(CLI::App& app, Context& context);
 void add_load(CLI::App& app, Context& context);
 void add_swap(CLI::App& app, Context& context);
+void add_insert(CLI::App& app, Context& context);
+void add_delete(CLI::App& app, Context& context);
 void add_remove(CLI::App& app, Context& context);
 void add_unload(CLI::App& app, Context& context);
 void add_status(CLI::App& app, Context& context);
 void add_stats(CLI::App& app, Context& context);
 void add_replay(CLI::App& app, Context& context);
 void add_bench(CLI::App& app, Context& context);
+void add_events(CLI::App& app, Context& context);
+void add_top(CLI::App& app, Context& context);
 void add_plan(CLI::App& app, Context& context);
 
 } // namespace sieve::cli

@@ -8,6 +8,7 @@
 #include "libsieve/feeds/feed.hpp"
 #include "libsieve/feeds/key_text.hpp"
 #include "libsieve/image/image.hpp"
+#include "xdp-sieve/key_arguments.hpp"
 #include "xdp-sieve/verb.hpp"
 
 namespace sieve::cli {
@@ -20,25 +21,13 @@ struct QueryArguments {
     bool standard_input = false;
 };
 
-Result<KeySet> asked_keys(const QueryArguments& arguments, std::uint32_t fields, const Context& context) {
-    if (arguments.standard_input) {
-        SIEVE_ASSIGN(Feed feed, read_feed({"-"}, fields, {.progress = progress_bar(context)}));
-        return std::move(feed.keys);
-    }
-    KeySet keys(fields);
-    for (const auto& text : arguments.keys) {
-        SIEVE_ASSIGN(const sieve_key key, parse_key(text, fields));
-        keys.add(key);
-    }
-    return keys;
-}
-
 Result<Exit> run_query(const QueryArguments& arguments, const Context& context) {
     if (arguments.keys.empty() != arguments.standard_input)
         return usage_error("query: give keys after the image, or --stdin");
     SIEVE_ASSIGN(const Image image, Image::load(arguments.image));
     const std::uint32_t fields = image.lookup().fields;
-    SIEVE_ASSIGN(const KeySet keys, asked_keys(arguments, fields, context));
+    SIEVE_ASSIGN(const KeySet keys,
+                 read_key_arguments(arguments.keys, arguments.standard_input, fields, context));
 
     std::size_t absent = 0;
     nlohmann::json results = nlohmann::json::array();

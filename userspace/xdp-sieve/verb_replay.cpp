@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // xdp-sieve replay: what would become of each packet of a capture, by the real program in the kernel.
+#include <linux/bpf.h>
+
 #include <array>
 #include <filesystem>
 #include <map>
@@ -8,8 +10,8 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include "libsieve/feeds/address_text.hpp"
 #include "libsieve/kernel/capture.hpp"
+#include "libsieve/kernel/exact_map.hpp"
 #include "libsieve/kernel/filter_map.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
 #include "libsieve/kernel/replay.hpp"
@@ -17,6 +19,7 @@
 #include "xdp-sieve/format.hpp"
 #include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/live_set.hpp"
+#include "xdp-sieve/packet_key.hpp"
 #include "xdp-sieve/set_source.hpp"
 #include "xdp-sieve/verb.hpp"
 
@@ -37,7 +40,7 @@ Result<SetArgument> parse_replay_set(const std::string& text, std::size_t number
         return parse_set_argument(text);
     std::string name = std::filesystem::path(text).stem().string().substr(0, SIEVE_NAME_BYTES - 1);
     if (!kernel::is_set_name(name)) name = fmt::format("set{}", number);
-    return SetArgument{.name = name, .path = text, .action = {}};
+    return SetArgument{.name = name, .path = text, .action = {}, .verify = {}};
 }
 
 struct Totals {
@@ -45,22 +48,11 @@ struct Totals {
     std::uint64_t bytes = 0;
     std::uint64_t passed = 0;
     std::uint64_t dropped = 0;
+    std::uint64_t redirected = 0;
     std::array<std::uint64_t, SIEVE_SLOTS> hits{};
     std::array<std::uint64_t, SIEVE_OUTCOME_SLOTS> outcomes{};
     std::uint64_t by_default = 0;
 };
-
-nlohmann::ordered_json key_json(const sieve_trace& trace) {
-    const auto field = [&trace](sieve_field bit, nlohmann::ordered_json value) {
-        return (trace.have & bit) != 0 ? value : nlohmann::ordered_json();
-    };
-    const auto& word = trace.key.word;
-    return {{"src", field(SIEVE_FIELD_SRC, format_address(word[0], word[1]))},
-            {"dst", field(SIEVE_FIELD_DST, format_address(word[2], word[3]))},
-            {"sport", field(SIEVE_FIELD_SPORT, (word[4] >> SIEVE_SPORT_SHIFT) & 0xffff)},
-            {"dport", field(SIEVE_FIELD_DPORT, (word[4] >> SIEVE_DPORT_SHIFT) & 0xffff)},
-            {"proto", field(SIEVE_FIELD_PROTO, (word[4] >> SIEVE_PROTO_SHIFT) & 0xff)}};
-}
 
 void print_packet(const kernel::CapturedPacket& packet, const kernel::Replayed& replayed,
                   const kernel::LiveTable& table) {
@@ -69,13 +61,13 @@ void print_packet(const kernel::CapturedPacket& packet, const kernel::Replayed& 
         if ((replayed.trace.hits >> set.slot & 1) != 0) hits.push_back(set.name);
     const nlohmann::ordered_json line = {{"packet", packet.number},
                                          {"length", packet.length},
-                                         {"verdict", replayed.dropped ? "drop" : "pass"},
+                                         {"verdict", verdict_name(replayed.verdict)},
                                          {"set", replayed.decided_by != nullptr
                                                      ? nlohmann::ordered_json(replayed.decided_by->name)
                                                      : nlohmann::ordered_json()},
                                          {"hits", std::move(hits)},
                                          {"outcome", kernel::outcome_name(replayed.trace.outcome)},
-                                         {"key", key_json(replayed.trace)}};
+                                         {"key", key_json(replayed.trace.key, replayed.trace.have)}};
     fmt::print("{}\n", json_text(line, json_one_line));
 }
 
@@ -89,8 +81,10 @@ void print_totals(const Totals& totals, const kernel::LiveTable& table) {
     row("packets", totals.packets);
     row("passed", totals.passed);
     row("dropped", totals.dropped);
+    if (totals.redirected > 0) row("redirected", totals.redirected);
     for (const kernel::LiveSet& set : table.sets)
-        row(fmt::format("set {} ({})", set.name, action_name(set.action)), totals.hits[set.slot]);
+        row(fmt::format("set {} ({})", set.name, describe_action({set.action, set.target})),
+            totals.hits[set.slot]);
     row(fmt::format("by default ({})", action_name(table.default_action)), totals.by_default);
     for (std::uint32_t i = 0; i < SIEVE_OUTCOMES; i++)
         if (totals.outcomes[i] > 0)
@@ -109,12 +103,20 @@ Result<Exit> run_replay(const ReplayArguments& arguments, const Context& context
     SIEVE_ASSIGN(kernel::Capture capture, kernel::Capture::open(arguments.capture));
     kernel::WantedTable table{.default_action = default_action, .sets = {}};
     std::vector<kernel::FilterMap> maps;
+    std::vector<kernel::ExactMap> exacts;
     for (const SetArgument& argument : set_arguments) {
-        SIEVE_ASSIGN(const Image image, open_set(argument.path, context));
-        SIEVE_ASSIGN(kernel::FilterMap map, kernel::FilterMap::create(image, argument.name));
+        SIEVE_ASSIGN(const OpenedSet set, open_set(argument.path, argument.verify, context));
+        SIEVE_ASSIGN(kernel::FilterMap map, kernel::FilterMap::create(set.image, argument.name));
+        if (set.exact) {
+            SIEVE_ASSIGN(kernel::ExactMap exact, kernel::ExactMap::create(*set.exact, argument.name));
+            exacts.push_back(std::move(exact));
+        }
+        const SetAction action = argument.action.value_or(natural_action(default_action));
         table.sets.push_back({.name = argument.name,
-                              .action = argument.action.value_or(natural_action(default_action)),
-                              .map_fd = map.fd()});
+                              .action = action.action,
+                              .map_fd = map.fd(),
+                              .target = action.target,
+                              .exact_fd = set.exact ? exacts.back().fd() : -1});
         maps.push_back(std::move(map));
     }
     SIEVE_ASSIGN(const kernel::Replay replay, kernel::Replay::start(table));
@@ -126,7 +128,9 @@ Result<Exit> run_replay(const ReplayArguments& arguments, const Context& context
         SIEVE_ASSIGN(const kernel::Replayed replayed, replay.run(packet->bytes));
         totals.packets++;
         totals.bytes += packet->length;
-        (replayed.dropped ? totals.dropped : totals.passed)++;
+        (replayed.verdict == XDP_DROP       ? totals.dropped
+         : replayed.verdict == XDP_REDIRECT ? totals.redirected
+                                            : totals.passed)++;
         totals.outcomes[replayed.trace.outcome & (SIEVE_OUTCOME_SLOTS - 1)]++;
         for (std::uint32_t slot = 0; slot < SIEVE_SLOTS; slot++)
             totals.hits[slot] += replayed.trace.hits >> slot & 1;
@@ -140,21 +144,21 @@ Result<Exit> run_replay(const ReplayArguments& arguments, const Context& context
 } // namespace
 
 void add_replay(CLI::App& app, Context& context) {
-    add_verb(app, context, "replay", "run a capture through the program in the kernel, without an interface",
-             [&context](CLI::App& verb) -> Action {
-                 auto arguments = std::make_shared<ReplayArguments>();
-                 verb.add_option("SET", arguments->sets,
-                                 "IMAGE or FEED, or NAME=IMAGE|FEED[,action=drop|pass|count], asked in this "
-                                 "order")
-                     ->required();
-                 verb.add_option("--pcap", arguments->capture,
-                                 "the capture, pcap or pcapng; - is standard input")
-                     ->required();
-                 verb.add_option("--default", arguments->default_action,
-                                 "what becomes of packets that no set decides: pass or drop")
-                     ->capture_default_str();
-                 return [arguments, &context] { return run_replay(*arguments, context); };
-             });
+    add_verb(
+        app, context, "replay", "run a capture through the program in the kernel, without an interface",
+        [&context](CLI::App& verb) -> Action {
+            auto arguments = std::make_shared<ReplayArguments>();
+            verb.add_option("SET", arguments->sets,
+                            "IMAGE or FEED, or NAME=IMAGE|FEED with an action as `load` takes it, asked in "
+                            "this order")
+                ->required();
+            verb.add_option("--pcap", arguments->capture, "the capture, pcap or pcapng; - is standard input")
+                ->required();
+            verb.add_option("--default", arguments->default_action,
+                            "what becomes of packets that no set decides: pass or drop")
+                ->capture_default_str();
+            return [arguments, &context] { return run_replay(*arguments, context); };
+        });
 }
 
 } // namespace sieve::cli

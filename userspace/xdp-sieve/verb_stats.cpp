@@ -2,8 +2,8 @@
 // xdp-sieve stats: what was counted, once or over and over with rates.
 #include <charconv>
 #include <chrono>
-#include <csignal>
 #include <cstdio>
+#include <map>
 #include <memory>
 #include <optional>
 #include <thread>
@@ -11,11 +11,14 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "libsieve/image/image.hpp"
 #include "libsieve/kernel/attached_program.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
+#include "libsieve/kernel/live_filter.hpp"
 #include "libsieve/kernel/set_table.hpp"
 #include "libsieve/kernel/stats.hpp"
 #include "xdp-sieve/format.hpp"
+#include "xdp-sieve/interrupt.hpp"
 #include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/live_set.hpp"
 #include "xdp-sieve/verb.hpp"
@@ -40,10 +43,16 @@ struct Sample {
     std::uint32_t program_id = 0;
     kernel::LiveTable table;
     kernel::Stats stats;
+    std::map<std::uint32_t, double> expected; // by map id: the rates of the verified sets' filters
     Clock::time_point at;
 
     [[nodiscard]] sieve_counter all() const {
-        return {stats.passed.packets + stats.dropped.packets, stats.passed.bytes + stats.dropped.bytes};
+        sieve_counter sum = stats.passed;
+        for (const sieve_counter& more : {stats.dropped, stats.redirected}) {
+            sum.packets += more.packets;
+            sum.bytes += more.bytes;
+        }
+        return sum;
     }
 };
 
@@ -52,10 +61,15 @@ Result<Sample> take_sample(const kernel::Hook& hook) {
                   .program_id = hook.ours->id,
                   .table = {},
                   .stats = {},
+                  .expected = {},
                   .at = Clock::now()};
     const kernel::SetTable table(*hook.instance);
     sample.table = table.read();
     SIEVE_ASSIGN(sample.stats, kernel::read_stats(*hook.instance));
+    for (const kernel::LiveSet& set : sample.table.sets)
+        if (set.exact_id != 0) // a filter that was just swapped away has no rate to show
+            if (const auto filter = kernel::read_live_filter(set.map_id); filter)
+                sample.expected[set.map_id] = rate_from_bits(filter->file.expected_fpr);
     return sample;
 }
 
@@ -86,14 +100,37 @@ nlohmann::json to_json(const sieve_counter& counter) {
     return {{"packets", counter.packets}, {"bytes", counter.bytes}};
 }
 
+// What verification showed of a set's filter since that came.
+struct Verified {
+    sieve_verified counted{};
+    double expected = 0; // rate of false positives
+
+    [[nodiscard]] double rate() const {
+        return counted.strangers == 0
+                   ? 0
+                   : static_cast<double>(counted.avoided) / static_cast<double>(counted.strangers);
+    }
+};
+
+std::optional<Verified> verified_of(const Sample& sample, const kernel::LiveSet& set) {
+    const auto expected = sample.expected.find(set.map_id);
+    if (set.exact_id == 0 || expected == sample.expected.end()) return std::nullopt;
+    return Verified{kernel::difference(sample.stats.verified[set.slot], set.verified_baseline),
+                    expected->second};
+}
+
 nlohmann::json to_json(const Sample& sample) {
     nlohmann::json sets = nlohmann::json::array();
     for (const kernel::LiveSet& set : sample.table.sets) {
         const sieve_counter hits = kernel::difference(sample.stats.hit[set.slot], set.baseline);
-        sets.push_back({{"name", set.name},
-                        {"action", action_name(set.action)},
-                        {"packets", hits.packets},
-                        {"bytes", hits.bytes}});
+        nlohmann::json row = {{"name", set.name}, {"packets", hits.packets}, {"bytes", hits.bytes}};
+        add_action(row, {set.action, set.target});
+        if (const auto verified = verified_of(sample, set); verified)
+            row["verify"] = {{"strangers", verified->counted.strangers},
+                             {"avoided", verified->counted.avoided},
+                             {"rate", verified->rate()},
+                             {"expected_rate", verified->expected}};
+        sets.push_back(std::move(row));
     }
     nlohmann::json outcomes;
     for (std::uint32_t i = 0; i < SIEVE_OUTCOMES; i++)
@@ -104,6 +141,8 @@ nlohmann::json to_json(const Sample& sample) {
             {"bytes", sample.all().bytes},
             {"passed", to_json(sample.stats.passed)},
             {"dropped", to_json(sample.stats.dropped)},
+            {"redirected", to_json(sample.stats.redirected)},
+            {"redirect_failed", sample.stats.redirect_failed},
             {"default", action_name(sample.table.default_action)},
             {"sets", std::move(sets)},
             {"outcomes", std::move(outcomes)}};
@@ -141,28 +180,30 @@ void print_table(const Sample& sample, const Sample* before) {
     print_row({"seen", sample.all(), earlier(old.all())}, seconds);
     print_row({"passed", sample.stats.passed, earlier(old.stats.passed)}, seconds);
     print_row({"dropped", sample.stats.dropped, earlier(old.stats.dropped)}, seconds);
+    if (sample.stats.redirected.packets > 0)
+        print_row({"redirected", sample.stats.redirected, earlier(old.stats.redirected)}, seconds);
+    if (sample.stats.redirect_failed > 0)
+        fmt::print("  {:<32} {:>18}\n", "without their target, by default",
+                   format_count(sample.stats.redirect_failed));
     for (const kernel::LiveSet& set : sample.table.sets) {
         // A set that came in between has no rate yet.
         const kernel::LiveSet* known = old.table.find(set.name);
         const bool same = known != nullptr && known->slot == set.slot;
-        print_row({fmt::format("set {} ({})", set.name, action_name(set.action)),
+        print_row({fmt::format("set {} ({})", set.name, describe_action({set.action, set.target})),
                    kernel::difference(sample.stats.hit[set.slot], set.baseline),
                    same ? earlier(kernel::difference(old.stats.hit[set.slot], set.baseline)) : std::nullopt},
                   seconds);
     }
+    for (const kernel::LiveSet& set : sample.table.sets)
+        if (const auto verified = verified_of(sample, set); verified)
+            fmt::print("  {:<32} {:>18} of {} strangers, a rate of {} ({} expected)\n",
+                       fmt::format("avoided by verifying {}", set.name),
+                       format_count(verified->counted.avoided), format_count(verified->counted.strangers),
+                       format_rate(verified->rate()), format_rate(verified->expected));
     for (std::uint32_t i = 0; i < SIEVE_OUTCOMES; i++)
         if (sample.stats.outcome[i] > 0)
             fmt::print("  {:<32} {:>18}\n", fmt::format("parsed: {}", kernel::outcome_name(i)),
                        format_count(sample.stats.outcome[i]));
-}
-
-volatile std::sig_atomic_t interrupted = 0;
-
-void watch_for_interrupt() {
-    struct sigaction action {};
-    action.sa_handler = [](int) { interrupted = 1; };
-    ::sigaction(SIGINT, &action, nullptr);
-    ::sigaction(SIGTERM, &action, nullptr);
 }
 
 // Sleeps, but not through an interrupt.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // xdp-sieve status: what is attached and which sets are in force, as the kernel tells it.
+#include <algorithm>
 #include <ctime>
 #include <memory>
 
@@ -9,13 +10,16 @@
 #include "libsieve/feeds/key_text.hpp"
 #include "libsieve/image/kinds.hpp"
 #include "libsieve/kernel/attached_program.hpp"
+#include "libsieve/kernel/exact_map.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
 #include "libsieve/kernel/live_filter.hpp"
 #include "libsieve/kernel/set_table.hpp"
+#include "libsieve/kernel/sketch.hpp"
 #include "xdp-sieve/format.hpp"
 #include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/live_set.hpp"
 #include "xdp-sieve/verb.hpp"
+#include "xdp-sieve/way_attached.hpp"
 
 namespace sieve::cli {
 
@@ -32,10 +36,11 @@ std::string printable(const __u8* label) {
 struct SetStatus {
     kernel::LiveSet set;
     kernel::LiveFilter filter;
+    std::uint64_t exact_bytes = 0; // of the exact set; 0: not verified
 
     [[nodiscard]] double bits_per_key() const {
         return static_cast<double>(filter_lines(filter.lookup)) * SIEVE_LINE_BITS /
-               static_cast<double>(filter.file.keys);
+               static_cast<double>(std::max<std::uint64_t>(1, filter.file.keys));
     }
     [[nodiscard]] std::string identity() const {
         return fmt::format("{:016x}{:016x}", filter.file.identity[0], filter.file.identity[1]);
@@ -57,7 +62,12 @@ Result<std::vector<SetStatus>> read_sets(const kernel::LiveTable& table) {
     std::vector<SetStatus> sets;
     for (const kernel::LiveSet& set : table.sets) {
         SIEVE_ASSIGN(const kernel::LiveFilter filter, kernel::read_live_filter(set.map_id));
-        sets.push_back({set, filter});
+        SetStatus status{set, filter, 0};
+        if (set.exact_id != 0) {
+            SIEVE_ASSIGN(const std::uint64_t keys, kernel::read_exact_keys(set.exact_id));
+            status.exact_bytes = kernel::exact_map_bytes(keys);
+        }
+        sets.push_back(std::move(status));
     }
     return sets;
 }
@@ -81,36 +91,47 @@ Result<InterfaceStatus> read_status(kernel::Hook hook) {
 
 nlohmann::json to_json(const SetStatus& status) {
     const sieve_file& file = status.filter.file;
-    return {{"name", status.set.name},
-            {"action", action_name(status.set.action)},
-            {"slot", status.set.slot},
-            {"map_id", status.set.map_id},
-            {"kind", status.kind()},
-            {"key", format_fields(status.filter.lookup.fields)},
-            {"keys", file.keys},
-            {"bits_per_key", status.bits_per_key()},
-            {"bytes", status.filter.bytes},
-            {"fpr",
-             {{"predicted", rate_from_bits(file.predicted_fpr)},
-              {"expected", rate_from_bits(file.expected_fpr)},
-              {"measured", rate_from_bits(file.measured_fpr)},
-              {"measured_trials", file.measured_trials}}},
-            {"identity", status.identity()},
-            {"label", reinterpret_cast<const char*>(file.label)},
-            {"built_at", file.built_at}};
+    nlohmann::json out = {{"name", status.set.name},
+                          {"slot", status.set.slot},
+                          {"map_id", status.set.map_id},
+                          {"kind", status.kind()},
+                          {"key", format_fields(status.filter.lookup.fields)},
+                          {"keys", file.keys},
+                          {"live_changes", file.changes},
+                          {"bits_per_key", status.bits_per_key()},
+                          {"bytes", status.filter.bytes},
+                          {"fpr",
+                           {{"predicted", rate_from_bits(file.predicted_fpr)},
+                            {"expected", rate_from_bits(file.expected_fpr)},
+                            {"measured", rate_from_bits(file.measured_fpr)},
+                            {"measured_trials", file.measured_trials}}},
+                          {"identity", status.identity()},
+                          {"label", reinterpret_cast<const char*>(file.label)},
+                          {"built_at", file.built_at}};
+    add_action(out, {status.set.action, status.set.target});
+    out["verify"] = status.set.exact_id != 0;
+    if (status.set.exact_id != 0) out["verify_bytes"] = status.exact_bytes;
+    return out;
+}
+
+// One match in so many is sampled for `events`; 0: none.
+std::uint32_t sampling(const kernel::Instance& instance) {
+    return (instance.control().watch & SIEVE_WATCH_EVENTS) != 0 ? instance.control().sample : 0;
 }
 
 nlohmann::json to_json(const InterfaceStatus& status) {
     nlohmann::json out = {{"interface", status.hook.interface.name},
                           {"mode", kernel::mode_name(status.hook.mode)},
                           {"program_id", status.hook.ours->id},
-                          {"program", status.hook.ours->name},
-                          {"dispatcher", status.hook.behind_dispatcher()}};
+                          {"program", status.hook.ours->name}};
+    add_way_attached(out, status.hook);
     if (!status.hook.instance) {
         out["error"] = status.hook.other_version;
         return out;
     }
     out["default"] = action_name(status.default_action);
+    out["sampling"] = sampling(*status.hook.instance);
+    out["tally"] = kernel::is_tallying(*status.hook.instance);
     out["sets"] = nlohmann::json::array();
     for (const SetStatus& set : status.sets) out["sets"].push_back(to_json(set));
     return out;
@@ -119,28 +140,35 @@ nlohmann::json to_json(const InterfaceStatus& status) {
 void print_table(const InterfaceStatus& status) {
     const kernel::Hook& hook = status.hook;
     fmt::print("{}: {}, {} mode, program {}, {}", hook.interface.name, hook.ours->name,
-               kernel::mode_name(hook.mode), hook.ours->id,
-               hook.behind_dispatcher() ? "behind libxdp's dispatcher" : "alone");
+               kernel::mode_name(hook.mode), hook.ours->id, way_attached(hook));
     if (!hook.instance) {
-        fmt::print("\n  {}\n", hook.other_version);
+        fmt::print("\n{}  {}\n", neighbours(hook), hook.other_version);
         return;
     }
-    fmt::print(", default {}{}\n", action_name(status.default_action),
-               status.sets.empty() ? ", no set is in force" : "");
+    fmt::print(", default {}{}\n{}", action_name(status.default_action),
+               status.sets.empty() ? ", no set is in force" : "", neighbours(hook));
+    if (const std::uint32_t sample = sampling(*hook.instance); sample != 0)
+        fmt::print("  one match in {} is sampled for `xdp-sieve events`\n", sample);
+    if (kernel::is_tallying(*hook.instance)) fmt::print("  matches are counted by key for `xdp-sieve top`\n");
     if (status.sets.empty()) return;
-    fmt::print("  {:<15} {:<6} {:<8} {:<14} {:>12} {:>9} {:>10} {:>29}  {:<10} {:<8} {}\n", "set", "action",
+    fmt::print("  {:<15} {:<14} {:<8} {:<14} {:>12} {:>9} {:>10} {:>29}  {:<10} {:<8} {}\n", "set", "action",
                "kind", "key", "keys", "bits/key", "memory", "FPR predicted/expected/measured", "age",
                "identity", "from");
     for (const SetStatus& set : status.sets) {
         const sieve_file& file = set.filter.file;
-        fmt::print("  {:<15} {:<6} {:<8} {:<14} {:>12} {:>9.2f} {:>10} {:>9} {:>9} {:>11}  {:<10} {:<8} {}\n",
-                   set.set.name, action_name(set.set.action), set.kind(),
-                   format_fields(set.filter.lookup.fields), format_count(file.keys), set.bits_per_key(),
-                   format_bytes(set.filter.bytes), format_rate(rate_from_bits(file.predicted_fpr)),
-                   format_rate(rate_from_bits(file.expected_fpr)),
-                   format_rate(rate_from_bits(file.measured_fpr)),
-                   file.built_at == 0 ? "unknown" : format_age(set.age()), set.identity().substr(0, 8),
-                   printable(file.label));
+        fmt::print(
+            "  {:<15} {:<14} {:<8} {:<14} {:>12} {:>9.2f} {:>10} {:>9} {:>9} {:>11}  {:<10} {:<8} {}\n",
+            set.set.name, describe_action({set.set.action, set.set.target}), set.kind(),
+            format_fields(set.filter.lookup.fields), format_count(file.keys), set.bits_per_key(),
+            format_bytes(set.filter.bytes), format_rate(rate_from_bits(file.predicted_fpr)),
+            format_rate(rate_from_bits(file.expected_fpr)), format_rate(rate_from_bits(file.measured_fpr)),
+            file.built_at == 0 ? "unknown" : format_age(set.age()), set.identity().substr(0, 8),
+            printable(file.label) + (file.changes == 0 ? std::string()
+                                                       : fmt::format(", {} keys inserted or deleted since",
+                                                                     format_count(file.changes))));
+        if (set.exact_bytes > 0)
+            fmt::print("  {:<15} matches are verified with the keys themselves, {} more\n", "",
+                       format_bytes(set.exact_bytes));
     }
 }
 

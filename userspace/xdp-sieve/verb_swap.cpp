@@ -10,6 +10,7 @@
 #include "xdp-sieve/hold_lock.hpp"
 #include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/live_set.hpp"
+#include "xdp-sieve/set_source.hpp"
 #include "xdp-sieve/table_change.hpp"
 #include "xdp-sieve/verb.hpp"
 
@@ -22,22 +23,40 @@ struct SwapArguments {
     std::string set;
 };
 
+// A set that is verified stays so, and one that is not, too; so the keys must be there.
+Status keep_verification(SetArgument& argument, bool verified) {
+    if (argument.verify && !verified)
+        return usage_error(fmt::format("set {} is not verified; `load` it with verification", argument.name));
+    if (!verified || argument.verify) return {};
+    if (looks_like_image(argument.path))
+        return usage_error(fmt::format("set {} is verified and an image cannot list its keys: swap it with a "
+                                       "feed, or with {}={},verify=FEED",
+                                       argument.name, argument.name, argument.path));
+    argument.verify = "";
+    return {};
+}
+
 Result<Exit> run_swap(const SwapArguments& arguments, const Context& context) {
     kernel::set_verbose(context.verbose);
-    SIEVE_ASSIGN(const SetArgument argument, parse_set_argument(arguments.set));
+    SIEVE_ASSIGN(SetArgument argument, parse_set_argument(arguments.set));
     if (argument.action)
         return usage_error("swap changes a set's filter only; `load` sets actions and their order");
     {
         SIEVE_ASSIGN(const kernel::Hook hook, kernel::find_ours(arguments.interface));
-        SIEVE_TRY(wanted_with(hook, argument.name));
+        SIEVE_ASSIGN(const WantedChange change, wanted_with(hook, argument.name));
+        SIEVE_TRY(keep_verification(argument, change.verified));
     }
-    SIEVE_ASSIGN(const std::vector<ReadySet> sets, prepare_sets({argument}, context));
-    const ReadySet& set = sets.front();
+    SIEVE_ASSIGN(const ReadySets ready, prepare_sets({argument}, false, context));
+    const ReadySet& set = ready.sets.front();
 
     SIEVE_ASSIGN(const kernel::Lock lock, hold_lock(context));
     SIEVE_ASSIGN(const kernel::Hook hook, kernel::find_ours(arguments.interface));
     SIEVE_ASSIGN(WantedChange change, wanted_with(hook, argument.name));
+    if (change.verified != set.exact.has_value())
+        return kernel_refused(
+            fmt::format("set {} was loaded anew in the meantime; swap it again", argument.name));
     change.table.sets[change.index].map_fd = set.map.fd();
+    change.table.sets[change.index].exact_fd = set.exact_fd();
     const auto begin = std::chrono::steady_clock::now();
     SIEVE_TRY(kernel::SetTable(*hook.instance).replace(change.table));
     const double milliseconds =
@@ -62,7 +81,7 @@ void add_swap(CLI::App& app, Context& context) {
                  auto arguments = std::make_shared<SwapArguments>();
                  verb.add_option("IFACE", arguments->interface, "the interface")->required();
                  verb.add_option("SET", arguments->set,
-                                 "NAME=IMAGE or NAME=FEED; the set NAME must be in force")
+                                 "NAME=IMAGE[,verify=FEED] or NAME=FEED; the set NAME must be in force")
                      ->required();
                  return [arguments, &context] { return run_swap(*arguments, context); };
              });

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/kernel/replay.hpp"
 
+#include <linux/bpf.h>
+
 #include <gtest/gtest.h>
 
 #include "bpf/images.hpp"
@@ -30,12 +32,12 @@ class ReplayTest : public ::testing::Test {
 
 TEST_F(ReplayTest, SaysWhoDecided) {
     const Replayed dropped = run((Ethernet{} / IPv4{.src = "10.0.0.1"} / Udp{}).bytes());
-    EXPECT_TRUE(dropped.dropped);
+    EXPECT_EQ(dropped.verdict, XDP_DROP);
     ASSERT_NE(dropped.decided_by, nullptr);
     EXPECT_EQ(dropped.decided_by->name, "bad");
     EXPECT_EQ(__builtin_popcountll(dropped.trace.hits), 2);
     const Replayed counted = run((Ethernet{} / IPv4{.src = "10.0.0.2"} / Udp{}).bytes());
-    EXPECT_FALSE(counted.dropped);
+    EXPECT_EQ(counted.verdict, XDP_PASS);
     EXPECT_EQ(counted.decided_by, nullptr);
     EXPECT_EQ(counted.trace.decision, SIEVE_NO_SET);
     EXPECT_EQ(__builtin_popcountll(counted.trace.hits), 1);
@@ -45,7 +47,7 @@ TEST_F(ReplayTest, FramesShorterThanEthernetAreTruncated) {
     (void)run((Ethernet{} / IPv4{.src = "10.0.0.1"} / Udp{}).bytes());
     for (std::size_t bytes = 0; bytes < shortest_run; bytes++) {
         const Replayed replayed = run(Bytes(bytes, 0));
-        EXPECT_FALSE(replayed.dropped);
+        EXPECT_EQ(replayed.verdict, XDP_PASS);
         EXPECT_EQ(replayed.trace.outcome, SIEVE_OUTCOME_TRUNCATED);
         EXPECT_EQ(replayed.trace.decision, SIEVE_NOT_ASKED);
         EXPECT_EQ(replayed.trace.have, 0U) << "nothing of the packet before";
@@ -57,7 +59,7 @@ TEST_F(ReplayTest, LongFramesAreJudgedByTheirHeads) {
     for (const std::size_t payload : {1400U, 3000U, 3500U, 4096U, 9000U, 60'000U}) {
         const Replayed replayed =
             run((Ethernet{} / IPv4{.src = "10.0.0.1"} / Udp{} / Payload{.bytes = payload}).bytes());
-        EXPECT_TRUE(replayed.dropped) << payload;
+        EXPECT_EQ(replayed.verdict, XDP_DROP) << payload;
         EXPECT_EQ(replayed.trace.outcome, SIEVE_OUTCOME_COMPLETE) << payload;
     }
 }

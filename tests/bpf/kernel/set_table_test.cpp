@@ -11,8 +11,10 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include "bpf/bounded.hpp"
 #include "bpf/images.hpp"
 #include "bpf/packet.hpp"
+#include "libsieve/kernel/preflight.hpp"
 #include "libsieve/kernel/scratch.hpp"
 #include "libsieve/kernel/stats.hpp"
 
@@ -84,6 +86,55 @@ class SetTableTest : public ::testing::Test {
 
     std::unique_ptr<Scratch> scratch_;
 };
+
+// An instance that was loaded with its filters and asked about each of them goes into service as if nobody
+// had: at rest, its table as wished, its counters at zero.
+TEST_F(SetTableTest, PutsATestedInstanceIntoService) {
+    const Image images[] = {image_of({"10.0.0.1"}), image_of({"10.0.0.2"}), image_of({"10.0.0.3"})};
+    std::vector<FilterMap> maps;
+    std::vector<int> filters;
+    for (const Image& image : images) {
+        maps.push_back(map_of(image));
+        filters.push_back(maps.back().fd());
+    }
+    scratch_ = std::make_unique<Scratch>(value_or_fail(Scratch::load_with(filters, {}, false)));
+    for (std::uint32_t slot = 0; slot < 3; slot++) {
+        const auto report = preflight(*scratch_, slot, images[slot], "tested");
+        ASSERT_TRUE(report) << report.error().message;
+    }
+    EXPECT_GT(read_stats(scratch_->instance())->passed.packets, 0U);
+
+    const BpfObject object = value_or_fail(std::move(*scratch_).release());
+    SetTable table(object.instance());
+    ASSERT_TRUE(table.install({SIEVE_ACTION_DROP,
+                               {{"one", SIEVE_ACTION_PASS, maps[0].fd()},
+                                {"two", SIEVE_ACTION_COUNT, maps[1].fd()},
+                                {"three", SIEVE_ACTION_PASS, maps[2].fd()}}}));
+    const Stats stats = value_or_fail(read_stats(object.instance()));
+    EXPECT_EQ(stats.passed.packets + stats.dropped.packets, 0U);
+    EXPECT_EQ(stats.outcome[SIEVE_OUTCOME_COMPLETE], 0U);
+
+    const LiveTable live = table.read();
+    EXPECT_EQ(live.default_action, SIEVE_ACTION_DROP);
+    ASSERT_EQ(live.sets.size(), 3U);
+    for (std::uint32_t i = 0; i < 3; i++) {
+        EXPECT_EQ(live.sets[i].slot, i);
+        EXPECT_EQ(live.sets[i].map_id, maps[i].id());
+        EXPECT_EQ(live.sets[i].baseline.packets, 0U);
+    }
+    const volatile sieve_control& control = object.instance().control();
+    for (std::uint32_t bank = 0; bank < SIEVE_BANKS; bank++)
+        for (std::uint32_t slot = 0; slot < SIEVE_SLOTS; slot++) {
+            const std::uint32_t place = bank * SIEVE_SLOTS + slot;
+            std::uint32_t id = 0;
+            if (bpf_map_lookup_elem(object.instance().sets_fd(), &place, &id) != 0) id = 0;
+            EXPECT_EQ(id, slot < 3 ? maps[slot].id() : 0U);
+            EXPECT_EQ(control.bank[bank].slot[slot].map_id, id);
+        }
+    // And changes go on from there.
+    ASSERT_TRUE(table.replace({SIEVE_ACTION_PASS, {{"two", SIEVE_ACTION_DROP, -1}}}));
+    EXPECT_EQ(table.read().sets.front().map_id, maps[1].id());
+}
 
 TEST_F(SetTableTest, StartsEmpty) {
     const auto table = scratch_->table().read();
@@ -319,7 +370,8 @@ TEST_F(SetTableTest, NoPacketSeesHalfOfAChange) {
             packets += 3;
         }
     });
-    for (int round = 0; round < 60; round++) {
+    // However fast this machine is: so many changes, and so many packets between them.
+    for (int round = 0; round < 60 || (packets < bounded(10'000) && round < 6000); round++) {
         const auto map = map_of(round % 2 == 0 ? members_large : members_small);
         const auto exception = map_of(friends);
         WantedTable wanted;
@@ -334,7 +386,7 @@ TEST_F(SetTableTest, NoPacketSeesHalfOfAChange) {
     stop = true;
     traffic.join();
     EXPECT_EQ(wrong, 0U) << "of " << packets;
-    EXPECT_GT(packets, 10'000U);
+    EXPECT_GE(packets, bounded(10'000));
 }
 
 } // namespace

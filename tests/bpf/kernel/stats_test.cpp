@@ -26,6 +26,9 @@ TEST(Stats, SumsOverTheCpus) {
         values[cpu].hit[SIEVE_SLOTS - 1] = {cpu, 2 * cpu};
         values[cpu].passed = {10, 20};
         values[cpu].dropped = {30, 40};
+        values[cpu].redirected = {50, 60};
+        values[cpu].redirect_failed = 7;
+        values[cpu].verified[SIEVE_SLOTS - 1] = {9, 8};
         for (std::uint32_t i = 0; i < SIEVE_OUTCOMES; i++) values[cpu].outcome[i] = i;
     }
     const std::uint32_t zero = 0;
@@ -38,11 +41,16 @@ TEST(Stats, SumsOverTheCpus) {
     EXPECT_EQ(stats.hit[SIEVE_SLOTS - 1].bytes, 2 * all);
     EXPECT_EQ(stats.passed.packets, 10 * cpus);
     EXPECT_EQ(stats.dropped.bytes, 40 * cpus);
+    EXPECT_EQ(stats.redirected.packets, 50 * cpus);
+    EXPECT_EQ(stats.redirected.bytes, 60 * cpus);
+    EXPECT_EQ(stats.redirect_failed, 7 * cpus);
+    EXPECT_EQ(stats.verified[SIEVE_SLOTS - 1].strangers, 9 * cpus);
+    EXPECT_EQ(stats.verified[SIEVE_SLOTS - 1].avoided, 8 * cpus);
     for (std::uint32_t i = 0; i < SIEVE_OUTCOMES; i++) EXPECT_EQ(stats.outcome[i], i * cpus);
 }
 
 TEST(Stats, DifferencesSurviveAnOverflow) {
-    const sieve_counter grown = difference({5, 7}, {~0ULL, ~0ULL - 1});
+    const sieve_counter grown = difference(sieve_counter{5, 7}, {~0ULL, ~0ULL - 1});
     EXPECT_EQ(grown.packets, 6U);
     EXPECT_EQ(grown.bytes, 9U);
 }

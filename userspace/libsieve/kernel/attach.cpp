@@ -10,11 +10,13 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <optional>
 
 #include <bpf/libbpf.h>
 #include <fmt/core.h>
 #include <xdp/libxdp.h>
 
+#include "libsieve/kernel/capabilities.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
 #include "libsieve/kernel/refusal.hpp"
 
@@ -129,12 +131,42 @@ using LibxdpProgram = std::unique_ptr<xdp_program, CloseProgram>;
 
 // Hands a second copy of the program, over the first one's maps, to libxdp, which links it into a dispatcher,
 // or attaches it alone if there is no dispatcher to be had. 0 or a negative errno value.
-int attach_by_libxdp(const Hook& before, const BpfObject& copy, Mode mode) {
+int attach_by_libxdp(const Hook& before, const BpfObject& object, bool frags, Mode mode,
+                     const DispatcherPlace& place) {
     const LogCapture log;
-    xdp_program* raw = xdp_program__from_bpf_obj(copy.object(), "xdp");
+    Result<BpfObject> copy = object.open_copy(frags);
+    if (!copy) return -EINVAL;
+    xdp_program* raw = xdp_program__from_bpf_obj(copy->object(), frags ? "xdp.frags" : "xdp");
     if (const long error = libxdp_get_error(raw); error != 0) return static_cast<int>(error);
     const LibxdpProgram program(raw);
+    int error = xdp_program__set_run_prio(raw, place.priority);
+    // libxdp cannot tell by the section; libbpf notes it when it loads.
+    if (error == 0 && frags) error = xdp_program__set_xdp_frags_support(raw, true);
+    for (unsigned verdict = XDP_ABORTED; error == 0 && verdict <= XDP_REDIRECT; verdict++)
+        error = xdp_program__set_chain_call_enabled(raw, verdict, (place.chain >> verdict & 1) != 0);
+    if (error != 0) return error;
     return xdp_program__attach(raw, static_cast<int>(before.interface.index), libxdp_mode(mode), 0);
+}
+
+// Attaches by libxdp in the first way that works; nothing if none does.
+std::optional<Attached> attach_among_others(const Hook& before, const BpfObject& object,
+                                            const AttachOptions& options) {
+    for (const Mode mode : modes_of(options.mode))
+        for (const bool frags : {false, true}) {
+            if (frags && object.frags_program_fd() < 0) continue;
+            if (attach_by_libxdp(before, object, frags, mode, options.place) != 0) continue;
+            Result<Hook> now = read_hook(before.interface);
+            if (!now || !now->ours) return std::nullopt; // somebody was quicker
+            return Attached{.hook = std::move(*now), .frags = frags, .remarks = {}};
+        }
+    return std::nullopt;
+}
+
+std::string alone_remark(const Interface& interface) {
+    return fmt::format(
+        "attached alone to {}: libxdp cannot use its dispatcher here (that takes a kernel that "
+        "lets programs replace others' functions, and a bpffs on /sys/fs/bpf)",
+        interface.name);
 }
 
 std::string fallback_remark(const Hook& now, ModeChoice choice) {
@@ -162,21 +194,16 @@ Result<Attached> attach(const Hook& before, const BpfObject& object, const Attac
             "{} runs another XDP program, {} (id {}); `--force` takes its place", before.interface.name,
             before.attached->name.empty() ? "without a name" : before.attached->name, before.attached->id));
 
-    if (!before.attached || dispatcher) {
-        for (const Mode mode : modes_of(options.mode)) {
-            Result<BpfObject> copy = object.open_copy();
-            if (!copy || attach_by_libxdp(before, *copy, mode) != 0) continue;
-            SIEVE_ASSIGN(Hook now, read_hook(before.interface));
-            Attached attached{.hook = std::move(now), .frags = false, .remarks = {}};
-            if (!attached.hook.behind_dispatcher())
-                attached.remarks.push_back(
-                    fmt::format("attached alone to {}: libxdp cannot use its dispatcher here (that takes a "
-                                "kernel that lets "
-                                "programs replace others' functions, and a bpffs on /sys/fs/bpf)",
-                                before.interface.name));
-            if (std::string remark = fallback_remark(attached.hook, options.mode); !remark.empty())
-                attached.remarks.push_back(std::move(remark));
-            return attached;
+    // libxdp has the program verified once more; where that would be in vain it need not be tried.
+    const bool in_vain = !dispatcher && !may_use_dispatcher();
+    if ((!before.attached && !in_vain) || dispatcher) {
+        std::optional<Attached> attached = attach_among_others(before, object, options);
+        if (attached) {
+            if (!attached->hook.behind_dispatcher())
+                attached->remarks.push_back(alone_remark(before.interface));
+            if (std::string remark = fallback_remark(attached->hook, options.mode); !remark.empty())
+                attached->remarks.push_back(std::move(remark));
+            return std::move(*attached);
         }
     }
     if (dispatcher && !options.force)
@@ -190,9 +217,11 @@ Result<Attached> attach(const Hook& before, const BpfObject& object, const Attac
         const LogCapture log;
         (void)libxdp_clean_references(static_cast<int>(before.interface.index)); // its pins; gone or harmless
     }
-    attached.remarks.push_back(
-        fmt::format("attached alone to {}{}", before.interface.name,
-                    attached.frags ? ", with the program for multi-buffer frames" : ""));
+    if (in_vain && !before.attached) attached.remarks.push_back(alone_remark(before.interface));
+    if (!in_vain || before.attached || attached.frags)
+        attached.remarks.push_back(
+            fmt::format("attached alone to {}{}", before.interface.name,
+                        attached.frags ? ", with the program for multi-buffer frames" : ""));
     if (std::string remark = fallback_remark(attached.hook, options.mode); !remark.empty())
         attached.remarks.push_back(std::move(remark));
     return attached;

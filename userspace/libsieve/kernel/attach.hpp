@@ -16,6 +16,7 @@ enum class ModeChoice { automatic, native, skb };
 struct AttachOptions {
     ModeChoice mode = ModeChoice::automatic; // automatic: native, or skb if the driver refuses
     bool force = false;                      // take the place of another program
+    DispatcherPlace place = {};              // among the programs that share the hook
 };
 
 struct Attached {

@@ -11,7 +11,6 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <fmt/core.h>
-#include <xdp/libxdp.h>
 
 #include "libsieve/kernel/libbpf_log.hpp"
 #include "libsieve/kernel/refusal.hpp"
@@ -19,17 +18,6 @@
 namespace sieve::kernel {
 
 namespace {
-
-Result<Program> open_program(std::uint32_t id) {
-    Program program{.id = id, .name = {}, .fd = UniqueFd(bpf_prog_get_fd_by_id(id))};
-    if (!program.fd) return refusal(fmt::format("opening XDP program {}", id), errno);
-    bpf_prog_info info{};
-    __u32 length = sizeof(info);
-    if (const int error = bpf_obj_get_info_by_fd(program.fd.get(), &info, &length); error != 0)
-        return refusal(fmt::format("asking for the name of XDP program {}", id), error);
-    program.name = info.name;
-    return program;
-}
 
 // Sets what `hook` says of our program if `program` is one.
 Status recognise(Hook& hook, Program& program) {
@@ -48,18 +36,40 @@ Status recognise(Hook& hook, Program& program) {
     return {};
 }
 
-Status look_behind_dispatcher(Hook& hook) {
-    const LogCapture log; // libxdp complains about dispatchers of other versions; those are foreign to us
-    xdp_multiprog* raw = xdp_multiprog__get_from_ifindex(static_cast<int>(hook.interface.index));
-    if (libxdp_get_error(raw) != 0) return {};
-    const std::unique_ptr<xdp_multiprog, decltype(&xdp_multiprog__close)> programs(raw, xdp_multiprog__close);
-    if (xdp_multiprog__is_legacy(raw)) return {};
-    for (xdp_program* next = xdp_multiprog__next_prog(nullptr, raw); next != nullptr && !hook.ours;
-         next = xdp_multiprog__next_prog(next, raw)) {
-        SIEVE_ASSIGN(Program program, open_program(xdp_program__id(next)));
-        SIEVE_TRY(recognise(hook, program));
-    }
+Status look_behind_dispatcher(Hook& hook, const Program& dispatcher) {
+    hook.members = dispatcher_members(dispatcher);
+    for (DispatcherMember& member : hook.members)
+        if (!hook.ours) SIEVE_TRY(recognise(hook, member.program));
     return {};
+}
+
+// What the kernel runs there, by id; 0 for nothing.
+Result<std::uint32_t> ask_kernel(Hook& hook) {
+    LIBBPF_OPTS(bpf_xdp_query_opts, query);
+    {
+        const LogCapture log;
+        if (const int error = bpf_xdp_query(static_cast<int>(hook.interface.index), 0, &query); error != 0)
+            return refusal(fmt::format("asking what runs on {}", hook.interface.name), error);
+    }
+    std::uint32_t id = query.prog_id;
+    if (query.attach_mode == XDP_ATTACHED_NONE) return 0;
+    // With several modes at once the driver's comes first on a packet's way.
+    if (query.attach_mode == XDP_ATTACHED_MULTI)
+        id = query.drv_prog_id != 0 ? query.drv_prog_id : query.skb_prog_id;
+    if (id == query.skb_prog_id && id != 0) hook.mode = Mode::skb;
+    if (id == query.hw_prog_id && id != 0) hook.mode = Mode::offload;
+    return id;
+}
+
+// Looks once; the id of the program that it saw.
+Result<std::uint32_t> look(Hook& hook) {
+    SIEVE_ASSIGN(const std::uint32_t id, ask_kernel(hook));
+    if (id == 0) return 0;
+    SIEVE_ASSIGN(Program program, open_program(id));
+    SIEVE_TRY(recognise(hook, program));
+    if (!hook.ours) SIEVE_TRY(look_behind_dispatcher(hook, program));
+    hook.attached = std::move(program);
+    return id;
 }
 
 } // namespace
@@ -94,30 +104,26 @@ std::vector<Interface> all_interfaces() {
     return interfaces;
 }
 
-Result<Hook> read_hook(const Interface& interface) {
-    Hook hook;
-    hook.interface = interface;
-    LIBBPF_OPTS(bpf_xdp_query_opts, query);
-    {
-        const LogCapture log;
-        if (const int error = bpf_xdp_query(static_cast<int>(interface.index), 0, &query); error != 0)
-            return refusal(fmt::format("asking what runs on {}", interface.name), error);
-    }
-    std::uint32_t id = query.prog_id;
-    if (query.attach_mode == XDP_ATTACHED_NONE) return hook;
-    // With several modes at once the driver's comes first on a packet's way.
-    if (query.attach_mode == XDP_ATTACHED_MULTI)
-        id = query.drv_prog_id != 0 ? query.drv_prog_id : query.skb_prog_id;
-    if (id == query.skb_prog_id && id != 0) hook.mode = Mode::skb;
-    if (id == query.hw_prog_id && id != 0) hook.mode = Mode::offload;
-    if (id == 0) return hook;
+std::optional<DispatcherPlace> Hook::place() const {
+    for (const DispatcherMember& member : members)
+        if (ours && member.program.id == ours->id) return member.place;
+    return std::nullopt;
+}
 
-    SIEVE_ASSIGN(Program program, open_program(id));
-    SIEVE_TRY(recognise(hook, program));
-    const bool dispatcher = program.name == dispatcher_name;
-    hook.attached = std::move(program);
-    if (!hook.ours && dispatcher) SIEVE_TRY(look_behind_dispatcher(hook));
-    return hook;
+// A dispatcher is replaced by another one whenever a program joins or leaves; who looks right then may see
+// the old one without its programs, or miss it. So a look counts if the same program is there after it.
+Result<Hook> read_hook(const Interface& interface) {
+    constexpr int attempts = 20;
+    for (int attempt = 1;; attempt++) {
+        Hook hook;
+        hook.interface = interface;
+        Result<std::uint32_t> seen = look(hook);
+        Hook after;
+        after.interface = interface;
+        SIEVE_ASSIGN(const std::uint32_t now, ask_kernel(after));
+        if (seen && (*seen == now || attempt == attempts)) return hook;
+        if (!seen && attempt == attempts) return tl::unexpected(std::move(seen.error()));
+    }
 }
 
 Result<Hook> find_ours(const std::string& name) {

@@ -6,12 +6,11 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "libsieve/kernel/dispatcher.hpp"
 #include "libsieve/kernel/instance.hpp"
 #include "libsieve/util/result.hpp"
-#include "libsieve/util/unique_fd.hpp"
 
 namespace sieve::kernel {
 
@@ -29,16 +28,6 @@ struct Interface {
 [[nodiscard]] Result<Interface> find_interface(const std::string& name);
 [[nodiscard]] std::vector<Interface> all_interfaces();
 
-// The name of libxdp's dispatcher, which calls the programs that share a hook.
-inline constexpr std::string_view dispatcher_name = "xdp_dispatcher";
-
-// A loaded program.
-struct Program {
-    std::uint32_t id = 0;
-    std::string name;
-    UniqueFd fd;
-};
-
 // The state of an interface's XDP hook.
 struct Hook {
     Interface interface;
@@ -47,9 +36,13 @@ struct Hook {
     std::optional<Program> ours;      // our program: the attached one, or one behind the dispatcher
     std::optional<Instance> instance; // its maps; absent beside `ours` if it speaks another version
     std::string other_version;        // then: which, as a sentence
+    std::vector<DispatcherMember>
+        members; // behind the dispatcher, if it is in use, in their order; ours, too
 
     [[nodiscard]] bool foreign() const { return attached && !ours; }
     [[nodiscard]] bool behind_dispatcher() const { return ours && ours->id != attached->id; }
+    // Our place behind the dispatcher; nothing if we are not there or it does not tell.
+    [[nodiscard]] std::optional<DispatcherPlace> place() const;
 };
 
 [[nodiscard]] Result<Hook> read_hook(const Interface& interface);

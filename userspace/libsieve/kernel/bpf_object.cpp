@@ -5,9 +5,12 @@
 #include <sys/utsname.h>
 
 #include <cerrno>
+#include <future>
+#include <span>
 
 #include <fmt/core.h>
 
+#include "libsieve/kernel/filter_places.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
 #include "libsieve/kernel/refusal.hpp"
 #include "xdp_sieve.skel.h"
@@ -51,34 +54,59 @@ Result<BpfObject::Skeleton> BpfObject::load_skeleton(const Options& options) {
     const_cast<std::uint32_t&>(static_cast<const volatile std::uint32_t&>(skeleton->rodata->sieve_tracing)) =
         options.tracing ? 1 : 0;
     bpf_program__set_autoload(skeleton->progs.xdp_sieve_frags, options.frags);
-    if (const int error = xdp_sieve_bpf::load(skeleton.get()); error != 0) return load_refusal(error, log);
+    std::future<Status> filled;
+    if (!options.filters.empty()) {
+        SIEVE_ASSIGN(const UniqueFd table, create_filter_table(options.filters.front()));
+        if (const int error = bpf_map__reuse_fd(skeleton->maps.sieve_sets, table.get()); error != 0)
+            return load_refusal(error, log);
+        // libbpf has a descriptor of its own, which lives as long as the skeleton.
+        filled = std::async(std::launch::async, fill_both_banks, bpf_map__fd(skeleton->maps.sieve_sets),
+                            std::span<const int>(options.filters));
+    }
+    const int error = xdp_sieve_bpf::load(skeleton.get());
+    if (filled.valid()) SIEVE_TRY(filled.get());
+    if (error != 0) return load_refusal(error, log);
     return skeleton;
 }
 
 Result<BpfObject> BpfObject::load(const Options& options) {
     Result<Skeleton> skeleton = load_skeleton(options);
     // Before Linux 5.18 there are no multi-buffer programs; whoever then needs one learns it when attaching.
-    if (!skeleton && options.frags) skeleton = load_skeleton({.tracing = options.tracing, .frags = false});
+    if (!skeleton && options.frags)
+        skeleton = load_skeleton({.tracing = options.tracing, .frags = false, .filters = options.filters});
     if (!skeleton) return tl::unexpected(std::move(skeleton.error()));
     const auto& maps = (*skeleton)->maps;
+    RareMaps rare;
+    for (auto [id, map] :
+         {std::pair{&rare.exact, maps.sieve_exact}, std::pair{&rare.devices, maps.sieve_devices},
+          std::pair{&rare.cpus, maps.sieve_cpus}, std::pair{&rare.events, maps.sieve_events},
+          std::pair{&rare.sketches, maps.sieve_sketches}}) {
+        SIEVE_ASSIGN(*id, map_id(bpf_map__fd(map)));
+    }
     SIEVE_ASSIGN(Instance instance, Instance::from_maps(duplicate(bpf_map__fd(maps.data_sieve)),
                                                         duplicate(bpf_map__fd(maps.sieve_sets)),
-                                                        duplicate(bpf_map__fd(maps.sieve_stats))));
+                                                        duplicate(bpf_map__fd(maps.sieve_stats)), rare));
     return BpfObject(std::move(*skeleton), std::move(instance));
 }
 
-Result<BpfObject> BpfObject::open_copy() const {
+Result<BpfObject> BpfObject::open_copy(bool frags) const {
     const LogCapture log;
     Skeleton copy(xdp_sieve_bpf::open());
     if (!copy) return load_refusal(errno, log);
-    bpf_program__set_autoload(copy->progs.xdp_sieve_frags, false);
-    for (const auto& [map, fd] : {std::pair{copy->maps.data_sieve, instance_.control_fd()},
-                                  std::pair{copy->maps.sieve_sets, instance_.sets_fd()},
-                                  std::pair{copy->maps.sieve_stats, instance_.stats_fd()}})
-        if (const int error = bpf_map__reuse_fd(map, fd); error != 0) return load_refusal(error, log);
+    bpf_program__set_autoload(copy->progs.xdp_sieve, !frags);
+    bpf_program__set_autoload(copy->progs.xdp_sieve_frags, frags);
+    const auto& to = copy->maps;
+    const auto& from = skeleton_->maps;
+    for (const auto& [map, original] :
+         {std::pair{to.data_sieve, from.data_sieve}, std::pair{to.sieve_sets, from.sieve_sets},
+          std::pair{to.sieve_stats, from.sieve_stats}, std::pair{to.sieve_devices, from.sieve_devices},
+          std::pair{to.sieve_cpus, from.sieve_cpus}, std::pair{to.sieve_exact, from.sieve_exact},
+          std::pair{to.sieve_events, from.sieve_events}, std::pair{to.sieve_sketches, from.sieve_sketches}})
+        if (const int error = bpf_map__reuse_fd(map, bpf_map__fd(original)); error != 0)
+            return load_refusal(error, log);
     SIEVE_ASSIGN(Instance instance,
                  Instance::from_maps(duplicate(instance_.control_fd()), duplicate(instance_.sets_fd()),
-                                     duplicate(instance_.stats_fd())));
+                                     duplicate(instance_.stats_fd()), instance_.rare()));
     return BpfObject(std::move(copy), std::move(instance));
 }
 

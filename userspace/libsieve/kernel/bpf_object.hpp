@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include <sieve/policy.h>
 
@@ -19,14 +20,18 @@ class BpfObject {
     struct Options {
         bool tracing = false; // leave what the program saw of each packet in trace(); never in service
         bool frags = false;   // load the program for multi-buffer frames too, where the kernel has it
+        // Filters (FilterMap) to stand in both banks' places from slot 0 on. The grace period that this costs
+        // passes while the program is verified.
+        std::vector<int> filters{};
     };
 
     // Loads programs and maps; nothing is attached. A refusal carries the end of the verifier's log.
     static Result<BpfObject> load(const Options& options);
 
     // A second copy that is opened but not loaded and will use this one's maps when it is: what libxdp, which
-    // loads programs itself, attaches. Only object() is of use on it.
-    [[nodiscard]] Result<BpfObject> open_copy() const;
+    // loads programs itself, attaches. Of the two programs it has one, that for multi-buffer frames if
+    // `frags`. Only object() is of use on it.
+    [[nodiscard]] Result<BpfObject> open_copy(bool frags) const;
 
     [[nodiscard]] const Instance& instance() const { return instance_; }
     [[nodiscard]] int program_fd() const;

@@ -14,17 +14,12 @@
 
 namespace sieve::kernel {
 
-namespace {
-
-// The kernel takes 15 letters, digits, underscores and dots.
 std::string map_name(const std::string& name) {
     std::string result = name.substr(0, BPF_OBJ_NAME_LEN - 1);
     for (char& c : result)
         if (std::isalnum(static_cast<unsigned char>(c)) == 0 && c != '_' && c != '.') c = '_';
     return result;
 }
-
-} // namespace
 
 Result<FilterMap> FilterMap::create(const Image& image, const std::string& name) {
     LIBBPF_OPTS(bpf_map_create_opts, options);

@@ -11,6 +11,9 @@
 
 namespace sieve::kernel {
 
+// A set's name as the name of a map: the kernel takes 15 letters, digits, underscores and dots.
+[[nodiscard]] std::string map_name(const std::string& name);
+
 class FilterMap {
   public:
     // Makes a map for the image and copies it there, in one memcpy. `name` is what `bpftool map` shows of it.

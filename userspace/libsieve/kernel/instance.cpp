@@ -57,13 +57,14 @@ bool has_name(const bpf_map_info& info, std::string_view name) {
 
 Instance::Instance(Instance&& other) noexcept
     : control_(std::exchange(other.control_, nullptr)), control_fd_(std::move(other.control_fd_)),
-      sets_(std::move(other.sets_)), stats_(std::move(other.stats_)) {}
+      sets_(std::move(other.sets_)), stats_(std::move(other.stats_)), rare_(other.rare_) {}
 
 Instance& Instance::operator=(Instance&& other) noexcept {
     std::swap(control_, other.control_);
     std::swap(control_fd_, other.control_fd_);
     std::swap(sets_, other.sets_);
     std::swap(stats_, other.stats_);
+    std::swap(rare_, other.rare_);
     return *this;
 }
 
@@ -71,7 +72,18 @@ Instance::~Instance() {
     if (control_ != nullptr) ::munmap(const_cast<sieve_control*>(control_), control_bytes());
 }
 
-Result<Instance> Instance::from_maps(UniqueFd control, UniqueFd sets, UniqueFd stats) {
+Result<UniqueFd> open_map(std::uint32_t id) {
+    UniqueFd fd(bpf_map_get_fd_by_id(id));
+    if (!fd) return refusal(fmt::format("opening BPF map {}", id), errno);
+    return fd;
+}
+
+Result<std::uint32_t> map_id(int fd) {
+    SIEVE_ASSIGN(const bpf_map_info info, map_info(fd));
+    return info.id;
+}
+
+Result<Instance> Instance::from_maps(UniqueFd control, UniqueFd sets, UniqueFd stats, const RareMaps& rare) {
     SIEVE_ASSIGN(const bpf_map_info control_info, map_info(control.get()));
     SIEVE_ASSIGN(const bpf_map_info sets_info, map_info(sets.get()));
     SIEVE_ASSIGN(const bpf_map_info stats_info, map_info(stats.get()));
@@ -85,7 +97,7 @@ Result<Instance> Instance::from_maps(UniqueFd control, UniqueFd sets, UniqueFd s
         return refusal("mapping the program's control block", errno,
                        "its loader must create it with BPF_F_MMAPABLE, as libbpf does");
     return Instance(static_cast<volatile sieve_control*>(pages), std::move(control), std::move(sets),
-                    std::move(stats));
+                    std::move(stats), rare);
 }
 
 Result<std::optional<Instance>> Instance::from_program(int program_fd) {
@@ -100,9 +112,9 @@ Result<std::optional<Instance>> Instance::from_program(int program_fd) {
     ids.resize(program.nr_map_ids);
 
     UniqueFd control, sets, stats;
+    RareMaps rare;
     for (const std::uint32_t id : ids) {
-        UniqueFd fd(bpf_map_get_fd_by_id(id));
-        if (!fd) return refusal(fmt::format("opening BPF map {}", id), errno);
+        SIEVE_ASSIGN(UniqueFd fd, open_map(id));
         SIEVE_ASSIGN(const bpf_map_info info, map_info(fd.get()));
         if (has_name(info, SIEVE_MAP_CONTROL)) {
             SIEVE_ASSIGN(const Stamp stamp, read_stamp(fd.get(), info));
@@ -117,10 +129,20 @@ Result<std::optional<Instance>> Instance::from_program(int program_fd) {
             sets = std::move(fd);
         } else if (has_name(info, SIEVE_MAP_STATS)) {
             stats = std::move(fd);
+        } else if (has_name(info, SIEVE_MAP_EXACT)) {
+            rare.exact = id;
+        } else if (has_name(info, SIEVE_MAP_DEVICES)) {
+            rare.devices = id;
+        } else if (has_name(info, SIEVE_MAP_CPUS)) {
+            rare.cpus = id;
+        } else if (has_name(info, SIEVE_MAP_EVENTS)) {
+            rare.events = id;
+        } else if (has_name(info, SIEVE_MAP_SKETCHES)) {
+            rare.sketches = id;
         }
     }
     if (!control || !sets || !stats) return std::nullopt;
-    SIEVE_ASSIGN(Instance instance, from_maps(std::move(control), std::move(sets), std::move(stats)));
+    SIEVE_ASSIGN(Instance instance, from_maps(std::move(control), std::move(sets), std::move(stats), rare));
     return instance;
 }
 

@@ -12,11 +12,20 @@
 
 namespace sieve::kernel {
 
+// The ids of the maps that few changes need; opened when they do.
+struct RareMaps {
+    std::uint32_t exact = 0;
+    std::uint32_t devices = 0;
+    std::uint32_t cpus = 0;
+    std::uint32_t events = 0;
+    std::uint32_t sketches = 0;
+};
+
 // The maps' file descriptors and the control block, mapped. While it lives the maps live, attached or not.
 class Instance {
   public:
     // Takes the maps over; fails if they are not of this version's shape.
-    static Result<Instance> from_maps(UniqueFd control, UniqueFd sets, UniqueFd stats);
+    static Result<Instance> from_maps(UniqueFd control, UniqueFd sets, UniqueFd stats, const RareMaps& rare);
 
     // The maps behind a loaded program; nothing if the program is not ours. A program of ours that speaks
     // another version of sieve/policy.h is an error that says so.
@@ -30,16 +39,25 @@ class Instance {
     [[nodiscard]] int control_fd() const { return control_fd_.get(); }
     [[nodiscard]] int sets_fd() const { return sets_.get(); }
     [[nodiscard]] int stats_fd() const { return stats_.get(); }
+    [[nodiscard]] const RareMaps& rare() const { return rare_; }
 
   private:
-    Instance(volatile sieve_control* control, UniqueFd control_fd, UniqueFd sets, UniqueFd stats)
+    Instance(volatile sieve_control* control, UniqueFd control_fd, UniqueFd sets, UniqueFd stats,
+             const RareMaps& rare)
         : control_(control), control_fd_(std::move(control_fd)), sets_(std::move(sets)),
-          stats_(std::move(stats)) {}
+          stats_(std::move(stats)), rare_(rare) {}
 
     volatile sieve_control* control_ = nullptr;
     UniqueFd control_fd_;
     UniqueFd sets_;
     UniqueFd stats_;
+    RareMaps rare_;
 };
+
+// A map by its id.
+[[nodiscard]] Result<UniqueFd> open_map(std::uint32_t id);
+
+// The id of an open map.
+[[nodiscard]] Result<std::uint32_t> map_id(int fd);
 
 } // namespace sieve::kernel

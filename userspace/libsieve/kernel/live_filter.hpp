@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// What the header lines of a filter that is in the kernel say of it.
+// A filter that is in the kernel: its map, and what the header lines say of it.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,17 @@
 #include <sieve/image.h>
 
 #include "libsieve/util/result.hpp"
+#include "libsieve/util/unique_fd.hpp"
 
 namespace sieve::kernel {
+
+struct FilterHandle {
+    UniqueFd fd;
+    std::uint32_t lines = 0; // header and witnesses included
+};
+
+// Opens a map that a table of sets names. Refused if it cannot be a filter's.
+[[nodiscard]] Result<FilterHandle> open_live_filter(std::uint32_t map_id);
 
 struct LiveFilter {
     sieve_lookup lookup{};

@@ -8,23 +8,27 @@
 #include <chrono>
 #include <cmath>
 #include <map>
+#include <mutex>
+#include <optional>
 #include <set>
+#include <vector>
 
 #include <fmt/core.h>
+#include <tbb/parallel_for.h>
 
 #include <sieve/prefix.h>
 
 #include "libsieve/analysis/binomial.hpp"
 #include "libsieve/filters/measure.hpp"
 #include "libsieve/filters/random_keys.hpp"
-#include "libsieve/image/kinds.hpp"
 #include "libsieve/kernel/carrier.hpp"
+#include "libsieve/kernel/stats.hpp"
 
 namespace sieve::kernel {
 
 namespace {
 
-constexpr std::uint64_t strangers_wanted = 10'000;
+constexpr std::uint64_t strangers_wanted = 4096;
 // Key spaces can be smaller than that (one port); then all of it is asked, and drawing stops here.
 constexpr std::uint64_t draws_at_most = 4 * strangers_wanted;
 
@@ -84,64 +88,131 @@ double member_share(const Image& image) {
     return chance;
 }
 
+// The keys of witnesses or strangers that a packet can carry, in the order they were drawn.
+struct Questions {
+    std::vector<sieve_key> keys;
+    std::uint64_t uncarriable = 0;
+};
+
+Questions witnesses_of(const Image& image) {
+    Questions questions;
+    Carrier carrier;
+    for (const sieve_witness& witness : image.witnesses()) {
+        if (carrier.carry(witness.key, image.lookup().fields).empty())
+            questions.uncarriable++;
+        else
+            questions.keys.push_back(witness.key);
+    }
+    return questions;
+}
+
+Questions strangers_of(const Image& image) {
+    const std::uint32_t fields = image.lookup().fields;
+    RandomKeys draw(image.witnesses(), fields, image.file().identity[0]);
+    std::set<Words> asked; // a key twice would count one false positive twice
+    Questions questions;
+    Carrier carrier;
+    for (std::uint64_t i = 0; i < draws_at_most && questions.keys.size() < strangers_wanted; i++) {
+        const sieve_key key = draw();
+        if (!carrier.carry(key, fields).empty() && asked.insert(words_of(key)).second)
+            questions.keys.push_back(key);
+    }
+    return questions;
+}
+
+// Asks the program about each key: whether it matched. A packet takes some microseconds, most of it the
+// system call, so all processors ask at once.
+Result<std::vector<char>> ask(const Scratch& scratch, const std::vector<sieve_key>& keys,
+                              std::uint32_t fields) {
+    constexpr std::size_t portion = 256;
+    std::vector<char> matched(keys.size());
+    std::mutex mutex;
+    std::optional<Error> error;
+    tbb::parallel_for(std::size_t{0}, (keys.size() + portion - 1) / portion, [&](std::size_t p) {
+        Carrier carrier;
+        for (std::size_t i = p * portion; i < std::min(keys.size(), (p + 1) * portion); i++) {
+            Result<std::uint32_t> verdict = scratch.run(carrier.carry(keys[i], fields));
+            if (!verdict) {
+                const std::lock_guard lock(mutex);
+                error = std::move(verdict.error());
+                return;
+            }
+            matched[i] = *verdict == XDP_DROP ? 1 : 0;
+        }
+    });
+    if (error) return tl::unexpected(std::move(*error));
+    return matched;
+}
+
 } // namespace
+
+Result<PreflightReport> preflight(const Scratch& scratch, std::uint32_t slot, const Image& image,
+                                  const std::string& name, const ExactMap* exact) {
+    const auto begin = std::chrono::steady_clock::now();
+    scratch.ask_slot(slot, exact != nullptr);
+    const std::uint32_t fields = image.lookup().fields;
+    PreflightReport report;
+
+    const Questions witnesses = witnesses_of(image);
+    SIEVE_ASSIGN(const std::vector<char> known, ask(scratch, witnesses.keys, fields));
+    report.uncarriable = witnesses.uncarriable;
+    report.members = known.size();
+    if (const auto silent = std::count(known.begin(), known.end(), 0); silent > 0)
+        return bad_input(
+            fmt::format("set {}: {} of {} of its own keys did not match when the kernel was asked; "
+                        "nothing was changed",
+                        name, silent, report.members));
+
+    const auto avoided = [&]() -> Result<std::uint64_t> {
+        SIEVE_ASSIGN(const Stats stats, read_stats(scratch.instance()));
+        return stats.verified[slot].avoided;
+    };
+    SIEVE_ASSIGN(const std::uint64_t avoided_before, avoided());
+    const Questions strangers = strangers_of(image);
+    SIEVE_ASSIGN(const std::vector<char> matched, ask(scratch, strangers.keys, fields));
+    report.strangers = matched.size();
+    report.matched = static_cast<std::uint64_t>(std::count(matched.begin(), matched.end(), 1));
+    std::uint64_t otherwise = 0;
+    for (std::size_t i = 0; i < matched.size(); i++) {
+        const bool holds = image.contains(strangers.keys[i]);
+        const bool as_told = exact != nullptr ? holds || matched[i] == 0 : holds == (matched[i] != 0);
+        otherwise += as_told ? 0 : 1;
+    }
+    if (otherwise > 0)
+        return bad_input(
+            fmt::format("set {}: the kernel judged {} of {} random keys otherwise than the image "
+                        "does; nothing was changed",
+                        name, otherwise, report.strangers));
+    const double share = member_share(image);
+    report.expected_rate =
+        share + (1 - share) * expected_fpr_of_witnesses(image, rate_from_bits(image.file().expected_fpr));
+    SIEVE_ASSIGN(const std::uint64_t avoided_after, avoided());
+    report.avoided = avoided_after - avoided_before;
+    if (exact != nullptr && !analysis::fits_rate(report.matched, report.strangers, share))
+        return bad_input(fmt::format(
+            "set {}: {} of {} random keys matched though the exact set was asked, {:.3g} "
+            "members expected; nothing was changed",
+            name, report.matched, report.strangers, share * static_cast<double>(report.strangers)));
+    if (!analysis::fits_rate(report.matched + report.avoided, report.strangers, report.expected_rate))
+        return bad_input(
+            fmt::format("set {}: {} of {} random keys matched when the kernel was asked, expected "
+                        "{:.3g} by its false positive rate; nothing was changed",
+                        name, report.matched + report.avoided, report.strangers,
+                        report.expected_rate * static_cast<double>(report.strangers)));
+    report.milliseconds =
+        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
+    return report;
+}
 
 Result<Preflight> Preflight::start() {
     SIEVE_ASSIGN(Scratch scratch, Scratch::load(false));
     return Preflight(std::move(scratch));
 }
 
-Result<PreflightReport> Preflight::check(const Image& image, const FilterMap& map, const std::string& name) {
-    const auto begin = std::chrono::steady_clock::now();
-    if (const auto kind = image.lookup().kind; kind != SIEVE_KIND_BLOCKED && kind != SIEVE_KIND_BLOOM)
-        return bad_input(
-            fmt::format("set {}: packets are not asked with filters of kind {} yet; build it as blocked "
-                        "or bloom; nothing was changed",
-                        name, kind_name(kind)));
-    SIEVE_TRY(scratch_.ask_only(map.fd()));
-    const std::uint32_t fields = image.lookup().fields;
-    PreflightReport report;
-    Carrier carrier;
-
-    std::uint64_t silent = 0;
-    for (const sieve_witness& witness : image.witnesses()) {
-        const auto frame = carrier.carry(witness.key, fields);
-        if (frame.empty()) {
-            report.uncarriable++;
-            continue;
-        }
-        SIEVE_ASSIGN(const std::uint32_t verdict, scratch_.run(frame));
-        report.members++;
-        if (verdict != XDP_DROP) silent++;
-    }
-    if (silent > 0)
-        return bad_input(
-            fmt::format("set {}: {} of {} of its own keys did not match when the kernel was asked; "
-                        "nothing was changed",
-                        name, silent, report.members));
-
-    RandomKeys draw(image.witnesses(), fields, image.file().identity[0]);
-    std::set<Words> asked; // a key twice would count one false positive twice
-    for (std::uint64_t i = 0; i < draws_at_most && report.strangers < strangers_wanted; i++) {
-        const sieve_key key = draw();
-        const auto frame = carrier.carry(key, fields);
-        if (frame.empty() || !asked.insert(words_of(key)).second) continue;
-        SIEVE_ASSIGN(const std::uint32_t verdict, scratch_.run(frame));
-        report.strangers++;
-        if (verdict == XDP_DROP) report.matched++;
-    }
-    const double share = member_share(image);
-    report.expected_rate =
-        share + (1 - share) * expected_fpr_of_witnesses(image, rate_from_bits(image.file().expected_fpr));
-    if (!analysis::fits_rate(report.matched, report.strangers, report.expected_rate))
-        return bad_input(
-            fmt::format("set {}: {} of {} random keys matched when the kernel was asked, expected "
-                        "{:.3g} by its false positive rate; nothing was changed",
-                        name, report.matched, report.strangers,
-                        report.expected_rate * static_cast<double>(report.strangers)));
-    report.milliseconds =
-        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
-    return report;
+Result<PreflightReport> Preflight::check(const Image& image, const FilterMap& map, const std::string& name,
+                                         const ExactMap* exact) {
+    SIEVE_TRY(scratch_.ask_only(map.fd(), exact != nullptr ? exact->fd() : -1));
+    return preflight(scratch_, 0, image, name, exact);
 }
 
 } // namespace sieve::kernel

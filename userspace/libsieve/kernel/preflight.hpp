@@ -6,6 +6,7 @@
 #include <string>
 
 #include "libsieve/image/image.hpp"
+#include "libsieve/kernel/exact_map.hpp"
 #include "libsieve/kernel/filter_map.hpp"
 #include "libsieve/kernel/scratch.hpp"
 #include "libsieve/util/result.hpp"
@@ -17,21 +18,30 @@ struct PreflightReport {
     std::uint64_t uncarriable = 0; // witnesses that no packet can carry (an ICMP flow with ports, say)
     std::uint64_t strangers = 0;   // random keys that were asked
     std::uint64_t matched = 0;     // of these
+    std::uint64_t avoided = 0;     // of these, matches of the filter that the exact set did not confirm
     double expected_rate = 0;      // at which strangers should match, members met by chance included
     double milliseconds = 0;
 };
 
-// Runs the real program, in an instance of its own, over the very map that shall go live. Packets that carry
-// the image's witnesses must all match; packets that carry random keys of the same shape must match as often
-// as the image's expected false positive rate says, within six sigma. The second part finds what the first
-// cannot: a filter that matches everything.
+// Runs the real program, in an instance that has no packets, over the very map that shall go live, which
+// stands in place `slot` of both banks. Packets that carry the image's witnesses must all match; packets that
+// carry random keys of the same shape must match when, and only when, the image says so in user space, and as
+// often as its expected false positive rate says, within six sigma. What the second part finds and the first
+// cannot: a filter that matches everything. The error says what was wrong with the answers.
+// With an exact set, which stands in the same place, strangers must match as often as a random key is a
+// member, and the filter's mistakes must be as many as without.
+[[nodiscard]] Result<PreflightReport> preflight(const Scratch& scratch, std::uint32_t slot,
+                                                const Image& image, const std::string& name,
+                                                const ExactMap* exact = nullptr);
+
+// The same for one map after the other.
 class Preflight {
   public:
     static Result<Preflight> start();
 
-    // The error says what was wrong with the answers; nothing but this object's own instance was touched.
+    // Nothing but this object's own instance is touched.
     [[nodiscard]] Result<PreflightReport> check(const Image& image, const FilterMap& map,
-                                                const std::string& name);
+                                                const std::string& name, const ExactMap* exact = nullptr);
 
   private:
     explicit Preflight(Scratch scratch) : scratch_(std::move(scratch)) {}

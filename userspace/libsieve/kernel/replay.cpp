@@ -18,12 +18,11 @@ Result<Replayed> Replay::run(std::span<const std::uint8_t> frame) const {
     Replayed result;
     if (frame.size() < shortest_run) {
         result.trace.outcome = SIEVE_OUTCOME_TRUNCATED;
-        result.trace.verdict = XDP_PASS;
+        result.trace.verdict = result.verdict = XDP_PASS;
         result.trace.decision = SIEVE_NOT_ASKED;
         return result;
     }
-    SIEVE_ASSIGN(const std::uint32_t verdict, scratch_.run(frame.first(std::min(frame.size(), longest_run))));
-    result.dropped = verdict == XDP_DROP;
+    SIEVE_ASSIGN(result.verdict, scratch_.run(frame.first(std::min(frame.size(), longest_run))));
     result.trace = scratch_.trace();
     for (const LiveSet& set : table_.sets)
         if (set.slot == result.trace.decision) result.decided_by = &set;

@@ -15,7 +15,7 @@
 namespace sieve::kernel {
 
 struct Replayed {
-    bool dropped = false;
+    std::uint32_t verdict = 0; // XDP_*
     sieve_trace trace{};
     const LiveSet* decided_by = nullptr; // nothing: the default, or no set was asked
 };

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/kernel/scratch.hpp"
 
+#include <algorithm>
 #include <cerrno>
 
 #include <bpf/bpf.h>
 #include <fmt/core.h>
 
+#include "libsieve/kernel/filter_places.hpp"
 #include "libsieve/kernel/refusal.hpp"
+#include "libsieve/kernel/stats.hpp"
 
 namespace sieve::kernel {
 
@@ -15,19 +18,49 @@ Result<Scratch> Scratch::load(bool tracing) {
     return Scratch(std::move(object));
 }
 
-Status Scratch::ask_only(int map_fd) const {
+Result<Scratch> Scratch::load_with(std::vector<int> filters, const std::vector<int>& exact, bool frags) {
+    SIEVE_ASSIGN(BpfObject object,
+                 BpfObject::load({.tracing = false, .frags = frags, .filters = std::move(filters)}));
+    if (std::any_of(exact.begin(), exact.end(), [](int fd) { return fd >= 0; })) {
+        SIEVE_ASSIGN(const UniqueFd outer, open_map(object.instance().rare().exact));
+        SIEVE_TRY(fill_both_banks(outer.get(), exact));
+    }
+    return Scratch(std::move(object));
+}
+
+Result<BpfObject> Scratch::release() && {
+    for (volatile sieve_policy& bank : instance().control().bank) {
+        bank.sets = 0;
+        bank.default_action = SIEVE_ACTION_PASS;
+    }
+    SIEVE_TRY(clear_stats(instance()));
+    return std::move(object_);
+}
+
+Status Scratch::ask_only(int map_fd, int exact_fd) const {
     volatile sieve_control& control = instance().control();
     const auto bank = static_cast<std::uint32_t>(control.active & (SIEVE_BANKS - 1));
     const std::uint32_t place = bank * SIEVE_SLOTS;
     if (const int error = bpf_map_update_elem(instance().sets_fd(), &place, &map_fd, BPF_ANY); error != 0)
         return refusal("putting a filter into the table of sets", error,
                        "the kernel must know BPF_F_INNER_MAP (Linux 5.10)");
-    volatile sieve_policy& policy = control.bank[bank];
-    policy.entry[0].slot = 0;
+    if (exact_fd >= 0) {
+        SIEVE_ASSIGN(const UniqueFd outer, open_map(instance().rare().exact));
+        if (const int error = bpf_map_update_elem(outer.get(), &place, &exact_fd, BPF_ANY); error != 0)
+            return refusal("putting an exact set into the table of sets", error);
+    }
+    ask_slot(0, exact_fd >= 0);
+    return {};
+}
+
+void Scratch::ask_slot(std::uint32_t slot, bool verified) const {
+    volatile sieve_control& control = instance().control();
+    volatile sieve_policy& policy = control.bank[control.active & (SIEVE_BANKS - 1)];
+    policy.entry[0].slot = static_cast<__u8>(slot);
     policy.entry[0].action = SIEVE_ACTION_DROP;
+    policy.entry[0].flags = verified ? SIEVE_ENTRY_VERIFY : 0;
     policy.default_action = SIEVE_ACTION_PASS;
     policy.sets = 1;
-    return {};
 }
 
 Result<std::uint32_t> Scratch::run(std::span<const std::uint8_t> frame) const {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "libsieve/kernel/bpf_object.hpp"
 #include "libsieve/kernel/set_table.hpp"
@@ -24,15 +25,24 @@ class Scratch {
     [[nodiscard]] const Instance& instance() const { return object_.instance(); }
     [[nodiscard]] SetTable table() const { return SetTable(object_.instance()); }
 
-    // Puts one set in force: a match drops, all else passes. In place and without the two banks' care, which
-    // is for programs that packets run through.
-    [[nodiscard]] Status ask_only(int map_fd) const;
+    // With these filters in the places of both banks, from slot 0 on, and the exact sets that verify them (-1
+    // for none).
+    static Result<Scratch> load_with(std::vector<int> filters, const std::vector<int>& exact, bool frags);
+
+    // Puts one set, verified by an exact set or not, in force: a match drops, all else passes. In place and
+    // without the two banks' care, which is for programs that packets run through.
+    [[nodiscard]] Status ask_only(int map_fd, int exact_fd = -1) const;
+    // Likewise what stands in a slot's place.
+    void ask_slot(std::uint32_t slot, bool verified) const;
 
     // Runs the program on a frame of shortest_run to longest_run bytes; its verdict (XDP_*).
     [[nodiscard]] Result<std::uint32_t> run(std::span<const std::uint8_t> frame) const;
 
     [[nodiscard]] sieve_trace trace() const;
     [[nodiscard]] const BpfObject& object() const { return object_; }
+
+    // Ends the questions: the instance as it was before them, to be put into service.
+    [[nodiscard]] Result<BpfObject> release() &&;
 
   private:
     explicit Scratch(BpfObject object) : object_(std::move(object)) {}

@@ -2,6 +2,7 @@
 #include "libsieve/kernel/set_table.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cctype>
 #include <cerrno>
@@ -12,7 +13,8 @@
 #include <fmt/core.h>
 
 #include "libsieve/kernel/grace_period.hpp"
-#include "libsieve/kernel/refusal.hpp"
+#include "libsieve/kernel/map_places.hpp"
+#include "libsieve/kernel/redirect_maps.hpp"
 #include "libsieve/kernel/stats.hpp"
 
 namespace sieve::kernel {
@@ -37,30 +39,30 @@ std::string slot_name(const sieve_slot& slot) {
     return {slot.name, ::strnlen(slot.name, sizeof(slot.name))};
 }
 
-Result<std::uint32_t> map_id(int fd) {
-    bpf_map_info info{};
-    __u32 length = sizeof(info);
-    if (const int error = bpf_obj_get_info_by_fd(fd, &info, &length); error != 0)
-        return refusal("asking for the identity of a filter's BPF map", error);
-    return info.id;
+// The maps that a bank's places shall hold, by the ids that its policy notes.
+struct Shelves {
+    std::array<std::uint32_t, SIEVE_SLOTS> sets{};
+    std::array<std::uint32_t, SIEVE_SLOTS> exact{};
+    std::array<std::uint32_t, 1> devices{};
+    std::array<std::uint32_t, 1> cpus{};
+};
+
+Shelves shelves_of(const sieve_policy& policy) {
+    Shelves shelves;
+    for (std::uint32_t slot = 0; slot < SIEVE_SLOTS; slot++) {
+        shelves.sets[slot] = policy.slot[slot].map_id;
+        shelves.exact[slot] = policy.slot[slot].exact_id;
+    }
+    shelves.devices[0] = policy.devices_id;
+    shelves.cpus[0] = policy.cpus_id;
+    return shelves;
 }
 
-// Puts maps into places of the array-of-maps: in one batch, which costs one grace period, where the kernel
-// has that (5.18), else one by one, each with a grace period of its own.
-Status put_maps(int sets_fd, std::vector<std::uint32_t>& places, std::vector<std::int32_t>& maps) {
-    if (places.empty()) return {};
-    LIBBPF_OPTS(bpf_map_batch_opts, options);
-    auto count = static_cast<std::uint32_t>(places.size());
-    int error = bpf_map_update_batch(sets_fd, places.data(), maps.data(), &count, &options);
-    if (error != 0 && (errno == ENOTSUP || errno == EINVAL || errno == 524 /* ENOTSUPP */)) {
-        error = 0;
-        for (std::size_t i = 0; i < places.size() && error == 0; i++)
-            error = bpf_map_update_elem(sets_fd, &places[i], &maps[i], BPF_ANY);
-    }
-    if (error != 0)
-        return refusal("putting a filter into the program's table of sets", error,
-                       "the kernel must know BPF_F_INNER_MAP (Linux 5.10)");
-    return {};
+std::set<std::uint32_t> targets_of(const sieve_policy& policy, sieve_action action) {
+    std::set<std::uint32_t> targets;
+    for (std::uint32_t i = 0; i < std::min<std::uint32_t>(policy.sets, SIEVE_MAX_SETS); i++)
+        if (policy.entry[i].action == action) targets.insert(policy.entry[i].target);
+    return targets;
 }
 
 } // namespace
@@ -94,32 +96,36 @@ sieve_policy SetTable::read_bank(std::uint32_t bank) const {
 
 Status SetTable::write_bank(std::uint32_t bank, const std::optional<sieve_policy>& present,
                             const sieve_policy& target) {
-    std::vector<UniqueFd> fds;
-    std::vector<std::uint32_t> places, gone;
-    std::vector<std::int32_t> maps;
-    for (std::uint32_t slot = 0; slot < SIEVE_SLOTS; slot++) {
-        const std::uint32_t id = target.slot[slot].map_id;
-        if (present && present->slot[slot].map_id == id) continue;
-        const std::uint32_t place = bank * SIEVE_SLOTS + slot;
-        if (id == 0) {
-            gone.push_back(place);
-            continue;
-        }
-        fds.emplace_back(bpf_map_get_fd_by_id(id));
-        if (!fds.back()) return refusal(fmt::format("opening BPF map {}", id), errno);
-        places.push_back(place);
-        maps.push_back(fds.back().get());
+    const Shelves wanted = shelves_of(target);
+    const std::optional<Shelves> there = present ? std::optional(shelves_of(*present)) : std::nullopt;
+    struct Outer {
+        std::uint32_t id; // of the map-in-map; 0: the one that is open anyway
+        PlaceChange change;
+        UniqueFd fd;
+    };
+    const auto outer = [&](std::uint32_t id, const auto member) {
+        const auto& ids = wanted.*member;
+        const auto before =
+            there ? std::span<const std::uint32_t>((*there).*member) : std::span<const std::uint32_t>();
+        return Outer{id, change_of(bank * static_cast<std::uint32_t>(ids.size()), before, ids), {}};
+    };
+    const RareMaps& rare = instance_->rare();
+    std::array<Outer, 4> outers{outer(0, &Shelves::sets), outer(rare.exact, &Shelves::exact),
+                                outer(rare.devices, &Shelves::devices), outer(rare.cpus, &Shelves::cpus)};
+    for (Outer& each : outers) {
+        if (each.id == 0 || (each.change.places.empty() && each.change.gone.empty())) continue;
+        SIEVE_ASSIGN(each.fd, open_map(each.id));
     }
+    const auto fd_of = [&](const Outer& each) { return each.id == 0 ? instance_->sets_fd() : each.fd.get(); };
     step("put maps");
-    SIEVE_TRY(put_maps(instance_->sets_fd(), places, maps));
+    for (const Outer& each : outers) SIEVE_TRY(put_maps(fd_of(each), each.change));
     step("write policy");
     copy_policy(instance_->control().bank[bank], target);
-    for (const std::uint32_t place : gone) {
-        step("clear place");
-        if (const int error = bpf_map_delete_elem(instance_->sets_fd(), &place);
-            error != 0 && errno != ENOENT)
-            return refusal("clearing a place in the program's table of sets", error);
-    }
+    for (const Outer& each : outers)
+        for (const std::uint32_t place : each.change.gone) {
+            step("clear place");
+            SIEVE_TRY(clear_place(fd_of(each), place));
+        }
     return {};
 }
 
@@ -147,8 +153,9 @@ LiveTable SetTable::read() const {
     for (std::uint32_t i = 0; i < std::min<std::uint32_t>(policy.sets, SIEVE_MAX_SETS); i++) {
         const std::uint32_t slot = policy.entry[i].slot & (SIEVE_SLOTS - 1);
         const sieve_slot& note = policy.slot[slot];
-        table.sets.push_back({slot_name(note), static_cast<sieve_action>(policy.entry[i].action), slot,
-                              note.map_id, note.baseline});
+        table.sets.push_back({slot_name(note), static_cast<sieve_action>(policy.entry[i].action),
+                              policy.entry[i].target, slot, note.map_id, note.exact_id, note.baseline,
+                              note.verified_baseline});
     }
     return table;
 }
@@ -164,6 +171,12 @@ Result<sieve_policy> SetTable::policy_of(const WantedTable& wanted, const sieve_
     for (std::uint32_t slot = 0; slot < SIEVE_SLOTS; slot++) free.insert(slot);
     for (const LiveSet& set : live.sets) free.erase(set.slot);
     std::optional<Stats> stats;
+    const auto counted = [&]() -> Result<const Stats*> {
+        if (!stats) {
+            SIEVE_ASSIGN(stats, read_stats(*instance_));
+        }
+        return &*stats;
+    };
 
     sieve_policy policy{};
     policy.default_action = wanted.default_action;
@@ -182,26 +195,68 @@ Result<sieve_policy> SetTable::policy_of(const WantedTable& wanted, const sieve_
         } else {
             slot = *free.begin(); // there are as many as two tables need
             free.erase(slot);
-            if (!stats) {
-                SIEVE_ASSIGN(stats, read_stats(*instance_));
-            }
-            note.baseline = stats->hit[slot];
+            SIEVE_ASSIGN(const Stats* const now, counted());
+            note.baseline = now->hit[slot];
             set.name.copy(note.name, sizeof(note.name) - 1);
         }
         if (set.map_fd >= 0) {
             SIEVE_ASSIGN(note.map_id, map_id(set.map_fd));
+            note.exact_id = 0;
+            if (set.exact_fd >= 0) {
+                SIEVE_ASSIGN(note.exact_id, map_id(set.exact_fd));
+                // Of this filter, not of the one before. The few packets until the flip do not matter here.
+                if (before == nullptr || before->exact_id != note.exact_id) {
+                    SIEVE_ASSIGN(const Stats* const now, counted());
+                    note.verified_baseline = now->verified[slot];
+                }
+            }
         }
         policy.slot[slot] = note;
-        policy.entry[policy.sets++] = {static_cast<__u8>(slot), static_cast<__u8>(set.action), {}};
+        policy.entry[policy.sets++] = {.slot = static_cast<__u8>(slot),
+                                       .action = static_cast<__u8>(set.action),
+                                       .flags = note.exact_id != 0 ? __u8{SIEVE_ENTRY_VERIFY} : __u8{0},
+                                       .reserved = 0,
+                                       .target = set.target};
     }
     return policy;
+}
+
+Status SetTable::add_targets(sieve_policy& policy, const sieve_policy& present,
+                             std::vector<UniqueFd>& held) const {
+    const auto add = [&](sieve_action action, std::uint32_t sieve_policy::*id, const auto& create) -> Status {
+        const std::set<std::uint32_t> targets = targets_of(policy, action);
+        const std::set<std::uint32_t> before = targets_of(present, action);
+        if (targets == before) {
+            policy.*id = present.*id;
+        } else if (!targets.empty()) {
+            SIEVE_ASSIGN(UniqueFd map, create(targets, before));
+            SIEVE_ASSIGN(policy.*id, map_id(map.get()));
+            held.push_back(std::move(map));
+        }
+        return {};
+    };
+    SIEVE_TRY(add(SIEVE_ACTION_REDIRECT_DEVICE, &sieve_policy::devices_id, create_device_map));
+    return add(SIEVE_ACTION_REDIRECT_CPU, &sieve_policy::cpus_id, create_cpu_map);
+}
+
+Status SetTable::install(const WantedTable& wanted) {
+    for (auto& bank : instance_->control().bank) copy_policy(bank, sieve_policy{});
+    SIEVE_ASSIGN(sieve_policy policy, policy_of(wanted, sieve_policy{}));
+    std::vector<UniqueFd> held; // until the program holds them
+    SIEVE_TRY(add_targets(policy, sieve_policy{}, held));
+    sieve_policy there = policy; // all but the targets' maps
+    there.devices_id = there.cpus_id = 0;
+    for (std::uint32_t bank = 0; bank < SIEVE_BANKS; bank++) SIEVE_TRY(write_bank(bank, there, policy));
+    return {};
 }
 
 Status SetTable::replace(const WantedTable& wanted) {
     SIEVE_TRY(settle());
     const std::uint32_t bank = active();
     const sieve_policy present = read_bank(bank);
-    SIEVE_ASSIGN(const sieve_policy target, policy_of(wanted, present));
+    SIEVE_ASSIGN(sieve_policy target, policy_of(wanted, present));
+    std::vector<UniqueFd> held; // until the program holds them
+    SIEVE_TRY(add_targets(target, present, held));
     if (std::memcmp(&target, &present, sizeof(target)) == 0) return {};
 
     step("begin");

@@ -21,9 +21,12 @@ namespace sieve::kernel {
 struct LiveSet {
     std::string name;
     sieve_action action = SIEVE_ACTION_DROP;
-    std::uint32_t slot = 0;   // index of its counters
-    std::uint32_t map_id = 0; // its filter
-    sieve_counter baseline{}; // what its counters stood at when it came
+    std::uint32_t target = 0;           // of a redirecting action: the interface's index, the CPU's number
+    std::uint32_t slot = 0;             // index of its counters
+    std::uint32_t map_id = 0;           // its filter
+    std::uint32_t exact_id = 0;         // its exact set; 0: the filter's matches are not verified
+    sieve_counter baseline{};           // what its counters stood at when it came
+    sieve_verified verified_baseline{}; // likewise when its filter came
 };
 
 // All sets in force, in the order they are asked.
@@ -38,7 +41,9 @@ struct LiveTable {
 struct WantedSet {
     std::string name;
     sieve_action action = SIEVE_ACTION_DROP;
-    int map_fd = -1; // of a FilterMap; -1 keeps the filter of the set that has the name now
+    int map_fd = -1;          // of a FilterMap; -1 keeps the filter of the set that has the name now
+    std::uint32_t target = 0; // of a redirecting action, as in Target
+    int exact_fd = -1;        // of an ExactMap; comes with a filter and stays with it, -1: without
 };
 
 struct WantedTable {
@@ -72,6 +77,10 @@ class SetTable {
     // leaves the table in force as it was.
     [[nodiscard]] Status replace(const WantedTable& wanted);
 
+    // The same for an instance that no packet runs through yet, loaded with the filters of exactly these sets
+    // in this order (BpfObject::Options::filters): there is nothing to wait for.
+    [[nodiscard]] Status install(const WantedTable& wanted);
+
     // For tests: called with the name of each step before it is done. What it throws is the controller's
     // death.
     using Step = std::function<void(std::string_view step)>;
@@ -86,6 +95,9 @@ class SetTable {
     [[nodiscard]] Status settle();
     [[nodiscard]] Result<sieve_policy> policy_of(const WantedTable& wanted,
                                                  const sieve_policy& present) const;
+    // Gives a policy the maps of its targets: the present ones, if they are the same targets, or new ones.
+    [[nodiscard]] Status add_targets(sieve_policy& policy, const sieve_policy& present,
+                                     std::vector<UniqueFd>& held) const;
     void step(std::string_view name) const;
 
     const Instance* instance_;

@@ -28,16 +28,37 @@ Result<Stats> read_stats(const Instance& instance) {
         return refusal("reading the program's counters", error);
     Stats sum;
     for (const sieve_stats& value : values) {
-        for (std::size_t i = 0; i < sum.hit.size(); i++) add(sum.hit[i], value.hit[i]);
+        for (std::size_t i = 0; i < sum.hit.size(); i++) {
+            add(sum.hit[i], value.hit[i]);
+            sum.verified[i].strangers += value.verified[i].strangers;
+            sum.verified[i].avoided += value.verified[i].avoided;
+        }
         add(sum.dropped, value.dropped);
         add(sum.passed, value.passed);
+        add(sum.redirected, value.redirected);
+        sum.redirect_failed += value.redirect_failed;
+        sum.events_lost += value.events_lost;
         for (std::size_t i = 0; i < sum.outcome.size(); i++) sum.outcome[i] += value.outcome[i];
     }
     return sum;
 }
 
+Status clear_stats(const Instance& instance) {
+    const int cpus = libbpf_num_possible_cpus();
+    if (cpus < 0) return refusal("counting the CPUs", cpus);
+    const std::vector<sieve_stats> zeros(static_cast<std::size_t>(cpus));
+    const std::uint32_t zero = 0;
+    if (const int error = bpf_map_update_elem(instance.stats_fd(), &zero, zeros.data(), BPF_ANY); error != 0)
+        return refusal("clearing the program's counters", error);
+    return {};
+}
+
 sieve_counter difference(const sieve_counter& later, const sieve_counter& earlier) {
     return {later.packets - earlier.packets, later.bytes - earlier.bytes};
+}
+
+sieve_verified difference(const sieve_verified& later, const sieve_verified& earlier) {
+    return {later.strangers - earlier.strangers, later.avoided - earlier.avoided};
 }
 
 const char* outcome_name(std::uint32_t outcome) {

@@ -14,15 +14,23 @@ namespace sieve::kernel {
 
 struct Stats {
     std::array<sieve_counter, SIEVE_SLOTS> hit{}; // since the program was loaded; a LiveSet has its baseline
+    std::array<sieve_verified, SIEVE_SLOTS> verified{};
     sieve_counter dropped{};
     sieve_counter passed{};
+    sieve_counter redirected{};
+    std::uint64_t events_lost = 0;     // samples that found no room
+    std::uint64_t redirect_failed = 0; // packets without a target; counted as dropped or passed, too
     std::array<std::uint64_t, SIEVE_OUTCOMES> outcome{};
 };
 
 [[nodiscard]] Result<Stats> read_stats(const Instance& instance);
 
+// Sets all counters to zero; only for an instance that no packet runs through.
+[[nodiscard]] Status clear_stats(const Instance& instance);
+
 // later - earlier, in arithmetic modulo 2^64 as the counters are.
 [[nodiscard]] sieve_counter difference(const sieve_counter& later, const sieve_counter& earlier);
+[[nodiscard]] sieve_verified difference(const sieve_verified& later, const sieve_verified& earlier);
 
 // The name of an enum sieve_outcome in tables and JSON.
 [[nodiscard]] const char* outcome_name(std::uint32_t outcome);

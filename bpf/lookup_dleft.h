@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The d-left filters, plain and counting: one line a subtable, all requested before any is tested.
+ */
+#ifndef SIEVE_BPF_LOOKUP_DLEFT_H
+#define SIEVE_BPF_LOOKUP_DLEFT_H
+
+#include <sieve/ddlcbf.h>
+#include <sieve/dleft.h>
+
+#include "fetch.h"
+
+/* Global functions, so that the verifier checks them once; they take the place of the set. */
+__noinline int sieve_lookup_dleft(__u32 place, __u64 locate, __u64 test) {
+    const struct sieve_line* line[SIEVE_DLEFT_MAX_SUBTABLES];
+    __u32 at[SIEVE_DLEFT_MAX_SUBTABLES], slot[SIEVE_DLEFT_MAX_SUBTABLES];
+    struct sieve_hash hash = {locate, test};
+    const struct sieve_lookup* lookup;
+    void* filter;
+
+    lookup = sieve_fetch_lookup(place, &filter);
+    if (!lookup) return 0;
+    sieve_dleft_locate(lookup, hash, at, slot);
+    line[0] = sieve_fetch(filter, at[0]);
+    line[1] = sieve_fetch(filter, at[1]);
+    line[2] = line[3] = line[0]; /* where there are fewer subtables */
+    if (lookup->choices > 2) line[2] = sieve_fetch(filter, at[2]);
+    if (lookup->choices > 3) line[3] = sieve_fetch(filter, at[3]);
+    if (!line[0] || !line[1] || !line[2] || !line[3]) return 0;
+    return sieve_dleft_test(lookup, hash, line, slot);
+}
+
+__noinline int sieve_lookup_ddlcbf(__u32 place, __u64 locate, __u64 test) {
+    const struct sieve_line* line[SIEVE_DLEFT_MAX_SUBTABLES];
+    struct sieve_ddlcbf_place found[SIEVE_DLEFT_MAX_SUBTABLES] = {};
+    struct sieve_hash hash = {locate, test};
+    const struct sieve_lookup* lookup;
+    void* filter;
+
+    lookup = sieve_fetch_lookup(place, &filter);
+    if (!lookup) return 0;
+    sieve_ddlcbf_locate(lookup, hash, found);
+    line[0] = sieve_fetch(filter, found[0].line);
+    line[1] = sieve_fetch(filter, found[1].line);
+    line[2] = line[3] = line[0];
+    if (lookup->choices > 2) line[2] = sieve_fetch(filter, found[2].line);
+    if (lookup->choices > 3) line[3] = sieve_fetch(filter, found[3].line);
+    if (!line[0] || !line[1] || !line[2] || !line[3]) return 0;
+    return sieve_ddlcbf_test(lookup, line, found);
+}
+
+#endif

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Is what the filter took for a member one? Asked by sets with verification only, and only after a match.
+ */
+#ifndef SIEVE_BPF_VERIFY_H
+#define SIEVE_BPF_VERIFY_H
+
+#include <sieve/exact.h>
+
+#include "fetch.h"
+#include "parse.h"
+
+/*
+ * True if the key is in the exact set beside the filter at that place. Of a prefix set, if a prefix of any of
+ * the probe lengths is: which of them the filter mistook does not matter. Without an exact set the filter's
+ * word stands: better a stranger too much than a member missed. A global function, so that the verifier
+ * checks it once and its stack is its own.
+ */
+__noinline int sieve_ask_exact(const struct sieve_key* key, __u32 place) {
+    const struct sieve_lookup* lookup;
+    const struct sieve_probes* probes;
+    __u32 line = SIEVE_PROBES_LINE, family, i;
+    struct sieve_key asked;
+    __u64 upper, lower;
+    void *filter, *exact;
+
+    lookup = sieve_fetch_lookup(place, &filter);
+    exact = bpf_map_lookup_elem(&sieve_exact, &place);
+    if (!key || !lookup || !exact) return 1;
+    if (!lookup->probes) {
+        sieve_exact_of_key(key, lookup->fields, &asked);
+        return bpf_map_lookup_elem(exact, &asked) != 0;
+    }
+    probes = bpf_map_lookup_elem(filter, &line);
+    if (!probes) return 1;
+    upper = (lookup->fields & SIEVE_FIELD_SRC) ? key->word[0] : key->word[2];
+    lower = (lookup->fields & SIEVE_FIELD_SRC) ? key->word[1] : key->word[3];
+    family = sieve_family(upper, lower) & 1;
+    for (i = 0; i < SIEVE_MAX_PROBES; i++) {
+        if (i >= probes->count[family]) return 0;
+        sieve_exact_of_prefix(upper, lower, probes->length[family][i], &asked);
+        if (bpf_map_lookup_elem(exact, &asked)) return 1;
+    }
+    return 0;
+}
+
+/* What the filter said of a packet (`hit`), put right, and counted. A global function, too. */
+__noinline int sieve_verify(const struct sieve_parsed* parsed, struct sieve_stats* stats, __u32 place,
+                            int hit) {
+    struct sieve_verified* verified;
+
+    if (!parsed || !stats) return hit; /* cannot happen, but the verifier asks */
+    verified = &stats->verified[place & (SIEVE_SLOTS - 1)];
+    if (hit && sieve_ask_exact(&parsed->key, place)) return 1;
+    verified->strangers++;
+    if (hit) verified->avoided++;
+    return 0;
+}
+
+#endif

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * Matches that somebody watches: sampled into a ring buffer (sieve/event.h), counted by key
+ * (sieve/count_min.h). Nothing of this runs, and nothing of it is there, unless a controller has asked for
+ * it.
+ */
+#ifndef SIEVE_BPF_WATCH_H
+#define SIEVE_BPF_WATCH_H
+
+#include <sieve/count_min.h>
+#include <sieve/event.h>
+#include <sieve/exact.h>
+#include <sieve/pattern.h>
+
+#include "answer.h"
+#include "fetch.h"
+#include "parse.h"
+
+/* Hands the packet's head to whoever listens. A global function: its stack is its own. */
+__noinline int sieve_sample(struct xdp_md* ctx, const struct sieve_parsed* parsed,
+                            const struct sieve_answer* answer) {
+    struct sieve_event* event;
+    __u32 zero = 0, captured;
+    void* ring;
+
+    if (!parsed || !answer) return 0; /* cannot happen, but the verifier asks */
+    ring = bpf_map_lookup_elem(&sieve_events, &zero);
+    if (!ring) return 0;
+    event = bpf_ringbuf_reserve(ring, sizeof(*event), 0);
+    if (!event) return 1;
+    event->time = bpf_ktime_get_ns();
+    event->hits = answer->hits;
+    event->length = answer->bytes;
+    event->verdict = answer->verdict;
+    event->decision = answer->decision;
+    event->key = parsed->key;
+    event->have = parsed->have;
+    event->reserved = 0;
+    /* 1 to SIEVE_EVENT_HEAD, in a form that Linux 6.1's verifier understands. */
+    captured = answer->bytes - 1;
+    if (captured > SIEVE_EVENT_HEAD - 1) captured = SIEVE_EVENT_HEAD - 1;
+    SIEVE_SETTLE(captured);
+    captured = (captured & (SIEVE_EVENT_HEAD - 1)) + 1;
+    if (bpf_xdp_load_bytes(ctx, 0, event->head, captured) != 0) captured = 0;
+    event->captured = captured;
+    bpf_ringbuf_submit(event, 0);
+    return 0;
+}
+
+static __always_inline void* sieve_sketch_line(void* sketch, __u32 line) {
+    return bpf_map_lookup_elem(sketch, &line);
+}
+
+/* One of the hash functions, whose keys are in the lines from `at` on; 0 if they are not there. */
+static __always_inline __u32 sieve_sketch_hash(void* sketch, __u32 at, const struct sieve_key* item,
+                                               __u32 slot) {
+    const struct sieve_line *one = sieve_sketch_line(sketch, at), *two = sieve_sketch_line(sketch, at + 1);
+    return one && two ? sieve_sketch_sum(one, two, item, slot) : 0;
+}
+
+static __always_inline int sieve_is_candidate(const struct sieve_candidate* candidate,
+                                              const struct sieve_key* item, __u32 slot) {
+    return candidate->slot == slot && candidate->key.word[0] == item->word[0] &&
+           candidate->key.word[1] == item->word[1] && candidate->key.word[2] == item->word[2] &&
+           candidate->key.word[3] == item->word[3] && candidate->key.word[4] == item->word[4];
+}
+
+/* Remembers the item, if it is heavier than what it would take the place of. */
+static __always_inline void sieve_remember(void* sketch, __u32 base, const struct sieve_key* item, __u32 slot,
+                                           __u64 estimate, __u32 first, __u32 second) {
+    struct sieve_candidate* one = sieve_sketch_line(sketch, base + SIEVE_SKETCH_FIRST_CANDIDATE +
+                                                                (first & (SIEVE_SKETCH_CANDIDATES - 1)));
+    struct sieve_candidate* other = sieve_sketch_line(sketch, base + SIEVE_SKETCH_FIRST_CANDIDATE +
+                                                                  (second & (SIEVE_SKETCH_CANDIDATES - 1)));
+
+    if (!one || !other) return;
+    if (!sieve_is_candidate(one, item, slot)) {
+        if (sieve_is_candidate(other, item, slot) || other->estimate < one->estimate) one = other;
+        if (!sieve_is_candidate(one, item, slot)) {
+            if (estimate <= one->estimate) return;
+            one->key = *item;
+            one->slot = slot;
+        }
+    }
+    one->estimate = estimate;
+}
+
+/*
+ * Counts a match of the set in this slot. The sketch's part that is written is this CPU's own. A global
+ * function like the one above.
+ */
+__noinline int sieve_tally(const struct sieve_key* key, __u32 place) {
+    __u32 zero = 0, slot = place & (SIEVE_SLOTS - 1), base, first, second, column, step, i;
+    const struct sieve_lookup* lookup;
+    struct sieve_sketch_cpu* cpu;
+    __u64 estimate = ~0ULL;
+    struct sieve_key item;
+    void *filter, *sketch;
+
+    sketch = bpf_map_lookup_elem(&sieve_sketches, &zero);
+    lookup = sieve_fetch_lookup(place, &filter);
+    if (!sketch || !lookup || !key) return 0;
+    sieve_exact_of_key(key, lookup->fields, &item);
+    first = sieve_sketch_hash(sketch, 0, &item, slot);
+    second = sieve_sketch_hash(sketch, SIEVE_SKETCH_HASH_LINES, &item, slot);
+
+    base = sieve_sketch_cpu_line(bpf_get_smp_processor_id());
+    cpu = sieve_sketch_line(sketch, base);
+    if (!cpu) return 0;
+    cpu->total++;
+    column = first % SIEVE_SKETCH_WIDTH;
+    step = second % SIEVE_SKETCH_WIDTH;
+    for (i = 0; i < SIEVE_SKETCH_DEPTH; i++) {
+        struct sieve_line* line = sieve_sketch_line(
+            sketch, base + SIEVE_SKETCH_FIRST_ROW + i * SIEVE_SKETCH_ROW_LINES + column / SIEVE_LINE_WORDS);
+        __u64 count;
+        if (!line) return 0;
+        count = ++line->word[column % SIEVE_LINE_WORDS];
+        if (count < estimate) estimate = count;
+        column = sieve_sketch_next(column, step);
+    }
+    sieve_remember(sketch, base, &item, slot, estimate, first, second);
+    return 0;
+}
+
+/* What is watched of a packet that matched. A global function, so that its stack is not on the way to the
+ * sets. */
+__noinline int sieve_watch(struct xdp_md* ctx, const struct sieve_parsed* parsed,
+                           const struct sieve_answer* answer, struct sieve_stats* stats) {
+    __u32 sample, slot;
+
+    if (!parsed || !answer || !stats) return 0; /* cannot happen, but the verifier asks */
+    sample = sieve_control.sample;
+    if ((sieve_control.watch & SIEVE_WATCH_EVENTS) && sample && bpf_get_prandom_u32() % sample == 0 &&
+        sieve_sample(ctx, parsed, answer))
+        stats->events_lost++;
+    if (!(sieve_control.watch & SIEVE_WATCH_TALLY)) return 0;
+    for (slot = 0; slot < SIEVE_SLOTS; slot++)
+        if (answer->hits >> slot & 1)
+            sieve_tally(&parsed->key, (answer->bank & (SIEVE_BANKS - 1)) * SIEVE_SLOTS + slot);
+    return 0;
+}
+
+#endif

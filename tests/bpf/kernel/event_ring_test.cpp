@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/kernel/event_ring.hpp"
+
+#include <linux/bpf.h>
+
+#include <algorithm>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "bpf/images.hpp"
+#include "bpf/packet.hpp"
+#include "libsieve/kernel/scratch.hpp"
+
+namespace sieve::kernel {
+namespace {
+
+using namespace test;
+
+TEST(EventRing, TellsWhatWasMatchedAndWhatWasLost) {
+    const Scratch scratch = value_or_fail(Scratch::load(false));
+    const auto map = map_of(image_of({"10.0.0.1"}));
+    ASSERT_TRUE(scratch.table().replace({SIEVE_ACTION_PASS, {{"set", SIEVE_ACTION_DROP, map.fd()}}}));
+    const Bytes member =
+        (Ethernet{} / IPv4{.src = "10.0.0.1"} / Udp{.sport = 7} / Payload{.bytes = 400}).bytes();
+    const Bytes stranger = (Ethernet{} / IPv4{.src = "10.0.0.2"} / Udp{.sport = 7}).bytes();
+    std::vector<sieve_event> seen;
+    const auto keep = [&](const sieve_event& event) {
+        seen.push_back(event);
+        return true;
+    };
+    (void)scratch.run(member); // before anybody listens
+    {
+        EventRing ring = value_or_fail(EventRing::start(scratch.instance(), 1, keep, 4096));
+        for (int i = 0; i < 100; i++) {
+            EXPECT_EQ(value_or_fail(scratch.run(member)), XDP_DROP);
+            EXPECT_EQ(value_or_fail(scratch.run(stranger)), XDP_PASS);
+        }
+        ASSERT_TRUE(ring.poll(0));
+        EXPECT_GE(seen.size(), 4096 / (sizeof(sieve_event) + 16));
+        EXPECT_EQ(seen.size() + value_or_fail(ring.lost()), 100U);
+        ASSERT_TRUE(ring.stop());
+        EXPECT_FALSE(ring.in_place());
+    }
+    for (const sieve_event& event : seen) {
+        EXPECT_EQ(event.length, member.size());
+        EXPECT_EQ(event.captured, SIEVE_EVENT_HEAD);
+        EXPECT_TRUE(std::equal(event.head, event.head + SIEVE_EVENT_HEAD, member.begin()));
+        EXPECT_EQ(event.verdict, XDP_DROP);
+        EXPECT_EQ(event.hits, 1U << event.decision);
+        EXPECT_EQ(event.key.word[1], sieve_v4_mapped(0x0a000001));
+        EXPECT_EQ(event.have, SIEVE_FIELD_ALL);
+    }
+    const volatile sieve_control& control = scratch.instance().control();
+    EXPECT_EQ(control.watch, 0U);
+    EXPECT_EQ(control.sample, 0U);
+    EXPECT_EQ(control.ring_id, 0U);
+}
+
+TEST(EventRing, ShortPacketsAreWhole) {
+    const Scratch scratch = value_or_fail(Scratch::load(false));
+    const auto map = map_of(image_of({"10.0.0.1"}));
+    ASSERT_TRUE(scratch.table().replace({SIEVE_ACTION_PASS, {{"set", SIEVE_ACTION_COUNT, map.fd()}}}));
+    std::vector<sieve_event> seen;
+    EventRing ring = value_or_fail(EventRing::start(scratch.instance(), 1, [&](const sieve_event& event) {
+        seen.push_back(event);
+        return true;
+    }));
+    std::vector<std::size_t> sizes;
+    for (const unsigned payload : {0U, 1U, 213U, 214U, 215U, 1000U}) { // 42 bytes of headers before
+        const Bytes frame =
+            (Ethernet{} / IPv4{.src = "10.0.0.1"} / Udp{} / Payload{.bytes = payload}).bytes();
+        sizes.push_back(frame.size());
+        ASSERT_TRUE(scratch.run(frame));
+    }
+    ASSERT_TRUE(ring.poll(0));
+    ASSERT_EQ(seen.size(), sizes.size());
+    for (std::size_t i = 0; i < sizes.size(); i++) {
+        EXPECT_EQ(seen[i].length, sizes[i]);
+        EXPECT_EQ(seen[i].captured, std::min<std::size_t>(sizes[i], SIEVE_EVENT_HEAD));
+        EXPECT_EQ(seen[i].verdict, XDP_PASS);
+        EXPECT_EQ(seen[i].decision, SIEVE_NO_SET);
+    }
+    EXPECT_TRUE(ring.stop());
+}
+
+} // namespace
+} // namespace sieve::kernel

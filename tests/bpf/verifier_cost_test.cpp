@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// What the programs cost the verifier, in instructions that it walked, against the committed figures: a
+// program that loads here and has quietly become too much for another kernel is found before it gets there.
+#include <sys/utsname.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <string>
+
+#include <bpf/bpf.h>
+#include <fmt/core.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "bpf/images.hpp"
+#include "libsieve/kernel/bpf_object.hpp"
+
+namespace sieve::kernel {
+namespace {
+
+using namespace test;
+
+constexpr char record_path[] = "tests/bpf/verifier_cost.json";
+constexpr char record_variable[] = "SIEVE_RECORD_VERIFIER_COST";
+// Compilers of one version and kernels of one series differ by less.
+constexpr double tolerance = 0.10;
+// Half of what the verifier walks before it gives up: kernels to come may take the rest.
+constexpr std::uint32_t most_instructions = 500'000;
+
+using Costs = std::map<std::string, std::uint32_t>; // by program
+
+// "6.1" of "6.1.0-56-cloud-amd64".
+std::string kernel_series() {
+    utsname name{};
+    if (::uname(&name) != 0) return "unknown";
+    const std::string release = name.release;
+    const std::size_t minor = release.find('.') + 1;
+    return release.substr(0, release.find_first_not_of("0123456789", minor));
+}
+
+std::uint32_t walked(int program_fd) {
+    bpf_prog_info info{};
+    __u32 length = sizeof(info);
+    return bpf_obj_get_info_by_fd(program_fd, &info, &length) == 0 ? info.verified_insns : 0;
+}
+
+nlohmann::ordered_json read_record() {
+    std::ifstream file(record_path);
+    if (!file) throw std::runtime_error(fmt::format("no {}: run from the project's folder", record_path));
+    return nlohmann::ordered_json::parse(file);
+}
+
+TEST(VerifierCost, IsAsRecorded) {
+    const std::string series = kernel_series();
+    const BpfObject object = value_or_fail(BpfObject::load({.tracing = false, .frags = true}));
+    ASSERT_GE(object.frags_program_fd(), 0);
+    const Costs costs{{SIEVE_PROGRAM, walked(object.program_fd())},
+                      {SIEVE_PROGRAM_FRAGS, walked(object.frags_program_fd())}};
+    for (const auto& [program, cost] : costs) {
+        EXPECT_GT(cost, 0U) << program;
+        EXPECT_LT(cost, most_instructions) << program << ": split what grew into global functions";
+    }
+
+    nlohmann::ordered_json record = read_record();
+    const std::string line = fmt::format("\"{}\": {}", series, nlohmann::json(costs).dump());
+    if (std::getenv(record_variable) != nullptr) {
+        record["instructions"][series] = costs;
+        std::ofstream(record_path) << record.dump(2) << "\n";
+        GTEST_SKIP() << "recorded: " << line;
+    }
+    if (!record["instructions"].contains(series))
+        GTEST_SKIP() << "no figures for Linux " << series << " in " << record_path << "; here: " << line;
+    const Costs recorded = record["instructions"][series].get<Costs>();
+    for (const auto& [program, cost] : costs) {
+        ASSERT_TRUE(recorded.contains(program)) << program;
+        EXPECT_NEAR(cost, recorded.at(program), tolerance * recorded.at(program))
+            << program << " costs Linux " << series
+            << "'s verifier otherwise than recorded. If that is meant: " << record_variable
+            << "=1 build/bpf-tests --gtest_filter='VerifierCost.*' records it for the running "
+            << "kernel; for another one, put this line in " << record_path << ": " << line;
+    }
+}
+
+} // namespace
+} // namespace sieve::kernel

@@ -1,0 +1,183 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+# Sampled matches: as text, as JSON, as a capture that another program reads; and nothing is left behind.
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+setup
+image "$WORK/a.sieve" src 203.0.113.1 203.0.113.2 2001:db8:a::1
+image "$WORK/b.sieve" src 203.0.113.2
+
+# control MEMBER: whether and how often samples are taken now, as status tells it.
+sampling() { sieve --json status "$IN_IF" | jq -r '.interfaces[0].sampling'; }
+
+# listen OUTPUT OPTIONS...: in the background, until end_listening; returns when it is in place.
+listen() {
+    local output=$1
+    shift
+    # Without a shell in between, which would not hand signals on.
+    (exec nsenter --net="/run/netns/$IN" "$SIEVE" "$@") >"$output" 2>"$WORK/remarks" &
+    listener=$!
+    for _ in {1..200}; do
+        if [ "$(sampling)" != 0 ]; then return 0; fi
+        sleep 0.05
+    done
+    fail "nobody listens: $(cat "$WORK/remarks")"
+}
+
+end_listening() {
+    local status=0
+    kill "-$1" "$listener"
+    wait "$listener" || status=$?
+    [ "$status" = 0 ] || fail "the listener ended with $status: $(cat "$WORK/remarks")"
+    [ "$(sampling)" = 0 ] || fail "samples are still taken"
+}
+
+load_both() {
+    attach
+    sieve -q load "$IN_IF" "seen=$WORK/a.sieve,action=count" "bad=$WORK/b.sieve,action=drop"
+}
+
+some_packets() {
+    verdicts "$@" <<END
+pass udp 203.0.113.1 $IN4 1000 53
+drop tcp 203.0.113.2 $IN4 1001 80
+pass icmp 2001:db8:a::1 $IN6
+pass udp 203.0.113.9 $IN4 1 2
+END
+}
+
+text() {
+    local stamp
+    load_both
+    listen "$WORK/lines" events "$IN_IF"
+    some_packets
+    end_listening INT
+    [ "$(wc -l <"$WORK/lines")" = 9 ] || fail "$(cat "$WORK/lines")"
+    [ "$(grep -c ' pass seen .* 203.0.113.1 198.51.100.2 1000 53 udp$' "$WORK/lines")" = 3 ] ||
+        fail "$(cat "$WORK/lines")"
+    [ "$(grep -c ' drop seen,bad .* 203.0.113.2 198.51.100.2 1001 80 tcp$' "$WORK/lines")" = 3 ] ||
+        fail "$(cat "$WORK/lines")"
+    grep -q '9 events, 0 lost' "$WORK/remarks" || fail "$(cat "$WORK/remarks")"
+    # The wall clock's time, within a minute.
+    stamp=$(date -d "$(head -n 1 "$WORK/lines" | cut -d' ' -f1)" +%s)
+    [ "$((stamp - $(date +%s)))" -lt 60 ] && [ "$(($(date +%s) - stamp))" -lt 60 ] || fail "at $stamp"
+}
+
+json() {
+    load_both
+    listen "$WORK/lines" --json events "$IN_IF"
+    some_packets
+    end_listening TERM
+    jq -s -e '(.[:-1] | length == 9 and
+        ([.[] | select(.set == "bad")] | length == 3 and all(.verdict == "drop" and .hits == ["seen", "bad"] and
+            .key.src == "203.0.113.2" and .key.dport == 80 and .length > 50)) and
+        ([.[] | select(.set == null)] | length == 6 and all(.verdict == "pass" and .hits == ["seen"])) and
+        ([.[].time] | sort == .)) and
+        (.[-1].summary | .events == 9 and .lost == 0 and .sample == 1)' "$WORK/lines" >/dev/null ||
+        fail "$(cat "$WORK/lines")"
+}
+
+# Read back by Python alone: nanosecond pcap, Ethernet, 256 bytes a packet at most.
+pcap() {
+    load_both
+    listen "$WORK/lines" events "$IN_IF" --pcap "$WORK/matches.pcap"
+    verdicts <<END
+drop udp 203.0.113.2 $IN4 7 8
+drop udp 203.0.113.2 $IN4 7 9 size=1000
+pass udp 203.0.113.9 $IN4 7 8
+END
+    end_listening INT
+    [ ! -s "$WORK/lines" ] || fail "lines beside the capture"
+    python3 - "$WORK/matches.pcap" <<'END'
+import struct, sys, time
+data = open(sys.argv[1], "rb").read()
+magic, major, minor, _, _, snap, link = struct.unpack_from("<IHHiIII", data)
+assert (magic, snap, link) == (0xA1B23C4D, 256, 1), (hex(magic), snap, link)
+at, packets = 24, []
+while at < len(data):
+    seconds, nanoseconds, captured, length = struct.unpack_from("<IIII", data, at)
+    assert abs(seconds - time.time()) < 60 and nanoseconds < 10**9
+    packets.append((length, data[at + 16 : at + 16 + captured]))
+    assert len(packets[-1][1]) == captured == min(length, 256), (captured, length)
+    at += 16 + captured
+assert len(packets) == 6, len(packets)
+for length, head in packets:
+    assert head[12:14] == b"\x08\x00" and head[26:30] == bytes([203, 0, 113, 2]), head
+    sport, dport, bytes_above = struct.unpack_from("!HHH", head, 34)
+    assert sport == 7 and length == 34 + bytes_above and dport == (9 if length > 1000 else 8), (sport, dport)
+END
+    # And our own replay reads it.
+    sieve --json replay --pcap "$WORK/matches.pcap" "b=$WORK/b.sieve" |
+        jq -s -e 'length == 6 and all(.verdict == "drop")' >/dev/null || fail "replay reads another capture"
+}
+
+# 3,000 matches, one in ten: 300, within five sigma (82).
+sample() {
+    load_both
+    listen "$WORK/lines" events "$IN_IF" --sample 10
+    [ "$(sampling)" = 10 ] || fail "$(sampling) instead of 10"
+    verdicts --repeat 3000 <<<"drop udp 203.0.113.2 $IN4 7 8"
+    end_listening INT
+    [ "$(wc -l <"$WORK/lines")" -gt 218 ] && [ "$(wc -l <"$WORK/lines")" -lt 382 ] ||
+        fail "$(wc -l <"$WORK/lines") of 3000"
+}
+
+count() {
+    local status=0
+    load_both
+    listen "$WORK/lines" events "$IN_IF" --count 4
+    some_packets
+    wait "$listener" || status=$?
+    [ "$status" = 0 ] && [ "$(wc -l <"$WORK/lines")" = 4 ] || fail "status $status: $(cat "$WORK/lines")"
+    [ "$(sampling)" = 0 ] || fail "samples are still taken"
+}
+
+# Who takes over is served; who was there before ends, and says why.
+take_over() {
+    local first
+    load_both
+    listen "$WORK/first" events "$IN_IF"
+    first=$listener
+    cp "$WORK/remarks" "$WORK/first-remarks"
+    listen "$WORK/second" events "$IN_IF" --sample 1
+    wait "$first" || fail "the first listener failed"
+    some_packets
+    end_listening TERM
+    [ "$(wc -l <"$WORK/second")" = 9 ] || fail "the second listener saw: $(cat "$WORK/second")"
+    [ "$(wc -l <"$WORK/first")" = 0 ] || fail "the first listener saw: $(cat "$WORK/first")"
+}
+
+# A listener that was killed leaves its ring; the next one clears up.
+killed() {
+    load_both
+    listen "$WORK/lines" events "$IN_IF"
+    kill -KILL "$listener"
+    wait "$listener" 2>/dev/null || true
+    [ "$(sampling)" = 1 ] || fail "$(sampling)"
+    some_packets
+    listen "$WORK/lines" events "$IN_IF" --sample 3
+    for _ in {1..200}; do
+        if [ "$(sampling)" = 3 ]; then break; fi
+        sleep 0.05
+    done
+    end_listening TERM
+}
+
+refusals() {
+    refused 1 'no xdp-sieve program' sieve events "$IN_IF"
+    load_both
+    refused 2 'sample' sieve events "$IN_IF" --sample 0
+    refused 3 'no/such/folder' sieve events "$IN_IF" --pcap "$WORK/no/such/folder"
+    [ "$(sampling)" = 0 ] || fail "samples are taken"
+}
+
+ktap_run \
+    "as text" text \
+    "as JSON" json \
+    "as a capture" pcap \
+    "a sample" sample \
+    "so many" count \
+    "another listener takes over" take_over \
+    "a listener that was killed" killed \
+    "refusals" refusals

@@ -1,0 +1,185 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+# Single keys into and out of a set in force: at once, in place, without a moment in which a present key is missed.
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+setup
+ROUNDS=${ROUNDS:-25}
+
+# 2000 members, 600 that come and go, 300 strangers.
+python3 - "$WORK" <<'END'
+import random, sys
+draw = random.Random(20261122)
+def address(): return f"{draw.randrange(11, 100)}.{draw.randrange(256)}.{draw.randrange(256)}.{draw.randrange(256)}"
+pool = list(dict.fromkeys(address() for _ in range(4000)))
+for name, keys in ("members", pool[:2000]), ("guests", pool[2000:2600]), ("strangers", pool[2600:2900]):
+    with open(f"{sys.argv[1]}/{name}", "w") as out: out.writelines(f"{key}\n" for key in keys)
+END
+# A seed with which no guest and no stranger matches by mistake at the start, nor under the changes below.
+"$SIEVE" -q build --kind ddlcbf --seed 1 --bits-per-key 40 -o "$WORK/set.sieve" "$WORK/members"
+
+begin() {
+    attach
+    sieve -q load "$IN_IF" "set=$WORK/set.sieve"
+}
+
+# packets VERDICT FILE [COUNT]: a table for verdicts().
+packets() { head -n "${3:-100}" "$2" | awk -v verdict="$1" -v to="$IN4" '{ print verdict, "udp", $1, to, 1, 2 }'; }
+
+status_of() { sieve --json status "$IN_IF" | jq -r ".interfaces[0].sets[0].$1"; }
+
+comes_and_goes() {
+    local guest
+    guest=$(head -n 1 "$WORK/guests")
+    begin
+    packets pass "$WORK/guests" 1 | verdicts
+    sieve insert "$IN_IF" set "$guest" | grep -q 'inserted 1 of 1 keys; 2,001 in it now' || fail "said otherwise"
+    packets drop "$WORK/guests" 1 | verdicts
+    [ "$(status_of keys)" = 2001 ] && [ "$(status_of live_changes)" = 1 ] || fail "status: $(sieve status)"
+    sieve -q delete "$IN_IF" set "$guest"
+    packets pass "$WORK/guests" 1 | verdicts
+    [ "$(status_of keys)" = 2000 ] && [ "$(status_of live_changes)" = 2 ] || fail "status: $(sieve status)"
+    sieve status "$IN_IF" | grep -q ', 2 keys inserted or deleted since' || fail "status does not tell"
+    # Several at once, and the whole list on standard input; JSON.
+    sieve --json insert "$IN_IF" set --stdin <"$WORK/guests" >"$WORK/answer"
+    [ "$(jq -c '[.inserted, .keys, .full]' "$WORK/answer")" = '[600,2600,[]]' ] || fail "$(cat "$WORK/answer")"
+    packets drop "$WORK/guests" 600 | verdicts --repeat 1
+    packets drop "$WORK/members" 2000 | verdicts --repeat 1
+    packets pass "$WORK/strangers" 300 | verdicts --repeat 1
+    # Taking them out again loses no member.
+    sieve --json delete "$IN_IF" set --stdin <"$WORK/guests" >"$WORK/answer"
+    [ "$(jq -c '[.deleted, .keys, .absent]' "$WORK/answer")" = '[600,2000,[]]' ] || fail "$(cat "$WORK/answer")"
+    packets pass "$WORK/guests" 600 | verdicts --repeat 1
+    packets drop "$WORK/members" 2000 | verdicts --repeat 1
+    # A swap replaces all, changes included.
+    sieve -q insert "$IN_IF" set "$guest"
+    sieve -q swap "$IN_IF" "set=$WORK/set.sieve"
+    packets pass "$WORK/guests" 1 | verdicts
+    [ "$(status_of live_changes)" = 0 ] || fail "the new filter has changes"
+}
+
+# Members match in every packet while hundreds of others come and go beside them.
+under_traffic() {
+    local i
+    begin
+    {
+        head -n 300 "$WORK/members" | awk -v to="$IN4" '{ print "members drop drop udp", $1, to, 1, 2 }'
+        head -n 300 "$WORK/guests" | awk -v to="$IN4" '{ print "guests any any udp", $1, to, 1, 2 }'
+        head -n 300 "$WORK/strangers" | awk -v to="$IN4" '{ print "strangers pass pass udp", $1, to, 1, 2 }'
+    } | shuf --random-source="$OBJECT" >"$WORK/flows"
+    start_stream "$WORK/flows" "$WORK/report" --rate 10000
+    for ((i = 0; i < ROUNDS; i++)); do
+        sieve -q insert "$IN_IF" set --stdin <"$WORK/guests"
+        sieve -q delete "$IN_IF" set --stdin <"$WORK/guests"
+    done
+    stop_stream || true
+    jq -c '{packets, arrived, wrong, seconds}' "$WORK/report"
+    jq -r '.examples[]' "$WORK/report"
+    [ "$(jq .wrong "$WORK/report")" = 0 ] || fail "wrong verdicts"
+    jq -e '.groups.guests.old | .arrived > 0 and .arrived < .sent' "$WORK/report" >/dev/null ||
+        fail "the guests did not come and go"
+    [ "$(status_of keys)" = 2000 ] || fail "keys: $(status_of keys)"
+}
+
+# Each kind of key: the set's fields, IPv6.
+fields() {
+    printf '%s\n' "192.0.2.1 53 udp" "2001:db8::1 443 tcp" |
+        "$SIEVE" -q build --kind ddlcbf --key src,dport,proto --bits-per-key 200 -o "$WORK/flows.sieve" -
+    attach
+    ipv6_up
+    sieve -q load "$IN_IF" "flows=$WORK/flows.sieve"
+    sieve -q insert "$IN_IF" flows "192.0.2.1,80,tcp" "2001:db8::7 53 udp"
+    verdicts <<END
+drop tcp 192.0.2.1 $IN4 1 80
+drop udp 192.0.2.1 $IN4 1 53
+drop udp 2001:db8::7 $IN6 1 53
+pass udp 192.0.2.1 $IN4 1 80
+pass tcp 2001:db8::7 $IN6 1 53
+END
+    sieve -q delete "$IN_IF" flows "192.0.2.1 80 tcp"
+    verdicts <<END
+pass tcp 192.0.2.1 $IN4 1 80
+drop udp 192.0.2.1 $IN4 1 53
+END
+    ipv6_down
+}
+
+refusals() {
+    local before member guest
+    member=$(head -n 1 "$WORK/members")
+    guest=$(head -n 1 "$WORK/guests")
+    begin
+    before=$(state)
+    refused 1 'matches already' sieve insert "$IN_IF" set "$member"
+    refused 1 'is not in the set' sieve delete "$IN_IF" set "$guest"
+    refused 1 'none of 2 keys was deleted: 2 are not in the set' sieve delete "$IN_IF" set "$guest" 203.0.113.9
+    refused 1 'has no set other, but set' sieve insert "$IN_IF" other "$guest"
+    refused 2 'give keys after the set, or --stdin' sieve insert "$IN_IF" set
+    refused 3 '10.0.0.0/8' sieve insert "$IN_IF" set "$guest" 10.0.0.0/8
+    refused 3 'nonsense' sieve insert "$IN_IF" set "$guest" nonsense
+    unchanged "$before"
+    # Once more on purpose; it then stays until it was deleted as often.
+    sieve -q insert --again "$IN_IF" set "$member"
+    sieve -q delete "$IN_IF" set "$member"
+    packets drop "$WORK/members" 1 | verdicts
+    "$SIEVE" -q build -o "$WORK/blocked.sieve" "$WORK/members"
+    sieve -q swap "$IN_IF" "set=$WORK/blocked.sieve"
+    before=$(state)
+    refused 3 'is of kind blocked, .* --kind ddlcbf' sieve insert "$IN_IF" set "$guest"
+    refused 3 'is of kind blocked' sieve delete "$IN_IF" set "$member"
+    unchanged "$before"
+    # Its keys are elsewhere, too.
+    sieve -q load "$IN_IF" "set=$WORK/set.sieve,verify=$WORK/members"
+    before=$(state)
+    refused 3 'is verified' sieve insert "$IN_IF" set "$guest"
+    refused 3 'is verified' sieve delete "$IN_IF" set "$member"
+    unchanged "$before"
+}
+
+# More keys than there is room for: those that fit are in, whole; the others are named and changed nothing.
+overflow() {
+    local inserted
+    head -n 60 "$WORK/members" | "$SIEVE" -q build --kind ddlcbf --bits-per-key 40 -o "$WORK/small.sieve" -
+    attach
+    sieve -q load "$IN_IF" "set=$WORK/small.sieve"
+    sieve --json insert "$IN_IF" set --stdin <"$WORK/guests" >"$WORK/answer" && fail "all fitted?"
+    inserted=$(jq .inserted "$WORK/answer")
+    [ "$inserted" -gt 0 ] && [ "$(jq '.full | length' "$WORK/answer")" -gt 0 ] || fail "$(cat "$WORK/answer")"
+    jq -e '.inserted + (.full | length) + (.matched_already | length) == 600' "$WORK/answer" >/dev/null ||
+        fail "$(cat "$WORK/answer")"
+    [ "$(status_of keys)" = $((60 + inserted)) ] || fail "keys: $(status_of keys)"
+    jq -r '.full[]' "$WORK/answer" >"$WORK/full"
+    packets drop "$WORK/members" 60 | verdicts --repeat 1
+    grep -vxFf "$WORK/full" "$WORK/guests" >"$WORK/in"
+    packets drop "$WORK/in" 600 | verdicts --repeat 1
+    refused 1 'none of|does not fit|matches already' sieve insert "$IN_IF" set "$(tail -n 1 "$WORK/full")"
+    # Room again. What matched already was not inserted and must not be deleted.
+    jq -r '.matched_already[]' "$WORK/answer" >>"$WORK/full"
+    grep -vxFf "$WORK/full" "$WORK/guests" >"$WORK/in"
+    sieve -q delete "$IN_IF" set --stdin <"$WORK/in"
+    packets drop "$WORK/members" 60 | verdicts --repeat 1
+}
+
+# Two controllers at the same time take turns; no change is lost.
+two_controllers() {
+    local first second
+    begin
+    split -n l/2 "$WORK/guests" "$WORK/half."
+    sieve -q insert "$IN_IF" set --stdin <"$WORK/half.aa" &
+    first=$!
+    sieve -q insert "$IN_IF" set --stdin <"$WORK/half.ab" &
+    second=$!
+    wait "$first"
+    wait "$second"
+    [ "$(status_of keys)" = 2600 ] || fail "keys: $(status_of keys)"
+    packets drop "$WORK/guests" 600 | verdicts --repeat 1
+}
+
+ktap_run \
+    "keys come and go, at once" comes_and_goes \
+    "$ROUNDS times 600 keys in and out under traffic" under_traffic \
+    "keys of several fields, IPv6" fields \
+    "what is refused changes nothing" refusals \
+    "more keys than fit" overflow \
+    "two controllers" two_controllers

@@ -1,0 +1,100 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+# Every kind of filter: loaded, and swapped for another while packets flow.
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+setup
+KINDS=(blocked bloom dleft64 dleft128 ddlcbf)
+
+# For each kind a list of its own length that shares 150 addresses with all others.
+python3 - "$WORK" "${KINDS[@]}" <<'END'
+import random, sys
+work, *kinds = sys.argv[1:]
+draw = random.Random(20261121)
+def address(): return f"{draw.randrange(11, 100)}.{draw.randrange(256)}.{draw.randrange(256)}.{draw.randrange(256)}"
+pool = list(dict.fromkeys(address() for _ in range(60000)))
+lists = {"common": pool[:150], "strangers": pool[150:300]}
+at = 300
+for i, kind in enumerate(kinds):
+    lists[kind] = pool[at : at + 300 * 3**i]
+    at += 300 * 3**i
+for name, keys in lists.items():
+    with open(f"{work}/{name}", "w") as out: out.writelines(f"{key}\n" for key in keys)
+END
+for kind in "${KINDS[@]}"; do
+    "$SIEVE" -q build --kind "$kind" --bits-per-key 30 -o "$WORK/$kind.sieve" "$WORK/common" "$WORK/$kind"
+done
+
+# said_of IMAGE FILE: each address of the file with "drop" if the image holds it and "pass" if not.
+said_of() {
+    ("$SIEVE" query "$1" --stdin || true) <"$2" | sed 's/ present$/ drop/; s/ absent$/ pass/'
+}
+
+# flows_of OLD NEW: traffic with the verdicts under either kind's set.
+flows_of() {
+    local group
+    for group in common strangers "$1" "$2"; do
+        head -n 100 "$WORK/$group" >"$WORK/some"
+        paste -d ' ' <(said_of "$WORK/$1.sieve" "$WORK/some") <(said_of "$WORK/$2.sieve" "$WORK/some") |
+            awk -v group="$group" -v to="$IN4" \
+                '{ print group, $2, $4, (NR % 2 ? "udp" : "tcp"), $1, to, 1000 + NR, 53 }'
+    done | shuf --random-source="$OBJECT"
+}
+
+each_kind() {
+    local kind
+    attach
+    for kind in "${KINDS[@]}"; do
+        sieve -q load "$IN_IF" "set=$WORK/$kind.sieve"
+        [ "$(sieve --json status "$IN_IF" | jq -r '.interfaces[0].sets[0].kind')" = "$kind" ] || fail "not $kind"
+        flows_of "$kind" "$kind" | awk '{ $1 = $3 = "" } { print }' | verdicts
+    done
+}
+
+# swap_to OLD NEW
+swap_to() {
+    local old=$1 new=$2
+    flows_of "$old" "$new" >"$WORK/flows"
+    sieve -q load "$IN_IF" "set=$WORK/$old.sieve"
+    start_stream "$WORK/flows" "$WORK/report"
+    sleep 0.1
+    tell_stream begin
+    sieve -q swap "$IN_IF" "set=$WORK/$new.sieve"
+    tell_stream end
+    sleep 0.1
+    stop_stream || true
+    jq -r '.examples[]' "$WORK/report"
+    [ "$(jq .wrong "$WORK/report")" = 0 ] || fail "wrong verdicts from $old to $new"
+    jq -e ".groups.common.old.sent > 0 and .groups.common.new.sent > 0" "$WORK/report" >/dev/null ||
+        fail "no packets before or after the swap from $old to $new"
+}
+
+# From each kind to another, and back.
+swaps() {
+    local i
+    attach
+    for i in "${!KINDS[@]}"; do
+        swap_to "${KINDS[i]}" "${KINDS[(i + 1) % ${#KINDS[@]}]}"
+        swap_to "${KINDS[(i + 1) % ${#KINDS[@]}]}" "${KINDS[i]}"
+    done
+}
+
+# A table of all kinds at once: each set's counter sees its own members.
+all_at_once() {
+    local kind arguments=()
+    for kind in "${KINDS[@]}"; do arguments+=("$kind=$WORK/$kind.sieve,action=count"); done
+    attach
+    sieve -q load "$IN_IF" "${arguments[@]}"
+    head -n 50 "$WORK/common" | awk -v to="$IN4" '{ print "pass udp", $1, to, 1, 2 }' | verdicts --repeat 1
+    for kind in "${KINDS[@]}"; do
+        [ "$(sieve --json stats "$IN_IF" |
+            jq ".interfaces[0].sets[] | select(.name == \"$kind\").packets")" = 50 ] ||
+            fail "$kind counted otherwise: $(sieve --json stats "$IN_IF")"
+    done
+}
+
+ktap_run \
+    "each kind judges packets as query says" each_kind \
+    "swaps from each kind to another and back under traffic, every verdict exact" swaps \
+    "all kinds in one table" all_at_once

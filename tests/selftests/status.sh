@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+# What status tells of how the program came to the interface, and the options that choose its place there.
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+setup
+image "$WORK/bad.sieve" src 203.0.113.7
+
+told() { sieve --json status "$IN_IF" | jq -r ".interfaces[0].$1"; }
+
+# With the program alone, whichever way it came; behind a dispatcher, see tests/vm/coexistence.sh.
+by_ip_link() {
+    attach
+    [ "$(told attached_by)" = other ] || fail "status tells that $(told attached_by) attached it"
+    [ "$(told dispatcher)" = false ] || fail "status tells of a dispatcher"
+    sieve status "$IN_IF" | grep -q 'alone, by ip link or another tool' || fail "told: $(sieve status "$IN_IF")"
+    # Sets that come later do not change who attached it.
+    sieve -q load "$IN_IF" "bad=$WORK/bad.sieve"
+    [ "$(told attached_by)" = other ] || fail "status tells that $(told attached_by) attached it"
+}
+
+by_load() {
+    sieve load --priority 20 --chain pass,drop "$IN_IF" "bad=$WORK/bad.sieve" 2>"$WORK/err"
+    [ "$(told attached_by)" = load ] || fail "status tells that $(told attached_by) attached it"
+    if [ "$(told dispatcher)" = true ]; then
+        [ "$(told priority) $(told chain)" = "20 drop,pass" ] || fail "told: $(sieve status "$IN_IF")"
+        [ ! -s "$WORK/err" ] || fail "load says: $(cat "$WORK/err")"
+    else
+        sieve status "$IN_IF" | grep -Eq ', alone(,|$)' || fail "told: $(sieve status "$IN_IF")"
+        # It was asked for something that it did not do, and says so.
+        grep -q 'attached alone' "$WORK/err" || fail "load does not say that it is alone"
+        grep -q -- '--priority and --chain have no effect' "$WORK/err" || fail "load does not say what was in vain"
+    fi
+    verdicts <<<"pass udp 203.0.113.8 $IN4 1 2"
+    sieve -q unload "$IN_IF"
+}
+
+nothing() {
+    local status=0
+    sieve status "$IN_IF" >"$WORK/out" || status=$?
+    [ "$status" = 1 ] || fail "exit code $status instead of 1"
+    grep -q 'does not run xdp-sieve' "$WORK/out" || fail "told: $(cat "$WORK/out")"
+    [ "$(sieve --json status | jq '.interfaces | length')" = 0 ] || fail "status tells of something"
+}
+
+wrong_options() {
+    refused 2 '--chain pass,maybe: expected' sieve load --chain pass,maybe "$IN_IF" "bad=$WORK/bad.sieve"
+    refused 2 '--chain : expected' sieve load --chain "" "$IN_IF" "bad=$WORK/bad.sieve"
+    refused 2 'priority' sieve load --priority 0 "$IN_IF" "bad=$WORK/bad.sieve"
+    refused 2 'priority' sieve load --priority first "$IN_IF" "bad=$WORK/bad.sieve"
+    [ -z "$(program_id)" ] || fail "attached something"
+    attach
+    refused 2 'alone.*--priority' sieve load --priority 20 "$IN_IF" "bad=$WORK/bad.sieve"
+    refused 2 'alone.*--chain' sieve load --chain none "$IN_IF" "bad=$WORK/bad.sieve"
+    [ "$(told 'sets | length')" = 0 ] || fail "a refused load has loaded something"
+}
+
+ktap_run \
+    "attached by ip link" by_ip_link \
+    "attached by load, with a place" by_load \
+    "nothing attached" nothing \
+    "wrong options" wrong_options

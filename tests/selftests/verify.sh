@@ -1,0 +1,121 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+# Verification: behind a filter that takes every seventh stranger for a member, no verdict is wrong.
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+setup
+# 3,000 members, and 1,500 strangers that are in no list.
+python3 - "$WORK" <<'END'
+import random, sys
+draw = random.Random(20261121)
+def address(): return f"{draw.randrange(11, 100)}.{draw.randrange(256)}.{draw.randrange(256)}.{draw.randrange(256)}"
+pool = list(dict.fromkeys(address() for _ in range(7600)))
+for name, keys in ("feed", pool[:3000]), ("newer", pool[3000:6000]), ("strangers", pool[6000:7500]):
+    with open(f"{sys.argv[1]}/{name}", "w") as out: out.writelines(f"{key}\n" for key in keys)
+END
+"$SIEVE" -q build --bits-per-key 4 --seed 5 -o "$WORK/bad.sieve" "$WORK/feed"
+"$SIEVE" -q build --bits-per-key 4 --seed 6 -o "$WORK/newer.sieve" "$WORK/newer"
+
+# packets VERDICT FILE: one from each address.
+packets() { sed "s/.*/$1 udp & $IN4 1 2/" "$WORK/$2"; }
+
+# avoided_as_expected: the number of false positives that verification avoided, each stranger sent three times, is
+# what the filter's rate says, within five sigma.
+avoided_as_expected() {
+    sieve --json stats "$IN_IF" | jq -e '.interfaces[0].sets[0].verify | . as $v |
+        (.strangers == 4500) and (.avoided > 300) and
+        ((.avoided / 3 - 1500 * .expected_rate) / (1500 * .expected_rate * (1 - .expected_rate) | sqrt)
+            | . > -5 and . < 5) and (.rate == .avoided / .strangers)' >/dev/null ||
+        fail "$(sieve --json stats "$IN_IF" | jq -c '.interfaces[0].sets[0].verify')"
+}
+
+no_false_positive() {
+    attach
+    # Without verification there are many, or this tests nothing.
+    sieve -q load "$IN_IF" "bad=$WORK/bad.sieve"
+    ! packets pass strangers | verdicts >"$WORK/wrong" || fail "the filter makes no mistakes"
+    [ "$(wc -l <"$WORK/wrong")" -gt 100 ] || fail "only $(wc -l <"$WORK/wrong") strangers matched"
+    sieve -q load "$IN_IF" "bad=$WORK/bad.sieve,verify=$WORK/feed"
+    { packets drop feed; packets pass strangers; } | verdicts
+    [ "$(counter 'sets[0].verify.strangers')" = 4500 ] || fail "$(counter 'sets[0].verify')"
+    avoided_as_expected
+    sieve --json status "$IN_IF" | jq -e '.interfaces[0].sets[0] | .verify and .verify_bytes > 200000' >/dev/null
+    sieve status "$IN_IF" | grep -q 'verified' || fail "status does not say it"
+    sieve stats "$IN_IF" | grep -q 'avoided by verifying bad' || fail "stats does not say it"
+}
+
+# An allowlist on which no stranger gets in.
+allowlist() {
+    attach
+    sieve -q load --default drop "$IN_IF" "friends=$WORK/bad.sieve,action=pass,verify=$WORK/feed"
+    { packets pass feed; packets drop strangers; } | verdicts
+    avoided_as_expected
+}
+
+feed_with_itself() {
+    sieve -q load "$IN_IF" "bad=$WORK/feed,verify" 2>/dev/null
+    { packets drop feed; packets pass strangers; } | verdicts
+}
+
+swap_keeps() {
+    attach
+    sieve -q load "$IN_IF" "bad=$WORK/bad.sieve,verify=$WORK/feed"
+    packets pass strangers | verdicts
+    refused 2 'verify=FEED' sieve swap "$IN_IF" "bad=$WORK/newer.sieve"
+    sieve -q swap "$IN_IF" "bad=$WORK/newer.sieve,verify=$WORK/newer"
+    # The new filter's mistakes are counted from its beginning.
+    [ "$(counter 'sets[0].verify.strangers')" = 0 ] || fail "counted: $(counter 'sets[0].verify')"
+    { packets drop newer; packets pass strangers; } | verdicts
+    avoided_as_expected
+    packets pass feed | verdicts
+    # A feed brings its own keys.
+    sieve -q swap "$IN_IF" "bad=$WORK/feed"
+    [ "$(sieve --json status "$IN_IF" | jq '.interfaces[0].sets[0].verify')" = true ] || fail "no longer verified"
+    { packets drop feed; packets pass newer; } | verdicts
+}
+
+prefixes() {
+    printf '%s\n' 203.0.113.0/25 198.18.0.0/15 192.0.2.1 2001:db8:5::/48 >"$WORK/nets"
+    attach
+    sieve -q load "$IN_IF" "nets=$WORK/nets,verify"
+    verdicts <<END
+drop udp 203.0.113.127 $IN4 1 2
+pass udp 203.0.113.128 $IN4 1 2
+drop udp 198.19.255.255 $IN4 1 2
+pass udp 198.20.0.0 $IN4 1 2
+drop udp 192.0.2.1 $IN4 1 2
+pass udp 192.0.2.0 $IN4 1 2
+drop udp 2001:db8:5:ffff::1 $IN6 1 2
+pass udp 2001:db8:6::1 $IN6 1 2
+END
+    "$SIEVE" -q build -o "$WORK/nets.sieve" "$WORK/nets"
+    sieve -q load "$IN_IF" "nets=$WORK/nets.sieve,verify=$WORK/nets"
+    verdicts <<END
+drop udp 203.0.113.127 $IN4 1 2
+pass udp 203.0.113.128 $IN4 1 2
+END
+}
+
+refusals() {
+    local before
+    attach
+    sieve -q load "$IN_IF" "plain=$WORK/newer.sieve"
+    before=$(state)
+    refused 2 'cannot list its keys' sieve load "$IN_IF" "bad=$WORK/bad.sieve,verify"
+    refused 3 'newer.*not what the image was built of' sieve load "$IN_IF" "bad=$WORK/bad.sieve,verify=$WORK/newer"
+    head -n 2999 "$WORK/feed" >"$WORK/short"
+    refused 3 '2999 keys instead of 3000' sieve load "$IN_IF" "bad=$WORK/bad.sieve,verify=$WORK/short"
+    refused 3 'missing' sieve load "$IN_IF" "bad=$WORK/bad.sieve,verify=$WORK/missing"
+    refused 2 'not verified' sieve swap "$IN_IF" "plain=$WORK/bad.sieve,verify=$WORK/feed"
+    refused 2 'verify=' sieve load "$IN_IF" "bad=$WORK/bad.sieve,verify="
+    unchanged "$before"
+}
+
+ktap_run \
+    "no stranger is dropped, and as many would have been as predicted" no_false_positive \
+    "an allowlist without a hole" allowlist \
+    "a feed verifies itself" feed_with_itself \
+    "a swap keeps verification" swap_keeps \
+    "prefixes" prefixes \
+    "lists that do not belong to the image" refusals

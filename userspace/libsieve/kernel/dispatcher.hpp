@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// libxdp's dispatcher: a program that calls up to ten others in the order of their priorities, each one if
+// the verdict of the one before allows that. What it runs is read from the kernel alone, so it is found
+// whoever attached it and wherever it is pinned. (libxdp could tell, too, but version 1.3 leaves descriptors
+// open whenever it looks, and wants to see its pins.)
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "libsieve/util/result.hpp"
+#include "libsieve/util/unique_fd.hpp"
+
+namespace sieve::kernel {
+
+inline constexpr std::string_view dispatcher_name = "xdp_dispatcher";
+
+// Where a program stands among those that share a hook.
+struct DispatcherPlace {
+    std::uint32_t priority = 50;   // the lower number is asked first
+    std::uint32_t chain = 1U << 2; // bit v: the next one is asked after this one's verdict v (XDP_PASS is 2)
+};
+
+// A loaded program.
+struct Program {
+    std::uint32_t id = 0;
+    std::string name;
+    UniqueFd fd;
+};
+
+// The program of that id.
+[[nodiscard]] Result<Program> open_program(std::uint32_t id);
+
+// A program behind a dispatcher.
+struct DispatcherMember {
+    Program program;
+    std::optional<DispatcherPlace> place; // absent if this dispatcher does not tell in a way that we know
+};
+
+// The programs behind that dispatcher, in the order in which they are asked; empty if it is none. One that
+// goes away while we look is left out.
+[[nodiscard]] std::vector<DispatcherMember> dispatcher_members(const Program& dispatcher);
+
+// "pass,drop" as bits of DispatcherPlace::chain, and back; "none" for no bit at all. Nothing if a word is not
+// the name of an XDP verdict: aborted, drop, pass, tx, redirect.
+[[nodiscard]] std::optional<std::uint32_t> parse_chain(std::string_view text);
+[[nodiscard]] std::string chain_text(std::uint32_t chain);
+
+} // namespace sieve::kernel

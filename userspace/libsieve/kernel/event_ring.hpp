@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// Listening to sampled matches (sieve/event.h).
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+
+#include <sieve/event.h>
+
+#include "libsieve/kernel/instance.hpp"
+#include "libsieve/util/result.hpp"
+#include "libsieve/util/unique_fd.hpp"
+
+struct ring_buffer;
+
+namespace sieve::kernel {
+
+// The listener brings the ring buffer and switches sampling on, and off again: without one there is neither
+// memory nor work for it. There is one listener at a time: a new one takes the old one's place. start() and
+// stop() are for holders of the Lock.
+class EventRing {
+  public:
+    // Called with each event; false ends the poll.
+    using Visit = std::function<bool(const sieve_event& event)>;
+
+    // From now on one match in `sample` is kept until it is polled. `bytes`: a power of two, and whole pages.
+    static Result<EventRing> start(const Instance& instance, std::uint32_t sample, Visit visit,
+                                   std::uint32_t bytes = 1U << 20);
+
+    // Visits what is there, or waits for it as long. An interrupt or the visitor may end it early.
+    [[nodiscard]] Status poll(int milliseconds);
+
+    // False once another listener has taken over.
+    [[nodiscard]] bool in_place() const;
+
+    // Switches sampling off and takes the ring away, if it is this one.
+    [[nodiscard]] Status stop();
+
+    // Samples that found no room since the start.
+    [[nodiscard]] Result<std::uint64_t> lost() const;
+
+  private:
+    struct Free {
+        void operator()(ring_buffer* ring) const;
+    };
+    EventRing(const Instance& instance, UniqueFd fd, std::uint32_t id, std::unique_ptr<Visit> visit)
+        : instance_(&instance), fd_(std::move(fd)), id_(id), visit_(std::move(visit)) {}
+
+    const Instance* instance_;
+    UniqueFd fd_;
+    std::uint32_t id_;
+    std::unique_ptr<Visit> visit_; // at a place of its own, which libbpf is told
+    std::unique_ptr<ring_buffer, Free> ring_;
+    std::uint64_t lost_before_ = 0;
+};
+
+// Nanoseconds since 1970 of a time on the clock of events.
+[[nodiscard]] std::uint64_t wall_clock(std::uint64_t monotonic);
+
+} // namespace sieve::kernel

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// The keys of a set inside the kernel, in a BPF hash map: what verifies a filter's matches.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include <sieve/exact.h>
+
+#include "libsieve/util/result.hpp"
+#include "libsieve/util/unique_fd.hpp"
+
+namespace sieve::kernel {
+
+class ExactMap {
+  public:
+    // Makes a map of these keys (sieve/exact.h), which are distinct. `name` is what `bpftool map` shows.
+    static Result<ExactMap> create(std::span<const sieve_key> keys, const std::string& name);
+
+    [[nodiscard]] int fd() const { return fd_.get(); }
+    [[nodiscard]] std::uint32_t id() const { return id_; }
+    [[nodiscard]] std::uint64_t keys() const { return keys_; }
+    [[nodiscard]] std::uint64_t bytes() const;
+
+  private:
+    ExactMap(UniqueFd fd, std::uint32_t id, std::uint64_t keys) : fd_(std::move(fd)), id_(id), keys_(keys) {}
+
+    UniqueFd fd_;
+    std::uint32_t id_;
+    std::uint64_t keys_;
+};
+
+// What the kernel takes for an exact set of so many keys: 96 bytes a key (the kernel's own 48, the key, the
+// value in a word), and 16 for each bucket, of which there is a power of two.
+[[nodiscard]] std::uint64_t exact_map_bytes(std::uint64_t keys);
+
+// The number of keys of the exact set that is in the kernel under this id.
+[[nodiscard]] Result<std::uint64_t> read_exact_keys(std::uint32_t map_id);
+
+} // namespace sieve::kernel

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/kernel/live_map.hpp"
+
+#include <sys/mman.h>
+
+#include <cerrno>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "libsieve/image/kinds.hpp"
+#include "libsieve/kernel/live_filter.hpp"
+#include "libsieve/kernel/refusal.hpp"
+
+namespace sieve::kernel {
+
+Result<LiveMap> LiveMap::open(std::uint32_t map_id) {
+    SIEVE_ASSIGN(const FilterHandle handle, open_live_filter(map_id));
+    void* pages = ::mmap(nullptr, std::size_t{handle.lines} * sizeof(sieve_line), PROT_READ | PROT_WRITE,
+                         MAP_SHARED, handle.fd.get(), 0);
+    if (pages == MAP_FAILED)
+        return refusal(fmt::format("mapping BPF map {}", map_id), errno,
+                       "a filter's map is made with BPF_F_MMAPABLE and not frozen");
+    LiveMap map(static_cast<sieve_line*>(pages), handle.lines);
+    if (map.lookup().magic != SIEVE_MAGIC || !geometry_fault(map.lookup()).empty() ||
+        filter_lines(map.lookup()) > map.count_ - SIEVE_FIRST_LINE)
+        return kernel_refused(fmt::format("BPF map {} is in the table of sets but is no filter", map_id));
+    return map;
+}
+
+LiveMap::LiveMap(LiveMap&& other) noexcept
+    : lines_(std::exchange(other.lines_, nullptr)), count_(other.count_) {}
+
+LiveMap& LiveMap::operator=(LiveMap&& other) noexcept {
+    std::swap(lines_, other.lines_);
+    std::swap(count_, other.count_);
+    return *this;
+}
+
+LiveMap::~LiveMap() {
+    if (lines_ != nullptr) ::munmap(lines_, count_ * sizeof(sieve_line));
+}
+
+const sieve_lookup& LiveMap::lookup() const {
+    return *reinterpret_cast<const sieve_lookup*>(lines_);
+}
+
+sieve_file& LiveMap::file() {
+    return *reinterpret_cast<sieve_file*>(lines_ + SIEVE_FILE_LINE);
+}
+
+std::span<sieve_line> LiveMap::filter() {
+    return {lines_ + SIEVE_FIRST_LINE, filter_lines(lookup())};
+}
+
+} // namespace sieve::kernel

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// A running filter's own lines, mapped: what is written here, packets see.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include <sieve/image.h>
+
+#include "libsieve/util/result.hpp"
+
+namespace sieve::kernel {
+
+// Move-only owner of a mapping of a filter's map. Whoever writes holds the Lock, and writes only what may be
+// seen half done at any moment.
+class LiveMap {
+  public:
+    // Maps the filter that a table of sets names. Refused if the map is no filter.
+    static Result<LiveMap> open(std::uint32_t map_id);
+
+    LiveMap(LiveMap&& other) noexcept;
+    LiveMap& operator=(LiveMap&& other) noexcept;
+    ~LiveMap();
+
+    [[nodiscard]] const sieve_lookup& lookup() const;
+    [[nodiscard]] sieve_file& file();
+
+    // The filter's own lines, as many as its header says.
+    [[nodiscard]] std::span<sieve_line> filter();
+
+  private:
+    LiveMap(sieve_line* lines, std::size_t count) : lines_(lines), count_(count) {}
+
+    sieve_line* lines_ = nullptr;
+    std::size_t count_ = 0;
+};
+
+} // namespace sieve::kernel

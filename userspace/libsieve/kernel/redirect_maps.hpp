@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// Where packets are redirected to: targets as people name them, and the kernel's maps of them.
+#pragma once
+
+#include <cstdint>
+#include <set>
+#include <string>
+
+#include <sieve/policy.h>
+
+#include "libsieve/util/result.hpp"
+#include "libsieve/util/unique_fd.hpp"
+
+namespace sieve::kernel {
+
+struct Target {
+    sieve_action action = SIEVE_ACTION_REDIRECT_DEVICE; // or SIEVE_ACTION_REDIRECT_CPU
+    std::uint32_t number = 0;                           // the interface's index, the CPU's number
+};
+
+// "cpu:3", or the name of an interface in this network namespace. What is not there is an error.
+[[nodiscard]] Result<Target> find_target(const std::string& text);
+
+// The target as find_target takes it; an interface that has gone is told by its index.
+[[nodiscard]] std::string target_name(const Target& target);
+
+// A map of these interfaces; the kernel takes an entry away together with its interface. Those that were
+// targets `before` may have gone, and then have no entry.
+[[nodiscard]] Result<UniqueFd> create_device_map(const std::set<std::uint32_t>& indices,
+                                                 const std::set<std::uint32_t>& before);
+
+// Likewise a map of CPUs, each with a thread of the kernel's and a queue of SIEVE_CPU_QUEUE packets.
+[[nodiscard]] Result<UniqueFd> create_cpu_map(const std::set<std::uint32_t>& cpus,
+                                              const std::set<std::uint32_t>& before);
+
+} // namespace sieve::kernel

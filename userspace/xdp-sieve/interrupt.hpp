@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// Ctrl-C and SIGTERM, for verbs that go on until they are told to end and then have something to put away.
+#pragma once
+
+#include <csignal>
+
+namespace sieve::cli {
+
+inline volatile std::sig_atomic_t interrupted = 0;
+
+// From now on `interrupted` is set instead of the process ending; system calls return early.
+inline void watch_for_interrupt() {
+    struct sigaction action {};
+    action.sa_handler = [](int) { interrupted = 1; };
+    for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaction(signal, &action, nullptr);
+}
+
+// A reader that goes away ends the verb like Ctrl-C: writing fails, instead of killing the process.
+inline void watch_for_reader() {
+    std::signal(SIGPIPE, SIG_IGN); // NOLINT(cert-err33-c)
+}
+
+} // namespace sieve::cli

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "xdp-sieve/key_arguments.hpp"
+
+#include <utility>
+
+#include "libsieve/feeds/feed.hpp"
+#include "libsieve/feeds/key_text.hpp"
+#include "xdp-sieve/format.hpp"
+
+namespace sieve::cli {
+
+Result<KeySet> read_key_arguments(const std::vector<std::string>& texts, bool standard_input,
+                                  std::uint32_t fields, const Context& context) {
+    if (standard_input) {
+        SIEVE_ASSIGN(Feed feed, read_feed({"-"}, fields, {.progress = progress_bar(context)}));
+        return std::move(feed.keys);
+    }
+    KeySet keys(fields);
+    for (const auto& text : texts) {
+        SIEVE_ASSIGN(const sieve_key key, parse_key(text, fields));
+        keys.add(key);
+    }
+    return keys;
+}
+
+} // namespace sieve::cli

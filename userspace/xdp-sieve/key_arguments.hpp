@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// Keys as verbs take them: as arguments, or a feed on standard input.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "libsieve/filters/key_set.hpp"
+#include "libsieve/util/result.hpp"
+#include "xdp-sieve/verb.hpp"
+
+namespace sieve::cli {
+
+// The keys of `texts`, or those of standard input if that is asked for.
+[[nodiscard]] Result<KeySet> read_key_arguments(const std::vector<std::string>& texts, bool standard_input,
+                                                std::uint32_t fields, const Context& context);
+
+} // namespace sieve::cli

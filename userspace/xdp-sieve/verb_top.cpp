@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// xdp-sieve top: the keys that were matched most.
+#include <chrono>
+#include <cstdio>
+#include <ctime>
+#include <map>
+#include <memory>
+#include <thread>
+
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include "libsieve/feeds/key_text.hpp"
+#include "libsieve/kernel/attached_program.hpp"
+#include "libsieve/kernel/libbpf_log.hpp"
+#include "libsieve/kernel/live_filter.hpp"
+#include "libsieve/kernel/set_table.hpp"
+#include "libsieve/kernel/sketch.hpp"
+#include "xdp-sieve/format.hpp"
+#include "xdp-sieve/hold_lock.hpp"
+#include "xdp-sieve/interrupt.hpp"
+#include "xdp-sieve/json_text.hpp"
+#include "xdp-sieve/packet_key.hpp"
+#include "xdp-sieve/verb.hpp"
+
+namespace sieve::cli {
+
+namespace {
+
+struct TopArguments {
+    std::string interface;
+    std::size_t most = 10;
+    bool watch = false;
+    bool off = false;
+    bool reset = false;
+    double seconds = 1;
+    std::uint64_t times = 0; // 0: until interrupted
+};
+
+// The sets by slot, with the fields that their keys are made of.
+struct NamedSet {
+    std::string name;
+    std::uint32_t fields = 0;
+};
+
+std::map<std::uint32_t, NamedSet> named_sets(const kernel::Instance& instance) {
+    std::map<std::uint32_t, NamedSet> sets;
+    for (const kernel::LiveSet& set : kernel::SetTable(instance).read().sets)
+        if (const auto filter = kernel::read_live_filter(set.map_id); filter)
+            sets[set.slot] = {set.name, filter->lookup.fields};
+    return sets;
+}
+
+void print(const TopArguments& arguments, const kernel::Tally& tally,
+           const std::map<std::uint32_t, NamedSet>& sets, const Context& context) {
+    const double error = kernel::tally_error * static_cast<double>(tally.total);
+    if (context.json) {
+        nlohmann::ordered_json out = {{"interface", arguments.interface},
+                                      {"since", tally.since},
+                                      {"matches", tally.total},
+                                      {"error", error},
+                                      {"error_chance", kernel::tally_failure()},
+                                      {"keys", nlohmann::ordered_json::array()}};
+        for (const kernel::HeavyKey& heavy : tally.keys)
+            if (const auto set = sets.find(heavy.slot); set != sets.end())
+                out["keys"].push_back({{"set", set->second.name},
+                                       {"packets", heavy.packets},
+                                       {"text", format_key(heavy.key, set->second.fields)},
+                                       {"key", key_json(heavy.key, set->second.fields)}});
+        fmt::print("{}\n", json_text(out, arguments.watch ? json_one_line : 2));
+        return;
+    }
+    const auto now = static_cast<std::uint64_t>(std::time(nullptr));
+    fmt::print("{}: {} matches in {}; each count is at most {:.0f} too high, with a chance of {:.1f}%\n",
+               arguments.interface, format_count(tally.total),
+               format_age(now > tally.since ? now - tally.since : 0), error,
+               100 * (1 - kernel::tally_failure()));
+    fmt::print("{:>16} {:>7}  {:<15} {}\n", "packets", "share", "set", "key");
+    for (const kernel::HeavyKey& heavy : tally.keys)
+        if (const auto set = sets.find(heavy.slot); set != sets.end())
+            fmt::print("{:>16} {:>6.2f}%  {:<15} {}\n", format_count(heavy.packets),
+                       100 * static_cast<double>(heavy.packets) / static_cast<double>(tally.total),
+                       set->second.name, format_key(heavy.key, set->second.fields));
+}
+
+Result<Exit> switch_off(const kernel::Hook& hook, const TopArguments& arguments, const Context& context) {
+    SIEVE_ASSIGN(const kernel::Lock lock, hold_lock(context));
+    if (!kernel::is_tallying(*hook.instance))
+        return tl::unexpected(
+            Error{Exit::no, fmt::format("{}: matches are not counted by key", arguments.interface)});
+    SIEVE_TRY(kernel::stop_tally(*hook.instance));
+    return Exit::done;
+}
+
+// Counting begins with the first call, and anew with --reset. True if it has begun just now.
+Result<bool> switch_on(const kernel::Hook& hook, bool reset, const Context& context) {
+    if (kernel::is_tallying(*hook.instance) && !reset) return false;
+    SIEVE_ASSIGN(const kernel::Lock lock, hold_lock(context));
+    if (kernel::is_tallying(*hook.instance) && !reset) return false;
+    SIEVE_TRY(kernel::start_tally(*hook.instance));
+    return true;
+}
+
+void sleep_for(double seconds) {
+    using Clock = std::chrono::steady_clock;
+    const auto until = Clock::now() + std::chrono::duration<double>(seconds);
+    while (interrupted == 0 && Clock::now() < until)
+        std::this_thread::sleep_for(
+            std::min<std::chrono::duration<double>>(until - Clock::now(), std::chrono::milliseconds(100)));
+}
+
+Result<Exit> run_top(const TopArguments& arguments, const Context& context) {
+    kernel::set_verbose(context.verbose);
+    SIEVE_ASSIGN(const kernel::Hook hook, kernel::find_ours(arguments.interface));
+    if (arguments.off) return switch_off(hook, arguments, context);
+    if (arguments.watch) watch_for_interrupt();
+    SIEVE_ASSIGN(const bool begun, switch_on(hook, arguments.reset, context));
+    if (begun)
+        remark(context,
+               fmt::format("matches are counted by key from now on, in {}, until `xdp-sieve top {} --off`",
+                           format_bytes(kernel::tally_bytes()), arguments.interface));
+    for (std::uint64_t round = 1; interrupted == 0; round++) {
+        SIEVE_ASSIGN(const kernel::Tally tally, kernel::read_tally(*hook.instance, arguments.most));
+        if (!begun || context.json || arguments.watch)
+            print(arguments, tally, named_sets(*hook.instance), context);
+        if (std::fflush(stdout) != 0 || !arguments.watch || round == arguments.times) break;
+        sleep_for(arguments.seconds);
+    }
+    return Exit::done;
+}
+
+} // namespace
+
+void add_top(CLI::App& app, Context& context) {
+    add_verb(app, context, "top", "show the keys that were matched most",
+             [&context](CLI::App& verb) -> Action {
+                 auto arguments = std::make_shared<TopArguments>();
+                 verb.add_option("IFACE", arguments->interface, "the interface")->required();
+                 verb.add_option("-n", arguments->most, "how many keys")
+                     ->check(CLI::Range(1, 1024))
+                     ->capture_default_str();
+                 CLI::Option* watch = verb.add_flag("--watch", arguments->watch, "again and again");
+                 verb.add_option("--seconds", arguments->seconds, "with --watch: between two times")
+                     ->needs(watch)
+                     ->check(CLI::Range(0.01, 86400.0))
+                     ->capture_default_str();
+                 verb.add_option("--times", arguments->times, "with --watch: stop after so many times")
+                     ->needs(watch);
+                 verb.add_flag("--reset", arguments->reset, "count from zero");
+                 verb.add_flag("--off", arguments->off, "count no longer");
+                 return [arguments, &context] { return run_top(*arguments, context); };
+             });
+}
+
+} // namespace sieve::cli

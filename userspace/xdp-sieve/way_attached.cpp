@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "xdp-sieve/way_attached.hpp"
+
+#include <fmt/core.h>
+
+namespace sieve::cli {
+
+namespace {
+
+bool attached_by_load(const kernel::Hook& hook) {
+    return hook.instance && hook.instance->control().loader == SIEVE_LOADER_SIEVE;
+}
+
+std::string place_text(const std::optional<kernel::DispatcherPlace>& place) {
+    return place ? fmt::format("priority {}, chain {}", place->priority, kernel::chain_text(place->chain))
+                 : std::string("at a place that this dispatcher does not tell");
+}
+
+void add_place(nlohmann::json& out, const std::optional<kernel::DispatcherPlace>& place) {
+    out["priority"] = nullptr;
+    out["chain"] = nullptr;
+    if (!place) return;
+    out["priority"] = place->priority;
+    out["chain"] = kernel::chain_text(place->chain);
+}
+
+} // namespace
+
+std::string way_attached(const kernel::Hook& hook) {
+    if (hook.behind_dispatcher())
+        return fmt::format("behind libxdp's dispatcher, {}", place_text(hook.place()));
+    return attached_by_load(hook) || !hook.instance ? "alone" : "alone, by ip link or another tool";
+}
+
+std::string neighbours(const kernel::Hook& hook) {
+    if (!hook.behind_dispatcher()) return {};
+    std::string text;
+    for (const kernel::DispatcherMember& member : hook.members)
+        text += fmt::format("  asked {:<10} {} (id {}), {}\n",
+                            &member == &hook.members.front() ? "first:" : "then:", member.program.name,
+                            member.program.id, place_text(member.place));
+    return text;
+}
+
+void add_way_attached(nlohmann::json& out, const kernel::Hook& hook) {
+    out["dispatcher"] = hook.behind_dispatcher();
+    out["attached_by"] = hook.instance ? nlohmann::json(attached_by_load(hook) ? "load" : "other") : nullptr;
+    if (!hook.behind_dispatcher()) return;
+    add_place(out, hook.place());
+    out["programs"] = nlohmann::json::array();
+    for (const kernel::DispatcherMember& member : hook.members) {
+        nlohmann::json program = {{"id", member.program.id}, {"name", member.program.name}};
+        add_place(program, member.place);
+        out["programs"].push_back(std::move(program));
+    }
+}
+
+} // namespace sieve::cli
