@@ -32,9 +32,10 @@ skip_all() {
     exit "$KSFT_SKIP"
 }
 
-# ktap_run DESCRIPTION FUNCTION ...
+# ktap_run DESCRIPTION FUNCTION ...: one test each, and a last one of what all of them left behind.
 ktap_run() {
     local number=0 failed=0 skipped=0 passed=0 status description
+    set -- "$@" "no pin is left behind" no_pin_left
     echo "KTAP version 1"
     echo "1..$(($# / 2))"
     while [ $# -gt 0 ]; do
@@ -77,6 +78,15 @@ ktap_run() {
     exit "$KSFT_PASS"
 }
 
+# Pins keep programs and maps alive after all processes and network namespaces have gone.
+pins() { find /sys/fs/bpf ! -type d 2>/dev/null | sort; }
+
+no_pin_left() {
+    local left
+    left=$(comm -13 "$WORK/pins" <(pins))
+    [ -z "$left" ] || fail "left behind: $left"
+}
+
 # Ends a test function: it cannot be done here, for this reason.
 skip() {
     echo "$*" >"$WORK/skipped"
@@ -113,6 +123,7 @@ cleanup() {
     trap '' HUP INT PIPE TERM
     if [ -n "$WORK" ]; then
         end_jobs
+        reset_interfaces
         ip netns del "$OUT" 2>/dev/null || true
         ip netns del "$IN" 2>/dev/null || true
         rm -rf "$WORK"
@@ -129,6 +140,7 @@ setup() {
     done
     [ -x "$SIEVE" ] && [ -e "$OBJECT" ] || skip_all "nothing is built: run make first"
     WORK=$(mktemp -d)
+    pins >"$WORK/pins"
     trap cleanup EXIT
     trap 'exit 129' HUP
     trap 'exit 130' INT
@@ -146,6 +158,7 @@ setup() {
 # make_link [MTU]
 make_link() {
     local mtu=${1:-1500}
+    reset_interfaces
     ip -n "$OUT" link del "$OUT_IF" 2>/dev/null || true
     ip -n "$OUT" link add "$OUT_IF" mtu "$mtu" numtxqueues 1 numrxqueues 1 type veth \
         peer name "$IN_IF" netns "$IN" mtu "$mtu" numtxqueues 1 numrxqueues 1 ||
@@ -168,9 +181,11 @@ ipv6_down() {
     inside "$IN" sysctl -qw net.ipv6.conf.all.disable_ipv6=1
 }
 
-# After each test: no program, whoever attached it.
+# After each test: no program, whoever attached it. What a dispatcher pinned outlives it; one of another network
+# namespace may have pins of the same names, so that nobody but its owner may take them away.
 reset_interfaces() {
     local mode
+    if compgen -G "/sys/fs/bpf/xdp/dispatch-*" >/dev/null; then sieve -q unload "$IN_IF" 2>/dev/null || true; fi
     for mode in xdp xdpgeneric; do
         ip -n "$IN" link set dev "$IN_IF" "$mode" off 2>/dev/null || true
     done
