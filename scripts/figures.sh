@@ -3,7 +3,7 @@
 # Writes docs/reproduction.md, docs/benchmark.md and docs/figures/*.svg from docs/results; an experiment that has no
 # stored result is run.
 # The results themselves are made by `sieve-lab run all --full --output docs/results`, and those of the benchmark by
-# `make bench`, whose build/bench/kernel.json is kept as docs/results/bench/kernel.json.
+# `make bench`, whose build/bench/*.json are kept in docs/results/bench.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -13,7 +13,7 @@ if ! command -v gnuplot >/dev/null; then
 fi
 rm -rf build/figures
 build/sieve-lab report --quiet
-scripts/bench_figures.py docs/results/bench/kernel.json docs/benchmark.md build/figures
+scripts/bench_figures.py docs/results/bench/{kernel,user}.json docs/benchmark.md build/figures
 mkdir -p docs/figures
 rm -f docs/figures/*.svg
 for program in build/figures/*.gp; do

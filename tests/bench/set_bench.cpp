@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // Building filters of every kind and asking them in user space, at 10^6 keys, on one thread: what each effort
-// costs and what rate it buys. The counter `fpr` is exact, from the filter's bits.
+// costs and what rate it buys, at 16 bits a key and (`sizes/`) at others. The counter `fpr` is exact, from
+// the filter's bits.
 #include <benchmark/benchmark.h>
 
 #include <cstdint>
@@ -30,6 +31,13 @@ constexpr Contestant contestants[] = {
     {SIEVE_KIND_BLOOM, 1, 16},   {SIEVE_KIND_BLOOM, 2, 16},    {SIEVE_KIND_BLOOM, 3, 16},
     {SIEVE_KIND_DLEFT64, 2, 16}, {SIEVE_KIND_DLEFT128, 2, 16}, {SIEVE_KIND_DDLCBF, 4, 24},
 };
+
+// The kinds whose rate is promised at these sizes.
+constexpr Contestant sized[] = {
+    {SIEVE_KIND_BLOCKED, 1, 0}, {SIEVE_KIND_BLOCKED, 2, 0}, {SIEVE_KIND_BLOCKED, 3, 0},
+    {SIEVE_KIND_BLOOM, 1, 0},   {SIEVE_KIND_BLOOM, 3, 0},
+};
+constexpr double sizes[] = {8, 10, 12, 16, 20, 24, 32};
 
 std::string name_of(const Contestant& c) {
     return fmt::format("{}/choices:{}/bits:{:.0f}", kind_name(c.kind), c.choices, c.bits_per_key);
@@ -65,6 +73,7 @@ void build(benchmark::State& state, const BuildOptions& options) {
     state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations() * keys));
     state.counters["fpr"] = fpr;
     state.counters["rounds"] = rounds;
+    state.counters["bits_per_key"] = options.bits_per_key;
 }
 
 // Members are the keys from the first index on, strangers those from `keys` on.
@@ -90,20 +99,24 @@ void query(benchmark::State& state, const BuildOptions& options, bool members) {
     if (members && found != total) state.SkipWithError("a member was not found");
 }
 
+void add_build(const char* group, const Contestant& contestant, Effort effort) {
+    benchmark::RegisterBenchmark(
+        fmt::format("{}/{}/effort:{}", group, name_of(contestant), effort_name(effort)).c_str(),
+        [contestant, effort](benchmark::State& state) { build(state, options_for(contestant, effort)); })
+        ->Iterations(1)
+        ->Unit(benchmark::kMillisecond);
+}
+
+// One choice and counting filters have nothing to rebalance.
+bool rebalanced(const Contestant& contestant) {
+    return contestant.choices > 1 && contestant.kind != SIEVE_KIND_DDLCBF;
+}
+
 void add_benchmarks() {
     for (const Contestant& contestant : contestants) {
         const std::string name = name_of(contestant);
-        // One choice and counting filters have nothing to rebalance.
-        const bool rebalanced = contestant.choices > 1 && contestant.kind != SIEVE_KIND_DDLCBF;
-        for (const Effort effort : {Effort::fast, Effort::normal, Effort::best}) {
-            if (!rebalanced && effort != Effort::normal) continue;
-            benchmark::RegisterBenchmark(fmt::format("build/{}/effort:{}", name, effort_name(effort)).c_str(),
-                                         [contestant, effort](benchmark::State& state) {
-                                             build(state, options_for(contestant, effort));
-                                         })
-                ->Iterations(1)
-                ->Unit(benchmark::kMillisecond);
-        }
+        for (const Effort effort : {Effort::fast, Effort::normal, Effort::best})
+            if (rebalanced(contestant) || effort == Effort::normal) add_build("build", contestant, effort);
         for (const bool members : {false, true})
             benchmark::RegisterBenchmark(
                 fmt::format("query/{}/{}", name, members ? "members" : "strangers").c_str(),
@@ -111,6 +124,13 @@ void add_benchmarks() {
                     query(state, options_for(contestant, Effort::fast), members);
                 });
     }
+    for (Contestant contestant : sized)
+        for (const Effort effort : {Effort::fast, Effort::normal})
+            for (const double bits : sizes) {
+                contestant.bits_per_key = bits;
+                if (rebalanced(contestant) || effort == Effort::normal)
+                    add_build("sizes", contestant, effort);
+            }
 }
 
 } // namespace

@@ -5,14 +5,13 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "libsieve/util/splitmix64.hpp"
+
 namespace sieve::experiments {
 
-/// The finaliser of splitmix64: a bijection that leaves no trace of its input's structure.
-constexpr std::uint64_t mix(std::uint64_t x) {
-    x += 0x9e3779b97f4a7c15;
-    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-    x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-    return x ^ (x >> 31);
+/// A number that has nothing to do with x, the same one for the same x.
+inline std::uint64_t mix(std::uint64_t x) {
+    return SplitMix64(x)();
 }
 
 /// xoshiro256++ (D. Blackman, S. Vigna, "Scrambled linear pseudorandom number generators", 2021). A standard

@@ -13,8 +13,10 @@
 
 #include "libsieve/filters/line_counters.hpp"
 #include "libsieve/filters/line_tasks.hpp"
+#include "libsieve/filters/noise_table.hpp"
 #include "libsieve/filters/scatter.hpp"
 #include "libsieve/util/huge_array.hpp"
+#include "libsieve/util/splitmix64.hpp"
 
 namespace sieve {
 
@@ -28,31 +30,7 @@ constexpr double cooling_share = 0.95;
 // How many keys ahead the lines are requested from memory.
 constexpr std::size_t lookahead = 8;
 
-// A table of random numbers with a distribution, given by its quantile function; indexed by random bits.
-class NoiseTable {
-  public:
-    static constexpr unsigned index_bits = 10;
-
-    template <class Quantile>
-    explicit NoiseTable(Quantile quantile) {
-        for (std::size_t i = 0; i < table_.size(); i++)
-            table_[i] = static_cast<float>(quantile((static_cast<double>(i) + 0.5) / table_.size()));
-    }
-    [[nodiscard]] float operator()(std::uint64_t bits) const { return table_[bits % table_.size()]; }
-
-  private:
-    std::array<float, 1 << index_bits> table_{};
-};
-
-// SplitMix64: the mix of sieve/hash.h over a counter.
-class Random {
-  public:
-    explicit Random(std::uint64_t seed) : state_(seed) {}
-    std::uint64_t operator()() { return sieve_mix(state_ += 0x9e3779b97f4a7c15ULL); }
-
-  private:
-    std::uint64_t state_;
-};
+using Noise = NoiseTable<10>;
 
 // What all tasks of a pass work on. Lines and choices of one task's keys are no other's of the same step.
 struct Work {
@@ -62,8 +40,8 @@ struct Work {
     HugeArray<LineCounters> lines;
     HugeArray<float> rates; // of the lines
     HugeArray<std::uint8_t> choice;
-    NoiseTable exponential{[](double u) { return -std::log(u); }};
-    NoiseTable gumbel{[](double u) { return -std::log(-std::log(u)); }};
+    Noise exponential = Noise::exponential();
+    Noise gumbel = Noise::gumbel();
 };
 
 struct Order {
@@ -86,7 +64,7 @@ SIEVE_ALWAYS_INLINE void request(const Work& work, const sieve_hash& hash) {
 
 // Puts a key where it adds least to the sum of the lines' rates; ties at random.
 template <std::uint32_t Choices>
-SIEVE_ALWAYS_INLINE void put(Work& work, std::size_t index, Random& random) {
+SIEVE_ALWAYS_INLINE void put(Work& work, std::size_t index, SplitMix64& random) {
     const sieve_hash hash = work.keys[index];
     std::uint32_t at[SIEVE_MAX_CHOICES];
     sieve_blocked_locate(&work.lookup, hash, at);
@@ -114,7 +92,7 @@ SIEVE_ALWAYS_INLINE void put(Work& work, std::size_t index, Random& random) {
 
 // Moves a key to another of its lines unless that costs too much: Metropolised Gibbs sampling.
 template <std::uint32_t Choices>
-SIEVE_ALWAYS_INLINE void move(Work& work, std::size_t index, float temperature, Random& random) {
+SIEVE_ALWAYS_INLINE void move(Work& work, std::size_t index, float temperature, SplitMix64& random) {
     const sieve_hash hash = work.keys[index];
     std::uint32_t at[SIEVE_MAX_CHOICES];
     sieve_blocked_locate(&work.lookup, hash, at);
@@ -144,7 +122,7 @@ SIEVE_ALWAYS_INLINE void move(Work& work, std::size_t index, float temperature, 
 template <std::uint32_t Choices>
 SIEVE_ALWAYS_INLINE void visit(Work& work, const Order& order) {
     const std::size_t n = order.task.end - order.task.begin;
-    Random random(order.seed);
+    SplitMix64 random(order.seed);
     if (order.online) {
         const std::size_t stride = scattering_stride(n);
         std::size_t ahead = 0;

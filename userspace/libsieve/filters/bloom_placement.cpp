@@ -9,6 +9,8 @@
 
 #include "libsieve/analysis/two_choice.hpp"
 #include "libsieve/filters/counting_bloom.hpp"
+#include "libsieve/filters/noise_table.hpp"
+#include "libsieve/util/splitmix64.hpp"
 
 namespace sieve {
 
@@ -24,21 +26,7 @@ constexpr double annealing_share = 0.9;
 constexpr std::size_t lookahead = 6;
 constexpr std::size_t window = 8; // the power of two above
 
-// A table of random numbers with a distribution, given by its quantile function; indexed by random bits.
-class NoiseTable {
-  public:
-    static constexpr unsigned index_bits = 12;
-
-    template <class Quantile>
-    explicit NoiseTable(Quantile quantile) {
-        for (std::size_t i = 0; i < table_.size(); i++)
-            table_[i] = static_cast<float>(quantile((static_cast<double>(i) + 0.5) / table_.size()));
-    }
-    [[nodiscard]] float operator()(std::uint64_t bits) const { return table_[bits % table_.size()]; }
-
-  private:
-    std::array<float, 1 << index_bits> table_{};
-};
+using Noise = NoiseTable<12>;
 
 // The hot loops, compiled for what newer processors have as well; the loader picks.
 #define SIEVE_CLONES [[gnu::target_clones("arch=x86-64-v3", "default")]]
@@ -181,7 +169,7 @@ class BloomPlacement {
         const std::uint32_t own = choice_[index];
         const int own_cost = count(key.at[own], 1);
         if (own_cost == 0 && temperature == 0) return false;
-        std::uint64_t random = next();
+        std::uint64_t random = random_();
         std::uint32_t best = own;
         float best_score = 1e9F;
         int best_cost = 0;
@@ -191,7 +179,7 @@ class BloomPlacement {
             // argmin(cost - T Gumbel) draws from the Boltzmann distribution; without temperature the noise
             // only breaks ties.
             const float score = static_cast<float>(cost) - std::max(temperature, 1e-3F) * gumbel_(random);
-            random >>= NoiseTable::index_bits;
+            random >>= Noise::index_bits;
             if (score < best_score) {
                 best = g;
                 best_score = score;
@@ -205,9 +193,7 @@ class BloomPlacement {
         return true;
     }
 
-    // SplitMix64: the mix of sieve/hash.h over a counter.
-    std::uint64_t next() { return sieve_mix(random_ += 0x9e3779b97f4a7c15ULL); }
-    std::uint32_t below(std::uint32_t n) { return sieve_reduce(static_cast<std::uint32_t>(next()), n); }
+    std::uint32_t below(std::uint32_t n) { return sieve_reduce(static_cast<std::uint32_t>(random_()), n); }
 
     std::span<const sieve_hash> keys_;
     std::uint32_t groups_;
@@ -218,11 +204,11 @@ class BloomPlacement {
     Coefficients coefficients_;
     NibbleCounters counters_;
     std::vector<std::uint8_t> choice_;
-    std::uint64_t random_;
+    SplitMix64 random_;
     std::uint32_t ties_ = 1;
     std::array<Positions, window> ring_{};
-    NoiseTable gumbel_{[](double u) { return -std::log(-std::log(u)); }};
-    NoiseTable exponential_{[](double u) { return -std::log(u); }};
+    Noise gumbel_ = Noise::gumbel();
+    Noise exponential_ = Noise::exponential();
 };
 
 } // namespace

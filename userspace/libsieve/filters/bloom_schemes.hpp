@@ -13,6 +13,8 @@
 #include <string_view>
 #include <vector>
 
+#include "libsieve/util/splitmix64.hpp"
+
 namespace sieve::schemes {
 
 /// Bits that can be set and counted.
@@ -100,20 +102,13 @@ class SchemeFilter {
 
   private:
     void draw(std::uint64_t key) {
-        std::uint64_t state = key;
-        // SplitMix64, and a number below n from its upper bits.
-        const auto below = [&state](std::uint64_t n) {
-            std::uint64_t x = state += 0x9e3779b97f4a7c15;
-            x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9;
-            x = (x ^ (x >> 27)) * 0x94d049bb133111eb;
-            x ^= x >> 31;
-            return static_cast<std::uint64_t>((static_cast<unsigned __int128>(x) * n) >> 64);
-        };
+        SplitMix64 random(key);
         const std::uint64_t m = bits_.size();
         const std::uint64_t k = probes_.size();
         const std::uint64_t part = m / k;
         // Numbers of the generator come in sequence; keys that follow each other must not share any.
-        state = below(~std::uint64_t{0});
+        random = SplitMix64(random.below(~std::uint64_t{0}));
+        const auto below = [&random](std::uint64_t n) { return random.below(n); };
         switch (scheme_) {
         case Scheme::standard:
             for (auto& at : probes_) at = below(m);
