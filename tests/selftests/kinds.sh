@@ -26,17 +26,22 @@ for kind in "${KINDS[@]}"; do
     "$SIEVE" -q build --kind "$kind" --bits-per-key 30 -o "$WORK/$kind.sieve" "$WORK/common" "$WORK/$kind"
 done
 
-# said_of IMAGE FILE: each address of the file with "drop" if the image holds it and "pass" if not.
+# said_of KIND LIST: the list's first addresses, each with "drop" if the kind's image holds it and "pass" if not.
 said_of() {
-    ("$SIEVE" query "$1" --stdin || true) <"$2" | sed 's/ present$/ drop/; s/ absent$/ pass/'
+    local said=$WORK/said-$1-$2
+    [ -e "$said" ] ||
+        (head -n 100 "$WORK/$2" | "$SIEVE" query "$WORK/$1.sieve" --stdin || true) |
+        sed 's/ present$/ drop/; s/ absent$/ pass/' >"$said"
+    cat "$said"
 }
 
 # flows_of OLD NEW: traffic with the verdicts under either kind's set.
 flows_of() {
     local group
     for group in common strangers "$1" "$2"; do
-        head -n 100 "$WORK/$group" >"$WORK/some"
-        paste -d ' ' <(said_of "$WORK/$1.sieve" "$WORK/some") <(said_of "$WORK/$2.sieve" "$WORK/some") |
+        said_of "$1" "$group" >"$WORK/old"
+        said_of "$2" "$group" >"$WORK/new"
+        paste -d ' ' "$WORK/old" "$WORK/new" |
             awk -v group="$group" -v to="$IN4" \
                 '{ print group, $2, $4, (NR % 2 ? "udp" : "tcp"), $1, to, 1000 + NR, 53 }'
     done | shuf --random-source="$OBJECT"

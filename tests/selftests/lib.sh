@@ -160,13 +160,15 @@ make_link() {
     local mtu=${1:-1500}
     reset_interfaces
     ip -n "$OUT" link del "$OUT_IF" 2>/dev/null || true
-    ip -n "$OUT" link add "$OUT_IF" mtu "$mtu" numtxqueues 1 numrxqueues 1 type veth \
-        peer name "$IN_IF" netns "$IN" mtu "$mtu" numtxqueues 1 numrxqueues 1 ||
-        skip_all "this kernel has no veth pairs"
-    ip -n "$OUT" link set "$OUT_IF" up
-    ip -n "$IN" link set "$IN_IF" up
-    ip -n "$OUT" address add "$OUT4/24" dev "$OUT_IF"
-    ip -n "$IN" address add "$IN4/24" dev "$IN_IF"
+    ip -n "$OUT" -batch - <<END || skip_all "this kernel has no veth pairs"
+link add $OUT_IF mtu $mtu numtxqueues 1 numrxqueues 1 type veth peer name $IN_IF netns $IN mtu $mtu numtxqueues 1 numrxqueues 1
+link set $OUT_IF up
+address add $OUT4/24 dev $OUT_IF
+END
+    ip -n "$IN" -batch - <<END
+link set $IN_IF up
+address add $IN4/24 dev $IN_IF
+END
 }
 
 ipv6_up() {
@@ -184,11 +186,11 @@ ipv6_down() {
 # After each test: no program, whoever attached it. What a dispatcher pinned outlives it; one of another network
 # namespace may have pins of the same names, so that nobody but its owner may take them away.
 reset_interfaces() {
-    local mode
     if compgen -G "/sys/fs/bpf/xdp/dispatch-*" >/dev/null; then sieve -q unload "$IN_IF" 2>/dev/null || true; fi
-    for mode in xdp xdpgeneric; do
-        ip -n "$IN" link set dev "$IN_IF" "$mode" off 2>/dev/null || true
-    done
+    ip -n "$IN" -force -batch - 2>/dev/null <<END || true
+link set dev $IN_IF xdp off
+link set dev $IN_IF xdpgeneric off
+END
 }
 
 # attach [MODE [SECTION]]: our program, by plain ip link.
@@ -198,7 +200,7 @@ attach() {
 
 # The id of the program on the filtering side, whoever's it is; nothing if there is none.
 program_id() {
-    ip -n "$IN" -j -d link show "$IN_IF" | jq -r '.[0].xdp.prog.id // .[0].xdp.attached[0].prog.id // empty'
+    ip -n "$IN" link show "$IN_IF" | sed -nE 's/.*prog\/xdp id ([0-9]+).*/\1/p'
 }
 
 # --- the controller -----------------------------------------------------------------------------------------

@@ -2,8 +2,11 @@
 #include "libsieve/filters/measure.hpp"
 
 #include <algorithm>
+#include <functional>
 
 #include <sieve/prefix.h>
+#include <tbb/blocked_range.h>
+#include <tbb/parallel_reduce.h>
 
 #include "libsieve/filters/blocked_plan.hpp"
 #include "libsieve/filters/kind_builder.hpp"
@@ -11,19 +14,38 @@
 
 namespace sieve {
 
+namespace {
+
+// Keys that one thread draws and asks at once; each portion has random numbers of its own, so that the
+// outcome does not depend on threads.
+constexpr std::uint64_t portion_keys = 1U << 15;
+
+} // namespace
+
 Measurement measure_fpr(const Image& image, std::uint64_t trials, std::uint64_t seed,
                         const std::function<bool(const sieve_key&)>& is_member) {
-    RandomKeys keys(image.witnesses(), image.lookup().fields, seed);
-    Measurement measurement;
-    for (std::uint64_t i = 0; i < trials; i++) {
-        const sieve_key key = keys();
-        if (image.contains(key)) {
-            if (is_member(key)) continue;
-            measurement.hits++;
+    const auto ask = [&](std::uint64_t portion) {
+        RandomKeys keys(image.witnesses(), image.lookup().fields, sieve_mix(seed + portion));
+        Measurement measurement;
+        const std::uint64_t count = std::min(portion_keys, trials - portion * portion_keys);
+        for (std::uint64_t i = 0; i < count; i++) {
+            const sieve_key key = keys();
+            if (image.contains(key)) {
+                if (is_member(key)) continue;
+                measurement.hits++;
+            }
+            measurement.trials++;
         }
-        measurement.trials++;
-    }
-    return measurement;
+        return measurement;
+    };
+    return tbb::parallel_reduce(
+        tbb::blocked_range<std::uint64_t>(0, (trials + portion_keys - 1) / portion_keys, 1), Measurement{},
+        [&](const tbb::blocked_range<std::uint64_t>& portions, Measurement sum) {
+            for (std::uint64_t portion = portions.begin(); portion != portions.end(); portion++)
+                sum = sum + ask(portion);
+            return sum;
+        },
+        std::plus<>());
 }
 
 double expected_fpr(const Image& image) {

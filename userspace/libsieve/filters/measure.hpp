@@ -15,10 +15,14 @@ struct Measurement {
     [[nodiscard]] double rate() const {
         return trials == 0 ? 0 : static_cast<double>(hits) / static_cast<double>(trials);
     }
+    Measurement operator+(const Measurement& other) const {
+        return {trials + other.trials, hits + other.hits};
+    }
 };
 
 // Asks the image for `trials` random keys that look like its witnesses; drawn members do not count.
-// `is_member` is asked only about keys that the filter holds for members. Deterministic in the seed.
+// `is_member` is asked only about keys that the filter holds for members, by several threads. Deterministic
+// in the seed.
 Measurement measure_fpr(const Image& image, std::uint64_t trials, std::uint64_t seed,
                         const std::function<bool(const sieve_key&)>& is_member);
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/filters/random_keys.hpp"
 
+#include <utility>
+
 namespace sieve {
 
 namespace {
@@ -12,7 +14,7 @@ bool is_v4(const __u64* address) {
 } // namespace
 
 sieve_key RandomKeys::operator()() {
-    sieve_key key = sample_[random_() % sample_.size()].key;
+    sieve_key key = sample_[random_.below(sample_.size())].key;
     for (const auto& [field, at] : {std::pair{SIEVE_FIELD_SRC, 0}, std::pair{SIEVE_FIELD_DST, 2}}) {
         if ((fields_ & static_cast<std::uint32_t>(field)) == 0) continue;
         if (is_v4(key.word + at)) {

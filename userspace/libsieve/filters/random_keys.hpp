@@ -3,10 +3,11 @@
 #pragma once
 
 #include <cstdint>
-#include <random>
 #include <span>
 
 #include <sieve/image.h>
+
+#include "libsieve/util/splitmix64.hpp"
 
 namespace sieve {
 
@@ -23,7 +24,7 @@ class RandomKeys {
   private:
     std::span<const sieve_witness> sample_;
     std::uint32_t fields_;
-    std::mt19937_64 random_;
+    SplitMix64 random_;
 };
 
 } // namespace sieve
