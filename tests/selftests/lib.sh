@@ -157,11 +157,11 @@ setup() {
 
 # make_link [MTU]
 make_link() {
-    local mtu=${1:-1500}
+    local end="mtu ${1:-1500} numtxqueues 1 numrxqueues 1"
     reset_interfaces
     ip -n "$OUT" link del "$OUT_IF" 2>/dev/null || true
     ip -n "$OUT" -batch - <<END || skip_all "this kernel has no veth pairs"
-link add $OUT_IF mtu $mtu numtxqueues 1 numrxqueues 1 type veth peer name $IN_IF netns $IN mtu $mtu numtxqueues 1 numrxqueues 1
+link add $OUT_IF $end type veth peer name $IN_IF netns $IN $end
 link set $OUT_IF up
 address add $OUT4/24 dev $OUT_IF
 END
