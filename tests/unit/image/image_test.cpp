@@ -163,10 +163,10 @@ TEST_F(ImageFile, ThatCannotBeWrittenLeavesNothing) {
 }
 
 // The bytes of a fixed build are pinned: whoever changes them changes the format, and raises
-// SIEVE_IMAGE_VERSION.
+// SIEVE_IMAGE_VERSION; or the builder, or which keys the rate is measured with.
 TEST_F(ImageFile, IsGolden) {
     EXPECT_EQ(bytes_.size(), 5504U);
-    EXPECT_EQ(XXH3_64bits(bytes_.data(), bytes_.size()), 5514684524611902835U);
+    EXPECT_EQ(XXH3_64bits(bytes_.data(), bytes_.size()), 1770492333213510343U);
 }
 
 } // namespace
