@@ -44,7 +44,11 @@ waits() {
         # shellcheck disable=SC2086
         nsenter --net="/run/netns/$IN" "$SIEVE" $verb >"$WORK/out" 2>"$WORK/err" &
         waiter=$!
-        sleep 0.7
+        for _ in {1..200}; do
+            ! grep -q waiting "$WORK/err" || break
+            sleep 0.1
+        done
+        sleep 0.3
         kill -0 "$waiter" 2>/dev/null || fail "${verb%% *} did not wait: $(cat "$WORK/err")"
         [ ! -s "$WORK/out" ] || fail "${verb%% *} has done its work already"
         grep -q "waiting for process $holder" "$WORK/err" || fail "${verb%% *} says: $(cat "$WORK/err")"

@@ -15,7 +15,7 @@ namespace {
 CountingBloom make(std::uint32_t lines, std::uint32_t hashes) {
     auto made = CountingBloom::create(lines, hashes);
     EXPECT_TRUE(made);
-    return *made;
+    return std::move(*made);
 }
 
 std::vector<sieve_line> plain(const std::vector<sieve_hash>& keys, std::uint32_t lines, std::uint8_t hashes) {

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <vector>
 
+#include <tbb/parallel_for.h>
+
 #include "libsieve/analysis/two_choice.hpp"
 #include "libsieve/filters/counting_bloom.hpp"
 #include "libsieve/filters/noise_table.hpp"
@@ -63,11 +65,21 @@ struct Coefficients {
     alignas(64) std::uint64_t test[SIEVE_BLOOM_MAX_GROUPS][SIEVE_BLOOM_MAX_HASHES] = {};
 };
 
-// What a pass does with each key.
+// Keys whose moves are decided, on all processors, before any of them is made: few enough of all that hardly
+// two of them compete for the same bits. What is decided by one processor at a time, with random numbers of
+// its own, so that the outcome does not depend on how many there are.
+constexpr std::size_t most_at_once = 1U << 15;
+constexpr std::size_t least_at_once = 1U << 6;
+constexpr std::size_t least_batches = 512;
+constexpr std::size_t portion = 1U << 8;
+
+// After how many keys progress is told.
+constexpr std::size_t progress_keys = 1U << 16;
+
+// What a pass does with each key, one after the other.
 enum class Step {
-    online,    // puts it in
-    greedy,    // takes it out and puts it in anew
-    elsewhere, // moves it, unless that costs too much
+    online, // puts it in
+    greedy, // takes it out and puts it in anew
 };
 
 class BloomPlacement {
@@ -83,26 +95,48 @@ class BloomPlacement {
 
     // Visits all keys in their order, with their counters on the way from memory. Returns how many keys
     // changed their group.
-    SIEVE_CLONES std::uint64_t pass(Step step, float temperature, const Progress& progress, double from,
-                                    double to) {
+    SIEVE_CLONES std::uint64_t pass(Step step, const Progress& progress, double from, double to) {
         const std::size_t n = keys_.size();
+        std::array<Positions, window> ring;
         std::uint64_t moved = 0;
         for (std::size_t i = 0; i < n + lookahead; i++) {
-            if (i < n) locate(keys_[i], ring_[i % window]);
+            if (i < n) locate(keys_[i], ring[i % window]);
             if (i < lookahead) continue;
             const std::size_t index = i - lookahead;
-            const Positions& key = ring_[index % window];
-            if (progress && (index & 0xffff) == 0)
+            const Positions& key = ring[index % window];
+            if (progress && index % progress_keys == 0)
                 progress(step == Step::online ? "placing" : "rebalancing",
                          from + (to - from) * static_cast<double>(index) / static_cast<double>(n));
-            if (step == Step::elsewhere) {
-                moved += replace_elsewhere(index, key, temperature) ? 1 : 0;
-                continue;
-            }
             const std::uint8_t before = choice_[index];
-            if (step == Step::greedy) take_out(index, key);
+            if (step == Step::greedy) take_out(key, before);
             insert(index, key);
             moved += choice_[index] != before ? 1 : 0;
+        }
+        return moved;
+    }
+
+    // Moves keys to other groups, unless that costs more than the temperature allows. Returns how many moved.
+    std::uint64_t move_all(float temperature, const Progress& progress, double from, double to) {
+        const std::size_t n = keys_.size();
+        const std::size_t batch_keys = std::clamp(n / least_batches, least_at_once, most_at_once);
+        std::vector<std::vector<Move>> moves((batch_keys + portion - 1) / portion);
+        std::uint64_t moved = 0;
+        for (std::size_t begin = 0; begin < n; begin += batch_keys) {
+            if (progress && begin % progress_keys < batch_keys)
+                progress("rebalancing",
+                         from + (to - from) * static_cast<double>(begin) / static_cast<double>(n));
+            const std::size_t end = std::min(n, begin + batch_keys);
+            const std::uint64_t seed = random_();
+            tbb::parallel_for(std::size_t{0}, (end - begin + portion - 1) / portion, [&](std::size_t p) {
+                const std::size_t first = begin + p * portion;
+                decide(first, std::min(end, first + portion), temperature, SplitMix64(sieve_mix(seed + p)),
+                       moves[p]);
+            });
+            for (std::vector<Move>& decided : moves) {
+                make(decided);
+                moved += decided.size();
+                decided.clear();
+            }
         }
         return moved;
     }
@@ -114,15 +148,24 @@ class BloomPlacement {
     [[nodiscard]] const NibbleCounters& counters() const { return counters_; }
 
   private:
+    struct Move {
+        std::size_t index;
+        std::uint8_t to;
+    };
+
+    [[gnu::always_inline]] void locate(sieve_hash hash, Positions& key, std::uint32_t g) const {
+        for (std::uint32_t i = 0; i < padded_; i++) {
+            const sieve_bloom_probe probe = {
+                coefficients_.locate[g][i] * hash.locate + coefficients_.test[g][i] * hash.test, 0};
+            key.at[g][i] =
+                std::uint64_t{sieve_bloom_line(&probe, lines_)} * SIEVE_LINE_BITS + sieve_bloom_bit(&probe);
+        }
+        for (std::uint32_t i = hashes_; i < padded_; i++) key.at[g][i] = nobody_;
+    }
+
     [[gnu::always_inline]] void locate(sieve_hash hash, Positions& key) const {
         for (std::uint32_t g = 0; g < groups_; g++) {
-            for (std::uint32_t i = 0; i < padded_; i++) {
-                const sieve_bloom_probe probe = {
-                    coefficients_.locate[g][i] * hash.locate + coefficients_.test[g][i] * hash.test, 0};
-                key.at[g][i] = std::uint64_t{sieve_bloom_line(&probe, lines_)} * SIEVE_LINE_BITS +
-                               sieve_bloom_bit(&probe);
-            }
-            for (std::uint32_t i = hashes_; i < padded_; i++) key.at[g][i] = nobody_;
+            locate(hash, key, g);
             for (std::uint32_t i = 0; i < hashes_; i++) counters_.prefetch(key.at[g][i]);
         }
     }
@@ -136,13 +179,12 @@ class BloomPlacement {
         return static_cast<int>(sum);
     }
 
-    [[gnu::always_inline]] void put(std::size_t index, const Positions& key, std::uint32_t group) {
-        choice_[index] = static_cast<std::uint8_t>(group);
+    [[gnu::always_inline]] void put(const Positions& key, std::uint32_t group) {
         for (std::uint32_t i = 0; i < hashes_; i++) counters_.increment(key.at[group][i]);
     }
 
-    [[gnu::always_inline]] void take_out(std::size_t index, const Positions& key) {
-        for (std::uint32_t i = 0; i < hashes_; i++) counters_.decrement(key.at[choice_[index]][i]);
+    [[gnu::always_inline]] void take_out(const Positions& key, std::uint32_t group) {
+        for (std::uint32_t i = 0; i < hashes_; i++) counters_.decrement(key.at[group][i]);
     }
 
     // Two-choice paper, sections 3.1 and (with the key taken out before) 3.2; ties at random.
@@ -158,26 +200,50 @@ class BloomPlacement {
                 best_cost = cost;
             }
         }
-        put(index, key, best);
+        choice_[index] = static_cast<std::uint8_t>(best);
+        put(key, best);
     }
 
-    // Moves the key to another group if that costs nothing, or what the temperature allows. The key is not
-    // taken out for the comparison: what it alone holds has count one. (This overlooks bits that two of its
-    // own probes share, which only makes the comparison less exact, and only in filters of a few lines.)
-    [[gnu::always_inline]] bool replace_elsewhere(std::size_t index, const Positions& key,
-                                                  float temperature) {
-        const std::uint32_t own = choice_[index];
+    // Which of these keys go where.
+    SIEVE_CLONES void decide(std::size_t first, std::size_t end, float temperature, SplitMix64 random,
+                             std::vector<Move>& moves) const {
+        std::array<Positions, window> ring;
+        for (std::size_t i = first; i < end + lookahead; i++) {
+            if (i < end) locate(keys_[i], ring[i % window]);
+            if (i < first + lookahead) continue;
+            const std::size_t index = i - lookahead;
+            const Positions& key = ring[index % window];
+            const std::uint32_t to = elsewhere(key, choice_[index], temperature, random());
+            if (to != choice_[index]) moves.push_back({index, static_cast<std::uint8_t>(to)});
+        }
+    }
+
+    SIEVE_CLONES void make(const std::vector<Move>& moves) {
+        Positions key;
+        for (const Move& move : moves) {
+            for (const std::uint32_t g : {std::uint32_t{choice_[move.index]}, std::uint32_t{move.to}})
+                locate(keys_[move.index], key, g);
+            take_out(key, choice_[move.index]);
+            put(key, move.to);
+            choice_[move.index] = move.to;
+        }
+    }
+
+    // Another group for a key, if that costs nothing, or what the temperature allows; else its own. The key
+    // is not taken out for the comparison: what it alone holds has count one. (This overlooks bits that two
+    // of its own probes share, which only makes the comparison less exact, and only in filters of a few
+    // lines.)
+    [[gnu::always_inline]] [[nodiscard]] std::uint32_t
+    elsewhere(const Positions& key, std::uint32_t own, float temperature, std::uint64_t random) const {
         const int own_cost = count(key.at[own], 1);
-        if (own_cost == 0 && temperature == 0) return false;
-        std::uint64_t random = random_();
+        if (own_cost == 0 && temperature == 0) return own;
         std::uint32_t best = own;
         float best_score = 1e9F;
         int best_cost = 0;
         for (std::uint32_t g = 0; g < groups_; g++) {
             if (g == own) continue;
             const int cost = count(key.at[g], 0);
-            // argmin(cost - T Gumbel) draws from the Boltzmann distribution; without temperature the noise
-            // only breaks ties.
+            // Without temperature the noise only breaks ties.
             const float score = static_cast<float>(cost) - std::max(temperature, 1e-3F) * gumbel_(random);
             random >>= Noise::index_bits;
             if (score < best_score) {
@@ -187,10 +253,7 @@ class BloomPlacement {
             }
         }
         // Metropolis: accepted with probability exp(-loss / T).
-        if (static_cast<float>(best_cost - own_cost) > temperature * exponential_(random)) return false;
-        take_out(index, key);
-        put(index, key, best);
-        return true;
+        return static_cast<float>(best_cost - own_cost) > temperature * exponential_(random) ? own : best;
     }
 
     std::uint32_t below(std::uint32_t n) { return sieve_reduce(static_cast<std::uint32_t>(random_()), n); }
@@ -206,7 +269,6 @@ class BloomPlacement {
     std::vector<std::uint8_t> choice_;
     SplitMix64 random_;
     std::uint32_t ties_ = 1;
-    std::array<Positions, window> ring_{};
     Noise gumbel_ = Noise::gumbel();
     Noise exponential_ = Noise::exponential();
 };
@@ -222,19 +284,21 @@ BloomPlacementReport place_bloom(std::span<const sieve_hash> keys, const sieve_l
     BloomPlacementReport report;
     const std::uint32_t planned = lookup.choices > 1 && !keys.empty() ? options.rounds : 0;
     const double passes = planned + 1.0;
-    placement.pass(Step::online, 0, progress, 0, 1 / passes);
+    placement.pass(Step::online, progress, 0, 1 / passes);
     report.online_ones = report.final_ones = placement.fraction_of_ones();
-    const Step step = options.search == BloomSearch::greedy ? Step::greedy : Step::elsewhere;
     const auto annealed =
         options.search == BloomSearch::annealed ? static_cast<std::uint32_t>(planned * annealing_share) : 0U;
     for (; report.rounds < planned; report.rounds++) {
+        const double from = (report.rounds + 1) / passes;
+        const double to = (report.rounds + 2) / passes;
         const float temperature =
             report.rounds < annealed
                 ? std::lerp(start_temperature, end_temperature,
                             static_cast<float>(report.rounds + 1) / static_cast<float>(annealed))
                 : 0;
-        report.moved = placement.pass(step, temperature, progress, (report.rounds + 1) / passes,
-                                      (report.rounds + 2) / passes);
+        report.moved = options.search == BloomSearch::greedy
+                           ? placement.pass(Step::greedy, progress, from, to)
+                           : placement.move_all(temperature, progress, from, to);
     }
     if (planned > 0) report.final_ones = placement.fraction_of_ones();
     report.saturated = placement.counters().saturated();

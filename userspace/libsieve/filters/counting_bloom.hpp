@@ -8,10 +8,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <vector>
 
 #include <sieve/bloom.h>
 
+#include "libsieve/util/huge_array.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve {
@@ -39,7 +39,7 @@ class NibbleCounters {
         if (count != limit && count != 0) words_[at / 16] -= std::uint64_t{1} << (at % 16 * 4);
     }
 
-    void prefetch(std::uint64_t at) const { __builtin_prefetch(&words_[at / 16], 1); }
+    void prefetch(std::uint64_t at) const { __builtin_prefetch(&words_[at / 16]); }
 
     /// How many counters have reached the limit.
     [[nodiscard]] std::uint64_t saturated() const;
@@ -55,7 +55,7 @@ class NibbleCounters {
     [[nodiscard]] const std::uint64_t* words() const { return words_.data(); }
 
   private:
-    std::vector<std::uint64_t> words_;
+    HugeArray<std::uint64_t> words_;
 };
 
 /// A counting Bloom filter of one group of hash functions (sieve/bloom.h), to insert into and delete from.
