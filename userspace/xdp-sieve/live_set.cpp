@@ -119,19 +119,22 @@ Result<ReadySets> prepare_sets(const std::vector<SetArgument>& arguments, bool f
     // Before the sets, whose building may take minutes: without rights it ends here.
     SIEVE_TRY(kernel::may_load_programs());
     std::vector<ReadySet> sets;
-    std::vector<int> filters, exacts;
-    for (const SetArgument& argument : arguments) {
-        SIEVE_ASSIGN(OpenedSet opened, open_set(argument.path, argument.verify, context));
-        SIEVE_ASSIGN(kernel::FilterMap map, kernel::FilterMap::create(opened.image, argument.name));
-        std::optional<kernel::ExactMap> exact;
-        if (opened.exact) {
-            SIEVE_ASSIGN(exact, kernel::ExactMap::create(*opened.exact, argument.name));
+    const auto make_sets = [&]() -> Result<kernel::Scratch::Sets> {
+        kernel::Scratch::Sets made;
+        for (const SetArgument& argument : arguments) {
+            SIEVE_ASSIGN(OpenedSet opened, open_set(argument.path, argument.verify, context));
+            SIEVE_ASSIGN(kernel::FilterMap map, kernel::FilterMap::create(opened.image, argument.name));
+            std::optional<kernel::ExactMap> exact;
+            if (opened.exact) {
+                SIEVE_ASSIGN(exact, kernel::ExactMap::create(*opened.exact, argument.name));
+            }
+            made.filters.push_back(map.fd());
+            made.exact.push_back(exact ? exact->fd() : -1);
+            sets.push_back({argument.name, std::move(opened.image), std::move(map), std::move(exact), {}});
         }
-        filters.push_back(map.fd());
-        exacts.push_back(exact ? exact->fd() : -1);
-        sets.push_back({argument.name, std::move(opened.image), std::move(map), std::move(exact), {}});
-    }
-    SIEVE_ASSIGN(kernel::Scratch scratch, kernel::Scratch::load_with(std::move(filters), exacts, frags));
+        return made;
+    };
+    SIEVE_ASSIGN(kernel::Scratch scratch, kernel::Scratch::load_with(make_sets, frags));
     for (std::size_t slot = 0; slot < sets.size(); slot++) {
         ReadySet& set = sets[slot];
         SIEVE_ASSIGN(set.preflight, kernel::preflight(scratch, static_cast<std::uint32_t>(slot), set.image,

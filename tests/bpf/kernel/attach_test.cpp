@@ -6,16 +6,15 @@
 #include <unistd.h>
 
 #include <array>
-#include <filesystem>
 #include <optional>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
-#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include "bpf/images.hpp"
 #include "bpf/own_network.hpp"
+#include "libsieve/kernel/dispatcher.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
 #include "libsieve/kernel/set_table.hpp"
 
@@ -208,8 +207,7 @@ TEST(Attach, ARaceWithAnotherToolEndsInARefusal) {
         ASSERT_EQ(bpf_xdp_attach(index, other.get(), XDP_FLAGS_DRV_MODE, nullptr), 0);
         EXPECT_FALSE(detach(ours));
         EXPECT_EQ(hook_of(in).attached->id, other_id);
-        // What a dispatcher that was taken away by force leaves.
-        std::filesystem::remove_all(fmt::format("/sys/fs/bpf/xdp/dispatch-{}-{}", index, ours.attached->id));
+        unpin_dispatcher(in.index, ours.attached->id); // it was taken away by force
     });
 }
 

@@ -97,7 +97,11 @@ TEST_F(SetTableTest, PutsATestedInstanceIntoService) {
         maps.push_back(map_of(image));
         filters.push_back(maps.back().fd());
     }
-    scratch_ = std::make_unique<Scratch>(value_or_fail(Scratch::load_with(filters, {}, false)));
+    scratch_ = std::make_unique<Scratch>(value_or_fail(Scratch::load_with(
+        [&] {
+            return Scratch::Sets{filters, {}};
+        },
+        false)));
     for (std::uint32_t slot = 0; slot < 3; slot++) {
         const auto report = preflight(*scratch_, slot, images[slot], "tested");
         ASSERT_TRUE(report) << report.error().message;

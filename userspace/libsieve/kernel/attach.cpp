@@ -213,10 +213,7 @@ Result<Attached> attach(const Hook& before, const BpfObject& object, const Attac
                         before.interface.name, before.attached->id));
 
     SIEVE_ASSIGN(Attached attached, attach_alone(before, object, options.mode));
-    if (dispatcher) {
-        const LogCapture log;
-        (void)libxdp_clean_references(static_cast<int>(before.interface.index)); // its pins; gone or harmless
-    }
+    if (dispatcher) unpin_dispatcher(before.interface.index, before.attached->id);
     if (in_vain && !before.attached) attached.remarks.push_back(alone_remark(before.interface));
     if (!in_vain || before.attached || attached.frags)
         attached.remarks.push_back(

@@ -6,7 +6,7 @@
 
 #include <cerrno>
 #include <future>
-#include <span>
+#include <optional>
 
 #include <fmt/core.h>
 
@@ -46,22 +46,21 @@ void BpfObject::Destroy::operator()(xdp_sieve_bpf* skeleton) const {
     xdp_sieve_bpf::destroy(skeleton);
 }
 
-Result<BpfObject::Skeleton> BpfObject::load_skeleton(const Options& options) {
+Result<BpfObject::Skeleton> BpfObject::load_skeleton(bool tracing, bool frags, const Fill& fill) {
     const LogCapture log;
     Skeleton skeleton(xdp_sieve_bpf::open());
     if (!skeleton) return load_refusal(errno, log);
     // The variable is read-only for the program; before loading it is ours to set.
     const_cast<std::uint32_t&>(static_cast<const volatile std::uint32_t&>(skeleton->rodata->sieve_tracing)) =
-        options.tracing ? 1 : 0;
-    bpf_program__set_autoload(skeleton->progs.xdp_sieve_frags, options.frags);
+        tracing ? 1 : 0;
+    bpf_program__set_autoload(skeleton->progs.xdp_sieve_frags, frags);
     std::future<Status> filled;
-    if (!options.filters.empty()) {
-        SIEVE_ASSIGN(const UniqueFd table, create_filter_table(options.filters.front()));
+    if (fill) {
+        SIEVE_ASSIGN(const UniqueFd table, create_filter_table());
         if (const int error = bpf_map__reuse_fd(skeleton->maps.sieve_sets, table.get()); error != 0)
             return load_refusal(error, log);
         // libbpf has a descriptor of its own, which lives as long as the skeleton.
-        filled = std::async(std::launch::async, fill_both_banks, bpf_map__fd(skeleton->maps.sieve_sets),
-                            std::span<const int>(options.filters));
+        filled = std::async(std::launch::async, fill, bpf_map__fd(skeleton->maps.sieve_sets));
     }
     const int error = xdp_sieve_bpf::load(skeleton.get());
     if (filled.valid()) SIEVE_TRY(filled.get());
@@ -70,10 +69,18 @@ Result<BpfObject::Skeleton> BpfObject::load_skeleton(const Options& options) {
 }
 
 Result<BpfObject> BpfObject::load(const Options& options) {
-    Result<Skeleton> skeleton = load_skeleton(options);
+    std::optional<Result<std::vector<int>>> filters; // not made before they are asked for
+    Fill fill;
+    if (options.filters)
+        fill = [&](int table_fd) -> Status {
+            if (!filters) filters = options.filters();
+            if (!*filters) return tl::unexpected(filters->error());
+            return fill_both_banks(table_fd, **filters);
+        };
+    Result<Skeleton> skeleton = load_skeleton(options.tracing, options.frags, fill);
     // Before Linux 5.18 there are no multi-buffer programs; whoever then needs one learns it when attaching.
-    if (!skeleton && options.frags)
-        skeleton = load_skeleton({.tracing = options.tracing, .frags = false, .filters = options.filters});
+    if (!skeleton && options.frags && (!filters || *filters))
+        skeleton = load_skeleton(options.tracing, false, fill);
     if (!skeleton) return tl::unexpected(std::move(skeleton.error()));
     const auto& maps = (*skeleton)->maps;
     RareMaps rare;

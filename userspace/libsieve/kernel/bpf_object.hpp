@@ -2,6 +2,7 @@
 // A loaded copy of our BPF object, out of the bytes that are built into this program.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -20,9 +21,10 @@ class BpfObject {
     struct Options {
         bool tracing = false; // leave what the program saw of each packet in trace(); never in service
         bool frags = false;   // load the program for multi-buffer frames too, where the kernel has it
-        // Filters (FilterMap) to stand in both banks' places from slot 0 on. The grace period that this costs
-        // passes while the program is verified.
-        std::vector<int> filters{};
+        // Makes the filters (FilterMap) that shall stand in both banks' places from slot 0 on. Called once
+        // and by another thread: it and the grace period that its filters cost pass while the program is
+        // verified.
+        std::function<Result<std::vector<int>>()> filters{};
     };
 
     // Loads programs and maps; nothing is attached. A refusal carries the end of the verifier's log.
@@ -49,7 +51,10 @@ class BpfObject {
     };
     using Skeleton = std::unique_ptr<xdp_sieve_bpf, Destroy>;
 
-    static Result<Skeleton> load_skeleton(const Options& options);
+    using Fill = std::function<Status(int table_fd)>;
+
+    // `fill`, if any, is called beside the verification; its error goes before.
+    static Result<Skeleton> load_skeleton(bool tracing, bool frags, const Fill& fill);
     BpfObject(Skeleton skeleton, Instance instance)
         : skeleton_(std::move(skeleton)), instance_(std::move(instance)) {}
 

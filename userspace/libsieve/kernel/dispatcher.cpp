@@ -5,6 +5,8 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <cstdlib>
+#include <filesystem>
 #include <memory>
 
 #include <bpf/bpf.h>
@@ -113,6 +115,14 @@ std::vector<DispatcherMember> dispatcher_members(const Program& dispatcher) {
     std::vector<DispatcherMember> members;
     for (auto& [position, member] : found) members.push_back(std::move(member));
     return members;
+}
+
+void unpin_dispatcher(std::uint32_t interface, std::uint32_t id) {
+    const char* bpffs = std::getenv("LIBXDP_BPFFS");
+    std::error_code nothing_there;
+    std::filesystem::remove_all(
+        fmt::format("{}/xdp/dispatch-{}-{}", bpffs == nullptr ? "/sys/fs/bpf" : bpffs, interface, id),
+        nothing_there);
 }
 
 std::optional<std::uint32_t> parse_chain(std::string_view text) {

@@ -44,6 +44,11 @@ struct DispatcherMember {
 // goes away while we look is left out.
 [[nodiscard]] std::vector<DispatcherMember> dispatcher_members(const Program& dispatcher);
 
+// Takes away what a dispatcher that is no longer attached pinned, and with it the programs behind it.
+// libxdp_clean_references() would take away all of that interface's number, which in another network
+// namespace may be an interface at work.
+void unpin_dispatcher(std::uint32_t interface, std::uint32_t id);
+
 // "pass,drop" as bits of DispatcherPlace::chain, and back; "none" for no bit at all. Nothing if a word is not
 // the name of an XDP verdict: aborted, drop, pass, tx, redirect.
 [[nodiscard]] std::optional<std::uint32_t> parse_chain(std::string_view text);

@@ -21,12 +21,15 @@ std::string map_name(const std::string& name) {
     return result;
 }
 
-Result<FilterMap> FilterMap::create(const Image& image, const std::string& name) {
+UniqueFd create_line_array(const char* name, std::uint32_t lines) {
     LIBBPF_OPTS(bpf_map_create_opts, options);
     options.map_flags = BPF_F_MMAPABLE | BPF_F_INNER_MAP;
-    UniqueFd fd(bpf_map_create(BPF_MAP_TYPE_ARRAY, map_name(name).c_str(), sizeof(std::uint32_t),
-                               sizeof(sieve_line), static_cast<std::uint32_t>(image.lines().size()),
-                               &options));
+    return UniqueFd(
+        bpf_map_create(BPF_MAP_TYPE_ARRAY, name, sizeof(std::uint32_t), sizeof(sieve_line), lines, &options));
+}
+
+Result<FilterMap> FilterMap::create(const Image& image, const std::string& name) {
+    UniqueFd fd = create_line_array(map_name(name).c_str(), static_cast<std::uint32_t>(image.lines().size()));
     if (!fd)
         return refusal(fmt::format("a BPF map of {} KiB for set {}", (image.bytes() + 1023) >> 10, name),
                        errno);

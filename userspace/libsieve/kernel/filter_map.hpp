@@ -14,6 +14,9 @@ namespace sieve::kernel {
 // A set's name as the name of a map: the kernel takes 15 letters, digits, underscores and dots.
 [[nodiscard]] std::string map_name(const std::string& name);
 
+// An empty array of so many lines, of the kind that filters are; `name` as map_name() gives it.
+[[nodiscard]] UniqueFd create_line_array(const char* name, std::uint32_t lines);
+
 class FilterMap {
   public:
     // Makes a map for the image and copies it there, in one memcpy. `name` is what `bpftool map` shows of it.

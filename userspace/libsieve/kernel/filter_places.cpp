@@ -8,15 +8,19 @@
 
 #include <sieve/policy.h>
 
+#include "libsieve/kernel/filter_map.hpp"
 #include "libsieve/kernel/instance.hpp"
 #include "libsieve/kernel/map_places.hpp"
 #include "libsieve/kernel/refusal.hpp"
 
 namespace sieve::kernel {
 
-Result<UniqueFd> create_filter_table(int filter_fd) {
+Result<UniqueFd> create_filter_table() {
+    // Filters of any size may stand where one of their kind did when the table was made.
+    const UniqueFd line = create_line_array("sieve_line", 1);
+    if (!line) return refusal("a BPF map of one line", errno);
     LIBBPF_OPTS(bpf_map_create_opts, options);
-    options.inner_map_fd = static_cast<std::uint32_t>(filter_fd);
+    options.inner_map_fd = static_cast<std::uint32_t>(line.get());
     UniqueFd fd(bpf_map_create(BPF_MAP_TYPE_ARRAY_OF_MAPS, SIEVE_MAP_SETS, sizeof(std::uint32_t),
                                sizeof(std::uint32_t), SIEVE_BANKS * SIEVE_SLOTS, &options));
     if (!fd) return refusal("the BPF map that holds the sets", errno);

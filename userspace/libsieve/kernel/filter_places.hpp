@@ -10,9 +10,8 @@
 
 namespace sieve::kernel {
 
-// An empty array-of-maps of the program's shape, made before the program is loaded. `filter_fd` is any
-// filter.
-[[nodiscard]] Result<UniqueFd> create_filter_table(int filter_fd);
+// An empty array-of-maps of the program's shape, made before the program is loaded.
+[[nodiscard]] Result<UniqueFd> create_filter_table();
 
 // The same filters in both banks, the first one in slot 0; -1 leaves a place as it is.
 [[nodiscard]] Status fill_both_banks(int table_fd, std::span<const int> filters);

@@ -14,7 +14,7 @@ namespace sieve::kernel {
 namespace {
 
 bool verbose_output = false;
-std::string* capture = nullptr;
+thread_local std::string* capture = nullptr;
 
 // A verifier log can be 16 MiB; its end is what matters, its beginning is kept for the headline.
 constexpr std::size_t capture_limit = 1 << 20;

@@ -9,8 +9,8 @@ namespace sieve::kernel {
 // Sends everything that libbpf and libxdp say, also in detail, to standard error; for `--verbose`.
 void set_verbose(bool verbose);
 
-// Collects what the two libraries say while it lives, instead of letting them print. One at a time, one
-// thread.
+// Collects what the two libraries say to its thread while it lives, instead of letting them print. One at a
+// time in a thread.
 class LogCapture {
   public:
     LogCapture();

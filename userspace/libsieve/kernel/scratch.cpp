@@ -18,9 +18,15 @@ Result<Scratch> Scratch::load(bool tracing) {
     return Scratch(std::move(object));
 }
 
-Result<Scratch> Scratch::load_with(std::vector<int> filters, const std::vector<int>& exact, bool frags) {
+Result<Scratch> Scratch::load_with(const std::function<Result<Sets>()>& make_sets, bool frags) {
+    std::vector<int> exact;
+    const auto make_filters = [&]() -> Result<std::vector<int>> {
+        SIEVE_ASSIGN(Sets sets, make_sets());
+        exact = std::move(sets.exact);
+        return std::move(sets.filters);
+    };
     SIEVE_ASSIGN(BpfObject object,
-                 BpfObject::load({.tracing = false, .frags = frags, .filters = std::move(filters)}));
+                 BpfObject::load({.tracing = false, .frags = frags, .filters = make_filters}));
     if (std::any_of(exact.begin(), exact.end(), [](int fd) { return fd >= 0; })) {
         SIEVE_ASSIGN(const UniqueFd outer, open_map(object.instance().rare().exact));
         SIEVE_TRY(fill_both_banks(outer.get(), exact));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -25,9 +26,14 @@ class Scratch {
     [[nodiscard]] const Instance& instance() const { return object_.instance(); }
     [[nodiscard]] SetTable table() const { return SetTable(object_.instance()); }
 
-    // With these filters in the places of both banks, from slot 0 on, and the exact sets that verify them (-1
-    // for none).
-    static Result<Scratch> load_with(std::vector<int> filters, const std::vector<int>& exact, bool frags);
+    // Filters, and the exact sets that verify them (-1 for none).
+    struct Sets {
+        std::vector<int> filters;
+        std::vector<int> exact;
+    };
+    // With these in the places of both banks, from slot 0 on. They are made, once and by another thread,
+    // while the program is verified.
+    static Result<Scratch> load_with(const std::function<Result<Sets>()>& make_sets, bool frags);
 
     // Puts one set, verified by an exact set or not, in force: a match drops, all else passes. In place and
     // without the two banks' care, which is for programs that packets run through.
