@@ -17,7 +17,7 @@ cd "$(dirname "$0")/.."
 unset MAKEFLAGS MAKELEVEL
 
 VM=build/vm
-limit=${VMTEST_TIMEOUT:-2000} # seconds a guest; on two quiet processors it takes half of that at most
+limit=${VMTEST_TIMEOUT:-2400} # seconds a guest; on two quiet processors it takes a third of that
 accel=${VMTEST_ACCEL:-tcg}   # kvm is much faster; a /dev/kvm being there does not mean that it works
 # With two, each emulated by a thread, QEMU may run an instruction that the kernel has just patched as it was before,
 # and the kernel dies of the breakpoint that it had put there meanwhile (seen in bpf_dispatcher_xdp_func on 6.12).
@@ -27,8 +27,8 @@ memory=2G
 gtest_filter=${VMTEST_GTEST_FILTER:-*}
 selftests=${VMTEST_SELFTESTS:-$(make --no-print-directory -s -C tests/selftests \
     --eval 'names: ; @echo $''(TEST_PROGS)' names) $(cd tests/selftests && echo ../vm/*.sh)}
-# How often, where a test has that as a parameter; emulated, a million keys take long.
-counts=(SWAPS=8 SIEVE_TEST_COUNT=5000)
+# How often and how much, where a test has that as a parameter; emulated, a million keys take long.
+counts=(SWAPS=8 ROUNDS=1 CHANGES=5 RATE=1500 SIEVE_TEST_COUNT=4000)
 modules=(veth dummy tun 8021q)
 packages=(bash dash coreutils diffutils findutils grep sed mawk procps util-linux mount iproute2 iputils-ping jq bpftool
     libxdp1 xdp-tools python3-minimal)

@@ -246,14 +246,15 @@ verdicts() {
     "$here/traffic.py" verdicts --from "$OUT/$OUT_IF" --to "$IN/$IN_IF" "$@"
 }
 
-# start_stream FLOWS REPORT [OPTIONS...]: traffic in the background, steered by tell_stream, till stop_stream.
+# start_stream FLOWS REPORT [OPTIONS...]: traffic in the background, steered by tell_stream, till stop_stream; of
+# $RATE packets a second.
 start_stream() {
     local flows=$1 report=$2
     shift 2
     rm -f "$WORK/tell" "$WORK/told"
     mkfifo "$WORK/tell" "$WORK/told"
     "$here/traffic.py" stream --from "$OUT/$OUT_IF" --to "$IN/$IN_IF" --flows "$flows" --report "$report" \
-        "$@" <"$WORK/tell" >"$WORK/told" &
+        --rate "${RATE:-20000}" "$@" <"$WORK/tell" >"$WORK/told" &
     stream_job=$!
     exec {stream_in}>"$WORK/tell" {stream_out}<"$WORK/told"
 }

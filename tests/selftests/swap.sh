@@ -5,7 +5,7 @@
 . "$(dirname "$0")/lib.sh"
 
 setup
-SWAPS=${SWAPS:-250}
+SWAPS=${SWAPS:-250} ROUNDS=${ROUNDS:-3}
 
 # Two lists of different length with 200 addresses in common, and strangers that neither filter mistakes.
 python3 - "$WORK" <<'END'
@@ -58,7 +58,7 @@ none_lost() {
 # One swap: every verdict before the flip is the old set's, every one after it the new set's.
 one_swap() {
     local round
-    for round in 1 2 3; do
+    for ((round = 0; round < ROUNDS; round++)); do
         reset_interfaces
         attach
         sieve -q load "$IN_IF" "set=$WORK/a.sieve"
@@ -78,7 +78,7 @@ one_swap() {
 one_load() {
     local round
     awk '{ $3 = $3 == "drop" ? "pass" : "drop" } { print }' "$WORK/flows" >"$WORK/inverted"
-    for round in 1 2 3; do
+    for ((round = 0; round < ROUNDS; round++)); do
         reset_interfaces
         attach
         sieve -q load "$IN_IF" "first=$WORK/a.sieve,action=drop"
@@ -122,7 +122,7 @@ many_swaps() {
     awk '$1 != "common" && $1 != "strangers" { $2 = $3 = "any" } { print }' "$WORK/flows" >"$WORK/steady"
     attach
     sieve -q load "$IN_IF" "set=$WORK/a.sieve"
-    start_stream "$WORK/steady" "$WORK/report" --rate 10000 --limit 900
+    start_stream "$WORK/steady" "$WORK/report" --limit 900
     for ((i = 0; i < SWAPS; i++)); do
         if ((i % 2)); then
             sieve -q swap "$IN_IF" "set=$WORK/a.sieve"
