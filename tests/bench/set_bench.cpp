@@ -73,7 +73,7 @@ void build(benchmark::State& state, const BuildOptions& options) {
     state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations() * keys));
     state.counters["fpr"] = fpr;
     state.counters["rounds"] = rounds;
-    state.counters["bits_per_key"] = options.bits_per_key;
+    state.counters["bits_per_key"] = options.bits_per_key.value_or(0);
 }
 
 // Members are the keys from the first index on, strangers those from `keys` on.
