@@ -63,13 +63,13 @@ def bars_figure(rows, name, title, label, log=False):
     out = [HEAD.format(name=name, title=title)]
     out += ["set style fill solid 0.7", "set boxwidth 0.7", "unset key", f"set xlabel {quoted(label)}"]
     out += ["set yrange [-0.6:%f]" % (len(rows) - 0.4), "set lmargin 34"]
-    out += ["set logscale x"] if log else ["set xrange [0:*]"]
+    out += ["set logscale x"] if log else [f"set xrange [0:{1.15 * max(value for _, value in rows)}]"]
     out += ["$data << END"]
     out += [f"{i} {value} {quoted(text)}" for i, (text, value) in enumerate(reversed(rows))]
     out += ["END"]
     least = min(value for _, value in rows) / 3 if log else 0
     out.append(f"plot $data using 2:1:({least}):2:($1-0.35):($1+0.35):ytic(3) with boxxyerror, \\")
-    out.append("     $data using 2:1:(sprintf('  %.3g', $2)) with labels left")
+    out.append("     $data using 2:1:(sprintf('  %.4g', $2)) with labels left")
     return "\n".join(out) + "\n"
 
 
@@ -83,10 +83,10 @@ def points_figure(groups, name, title, x_label, y_label, extra=()):
         out.append(f"$data{i} << END")
         out += [f"{x} {y} {quoted(text)}" for x, y, text in points]
         out.append("END")
-        plots.append(f"$data{i} using 1:2 with linespoints pt {i + 1} ps 0.8 lw {WIDTH.get(group, 1)} title "
-                     + quoted(group))
+        plots.append(f"$data{i} using 1:2 with linespoints lc {i + 1} pt {i + 1} ps 0.8 lw {WIDTH.get(group, 1)} "
+                     f"title {quoted(group)}")
         if any(text for _, _, text in points):
-            plots.append(f"$data{i} using 1:2:3 with labels offset 0,0.8 font ',10' notitle")
+            plots.append(f"$data{i} using 1:2:3 with labels offset 0,0.8 font ',10' tc lt {i + 1} notitle")
     return "\n".join(out) + "\nplot " + ", \\\n     ".join(plots) + "\n"
 
 
@@ -124,11 +124,13 @@ def trade_figures(numbers, user):
     for table in numbers["lookups"]:
         if table["keys"] != 1_000_000:
             continue
-        points = [(SHORT.get(one["name"], one["name"]), [(one["half"]["apart"]["net"]["median"], one["fpr"], "")])
-                  for one in table["contestants"] if "fpr" in one]
+        points = [(f"{SHORT.get(one['name'], one['name'])}: {8 * one['bytes'] / table['keys']:.0f} bits a key",
+                   [(one["half"]["apart"]["net"]["median"], one["fpr"], "")])
+                  for one in table["contestants"] if "fpr" in one and "equal FPR" not in one["name"]]
         yield "bench-trade-lookup", points_figure(
-            points, "bench-trade-lookup", "False positives against a lookup's time, a million keys, 16 bits a key",
-            "nanoseconds net of key and hash, half of the packets members", "false positive rate")
+            points, "bench-trade-lookup", "False positives against a lookup's time, a million keys",
+            "nanoseconds net of key and hash, half of the packets members", "false positive rate",
+            ["set xrange [10:300]"])
 
 
 def figures(numbers):
