@@ -8,14 +8,7 @@ setup
 CHANGES=${CHANGES:-25}
 
 # 2000 members, 600 that come and go, 300 strangers.
-python3 - "$WORK" <<'END'
-import random, sys
-draw = random.Random(20261122)
-def address(): return f"{draw.randrange(11, 100)}.{draw.randrange(256)}.{draw.randrange(256)}.{draw.randrange(256)}"
-pool = list(dict.fromkeys(address() for _ in range(4000)))
-for name, keys in ("members", pool[:2000]), ("guests", pool[2000:2600]), ("strangers", pool[2600:2900]):
-    with open(f"{sys.argv[1]}/{name}", "w") as out: out.writelines(f"{key}\n" for key in keys)
-END
+address_lists 20261122 members 2000 guests 600 strangers 300
 # A seed with which no guest and no stranger matches by mistake at the start, nor under the changes below.
 "$SIEVE" -q build --kind ddlcbf --seed 1 --bits-per-key 40 -o "$WORK/set.sieve" "$WORK/members"
 

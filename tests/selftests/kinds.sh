@@ -9,20 +9,7 @@ KINDS=(blocked bloom dleft64 dleft128 ddlcbf)
 ROUNDS=${ROUNDS:-2}
 
 # For each kind a list of its own length that shares 150 addresses with all others.
-python3 - "$WORK" "${KINDS[@]}" <<'END'
-import random, sys
-work, *kinds = sys.argv[1:]
-draw = random.Random(20261121)
-def address(): return f"{draw.randrange(11, 100)}.{draw.randrange(256)}.{draw.randrange(256)}.{draw.randrange(256)}"
-pool = list(dict.fromkeys(address() for _ in range(60000)))
-lists = {"common": pool[:150], "strangers": pool[150:300]}
-at = 300
-for i, kind in enumerate(kinds):
-    lists[kind] = pool[at : at + 300 * 3**i]
-    at += 300 * 3**i
-for name, keys in lists.items():
-    with open(f"{work}/{name}", "w") as out: out.writelines(f"{key}\n" for key in keys)
-END
+address_lists 20261121 common 150 strangers 150 blocked 300 bloom 900 dleft64 2700 dleft128 8100 ddlcbf 24300
 for kind in "${KINDS[@]}"; do
     "$SIEVE" -q build --kind "$kind" --bits-per-key 30 -o "$WORK/$kind.sieve" "$WORK/common" "$WORK/$kind"
 done

@@ -214,6 +214,22 @@ image() {
     printf '%s\n' "$@" | "$SIEVE" -q build --key "$key" -o "$file" -
 }
 
+# address_lists SEED NAME COUNT ...: lists of IPv4 addresses, none twice, as files of these names.
+address_lists() {
+    python3 - "$WORK" "$@" <<'END'
+import random, sys
+work, seed, *lists = sys.argv[1:]
+draw = random.Random(int(seed))
+addresses = {}
+for name, count in zip(lists[::2], map(int, lists[1::2])):
+    first = len(addresses)
+    while len(addresses) < first + count:
+        octets = draw.randrange(11, 100), draw.randrange(256), draw.randrange(256), draw.randrange(256)
+        addresses[".".join(map(str, octets))] = None
+    with open(f"{work}/{name}", "w") as out: out.writelines(f"{key}\n" for key in list(addresses)[first:])
+END
+}
+
 # refused CODE PATTERN COMMAND...: fails with that code and exactly one line on standard error.
 refused() {
     local code=$1 pattern=$2 status=0

@@ -8,15 +8,7 @@ setup
 SWAPS=${SWAPS:-250} ROUNDS=${ROUNDS:-3}
 
 # Two lists of different length with 200 addresses in common, and strangers that neither filter mistakes.
-python3 - "$WORK" <<'END'
-import random, sys
-draw = random.Random(20261120)
-def address(): return f"{draw.randrange(11, 100)}.{draw.randrange(256)}.{draw.randrange(256)}.{draw.randrange(256)}"
-pool = list(dict.fromkeys(address() for _ in range(26000)))
-common, a, b, strangers = pool[:200], pool[200:4800], pool[4800:24800], pool[24800:25800]
-for name, keys in ("common", common), ("a", a), ("b", b), ("strangers", strangers):
-    with open(f"{sys.argv[1]}/{name}", "w") as out: out.writelines(f"{key}\n" for key in keys)
-END
+address_lists 20261120 common 200 a 4600 b 20000 strangers 1000
 # So many bits that no stranger is likely (below 1e-6 in all) to match one of the two sets and not the other, which
 # would make its verdict depend on the moment.
 "$SIEVE" -q build --bits-per-key 40 -o "$WORK/a.sieve" "$WORK/common" "$WORK/a"

@@ -6,14 +6,7 @@
 
 setup
 # 3,000 members, and 1,500 strangers that are in no list.
-python3 - "$WORK" <<'END'
-import random, sys
-draw = random.Random(20261121)
-def address(): return f"{draw.randrange(11, 100)}.{draw.randrange(256)}.{draw.randrange(256)}.{draw.randrange(256)}"
-pool = list(dict.fromkeys(address() for _ in range(7600)))
-for name, keys in ("feed", pool[:3000]), ("newer", pool[3000:6000]), ("strangers", pool[6000:7500]):
-    with open(f"{sys.argv[1]}/{name}", "w") as out: out.writelines(f"{key}\n" for key in keys)
-END
+address_lists 20261121 feed 3000 newer 3000 strangers 1500
 "$SIEVE" -q build --bits-per-key 4 --seed 5 -o "$WORK/bad.sieve" "$WORK/feed"
 "$SIEVE" -q build --bits-per-key 4 --seed 6 -o "$WORK/newer.sieve" "$WORK/newer"
 

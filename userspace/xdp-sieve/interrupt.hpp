@@ -2,7 +2,10 @@
 // Ctrl-C and SIGTERM, for verbs that go on until they are told to end and then have something to put away.
 #pragma once
 
+#include <algorithm>
+#include <chrono>
 #include <csignal>
+#include <thread>
 
 namespace sieve::cli {
 
@@ -13,6 +16,15 @@ inline void watch_for_interrupt() {
     struct sigaction action {};
     action.sa_handler = [](int) { interrupted = 1; };
     for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaction(signal, &action, nullptr);
+}
+
+// So many seconds, or less if `interrupted` is set meanwhile.
+inline void sleep_for(double seconds) {
+    using Clock = std::chrono::steady_clock;
+    const auto until = Clock::now() + std::chrono::duration<double>(seconds);
+    while (interrupted == 0 && Clock::now() < until)
+        std::this_thread::sleep_for(
+            std::min<std::chrono::duration<double>>(until - Clock::now(), std::chrono::milliseconds(100)));
 }
 
 // A reader that goes away ends the verb like Ctrl-C: writing fails, instead of killing the process.

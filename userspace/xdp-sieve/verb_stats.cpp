@@ -6,7 +6,6 @@
 #include <map>
 #include <memory>
 #include <optional>
-#include <thread>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
@@ -204,14 +203,6 @@ void print_table(const Sample& sample, const Sample* before) {
         if (sample.stats.outcome[i] > 0)
             fmt::print("  {:<32} {:>18}\n", fmt::format("parsed: {}", kernel::outcome_name(i)),
                        format_count(sample.stats.outcome[i]));
-}
-
-// Sleeps, but not through an interrupt.
-void sleep_for(double seconds) {
-    const auto until = Clock::now() + std::chrono::duration<double>(seconds);
-    while (interrupted == 0 && Clock::now() < until)
-        std::this_thread::sleep_for(
-            std::min<std::chrono::duration<double>>(until - Clock::now(), std::chrono::milliseconds(100)));
 }
 
 Status read_watch(StatsArguments& arguments) {

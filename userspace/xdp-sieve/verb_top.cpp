@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // xdp-sieve top: the keys that were matched most.
-#include <chrono>
 #include <cstdio>
 #include <ctime>
 #include <map>
 #include <memory>
-#include <thread>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
@@ -99,14 +97,6 @@ Result<bool> switch_on(const kernel::Hook& hook, bool reset, const Context& cont
     if (kernel::is_tallying(*hook.instance) && !reset) return false;
     SIEVE_TRY(kernel::start_tally(*hook.instance));
     return true;
-}
-
-void sleep_for(double seconds) {
-    using Clock = std::chrono::steady_clock;
-    const auto until = Clock::now() + std::chrono::duration<double>(seconds);
-    while (interrupted == 0 && Clock::now() < until)
-        std::this_thread::sleep_for(
-            std::min<std::chrono::duration<double>>(until - Clock::now(), std::chrono::milliseconds(100)));
 }
 
 Result<Exit> run_top(const TopArguments& arguments, const Context& context) {
