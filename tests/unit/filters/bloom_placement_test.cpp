@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <tbb/global_control.h>
 
 #include "libsieve/filters/bloom_plan.hpp"
 
@@ -155,6 +156,20 @@ TEST(BloomPlacement, IsTheSameAgainWithTheSameSeed) {
     };
     EXPECT_EQ(build(1), build(1));
     EXPECT_NE(build(1), build(2));
+}
+
+// With so many keys that several processors decide at once.
+TEST(BloomPlacement, DoesNotDependOnTheNumberOfThreads) {
+    std::mt19937_64 random(4);
+    const auto keys = random_hashes(600'000, random);
+    const auto build = [&keys](std::size_t threads) {
+        const tbb::global_control limit(tbb::global_control::max_allowed_parallelism, threads);
+        std::vector<sieve_line> filter(12'000);
+        const auto report = place_bloom(keys, shape(3, 7, 12'000), filter, {.rounds = 2, .seed = 9}, {});
+        EXPECT_GT(report.moved, 0U);
+        return ones_of(filter);
+    };
+    EXPECT_EQ(build(1), build(4));
 }
 
 TEST(BloomPlacement, TellsHowFarItIs) {
