@@ -230,6 +230,11 @@ for name, count in zip(lists[::2], map(int, lists[1::2])):
 END
 }
 
+# said_of IMAGE FILE: each address of the file with "drop" if the image holds it and "pass" if not.
+said_of() {
+    ("$SIEVE" query "$1" --stdin || true) <"$2" | sed 's/ present$/ drop/; s/ absent$/ pass/'
+}
+
 # refused CODE PATTERN COMMAND...: fails with that code and exactly one line on standard error.
 refused() {
     local code=$1 pattern=$2 status=0

@@ -14,11 +14,6 @@ address_lists 20261120 common 200 a 4600 b 20000 strangers 1000
 "$SIEVE" -q build --bits-per-key 40 -o "$WORK/a.sieve" "$WORK/common" "$WORK/a"
 "$SIEVE" -q build --bits-per-key 40 -o "$WORK/b.sieve" "$WORK/common" "$WORK/b"
 
-# said_of IMAGE FILE: each address of the file with "drop" if the image holds it and "pass" if not.
-said_of() {
-    ("$SIEVE" query "$1" --stdin || true) <"$2" | sed 's/ present$/ drop/; s/ absent$/ pass/'
-}
-
 # flows_of GROUP FILE COUNT: lines for the traffic, with the verdict under a.sieve and under b.sieve.
 flows_of() {
     head -n "$3" "$2" >"$WORK/some"

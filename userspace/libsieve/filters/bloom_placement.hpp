@@ -45,7 +45,7 @@ struct BloomPlacementReport {
 /// the Boltzmann distribution and accepted by its cost against the present one. At 16 bits a key, c = 3, and
 /// 40 rounds the rate comes down from 1.57e-4 (greedy) to 1.51e-4 (plateau) and 1.44e-4 (annealed).
 ///
-/// Memory: half a byte a bit, and one byte a key. Time: 0.1 to 0.2 microseconds a key and round, of all
+/// Memory: half a byte a bit, and one byte a key. Time: 0.1 to 0.25 microseconds a key and round, of all
 /// processors that there are; the filter does not depend on their number.
 BloomPlacementReport place_bloom(std::span<const sieve_hash> keys, const sieve_lookup& lookup,
                                  std::span<sieve_line> filter, const BloomPlacementOptions& options,
