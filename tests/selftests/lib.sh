@@ -23,6 +23,7 @@ OUT=sieve-$$-out IN=sieve-$$-in
 OUT_IF=veth-out IN_IF=veth-in
 OUT4=198.51.100.1 IN4=198.51.100.2 OUT6=2001:db8:51::1 IN6=2001:db8:51::2
 WORK=
+verdicts_job=
 
 # --- KTAP ---------------------------------------------------------------------------------------------------
 
@@ -34,7 +35,7 @@ skip_all() {
 
 # ktap_run DESCRIPTION FUNCTION ...: one test each, and a last one of what all of them left behind.
 ktap_run() {
-    local number=0 failed=0 skipped=0 passed=0 status description
+    local number=0 failed=0 skipped=0 passed=0 status description line
     set -- "$@" "no pin is left behind" no_pin_left
     echo "KTAP version 1"
     echo "1..$(($# / 2))"
@@ -53,7 +54,7 @@ ktap_run() {
         set -e
         # The controller's own exit codes mean other things.
         if [ "$status" -eq "$KSFT_SKIP" ] && [ ! -e "$WORK/skipped" ]; then status=$KSFT_FAIL; fi
-        sed 's/^/# /' "$WORK/log"
+        while IFS= read -r line || [ -n "$line" ]; do echo "# $line"; done <"$WORK/log"
         case $status in
         0)
             passed=$((passed + 1))
@@ -108,12 +109,14 @@ inside() {
     nsenter --net="/run/netns/$namespace" "$@"
 }
 
-# Ends whatever still runs in our two namespaces.
+# Ends whatever still runs in our two namespaces. Starts no program: it comes after every test.
 end_jobs() {
-    local namespace process
-    for namespace in "$OUT" "$IN"; do
-        for process in $(ip netns pids "$namespace" 2>/dev/null); do
-            kill -KILL "$process" 2>/dev/null || true
+    local process namespace
+    for process in /proc/[0-9]*; do
+        for namespace in "$OUT" "$IN"; do
+            if [ "$process/ns/net" -ef "/run/netns/$namespace" ]; then
+                kill -KILL "${process#/proc/}" 2>/dev/null || true
+            fi
         done
     done
 }
@@ -123,6 +126,7 @@ cleanup() {
     trap '' HUP INT PIPE TERM
     if [ -n "$WORK" ]; then
         end_jobs
+        [ -z "$verdicts_job" ] || kill "$verdicts_job" 2>/dev/null || true
         reset_interfaces
         ip netns del "$OUT" 2>/dev/null || true
         ip netns del "$IN" 2>/dev/null || true
@@ -153,6 +157,7 @@ setup() {
         ip -n "$namespace" link set lo up
     done
     make_link
+    conversation verdicts verdicts
 }
 
 # make_link [MTU]
@@ -262,9 +267,31 @@ counter() { sieve --json stats "$IN_IF" | jq -r ".interfaces[0].$1"; }
 
 # --- packets ------------------------------------------------------------------------------------------------
 
-# Sends the packets of a table (standard input: VERDICT PACKET, see traffic.py) and compares.
+# conversation NAME ARGUMENT...: runs traffic.py in the background. Its process is $NAME_job, what is written to
+# $NAME_in is its standard input, and its standard output is read from $NAME_out.
+conversation() {
+    local -n job=$1_job input=$1_in output=$1_out
+    local pipe=$WORK/$1
+    shift
+    rm -f "$pipe.in" "$pipe.out"
+    mkfifo "$pipe.in" "$pipe.out"
+    "$here/traffic.py" "$@" <"$pipe.in" >"$pipe.out" &
+    job=$!
+    exec {input}>"$pipe.in" {output}<"$pipe.out"
+}
+
+# Sends the packets of a table (standard input: VERDICT PACKET, see traffic.py, whose arguments these are) and compares.
 verdicts() {
-    "$here/traffic.py" verdicts --from "$OUT/$OUT_IF" --to "$IN/$IN_IF" "$@"
+    local table line
+    mapfile -t table
+    printf '%s\n' "--from $OUT/$OUT_IF --to $IN/$IN_IF $*" "${table[@]}" end >&"$verdicts_in"
+    while IFS= read -r line <&"$verdicts_out"; do
+        case $line in
+        "status "*) return "${line#status }" ;;
+        *) echo "$line" ;;
+        esac
+    done
+    fail "traffic.py has not answered"
 }
 
 # start_stream FLOWS REPORT [OPTIONS...]: traffic in the background, steered by tell_stream, till stop_stream; of
@@ -272,12 +299,8 @@ verdicts() {
 start_stream() {
     local flows=$1 report=$2
     shift 2
-    rm -f "$WORK/tell" "$WORK/told"
-    mkfifo "$WORK/tell" "$WORK/told"
-    "$here/traffic.py" stream --from "$OUT/$OUT_IF" --to "$IN/$IN_IF" --flows "$flows" --report "$report" \
-        --rate "${RATE:-20000}" "$@" <"$WORK/tell" >"$WORK/told" &
-    stream_job=$!
-    exec {stream_in}>"$WORK/tell" {stream_out}<"$WORK/told"
+    conversation stream stream --from "$OUT/$OUT_IF" --to "$IN/$IN_IF" --flows "$flows" --report "$report" \
+        --rate "${RATE:-20000}" "$@"
 }
 
 # tell_stream WORD: returns when the stream has noted it.

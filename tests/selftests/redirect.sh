@@ -22,7 +22,7 @@ make_side() {
 
 # At the side arrives what the table of packets says; `fence` there comes by an ordinary way.
 at_the_side() {
-    "$here/traffic.py" verdicts --from "$OUT/$OUT_IF" --to "$OUT/$SIDE_OUT" --fence "$IN/$SIDE_IN"
+    verdicts --to "$OUT/$SIDE_OUT" --fence "$IN/$SIDE_IN"
 }
 
 to_device() {

@@ -36,7 +36,7 @@ heavy() {
         (.keys | all(.set == "a" and .key.dst == null and .key.sport == null)) and
         (.error > 1.4 and .error < 1.5) and .error_chance < 0.005' "$WORK/top" >/dev/null || fail "$(cat "$WORK/top")"
     sieve top "$IN_IF" -n 1 | grep -Eq '50[23] +33\.[0-9]+% +a +203.0.113.0$' || fail "$(sieve top "$IN_IF")"
-    top --watch --times 2 --seconds 0.05 -n 1 | jq -s -e 'length == 2' >/dev/null || fail "no two rounds"
+    top --watch 0.05 --times 2 -n 1 | jq -s -e 'length == 2' >/dev/null || fail "no two rounds"
 }
 
 # Two sets that match the same packet count it each, by their own fields.

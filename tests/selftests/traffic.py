@@ -7,10 +7,13 @@ network namespace) can tell for each one whether it came through, came twice or 
 is through is known by a frame without a flow key, which the filter always passes, sent behind it: a pair with
 one queue keeps the order. Nothing here uses the filter's own code or counters.
 
-    traffic.py verdicts --from NS/IFACE --to NS/IFACE [--fence NS/IFACE] < table
-        A line of the table is a verdict and a packet, "drop udp 192.0.2.1 198.51.100.2 1000 53". Sends each
-        one --repeat times; prints the lines that came out otherwise; exit 1 if there was one. Where packets
-        are redirected, --fence is where the last frame is sent from, beside the filter.
+    traffic.py verdicts
+        Answers one table after the other. A request on standard input is a line of arguments, the table, and a
+        line "end"; the answer is a line for each packet that came out otherwise, and "status N": 0 all right,
+        1 something wrong, 3 nothing can be said. A line of the table is a verdict and a packet, such as
+        "drop udp 192.0.2.1 198.51.100.2 1000 53". The arguments: --from NS/IFACE --to NS/IFACE; each packet is
+        sent --repeat times; where packets are redirected, --fence NS/IFACE is where the last frame is sent
+        from, beside the filter.
 
     traffic.py stream --from NS/IFACE --to NS/IFACE --flows FILE [--back-flows FILE] --report FILE
         Sends the flows of the file over and over until standard input says "stop". A line of the file is
@@ -265,11 +268,11 @@ def await_redirected(line, cases):
             return
 
 
-def run_verdicts(options):
+def run_verdicts(options, table, run):
     fence = Port(options.fence) if options.fence else None
-    line = Line(Port(options.sender), Port(options.receiver), os.getpid() & 0xFFFF, fence)
+    line = Line(Port(options.sender), Port(options.receiver), run & 0xFFFF, fence)
     cases = []
-    for text in sys.stdin:
+    for text in table:
         text = text.partition("#")[0].strip()
         if text:
             verdict, packet = text.split(maxsplit=1)
@@ -291,6 +294,22 @@ def run_verdicts(options):
     if not cases:
         raise Trouble("an empty table proves nothing")
     return 1 if wrong else 0
+
+
+def answer_tables():
+    parser = argparse.ArgumentParser("a table's arguments", add_help=False)
+    add_line_arguments(parser)
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--fence", metavar="NS/IFACE")
+    for number, words in enumerate(iter(sys.stdin.readline, "")):
+        table = list(iter(sys.stdin.readline, "end\n"))
+        try:
+            # Every run has a number of its own, so that a packet that comes late does not count for the next.
+            status = run_verdicts(parser.parse_args(words.split()), table, os.getpid() + number)
+        except Trouble as trouble:
+            print(f"traffic: {trouble}")
+            status = 3
+        print(f"status {status}", flush=True)
 
 
 class Stream:
@@ -395,15 +414,17 @@ def run_stream(options):
     return 1 if report["wrong"] or report.get("back", {}).get("wrong") else 0
 
 
+def add_line_arguments(parser):
+    parser.add_argument("--from", dest="sender", required=True, metavar="NS/IFACE")
+    parser.add_argument("--to", dest="receiver", required=True, metavar="NS/IFACE")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     verbs = parser.add_subparsers(dest="verb", required=True)
-    verdicts, stream = verbs.add_parser("verdicts"), verbs.add_parser("stream")
-    for verb in (verdicts, stream):
-        verb.add_argument("--from", dest="sender", required=True, metavar="NS/IFACE")
-        verb.add_argument("--to", dest="receiver", required=True, metavar="NS/IFACE")
-    verdicts.add_argument("--repeat", type=int, default=3)
-    verdicts.add_argument("--fence", metavar="NS/IFACE")
+    verbs.add_parser("verdicts")
+    stream = verbs.add_parser("stream")
+    add_line_arguments(stream)
     stream.add_argument("--flows", required=True)
     stream.add_argument("--back-flows")
     stream.add_argument("--report", required=True)
@@ -411,7 +432,7 @@ def main():
     stream.add_argument("--limit", type=float, default=120, help="seconds after which to give up")
     options = parser.parse_args()
     try:
-        sys.exit(run_verdicts(options) if options.verb == "verdicts" else run_stream(options))
+        sys.exit(answer_tables() if options.verb == "verdicts" else run_stream(options))
     except Trouble as trouble:
         print(f"traffic: {trouble}", file=sys.stderr)
         sys.exit(3)

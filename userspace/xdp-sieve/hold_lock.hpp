@@ -3,7 +3,7 @@
 #pragma once
 
 #include "libsieve/kernel/lock.hpp"
-#include "xdp-sieve/verb.hpp"
+#include "xdp-sieve/context.hpp"
 
 namespace sieve::cli {
 

@@ -8,12 +8,10 @@
 
 namespace sieve::cli {
 
-// Names of files and interfaces need not be UTF-8, and JSON must be: what is not becomes U+FFFD.
-template <class Json>
-std::string json_text(const Json& value, int indent = 2) {
-    return value.dump(indent, ' ', false, Json::error_handler_t::replace);
-}
-
 inline constexpr int json_one_line = -1;
+
+// Names of files and interfaces need not be UTF-8, and JSON must be: what is not becomes U+FFFD.
+std::string json_text(const nlohmann::json& value, int indent = 2);
+std::string json_text(const nlohmann::ordered_json& value, int indent = 2);
 
 } // namespace sieve::cli

@@ -8,7 +8,7 @@
 
 #include "libsieve/filters/key_set.hpp"
 #include "libsieve/util/result.hpp"
-#include "xdp-sieve/verb.hpp"
+#include "xdp-sieve/context.hpp"
 
 namespace sieve::cli {
 

@@ -13,7 +13,7 @@
 #include "libsieve/kernel/preflight.hpp"
 #include "libsieve/kernel/scratch.hpp"
 #include "libsieve/kernel/set_table.hpp"
-#include "xdp-sieve/verb.hpp"
+#include "xdp-sieve/context.hpp"
 
 namespace sieve::cli {
 

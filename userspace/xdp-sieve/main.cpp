@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <exception>
 
+#include <CLI/CLI.hpp>
 #include <fmt/core.h>
 
 #include "libsieve/util/version.hpp"

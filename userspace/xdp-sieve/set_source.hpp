@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "libsieve/filters/set_builder.hpp"
-#include "xdp-sieve/verb.hpp"
+#include "xdp-sieve/context.hpp"
 
 namespace sieve::cli {
 

@@ -1,37 +1,23 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// What all verbs of the command line share: each verb is one file with one function that registers it.
+// The verbs of the command line: each is one file with one function that registers it.
 #pragma once
 
 #include <functional>
 #include <string>
 
-#include <CLI/CLI.hpp>
-
-#include "libsieve/util/progress.hpp"
 #include "libsieve/util/result.hpp"
+#include "xdp-sieve/arguments.hpp"
+#include "xdp-sieve/context.hpp"
 
 namespace sieve::cli {
-
-struct Context {
-    bool json = false;
-    bool quiet = false;
-    bool verbose = false;
-    Exit exit = Exit::done;
-};
 
 // A verb's work: the exit code of an answer, or the error to print.
 using Action = std::function<Result<Exit>()>;
 
-// Registers a subcommand; `action` runs when it was chosen. Errors go to standard error as "xdp-sieve: ..."
-// and become the exit code. Returns the subcommand, for its options.
-CLI::App& add_verb(CLI::App& app, Context& context, const std::string& name, const std::string& description,
-                   const std::function<Action(CLI::App& verb)>& define);
-
-// Prints a remark to standard error unless --quiet.
-void remark(const Context& context, const std::string& text);
-
-// A progress bar on standard error if that is a terminal, quiet is off and the work lasts over a second.
-Progress progress_bar(const Context& context);
+// Registers a subcommand, whose arguments `define` adds; the action that it returns runs when the verb was
+// chosen. Errors go to standard error as "xdp-sieve: ..." and become the exit code.
+void add_verb(CLI::App& app, Context& context, const std::string& name, const std::string& description,
+              const std::function<Action(Arguments verb)>& define);
 
 void add_build(CLI::App& app, Context& context);
 void add_query(CLI::App& app, Context& context);

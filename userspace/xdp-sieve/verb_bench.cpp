@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // xdp-sieve bench: what a lookup costs here, beside what it must cost and what the kernel's own sets cost.
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
@@ -15,6 +16,7 @@
 #include "libsieve/bench/lookup_bench.hpp"
 #include "libsieve/bench/packet_bench.hpp"
 #include "xdp-sieve/format.hpp"
+#include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/verb.hpp"
 
 namespace sieve::cli {
@@ -212,14 +214,19 @@ class Runner {
         : arguments_(arguments), context_(context), progress_(progress_bar(context)) {}
 
     Status run() {
+        // What would be in vain after minutes is refused at once.
+        std::vector<std::uint64_t> sizes;
         for (const std::string& text : arguments_.keys) {
             SIEVE_ASSIGN(const std::uint64_t keys, parse_keys(text));
-            SIEVE_TRY(run_size(keys));
+            sizes.push_back(keys);
         }
-        if (context_.json) fmt::print("{}\n", out_.dump(2));
+        if (!arguments_.output.empty() && !std::ofstream(arguments_.output, std::ios::app))
+            return bad_input(fmt::format("{}: {}", arguments_.output, errno_text(errno)));
+        for (const std::uint64_t keys : sizes) SIEVE_TRY(run_size(keys));
+        if (context_.json) fmt::print("{}\n", json_text(out_));
         if (arguments_.output.empty()) return {};
         std::ofstream file(arguments_.output);
-        file << out_.dump(2) << std::endl;
+        file << json_text(out_) << std::endl;
         if (!file) return bad_input(fmt::format("{}: could not be written", arguments_.output));
         return {};
     }
@@ -279,17 +286,16 @@ Result<Exit> run_bench(BenchArguments& arguments, const Context& context) {
 void add_bench(CLI::App& app, Context& context) {
     add_verb(
         app, context, "bench", "what lookups, packets and loading cost here, beside the kernel's own sets",
-        [&context](CLI::App& verb) -> Action {
+        [&context](Arguments verb) -> Action {
             auto arguments = std::make_shared<BenchArguments>();
-            verb.add_option("--keys", arguments->keys, "sizes of the sets, as a comma list")
-                ->delimiter(',')
-                ->capture_default_str();
-            verb.add_option("--bits-per-key", arguments->bits_per_key, "size of the filters")
-                ->capture_default_str();
-            verb.add_option("--rounds", arguments->rounds, "measurements of everything, in turn")
-                ->check(CLI::Range(3, 1001))
-                ->capture_default_str();
-            verb.add_option("-o,--output", arguments->output, "write the numbers as JSON to this file, too");
+            verb.add("--keys", arguments->keys, "sizes of the sets, as a comma list")
+                .separated_by(',')
+                .show_default();
+            verb.add("--bits-per-key", arguments->bits_per_key, "size of the filters").show_default();
+            verb.add("--rounds", arguments->rounds, "measurements of everything, in turn")
+                .between(3, 1001)
+                .show_default();
+            verb.add("-o,--output", arguments->output, "write the numbers as JSON to this file, too");
             verb.add_flag("--quick", arguments->quick, "small sets and few rounds: seconds, not minutes");
             return [arguments, &context] { return run_bench(*arguments, context); };
         });

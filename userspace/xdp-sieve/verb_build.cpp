@@ -10,6 +10,7 @@
 #include "libsieve/filters/blocked_plan.hpp"
 #include "libsieve/image/kinds.hpp"
 #include "xdp-sieve/format.hpp"
+#include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/set_source.hpp"
 #include "xdp-sieve/verb.hpp"
 
@@ -56,7 +57,7 @@ void print_json(const BuildArguments& arguments, const BuiltSet& built, double s
           {"measured_trials", report.measured_trials}}},
         {"seconds", seconds},
     };
-    fmt::print("{}\n", out.dump(2));
+    fmt::print("{}\n", json_text(out));
 }
 
 void print_table(const BuildArguments& arguments, const BuiltSet& built, double seconds) {
@@ -111,48 +112,44 @@ Result<Exit> run_build(BuildArguments& arguments, const Context& context) {
 } // namespace
 
 void add_build(CLI::App& app, Context& context) {
-    add_verb(app, context, "build", "build a filter image out of feeds",
-             [&context](CLI::App& verb) -> Action {
-                 auto arguments = std::make_shared<BuildArguments>();
-                 BuildOptions& options = arguments->options;
-                 verb.add_option("--key", arguments->key,
-                                 "fields of a key: a comma list of src,dst,sport,dport,proto")
-                     ->capture_default_str();
-                 verb.add_option("--kind", arguments->kind,
-                                 "kind of filter: blocked, bloom, dleft64, dleft128 or ddlcbf")
-                     ->capture_default_str();
-                 auto* size = verb.add_option_group("size", "how large; 16 bits per key if not given");
-                 size->add_option("--bits-per-key", options.bits_per_key, "size by bits per key");
-                 size->add_option("--fpr", options.fpr, "size by the false positive rate to stay below");
-                 size->add_option("--memory", arguments->memory, "size by bytes, such as 512K, 64M or 1G");
-                 size->require_option(0, 1);
-                 verb.add_option("--choices", options.kind.choices,
-                                 "blocked: lines to choose from, 1 to 3 (2); bloom: groups, 1 to 3 (3); "
-                                 "d-left: subtables, 2 to 4");
-                 verb.add_option("--alpha", options.kind.alpha,
-                                 "blocked: share of keys that have a choice of lines, 0 to 1 (1)");
-                 verb.add_option("--hashes", options.kind.hashes,
-                                 "blocked, bloom: bits set by a key; the best number if not given");
-                 verb.add_option("--effort", arguments->effort,
-                                 "time for a lower rate: fast (no rebalancing), normal or best")
-                     ->capture_default_str();
-                 verb.add_option("--rounds", options.kind.rounds,
-                                 "rounds of rebalancing, whatever the effort; 0 for none");
-                 verb.add_option("--seed", options.seed,
-                                 "build the same image again; for tests, since it makes the hash known");
-                 verb.add_option("--threads", options.threads, "threads; as many as processors if not given");
-                 verb.add_option("--max-probes", options.prefixes.max_probes,
-                                 "prefix sets: the most lengths that a packet's address is asked for, 1 to 8")
-                     ->capture_default_str();
-                 verb.add_option("--max-keys", options.prefixes.max_keys,
-                                 "prefix sets: the most prefixes after expansion")
-                     ->capture_default_str();
-                 verb.add_flag("--skip-invalid", arguments->skip_invalid, "count malformed lines and go on");
-                 verb.add_option("-o,--output", arguments->output, "the image to write")->required();
-                 verb.add_option("FEED", arguments->feeds, "files of keys, one a line; - is standard input")
-                     ->required();
-                 return [arguments, &context] { return run_build(*arguments, context); };
-             });
+    add_verb(
+        app, context, "build", "build a filter image out of feeds", [&context](Arguments verb) -> Action {
+            auto arguments = std::make_shared<BuildArguments>();
+            BuildOptions& options = arguments->options;
+            verb.add("--key", arguments->key, "fields of a key: a comma list of src,dst,sport,dport,proto")
+                .show_default();
+            verb.add("--kind", arguments->kind, "kind of filter: blocked, bloom, dleft64, dleft128 or ddlcbf")
+                .show_default();
+            Arguments size = verb.add_at_most_one("size", "how large; 16 bits per key if not given");
+            size.add("--bits-per-key", options.bits_per_key, "size by bits per key");
+            size.add("--fpr", options.fpr, "size by the false positive rate to stay below");
+            size.add("--memory", arguments->memory, "size by bytes, such as 512K, 64M or 1G");
+            verb.add("--choices", options.kind.choices,
+                     "blocked: lines to choose from, 1 to 3 (2); bloom: groups, 1 to 3 (3); "
+                     "d-left: subtables, 2 to 4");
+            verb.add("--alpha", options.kind.alpha,
+                     "blocked: share of keys that have a choice of lines, 0 to 1 (1)");
+            verb.add("--hashes", options.kind.hashes,
+                     "blocked, bloom: bits set by a key; the best number if not given");
+            verb.add("--effort", arguments->effort,
+                     "time for a lower rate: fast (no rebalancing), normal or best")
+                .show_default();
+            verb.add("--rounds", options.kind.rounds,
+                     "rounds of rebalancing, whatever the effort; 0 for none");
+            verb.add("--seed", options.seed,
+                     "build the same image again; for tests, since it makes the hash known");
+            verb.add("--threads", options.threads, "threads; as many as processors if not given");
+            verb.add("--max-probes", options.prefixes.max_probes,
+                     "prefix sets: the most lengths that a packet's address is asked for, 1 to 8")
+                .show_default();
+            verb.add("--max-keys", options.prefixes.max_keys,
+                     "prefix sets: the most prefixes after expansion")
+                .show_default();
+            verb.add_flag("--skip-invalid", arguments->skip_invalid, "count malformed lines and go on");
+            verb.add("-o,--output", arguments->output, "the image to write").required();
+            verb.add("FEED", arguments->feeds, "files of keys, one a line; - is standard input").required();
+            return [arguments, &context] { return run_build(*arguments, context); };
+        });
 }
 
 } // namespace sieve::cli

@@ -147,12 +147,12 @@ Result<Exit> run_change(const ChangeArguments& arguments, const Context& context
     return left == 0 ? Exit::done : Exit::no;
 }
 
-Action define(CLI::App& verb, Context& context, bool erase) {
+Action define(Arguments verb, Context& context, bool erase) {
     auto arguments = std::make_shared<ChangeArguments>();
     arguments->erase = erase;
-    verb.add_option("IFACE", arguments->interface, "the interface")->required();
-    verb.add_option("NAME", arguments->name, "the set, of kind ddlcbf")->required();
-    verb.add_option("KEY", arguments->keys, "keys; one argument each, fields separated by commas or blanks");
+    verb.add("IFACE", arguments->interface, "the interface").required();
+    verb.add("NAME", arguments->name, "the set, of kind ddlcbf").required();
+    verb.add("KEY", arguments->keys, "keys; one argument each, fields separated by commas or blanks");
     verb.add_flag("--stdin", arguments->standard_input, "read the keys from standard input, as a feed");
     if (!erase)
         verb.add_flag(
@@ -165,12 +165,12 @@ Action define(CLI::App& verb, Context& context, bool erase) {
 
 void add_insert(CLI::App& app, Context& context) {
     add_verb(app, context, "insert", "add keys to a ddlcbf set in force, while packets flow",
-             [&context](CLI::App& verb) { return define(verb, context, false); });
+             [&context](Arguments verb) { return define(verb, context, false); });
 }
 
 void add_delete(CLI::App& app, Context& context) {
     add_verb(app, context, "delete", "take keys out of a ddlcbf set in force, while packets flow",
-             [&context](CLI::App& verb) { return define(verb, context, true); });
+             [&context](Arguments verb) { return define(verb, context, true); });
 }
 
 } // namespace sieve::cli

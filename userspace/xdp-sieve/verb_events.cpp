@@ -141,19 +141,18 @@ Result<Exit> run_events(const EventsArguments& arguments, const Context& context
 } // namespace
 
 void add_events(CLI::App& app, Context& context) {
-    add_verb(
-        app, context, "events", "show matches as they happen, or write them to a capture",
-        [&context](CLI::App& verb) -> Action {
-            auto arguments = std::make_shared<EventsArguments>();
-            verb.add_option("IFACE", arguments->interface, "the interface")->required();
-            verb.add_option("--sample", arguments->sample, "one match in so many, at random")
-                ->check(CLI::PositiveNumber)
-                ->capture_default_str();
-            verb.add_option("--count", arguments->count, "stop after so many")->check(CLI::PositiveNumber);
-            verb.add_option("--pcap", arguments->capture,
-                            "write the packets' heads to this capture instead; - is standard output");
-            return [arguments, &context] { return run_events(*arguments, context); };
-        });
+    add_verb(app, context, "events", "show matches as they happen, or write them to a capture",
+             [&context](Arguments verb) -> Action {
+                 auto arguments = std::make_shared<EventsArguments>();
+                 verb.add("IFACE", arguments->interface, "the interface").required();
+                 verb.add("--sample", arguments->sample, "one match in so many, at random")
+                     .positive()
+                     .show_default();
+                 verb.add("--count", arguments->count, "stop after so many").positive();
+                 verb.add("--pcap", arguments->capture,
+                          "write the packets' heads to this capture instead; - is standard output");
+                 return [arguments, &context] { return run_events(*arguments, context); };
+             });
 }
 
 } // namespace sieve::cli

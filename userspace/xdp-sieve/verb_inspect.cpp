@@ -15,6 +15,7 @@
 #include "libsieve/image/image.hpp"
 #include "libsieve/image/kinds.hpp"
 #include "xdp-sieve/format.hpp"
+#include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/verb.hpp"
 
 namespace sieve::cli {
@@ -87,7 +88,7 @@ void print_json(const InspectArguments& arguments, const Image& image, const Fil
         out["hash_key"] = nlohmann::json::array();
         for (const auto word : lookup.hash_key) out["hash_key"].push_back(fmt::format("{:016x}", word));
     }
-    fmt::print("{}\n", out.dump(2));
+    fmt::print("{}\n", json_text(out));
 }
 
 void print_table(const InspectArguments& arguments, const Image& image, const FillHistogram& histogram,
@@ -144,9 +145,9 @@ Result<Exit> run_inspect(const InspectArguments& arguments, const Context& conte
 } // namespace
 
 void add_inspect(CLI::App& app, Context& context) {
-    add_verb(app, context, "inspect", "show what an image is", [&context](CLI::App& verb) -> Action {
+    add_verb(app, context, "inspect", "show what an image is", [&context](Arguments verb) -> Action {
         auto arguments = std::make_shared<InspectArguments>();
-        verb.add_option("IMAGE", arguments->image, "the image")->required();
+        verb.add("IMAGE", arguments->image, "the image").required();
         verb.add_flag("--secrets", arguments->secrets, "show the secret hash keys, too");
         return [arguments, &context] { return run_inspect(*arguments, context); };
     });

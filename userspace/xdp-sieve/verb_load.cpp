@@ -170,30 +170,29 @@ Result<Exit> run_load(const LoadArguments& arguments, const Context& context) {
 } // namespace
 
 void add_load(CLI::App& app, Context& context) {
-    add_verb(
-        app, context, "load", "attach to an interface and put these sets in force, in this order",
-        [&context](CLI::App& verb) -> Action {
-            auto arguments = std::make_shared<LoadArguments>();
-            verb.add_option("IFACE", arguments->interface, "the interface")->required();
-            verb.add_option("SET", arguments->sets,
-                            "NAME=IMAGE or NAME=FEED, with ,action=drop|pass|count or "
-                            ",redirect=INTERFACE|cpu:NUMBER and with ,verify[=FEED] behind it; without an "
-                            "action a match does what the default does not")
-                ->required();
-            verb.add_option("--default", arguments->default_action,
-                            "what becomes of packets that no set decides: pass or drop")
-                ->capture_default_str();
-            verb.add_option("-m,--mode", arguments->mode,
-                            "native (in the driver), skb (generic) or auto (native, else skb)");
-            verb.add_option("--priority", arguments->priority,
-                            "beside other programs: the lower number is asked first; 50 if not given")
-                ->check(CLI::Range(1, 65535));
-            verb.add_option("--chain", arguments->chain,
-                            "beside other programs: after which of our verdicts the next one is asked, a "
-                            "comma list of pass, drop and redirect, or none; pass if not given");
-            verb.add_flag("--force", arguments->force, "take the place of another XDP program");
-            return [arguments, &context] { return run_load(*arguments, context); };
-        });
+    add_verb(app, context, "load", "attach to an interface and put these sets in force, in this order",
+             [&context](Arguments verb) -> Action {
+                 auto arguments = std::make_shared<LoadArguments>();
+                 verb.add("IFACE", arguments->interface, "the interface").required();
+                 verb.add("SET", arguments->sets,
+                          "NAME=IMAGE or NAME=FEED, with ,action=drop|pass|count or "
+                          ",redirect=INTERFACE|cpu:NUMBER and with ,verify[=FEED] behind it; without an "
+                          "action a match does what the default does not")
+                     .required();
+                 verb.add("--default", arguments->default_action,
+                          "what becomes of packets that no set decides: pass or drop")
+                     .show_default();
+                 verb.add("-m,--mode", arguments->mode,
+                          "native (in the driver), skb (generic) or auto (native, else skb)");
+                 verb.add("--priority", arguments->priority,
+                          "beside other programs: the lower number is asked first; 50 if not given")
+                     .between(1, 65535);
+                 verb.add("--chain", arguments->chain,
+                          "beside other programs: after which of our verdicts the next one is asked, a "
+                          "comma list of pass, drop and redirect, or none; pass if not given");
+                 verb.add_flag("--force", arguments->force, "take the place of another XDP program");
+                 return [arguments, &context] { return run_load(*arguments, context); };
+             });
 }
 
 } // namespace sieve::cli

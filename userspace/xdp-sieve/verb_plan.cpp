@@ -7,6 +7,7 @@
 
 #include "libsieve/planning/plan.hpp"
 #include "xdp-sieve/format.hpp"
+#include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/verb.hpp"
 
 namespace sieve::cli {
@@ -43,7 +44,7 @@ void print_json(const PlanArguments& arguments, const Plan& plan) {
     }
     nlohmann::json out = {{"keys", arguments.request.keys}, {"kinds", kinds}, {"reason", plan.reason}};
     out["recommended"] = plan.recommended ? kinds[*plan.recommended] : nlohmann::json(nullptr);
-    fmt::print("{}\n", out.dump(2));
+    fmt::print("{}\n", json_text(out));
 }
 
 void print_table(const PlanArguments& arguments, const Plan& plan) {
@@ -91,14 +92,13 @@ Result<Exit> run_plan(PlanArguments& arguments, const Context& context) {
 
 void add_plan(CLI::App& app, Context& context) {
     add_verb(app, context, "plan", "show every kind of filter for a number of keys, and recommend one",
-             [&context](CLI::App& verb) -> Action {
+             [&context](Arguments verb) -> Action {
                  auto arguments = std::make_shared<PlanArguments>();
-                 verb.add_option("--keys", arguments->request.keys, "number of keys")->required();
-                 auto* size = verb.add_option_group("size", "what is given");
-                 size->add_option("--fpr", arguments->request.fpr, "the false positive rate to stay below");
-                 size->add_option("--memory", arguments->memory,
-                                  "bytes for the whole image, such as 512K, 64M or 1G");
-                 size->require_option(1);
+                 verb.add("--keys", arguments->request.keys, "number of keys").required();
+                 Arguments size = verb.add_one("size", "what is given");
+                 size.add("--fpr", arguments->request.fpr, "the false positive rate to stay below");
+                 size.add("--memory", arguments->memory,
+                          "bytes for the whole image, such as 512K, 64M or 1G");
                  return [arguments, &context] { return run_plan(*arguments, context); };
              });
 }

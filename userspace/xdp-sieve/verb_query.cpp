@@ -8,6 +8,7 @@
 #include "libsieve/feeds/feed.hpp"
 #include "libsieve/feeds/key_text.hpp"
 #include "libsieve/image/image.hpp"
+#include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/key_arguments.hpp"
 #include "xdp-sieve/verb.hpp"
 
@@ -41,10 +42,9 @@ Result<Exit> run_query(const QueryArguments& arguments, const Context& context) 
             fmt::print("{} {}\n", format_key(key, fields), present ? "present" : "absent");
     }
     if (context.json)
-        fmt::print(
-            "{}\n",
-            nlohmann::json{{"image", arguments.image}, {"absent", absent}, {"results", std::move(results)}}
-                .dump(2));
+        fmt::print("{}\n",
+                   json_text(nlohmann::json{
+                       {"image", arguments.image}, {"absent", absent}, {"results", std::move(results)}}));
     return absent == 0 ? Exit::done : Exit::no;
 }
 
@@ -52,11 +52,11 @@ Result<Exit> run_query(const QueryArguments& arguments, const Context& context) 
 
 void add_query(CLI::App& app, Context& context) {
     add_verb(app, context, "query", "ask an image for keys; exit 0 if all are present, 1 if not",
-             [&context](CLI::App& verb) -> Action {
+             [&context](Arguments verb) -> Action {
                  auto arguments = std::make_shared<QueryArguments>();
-                 verb.add_option("IMAGE", arguments->image, "the image to ask")->required();
-                 verb.add_option("KEY", arguments->keys,
-                                 "keys; one argument each, fields separated by commas or blanks");
+                 verb.add("IMAGE", arguments->image, "the image to ask").required();
+                 verb.add("KEY", arguments->keys,
+                          "keys; one argument each, fields separated by commas or blanks");
                  verb.add_flag("--stdin", arguments->standard_input,
                                "read the keys from standard input, as a feed");
                  return [arguments, &context] { return run_query(*arguments, context); };

@@ -40,10 +40,10 @@ Result<Exit> run_remove(const RemoveArguments& arguments, const Context& context
 } // namespace
 
 void add_remove(CLI::App& app, Context& context) {
-    add_verb(app, context, "remove", "take one set out of force", [&context](CLI::App& verb) -> Action {
+    add_verb(app, context, "remove", "take one set out of force", [&context](Arguments verb) -> Action {
         auto arguments = std::make_shared<RemoveArguments>();
-        verb.add_option("IFACE", arguments->interface, "the interface")->required();
-        verb.add_option("NAME", arguments->name, "the set")->required();
+        verb.add("IFACE", arguments->interface, "the interface").required();
+        verb.add("NAME", arguments->name, "the set").required();
         return [arguments, &context] { return run_remove(*arguments, context); };
     });
 }

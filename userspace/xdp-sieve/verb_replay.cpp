@@ -144,21 +144,20 @@ Result<Exit> run_replay(const ReplayArguments& arguments, const Context& context
 } // namespace
 
 void add_replay(CLI::App& app, Context& context) {
-    add_verb(
-        app, context, "replay", "run a capture through the program in the kernel, without an interface",
-        [&context](CLI::App& verb) -> Action {
-            auto arguments = std::make_shared<ReplayArguments>();
-            verb.add_option("SET", arguments->sets,
-                            "IMAGE or FEED, or NAME=IMAGE|FEED with an action as `load` takes it, asked in "
-                            "this order")
-                ->required();
-            verb.add_option("--pcap", arguments->capture, "the capture, pcap or pcapng; - is standard input")
-                ->required();
-            verb.add_option("--default", arguments->default_action,
-                            "what becomes of packets that no set decides: pass or drop")
-                ->capture_default_str();
-            return [arguments, &context] { return run_replay(*arguments, context); };
-        });
+    add_verb(app, context, "replay", "run a capture through the program in the kernel, without an interface",
+             [&context](Arguments verb) -> Action {
+                 auto arguments = std::make_shared<ReplayArguments>();
+                 verb.add("SET", arguments->sets,
+                          "IMAGE or FEED, or NAME=IMAGE|FEED with an action as `load` takes it, asked in "
+                          "this order")
+                     .required();
+                 verb.add("--pcap", arguments->capture, "the capture, pcap or pcapng; - is standard input")
+                     .required();
+                 verb.add("--default", arguments->default_action,
+                          "what becomes of packets that no set decides: pass or drop")
+                     .show_default();
+                 return [arguments, &context] { return run_replay(*arguments, context); };
+             });
 }
 
 } // namespace sieve::cli

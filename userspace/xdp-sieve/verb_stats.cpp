@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // xdp-sieve stats: what was counted, once or over and over with rates.
-#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <map>
@@ -17,24 +16,16 @@
 #include "libsieve/kernel/set_table.hpp"
 #include "libsieve/kernel/stats.hpp"
 #include "xdp-sieve/format.hpp"
-#include "xdp-sieve/interrupt.hpp"
 #include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/live_set.hpp"
 #include "xdp-sieve/verb.hpp"
+#include "xdp-sieve/watch.hpp"
 
 namespace sieve::cli {
 
 namespace {
 
 using Clock = std::chrono::steady_clock;
-
-struct StatsArguments {
-    std::string interface;
-    std::vector<std::string> watch; // empty or one: what stands behind --watch
-    bool watching = false;
-    double seconds = 1;
-    std::uint64_t times = 0; // 0: until interrupted
-};
 
 // One interface's counters at one time.
 struct Sample {
@@ -205,64 +196,38 @@ void print_table(const Sample& sample, const Sample* before) {
                        format_count(sample.stats.outcome[i]));
 }
 
-Status read_watch(StatsArguments& arguments) {
-    for (const std::string& text : arguments.watch) {
-        if (text.empty()) continue;
-        double seconds = 0;
-        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
-        if (error == std::errc() && end == text.data() + text.size() && seconds > 0 && seconds <= 86400) {
-            arguments.seconds = seconds;
-        } else if (arguments.interface.empty()) {
-            arguments.interface = text; // `stats --watch eth0`
-        } else {
-            return usage_error(fmt::format("--watch {}: expected a number of seconds", text));
-        }
-    }
-    return {};
-}
-
-Result<Exit> run_stats(StatsArguments arguments, const Context& context) {
+Result<Exit> run_stats(std::string interface, Watch watch, const Context& context) {
     kernel::set_verbose(context.verbose);
-    SIEVE_TRY(read_watch(arguments));
-    if (arguments.watching) watch_for_interrupt();
+    SIEVE_TRY(watch.begin(interface));
     std::vector<Sample> before;
-    for (std::uint64_t round = 1;; round++) {
-        SIEVE_ASSIGN(std::vector<Sample> now, take_samples(arguments.interface));
+    do {
+        SIEVE_ASSIGN(std::vector<Sample> now, take_samples(interface));
         if (context.json) {
             nlohmann::json out = {{"interfaces", nlohmann::json::array()}};
             for (const Sample& sample : now) out["interfaces"].push_back(to_json(sample));
             // One line a round, so that a reader can follow.
-            fmt::print("{}\n", arguments.watching ? json_text(out, json_one_line) : json_text(out));
+            fmt::print("{}\n", watch.on() ? json_text(out, json_one_line) : json_text(out));
         } else {
             for (const Sample& sample : now) print_table(sample, find(before, sample));
             if (now.empty()) fmt::print("no interface runs xdp-sieve\n");
-            if (arguments.watching) fmt::print("\n");
+            if (watch.on()) fmt::print("\n");
         }
         std::fflush(stdout);
-        if (!arguments.watching || round == arguments.times) return Exit::done;
         before = std::move(now);
-        sleep_for(arguments.seconds);
-        if (interrupted != 0) return Exit::done;
-    }
+    } while (watch.next());
+    return Exit::done;
 }
 
 } // namespace
 
 void add_stats(CLI::App& app, Context& context) {
     add_verb(app, context, "stats", "show packets, bytes, hits and verdicts",
-             [&context](CLI::App& verb) -> Action {
-                 auto arguments = std::make_shared<StatsArguments>();
-                 verb.add_option("IFACE", arguments->interface, "one interface; all of them if not given");
-                 CLI::Option* watch =
-                     verb.add_option("--watch", arguments->watch, "again every SECONDS (1), with rates")
-                         ->expected(0, 1)
-                         ->type_name("[SECONDS]");
-                 verb.add_option("--times", arguments->times, "with --watch: stop after so many times")
-                     ->needs(watch);
-                 return [arguments, watch, &context] {
-                     arguments->watching = watch->count() > 0;
-                     return run_stats(*arguments, context);
-                 };
+             [&context](Arguments verb) -> Action {
+                 auto interface = std::make_shared<std::string>();
+                 auto watch = std::make_shared<Watch>();
+                 verb.add("IFACE", *interface, "one interface; all of them if not given");
+                 watch->add_to(verb, "again every SECONDS (1), with rates");
+                 return [interface, watch, &context] { return run_stats(*interface, *watch, context); };
              });
 }
 

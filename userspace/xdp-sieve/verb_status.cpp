@@ -211,9 +211,9 @@ Result<Exit> run_status(const std::string& name, const Context& context) {
 
 void add_status(CLI::App& app, Context& context) {
     add_verb(app, context, "status", "show what is attached and which sets are in force",
-             [&context](CLI::App& verb) -> Action {
+             [&context](Arguments verb) -> Action {
                  auto interface = std::make_shared<std::string>();
-                 verb.add_option("IFACE", *interface, "one interface; all of them if not given");
+                 verb.add("IFACE", *interface, "one interface; all of them if not given");
                  return [interface, &context] { return run_status(*interface, context); };
              });
 }

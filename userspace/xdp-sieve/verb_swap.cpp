@@ -77,12 +77,12 @@ Result<Exit> run_swap(const SwapArguments& arguments, const Context& context) {
 
 void add_swap(CLI::App& app, Context& context) {
     add_verb(app, context, "swap", "replace one set's filter while packets flow",
-             [&context](CLI::App& verb) -> Action {
+             [&context](Arguments verb) -> Action {
                  auto arguments = std::make_shared<SwapArguments>();
-                 verb.add_option("IFACE", arguments->interface, "the interface")->required();
-                 verb.add_option("SET", arguments->set,
-                                 "NAME=IMAGE[,verify=FEED] or NAME=FEED; the set NAME must be in force")
-                     ->required();
+                 verb.add("IFACE", arguments->interface, "the interface").required();
+                 verb.add("SET", arguments->set,
+                          "NAME=IMAGE[,verify=FEED] or NAME=FEED; the set NAME must be in force")
+                     .required();
                  return [arguments, &context] { return run_swap(*arguments, context); };
              });
 }

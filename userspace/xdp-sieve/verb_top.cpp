@@ -16,10 +16,10 @@
 #include "libsieve/kernel/sketch.hpp"
 #include "xdp-sieve/format.hpp"
 #include "xdp-sieve/hold_lock.hpp"
-#include "xdp-sieve/interrupt.hpp"
 #include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/packet_key.hpp"
 #include "xdp-sieve/verb.hpp"
+#include "xdp-sieve/watch.hpp"
 
 namespace sieve::cli {
 
@@ -28,11 +28,9 @@ namespace {
 struct TopArguments {
     std::string interface;
     std::size_t most = 10;
-    bool watch = false;
+    Watch watch;
     bool off = false;
     bool reset = false;
-    double seconds = 1;
-    std::uint64_t times = 0; // 0: until interrupted
 };
 
 // The sets by slot, with the fields that their keys are made of.
@@ -65,7 +63,7 @@ void print(const TopArguments& arguments, const kernel::Tally& tally,
                                        {"packets", heavy.packets},
                                        {"text", format_key(heavy.key, set->second.fields)},
                                        {"key", key_json(heavy.key, set->second.fields)}});
-        fmt::print("{}\n", json_text(out, arguments.watch ? json_one_line : 2));
+        fmt::print("{}\n", json_text(out, arguments.watch.on() ? json_one_line : 2));
         return;
     }
     const auto now = static_cast<std::uint64_t>(std::time(nullptr));
@@ -99,23 +97,22 @@ Result<bool> switch_on(const kernel::Hook& hook, bool reset, const Context& cont
     return true;
 }
 
-Result<Exit> run_top(const TopArguments& arguments, const Context& context) {
+Result<Exit> run_top(TopArguments arguments, const Context& context) {
     kernel::set_verbose(context.verbose);
+    SIEVE_TRY(arguments.watch.begin(arguments.interface));
+    if (arguments.interface.empty()) return usage_error("IFACE is required; see `xdp-sieve --help`");
     SIEVE_ASSIGN(const kernel::Hook hook, kernel::find_ours(arguments.interface));
     if (arguments.off) return switch_off(hook, arguments, context);
-    if (arguments.watch) watch_for_interrupt();
     SIEVE_ASSIGN(const bool begun, switch_on(hook, arguments.reset, context));
     if (begun)
         remark(context,
                fmt::format("matches are counted by key from now on, in {}, until `xdp-sieve top {} --off`",
                            format_bytes(kernel::tally_bytes()), arguments.interface));
-    for (std::uint64_t round = 1; interrupted == 0; round++) {
+    do {
         SIEVE_ASSIGN(const kernel::Tally tally, kernel::read_tally(*hook.instance, arguments.most));
-        if (!begun || context.json || arguments.watch)
+        if (!begun || context.json || arguments.watch.on())
             print(arguments, tally, named_sets(*hook.instance), context);
-        if (std::fflush(stdout) != 0 || !arguments.watch || round == arguments.times) break;
-        sleep_for(arguments.seconds);
-    }
+    } while (std::fflush(stdout) == 0 && arguments.watch.next());
     return Exit::done;
 }
 
@@ -123,19 +120,11 @@ Result<Exit> run_top(const TopArguments& arguments, const Context& context) {
 
 void add_top(CLI::App& app, Context& context) {
     add_verb(app, context, "top", "show the keys that were matched most",
-             [&context](CLI::App& verb) -> Action {
+             [&context](Arguments verb) -> Action {
                  auto arguments = std::make_shared<TopArguments>();
-                 verb.add_option("IFACE", arguments->interface, "the interface")->required();
-                 verb.add_option("-n", arguments->most, "how many keys")
-                     ->check(CLI::Range(1, 1024))
-                     ->capture_default_str();
-                 CLI::Option* watch = verb.add_flag("--watch", arguments->watch, "again and again");
-                 verb.add_option("--seconds", arguments->seconds, "with --watch: between two times")
-                     ->needs(watch)
-                     ->check(CLI::Range(0.01, 86400.0))
-                     ->capture_default_str();
-                 verb.add_option("--times", arguments->times, "with --watch: stop after so many times")
-                     ->needs(watch);
+                 verb.add("IFACE", arguments->interface, "the interface");
+                 verb.add("-n", arguments->most, "how many keys").between(1, 1024).show_default();
+                 arguments->watch.add_to(verb, "again every SECONDS (1)");
                  verb.add_flag("--reset", arguments->reset, "count from zero");
                  verb.add_flag("--off", arguments->off, "count no longer");
                  return [arguments, &context] { return run_top(*arguments, context); };

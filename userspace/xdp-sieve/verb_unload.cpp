@@ -37,9 +37,9 @@ Result<Exit> run_unload(const std::string& name, const Context& context) {
 
 void add_unload(CLI::App& app, Context& context) {
     add_verb(app, context, "unload", "take the program and its sets off an interface",
-             [&context](CLI::App& verb) -> Action {
+             [&context](Arguments verb) -> Action {
                  auto interface = std::make_shared<std::string>();
-                 verb.add_option("IFACE", *interface, "the interface")->required();
+                 verb.add("IFACE", *interface, "the interface").required();
                  return [interface, &context] { return run_unload(*interface, context); };
              });
 }
