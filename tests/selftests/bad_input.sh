@@ -185,6 +185,21 @@ unwritable() {
     [ "$(wc -l <"$WORK/err")" -eq 1 ] || fail "not one line: $(cat "$WORK/err")"
 }
 
+# Linux has names that JSON has not: what is not UTF-8 is replaced, and the answer stays JSON.
+strange_name() {
+    local image=$WORK/$'\xff.sieve'
+    sieve --json build -o "$image" "$DATA/ipsum.txt" >"$WORK/out"
+    sieve --json inspect "$image" >>"$WORK/out"
+    sieve --json query "$image" 203.0.113.1 >>"$WORK/out" || true
+    [ "$(jq -s 'length' "$WORK/out")" = 3 ] || fail "not three answers: $(cat "$WORK/out")"
+}
+
+# What takes minutes says at once that it would be in vain.
+bench_in_vain() {
+    refused 2 'keys x' sieve bench --keys 1e4,x
+    refused 3 'no/folder' sieve bench --quick -o "$WORK/no/folder/out.json"
+}
+
 # A good answer, on the other hand, is silent on standard error.
 good_input() {
     attach
@@ -214,4 +229,6 @@ ktap_run \
     "usage" usage \
     "bad keys" bad_keys \
     "unwritable output" unwritable \
+    "name that is no UTF-8" strange_name \
+    "benchmark in vain" bench_in_vain \
     "good input" good_input

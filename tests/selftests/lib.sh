@@ -267,6 +267,9 @@ counter() { sieve --json stats "$IN_IF" | jq -r ".interfaces[0].$1"; }
 
 # --- packets ------------------------------------------------------------------------------------------------
 
+verdicts_in='' verdicts_out=''
+stream_job='' stream_in='' stream_out=''
+
 # conversation NAME ARGUMENT...: runs traffic.py in the background. Its process is $NAME_job, what is written to
 # $NAME_in is its standard input, and its standard output is read from $NAME_out.
 conversation() {
