@@ -44,8 +44,8 @@ __noinline int sieve_lookup_prefix(const struct sieve_key* key, __u32 place, __u
 
     lookup = sieve_fetch_lookup(place, &filter);
     if (!lookup || !key) return 0;
-    upper = (lookup->fields & SIEVE_FIELD_SRC) ? key->word[0] : key->word[2];
-    lower = (lookup->fields & SIEVE_FIELD_SRC) ? key->word[1] : key->word[3];
+    upper = sieve_address_upper(key, lookup->fields);
+    lower = sieve_address_lower(key, lookup->fields);
     return sieve_lookup_blocked(filter, lookup, sieve_hash_prefix(upper, lower, length, lookup->hash_key));
 }
 
@@ -57,14 +57,12 @@ __noinline int sieve_lookup_prefix(const struct sieve_key* key, __u32 place, __u
 static __always_inline int sieve_lookup_prefixes(void* filter, const struct sieve_lookup* lookup, __u32 place,
                                                  const struct sieve_key* key) {
     const struct sieve_probes* probes;
-    __u32 line = SIEVE_PROBES_LINE, family, i;
-    int from_source = lookup->fields & SIEVE_FIELD_SRC;
+    __u32 line = SIEVE_PROBES_LINE, fields = lookup->fields, family, i;
 
     if (lookup->kind != SIEVE_KIND_BLOCKED) return 0;
     probes = bpf_map_lookup_elem(filter, &line);
     if (!probes) return 0;
-    family =
-        sieve_family(from_source ? key->word[0] : key->word[2], from_source ? key->word[1] : key->word[3]);
+    family = sieve_family(sieve_address_upper(key, fields), sieve_address_lower(key, fields));
     for (i = 0; i < SIEVE_MAX_PROBES; i++) {
         if (i >= probes->count[family & 1]) return 0;
         if (sieve_lookup_prefix(key, place, probes->length[family & 1][i])) return 1;

@@ -33,8 +33,8 @@ __noinline int sieve_ask_exact(const struct sieve_key* key, __u32 place) {
     }
     probes = bpf_map_lookup_elem(filter, &line);
     if (!probes) return 1;
-    upper = (lookup->fields & SIEVE_FIELD_SRC) ? key->word[0] : key->word[2];
-    lower = (lookup->fields & SIEVE_FIELD_SRC) ? key->word[1] : key->word[3];
+    upper = sieve_address_upper(key, lookup->fields);
+    lower = sieve_address_lower(key, lookup->fields);
     family = sieve_family(upper, lower) & 1;
     for (i = 0; i < SIEVE_MAX_PROBES; i++) {
         if (i >= probes->count[family]) return 0;

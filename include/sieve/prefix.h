@@ -44,9 +44,18 @@ SIEVE_INLINE struct sieve_hash sieve_hash_prefix(__u64 upper, __u64 lower, __u32
     return hash;
 }
 
-/* Index of the address word in a key of one address. */
+/* Index of the upper word of the address in a key of one address; the lower one is behind it. */
 SIEVE_INLINE int sieve_address_word(__u32 fields) {
     return (fields & SIEVE_FIELD_SRC) ? 0 : 2;
+}
+
+/* The address in a key of one address, word by word: the verifier follows no index. */
+SIEVE_INLINE __u64 sieve_address_upper(const struct sieve_key* key, __u32 fields) {
+    return sieve_address_word(fields) == 0 ? key->word[0] : key->word[2];
+}
+
+SIEVE_INLINE __u64 sieve_address_lower(const struct sieve_key* key, __u32 fields) {
+    return sieve_address_word(fields) == 0 ? key->word[1] : key->word[3];
 }
 
 #endif
