@@ -187,11 +187,76 @@ TEST_F(CaptureTest, RefusesWhatIsNoCapture) {
     EXPECT_EQ(read().exit, Exit::bad_input);
 }
 
-TEST_F(CaptureTest, RefusesOtherLinkTypes) {
-    write(pcap(some_packets(), 101)); // raw IP
+TEST_F(CaptureTest, RefusesLinksThatAreNotUnderstood) {
+    write(pcap(some_packets(), 105)); // 802.11
     const Outcome outcome = read();
     EXPECT_EQ(outcome.exit, Exit::bad_input);
+    EXPECT_NE(outcome.error.find("IEEE802_11"), std::string::npos) << outcome.error;
     EXPECT_NE(outcome.error.find("Ethernet"), std::string::npos) << outcome.error;
+}
+
+// The numbers are LINKTYPE_ values of files, as at tcpdump.org/linktypes.html.
+TEST_F(CaptureTest, MakesFramesOfWhatOtherLinksCarry) {
+    struct Case {
+        std::uint32_t link_type;
+        Bytes header;            // before the packet
+        std::uint16_t ethertype; // of the frame
+        bool v6 = false;
+    };
+    const Bytes cooked_v4{0, 0, 0, 1, 0, 6, 1, 2, 3, 4, 5, 6, 0, 0, 8, 0};
+    Bytes cooked_arp = cooked_v4, cooked_netlink = cooked_v4, cooked_gre = cooked_v4;
+    cooked_arp[15] = 6;
+    cooked_netlink[2] = 3, cooked_netlink[3] = 0x38; // ARPHRD_NETLINK, whose families are no EtherTypes
+    cooked_gre[2] = 3, cooked_gre[3] = 0x0a;
+    const Bytes cooked2_v6{0x86, 0xdd, 0, 0, 0, 0, 0, 2, 0, 1, 0, 6, 1, 2, 3, 4, 5, 6, 0, 0};
+    const std::vector<Case> cases = {
+        {101, {}, 0x0800},
+        {101, {}, 0x86dd, true},
+        {228, {}, 0x0800},
+        {229, {}, 0x86dd, true},
+        {0, {2, 0, 0, 0}, 0x0800},
+        {0, {0, 0, 0, 2}, 0x0800},
+        {0, {10, 0, 0, 0}, 0x86dd, true},
+        {0, {24, 0, 0, 0}, 0x86dd, true},
+        {0, {0, 0, 0, 28}, 0x86dd, true},
+        {0, {30, 0, 0, 0}, 0x86dd, true},
+        {0, {7, 0, 0, 0}, 0},
+        {0, {2, 0, 1, 0}, 0},
+        {108, {0, 0, 0, 2}, 0x0800},
+        {113, cooked_v4, 0x0800},
+        {113, cooked_arp, 0x0806},
+        {113, cooked_netlink, 0},
+        {113, cooked_gre, 0},
+        {276, cooked2_v6, 0x86dd, true},
+    };
+    for (const Case& one : cases) {
+        const Bytes ethernet =
+            one.v6 ? (Ethernet{} / IPv6{} / Tcp{}).bytes() : (Ethernet{} / IPv4{} / Udp{}).bytes();
+        const Bytes packet(ethernet.begin() + 14, ethernet.end());
+        Bytes captured = one.header;
+        captured.insert(captured.end(), packet.begin(), packet.end());
+        Bytes frame(12);
+        put8(frame, one.ethertype >> 8);
+        put8(frame, one.ethertype);
+        frame.insert(frame.end(), packet.begin(), packet.end());
+        const Bytes cut(captured.begin(),
+                        captured.begin() +
+                            static_cast<std::ptrdiff_t>(std::max<std::size_t>(one.header.size(), 1)) - 1);
+        write(pcap({captured, cut}, one.link_type));
+        const Outcome outcome = read();
+        EXPECT_EQ(outcome.error, "");
+        EXPECT_EQ(outcome.packets, (std::vector{frame, Bytes{}})) << "link type " << one.link_type;
+        ASSERT_EQ(outcome.lengths.size(), 2U);
+        EXPECT_EQ(outcome.lengths[0], captured.size());
+    }
+}
+
+TEST_F(CaptureTest, RawPacketsOfNoVersionAreNotIp) {
+    write(pcap({Bytes(40, 0x55)}, 101));
+    const Outcome outcome = read();
+    ASSERT_EQ(outcome.packets.size(), 1U);
+    EXPECT_EQ(outcome.packets[0][12], 0);
+    EXPECT_EQ(outcome.packets[0][13], 0);
 }
 
 TEST_F(CaptureTest, SurvivesGarbage) {

@@ -20,12 +20,15 @@ Result<Capture> Capture::open(const std::string& path) {
         const std::string text = why;
         return bad_input(text.starts_with(path) ? text : fmt::format("{}: {}", path, text));
     }
-    if (const int type = pcap_datalink(handle.get()); type != DLT_EN10MB) {
+    const int type = pcap_datalink(handle.get());
+    std::optional<LinkLayer> link = LinkLayer::of(type);
+    if (!link) {
         const char* name = pcap_datalink_val_to_name(type);
-        return bad_input(fmt::format("{}: a capture of link type {}, expected Ethernet (EN10MB)", path,
-                                     name != nullptr ? name : std::to_string(type)));
+        return bad_input(fmt::format("{}: a capture of link type {}, expected Ethernet (EN10MB), RAW, NULL, "
+                                     "LOOP, LINUX_SLL or LINUX_SLL2",
+                                     path, name != nullptr ? name : std::to_string(type)));
     }
-    return Capture(path, std::move(handle));
+    return Capture(path, std::move(handle), std::move(*link));
 }
 
 Result<std::optional<CapturedPacket>> Capture::next() {
@@ -39,7 +42,8 @@ Result<std::optional<CapturedPacket>> Capture::next() {
         return bad_input(fmt::format("{}: packet {}{}: {}", path_, number_ + 1,
                                      before >= 0 ? fmt::format(" at byte {}", before) : std::string(),
                                      pcap_geterr(handle_.get())));
-    return CapturedPacket{.number = ++number_, .length = header->len, .bytes = {bytes, header->caplen}};
+    return CapturedPacket{
+        .number = ++number_, .length = header->len, .bytes = link_.frame({bytes, header->caplen})};
 }
 
 } // namespace sieve::kernel

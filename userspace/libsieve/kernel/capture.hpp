@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Packets out of a capture file (pcap or pcapng) of Ethernet frames.
+// Packets out of a capture file (pcap or pcapng), as Ethernet frames.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 
+#include "libsieve/kernel/link_layer.hpp"
 #include "libsieve/util/result.hpp"
 
 struct pcap;
@@ -17,7 +18,7 @@ namespace sieve::kernel {
 struct CapturedPacket {
     std::uint64_t number = 0;            // from 1, as in Wireshark
     std::uint32_t length = 0;            // on the wire
-    std::span<const std::uint8_t> bytes; // as captured, perhaps fewer; valid until the next packet
+    std::span<const std::uint8_t> bytes; // the frame as far as it was captured; valid until the next packet
 };
 
 class Capture {
@@ -33,11 +34,12 @@ class Capture {
     struct Close {
         void operator()(pcap* handle) const;
     };
-    Capture(std::string path, std::unique_ptr<pcap, Close> handle)
-        : path_(std::move(path)), handle_(std::move(handle)) {}
+    Capture(std::string path, std::unique_ptr<pcap, Close> handle, LinkLayer link)
+        : path_(std::move(path)), handle_(std::move(handle)), link_(std::move(link)) {}
 
     std::string path_;
     std::unique_ptr<pcap, Close> handle_;
+    LinkLayer link_;
     std::uint64_t number_ = 0;
 };
 
