@@ -11,6 +11,23 @@
 #include "parse.h"
 
 /*
+ * True if a key of a prefix set, cut to this length, is in the exact set beside the filter at that place. A
+ * global function, so that the verifier checks it once and not in each turn of the loop over lengths.
+ */
+__noinline int sieve_ask_exact_prefix(const struct sieve_key* key, __u32 place, __u32 length) {
+    const struct sieve_lookup* lookup;
+    struct sieve_key asked;
+    void *filter, *exact;
+
+    lookup = sieve_fetch_lookup(place, &filter);
+    exact = bpf_map_lookup_elem(&sieve_exact, &place);
+    if (!key || !lookup || !exact) return 1;
+    sieve_exact_of_prefix(sieve_address_upper(key, lookup->fields), sieve_address_lower(key, lookup->fields),
+                          length, &asked);
+    return bpf_map_lookup_elem(exact, &asked) != 0;
+}
+
+/*
  * True if the key is in the exact set beside the filter at that place. Of a prefix set, if a prefix of any of
  * the probe lengths is: which of them the filter mistook does not matter. Without an exact set the filter's
  * word stands: better a stranger too much than a member missed. A global function, so that the verifier
@@ -19,27 +36,24 @@
 __noinline int sieve_ask_exact(const struct sieve_key* key, __u32 place) {
     const struct sieve_lookup* lookup;
     const struct sieve_probes* probes;
-    __u32 line = SIEVE_PROBES_LINE, family, i;
+    __u32 line = SIEVE_PROBES_LINE, family, fields, i;
     struct sieve_key asked;
-    __u64 upper, lower;
     void *filter, *exact;
 
     lookup = sieve_fetch_lookup(place, &filter);
     exact = bpf_map_lookup_elem(&sieve_exact, &place);
     if (!key || !lookup || !exact) return 1;
+    fields = lookup->fields;
     if (!lookup->probes) {
-        sieve_exact_of_key(key, lookup->fields, &asked);
+        sieve_exact_of_key(key, fields, &asked);
         return bpf_map_lookup_elem(exact, &asked) != 0;
     }
     probes = bpf_map_lookup_elem(filter, &line);
     if (!probes) return 1;
-    upper = sieve_address_upper(key, lookup->fields);
-    lower = sieve_address_lower(key, lookup->fields);
-    family = sieve_family(upper, lower) & 1;
+    family = sieve_family(sieve_address_upper(key, fields), sieve_address_lower(key, fields)) & 1;
     for (i = 0; i < SIEVE_MAX_PROBES; i++) {
         if (i >= probes->count[family]) return 0;
-        sieve_exact_of_prefix(upper, lower, probes->length[family][i], &asked);
-        if (bpf_map_lookup_elem(exact, &asked)) return 1;
+        if (sieve_ask_exact_prefix(key, place, probes->length[family][i])) return 1;
     }
     return 0;
 }

@@ -51,13 +51,6 @@ static __always_inline void* sieve_sketch_line(void* sketch, __u32 line) {
     return bpf_map_lookup_elem(sketch, &line);
 }
 
-/* One of the hash functions, whose keys are in the lines from `at` on; 0 if they are not there. */
-static __always_inline __u32 sieve_sketch_hash(void* sketch, __u32 at, const struct sieve_key* item,
-                                               __u32 slot) {
-    const struct sieve_line *one = sieve_sketch_line(sketch, at), *two = sieve_sketch_line(sketch, at + 1);
-    return one && two ? sieve_sketch_sum(one, two, item, slot) : 0;
-}
-
 static __always_inline int sieve_is_candidate(const struct sieve_candidate* candidate,
                                               const struct sieve_key* item, __u32 slot) {
     return candidate->slot == slot && candidate->key.word[0] == item->word[0] &&
@@ -65,24 +58,32 @@ static __always_inline int sieve_is_candidate(const struct sieve_candidate* cand
            candidate->key.word[3] == item->word[3] && candidate->key.word[4] == item->word[4];
 }
 
-/* Remembers the item, if it is heavier than what it would take the place of. */
-static __always_inline void sieve_remember(void* sketch, __u32 base, const struct sieve_key* item, __u32 slot,
-                                           __u64 estimate, __u32 first, __u32 second) {
-    struct sieve_candidate* one = sieve_sketch_line(sketch, base + SIEVE_SKETCH_FIRST_CANDIDATE +
-                                                                (first & (SIEVE_SKETCH_CANDIDATES - 1)));
-    struct sieve_candidate* other = sieve_sketch_line(sketch, base + SIEVE_SKETCH_FIRST_CANDIDATE +
-                                                                  (second & (SIEVE_SKETCH_CANDIDATES - 1)));
+/*
+ * Remembers the item, if it is heavier than what it would take the place of. A global function, so that the
+ * verifier does not walk it anew for every way on which the sketch was counted in.
+ */
+__noinline int sieve_remember(const struct sieve_key* item, __u32 slot, __u64 estimate, __u32 first,
+                              __u32 second) {
+    const __u32 base = sieve_sketch_cpu_line(bpf_get_smp_processor_id()) + SIEVE_SKETCH_FIRST_CANDIDATE;
+    struct sieve_candidate *one, *other;
+    __u32 zero = 0;
+    void* sketch;
 
-    if (!one || !other) return;
+    sketch = bpf_map_lookup_elem(&sieve_sketches, &zero);
+    if (!sketch || !item) return 0;
+    one = sieve_sketch_line(sketch, base + (first & (SIEVE_SKETCH_CANDIDATES - 1)));
+    other = sieve_sketch_line(sketch, base + (second & (SIEVE_SKETCH_CANDIDATES - 1)));
+    if (!one || !other) return 0;
     if (!sieve_is_candidate(one, item, slot)) {
         if (sieve_is_candidate(other, item, slot) || other->estimate < one->estimate) one = other;
         if (!sieve_is_candidate(one, item, slot)) {
-            if (estimate <= one->estimate) return;
+            if (estimate <= one->estimate) return 0;
             one->key = *item;
             one->slot = slot;
         }
     }
     one->estimate = estimate;
+    return 0;
 }
 
 /*
@@ -91,6 +92,7 @@ static __always_inline void sieve_remember(void* sketch, __u32 base, const struc
  */
 __noinline int sieve_tally(const struct sieve_key* key, __u32 place) {
     __u32 zero = 0, slot = place & (SIEVE_SLOTS - 1), base, first, second, column, step, i;
+    const struct sieve_line* hash_keys[SIEVE_SKETCH_LINES];
     const struct sieve_lookup* lookup;
     struct sieve_sketch_cpu* cpu;
     __u64 estimate = ~0ULL;
@@ -100,9 +102,13 @@ __noinline int sieve_tally(const struct sieve_key* key, __u32 place) {
     sketch = bpf_map_lookup_elem(&sieve_sketches, &zero);
     lookup = sieve_fetch_lookup(place, &filter);
     if (!sketch || !lookup || !key) return 0;
+    for (i = 0; i < SIEVE_SKETCH_LINES; i++) {
+        hash_keys[i] = sieve_sketch_line(sketch, i);
+        if (!hash_keys[i]) return 0;
+    }
     sieve_exact_of_key(key, lookup->fields, &item);
-    first = sieve_sketch_hash(sketch, 0, &item, slot);
-    second = sieve_sketch_hash(sketch, SIEVE_SKETCH_HASH_LINES, &item, slot);
+    first = sieve_sketch_sum(hash_keys[0], hash_keys[1], &item, slot);
+    second = sieve_sketch_sum(hash_keys[2], hash_keys[3], &item, slot);
 
     base = sieve_sketch_cpu_line(bpf_get_smp_processor_id());
     cpu = sieve_sketch_line(sketch, base);
@@ -119,7 +125,18 @@ __noinline int sieve_tally(const struct sieve_key* key, __u32 place) {
         if (count < estimate) estimate = count;
         column = sieve_sketch_next(column, step);
     }
-    sieve_remember(sketch, base, &item, slot, estimate, first, second);
+    sieve_remember(&item, slot, estimate, first, second);
+    return 0;
+}
+
+struct sieve_tallying {
+    const struct sieve_key* key;
+    __u32 hits;
+    __u32 first; /* place of the bank's first set */
+};
+
+static long sieve_tally_slot(__u32 slot, struct sieve_tallying* tallying) {
+    if (tallying->hits >> (slot & 31) & 1) sieve_tally(tallying->key, tallying->first + slot);
     return 0;
 }
 
@@ -127,7 +144,8 @@ __noinline int sieve_tally(const struct sieve_key* key, __u32 place) {
  * sets. */
 __noinline int sieve_watch(struct xdp_md* ctx, const struct sieve_parsed* parsed,
                            const struct sieve_answer* answer, struct sieve_stats* stats) {
-    __u32 sample, slot;
+    struct sieve_tallying tallying;
+    __u32 sample;
 
     if (!parsed || !answer || !stats) return 0; /* cannot happen, but the verifier asks */
     sample = sieve_control.sample;
@@ -135,9 +153,11 @@ __noinline int sieve_watch(struct xdp_md* ctx, const struct sieve_parsed* parsed
         sieve_sample(ctx, parsed, answer))
         stats->events_lost++;
     if (!(sieve_control.watch & SIEVE_WATCH_TALLY)) return 0;
-    for (slot = 0; slot < SIEVE_SLOTS; slot++)
-        if (answer->hits >> slot & 1)
-            sieve_tally(&parsed->key, (answer->bank & (SIEVE_BANKS - 1)) * SIEVE_SLOTS + slot);
+    tallying.key = &parsed->key;
+    tallying.hits = answer->hits;
+    tallying.first = (answer->bank & (SIEVE_BANKS - 1)) * SIEVE_SLOTS;
+    /* Not a loop of ours, of which the verifier would walk every turn. */
+    bpf_loop(SIEVE_SLOTS, sieve_tally_slot, &tallying, 0);
     return 0;
 }
 

@@ -46,4 +46,14 @@ SIEVE_INLINE __u64 sieve_shift_right(__u64 value, __u64 by) {
 }
 #endif
 
+/*
+ * Makes the compiler take the value as it stands. Clang's BPF back end otherwise collects the terms of a long
+ * chain of ANDs before it combines them, and spills what does not fit into ten registers.
+ */
+#ifdef __bpf__
+#define SIEVE_SETTLE(value) asm volatile("" : "+r"(value))
+#else
+#define SIEVE_SETTLE(value) (void)(value)
+#endif
+
 #endif

@@ -15,13 +15,26 @@ typedef __u8 sieve_exact_value;
 
 #define SIEVE_EXACT_LENGTH_WORD 4
 
+/* All ones if the field is one of these, else zero; without a branch, of which the verifier would walk both
+ * ways. */
+SIEVE_INLINE __u64 sieve_field_mask(__u32 fields, __u32 field) {
+    __u64 mask = 0 - (__u64)((fields & field) / field);
+    SIEVE_SETTLE(mask);
+    return mask;
+}
+
 /* A key of the set's fields. */
 SIEVE_INLINE void sieve_exact_of_key(const struct sieve_key* key, __u32 fields, struct sieve_key* exact) {
-    exact->word[0] = (fields & SIEVE_FIELD_SRC) ? key->word[0] : 0;
-    exact->word[1] = (fields & SIEVE_FIELD_SRC) ? key->word[1] : 0;
-    exact->word[2] = (fields & SIEVE_FIELD_DST) ? key->word[2] : 0;
-    exact->word[3] = (fields & SIEVE_FIELD_DST) ? key->word[3] : 0;
-    exact->word[4] = key->word[4] & sieve_transport_mask(fields);
+    const __u64 source = sieve_field_mask(fields, SIEVE_FIELD_SRC);
+    const __u64 destination = sieve_field_mask(fields, SIEVE_FIELD_DST);
+
+    exact->word[0] = key->word[0] & source;
+    exact->word[1] = key->word[1] & source;
+    exact->word[2] = key->word[2] & destination;
+    exact->word[3] = key->word[3] & destination;
+    exact->word[4] = key->word[4] & ((sieve_field_mask(fields, SIEVE_FIELD_SPORT) & SIEVE_SPORT_MASK) |
+                                     (sieve_field_mask(fields, SIEVE_FIELD_DPORT) & SIEVE_DPORT_MASK) |
+                                     (sieve_field_mask(fields, SIEVE_FIELD_PROTO) & SIEVE_PROTO_MASK));
 }
 
 /* A prefix: the address, whatever set it is from, cut to `length` bits of 128. */

@@ -41,6 +41,9 @@ SIEVE_STATIC_ASSERT(sizeof(struct sieve_key) == 40,
 #define SIEVE_SPORT_SHIFT 24
 #define SIEVE_DPORT_SHIFT 8
 #define SIEVE_PROTO_SHIFT 0
+#define SIEVE_SPORT_MASK (0xffffULL << SIEVE_SPORT_SHIFT)
+#define SIEVE_DPORT_MASK (0xffffULL << SIEVE_DPORT_SHIFT)
+#define SIEVE_PROTO_MASK (0xffULL << SIEVE_PROTO_SHIFT)
 
 /* The lower word of the v4-mapped form of an IPv4 address in host order; the upper word is zero. */
 SIEVE_INLINE __u64 sieve_v4_mapped(__u32 address) {
@@ -55,9 +58,9 @@ SIEVE_INLINE __u64 sieve_transport_word(__u16 sport, __u16 dport, __u8 proto) {
 
 /* The bits of word 4 that the field set selects. */
 SIEVE_INLINE __u64 sieve_transport_mask(__u32 fields) {
-    return ((fields & SIEVE_FIELD_SPORT) ? 0xffffULL << SIEVE_SPORT_SHIFT : 0) |
-           ((fields & SIEVE_FIELD_DPORT) ? 0xffffULL << SIEVE_DPORT_SHIFT : 0) |
-           ((fields & SIEVE_FIELD_PROTO) ? 0xffULL << SIEVE_PROTO_SHIFT : 0);
+    return ((fields & SIEVE_FIELD_SPORT) ? SIEVE_SPORT_MASK : 0) |
+           ((fields & SIEVE_FIELD_DPORT) ? SIEVE_DPORT_MASK : 0) |
+           ((fields & SIEVE_FIELD_PROTO) ? SIEVE_PROTO_MASK : 0);
 }
 
 #endif

@@ -64,16 +64,6 @@ SIEVE_INLINE void sieve_pattern_mask(__u64 hash, __u32 hashes, struct sieve_line
 }
 
 /*
- * Makes the compiler take the value as it stands. Clang's BPF back end otherwise collects the terms of a long
- * chain of ANDs before it combines them, and spills what does not fit into ten registers.
- */
-#ifdef __bpf__
-#define SIEVE_SETTLE(value) asm volatile("" : "+r"(value))
-#else
-#define SIEVE_SETTLE(value) (void)(value)
-#endif
-
-/*
  * One bit in each of `words` words of every line, `stride` words apart from byte `offset` on: shifts the word
  * so that the asked bit comes to bit 0 and gathers. Returns the hash shifted on. `lines` and the counts are
  * constants.
