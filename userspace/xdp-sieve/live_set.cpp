@@ -119,6 +119,7 @@ Result<ReadySets> prepare_sets(const std::vector<SetArgument>& arguments, bool f
     // Before the sets, whose building may take minutes: without rights it ends here.
     SIEVE_TRY(kernel::may_load_programs());
     std::vector<ReadySet> sets;
+    std::vector<kernel::PreflightQuestions> questions;
     const auto make_sets = [&]() -> Result<kernel::Scratch::Sets> {
         kernel::Scratch::Sets made;
         for (const SetArgument& argument : arguments) {
@@ -130,6 +131,7 @@ Result<ReadySets> prepare_sets(const std::vector<SetArgument>& arguments, bool f
             }
             made.filters.push_back(map.fd());
             made.exact.push_back(exact ? exact->fd() : -1);
+            questions.emplace_back(opened.image);
             sets.push_back({argument.name, std::move(opened.image), std::move(map), std::move(exact), {}});
         }
         return made;
@@ -137,8 +139,9 @@ Result<ReadySets> prepare_sets(const std::vector<SetArgument>& arguments, bool f
     SIEVE_ASSIGN(kernel::Scratch scratch, kernel::Scratch::load_with(make_sets, frags));
     for (std::size_t slot = 0; slot < sets.size(); slot++) {
         ReadySet& set = sets[slot];
-        SIEVE_ASSIGN(set.preflight, kernel::preflight(scratch, static_cast<std::uint32_t>(slot), set.image,
-                                                      set.name, set.exact ? &*set.exact : nullptr));
+        SIEVE_ASSIGN(set.preflight,
+                     kernel::preflight(scratch, static_cast<std::uint32_t>(slot), set.image, questions[slot],
+                                       set.name, set.exact ? &*set.exact : nullptr));
         const kernel::PreflightReport& report = set.preflight;
         if (report.uncarriable > 0)
             remark(context,

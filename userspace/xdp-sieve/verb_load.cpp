@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include "libsieve/kernel/attach.hpp"
+#include "libsieve/kernel/capabilities.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
 #include "xdp-sieve/hold_lock.hpp"
 #include "xdp-sieve/json_text.hpp"
@@ -135,6 +136,8 @@ Result<Exit> run_load(const LoadArguments& arguments, const Context& context) {
         SIEVE_ASSIGN(const kernel::Hook hook, kernel::read_hook(interface));
         SIEVE_TRY(may_load(hook, arguments, mode));
     }
+    // Remembered until it attaches, which takes longer right after the kernel was asked.
+    static_cast<void>(kernel::may_use_dispatcher());
 
     SIEVE_ASSIGN(ReadySets ready, prepare_sets(set_arguments, frags, context));
     const std::vector<ReadySet>& sets = ready.sets;

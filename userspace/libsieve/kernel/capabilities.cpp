@@ -87,8 +87,12 @@ Status may_load_programs() {
 }
 
 bool may_use_dispatcher() {
-    const LogCapture log;
-    return has_bpffs() && may_replace_functions();
+    if (!has_bpffs()) return false;
+    static const bool may_replace = [] {
+        const LogCapture log;
+        return may_replace_functions();
+    }();
+    return may_replace;
 }
 
 } // namespace sieve::kernel

@@ -12,7 +12,8 @@ namespace sieve::kernel {
 
 // False if the kernel certainly refuses what libxdp's dispatcher lives on: programs that take the place of
 // another's function (freplace), or if there is no bpffs for libxdp to keep its state in. True leaves it to
-// libxdp to find out.
+// libxdp to find out. What the kernel said is remembered: trying leaves programs for it to free, which takes
+// a grace period, and to attach within that one takes two instead of one. So ask long before.
 [[nodiscard]] bool may_use_dispatcher();
 
 } // namespace sieve::kernel

@@ -88,14 +88,8 @@ double member_share(const Image& image) {
     return chance;
 }
 
-// The keys of witnesses or strangers that a packet can carry, in the order they were drawn.
-struct Questions {
-    std::vector<sieve_key> keys;
-    std::uint64_t uncarriable = 0;
-};
-
-Questions witnesses_of(const Image& image) {
-    Questions questions;
+PreflightQuestions::Keys witnesses_of(const Image& image) {
+    PreflightQuestions::Keys questions;
     Carrier carrier;
     for (const sieve_witness& witness : image.witnesses()) {
         if (carrier.carry(witness.key, image.lookup().fields).empty())
@@ -106,11 +100,11 @@ Questions witnesses_of(const Image& image) {
     return questions;
 }
 
-Questions strangers_of(const Image& image) {
+PreflightQuestions::Keys strangers_of(const Image& image) {
     const std::uint32_t fields = image.lookup().fields;
     RandomKeys draw(image.witnesses(), fields, image.file().identity[0]);
     std::set<Words> asked; // a key twice would count one false positive twice
-    Questions questions;
+    PreflightQuestions::Keys questions;
     Carrier carrier;
     for (std::uint64_t i = 0; i < draws_at_most && questions.keys.size() < strangers_wanted; i++) {
         const sieve_key key = draw();
@@ -146,16 +140,23 @@ Result<std::vector<char>> ask(const Scratch& scratch, const std::vector<sieve_ke
 
 } // namespace
 
+PreflightQuestions::PreflightQuestions(const Image& image)
+    : witnesses_(witnesses_of(image)), strangers_(strangers_of(image)), held_(strangers_.keys.size()) {
+    // Not for the work's sake: TBB takes a millisecond to start, better now than when the kernel is asked.
+    tbb::parallel_for(std::size_t{0}, held_.size(),
+                      [&](std::size_t i) { held_[i] = image.contains(strangers_.keys[i]) ? 1 : 0; });
+}
+
 Result<PreflightReport> preflight(const Scratch& scratch, std::uint32_t slot, const Image& image,
-                                  const std::string& name, const ExactMap* exact) {
+                                  const PreflightQuestions& questions, const std::string& name,
+                                  const ExactMap* exact) {
     const auto begin = std::chrono::steady_clock::now();
     scratch.ask_slot(slot, exact != nullptr);
     const std::uint32_t fields = image.lookup().fields;
     PreflightReport report;
 
-    const Questions witnesses = witnesses_of(image);
-    SIEVE_ASSIGN(const std::vector<char> known, ask(scratch, witnesses.keys, fields));
-    report.uncarriable = witnesses.uncarriable;
+    SIEVE_ASSIGN(const std::vector<char> known, ask(scratch, questions.witnesses().keys, fields));
+    report.uncarriable = questions.witnesses().uncarriable;
     report.members = known.size();
     if (const auto silent = std::count(known.begin(), known.end(), 0); silent > 0)
         return bad_input(
@@ -168,13 +169,12 @@ Result<PreflightReport> preflight(const Scratch& scratch, std::uint32_t slot, co
         return stats.verified[slot].avoided;
     };
     SIEVE_ASSIGN(const std::uint64_t avoided_before, avoided());
-    const Questions strangers = strangers_of(image);
-    SIEVE_ASSIGN(const std::vector<char> matched, ask(scratch, strangers.keys, fields));
+    SIEVE_ASSIGN(const std::vector<char> matched, ask(scratch, questions.strangers().keys, fields));
     report.strangers = matched.size();
     report.matched = static_cast<std::uint64_t>(std::count(matched.begin(), matched.end(), 1));
     std::uint64_t otherwise = 0;
     for (std::size_t i = 0; i < matched.size(); i++) {
-        const bool holds = image.contains(strangers.keys[i]);
+        const bool holds = questions.held()[i] != 0;
         const bool as_told = exact != nullptr ? holds || matched[i] == 0 : holds == (matched[i] != 0);
         otherwise += as_told ? 0 : 1;
     }
@@ -212,7 +212,7 @@ Result<Preflight> Preflight::start() {
 Result<PreflightReport> Preflight::check(const Image& image, const FilterMap& map, const std::string& name,
                                          const ExactMap* exact) {
     SIEVE_TRY(scratch_.ask_only(map.fd(), exact != nullptr ? exact->fd() : -1));
-    return preflight(scratch_, 0, image, name, exact);
+    return preflight(scratch_, 0, image, PreflightQuestions(image), name, exact);
 }
 
 } // namespace sieve::kernel

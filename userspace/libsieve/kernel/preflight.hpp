@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "libsieve/image/image.hpp"
 #include "libsieve/kernel/exact_map.hpp"
@@ -23,6 +24,27 @@ struct PreflightReport {
     double milliseconds = 0;
 };
 
+// What an image is asked in the kernel, and what it says itself. Takes milliseconds to draw, for which no
+// kernel is needed: time enough while the program is verified.
+class PreflightQuestions {
+  public:
+    explicit PreflightQuestions(const Image& image);
+
+    struct Keys {
+        std::vector<sieve_key> keys;   // that a packet can carry, in the order they were drawn
+        std::uint64_t uncarriable = 0; // others
+    };
+    [[nodiscard]] const Keys& witnesses() const { return witnesses_; }
+    [[nodiscard]] const Keys& strangers() const { return strangers_; }
+    // Of the strangers: whether the image holds them, in user space.
+    [[nodiscard]] const std::vector<char>& held() const { return held_; }
+
+  private:
+    Keys witnesses_;
+    Keys strangers_;
+    std::vector<char> held_;
+};
+
 // Runs the real program, in an instance that has no packets, over the very map that shall go live, which
 // stands in place `slot` of both banks. Packets that carry the image's witnesses must all match; packets that
 // carry random keys of the same shape must match when, and only when, the image says so in user space, and as
@@ -31,8 +53,8 @@ struct PreflightReport {
 // With an exact set, which stands in the same place, strangers must match as often as a random key is a
 // member, and the filter's mistakes must be as many as without.
 [[nodiscard]] Result<PreflightReport> preflight(const Scratch& scratch, std::uint32_t slot,
-                                                const Image& image, const std::string& name,
-                                                const ExactMap* exact = nullptr);
+                                                const Image& image, const PreflightQuestions& questions,
+                                                const std::string& name, const ExactMap* exact = nullptr);
 
 // The same for one map after the other.
 class Preflight {
