@@ -46,7 +46,7 @@ void BpfObject::Destroy::operator()(xdp_sieve_bpf* skeleton) const {
     xdp_sieve_bpf::destroy(skeleton);
 }
 
-Result<BpfObject::Skeleton> BpfObject::load_skeleton(bool tracing, bool frags, const Fill& fill) {
+Result<BpfObject::Loaded> BpfObject::load_skeleton(bool tracing, bool frags, const Fill& fill) {
     const LogCapture log;
     Skeleton skeleton(xdp_sieve_bpf::open());
     if (!skeleton) return load_refusal(errno, log);
@@ -54,7 +54,7 @@ Result<BpfObject::Skeleton> BpfObject::load_skeleton(bool tracing, bool frags, c
     const_cast<std::uint32_t&>(static_cast<const volatile std::uint32_t&>(skeleton->rodata->sieve_tracing)) =
         tracing ? 1 : 0;
     bpf_program__set_autoload(skeleton->progs.xdp_sieve_frags, frags);
-    std::future<Status> filled;
+    std::future<Result<Filling>> filled;
     if (fill) {
         SIEVE_ASSIGN(const UniqueFd table, create_filter_table());
         if (const int error = bpf_map__reuse_fd(skeleton->maps.sieve_sets, table.get()); error != 0)
@@ -63,26 +63,29 @@ Result<BpfObject::Skeleton> BpfObject::load_skeleton(bool tracing, bool frags, c
         filled = std::async(std::launch::async, fill, bpf_map__fd(skeleton->maps.sieve_sets));
     }
     const int error = xdp_sieve_bpf::load(skeleton.get());
-    if (filled.valid()) SIEVE_TRY(filled.get());
+    Filling filling; // behind the skeleton: its end waits for what it does with the table
+    if (filled.valid()) {
+        SIEVE_ASSIGN(filling, filled.get());
+    }
     if (error != 0) return load_refusal(error, log);
-    return skeleton;
+    return Loaded{std::move(skeleton), std::move(filling)};
 }
 
 Result<BpfObject> BpfObject::load(const Options& options) {
     std::optional<Result<std::vector<int>>> filters; // not made before they are asked for
     Fill fill;
     if (options.filters)
-        fill = [&](int table_fd) -> Status {
+        fill = [&](int table_fd) -> Result<Filling> {
             if (!filters) filters = options.filters();
             if (!*filters) return tl::unexpected(filters->error());
-            return fill_both_banks(table_fd, **filters);
+            return begin_to_fill_both_banks(table_fd, **filters);
         };
-    Result<Skeleton> skeleton = load_skeleton(options.tracing, options.frags, fill);
+    Result<Loaded> loaded = load_skeleton(options.tracing, options.frags, fill);
     // Before Linux 5.18 there are no multi-buffer programs; whoever then needs one learns it when attaching.
-    if (!skeleton && options.frags && (!filters || *filters))
-        skeleton = load_skeleton(options.tracing, false, fill);
-    if (!skeleton) return tl::unexpected(std::move(skeleton.error()));
-    const auto& maps = (*skeleton)->maps;
+    if (!loaded && options.frags && (!filters || *filters))
+        loaded = load_skeleton(options.tracing, false, fill);
+    if (!loaded) return tl::unexpected(std::move(loaded.error()));
+    const auto& maps = loaded->skeleton->maps;
     RareMaps rare;
     for (auto [id, map] :
          {std::pair{&rare.exact, maps.sieve_exact}, std::pair{&rare.devices, maps.sieve_devices},
@@ -93,7 +96,11 @@ Result<BpfObject> BpfObject::load(const Options& options) {
     SIEVE_ASSIGN(Instance instance, Instance::from_maps(duplicate(bpf_map__fd(maps.data_sieve)),
                                                         duplicate(bpf_map__fd(maps.sieve_sets)),
                                                         duplicate(bpf_map__fd(maps.sieve_stats)), rare));
-    return BpfObject(std::move(*skeleton), std::move(instance));
+    return BpfObject(std::move(*loaded), std::move(instance));
+}
+
+Status BpfObject::settle() {
+    return filling_.valid() ? filling_.get() : Status();
 }
 
 Result<BpfObject> BpfObject::open_copy(bool frags) const {
@@ -114,7 +121,7 @@ Result<BpfObject> BpfObject::open_copy(bool frags) const {
     SIEVE_ASSIGN(Instance instance,
                  Instance::from_maps(duplicate(instance_.control_fd()), duplicate(instance_.sets_fd()),
                                      duplicate(instance_.stats_fd()), instance_.rare()));
-    return BpfObject(std::move(copy), std::move(instance));
+    return BpfObject({std::move(copy), Filling()}, std::move(instance));
 }
 
 int BpfObject::program_fd() const {

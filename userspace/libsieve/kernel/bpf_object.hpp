@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <future>
 #include <memory>
 #include <vector>
 
@@ -21,9 +22,9 @@ class BpfObject {
     struct Options {
         bool tracing = false; // leave what the program saw of each packet in trace(); never in service
         bool frags = false;   // load the program for multi-buffer frames too, where the kernel has it
-        // Makes the filters (FilterMap) that shall stand in both banks' places from slot 0 on. Called once
-        // and by another thread: it and the grace period that its filters cost pass while the program is
-        // verified.
+        // Makes the filters (FilterMap) that shall stand in both banks' places from slot 0 on, and do when
+        // load() returns. Called once and by another thread, while the program is verified. They cost a grace
+        // period, which goes on behind: see settle().
         std::function<Result<std::vector<int>>()> filters{};
     };
 
@@ -34,6 +35,9 @@ class BpfObject {
     // loads programs itself, attaches. Of the two programs it has one, that for multi-buffer frames if
     // `frags`. Only object() is of use on it.
     [[nodiscard]] Result<BpfObject> open_copy(bool frags) const;
+
+    // Waits until the kernel is done with putting in the filters of Options.
+    [[nodiscard]] Status settle();
 
     [[nodiscard]] const Instance& instance() const { return instance_; }
     [[nodiscard]] int program_fd() const;
@@ -51,15 +55,22 @@ class BpfObject {
     };
     using Skeleton = std::unique_ptr<xdp_sieve_bpf, Destroy>;
 
-    using Fill = std::function<Status(int table_fd)>;
+    using Filling = std::future<Status>;
+    using Fill = std::function<Result<Filling>(int table_fd)>;
+    struct Loaded {
+        Skeleton skeleton;
+        Filling filling;
+    };
 
     // `fill`, if any, is called beside the verification; its error goes before.
-    static Result<Skeleton> load_skeleton(bool tracing, bool frags, const Fill& fill);
-    BpfObject(Skeleton skeleton, Instance instance)
-        : skeleton_(std::move(skeleton)), instance_(std::move(instance)) {}
+    static Result<Loaded> load_skeleton(bool tracing, bool frags, const Fill& fill);
+    BpfObject(Loaded loaded, Instance instance)
+        : skeleton_(std::move(loaded.skeleton)), instance_(std::move(instance)),
+          filling_(std::move(loaded.filling)) {}
 
     Skeleton skeleton_;
     Instance instance_;
+    Filling filling_; // last: its end waits for what it does with the skeleton's table
 };
 
 } // namespace sieve::kernel

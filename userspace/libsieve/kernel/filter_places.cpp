@@ -3,6 +3,7 @@
 
 #include <cassert>
 #include <cerrno>
+#include <chrono>
 
 #include <bpf/bpf.h>
 
@@ -27,7 +28,9 @@ Result<UniqueFd> create_filter_table() {
     return fd;
 }
 
-Status fill_both_banks(int table_fd, std::span<const int> filters) {
+namespace {
+
+Result<PlaceChange> change_of_both_banks(std::span<const int> filters) {
     assert(filters.size() <= SIEVE_SLOTS);
     std::vector<std::uint32_t> ids;
     for (const int filter : filters) {
@@ -42,7 +45,30 @@ Status fill_both_banks(int table_fd, std::span<const int> filters) {
             change.places.push_back(bank * SIEVE_SLOTS + slot);
             change.ids.push_back(ids[slot]);
         }
+    return change;
+}
+
+} // namespace
+
+Status fill_both_banks(int table_fd, std::span<const int> filters) {
+    SIEVE_ASSIGN(const PlaceChange change, change_of_both_banks(filters));
     return put_maps(table_fd, change);
+}
+
+Result<std::future<Status>> begin_to_fill_both_banks(int table_fd, std::span<const int> filters) {
+    SIEVE_ASSIGN(const PlaceChange change, change_of_both_banks(filters));
+    if (change.places.empty()) return std::future<Status>();
+    const std::uint32_t last = change.places.back(), last_id = change.ids.back();
+    std::future<Status> putting =
+        std::async(std::launch::async, [table_fd, change] { return put_maps(table_fd, change); });
+    for (;;) {
+        // They are put there in order, and this is how to see it: the call itself returns when all is over.
+        std::uint32_t id = 0;
+        if (bpf_map_lookup_elem(table_fd, &last, &id) == 0 && id == last_id) return putting;
+        if (putting.wait_for(std::chrono::microseconds(50)) != std::future_status::ready) continue;
+        SIEVE_TRY(putting.get());
+        return std::future<Status>();
+    }
 }
 
 } // namespace sieve::kernel

@@ -40,6 +40,7 @@ Result<BpfObject> Scratch::release() && {
         bank.default_action = SIEVE_ACTION_PASS;
     }
     SIEVE_TRY(clear_stats(instance()));
+    SIEVE_TRY(object_.settle());
     return std::move(object_);
 }
 
