@@ -20,10 +20,10 @@ std::string_view usual_remedy(int error) {
                "per "
                "key";
     case ENOSYS:
-        return "this kernel has no BPF; Linux 5.10 or later is needed, 6.1 or later is tested";
+        return "this kernel has no BPF; Linux 5.18 or later is needed, 6.1 or later is tested";
     case EINVAL:
     case EOPNOTSUPP:
-        return "Linux 5.10 or later is needed, 6.1 or later is tested";
+        return "Linux 5.18 or later is needed, 6.1 or later is tested";
     default:
         return {};
     }
