@@ -28,7 +28,7 @@ gtest_filter=${VMTEST_GTEST_FILTER:-*}
 selftests=${VMTEST_SELFTESTS:-$(make --no-print-directory -s -C tests/selftests \
     --eval 'names: ; @echo $''(TEST_PROGS)' names) $(cd tests/selftests && echo ../vm/*.sh)}
 # How often and how much, where a test has that as a parameter; emulated, a million keys take long.
-counts=(SWAPS=8 ROUNDS=1 CHANGES=5 RATE=1500 SIEVE_TEST_COUNT=5000)
+counts=(SWAPS=8 ROUNDS=1 CHANGES=5 RATE=1500 SIEVE_TEST_COUNT=5000 SIEVE_CHURN_SWAPS=10)
 modules=(veth dummy tun 8021q)
 packages=(bash dash coreutils diffutils findutils grep sed mawk procps util-linux mount iproute2 iputils-ping jq bpftool
     libxdp1 xdp-tools python3-minimal)
