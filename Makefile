@@ -119,9 +119,10 @@ uninstall:
 format:
 	find bpf include userspace tests \( -name '*.[ch]' -o -name '*.[ch]pp' \) -exec clang-format -i {} +
 
-tidy: $(SKELETON)
+# The leak that it sees in xdp_sieve.skel.h is bpftool's: that header is generated.
+tidy: $(SKELETON) $(BENCH_SKELETON)
 	printf '%s\n' $(LIB_SRC) $(CLI_SRC) | xargs -P $$(nproc) -n 1 sh -c \
-		'clang-tidy --quiet "$$0" -- -std=c++20 $(CPPFLAGS) 2>/dev/null'
+		'clang-tidy --quiet "$$0" -- -std=c++20 $(CPPFLAGS) -I. 2>/dev/null'
 
 clean:
 	rm -rf $(B)

@@ -71,6 +71,7 @@ Status in_private_network(const std::function<Status()>& work) {
 Result<double> run_tool(const std::vector<std::string>& arguments, const std::string& input,
                         const std::string& output) {
     std::vector<char*> pointers;
+    pointers.reserve(arguments.size() + 1);
     for (const std::string& argument : arguments) pointers.push_back(const_cast<char*>(argument.c_str()));
     pointers.push_back(nullptr);
     const Redirections redirections(input, output);

@@ -113,6 +113,7 @@ std::vector<DispatcherMember> dispatcher_members(const Program& dispatcher) {
     std::stable_sort(found.begin(), found.end(),
                      [](const auto& a, const auto& b) { return a.first < b.first; });
     std::vector<DispatcherMember> members;
+    members.reserve(found.size());
     for (auto& [position, member] : found) members.push_back(std::move(member));
     return members;
 }
