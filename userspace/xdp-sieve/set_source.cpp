@@ -36,6 +36,7 @@ Result<Feed> read_feeds(const std::vector<std::string>& paths, std::uint32_t fie
 Result<BuiltSet> build_feed(Feed feed, const std::vector<std::string>& paths, BuildOptions options,
                             const Progress& progress) {
     std::vector<std::string> names;
+    names.reserve(paths.size());
     for (const auto& path : paths)
         names.push_back(path == "-" ? path : std::filesystem::path(path).filename().string());
     options.label = fmt::format("{}", fmt::join(names, " "));

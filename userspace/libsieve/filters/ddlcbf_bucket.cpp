@@ -9,7 +9,7 @@ namespace sieve {
 namespace {
 
 std::uint64_t prefix(std::uint64_t remainder, std::uint32_t length) {
-    return remainder & (~std::uint64_t{0} << (64 - length));
+    return length == 0 ? 0 : remainder & (~std::uint64_t{0} << (64 - length));
 }
 
 } // namespace

@@ -97,10 +97,11 @@ CountingBucket decode_counting_bucket(std::uint64_t word, const CountingShape& s
         std::uint64_t keys = 1;
         if (shape.counter_bits > 0)
             keys += (word >> (word_bits - (i + 1) * shape.counter_bits)) & low_mask(shape.counter_bits);
-        bucket.restore({.remainder = (i < zeros ? 0 : std::uint64_t{1} << (word_bits - 1)) |
-                                     (stored << (word_bits - width)) >> shape.sorted_bits,
-                        .length = width + shape.sorted_bits,
-                        .keys = static_cast<std::uint32_t>(keys)});
+        const std::uint64_t upper = width == 0 ? 0 : stored << (word_bits - width);
+        bucket.restore(
+            {.remainder = (i < zeros ? 0 : std::uint64_t{1} << (word_bits - 1)) | upper >> shape.sorted_bits,
+             .length = width + shape.sorted_bits,
+             .keys = static_cast<std::uint32_t>(keys)});
     }
     return bucket;
 }
