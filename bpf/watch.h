@@ -108,7 +108,8 @@ __noinline int sieve_tally(const struct sieve_key* key, __u32 place) {
     }
     sieve_exact_of_key(key, lookup->fields, &item);
     first = sieve_sketch_sum(hash_keys[0], hash_keys[1], &item, slot);
-    second = sieve_sketch_sum(hash_keys[2], hash_keys[3], &item, slot);
+    second = sieve_sketch_sum(hash_keys[SIEVE_SKETCH_HASH_LINES], hash_keys[SIEVE_SKETCH_HASH_LINES + 1],
+                              &item, slot);
 
     base = sieve_sketch_cpu_line(bpf_get_smp_processor_id());
     cpu = sieve_sketch_line(sketch, base);
@@ -136,7 +137,7 @@ struct sieve_tallying {
 };
 
 static long sieve_tally_slot(__u32 slot, struct sieve_tallying* tallying) {
-    if (tallying->hits >> (slot & 31) & 1) sieve_tally(tallying->key, tallying->first + slot);
+    if (tallying->hits >> (slot & (SIEVE_SLOTS - 1)) & 1) sieve_tally(tallying->key, tallying->first + slot);
     return 0;
 }
 
