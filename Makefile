@@ -13,7 +13,7 @@ CXXFLAGS += -std=c++20 -Wall -Wextra -Werror
 # g++ 12 sees overflows in the standard library's own strings and variants that are not there.
 CXXFLAGS += -Wno-stringop-overflow
 # Builders and models are loops over bits: worth the vectoriser.
-$(B)/userspace/libsieve/filters/%.o: CXXFLAGS += -O3
+$(B)/userspace/libsieve/filters/%.o $(B)/userspace/libsieve/build/%.o: CXXFLAGS += -O3
 CPPFLAGS += -Iinclude -Iuserspace -Itests -I$(B)/bpf
 LIBS     := -lxdp -lbpf -lelf -lz -lpcap -lfmt -lxxhash -ltbb -lpthread
 BPFFLAGS := -g -O2 -target bpf -mcpu=v3 -Wall -Wextra -Werror -Iinclude -I/usr/include/$(ARCH)

@@ -11,7 +11,7 @@
 #include <fmt/core.h>
 
 #include "libsieve/bench/bench_keys.hpp"
-#include "libsieve/filters/set_builder.hpp"
+#include "libsieve/build/set_builder.hpp"
 #include "libsieve/image/kinds.hpp"
 
 namespace sieve {

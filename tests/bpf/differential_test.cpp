@@ -11,11 +11,11 @@
 
 #include "bpf/bounded.hpp"
 #include "libsieve/analysis/binomial.hpp"
+#include "libsieve/build/set_builder.hpp"
 #include "libsieve/feeds/key_text.hpp"
-#include "libsieve/filters/set_builder.hpp"
-#include "libsieve/kernel/carrier.hpp"
 #include "libsieve/kernel/filter_map.hpp"
 #include "libsieve/kernel/scratch.hpp"
+#include "libsieve/packets/carrier.hpp"
 #include "model/image_model.hpp"
 
 namespace sieve::kernel {
@@ -87,7 +87,7 @@ TEST_P(Differential, AllFourAgree) {
     const Status loaded = scratch->table().replace({.sets = {{.name = "differential", .map_fd = map->fd()}}});
     ASSERT_TRUE(loaded) << loaded.error().message;
 
-    Carrier carrier;
+    packets::Carrier carrier;
     std::uint64_t strangers = 0;
     std::uint64_t matched = 0;
     KeySet drawn(c.fields); // puts a flow into the set's form

@@ -10,9 +10,9 @@
 
 #include "bpf/bounded.hpp"
 #include "bpf/images.hpp"
-#include "libsieve/filters/dleft_builder.hpp"
-#include "libsieve/kernel/carrier.hpp"
+#include "libsieve/filters/kinds/dleft/dleft_builder.hpp"
 #include "libsieve/kernel/scratch.hpp"
+#include "libsieve/packets/carrier.hpp"
 
 namespace sieve::kernel {
 namespace {
@@ -58,7 +58,7 @@ TEST_P(DleftForms, KernelAnswersAsUserSpace) {
     const FilterMap map = map_of(image, "forms");
     const Scratch scratch = value_or_fail(Scratch::load(false));
     ASSERT_TRUE(scratch.ask_only(map.fd()));
-    Carrier carrier;
+    packets::Carrier carrier;
     const auto dropped = [&](const sieve_key& key) {
         return value_or_fail(scratch.run(carrier.carry(key, lookup.fields))) == XDP_DROP;
     };

@@ -5,8 +5,8 @@
 #include <random>
 
 #include "bpf/bounded.hpp"
+#include "libsieve/build/set_builder.hpp"
 #include "libsieve/feeds/key_text.hpp"
-#include "libsieve/filters/set_builder.hpp"
 
 namespace sieve::test {
 

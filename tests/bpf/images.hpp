@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "libsieve/filters/key_set.hpp"
 #include "libsieve/image/image.hpp"
 #include "libsieve/kernel/filter_map.hpp"
+#include "libsieve/keys/key_set.hpp"
 
 namespace sieve::test {
 

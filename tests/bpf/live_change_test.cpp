@@ -26,12 +26,12 @@
 #include "bpf/bounded.hpp"
 #include "bpf/images.hpp"
 #include "libsieve/analysis/binomial.hpp"
-#include "libsieve/filters/ddlcbf_filter.hpp"
+#include "libsieve/filters/kinds/ddlcbf/ddlcbf_filter.hpp"
 #include "libsieve/image/kinds.hpp"
-#include "libsieve/kernel/carrier.hpp"
 #include "libsieve/kernel/live_map.hpp"
 #include "libsieve/kernel/scratch.hpp"
 #include "libsieve/kernel/stats.hpp"
+#include "libsieve/packets/carrier.hpp"
 
 namespace sieve::kernel {
 namespace {
@@ -155,7 +155,7 @@ class Asker {
     const Scratch* scratch_;
     std::span<const sieve_key> members_, strangers_;
     std::vector<Account>* accounts_;
-    Carrier carrier_;
+    packets::Carrier carrier_;
     std::atomic<std::uint64_t> epoch_{0};
     std::atomic<std::size_t> account_{0};
     std::uint64_t asked_ = 0, missed_ = 0, passed_ = 0, failed_ = 0;

@@ -11,8 +11,8 @@
 #include <sieve/policy.h>
 
 #include "bpf/packet.hpp"
-#include "bpf/parse_model.hpp"
 #include "libsieve/kernel/scratch.hpp"
+#include "model/parse_model.hpp"
 
 namespace sieve {
 namespace {

@@ -9,14 +9,14 @@
 
 #include "bpf/bounded.hpp"
 #include "libsieve/analysis/binomial.hpp"
+#include "libsieve/build/measure.hpp"
+#include "libsieve/build/set_builder.hpp"
 #include "libsieve/feeds/feed.hpp"
 #include "libsieve/feeds/key_text.hpp"
-#include "libsieve/filters/measure.hpp"
-#include "libsieve/filters/set_builder.hpp"
-#include "libsieve/kernel/carrier.hpp"
 #include "libsieve/kernel/filter_map.hpp"
 #include "libsieve/kernel/preflight.hpp"
 #include "libsieve/kernel/scratch.hpp"
+#include "libsieve/packets/carrier.hpp"
 #include "model/image_model.hpp"
 
 namespace sieve::kernel {
@@ -76,7 +76,7 @@ TEST_P(Prefixes, OfACountryMatchInsideAndHardlyOutside) {
     ASSERT_TRUE(scratch) << scratch.error().message;
     ASSERT_TRUE(scratch->table().replace({.sets = {{.name = "prefixes", .map_fd = map->fd()}}}));
 
-    Carrier carrier;
+    packets::Carrier carrier;
     std::mt19937_64 random(18);
     const auto dropped = [&](uint128 address) {
         const sieve_key key = key_of(address, c.field);

@@ -16,10 +16,10 @@
 #include <fmt/core.h>
 
 #include "libsieve/analysis/standard_bloom.hpp"
-#include "libsieve/experiments/d_left_loads.hpp"
-#include "libsieve/filters/ddlcbf_experiment.hpp"
-#include "libsieve/filters/dleft_builder.hpp"
+#include "libsieve/filters/kinds/dleft/dleft_builder.hpp"
 #include "sieve-lab/experiment.hpp"
+#include "sieve-lab/simulations/d_left_loads.hpp"
+#include "sieve-lab/simulations/ddlcbf_experiment.hpp"
 
 namespace sieve::lab {
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "libsieve/experiments/statistics.hpp"
-#include "libsieve/experiments/trials.hpp"
+#include "sieve-lab/simulations/statistics.hpp"
+#include "sieve-lab/simulations/trials.hpp"
 
 namespace sieve::lab {
 

@@ -12,9 +12,9 @@
 
 #include <fmt/core.h>
 
-#include "libsieve/filters/bloom_schemes.hpp"
-#include "libsieve/filters/count_min.hpp"
 #include "sieve-lab/experiment.hpp"
+#include "sieve-lab/simulations/bloom_schemes.hpp"
+#include "sieve-lab/simulations/count_min.hpp"
 
 namespace sieve::lab {
 

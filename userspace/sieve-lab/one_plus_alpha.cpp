@@ -12,8 +12,8 @@
 #include <fmt/core.h>
 
 #include "libsieve/analysis/blocked.hpp"
-#include "libsieve/experiments/block_loads.hpp"
 #include "sieve-lab/experiment.hpp"
+#include "sieve-lab/simulations/block_loads.hpp"
 
 namespace sieve::lab {
 

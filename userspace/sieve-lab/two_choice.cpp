@@ -12,9 +12,9 @@
 
 #include <fmt/core.h>
 
-#include "libsieve/experiments/greedy_groups.hpp"
-#include "libsieve/filters/bloom_placement.hpp"
+#include "libsieve/filters/kinds/bloom/bloom_placement.hpp"
 #include "sieve-lab/experiment.hpp"
+#include "sieve-lab/simulations/greedy_groups.hpp"
 
 namespace sieve::lab {
 

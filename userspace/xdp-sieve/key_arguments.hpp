@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "libsieve/filters/key_set.hpp"
+#include "libsieve/keys/key_set.hpp"
 #include "libsieve/util/result.hpp"
 #include "xdp-sieve/context.hpp"
 

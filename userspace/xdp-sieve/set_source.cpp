@@ -7,8 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "libsieve/build/exact_keys.hpp"
 #include "libsieve/feeds/feed.hpp"
-#include "libsieve/filters/exact_keys.hpp"
 
 namespace sieve::cli {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "libsieve/filters/set_builder.hpp"
+#include "libsieve/build/set_builder.hpp"
 #include "xdp-sieve/context.hpp"
 
 namespace sieve::cli {

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "libsieve/feeds/key_text.hpp"
-#include "libsieve/filters/blocked_plan.hpp"
+#include "libsieve/filters/kinds/blocked/blocked_plan.hpp"
 #include "libsieve/image/kinds.hpp"
 #include "xdp-sieve/format.hpp"
 #include "xdp-sieve/json_text.hpp"

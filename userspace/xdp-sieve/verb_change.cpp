@@ -5,9 +5,9 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "libsieve/build/key_changes.hpp"
 #include "libsieve/feeds/feed.hpp"
 #include "libsieve/feeds/key_text.hpp"
-#include "libsieve/filters/key_changes.hpp"
 #include "libsieve/image/image.hpp"
 #include "libsieve/image/kinds.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"

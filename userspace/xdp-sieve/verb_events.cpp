@@ -11,10 +11,10 @@
 
 #include "libsieve/feeds/key_text.hpp"
 #include "libsieve/kernel/attached_program.hpp"
-#include "libsieve/kernel/capture_writer.hpp"
 #include "libsieve/kernel/event_ring.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
 #include "libsieve/kernel/set_table.hpp"
+#include "libsieve/packets/capture_writer.hpp"
 #include "xdp-sieve/format.hpp"
 #include "xdp-sieve/hold_lock.hpp"
 #include "xdp-sieve/interrupt.hpp"
@@ -91,9 +91,9 @@ Result<Exit> run_events(const EventsArguments& arguments, const Context& context
     kernel::set_verbose(context.verbose);
     SIEVE_ASSIGN(const kernel::Hook hook, kernel::find_ours(arguments.interface));
     const kernel::SetTable sets(*hook.instance);
-    std::optional<kernel::CaptureWriter> capture;
+    std::optional<packets::CaptureWriter> capture;
     if (!arguments.capture.empty()) {
-        SIEVE_ASSIGN(capture, kernel::CaptureWriter::create(arguments.capture, SIEVE_EVENT_HEAD));
+        SIEVE_ASSIGN(capture, packets::CaptureWriter::create(arguments.capture, SIEVE_EVENT_HEAD));
     }
     watch_for_interrupt();
     watch_for_reader();

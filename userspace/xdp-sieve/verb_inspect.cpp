@@ -10,8 +10,8 @@
 #include <nlohmann/json.hpp>
 
 #include "libsieve/feeds/key_text.hpp"
-#include "libsieve/filters/blocked_plan.hpp"
 #include "libsieve/filters/kind_builder.hpp"
+#include "libsieve/filters/kinds/blocked/blocked_plan.hpp"
 #include "libsieve/image/image.hpp"
 #include "libsieve/image/kinds.hpp"
 #include "xdp-sieve/format.hpp"

@@ -10,12 +10,12 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include "libsieve/kernel/capture.hpp"
 #include "libsieve/kernel/exact_map.hpp"
 #include "libsieve/kernel/filter_map.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
 #include "libsieve/kernel/replay.hpp"
 #include "libsieve/kernel/stats.hpp"
+#include "libsieve/packets/capture.hpp"
 #include "xdp-sieve/format.hpp"
 #include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/live_set.hpp"
@@ -54,7 +54,7 @@ struct Totals {
     std::uint64_t by_default = 0;
 };
 
-void print_packet(const kernel::CapturedPacket& packet, const kernel::Replayed& replayed,
+void print_packet(const packets::CapturedPacket& packet, const kernel::Replayed& replayed,
                   const kernel::LiveTable& table) {
     nlohmann::ordered_json hits = nlohmann::ordered_json::array();
     for (const kernel::LiveSet& set : table.sets)
@@ -100,7 +100,7 @@ Result<Exit> run_replay(const ReplayArguments& arguments, const Context& context
         SIEVE_ASSIGN(SetArgument argument, parse_replay_set(text, set_arguments.size() + 1));
         set_arguments.push_back(std::move(argument));
     }
-    SIEVE_ASSIGN(kernel::Capture capture, kernel::Capture::open(arguments.capture));
+    SIEVE_ASSIGN(packets::Capture capture, packets::Capture::open(arguments.capture));
     kernel::WantedTable table{.default_action = default_action, .sets = {}};
     std::vector<kernel::FilterMap> maps;
     std::vector<kernel::ExactMap> exacts;
@@ -123,7 +123,7 @@ Result<Exit> run_replay(const ReplayArguments& arguments, const Context& context
 
     Totals totals;
     for (;;) {
-        SIEVE_ASSIGN(const std::optional<kernel::CapturedPacket> packet, capture.next());
+        SIEVE_ASSIGN(const std::optional<packets::CapturedPacket> packet, capture.next());
         if (!packet) break;
         SIEVE_ASSIGN(const kernel::Replayed replayed, replay.run(packet->bytes));
         totals.packets++;

@@ -17,9 +17,9 @@
 
 #include "bpf/images.hpp"
 #include "bpf/packet.hpp"
+#include "libsieve/build/exact_keys.hpp"
+#include "libsieve/build/set_builder.hpp"
 #include "libsieve/feeds/key_text.hpp"
-#include "libsieve/filters/exact_keys.hpp"
-#include "libsieve/filters/set_builder.hpp"
 #include "libsieve/kernel/preflight.hpp"
 #include "libsieve/kernel/scratch.hpp"
 #include "libsieve/kernel/set_table.hpp"

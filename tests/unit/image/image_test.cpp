@@ -14,7 +14,7 @@
 #include <gtest/gtest.h>
 #include <xxhash.h>
 
-#include "libsieve/filters/set_builder.hpp"
+#include "libsieve/build/set_builder.hpp"
 
 namespace sieve {
 namespace {

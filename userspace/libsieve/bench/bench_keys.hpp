@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "libsieve/filters/key_set.hpp"
+#include "libsieve/keys/key_set.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve::bench {

@@ -14,7 +14,7 @@
 #include "bpf/bench/bench_control.h"
 #include "libsieve/bench/bench_keys.hpp"
 #include "libsieve/bench/peers.hpp"
-#include "libsieve/filters/set_builder.hpp"
+#include "libsieve/build/set_builder.hpp"
 #include "libsieve/image/kinds.hpp"
 #include "libsieve/kernel/filter_map.hpp"
 #include "libsieve/kernel/refusal.hpp"

@@ -13,7 +13,7 @@
 
 #include <sieve/key.h>
 
-#include "libsieve/filters/address_range.hpp"
+#include "libsieve/keys/address_range.hpp"
 
 namespace sieve::entry {
 

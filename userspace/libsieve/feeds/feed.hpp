@@ -21,8 +21,8 @@
 #include <string>
 #include <vector>
 
-#include "libsieve/filters/address_range.hpp"
-#include "libsieve/filters/key_set.hpp"
+#include "libsieve/keys/address_range.hpp"
+#include "libsieve/keys/key_set.hpp"
 #include "libsieve/util/progress.hpp"
 #include "libsieve/util/result.hpp"
 

@@ -5,7 +5,7 @@
 
 #include <sieve/hash.h>
 
-#include "libsieve/filters/key_set.hpp"
+#include "libsieve/keys/key_set.hpp"
 #include "libsieve/util/huge_array.hpp"
 
 namespace sieve {

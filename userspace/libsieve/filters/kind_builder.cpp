@@ -13,13 +13,13 @@
 #include <sieve/bloom.h>
 #include <sieve/pattern.h>
 
-#include "libsieve/filters/blocked_placement.hpp"
-#include "libsieve/filters/blocked_plan.hpp"
-#include "libsieve/filters/blocked_rate.hpp"
-#include "libsieve/filters/bloom_plan.hpp"
-#include "libsieve/filters/ddlcbf_filter.hpp"
-#include "libsieve/filters/dleft_builder.hpp"
-#include "libsieve/filters/dleft_plan.hpp"
+#include "libsieve/filters/kinds/blocked/blocked_placement.hpp"
+#include "libsieve/filters/kinds/blocked/blocked_plan.hpp"
+#include "libsieve/filters/kinds/blocked/blocked_rate.hpp"
+#include "libsieve/filters/kinds/bloom/bloom_plan.hpp"
+#include "libsieve/filters/kinds/ddlcbf/ddlcbf_filter.hpp"
+#include "libsieve/filters/kinds/dleft/dleft_builder.hpp"
+#include "libsieve/filters/kinds/dleft/dleft_plan.hpp"
 #include "libsieve/image/kinds.hpp"
 
 namespace sieve {

@@ -8,7 +8,7 @@
 
 #include <sieve/image.h>
 
-#include "libsieve/filters/address_range.hpp"
+#include "libsieve/keys/address_range.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve {

@@ -19,10 +19,10 @@
 #include <sieve/prefix.h>
 
 #include "libsieve/analysis/binomial.hpp"
-#include "libsieve/filters/measure.hpp"
-#include "libsieve/filters/random_keys.hpp"
-#include "libsieve/kernel/carrier.hpp"
+#include "libsieve/build/measure.hpp"
+#include "libsieve/build/random_keys.hpp"
 #include "libsieve/kernel/stats.hpp"
+#include "libsieve/packets/carrier.hpp"
 
 namespace sieve::kernel {
 
@@ -41,11 +41,11 @@ Words words_of(const sieve_key& key) {
 }
 
 bool source_is_v4(const sieve_key& key) {
-    return is_v4_mapped(key.word[0], key.word[1]);
+    return packets::is_v4_mapped(key.word[0], key.word[1]);
 }
 
 bool destination_is_v4(const sieve_key& key) {
-    return is_v4_mapped(key.word[2], key.word[3]);
+    return packets::is_v4_mapped(key.word[2], key.word[3]);
 }
 
 // How many keys RandomKeys can draw from a member's shape, as a power of two.
@@ -90,7 +90,7 @@ double member_share(const Image& image) {
 
 PreflightQuestions::Keys witnesses_of(const Image& image) {
     PreflightQuestions::Keys questions;
-    Carrier carrier;
+    packets::Carrier carrier;
     for (const sieve_witness& witness : image.witnesses()) {
         if (carrier.carry(witness.key, image.lookup().fields).empty())
             questions.uncarriable++;
@@ -105,7 +105,7 @@ PreflightQuestions::Keys strangers_of(const Image& image) {
     RandomKeys draw(image.witnesses(), fields, image.file().identity[0]);
     std::set<Words> asked; // a key twice would count one false positive twice
     PreflightQuestions::Keys questions;
-    Carrier carrier;
+    packets::Carrier carrier;
     for (std::uint64_t i = 0; i < draws_at_most && questions.keys.size() < strangers_wanted; i++) {
         const sieve_key key = draw();
         if (!carrier.carry(key, fields).empty() && asked.insert(words_of(key)).second)
@@ -123,7 +123,7 @@ Result<std::vector<char>> ask(const Scratch& scratch, const std::vector<sieve_ke
     std::mutex mutex;
     std::optional<Error> error;
     tbb::parallel_for(std::size_t{0}, (keys.size() + portion - 1) / portion, [&](std::size_t p) {
-        Carrier carrier;
+        packets::Carrier carrier;
         for (std::size_t i = p * portion; i < std::min(keys.size(), (p + 1) * portion); i++) {
             Result<std::uint32_t> verdict = scratch.run(carrier.carry(keys[i], fields));
             if (!verdict) {

@@ -13,10 +13,10 @@
 
 #include <sieve/image.h>
 
-#include "libsieve/filters/blocked_plan.hpp"
-#include "libsieve/filters/bloom_plan.hpp"
-#include "libsieve/filters/dleft_plan.hpp"
 #include "libsieve/filters/effort.hpp"
+#include "libsieve/filters/kinds/blocked/blocked_plan.hpp"
+#include "libsieve/filters/kinds/bloom/bloom_plan.hpp"
+#include "libsieve/filters/kinds/dleft/dleft_plan.hpp"
 
 namespace sieve {
 

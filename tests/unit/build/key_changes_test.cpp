@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/build/key_changes.hpp"
+
+#include <bit>
+#include <cstring>
+#include <stdexcept>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "libsieve/filters/kinds/ddlcbf/ddlcbf_filter.hpp"
+
+namespace sieve {
+namespace {
+
+KeySet addresses(std::uint32_t first, std::uint32_t count) {
+    KeySet keys(SIEVE_FIELD_SRC);
+    for (std::uint32_t i = 0; i < count; i++) {
+        sieve_key key{};
+        key.word[1] = sieve_v4_mapped(first + i);
+        keys.add(key);
+    }
+    return keys;
+}
+
+struct Filter {
+    sieve_lookup lookup{};
+    sieve_file file{};
+    std::vector<sieve_line> lines;
+
+    explicit Filter(std::uint32_t lines_a_subtable) {
+        store_shape({}, lookup);
+        lookup.buckets = lines_a_subtable;
+        lookup.fields = SIEVE_FIELD_SRC;
+        for (std::uint64_t i = 0; auto& word : lookup.hash_key) word = sieve_mix(++i);
+        lines.resize(std::size_t{lookup.choices} * lines_a_subtable);
+    }
+    KeyChangeReport change(const KeySet& keys, KeyChange what) {
+        const auto report = change_keys(lookup, file, lines, keys, what, {});
+        if (!report) throw std::runtime_error(report.error().message);
+        return *report;
+    }
+    [[nodiscard]] std::size_t holds(const KeySet& keys) {
+        const DdlcbfFilter filter = *DdlcbfFilter::open(lookup, lines);
+        std::size_t held = 0;
+        for (std::size_t i = 0; i < keys.size(); i++) {
+            const sieve_key key = keys.at(i);
+            held += filter.contains(sieve_hash_key(&key, lookup.hash_key, lookup.fields)) ? 1 : 0;
+        }
+        return held;
+    }
+};
+
+TEST(KeyChanges, KeepTheHeaderTrue) {
+    Filter filter(64);
+    auto report = filter.change(addresses(0x0a000000, 500), KeyChange::insert);
+    EXPECT_EQ(report.done, 500U);
+    EXPECT_EQ(filter.file.keys, 500U);
+    EXPECT_EQ(filter.file.changes, 500U);
+    EXPECT_EQ(std::bit_cast<double>(filter.file.expected_fpr), report.expected_fpr);
+    EXPECT_EQ(report.expected_fpr, DdlcbfFilter::open(filter.lookup, filter.lines)->expected_fpr());
+    report = filter.change(addresses(0x0a000000, 200), KeyChange::erase);
+    EXPECT_EQ(report.done, 200U);
+    EXPECT_EQ(filter.file.keys, 300U);
+    EXPECT_EQ(filter.file.changes, 700U);
+    EXPECT_EQ(filter.holds(addresses(0x0a0000c8, 300)), 300U);
+    EXPECT_EQ(DdlcbfFilter::open(filter.lookup, filter.lines)->fill().keys, 300U);
+}
+
+TEST(KeyChanges, TellWhatCanBeTold) {
+    Filter filter(64);
+    KeySet twice = addresses(0x0a000000, 10);
+    twice.append(addresses(0x0a000000, 10));
+    auto report = filter.change(twice, KeyChange::insert);
+    EXPECT_EQ(report.done, 10U);
+    EXPECT_EQ(report.repeated, 10U);
+    report = filter.change(addresses(0x0a000005, 10), KeyChange::insert);
+    EXPECT_EQ(report.done, 5U);
+    EXPECT_EQ(report.told.size(), 5U);
+    const auto before = filter.lines;
+    report = filter.change(addresses(0x0b000000, 3), KeyChange::erase);
+    EXPECT_EQ(report.done, 0U);
+    EXPECT_EQ(report.told.size(), 3U);
+    EXPECT_EQ(std::memcmp(before.data(), filter.lines.data(), before.size() * sizeof(sieve_line)), 0);
+    // As often out as in.
+    EXPECT_EQ(filter.change(addresses(0x0a000000, 1), KeyChange::insert_again).done, 1U);
+    filter.change(addresses(0x0a000000, 1), KeyChange::erase);
+    EXPECT_EQ(filter.holds(addresses(0x0a000000, 1)), 1U);
+    filter.change(addresses(0x0a000000, 1), KeyChange::erase);
+    EXPECT_EQ(filter.holds(addresses(0x0a000000, 1)), 0U);
+}
+
+TEST(KeyChanges, WhatDoesNotFitChangesNothing) {
+    Filter filter(1);
+    const KeySet many = addresses(0x0a000000, 2'000);
+    const auto report = filter.change(many, KeyChange::insert_again);
+    EXPECT_GT(report.full.size(), 0U);
+    EXPECT_EQ(report.done + report.full.size(), 2'000U);
+    EXPECT_EQ(filter.file.keys, report.done);
+    EXPECT_EQ(DdlcbfFilter::open(filter.lookup, filter.lines)->fill().keys, report.done);
+    EXPECT_GE(filter.holds(many), report.done);
+}
+
+TEST(KeyChanges, OnlyInCountingFilters) {
+    Filter filter(1);
+    filter.lookup.kind = SIEVE_KIND_BLOCKED;
+    EXPECT_FALSE(
+        change_keys(filter.lookup, filter.file, filter.lines, addresses(1, 1), KeyChange::insert, {}));
+}
+
+} // namespace
+} // namespace sieve

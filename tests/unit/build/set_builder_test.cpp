@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/build/set_builder.hpp"
+
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <random>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "libsieve/analysis/binomial.hpp"
+#include "libsieve/build/measure.hpp"
+#include "model/image_model.hpp"
+
+namespace sieve {
+namespace {
+
+KeySet random_sources(std::size_t count, std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    KeySet keys(SIEVE_FIELD_SRC);
+    for (std::size_t i = 0; i < count; i++) {
+        sieve_key key{};
+        key.word[0] = random();
+        key.word[1] = random();
+        keys.add(key);
+    }
+    return keys;
+}
+
+BuildOptions seeded(std::uint64_t seed) {
+    BuildOptions options;
+    options.seed = seed;
+    return options;
+}
+
+model::Key model_key(const sieve_key& key) {
+    model::Key out{};
+    std::copy(std::begin(key.word), std::end(key.word), out.begin());
+    return out;
+}
+
+std::span<const unsigned char> bytes_of(const Image& image) {
+    return {reinterpret_cast<const unsigned char*>(image.lines().data()), image.bytes()};
+}
+
+// Every combination of choices, alpha and size, sets from one key to thousands: each member is present, and
+// the independent model agrees on members and strangers.
+TEST(SetBuilder, NeverMissesAMemberAndAgreesWithTheModel) {
+    std::uint64_t seed = 1;
+    for (const std::uint32_t choices : {1U, 2U, 3U})
+        for (const double alpha : {0.0, 0.3, 1.0})
+            for (const double bits : {2.0, 9.0, 16.0, 33.0})
+                for (const std::size_t count : {1U, 2U, 77U, 3000U}) {
+                    const KeySet keys = random_sources(count, ++seed);
+                    BuildOptions options = seeded(seed);
+                    options.bits_per_key = bits;
+                    options.trials = 20'000;
+                    options.kind.choices = choices;
+                    options.kind.alpha = alpha;
+                    options.kind.rounds = static_cast<std::uint32_t>(seed % 4);
+                    const auto built = build_set(keys, options, {});
+                    ASSERT_TRUE(built) << built.error().message;
+                    const model::BlockedImage model(bytes_of(built->image));
+                    for (std::size_t i = 0; i < keys.size(); i++) {
+                        ASSERT_TRUE(built->image.contains(keys.at(i)));
+                        if (i < 100) {
+                            ASSERT_TRUE(model.contains(model_key(keys.at(i))));
+                        }
+                    }
+                    const KeySet strangers = random_sources(300, ~seed);
+                    for (std::size_t i = 0; i < strangers.size(); i++)
+                        ASSERT_EQ(built->image.contains(strangers.at(i)),
+                                  model.contains(model_key(strangers.at(i))));
+                }
+}
+
+// The figures that the design promises for two and three choices at these sizes; 2^16 keys, exact from the
+// bits.
+struct Promise {
+    double bits_per_key;
+    std::uint32_t choices;
+    double fpr;
+};
+class PromisedRate : public testing::TestWithParam<Promise> {};
+
+TEST_P(PromisedRate, IsKeptAndPredicted) {
+    BuildOptions options = seeded(7);
+    options.bits_per_key = GetParam().bits_per_key;
+    options.kind.choices = GetParam().choices;
+    const auto built = build_set(random_sources(1 << 16, 8), options, {});
+    ASSERT_TRUE(built) << built.error().message;
+    EXPECT_LE(built->report.expected_fpr, GetParam().fpr);
+    EXPECT_NEAR(built->report.predicted_fpr / built->report.expected_fpr, 1, 0.1);
+    EXPECT_TRUE(analysis::fits_rate(built->report.measured_hits, built->report.measured_trials,
+                                    built->report.expected_fpr));
+    EXPECT_LT(built->report.expected_fpr, built->report.model_fpr.value_or(0));
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, PromisedRate,
+                         testing::Values(Promise{8, 2, 1.58e-2}, Promise{10, 2, 5.53e-3},
+                                         Promise{12, 2, 2.00e-3}, Promise{16, 2, 2.70e-4},
+                                         Promise{20, 2, 3.91e-5}, Promise{24, 2, 6.14e-6},
+                                         Promise{32, 2, 1.79e-7}, Promise{8, 3, 1.47e-2},
+                                         Promise{10, 3, 4.80e-3}, Promise{12, 3, 1.64e-3},
+                                         Promise{16, 3, 2.14e-4}, Promise{20, 3, 3.01e-5},
+                                         Promise{24, 3, 4.67e-6}, Promise{32, 3, 1.47e-7}));
+
+// Structured keys are what real sets and real strangers are made of. Members and strangers come from the same
+// run of addresses, the same /16, the same flows but for one port bit; the rate must be that of random keys,
+// to 4 sigma.
+struct Structure {
+    const char* name;
+    std::uint32_t fields;
+    std::function<sieve_key(std::uint64_t)> member;   // of 0 .. 65535
+    std::function<sieve_key(std::uint64_t)> stranger; // likewise, disjoint from the members
+    std::uint64_t strangers;
+};
+
+sieve_key source(std::uint32_t address) {
+    sieve_key key{};
+    key.word[1] = sieve_v4_mapped(address);
+    return key;
+}
+
+sieve_key flow(std::uint32_t client, std::uint16_t sport, std::uint16_t dport) {
+    sieve_key key = source(0x0a000000U + client);
+    key.word[3] = sieve_v4_mapped(0xc0a80001U);
+    key.word[4] = sieve_transport_word(sport, dport, 6);
+    return key;
+}
+
+sieve_key source6(std::uint64_t host) {
+    sieve_key key{};
+    key.word[0] = 0x20010db800000000ULL;
+    key.word[1] = host;
+    return key;
+}
+
+class StructuredKeys : public testing::TestWithParam<Structure> {};
+
+TEST_P(StructuredKeys, AreNoWorseThanRandomOnes) {
+    const Structure& structure = GetParam();
+    KeySet keys(structure.fields);
+    for (std::uint64_t i = 0; i < 65536; i++) keys.add(structure.member(i));
+    BuildOptions options = seeded(11);
+    options.bits_per_key = 10; // a high rate, so that a deviation of a few per cent shows
+    const auto built = build_set(keys, options, {});
+    ASSERT_TRUE(built) << built.error().message;
+    EXPECT_EQ(built->report.duplicates, 0U);
+    EXPECT_NEAR(built->report.expected_fpr / built->report.predicted_fpr, 1, 0.04);
+    std::uint64_t hits = 0;
+    for (std::uint64_t i = 0; i < structure.strangers; i++)
+        hits += built->image.contains(structure.stranger(i)) ? 1 : 0;
+    const double mean = built->report.expected_fpr * static_cast<double>(structure.strangers);
+    EXPECT_NEAR(static_cast<double>(hits), mean, 4 * std::sqrt(mean)) << structure.name;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Kinds, StructuredKeys,
+    testing::Values(
+        Structure{"a run of consecutive addresses", SIEVE_FIELD_SRC,
+                  [](std::uint64_t i) { return source(0x0b000000U + static_cast<std::uint32_t>(i)); },
+                  [](std::uint64_t i) { return source(0x0b010000U + static_cast<std::uint32_t>(i)); },
+                  1'000'000},
+        Structure{"every second address of a /15", SIEVE_FIELD_SRC,
+                  [](std::uint64_t i) { return source(0xc6120000U + 2 * static_cast<std::uint32_t>(i)); },
+                  [](std::uint64_t i) { return source(0xc6120001U + 2 * static_cast<std::uint32_t>(i)); },
+                  65536},
+        Structure{"one /16 against the rest of its /8", SIEVE_FIELD_SRC,
+                  [](std::uint64_t i) { return source(0x0a010000U + static_cast<std::uint32_t>(i)); },
+                  [](std::uint64_t i) { return source(0x0a020000U + static_cast<std::uint32_t>(i)); },
+                  1'000'000},
+        Structure{"flows that differ in one port bit", SIEVE_FIELD_ALL,
+                  [](std::uint64_t i) {
+                      return flow(static_cast<std::uint32_t>(i / 256),
+                                  static_cast<std::uint16_t>(i % 256 * 2), 443);
+                  },
+                  [](std::uint64_t i) {
+                      return flow(static_cast<std::uint32_t>(i / 256),
+                                  static_cast<std::uint16_t>(i % 256 * 2 + 1), 443);
+                  },
+                  65536},
+        Structure{"hosts of one IPv6 network", SIEVE_FIELD_SRC, [](std::uint64_t i) { return source6(i); },
+                  [](std::uint64_t i) { return source6(65536 + i); }, 1'000'000},
+        Structure{"low bytes of IPv6 interface identifiers and networks", SIEVE_FIELD_SRC,
+                  [](std::uint64_t i) {
+                      sieve_key k = source6(i % 256 + 1);
+                      k.word[0] += i / 256;
+                      return k;
+                  },
+                  [](std::uint64_t i) {
+                      sieve_key k = source6(i % 256 + 257);
+                      k.word[0] += i / 256;
+                      return k;
+                  },
+                  65536}),
+    [](const auto& info) { return "Case" + std::to_string(info.index); });
+
+// Every other kind behind the same interface: no member missed, the prediction true, the measurement too
+// (build_set refuses otherwise).
+class OtherKinds : public testing::TestWithParam<sieve_kind> {};
+
+TEST_P(OtherKinds, HoldAllKeysAndKeepTheirPrediction) {
+    std::uint64_t seed = 100;
+    for (const double bits : {16.0, 24.0})
+        for (const std::size_t count : {1U, 500U, 20'000U}) {
+            const KeySet keys = random_sources(count, ++seed);
+            BuildOptions options = seeded(seed);
+            options.bits_per_key = bits;
+            options.trials = 200'000;
+            options.kind.kind = GetParam();
+            const auto built = build_set(keys, options, {});
+            ASSERT_TRUE(built) << built.error().message;
+            for (std::size_t i = 0; i < keys.size(); i++) ASSERT_TRUE(built->image.contains(keys.at(i)));
+            if (count > 10'000) {
+                EXPECT_NEAR(built->report.expected_fpr / built->report.predicted_fpr, 1, 0.15);
+            }
+            EXPECT_NEAR(built->report.bits_per_key * static_cast<double>(count),
+                        bits * static_cast<double>(count), 4 * 512);
+        }
+    BuildOptions options = seeded(200);
+    options.kind.kind = GetParam();
+    options.kind.choices = 9;
+    const auto refused = build_set(random_sources(10, 1), options, {});
+    ASSERT_FALSE(refused);
+    options.kind.choices.reset();
+    options.kind.alpha = 0.5;
+    EXPECT_FALSE(build_set(random_sources(10, 1), options, {})) << "alpha is the blocked kind's alone";
+}
+
+// Keys reach a kind's builder sorted by where they go; what is placed for good must not suffer from that.
+TEST_P(OtherKinds, KeepTheirPredictionWithoutRebalancing) {
+    BuildOptions options = seeded(300);
+    options.kind.kind = GetParam();
+    options.kind.effort = Effort::fast;
+    options.bits_per_key = GetParam() == SIEVE_KIND_DDLCBF ? 24 : 16;
+    const auto built = build_set(random_sources(50'000, 301), options, {});
+    ASSERT_TRUE(built) << built.error().message;
+    EXPECT_EQ(built->report.rounds, 0U);
+    EXPECT_NEAR(built->report.expected_fpr / built->report.predicted_fpr, 1, 0.1);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kinds, OtherKinds,
+                         testing::Values(SIEVE_KIND_BLOOM, SIEVE_KIND_DLEFT64, SIEVE_KIND_DLEFT128,
+                                         SIEVE_KIND_DDLCBF));
+
+TEST(SetBuilder, CountsDuplicates) {
+    KeySet keys = random_sources(1000, 12);
+    keys.append(random_sources(500, 12));
+    const auto built = build_set(std::move(keys), seeded(1), {});
+    ASSERT_TRUE(built);
+    EXPECT_EQ(built->report.keys, 1000U);
+    EXPECT_EQ(built->report.duplicates, 500U);
+}
+
+TEST(SetBuilder, IsTheSameAgainWithASeedWhateverTheThreads) {
+    BuildOptions options = seeded(99);
+    options.threads = 1;
+    auto one = build_set(random_sources(20'000, 13), options, {});
+    options.threads = 4;
+    auto four = build_set(random_sources(20'000, 13), options, {});
+    ASSERT_TRUE(one && four);
+    ASSERT_EQ(one->image.bytes(), four->image.bytes());
+    EXPECT_EQ(std::memcmp(one->image.lines().data(), four->image.lines().data(), one->image.bytes()), 0);
+}
+
+TEST(SetBuilder, DrawsAFreshSecretWithoutASeed) {
+    auto one = build_set(random_sources(100, 14), {}, {});
+    auto two = build_set(random_sources(100, 14), {}, {});
+    ASSERT_TRUE(one && two);
+    EXPECT_NE(one->image.lookup().hash_key[0], two->image.lookup().hash_key[0]);
+    EXPECT_NE(one->image.file().identity[0], two->image.file().identity[0]);
+}
+
+TEST(SetBuilder, KeepsWithinAMemoryBudgetAndARate) {
+    BuildOptions options = seeded(15);
+    options.memory = 64 << 10;
+    const auto memory = build_set(random_sources(20'000, 16), options, {});
+    ASSERT_TRUE(memory);
+    EXPECT_LE(memory->image.bytes(), 64U << 10);
+    EXPECT_GT(memory->image.bytes(), (64U << 10) - SIEVE_LINE_BYTES);
+    options = seeded(15);
+    options.fpr = 1e-3;
+    const auto rate = build_set(random_sources(20'000, 16), options, {});
+    ASSERT_TRUE(rate);
+    EXPECT_LE(rate->report.predicted_fpr, 1e-3);
+    EXPECT_GT(rate->report.predicted_fpr, 0.9e-3) << "a filter larger than needed";
+}
+
+TEST(SetBuilder, RefusesWhatCannotBe) {
+    const auto refused = [](const std::function<void(BuildOptions&)>& change, Exit exit) {
+        BuildOptions options = seeded(1);
+        change(options);
+        const auto built = build_set(random_sources(100, 17), options, {});
+        ASSERT_FALSE(built);
+        EXPECT_EQ(built.error().exit, exit) << built.error().message;
+    };
+    refused([](auto& o) { o.bits_per_key = 0.5; }, Exit::usage);
+    refused([](auto& o) { o.bits_per_key = 1e9; }, Exit::usage);
+    refused([](auto& o) { o.bits_per_key = std::nan(""); }, Exit::usage);
+    refused([](auto& o) { o.fpr = 0; }, Exit::usage);
+    refused([](auto& o) { o.fpr = 1.5; }, Exit::usage);
+    refused([](auto& o) { o.fpr = 1e-60; }, Exit::usage);
+    refused([](auto& o) { o.memory = 100; }, Exit::usage);
+    refused([](auto& o) { o.kind.alpha = -0.1; }, Exit::usage);
+    refused([](auto& o) { o.kind.choices = 4; }, Exit::usage);
+    refused([](auto& o) { o.kind.hashes = 40; }, Exit::usage);
+    refused([](auto& o) { o.bits_per_key = 16, o.fpr = 1e-3; }, Exit::usage);
+    const auto empty = build_set(KeySet(SIEVE_FIELD_SRC), {}, {});
+    ASSERT_FALSE(empty);
+    EXPECT_EQ(empty.error().exit, Exit::bad_input);
+}
+
+} // namespace
+} // namespace sieve

@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/filters/kinds/blocked/blocked_placement.hpp"
+
+#include <cstring>
+#include <random>
+#include <vector>
+
+#include <gtest/gtest.h>
+#include <tbb/global_control.h>
+
+#include <sieve/blocked.h>
+
+namespace sieve {
+namespace {
+
+sieve_lookup geometry(std::uint32_t choices, std::uint32_t hashes, std::uint32_t lines,
+                      std::uint16_t alpha = 0xffff) {
+    sieve_lookup lookup{};
+    lookup.kind = SIEVE_KIND_BLOCKED;
+    lookup.choices = static_cast<__u8>(choices);
+    lookup.hashes = static_cast<__u8>(hashes);
+    lookup.buckets = lines;
+    lookup.alpha = alpha;
+    return lookup;
+}
+
+std::vector<sieve_hash> random_hashes(std::size_t count, std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    std::vector<sieve_hash> hashes(count);
+    for (auto& hash : hashes) hash = {random(), random()};
+    return hashes;
+}
+
+struct Shape {
+    std::uint32_t choices;
+    std::uint32_t hashes;
+    std::size_t keys;
+    std::uint32_t lines;
+    std::uint16_t alpha = 0xffff;
+};
+class BlockedPlacement : public testing::TestWithParam<Shape> {};
+
+// No bit but those of the keys, and all bits of each key in one of its lines; the same lines whatever the
+// number of threads.
+TEST_P(BlockedPlacement, HoldsEveryKeyTheSameWithAnyThreads) {
+    const Shape& shape = GetParam();
+    const sieve_lookup lookup = geometry(shape.choices, shape.hashes, shape.lines, shape.alpha);
+    const std::vector<sieve_hash> keys = random_hashes(shape.keys, 3);
+    std::vector<sieve_line> filter[2];
+    for (int i = 0; i < 2; i++) {
+        const tbb::global_control limit(tbb::global_control::max_allowed_parallelism, i == 0 ? 1 : 4);
+        filter[i].resize(shape.lines);
+        place_blocked(keys, lookup, filter[i], {.rounds = 5, .seed = 9}, {});
+    }
+    EXPECT_EQ(std::memcmp(filter[0].data(), filter[1].data(), shape.lines * sizeof(sieve_line)), 0);
+    std::vector<sieve_line> allowed(shape.lines);
+    for (const sieve_hash& key : keys) {
+        std::uint32_t at[SIEVE_MAX_CHOICES];
+        sieve_blocked_locate(&lookup, key, at);
+        const sieve_line* lines[SIEVE_MAX_CHOICES];
+        sieve_line mask{};
+        sieve_pattern_mask(key.test, lookup.hashes, &mask);
+        for (std::uint32_t c = 0; c < SIEVE_MAX_CHOICES; c++) {
+            lines[c] = &filter[0][at[c]];
+            for (int w = 0; w < SIEVE_LINE_WORDS; w++) allowed[at[c]].word[w] |= mask.word[w];
+        }
+        ASSERT_TRUE(sieve_blocked_test(&lookup, key, lines));
+    }
+    for (std::size_t l = 0; l < shape.lines; l++)
+        for (int w = 0; w < SIEVE_LINE_WORDS; w++)
+            ASSERT_EQ(filter[0][l].word[w] & ~allowed[l].word[w], 0U) << "line " << l;
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, BlockedPlacement,
+                         testing::Values(Shape{1, 10, 50'000, 1600}, Shape{2, 13, 1, 1}, Shape{2, 13, 100, 1},
+                                         Shape{2, 13, 100'000, 3125}, Shape{2, 1, 100'000, 400},
+                                         // Far too many keys: counters meet their limit.
+                                         Shape{2, 31, 20'000, 50}, Shape{2, 13, 50'000, 5000, 0x4000},
+                                         Shape{3, 14, 100'000, 6000}, Shape{3, 14, 10, 2}));
+
+// Rebalancing lowers the rate it minimises, more rounds more so, and reports what the lines say.
+TEST(BlockedPlacementRate, FallsWithRounds) {
+    const sieve_lookup lookup = geometry(2, 13, 1024);
+    const std::vector<sieve_hash> keys = random_hashes(32 * 1024, 5);
+    double before = 1;
+    for (const std::uint32_t rounds : {0U, 4U, 16U, 64U}) {
+        std::vector<sieve_line> filter(1024);
+        const PlacementReport report = place_blocked(keys, lookup, filter, {.rounds = rounds, .seed = 2}, {});
+        EXPECT_EQ(report.rounds, rounds);
+        EXPECT_LT(report.final_rate, 0.99 * before) << rounds << " rounds";
+        before = report.final_rate;
+    }
+}
+
+TEST(BlockedPlacementRate, ReportsProgressThatOnlyRises) {
+    const sieve_lookup lookup = geometry(2, 13, 4096);
+    std::vector<sieve_line> filter(4096);
+    double last = 0;
+    int calls = 0;
+    place_blocked(random_hashes(100'000, 5), lookup, filter, {.rounds = 3, .seed = 2},
+                  [&](std::string_view, double share) {
+                      EXPECT_GE(share, last);
+                      EXPECT_LE(share, 1);
+                      last = share;
+                      calls++;
+                  });
+    EXPECT_GT(calls, 10);
+    EXPECT_NEAR(last, 1, 1e-9);
+}
+
+} // namespace
+} // namespace sieve

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/build/exact_keys.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <optional>
+
+#include <fmt/core.h>
+
+#include <sieve/exact.h>
+
+#include "libsieve/filters/prefix_expansion.hpp"
+
+namespace sieve {
+
+namespace {
+
+bool less(const sieve_key& a, const sieve_key& b) {
+    return std::lexicographical_compare(std::begin(a.word), std::end(a.word), std::begin(b.word),
+                                        std::end(b.word));
+}
+
+bool equal(const sieve_key& a, const sieve_key& b) {
+    return std::memcmp(&a, &b, sizeof(a)) == 0;
+}
+
+// How the image's builder expanded these ranges: its limits are not in the image, but they show in the
+// lengths that it chose. Nothing if no limit leads to them.
+std::optional<PrefixPlan> plan_of_image(const std::vector<AddressRange>& ranges, const Image& image) {
+    for (std::uint32_t probes = 1; probes <= SIEVE_MAX_PROBES; probes++) {
+        auto plan = plan_prefixes(
+            ranges, {.max_probes = probes, .max_keys = std::numeric_limits<std::uint64_t>::max()});
+        if (plan && std::memcmp(&plan->probes, &image.probes(), sizeof(sieve_probes)) == 0)
+            return std::move(*plan);
+    }
+    return std::nullopt;
+}
+
+// The address of a stored prefix as a packet's key would have it.
+sieve_key address_of(const sieve_key& exact, std::uint32_t fields) {
+    sieve_key key{};
+    key.word[sieve_address_word(fields)] = exact.word[0];
+    key.word[sieve_address_word(fields) + 1] = exact.word[1];
+    return key;
+}
+
+} // namespace
+
+Result<std::vector<sieve_key>> exact_keys(const KeySet& keys, const std::vector<AddressRange>& ranges,
+                                          const Image& image, const std::string& feed) {
+    const auto stranger = [&](const std::string& why) {
+        return bad_input(fmt::format(
+            "{}: not what the image was built of ({}), so it cannot verify its matches", feed, why));
+    };
+    const std::uint32_t fields = image.lookup().fields;
+    const bool prefixes = image.lookup().probes > 0;
+    std::vector<sieve_key> exact;
+    if (!prefixes) {
+        if (!ranges.empty()) return stranger("it has prefixes or ranges, the image has none");
+        exact.resize(keys.size());
+        for (std::size_t i = 0; i < keys.size(); i++) {
+            const sieve_key key = keys.at(i);
+            sieve_exact_of_key(&key, fields, &exact[i]);
+        }
+    } else {
+        std::vector<AddressRange> all = ranges;
+        const int word = sieve_address_word(fields);
+        for (std::size_t i = 0; i < keys.size(); i++) {
+            const sieve_key key = keys.at(i);
+            const uint128 address = address_number(key.word[word], key.word[word + 1]);
+            all.push_back({address, address});
+        }
+        const std::optional<PrefixPlan> plan = plan_of_image(all, image);
+        if (!plan) return stranger("its prefixes lead to other lengths");
+        // Before they are made: too many cannot be the right ones.
+        if (plan->keys != image.file().keys)
+            return stranger(fmt::format("{} prefixes instead of {}", plan->keys, image.file().keys));
+        expand_prefixes(*plan, [&](std::uint64_t upper, std::uint64_t lower, std::uint32_t length) {
+            sieve_exact_of_prefix(upper, lower, length, &exact.emplace_back());
+        });
+    }
+    std::sort(exact.begin(), exact.end(), less);
+    exact.erase(std::unique(exact.begin(), exact.end(), equal), exact.end());
+    if (exact.size() != image.file().keys)
+        return stranger(fmt::format("{} keys instead of {}", exact.size(), image.file().keys));
+    const bool all_known = std::all_of(exact.begin(), exact.end(), [&](const sieve_key& key) {
+        return image.contains(prefixes ? address_of(key, fields) : key);
+    });
+    if (!all_known) return stranger("as many keys, but not the same");
+    return exact;
+}
+
+} // namespace sieve

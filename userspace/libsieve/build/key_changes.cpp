@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/build/key_changes.hpp"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <bit>
+#include <set>
+
+#include "libsieve/filters/kinds/ddlcbf/ddlcbf_filter.hpp"
+
+namespace sieve {
+
+namespace {
+
+using Words = std::array<std::uint64_t, SIEVE_KEY_WORDS>;
+
+// `status` reads the header at the same time.
+void store(__u64& number, std::uint64_t value) {
+    std::atomic_ref<__u64>(number).store(value, std::memory_order_relaxed);
+}
+
+} // namespace
+
+Result<KeyChangeReport> change_keys(const sieve_lookup& lookup, sieve_file& file,
+                                    std::span<sieve_line> filter, const KeySet& keys, KeyChange change,
+                                    const Progress& progress) {
+    SIEVE_ASSIGN(DdlcbfFilter counting, DdlcbfFilter::open(lookup, filter));
+    KeyChangeReport report;
+    std::set<Words> seen;
+    for (std::size_t i = 0; i < keys.size(); i++) {
+        if (progress && (i & 0xfff) == 0)
+            progress(change == KeyChange::erase ? "deleting" : "inserting",
+                     static_cast<double>(i) / static_cast<double>(keys.size()));
+        const sieve_key key = keys.at(i);
+        Words words;
+        std::copy(std::begin(key.word), std::end(key.word), words.begin());
+        if (!seen.insert(words).second) {
+            report.repeated++;
+            continue;
+        }
+        const sieve_hash hash = sieve_hash_key(&key, lookup.hash_key, lookup.fields);
+        if (change != KeyChange::insert_again && counting.contains(hash) == (change == KeyChange::insert)) {
+            report.told.push_back(key);
+            continue;
+        }
+        if (change == KeyChange::erase) {
+            SIEVE_TRY(counting.erase(hash)); // it does contain it
+        } else if (!counting.insert(hash)) {
+            report.full.push_back(key);
+            continue;
+        }
+        report.done++;
+        // Key by key, so that the number is right whenever this process may end.
+        store(file.keys, change != KeyChange::erase ? file.keys + 1 : file.keys - (file.keys > 0 ? 1 : 0));
+        store(file.changes, file.changes + 1);
+    }
+    report.keys = file.keys;
+    report.expected_fpr = counting.expected_fpr();
+    if (report.done > 0) store(file.expected_fpr, std::bit_cast<std::uint64_t>(report.expected_fpr));
+    return report;
+}
+
+} // namespace sieve

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/build/measure.hpp"
+
+#include <algorithm>
+#include <functional>
+
+#include <sieve/prefix.h>
+#include <tbb/blocked_range.h>
+#include <tbb/parallel_reduce.h>
+
+#include "libsieve/build/random_keys.hpp"
+#include "libsieve/filters/kind_builder.hpp"
+#include "libsieve/filters/kinds/blocked/blocked_plan.hpp"
+
+namespace sieve {
+
+namespace {
+
+// Keys that one thread draws and asks at once; each portion has random numbers of its own, so that the
+// outcome does not depend on threads.
+constexpr std::uint64_t portion_keys = 1U << 15;
+
+} // namespace
+
+Measurement measure_fpr(const Image& image, std::uint64_t trials, std::uint64_t seed,
+                        const std::function<bool(const sieve_key&)>& is_member) {
+    const auto ask = [&](std::uint64_t portion) {
+        RandomKeys keys(image.witnesses(), image.lookup().fields, sieve_mix(seed + portion));
+        Measurement measurement;
+        const std::uint64_t count = std::min(portion_keys, trials - portion * portion_keys);
+        for (std::uint64_t i = 0; i < count; i++) {
+            const sieve_key key = keys();
+            if (image.contains(key)) {
+                if (is_member(key)) continue;
+                measurement.hits++;
+            }
+            measurement.trials++;
+        }
+        return measurement;
+    };
+    return tbb::parallel_reduce(
+        tbb::blocked_range<std::uint64_t>(0, (trials + portion_keys - 1) / portion_keys, 1), Measurement{},
+        [&](const tbb::blocked_range<std::uint64_t>& portions, Measurement sum) {
+            for (std::uint64_t portion = portions.begin(); portion != portions.end(); portion++)
+                sum = sum + ask(portion);
+            return sum;
+        },
+        std::plus<>());
+}
+
+double expected_fpr(const Image& image) {
+    return rate_of_probes(expected_query_rate(image.lookup(), image.filter(), image.file().keys),
+                          std::max<std::uint32_t>(1, image.lookup().probes));
+}
+
+double expected_fpr_of(const Image& image, double worst, const sieve_key& shape) {
+    const sieve_lookup& lookup = image.lookup();
+    if (lookup.probes == 0) return worst;
+    const __u64* address = shape.word + sieve_address_word(lookup.fields);
+    return rate_of_probes(rate_of_one_probe(worst, lookup.probes),
+                          image.probes().count[sieve_family(address[0], address[1])]);
+}
+
+double expected_fpr_of_witnesses(const Image& image, double worst) {
+    double sum = 0;
+    for (const sieve_witness& witness : image.witnesses()) sum += expected_fpr_of(image, worst, witness.key);
+    return sum / static_cast<double>(image.witnesses().size());
+}
+
+} // namespace sieve

@@ -1,0 +1,288 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/build/set_builder.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <ctime>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <new>
+#include <random>
+#include <vector>
+
+#include <fmt/core.h>
+#include <tbb/global_control.h>
+#include <tbb/info.h>
+
+#include <sieve/prefix.h>
+
+#include "libsieve/analysis/binomial.hpp"
+#include "libsieve/build/measure.hpp"
+#include "libsieve/filters/distinct_hashes.hpp"
+#include "libsieve/filters/kinds/blocked/blocked_plan.hpp"
+#include "libsieve/image/kinds.hpp"
+#include "libsieve/util/huge_array.hpp"
+#include "libsieve/util/secret.hpp"
+
+namespace sieve {
+
+namespace {
+
+constexpr double default_bits_per_key = 16;
+
+// A real set may be this much worse than predicted before it is refused; only sets of that many keys are
+// large enough for the comparison to mean anything (twenty standard deviations).
+constexpr double most_excess = 1.5;
+constexpr std::uint64_t least_keys_to_compare = 4096;
+
+// All randomness of a build, in the order in which it is drawn.
+struct BuildSecret {
+    std::array<__u64, SIEVE_HASH_KEY_WORDS> hash_key;
+    std::array<std::uint64_t, 2> identity;
+    std::uint64_t placement;
+    std::uint64_t witnesses;
+    std::uint64_t measurement;
+};
+
+Result<BuildSecret> draw_build_secret(std::optional<std::uint64_t> seed) {
+    std::array<std::uint64_t, sizeof(BuildSecret) / sizeof(std::uint64_t)> words{};
+    SIEVE_TRY(draw_secret(seed, words));
+    BuildSecret secret{};
+    static_assert(sizeof(words) == sizeof(secret));
+    std::memcpy(&secret, words.data(), sizeof(secret));
+    return secret;
+}
+
+// One witness for a thousand keys, within bounds that keep small sets small and the preflight short.
+std::uint32_t witness_count(std::uint64_t keys) {
+    return static_cast<std::uint32_t>(std::min(keys, std::clamp<std::uint64_t>(keys / 1024, 64, 1024)));
+}
+
+// What a filter is made of, whatever kind of key it came from.
+struct Material {
+    std::uint32_t fields = 0;
+    HugeArray<sieve_hash> hashes;     // of all that is to be stored, in hash_order, each once
+    std::uint64_t hashed = 0;         // how many they were before repetitions went
+    std::vector<sieve_key> witnesses; // members
+    sieve_probes probes{};            // of a prefix set
+    std::uint64_t entries = 0;        // of the feed
+    double covered[SIEVE_FAMILIES] = {0, 0};
+    std::function<bool(const sieve_key&)> is_member; // of a prefix set; others look in `hashes`
+
+    // The most probes that a packet makes; 0 if keys are exact.
+    [[nodiscard]] std::uint32_t most_probes() const { return std::max(probes.count[0], probes.count[1]); }
+};
+
+Material material_of(KeySet keys, const BuildSecret& secret) {
+    Material material;
+    material.fields = keys.fields();
+    material.entries = keys.size();
+    std::mt19937_64 pick(secret.witnesses);
+    material.witnesses.resize(witness_count(keys.size()));
+    for (auto& key : material.witnesses) key = keys.at(pick() % keys.size());
+    material.hashes = distinct_hashes(keys, secret.hash_key.data());
+    material.hashed = keys.size();
+    keys.clear();
+    return material;
+}
+
+// One address out of all members, every range as likely as any other.
+sieve_key random_member(const PrefixPlan& plan, std::uint32_t fields, std::mt19937_64& random) {
+    const std::size_t index = random() % (plan.members[0].size() + plan.members[1].size());
+    const AddressRange& range = index < plan.members[0].size()
+                                    ? plan.members[0][index]
+                                    : plan.members[1][index - plan.members[0].size()];
+    const uint128 span = range.last - range.first;
+    const uint128 draw = static_cast<uint128>(random()) << 64 | random();
+    const uint128 address = range.first + (span == ~uint128{0} ? draw : draw % (span + 1));
+    sieve_key key{};
+    key.word[sieve_address_word(fields)] = static_cast<std::uint64_t>(address >> 64);
+    key.word[sieve_address_word(fields) + 1] = static_cast<std::uint64_t>(address);
+    return key;
+}
+
+Result<Material> material_of(KeySet singles, std::vector<AddressRange> ranges, const BuildOptions& options,
+                             const BuildSecret& secret) {
+    Material material;
+    material.fields = singles.fields();
+    material.entries = singles.size() + ranges.size();
+    const int word = sieve_address_word(material.fields);
+    ranges.reserve(material.entries);
+    for (std::size_t i = 0; i < singles.size(); i++) {
+        const sieve_key key = singles.at(i);
+        const uint128 address = address_number(key.word[word], key.word[word + 1]);
+        ranges.push_back({address, address});
+    }
+    singles.clear();
+    SIEVE_ASSIGN(PrefixPlan planned, plan_prefixes(std::move(ranges), options.prefixes));
+    const auto plan = std::make_shared<const PrefixPlan>(std::move(planned));
+    material.probes = plan->probes;
+    std::copy(std::begin(plan->covered), std::end(plan->covered), material.covered);
+    HugeArray<sieve_hash> hashes(plan->keys);
+    expand_prefixes(*plan, [&](std::uint64_t upper, std::uint64_t lower, std::uint32_t length) {
+        hashes[material.hashed++] = sieve_hash_prefix(upper, lower, length, secret.hash_key.data());
+    });
+    hashes.truncate(material.hashed);
+    material.hashes = distinct_hashes(std::move(hashes));
+    std::mt19937_64 random(secret.witnesses);
+    material.witnesses.resize(witness_count(plan->keys));
+    for (auto& key : material.witnesses) key = random_member(*plan, material.fields, random);
+    material.is_member = [plan, word](const sieve_key& key) {
+        return is_member(*plan, address_number(key.word[word], key.word[word + 1]));
+    };
+    return material;
+}
+
+// How many lines the options ask for; of a rate, each of a packet's probes gets its share.
+Result<std::uint64_t> choose_lines(const Material& material, const KindBuilder& builder,
+                                   const BuildOptions& options) {
+    const std::uint64_t keys = material.hashes.size();
+    if (options.fpr)
+        return builder.lines_for_fpr(keys,
+                                     rate_of_one_probe(*options.fpr, std::max(1U, material.most_probes())));
+    if (options.memory) {
+        const std::uint64_t overhead = SIEVE_FIRST_LINE + material.witnesses.size();
+        const std::uint64_t total = *options.memory / sizeof(sieve_line);
+        const std::uint64_t least = lines_for_bits(keys, least_bits_per_key);
+        if (total < overhead + least)
+            return usage_error(
+                fmt::format("{} bytes are too few for {} keys; the least is {} bytes (1 bit per key)",
+                            *options.memory, keys, (overhead + least) * sizeof(sieve_line)));
+        return builder.usable_lines(total - overhead);
+    }
+    return builder.lines_for_bits(keys, options.bits_per_key.value_or(default_bits_per_key));
+}
+
+Status check_options(const BuildOptions& options) {
+    if ((options.bits_per_key ? 1 : 0) + (options.fpr ? 1 : 0) + (options.memory ? 1 : 0) > 1)
+        return usage_error("give only one of bits per key, false positive rate and memory");
+    if (options.bits_per_key &&
+        !(*options.bits_per_key >= least_bits_per_key && *options.bits_per_key <= most_bits_per_key))
+        return usage_error(fmt::format("{} bits per key, expected {} to {}", *options.bits_per_key,
+                                       least_bits_per_key, most_bits_per_key));
+    if (options.fpr && !(*options.fpr >= least_fpr && *options.fpr < 1))
+        return usage_error(fmt::format("a false positive rate of {}, expected one from {} to below 1",
+                                       *options.fpr, least_fpr));
+    return {};
+}
+
+// The last word: what was measured must be what the bits promise, and that must be what was predicted.
+// `expected` is the rate of strangers such as were measured.
+Status confront(const BuildReport& report, double expected) {
+    if (!analysis::fits_rate(report.measured_hits, report.measured_trials, expected))
+        return bad_input(fmt::format("refused: {} of {} random keys matched, which contradicts the expected "
+                                     "rate {:.3g} by more than six sigma; "
+                                     "build again (a new seed is drawn), and report it if it happens twice",
+                                     report.measured_hits, report.measured_trials, expected));
+    if (report.keys >= least_keys_to_compare && report.expected_fpr > report.predicted_fpr * most_excess)
+        return bad_input(
+            fmt::format("refused: the filter's rate {:.3g} is far above the predicted {:.3g}; build again (a "
+                        "new seed is drawn), and report it if it happens twice",
+                        report.expected_fpr, report.predicted_fpr));
+    return {};
+}
+
+// Line 0, without the filter's own geometry.
+void fill_lookup(Image& image, const Material& material, const BuildSecret& secret) {
+    sieve_lookup& lookup = image.lookup();
+    lookup.fields = static_cast<std::uint8_t>(material.fields);
+    lookup.probes = static_cast<std::uint8_t>(material.most_probes());
+    std::copy(secret.hash_key.begin(), secret.hash_key.end(), lookup.hash_key);
+    image.probes() = material.probes;
+    for (std::size_t i = 0; i < material.witnesses.size(); i++)
+        image.witnesses()[i].key = material.witnesses[i];
+}
+
+void fill_file(sieve_file& file, const Material& material, const BuildReport& report,
+               const BuildOptions& options, const BuildSecret& secret) {
+    file.keys = report.keys;
+    file.entries = report.entries;
+    file.duplicates = report.duplicates;
+    file.skipped = options.skipped;
+    file.rounds = report.rounds;
+    // With a seed the build is to be the same again, to the byte.
+    file.built_at = options.seed ? 0 : static_cast<std::uint64_t>(std::time(nullptr));
+    std::copy(secret.identity.begin(), secret.identity.end(), file.identity);
+    file.predicted_fpr = rate_to_bits(report.predicted_fpr);
+    file.expected_fpr = rate_to_bits(report.expected_fpr);
+    file.measured_fpr = rate_to_bits(report.measured_fpr);
+    file.measured_trials = report.measured_trials;
+    for (int family = 0; family < SIEVE_FAMILIES; family++)
+        file.covered[family] = rate_to_bits(material.covered[family]);
+    std::memcpy(file.label, options.label.data(), std::min(options.label.size(), sizeof(file.label) - 1));
+}
+
+Result<BuiltSet> build(Material material, const KindBuilder& builder, const BuildOptions& options,
+                       const BuildSecret& secret, const Progress& progress) {
+    BuildReport report;
+    report.keys = material.hashes.size();
+    report.duplicates = material.hashed - report.keys;
+    report.entries = material.entries;
+    report.probes = material.probes;
+    SIEVE_ASSIGN(const std::uint64_t lines, choose_lines(material, builder, options));
+    if (lines > std::numeric_limits<std::uint32_t>::max() - SIEVE_FIRST_LINE - material.witnesses.size())
+        return usage_error(fmt::format("{} lines of 64 bytes are more than a BPF map can hold", lines));
+    report.bits_per_key = static_cast<double>(lines) * SIEVE_LINE_BITS / static_cast<double>(report.keys);
+
+    SIEVE_ASSIGN(Image image, Image::create(lines, static_cast<std::uint32_t>(material.witnesses.size())));
+    fill_lookup(image, material, secret);
+    SIEVE_TRY(builder.describe(report.keys, lines, image.lookup()));
+    const sieve_lookup& lookup = image.lookup();
+    if (const std::string fault = geometry_fault(lookup); !fault.empty()) return usage_error(fault);
+    const std::uint32_t probes = std::max(1U, material.most_probes());
+    report.model_fpr = builder.model_fpr(report.keys, lookup);
+    if (report.model_fpr) report.model_fpr = rate_of_probes(std::min(1.0, *report.model_fpr), probes);
+    report.predicted_fpr = rate_of_probes(builder.predict_fpr(report.keys, lookup), probes);
+    SIEVE_ASSIGN(report.rounds, builder.place({material.hashes.data(), material.hashes.size()}, lookup,
+                                              image.filter(), secret.placement, progress));
+
+    image.file().keys = report.keys; // which the expectation depends on
+    report.expected_fpr = expected_fpr(image);
+    const auto is_stored = [&](const sieve_key& key) {
+        const sieve_hash hash = sieve_hash_key(&key, lookup.hash_key, material.fields);
+        return std::binary_search(material.hashes.begin(), material.hashes.end(), hash, hash_order);
+    };
+    const Measurement measured = measure_fpr(
+        image, options.trials, secret.measurement,
+        material.is_member ? material.is_member : std::function<bool(const sieve_key&)>(is_stored));
+    report.measured_hits = measured.hits;
+    report.measured_trials = measured.trials;
+    report.measured_fpr = measured.rate();
+    SIEVE_TRY(confront(report, expected_fpr_of_witnesses(image, report.expected_fpr)));
+
+    fill_file(image.file(), material, report, options, secret);
+    image.seal();
+    SIEVE_TRY(image.check("built image"));
+    return BuiltSet{std::move(image), report};
+}
+
+} // namespace
+
+Result<BuiltSet> build_set(KeySet keys, std::vector<AddressRange> ranges, const BuildOptions& options,
+                           const Progress& progress) {
+    SIEVE_TRY(check_options(options));
+    if (keys.empty() && ranges.empty()) return bad_input("no keys to build a set of");
+    const tbb::global_control threads(
+        tbb::global_control::max_allowed_parallelism,
+        options.threads != 0 ? options.threads : static_cast<std::size_t>(tbb::info::default_concurrency()));
+    SIEVE_ASSIGN(const std::unique_ptr<KindBuilder> builder, kind_builder(options.kind));
+    SIEVE_ASSIGN(const BuildSecret secret, draw_build_secret(options.seed));
+    const std::uint64_t entries = keys.size() + ranges.size();
+    try {
+        if (ranges.empty())
+            return build(material_of(std::move(keys), secret), *builder, options, secret, progress);
+        SIEVE_ASSIGN(Material material, material_of(std::move(keys), std::move(ranges), options, secret));
+        return build(std::move(material), *builder, options, secret, progress);
+    } catch (const std::bad_alloc&) {
+        return bad_input(
+            fmt::format("building a filter of {} entries takes more memory than there is", entries));
+    }
+}
+
+Result<BuiltSet> build_set(KeySet keys, const BuildOptions& options, const Progress& progress) {
+    return build_set(std::move(keys), {}, options, progress);
+}
+
+} // namespace sieve

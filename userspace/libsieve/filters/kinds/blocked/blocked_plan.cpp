@@ -1,0 +1,171 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/filters/kinds/blocked/blocked_plan.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cmath>
+#include <random>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include <sieve/blocked.h>
+
+#include "libsieve/analysis/blocked.hpp"
+#include "libsieve/filters/kinds/blocked/blocked_placement.hpp"
+
+namespace sieve {
+
+namespace {
+
+// Keys of the filters that a prediction is made with: its standard error is then below 1%.
+constexpr std::uint64_t sample_keys = 32768;
+
+constexpr std::uint64_t most_filters = 64;
+
+constexpr std::uint64_t sample_seed = 0x5349455645; // any; fixed, so that predictions can be compared
+
+} // namespace
+
+std::uint16_t alpha_to_image(double alpha) {
+    assert(alpha >= 0 && alpha <= 1);
+    return static_cast<std::uint16_t>(std::lround(alpha * 0xffff));
+}
+
+double alpha_from_image(std::uint16_t alpha) {
+    return alpha / static_cast<double>(0xffff);
+}
+
+double rate_of_probes(double rate, std::uint32_t probes) {
+    return -std::expm1(probes * std::log1p(-rate));
+}
+
+double rate_of_one_probe(double rate, std::uint32_t probes) {
+    return -std::expm1(std::log1p(-rate) / probes);
+}
+
+std::uint64_t lines_for_bits(std::uint64_t keys, double bits_per_key) {
+    return std::max<std::uint64_t>(
+        1, std::llround(std::ceil(static_cast<double>(keys) * bits_per_key / SIEVE_LINE_BITS)));
+}
+
+namespace {
+
+// The best k for filters as the builder makes them, at certain sizes. Rebalancing lets keys share bits, which
+// moves the best k above ln 2 (m/n); where lines are many bits a key, the uneven loads of lines pull it down
+// again. Measured on 2^17 keys; between the sizes it runs straight.
+struct BestHashes {
+    double bits_per_key;
+    std::array<double, SIEVE_MAX_CHOICES> hashes; // by choices, 1 to 3
+};
+constexpr std::array<BestHashes, 9> best_hashes_table = {{
+    {1, {1, 1, 1}},
+    {4, {2.6, 4, 4}},
+    {8, {5, 8, 8}},
+    {12, {8, 11, 11}},
+    {16, {10, 13, 14}},
+    {20, {11, 16, 17}},
+    {24, {13, 19, 20}},
+    {32, {15, 23, 23}},
+    {64, {25, 31, 31}},
+}};
+
+} // namespace
+
+std::uint32_t best_hashes(double bits_per_key, const BlockedShape& shape) {
+    const double bits = std::clamp(bits_per_key, best_hashes_table.front().bits_per_key,
+                                   best_hashes_table.back().bits_per_key);
+    std::size_t i = 1;
+    while (best_hashes_table[i].bits_per_key < bits) i++;
+    const auto& from = best_hashes_table[i - 1];
+    const auto& to = best_hashes_table[i];
+    const double share = (bits - from.bits_per_key) / (to.bits_per_key - from.bits_per_key);
+    const auto at = [&](std::size_t choices) {
+        return std::lerp(from.hashes[choices - 1], to.hashes[choices - 1], share);
+    };
+    return static_cast<std::uint32_t>(std::lround(std::lerp(at(1), at(shape.choices), shape.alpha)));
+}
+
+double rate_of_query(double line_rate, std::uint64_t lines, const BlockedShape& shape) {
+    const double coincide = 1.0 / static_cast<double>(lines);
+    const auto different = [&](int count) { return 1 - std::pow(1 - line_rate, count); };
+    double chosen = different(1);
+    if (shape.choices == 2) chosen = coincide * different(1) + (1 - coincide) * different(2);
+    if (shape.choices == 3)
+        chosen = coincide * coincide * different(1) + 3 * coincide * (1 - coincide) * different(2) +
+                 (1 - coincide) * (1 - 2 * coincide) * different(3);
+    return (1 - shape.alpha) * different(1) + shape.alpha * chosen;
+}
+
+double collision_rate(std::uint64_t keys, std::uint64_t lines) {
+    return std::ldexp(static_cast<double>(keys) / static_cast<double>(lines), -64);
+}
+
+double model_fpr(double bits_per_key, const BlockedShape& shape) {
+    return analysis::blocked::fpr({.bits_per_key = bits_per_key,
+                                   .block_bits = SIEVE_LINE_BITS,
+                                   .k = shape.hashes,
+                                   .alpha = shape.choices == 1 ? 0 : shape.alpha,
+                                   .choices = shape.choices});
+}
+
+double predict_fpr(std::uint64_t keys, std::uint64_t lines, const BlockedShape& shape, std::uint32_t rounds) {
+    assert(keys > 0 && lines > 0 && shape.hashes > 0);
+    // Small filters as they are, large ones scaled down.
+    const bool small = keys <= sample_keys;
+    const std::uint64_t filters = small ? std::min(most_filters, (sample_keys + keys - 1) / keys) : 1;
+    const std::uint64_t filter_keys = small ? keys : sample_keys;
+    const std::uint64_t filter_lines =
+        small ? lines
+              : std::max<std::uint64_t>(
+                    1, std::llround(static_cast<double>(lines) * sample_keys / static_cast<double>(keys)));
+
+    sieve_lookup lookup{};
+    lookup.kind = SIEVE_KIND_BLOCKED;
+    lookup.choices = static_cast<std::uint8_t>(shape.choices);
+    lookup.hashes = static_cast<std::uint8_t>(shape.hashes);
+    lookup.alpha = alpha_to_image(shape.alpha);
+    lookup.buckets = static_cast<std::uint32_t>(filter_lines);
+
+    std::mt19937_64 random(sample_seed);
+    std::vector<sieve_hash> hashes(filter_keys);
+    double rate = 0;
+    for (std::uint64_t f = 0; f < filters; f++) {
+        for (auto& hash : hashes) hash = {random(), random()};
+        std::vector<sieve_line> filter(filter_lines);
+        rate += place_blocked(hashes, lookup, filter, {.rounds = rounds, .seed = random()}, {}).final_rate;
+    }
+    return rate_of_query(rate / static_cast<double>(filters) + collision_rate(keys, lines), filter_lines,
+                         shape);
+}
+
+Result<std::uint64_t> lines_for_fpr(std::uint64_t keys, double fpr, const BlockedShape& shape,
+                                    std::uint32_t rounds) {
+    const auto predicted = [&](std::uint64_t lines) {
+        BlockedShape used = shape;
+        const double bits = static_cast<double>(lines) * SIEVE_LINE_BITS / static_cast<double>(keys);
+        if (used.hashes == 0) used.hashes = best_hashes(bits, shape);
+        return predict_fpr(keys, lines, used, rounds);
+    };
+    // Doubling from the information-theoretic least, then halving the interval in between.
+    std::uint64_t enough = lines_for_bits(keys, std::max(least_bits_per_key, -std::log2(fpr)));
+    std::uint64_t few = 0;
+    while (predicted(enough) > fpr) {
+        few = enough;
+        enough += std::max<std::uint64_t>(1, enough / 4);
+        if (static_cast<double>(enough) * SIEVE_LINE_BITS > static_cast<double>(keys) * most_bits_per_key &&
+            enough > 8)
+            return usage_error(
+                fmt::format("a false positive rate of {:.3g} is out of reach of this kind of filter: even {} "
+                            "bits per key give {:.3g}",
+                            fpr, most_bits_per_key, predicted(enough)));
+    }
+    while (enough - few > 1 + enough / 100) {
+        const std::uint64_t middle = few + (enough - few) / 2;
+        (predicted(middle) > fpr ? few : enough) = middle;
+    }
+    return enough;
+}
+
+} // namespace sieve

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/filters/kinds/dleft/dleft_plan.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include "libsieve/analysis/d_left.hpp"
+#include "libsieve/filters/kinds/dleft/dleft_builder.hpp"
+
+namespace sieve {
+
+namespace {
+
+constexpr std::uint64_t sample_keys = 1U << 15;
+constexpr double most_bits = 256;
+
+double bucket_bits(const DleftShape& shape) {
+    return static_cast<double>(SIEVE_LINE_BITS) / shape.buckets_per_line();
+}
+
+// The exact rate of one filter of random hashes.
+double sample_rate(std::uint64_t keys, std::uint64_t lines, const DleftShape& shape, std::uint32_t rounds,
+                   std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    std::vector<sieve_hash> hashes(keys);
+    for (auto& hash : hashes) hash = {random(), random()};
+    sieve_lookup lookup{};
+    store_shape(shape, lookup);
+    lookup.buckets = static_cast<__u32>(lines);
+    std::vector<sieve_line> filter(lines * shape.subtables);
+    if (!place_dleft(hashes, lookup, filter, {.rounds = rounds, .seed = seed}, {})) return 1;
+    return expected_dleft_fpr(lookup, filter);
+}
+
+// How the paper's analysis sees the shape.
+analysis::d_left::BucketLayout layout_of(const DleftShape& shape) {
+    if (shape.sorting == 0) return {shape.wide() ? 120U : 60U, [](unsigned) { return 0U; }};
+    if (!shape.wide()) return analysis::d_left::layout_64_semi_sorted();
+    return shape.sorting == 1 ? analysis::d_left::layout_128_one_bit()
+                              : analysis::d_left::layout_128_two_bits();
+}
+
+} // namespace
+
+std::uint64_t dleft_lines_for_bits(std::uint64_t keys, double bits_per_key, const DleftShape& shape) {
+    const double lines = static_cast<double>(keys) * bits_per_key / SIEVE_LINE_BITS / shape.subtables;
+    return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(std::llround(lines)));
+}
+
+std::uint64_t dleft_lines_for_load(std::uint64_t keys, double load, const DleftShape& shape) {
+    return dleft_lines_for_bits(keys, bucket_bits(shape) / load, shape);
+}
+
+double model_dleft_fpr(double bits_per_key, const DleftShape& shape) {
+    const auto loads =
+        analysis::d_left::load_distribution(shape.subtables, bucket_bits(shape) / bits_per_key);
+    if (shape.grouped)
+        return std::min(1.0,
+                        analysis::d_left::false_positive_grouped(loads, layout_of(shape), SIEVE_DLEFT_GROUP));
+    return analysis::d_left::false_positive_independent(loads, [&shape](unsigned load) {
+        return load > shape.most_load() ? 0 : shape.fingerprint_length(load);
+    });
+}
+
+double predict_dleft_fpr(std::uint64_t keys, std::uint64_t lines, const DleftShape& shape,
+                         std::uint32_t rounds) {
+    if (keys >= sample_keys) {
+        const double share = static_cast<double>(sample_keys) / static_cast<double>(keys);
+        const auto sample_lines = std::max<std::uint64_t>(
+            1, static_cast<std::uint64_t>(std::llround(static_cast<double>(lines) * share)));
+        // As many keys as give the sample the same load to the last digit.
+        const double load = static_cast<double>(keys) / static_cast<double>(lines);
+        return sample_rate(static_cast<std::uint64_t>(std::llround(load * static_cast<double>(sample_lines))),
+                           sample_lines, shape, rounds, 1);
+    }
+    const std::uint64_t filters =
+        std::clamp<std::uint64_t>(sample_keys / std::max<std::uint64_t>(keys, 1), 1, 256);
+    double sum = 0;
+    for (std::uint64_t i = 1; i <= filters; i++) sum += sample_rate(keys, lines, shape, rounds, i);
+    return sum / static_cast<double>(filters);
+}
+
+DleftShape best_dleft_shape(double bits_per_key, std::uint32_t rounds) {
+    DleftShape best;
+    double least = 2;
+    for (const DleftShape& shape : {DleftShape{.kind = SIEVE_KIND_DLEFT64, .subtables = 2, .sorting = 1},
+                                    DleftShape{.kind = SIEVE_KIND_DLEFT128, .subtables = 2, .sorting = 2}}) {
+        const double rate = predict_dleft_fpr(
+            sample_keys, dleft_lines_for_bits(sample_keys, bits_per_key, shape), shape, rounds);
+        if (rate >= least) continue;
+        best = shape;
+        least = rate;
+    }
+    return best;
+}
+
+Result<std::uint64_t> dleft_lines_for_fpr(std::uint64_t keys, double fpr, const DleftShape& shape,
+                                          std::uint32_t rounds) {
+    SIEVE_TRY(shape.check());
+    std::uint64_t too_few = 0;
+    std::uint64_t enough = dleft_lines_for_bits(keys, most_bits, shape);
+    if (!(fpr > 0) || predict_dleft_fpr(keys, enough, shape, rounds) > fpr)
+        return usage_error(
+            fmt::format("a false positive rate of {} takes more than {} bits a key", fpr, most_bits));
+    while (enough - too_few > 1 &&
+           static_cast<double>(enough - too_few) > 0.005 * static_cast<double>(enough)) {
+        const std::uint64_t middle = too_few + (enough - too_few) / 2;
+        if (predict_dleft_fpr(keys, middle, shape, rounds) > fpr)
+            too_few = middle;
+        else
+            enough = middle;
+    }
+    return enough;
+}
+
+} // namespace sieve
