@@ -47,17 +47,22 @@ sieve() { run ip netns exec "$HOST" build/xdp-sieve "$@"; }
 
 stats() { ip netns exec "$HOST" build/xdp-sieve --json stats eth0 >"$WORK/$1"; }
 
-tell() {
+# Returns when the traffic has answered (see traffic.py's stream).
+hear() {
     local answer
-    echo "$1" >&"$stream_in"
-    read -r -t 60 answer <&"$stream_out" || {
+    read -r -t 300 answer <&"$stream_out" || {
         echo "demo: the traffic stopped by itself" >&2
         exit 1
     }
     : "$answer"
 }
 
-# start_traffic FLOWS: from the world to the host, and the other way, until stop_traffic.
+tell() {
+    echo "$1" >&"$stream_in"
+    hear
+}
+
+# start_traffic FLOWS: from the world to the host, and the other way, until stop_traffic. It flows on return.
 start_traffic() {
     stats before
     rm -f "$WORK/tell" "$WORK/told"
@@ -66,6 +71,7 @@ start_traffic() {
         --back-flows "$WORK/flows.back" --report "$WORK/report" <"$WORK/tell" >"$WORK/told" &
     traffic=$!
     exec {stream_in}>"$WORK/tell" {stream_out}<"$WORK/told"
+    hear
 }
 
 # stop_traffic TITLE: and the table of what became of it.
@@ -120,21 +126,21 @@ run scripts/demo_traffic.py flows build/xdp-sieve 198.51.100.2 "$WORK"
 
 say "Send packets: UDP, TCP and ICMP, IPv4 and IPv6, from spoofed sources; the old list is in force"
 start_traffic old
-sleep 2
+tell "more 40000"
 stop_traffic "the old list is in force"
 
 say "Swap the list while packets flow"
 start_traffic swap
-sleep 1
+tell "more 20000"
 tell begin
 sieve swap eth0 "feed=$WORK/new.sieve"
 tell end
-sleep 1
+tell "more 20000"
 stop_traffic "a swap under traffic"
 
 say "Send the same again; the new list is in force"
 start_traffic new
-sleep 2
+tell "more 40000"
 stop_traffic "the new list is in force"
 cat <<'END'
 

@@ -14,11 +14,10 @@ forget() {
     ip -n "$IN" neigh flush dev "$IN_IF"
 }
 
+# ping_from NAMESPACE ADDRESS [SECONDS]: there is an answer, however long it takes; or none in so many seconds.
 ping_from() {
-    local namespace=$1
-    shift
     forget
-    inside "$namespace" ping -q -c 2 -i 0.2 -W 2 "$@" | grep -q ' 0% packet loss'
+    inside "$1" ping -q -c 2 -i 0.2 -W "${3:-$PATIENCE}" "$2" | grep -q ' 0% packet loss'
 }
 
 ping4() {
@@ -45,9 +44,9 @@ strangers() {
     trap ipv6_down EXIT
     attach
     sieve -q load --default drop "$IN_IF" "friends=$WORK/nobody.sieve"
-    ! ping_from "$OUT" "$IN4" || fail "a stranger's ping got an answer"
+    ! ping_from "$OUT" "$IN4" 2 || fail "a stranger's ping got an answer"
     ip -n "$OUT" neigh show dev "$OUT_IF" "$IN4" | grep -q lladdr || fail "a stranger's ARP got no answer"
-    ! ping_from "$OUT" "$IN6" || fail "a stranger's ping got an answer over IPv6"
+    ! ping_from "$OUT" "$IN6" 2 || fail "a stranger's ping got an answer over IPv6"
     ip -n "$OUT" neigh show dev "$OUT_IF" "$IN6" | grep -q lladdr ||
         fail "a stranger's neighbour solicitation got no answer"
 }
@@ -60,24 +59,21 @@ connection() {
     inside "$IN" python3 -c '
 import socket, sys
 server = socket.create_server((sys.argv[1], 7000))
-server.settimeout(10)
+server.settimeout(float(sys.argv[2]))
 print("ready", flush=True)
 peer = server.accept()[0]
 while data := peer.recv(65536): peer.sendall(data)
-' "$IN4" >"$WORK/ready" &
-    for _ in {1..100}; do
-        [ ! -s "$WORK/ready" ] || break
-        sleep 0.05
-    done
+' "$IN4" "$PATIENCE" >"$WORK/ready" &
+    await_line "$WORK/ready" ready
     got=$(inside "$OUT" python3 -c '
 import socket, sys
-peer = socket.create_connection((sys.argv[1], 7000), timeout=10)
+peer = socket.create_connection((sys.argv[1], 7000), timeout=float(sys.argv[2]))
 sent = bytes(range(256)) * 1000
 peer.sendall(sent); peer.shutdown(socket.SHUT_WR)
 back = b""
 while data := peer.recv(65536): back += data
 print("same" if back == sent else "different")
-' "$IN4")
+' "$IN4" "$PATIENCE")
     wait
     [ "$got" = same ] || fail "the connection gave $got"
 }

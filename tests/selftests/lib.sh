@@ -24,6 +24,8 @@ OUT_IF=veth-out IN_IF=veth-in
 OUT4=198.51.100.1 IN4=198.51.100.2 OUT6=2001:db8:51::1 IN6=2001:db8:51::2
 WORK=
 verdicts_job=
+# Seconds after which a wait counts as a hang. No result may depend on it: tests wait for events.
+export PATIENCE=${PATIENCE:-60}
 
 # --- KTAP ---------------------------------------------------------------------------------------------------
 
@@ -82,10 +84,12 @@ ktap_run() {
 # Pins keep programs and maps alive after all processes and network namespaces have gone.
 pins() { find /sys/fs/bpf ! -type d 2>/dev/null | sort; }
 
-no_pin_left() {
+# Others may be at work on this machine: what they pin goes again.
+no_pin_left() { await no_new_pin; }
+no_new_pin() {
     local left
     left=$(comm -13 "$WORK/pins" <(pins))
-    [ -z "$left" ] || fail "left behind: $left"
+    [ -z "$left" ] || { echo "left behind: $left" >"$WORK/awaited" && return 1; }
 }
 
 # Ends a test function: it cannot be done here, for this reason.
@@ -99,6 +103,20 @@ fail() {
     echo "$*"
     exit "$KSFT_FAIL"
 }
+
+# await COMMAND...: returns as soon as the command succeeds. The last thing that it wrote to $WORK/awaited says
+# what was missing.
+await() {
+    local end=$((SECONDS + PATIENCE))
+    : >"$WORK/awaited"
+    until "$@"; do
+        [ "$SECONDS" -lt "$end" ] || fail "not within $PATIENCE s: $* $(cat "$WORK/awaited")"
+        sleep 0.05
+    done
+}
+
+# await_line FILE PATTERN: a process in the background has written a line like this.
+await_line() { await grep -Eqs -- "$2" "$1"; }
 
 # --- the network --------------------------------------------------------------------------------------------
 
@@ -157,7 +175,7 @@ setup() {
         ip -n "$namespace" link set lo up
     done
     make_link
-    conversation verdicts verdicts
+    conversation verdicts "$here/traffic.py" verdicts
 }
 
 # make_link [MTU]
@@ -211,6 +229,18 @@ program_id() {
 # --- the controller -----------------------------------------------------------------------------------------
 
 sieve() { inside "$IN" "$SIEVE" "$@"; }
+
+# insist COMMAND...: again while it gives up because another controller has the lock, as it does after ten seconds.
+insist() {
+    local status said=$WORK/said-$BASHPID
+    while true; do
+        status=0
+        "$@" 2>"$said" || status=$?
+        [ "$status" -eq 4 ] && grep -q 'another controller' "$said" || break
+    done
+    cat "$said" >&2
+    return "$status"
+}
 
 # image FILE KEY ENTRY...: an image of these entries.
 image() {
@@ -268,17 +298,17 @@ counter() { sieve --json stats "$IN_IF" | jq -r ".interfaces[0].$1"; }
 # --- packets ------------------------------------------------------------------------------------------------
 
 verdicts_in='' verdicts_out=''
-stream_job='' stream_in='' stream_out=''
+stream_job='' stream_in='' stream_out='' stream_sent=0 stream_meanwhile=0
 
-# conversation NAME ARGUMENT...: runs traffic.py in the background. Its process is $NAME_job, what is written to
-# $NAME_in is its standard input, and its standard output is read from $NAME_out.
+# conversation NAME COMMAND...: runs it in the background. Its process is $NAME_job, what is written to $NAME_in
+# is its standard input, and its standard output is read from $NAME_out.
 conversation() {
     local -n job=$1_job input=$1_in output=$1_out
     local pipe=$WORK/$1
     shift
     rm -f "$pipe.in" "$pipe.out"
     mkfifo "$pipe.in" "$pipe.out"
-    "$here/traffic.py" "$@" <"$pipe.in" >"$pipe.out" &
+    "$@" <"$pipe.in" >"$pipe.out" &
     job=$!
     exec {input}>"$pipe.in" {output}<"$pipe.out"
 }
@@ -297,21 +327,39 @@ verdicts() {
     fail "traffic.py has not answered"
 }
 
-# start_stream FLOWS REPORT [OPTIONS...]: traffic in the background, steered by tell_stream, till stop_stream; of
-# $RATE packets a second.
+# start_stream FLOWS REPORT: traffic in the background, at most $RATE packets a second, till stop_stream. Returns
+# when the first packets have been judged. In a namespace of ours, so that end_jobs finds it whatever happens.
 start_stream() {
-    local flows=$1 report=$2
-    shift 2
-    conversation stream stream --from "$OUT/$OUT_IF" --to "$IN/$IN_IF" --flows "$flows" --report "$report" \
-        --rate "${RATE:-20000}" "$@"
+    rm -f "$2"
+    conversation stream nsenter --net="/run/netns/$OUT" "$here/traffic.py" stream --from "$OUT/$OUT_IF" \
+        --to "$IN/$IN_IF" --flows "$1" --report "$2" --rate "${RATE:-20000}"
+    hear_stream sending
 }
 
-# tell_stream WORD: returns when the stream has noted it.
+# hear_stream WORD: returns when the stream has said it. $stream_sent is the number of packets sent by then.
+hear_stream() {
+    local word=
+    read -r -t "$PATIENCE" word stream_sent <&"$stream_out" || fail "no '$1' from the traffic: hung or ended"
+    [ "$word" = "$1" ] || fail "the traffic said $word instead of $1"
+}
+
+# tell_stream WORD [N]: one of traffic.py's requests; returns when the stream has answered.
 tell_stream() {
-    local answer
-    echo "$1" >&"$stream_in"
-    read -r -t 60 answer <&"$stream_out" || fail "the traffic has ended by itself"
-    [ "${answer%% *}" = "$1" ] || fail "the traffic answered $answer to $1"
+    echo "$*" >&"$stream_in"
+    hear_stream "$1"
+}
+
+# Returns when a packet of every flow has been sent and judged since the call.
+stream_round() { tell_stream more; }
+
+# under_stream COMMAND...: runs it, and notes in $stream_meanwhile how many packets were sent while it ran.
+under_stream() {
+    local before
+    tell_stream count
+    before=$stream_sent
+    "$@"
+    tell_stream count
+    stream_meanwhile=$((stream_meanwhile + stream_sent - before))
 }
 
 # Ends the traffic; its status tells whether every verdict was right.

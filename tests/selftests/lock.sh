@@ -9,21 +9,17 @@ for i in {1..8}; do image "$WORK/$i.sieve" src "203.0.113.$i"; done
 
 # hold_lock NAMESPACE: another controller that does not come to an end; sets $holder.
 hold_lock() {
-    rm -f "$WORK/held"
+    : >"$WORK/held"
     # Not by a function: $! shall be the holder itself.
     nsenter --net="/run/netns/$1" python3 -c '
-import socket, sys, time
+import signal, socket
 holder = socket.socket(socket.AF_UNIX)
 holder.bind("\0xdp-sieve.controller")
 holder.listen()
-open(sys.argv[1], "w").write("held")
-time.sleep(60)' "$WORK/held" &
+print("held", flush=True)
+while True: signal.pause()' >"$WORK/held" &
     holder=$!
-    for _ in {1..100}; do
-        [ ! -s "$WORK/held" ] || return 0
-        sleep 0.05
-    done
-    fail "could not hold the lock"
+    await_line "$WORK/held" held
 }
 
 let_go() {
@@ -44,17 +40,21 @@ waits() {
         # shellcheck disable=SC2086
         nsenter --net="/run/netns/$IN" "$SIEVE" $verb >"$WORK/out" 2>"$WORK/err" &
         waiter=$!
-        for _ in {1..200}; do
-            ! grep -q waiting "$WORK/err" || break
-            sleep 0.1
-        done
-        sleep 0.3
+        # The waiter gives up after ten seconds: ask it nothing that takes long.
+        await_line "$WORK/err" "waiting for process $holder"
         kill -0 "$waiter" 2>/dev/null || fail "${verb%% *} did not wait: $(cat "$WORK/err")"
         [ ! -s "$WORK/out" ] || fail "${verb%% *} has done its work already"
-        grep -q "waiting for process $holder" "$WORK/err" || fail "${verb%% *} says: $(cat "$WORK/err")"
         let_go
         wait "$waiter" || fail "${verb%% *} failed when it was let: $(cat "$WORK/err")"
     done
+}
+
+# without_waiting COMMAND...: it comes to its end while another one holds a lock, and waits for nobody. One that
+# needs the lock says whom it waits for, and fails in the end.
+without_waiting() {
+    "$@" >/dev/null 2>"$WORK/err" || fail "failed: $* ($(cat "$WORK/err"))"
+    ! grep -q 'waiting for' "$WORK/err" || fail "waits: $* ($(cat "$WORK/err"))"
+    kill -0 "$holder" || fail "the lock was not held: the test proves nothing"
 }
 
 # Looking needs no lock.
@@ -62,16 +62,15 @@ readers() {
     attach
     sieve -q load "$IN_IF" "a=$WORK/1.sieve"
     hold_lock "$IN"
-    timeout 3 nsenter --net="/run/netns/$IN" "$SIEVE" status "$IN_IF" >/dev/null || fail "status waits"
-    timeout 3 nsenter --net="/run/netns/$IN" "$SIEVE" stats "$IN_IF" >/dev/null || fail "stats waits"
+    without_waiting sieve status "$IN_IF"
+    without_waiting sieve stats "$IN_IF"
     let_go
 }
 
 # Nor does another network namespace's controller.
 other_namespace() {
     hold_lock "$OUT"
-    timeout 5 nsenter --net="/run/netns/$IN" "$SIEVE" -q load "$IN_IF" "a=$WORK/1.sieve" 2>/dev/null ||
-        fail "waits for a controller of another network namespace"
+    without_waiting sieve load "$IN_IF" "a=$WORK/1.sieve"
     let_go
 }
 
@@ -95,7 +94,7 @@ no_lost_change() {
             a5="$WORK/5.sieve" a6="$WORK/6.sieve" a7="$WORK/7.sieve" a8="$WORK/8.sieve"
         jobs=()
         for i in 1 2 4 5 6 8; do
-            sieve -q remove "$IN_IF" "a$i" &
+            insist sieve -q remove "$IN_IF" "a$i" &
             jobs+=($!)
         done
         for i in "${jobs[@]}"; do wait "$i" || fail "a controller failed"; done
@@ -112,7 +111,7 @@ END
 one_table_wins() {
     local i jobs=() left
     for i in 1 2 3 4; do
-        sieve -q load "$IN_IF" "x$i=$WORK/$i.sieve" "y$i=$WORK/$((i + 4)).sieve" 2>>"$WORK/remarks" &
+        insist sieve -q load "$IN_IF" "x$i=$WORK/$i.sieve" "y$i=$WORK/$((i + 4)).sieve" 2>>"$WORK/remarks" &
         jobs+=($!)
     done
     for i in "${jobs[@]}"; do wait "$i" || fail "a controller failed"; done

@@ -86,14 +86,9 @@ remove_unknown() {
 # The filters' maps are freed as soon as no packet can be using them.
 map_of() { sieve --json status "$IN_IF" | jq ".interfaces[0].sets[] | select(.name == \"$1\") | .map_id"; }
 
-# gone KIND ID: within a moment, since the kernel frees in the background.
-gone() {
-    for _ in {1..100}; do
-        bpftool "$1" show id "$2" >/dev/null 2>&1 || return 0
-        sleep 0.05
-    done
-    fail "$1 $2 is still there"
-}
+# gone KIND ID: after a while, since the kernel frees in the background.
+gone() { await not_there "$@"; }
+not_there() { ! bpftool "$1" show id "$2" >/dev/null 2>&1; }
 
 old_filters_go() {
     local a b
@@ -121,11 +116,12 @@ leaves_nothing() {
     refused 1 "no xdp-sieve" sieve unload "$IN_IF"
 }
 
-# Files that appeared anywhere a controller could leave one. Others may be at work on this machine, so a name
-# counts only if it stays.
+# Files that appeared anywhere a controller could leave one. Others may be at work on this machine, in folders of
+# their own (mktemp's), so a name counts only if it is in none of these and stays.
 listing() {
     # Not every machine has all of them.
-    { find /sys/fs/bpf /run /var/lib /tmp -maxdepth 4 -not -path '/run/netns*' 2>/dev/null || true; } |
+    { find /sys/fs/bpf /run /var/lib /tmp -maxdepth 4 -not -path '/run/netns*' -not -path '/tmp/tmp.*/*' \
+        2>/dev/null || true; } |
         { grep -i -e sieve -e dispatch || true; } | sort
 }
 
@@ -134,11 +130,11 @@ unload_after_load() {
     before=$(listing)
     sieve -q load "$IN_IF" "a=$WORK/a.sieve" "b=$WORK/b.sieve" 2>"$WORK/err" || fail "$(cat "$WORK/err")"
     leaves_nothing
-    for _ in {1..60}; do
-        [ -n "$(comm -13 <(echo "$before") <(listing))" ] || return 0
-        sleep 0.05
-    done
-    fail "left behind: $(comm -13 <(echo "$before") <(listing))"
+    await nothing_new "$before"
+}
+nothing_new() {
+    comm -13 <(echo "$1") <(listing) >"$WORK/awaited"
+    [ ! -s "$WORK/awaited" ]
 }
 
 unload_after_ip_link() {

@@ -33,6 +33,13 @@ judge() {
     [ "$(jq .wrong "$WORK/report")" = 0 ] || fail "wrong verdicts"
 }
 
+# judge_change FLOWS: both tables have judged every one of these flows.
+judge_change() {
+    judge
+    jq -e --argjson flows "$(wc -l <"$1")" '[([.groups[].old.sent] | add), ([.groups[].new.sent] | add)] |
+        all(. >= $flows)' "$WORK/report" >/dev/null || fail "not all flows were judged by both tables"
+}
+
 # The program has seen every packet: what did not arrive was dropped by it and not lost elsewhere.
 none_lost() {
     local seen
@@ -50,13 +57,13 @@ one_swap() {
         attach
         sieve -q load "$IN_IF" "set=$WORK/a.sieve"
         start_stream "$WORK/flows" "$WORK/report"
-        sleep 0.4
+        stream_round
         tell_stream begin
         sieve -q swap "$IN_IF" "set=$WORK/b.sieve"
         tell_stream end
-        sleep 0.4
+        stream_round
         stop_stream || true
-        judge
+        judge_change "$WORK/flows"
         none_lost
     done
 }
@@ -70,13 +77,13 @@ one_load() {
         attach
         sieve -q load "$IN_IF" "first=$WORK/a.sieve,action=drop"
         start_stream "$WORK/inverted" "$WORK/report"
-        sleep 0.4
+        stream_round
         tell_stream begin
         sieve -q load --default drop "$IN_IF" "seen=$WORK/a.sieve,action=count" "friends=$WORK/b.sieve,action=pass"
         tell_stream end
-        sleep 0.4
+        stream_round
         stop_stream || true
-        judge
+        judge_change "$WORK/inverted"
         none_lost
     done
 }
@@ -93,13 +100,13 @@ other_fields() {
     attach
     sieve -q load "$IN_IF" "set=$WORK/a.sieve"
     start_stream "$WORK/fields" "$WORK/report"
-    sleep 0.2
+    stream_round
     tell_stream begin
     sieve -q swap "$IN_IF" "set=$WORK/destination.sieve"
     tell_stream end
-    sleep 0.2
+    stream_round
     stop_stream || true
-    judge
+    judge_change "$WORK/fields"
     none_lost
 }
 
@@ -109,14 +116,18 @@ many_swaps() {
     awk '$1 != "common" && $1 != "strangers" { $2 = $3 = "any" } { print }' "$WORK/flows" >"$WORK/steady"
     attach
     sieve -q load "$IN_IF" "set=$WORK/a.sieve"
-    start_stream "$WORK/steady" "$WORK/report" --limit 900
-    for ((i = 0; i < SWAPS; i++)); do
+    start_stream "$WORK/steady" "$WORK/report"
+    stream_round
+    # So often, and until packets of all flows have met swaps.
+    for ((i = 0; i < SWAPS || stream_meanwhile < 1200; i++)); do
         if ((i % 2)); then
-            sieve -q swap "$IN_IF" "set=$WORK/a.sieve"
+            under_stream sieve -q swap "$IN_IF" "set=$WORK/a.sieve"
         else
-            sieve -q swap "$IN_IF" "set=$WORK/b.sieve"
+            under_stream sieve -q swap "$IN_IF" "set=$WORK/b.sieve"
         fi
+        [ "$i" -gt 0 ] || stream_round
     done
+    echo "$i swaps; $stream_meanwhile packets during them"
     stop_stream || true
     judge
     none_lost

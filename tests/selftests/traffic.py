@@ -13,13 +13,19 @@ one queue keeps the order. Nothing here uses the filter's own code or counters.
         1 something wrong, 3 nothing can be said. A line of the table is a verdict and a packet, such as
         "drop udp 192.0.2.1 198.51.100.2 1000 53". The arguments: --from NS/IFACE --to NS/IFACE; each packet is
         sent --repeat times; where packets are redirected, --fence NS/IFACE is where the last frame is sent
-        from, beside the filter.
+        from, beside the filter. A packet that must arrive and has not is waited for --patience seconds.
 
     traffic.py stream --from NS/IFACE --to NS/IFACE --flows FILE [--back-flows FILE] --report FILE
-        Sends the flows of the file over and over until standard input says "stop". A line of the file is
-        "GROUP OLD NEW PACKET": the verdict while the old set is in force and under the new one. "begin" and
-        "end" on standard input mark when a swap was asked for and when it was reported done. Each line read
-        is answered by one line. --back-flows go the other way; all of them must arrive.
+        Sends the flows of the file over and over until standard input says "stop" or ends. A line of the file
+        is "GROUP OLD NEW PACKET": the verdict while the old set is in force and under the new one. It prints
+        "sending N" as soon as the first packets have been judged, and answers each line that it reads by one
+        line, "WORD N", where N packets have been sent so far:
+            count     at once
+            more [N]  when N more packets have been sent and judged; without N, each flow once more
+            begin     at once: a swap is about to be asked for
+            end       at once: the swap was reported done
+            stop      at once; the report follows
+        So a test waits for packets, however long they take. --back-flows go the other way; all must arrive.
         The report, JSON, counts per group; exit 1 if a verdict was wrong. Between "begin" and "end" there
         must be one packet such that all before it were judged by the old set and all others by the new.
 
@@ -28,6 +34,7 @@ a number (no header of its own then) or sctp. Only run this on interfaces that t
 """
 
 import argparse
+import contextlib
 import ctypes
 import ipaddress
 import json
@@ -54,8 +61,11 @@ PROTO_FRAGMENT = 44
 
 MAGIC = b"sieve#"
 TRAILER = len(MAGIC) + 6  # the magic, the run and the number
-BURST = 32  # well below the 256 places of a veth queue
+BURST = 32
+AHEAD = 3  # bursts that may be on their way at once: well below the 256 places of a veth queue
 VERDICTS = ("drop", "pass", "any")
+# Seconds until a wait counts as a hang. No result depends on it.
+PATIENCE = float(os.environ.get("PATIENCE", 60))
 
 
 class Trouble(Exception):
@@ -201,14 +211,36 @@ class Line:
         self.fence = fence or sender
         self.mark = MAGIC + struct.pack("!H", run)
         self.arrived = []  # how often, by number
-        self.fences = 0
+        self.fences_sent = self.fences = 0  # the newest one's number: sent, and arrived
+        self.fence_start = receiver.mac + sender.mac + struct.pack("!H", ETH_P_FENCE) + bytes(40) + self.mark
 
     def packet(self, text):
         return Packet(text, self.sender.mac, self.receiver.mac, self.run)
 
     def send(self, packet):
+        """Sends one packet, and waits where too many are on their way: a full veth queue drops in silence."""
         self.sender.send(packet.numbered(len(self.arrived)))
         self.arrived.append(0)
+        if len(self.arrived) % BURST == 0:
+            self.send_fence()
+            self.receive()
+            self.await_fence(self.fences_sent - AHEAD)
+
+    def send_fence(self):
+        self.fences_sent += 1
+        self.fence.send(self.fence_start + struct.pack("!I", self.fences_sent))
+
+    def await_fence(self, number):
+        """Returns when that fence, or a later one, has arrived: all packets before it have been judged."""
+        deadline = time.monotonic() + PATIENCE
+        while self.fences < number:
+            self.receive(0.05)
+            if self.fences >= number:
+                return
+            if time.monotonic() > deadline:
+                raise Trouble("the frame behind the last packet did not arrive: is the line up?")
+            # A link that is being reconfigured loses frames.
+            self.send_fence()
 
     def receive(self, wait=0.0):
         """Takes in what is there; waits for the first one at most so long."""
@@ -228,23 +260,22 @@ class Line:
         except BlockingIOError:
             pass
 
-    def finish(self):
+    def settle(self):
         """Returns when everything that was sent has either arrived or never will."""
-        start = self.receiver.mac + self.sender.mac + struct.pack("!H", ETH_P_FENCE) + bytes(40) + self.mark
         # Twice: the first flushes what the receiving side may hold back to merge packets.
         for _ in range(2):
-            fence = self.fences + 1
-            deadline = time.monotonic() + 5
-            while self.fences < fence:
-                if time.monotonic() > deadline:
-                    raise Trouble("the frame behind the last packet did not arrive: is the line up?")
-                self.fence.send(start + struct.pack("!I", fence))
-                self.receive(0.05)
-            time.sleep(0.005)
+            self.send_fence()
+            self.await_fence(self.fences_sent)
         self.receive()
         lost = self.receiver.lost()
         if lost:
             raise Trouble(f"the receiver had no room for {lost} packets")
+
+    def await_packets(self, missing, patience):
+        """Gives packets that do not keep their order with the fences, such as redirected ones, their time."""
+        deadline = time.monotonic() + patience
+        while missing() and time.monotonic() < deadline:
+            self.receive(0.05)
 
 
 def read_verdict(text):
@@ -258,16 +289,6 @@ def is_wrong(verdict, count):
     return count > 1 or (verdict == "pass" and count == 0) or (verdict == "drop" and count == 1)
 
 
-def await_redirected(line, cases):
-    """Redirected packets do not keep their order with others: gives those that shall arrive their time."""
-    deadline = time.monotonic() + 5
-    while time.monotonic() < deadline:
-        line.receive(0.05)
-        missing = (count == 0 and cases[i % len(cases)][0] == "pass" for i, count in enumerate(line.arrived))
-        if not any(missing):
-            return
-
-
 def run_verdicts(options, table, run):
     fence = Port(options.fence) if options.fence else None
     line = Line(Port(options.sender), Port(options.receiver), run & 0xFFFF, fence)
@@ -278,13 +299,13 @@ def run_verdicts(options, table, run):
             verdict, packet = text.split(maxsplit=1)
             cases.append((read_verdict(verdict), line.packet(packet)))
     for _ in range(options.repeat):
-        for i, (_, packet) in enumerate(cases):
+        for _, packet in cases:
             line.send(packet)
-            if i % BURST == BURST - 1:
-                line.receive(0.001)
-        line.receive(0.001)
-    line.finish()
-    await_redirected(line, cases)
+    line.settle()
+    line.await_packets(
+        lambda: any(count == 0 and cases[i % len(cases)][0] == "pass" for i, count in enumerate(line.arrived)),
+        options.patience,
+    )
     wrong = 0
     for i, (verdict, packet) in enumerate(cases):
         counts = line.arrived[i :: len(cases)]
@@ -301,6 +322,7 @@ def answer_tables():
     add_line_arguments(parser)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--fence", metavar="NS/IFACE")
+    parser.add_argument("--patience", type=float, default=PATIENCE)
     for number, words in enumerate(iter(sys.stdin.readline, "")):
         table = list(iter(sys.stdin.readline, "end\n"))
         try:
@@ -345,9 +367,14 @@ class Stream:
                 best, at = wrong, i + 1
         return at
 
+    def judged(self, begin, end):
+        """The report, after a while in which packets that are late may still come."""
+        self.line.await_packets(lambda: self.report(begin, end)["missing"], PATIENCE)
+        return self.report(begin, end)
+
     def report(self, begin, end):
         cut = self.cut(begin, end)
-        groups, examples, total = {}, [], 0
+        groups, examples, total, missing = {}, [], 0, 0
         for i, count in enumerate(self.line.arrived):
             group, old, new, packet = self.flows[i % len(self.flows)]
             verdict = old if i < cut else new
@@ -358,6 +385,7 @@ class Stream:
             if is_wrong(verdict, count):
                 row[3] += 1
                 total += 1
+                missing += count == 0
                 if len(examples) < 5:
                     where = f"packet {i}, under the {'old' if i < cut else 'new'} set"
                     examples.append(f"expected {verdict}, arrived {count} times ({where}): {packet.text}")
@@ -369,9 +397,45 @@ class Stream:
             "end": end,
             "cut": cut,
             "wrong": total,
+            "missing": missing,
             "examples": examples,
             "groups": {g: {k: dict(zip(names, v)) for k, v in rows.items()} for g, rows in groups.items()},
         }
+
+
+class Requests:
+    """What standard input asks of a stream; each line is answered by one."""
+
+    def __init__(self, stream):
+        self.stream = stream
+        self.marks = {}  # how many packets had been sent at each word
+        self.due = []  # how many packets must have been sent before each "more" is answered
+        self.pending = b""
+
+    def read(self, wait):
+        """Takes in what is asked, and waits at most so long for it."""
+        if not select.select([0], [], [], wait)[0]:
+            return
+        text = os.read(0, 4096)
+        self.pending += text or b"stop\n"
+        *lines, self.pending = self.pending.split(b"\n")
+        for word, *rest in (line.decode().split() for line in lines):
+            if word == "more":
+                self.due.append(self.stream.sent() + int(rest[0] if rest else len(self.stream.flows)))
+            else:
+                self.marks[word] = self.stream.sent()
+                self.answer(word)
+
+    def answer_due(self):
+        while self.due and self.due[0] <= self.stream.sent():
+            self.stream.line.settle()
+            self.due.pop(0)
+            self.answer("more")
+
+    def answer(self, word):
+        # Nobody may be there any more to read it.
+        with contextlib.suppress(BrokenPipeError):
+            print(f"{word} {self.stream.sent()}", flush=True)
 
 
 def run_stream(options):
@@ -380,35 +444,28 @@ def run_stream(options):
     streams = [Stream(Line(there, here, run), options.flows)]
     if options.back_flows:
         streams.append(Stream(Line(here, there, run | 0x8000), options.back_flows))
-    marks = {}
-    pending = b""
+    requests = Requests(streams[0])
     started = time.monotonic()
-    while "stop" not in marks:
+    while "stop" not in requests.marks:
+        first = streams[0].sent() == 0
         streams[0].send(BURST)
         if len(streams) > 1:
             streams[1].send(BURST // 4)
         for stream in streams:
             stream.line.receive()
-        late = streams[0].sent() / options.rate - (time.monotonic() - started)
-        ready = select.select([0], [], [], max(0.0, late))[0]
-        if ready:
-            text = os.read(0, 4096)
-            pending += text
-            if not text:
-                pending += b"stop\n"
-            while b"\n" in pending:
-                word, pending = pending.split(b"\n", 1)
-                marks[word.decode()] = streams[0].sent()
-                print(f"{word.decode()} {streams[0].sent()}", flush=True)
-        if time.monotonic() - started > options.limit:
-            raise Trouble(f"nobody said stop within {options.limit} s")
+        if first:
+            streams[0].line.settle()
+            requests.answer("sending")
+        requests.answer_due()
+        # The rate is a limit: a machine that is slower sends fewer.
+        requests.read(max(0.0, streams[0].sent() / options.rate - (time.monotonic() - started)))
     for stream in streams:
-        stream.line.finish()
-    begin = marks.get("begin", streams[0].sent())
-    report = streams[0].report(begin, marks.get("end", begin))
+        stream.line.settle()
+    begin = requests.marks.get("begin", streams[0].sent())
+    report = streams[0].judged(begin, requests.marks.get("end", begin))
     report["seconds"] = time.monotonic() - started
     if len(streams) > 1:
-        report["back"] = streams[1].report(streams[1].sent(), streams[1].sent())
+        report["back"] = streams[1].judged(streams[1].sent(), streams[1].sent())
     with open(options.report, "w", encoding="ascii") as out:
         json.dump(report, out, indent=2)
     return 1 if report["wrong"] or report.get("back", {}).get("wrong") else 0
@@ -429,7 +486,6 @@ def main():
     stream.add_argument("--back-flows")
     stream.add_argument("--report", required=True)
     stream.add_argument("--rate", type=float, default=20000, help="packets a second, at most")
-    stream.add_argument("--limit", type=float, default=120, help="seconds after which to give up")
     options = parser.parse_args()
     try:
         sys.exit(answer_tables() if options.verb == "verdicts" else run_stream(options))

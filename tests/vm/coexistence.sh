@@ -286,9 +286,9 @@ under_traffic() {
     start_stream "$WORK/flows" "$WORK/report"
     for round in 1 2 3; do
         add_neighbour native $((round * 40 - 30))
-        sleep 0.2
+        stream_round
         loader unload "$IN_IF" --id "$(ids_of neighbour)"
-        sleep 0.2
+        stream_round
     done
     stop_stream || true
     jq -c '{packets, arrived, wrong, seconds}' "$WORK/report"
@@ -309,7 +309,9 @@ counts_on() {
     start_stream "$WORK/flows" "$WORK/report"
     for round in 1 2 3; do
         add_sieve
+        stream_round
         sieve -q unload "$IN_IF"
+        stream_round
     done
     stop_stream || true
     sent=$(jq .packets "$WORK/report")
