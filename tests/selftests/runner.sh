@@ -8,7 +8,7 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 
-timeout=45 # seconds a program; the kernel's default
+timeout=45 # seconds until a program counts as hung; the kernel's default
 # shellcheck source=settings
 . ./settings
 
@@ -18,8 +18,10 @@ echo "1..$#"
 for program in "$@"; do
     number=$((number + 1))
     status=0
+    started=$SECONDS
     # SIGTERM first, so that the program can clean up.
     timeout --kill-after=10 "$timeout" "./$program" 2>&1 | sed -u 's/^/  /' || status=${PIPESTATUS[0]}
+    echo "# $program took $((SECONDS - started)) s"
     case $status in
     0)
         passed=$((passed + 1))
