@@ -36,7 +36,7 @@ SKELETON := $(B)/bpf/xdp_sieve.skel.h
 BENCH_SKELETON := $(B)/bpf/sieve_bench.skel.h
 
 .DELETE_ON_ERROR:
-.PHONY: all deps check vmtest demo bench figures install uninstall clean format tidy
+.PHONY: all deps check vmtest soak demo bench figures install uninstall clean format tidy
 
 all: $(BPF_OBJ) $(B)/xdp-sieve $(B)/sieve-lab $(B)/unit-tests $(B)/bpf-tests
 
@@ -101,6 +101,14 @@ $(B)/set-bench: $(BENCH_OBJ) $(B)/libsieve.a
 # The kernel's side on other kernels than this one, in QEMU.
 vmtest: $(BPF_OBJ) $(B)/xdp-sieve $(B)/bpf-tests
 	scripts/vmtest.sh
+
+# All tests of the kernel's side, many times, while something else keeps every processor busy. It takes hours.
+soak: all
+	$(MAKE) --no-print-directory -C tests/selftests all
+	scripts/soak.sh 10 build/bpf-tests
+	scripts/soak.sh 10 $(MAKE) --no-print-directory -s -C tests/selftests run_tests
+	scripts/soak.sh 10 scripts/vmtest.sh
+	scripts/soak.sh 3 scripts/check.sh
 
 # The papers' tables and figures beside ours: docs/reproduction.md, docs/figures.
 figures: $(B)/sieve-lab
