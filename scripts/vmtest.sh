@@ -1,9 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-# Runs the tests of the kernel side on Debian's kernels in QEMU: all that the host's kernel is tested with, and
-# what not every host can do (tests/vm/*.sh). Needs no KVM and no root. `make vmtest` builds first.
+# Runs the tests of the kernel side on Debian's kernels in QEMU: what differs by kernel of the host's tests
+# (tests/vm/host-only names the others), and what not every host can do (tests/vm/*.sh). Needs no KVM and no root.
+# `make vmtest` builds first.
 #
-#     vmtest.sh [--results FILE] [SERIES...]     series of kernels, by default 6.1 and 6.12
+#     vmtest.sh [--all] [--results FILE] [SERIES...]     series of kernels, by default 6.1 and 6.12
+#
+# With --all the guests run the host-only tests as well.
 #
 # Prints the failed and skipped tests and `N passed, N failed, N skipped`; exit 1 if one failed. With --results
 # the tests are appended to that file instead, as scripts/check_report.py wants them, for a summary elsewhere.
@@ -25,10 +28,6 @@ accel=${VMTEST_ACCEL:-tcg}   # kvm is much faster; a /dev/kvm being there does n
 # and the kernel dies of the breakpoint that it had put there meanwhile (seen in bpf_dispatcher_xdp_func on 6.12).
 processors=1
 memory=2G
-# What the guests run, as GoogleTest's filter and as the selftests' scripts.
-gtest_filter=${VMTEST_GTEST_FILTER:-*}
-selftests=${VMTEST_SELFTESTS:-$(make --no-print-directory -s -C tests/selftests \
-    --eval 'names: ; @echo $''(TEST_PROGS)' names) $(cd tests/selftests && echo ../vm/*.sh)}
 # How often and how much, where a test has that as a parameter; emulated, a million keys take long. PATIENCE is the
 # selftests' guard against hanging.
 counts=(PATIENCE=300 SWAPS=8 ROUNDS=1 CHANGES=5 RATE=1500 SIEVE_TEST_COUNT=5000 SIEVE_CHURN_SWAPS=10)
@@ -48,7 +47,11 @@ die() {
     exit 1
 }
 
+# host_only SUITE: the tests that guests leave to the host.
+host_only() { sed -nE "s/ *#.*//; s/^$1 +//p" tests/vm/host-only; }
+
 results=
+all=false
 wanted=()
 while [ $# -gt 0 ]; do
     case $1 in
@@ -57,8 +60,9 @@ while [ $# -gt 0 ]; do
         results=$(realpath -m "$2")
         shift
         ;;
+    --all) all=true ;;
     [0-9]*.[0-9]*) wanted+=("$1") ;;
-    *) die "usage: vmtest.sh [--results FILE] [SERIES...]" ;;
+    *) die "usage: vmtest.sh [--all] [--results FILE] [SERIES...]" ;;
     esac
     shift
 done
@@ -338,6 +342,25 @@ for file in build/{xdp-sieve,bpf-tests,xdp_sieve.bpf.o}; do
     [ -e "$file" ] || die "there is no $file: run make first"
 done
 for file in selftests vm; do make --no-print-directory -s -C "tests/$file" all; done
+# What the guests run, as GoogleTest's filter and as the selftests' scripts.
+gtest_filter='*'
+selftests="$(make --no-print-directory -s -C tests/selftests --eval 'names: ; @echo $''(TEST_PROGS)' names) $(
+    cd tests/selftests && echo ../vm/*.sh)"
+if ! $all; then
+    for name in $(host_only selftests); do
+        case " $selftests " in
+        *" $name "*) selftests=$(tr ' ' '\n' <<<"$selftests" | grep -vxF "$name" | tr '\n' ' ') ;;
+        *) die "tests/vm/host-only names $name, which is no selftest" ;;
+        esac
+    done
+    while read -r name; do
+        build/bpf-tests --gtest_list_tests --gtest_filter="$name" | grep '^  ' >/dev/null ||
+            die "tests/vm/host-only names $name, which is no test of build/bpf-tests"
+    done < <(host_only bpf)
+    gtest_filter="*-$(host_only bpf | paste -sd:)"
+fi
+gtest_filter=${VMTEST_GTEST_FILTER:-$gtest_filter}
+selftests=${VMTEST_SELFTESTS:-$selftests}
 for tool in qemu-system-x86_64 busybox cpio xz; do
     command -v "$tool" >/dev/null || skip_all "$tool is not installed"
 done
