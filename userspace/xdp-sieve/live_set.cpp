@@ -116,14 +116,21 @@ Result<SetArgument> parse_set_argument(const std::string& text) {
 
 Result<ReadySets> prepare_sets(const std::vector<SetArgument>& arguments, bool frags,
                                const Context& context) {
-    // Before the sets, whose building may take minutes: without rights it ends here.
+    // Before the sets, whose building may take minutes: without rights or an input it ends here.
     SIEVE_TRY(kernel::may_load_programs());
+    std::vector<SetSource> sources;
+    for (const SetArgument& argument : arguments) {
+        SIEVE_ASSIGN(SetSource source, find_source(argument.path, argument.verify));
+        sources.push_back(std::move(source));
+    }
+    SIEVE_TRY(check_sources(sources));
     std::vector<ReadySet> sets;
     std::vector<kernel::PreflightQuestions> questions;
     const auto make_sets = [&]() -> Result<kernel::Scratch::Sets> {
         kernel::Scratch::Sets made;
-        for (const SetArgument& argument : arguments) {
-            SIEVE_ASSIGN(OpenedSet opened, open_set(argument.path, argument.verify, context));
+        for (std::size_t i = 0; i < arguments.size(); i++) {
+            const SetArgument& argument = arguments[i];
+            SIEVE_ASSIGN(OpenedSet opened, open_set(std::move(sources[i]), context));
             SIEVE_ASSIGN(kernel::FilterMap map, kernel::FilterMap::create(opened.image, argument.name));
             std::optional<kernel::ExactMap> exact;
             if (opened.exact) {

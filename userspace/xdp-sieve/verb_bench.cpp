@@ -33,6 +33,7 @@ struct BenchArguments {
     std::uint32_t rounds = 15;
     bool quick = false;
     std::string output;
+    bool force = false;
 };
 
 constexpr Traffic all_traffic[] = {Traffic::strangers, Traffic::members, Traffic::half};
@@ -208,6 +209,11 @@ void print_table(const bench::LoadTable& table) {
 constexpr std::uint64_t least_packet_keys = 1'000'000;
 constexpr std::uint64_t least_load_keys = 1'000'000;
 
+// The tables come in alphabetical order; without the packets' ones, lookups are the first.
+const OutputKind numbers{.name = "file of a benchmark's numbers",
+                         .beginnings = {"{\n  \"links\": [", "{\n  \"lookups\": ["},
+                         .mode = 0666};
+
 class Runner {
   public:
     Runner(const BenchArguments& arguments, const Context& context)
@@ -220,15 +226,12 @@ class Runner {
             SIEVE_ASSIGN(const std::uint64_t keys, parse_keys(text));
             sizes.push_back(keys);
         }
-        if (!arguments_.output.empty() && !std::ofstream(arguments_.output, std::ios::app))
-            return bad_input(fmt::format("{}: {}", arguments_.output, errno_text(errno)));
+        const Replace replace = arguments_.force ? Replace::anything : Replace::ours;
+        if (!arguments_.output.empty()) SIEVE_TRY(check_output(arguments_.output, numbers, replace));
         for (const std::uint64_t keys : sizes) SIEVE_TRY(run_size(keys));
         if (context_.json) fmt::print("{}\n", json_text(out_));
         if (arguments_.output.empty()) return {};
-        std::ofstream file(arguments_.output);
-        file << json_text(out_) << std::endl;
-        if (!file) return bad_input(fmt::format("{}: could not be written", arguments_.output));
-        return {};
+        return write_output(arguments_.output, json_text(out_) + "\n", numbers, replace);
     }
 
   private:
@@ -296,6 +299,7 @@ void add_bench(CLI::App& app, Context& context) {
                 .between(3, 1001)
                 .show_default();
             verb.add("-o,--output", arguments->output, "write the numbers as JSON to this file, too");
+            verb.add_flag("--force", arguments->force, "replace a file that holds no such numbers, too");
             verb.add_flag("--quick", arguments->quick, "small sets and few rounds: seconds, not minutes");
             return [arguments, &context] { return run_bench(*arguments, context); };
         });

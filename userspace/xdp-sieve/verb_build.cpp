@@ -23,6 +23,7 @@ struct BuildArguments {
     std::string kind = "blocked";
     BuildOptions options;
     bool skip_invalid = false;
+    bool force = false;
     std::string output;
     std::string memory;
     std::string effort = "normal";
@@ -94,13 +95,12 @@ Result<Exit> run_build(BuildArguments& arguments, const Context& context) {
     if (!arguments.memory.empty()) {
         SIEVE_ASSIGN(arguments.options.memory, parse_bytes(arguments.memory));
     }
-    for (const auto& feed : arguments.feeds)
-        if (looks_like_image(feed))
-            return bad_input(
-                fmt::format("{}: a filter image, expected a feed of keys (images hold no keys)", feed));
-    SIEVE_ASSIGN(BuiltSet built, build_from_feeds(arguments.feeds, fields, arguments.skip_invalid,
-                                                  arguments.options, context));
-    SIEVE_TRY(built.image.save(arguments.output));
+    const Replace replace = arguments.force ? Replace::anything : Replace::ours;
+    SIEVE_ASSIGN(std::vector<Input> feeds, Input::of_all(arguments.feeds));
+    SIEVE_TRY(check_output(arguments.output, image_output(), replace, feeds));
+    SIEVE_ASSIGN(BuiltSet built,
+                 build_from_feeds(feeds, fields, arguments.skip_invalid, arguments.options, context));
+    SIEVE_TRY(built.image.save(arguments.output, replace));
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     if (context.json)
         print_json(arguments, built, seconds);
@@ -147,6 +147,7 @@ void add_build(CLI::App& app, Context& context) {
                 .show_default();
             verb.add_flag("--skip-invalid", arguments->skip_invalid, "count malformed lines and go on");
             verb.add("-o,--output", arguments->output, "the image to write").required();
+            verb.add_flag("--force", arguments->force, "replace a file that is no image, too");
             verb.add("FEED", arguments->feeds, "files of keys, one a line; - is standard input").required();
             return [arguments, &context] { return run_build(*arguments, context); };
         });

@@ -31,6 +31,7 @@ struct EventsArguments {
     std::uint32_t sample = 1;
     std::uint64_t count = 0; // 0: until interrupted
     std::string capture;
+    bool force = false;
 };
 
 constexpr int poll_milliseconds = 100;
@@ -93,7 +94,9 @@ Result<Exit> run_events(const EventsArguments& arguments, const Context& context
     const kernel::SetTable sets(*hook.instance);
     std::optional<packets::CaptureWriter> capture;
     if (!arguments.capture.empty()) {
-        SIEVE_ASSIGN(capture, packets::CaptureWriter::create(arguments.capture, SIEVE_EVENT_HEAD));
+        SIEVE_ASSIGN(capture,
+                     packets::CaptureWriter::create(arguments.capture, SIEVE_EVENT_HEAD,
+                                                    arguments.force ? Replace::anything : Replace::ours));
     }
     watch_for_interrupt();
     watch_for_reader();
@@ -151,6 +154,8 @@ void add_events(CLI::App& app, Context& context) {
                  verb.add("--count", arguments->count, "stop after so many").positive();
                  verb.add("--pcap", arguments->capture,
                           "write the packets' heads to this capture instead; - is standard output");
+                 verb.add_flag("--force", arguments->force,
+                               "let the capture replace a file that is none of this verb's, too");
                  return [arguments, &context] { return run_events(*arguments, context); };
              });
 }

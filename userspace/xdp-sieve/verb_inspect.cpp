@@ -57,7 +57,7 @@ void print_json(const InspectArguments& arguments, const Image& image, const Fil
         {"image", arguments.image},
         {"format", file.version},
         {"identity", identity_text(file)},
-        {"label", reinterpret_cast<const char*>(file.label)},
+        {"label", label_text(file)},
         {"built_at", file.built_at},
         {"bytes", image.bytes()},
         {"kind", kind_name(lookup.kind)},
@@ -98,7 +98,7 @@ void print_table(const InspectArguments& arguments, const Image& image, const Fi
     fmt::print("image         {} ({}, format {})\n", arguments.image, format_bytes(image.bytes()),
                file.version);
     fmt::print("identity      {}\n", identity_text(file));
-    fmt::print("built from    {}\n", reinterpret_cast<const char*>(file.label));
+    fmt::print("built from    {}\n", label_text(file));
     if (file.built_at != 0)
         fmt::print("built at      {:%Y-%m-%d %H:%M:%S} UTC\n",
                    fmt::gmtime(static_cast<std::time_t>(file.built_at)));

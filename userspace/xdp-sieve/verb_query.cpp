@@ -25,7 +25,12 @@ struct QueryArguments {
 Result<Exit> run_query(const QueryArguments& arguments, const Context& context) {
     if (arguments.keys.empty() != arguments.standard_input)
         return usage_error("query: give keys after the image, or --stdin");
-    SIEVE_ASSIGN(const Image image, Image::load(arguments.image));
+    SIEVE_ASSIGN(Input input, Input::of(arguments.image));
+    if (arguments.standard_input) {
+        SIEVE_ASSIGN(const Input keys, Input::of("-"));
+        SIEVE_TRY(check_repeated({&input, &keys}, Repeated::files));
+    }
+    SIEVE_ASSIGN(const Image image, Image::load(input));
     const std::uint32_t fields = image.lookup().fields;
     SIEVE_ASSIGN(const KeySet keys,
                  read_key_arguments(arguments.keys, arguments.standard_input, fields, context));

@@ -100,12 +100,20 @@ Result<Exit> run_replay(const ReplayArguments& arguments, const Context& context
         SIEVE_ASSIGN(SetArgument argument, parse_replay_set(text, set_arguments.size() + 1));
         set_arguments.push_back(std::move(argument));
     }
+    std::vector<SetSource> sources;
+    for (const SetArgument& argument : set_arguments) {
+        SIEVE_ASSIGN(SetSource source, find_source(argument.path, argument.verify));
+        sources.push_back(std::move(source));
+    }
+    SIEVE_ASSIGN(const Input captured, Input::of(arguments.capture));
+    SIEVE_TRY(check_sources(sources, &captured));
     SIEVE_ASSIGN(packets::Capture capture, packets::Capture::open(arguments.capture));
     kernel::WantedTable table{.default_action = default_action, .sets = {}};
     std::vector<kernel::FilterMap> maps;
     std::vector<kernel::ExactMap> exacts;
-    for (const SetArgument& argument : set_arguments) {
-        SIEVE_ASSIGN(const OpenedSet set, open_set(argument.path, argument.verify, context));
+    for (std::size_t i = 0; i < set_arguments.size(); i++) {
+        const SetArgument& argument = set_arguments[i];
+        SIEVE_ASSIGN(const OpenedSet set, open_set(std::move(sources[i]), context));
         SIEVE_ASSIGN(kernel::FilterMap map, kernel::FilterMap::create(set.image, argument.name));
         if (set.exact) {
             SIEVE_ASSIGN(kernel::ExactMap exact, kernel::ExactMap::create(*set.exact, argument.name));

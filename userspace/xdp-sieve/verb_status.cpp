@@ -25,14 +25,6 @@ namespace sieve::cli {
 
 namespace {
 
-// The label without what could play with a terminal: it comes out of an image that anybody may have made.
-std::string printable(const __u8* label) {
-    std::string text = reinterpret_cast<const char*>(label);
-    for (char& c : text)
-        if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) c = '?';
-    return text;
-}
-
 struct SetStatus {
     kernel::LiveSet set;
     kernel::LiveFilter filter;
@@ -163,9 +155,9 @@ void print_table(const InterfaceStatus& status) {
             format_bytes(set.filter.bytes), format_rate(rate_from_bits(file.predicted_fpr)),
             format_rate(rate_from_bits(file.expected_fpr)), format_rate(rate_from_bits(file.measured_fpr)),
             file.built_at == 0 ? "unknown" : format_age(set.age()), set.identity().substr(0, 8),
-            printable(file.label) + (file.changes == 0 ? std::string()
-                                                       : fmt::format(", {} keys inserted or deleted since",
-                                                                     format_count(file.changes))));
+            label_text(file) + (file.changes == 0 ? std::string()
+                                                  : fmt::format(", {} keys inserted or deleted since",
+                                                                format_count(file.changes))));
         if (set.exact_bytes > 0)
             fmt::print("  {:<15} matches are verified with the keys themselves, {} more\n", "",
                        format_bytes(set.exact_bytes));

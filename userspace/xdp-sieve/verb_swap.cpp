@@ -10,7 +10,6 @@
 #include "xdp-sieve/hold_lock.hpp"
 #include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/live_set.hpp"
-#include "xdp-sieve/set_source.hpp"
 #include "xdp-sieve/table_change.hpp"
 #include "xdp-sieve/verb.hpp"
 
@@ -27,12 +26,7 @@ struct SwapArguments {
 Status keep_verification(SetArgument& argument, bool verified) {
     if (argument.verify && !verified)
         return usage_error(fmt::format("set {} is not verified; `load` it with verification", argument.name));
-    if (!verified || argument.verify) return {};
-    if (looks_like_image(argument.path))
-        return usage_error(fmt::format("set {} is verified and an image cannot list its keys: swap it with a "
-                                       "feed, or with {}={},verify=FEED",
-                                       argument.name, argument.name, argument.path));
-    argument.verify = "";
+    if (verified && !argument.verify) argument.verify = "";
     return {};
 }
 

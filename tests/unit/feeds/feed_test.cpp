@@ -248,8 +248,9 @@ TEST_F(FeedTest, FeedsWithoutKeys) {
                   "no keys in empty: expected one source address a line");
         EXPECT_EQ(message(read_feed({comments}, dst, {.threads = threads})),
                   "no keys in comments: expected one destination address a line");
-        EXPECT_EQ(message(read_feed({comments, empty, empty}, src_dport_proto, {.threads = threads})),
-                  "no keys in comments and 2 more: expected one src,dport,proto a line");
+        EXPECT_EQ(
+            message(read_feed({comments, empty, file("", "void")}, src_dport_proto, {.threads = threads})),
+            "no keys in comments and 2 more: expected one src,dport,proto a line");
         const auto one = read_feed({empty, file("1.2.3.4", "one"), comments}, src, {.threads = threads});
         ASSERT_TRUE(one);
         EXPECT_EQ(text_of(one->keys), "1.2.3.4");
@@ -269,7 +270,7 @@ TEST_F(FeedTest, CallsThatMakeNoSenseAreUsageErrors) {
         const char* message;
     } const cases[] = {
         {{}, src, "no feed was named: expected one or more files, or - for standard input"},
-        {{"-", path, "-"}, src, "standard input (-) was named twice as a feed"},
+        {{"-", path, "-"}, src, "standard input was named twice, and it can be read once only"},
         {{path}, 0, "a feed needs one or more of the fields src, dst, sport, dport, proto"},
         {{path}, 1 << 5, "a feed needs one or more of the fields src, dst, sport, dport, proto"},
     };
@@ -379,6 +380,56 @@ TEST_F(FeedTest, TheFirstErrorIsTheOneReported) {
             EXPECT_EQ(message(read_feed({path, behind}, src, {.threads = threads, .block_bytes = block}))
                           .substr(0, 31),
                       "list:150007: found \"bad150007\",");
+}
+
+// What looked at a feed before it was read must not have taken anything from it; and the books balance.
+TEST_F(FeedTest, TakesEveryByteOfAnyInput) {
+    std::string text = "# piped\n";
+    for (int i = 0; i < 9'000; ++i)
+        text += "10.0." + std::to_string(i / 256) + '.' + std::to_string(i % 256) + "\r\n";
+    const std::string fifo = folder_ / "fifo";
+    ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+    for (const std::size_t piece : {std::size_t{1}, std::size_t{4'096}, text.size()})
+        for (const unsigned threads : {1U, 8U}) {
+            std::jthread writer([&] {
+                std::ofstream out(fifo, std::ios::binary);
+                for (std::size_t at = 0; at < text.size(); at += piece)
+                    out.write(text.data() + at,
+                              static_cast<std::streamsize>(std::min(piece, text.size() - at)))
+                        .flush();
+            });
+            auto inputs = Input::of_all({file("::1\n", "before"), fifo});
+            ASSERT_TRUE(inputs);
+            const auto looked = (*inputs)[1].peek(10);
+            ASSERT_TRUE(looked);
+            EXPECT_EQ(*looked, "# piped\n10");
+            const auto feed = read_feed(*inputs, src, {.threads = threads, .block_bytes = 16 << 10});
+            ASSERT_TRUE(feed) << feed.error().message;
+            EXPECT_EQ(feed->keys.size(), 9'001U);
+            EXPECT_EQ(feed->lines, 9'002U);
+            EXPECT_EQ(feed->bytes, text.size() + 4);
+        }
+}
+
+TEST_F(FeedTest, RefusesOneInputByTwoNames) {
+    const std::string list = file("1.2.3.4\n");
+    fs::create_symlink("list", folder_ / "alias");
+    const auto twice = read_feed({list, folder_ / "alias"}, src);
+    ASSERT_FALSE(twice);
+    EXPECT_EQ(twice.error().exit, Exit::usage);
+    EXPECT_NE(twice.error().message.find("are the same input"), std::string::npos) << twice.error().message;
+    const std::string fifo = folder_ / "fifo";
+    ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+    const auto piped = read_feed({fifo, list, folder_ / "." / "fifo"}, src);
+    ASSERT_FALSE(piped);
+    EXPECT_EQ(piped.error().exit, Exit::usage);
+    EXPECT_NE(piped.error().message.find("read once only"), std::string::npos) << piped.error().message;
+}
+
+TEST_F(FeedTest, RefusesAnImage) {
+    EXPECT_EQ(message(read_feed({file("1.2.3.4\n", "good"), file("SIEV" + std::string(400, '\0'))}, src,
+                                {.skip_invalid = true})),
+              "list: a filter image, expected a feed of keys (images hold no keys)");
 }
 
 // A feed of every kind of line, with the keys that it must yield made beside it, and not read from it.

@@ -8,6 +8,7 @@
 
 #include "libsieve/feeds/address_text.hpp"
 #include "libsieve/feeds/protocols.hpp"
+#include "libsieve/util/printable.hpp"
 
 namespace sieve::entry {
 namespace {
@@ -181,21 +182,6 @@ std::string count_of(uint128 span) {
 }
 
 } // namespace
-
-std::string printable(std::string_view text, std::size_t longest) {
-    std::string out;
-    for (char c : text.substr(0, longest)) {
-        const auto byte = static_cast<unsigned char>(c);
-        if (c == '\t')
-            out += "\\t";
-        else if (byte < 0x20 || byte >= 0x7f)
-            out += fmt::format("\\x{:02x}", byte);
-        else
-            out += c;
-    }
-    if (text.size() > longest) out += "...";
-    return out;
-}
 
 std::string quote(std::string_view text, std::size_t longest) {
     return '"' + printable(text, longest) + '"';

@@ -71,8 +71,7 @@ struct Fault {
 // What was found, quoted, and what was expected.
 [[nodiscard]] std::string describe(const Fault& fault);
 
-// Text from outside made fit for a message: control and non-ASCII bytes escaped, cut where it is over-long.
-[[nodiscard]] std::string printable(std::string_view text, std::size_t longest = 256);
+// Text from outside, made printable and put in quotation marks.
 [[nodiscard]] std::string quote(std::string_view text, std::size_t longest = 64);
 
 [[nodiscard]] constexpr bool is_blank(char c) {

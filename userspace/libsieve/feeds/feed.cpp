@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/feeds/feed.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <cstring>
 #include <exception>
 #include <memory>
 #include <new>
 #include <optional>
+#include <span>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -21,10 +17,10 @@
 #include <oneapi/tbb/global_control.h>
 #include <oneapi/tbb/parallel_pipeline.h>
 #include <oneapi/tbb/task_arena.h>
+#include <sieve/image.h>
 
 #include "libsieve/feeds/entry.hpp"
 #include "libsieve/feeds/key_text.hpp"
-#include "libsieve/util/unique_fd.hpp"
 
 namespace sieve {
 namespace {
@@ -33,10 +29,6 @@ constexpr std::size_t smallest_block = std::size_t{16} << 10;
 static_assert(smallest_block > 2 * (feed_line_limit + 2),
               "what is left over from a block must leave room to read on in the next");
 constexpr std::size_t skipped_shown = 5;
-
-std::string shown_name(const std::string& path) {
-    return path == "-" ? "standard input" : entry::printable(path);
-}
 
 // A malformed line of a block.
 struct BadLine {
@@ -50,15 +42,17 @@ struct Block {
 
     std::unique_ptr<char[]> text;
     std::size_t size = 0;
-    std::size_t file = 0;              // index into the paths
-    bool starts_file = false;          // it holds the first bytes of the file
-    std::optional<std::string> broken; // why the file could not be read any further
+    std::size_t file = 0;             // index into the inputs
+    bool starts_file = false;         // it holds the first bytes of the file
+    std::optional<Error> unreadable;  // why the file could not be read any further
+    std::optional<std::string> alien; // what the file is instead of a feed, and what to do
 
     KeySet keys;
     std::vector<AddressRange> ranges;
     std::uint64_t lines = 0;
     std::uint64_t comments = 0;
     std::uint64_t bad = 0;
+    std::uint64_t taken = 0;        // bytes of the file that were read for this block
     std::vector<BadLine> bad_first; // the first few
 };
 
@@ -67,71 +61,57 @@ struct Block {
 // make a block grow.
 class Reader {
   public:
-    Reader(const std::vector<std::string>& paths, std::size_t block_bytes)
-        : paths_(paths), block_bytes_(std::max(block_bytes, smallest_block)) {}
+    Reader(std::span<Input> inputs, std::size_t block_bytes)
+        : inputs_(inputs), block_bytes_(std::max(block_bytes, smallest_block)) {}
 
     // Fills a block; false after the last one.
     bool next(Block& block) {
         if (!block.text) block.text = std::make_unique_for_overwrite<char[]>(block_bytes_ + 1);
-        block.broken.reset();
+        block.unreadable.reset();
+        block.alien.reset();
         block.size = 0;
+        block.taken = 0;
         block.starts_file = false;
-        while (file_ < paths_.size()) {
+        while (file_ < inputs_.size()) {
             block.file = file_;
-            if (!is_open_ && !open(block)) return true;
             const bool goes_on = fill(block);
             block.starts_file = at_start_;
             if (block.size > 0) at_start_ = false;
-            if (!goes_on) close();
-            if (goes_on || block.broken || block.size > 0) return true;
+            if (!goes_on) finish_file();
+            if (goes_on || block.unreadable || block.size > 0) return true;
         }
         return false;
     }
 
   private:
-    bool open(Block& block) {
-        const std::string& path = paths_[file_];
-        if (path == "-")
-            fd_ = STDIN_FILENO;
-        else {
-            owned_ = UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-            fd_ = owned_.get();
-        }
-        if (fd_ < 0) return fail(block);
-        is_open_ = true;
+    void finish_file() {
+        if (file_ == inputs_.size()) return;
+        inputs_[file_++].close();
         at_start_ = true;
         carried_.clear();
-        return true;
-    }
-
-    void close() {
-        owned_ = UniqueFd();
-        is_open_ = false;
-        if (file_ < paths_.size()) ++file_;
-    }
-
-    bool fail(Block& block) {
-        block.broken = "cannot be read: " + errno_text(errno);
-        file_ = paths_.size(); // nothing is read behind an error
-        return false;
     }
 
     // Reads until the block is full or the file ends. Returns whether the file goes on.
     bool fill(Block& block) {
+        Input& input = inputs_[file_];
         char* text = block.text.get();
         std::size_t size = carried_.size();
         std::memcpy(text, carried_.data(), size);
         carried_.clear();
         while (size < block_bytes_) {
-            const ssize_t got = ::read(fd_, text + size, block_bytes_ - size);
-            if (got < 0 && errno == EINTR) continue;
-            if (got < 0) return fail(block);
-            if (got == 0) {
+            Result<std::size_t> got = input.read(text + size, block_bytes_ - size);
+            if (!got) {
+                block.unreadable = std::move(got.error());
+                file_ = inputs_.size(); // nothing is read behind an error
+                return false;
+            }
+            if (*got == 0) {
                 if (size > 0 && text[size - 1] != '\n') text[size++] = '\n';
                 block.size = size;
                 return false;
             }
-            size += static_cast<std::size_t>(got);
+            size += *got;
+            block.taken += *got;
         }
         const auto* last = static_cast<const char*>(::memrchr(text, '\n', size));
         block.size = last ? static_cast<std::size_t>(last + 1 - text) : 0;
@@ -139,14 +119,11 @@ class Reader {
         return true;
     }
 
-    const std::vector<std::string>& paths_;
+    std::span<Input> inputs_;
     std::size_t block_bytes_;
     std::size_t file_ = 0;
-    UniqueFd owned_;
-    int fd_ = -1;
-    bool is_open_ = false;
-    bool at_start_ = false; // no block of this file was handed out yet
-    std::string carried_;   // the start of a line whose end was not in the last block
+    bool at_start_ = true; // no block of this file was handed out yet
+    std::string carried_;  // the start of a line whose end was not in the last block
 };
 
 // Second stage: turns a block's lines into keys. Blocks know nothing of each other, so that any thread may do
@@ -208,8 +185,7 @@ class Parser {
   private:
     enum class Line { key, range, comment, bad };
 
-    // Skips a byte order mark; refuses what is compressed, since its bytes would only make a puzzling
-    // message.
+    // Skips a byte order mark; refuses what is no text, since its bytes would only make a puzzling message.
     static bool begin_file(Block& block, const char*& p) {
         const std::string_view text(p, block.size);
         if (text.starts_with("\xef\xbb\xbf")) p += 3;
@@ -220,11 +196,16 @@ class Parser {
                                    {"\x28\xb5\x2f\xfd", "zstdcat"},
                                    {"BZh", "bzcat"}})
             if (text.starts_with(magic)) {
-                block.broken = fmt::format("found compressed data, expected text; unpack it, as in "
-                                           "`{} FILE | xdp-sieve ... -`",
-                                           tool);
+                block.alien = fmt::format("found compressed data, expected text; unpack it, as in "
+                                          "`{} FILE | xdp-sieve ... -`",
+                                          tool);
                 return false;
             }
+        constexpr std::uint32_t magic = SIEVE_MAGIC;
+        if (text.size() >= sizeof(magic) && std::memcmp(text.data(), &magic, sizeof(magic)) == 0) {
+            block.alien = "a filter image, expected a feed of keys (images hold no keys)";
+            return false;
+        }
         return true;
     }
 
@@ -287,9 +268,9 @@ class Parser {
 // Third stage: puts the blocks together in the order of the feed, and stops at the first error.
 class Collector {
   public:
-    Collector(const std::vector<std::string>& paths, std::uint32_t fields, const FeedOptions& options,
+    Collector(std::span<const Input> inputs, std::uint32_t fields, const FeedOptions& options,
               std::uint64_t total_bytes)
-        : paths_(paths), options_(options), total_bytes_(total_bytes), feed_(fields) {}
+        : inputs_(inputs), options_(options), total_bytes_(total_bytes), feed_(fields) {}
 
     // False when reading is over.
     bool take(Block& block) {
@@ -308,10 +289,14 @@ class Collector {
         feed_.comments += block.comments;
         feed_.skipped += block.bad;
         line_ += block.lines;
-        bytes_ += block.size;
-        if (block.broken) return fail(shown_name(paths_[file_]) + ": " + *block.broken);
+        feed_.bytes += block.taken;
+        if (block.unreadable) {
+            error_ = std::move(block.unreadable);
+            return false;
+        }
+        if (block.alien) return fail(inputs_[file_].name() + ": " + *block.alien);
         if (options_.progress)
-            options_.progress("reading", total_bytes_ ? std::min(1.0, static_cast<double>(bytes_) /
+            options_.progress("reading", total_bytes_ ? std::min(1.0, static_cast<double>(feed_.bytes) /
                                                                           static_cast<double>(total_bytes_))
                                                       : 0.0);
         return true;
@@ -320,6 +305,16 @@ class Collector {
     Result<Feed> finish() && {
         if (error_) return tl::unexpected(std::move(*error_));
         if (feed_.keys.empty() && feed_.ranges.empty()) return bad_input(no_keys());
+        // A member that is lost here is never missed again, so the books must balance.
+        const std::uint64_t entries = feed_.keys.size() + feed_.ranges.size();
+        std::uint64_t taken = 0;
+        for (const Input& input : inputs_) taken += input.taken();
+        if (feed_.lines != feed_.comments + feed_.skipped + entries || feed_.bytes != taken)
+            return bad_input(
+                fmt::format("{}: {} lines in {} bytes were read and {} entries, {} comments and {} "
+                            "skipped lines in {} bytes understood; this is a bug, please report it",
+                            inputs_.front().name(), feed_.lines, taken, entries, feed_.comments,
+                            feed_.skipped, feed_.bytes));
         if (options_.progress) options_.progress("reading", 1.0);
         return std::move(feed_);
     }
@@ -331,7 +326,7 @@ class Collector {
     }
 
     [[nodiscard]] std::string located(const BadLine& bad) const {
-        return fmt::format("{}:{}: {}", shown_name(paths_[file_]), line_ + bad.line, bad.why);
+        return fmt::format("{}:{}: {}", inputs_[file_].name(), line_ + bad.line, bad.why);
     }
 
     // Once the first keys tell how many there will be, asks for their room at once: growing by doubling would
@@ -350,8 +345,8 @@ class Collector {
     }
 
     [[nodiscard]] std::string no_keys() const {
-        std::string message = "no keys in " + shown_name(paths_.front());
-        if (paths_.size() > 1) message += fmt::format(" and {} more", paths_.size() - 1);
+        std::string message = "no keys in " + inputs_.front().name();
+        if (inputs_.size() > 1) message += fmt::format(" and {} more", inputs_.size() - 1);
         const std::uint32_t fields = feed_.keys.fields();
         if (entry::is_single_address(fields))
             message += fmt::format(": expected one {} a line",
@@ -364,40 +359,32 @@ class Collector {
         return message;
     }
 
-    const std::vector<std::string>& paths_;
+    std::span<const Input> inputs_;
     const FeedOptions& options_;
     std::uint64_t total_bytes_;
     Feed feed_;
     std::optional<Error> error_;
     std::size_t file_ = 0;
     std::uint64_t line_ = 0; // lines of the current file that were taken
-    std::uint64_t bytes_ = 0;
     bool made_room_ = false;
 };
 
-// Looks at every input before any is read, so that a name with a slip in it is not found after minutes.
-// Returns the size of all inputs together; zero if that of one is not known.
-Result<std::uint64_t> survey(const std::vector<std::string>& paths) {
-    if (paths.empty())
-        return usage_error("no feed was named: expected one or more files, or - for standard input");
-    if (std::ranges::count(paths, "-") > 1)
-        return usage_error("standard input (-) was named twice as a feed");
+// The size of all inputs together; zero if that of one is not known.
+std::uint64_t total_size(std::span<const Input> inputs) {
     std::uint64_t total = 0;
-    bool known = true;
-    for (const std::string& path : paths) {
-        struct stat info {};
-        const bool is_stdin = path == "-";
-        if ((is_stdin ? ::fstat(STDIN_FILENO, &info) : ::stat(path.c_str(), &info)) != 0 ||
-            (!is_stdin && !S_ISDIR(info.st_mode) && ::access(path.c_str(), R_OK) != 0))
-            return bad_input(fmt::format("{}: cannot be read: {}", shown_name(path), errno_text(errno)));
-        if (S_ISDIR(info.st_mode))
-            return bad_input(fmt::format("{}: is a directory, expected a file", shown_name(path)));
-        if (S_ISREG(info.st_mode))
-            total += static_cast<std::uint64_t>(info.st_size);
-        else
-            known = false;
+    for (const Input& input : inputs) {
+        if (!input.size()) return 0;
+        total += *input.size();
     }
-    return known ? total : 0;
+    return total;
+}
+
+Status check_feeds(std::span<const Input> inputs) {
+    if (inputs.empty())
+        return usage_error("no feed was named: expected one or more files, or - for standard input");
+    std::vector<const Input*> named;
+    for (const Input& input : inputs) named.push_back(&input);
+    return check_repeated(named, Repeated::nothing);
 }
 
 void run(Reader& reader, const Parser& parser, Collector& collector, std::uint32_t fields, unsigned threads) {
@@ -444,24 +431,29 @@ void run(Reader& reader, const Parser& parser, Collector& collector, std::uint32
 
 } // namespace
 
-Result<Feed> read_feed(const std::vector<std::string>& paths, std::uint32_t fields,
-                       const FeedOptions& options) {
+Result<Feed> read_feed(std::span<Input> inputs, std::uint32_t fields, const FeedOptions& options) {
     if (fields == 0 || (fields & ~std::uint32_t{SIEVE_FIELD_ALL}) != 0)
         return usage_error("a feed needs one or more of the fields src, dst, sport, dport, proto");
-    SIEVE_ASSIGN(const std::uint64_t total_bytes, survey(paths));
+    SIEVE_TRY(check_feeds(inputs));
     const unsigned threads =
         options.threads ? options.threads : std::max(1U, std::thread::hardware_concurrency());
     try {
-        Reader reader(paths, options.block_bytes);
+        Reader reader(inputs, options.block_bytes);
         const Parser parser(fields, options);
-        Collector collector(paths, fields, options, total_bytes);
+        Collector collector(inputs, fields, options, total_size(inputs));
         run(reader, parser, collector, fields, threads);
         return std::move(collector).finish();
     } catch (const std::bad_alloc&) {
-        return bad_input(fmt::format("{}: its keys do not fit into memory", shown_name(paths.front())));
+        return bad_input(fmt::format("{}: its keys do not fit into memory", inputs.front().name()));
     } catch (const std::exception& problem) {
-        return bad_input(fmt::format("{}: cannot be read: {}", shown_name(paths.front()), problem.what()));
+        return bad_input(fmt::format("{}: cannot be read: {}", inputs.front().name(), problem.what()));
     }
+}
+
+Result<Feed> read_feed(const std::vector<std::string>& paths, std::uint32_t fields,
+                       const FeedOptions& options) {
+    SIEVE_ASSIGN(std::vector<Input> inputs, Input::of_all(paths));
+    return read_feed(inputs, fields, options);
 }
 
 } // namespace sieve

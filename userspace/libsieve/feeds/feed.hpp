@@ -18,11 +18,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "libsieve/keys/address_range.hpp"
 #include "libsieve/keys/key_set.hpp"
+#include "libsieve/util/input.hpp"
 #include "libsieve/util/progress.hpp"
 #include "libsieve/util/result.hpp"
 
@@ -48,14 +50,20 @@ struct Feed {
     std::uint64_t lines = 0;
     std::uint64_t comments = 0; // lines without an entry: blank, comment, metadata
     std::uint64_t skipped = 0;  // malformed lines; zero unless they are skipped
-    // lines = comments + skipped + keys.size() + ranges.size()
+    std::uint64_t bytes = 0;    // of the inputs, all of them
+    // lines = comments + skipped + keys.size() + ranges.size(); read_feed() sees to it
 
     std::vector<std::string> skipped_first; // "FILE:LINE: why" of the first few of them
 };
 
-// Reads all keys of these fields from files; "-" is standard input. The first malformed line, in the order of
+// Reads all keys of these fields from the inputs, each to its end. The first malformed line, in the order of
 // the feed and whatever the number of threads, is the error, unless malformed lines are skipped; so is a feed
-// without a key.
+// without a key, and an input that is a filter image or compressed. Two inputs that are one are a usage
+// error.
+[[nodiscard]] Result<Feed> read_feed(std::span<Input> inputs, std::uint32_t fields,
+                                     const FeedOptions& options = {});
+
+// The same for inputs by their paths; "-" is standard input.
 [[nodiscard]] Result<Feed> read_feed(const std::vector<std::string>& paths, std::uint32_t fields,
                                      const FeedOptions& options = {});
 

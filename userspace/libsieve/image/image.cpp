@@ -1,17 +1,12 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/image/image.hpp"
 
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
-#include <algorithm>
-#include <bit>
 #include <cerrno>
-#include <cmath>
 #include <cstring>
 #include <limits>
+#include <string_view>
 
 #include <fmt/core.h>
 #include <xxhash.h>
@@ -19,7 +14,6 @@
 #include <sieve/prefix.h>
 
 #include "libsieve/image/kinds.hpp"
-#include "libsieve/util/unique_fd.hpp"
 
 namespace sieve {
 
@@ -42,69 +36,7 @@ Result<sieve_line*> allocate(std::uint64_t count) {
     return static_cast<sieve_line*>(pages);
 }
 
-// Reads or writes all of the buffer; false with errno set if that failed, or with errno 0 at an early end.
-bool read_all(int fd, void* buffer, std::size_t bytes) {
-    auto* at = static_cast<char*>(buffer);
-    while (bytes > 0) {
-        const ssize_t got = ::read(fd, at, bytes);
-        if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) {
-            if (got == 0) errno = 0;
-            return false;
-        }
-        at += got;
-        bytes -= static_cast<std::size_t>(got);
-    }
-    return true;
-}
-
-bool write_all(int fd, const void* buffer, std::size_t bytes) {
-    const auto* at = static_cast<const char*>(buffer);
-    while (bytes > 0) {
-        const ssize_t put = ::write(fd, at, bytes);
-        if (put < 0 && errno == EINTR) continue;
-        if (put <= 0) return false;
-        at += put;
-        bytes -= static_cast<std::size_t>(put);
-    }
-    return true;
-}
-
-bool is_rate(std::uint64_t bits) {
-    const double rate = rate_from_bits(bits);
-    return rate >= 0.0 && rate <= 1.0; // false for NaN
-}
-
-// What is wrong with the lengths of a prefix set, or an empty string.
-std::string probes_fault(const sieve_lookup& lookup, const sieve_probes& probes) {
-    if (lookup.probes == 0) return {};
-    if (lookup.fields != SIEVE_FIELD_SRC && lookup.fields != SIEVE_FIELD_DST)
-        return "a prefix set whose keys are not one address";
-    std::uint32_t most = 0;
-    for (int family = 0; family < SIEVE_FAMILIES; family++) {
-        const std::uint32_t count = probes.count[family];
-        if (count > SIEVE_MAX_PROBES)
-            return fmt::format("{} prefix lengths, at most {} can be", count, SIEVE_MAX_PROBES);
-        most = std::max(most, count);
-        const std::uint32_t least = family == SIEVE_FAMILY_V4 ? 96 : 0;
-        for (std::uint32_t i = 0; i < count; i++) {
-            const std::uint32_t length = probes.length[family][i];
-            if (length < least || length > 128 || (i > 0 && length <= probes.length[family][i - 1]))
-                return "its prefix lengths are not a rising list";
-        }
-    }
-    if (most != lookup.probes) return fmt::format("{} probes, but its lengths are {}", lookup.probes, most);
-    return {};
-}
-
 } // namespace
-
-double rate_from_bits(std::uint64_t bits) {
-    return std::bit_cast<double>(bits);
-}
-std::uint64_t rate_to_bits(double rate) {
-    return std::bit_cast<std::uint64_t>(rate);
-}
 
 Image::Image(Image&& other) noexcept
     : lines_(std::exchange(other.lines_, nullptr)), count_(std::exchange(other.count_, 0)) {}
@@ -163,27 +95,43 @@ Result<Image> Image::create(std::uint64_t filter_lines, std::uint32_t witnesses)
     return image;
 }
 
-Result<Image> Image::load(const std::filesystem::path& path) {
-    const std::string name = path.string();
-    const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-    if (!fd) return bad_input(fmt::format("{}: cannot be opened: {}", name, errno_text(errno)));
-    struct stat status {};
-    if (::fstat(fd.get(), &status) != 0) return bad_input(fmt::format("{}: {}", name, errno_text(errno)));
-    if (!S_ISREG(status.st_mode))
-        return bad_input(fmt::format("{}: not a regular file, expected a filter image", name));
-    const auto bytes = static_cast<std::uint64_t>(status.st_size);
-    if (bytes < SIEVE_FIRST_LINE * sizeof(sieve_line) || bytes % sizeof(sieve_line) != 0)
+Result<Image> Image::load(Input& input) {
+    const std::string name = input.name();
+    ImageHeader header{};
+    SIEVE_ASSIGN(const std::string_view first, input.peek(sizeof(header)));
+    if (first.size() < sizeof(header))
         return bad_input(
-            fmt::format("{}: {} bytes are not a filter image (it is a number of 64-byte lines, at least {})",
-                        name, bytes, SIEVE_FIRST_LINE));
-    SIEVE_ASSIGN(sieve_line * lines, allocate(bytes / sizeof(sieve_line)));
-    Image image(lines, bytes / sizeof(sieve_line));
-    if (!read_all(fd.get(), lines, bytes))
+            fmt::format("{}: {} bytes are not a filter image (it is a number of 64-byte lines, more than {})",
+                        name, first.size(), SIEVE_FIRST_LINE));
+    std::memcpy(&header, first.data(), sizeof(header));
+    if (const std::string fault = header_fault(header); !fault.empty())
+        return bad_input(fmt::format("{}: {}", name, fault));
+    const auto wrong_size = [&](std::uint64_t bytes) {
         return bad_input(
-            fmt::format("{}: {}", name,
-                        errno != 0 ? errno_text(errno) : std::string("became shorter while it was read")));
+            fmt::format("{}: {} bytes, but its header says {} lines of 64 bytes; the file was cut "
+                        "or mixed up",
+                        name, bytes, header.file.lines));
+    };
+    const std::uint64_t bytes = header.file.lines * sizeof(sieve_line);
+    if (input.size() && *input.size() != bytes) return wrong_size(*input.size());
+    SIEVE_ASSIGN(sieve_line * lines, allocate(header.file.lines));
+    Image image(lines, header.file.lines);
+    SIEVE_ASSIGN(const std::size_t got, input.read_all(reinterpret_cast<char*>(lines), bytes));
+    if (got < bytes) return wrong_size(got);
+    SIEVE_ASSIGN(const std::string_view behind, input.peek(1));
+    if (!behind.empty())
+        return bad_input(
+            fmt::format("{}: more bytes than its header's {} lines of 64 bytes; the file was cut "
+                        "or mixed up",
+                        name, header.file.lines));
+    input.close();
     SIEVE_TRY(image.check(name));
     return image;
+}
+
+Result<Image> Image::load(const std::filesystem::path& path) {
+    SIEVE_ASSIGN(Input input, Input::of(path.string()));
+    return load(input);
 }
 
 std::uint64_t Image::checksum() const {
@@ -200,53 +148,28 @@ void Image::seal() {
 }
 
 Status Image::check(const std::string& origin) const {
-    const sieve_file& info = file();
-    if (lookup().magic != SIEVE_MAGIC)
-        return bad_input(fmt::format("{}: not a filter image (magic {:08x}, expected {:08x})", origin,
-                                     lookup().magic, SIEVE_MAGIC));
-    if (info.version != SIEVE_IMAGE_VERSION)
-        return bad_input(
-            fmt::format("{}: image format {}, this program reads format {}; rebuild it from its feed", origin,
-                        info.version, SIEVE_IMAGE_VERSION));
-    if (info.lines != count_)
-        return bad_input(
-            fmt::format("{}: {} lines of 64 bytes, but its header says {}; the file was cut or mixed up",
-                        origin, count_, info.lines));
-    if (info.checksum != checksum())
-        return bad_input(
-            fmt::format("{}: checksum {:016x}, expected {:016x}; the file was altered or damaged", origin,
-                        checksum(), info.checksum));
-    if (const std::string fault = geometry_fault(lookup()); !fault.empty())
+    const auto fail = [&origin](const std::string& fault) {
         return bad_input(fmt::format("{}: {}", origin, fault));
-    if (const std::string fault = probes_fault(lookup(), probes()); !fault.empty())
-        return bad_input(fmt::format("{}: {}", origin, fault));
-    const std::uint64_t expected = SIEVE_FIRST_LINE + filter_lines(lookup()) + info.witnesses;
-    if (expected != count_)
-        return bad_input(
-            fmt::format("{}: its header asks for {} lines, the file has {}", origin, expected, count_));
-    if (info.keys == 0 || info.witnesses == 0)
-        return bad_input(fmt::format("{}: an image without keys", origin));
-    if (!is_rate(info.predicted_fpr) || !is_rate(info.expected_fpr) || !is_rate(info.measured_fpr))
-        return bad_input(fmt::format("{}: its false positive rates are not rates", origin));
-    if (info.label[sizeof(info.label) - 1] != 0)
-        return bad_input(fmt::format("{}: its label is not terminated", origin));
+    };
+    if (const std::string fault = header_fault({lookup(), probes(), file()}); !fault.empty())
+        return fail(fault);
+    if (file().lines != count_)
+        return fail(fmt::format("{} lines of 64 bytes, but its header says {}; the file was cut or mixed up",
+                                count_, file().lines));
+    if (file().checksum != checksum())
+        return fail(fmt::format("checksum {:016x}, expected {:016x}; the file was altered or damaged",
+                                checksum(), file().checksum));
+    for (const sieve_witness& witness : witnesses()) {
+        if (const std::string fault = witness_fault(witness, lookup()); !fault.empty()) return fail(fault);
+        if (!contains(witness.key)) return fail("its filter does not hold one of its own witnesses");
+    }
     return {};
 }
 
-Status Image::save(const std::filesystem::path& path) {
+Status Image::save(const std::filesystem::path& path, Replace replace) {
     seal();
-    const std::string name = path.string();
-    std::string temporary = name + ".XXXXXX";
-    const UniqueFd fd(::mkostemp(temporary.data(), O_CLOEXEC));
-    if (!fd) return bad_input(fmt::format("{}: cannot be written: {}", name, errno_text(errno)));
-    // The image holds the secret hash keys: readable by its owner alone, which is what mkostemp gives it.
-    if (!write_all(fd.get(), lines_, bytes()) || ::fsync(fd.get()) != 0 ||
-        ::rename(temporary.c_str(), path.c_str()) != 0) {
-        const int error = errno;
-        ::unlink(temporary.c_str());
-        return bad_input(fmt::format("{}: cannot be written: {}", name, errno_text(error)));
-    }
-    return {};
+    return write_output(path.string(), {reinterpret_cast<const char*>(lines_), bytes()}, image_output(),
+                        replace);
 }
 
 bool Image::contains_hash(sieve_hash hash) const {
@@ -262,6 +185,17 @@ bool Image::contains(const sieve_key& key) const {
                 sieve_hash_prefix(address[0], address[1], probes().length[family][i], lookup().hash_key)))
             return true;
     return false;
+}
+
+Result<bool> is_image(Input& input) {
+    constexpr std::uint32_t magic = SIEVE_MAGIC;
+    SIEVE_ASSIGN(const std::string_view first, input.peek(sizeof(magic)));
+    return first.size() == sizeof(magic) && std::memcmp(first.data(), &magic, sizeof(magic)) == 0;
+}
+
+const OutputKind& image_output() {
+    static const OutputKind kind{.name = "filter image", .beginnings = {"SIEV"}, .mode = 0600};
+    return kind;
 }
 
 } // namespace sieve

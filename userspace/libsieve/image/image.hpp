@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// A filter image in memory: the lines of sieve/image.h, made by a builder or mapped from a file.
+// A filter image in memory: the lines of sieve/image.h, made by a builder or read from a file.
 #pragma once
 
 #include <cstddef>
@@ -10,6 +10,9 @@
 
 #include <sieve/image.h>
 
+#include "libsieve/image/header.hpp"
+#include "libsieve/util/input.hpp"
+#include "libsieve/util/output.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve {
@@ -22,16 +25,21 @@ class Image {
     // and sizes set. Fails with bad_input if the memory is not to be had.
     static Result<Image> create(std::uint64_t filter_lines, std::uint32_t witnesses);
 
-    // Maps a file and checks it; a wrong, cut, altered or foreign one is refused with what is wrong with it.
+    // Reads an image to the input's end and checks it; a wrong, cut, altered or foreign one is refused with
+    // what is wrong with it. The header is judged before memory is asked for and the rest is read.
+    static Result<Image> load(Input& input);
+
+    // The same for a path; "-" is standard input.
     static Result<Image> load(const std::filesystem::path& path);
 
     Image(Image&& other) noexcept;
     Image& operator=(Image&& other) noexcept;
     ~Image();
 
-    // Writes the checksum, then the file: first under another name, then renamed, so that no half file is
-    // ever seen.
-    [[nodiscard]] Status save(const std::filesystem::path& path);
+    // Writes the checksum, then the file, as write_output() does: as a whole or not at all, and for its owner
+    // alone, because an image holds secret hash keys. What stands there is replaced if it is an image, or if
+    // that was asked for.
+    [[nodiscard]] Status save(const std::filesystem::path& path, Replace replace = Replace::ours);
 
     // Sets the checksum over the present content.
     void seal();
@@ -72,8 +80,10 @@ class Image {
     std::size_t count_ = 0;
 };
 
-// The doubles that sieve_file keeps as bits.
-[[nodiscard]] double rate_from_bits(std::uint64_t bits);
-[[nodiscard]] std::uint64_t rate_to_bits(double rate);
+// True if the input begins like a filter image; nothing is taken from it.
+[[nodiscard]] Result<bool> is_image(Input& input);
+
+// How an image file begins, for whoever would overwrite it.
+[[nodiscard]] const OutputKind& image_output();
 
 } // namespace sieve

@@ -158,6 +158,11 @@ Result<PreflightReport> preflight(const Scratch& scratch, std::uint32_t slot, co
     SIEVE_ASSIGN(const std::vector<char> known, ask(scratch, questions.witnesses().keys, fields));
     report.uncarriable = questions.witnesses().uncarriable;
     report.members = known.size();
+    if (report.members == 0)
+        return bad_input(
+            fmt::format("set {}: no packet can carry any of its {} sampled keys, so nothing would "
+                        "ever match and nothing can be tested; nothing was changed",
+                        name, report.uncarriable));
     if (const auto silent = std::count(known.begin(), known.end(), 0); silent > 0)
         return bad_input(
             fmt::format("set {}: {} of {} of its own keys did not match when the kernel was asked; "

@@ -17,11 +17,29 @@ void CaptureWriter::Close::operator()(pcap_dumper* file) const {
     pcap_dump_close(file);
 }
 
-Result<CaptureWriter> CaptureWriter::create(const std::string& path, std::uint32_t snap) {
+namespace {
+
+// Nanosecond time stamps, in this machine's byte order.
+const OutputKind& capture_output() {
+    static const OutputKind kind{
+        .name = "capture of nanosecond time stamps", .beginnings = {"\x4d\x3c\xb2\xa1"}, .mode = 0666};
+    return kind;
+}
+
+} // namespace
+
+Result<CaptureWriter> CaptureWriter::create(const std::string& path, std::uint32_t snap, Replace replace) {
     std::unique_ptr<pcap, Close> handle(
         pcap_open_dead_with_tstamp_precision(DLT_EN10MB, static_cast<int>(snap), PCAP_TSTAMP_PRECISION_NANO));
     if (!handle) return bad_input(fmt::format("{}: no memory for a capture", path));
-    std::unique_ptr<pcap_dumper, Close> file(pcap_dump_open(handle.get(), path.c_str()));
+    std::FILE* stream = stdout;
+    if (path != "-") {
+        SIEVE_ASSIGN(UniqueFd fd, open_output(path, capture_output(), replace));
+        stream = ::fdopen(fd.get(), "wb");
+        if (stream == nullptr) return bad_input(fmt::format("{}: {}", path, errno_text(errno)));
+        fd.release();
+    }
+    std::unique_ptr<pcap_dumper, Close> file(pcap_dump_fopen(handle.get(), stream));
     if (!file) {
         // libpcap begins some messages with the path and some not.
         const std::string text = pcap_geterr(handle.get());

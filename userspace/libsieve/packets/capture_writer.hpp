@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 
+#include "libsieve/util/output.hpp"
 #include "libsieve/util/result.hpp"
 
 struct pcap;
@@ -16,8 +17,10 @@ namespace sieve::packets {
 
 class CaptureWriter {
   public:
-    // "-" is standard output. `snap`: the longest that a packet's bytes will be.
-    static Result<CaptureWriter> create(const std::string& path, std::uint32_t snap);
+    // "-" is standard output; a file is opened as open_output() does. `snap`: the longest that a packet's
+    // bytes will be.
+    static Result<CaptureWriter> create(const std::string& path, std::uint32_t snap,
+                                        Replace replace = Replace::ours);
 
     // `time`: nanoseconds since 1970; `length`: on the wire; `bytes`: its head.
     void write(std::uint64_t time, std::uint32_t length, std::span<const std::uint8_t> bytes);

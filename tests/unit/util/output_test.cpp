@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/util/output.hpp"
+
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "libsieve/util/deferred_signals.hpp"
+
+namespace sieve {
+namespace {
+
+namespace fs = std::filesystem;
+
+const OutputKind numbers{.name = "list of numbers", .beginnings = {"1 2 3", "one two"}, .mode = 0640};
+
+class OutputTest : public testing::TestWithParam<Staging> {
+  protected:
+    OutputTest() {
+        std::string name = fs::temp_directory_path() / "sieve-output-XXXXXX";
+        folder_ = ::mkdtemp(name.data());
+    }
+    ~OutputTest() override { fs::remove_all(folder_); }
+
+    std::string file(const std::string& name, std::string_view text) const {
+        std::ofstream(folder_ / name, std::ios::binary) << text;
+        return folder_ / name;
+    }
+    std::string text_of(const std::string& name) const {
+        std::ifstream in(folder_ / name, std::ios::binary);
+        return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+    }
+    std::set<std::string> names() const {
+        std::set<std::string> all;
+        for (const auto& entry : fs::directory_iterator(folder_)) all.insert(entry.path().filename());
+        return all;
+    }
+    Status write(const std::string& name, std::string_view text, Replace replace = Replace::ours) const {
+        return write_output(folder_ / name, text, numbers, replace, GetParam());
+    }
+    // The error of all ways to write there, and nothing changed.
+    std::string refusal(const std::string& name, Replace replace = Replace::ours) const {
+        const auto before = names();
+        const Status checked = check_output(folder_ / name, numbers, replace);
+        const Status written = write(name, "1 2 3 new", replace);
+        const auto opened = open_output(folder_ / name, numbers, replace);
+        if (checked || written || opened) return "it was written";
+        EXPECT_EQ(written.error().exit, Exit::bad_input);
+        EXPECT_EQ(checked.error().message, written.error().message);
+        EXPECT_EQ(opened.error().message, written.error().message);
+        EXPECT_EQ(names(), before);
+        return written.error().message;
+    }
+
+    fs::path folder_;
+};
+
+TEST_P(OutputTest, WritesNewNamesAndItsOwn) {
+    const mode_t mask = ::umask(0027);
+    ASSERT_TRUE(check_output(folder_ / "new", numbers, Replace::ours));
+    ASSERT_TRUE(write("new", "1 2 3 4"));
+    ::umask(mask);
+    EXPECT_EQ(text_of("new"), "1 2 3 4");
+    struct stat info {};
+    ASSERT_EQ(::stat((folder_ / "new").c_str(), &info), 0);
+    EXPECT_EQ(info.st_mode & 0777, 0640U);
+    ASSERT_TRUE(write("new", "one two"));
+    ASSERT_TRUE(write("new", "1 2 3"));
+    EXPECT_EQ(text_of("new"), "1 2 3");
+    file("empty", ""); // as mktemp makes
+    ASSERT_TRUE(write("empty", "1 2 3"));
+    file("foreign", "12 3");
+    ASSERT_TRUE(write("foreign", "1 2 3", Replace::anything));
+    EXPECT_EQ(names(), (std::set<std::string>{"empty", "foreign", "new"}));
+}
+
+TEST_P(OutputTest, ReplacesNothingElse) {
+    file("foreign", "12 3");
+    EXPECT_NE(refusal("foreign").find("no list of numbers; remove it, or use --force"), std::string::npos);
+    EXPECT_EQ(text_of("foreign"), "12 3");
+    ASSERT_EQ(::mkfifo((folder_ / "fifo").c_str(), 0600), 0);
+    fs::create_directory(folder_ / "folder");
+    fs::create_symlink("nowhere", folder_ / "dangling");
+    fs::create_symlink("/dev/null", folder_ / "null");
+    for (const Replace replace : {Replace::ours, Replace::anything}) {
+        EXPECT_NE(refusal("fifo", replace).find("it is a pipe"), std::string::npos);
+        EXPECT_NE(refusal("folder", replace).find("it is a directory"), std::string::npos);
+        EXPECT_NE(refusal("null", replace).find("it is a device"), std::string::npos);
+        EXPECT_NE(refusal("dangling", replace).find("leads to nothing"), std::string::npos);
+        EXPECT_NE(refusal("no/folder", replace).find("No such file"), std::string::npos);
+    }
+}
+
+TEST_P(OutputTest, FollowsSymbolicLinks) {
+    fs::create_directory(folder_ / "deep");
+    file("deep/numbers", "1 2 3 old");
+    fs::create_symlink("deep/numbers", folder_ / "link");
+    ASSERT_TRUE(write("link", "1 2 3 new"));
+    EXPECT_EQ(text_of("deep/numbers"), "1 2 3 new");
+    EXPECT_TRUE(fs::is_symlink(folder_ / "link"));
+    EXPECT_EQ(names(), (std::set<std::string>{"deep", "link"}));
+}
+
+TEST_P(OutputTest, IsNoneOfTheInputs) {
+    const std::string path = file("list", "1 2 3");
+    fs::create_symlink("list", folder_ / "link");
+    const auto inputs = Input::of_all({path});
+    ASSERT_TRUE(inputs);
+    for (const char* name : {"list", "link"}) {
+        const Status checked = check_output(folder_ / name, numbers, Replace::anything, *inputs);
+        ASSERT_FALSE(checked);
+        EXPECT_NE(checked.error().message.find("it is the input"), std::string::npos);
+    }
+}
+
+// What is too large for the limit is an error, not the end of the process, and leaves nothing.
+TEST_P(OutputTest, LeavesNothingWhenItFails) {
+    file("old", "1 2 3 old");
+    rlimit before{};
+    ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+    const rlimit small{1000, before.rlim_max};
+    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &small), 0);
+    const std::string large = "1 2 3" + std::string(100'000, '4');
+    const Status added = write("new", large);
+    const Status replaced = write("old", large);
+    ::setrlimit(RLIMIT_FSIZE, &before);
+    ASSERT_FALSE(added);
+    ASSERT_FALSE(replaced);
+    EXPECT_NE(added.error().message.find("File too large"), std::string::npos);
+    EXPECT_EQ(text_of("old"), "1 2 3 old");
+    EXPECT_EQ(names(), std::set<std::string>{"old"});
+}
+
+INSTANTIATE_TEST_SUITE_P(Both, OutputTest, testing::Values(Staging::unnamed, Staging::named),
+                         [](const auto& info) {
+                             return info.param == Staging::unnamed ? "Unnamed" : "Named";
+                         });
+
+TEST(DeferredSignals, ArriveAtTheEnd) {
+    EXPECT_EXIT(
+        {
+            {
+                const DeferredSignals signals;
+                ::raise(SIGTERM);
+                if (!signals.pending()) ::_exit(1);
+                std::fputs("put away", stderr);
+            }
+            ::_exit(2);
+        },
+        testing::KilledBySignal(SIGTERM), "put away");
+    EXPECT_EXIT(
+        {
+            ::signal(SIGINT, SIG_IGN);
+            {
+                const DeferredSignals signals;
+                ::raise(SIGINT);
+                if (signals.pending()) ::_exit(1);
+            }
+            ::_exit(0);
+        },
+        testing::ExitedWithCode(0), "");
+}
+
+} // namespace
+} // namespace sieve
