@@ -1,0 +1,163 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+"""Holds docs/format.md against the headers and against a real image.
+
+usage: format_page.py [--write]
+
+Three kinds of marks in the page say what is checked:
+
+    <!-- layout: NAME -->   the next table's columns are offset, bytes and field of struct NAME, every field in order
+    <!-- values: NAME -->   the next table's columns are value and name of enum NAME, every name in order
+    <!-- image -->          the next two code blocks are commands that build an image and print it, and what they print
+
+Offsets, sizes and values come from the compiler. The commands run with build/xdp-sieve. With --write the numbers and
+the output are put right in the page; new fields are for a person to describe. Exit 0: the page is true; 1: it is not;
+4: nothing was built yet.
+"""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+PAGE = ROOT / "docs/format.md"
+HEADERS = sorted((ROOT / "include/sieve").glob("*.h"))
+SKIPPED = 4
+
+
+def headers_text():
+    """All shared headers without comments."""
+    text = "\n".join(header.read_text() for header in HEADERS)
+    return re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
+
+
+def body_of(kind, name, text):
+    found = re.search(rf"\b{kind} {name} \{{(.*?)\n\}};", text, flags=re.DOTALL)
+    if not found:
+        sys.exit(f"format_page: include/sieve has no {kind} {name}")
+    return found[1]
+
+
+def fields_of(name, text):
+    return re.findall(r"(\w+)(?:\[[^;]*\])?;", body_of("struct", name, text))
+
+
+def names_of(name, text):
+    return re.findall(r"^\s*(\w+)\s*(?:=[^,\n]*)?,?\s*$", body_of("enum", name, text), flags=re.MULTILINE)
+
+
+def ask_compiler(expressions):
+    """The values of constant expressions over the shared headers."""
+    includes = "".join(f"#include <sieve/{header.name}>\n" for header in HEADERS)
+    prints = "".join(f'    printf("%lld\\n", (long long)({expression}));\n' for expression in expressions)
+    source = f"#include <cstddef>\n#include <cstdio>\n{includes}int main() {{\n{prints}}}\n"
+    with tempfile.TemporaryDirectory() as work:
+        program = os.path.join(work, "ask")
+        command = [os.environ.get("CXX", "g++"), "-std=c++20", "-w", f"-I{ROOT / 'include'}", "-x", "c++", "-",
+                   "-o", program]
+        subprocess.run(command, input=source, text=True, check=True)
+        return [int(line) for line in subprocess.check_output([program], text=True).split()]
+
+
+def cells_of(line):
+    return [cell.strip() for cell in line.strip().strip("|").split("|")]
+
+
+def table_at(lines, at):
+    """(first, last) of the rows of the next table after a line, without its two head lines."""
+    first = next(i for i in range(at, len(lines)) if lines[i].startswith("|")) + 2
+    last = first
+    while last < len(lines) and lines[last].startswith("|"):
+        last += 1
+    return first, last
+
+
+def block_at(lines, at):
+    """(first, last) of the lines inside the next code block."""
+    first = next(i for i in range(at, len(lines)) if lines[i].startswith("```")) + 1
+    return first, next(i for i in range(first, len(lines)) if lines[i].startswith("```"))
+
+
+class Page:
+    def __init__(self):
+        self.lines = PAGE.read_text().splitlines()
+        self.wrong = []
+
+    def marks(self, kind):
+        for at, line in enumerate(self.lines):
+            if found := re.fullmatch(rf"<!-- {kind}(?:: (\w+))? -->", line):
+                yield at, found[1]
+
+    def columns(self, at, what, wanted):
+        """The first columns of the table after the mark must be those of `wanted`, whose last column is the name."""
+        first, last = table_at(self.lines, at)
+        names = [row[-1] for row in wanted]
+        known = {row[-1]: row for row in wanted}
+        width = len(wanted[0])
+        present = []
+        for i in range(first, last):
+            cells = cells_of(self.lines[i])
+            name = cells[width - 1].strip("`")
+            present.append(name)
+            if name not in known:
+                self.wrong.append(f"{what} has no {name}")
+                continue
+            numbers = [str(number) for number in known[name][:-1]]
+            if cells[:width - 1] != numbers:
+                self.wrong.append(f"{what}: {name}: the page says {cells[:width - 1]}, the compiler {numbers}")
+                self.lines[i] = "| " + " | ".join(numbers + cells[width - 1:]) + " |"
+        if present != names:
+            self.wrong.append(f"{what}: the page lists {present}, the header {names}")
+
+    def layouts(self, text):
+        for at, name in self.marks("layout"):
+            fields = fields_of(name, text)
+            of = f"struct {name}"
+            answers = ask_compiler([e for field in fields
+                                    for e in (f"offsetof({of}, {field})", f"sizeof((({of}*)0)->{field})")])
+            self.columns(at, of, list(zip(answers[0::2], answers[1::2], fields)))
+
+    def values(self, text):
+        for at, name in self.marks("values"):
+            names = names_of(name, text)
+            self.columns(at, f"enum {name}", list(zip(ask_compiler(names), names)))
+
+    def image(self):
+        for at, _ in self.marks("image"):
+            first, last = block_at(self.lines, at)
+            commands = "\n".join(self.lines[first:last])
+            environment = dict(os.environ, PATH=f"{ROOT / 'build'}:{os.environ['PATH']}", LC_ALL="C")
+            with tempfile.TemporaryDirectory() as work:
+                printed = subprocess.run(["bash", "-e", "-c", commands], cwd=work, env=environment, check=True,
+                                         capture_output=True, text=True).stdout.splitlines()
+            first, last = block_at(self.lines, last + 1)
+            if self.lines[first:last] != printed:
+                self.wrong.append("the image differs from the page's:\n" + "\n".join(printed))
+                self.lines[first:last] = printed
+
+
+def main():
+    if sys.argv[1:] not in ([], ["--write"]):
+        sys.exit(__doc__)
+    if not (ROOT / "build/xdp-sieve").exists():
+        print("format_page: build/xdp-sieve is missing: run make first")
+        return SKIPPED
+    text = headers_text()
+    page = Page()
+    page.layouts(text)
+    page.values(text)
+    page.image()
+    if not page.wrong:
+        return 0
+    print("docs/format.md: " + "\ndocs/format.md: ".join(page.wrong))
+    if sys.argv[1:] == ["--write"]:
+        PAGE.write_text("\n".join(page.lines) + "\n")
+        print("written; the words are for a person to check")
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
