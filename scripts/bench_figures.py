@@ -29,8 +29,15 @@ SHORT = {
     "BPF LRU hash": "BPF LRU hash map",
     "BPF LPM trie": "BPF LPM trie",
 }
+# What the traffic of a measurement is called, by its name in the numbers.
+TRAFFIC = {"strangers": "non-members", "members": "members", "half": "half of each"}
 WIDTH = {"blocked, 2 choices": 3, "touch one line": 2}
 COMPARED = {"floor", "filter", "peer"}
+
+
+def program_text(one):
+    """The program of a packet measurement, with its traffic."""
+    return one["program"].replace("strangers", TRAFFIC["strangers"])
 
 
 def quoted(text):
@@ -116,41 +123,42 @@ def trade_figures(numbers, user):
             by_effort.setdefault(name, []).append((milliseconds, fpr, effort))
     yield "bench-trade-space", points_figure(
         sorted(by_size.items()), "bench-trade-space", "False positives against space, a million keys",
-        "bits a key", "false positive rate, computed from the filter's bits",
+        "bits per key", "false positive rate, computed from the filter's bits",
         ["unset logscale x", "set xrange [6:34]"])
     yield "bench-trade-effort", points_figure(
-        by_effort.items(), "bench-trade-effort", "False positives against the builder's time, 16 bits a key",
+        by_effort.items(), "bench-trade-effort", "False positives against the builder's time, 16 bits per key",
         "milliseconds for a million keys, one thread", "false positive rate, computed from the filter's bits")
     for table in numbers["lookups"]:
         if table["keys"] != 1_000_000:
             continue
-        points = [(f"{SHORT.get(one['name'], one['name'])}: {8 * one['bytes'] / table['keys']:.0f} bits a key",
+        points = [(f"{SHORT.get(one['name'], one['name'])}: {8 * one['bytes'] / table['keys']:.0f} bits per key",
                    [(one["half"]["apart"]["net"]["median"], one["fpr"], "")])
                   for one in table["contestants"] if "fpr" in one and "equal FPR" not in one["name"]]
         yield "bench-trade-lookup", points_figure(
-            points, "bench-trade-lookup", "False positives against a lookup's time, a million keys",
-            "nanoseconds net of key and hash, half of the packets members", "false positive rate",
+            points, "bench-trade-lookup", "False positives against lookup time, a million keys",
+            "nanoseconds net of key and hash, half of the lookups are of members", "false positive rate",
             ["set xrange [10:300]"])
 
 
 def figures(numbers):
     tables = numbers["lookups"]
     for traffic in ("strangers", "members"):
-        yield f"bench-lookup-{traffic}", lines_figure(
-            tables, f"bench-lookup-{traffic}", f"A lookup of {traffic}, apart from the next one",
+        asked = TRAFFIC[traffic]
+        yield f"bench-lookup-{asked}", lines_figure(
+            tables, f"bench-lookup-{asked}", f"One lookup of {asked} at a time",
             "nanoseconds, net of key and hash", lambda one, t=traffic: one[t]["apart"]["net"], True)
-        yield f"bench-floor-{traffic}", lines_figure(
-            tables, f"bench-floor-{traffic}", f"A lookup of {traffic}, as a multiple of the floor",
-            "times what one random line costs", lambda one, t=traffic: one[t]["apart"]["to_floor"], True)
-        yield f"bench-together-{traffic}", lines_figure(
-            tables, f"bench-together-{traffic}", f"Lookups of {traffic} one after the other, overlapping",
+        yield f"bench-floor-{asked}", lines_figure(
+            tables, f"bench-floor-{asked}", f"One lookup of {asked} at a time, as a multiple of the floor",
+            "multiple of the cost of one random line", lambda one, t=traffic: one[t]["apart"]["to_floor"], True)
+        yield f"bench-together-{asked}", lines_figure(
+            tables, f"bench-together-{asked}", f"Overlapping lookups of {asked}",
             "nanoseconds, net of key and hash", lambda one, t=traffic: one[t]["together"]["net"], True)
     for table in tables:
         rows = [(SHORT.get(one["name"], one["name"]), one["bytes"] / table["keys"])
                 for one in table["contestants"] if one["role"] in ("filter", "peer")]
         if table["keys"] == 1_000_000:
             yield "bench-memory", bars_figure(rows, "bench-memory", "Memory for a million IPv4 addresses",
-                                              "bytes a key, as the kernel counts them", True)
+                                              "bytes per key, as the kernel counts them", True)
     for table in numbers.get("loading", []):
         if table["keys"] == 1_000_000:
             rows = [(one["name"], one["seconds"]["median"] * 1000) for one in table["rows"]]
@@ -161,20 +169,23 @@ def figures(numbers):
             if row["generator"] != "packet socket":
                 continue
             name = f"bench-link-{table['keys']}"
-            rows = [(one["program"], one["packets_per_second"]["median"] / 1e6) for one in row["results"]]
+            rows = [(program_text(one), one["packets_per_second"]["median"] / 1e6) for one in row["results"]]
             yield name, bars_figure(rows, name, f"Packets over veth, a set of {table['keys']:,} keys",
-                                    "million packets a second, sent by a packet socket")
+                                    "million packets per second, sent by a packet socket")
 
 
 PAGE_HEAD = """<!-- SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) -->
 <!-- Generated by `make figures` from docs/results/bench; do not edit. -->
 # The benchmark's numbers
 
-`make bench` measures them again; [performance.md](performance.md) says how, and what they mean. Medians of interleaved
-rounds, all kinds of everything in one run of one machine. Lookups: nanoseconds net of what key and hash cost, and in
-brackets the multiple of the **floor**, which makes a key, hashes it, and waits for one random line of the same map.
-**Apart**: each lookup waits until the one before is done, as packets do, between which a driver works; **together**:
-one right after the other, so that the processor overlaps their cache misses as far as it can look ahead.
+This page has the numbers that `make bench` prints; [performance.md](performance.md) says how they are measured and
+what they mean. All contestants took part in one run on one machine, in interleaved rounds; the tables show medians.
+
+Lookups are in nanoseconds, net of what key and hash cost. The number in brackets is the multiple of the **floor**,
+which makes a key, hashes it, and waits for one random line of the same map. **Apart**: each lookup waits until the
+one before is done, as with packets, between which a driver works. **Together**: one lookup right after the other, so
+that the processor overlaps their cache misses as far as it can look ahead. The traffic is **non-members**,
+**members**, or **half** of each in random turn.
 """
 
 
@@ -198,7 +209,7 @@ def markdown_table(header, rows):
 
 
 def lookup_section(table):
-    yield f"\n## {table['keys']:,} keys, {table['bits_per_key']:g} bits a key\n"
+    yield f"\n## {table['keys']:,} keys, {table['bits_per_key']:g} bits per key\n"
     rows = []
     for one in table["contestants"]:
         if one["role"] not in COMPARED | {"touch"}:
@@ -208,15 +219,15 @@ def lookup_section(table):
                      f"{one['fpr']:.1e}" if "fpr" in one else ""]
                     + [cell(one, traffic, spacing) for spacing in ("apart", "together")
                        for traffic in ("strangers", "members", "half")])
-    yield from markdown_table(["", "memory", "load", "FPR", "strangers, apart", "members, apart", "half, apart",
-                               "strangers, together", "members, together", "half, together"], rows)
+    yield from markdown_table(["", "memory", "load", "FPR", "non-members, apart", "members, apart", "half, apart",
+                               "non-members, together", "members, together", "half, together"], rows)
     reference = next(one["name"] for one in table["contestants"] if one["reference"])
-    yield f"\nHow many times faster `{reference}` is, net:\n"
+    yield f"\nHow many times as fast `{reference}` is, net:\n"
     rows = [[one["name"]] + [f"{one[traffic][spacing]['to_reference']['median']:.2f}"
                              for spacing in ("apart", "together") for traffic in ("strangers", "members", "half")]
             for one in table["contestants"] if one["role"] == "peer"]
-    yield from markdown_table(["than", "strangers, apart", "members, apart", "half, apart", "strangers, together",
-                               "members, together", "half, together"], rows)
+    yield from markdown_table(["than", "non-members, apart", "members, apart", "half, apart",
+                               "non-members, together", "members, together", "half, together"], rows)
     yield from (f"\nLeft out: {reason}." for reason in table["skipped"])
 
 
@@ -228,18 +239,18 @@ def page(numbers, names):
         yield from lookup_section(table)
     for table in numbers.get("packets", []):
         yield f"\n## Whole packets inside the kernel, a set of {table['keys']:,} keys\n"
-        yield from markdown_table(["packets", "program", "addresses", "ns a packet"],
-                                  [[row["packets"], row["program"], row["traffic"],
+        yield from markdown_table(["packets", "program", "addresses", "ns per packet"],
+                                  [[row["packets"], row["program"], TRAFFIC[row["traffic"]],
                                     f"{row['nanoseconds']['median']:.0f}"] for row in table["rows"]])
     for table in numbers.get("links", []):
         yield f"\n## Packets over veth, a set of {table['keys']:,} keys\n"
-        yield from markdown_table(["sent by", "program", "packets a second", "of XDP_DROP's"],
-                                  [[row["generator"], one["program"], f"{one['packets_per_second']['median']:,.0f}",
+        yield from markdown_table(["sent by", "program", "packets per second", "share of XDP_DROP's"],
+                                  [[row["generator"], program_text(one), f"{one['packets_per_second']['median']:,.0f}",
                                     f"{one['to_drop']['median']:.1%}"]
                                    for row in table["rows"] for one in row["results"]])
     for table in numbers.get("loading", []):
         yield f"\n## {table['keys']:,} IPv4 addresses from file to in force, as commands\n"
-        yield from markdown_table(["", "milliseconds", "memory", "as told by"],
+        yield from markdown_table(["", "milliseconds", "memory", "memory according to"],
                                   [[row["name"], f"{row['seconds']['median'] * 1000:.0f}", size_text(row["bytes"]),
                                     row["bytes_by"]] for row in table["rows"]])
 
