@@ -68,17 +68,17 @@ void compare(const Setting& s, Outcome& outcome) {
     outcome.rows.push_back(computed(say("best k, classic filter"), s.best_k_classic, best_c));
     outcome.rows.push_back(computed(say("smallest FPP_S"), s.fpp_standard, exact(best_s)));
     outcome.rows.push_back(computed(say("smallest FPP_C"), s.fpp_classic, classic(best_c)));
-    outcome.rows.push_back(computed(
-        say("difference between the two, %"), s.distance, 100 * (1 - classic(best_c) / exact(best_s)),
-        "By rational arithmetic 13.610 %. The paper took its differences from rates of six decimals, "
-        "see the row that does so, too."));
+    outcome.rows.push_back(computed(say("difference between the two, %"), s.distance,
+                                    100 * (1 - classic(best_c) / exact(best_s)),
+                                    "By rational arithmetic 13.610 %. The paper took its differences from "
+                                    "rates of six decimals; another row does the same."));
 
     // The paper's labels as printed: what it prints for A1 is compared with our A1.
     const std::string swapped = "The text prints the errors of A1 and A2 under each other's names: equation "
                                 "(4) lies between (5) and the "
                                 "exact rate for every k, so A1 is the better one. ";
     const std::string six_decimals =
-        " The paper took its errors from rates of six decimals, see the rows that do so, too.";
+        " The paper took its errors from rates of six decimals; other rows do the same.";
     const std::string off_in_s2 = s.keys == 8 ? six_decimals : "";
     struct Approximation {
         const char* name;
@@ -117,10 +117,10 @@ void compare(const Setting& s, Outcome& outcome) {
     };
     outcome.rows.push_back(computed(say("difference between the two, %, rates of six decimals"), s.distance,
                                     100 * (1 - rounded(classic(best_c)) / rounded(exact(best_s)))));
-    outcome.rows.push_back(
-        computed(say("error of A2 at the best k, %, rates of six decimals, against the print for A1"), s.a1,
-                 coarse(standard_bloom::fpp_a2),
-                 "The ratio is 78/537 = 14.5251 %: the print is cut off there, or half a unit off."));
+    outcome.rows.push_back(computed(
+        say("error of A2 at the best k, %, rates of six decimals, against the print for A1"), s.a1,
+        coarse(standard_bloom::fpp_a2),
+        "The ratio is 78/537 = 14.5251 %: the printed number is truncated there, or off by half a unit."));
     outcome.rows.push_back(
         computed(say("error of A1 at the best k, %, rates of six decimals, against the print for A2"), s.a2,
                  coarse(standard_bloom::fpp_a1)));
@@ -131,8 +131,8 @@ void compare(const Setting& s, Outcome& outcome) {
     const unsigned far = largest_at(distance);
     outcome.rows.push_back(computed(say("largest difference between FPP_C and FPP_S, %"), s.distance_largest,
                                     distance(far),
-                                    "By rational arithmetic 151.297 %; the print is 0.02 off in 151, for a "
-                                    "reason that cannot be seen from outside."));
+                                    "By rational arithmetic 151.297 %; the printed number is off by 0.02 in "
+                                    "151, for an unknown reason."));
     outcome.rows.push_back(computed(say("k of that difference"), s.distance_at, far));
 }
 

@@ -161,9 +161,8 @@ Outcome rates(const TrialPlan& plan) {
                             false_positive(loads64, layout_64_semi_sorted())));
     rows.push_back(computed("standard Bloom filter, 16 bits a key, k = 11", "0.0004587...", bloom(16, 11)));
     const std::string at_5 =
-        "floor(120/a) + 1 gives a fingerprint of 25 bits at load 5. With 24 bits there, and nowhere else, "
-        "the "
-        "paper's digits come out (next row): its calculation must have left that load unsorted.";
+        "floor(120/a) + 1 gives a fingerprint of 25 bits at load 5. With 24 bits at that load alone the "
+        "paper's digits result (next row); its calculation must have left that load unsorted.";
     rows.push_back(computed("128-bit buckets, one sorted bit", "0.00004259...",
                             false_positive(loads128, layout_128_one_bit()), at_5));
     rows.push_back(computed("same, 24 bits at load 5", "0.00004259...",
@@ -224,7 +223,7 @@ Outcome rates(const TrialPlan& plan) {
     rows.push_back(measured("most of 1000 counts of 100000 queries", "75", most, 0, most_error));
     outcome.notes.push_back(
         "The paper's simulated rate is 44988 hits in 1000 times 100000 queries, so its own standard error is "
-        "2.1e-6. Ours is formula (1) on the simulated loads, which spares the noise of the queries. The "
+        "2.1e-6. Ours is formula (1) on the simulated loads, which avoids the noise of the queries. The "
         "extremes "
         "are those expected of 1000 Poisson counts with our mean.");
     return outcome;
@@ -243,8 +242,8 @@ Outcome grouping(const TrialPlan& plan) {
         {"64-bit buckets", 4, layout_64_semi_sorted(), "0.0003520...", ""},
         {"128-bit buckets", 6.4, layout_128_two_bits(), "0.0002042...",
          "A misprint by a factor of ten: the ungrouped rate is 0.00002245, and grouping cannot make it "
-         "worse. What "
-         "is left of the difference, 2.043 for 2.042, is one unit of the last digit; the paper does not say "
+         "worse. The remaining difference, 2.043 against 2.042, is one unit of the last digit; the paper "
+         "does not say "
          "how it "
          "rounds the bits of a group."},
     };
@@ -278,8 +277,8 @@ Outcome grouping(const TrialPlan& plan) {
         {.kind = SIEVE_KIND_DLEFT128, .subtables = 3, .sorting = 2, .grouped = true}, keys_of_128, online));
     outcome.notes.push_back(
         "Four neighbouring buckets of a subtable share their bits: every fingerprint of the group stores "
-        "floor(4 * 60 / total load) bits, or floor(4 * 120 / total load), and has the sorted bits of its own "
-        "bucket's load besides. Simulation: 3 subtables of 4096 buckets.");
+        "floor(4 * 60 / total load) bits, or floor(4 * 120 / total load), besides the sorted bits of its own "
+        "bucket's load. Simulation: 3 subtables of 4096 buckets.");
     return outcome;
 }
 
@@ -316,10 +315,10 @@ Outcome balancing(const TrialPlan& plan) {
         outcome.rows.push_back(
             only_ours(fmt::format("{}, before balancing", c.name), online.mean(), online.standard_error()));
         const Moments random = observed.of(2);
-        outcome.rows.push_back(only_ours(
-            fmt::format("{}, 10 rounds, ties at random", c.name), random.mean(), random.standard_error(),
-            "Better than the paper's rule: keys that move between equals find the "
-            "holes that a fixed order never looks at."));
+        outcome.rows.push_back(only_ours(fmt::format("{}, 10 rounds, ties at random", c.name), random.mean(),
+                                         random.standard_error(),
+                                         "Better than the paper's rule: keys that move between equals find "
+                                         "gaps that a fixed order never visits."));
     }
     outcome.rows.push_back(
         product_row(plan, "64-bit buckets, the product's dleft64 filter, 10 rounds, ties to the left",
@@ -329,13 +328,11 @@ Outcome balancing(const TrialPlan& plan) {
         product_row(plan, "128-bit buckets, the product's dleft128 filter, 10 rounds, ties to the left",
                     {.kind = SIEVE_KIND_DLEFT128, .subtables = 2, .sorting = 2}, cases[1].keys,
                     {.rounds = 10, .ties = DleftTies::left}));
-    outcome.notes.push_back("2 subtables of 4096 buckets; after the insertion every key is taken out and put "
-                            "in again 10 times, ties "
-                            "to the left as at the insertion. The paper does not say how often it queried; "
-                            "the digits that it prints "
-                            "are those of 10^8 queries (1000 trials of 100000, as in section II-B) and 10^9, "
-                            "and its standard error is "
-                            "taken to be that of so many.");
+    outcome.notes.push_back(
+        "2 subtables of 4096 buckets; after the insertion, every key is removed and inserted again 10 times; "
+        "ties go to the left, as they do at the insertion. The paper does not say how often it queried. Its "
+        "digits suggest 10^8 queries (1000 trials of 100000, as in section II-B) and 10^9; its standard "
+        "error is taken to be that of so many queries.");
     return outcome;
 }
 
@@ -475,10 +472,9 @@ Outcome counting(const TrialPlan& plan) {
                               fmt::format("{} keys lost in {} experiments of 2^20 exchanges", lost, inserted),
                               lost == 0, ""});
     outcome.notes.push_back("4 subtables of 2048 buckets with 120 bits for remainders and their one-bit "
-                            "counters; 49152 keys, then 2^20 "
-                            "times a random key is deleted and a new one inserted. Ours is the exact rate of "
-                            "the filter that results. "
-                            "The paper's queries are taken to be 10^7, after the digits that it prints.");
+                            "counters; 49152 keys; then, 2^20 times, a random key is deleted and a new one "
+                            "inserted. Ours is the exact rate of the resulting filter. The paper is taken to "
+                            "have made 10^7 queries, judging by the digits that it prints.");
     return outcome;
 }
 

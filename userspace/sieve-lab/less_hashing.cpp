@@ -103,9 +103,9 @@ Outcome figure_1(const TrialPlan& plan) {
                      100 * worst, 100 * (rate[1][0].mean() / rate[0][0].mean() - 1), sizes[0],
                      100 * (rate[1][2].mean() / rate[0][2].mean() - 1), sizes[2]),
                  worst < 0.1,
-                 "Only the partition scheme stands out, and only at the smallest n: m/k = 133 places for "
-                 "each hash "
-                 "make two keys equal with a chance of n / 133^2. The text does not give the smallest n of "
+                 "Only the partition scheme stands out, and only at the smallest n: with m/k = 133 positions "
+                 "for each hash, two keys are equal with a chance of n / 133^2. The text does not give the "
+                 "smallest n of "
                  "the figure."});
         } else {
             double others = 0;
@@ -128,11 +128,10 @@ Outcome figure_1(const TrialPlan& plan) {
         }
         outcome.plots.push_back(std::move(plot));
     }
-    outcome.notes.emplace_back("The figure's values of n are not in the text; these span the small ones that "
-                               "it speaks of. As in the "
-                               "paper a trial asks 10/p strangers. The partition scheme leaves the m mod k "
-                               "bits unused that cannot be "
-                               "shared out. Triple hashing is an addition of ours that the paper mentions.");
+    outcome.notes.emplace_back(
+        "The text does not give the figure's values of n; ours span the small ones that it discusses. As in "
+        "the paper, a trial asks about 10/p non-members. The partition scheme leaves m mod k bits unused. We "
+        "added triple hashing, which the paper mentions.");
     return outcome;
 }
 
@@ -157,11 +156,11 @@ Outcome figure_2(const TrialPlan& plan) {
         outcome.rows.push_back(measured(fmt::format("{}: mean of Q against 464 p", name),
                                         fmt::format("{:.4f}", expected), q, 0));
         // The error of a standard deviation: one part in sqrt(2 trials).
-        outcome.rows.push_back(
-            measured(fmt::format("{}: deviation of Q against sqrt(464 p (1-p))", name),
-                     fmt::format("{:.4f}", std::sqrt(expected * (1 - p))), q.deviation(),
-                     q.deviation() / std::sqrt(2.0 * static_cast<double>(q.count())), 0,
-                     "A little wider than one binomial law: filters differ in their number of ones."));
+        outcome.rows.push_back(measured(
+            fmt::format("{}: deviation of Q against sqrt(464 p (1-p))", name),
+            fmt::format("{:.4f}", std::sqrt(expected * (1 - p))), q.deviation(),
+            q.deviation() / std::sqrt(2.0 * static_cast<double>(q.count())), 0,
+            "A little wider than a binomial distribution, because filters differ in their number of ones."));
 
         std::array<double, top + 1> histogram{};
         for (const auto& trial : observed.by_trial)
@@ -191,7 +190,7 @@ Outcome figure_2(const TrialPlan& plan) {
         outcome.claims.push_back(
             {fmt::format("{}: the normal density is a reasonable approximation of the histogram", name),
              fmt::format("no bin is off by more than {:.1f} % of all trials", 100 * worst), worst < 0.03,
-             "Q is a count with mean 10, so that its law leans to the left of the normal one."});
+             "Q is a count with mean 10, so its distribution is skewed against the normal one."});
         plot.curves = {density, counted};
         outcome.plots.push_back(std::move(plot));
     }
@@ -260,8 +259,8 @@ Outcome count_min(const TrialPlan& plan) {
                                                     0.05) <= 0.05,
          ""});
     outcome.notes.emplace_back(
-        "Each trial draws new hash functions, fills the product's sketch and asks about 50 "
-        "items that were not counted, whom every other item may hit.");
+        "Each trial draws new hash functions, fills the product's sketch and asks about 50 items that were "
+        "not counted; any counted item may collide with them.");
     return outcome;
 }
 

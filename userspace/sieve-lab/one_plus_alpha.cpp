@@ -174,9 +174,9 @@ Outcome figure_2(const TrialPlan& plan) {
              "by at most {:.2f} % beyond three standard errors",
              100 * worst_paper, 100 * worst),
          worst < 0.02,
-         "(2.1) takes the ones of a block to be as many as expected; in 500 bits they scatter, so that the "
-         "paper's "
-         "model is too low. With Grandi's exact rate (9) for each block, and 1-(1-q)^2 for two blocks in "
+         "Equation (2.1) assumes the expected number of ones in each block. In 500 bits that number varies, "
+         "so the paper's model is too low. With Grandi's exact rate (9) for each block, and 1-(1-q)^2 for "
+         "two blocks in "
          "place of "
          "2q, the difference vanishes."});
     outcome.plots.push_back(std::move(plot));
@@ -260,9 +260,10 @@ Outcome figure_4(const TrialPlan& /*plan*/) {
     const double offset = (sy - slope * sx) / n;
     const double r2 = std::pow(n * sxy - sx * sy, 2) / ((n * sxx - sx * sx) * (n * syy - sy * sy));
     outcome.rows.push_back(computed("alpha = 0 is the best up to c =", "10", last_zero));
-    outcome.rows.push_back(computed("alpha = 1 is the best from c =", "31", first_one,
-                                    "Read to the half percent that the figure shows; the exact optimum at c "
-                                    "= 31 is still just below 1."));
+    outcome.rows.push_back(
+        computed("alpha = 1 is the best from c =", "31", first_one,
+                 "Read with the figure's precision of half a percent; the exact optimum at c "
+                 "= 31 is still just below 1."));
     outcome.claims.push_back(
         {"the optimal alpha in between can be approximated linearly",
          fmt::format("least squares: alpha = {:.4f} c {:+.3f}, R^2 = {:.4f}", slope, offset, r2), r2 > 0.98,

@@ -98,11 +98,11 @@ Outcome table_1(const TrialPlan& plan) {
     }
     extremes(outcome, plan, {32, 2, 24}, "1.206e-7", "1.378e-7");
     extremes(outcome, plan, {32, 1, 22}, "1.955e-7", "2.270e-7");
-    outcome.notes.push_back("n = 10,000 keys, independent random hashes. The rate of a trial follows from "
-                            "its fraction of ones, as in "
-                            "the paper. Differences are in standard errors of the difference of two means, "
-                            "ours and the paper's of "
-                            "1000 trials, both with the spread that we see.");
+    outcome.notes.push_back(
+        "n = 10,000 keys, independent random hashes. The rate of a trial follows from "
+        "its fraction of ones, as in "
+        "the paper. Differences are in standard errors of the difference between two means, ours and the "
+        "paper's (1000 trials), both with the spread that we observe.");
     return outcome;
 }
 
@@ -123,15 +123,14 @@ Outcome table_2(const TrialPlan& plan) {
         outcome.rows.push_back(measured(f.name() + ", observed", p.observed, independent, published_trials));
         outcome.rows.push_back(measured(f.name() + ", observed, double hashing", p.observed, doubled,
                                         published_trials,
-                                        "Two hashes that are equal modulo m but for their step share several "
-                                        "bits; at n = 10,000 that is seen "
-                                        "in the fourth decimal."));
+                                        "Two hashes that are equal modulo m except for their step share "
+                                        "several bits; at n = 10,000 this shows in the fourth decimal."));
         outcome.rows.push_back(computed(f.name() + ", equation (3.2)", p.predicted,
                                         two_choice::fraction_of_ones(f.bits_per_key, f.k, f.groups)));
     }
     outcome.notes.push_back(
         "Fraction of ones after n = 10,000 keys, placed online. \"Double hashing\": a1 + i a2 "
-        "mod m with odd a2 inside each group, which the paper says to give the same four digits.");
+        "mod m with odd a2 inside each group, which, the paper says, gives the same four digits.");
     return outcome;
 }
 
@@ -208,11 +207,11 @@ Outcome table_3(const TrialPlan& plan) {
                 rate.mean(), rate.standard_error()));
         }
     }
-    outcome.notes.push_back("n = 10,000 keys. Rounds are the number of times that each key is inserted, the "
-                            "online pass included. The "
-                            "rows of the product's builder (20 trials at most, 10,048 keys so that lines are "
-                            "whole, its own hashes) "
-                            "show the same search on its hashes, and what goes beyond the paper.");
+    outcome.notes.push_back(
+        "n = 10,000 keys. Rounds are the number of times that each key is inserted, the "
+        "online pass included. The "
+        "rows of the product's builder (at most 20 trials, 10,048 keys so that lines are whole) show the "
+        "same search with its own hashes, and what goes beyond the paper.");
     return outcome;
 }
 
