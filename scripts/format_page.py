@@ -10,14 +10,15 @@ Three kinds of marks in the page say what is checked:
     <!-- values: NAME -->   the next table's columns are value and name of enum NAME, every name in order
     <!-- image -->          the next two code blocks are commands that build an image and print it, and what they print
 
-Offsets, sizes and values come from the compiler. The commands run with build/xdp-sieve. With --write the numbers and
-the output are put right in the page; new fields are for a person to describe. Exit 0: the page is true; 1: it is not;
-4: nothing was built yet.
+Names, offsets, sizes and values come from the compiler. The commands run with build/xdp-sieve. With --write the
+numbers and the output are put right in the page; new fields are for a person to describe. Exit 0: the page is true;
+1: it is not; 4: nothing was built yet.
 """
 
 import os
 import pathlib
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -28,37 +29,35 @@ HEADERS = sorted((ROOT / "include/sieve").glob("*.h"))
 SKIPPED = 4
 
 
-def headers_text():
-    """All shared headers without comments."""
-    text = "\n".join(header.read_text() for header in HEADERS)
-    return re.sub(r"/\*.*?\*/", "", text, flags=re.DOTALL)
+def compiler(*arguments, source):
+    """Runs the C++ compiler on a source that includes all shared headers; what it printed."""
+    includes = "".join(f"#include <sieve/{header.name}>\n" for header in HEADERS)
+    command = [*shlex.split(os.environ.get("CXX", "g++")), "-std=c++20", "-w", f"-I{ROOT / 'include'}"]
+    command += ["-x", "c++", "-", *arguments]
+    return subprocess.run(command, input=includes + source, text=True, check=True, stdout=subprocess.PIPE).stdout
 
 
 def body_of(kind, name, text):
-    found = re.search(rf"\b{kind} {name} \{{(.*?)\n\}};", text, flags=re.DOTALL)
+    found = re.search(rf"\b{kind} {name}\s*\{{([^}}]*)\}}", text)
     if not found:
         sys.exit(f"format_page: include/sieve has no {kind} {name}")
     return found[1]
 
 
 def fields_of(name, text):
-    return re.findall(r"(\w+)(?:\[[^;]*\])?;", body_of("struct", name, text))
+    return re.findall(r"(\w+)\s*(?:\[[^;]*\])?;", body_of("struct", name, text))
 
 
 def names_of(name, text):
-    return re.findall(r"^\s*(\w+)\s*(?:=[^,\n]*)?,?\s*$", body_of("enum", name, text), flags=re.MULTILINE)
+    return re.findall(r"(?:^|,)\s*(\w+)", body_of("enum", name, text))
 
 
 def ask_compiler(expressions):
     """The values of constant expressions over the shared headers."""
-    includes = "".join(f"#include <sieve/{header.name}>\n" for header in HEADERS)
     prints = "".join(f'    printf("%lld\\n", (long long)({expression}));\n' for expression in expressions)
-    source = f"#include <cstddef>\n#include <cstdio>\n{includes}int main() {{\n{prints}}}\n"
     with tempfile.TemporaryDirectory() as work:
         program = os.path.join(work, "ask")
-        command = [os.environ.get("CXX", "g++"), "-std=c++20", "-w", f"-I{ROOT / 'include'}", "-x", "c++", "-",
-                   "-o", program]
-        subprocess.run(command, input=source, text=True, check=True)
+        compiler("-o", program, source=f"#include <cstddef>\n#include <cstdio>\nint main() {{\n{prints}}}\n")
         return [int(line) for line in subprocess.check_output([program], text=True).split()]
 
 
@@ -145,7 +144,7 @@ def main():
     if not (ROOT / "build/xdp-sieve").exists():
         print("format_page: build/xdp-sieve is missing: run make first")
         return SKIPPED
-    text = headers_text()
+    text = compiler("-E", "-P", source="")  # without comments and macros
     page = Page()
     page.layouts(text)
     page.values(text)
