@@ -4,7 +4,7 @@
 //   clang++-19 -std=c++20 -g -O1 -fsanitize=fuzzer,address,undefined -Iinclude -Iuserspace
 //   tests/fuzz/feed_fuzz.cpp
 //       userspace/libsieve/feeds/*.cpp userspace/libsieve/filters/key_set.cpp
-//       userspace/libsieve/util/result.cpp -lfmt -ltbb
+//       userspace/libsieve/util/*.cpp -lfmt -ltbb
 //
 // What must hold of any bytes: small blocks on two threads yield what one block on one thread yields, the
 // same keys or the same error; every line is counted once; and every key reads back from its text.

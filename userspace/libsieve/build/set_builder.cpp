@@ -25,6 +25,7 @@
 #include "libsieve/image/kinds.hpp"
 #include "libsieve/util/huge_array.hpp"
 #include "libsieve/util/secret.hpp"
+#include "libsieve/util/shortage.hpp"
 
 namespace sieve {
 
@@ -275,7 +276,8 @@ Result<BuiltSet> build_set(KeySet keys, std::vector<AddressRange> ranges, const 
             return build(material_of(std::move(keys), secret), *builder, options, secret, progress);
         SIEVE_ASSIGN(Material material, material_of(std::move(keys), std::move(ranges), options, secret));
         return build(std::move(material), *builder, options, secret, progress);
-    } catch (const std::bad_alloc&) {
+    } catch (const std::exception& problem) {
+        if (!is_shortage(problem)) throw; // a bug, which the program reports
         return bad_input(
             fmt::format("building a filter of {} entries takes more memory than there is", entries));
     }

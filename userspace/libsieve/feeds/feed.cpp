@@ -6,7 +6,6 @@
 #include <cstring>
 #include <exception>
 #include <memory>
-#include <new>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -21,6 +20,7 @@
 
 #include "libsieve/feeds/entry.hpp"
 #include "libsieve/feeds/key_text.hpp"
+#include "libsieve/util/shortage.hpp"
 
 namespace sieve {
 namespace {
@@ -443,9 +443,9 @@ Result<Feed> read_feed(std::span<Input> inputs, std::uint32_t fields, const Feed
         Collector collector(inputs, fields, options, total_size(inputs));
         run(reader, parser, collector, fields, threads);
         return std::move(collector).finish();
-    } catch (const std::bad_alloc&) {
-        return bad_input(fmt::format("{}: its keys do not fit into memory", inputs.front().name()));
     } catch (const std::exception& problem) {
+        if (is_shortage(problem))
+            return bad_input(fmt::format("{}: its keys do not fit into memory", inputs.front().name()));
         return bad_input(fmt::format("{}: cannot be read: {}", inputs.front().name(), problem.what()));
     }
 }

@@ -1,0 +1,131 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+# What commands write: nothing that is not theirs is replaced, and nothing half is left behind, whatever ends them.
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+setup
+address_lists 12 list 3000
+build() { "$SIEVE" -q build "$@" "$WORK/list"; }
+
+# left_in FOLDER: the names in it, on one line.
+left_in() { find "$1" -mindepth 1 -printf '%P ' | tr ' ' '\n' | sort | xargs; }
+
+replaces_its_own() {
+    local out=$WORK/own
+    mkdir "$out"
+    build -o "$out/new.sieve"
+    build -o "$out/new.sieve" # an image by an image
+    : >"$out/empty"
+    build -o "$out/empty" # as mktemp makes
+    echo precious >"$out/precious"
+    refused 3 'precious.*no filter image.*--force' build -o "$out/precious"
+    [ "$(cat "$out/precious")" = precious ] || fail "it was overwritten"
+    build --force -o "$out/precious"
+    "$SIEVE" query "$out/precious" "$(head -n 1 "$WORK/list")" >/dev/null || fail "--force wrote no image"
+    ln -s new.sieve "$out/link"
+    build --seed 3 -o "$out/link"
+    [ -L "$out/link" ] || fail "the link was replaced"
+    cmp "$out/new.sieve" "$out/link" || fail "the link leads elsewhere"
+    [ "$(stat -c %a "$out/new.sieve")" = 600 ] || fail "its hash keys are for all to read"
+    [ "$(left_in "$out")" = "empty link new.sieve precious" ] || fail "left behind: $(left_in "$out")"
+}
+
+refuses_others() {
+    local out=$WORK/others target
+    mkdir "$out" "$out/folder"
+    mkfifo "$out/fifo"
+    mknod "$out/device" c 1 3
+    ln -s nowhere "$out/dangling"
+    cp "$WORK/list" "$out/feed"
+    ln -s feed "$out/alias"
+    for target in folder fifo device dangling; do
+        refused 3 "$target: cannot be written" build -o "$out/$target"
+        refused 3 "$target: cannot be written" build --force -o "$out/$target"
+        refused 3 "$target: cannot be written" "$SIEVE" bench --quick --force -o "$out/$target"
+    done
+    [ -p "$out/fifo" ] && [ -c "$out/device" ] && [ -L "$out/dangling" ] || fail "something was replaced"
+    for target in feed alias; do
+        refused 3 'it is the input' "$SIEVE" build --force -o "$out/$target" "$out/feed"
+        refused 3 'it is the input' "$SIEVE" build --force -o "$out/$target" - <"$out/feed"
+    done
+    cmp "$WORK/list" "$out/feed" || fail "the feed was overwritten"
+    refused 3 "feed: cannot be written.*--force" "$SIEVE" bench --quick -o "$out/feed"
+    attach
+    sieve -q load "$IN_IF" "set=$WORK/list"
+    refused 3 "feed: cannot be written.*--force" sieve events "$IN_IF" --count 1 --pcap "$out/feed"
+    cmp "$WORK/list" "$out/feed" || fail "the feed was overwritten"
+}
+
+# A signal in the middle of writing, at each system call that writing makes: nothing is left, or a whole image.
+interrupted() {
+    local out=$WORK/half call signal left
+    command -v strace >/dev/null || skip "strace is not installed"
+    strace -o /dev/null true 2>/dev/null || skip "strace may not trace here"
+    mkdir "$out"
+    for call in write fsync linkat rename,renameat2; do
+        for signal in INT TERM HUP; do
+            for left in "" set.sieve; do
+                rm -f "$out"/*
+                [ -z "$left" ] || build --seed 1 -o "$out/$left"
+                strace -f -o /dev/null -e trace=none -e "inject=$call:signal=SIG$signal:when=1" \
+                    "$SIEVE" -q build --seed 2 -o "$out/set.sieve" "$WORK/list" 2>/dev/null || true
+                case $(left_in "$out") in
+                "$left") ;;
+                set.sieve) ;;
+                *) fail "SIG$signal at $call left $(left_in "$out")" ;;
+                esac
+                [ ! -e "$out/set.sieve" ] || "$SIEVE" inspect "$out/set.sieve" >/dev/null || fail "half an image"
+            done
+        done
+        # Not even SIGKILL leaves anything of a new file: it has no name before it is whole.
+        rm -f "$out"/*
+        strace -f -o /dev/null -e trace=none -e "inject=$call:signal=SIGKILL:when=1" \
+            "$SIEVE" -q build -o "$out/set.sieve" "$WORK/list" 2>/dev/null || true
+        [ ! -e "$out/set.sieve" ] || "$SIEVE" inspect "$out/set.sieve" >/dev/null || fail "half an image"
+        rm -f "$out/set.sieve"
+        [ -z "$(left_in "$out")" ] || fail "SIGKILL at $call left $(left_in "$out")"
+    done
+}
+
+# Names of feeds become labels, and a terminal obeys what is in them.
+harmless_labels() {
+    local feed=$WORK/$'\e[31mred\e]0;title\a'
+    cp "$WORK/list" "$feed"
+    "$SIEVE" -q build -o "$WORK/red.sieve" "$feed"
+    attach
+    sieve -q load "$IN_IF" "set=$WORK/red.sieve"
+    {
+        "$SIEVE" inspect "$WORK/red.sieve"
+        "$SIEVE" --json inspect "$WORK/red.sieve"
+        sieve status "$IN_IF"
+        sieve --json status "$IN_IF"
+    } >"$WORK/out"
+    ! grep -q $'[\e\a]' "$WORK/out" || fail "escapes were printed: $(cat -v "$WORK/out")"
+    grep -qF '\x1b[31mred' "$WORK/out" || fail "the label is gone: $(cat "$WORK/out")"
+}
+
+# Too little memory is an error that says so, wherever it runs out.
+little_memory() {
+    local limit status message
+    python3 -c '
+for i in range(400000): print(f"{10 + (i >> 16)}.{i >> 8 & 255}.{i & 255}.{i * 7 & 255}")' >"$WORK/many"
+    for limit in 14000 16000 17000 18000 19000 20000 22000 24000 26000 28000 32000 36000 44000; do
+        status=0
+        (ulimit -v "$limit" && exec "$SIEVE" -q build --threads 8 -o "$WORK/tight.sieve" "$WORK/many") \
+            2>"$WORK/err" || status=$?
+        message=$(cat "$WORK/err")
+        case $status in
+        0) ;;
+        3) grep -Eq 'memory|not to be had' <<<"$message" || fail "$limit KiB: $message" ;;
+        *) fail "$limit KiB: exit code $status: $message" ;;
+        esac
+    done
+}
+
+ktap_run \
+    "its own files and new names" replaces_its_own \
+    "nothing else" refuses_others \
+    "interrupted" interrupted \
+    "labels" harmless_labels \
+    "little memory" little_memory
