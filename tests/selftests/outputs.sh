@@ -57,34 +57,44 @@ refuses_others() {
     cmp "$WORK/list" "$out/feed" || fail "the feed was overwritten"
 }
 
+# cut_short SIGNAL CALL: a build into $WORK/half that gets the signal at its first such call.
+cut_short() {
+    strace -f -o "$WORK/trace" -e "trace=$2" -e "inject=$2:signal=SIG$1:when=1" \
+        "$SIEVE" -q build --seed 2 -o "$WORK/half/set.sieve" "$WORK/list" 2>/dev/null || true
+    [ ! -e "$WORK/half/set.sieve" ] || "$SIEVE" inspect "$WORK/half/set.sieve" >/dev/null || fail "half an image"
+}
+
 # A signal in the middle of writing, at each system call that writing makes: nothing is left, or a whole image.
 interrupted() {
-    local out=$WORK/half call signal left
+    local out=$WORK/half call signal old
     command -v strace >/dev/null || skip "strace is not installed"
     strace -o /dev/null true 2>/dev/null || skip "strace may not trace here"
     mkdir "$out"
-    for call in write fsync linkat rename,renameat2; do
-        for signal in INT TERM HUP; do
-            for left in "" set.sieve; do
+    for old in "" set.sieve; do
+        for call in write fsync linkat rename; do
+            # A new name needs no other before it.
+            [ "$old$call" != rename ] || continue
+            for signal in INT TERM HUP; do
                 rm -f "$out"/*
-                [ -z "$left" ] || build --seed 1 -o "$out/$left"
-                strace -f -o /dev/null -e trace=none -e "inject=$call:signal=SIG$signal:when=1" \
-                    "$SIEVE" -q build --seed 2 -o "$out/set.sieve" "$WORK/list" 2>/dev/null || true
+                [ -z "$old" ] || build --seed 1 -o "$out/$old"
+                cut_short "$signal" "$call"
+                grep -q "SIG$signal" "$WORK/trace" || fail "the build never called $call: $(cat "$WORK/trace")"
                 case $(left_in "$out") in
-                "$left") ;;
-                set.sieve) ;;
+                "$old" | set.sieve) ;;
                 *) fail "SIG$signal at $call left $(left_in "$out")" ;;
                 esac
-                [ ! -e "$out/set.sieve" ] || "$SIEVE" inspect "$out/set.sieve" >/dev/null || fail "half an image"
             done
         done
-        # Not even SIGKILL leaves anything of a new file: it has no name before it is whole.
+    done
+    # Not even SIGKILL leaves anything of a new file: it has no name before it is whole.
+    for call in write fsync linkat; do
         rm -f "$out"/*
-        strace -f -o /dev/null -e trace=none -e "inject=$call:signal=SIGKILL:when=1" \
-            "$SIEVE" -q build -o "$out/set.sieve" "$WORK/list" 2>/dev/null || true
-        [ ! -e "$out/set.sieve" ] || "$SIEVE" inspect "$out/set.sieve" >/dev/null || fail "half an image"
-        rm -f "$out/set.sieve"
-        [ -z "$(left_in "$out")" ] || fail "SIGKILL at $call left $(left_in "$out")"
+        cut_short KILL "$call"
+        grep -q "killed by SIGKILL" "$WORK/trace" || fail "the build never called $call: $(cat "$WORK/trace")"
+        case $(left_in "$out") in
+        "" | set.sieve) ;;
+        *) fail "SIGKILL at $call left $(left_in "$out")" ;;
+        esac
     done
 }
 
