@@ -12,7 +12,7 @@ packages=(
     libcli11-dev nlohmann-json3-dev libfmt-dev libexpected-dev libxxhash-dev libpcap-dev libtbb-dev
     libgtest-dev libbenchmark-dev
     # what the demo and the selftests drive
-    iproute2 util-linux procps python3 iputils-ping jq
+    iproute2 util-linux procps python3 iputils-ping jq strace
     # other XDP programs beside ours
     xdp-tools
     # what draws the figures

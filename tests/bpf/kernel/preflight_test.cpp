@@ -87,6 +87,17 @@ TEST(Preflight, CountsKeysThatNoPacketCarries) {
     EXPECT_EQ(report->strangers, 4'096U);
 }
 
+// Nothing can be tested, so nothing was: "0 members matched" is no proof.
+TEST(Preflight, RefusesASetOfWhichNoPacketCanCarryAKey) {
+    std::vector<std::string> keys;
+    for (int i = 0; i < 100; i++) keys.push_back(fmt::format("10.0.0.{} {} icmp", i, i));
+    const auto report = check(image_of(keys, "src,dport,proto"));
+    ASSERT_FALSE(report);
+    EXPECT_EQ(report.error().exit, Exit::bad_input);
+    EXPECT_NE(report.error().message.find("no packet can carry any"), std::string::npos)
+        << report.error().message;
+}
+
 TEST(Preflight, RefusesWrongFilters) {
     struct Damage {
         const char* name;
