@@ -8,7 +8,7 @@
  *   lines 2 to 5      struct sieve_file: identity, checksum, statistics; never read by a packet
  *   lines 6 ..        the filter's own lines (as many as sieve_lookup.buckets for the blocked kind)
  *   then the rest     witnesses: a sample of the member keys, one a line, that must match before the set may
- * go live (an image holds no other key)
+ *                     go live (an image holds no other key)
  *
  * All numbers are little-endian, as on every machine that this runs on; the magic tells a foreign one.
  */
@@ -33,13 +33,22 @@ SIEVE_STATIC_ASSERT(sizeof(struct sieve_line) == SIEVE_LINE_BYTES,
  */
 #define SIEVE_IMAGE_VERSION 1
 
+/*
+ * The kinds of filter: the one list of them. Each has a header here (sieve/NAME.h, both d-left kinds in
+ * sieve/dleft.h) for packets, and a room in user space (libsieve/filters/kinds) for everything else; the
+ * registry there does not compile without one for each line of this list.
+ */
+#define SIEVE_KINDS(KIND)                                                                                    \
+    KIND(BLOCKED, blocked, 1)                                                                                \
+    KIND(BLOOM, bloom, 2)                                                                                    \
+    KIND(DLEFT64, dleft64, 3)                                                                                \
+    KIND(DLEFT128, dleft128, 4)                                                                              \
+    KIND(DDLCBF, ddlcbf, 5)
+
+#define SIEVE_KIND_ENUMERATOR(UPPER, lower, number) SIEVE_KIND_##UPPER = (number),
 enum sieve_kind {
-    SIEVE_KIND_NONE = 0,     /* an empty map: matches nothing */
-    SIEVE_KIND_BLOCKED = 1,  /* sieve/blocked.h */
-    SIEVE_KIND_BLOOM = 2,    /* sieve/bloom.h */
-    SIEVE_KIND_DLEFT64 = 3,  /* sieve/dleft.h */
-    SIEVE_KIND_DLEFT128 = 4, /* likewise */
-    SIEVE_KIND_DDLCBF = 5,   /* sieve/ddlcbf.h */
+    SIEVE_KIND_NONE = 0,               /* an empty map: matches nothing */
+    SIEVE_KINDS(SIEVE_KIND_ENUMERATOR) /* SIEVE_KIND_BLOCKED, and so on */
 };
 
 #define SIEVE_MAX_CHOICES 3

@@ -12,7 +12,7 @@
 
 #include "libsieve/bench/bench_keys.hpp"
 #include "libsieve/build/set_builder.hpp"
-#include "libsieve/image/kinds.hpp"
+#include "libsieve/filters/kinds/registry.hpp"
 
 namespace sieve {
 
@@ -21,32 +21,35 @@ namespace {
 constexpr std::uint64_t keys = 1'000'000;
 constexpr std::uint64_t asked = 1 << 16;
 
+// One form of a kind, at one size.
 struct Contestant {
-    sieve_kind kind;
-    std::uint32_t choices;
-    double bits_per_key; // 16, or as many as the kind needs to take all keys
-};
-constexpr Contestant contestants[] = {
-    {SIEVE_KIND_BLOCKED, 1, 16}, {SIEVE_KIND_BLOCKED, 2, 16},  {SIEVE_KIND_BLOCKED, 3, 16},
-    {SIEVE_KIND_BLOOM, 1, 16},   {SIEVE_KIND_BLOOM, 2, 16},    {SIEVE_KIND_BLOOM, 3, 16},
-    {SIEVE_KIND_DLEFT64, 2, 16}, {SIEVE_KIND_DLEFT128, 2, 16}, {SIEVE_KIND_DDLCBF, 4, 24},
+    const FilterKind* kind;
+    KindOptions form;
+    double bits_per_key;
 };
 
+// Every form of every kind, at 16 bits a key or at as many as the kind needs to take all keys.
+std::vector<Contestant> contestants() {
+    std::vector<Contestant> all;
+    for (const FilterKind* kind : filter_kinds())
+        for (const KindOptions& form : kind->forms()) all.push_back({kind, form, kind->facts().bits_per_key});
+    return all;
+}
+
 // The kinds whose rate is promised at these sizes.
-constexpr Contestant sized[] = {
-    {SIEVE_KIND_BLOCKED, 1, 0}, {SIEVE_KIND_BLOCKED, 2, 0}, {SIEVE_KIND_BLOCKED, 3, 0},
-    {SIEVE_KIND_BLOOM, 1, 0},   {SIEVE_KIND_BLOOM, 3, 0},
-};
+bool is_promised(const Contestant& contestant) {
+    return contestant.kind->facts().takes_hashes;
+}
 constexpr double sizes[] = {8, 10, 12, 16, 20, 24, 32};
 
 std::string name_of(const Contestant& c) {
-    return fmt::format("{}/choices:{}/bits:{:.0f}", kind_name(c.kind), c.choices, c.bits_per_key);
+    return fmt::format("{}/choices:{}/bits:{:.0f}", c.kind->facts().name, c.form.choices.value_or(0),
+                       c.bits_per_key);
 }
 
 BuildOptions options_for(const Contestant& contestant, Effort effort) {
     BuildOptions options;
-    options.kind.kind = contestant.kind;
-    options.kind.choices = contestant.choices;
+    options.kind = contestant.form;
     options.kind.effort = effort;
     options.bits_per_key = contestant.bits_per_key;
     options.seed = 1;
@@ -107,13 +110,12 @@ void add_build(const char* group, const Contestant& contestant, Effort effort) {
         ->Unit(benchmark::kMillisecond);
 }
 
-// One choice and counting filters have nothing to rebalance.
 bool rebalanced(const Contestant& contestant) {
-    return contestant.choices > 1 && contestant.kind != SIEVE_KIND_DDLCBF;
+    return contestant.form.choices != 1U && contestant.kind->rounds(Effort::normal, 2) > 0;
 }
 
 void add_benchmarks() {
-    for (const Contestant& contestant : contestants) {
+    for (const Contestant& contestant : contestants()) {
         const std::string name = name_of(contestant);
         for (const Effort effort : {Effort::fast, Effort::normal, Effort::best})
             if (rebalanced(contestant) || effort == Effort::normal) add_build("build", contestant, effort);
@@ -124,13 +126,15 @@ void add_benchmarks() {
                     query(state, options_for(contestant, Effort::fast), members);
                 });
     }
-    for (Contestant contestant : sized)
+    for (Contestant contestant : contestants()) {
+        if (!is_promised(contestant)) continue;
         for (const Effort effort : {Effort::fast, Effort::normal})
             for (const double bits : sizes) {
                 contestant.bits_per_key = bits;
                 if (rebalanced(contestant) || effort == Effort::normal)
                     add_build("sizes", contestant, effort);
             }
+    }
 }
 
 } // namespace

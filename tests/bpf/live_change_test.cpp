@@ -28,7 +28,7 @@
 #include "bpf/images.hpp"
 #include "libsieve/analysis/binomial.hpp"
 #include "libsieve/filters/kinds/ddlcbf/ddlcbf_filter.hpp"
-#include "libsieve/image/kinds.hpp"
+#include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/kernel/live_map.hpp"
 #include "libsieve/kernel/scratch.hpp"
 #include "libsieve/kernel/stats.hpp"

@@ -5,11 +5,20 @@
 . "$(dirname "$0")/lib.sh"
 
 setup
-KINDS=(blocked bloom dleft64 dleft128 ddlcbf)
+mapfile -t KINDS < <("$SIEVE" --json kinds | jq -r '.[].kind')
+[ "${#KINDS[@]}" -ge 5 ] || {
+    echo "kinds: \`xdp-sieve kinds\` lists ${#KINDS[@]} kinds" >&2
+    exit 1
+}
 ROUNDS=${ROUNDS:-2}
 
 # For each kind a list of its own length that shares 150 addresses with all others.
-address_lists 20261121 common 150 strangers 150 blocked 300 bloom 900 dleft64 2700 dleft128 8100 ddlcbf 24300
+lists=() length=300
+for kind in "${KINDS[@]}"; do
+    lists+=("$kind" "$length")
+    length=$((length * 3))
+done
+address_lists 20261121 common 150 strangers 150 "${lists[@]}"
 for kind in "${KINDS[@]}"; do
     "$SIEVE" -q build --kind "$kind" --bits-per-key 30 -o "$WORK/$kind.sieve" "$WORK/common" "$WORK/$kind"
 done

@@ -64,6 +64,7 @@ int main(int argc, char** argv) try {
     sieve::cli::add_replay(app, context);
     sieve::cli::add_bench(app, context);
     sieve::cli::add_plan(app, context);
+    sieve::cli::add_kinds(app, context);
 
     app.failure_message([](const CLI::App*, const CLI::Error& error) {
         return fmt::format("xdp-sieve: {}; see `xdp-sieve --help`\n", error.what());

@@ -35,5 +35,6 @@ void add_bench(CLI::App& app, Context& context);
 void add_events(CLI::App& app, Context& context);
 void add_top(CLI::App& app, Context& context);
 void add_plan(CLI::App& app, Context& context);
+void add_kinds(CLI::App& app, Context& context);
 
 } // namespace sieve::cli

@@ -8,7 +8,7 @@
 
 #include "libsieve/feeds/key_text.hpp"
 #include "libsieve/filters/kinds/blocked/blocked_plan.hpp"
-#include "libsieve/image/kinds.hpp"
+#include "libsieve/filters/kinds/registry.hpp"
 #include "xdp-sieve/format.hpp"
 #include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/set_source.hpp"
@@ -20,7 +20,7 @@ namespace {
 
 struct BuildArguments {
     std::string key = "src";
-    std::string kind = "blocked";
+    std::string kind = standard_kind().facts().name;
     BuildOptions options;
     bool skip_invalid = false;
     bool force = false;
@@ -46,7 +46,7 @@ void print_json(const BuildArguments& arguments, const BuiltSet& built, double s
         {"hashes", built.image.lookup().hashes},
         {"choices", built.image.lookup().choices},
         {"alpha", alpha_from_image(built.image.lookup().alpha)},
-        {"geometry", describe_geometry(built.image.lookup())},
+        {"geometry", kind_of(built.image.lookup()).geometry(built.image.lookup())},
         {"rounds", report.rounds},
         {"fpr",
          {{"model_without_rebalancing",
@@ -75,16 +75,38 @@ void print_table(const BuildArguments& arguments, const BuiltSet& built, double 
         fmt::print(", {} malformed lines skipped", format_count(built.image.file().skipped));
     if (!lengths.empty()) fmt::print("\nprobes        {}", lengths);
     fmt::print("\nfilter        {}, {:.2f} bits per key, {}, {} rounds of rebalancing\n", arguments.kind,
-               report.bits_per_key, describe_geometry(built.image.lookup()), report.rounds);
+               report.bits_per_key, kind_of(built.image.lookup()).geometry(built.image.lookup()),
+               report.rounds);
     fmt::print("false positives (share of strangers that match)\n");
     if (report.model_fpr)
         fmt::print("  model       {:<10} without rebalancing ({})\n", format_rate(*report.model_fpr),
-                   model_name(built.image.lookup().kind));
+                   kind_of(built.image.lookup()).facts().model);
     fmt::print("  predicted   {:<10} before the build\n", format_rate(report.predicted_fpr));
     fmt::print("  expected    {:<10} from the bits of this filter\n", format_rate(report.expected_fpr));
     fmt::print("  measured    {:<10} {} of {} random keys\n", format_rate(report.measured_fpr),
                format_count(report.measured_hits), format_count(report.measured_trials));
     fmt::print("time          {:.2f} s\n", seconds);
+}
+
+// "16 (ddlcbf: 24)": the size of each kind if none is given.
+std::string standard_sizes() {
+    const double most_kinds = standard_kind().facts().bits_per_key;
+    std::string others;
+    for (const FilterKind* kind : filter_kinds())
+        if (kind->facts().bits_per_key != most_kinds)
+            others += fmt::format(" ({}: {})", kind->facts().name, kind->facts().bits_per_key);
+    return fmt::format("{}{}", most_kinds, others);
+}
+
+// "blocked 1 to 3 choices (2), ...": what --choices may be, and what it is if not given.
+std::string ranges_of_choices() {
+    std::string text;
+    for (const FilterKind* kind : filter_kinds()) {
+        const Choices& choices = kind->facts().choices;
+        text += fmt::format("{}{} {} to {} {} ({})", text.empty() ? "" : ", ", kind->facts().name,
+                            choices.least, choices.most, choices.many, choices.standard);
+    }
+    return text;
 }
 
 Result<Exit> run_build(BuildArguments& arguments, const Context& context) {
@@ -118,19 +140,20 @@ void add_build(CLI::App& app, Context& context) {
             BuildOptions& options = arguments->options;
             verb.add("--key", arguments->key, "fields of a key: a comma list of src,dst,sport,dport,proto")
                 .show_default();
-            verb.add("--kind", arguments->kind, "kind of filter: blocked, bloom, dleft64, dleft128 or ddlcbf")
-                .show_default();
-            Arguments size = verb.add_at_most_one("size", "how large; 16 bits per key if not given");
+            verb.add("--kind", arguments->kind, "kind of filter: " + names_of_kinds()).show_default();
+            Arguments size =
+                verb.add_at_most_one("size", "how large; " + standard_sizes() + " bits per key if not given");
             size.add("--bits-per-key", options.bits_per_key, "size by bits per key");
             size.add("--fpr", options.fpr, "size by the false positive rate to stay below");
             size.add("--memory", arguments->memory, "size by bytes, such as 512K, 64M or 1G");
             verb.add("--choices", options.kind.choices,
-                     "blocked: lines to choose from, 1 to 3 (2); bloom: groups, 1 to 3 (3); "
-                     "d-left: subtables, 2 to 4");
+                     "lines, groups or subtables that a key may be in: " + ranges_of_choices());
             verb.add("--alpha", options.kind.alpha,
-                     "blocked: share of keys that have a choice of lines, 0 to 1 (1)");
+                     names_of_kinds([](const KindFacts& f) { return f.takes_alpha; }) +
+                         ": share of keys that have a choice of lines, 0 to 1 (1)");
             verb.add("--hashes", options.kind.hashes,
-                     "blocked, bloom: bits set by a key; the best number if not given");
+                     names_of_kinds([](const KindFacts& f) { return f.takes_hashes; }) +
+                         ": bits set by a key; the best number if not given");
             verb.add("--effort", arguments->effort,
                      "time for a lower rate: fast (no rebalancing), normal or best")
                 .show_default();

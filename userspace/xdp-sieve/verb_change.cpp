@@ -8,8 +8,8 @@
 #include "libsieve/build/key_changes.hpp"
 #include "libsieve/feeds/feed.hpp"
 #include "libsieve/feeds/key_text.hpp"
+#include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/image/image.hpp"
-#include "libsieve/image/kinds.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
 #include "libsieve/kernel/live_map.hpp"
 #include "xdp-sieve/format.hpp"
@@ -49,12 +49,13 @@ Result<kernel::LiveMap> open_set_in_force(const ChangeArguments& arguments) {
     if (set == nullptr)
         return kernel_refused(fmt::format("set {} left while it was being looked for", arguments.name));
     SIEVE_ASSIGN(kernel::LiveMap map, kernel::LiveMap::open(set->map_id));
-    if (map.lookup().kind != SIEVE_KIND_DDLCBF)
+    if (!kind_of(map.lookup()).facts().changes_live)
         return bad_input(
             fmt::format("set {} is of kind {}, whose keys cannot be changed one by one: change "
-                        "its feed, build and swap (with `build --kind ddlcbf` this once, to insert "
+                        "its feed, build and swap (with `build --kind {}` this once, to insert "
                         "and delete from then on)",
-                        arguments.name, kind_name(map.lookup().kind)));
+                        arguments.name, kind_name(map.lookup().kind),
+                        names_of_kinds([](const KindFacts& facts) { return facts.changes_live; })));
     if (set->exact_id != 0)
         return bad_input(
             fmt::format("set {} is verified, and its exact keys cannot be changed one by one: change "

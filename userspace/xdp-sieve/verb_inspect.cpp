@@ -10,10 +10,9 @@
 #include <nlohmann/json.hpp>
 
 #include "libsieve/feeds/key_text.hpp"
-#include "libsieve/filters/kind_builder.hpp"
 #include "libsieve/filters/kinds/blocked/blocked_plan.hpp"
+#include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/image/image.hpp"
-#include "libsieve/image/kinds.hpp"
 #include "xdp-sieve/format.hpp"
 #include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/verb.hpp"
@@ -68,7 +67,7 @@ void print_json(const InspectArguments& arguments, const Image& image, const Fil
         {"duplicates", file.duplicates},
         {"skipped_lines", file.skipped},
         {"lines", image.filter().size()},
-        {"geometry", describe_geometry(lookup)},
+        {"geometry", kind_of(lookup).geometry(lookup)},
         {"witnesses", file.witnesses},
         {"bits_per_key",
          static_cast<double>(image.filter().size()) * SIEVE_LINE_BITS / static_cast<double>(file.keys)},
@@ -112,7 +111,7 @@ void print_table(const InspectArguments& arguments, const Image& image, const Fi
     fmt::print("filter        {}, {:.2f} bits per key, {} lines of 64 bytes\n", kind_name(lookup.kind),
                static_cast<double>(image.filter().size()) * SIEVE_LINE_BITS / static_cast<double>(file.keys),
                format_count(image.filter().size()));
-    fmt::print("geometry      {}, {} rounds of rebalancing\n", describe_geometry(lookup), file.rounds);
+    fmt::print("geometry      {}, {} rounds of rebalancing\n", kind_of(lookup).geometry(lookup), file.rounds);
     fmt::print("witnesses     {} member keys, tested before the set goes live\n", file.witnesses);
     fmt::print("false positives: predicted {}, expected {}, measured {} ({} trials)\n",
                format_rate(rate_from_bits(file.predicted_fpr)),

@@ -5,7 +5,7 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include "libsieve/planning/plan.hpp"
+#include "libsieve/filters/plan.hpp"
 #include "xdp-sieve/format.hpp"
 #include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/verb.hpp"

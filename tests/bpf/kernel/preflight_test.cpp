@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "bpf/images.hpp"
-#include "libsieve/image/kinds.hpp"
+#include "libsieve/filters/kinds/registry.hpp"
 
 namespace sieve::kernel {
 namespace {
@@ -52,8 +52,8 @@ TEST(Preflight, PassesEveryFieldSet) {
 }
 
 TEST(Preflight, PassesEveryKindAndRefusesItEmptied) {
-    for (const sieve_kind kind :
-         {SIEVE_KIND_BLOCKED, SIEVE_KIND_BLOOM, SIEVE_KIND_DLEFT64, SIEVE_KIND_DLEFT128, SIEVE_KIND_DDLCBF}) {
+    for (const FilterKind* one : filter_kinds()) {
+        const sieve_kind kind = one->facts().number;
         Image image = random_image(5'000, 6, 14, kind);
         ASSERT_EQ(image.lookup().kind, kind);
         const auto report = check(image);

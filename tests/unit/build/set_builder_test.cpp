@@ -12,6 +12,7 @@
 
 #include "libsieve/analysis/binomial.hpp"
 #include "libsieve/build/measure.hpp"
+#include "libsieve/filters/kinds/registry.hpp"
 #include "model/image_model.hpp"
 
 namespace sieve {
@@ -198,11 +199,11 @@ INSTANTIATE_TEST_SUITE_P(
                   65536}),
     [](const auto& info) { return "Case" + std::to_string(info.index); });
 
-// Every other kind behind the same interface: no member missed, the prediction true, the measurement too
+// Every kind behind the same interface: no member missed, the prediction true, the measurement too
 // (build_set refuses otherwise).
-class OtherKinds : public testing::TestWithParam<sieve_kind> {};
+class EveryKind : public testing::TestWithParam<sieve_kind> {};
 
-TEST_P(OtherKinds, HoldAllKeysAndKeepTheirPrediction) {
+TEST_P(EveryKind, HoldAllKeysAndKeepTheirPrediction) {
     std::uint64_t seed = 100;
     for (const double bits : {16.0, 24.0})
         for (const std::size_t count : {1U, 500U, 20'000U}) {
@@ -226,25 +227,34 @@ TEST_P(OtherKinds, HoldAllKeysAndKeepTheirPrediction) {
     const auto refused = build_set(random_sources(10, 1), options, {});
     ASSERT_FALSE(refused);
     options.kind.choices.reset();
+    const KindFacts& facts = kind_of(GetParam()).facts();
     options.kind.alpha = 0.5;
-    EXPECT_FALSE(build_set(random_sources(10, 1), options, {})) << "alpha is the blocked kind's alone";
+    EXPECT_EQ(build_set(random_sources(10, 1), options, {}).has_value(), facts.takes_alpha);
+    options.kind.alpha.reset();
+    options.kind.hashes = 8;
+    EXPECT_EQ(build_set(random_sources(10, 1), options, {}).has_value(), facts.takes_hashes);
 }
 
 // Keys reach a kind's builder sorted by where they go; what is placed for good must not suffer from that.
-TEST_P(OtherKinds, KeepTheirPredictionWithoutRebalancing) {
+TEST_P(EveryKind, KeepTheirPredictionWithoutRebalancing) {
     BuildOptions options = seeded(300);
     options.kind.kind = GetParam();
     options.kind.effort = Effort::fast;
-    options.bits_per_key = GetParam() == SIEVE_KIND_DDLCBF ? 24 : 16;
+    options.bits_per_key = kind_of(GetParam()).facts().bits_per_key;
     const auto built = build_set(random_sources(50'000, 301), options, {});
     ASSERT_TRUE(built) << built.error().message;
     EXPECT_EQ(built->report.rounds, 0U);
     EXPECT_NEAR(built->report.expected_fpr / built->report.predicted_fpr, 1, 0.1);
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, OtherKinds,
-                         testing::Values(SIEVE_KIND_BLOOM, SIEVE_KIND_DLEFT64, SIEVE_KIND_DLEFT128,
-                                         SIEVE_KIND_DDLCBF));
+std::vector<sieve_kind> all_kinds() {
+    std::vector<sieve_kind> kinds;
+    for (const FilterKind* kind : filter_kinds()) kinds.push_back(kind->facts().number);
+    return kinds;
+}
+
+INSTANTIATE_TEST_SUITE_P(Registry, EveryKind, testing::ValuesIn(all_kinds()),
+                         [](const auto& info) { return std::string(kind_name(info.param)); });
 
 TEST(SetBuilder, CountsDuplicates) {
     KeySet keys = random_sources(1000, 12);

@@ -133,7 +133,7 @@ TEST_F(ImageFile, RefusesAGeometryThatCannotBe) {
     write(with(offsetof(sieve_lookup, choices), std::uint8_t{0}));
     EXPECT_NE(refusal().find("choices"), std::string::npos);
     write(with(offsetof(sieve_lookup, hashes), std::uint8_t{77}));
-    EXPECT_NE(refusal().find("bits per key"), std::string::npos);
+    EXPECT_NE(refusal().find("bits set by a key"), std::string::npos);
     write(with(offsetof(sieve_lookup, buckets), std::uint32_t{0x7fffffff}));
     EXPECT_NE(refusal().find("asks for"), std::string::npos);
     write(with(offsetof(sieve_lookup, buckets), std::uint32_t{0}));

@@ -15,7 +15,7 @@
 #include "libsieve/bench/bench_keys.hpp"
 #include "libsieve/bench/peers.hpp"
 #include "libsieve/build/set_builder.hpp"
-#include "libsieve/image/kinds.hpp"
+#include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/kernel/filter_map.hpp"
 #include "libsieve/kernel/refusal.hpp"
 #include "sieve_bench.skel.h"
@@ -31,28 +31,16 @@ constexpr std::uint64_t bytes_per_entry = 120;
 
 constexpr std::size_t frame_bytes = 64;
 
-constexpr double least_counting_bits = 20; // a key
-constexpr std::uint64_t most_keys_to_rebalance_bloom = 2'000'000;
+constexpr std::uint64_t most_keys_to_rebalance_slowly = 2'000'000;
 
-constexpr sieve_kind kinds_asked[] = {SIEVE_KIND_BLOCKED, SIEVE_KIND_BLOOM, SIEVE_KIND_DLEFT64,
-                                      SIEVE_KIND_DLEFT128, SIEVE_KIND_DDLCBF};
 // Above this only the reference is built and asked, so that the rest has its memory.
 constexpr std::uint64_t most_keys_of_all_kinds = 20'000'000;
 
-// Blocked: lines; bloom: groups; d-left: as many subtables as are best.
-std::vector<std::optional<std::uint32_t>> forms_of(sieve_kind kind) {
-    if (kind == SIEVE_KIND_BLOCKED || kind == SIEVE_KIND_BLOOM) return {1, 2, 3};
-    return {std::nullopt};
-}
-
-bool is_reference(sieve_kind kind, std::optional<std::uint32_t> choices) {
-    return kind == SIEVE_KIND_BLOCKED && choices == 2;
-}
-
-const char* unit_of(sieve_kind kind, std::uint32_t count) {
-    if (kind == SIEVE_KIND_BLOCKED) return count == 1 ? "choice" : "choices";
-    if (kind == SIEVE_KIND_BLOOM) return count == 1 ? "group" : "groups";
-    return count == 1 ? "subtable" : "subtables";
+// What the others are compared with: what is built if nobody chooses.
+bool is_reference(const KindOptions& form) {
+    const FilterKind& standard = standard_kind();
+    return form.kind == standard.facts().number &&
+           standard.choices_of(form) == standard.facts().choices.standard;
 }
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
@@ -99,39 +87,35 @@ class Bench {
 
     // Every kind that packets are asked with, in the forms that are worth it.
     Status build_filters() {
-        for (const sieve_kind kind : kinds_asked)
-            for (const std::optional<std::uint32_t> choices : forms_of(kind))
-                if (options_.keys <= most_keys_of_all_kinds || is_reference(kind, choices))
-                    SIEVE_TRY(build_filter(kind, choices));
+        for (const FilterKind* kind : filter_kinds())
+            for (const KindOptions& form : kind->forms())
+                if (options_.keys <= most_keys_of_all_kinds || is_reference(form))
+                    SIEVE_TRY(build_filter(*kind, form));
         if (options_.keys > most_keys_of_all_kinds)
             table_.skipped.push_back(
                 fmt::format("other filters: compared at up to {} keys", most_keys_of_all_kinds));
         return {};
     }
 
-    Status build_filter(sieve_kind kind, std::optional<std::uint32_t> choices) {
+    Status build_filter(const FilterKind& kind, const KindOptions& form) {
+        const KindFacts& facts = kind.facts();
         BuildOptions build;
-        // The counting kind needs room in its buckets.
-        build.bits_per_key =
-            std::max(options_.bits_per_key, kind == SIEVE_KIND_DDLCBF ? least_counting_bits : 0.0);
-        build.kind.kind = kind;
-        build.kind.choices = choices;
+        build.bits_per_key = std::max(options_.bits_per_key, facts.least_bits_per_key);
+        build.kind = form;
         // A minute each otherwise; what a lookup costs does not depend on it.
-        const bool online = kind == SIEVE_KIND_BLOOM && options_.keys > most_keys_to_rebalance_bloom;
+        const bool online = facts.rebalances_slowly && options_.keys > most_keys_to_rebalance_slowly;
         if (online) build.kind.effort = Effort::fast;
         build.label = "benchmark";
         auto start = std::chrono::steady_clock::now();
         SIEVE_ASSIGN(BuiltSet built, build_set(member_keys(options_.keys), build, progress_));
         Contestant contestant;
         contestant.build = seconds_since(start);
-        const std::uint32_t count = built.image.lookup().choices;
-        contestant.name = fmt::format("{}, {} {}", kind_name(kind), count, unit_of(kind, count));
+        contestant.name = fmt::format("{}, {}", facts.name, kind.count_choices(built.image.lookup().choices));
         contestant.role = Role::filter;
-        contestant.reference = is_reference(kind, choices);
-        contestant.settings =
-            kind == SIEVE_KIND_BLOCKED || kind == SIEVE_KIND_BLOOM
-                ? fmt::format("k={}{}", built.image.lookup().hashes, online ? ", effort fast" : "")
-                : fmt::format("{:.1f} bits/key", built.report.bits_per_key);
+        contestant.reference = is_reference(form);
+        contestant.settings = facts.takes_hashes ? fmt::format("k={}{}", built.image.lookup().hashes,
+                                                               online ? ", effort fast" : "")
+                                                 : fmt::format("{:.1f} bits/key", built.report.bits_per_key);
         contestant.fpr = built.report.expected_fpr;
         start = std::chrono::steady_clock::now();
         SIEVE_ASSIGN(kernel::FilterMap map, kernel::FilterMap::create(built.image, "bench"));

@@ -5,9 +5,10 @@
 #include <array>
 #include <atomic>
 #include <bit>
+#include <memory>
 #include <set>
 
-#include "libsieve/filters/kinds/ddlcbf/ddlcbf_filter.hpp"
+#include "libsieve/filters/kinds/registry.hpp"
 
 namespace sieve {
 
@@ -25,7 +26,8 @@ void store(__u64& number, std::uint64_t value) {
 Result<KeyChangeReport> change_keys(const sieve_lookup& lookup, sieve_file& file,
                                     std::span<sieve_line> filter, const KeySet& keys, KeyChange change,
                                     const Progress& progress) {
-    SIEVE_ASSIGN(DdlcbfFilter counting, DdlcbfFilter::open(lookup, filter));
+    SIEVE_ASSIGN(const std::unique_ptr<ChangeableFilter> changeable,
+                 kind_of(lookup).open_for_change(lookup, filter));
     KeyChangeReport report;
     std::set<Words> seen;
     for (std::size_t i = 0; i < keys.size(); i++) {
@@ -40,13 +42,14 @@ Result<KeyChangeReport> change_keys(const sieve_lookup& lookup, sieve_file& file
             continue;
         }
         const sieve_hash hash = sieve_hash_key(&key, lookup.hash_key, lookup.fields);
-        if (change != KeyChange::insert_again && counting.contains(hash) == (change == KeyChange::insert)) {
+        if (change != KeyChange::insert_again &&
+            changeable->contains(hash) == (change == KeyChange::insert)) {
             report.told.push_back(key);
             continue;
         }
         if (change == KeyChange::erase) {
-            SIEVE_TRY(counting.erase(hash)); // it does contain it
-        } else if (!counting.insert(hash)) {
+            SIEVE_TRY(changeable->erase(hash)); // it does contain it
+        } else if (!changeable->insert(hash)) {
             report.full.push_back(key);
             continue;
         }
@@ -56,7 +59,7 @@ Result<KeyChangeReport> change_keys(const sieve_lookup& lookup, sieve_file& file
         store(file.changes, file.changes + 1);
     }
     report.keys = file.keys;
-    report.expected_fpr = counting.expected_fpr();
+    report.expected_fpr = changeable->expected_fpr();
     if (report.done > 0) store(file.expected_fpr, std::bit_cast<std::uint64_t>(report.expected_fpr));
     return report;
 }

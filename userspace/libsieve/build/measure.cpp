@@ -9,8 +9,8 @@
 #include <tbb/parallel_reduce.h>
 
 #include "libsieve/build/random_keys.hpp"
-#include "libsieve/filters/kind_builder.hpp"
-#include "libsieve/filters/kinds/blocked/blocked_plan.hpp"
+#include "libsieve/filters/kinds/registry.hpp"
+#include "libsieve/filters/sizing.hpp"
 
 namespace sieve {
 
@@ -49,8 +49,9 @@ Measurement measure_fpr(const Image& image, std::uint64_t trials, std::uint64_t 
 }
 
 double expected_fpr(const Image& image) {
-    return rate_of_probes(expected_query_rate(image.lookup(), image.filter(), image.file().keys),
-                          std::max<std::uint32_t>(1, image.lookup().probes));
+    const sieve_lookup& lookup = image.lookup();
+    return rate_of_probes(kind_of(lookup).expected_rate(lookup, image.filter(), image.file().keys),
+                          std::max<std::uint32_t>(1, lookup.probes));
 }
 
 double expected_fpr_of(const Image& image, double worst, const sieve_key& shape) {

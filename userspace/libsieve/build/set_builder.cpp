@@ -21,8 +21,8 @@
 #include "libsieve/analysis/binomial.hpp"
 #include "libsieve/build/measure.hpp"
 #include "libsieve/filters/distinct_hashes.hpp"
-#include "libsieve/filters/kinds/blocked/blocked_plan.hpp"
-#include "libsieve/image/kinds.hpp"
+#include "libsieve/filters/kinds/registry.hpp"
+#include "libsieve/filters/sizing.hpp"
 #include "libsieve/util/huge_array.hpp"
 #include "libsieve/util/secret.hpp"
 #include "libsieve/util/shortage.hpp"
@@ -30,8 +30,6 @@
 namespace sieve {
 
 namespace {
-
-constexpr double default_bits_per_key = 16;
 
 // A real set may be this much worse than predicted before it is refused; only sets of that many keys are
 // large enough for the comparison to mean anything (twenty standard deviations).
@@ -54,11 +52,6 @@ Result<BuildSecret> draw_build_secret(std::optional<std::uint64_t> seed) {
     static_assert(sizeof(words) == sizeof(secret));
     std::memcpy(&secret, words.data(), sizeof(secret));
     return secret;
-}
-
-// One witness for a thousand keys, within bounds that keep small sets small and the preflight short.
-std::uint32_t witness_count(std::uint64_t keys) {
-    return static_cast<std::uint32_t>(std::min(keys, std::clamp<std::uint64_t>(keys / 1024, 64, 1024)));
 }
 
 // What a filter is made of, whatever kind of key it came from.
@@ -146,14 +139,15 @@ Result<std::uint64_t> choose_lines(const Material& material, const KindBuilder& 
     if (options.memory) {
         const std::uint64_t overhead = SIEVE_FIRST_LINE + material.witnesses.size();
         const std::uint64_t total = *options.memory / sizeof(sieve_line);
-        const std::uint64_t least = lines_for_bits(keys, least_bits_per_key);
+        const std::uint64_t least = builder.lines_for_bits(keys, least_bits_per_key);
         if (total < overhead + least)
             return usage_error(
                 fmt::format("{} bytes are too few for {} keys; the least is {} bytes (1 bit per key)",
                             *options.memory, keys, (overhead + least) * sizeof(sieve_line)));
         return builder.usable_lines(total - overhead);
     }
-    return builder.lines_for_bits(keys, options.bits_per_key.value_or(default_bits_per_key));
+    const double standard = kind_of(options.kind.kind).facts().bits_per_key;
+    return builder.lines_for_bits(keys, options.bits_per_key.value_or(standard));
 }
 
 Status check_options(const BuildOptions& options) {
@@ -225,7 +219,7 @@ Result<BuiltSet> build(Material material, const KindBuilder& builder, const Buil
     SIEVE_ASSIGN(const std::uint64_t lines, choose_lines(material, builder, options));
     if (lines > std::numeric_limits<std::uint32_t>::max() - SIEVE_FIRST_LINE - material.witnesses.size())
         return usage_error(fmt::format("{} lines of 64 bytes are more than a BPF map can hold", lines));
-    report.bits_per_key = static_cast<double>(lines) * SIEVE_LINE_BITS / static_cast<double>(report.keys);
+    report.bits_per_key = bits_per_key_of(report.keys, lines);
 
     SIEVE_ASSIGN(Image image, Image::create(lines, static_cast<std::uint32_t>(material.witnesses.size())));
     fill_lookup(image, material, secret);
@@ -236,8 +230,8 @@ Result<BuiltSet> build(Material material, const KindBuilder& builder, const Buil
     report.model_fpr = builder.model_fpr(report.keys, lookup);
     if (report.model_fpr) report.model_fpr = rate_of_probes(std::min(1.0, *report.model_fpr), probes);
     report.predicted_fpr = rate_of_probes(builder.predict_fpr(report.keys, lookup), probes);
-    SIEVE_ASSIGN(report.rounds, builder.place({material.hashes.data(), material.hashes.size()}, lookup,
-                                              image.filter(), secret.placement, progress));
+    SIEVE_ASSIGN(report.rounds, builder.fill({material.hashes.data(), material.hashes.size()}, lookup,
+                                             image.filter(), secret.placement, progress));
 
     image.file().keys = report.keys; // which the expectation depends on
     report.expected_fpr = expected_fpr(image);
@@ -265,6 +259,10 @@ Result<BuiltSet> build_set(KeySet keys, std::vector<AddressRange> ranges, const 
                            const Progress& progress) {
     SIEVE_TRY(check_options(options));
     if (keys.empty() && ranges.empty()) return bad_input("no keys to build a set of");
+    if (const KindFacts& facts = kind_of(options.kind.kind).facts(); !ranges.empty() && !facts.takes_prefixes)
+        return usage_error(
+            fmt::format("the list has prefixes or ranges, which kind {} cannot hold, only kind {} can",
+                        facts.name, names_of_kinds([](const KindFacts& f) { return f.takes_prefixes; })));
     const tbb::global_control threads(
         tbb::global_control::max_allowed_parallelism,
         options.threads != 0 ? options.threads : static_cast<std::size_t>(tbb::info::default_concurrency()));

@@ -18,7 +18,7 @@
 namespace sieve {
 
 struct BuildOptions {
-    // How large: at most one of these; none means 16 bits a key.
+    // How large: at most one of these; none means the kind's standard.
     std::optional<double> bits_per_key;
     std::optional<double> fpr;           // the smallest filter that is predicted to stay below
     std::optional<std::uint64_t> memory; // the largest filter that fits these bytes, as a whole image

@@ -23,18 +23,4 @@ Result<Effort> parse_effort(const std::string& text) {
     return usage_error(fmt::format("effort `{}`: expected fast, normal or best", text));
 }
 
-std::uint32_t rounds_for(Effort effort, std::uint32_t kind, std::uint32_t choices) {
-    if (effort == Effort::fast) return 0;
-    const bool best = effort == Effort::best;
-    switch (kind) {
-    case SIEVE_KIND_BLOCKED:
-        // A third line takes more rounds to make use of: each proposes but one of the other two.
-        return best ? 64 : choices > 2 ? 24 : 16;
-    case SIEVE_KIND_BLOOM:
-        return best ? 100 : 40;
-    default:
-        return best ? 64 : 16;
-    }
-}
-
 } // namespace sieve

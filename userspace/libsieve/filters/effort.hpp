@@ -2,10 +2,7 @@
 // How much of a builder's time a filter is worth.
 #pragma once
 
-#include <cstdint>
 #include <string>
-
-#include <sieve/image.h>
 
 #include "libsieve/util/result.hpp"
 
@@ -20,9 +17,5 @@ enum class Effort {
 // "fast", "normal" or "best".
 [[nodiscard]] const char* effort_name(Effort effort);
 [[nodiscard]] Result<Effort> parse_effort(const std::string& text);
-
-// Rounds of rebalancing, measured (docs/performance.md); `choices` are the kind's: lines, groups or
-// subtables.
-[[nodiscard]] std::uint32_t rounds_for(Effort effort, std::uint32_t kind, std::uint32_t choices);
 
 } // namespace sieve

@@ -9,7 +9,7 @@
 #include <fmt/core.h>
 #include <sieve/prefix.h>
 
-#include "libsieve/image/kinds.hpp"
+#include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/util/printable.hpp"
 
 namespace sieve {
@@ -70,7 +70,7 @@ std::string probes_fault(const sieve_lookup& lookup, const sieve_probes& probes)
 }
 
 std::string size_fault(const sieve_lookup& lookup, const sieve_file& file) {
-    const std::uint64_t filter = filter_lines(lookup);
+    const std::uint64_t filter = kind_of(lookup).lines(lookup);
     const std::uint64_t expected = SIEVE_FIRST_LINE + filter + file.witnesses;
     if (expected != file.lines)
         return fmt::format("its header asks for {} lines and counts {}", expected, file.lines);

@@ -13,7 +13,7 @@
 
 #include <sieve/prefix.h>
 
-#include "libsieve/image/kinds.hpp"
+#include "libsieve/filters/kinds/registry.hpp"
 
 namespace sieve {
 
@@ -173,7 +173,7 @@ Status Image::save(const std::filesystem::path& path, Replace replace) {
 }
 
 bool Image::contains_hash(sieve_hash hash) const {
-    return filter_holds(lookup(), hash, lines_ + SIEVE_FIRST_LINE);
+    return kind_of(lookup()).holds(lookup(), hash, lines_ + SIEVE_FIRST_LINE);
 }
 
 bool Image::contains(const sieve_key& key) const {

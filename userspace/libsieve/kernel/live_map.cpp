@@ -8,7 +8,7 @@
 
 #include <fmt/core.h>
 
-#include "libsieve/image/kinds.hpp"
+#include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/kernel/live_filter.hpp"
 #include "libsieve/kernel/refusal.hpp"
 
@@ -23,7 +23,7 @@ Result<LiveMap> LiveMap::open(std::uint32_t map_id) {
                        "a filter's map is made with BPF_F_MMAPABLE and not frozen");
     LiveMap map(static_cast<sieve_line*>(pages), handle.lines);
     if (map.lookup().magic != SIEVE_MAGIC || !geometry_fault(map.lookup()).empty() ||
-        filter_lines(map.lookup()) > map.count_ - SIEVE_FIRST_LINE)
+        kind_of(map.lookup()).lines(map.lookup()) > map.count_ - SIEVE_FIRST_LINE)
         return kernel_refused(fmt::format("BPF map {} is in the table of sets but is no filter", map_id));
     return map;
 }
@@ -50,7 +50,7 @@ sieve_file& LiveMap::file() {
 }
 
 std::span<sieve_line> LiveMap::filter() {
-    return {lines_ + SIEVE_FIRST_LINE, filter_lines(lookup())};
+    return {lines_ + SIEVE_FIRST_LINE, kind_of(lookup()).lines(lookup())};
 }
 
 } // namespace sieve::kernel

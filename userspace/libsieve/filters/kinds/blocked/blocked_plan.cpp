@@ -14,6 +14,7 @@
 
 #include "libsieve/analysis/blocked.hpp"
 #include "libsieve/filters/kinds/blocked/blocked_placement.hpp"
+#include "libsieve/filters/sizing.hpp"
 
 namespace sieve {
 
@@ -35,19 +36,6 @@ std::uint16_t alpha_to_image(double alpha) {
 
 double alpha_from_image(std::uint16_t alpha) {
     return alpha / static_cast<double>(0xffff);
-}
-
-double rate_of_probes(double rate, std::uint32_t probes) {
-    return -std::expm1(probes * std::log1p(-rate));
-}
-
-double rate_of_one_probe(double rate, std::uint32_t probes) {
-    return -std::expm1(std::log1p(-rate) / probes);
-}
-
-std::uint64_t lines_for_bits(std::uint64_t keys, double bits_per_key) {
-    return std::max<std::uint64_t>(
-        1, std::llround(std::ceil(static_cast<double>(keys) * bits_per_key / SIEVE_LINE_BITS)));
 }
 
 namespace {

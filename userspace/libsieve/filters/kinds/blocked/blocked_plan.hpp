@@ -16,18 +16,9 @@ struct BlockedShape {
     std::uint32_t hashes = 0;  // bits a key sets; 0: the best number is chosen
 };
 
-inline constexpr double least_bits_per_key = 1;
-inline constexpr double most_bits_per_key = 256;
-
-// Below this no false positive rate is promised; see collision_rate.
-inline constexpr double least_fpr = 1e-15;
-
 // The image's integer form of alpha: a share of all 16-bit values.
 std::uint16_t alpha_to_image(double alpha);
 double alpha_from_image(std::uint16_t alpha);
-
-// Lines for that many bits a key: at least one.
-std::uint64_t lines_for_bits(std::uint64_t keys, double bits_per_key);
 
 // The rate of a query from that of a random line: 1 - (1-q)^j where its choices fall on j different lines of
 // `lines`, as (3.4) of the one-plus-alpha paper but exact in filters of a few lines, too, whose choices often
@@ -38,10 +29,6 @@ double rate_of_query(double line_rate, std::uint64_t lines, const BlockedShape& 
 // keys is taken for it, however long the pattern. This is the least rate of a line, on top of what its bits
 // give.
 double collision_rate(std::uint64_t keys, std::uint64_t lines);
-
-// The rate of a packet that makes `probes` probes (a prefix set), from that of one; and the other way round.
-double rate_of_probes(double rate, std::uint32_t probes);
-double rate_of_one_probe(double rate, std::uint32_t probes);
 
 // The best number of bits a key sets at a size, found by experiment.
 std::uint32_t best_hashes(double bits_per_key, const BlockedShape& shape);

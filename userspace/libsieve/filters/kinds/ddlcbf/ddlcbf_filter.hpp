@@ -8,6 +8,7 @@
 
 #include <sieve/ddlcbf.h>
 
+#include "libsieve/filters/filter_kind.hpp"
 #include "libsieve/filters/kinds/ddlcbf/ddlcbf_bucket.hpp"
 #include "libsieve/util/result.hpp"
 
@@ -42,24 +43,24 @@ CountingBucket decode_counting_bucket(std::uint64_t word, const CountingShape& s
 //
 // A filter whose lines are elsewhere. They may be those of a map that a program reads at the same time: each
 // change is one aligned 64-bit store (sieve/ddlcbf.h says why that suffices). One writer at a time.
-class DdlcbfFilter {
+class DdlcbfFilter final : public ChangeableFilter {
   public:
     // `lookup` is copied; `lines` (lookup.choices times lookup.buckets) must stay where they are. Lines that
     // are all zero are an empty filter. Errors: a shape that does not exist, lines that do not match.
     static Result<DdlcbfFilter> open(const sieve_lookup& lookup, std::span<sieve_line> lines);
 
-    [[nodiscard]] bool contains(const sieve_hash& hash) const;
+    [[nodiscard]] bool contains(const sieve_hash& hash) const override;
 
     // Adds a key (once more, if it is there). Error, nothing changed: its buckets are full.
-    Status insert(const sieve_hash& hash);
+    Status insert(const sieve_hash& hash) override;
 
     // Takes out a key that was inserted. Error, nothing changed: the filter does not contain it. A key that
     // was never inserted but is a false positive cannot be told from one that was; taking it out would lose
     // another key, so callers must know their set.
-    Status erase(const sieve_hash& hash);
+    Status erase(const sieve_hash& hash) override;
 
     // The exact false positive rate over random keys.
-    [[nodiscard]] double expected_fpr() const;
+    [[nodiscard]] double expected_fpr() const override;
 
     struct Fill {
         std::uint64_t keys = 0;                                // counters included

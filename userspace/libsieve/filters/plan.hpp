@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include <sieve/image.h>
+
 #include "libsieve/util/progress.hpp"
 #include "libsieve/util/result.hpp"
 
@@ -20,11 +22,9 @@ struct PlanRequest {
     std::optional<std::uint64_t> memory{}; ///< bytes of the whole image; this or fpr
     /// Time a small build of each kind. Without, build costs are 0 and a plan is the same every time.
     bool calibrate = true;
-    /// Kinds (Candidate::kind) that may be recommended; all are shown.
-    std::vector<std::string> recommendable = {"blocked", "bloom", "dleft64", "dleft128"};
 };
 
-/// One kind with its best parameters.
+/// One form of a kind (FilterKind::forms) with its best parameters.
 struct Candidate {
     std::string kind{};        ///< as in `build --kind`
     std::string parameters{};  ///< for people: "2 choices, k = 13"
@@ -32,11 +32,12 @@ struct Candidate {
     std::string infeasible{};  ///< why it cannot be had at all; the rest then means nothing
     std::uint64_t bytes = 0;   ///< of the image, header and witnesses included
     double bits_per_key = 0;   ///< of the filter's own lines
+    sieve_lookup lookup{};     ///< the filter's geometry
     double fpr = 0;            ///< predicted by building a small filter of the same shape
     double lines_stranger = 0; ///< cache lines that a packet which does not match touches, on average
     double lines_member = 0;   ///< and one that does
-    double build_ns =
-        0; ///< processor time a key in nanoseconds, of a small build on this machine; 0: not measured
+    /// Processor time a key in nanoseconds, of a small build on this machine; 0: not measured.
+    double build_ns = 0;
 };
 
 struct Plan {
@@ -53,7 +54,7 @@ inline constexpr double most_lines_recommended = 2;
 /// at most this much higher a rate.
 inline constexpr double worth_of_one_line = 1.1;
 
-/// Works out all candidates, on all cores; takes seconds. Errors: no keys, neither or both of fpr and memory,
+/// Works out all forms of all kinds of the registry, on all cores; takes seconds. Errors: no keys, neither or both of fpr and memory,
 /// a rate outside [least_fpr, 1).
 Result<Plan> make_plan(const PlanRequest& request, const Progress& progress);
 

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/filters/kinds/ddlcbf/ddlcbf_kind.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include <fmt/core.h>
+
+#include "libsieve/filters/kinds/ddlcbf/ddlcbf_filter.hpp"
+#include "libsieve/filters/sizing.hpp"
+
+namespace sieve {
+
+namespace {
+
+// Measured to wear least under exchanges (ddlcbf_filter.hpp).
+constexpr std::uint32_t default_minimal = 11;
+
+constexpr std::uint64_t sample_keys = 32768;
+constexpr std::uint64_t sample_seed = 0x5349455645; // any; fixed, so that predictions can be compared
+
+// Filled as it will be used: by insertions, in no order, and nothing is rebalanced.
+class DdlcbfBuilder final : public KindBuilder {
+  public:
+    explicit DdlcbfBuilder(const DdlcbfShape& shape) : shape_(shape) {}
+
+    [[nodiscard]] std::uint64_t lines_for_bits(std::uint64_t keys, double bits_per_key) const override {
+        const std::uint64_t lines = sieve::lines_for_bits(keys, bits_per_key);
+        return (lines + shape_.subtables - 1) / shape_.subtables * shape_.subtables;
+    }
+
+    [[nodiscard]] Result<std::uint64_t> lines_for_fpr(std::uint64_t keys, double fpr) const override {
+        // In steps of 1%, from as few bits as may do; each try is a small filter.
+        for (double bits = std::max(12.0, -std::log2(fpr)); bits < most_bits_per_key; bits *= 1.01) {
+            sieve_lookup lookup{};
+            const std::uint64_t lines = lines_for_bits(keys, bits);
+            SIEVE_TRY(describe(keys, lines, lookup));
+            if (predict_fpr(keys, lookup) <= fpr) return lines;
+        }
+        return usage_error(
+            fmt::format("a false positive rate of {:.3g} is out of reach of a counting filter", fpr));
+    }
+
+    [[nodiscard]] std::uint64_t usable_lines(std::uint64_t lines) const override {
+        return lines - lines % shape_.subtables;
+    }
+
+    [[nodiscard]] Status describe(std::uint64_t, std::uint64_t lines, sieve_lookup& lookup) const override {
+        store_shape(shape_, lookup);
+        lookup.buckets = static_cast<std::uint32_t>(lines / shape_.subtables);
+        return {};
+    }
+
+    [[nodiscard]] std::optional<double> model_fpr(std::uint64_t, const sieve_lookup&) const override {
+        return {};
+    }
+
+    [[nodiscard]] double predict_fpr(std::uint64_t keys, const sieve_lookup& lookup) const override {
+        const std::uint64_t sample = std::min(keys, sample_keys);
+        sieve_lookup small = lookup;
+        small.buckets = static_cast<std::uint32_t>(std::max<std::uint64_t>(
+            1, std::llround(static_cast<double>(lookup.buckets) * static_cast<double>(sample) /
+                            static_cast<double>(keys))));
+        const std::uint64_t filters = std::min<std::uint64_t>(64, (sample_keys + sample - 1) / sample);
+        std::mt19937_64 random(sample_seed);
+        double rate = 0;
+        for (std::uint64_t f = 0; f < filters; f++) {
+            std::vector<sieve_hash> hashes(sample);
+            for (auto& hash : hashes) hash = {random(), random()};
+            std::vector<sieve_line> lines(ddlcbf_kind.lines(small));
+            if (!fill(hashes, small, lines, 0, {})) return 1;
+            rate += ddlcbf_kind.expected_rate(small, lines, sample);
+        }
+        return rate / static_cast<double>(filters);
+    }
+
+    [[nodiscard]] Result<std::uint32_t> fill(std::span<const sieve_hash> keys, const sieve_lookup& lookup,
+                                             std::span<sieve_line> lines, std::uint64_t,
+                                             const Progress& progress) const override {
+        SIEVE_ASSIGN(DdlcbfFilter filter, DdlcbfFilter::open(lookup, lines));
+        for (std::size_t i = 0; i < keys.size(); i++) {
+            if (progress && (i & 0xffff) == 0)
+                progress("inserting", static_cast<double>(i) / static_cast<double>(keys.size()));
+            if (auto inserted = filter.insert(keys[i]); !inserted)
+                return bad_input(fmt::format("key {} of {} does not fit: {}; give more bits per key", i + 1,
+                                             keys.size(), inserted.error().message));
+        }
+        return 0U;
+    }
+
+  private:
+    DdlcbfShape shape_;
+};
+
+} // namespace
+
+const constinit DdlcbfKind ddlcbf_kind;
+
+std::string DdlcbfKind::geometry_fault(const sieve_lookup& lookup) const {
+    if (lookup.buckets > SIEVE_DLEFT_MAX_LINES)
+        return fmt::format("subtables of {} lines, expected at most {}", lookup.buckets,
+                           SIEVE_DLEFT_MAX_LINES);
+    if (lookup.alpha > SIEVE_DDLCBF_MAX_CELLS)
+        return fmt::format("buckets of {} cells, expected at most {}", lookup.alpha, SIEVE_DDLCBF_MAX_CELLS);
+    const DdlcbfShape shape = ddlcbf_shape_of(lookup);
+    if (shape.minimal < SIEVE_DDLCBF_MIN_MINIMAL || shape.minimal > SIEVE_DDLCBF_MAX_MINIMAL ||
+        shape.counter_bits > 2)
+        return fmt::format("bucket format {:#x}, expected remainders of {} to {} bits and counters of 0 to 2",
+                           lookup.hashes, SIEVE_DDLCBF_MIN_MINIMAL, SIEVE_DDLCBF_MAX_MINIMAL);
+    return {};
+}
+
+std::uint64_t DdlcbfKind::lines(const sieve_lookup& lookup) const {
+    return std::uint64_t{lookup.choices} * lookup.buckets;
+}
+
+bool DdlcbfKind::holds(const sieve_lookup& lookup, const sieve_hash& hash, const sieve_line* filter) const {
+    sieve_ddlcbf_place place[SIEVE_DLEFT_MAX_SUBTABLES] = {};
+    sieve_ddlcbf_locate(&lookup, hash, place);
+    const sieve_line* line[SIEVE_DLEFT_MAX_SUBTABLES];
+    for (int i = 0; i < SIEVE_DLEFT_MAX_SUBTABLES; i++) line[i] = filter + place[i].line;
+    return sieve_ddlcbf_test(&lookup, line, place) != 0;
+}
+
+double DdlcbfKind::expected_rate(const sieve_lookup& lookup, std::span<const sieve_line> filter,
+                                 std::uint64_t) const {
+    std::vector<sieve_line> copy(filter.begin(), filter.end()); // filters are opened for change only
+    const auto opened = DdlcbfFilter::open(lookup, copy);
+    return opened ? opened->expected_fpr() : 1;
+}
+
+std::string DdlcbfKind::geometry(const sieve_lookup& lookup) const {
+    return fmt::format("{} of {} lines", count_choices(lookup.choices), lookup.buckets);
+}
+
+std::string DdlcbfKind::parameters(const sieve_lookup& lookup, std::uint64_t keys) const {
+    const double buckets = static_cast<double>(lines(lookup)) * (1U << SIEVE_DDLCBF_LINE_SHIFT);
+    return fmt::format("{}, load {:.1f}, counters", count_choices(lookup.choices),
+                       static_cast<double>(keys) / buckets);
+}
+
+LinesTouched DdlcbfKind::lines_touched(const sieve_lookup& lookup, double) const {
+    return {.stranger = static_cast<double>(lookup.choices), .member = static_cast<double>(lookup.choices)};
+}
+
+std::uint32_t DdlcbfKind::rounds(Effort, std::uint32_t) const {
+    return 0;
+}
+
+Result<std::unique_ptr<KindBuilder>> DdlcbfKind::builder(const KindOptions& options) const {
+    const DdlcbfShape shape{.subtables = choices_of(options), .minimal = default_minimal};
+    SIEVE_TRY(shape.check());
+    return std::make_unique<DdlcbfBuilder>(shape);
+}
+
+Result<std::unique_ptr<ChangeableFilter>> DdlcbfKind::open_for_change(const sieve_lookup& lookup,
+                                                                      std::span<sieve_line> lines) const {
+    SIEVE_ASSIGN(DdlcbfFilter filter, DdlcbfFilter::open(lookup, lines));
+    return std::make_unique<DdlcbfFilter>(filter);
+}
+
+} // namespace sieve

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/filters/kinds/registry.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <limits>
+
+#include <fmt/core.h>
+
+#include "libsieve/filters/kinds/blocked/blocked_kind.hpp"
+#include "libsieve/filters/kinds/bloom/bloom_kind.hpp"
+#include "libsieve/filters/kinds/ddlcbf/ddlcbf_kind.hpp"
+#include "libsieve/filters/kinds/dleft/dleft_kind.hpp"
+
+namespace sieve {
+
+namespace {
+
+/// Stands for the numbers that no kind has.
+class NoKind final : public FilterKind {
+  public:
+    constexpr NoKind()
+        : FilterKind({.number = SIEVE_KIND_NONE,
+                      .name = "unknown",
+                      .summary = "",
+                      .choices = {.one = "", .many = "", .least = 0, .most = 0, .standard = 0}}) {}
+
+    [[nodiscard]] std::string geometry_fault(const sieve_lookup& lookup) const override {
+        return fmt::format("unknown filter kind {}", lookup.kind);
+    }
+    [[nodiscard]] std::uint64_t lines(const sieve_lookup&) const override { return 0; }
+    [[nodiscard]] bool holds(const sieve_lookup&, const sieve_hash&, const sieve_line*) const override {
+        return false;
+    }
+    [[nodiscard]] double expected_rate(const sieve_lookup&, std::span<const sieve_line>,
+                                       std::uint64_t) const override {
+        return 0;
+    }
+    [[nodiscard]] std::string geometry(const sieve_lookup&) const override { return "unknown"; }
+    [[nodiscard]] std::string parameters(const sieve_lookup&, std::uint64_t) const override {
+        return "unknown";
+    }
+    [[nodiscard]] LinesTouched lines_touched(const sieve_lookup&, double) const override { return {}; }
+    [[nodiscard]] std::uint32_t rounds(Effort, std::uint32_t) const override { return 0; }
+    [[nodiscard]] Result<std::unique_ptr<KindBuilder>> builder(const KindOptions& options) const override {
+        return usage_error(fmt::format("unknown filter kind {}", static_cast<int>(options.kind)));
+    }
+};
+
+const constinit NoKind no_kind;
+
+using Table = std::array<const FilterKind*, std::numeric_limits<__u8>::max() + 1>;
+
+#define SIEVE_KIND_ENTRY(UPPER, lower, number) kinds[number] = &lower##_kind;
+constexpr Table built_in() {
+    Table kinds{};
+    SIEVE_KINDS(SIEVE_KIND_ENTRY)
+    return kinds;
+}
+#undef SIEVE_KIND_ENTRY
+
+/// By number.
+constinit Table table = built_in();
+
+/// What is wrong with the options that all kinds have in common.
+Status check(const KindFacts& facts, const KindOptions& options) {
+    if (options.alpha && !facts.takes_alpha)
+        return usage_error(fmt::format("alpha is no option of kind {}", facts.name));
+    if (options.hashes && !facts.takes_hashes)
+        return usage_error(fmt::format("hashes is no option of kind {}", facts.name));
+    const Choices& choices = facts.choices;
+    if (options.choices && (*options.choices < choices.least || *options.choices > choices.most))
+        return usage_error(fmt::format("{} {}, expected {} to {}", *options.choices,
+                                       *options.choices == 1 ? choices.one : choices.many, choices.least,
+                                       choices.most));
+    return {};
+}
+
+} // namespace
+
+std::vector<const FilterKind*> filter_kinds() {
+    std::vector<const FilterKind*> kinds;
+    std::copy_if(table.begin(), table.end(), std::back_inserter(kinds),
+                 [](const FilterKind* kind) { return kind != nullptr; });
+    return kinds;
+}
+
+const FilterKind& standard_kind() {
+    return blocked_kind;
+}
+
+const FilterKind& kind_of(std::uint32_t number) {
+    return number < table.size() && table[number] != nullptr ? *table[number] : no_kind;
+}
+
+const char* kind_name(std::uint32_t number) {
+    return kind_of(number).facts().name;
+}
+
+Result<sieve_kind> parse_kind(std::string_view name) {
+    for (const FilterKind* kind : filter_kinds())
+        if (name == kind->facts().name) return kind->facts().number;
+    return usage_error(fmt::format("{}: unknown kind of filter, expected {}", name, names_of_kinds()));
+}
+
+std::string names_of_kinds(bool (*wanted)(const KindFacts&)) {
+    std::vector<const char*> names;
+    for (const FilterKind* kind : filter_kinds())
+        if (wanted == nullptr || wanted(kind->facts())) names.push_back(kind->facts().name);
+    std::string text;
+    for (std::size_t i = 0; i < names.size(); i++)
+        text += fmt::format("{}{}", i == 0 ? "" : i + 1 == names.size() ? " or " : ", ", names[i]);
+    return text;
+}
+
+std::string geometry_fault(const sieve_lookup& lookup) {
+    if (lookup.fields == 0 || (lookup.fields & ~SIEVE_FIELD_ALL) != 0)
+        return fmt::format("key fields {:#x} are not a set of src, dst, sport, dport, proto", lookup.fields);
+    if (lookup.buckets == 0) return "a filter without lines";
+    const FilterKind& kind = kind_of(lookup);
+    const KindFacts& facts = kind.facts();
+    if (facts.number == SIEVE_KIND_NONE) return kind.geometry_fault(lookup);
+    if (lookup.probes != 0 && !facts.takes_prefixes)
+        return fmt::format("kind {} cannot hold prefixes, only kind {} can", facts.name,
+                           names_of_kinds([](const KindFacts& f) { return f.takes_prefixes; }));
+    if (lookup.choices < facts.choices.least || lookup.choices > facts.choices.most)
+        return fmt::format("{}, expected {} to {}", kind.count_choices(lookup.choices), facts.choices.least,
+                           facts.choices.most);
+    return kind.geometry_fault(lookup);
+}
+
+Result<std::unique_ptr<KindBuilder>> kind_builder(const KindOptions& options) {
+    const FilterKind& kind = kind_of(options.kind);
+    SIEVE_TRY(check(kind.facts(), options));
+    return kind.builder(options);
+}
+
+AdditionalKind::AdditionalKind(const FilterKind& kind) : number_(kind.facts().number) {
+    assert(number_ != SIEVE_KIND_NONE && number_ < table.size() && table[number_] == nullptr);
+    table[number_] = &kind;
+}
+
+AdditionalKind::~AdditionalKind() {
+    table[number_] = nullptr;
+}
+
+} // namespace sieve

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/filters/plan.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <ctime>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <thread>
+
+#include <fmt/core.h>
+
+#include "libsieve/filters/distinct_hashes.hpp"
+#include "libsieve/filters/kinds/registry.hpp"
+#include "libsieve/filters/sizing.hpp"
+
+namespace sieve {
+
+namespace {
+
+/// What is compared: one form of one kind.
+struct Form {
+    const FilterKind* kind;
+    KindOptions options;
+    std::unique_ptr<KindBuilder> builder;
+};
+
+/// The forms of all kinds, as `build` makes them with these options alone.
+Result<std::vector<Form>> all_forms() {
+    std::vector<Form> forms;
+    for (const FilterKind* kind : filter_kinds())
+        for (const KindOptions& options : kind->forms()) {
+            SIEVE_ASSIGN(auto builder, kind_builder(options));
+            forms.push_back({kind, options, std::move(builder)});
+        }
+    return forms;
+}
+
+/// Lines of the filter for what is asked for. Error: why the form cannot do it.
+Result<std::uint64_t> choose_lines(const KindBuilder& builder, const PlanRequest& request,
+                                   std::uint64_t overhead) {
+    if (request.fpr) return builder.lines_for_fpr(request.keys, *request.fpr);
+    const std::uint64_t total = *request.memory / sizeof(sieve_line);
+    const std::uint64_t most = builder.lines_for_bits(request.keys, most_bits_per_key);
+    const std::uint64_t lines = total > overhead ? std::min(builder.usable_lines(total - overhead), most) : 0;
+    if (lines == 0 || bits_per_key_of(request.keys, lines) < least_bits_per_key)
+        return usage_error(fmt::format("{} bytes are less than 1 bit per key", *request.memory));
+    return lines;
+}
+
+Candidate work_out(const Form& form, const PlanRequest& request) {
+    const FilterKind& kind = *form.kind;
+    Candidate c;
+    c.kind = kind.facts().name;
+    c.options = fmt::format("--kind {} --choices {}", c.kind, kind.choices_of(form.options));
+    const std::uint64_t overhead = SIEVE_FIRST_LINE + witness_count(request.keys);
+    const Result<std::uint64_t> lines = choose_lines(*form.builder, request, overhead);
+    if (!lines) {
+        c.infeasible = lines.error().message;
+        return c;
+    }
+    if (const Status described = form.builder->describe(request.keys, *lines, c.lookup); !described) {
+        c.infeasible = described.error().message;
+        return c;
+    }
+    c.bytes = (*lines + overhead) * sizeof(sieve_line);
+    c.bits_per_key = bits_per_key_of(request.keys, *lines);
+    c.fpr = form.builder->predict_fpr(request.keys, c.lookup);
+    if (c.fpr >= 1) {
+        c.infeasible = "too small for this kind: every packet would match";
+        return c;
+    }
+    c.parameters = kind.parameters(c.lookup, request.keys);
+    const LinesTouched touched = kind.lines_touched(c.lookup, c.fpr);
+    c.lines_stranger = touched.stranger;
+    c.lines_member = touched.member;
+    return c;
+}
+
+/// Builds a small filter of the candidate's form and takes the time. Nanoseconds a key; 0 if it cannot be
+/// built so small.
+double calibrate(const Form& form, const Candidate& c) {
+    // About a thousand lines, so that the build of a large set, which waits for memory, is not flattered too
+    // much.
+    constexpr std::uint64_t sample_keys = 32768;
+    const std::uint64_t lines = form.builder->lines_for_bits(sample_keys, c.bits_per_key);
+    sieve_lookup lookup{};
+    if (!form.builder->describe(sample_keys, lines, lookup)) return 0;
+    std::mt19937_64 random(sample_keys);
+    std::vector<sieve_hash> hashes(sample_keys);
+    for (auto& hash : hashes) hash = {random(), random()};
+    std::sort(hashes.begin(), hashes.end(), hash_order);
+    std::vector<sieve_line> filter(lines);
+    // Processor time: what else the machine does must not count.
+    const std::clock_t start = std::clock();
+    if (!form.builder->fill(hashes, lookup, filter, 0, {})) return 0;
+    const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+    return seconds * 1e9 / static_cast<double>(sample_keys);
+}
+
+Status check(const PlanRequest& request) {
+    if (request.keys == 0) return usage_error("a plan for no keys, expected at least one");
+    if (request.fpr.has_value() == request.memory.has_value())
+        return usage_error("give either a false positive rate or a memory");
+    if (request.fpr && !(*request.fpr >= least_fpr && *request.fpr < 1))
+        return usage_error(fmt::format("a false positive rate of {}, expected one from {} to below 1",
+                                       *request.fpr, least_fpr));
+    return {};
+}
+
+} // namespace
+
+void recommend(Plan& plan, const PlanRequest& request) {
+    const bool for_rate = request.fpr.has_value();
+    const auto lines = [](const Candidate& c) { return std::max(c.lines_stranger, c.lines_member); };
+    // What is to be small: the memory for a rate, the rate for a memory.
+    const auto cost = [for_rate](const Candidate& c) {
+        return for_rate ? static_cast<double>(c.bytes) : c.fpr;
+    };
+    const auto best_within = [&](double most_lines) -> const Candidate* {
+        const Candidate* best = nullptr;
+        for (const auto& c : plan.candidates) {
+            if (!c.infeasible.empty() || lines(c) > most_lines) continue;
+            if (best == nullptr || cost(c) < cost(*best)) best = &c;
+        }
+        return best;
+    };
+    plan.recommended.reset();
+    const char* what = for_rate ? "the smallest" : "the most accurate";
+    const Candidate* one = best_within(1);
+    const Candidate* chosen = best_within(most_lines_recommended);
+    if (chosen != nullptr && one != nullptr && one != chosen &&
+        cost(*one) <= worth_of_one_line * cost(*chosen)) {
+        plan.reason = fmt::format("one cache line a packet, and within {:.0f} % of {} with two",
+                                  100 * (worth_of_one_line - 1), what);
+        chosen = one;
+    } else if (chosen != nullptr) {
+        plan.reason =
+            fmt::format("{} of the kinds that can be built and touch at most {:.0f} cache lines a packet",
+                        what, most_lines_recommended);
+    } else {
+        for (const auto& c : plan.candidates)
+            if (best_within(lines(c)) == &c && (chosen == nullptr || lines(c) < lines(*chosen))) chosen = &c;
+        plan.reason = chosen != nullptr ? "the only way with so few cache lines a packet"
+                                        : "no kind of filter can do it";
+    }
+    if (chosen != nullptr) plan.recommended = static_cast<std::size_t>(chosen - plan.candidates.data());
+}
+
+Result<Plan> make_plan(const PlanRequest& request, const Progress& progress) {
+    SIEVE_TRY(check(request));
+    SIEVE_ASSIGN(const std::vector<Form> forms, all_forms());
+    Plan plan;
+    plan.candidates.resize(forms.size());
+    std::atomic<std::size_t> next = 0;
+    std::mutex mutex; // guards done and progress
+    std::size_t done = 0;
+    const auto work = [&] {
+        for (std::size_t i = next++; i < forms.size(); i = next++) {
+            plan.candidates[i] = work_out(forms[i], request);
+            const std::scoped_lock lock(mutex);
+            ++done;
+            if (progress) progress("planning", static_cast<double>(done) / static_cast<double>(forms.size()));
+        }
+    };
+    {
+        std::vector<std::jthread> pool;
+        for (unsigned t = 1; t < std::min<std::size_t>(std::thread::hardware_concurrency(), forms.size());
+             ++t)
+            pool.emplace_back(work);
+        work();
+    }
+    // One after the other, so that they do not take each other's time.
+    if (request.calibrate)
+        for (std::size_t i = 0; i < forms.size(); ++i)
+            if (plan.candidates[i].infeasible.empty())
+                plan.candidates[i].build_ns = calibrate(forms[i], plan.candidates[i]);
+    recommend(plan, request);
+    return plan;
+}
+
+} // namespace sieve

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// Sizes and rates that mean the same for every kind of filter.
+#pragma once
+
+#include <cstdint>
+
+#include <sieve/image.h>
+
+namespace sieve {
+
+/// Sizes outside these are refused.
+inline constexpr double least_bits_per_key = 1;
+inline constexpr double most_bits_per_key = 256;
+
+/// Below this no false positive rate is promised: no kind compares more than 64 bits of a key's hash.
+inline constexpr double least_fpr = 1e-15;
+
+/// Lines that give each key at least that many bits: at least one.
+std::uint64_t lines_for_bits(std::uint64_t keys, double bits_per_key);
+
+/// Bits of `lines` lines for each of `keys` keys.
+double bits_per_key_of(std::uint64_t keys, std::uint64_t lines);
+
+/// Witnesses of an image: one for a thousand keys, within bounds that keep small sets small and the preflight
+/// short.
+std::uint32_t witness_count(std::uint64_t keys);
+
+/// The rate of a packet that makes `probes` probes (a prefix set), from that of one; and the other way round.
+double rate_of_probes(double rate, std::uint32_t probes);
+double rate_of_one_probe(double rate, std::uint32_t probes);
+
+} // namespace sieve

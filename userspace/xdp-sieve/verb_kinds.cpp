@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// xdp-sieve kinds: the kinds of filter that there are.
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include "libsieve/filters/kinds/registry.hpp"
+#include "xdp-sieve/json_text.hpp"
+#include "xdp-sieve/verb.hpp"
+
+namespace sieve::cli {
+
+namespace {
+
+void print_json() {
+    nlohmann::json kinds = nlohmann::json::array();
+    for (const FilterKind* kind : filter_kinds()) {
+        const KindFacts& facts = kind->facts();
+        kinds.push_back({{"kind", facts.name},
+                         {"summary", facts.summary},
+                         {"standard", kind == &standard_kind()},
+                         {"choices",
+                          {{"of", facts.choices.many},
+                           {"least", facts.choices.least},
+                           {"most", facts.choices.most},
+                           {"standard", facts.choices.standard}}},
+                         {"bits_per_key", facts.bits_per_key},
+                         {"takes_alpha", facts.takes_alpha},
+                         {"takes_hashes", facts.takes_hashes},
+                         {"takes_prefixes", facts.takes_prefixes},
+                         {"changes_live", facts.changes_live}});
+    }
+    fmt::print("{}\n", json_text(kinds));
+}
+
+void print_table() {
+    fmt::print("  {:<9} {:<23} {:>8}  {:<9} {:<14} {}\n", "kind", "choices", "bits/key", "prefixes",
+               "insert, delete", "good for");
+    for (const FilterKind* kind : filter_kinds()) {
+        const KindFacts& facts = kind->facts();
+        const Choices& choices = facts.choices;
+        fmt::print(
+            "{} {:<9} {:<23} {:>8}  {:<9} {:<14} {}\n", kind == &standard_kind() ? "*" : " ", facts.name,
+            fmt::format("{} to {} {} ({})", choices.least, choices.most, choices.many, choices.standard),
+            facts.bits_per_key, facts.takes_prefixes ? "yes" : "no", facts.changes_live ? "yes" : "no",
+            facts.summary);
+    }
+    fmt::print("\n* and figures in brackets: what is built if nothing else is asked for\n");
+}
+
+} // namespace
+
+void add_kinds(CLI::App& app, Context& context) {
+    add_verb(app, context, "kinds", "list the kinds of filter and what they can do",
+             [&context](Arguments) -> Action {
+                 return [&context]() -> Result<Exit> {
+                     (context.json ? print_json : print_table)();
+                     return Exit::done;
+                 };
+             });
+}
+
+} // namespace sieve::cli
