@@ -15,7 +15,7 @@ CXXFLAGS += -Wno-stringop-overflow
 # Builders and models are loops over bits: worth the vectoriser.
 $(B)/userspace/libsieve/filters/%.o $(B)/userspace/libsieve/build/%.o: CXXFLAGS += -O3
 CPPFLAGS += -Iinclude -Iuserspace -Itests -I$(B)/bpf
-LIBS     := -lxdp -lbpf -lelf -lz -lpcap -lfmt -lxxhash -ltbb -lpthread
+LIBS     := -lxdp -lbpf -lmnl -lelf -lz -lpcap -lfmt -lxxhash -ltbb -lpthread
 BPFFLAGS := -g -O2 -target bpf -mcpu=v3 -Wall -Wextra -Werror -Iinclude -I/usr/include/$(ARCH)
 
 LIB_SRC  := $(shell find userspace/libsieve -name '*.cpp')
@@ -31,8 +31,10 @@ UNIT_OBJ := $(UNIT_SRC:%.cpp=$(B)/%.o)
 KERN_OBJ := $(KERN_SRC:%.cpp=$(B)/%.o)
 BENCH_OBJ := $(BENCH_SRC:%.cpp=$(B)/%.o)
 
-BPF_OBJ  := $(B)/xdp_sieve.bpf.o
-SKELETON := $(B)/bpf/xdp_sieve.skel.h
+# One object for each hook: XDP, and tc's ingress and egress.
+HOOKS    := xdp_sieve xdp_sieve_tc
+BPF_OBJ  := $(HOOKS:%=$(B)/%.bpf.o)
+SKELETON := $(HOOKS:%=$(B)/bpf/%.skel.h)
 BENCH_SKELETON := $(B)/bpf/sieve_bench.skel.h
 
 .DELETE_ON_ERROR:
@@ -43,13 +45,13 @@ all: $(BPF_OBJ) $(B)/xdp-sieve $(B)/sieve-lab $(B)/unit-tests $(B)/bpf-tests
 deps:
 	scripts/install-deps.sh
 
-$(BPF_OBJ): bpf/xdp_sieve.bpf.c $(wildcard bpf/*.h include/sieve/*.h)
+$(BPF_OBJ): $(B)/%.bpf.o: bpf/%.bpf.c $(wildcard bpf/*.h include/sieve/*.h)
 	@mkdir -p $(@D)
 	$(CLANG) $(BPFFLAGS) -c $< -o $@
 
-$(SKELETON): $(BPF_OBJ)
+$(SKELETON): $(B)/bpf/%.skel.h: $(B)/%.bpf.o
 	@mkdir -p $(@D)
-	$(BPFTOOL) gen skeleton $< name xdp_sieve_bpf > $@
+	$(BPFTOOL) gen skeleton $< name $*_bpf > $@
 
 $(B)/bpf/sieve_bench.bpf.o: bpf/bench/sieve_bench.bpf.c $(wildcard bpf/bench/*.h bpf/*.h include/sieve/*.h)
 	@mkdir -p $(@D)
@@ -116,12 +118,12 @@ figures: $(B)/sieve-lab
 
 install: $(BPF_OBJ) $(B)/xdp-sieve
 	install -D -m 755 $(B)/xdp-sieve $(DESTDIR)$(PREFIX)/bin/xdp-sieve
-	install -D -m 644 $(BPF_OBJ) $(DESTDIR)$(PREFIX)/lib/xdp-sieve/xdp_sieve.bpf.o
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/lib/xdp-sieve $(BPF_OBJ)
 	install -D -m 644 docs/xdp-sieve.8 $(DESTDIR)$(PREFIX)/share/man/man8/xdp-sieve.8
 
 uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/bin/xdp-sieve $(DESTDIR)$(PREFIX)/share/man/man8/xdp-sieve.8
-	rm -f $(DESTDIR)$(PREFIX)/lib/xdp-sieve/xdp_sieve.bpf.o
+	rm -f $(HOOKS:%=$(DESTDIR)$(PREFIX)/lib/xdp-sieve/%.bpf.o)
 	rmdir $(DESTDIR)$(PREFIX)/lib/xdp-sieve 2>/dev/null || true
 
 format:

@@ -11,10 +11,9 @@ struct sieve_answer {
     __u32 action;   /* enum sieve_action; never COUNT */
     __u32 decision; /* as in struct sieve_trace */
     __u32 hits;     /* likewise */
-    __u32 bytes;    /* of the packet */
     __u32 bank;     /* in force since the first set was asked */
     __u32 target;   /* of a redirecting action */
-    __u32 verdict;  /* XDP_*, what came of it */
+    __u32 verdict;  /* enum sieve_verdict: what came of it */
 };
 SIEVE_STATIC_ASSERT(SIEVE_SLOTS <= 32, "a bit for each");
 

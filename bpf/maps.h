@@ -105,6 +105,11 @@ struct {
     __array(values, struct sieve_filter_map);
 } sieve_sketches SEC(".maps");
 
+/* Each map of the list, by its name. */
+#define SIEVE_MAP_IS_HERE(map) SIEVE_STATIC_ASSERT(sizeof(sieve_##map) > 0, "a map of the list");
+SIEVE_OPEN_MAPS(SIEVE_MAP_IS_HERE)
+SIEVE_RARE_MAPS(SIEVE_MAP_IS_HERE)
+
 /* Sets and order (sieve/policy.h); starts with no set and everything passed. */
 volatile struct sieve_control sieve_control SEC(SIEVE_MAP_CONTROL) = {
     .magic = SIEVE_MAGIC,

@@ -2,12 +2,16 @@
 /*
  * Packet to flow key.
  *
- * Ethernet, up to SIEVE_MAX_VLAN_TAGS tags, IPv4 with options, IPv6 with up to SIEVE_MAX_EXTENSIONS extension
- * headers, then the ports of TCP, UDP and SCTP. Tunnels are not entered. A field is provided only if the
- * packet truly carries it: bytes beyond the length that the IP header states are padding, not ports.
+ * Ethernet and up to SIEVE_MAX_VLAN_TAGS tags, or no link header at all (enum sieve_link); IPv4 with options,
+ * IPv6 with up to SIEVE_MAX_EXTENSIONS extension headers; then the ports of TCP, UDP and SCTP. Tunnels are
+ * not entered. A field is provided only if the packet truly carries it: bytes beyond the length that the IP
+ * header states are padding, not ports.
  *
  * The cursor moves forward only, each read is checked against the packet's end, every loop has a constant
  * bound.
+ *
+ * The hook's header (hook_xdp.h, hook_tc.h) comes first: it says what a packet's context is, and which
+ * packets may leave the IP header's length field at zero.
  */
 #ifndef SIEVE_BPF_PARSE_H
 #define SIEVE_BPF_PARSE_H
@@ -23,6 +27,12 @@
 
 #include <sieve/policy.h>
 
+#include "maps.h"
+
+#ifndef SIEVE_CONTEXT
+#error "include the hook's header first"
+#endif
+
 #define SIEVE_MAX_VLAN_TAGS 4
 #define SIEVE_MAX_EXTENSIONS 8
 
@@ -36,6 +46,9 @@
 #define SIEVE_NEXTHDR_MOBILITY 135
 #define SIEVE_NEXTHDR_HIP 139
 #define SIEVE_NEXTHDR_SHIM6 140
+
+/* The most that an IP header's length field can state. */
+#define SIEVE_LONGEST_STATED 0xffff
 
 #define SIEVE_IPV4_OFFSET_MASK 0x1fff
 #define SIEVE_IPV6_OFFSET_MASK 0xfff8
@@ -71,6 +84,7 @@ struct sieve_parsed {
     struct sieve_key key;
     __u32 have;    /* enum sieve_field bits */
     __u32 outcome; /* enum sieve_outcome */
+    __u32 bytes;   /* of the packet, as its hook counts them */
 };
 
 /* True if the type of frame is a VLAN tag. */
@@ -101,7 +115,22 @@ static __always_inline void sieve_parse_transport(void* cursor, void* end, __s64
         sieve_transport_word(bpf_ntohs(ports->source), bpf_ntohs(ports->destination), proto);
 }
 
-static __always_inline void sieve_parse_ipv4(void* cursor, void* end, struct sieve_parsed* parsed) {
+/*
+ * The length that an IP header states. Zero stands for "longer than the field can tell" in the packets that
+ * the stack builds for segmentation (BIG TCP). All that matters here is that their ports belong to them.
+ * There is no branch: the verifier would walk all that follows for either side of it.
+ */
+static __always_inline __u32 sieve_stated_length(SIEVE_CONTEXT* ctx, const struct sieve_parsed* parsed,
+                                                 __be16 length) {
+    __s64 stated = bpf_ntohs(length);
+    __s64 lacks = (stated - 1) & sieve_length_reserve(ctx, parsed->bytes); /* negative if both are */
+
+    SIEVE_SETTLE(lacks);
+    return stated | sieve_within((__u64)lacks >> 48, SIEVE_LONGEST_STATED);
+}
+
+static __always_inline void sieve_parse_ipv4(SIEVE_CONTEXT* ctx, void* cursor, void* end,
+                                             struct sieve_parsed* parsed) {
     struct iphdr* ip = cursor;
     __u32 header, total;
 
@@ -110,7 +139,7 @@ static __always_inline void sieve_parse_ipv4(void* cursor, void* end, struct sie
         return;
     }
     header = ip->ihl * 4;
-    total = bpf_ntohs(ip->tot_len);
+    total = sieve_stated_length(ctx, parsed, ip->tot_len);
     if (ip->version != 4 || header < sizeof(*ip) || total < header) {
         parsed->outcome = SIEVE_OUTCOME_MALFORMED;
         return;
@@ -164,7 +193,7 @@ static __always_inline __u64 sieve_extension_is(__u8 type, __u8 wanted) {
  * The IPv6 packet at `offset`. A global function, so that the verifier walks the chain of extension headers
  * once and not once for each number of VLAN tags. Returns nothing of use.
  */
-__noinline int sieve_parse_ipv6(struct xdp_md* ctx, struct sieve_parsed* parsed, __u32 offset) {
+__noinline int sieve_parse_ipv6(SIEVE_CONTEXT* ctx, struct sieve_parsed* parsed, __u32 offset) {
     void* end = (void*)(long)ctx->data_end;
     struct ipv6hdr* ip = (void*)(long)ctx->data + (offset & SIEVE_OFFSET_MASK);
     void* cursor = ip + 1;
@@ -184,7 +213,7 @@ __noinline int sieve_parse_ipv6(struct xdp_md* ctx, struct sieve_parsed* parsed,
     parsed->have = SIEVE_FIELD_ADDRESSES;
     parsed->outcome = SIEVE_OUTCOME_SHORT; /* until the chain has been walked to its end */
 
-    available = bpf_ntohs(ip->payload_len);
+    available = sieve_stated_length(ctx, parsed, ip->payload_len);
     type = ip->nexthdr;
     /* One turn more than there may be headers: the last finds the upper protocol or gives up. */
     for (i = 0; i <= SIEVE_MAX_EXTENSIONS; i++) {
@@ -224,8 +253,30 @@ __noinline int sieve_parse_ipv6(struct xdp_md* ctx, struct sieve_parsed* parsed,
     return 0;
 }
 
-/* Fills `parsed`; on an outcome without a key, `have` is zero. */
-static __always_inline void sieve_parse(struct xdp_md* ctx, struct sieve_parsed* parsed) {
+/*
+ * A packet that begins with its IP header. A global function, so that the verifier walks IPv4 here once, and
+ * packets with an Ethernet header pay no more than a branch. Returns nothing of use.
+ */
+__noinline int sieve_parse_bare(SIEVE_CONTEXT* ctx, struct sieve_parsed* parsed) {
+    void* data = (void*)(long)ctx->data;
+    void* end = (void*)(long)ctx->data_end;
+    __u8 version;
+
+    if (!parsed) return 0; /* cannot happen, but the verifier asks */
+    parsed->outcome = SIEVE_OUTCOME_TRUNCATED;
+    if (data + 1 > end) return 0;
+    version = *(__u8*)data >> 4;
+    if (version == 4)
+        sieve_parse_ipv4(ctx, data, end, parsed);
+    else if (version == 6)
+        sieve_parse_ipv6(ctx, parsed, 0);
+    else
+        parsed->outcome = SIEVE_OUTCOME_NON_IP;
+    return 0;
+}
+
+/* A packet that begins with an Ethernet header. */
+static __always_inline void sieve_parse_ethernet(SIEVE_CONTEXT* ctx, struct sieve_parsed* parsed) {
     void* data = (void*)(long)ctx->data;
     void* end = (void*)(long)ctx->data_end;
     struct ethhdr* ethernet = data;
@@ -233,7 +284,6 @@ static __always_inline void sieve_parse(struct xdp_md* ctx, struct sieve_parsed*
     __be16 type;
     int i;
 
-    __builtin_memset(parsed, 0, sizeof(*parsed));
     if (cursor > end) {
         parsed->outcome = SIEVE_OUTCOME_TRUNCATED;
         return;
@@ -249,13 +299,23 @@ static __always_inline void sieve_parse(struct xdp_md* ctx, struct sieve_parsed*
         cursor = tag + 1;
     }
     if (type == bpf_htons(ETH_P_IP))
-        sieve_parse_ipv4(cursor, end, parsed);
+        sieve_parse_ipv4(ctx, cursor, end, parsed);
     else if (type == bpf_htons(ETH_P_IPV6))
         sieve_parse_ipv6(ctx, parsed, cursor - data);
     else if (type == bpf_htons(ETH_P_ARP))
         parsed->outcome = SIEVE_OUTCOME_ARP;
     else
         parsed->outcome = sieve_is_vlan(type) ? SIEVE_OUTCOME_DEEP_VLAN : SIEVE_OUTCOME_NON_IP;
+}
+
+/* Fills `parsed` for a packet of so many bytes; on an outcome without a key, `have` is zero. */
+static __always_inline void sieve_parse(SIEVE_CONTEXT* ctx, __u32 bytes, struct sieve_parsed* parsed) {
+    __builtin_memset(parsed, 0, sizeof(*parsed));
+    parsed->bytes = bytes;
+    if (SIEVE_UNLIKELY(sieve_control.link == SIEVE_LINK_IP))
+        sieve_parse_bare(ctx, parsed);
+    else
+        sieve_parse_ethernet(ctx, parsed);
 }
 
 #endif

@@ -17,7 +17,7 @@
 #include "parse.h"
 
 /* Hands the packet's head to whoever listens. A global function: its stack is its own. */
-__noinline int sieve_sample(struct xdp_md* ctx, const struct sieve_parsed* parsed,
+__noinline int sieve_sample(SIEVE_CONTEXT* ctx, const struct sieve_parsed* parsed,
                             const struct sieve_answer* answer) {
     struct sieve_event* event;
     __u32 zero = 0, captured;
@@ -30,18 +30,18 @@ __noinline int sieve_sample(struct xdp_md* ctx, const struct sieve_parsed* parse
     if (!event) return 1;
     event->time = bpf_ktime_get_ns();
     event->hits = answer->hits;
-    event->length = answer->bytes;
+    event->length = parsed->bytes;
     event->verdict = answer->verdict;
     event->decision = answer->decision;
     event->key = parsed->key;
     event->have = parsed->have;
     event->reserved = 0;
     /* 1 to SIEVE_EVENT_HEAD, in a form that Linux 6.1's verifier understands. */
-    captured = answer->bytes - 1;
+    captured = parsed->bytes - 1;
     if (captured > SIEVE_EVENT_HEAD - 1) captured = SIEVE_EVENT_HEAD - 1;
     SIEVE_SETTLE(captured);
     captured = (captured & (SIEVE_EVENT_HEAD - 1)) + 1;
-    if (bpf_xdp_load_bytes(ctx, 0, event->head, captured) != 0) captured = 0;
+    if (sieve_load_head(ctx, event->head, captured) != 0) captured = 0;
     event->captured = captured;
     bpf_ringbuf_submit(event, 0);
     return 0;
@@ -143,7 +143,7 @@ static long sieve_tally_slot(__u32 slot, struct sieve_tallying* tallying) {
 
 /* What is watched of a packet that matched. A global function, so that its stack is not on the way to the
  * sets. */
-__noinline int sieve_watch(struct xdp_md* ctx, const struct sieve_parsed* parsed,
+__noinline int sieve_watch(SIEVE_CONTEXT* ctx, const struct sieve_parsed* parsed,
                            const struct sieve_answer* answer, struct sieve_stats* stats) {
     struct sieve_tallying tallying;
     __u32 sample;

@@ -31,7 +31,7 @@ memory=2G
 # How often and how much, where a test has that as a parameter; emulated, a million keys take long. PATIENCE is the
 # selftests' guard against hanging.
 counts=(PATIENCE=300 SWAPS=8 ROUNDS=1 CHANGES=5 RATE=1500 SIEVE_TEST_COUNT=5000 SIEVE_CHURN_SWAPS=10)
-modules=(veth dummy tun 8021q)
+modules=(veth dummy tun 8021q sch_ingress cls_bpf cls_u32)
 packages=(bash dash coreutils diffutils findutils grep sed mawk procps util-linux mount iproute2 iputils-ping jq bpftool
     libxdp1 xdp-tools python3-minimal)
 
@@ -220,7 +220,7 @@ make_root() {
     cp -r --parents "/usr/lib/$python" /usr/lib/locale/C.utf8 "$ROOT"
     rm -rf "$ROOT/usr/lib/$python"/{test,idlelib,lib2to3,dist-packages}
     cp -r tests "$ROOT/sieve/"
-    cp -r build/selftests build/xdp_sieve.bpf.o "$ROOT/sieve/build/"
+    cp -r build/selftests build/xdp_sieve.bpf.o build/xdp_sieve_tc.bpf.o "$ROOT/sieve/build/"
     for folder in xdp-sieve bpf-tests; do strip --strip-debug -o "$ROOT/sieve/build/$folder" "build/$folder"; done
     mv "$ROOT/sieve/tests/vm/init" "$ROOT/init"
     # Emulation is slow, and this machine has other guests to serve.
@@ -338,7 +338,7 @@ finish() {
     exit "$status"
 }
 
-for file in build/{xdp-sieve,bpf-tests,xdp_sieve.bpf.o}; do
+for file in build/{xdp-sieve,bpf-tests,xdp_sieve.bpf.o,xdp_sieve_tc.bpf.o}; do
     [ -e "$file" ] || die "there is no $file: run make first"
 done
 for file in selftests vm; do make --no-print-directory -s -C "tests/$file" all; done

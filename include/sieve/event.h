@@ -16,7 +16,7 @@ struct sieve_event {
     __u64 hits;   /* bit s: the set in slot s matched */
     __u32 length; /* of the packet */
     __u32 captured;
-    __u32 verdict;  /* XDP_* */
+    __u32 verdict;  /* enum sieve_verdict */
     __u32 decision; /* the deciding set's slot, or SIEVE_NO_SET for the default */
     struct sieve_key key;
     __u32 have; /* enum sieve_field bits that the packet provided */

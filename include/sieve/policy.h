@@ -15,7 +15,7 @@
 #include <sieve/image.h>
 
 /* Raised with every change of this file; the controller refuses to talk to a program of another number. */
-#define SIEVE_ABI 2
+#define SIEVE_ABI 3
 
 #define SIEVE_MAX_SETS 16
 #define SIEVE_BANKS 2
@@ -28,26 +28,41 @@
  */
 #define SIEVE_SLOTS (2 * SIEVE_MAX_SETS)
 
-/* Names of the maps, as `bpftool map` shows them. */
-#define SIEVE_MAP_SETS "sieve_sets"
-#define SIEVE_MAP_STATS "sieve_stats"
+/*
+ * The maps of a loaded program, by their names less "sieve_": those that every controller opens, and those
+ * that few changes need. Beside them there is the control block's map. `bpftool map` shows these names.
+ */
+#define SIEVE_OPEN_MAPS(X) X(sets) X(stats)
+#define SIEVE_RARE_MAPS(X) X(exact) X(devices) X(cpus) X(events) X(sketches)
+#define SIEVE_MAP_NAME(map) "sieve_" #map
 #define SIEVE_MAP_CONTROL ".data.sieve"
-#define SIEVE_MAP_EXACT "sieve_exact"
-#define SIEVE_MAP_DEVICES "sieve_devices"
-#define SIEVE_MAP_CPUS "sieve_cpus"
-#define SIEVE_MAP_EVENTS "sieve_events"
-#define SIEVE_MAP_SKETCHES "sieve_sketches"
 
 enum sieve_action {
     SIEVE_ACTION_DROP = 0,
     SIEVE_ACTION_PASS = 1,
     SIEVE_ACTION_COUNT = 2, /* count the hit and ask the next set */
-    /* From here on: XDP_REDIRECT, to the entry's target; the default action if there is no such target (any
+    /* From here on: redirect to the entry's target; the default action if there is no such target (any
      * more). */
     SIEVE_ACTION_REDIRECT_DEVICE = 3, /* the target is an interface's index */
-    SIEVE_ACTION_REDIRECT_CPU = 4,    /* the target is a CPU's number */
+    SIEVE_ACTION_REDIRECT_CPU = 4,    /* the target is a CPU's number; at the XDP hook only */
 };
 #define SIEVE_ACTION_FIRST_REDIRECT SIEVE_ACTION_REDIRECT_DEVICE
+
+/*
+ * What becomes of a packet, whatever the hook. The numbers are those of XDP (enum xdp_action), where a
+ * verdict costs no translation.
+ */
+enum sieve_verdict {
+    SIEVE_VERDICT_DROP = 1,
+    SIEVE_VERDICT_PASS = 2,
+    SIEVE_VERDICT_REDIRECT = 4,
+};
+
+/* What an interface's packets begin with. */
+enum sieve_link {
+    SIEVE_LINK_ETHERNET = 0,
+    SIEVE_LINK_IP = 1, /* the IP header itself: tun, WireGuard, PPP, tunnels of IP in IP */
+};
 
 /* Packets that wait for a CPU at most, of one set table. */
 #define SIEVE_CPU_QUEUE 2048
@@ -111,7 +126,7 @@ struct sieve_control {
     __u32 loader;   /* enum sieve_loader */
     __u32 watch;    /* enum sieve_watch_flag bits: whether anybody watches matches */
     __u32 sample;   /* one match in so many goes into the ring buffer */
-    __u32 reserved;
+    __u32 link;     /* enum sieve_link: of the interface that the program is attached to */
     struct sieve_policy bank[SIEVE_BANKS];
     /* The controllers' notes: the maps in the places of SIEVE_MAP_EVENTS and SIEVE_MAP_SKETCHES; 0: none. */
     __u32 ring_id;
@@ -121,7 +136,7 @@ struct sieve_control {
 
 /* Who attached the program; no packet reads it. */
 enum sieve_loader {
-    SIEVE_LOADER_OTHER = 0, /* `ip link`, or any other tool that knows nothing of this block */
+    SIEVE_LOADER_OTHER = 0, /* `ip link`, `tc`, or any other tool that knows nothing of this block */
     SIEVE_LOADER_SIEVE = 1, /* `xdp-sieve load` */
 };
 
@@ -145,7 +160,8 @@ SIEVE_STATIC_ASSERT(SIEVE_OUTCOMES <= SIEVE_OUTCOME_SLOTS, "every outcome has it
 #define SIEVE_OUTCOME_FIRST_WITHOUT_KEY SIEVE_OUTCOME_ARP
 
 /*
- * One per CPU. Verdict counters are what left the program; hit counters also count what `count` sets saw. The
+ * One per CPU. Verdict counters are what left the program; hit counters also count what `count` sets saw. At
+ * tc's hooks a packet that waits for segmentation counts as one, with the bytes of its headers once. The
  * controller never writes here, so no increment is ever lost.
  */
 struct sieve_stats {
@@ -160,16 +176,18 @@ struct sieve_stats {
 };
 SIEVE_STATIC_ASSERT(sizeof(struct sieve_stats) % 64 == 0, "whole cache lines");
 
-/* XDP program names. */
+/* The programs' names: at the XDP hook, and at tc's two. */
 #define SIEVE_PROGRAM "xdp_sieve"
 #define SIEVE_PROGRAM_FRAGS "xdp_sieve_frags"
+#define SIEVE_PROGRAM_INGRESS "sieve_ingress"
+#define SIEVE_PROGRAM_EGRESS "sieve_egress"
 
 /* What the program saw of one packet; written only where `trace` was set before loading, never in service. */
 struct sieve_trace {
     struct sieve_key key;
     __u32 have; /* enum sieve_field bits that the packet provided */
     __u32 outcome;
-    __u32 verdict;  /* XDP_* */
+    __u32 verdict;  /* enum sieve_verdict */
     __u32 decision; /* the deciding set's slot, or SIEVE_NO_SET for the default, or SIEVE_NOT_ASKED */
     __u64 hits;     /* bit s: the set in slot s matched (also those that only count) */
 };

@@ -10,7 +10,6 @@
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
-#include <linux/bpf.h>
 
 #include "bpf/bounded.hpp"
 #include "libsieve/analysis/binomial.hpp"
@@ -102,10 +101,15 @@ TEST_P(Differential, AllFourAgree) {
 
     const auto map = FilterMap::create(image, "differential");
     ASSERT_TRUE(map) << map.error().message;
-    const auto scratch = Scratch::load(false);
-    ASSERT_TRUE(scratch) << scratch.error().message;
-    const Status loaded = scratch->table().replace({.sets = {{.name = "differential", .map_fd = map->fd()}}});
-    ASSERT_TRUE(loaded) << loaded.error().message;
+    std::vector<Scratch> scratches; // each hook's program
+    for (const HookPoint point : {HookPoint::xdp, HookPoint::egress}) {
+        auto scratch = Scratch::load(false, point);
+        ASSERT_TRUE(scratch) << scratch.error().message;
+        const Status loaded =
+            scratch->table().replace({.sets = {{.name = "differential", .map_fd = map->fd()}}});
+        ASSERT_TRUE(loaded) << loaded.error().message;
+        scratches.push_back(std::move(*scratch));
+    }
 
     packets::Carrier carrier;
     std::uint64_t strangers = 0;
@@ -122,10 +126,14 @@ TEST_P(Differential, AllFourAgree) {
         }
         const bool member = exact.contains(exact_form(key));
         const bool asked = image.contains(key);
-        const auto verdict = scratch->run(carrier.carry(key, c.fields));
-        ASSERT_TRUE(verdict) << verdict.error().message;
-        const bool dropped = *verdict == XDP_DROP;
-        ASSERT_EQ(dropped, asked) << format_key(key, c.fields);
+        bool dropped = false;
+        for (const Scratch& scratch : scratches) {
+            const auto verdict = scratch.run(carrier.carry(key, c.fields));
+            ASSERT_TRUE(verdict) << verdict.error().message;
+            dropped = *verdict == SIEVE_VERDICT_DROP;
+            ASSERT_EQ(dropped, asked)
+                << format_key(key, c.fields) << " at " << hook_point_name(scratch.object().point());
+        }
         if (has_image_model(c.kind)) {
             ASSERT_EQ(asked, model.contains(model_key(key))) << format_key(key, c.fields);
         }

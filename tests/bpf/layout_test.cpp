@@ -92,7 +92,7 @@ TEST_F(Layout, Control) {
     EXPECT_LAYOUT(sieve_control, MEMBER(sieve_control, magic), MEMBER(sieve_control, abi),
                   MEMBER(sieve_control, active), MEMBER(sieve_control, changing),
                   MEMBER(sieve_control, loader), MEMBER(sieve_control, watch), MEMBER(sieve_control, sample),
-                  MEMBER(sieve_control, reserved), MEMBER(sieve_control, ring_id),
+                  MEMBER(sieve_control, link), MEMBER(sieve_control, ring_id),
                   MEMBER(sieve_control, sketch_id), MEMBER(sieve_control, sketch_since),
                   MEMBER(sieve_control, bank));
     EXPECT_LAYOUT(sieve_policy, MEMBER(sieve_policy, sets), MEMBER(sieve_policy, default_action),

@@ -11,14 +11,14 @@
 
 #include <gtest/gtest.h>
 
-#include "libsieve/kernel/attach.hpp"
+#include "libsieve/kernel/hooks/attach.hpp"
 
 namespace sieve::test {
 
 // Programs that share a hook are pinned by libxdp, and pins outlive a namespace.
 inline void take_programs_away() {
     for (const kernel::Interface& interface : kernel::all_interfaces())
-        if (const auto hook = kernel::read_hook(interface); hook && hook->ours)
+        if (const auto hook = kernel::read_hook(interface); hook && hook->ours) // tc's filters go with it
             if (const auto done = kernel::detach(*hook); !done) ADD_FAILURE() << done.error().message;
 }
 

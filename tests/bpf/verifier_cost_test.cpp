@@ -55,8 +55,12 @@ TEST(VerifierCost, IsAsRecorded) {
     const std::string series = kernel_series();
     const BpfObject object = value_or_fail(BpfObject::load({.tracing = false, .frags = true}));
     ASSERT_GE(object.frags_program_fd(), 0);
-    const Costs costs{{SIEVE_PROGRAM, walked(object.program_fd())},
-                      {SIEVE_PROGRAM_FRAGS, walked(object.frags_program_fd())}};
+    Costs costs{{SIEVE_PROGRAM, walked(object.program_fd())},
+                {SIEVE_PROGRAM_FRAGS, walked(object.frags_program_fd())}};
+    for (const HookPoint point : {HookPoint::ingress, HookPoint::egress}) {
+        const BpfObject at_tc = value_or_fail(BpfObject::load({.point = point}));
+        costs.emplace(program_name(point), walked(at_tc.program_fd()));
+    }
     for (const auto& [program, cost] : costs) {
         EXPECT_GT(cost, 0U) << program;
         EXPECT_LT(cost, most_instructions) << program << ": split what grew into global functions";

@@ -2,9 +2,6 @@
 #include "model/parse_model.hpp"
 
 #include <set>
-
-#include <sieve/policy.h>
-
 namespace sieve::test {
 
 namespace {
@@ -14,7 +11,7 @@ struct PastTheEnd {};
 
 class Reader {
   public:
-    explicit Reader(const Bytes& packet) : packet_(packet) {}
+    Reader(const Bytes& packet, bool segmented) : packet_(packet), segmented_(segmented) {}
 
     [[nodiscard]] std::uint64_t number(std::size_t at, std::size_t bytes) const {
         if (at + bytes > packet_.size()) throw PastTheEnd{};
@@ -24,8 +21,15 @@ class Reader {
     }
     [[nodiscard]] bool holds(std::size_t at, std::size_t bytes) const { return at + bytes <= packet_.size(); }
 
+    // The length that a header states at `at`. Zero may stand for one that is too large for the field.
+    [[nodiscard]] std::size_t length(std::size_t at) const {
+        const std::size_t stated = number(at, 2);
+        return stated == 0 && segmented_ ? 65536 : stated;
+    }
+
   private:
     const Bytes& packet_;
+    bool segmented_;
 };
 
 Parsed without_key(std::uint32_t outcome) {
@@ -50,7 +54,7 @@ Parsed ipv4(const Reader& read, std::size_t at) {
     if (!read.holds(at, 20)) return without_key(SIEVE_OUTCOME_TRUNCATED);
     const std::uint64_t first = read.number(at, 1);
     const std::size_t header = (first & 15) * 4;
-    const std::size_t total = read.number(at + 2, 2);
+    const std::size_t total = read.length(at + 2);
     if (first >> 4 != 4 || header < 20 || total < header) return without_key(SIEVE_OUTCOME_MALFORMED);
     if (!read.holds(at, header)) return without_key(SIEVE_OUTCOME_TRUNCATED);
     Parsed parsed;
@@ -75,7 +79,7 @@ Parsed ipv6(const Reader& read, std::size_t at) {
     Parsed parsed;
     parsed.have = SIEVE_FIELD_SRC | SIEVE_FIELD_DST;
     for (std::size_t i = 0; i < 4; i++) parsed.key[i] = read.number(at + 8 + 8 * i, 8);
-    const std::size_t end = at + 40 + read.number(at + 4, 2);
+    const std::size_t end = at + 40 + read.length(at + 4);
     std::uint64_t type = read.number(at + 6, 1);
     std::size_t next = at + 40;
     for (int headers = 0; extensions.contains(type); headers++) {
@@ -101,7 +105,18 @@ Parsed ipv6(const Reader& read, std::size_t at) {
     return parsed;
 }
 
-Parsed parse(const Reader& read) {
+Parsed bare(const Reader& read) {
+    switch (read.number(0, 1) >> 4) {
+    case 4:
+        return ipv4(read, 0);
+    case 6:
+        return ipv6(read, 0);
+    default:
+        return without_key(SIEVE_OUTCOME_NON_IP);
+    }
+}
+
+Parsed ethernet(const Reader& read) {
     std::size_t at = 12;
     std::uint64_t type = read.number(at, 2);
     at += 2;
@@ -133,9 +148,10 @@ std::ostream& operator<<(std::ostream& out, const Parsed& parsed) {
     return out << std::dec;
 }
 
-Parsed parse_by_model(const Bytes& packet) {
+Parsed parse_by_model(const Bytes& packet, sieve_link link, bool segmented) {
     try {
-        return parse(Reader(packet));
+        const Reader read(packet, segmented);
+        return link == SIEVE_LINK_IP ? bare(read) : ethernet(read);
     } catch (const PastTheEnd&) {
         return without_key(SIEVE_OUTCOME_TRUNCATED);
     }

@@ -8,6 +8,8 @@
 #include <optional>
 #include <ostream>
 
+#include <sieve/policy.h>
+
 #include "bpf/packet.hpp"
 
 namespace sieve::test {
@@ -22,6 +24,9 @@ struct Parsed {
 
 std::ostream& operator<<(std::ostream& out, const Parsed& parsed);
 
-[[nodiscard]] Parsed parse_by_model(const Bytes& packet);
+// `segmented`: the packet awaits segmentation, so that a length of zero stands for one that is too
+// large for its field.
+[[nodiscard]] Parsed parse_by_model(const Bytes& packet, sieve_link link = SIEVE_LINK_ETHERNET,
+                                    bool segmented = false);
 
 } // namespace sieve::test

@@ -16,6 +16,7 @@ here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 BUILD=$(realpath -m "${BUILD:-$here/../../build}")
 SIEVE=$BUILD/xdp-sieve
 OBJECT=$BUILD/xdp_sieve.bpf.o
+TC_OBJECT=$BUILD/xdp_sieve_tc.bpf.o
 DATA=$(cd "$here/../data" && pwd)
 
 # The two ends: packets go from OUT, a peer somewhere, to IN, the host that filters.
@@ -160,7 +161,7 @@ setup() {
     for tool in ip nsenter python3 bpftool jq; do
         command -v "$tool" >/dev/null || skip_all "$tool is not installed"
     done
-    [ -x "$SIEVE" ] && [ -e "$OBJECT" ] || skip_all "nothing is built: run make first"
+    [ -x "$SIEVE" ] && [ -e "$OBJECT" ] && [ -e "$TC_OBJECT" ] || skip_all "nothing is built: run make first"
     WORK=$(mktemp -d)
     pins >"$WORK/pins"
     trap cleanup EXIT

@@ -5,7 +5,7 @@
 #include <cstddef>
 #include <string>
 
-#include "libsieve/kernel/attached_program.hpp"
+#include "libsieve/kernel/hooks/hook.hpp"
 #include "libsieve/kernel/set_table.hpp"
 #include "libsieve/util/result.hpp"
 

@@ -10,6 +10,7 @@
 #include "libsieve/feeds/key_text.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/image/image.hpp"
+#include "libsieve/kernel/hooks/attach.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
 #include "libsieve/kernel/live_map.hpp"
 #include "xdp-sieve/format.hpp"

@@ -10,8 +10,8 @@
 #include <nlohmann/json.hpp>
 
 #include "libsieve/feeds/key_text.hpp"
-#include "libsieve/kernel/attached_program.hpp"
 #include "libsieve/kernel/event_ring.hpp"
+#include "libsieve/kernel/hooks/attach.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
 #include "libsieve/kernel/set_table.hpp"
 #include "libsieve/packets/capture_writer.hpp"

@@ -6,8 +6,8 @@
 
 #include <fmt/core.h>
 
-#include "libsieve/kernel/attach.hpp"
 #include "libsieve/kernel/capabilities.hpp"
+#include "libsieve/kernel/hooks/attach.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
 #include "xdp-sieve/hold_lock.hpp"
 #include "xdp-sieve/json_text.hpp"

@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "libsieve/kernel/hooks/attach.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
 #include "xdp-sieve/hold_lock.hpp"
 #include "xdp-sieve/json_text.hpp"

@@ -9,7 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "libsieve/feeds/key_text.hpp"
-#include "libsieve/kernel/attached_program.hpp"
+#include "libsieve/kernel/hooks/attach.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
 #include "libsieve/kernel/live_filter.hpp"
 #include "libsieve/kernel/set_table.hpp"

@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "libsieve/kernel/attached_program.hpp"
+#include "libsieve/kernel/hooks/hook.hpp"
 
 namespace sieve::cli {
 

@@ -13,7 +13,6 @@
 #include "libsieve/kernel/filter_places.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
 #include "libsieve/kernel/refusal.hpp"
-#include "xdp_sieve.skel.h"
 
 namespace sieve::kernel {
 
@@ -28,10 +27,10 @@ std::string kernel_release() {
 
 tl::unexpected<Error> load_refusal(int error, const LogCapture& log) {
     const std::string verifier = log.verifier_log(log_lines);
-    if (verifier.empty()) return refusal("loading the XDP program", error);
+    if (verifier.empty()) return refusal("loading the program", error);
     // The verifier's errno values say little (EACCES is a bad memory access); its log says it all.
     return refusal(
-        "loading the XDP program", error,
+        "loading the program", error,
         fmt::format("the verifier of this kernel ({}) refuses it, please report it; its log ends in:\n{}",
                     kernel_release(), verifier));
 }
@@ -42,27 +41,21 @@ UniqueFd duplicate(int fd) {
 
 } // namespace
 
-void BpfObject::Destroy::operator()(xdp_sieve_bpf* skeleton) const {
-    xdp_sieve_bpf::destroy(skeleton);
-}
-
-Result<BpfObject::Loaded> BpfObject::load_skeleton(bool tracing, bool frags, const Fill& fill) {
+Result<BpfObject::Loaded> BpfObject::load_skeleton(const Options& options, bool frags, const Fill& fill) {
     const LogCapture log;
-    Skeleton skeleton(xdp_sieve_bpf::open());
+    std::unique_ptr<Skeleton> skeleton = open_skeleton(options.point, frags);
     if (!skeleton) return load_refusal(errno, log);
-    // The variable is read-only for the program; before loading it is ours to set.
-    const_cast<std::uint32_t&>(static_cast<const volatile std::uint32_t&>(skeleton->rodata->sieve_tracing)) =
-        tracing ? 1 : 0;
-    bpf_program__set_autoload(skeleton->progs.xdp_sieve_frags, frags);
+    skeleton->set_tracing(options.tracing);
     std::future<Result<Filling>> filled;
     if (fill) {
         SIEVE_ASSIGN(const UniqueFd table, create_filter_table());
-        if (const int error = bpf_map__reuse_fd(skeleton->maps.sieve_sets, table.get()); error != 0)
+        bpf_map* const sets = skeleton->map(SIEVE_MAP_NAME(sets));
+        if (const int error = bpf_map__reuse_fd(sets, table.get()); error != 0)
             return load_refusal(error, log);
         // libbpf has a descriptor of its own, which lives as long as the skeleton.
-        filled = std::async(std::launch::async, fill, bpf_map__fd(skeleton->maps.sieve_sets));
+        filled = std::async(std::launch::async, fill, bpf_map__fd(sets));
     }
-    const int error = xdp_sieve_bpf::load(skeleton.get());
+    const int error = skeleton->load();
     Filling filling; // behind the skeleton: its end waits for what it does with the table
     if (filled.valid()) {
         SIEVE_ASSIGN(filling, filled.get());
@@ -80,23 +73,22 @@ Result<BpfObject> BpfObject::load(const Options& options) {
             if (!*filters) return tl::unexpected(filters->error());
             return begin_to_fill_both_banks(table_fd, **filters);
         };
-    Result<Loaded> loaded = load_skeleton(options.tracing, options.frags, fill);
+    Result<Loaded> loaded = load_skeleton(options, options.frags, fill);
     // Before Linux 5.18 there are no multi-buffer programs; whoever then needs one learns it when attaching.
-    if (!loaded && options.frags && (!filters || *filters))
-        loaded = load_skeleton(options.tracing, false, fill);
+    if (!loaded && options.frags && (!filters || *filters)) loaded = load_skeleton(options, false, fill);
     if (!loaded) return tl::unexpected(std::move(loaded.error()));
-    const auto& maps = loaded->skeleton->maps;
+    const auto map_fd = [&](const char* name) { return bpf_map__fd(loaded->skeleton->map(name)); };
     RareMaps rare;
-    for (auto [id, map] :
-         {std::pair{&rare.exact, maps.sieve_exact}, std::pair{&rare.devices, maps.sieve_devices},
-          std::pair{&rare.cpus, maps.sieve_cpus}, std::pair{&rare.events, maps.sieve_events},
-          std::pair{&rare.sketches, maps.sieve_sketches}}) {
-        SIEVE_ASSIGN(*id, map_id(bpf_map__fd(map)));
+#define NOTE_ID(map)                                                                                         \
+    if (const int fd = map_fd(SIEVE_MAP_NAME(map)); fd >= 0) {                                               \
+        SIEVE_ASSIGN(rare.map, map_id(fd));                                                                  \
     }
-    SIEVE_ASSIGN(Instance instance, Instance::from_maps(duplicate(bpf_map__fd(maps.data_sieve)),
-                                                        duplicate(bpf_map__fd(maps.sieve_sets)),
-                                                        duplicate(bpf_map__fd(maps.sieve_stats)), rare));
-    return BpfObject(std::move(*loaded), std::move(instance));
+    SIEVE_RARE_MAPS(NOTE_ID)
+#undef NOTE_ID
+    SIEVE_ASSIGN(Instance instance, Instance::from_maps(duplicate(map_fd(SIEVE_MAP_CONTROL)),
+                                                        duplicate(map_fd(SIEVE_MAP_NAME(sets))),
+                                                        duplicate(map_fd(SIEVE_MAP_NAME(stats))), rare));
+    return BpfObject(std::move(*loaded), options.point, std::move(instance));
 }
 
 Status BpfObject::settle() {
@@ -105,40 +97,37 @@ Status BpfObject::settle() {
 
 Result<BpfObject> BpfObject::open_copy(bool frags) const {
     const LogCapture log;
-    Skeleton copy(xdp_sieve_bpf::open());
+    std::unique_ptr<Skeleton> copy = open_skeleton(HookPoint::xdp, frags);
     if (!copy) return load_refusal(errno, log);
-    bpf_program__set_autoload(copy->progs.xdp_sieve, !frags);
-    bpf_program__set_autoload(copy->progs.xdp_sieve_frags, frags);
-    const auto& to = copy->maps;
-    const auto& from = skeleton_->maps;
-    for (const auto& [map, original] :
-         {std::pair{to.data_sieve, from.data_sieve}, std::pair{to.sieve_sets, from.sieve_sets},
-          std::pair{to.sieve_stats, from.sieve_stats}, std::pair{to.sieve_devices, from.sieve_devices},
-          std::pair{to.sieve_cpus, from.sieve_cpus}, std::pair{to.sieve_exact, from.sieve_exact},
-          std::pair{to.sieve_events, from.sieve_events}, std::pair{to.sieve_sketches, from.sieve_sketches}})
-        if (const int error = bpf_map__reuse_fd(map, bpf_map__fd(original)); error != 0)
+    bpf_program__set_autoload(copy->program(SIEVE_PROGRAM), !frags);
+#define SHARED_NAME(map) SIEVE_MAP_NAME(map),
+    for (const char* name : {SIEVE_MAP_CONTROL, SIEVE_OPEN_MAPS(SHARED_NAME) SIEVE_RARE_MAPS(SHARED_NAME)})
+        if (const int error = bpf_map__reuse_fd(copy->map(name), bpf_map__fd(skeleton_->map(name)));
+            error != 0)
             return load_refusal(error, log);
+#undef SHARED_NAME
     SIEVE_ASSIGN(Instance instance,
                  Instance::from_maps(duplicate(instance_.control_fd()), duplicate(instance_.sets_fd()),
                                      duplicate(instance_.stats_fd()), instance_.rare()));
-    return BpfObject({std::move(copy), Filling()}, std::move(instance));
+    return BpfObject({std::move(copy), Filling()}, point_, std::move(instance));
 }
 
 int BpfObject::program_fd() const {
-    return bpf_program__fd(skeleton_->progs.xdp_sieve);
+    return bpf_program__fd(skeleton_->program(program_name(point_)));
 }
 
 int BpfObject::frags_program_fd() const {
-    const int fd = bpf_program__fd(skeleton_->progs.xdp_sieve_frags);
+    const bpf_program* program = skeleton_->program(SIEVE_PROGRAM_FRAGS);
+    const int fd = program == nullptr ? -1 : bpf_program__fd(program);
     return fd < 0 ? -1 : fd;
 }
 
 const volatile sieve_trace& BpfObject::trace() const {
-    return skeleton_->bss->sieve_trace_last;
+    return skeleton_->trace();
 }
 
 bpf_object* BpfObject::object() const {
-    return skeleton_->obj;
+    return skeleton_->object();
 }
 
 } // namespace sieve::kernel

@@ -10,10 +10,8 @@
 #include <sieve/policy.h>
 
 #include "libsieve/kernel/instance.hpp"
+#include "libsieve/kernel/skeleton.hpp"
 #include "libsieve/util/result.hpp"
-
-struct xdp_sieve_bpf; // the generated skeleton
-struct bpf_object;
 
 namespace sieve::kernel {
 
@@ -21,25 +19,27 @@ class BpfObject {
   public:
     struct Options {
         bool tracing = false; // leave what the program saw of each packet in trace(); never in service
-        bool frags = false;   // load the program for multi-buffer frames too, where the kernel has it
+        bool frags = false;   // load XDP's program for multi-buffer frames too, where the kernel has it
         // Makes the filters (FilterMap) that shall stand in both banks' places from slot 0 on, and do when
         // load() returns. Called once and by another thread, while the program is verified. They cost a grace
         // period, which goes on behind: see settle().
         std::function<Result<std::vector<int>>()> filters{};
+        HookPoint point = HookPoint::xdp; // whose program
     };
 
     // Loads programs and maps; nothing is attached. A refusal carries the end of the verifier's log.
     static Result<BpfObject> load(const Options& options);
 
-    // A second copy that is opened but not loaded and will use this one's maps when it is: what libxdp, which
-    // loads programs itself, attaches. Of the two programs it has one, that for multi-buffer frames if
-    // `frags`. Only object() is of use on it.
+    // A second copy of XDP's object that is opened but not loaded and will use this one's maps when it is:
+    // what libxdp, which loads programs itself, attaches. Of the two programs it has one, that for
+    // multi-buffer frames if `frags`. Only object() is of use on it.
     [[nodiscard]] Result<BpfObject> open_copy(bool frags) const;
 
     // Waits until the kernel is done with putting in the filters of Options.
     [[nodiscard]] Status settle();
 
     [[nodiscard]] const Instance& instance() const { return instance_; }
+    [[nodiscard]] HookPoint point() const { return point_; }
     [[nodiscard]] int program_fd() const;
     [[nodiscard]] int frags_program_fd() const; // -1 if it was not asked for or the kernel is too old
 
@@ -50,25 +50,21 @@ class BpfObject {
     [[nodiscard]] bpf_object* object() const;
 
   private:
-    struct Destroy {
-        void operator()(xdp_sieve_bpf* skeleton) const;
-    };
-    using Skeleton = std::unique_ptr<xdp_sieve_bpf, Destroy>;
-
     using Filling = std::future<Status>;
     using Fill = std::function<Result<Filling>(int table_fd)>;
     struct Loaded {
-        Skeleton skeleton;
+        std::unique_ptr<Skeleton> skeleton;
         Filling filling;
     };
 
     // `fill`, if any, is called beside the verification; its error goes before.
-    static Result<Loaded> load_skeleton(bool tracing, bool frags, const Fill& fill);
-    BpfObject(Loaded loaded, Instance instance)
-        : skeleton_(std::move(loaded.skeleton)), instance_(std::move(instance)),
+    static Result<Loaded> load_skeleton(const Options& options, bool frags, const Fill& fill);
+    BpfObject(Loaded loaded, HookPoint point, Instance instance)
+        : skeleton_(std::move(loaded.skeleton)), point_(point), instance_(std::move(instance)),
           filling_(std::move(loaded.filling)) {}
 
-    Skeleton skeleton_;
+    std::unique_ptr<Skeleton> skeleton_;
+    HookPoint point_ = HookPoint::xdp;
     Instance instance_;
     Filling filling_; // last: its end waits for what it does with the skeleton's table
 };

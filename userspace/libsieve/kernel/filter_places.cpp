@@ -22,7 +22,7 @@ Result<UniqueFd> create_filter_table() {
     if (!line) return refusal("a BPF map of one line", errno);
     LIBBPF_OPTS(bpf_map_create_opts, options);
     options.inner_map_fd = static_cast<std::uint32_t>(line.get());
-    UniqueFd fd(bpf_map_create(BPF_MAP_TYPE_ARRAY_OF_MAPS, SIEVE_MAP_SETS, sizeof(std::uint32_t),
+    UniqueFd fd(bpf_map_create(BPF_MAP_TYPE_ARRAY_OF_MAPS, SIEVE_MAP_NAME(sets), sizeof(std::uint32_t),
                                sizeof(std::uint32_t), SIEVE_BANKS * SIEVE_SLOTS, &options));
     if (!fd) return refusal("the BPF map that holds the sets", errno);
     return fd;

@@ -107,7 +107,7 @@ Result<std::optional<Instance>> Instance::from_program(int program_fd) {
     program.map_ids = reinterpret_cast<std::uintptr_t>(ids.data());
     __u32 length = sizeof(program);
     if (const int error = bpf_obj_get_info_by_fd(program_fd, &program, &length); error != 0)
-        return refusal("asking for an XDP program's maps", error);
+        return refusal("asking for a program's maps", error);
     if (program.nr_map_ids > ids.size()) return std::nullopt;
     ids.resize(program.nr_map_ids);
 
@@ -125,21 +125,13 @@ Result<std::optional<Instance>> Instance::from_program(int program_fd) {
                                 "xdp-sieve speaks version {}; unload it first (`xdp-sieve unload`)",
                                 stamp.abi, SIEVE_ABI));
             control = std::move(fd);
-        } else if (has_name(info, SIEVE_MAP_SETS)) {
-            sets = std::move(fd);
-        } else if (has_name(info, SIEVE_MAP_STATS)) {
-            stats = std::move(fd);
-        } else if (has_name(info, SIEVE_MAP_EXACT)) {
-            rare.exact = id;
-        } else if (has_name(info, SIEVE_MAP_DEVICES)) {
-            rare.devices = id;
-        } else if (has_name(info, SIEVE_MAP_CPUS)) {
-            rare.cpus = id;
-        } else if (has_name(info, SIEVE_MAP_EVENTS)) {
-            rare.events = id;
-        } else if (has_name(info, SIEVE_MAP_SKETCHES)) {
-            rare.sketches = id;
         }
+#define TAKE_OPEN(map) else if (has_name(info, SIEVE_MAP_NAME(map))) map = std::move(fd);
+#define TAKE_ID(map) else if (has_name(info, SIEVE_MAP_NAME(map))) rare.map = id;
+        SIEVE_OPEN_MAPS(TAKE_OPEN)
+        SIEVE_RARE_MAPS(TAKE_ID)
+#undef TAKE_OPEN
+#undef TAKE_ID
     }
     if (!control || !sets || !stats) return std::nullopt;
     SIEVE_ASSIGN(Instance instance, from_maps(std::move(control), std::move(sets), std::move(stats), rare));

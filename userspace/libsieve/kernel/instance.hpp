@@ -12,13 +12,12 @@
 
 namespace sieve::kernel {
 
-// The ids of the maps that few changes need; opened when they do.
+// The ids of the maps that few changes need; opened when they do. 0: the program has no such map, as tc's has
+// none of CPUs.
 struct RareMaps {
-    std::uint32_t exact = 0;
-    std::uint32_t devices = 0;
-    std::uint32_t cpus = 0;
-    std::uint32_t events = 0;
-    std::uint32_t sketches = 0;
+#define SIEVE_ID_OF(map) std::uint32_t map = 0;
+    SIEVE_RARE_MAPS(SIEVE_ID_OF)
+#undef SIEVE_ID_OF
 };
 
 // The maps' file descriptors and the control block, mapped. While it lives the maps live, attached or not.

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/kernel/preflight.hpp"
 
-#include <linux/bpf.h>
-
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -131,7 +129,7 @@ Result<std::vector<char>> ask(const Scratch& scratch, const std::vector<sieve_ke
                 error = std::move(verdict.error());
                 return;
             }
-            matched[i] = *verdict == XDP_DROP ? 1 : 0;
+            matched[i] = *verdict == SIEVE_VERDICT_DROP ? 1 : 0;
         }
     });
     if (error) return tl::unexpected(std::move(*error));
@@ -209,8 +207,8 @@ Result<PreflightReport> preflight(const Scratch& scratch, std::uint32_t slot, co
     return report;
 }
 
-Result<Preflight> Preflight::start() {
-    SIEVE_ASSIGN(Scratch scratch, Scratch::load(false));
+Result<Preflight> Preflight::start(HookPoint point) {
+    SIEVE_ASSIGN(Scratch scratch, Scratch::load(false, point));
     return Preflight(std::move(scratch));
 }
 

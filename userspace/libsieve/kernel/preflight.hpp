@@ -60,7 +60,7 @@ class PreflightQuestions {
 // The same for one map after the other.
 class Preflight {
   public:
-    static Result<Preflight> start();
+    static Result<Preflight> start(HookPoint point = HookPoint::xdp);
 
     // Nothing but this object's own instance is touched.
     [[nodiscard]] Result<PreflightReport> check(const Image& image, const FilterMap& map,

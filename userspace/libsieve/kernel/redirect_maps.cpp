@@ -12,7 +12,7 @@
 #include <bpf/libbpf.h>
 #include <fmt/core.h>
 
-#include "libsieve/kernel/attached_program.hpp"
+#include "libsieve/kernel/hooks/hook.hpp"
 #include "libsieve/kernel/refusal.hpp"
 
 namespace sieve::kernel {

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/kernel/replay.hpp"
 
-#include <linux/bpf.h>
-
 #include <algorithm>
 
 namespace sieve::kernel {
 
-Result<Replay> Replay::start(const WantedTable& table) {
-    SIEVE_ASSIGN(Scratch scratch, Scratch::load(true));
+Result<Replay> Replay::start(const WantedTable& table, HookPoint point) {
+    SIEVE_ASSIGN(Scratch scratch, Scratch::load(true, point));
     SIEVE_TRY(scratch.table().replace(table));
     LiveTable live = scratch.table().read();
     return Replay(std::move(scratch), std::move(live));
@@ -16,13 +14,14 @@ Result<Replay> Replay::start(const WantedTable& table) {
 
 Result<Replayed> Replay::run(std::span<const std::uint8_t> frame) const {
     Replayed result;
-    if (frame.size() < shortest_run) {
+    const auto run = frame.first(std::min(frame.size(), longest_run));
+    if (!scratch_.can_run(run)) {
         result.trace.outcome = SIEVE_OUTCOME_TRUNCATED;
-        result.trace.verdict = result.verdict = XDP_PASS;
+        result.trace.verdict = result.verdict = SIEVE_VERDICT_PASS;
         result.trace.decision = SIEVE_NOT_ASKED;
         return result;
     }
-    SIEVE_ASSIGN(result.verdict, scratch_.run(frame.first(std::min(frame.size(), longest_run))));
+    SIEVE_ASSIGN(result.verdict, scratch_.run(run));
     result.trace = scratch_.trace();
     for (const LiveSet& set : table_.sets)
         if (set.slot == result.trace.decision) result.decided_by = &set;

@@ -15,7 +15,7 @@
 namespace sieve::kernel {
 
 struct Replayed {
-    std::uint32_t verdict = 0; // XDP_*
+    std::uint32_t verdict = 0; // enum sieve_verdict
     sieve_trace trace{};
     const LiveSet* decided_by = nullptr; // nothing: the default, or no set was asked
 };
@@ -23,11 +23,12 @@ struct Replayed {
 class Replay {
   public:
     // An instance of its own with these sets.
-    static Result<Replay> start(const WantedTable& table);
+    static Result<Replay> start(const WantedTable& table, HookPoint point = HookPoint::xdp);
 
-    // One frame. The kernel does not run a program on less than an Ethernet header, so that is answered here
-    // as the program answers every cut header: truncated, passed. Of a long frame the first longest_run bytes
-    // are run; only a chain of IPv6 extension headers that is longer makes a difference (it counts as short).
+    // One frame. The kernel does not run a program on less than an Ethernet header, nor tc's on less than an
+    // IP header: such a frame is answered here as the program answers every cut header, truncated and passed.
+    // Of a long frame the first longest_run bytes are run; only a chain of IPv6 extension headers that is
+    // longer makes a difference (it counts as short).
     [[nodiscard]] Result<Replayed> run(std::span<const std::uint8_t> frame) const;
 
     [[nodiscard]] const LiveTable& table() const { return table_; }

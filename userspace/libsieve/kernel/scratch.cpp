@@ -1,6 +1,12 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/kernel/scratch.hpp"
 
+#include <linux/bpf.h>
+#include <linux/if_ether.h>
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include <linux/pkt_cls.h>
+
 #include <algorithm>
 #include <cerrno>
 
@@ -13,20 +19,32 @@
 
 namespace sieve::kernel {
 
-Result<Scratch> Scratch::load(bool tracing) {
-    SIEVE_ASSIGN(BpfObject object, BpfObject::load({.tracing = tracing, .frags = false}));
+namespace {
+
+// The verdict behind what a program tells tc, as in bpf/hook_tc.h.
+std::uint32_t verdict_of_tc(std::uint32_t action) {
+    if (action == TC_ACT_SHOT) return SIEVE_VERDICT_DROP;
+    return action == TC_ACT_REDIRECT ? SIEVE_VERDICT_REDIRECT : SIEVE_VERDICT_PASS;
+}
+
+} // namespace
+
+Result<Scratch> Scratch::load(bool tracing, HookPoint point) {
+    SIEVE_ASSIGN(BpfObject object, BpfObject::load({.tracing = tracing, .frags = false, .point = point}));
     return Scratch(std::move(object));
 }
 
-Result<Scratch> Scratch::load_with(const std::function<Result<Sets>()>& make_sets, bool frags) {
+Result<Scratch> Scratch::load_with(const std::function<Result<Sets>()>& make_sets, bool frags,
+                                   HookPoint point) {
     std::vector<int> exact;
     const auto make_filters = [&]() -> Result<std::vector<int>> {
         SIEVE_ASSIGN(Sets sets, make_sets());
         exact = std::move(sets.exact);
         return std::move(sets.filters);
     };
-    SIEVE_ASSIGN(BpfObject object,
-                 BpfObject::load({.tracing = false, .frags = frags, .filters = make_filters}));
+    SIEVE_ASSIGN(
+        BpfObject object,
+        BpfObject::load({.tracing = false, .frags = frags, .filters = make_filters, .point = point}));
     if (std::any_of(exact.begin(), exact.end(), [](int fd) { return fd >= 0; })) {
         SIEVE_ASSIGN(const UniqueFd outer, open_map(object.instance().rare().exact));
         SIEVE_TRY(fill_both_banks(outer.get(), exact));
@@ -70,18 +88,32 @@ void Scratch::ask_slot(std::uint32_t slot, bool verified) const {
     policy.sets = 1;
 }
 
-Result<std::uint32_t> Scratch::run(std::span<const std::uint8_t> frame) const {
+Result<std::uint32_t> Scratch::run(std::span<const std::uint8_t> frame, std::uint32_t segment) const {
     LIBBPF_OPTS(bpf_test_run_opts, options);
     options.data_in = frame.data();
     options.data_size_in = static_cast<std::uint32_t>(frame.size());
     options.repeat = 1;
+    __sk_buff packet{};
+    packet.gso_size = segment;
+    if (segment != 0) {
+        options.ctx_in = &packet;
+        options.ctx_size_in = sizeof(packet);
+    }
     int error = 0;
     do {
         error = bpf_prog_test_run_opts(object_.program_fd(), &options);
     } while (error != 0 && errno == EINTR);
     if (error != 0)
         return refusal(fmt::format("running the program on a packet of {} bytes", frame.size()), error);
-    return options.retval;
+    return object_.point() == HookPoint::xdp ? options.retval : verdict_of_tc(options.retval);
+}
+
+bool Scratch::can_run(std::span<const std::uint8_t> frame) const {
+    if (frame.size() < shortest_run || frame.size() > longest_run) return false;
+    if (object_.point() == HookPoint::xdp) return true;
+    const unsigned type = frame[12] << 8U | frame[13];
+    const std::size_t header = type == ETH_P_IP ? sizeof(iphdr) : type == ETH_P_IPV6 ? sizeof(ipv6hdr) : 1;
+    return frame.size() >= shortest_run + header;
 }
 
 sieve_trace Scratch::trace() const {

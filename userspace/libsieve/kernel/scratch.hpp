@@ -21,7 +21,7 @@ inline constexpr std::size_t longest_run = 3072;
 class Scratch {
   public:
     // With tracing, trace() tells what the program saw of the last packet.
-    static Result<Scratch> load(bool tracing);
+    static Result<Scratch> load(bool tracing, HookPoint point = HookPoint::xdp);
 
     [[nodiscard]] const Instance& instance() const { return object_.instance(); }
     [[nodiscard]] SetTable table() const { return SetTable(object_.instance()); }
@@ -33,7 +33,8 @@ class Scratch {
     };
     // With these in the places of both banks, from slot 0 on. They are made, once and by another thread,
     // while the program is verified.
-    static Result<Scratch> load_with(const std::function<Result<Sets>()>& make_sets, bool frags);
+    static Result<Scratch> load_with(const std::function<Result<Sets>()>& make_sets, bool frags,
+                                     HookPoint point = HookPoint::xdp);
 
     // Puts one set, verified by an exact set or not, in force: a match drops, all else passes. In place and
     // without the two banks' care, which is for programs that packets run through.
@@ -41,8 +42,14 @@ class Scratch {
     // Likewise what stands in a slot's place.
     void ask_slot(std::uint32_t slot, bool verified) const;
 
-    // Runs the program on a frame of shortest_run to longest_run bytes; its verdict (XDP_*).
-    [[nodiscard]] Result<std::uint32_t> run(std::span<const std::uint8_t> frame) const;
+    // Runs the program on a frame of shortest_run to longest_run bytes; its verdict (enum sieve_verdict).
+    // `segment`, at tc's hooks: not zero for a packet that awaits segmentation into parts of so many bytes.
+    [[nodiscard]] Result<std::uint32_t> run(std::span<const std::uint8_t> frame,
+                                            std::uint32_t segment = 0) const;
+
+    // Whether the kernel runs the program on such a frame. At tc's hooks it wants a frame that says it is IP
+    // to have at least the whole of the IP header.
+    [[nodiscard]] bool can_run(std::span<const std::uint8_t> frame) const;
 
     [[nodiscard]] sieve_trace trace() const;
     [[nodiscard]] const BpfObject& object() const { return object_; }

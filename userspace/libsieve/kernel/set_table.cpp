@@ -187,6 +187,10 @@ Result<sieve_policy> SetTable::policy_of(const WantedTable& wanted, const sieve_
                                            set.name, SIEVE_NAME_BYTES - 1));
         const LiveSet* before = live.find(set.name);
         if (before == nullptr && set.map_fd < 0) return usage_error(fmt::format("no set {}", set.name));
+        if (set.action == SIEVE_ACTION_REDIRECT_CPU && instance_->rare().cpus == 0)
+            return usage_error(fmt::format("set {}: only the XDP hook hands packets to another CPU; expected "
+                                           "an interface to redirect to",
+                                           set.name));
         std::uint32_t slot = 0;
         sieve_slot note{};
         if (before != nullptr) {

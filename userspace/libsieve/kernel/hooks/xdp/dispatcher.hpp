@@ -11,8 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "libsieve/util/result.hpp"
-#include "libsieve/util/unique_fd.hpp"
+#include "libsieve/kernel/hooks/program.hpp"
 
 namespace sieve::kernel {
 
@@ -23,16 +22,6 @@ struct DispatcherPlace {
     std::uint32_t priority = 50;   // the lower number is asked first
     std::uint32_t chain = 1U << 2; // bit v: the next one is asked after this one's verdict v (XDP_PASS is 2)
 };
-
-// A loaded program.
-struct Program {
-    std::uint32_t id = 0;
-    std::string name;
-    UniqueFd fd;
-};
-
-// The program of that id.
-[[nodiscard]] Result<Program> open_program(std::uint32_t id);
 
 // A program behind a dispatcher.
 struct DispatcherMember {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // What can be tested of it without a dispatcher, which not every kernel takes; the rest is
 // tests/vm/coexistence.sh.
-#include "libsieve/kernel/dispatcher.hpp"
+#include "libsieve/kernel/hooks/xdp/dispatcher.hpp"
 
 #include <linux/bpf.h>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "libsieve/kernel/dispatcher.hpp"
+#include "libsieve/kernel/hooks/xdp/dispatcher.hpp"
 
 #include <algorithm>
 #include <array>
@@ -14,8 +14,6 @@
 #include <bpf/libbpf.h>
 #include <fmt/core.h>
 #include <xdp/prog_dispatcher.h>
-
-#include "libsieve/kernel/refusal.hpp"
 
 namespace sieve::kernel {
 
@@ -76,17 +74,6 @@ std::optional<std::size_t> position_of(const btf* types, std::uint32_t type_id) 
 }
 
 } // namespace
-
-Result<Program> open_program(std::uint32_t id) {
-    Program program{.id = id, .name = {}, .fd = UniqueFd(bpf_prog_get_fd_by_id(id))};
-    if (!program.fd) return refusal(fmt::format("opening XDP program {}", id), errno);
-    bpf_prog_info info{};
-    __u32 length = sizeof(info);
-    if (const int error = bpf_obj_get_info_by_fd(program.fd.get(), &info, &length); error != 0)
-        return refusal(fmt::format("asking for the name of XDP program {}", id), error);
-    program.name = info.name;
-    return program;
-}
 
 // The programs take the places of the dispatcher's functions, each by a link to one of them.
 std::vector<DispatcherMember> dispatcher_members(const Program& dispatcher) {

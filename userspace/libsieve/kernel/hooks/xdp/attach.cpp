@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "libsieve/kernel/attach.hpp"
+#include "libsieve/kernel/hooks/xdp/attach.hpp"
 
 #include <linux/if_link.h>
-#include <net/if.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
 
 #include <cerrno>
 #include <cstdlib>
@@ -17,10 +14,11 @@
 #include <xdp/libxdp.h>
 
 #include "libsieve/kernel/capabilities.hpp"
+#include "libsieve/kernel/hooks/xdp/attached_program.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
 #include "libsieve/kernel/refusal.hpp"
 
-namespace sieve::kernel {
+namespace sieve::kernel::xdp {
 
 namespace {
 
@@ -110,7 +108,7 @@ Result<Attached> attach_alone(const Hook& before, const BpfObject& object, ModeC
             }
             error = set_program(before.interface, mode, program, same_mode ? before.attached->fd.get() : -1);
             if (error == 0) {
-                SIEVE_ASSIGN(Hook now, read_hook(before.interface));
+                SIEVE_ASSIGN(Hook now, xdp::read_hook(before.interface));
                 return Attached{
                     .hook = std::move(now), .frags = program == object.frags_program_fd(), .remarks = {}};
             }
@@ -155,7 +153,7 @@ std::optional<Attached> attach_among_others(const Hook& before, const BpfObject&
         for (const bool frags : {false, true}) {
             if (frags && object.frags_program_fd() < 0) continue;
             if (attach_by_libxdp(before, object, frags, mode, options.place) != 0) continue;
-            Result<Hook> now = read_hook(before.interface);
+            Result<Hook> now = xdp::read_hook(before.interface);
             if (!now || !now->ours) return std::nullopt; // somebody was quicker
             return Attached{.hook = std::move(*now), .frags = frags, .remarks = {}};
         }
@@ -179,13 +177,6 @@ std::string fallback_remark(const Hook& now, ModeChoice choice) {
 }
 
 } // namespace
-
-int interface_mtu(const Interface& interface) {
-    const UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-    ifreq request{};
-    interface.name.copy(request.ifr_name, sizeof(request.ifr_name) - 1);
-    return socket && ::ioctl(socket.get(), SIOCGIFMTU, &request) == 0 ? request.ifr_mtu : 0;
-}
 
 Result<Attached> attach(const Hook& before, const BpfObject& object, const AttachOptions& options) {
     const bool dispatcher = before.attached && before.attached->name == dispatcher_name;
@@ -245,4 +236,4 @@ Status detach(const Hook& hook) {
     return {};
 }
 
-} // namespace sieve::kernel
+} // namespace sieve::kernel::xdp

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "libsieve/kernel/attach.hpp"
+#include "libsieve/kernel/hooks/attach.hpp"
 
 #include <linux/if_link.h>
 #include <sys/wait.h>
@@ -14,7 +14,7 @@
 
 #include "bpf/images.hpp"
 #include "bpf/own_network.hpp"
-#include "libsieve/kernel/dispatcher.hpp"
+#include "libsieve/kernel/hooks/xdp/dispatcher.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
 #include "libsieve/kernel/set_table.hpp"
 

@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the packet path takes from tc's hooks, ingress and egress (path.h lists it). Programs run in
+ * direct-action mode.
+ *
+ * What differs from a frame on the wire: one VLAN tag may lie in the packet's metadata, where it does not
+ * matter, since no key has a VLAN in it; headers may lie in pages beside the linear part; and a packet of up
+ * to half a megabyte may await segmentation. Such a packet is judged and counted once, as the stack sees it.
+ */
+#ifndef SIEVE_BPF_HOOK_TC_H
+#define SIEVE_BPF_HOOK_TC_H
+
+#include <linux/bpf.h>
+#include <linux/pkt_cls.h>
+
+#include <bpf/bpf_helpers.h>
+
+#include <sieve/policy.h>
+
+#include "maps.h"
+
+#define SIEVE_CONTEXT struct __sk_buff
+#define SIEVE_HEAD_MAY_BE_APART
+
+/* More than all headers that the parser follows take, but for absurd chains of IPv6 extension headers. */
+#define SIEVE_HEAD_BYTES 2048
+
+/* As in the kernel's iph_totlen(): a packet that awaits segmentation may have zero there, however long it is.
+ */
+static __always_inline __s64 sieve_length_reserve(struct __sk_buff* ctx, __u32 bytes) {
+    (void)bytes;
+    return -(__s64)ctx->gso_size;
+}
+
+static __always_inline long sieve_load_head(struct __sk_buff* ctx, void* to, __u32 bytes) {
+    return bpf_skb_load_bytes(ctx, 0, to, bytes);
+}
+
+static __always_inline int sieve_reach(struct __sk_buff* ctx, __u32 bytes) {
+    return bpf_skb_pull_data(ctx, bytes < SIEVE_HEAD_BYTES ? bytes : SIEVE_HEAD_BYTES) == 0;
+}
+
+/*
+ * Out of another interface: the verdict on a packet for a target; `fallback` if the target is not there: an
+ * interface's entry goes away with the interface. There is no redirection to a CPU here, and the controller
+ * refuses to ask for it.
+ */
+static __always_inline int sieve_redirect(__u32 bank, __u32 action, __u32 target, __u32 fallback) {
+    void* targets;
+
+    if (action != SIEVE_ACTION_REDIRECT_DEVICE) return fallback;
+    targets = bpf_map_lookup_elem(&sieve_devices, &bank);
+    if (!targets || !bpf_map_lookup_elem(targets, &target)) return fallback;
+    return bpf_redirect(target, 0) == TC_ACT_REDIRECT ? SIEVE_VERDICT_REDIRECT : (int)fallback;
+}
+
+/*
+ * What tc is told of a verdict. A packet that passes is "unspecified" and not "ok": ok would end the
+ * classification, and tc programs behind this one would not see the packet.
+ */
+static __always_inline int sieve_tc_action(int verdict) {
+    if (verdict == SIEVE_VERDICT_DROP) return TC_ACT_SHOT;
+    return verdict == SIEVE_VERDICT_REDIRECT ? TC_ACT_REDIRECT : TC_ACT_UNSPEC;
+}
+
+#endif

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What the packet path takes from the XDP hook (path.h lists it).
+ */
+#ifndef SIEVE_BPF_HOOK_XDP_H
+#define SIEVE_BPF_HOOK_XDP_H
+
+#include <linux/bpf.h>
+
+#include <bpf/bpf_helpers.h>
+
+#include <sieve/policy.h>
+
+#include "maps.h"
+
+#define SIEVE_CONTEXT struct xdp_md
+
+SIEVE_STATIC_ASSERT((int)SIEVE_VERDICT_DROP == XDP_DROP && (int)SIEVE_VERDICT_PASS == XDP_PASS &&
+                        (int)SIEVE_VERDICT_REDIRECT == XDP_REDIRECT,
+                    "a verdict is returned as it is");
+
+/* The generic hook sees packets that await segmentation. Nothing marks them but a length that no IP header
+ * can state. */
+static __always_inline __s64 sieve_length_reserve(struct xdp_md* ctx, __u32 bytes) {
+    (void)ctx;
+    return 0xffff - (__s64)bytes;
+}
+
+static __always_inline long sieve_load_head(struct xdp_md* ctx, void* to, __u32 bytes) {
+    return bpf_xdp_load_bytes(ctx, 0, to, bytes);
+}
+
+/*
+ * To another interface or another CPU: the verdict on a packet for a target; `fallback` if the target is not
+ * there: an interface's entry goes away with the interface. What fails later (a full queue, a driver that
+ * cannot send) is the kernel's to drop, and is not seen here.
+ */
+static __always_inline int sieve_redirect(__u32 bank, __u32 action, __u32 target, __u32 fallback) {
+    void* targets;
+
+    if (action == SIEVE_ACTION_REDIRECT_CPU) {
+        targets = bpf_map_lookup_elem(&sieve_cpus, &bank);
+        return targets ? bpf_redirect_map(targets, target, fallback) : (int)fallback;
+    }
+    targets = bpf_map_lookup_elem(&sieve_devices, &bank);
+    return targets ? bpf_redirect_map(targets, target, fallback) : (int)fallback;
+}
+
+#endif

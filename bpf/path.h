@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The packet path: parse -> key -> sets in order -> verdict. See docs/ for the flow and sieve/policy.h for
+ * how the controller steers it.
+ *
+ * The path is written once. Each hook compiles it with a header of its own (hook_xdp.h, hook_tc.h), included
+ * first, which defines:
+ *
+ *   SIEVE_CONTEXT             the type that a program of this hook is given
+ *   sieve_length_reserve()    negative if the packet may be longer than its IP header can state
+ *   sieve_load_head()         the packet's first bytes, copied
+ *   sieve_redirect()          the verdict on a packet for another interface or CPU
+ *   SIEVE_HEAD_MAY_BE_APART   if headers may lie where direct access does not reach; then also
+ *   sieve_reach()             makes as much of the head reachable as headers take; false if it cannot
+ */
+#ifndef SIEVE_BPF_PATH_H
+#define SIEVE_BPF_PATH_H
+
+#include "answer.h"
+#include "lookup.h"
+#include "maps.h"
+#include "parse.h"
+#include "verify.h"
+#include "watch.h"
+
+#ifdef SIEVE_HEAD_MAY_BE_APART
+/* True if the headers went beyond what direct access reaches, and the packet goes on there. */
+static __always_inline int sieve_lacks_head(SIEVE_CONTEXT* ctx, const struct sieve_parsed* parsed) {
+    return (parsed->outcome == SIEVE_OUTCOME_SHORT || parsed->outcome == SIEVE_OUTCOME_TRUNCATED) &&
+           (__u64)ctx->data_end - ctx->data < parsed->bytes;
+}
+
+/* Parses again with the head in reach. A global function: it is rare, and the path to the sets stays short.
+ */
+__noinline int sieve_parse_again(SIEVE_CONTEXT* ctx, struct sieve_parsed* parsed) {
+    if (!parsed) return 0; /* cannot happen, but the verifier asks */
+    if (sieve_reach(ctx, parsed->bytes)) sieve_parse(ctx, parsed->bytes, parsed);
+    return 0;
+}
+#endif
+
+/* Asks the set that is i-th in order; true if it decides. */
+static __always_inline int sieve_ask_set(const struct sieve_parsed* parsed, struct sieve_stats* stats,
+                                         struct sieve_answer* answer, __u32 i) {
+    __u32 bank = answer->bank & (SIEVE_BANKS - 1);
+    volatile struct sieve_policy_entry* entry = &sieve_control.bank[bank].entry[i & (SIEVE_MAX_SETS - 1)];
+    __u32 slot = entry->slot & (SIEVE_SLOTS - 1);
+    __u32 place = bank * SIEVE_SLOTS + slot;
+    void* filter = bpf_map_lookup_elem(&sieve_sets, &place);
+
+    int hit = filter && sieve_lookup_key(filter, place, &parsed->key, parsed->have);
+
+    if (SIEVE_UNLIKELY(entry->flags & SIEVE_ENTRY_VERIFY)) hit = sieve_verify(parsed, stats, place, hit);
+    if (!hit) return 0;
+    stats->hit[slot].packets++;
+    stats->hit[slot].bytes += parsed->bytes;
+    answer->hits |= 1U << slot;
+    if (entry->action == SIEVE_ACTION_COUNT) return 0;
+    answer->action = entry->action;
+    answer->target = entry->target;
+    answer->decision = slot;
+    return 1;
+}
+
+/*
+ * A set after the first. A global function, so that the verifier checks it once and not in each turn of the
+ * loop over sets: four fifths of the time that loading takes.
+ */
+__noinline int sieve_ask_next(const struct sieve_parsed* parsed, struct sieve_stats* stats,
+                              struct sieve_answer* answer, __u32 i) {
+    if (!parsed || !stats || !answer) return 0; /* cannot happen, but the verifier asks */
+    return sieve_ask_set(parsed, stats, answer, i);
+}
+
+/*
+ * Asks the sets in order; counts every hit. A global function, so that the verifier checks it once for any
+ * key instead of once for each way through the parser. The first set is asked without a further call: most
+ * have but one.
+ */
+__noinline int sieve_ask(const struct sieve_parsed* parsed, struct sieve_stats* stats,
+                         struct sieve_answer* answer) {
+    volatile struct sieve_policy* policy;
+    __u32 sets, i;
+
+    if (!parsed || !stats || !answer) return 0; /* cannot happen, but the verifier asks */
+    answer->bank = sieve_control.active & (SIEVE_BANKS - 1);
+    policy = &sieve_control.bank[answer->bank & (SIEVE_BANKS - 1)];
+    sets = policy->sets;
+    answer->action = policy->default_action;
+    answer->decision = SIEVE_NO_SET;
+    if (!sets || sieve_ask_set(parsed, stats, answer, 0)) return 0;
+    for (i = 1; i < SIEVE_MAX_SETS && i < sets; i++)
+        if (sieve_ask_next(parsed, stats, answer, i)) break;
+    return 0;
+}
+
+/* The verdict for an action; counts packets that cannot go where they should. */
+static __always_inline int sieve_verdict(const struct sieve_answer* answer, struct sieve_stats* stats) {
+    __u32 action = answer->action;
+
+    if (SIEVE_UNLIKELY(action >= SIEVE_ACTION_FIRST_REDIRECT)) {
+        __u32 bank = answer->bank & (SIEVE_BANKS - 1);
+        __u32 otherwise = sieve_control.bank[bank].default_action;
+        int verdict =
+            sieve_redirect(bank, action, answer->target,
+                           otherwise == SIEVE_ACTION_DROP ? SIEVE_VERDICT_DROP : SIEVE_VERDICT_PASS);
+        if (verdict != SIEVE_VERDICT_REDIRECT) stats->redirect_failed++;
+        return verdict;
+    }
+    return action == SIEVE_ACTION_DROP ? SIEVE_VERDICT_DROP : SIEVE_VERDICT_PASS;
+}
+
+static __always_inline void sieve_count(struct sieve_counter* counter, __u64 bytes) {
+    counter->packets++;
+    counter->bytes += bytes;
+}
+
+/* The whole path, from a packet of so many bytes to its verdict (enum sieve_verdict). */
+static __always_inline int sieve_filter(SIEVE_CONTEXT* ctx, __u32 bytes) {
+    struct sieve_answer answer = {.action = SIEVE_ACTION_PASS, .decision = SIEVE_NOT_ASKED};
+    struct sieve_parsed parsed;
+    struct sieve_stats* stats;
+    __u32 zero = 0;
+    int verdict;
+
+    stats = bpf_map_lookup_elem(&sieve_stats, &zero);
+    if (!stats) return SIEVE_VERDICT_PASS; /* cannot happen: the array has one entry */
+
+    sieve_parse(ctx, bytes, &parsed);
+#ifdef SIEVE_HEAD_MAY_BE_APART
+    if (SIEVE_UNLIKELY(sieve_lacks_head(ctx, &parsed))) sieve_parse_again(ctx, &parsed);
+#endif
+    stats->outcome[parsed.outcome & (SIEVE_OUTCOME_SLOTS - 1)]++;
+    if (parsed.outcome < SIEVE_OUTCOME_FIRST_WITHOUT_KEY) sieve_ask(&parsed, stats, &answer);
+
+    answer.verdict = verdict = sieve_verdict(&answer, stats);
+    if (verdict == SIEVE_VERDICT_DROP)
+        sieve_count(&stats->dropped, bytes);
+    else if (SIEVE_LIKELY(verdict == SIEVE_VERDICT_PASS))
+        sieve_count(&stats->passed, bytes);
+    else
+        sieve_count(&stats->redirected, bytes);
+
+    /* A stranger costs the first branch only. */
+    if (SIEVE_UNLIKELY(answer.hits) && SIEVE_UNLIKELY(sieve_control.watch))
+        sieve_watch(ctx, &parsed, &answer, stats);
+
+    if (sieve_tracing) {
+        sieve_trace_last.key = parsed.key;
+        sieve_trace_last.have = parsed.have;
+        sieve_trace_last.outcome = parsed.outcome;
+        sieve_trace_last.verdict = verdict;
+        sieve_trace_last.decision = answer.decision;
+        sieve_trace_last.hits = answer.hits;
+    }
+    return verdict;
+}
+
+/*
+ * Never called and never loaded: it makes this object's BTF describe the image's lines as it does the maps'
+ * values, so that a test can hold this compiler's layout of them against the controller's.
+ */
+__noinline int sieve_layout(const struct sieve_lookup* lookup, const struct sieve_probes* probes,
+                            const struct sieve_file* file, const struct sieve_witness* witness) {
+    return lookup && probes && file && witness;
+}
+
+#endif

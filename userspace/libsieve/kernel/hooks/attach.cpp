@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/kernel/hooks/attach.hpp"
+
+#include <fmt/core.h>
+
+#include "libsieve/kernel/hooks/tc/attach.hpp"
+#include "libsieve/kernel/hooks/tc/filters.hpp"
+#include "libsieve/kernel/hooks/xdp/attach.hpp"
+#include "libsieve/kernel/hooks/xdp/attached_program.hpp"
+
+namespace sieve::kernel {
+
+Result<Hook> read_hook(const Interface& interface, HookPoint point) {
+    return point == HookPoint::xdp ? xdp::read_hook(interface) : tc::read_hook(interface, point);
+}
+
+Result<Hook> find_ours(const std::string& name, HookPoint point) {
+    SIEVE_ASSIGN(const Interface interface, find_interface(name));
+    SIEVE_ASSIGN(Hook hook, read_hook(interface, point));
+    if (hook.foreign())
+        return tl::unexpected(
+            Error{Exit::no, fmt::format("{} runs another XDP program, {} (id {}), and not xdp-sieve", name,
+                                        hook.attached->name.empty() ? "without a name" : hook.attached->name,
+                                        hook.attached->id)});
+    if (!hook.ours)
+        return tl::unexpected(Error{
+            Exit::no, fmt::format("{} has no xdp-sieve program; `xdp-sieve load {} NAME=FEED` attaches it",
+                                  name, name)});
+    if (!hook.instance) return kernel_refused(fmt::format("{}: {}", name, hook.other_version));
+    return hook;
+}
+
+Result<Attached> attach(const Hook& before, const BpfObject& object, const AttachOptions& options) {
+    // Before the first packet comes.
+    SIEVE_ASSIGN(const sieve_link link, interface_link(before.interface));
+    object.instance().control().link = link;
+    return before.point == HookPoint::xdp ? xdp::attach(before, object, options)
+                                          : tc::attach(before, object, options);
+}
+
+Status detach(const Hook& hook) {
+    return hook.point == HookPoint::xdp ? xdp::detach(hook) : tc::detach(hook);
+}
+
+} // namespace sieve::kernel

@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// Finds our program at a hook, puts it there and takes it away; never in another program's place unless told
+// so. Each hook has its own way to do that, in the folder of its name.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "libsieve/kernel/bpf_object.hpp"
+#include "libsieve/kernel/hooks/hook.hpp"
+#include "libsieve/util/result.hpp"
+
+namespace sieve::kernel {
+
+enum class ModeChoice { automatic, native, skb };
+
+struct AttachOptions {
+    ModeChoice mode = ModeChoice::automatic; // automatic: native, or skb if the driver refuses
+    bool force = false;                      // take the place of another program
+    DispatcherPlace place = {};              // among the programs that share the hook; tc has no chain
+};
+
+struct Attached {
+    Hook hook;                        // as it is now
+    bool frags = false;               // the program for multi-buffer frames was needed
+    std::vector<std::string> remarks; // what a person should know: a fallback that was taken
+};
+
+// What is at that hook now.
+[[nodiscard]] Result<Hook> read_hook(const Interface& interface, HookPoint point = HookPoint::xdp);
+
+// The hook of an interface where our program runs and speaks our version. Else an error: Exit::no if nothing
+// of ours is attached there.
+[[nodiscard]] Result<Hook> find_ours(const std::string& interface, HookPoint point = HookPoint::xdp);
+
+// Attaches a loaded object of the same hook point where `before`, just read, found no program of ours.
+// Refuses an interface whose packets the parser cannot read. XDP: first through libxdp's dispatcher, so that
+// our program lives beside others; where the kernel does not have what that needs, alone. The kernel itself
+// checks that the hook is still as `before` says, so a race with another tool ends in a refusal and never in
+// a lost program. tc: beside whatever other filters there are. Whoever fails here has changed nothing.
+Result<Attached> attach(const Hook& before, const BpfObject& object, const AttachOptions& options);
+
+// Takes our program away, only ours, and only if the hook is still as it was read.
+[[nodiscard]] Status detach(const Hook& hook);
+
+} // namespace sieve::kernel

@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// What runs at a hook of an interface, and the way to our maps through it. Nothing is pinned: the attached
+// program is the only place where state is found.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "libsieve/kernel/hooks/hook_point.hpp"
+#include "libsieve/kernel/hooks/interface.hpp"
+#include "libsieve/kernel/hooks/program.hpp"
+#include "libsieve/kernel/hooks/xdp/dispatcher.hpp"
+#include "libsieve/kernel/instance.hpp"
+#include "libsieve/util/result.hpp"
+
+namespace sieve::kernel {
+
+enum class Mode { native, skb, offload };
+
+// "native", "skb" or "offload".
+[[nodiscard]] const char* mode_name(Mode mode);
+
+// One BPF filter at a hook of tc. Filters are asked in the order of their priorities, the lower number first.
+struct TcFilter {
+    std::uint32_t priority = 0;
+    std::uint32_t handle = 0;
+    std::uint32_t program_id = 0;
+    std::string name;           // as its owner named it
+    bool direct_action = false; // the program's return value is the verdict
+};
+
+// The state of one hook of an interface. At tc any number of programs live side by side, and what others have
+// there does not matter: `attached` is our program or nothing.
+struct Hook {
+    Interface interface;
+    HookPoint point = HookPoint::xdp;
+    Mode mode = Mode::native;         // of XDP
+    std::optional<Program> attached;  // what the kernel runs; libxdp's dispatcher if that is in use
+    std::optional<Program> ours;      // our program: the attached one, or one behind the dispatcher
+    std::optional<Instance> instance; // its maps; absent beside `ours` if it speaks another version
+    std::string other_version;        // then: which, as a sentence
+    std::vector<DispatcherMember>
+        members;                   // behind the dispatcher, if it is in use, in their order; ours, too
+    std::vector<TcFilter> filters; // all BPF filters at tc's hook, in their order; ours, too
+
+    [[nodiscard]] bool foreign() const { return attached && !ours; }
+    [[nodiscard]] bool behind_dispatcher() const { return ours && ours->id != attached->id; }
+    // Our place behind the dispatcher; nothing if we are not there or it does not tell.
+    [[nodiscard]] std::optional<DispatcherPlace> place() const;
+    // Our filter at tc's hook.
+    [[nodiscard]] const TcFilter* filter() const;
+};
+
+// Sets what `hook` says of our program if `program` is one.
+[[nodiscard]] Status recognise(Hook& hook, const Program& program);
+
+} // namespace sieve::kernel

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/kernel/hooks/tc/filters.hpp"
+
+#include <fcntl.h>
+#include <libmnl/libmnl.h>
+#include <linux/pkt_cls.h>
+#include <linux/pkt_sched.h>
+#include <linux/rtnetlink.h>
+
+#include <array>
+#include <cerrno>
+#include <memory>
+#include <string_view>
+
+#include <fmt/core.h>
+
+#include "libsieve/kernel/refusal.hpp"
+
+namespace sieve::kernel::tc {
+
+namespace {
+
+using Socket = std::unique_ptr<mnl_socket, decltype(&::mnl_socket_close)>;
+
+std::uint32_t parent_of(HookPoint point) {
+    return TC_H_MAKE(TC_H_CLSACT, point == HookPoint::ingress ? TC_H_MIN_INGRESS : TC_H_MIN_EGRESS);
+}
+
+// A message's attributes, or those nested in one of them, by type.
+struct Attributes {
+    static constexpr std::size_t types = TCA_MAX + 1;
+    static_assert(TCA_BPF_MAX < types);
+    std::array<const nlattr*, types> of{};
+
+    static int take(const nlattr* attribute, void* to) {
+        const std::uint16_t type = mnl_attr_get_type(attribute);
+        if (type < types) static_cast<Attributes*>(to)->of[type] = attribute;
+        return MNL_CB_OK;
+    }
+    [[nodiscard]] std::uint32_t number(std::size_t type) const {
+        return of[type] == nullptr ? 0 : mnl_attr_get_u32(of[type]);
+    }
+    [[nodiscard]] std::string_view text(std::size_t type) const {
+        return of[type] == nullptr ? "" : mnl_attr_get_str(of[type]);
+    }
+};
+
+int take_filter(const nlmsghdr* message, void* to) {
+    const auto* header = static_cast<const tcmsg*>(mnl_nlmsg_get_payload(message));
+    Attributes attributes;
+    if (message->nlmsg_type != RTM_NEWTFILTER ||
+        mnl_attr_parse(message, sizeof(*header), attributes.take, &attributes) < 0)
+        return MNL_CB_OK;
+    // The first message of a priority tells of the priority itself, and has no handle.
+    if (attributes.text(TCA_KIND) != "bpf" || attributes.of[TCA_OPTIONS] == nullptr ||
+        attributes.number(TCA_CHAIN) != 0)
+        return MNL_CB_OK;
+    Attributes bpf;
+    mnl_attr_parse_nested(attributes.of[TCA_OPTIONS], bpf.take, &bpf);
+    if (bpf.of[TCA_BPF_ID] == nullptr) return MNL_CB_OK;
+    static_cast<std::vector<TcFilter>*>(to)->push_back(
+        {.priority = TC_H_MAJ(header->tcm_info) >> 16,
+         .handle = header->tcm_handle,
+         .program_id = bpf.number(TCA_BPF_ID),
+         .name = std::string(bpf.text(TCA_BPF_NAME)),
+         .direct_action = (bpf.number(TCA_BPF_FLAGS) & TCA_BPF_FLAG_ACT_DIRECT) != 0});
+    return MNL_CB_OK;
+}
+
+// One dump; 0 or an errno value, EINTR if the filters have changed meanwhile.
+int dump(const Interface& interface, HookPoint point, std::vector<TcFilter>& filters) {
+    const Socket socket(mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC), ::mnl_socket_close);
+    if (!socket || mnl_socket_bind(socket.get(), 0, MNL_SOCKET_AUTOPID) < 0) return errno;
+    std::array<char, 32768> buffer{}; // the most that the kernel puts into one part of a dump
+    nlmsghdr* request = mnl_nlmsg_put_header(buffer.data());
+    request->nlmsg_type = RTM_GETTFILTER;
+    request->nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
+    request->nlmsg_seq = 1;
+    auto* header = static_cast<tcmsg*>(mnl_nlmsg_put_extra_header(request, sizeof(tcmsg)));
+    header->tcm_ifindex = static_cast<int>(interface.index);
+    header->tcm_parent = parent_of(point);
+    if (mnl_socket_sendto(socket.get(), request, request->nlmsg_len) < 0) return errno;
+    for (;;) {
+        const ssize_t got = mnl_socket_recvfrom(socket.get(), buffer.data(), buffer.size());
+        if (got < 0) return errno;
+        const int result = mnl_cb_run(buffer.data(), static_cast<std::size_t>(got), 1,
+                                      mnl_socket_get_portid(socket.get()), take_filter, &filters);
+        if (result < 0) return errno;
+        if (result == MNL_CB_STOP) return 0;
+    }
+}
+
+} // namespace
+
+Result<std::vector<TcFilter>> list_filters(const Interface& interface, HookPoint point) {
+    constexpr int attempts = 20;
+    for (int attempt = 1;; attempt++) {
+        std::vector<TcFilter> filters;
+        const int error = dump(interface, point, filters);
+        if (error == 0) return filters;
+        if (error != EINTR || attempt == attempts)
+            return refusal(fmt::format("listing {}'s tc filters", interface.name), error);
+    }
+}
+
+Result<Hook> read_hook(const Interface& interface, HookPoint point) {
+    Hook hook;
+    hook.interface = interface;
+    hook.point = point;
+    SIEVE_ASSIGN(hook.filters, list_filters(interface, point));
+    for (const TcFilter& filter : hook.filters) {
+        Result<Program> program = open_program(filter.program_id);
+        if (!program) continue; // gone meanwhile
+        SIEVE_TRY(recognise(hook, *program));
+        if (!hook.ours) continue;
+        hook.attached = std::move(*program);
+        if (!filter.direct_action) {
+            hook.instance.reset();
+            hook.other_version =
+                fmt::format("the program (id {}) is attached without direct-action, so that its "
+                            "verdicts have no effect; add it with `tc filter add ... bpf da`",
+                            filter.program_id);
+        }
+        break;
+    }
+    return hook;
+}
+
+} // namespace sieve::kernel::tc

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/kernel/hooks/xdp/attached_program.hpp"
+
+#include <linux/if_link.h>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <fmt/core.h>
+
+#include "libsieve/kernel/libbpf_log.hpp"
+#include "libsieve/kernel/refusal.hpp"
+
+namespace sieve::kernel::xdp {
+
+namespace {
+
+Status look_behind_dispatcher(Hook& hook, const Program& dispatcher) {
+    hook.members = dispatcher_members(dispatcher);
+    for (DispatcherMember& member : hook.members)
+        if (!hook.ours) SIEVE_TRY(recognise(hook, member.program));
+    return {};
+}
+
+// What the kernel runs there, by id; 0 for nothing.
+Result<std::uint32_t> ask_kernel(Hook& hook) {
+    LIBBPF_OPTS(bpf_xdp_query_opts, query);
+    {
+        const LogCapture log;
+        if (const int error = bpf_xdp_query(static_cast<int>(hook.interface.index), 0, &query); error != 0)
+            return refusal(fmt::format("asking what runs on {}", hook.interface.name), error);
+    }
+    std::uint32_t id = query.prog_id;
+    if (query.attach_mode == XDP_ATTACHED_NONE) return 0;
+    // With several modes at once the driver's comes first on a packet's way.
+    if (query.attach_mode == XDP_ATTACHED_MULTI)
+        id = query.drv_prog_id != 0 ? query.drv_prog_id : query.skb_prog_id;
+    if (id == query.skb_prog_id && id != 0) hook.mode = Mode::skb;
+    if (id == query.hw_prog_id && id != 0) hook.mode = Mode::offload;
+    return id;
+}
+
+// Looks once; the id of the program that it saw.
+Result<std::uint32_t> look(Hook& hook) {
+    SIEVE_ASSIGN(const std::uint32_t id, ask_kernel(hook));
+    if (id == 0) return 0;
+    SIEVE_ASSIGN(Program program, open_program(id));
+    SIEVE_TRY(recognise(hook, program));
+    if (!hook.ours) SIEVE_TRY(look_behind_dispatcher(hook, program));
+    hook.attached = std::move(program);
+    return id;
+}
+
+} // namespace
+
+// A dispatcher is replaced by another one whenever a program joins or leaves; who looks right then may see
+// the old one without its programs, or miss it. So a look counts if the same program is there after it.
+Result<Hook> read_hook(const Interface& interface) {
+    constexpr int attempts = 20;
+    for (int attempt = 1;; attempt++) {
+        Hook hook;
+        hook.interface = interface;
+        Result<std::uint32_t> seen = look(hook);
+        Hook after;
+        after.interface = interface;
+        SIEVE_ASSIGN(const std::uint32_t now, ask_kernel(after));
+        if (seen && (*seen == now || attempt == attempts)) return hook;
+        if (!seen && attempt == attempts) return tl::unexpected(std::move(seen.error()));
+    }
+}
+
+} // namespace sieve::kernel::xdp
