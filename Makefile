@@ -7,9 +7,15 @@ BPFTOOL  ?= $(firstword $(wildcard /usr/sbin/bpftool /usr/local/sbin/bpftool) bp
 B        := build
 ARCH     := $(shell $(CXX) -dumpmachine)
 PREFIX   ?= /usr/local
+VERSION  := $(shell sed -n 's/.*version = "\(.*\)";/\1/p' userspace/libsieve/util/version.hpp)
+# The soname changes with every release that breaks programs built against the one before.
+LIB_SONAME := libsieve.so.0
+LIB_REAL := libsieve.so.$(VERSION)
 
 CXXFLAGS ?= -O2
 CXXFLAGS += -std=c++20 -Wall -Wextra -Werror
+# One set of objects serves the programs, the static and the shared library, which shows its C interface only.
+CXXFLAGS += -fPIC -fvisibility=hidden -fvisibility-inlines-hidden
 # g++ 12 sees overflows in the standard library's own strings and variants that are not there.
 CXXFLAGS += -Wno-stringop-overflow
 # Builders and models are loops over bits: worth the vectoriser.
@@ -18,12 +24,14 @@ CPPFLAGS += -Iinclude -Iuserspace -Itests -I$(B)/bpf
 LIBS     := -lxdp -lbpf -lmnl -lelf -lz -lpcap -lfmt -lxxhash -ltbb -lpthread
 BPFFLAGS := -g -O2 -target bpf -mcpu=v3 -Wall -Wextra -Werror -Iinclude -I/usr/include/$(ARCH)
 
-LIB_SRC  := $(shell find userspace/libsieve -name '*.cpp')
-CLI_SRC  := $(shell find userspace/xdp-sieve -name '*.cpp')
+LIB_SRC  := $(shell find userspace/libsieve -name '*.cpp' -not -path '*/bench/*')
+# What `xdp-sieve bench` measures with is no part of the library.
+CLI_SRC  := $(shell find userspace/xdp-sieve userspace/libsieve/bench -name '*.cpp')
 LAB_SRC  := $(shell find userspace/sieve-lab -name '*.cpp')
 UNIT_SRC := $(shell find tests/unit tests/model -name "*.cpp")
 KERN_SRC := $(shell find tests/bpf tests/model -name "*.cpp")
 BENCH_SRC := $(shell find tests/bench -name '*.cpp')
+LIB_HEADERS := userspace/libsieve/api/libsieve.h userspace/libsieve/api/libsieve.hpp
 LIB_OBJ  := $(LIB_SRC:%.cpp=$(B)/%.o)
 CLI_OBJ  := $(CLI_SRC:%.cpp=$(B)/%.o)
 LAB_OBJ  := $(LAB_SRC:%.cpp=$(B)/%.o)
@@ -40,7 +48,7 @@ BENCH_SKELETON := $(B)/bpf/sieve_bench.skel.h
 .DELETE_ON_ERROR:
 .PHONY: all deps check vmtest soak demo bench figures install uninstall clean format tidy
 
-all: $(BPF_OBJ) $(B)/xdp-sieve $(B)/sieve-lab $(B)/unit-tests $(B)/bpf-tests
+all: $(BPF_OBJ) $(B)/libsieve.so $(B)/xdp-sieve $(B)/sieve-lab $(B)/unit-tests $(B)/bpf-tests
 
 deps:
 	scripts/install-deps.sh
@@ -69,6 +77,15 @@ $(B)/%.o: %.cpp | $(SKELETON) $(BENCH_SKELETON)
 
 $(B)/libsieve.a: $(LIB_OBJ)
 	rm -f $@ && $(AR) rcs $@ $^
+
+LIB_MAP := userspace/libsieve/api/libsieve.map
+$(B)/$(LIB_REAL): $(LIB_OBJ) $(LIB_MAP)
+	$(CXX) $(CXXFLAGS) -shared -Wl,-soname,$(LIB_SONAME) -Wl,--version-script=$(LIB_MAP) -Wl,--no-undefined \
+		$(LIB_OBJ) $(LIBS) -o $@
+
+$(B)/libsieve.so: $(B)/$(LIB_REAL)
+	ln -sf $(LIB_REAL) $(B)/$(LIB_SONAME)
+	ln -sf $(LIB_REAL) $@
 
 $(B)/xdp-sieve: $(CLI_OBJ) $(B)/libsieve.a
 	$(CXX) $(CXXFLAGS) $^ $(LIBS) -o $@
@@ -116,15 +133,32 @@ soak: all
 figures: $(B)/sieve-lab
 	scripts/figures.sh
 
-install: $(BPF_OBJ) $(B)/xdp-sieve
+install: $(BPF_OBJ) $(B)/libsieve.so $(B)/xdp-sieve
 	install -D -m 755 $(B)/xdp-sieve $(DESTDIR)$(PREFIX)/bin/xdp-sieve
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/lib/xdp-sieve $(BPF_OBJ)
 	install -D -m 644 docs/xdp-sieve.8 $(DESTDIR)$(PREFIX)/share/man/man8/xdp-sieve.8
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include/sieve include/sieve/*.h
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include/libsieve $(LIB_HEADERS)
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/lib $(B)/libsieve.a
+	install -D -m 755 -t $(DESTDIR)$(PREFIX)/lib $(B)/$(LIB_REAL)
+	ln -sf $(LIB_REAL) $(DESTDIR)$(PREFIX)/lib/$(LIB_SONAME)
+	ln -sf $(LIB_SONAME) $(DESTDIR)$(PREFIX)/lib/libsieve.so
+	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	for name in libsieve libsieve-bpf; do \
+		sed -e 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|; s|@LIBS@|$(LIBS)|' \
+			userspace/libsieve/api/$$name.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/$$name.pc; \
+	done
 
 uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/bin/xdp-sieve $(DESTDIR)$(PREFIX)/share/man/man8/xdp-sieve.8
 	rm -f $(HOOKS:%=$(DESTDIR)$(PREFIX)/lib/xdp-sieve/%.bpf.o)
-	rmdir $(DESTDIR)$(PREFIX)/lib/xdp-sieve 2>/dev/null || true
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/include/sieve/,$(notdir $(wildcard include/sieve/*.h)))
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/include/libsieve/,$(notdir $(LIB_HEADERS)))
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/lib/,libsieve.a libsieve.so $(LIB_SONAME) $(LIB_REAL))
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/lib/pkgconfig/,libsieve.pc libsieve-bpf.pc)
+	for folder in lib/xdp-sieve include/sieve include/libsieve; do \
+		[ ! -d $(DESTDIR)$(PREFIX)/$$folder ] || rmdir --ignore-fail-on-non-empty $(DESTDIR)$(PREFIX)/$$folder; \
+	done
 
 format:
 	find bpf include userspace tests \( -name '*.[ch]' -o -name '*.[ch]pp' \) -exec clang-format -i {} +

@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-#include <sieve/key.h>
+#include <sieve/prefix.h>
 
 #include "libsieve/keys/address_range.hpp"
 
@@ -67,6 +67,18 @@ struct Fault {
     std::string found{};
     std::string hint{};
 };
+
+// Whether the text was a whole prefix or range of addresses, which is no key but may be a member of a set.
+[[nodiscard]] constexpr bool is_range(const Fault& fault) {
+    return fault.kind == FaultKind::prefix || fault.kind == FaultKind::range;
+}
+
+// The run of addresses of such a fault; `first` is the key that parse_entry left.
+[[nodiscard]] inline AddressRange range_of(const sieve_key& first, std::uint32_t fields, const Fault& fault) {
+    const int word = sieve_address_word(fields);
+    const uint128 number = address_number(first.word[word], first.word[word + 1]);
+    return {number, number + fault.span};
+}
 
 // What was found, quoted, and what was expected.
 [[nodiscard]] std::string describe(const Fault& fault);

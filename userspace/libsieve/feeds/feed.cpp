@@ -167,7 +167,7 @@ class Parser {
                 block.keys.add(key);
                 break;
             case Line::range:
-                block.ranges.push_back(range_from(key, fault.span));
+                block.ranges.push_back(entry::range_of(key, fields_, fault));
                 break;
             case Line::comment:
                 ++block.comments;
@@ -248,15 +248,7 @@ class Parser {
     }
 
     [[nodiscard]] Line range_or_bad(const entry::Fault& fault) const {
-        const bool range = fault.kind == entry::FaultKind::prefix || fault.kind == entry::FaultKind::range;
-        return range && ranges_ ? Line::range : Line::bad;
-    }
-
-    // `span` is what its last address has over the first.
-    [[nodiscard]] AddressRange range_from(const sieve_key& first, uint128 span) const {
-        const __u64* words = first.word + (fields_ == SIEVE_FIELD_SRC ? 0 : 2);
-        const uint128 number = address_number(words[0], words[1]);
-        return {number, number + span};
+        return entry::is_range(fault) && ranges_ ? Line::range : Line::bad;
     }
 
     std::uint32_t fields_;

@@ -15,6 +15,25 @@ namespace {
 constexpr std::string_view expected_list =
     "expected a comma list of src, dst, sport, dport, proto in this order";
 
+struct Parsed {
+    sieve_key key{};
+    entry::Fault fault{}; // none: the whole text is the key
+};
+
+Parsed parse(std::string_view text, std::uint32_t fields) {
+    Parsed parsed;
+    const char* p = text.data();
+    const char* end = p + text.size();
+    if (!entry::parse_entry(p, end, fields, parsed.key, parsed.fault)) return parsed;
+    while (p != end && entry::is_separator(*p)) ++p;
+    if (p != end) parsed.fault = {.kind = entry::FaultKind::surplus, .found = {p, end}};
+    return parsed;
+}
+
+tl::unexpected<Error> refused(std::string_view text, const entry::Fault& fault) {
+    return bad_input(fmt::format("key {}: {}", entry::quote(text, 200), entry::describe(fault)));
+}
+
 } // namespace
 
 Result<std::uint32_t> parse_fields(std::string_view list) {
@@ -47,16 +66,16 @@ std::string format_fields(std::uint32_t fields) {
 }
 
 Result<sieve_key> parse_key(std::string_view text, std::uint32_t fields) {
-    sieve_key key{};
-    entry::Fault fault;
-    const char* p = text.data();
-    const char* end = p + text.size();
-    if (entry::parse_entry(p, end, fields, key, fault)) {
-        while (p != end && entry::is_separator(*p)) ++p;
-        if (p == end) return key;
-        fault = {.kind = entry::FaultKind::surplus, .found = {p, end}};
-    }
-    return bad_input(fmt::format("key {}: {}", entry::quote(text, 200), entry::describe(fault)));
+    const Parsed parsed = parse(text, fields);
+    if (parsed.fault.kind == entry::FaultKind::none) return parsed.key;
+    return refused(text, parsed.fault);
+}
+
+Result<MemberText> parse_member(std::string_view text, std::uint32_t fields) {
+    const Parsed parsed = parse(text, fields);
+    if (parsed.fault.kind == entry::FaultKind::none) return MemberText{parsed.key, {}};
+    if (!entry::is_range(parsed.fault)) return refused(text, parsed.fault);
+    return MemberText{parsed.key, entry::range_of(parsed.key, fields, parsed.fault)};
 }
 
 std::string format_key(const sieve_key& key, std::uint32_t fields) {

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
 #include <sieve/key.h>
 
+#include "libsieve/keys/address_range.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve {
@@ -29,6 +31,15 @@ namespace sieve {
 //   protocol    0 to 255, or a name such as tcp, in either case
 // For a set of one address, prefixes and ranges that hold a single address (a/32, a-a) are that address.
 [[nodiscard]] Result<sieve_key> parse_key(std::string_view text, std::uint32_t fields);
+
+// What an entry of a feed stands for: one key, or a run of addresses.
+struct MemberText {
+    sieve_key key{};                   // the run's first address, if it is one
+    std::optional<AddressRange> range; // a prefix or range of more than one address
+};
+
+// Like parse_key, but a set of one address also takes whole prefixes and ranges.
+[[nodiscard]] Result<MemberText> parse_member(std::string_view text, std::uint32_t fields);
 
 // The key's selected fields separated by single blanks; parse_key gives the key back. IPv6 as RFC 5952 has
 // it, v4-mapped addresses as IPv4, protocols by name where they have a common one.

@@ -1,0 +1,121 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+# The installed library as another project meets it: headers and libraries in a folder of their own, found by
+# pkg-config; the examples are built there, against nothing of this tree, and run.
+# shellcheck source=../selftests/lib.sh
+. "$(dirname "$0")/../selftests/lib.sh"
+
+ROOT=$(cd "$(dirname "$0")/../.." && pwd)
+WORK=$(mktemp -d)
+pins >"$WORK/pins"
+trap cleanup EXIT
+STAGE=$WORK/stage
+
+export PKG_CONFIG_PATH=$STAGE/lib/pkgconfig LD_LIBRARY_PATH=$STAGE/lib
+
+# installed EXAMPLE: a copy of the example, out of this tree's reach.
+installed() {
+    rm -rf "${WORK:?}/$1"
+    cp -r "$ROOT/examples/$1" "$WORK/$1"
+    echo "$WORK/$1"
+}
+
+feed() { printf '192.0.2.%d\n' $(seq 1 100); }
+
+# What is installed is owned by nobody's build folder: the prefix alone decides.
+installs() {
+    make --no-print-directory -C "$ROOT" -s install PREFIX="$STAGE" >/dev/null
+    for file in bin/xdp-sieve lib/libsieve.a lib/libsieve.so include/libsieve/libsieve.h include/sieve/image.h \
+        lib/pkgconfig/libsieve.pc lib/pkgconfig/libsieve-bpf.pc lib/xdp-sieve/xdp_sieve.bpf.o; do
+        [ -e "$STAGE/$file" ] || fail "$file is not installed"
+    done
+    [ "$(pkg-config --modversion libsieve)" = "$("$STAGE/bin/xdp-sieve" --version | cut -d' ' -f2)" ] ||
+        fail "pkg-config and the program name different versions"
+}
+
+# The header declares the interface; the library must define just that.
+symbols() {
+    local declared defined
+    declared=$(grep -oE '\blibsieve_[a-z_]+\(' "$STAGE/include/libsieve/libsieve.h" | tr -d '(' | sort -u)
+    defined=$(nm -D --defined-only "$STAGE/lib/libsieve.so" | awk '$2 != "A" { print $3 }' | sed 's/@.*//' | sort -u)
+    diff <(echo "$declared") <(echo "$defined") || fail "left: declared in libsieve.h; right: defined in the library"
+    readelf -d "$STAGE/lib/libsieve.so" | grep -q 'SONAME.*\[libsieve\.so\.0\]' || fail "the soname is not libsieve.so.0"
+}
+
+# The C header is C, and C++ too; the BPF headers need nothing but linux/types.h.
+headers() {
+    local language
+    for language in c c++; do
+        echo '#include <libsieve/libsieve.h>' |
+            cc -x "$language" -Wall -Wextra -Werror -pedantic -fsyntax-only -I"$STAGE/include" -
+    done
+}
+
+cxx_example() {
+    local folder
+    folder=$(installed build-and-ask)
+    make -s -C "$folder"
+    feed >"$WORK/feed.txt"
+    "$folder/build-and-ask" "$WORK/feed.txt" "$WORK/set.sieve" 192.0.2.7 | tee "$WORK/said"
+    grep -qx '192.0.2.7 present' "$WORK/said" || fail "a member is not present"
+    "$SIEVE" query "$WORK/set.sieve" 192.0.2.100 || fail "xdp-sieve does not know the image's member"
+    if "$folder/build-and-ask" "$WORK/missing.txt" "$WORK/none.sieve" 2>"$WORK/error"; then
+        fail "a feed that is missing was built"
+    fi
+    grep -q "missing.txt" "$WORK/error" || fail "the error does not name the feed: $(cat "$WORK/error")"
+}
+
+python_example() {
+    local said
+    said=$(python3 "$ROOT/examples/ask.py" "$WORK/set.sieve" 192.0.2.1 192.0.2.100)
+    [ "$said" = "192.0.2.1 present
+192.0.2.100 present" ] || fail "ask.py said: $said"
+    said=$(seq -f '198.51.%.0f.77' 0 99 | xargs python3 "$ROOT/examples/ask.py" "$WORK/set.sieve" | grep -c absent)
+    [ "$said" -ge 95 ] || fail "only $said of 100 non-members are absent"
+    if python3 "$ROOT/examples/ask.py" "$WORK/set.sieve" nonsense 2>"$WORK/error"; then fail "nonsense was a key"; fi
+    grep -q 'ask.py: key "nonsense"' "$WORK/error" || fail "ask.py complained: $(cat "$WORK/error")"
+}
+
+# Needs the kernel: the guard's program is loaded and run on packets made up for it.
+bpf_example() {
+    local folder said
+    folder=$(installed own-xdp-program)
+    make -s -C "$folder"
+    feed >"$WORK/feed.txt"
+    "$SIEVE" -q build --kind blocked -o "$WORK/guard.sieve" "$WORK/feed.txt"
+    said=$("$folder/loader" "$folder/guard.bpf.o" "$WORK/guard.sieve" 192.0.2.1 192.0.2.100)
+    [ "$said" = "192.0.2.1 drop
+192.0.2.100 drop" ] || fail "the guard said: $said"
+    said=$(seq -f '198.51.%.0f.77' 0 99 | xargs "$folder/loader" "$folder/guard.bpf.o" "$WORK/guard.sieve" |
+        grep -c pass)
+    [ "$said" -ge 95 ] || fail "the guard passed only $said of 100 non-members"
+}
+
+# A program linked with the static library needs no libsieve.so.
+static_library() {
+    local folder
+    folder=$(installed build-and-ask)
+    # shellcheck disable=SC2046 # flags are words
+    g++ -std=c++20 -O1 "$folder/build_and_ask.cpp" $(pkg-config --cflags libsieve) "$STAGE/lib/libsieve.a" \
+        $(pkg-config --static --libs-only-l libsieve | sed 's/-lsieve//') -o "$folder/static"
+    if readelf -d "$folder/static" | grep -q 'NEEDED.*libsieve'; then fail "libsieve.so is needed"; fi
+    "$folder/static" "$WORK/feed.txt" "$WORK/static.sieve" 192.0.2.3 | grep -qx '192.0.2.3 present' ||
+        fail "a member is not present"
+}
+
+uninstalls() {
+    local left
+    make --no-print-directory -C "$ROOT" -s uninstall PREFIX="$STAGE" >/dev/null
+    left=$(find "$STAGE" ! -type d)
+    [ -z "$left" ] || fail "left behind: $left"
+}
+
+ktap_run \
+    "make install puts everything in its place" installs \
+    "the shared library shows the public interface alone" symbols \
+    "the C header compiles as C and as C++" headers \
+    "a C++ program builds and asks" cxx_example \
+    "a Python script asks through the C interface" python_example \
+    "another project's XDP program asks an image" bpf_example \
+    "a C++ program links the static library" static_library \
+    "make uninstall takes everything away" uninstalls

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// The C interface: what other languages and older programs rely on.
+#include "libsieve/api/libsieve.h"
+
+#include <cmath>
+#include <cstddef>
+#include <cstring>
+#include <filesystem>
+#include <string>
+
+#include <fmt/core.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+namespace {
+
+// The message of an error, which is freed.
+std::string said(libsieve_error* error) {
+    std::string message = libsieve_error_message(error);
+    libsieve_error_free(error);
+    return message;
+}
+
+libsieve_keys* addresses(int count) {
+    libsieve_keys* keys = nullptr;
+    EXPECT_TRUE(libsieve_keys_new(SIEVE_FIELD_SRC, &keys, nullptr));
+    for (int i = 0; i < count; i++)
+        EXPECT_TRUE(
+            libsieve_keys_add_text(keys, fmt::format("192.0.{}.{}", i / 256, i % 256).c_str(), nullptr));
+    return keys;
+}
+
+sieve_key key_of(const char* text) {
+    sieve_key key{};
+    EXPECT_TRUE(libsieve_parse_key(text, SIEVE_FIELD_SRC, &key, nullptr)) << text;
+    return key;
+}
+
+TEST(Api, BuildsAnImageThatHoldsItsKeys) {
+    libsieve_keys* keys = addresses(1000);
+    EXPECT_EQ(libsieve_keys_count(keys), 1000U);
+    libsieve_image* image = nullptr;
+    ASSERT_TRUE(libsieve_build(keys, nullptr, &image, nullptr));
+    EXPECT_EQ(libsieve_keys_count(keys), 0U) << "keys are consumed";
+    libsieve_keys_free(keys);
+    for (const char* text : {"192.0.0.0", "192.0.3.231"}) {
+        const sieve_key key = key_of(text);
+        EXPECT_TRUE(libsieve_image_contains(image, &key)) << text;
+    }
+    int matches = 0;
+    for (int i = 0; i < 1000; i++) {
+        const sieve_key key = key_of(fmt::format("10.1.{}.{}", i / 256, i % 256).c_str());
+        matches += libsieve_image_contains(image, &key) ? 1 : 0;
+    }
+    EXPECT_LT(matches, 10) << "a rate of 2.5e-4 at 16 bits per key";
+    libsieve_image_free(image);
+}
+
+TEST(Api, AnEntryMayBeAPrefixOrARange) {
+    libsieve_keys* keys = nullptr;
+    ASSERT_TRUE(libsieve_keys_new(SIEVE_FIELD_SRC, &keys, nullptr));
+    ASSERT_TRUE(libsieve_keys_add_text(keys, "198.51.100.0/24", nullptr));
+    ASSERT_TRUE(libsieve_keys_add_text(keys, "203.0.113.5-203.0.113.9", nullptr));
+    ASSERT_TRUE(libsieve_keys_add_text(keys, "192.0.2.1", nullptr));
+    libsieve_image* image = nullptr;
+    libsieve_error* error = nullptr;
+    ASSERT_TRUE(libsieve_build(keys, nullptr, &image, &error)) << said(error);
+    for (const char* text : {"198.51.100.0", "198.51.100.255", "203.0.113.7", "192.0.2.1"}) {
+        const sieve_key key = key_of(text);
+        EXPECT_TRUE(libsieve_image_contains(image, &key)) << text;
+    }
+    libsieve_image_info info{};
+    info.size = sizeof(info);
+    libsieve_image_describe(image, &info);
+    EXPECT_EQ(info.entries, 3U);
+    EXPECT_GT(info.probes, 0U);
+    libsieve_image_free(image);
+    libsieve_keys_free(keys);
+}
+
+TEST(Api, ErrorsHaveAKindAndASentence) {
+    libsieve_error* error = nullptr;
+    libsieve_image* image = nullptr;
+    EXPECT_FALSE(libsieve_image_open("/nonexistent/set.sieve", &image, &error));
+    EXPECT_EQ(image, nullptr);
+    EXPECT_EQ(libsieve_error_kind(error), LIBSIEVE_ERROR_BAD_INPUT);
+    EXPECT_NE(said(error).find("/nonexistent/set.sieve"), std::string::npos);
+
+    libsieve_keys* keys = addresses(10);
+    EXPECT_FALSE(libsieve_keys_add_text(keys, "192.0.2.256", &error));
+    EXPECT_NE(said(error).find("192.0.2.256"), std::string::npos);
+    EXPECT_EQ(libsieve_keys_count(keys), 10U) << "a failed call changes nothing";
+    libsieve_build_options options{};
+    LIBSIEVE_INIT(options);
+    options.kind = "quotient";
+    EXPECT_FALSE(libsieve_build(keys, &options, &image, &error));
+    EXPECT_EQ(libsieve_error_kind(error), LIBSIEVE_ERROR_INVALID);
+    EXPECT_NE(said(error).find("quotient"), std::string::npos);
+    EXPECT_FALSE(libsieve_build(keys, &options, &image, nullptr)) << "the error may be left out";
+    libsieve_keys_free(keys);
+    libsieve_keys_free(nullptr);
+    libsieve_image_free(nullptr);
+    libsieve_error_free(nullptr);
+}
+
+// A program that was compiled when the structures ended earlier.
+TEST(Api, OlderStructuresAreRespected) {
+    libsieve_keys* keys = addresses(100);
+    libsieve_build_options options{};
+    options.size = offsetof(libsieve_build_options, fpr);
+    options.bits_per_key = 24;
+    options.fpr = 0.5; // beyond what this caller has: must not be read
+    libsieve_image* image = nullptr;
+    libsieve_error* error = nullptr;
+    ASSERT_TRUE(libsieve_build(keys, &options, &image, &error)) << said(error);
+    libsieve_keys_free(keys);
+    libsieve_image_info info{};
+    std::memset(&info, 0x5a, sizeof(info));
+    info.size = offsetof(libsieve_image_info, label);
+    libsieve_image_describe(image, &info);
+    EXPECT_STREQ(info.kind, "blocked");
+    EXPECT_EQ(info.fields, 0x5a5a5a5aU) << "beyond what this caller has: must not be written";
+    libsieve_image_free(image);
+}
+
+TEST(Api, SavesAndOpens) {
+    const std::string path =
+        (std::filesystem::temp_directory_path() / fmt::format("api-test-{}.sieve", ::getpid())).string();
+    libsieve_keys* keys = addresses(100);
+    libsieve_build_options options{};
+    LIBSIEVE_INIT(options);
+    options.label = "a test";
+    options.seed = 1;
+    options.use_seed = true;
+    libsieve_image* image = nullptr;
+    ASSERT_TRUE(libsieve_build(keys, &options, &image, nullptr));
+    libsieve_keys_free(keys);
+    ASSERT_TRUE(libsieve_image_save(image, path.c_str(), nullptr));
+    libsieve_image* again = nullptr;
+    ASSERT_TRUE(libsieve_image_open(path.c_str(), &again, nullptr));
+    std::uint32_t count = 0;
+    std::uint32_t count_again = 0;
+    const void* lines = libsieve_image_lines(image, &count);
+    const void* lines_again = libsieve_image_lines(again, &count_again);
+    ASSERT_EQ(count, count_again);
+    EXPECT_EQ(std::memcmp(lines, lines_again, std::size_t{count} * 64), 0);
+    libsieve_image_info info{};
+    LIBSIEVE_INIT(info);
+    libsieve_image_describe(again, &info);
+    EXPECT_STREQ(info.label, "a test");
+    EXPECT_EQ(info.built_at, 0U);
+    libsieve_image_free(image);
+    libsieve_image_free(again);
+    std::filesystem::remove(path);
+}
+
+TEST(Api, PlansEveryKind) {
+    libsieve_plan* plan = nullptr;
+    ASSERT_TRUE(libsieve_plan_new(10'000, 1e-3, 0, &plan, nullptr));
+    int recommended = 0;
+    bool blocked = false;
+    for (std::size_t i = 0; i < libsieve_plan_count(plan); i++) {
+        libsieve_candidate candidate{};
+        LIBSIEVE_INIT(candidate);
+        ASSERT_TRUE(libsieve_plan_candidate(plan, i, &candidate));
+        recommended += candidate.recommended ? 1 : 0;
+        blocked = blocked || std::string(candidate.kind) == "blocked";
+        if (candidate.infeasible == nullptr) {
+            EXPECT_LE(candidate.predicted_fpr, 1.02e-3) << candidate.parameters;
+        }
+    }
+    EXPECT_EQ(recommended, 1);
+    EXPECT_TRUE(blocked);
+    libsieve_candidate candidate{};
+    LIBSIEVE_INIT(candidate);
+    EXPECT_FALSE(libsieve_plan_candidate(plan, libsieve_plan_count(plan), &candidate));
+    libsieve_plan_free(plan);
+    EXPECT_FALSE(libsieve_plan_new(10'000, 0, 0, &plan, nullptr)) << "neither a rate nor a memory";
+}
+
+} // namespace

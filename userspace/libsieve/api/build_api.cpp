@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/api/handles.hpp"
+#include "libsieve/build/set_builder.hpp"
+#include "libsieve/image/kinds.hpp"
+
+namespace {
+
+sieve::Result<sieve::BuildOptions> build_options(const libsieve_build_options* given) {
+    const libsieve_build_options from = sieve::api::at_full_size(given);
+    sieve::BuildOptions options;
+    if (from.bits_per_key != 0) options.bits_per_key = from.bits_per_key;
+    if (from.fpr != 0) options.fpr = from.fpr;
+    if (from.memory != 0) options.memory = from.memory;
+    if (from.kind != nullptr) {
+        SIEVE_ASSIGN(options.kind.kind, sieve::parse_kind(from.kind));
+    }
+    if (from.effort != nullptr) {
+        SIEVE_ASSIGN(options.kind.effort, sieve::parse_effort(from.effort));
+    }
+    if (from.choices != 0) options.kind.choices = from.choices;
+    options.threads = from.threads;
+    if (from.use_seed) options.seed = from.seed;
+    if (from.label != nullptr) options.label = from.label;
+    return options;
+}
+
+} // namespace
+
+bool libsieve_build(libsieve_keys* keys, const libsieve_build_options* options, libsieve_image** image,
+                    libsieve_error** error) {
+    return sieve::api::guarded(error, [&]() -> sieve::Status {
+        libsieve_keys taken{sieve::KeySet(keys->keys.fields()), {}};
+        std::swap(taken, *keys);
+        SIEVE_ASSIGN(const sieve::BuildOptions chosen, build_options(options));
+        SIEVE_ASSIGN(sieve::BuiltSet built,
+                     sieve::build_set(std::move(taken.keys), std::move(taken.ranges), chosen, {}));
+        *image = std::make_unique<libsieve_image>(libsieve_image{std::move(built.image)}).release();
+        return {};
+    });
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/api/handles.hpp"
+#include "libsieve/util/version.hpp"
+
+namespace sieve::api {
+
+namespace {
+
+int kind_of(Exit exit) {
+    switch (exit) {
+    case Exit::done:
+    case Exit::usage:
+        return LIBSIEVE_ERROR_INVALID;
+    case Exit::no:
+        return LIBSIEVE_ERROR_NO;
+    case Exit::bad_input:
+        return LIBSIEVE_ERROR_BAD_INPUT;
+    case Exit::kernel_refused:
+        return LIBSIEVE_ERROR_KERNEL;
+    }
+    return LIBSIEVE_ERROR_INVALID;
+}
+
+} // namespace
+
+bool fail(libsieve_error** error, const Error& problem) {
+    return fail(error, kind_of(problem.exit), problem.message.c_str());
+}
+
+bool fail(libsieve_error** error, int kind, const char* message) noexcept {
+    if (error == nullptr) return false;
+    try {
+        *error = std::make_unique<libsieve_error>(libsieve_error{kind, message}).release();
+    } catch (const std::bad_alloc&) {
+        // No memory to say that there is none: the accessors take a null error for that.
+        *error = nullptr;
+    }
+    return false;
+}
+
+} // namespace sieve::api
+
+const char* libsieve_version() {
+    return sieve::version;
+}
+
+int libsieve_error_kind(const libsieve_error* error) {
+    return error != nullptr ? error->kind : LIBSIEVE_ERROR_MEMORY;
+}
+
+const char* libsieve_error_message(const libsieve_error* error) {
+    return error != nullptr ? error->message.c_str() : "there is not enough memory";
+}
+
+void libsieve_error_free(libsieve_error* error) {
+    std::unique_ptr<libsieve_error>{error}.reset();
+}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// What the opaque objects of the C interface hold, and how a Result becomes an answer in C.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <exception>
+#include <memory>
+#include <new>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "libsieve/api/libsieve.h"
+#include "libsieve/image/image.hpp"
+#include "libsieve/keys/address_range.hpp"
+#include "libsieve/keys/key_set.hpp"
+#include "libsieve/planning/plan.hpp"
+#include "libsieve/util/result.hpp"
+
+struct libsieve_error {
+    int kind;
+    std::string message;
+};
+
+struct libsieve_keys {
+    sieve::KeySet keys;
+    std::vector<sieve::AddressRange> ranges;
+};
+
+struct libsieve_image {
+    sieve::Image image;
+};
+
+struct libsieve_plan {
+    sieve::Plan plan;
+};
+
+namespace sieve::api {
+
+// Hands the error to the caller, who frees it, if the caller wants it. Always false.
+bool fail(libsieve_error** error, const Error& problem);
+bool fail(libsieve_error** error, int kind, const char* message) noexcept;
+
+// Runs `body`, which returns a Status. No exception crosses the C interface: one of memory becomes an error
+// of its kind.
+template <class Body>
+bool guarded(libsieve_error** error, Body&& body) noexcept {
+    try {
+        const Status status = std::forward<Body>(body)();
+        return status || fail(error, status.error());
+    } catch (const std::bad_alloc&) {
+        return fail(error, LIBSIEVE_ERROR_MEMORY, "there is not enough memory");
+    } catch (const std::exception& problem) {
+        return fail(error, LIBSIEVE_ERROR_INVALID, problem.what());
+    }
+}
+
+// Copies as much of `from` as the caller's structure, which starts with its size, has room for.
+template <class T>
+void fill(T* into, T from) {
+    const std::size_t room = std::min(into->size, sizeof(T));
+    from.size = into->size;
+    std::memcpy(into, &from, room);
+}
+
+// The caller's options at today's size: what an older caller does not know is zero.
+template <class T>
+T at_full_size(const T* given) {
+    T options{};
+    if (given != nullptr) std::memcpy(&options, given, std::min(given->size, sizeof(T)));
+    options.size = sizeof(T);
+    return options;
+}
+
+} // namespace sieve::api

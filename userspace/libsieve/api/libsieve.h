@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * libsieve: filter images for programs in any language.
+ *
+ * A program builds an image out of keys, or opens one, asks it about keys, plans the size of one, and puts
+ * images in force on a network interface. The packet path that asks the same images in the kernel is the
+ * project's XDP program, or a BPF program of your own that includes <sieve/...>.
+ *
+ * Conventions
+ *   - Objects are opaque. Whoever creates one frees it with the function of the same family; every free
+ *     function takes NULL.
+ *   - A function that can fail returns true if it succeeded. If it fails it sets *error, unless `error` is
+ *     NULL; the caller frees the error. Out parameters are then left alone, and nothing was changed.
+ *   - A structure of options starts with its own size, so that programs built against an older header go on
+ *     working with a newer library. LIBSIEVE_INIT sets the size and zeroes the rest; zero always means "the
+ *     default".
+ *   - Texts are UTF-8 and NUL-terminated. A text that an object returns lives as long as the object.
+ *   - An object belongs to one thread at a time. An image that nobody changes may be asked by many threads.
+ *
+ * docs/library.md explains the interface with examples.
+ */
+#ifndef LIBSIEVE_H
+#define LIBSIEVE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <sieve/key.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define LIBSIEVE_API __attribute__((visibility("default")))
+
+/* Zeroes a structure of options and notes its size. */
+#define LIBSIEVE_INIT(options)                                                                               \
+    do {                                                                                                     \
+        __builtin_memset(&(options), 0, sizeof(options));                                                    \
+        (options).size = sizeof(options);                                                                    \
+    } while (0)
+
+/* "0.1.0": the library that runs, not the header that was compiled. */
+LIBSIEVE_API const char* libsieve_version(void);
+
+/* ---- Errors ---- */
+
+typedef struct libsieve_error libsieve_error;
+
+/* What a program can decide by; the numbers never change their meaning. */
+enum libsieve_error_kind {
+    LIBSIEVE_ERROR_INVALID = 1,   /* the request makes no sense: options, names, sizes */
+    LIBSIEVE_ERROR_BAD_INPUT = 2, /* a feed, an image or a key is wrong */
+    LIBSIEVE_ERROR_KERNEL = 3,    /* the kernel, or the rights of this process, said no */
+    LIBSIEVE_ERROR_NO = 4,        /* the request was understood, and the answer is no */
+    LIBSIEVE_ERROR_MEMORY = 5,    /* there is not enough memory */
+};
+
+LIBSIEVE_API int libsieve_error_kind(const libsieve_error* error);
+
+/* One sentence for a person: where, what was found, what was expected. */
+LIBSIEVE_API const char* libsieve_error_message(const libsieve_error* error);
+LIBSIEVE_API void libsieve_error_free(libsieve_error* error);
+
+/* ---- Keys ---- */
+
+/* A list of keys that are all made of the same fields (enum sieve_field). */
+typedef struct libsieve_keys libsieve_keys;
+
+/* The fields of a comma list such as "src,dport,proto". */
+LIBSIEVE_API bool libsieve_parse_fields(const char* text, uint32_t* fields, libsieve_error** error);
+
+/* One key as people write it, its fields in their order: "192.0.2.1" or "192.0.2.1 443 tcp". */
+LIBSIEVE_API bool libsieve_parse_key(const char* text, uint32_t fields, struct sieve_key* key,
+                                     libsieve_error** error);
+
+LIBSIEVE_API bool libsieve_keys_new(uint32_t fields, libsieve_keys** keys, libsieve_error** error);
+
+/* Adds the selected fields of a key; all others are ignored. */
+LIBSIEVE_API bool libsieve_keys_add(libsieve_keys* keys, const struct sieve_key* key, libsieve_error** error);
+
+/* Adds an entry as a feed has it: a key, or for keys of one address also a prefix or a range. */
+LIBSIEVE_API bool libsieve_keys_add_text(libsieve_keys* keys, const char* text, libsieve_error** error);
+
+/* Adds all entries of a feed; "-" is standard input. A malformed line fails, and then no entry is added. */
+LIBSIEVE_API bool libsieve_keys_add_feed(libsieve_keys* keys, const char* path, libsieve_error** error);
+
+/* Entries, repetitions included; a prefix or range counts as one. */
+LIBSIEVE_API uint64_t libsieve_keys_count(const libsieve_keys* keys);
+LIBSIEVE_API void libsieve_keys_free(libsieve_keys* keys);
+
+/* ---- Images ---- */
+
+typedef struct libsieve_image libsieve_image;
+
+/* What an image says of itself. False positive rates (FPR) are shares of non-members that match. */
+struct libsieve_image_info {
+    size_t size;
+    const char* kind;     /* as `xdp-sieve build --kind` takes it */
+    const char* label;    /* where the keys came from, for people */
+    uint32_t fields;      /* enum sieve_field bits */
+    uint32_t probes;      /* 0: keys are exact; else the most prefix lengths that a lookup asks for */
+    uint64_t keys;        /* distinct keys; of a prefix set, prefixes after expansion */
+    uint64_t entries;     /* of the feed */
+    uint64_t duplicates;  /* entries whose key the set already had */
+    uint64_t built_at;    /* seconds since 1970; 0 if the image was built with a seed */
+    uint64_t identity[2]; /* random: tells one build from another */
+    double bits_per_key;  /* of the filter alone */
+    double predicted_fpr; /* before the build */
+    double expected_fpr;  /* exactly, from the bits of this image */
+    double measured_fpr;  /* on random non-members */
+};
+
+/* Opens and checks an image file. */
+LIBSIEVE_API bool libsieve_image_open(const char* path, libsieve_image** image, libsieve_error** error);
+
+/* Writes the image to a new file, or in the place of another image. */
+LIBSIEVE_API bool libsieve_image_save(libsieve_image* image, const char* path, libsieve_error** error);
+
+/* Fills what `info->size` has room for. */
+LIBSIEVE_API void libsieve_image_describe(const libsieve_image* image, struct libsieve_image_info* info);
+
+/* Whether the set may hold the key; of a prefix set, whether it may hold one of the address's prefixes. False
+ * is certain. */
+LIBSIEVE_API bool libsieve_image_contains(const libsieve_image* image, const struct sieve_key* key);
+
+/* The image's bytes: what the value area of a BPF array map (value size 64, *lines entries) is filled with. */
+LIBSIEVE_API const void* libsieve_image_lines(const libsieve_image* image, uint32_t* lines);
+LIBSIEVE_API void libsieve_image_free(libsieve_image* image);
+
+/* ---- Building ---- */
+
+struct libsieve_build_options {
+    size_t size;
+    const char* kind;    /* NULL: the default kind */
+    double bits_per_key; /* at most one of these three; all zero: the kind's default size */
+    double fpr;          /* the smallest filter that is predicted to stay below this rate */
+    uint64_t memory;     /* the largest filter whose image fits these bytes */
+    const char* effort;  /* "fast", "normal" or "best"; NULL: normal */
+    uint32_t choices;    /* lines, groups or subtables that a key chooses from; 0: the kind's default */
+    uint32_t threads;    /* 0: as many as processors */
+    uint64_t seed;       /* with use_seed: the same image again; for tests, since it makes the hash known */
+    bool use_seed;
+    const char* label; /* where the keys came from, for people; NULL: none */
+};
+
+/*
+ * Builds an image of the keys, which are consumed: `keys` is empty afterwards, also when building fails.
+ * `options` may be NULL.
+ */
+LIBSIEVE_API bool libsieve_build(libsieve_keys* keys, const struct libsieve_build_options* options,
+                                 libsieve_image** image, libsieve_error** error);
+
+/* ---- Planning ---- */
+
+typedef struct libsieve_plan libsieve_plan;
+
+/* One way to hold the keys. */
+struct libsieve_candidate {
+    size_t size;
+    const char* kind;
+    const char* parameters; /* for people: "2 choices, k = 13" */
+    const char* infeasible; /* why the candidate cannot be had; NULL if it can */
+    bool recommended;
+    uint64_t bytes; /* of the image */
+    double bits_per_key;
+    double predicted_fpr;
+    double lines_miss; /* cache lines that a lookup of a non-member touches, on average */
+    double lines_hit;  /* likewise of a member */
+};
+
+/* Every kind for so many keys; give either a rate to stay below or the bytes of the whole image. */
+LIBSIEVE_API bool libsieve_plan_new(uint64_t keys, double fpr, uint64_t memory, libsieve_plan** plan,
+                                    libsieve_error** error);
+LIBSIEVE_API size_t libsieve_plan_count(const libsieve_plan* plan);
+
+/* Fills what `candidate->size` has room for; false if there is no such candidate. */
+LIBSIEVE_API bool libsieve_plan_candidate(const libsieve_plan* plan, size_t index,
+                                          struct libsieve_candidate* candidate);
+LIBSIEVE_API void libsieve_plan_free(libsieve_plan* plan);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

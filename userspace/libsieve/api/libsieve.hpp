@@ -1,0 +1,243 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// libsieve for C++: the interface of libsieve.h with owners, strings and errors as values.
+//
+// Header only, so that no C++ type crosses the library's boundary: a program may use another compiler,
+// another standard library or another version of the standard than libsieve was built with. Needs C++20. No
+// function throws, but for std::bad_alloc from the standard library's own strings.
+//
+//     auto keys = libsieve::Keys::of(SIEVE_FIELD_SRC);
+//     if (auto added = keys->add_feed("list.txt"); !added) return complain(added.error());
+//     auto image = libsieve::build(std::move(*keys), {.bits_per_key = 16});
+//     if (!image) return complain(image.error());
+//     if (image->contains(key)) ...
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include <libsieve/libsieve.h>
+
+namespace libsieve {
+
+struct Error {
+    int kind = 0; // enum libsieve_error_kind
+    std::string message;
+};
+
+// A value, or why there is none.
+template <class T>
+class [[nodiscard]] Result {
+  public:
+    Result(T value) : content_(std::move(value)) {}     // NOLINT(google-explicit-constructor)
+    Result(Error error) : content_(std::move(error)) {} // NOLINT(google-explicit-constructor)
+
+    [[nodiscard]] bool has_value() const { return content_.index() == 0; }
+    explicit operator bool() const { return has_value(); }
+
+    // Only with a value.
+    [[nodiscard]] T& operator*() & { return *std::get_if<0>(&content_); }
+    [[nodiscard]] const T& operator*() const& { return *std::get_if<0>(&content_); }
+    [[nodiscard]] T&& operator*() && { return std::move(*std::get_if<0>(&content_)); }
+    [[nodiscard]] T* operator->() { return std::get_if<0>(&content_); }
+    [[nodiscard]] const T* operator->() const { return std::get_if<0>(&content_); }
+
+    // Only without one.
+    [[nodiscard]] const Error& error() const { return *std::get_if<1>(&content_); }
+
+  private:
+    std::variant<T, Error> content_;
+};
+
+using Status = Result<std::monostate>;
+
+namespace detail {
+
+inline Error take(libsieve_error* raw) {
+    Error error{libsieve_error_kind(raw), libsieve_error_message(raw)};
+    libsieve_error_free(raw);
+    return error;
+}
+
+template <auto free>
+struct Free {
+    template <class T>
+    void operator()(T* object) const {
+        free(object);
+    }
+};
+
+template <class T, auto free>
+using Owner = std::unique_ptr<T, Free<free>>;
+
+inline const char* text_or_null(const std::string& text) {
+    return text.empty() ? nullptr : text.c_str();
+}
+
+} // namespace detail
+
+// The fields of a comma list such as "src,dport,proto".
+inline Result<std::uint32_t> parse_fields(const std::string& text) {
+    std::uint32_t fields = 0;
+    libsieve_error* error = nullptr;
+    if (!libsieve_parse_fields(text.c_str(), &fields, &error)) return detail::take(error);
+    return fields;
+}
+
+// One key as people write it, its fields in their order.
+inline Result<sieve_key> parse_key(const std::string& text, std::uint32_t fields) {
+    sieve_key key{};
+    libsieve_error* error = nullptr;
+    if (!libsieve_parse_key(text.c_str(), fields, &key, &error)) return detail::take(error);
+    return key;
+}
+
+class Keys {
+  public:
+    // An empty list of keys made of these fields (enum sieve_field bits).
+    static Result<Keys> of(std::uint32_t fields) {
+        libsieve_keys* raw = nullptr;
+        libsieve_error* error = nullptr;
+        if (!libsieve_keys_new(fields, &raw, &error)) return detail::take(error);
+        return Keys(raw);
+    }
+
+    Status add(const sieve_key& key) {
+        libsieve_error* error = nullptr;
+        if (!libsieve_keys_add(keys_.get(), &key, &error)) return detail::take(error);
+        return std::monostate{};
+    }
+    // A key; for keys of one address also a prefix or a range.
+    Status add(const std::string& text) {
+        libsieve_error* error = nullptr;
+        if (!libsieve_keys_add_text(keys_.get(), text.c_str(), &error)) return detail::take(error);
+        return std::monostate{};
+    }
+    // All entries of a feed, or none.
+    Status add_feed(const std::string& path) {
+        libsieve_error* error = nullptr;
+        if (!libsieve_keys_add_feed(keys_.get(), path.c_str(), &error)) return detail::take(error);
+        return std::monostate{};
+    }
+
+    [[nodiscard]] std::uint64_t count() const { return libsieve_keys_count(keys_.get()); }
+    [[nodiscard]] libsieve_keys* get() const { return keys_.get(); }
+
+  private:
+    explicit Keys(libsieve_keys* raw) : keys_(raw) {}
+
+    detail::Owner<libsieve_keys, libsieve_keys_free> keys_;
+};
+
+class Image {
+  public:
+    explicit Image(libsieve_image* raw) : image_(raw) {}
+
+    static Result<Image> open(const std::string& path) {
+        libsieve_image* raw = nullptr;
+        libsieve_error* error = nullptr;
+        if (!libsieve_image_open(path.c_str(), &raw, &error)) return detail::take(error);
+        return Image(raw);
+    }
+
+    Status save(const std::string& path) {
+        libsieve_error* error = nullptr;
+        if (!libsieve_image_save(image_.get(), path.c_str(), &error)) return detail::take(error);
+        return std::monostate{};
+    }
+
+    [[nodiscard]] libsieve_image_info info() const {
+        libsieve_image_info info{};
+        info.size = sizeof(info);
+        libsieve_image_describe(image_.get(), &info);
+        return info;
+    }
+
+    // Whether the set may hold the key; false is certain.
+    [[nodiscard]] bool contains(const sieve_key& key) const {
+        return libsieve_image_contains(image_.get(), &key);
+    }
+
+    // The same for a key as people write it.
+    [[nodiscard]] Result<bool> contains(const std::string& text) const {
+        const Result<sieve_key> key = parse_key(text, info().fields);
+        if (!key) return key.error();
+        return contains(*key);
+    }
+
+    // The bytes that a BPF array map (value size 64) is filled with.
+    [[nodiscard]] const void* lines(std::uint32_t& count) const {
+        return libsieve_image_lines(image_.get(), &count);
+    }
+
+    [[nodiscard]] libsieve_image* get() const { return image_.get(); }
+
+  private:
+    detail::Owner<libsieve_image, libsieve_image_free> image_;
+};
+
+// What is not set is the default.
+struct BuildOptions {
+    std::string kind{};
+    double bits_per_key = 0;
+    double fpr = 0;
+    std::uint64_t memory = 0;
+    std::string effort{};
+    std::uint32_t choices = 0;
+    std::uint32_t threads = 0;
+    std::string label{};
+};
+
+// Builds an image of the keys.
+inline Result<Image> build(Keys keys, const BuildOptions& chosen = {}) {
+    libsieve_build_options options{};
+    options.size = sizeof(options);
+    options.kind = detail::text_or_null(chosen.kind);
+    options.bits_per_key = chosen.bits_per_key;
+    options.fpr = chosen.fpr;
+    options.memory = chosen.memory;
+    options.effort = detail::text_or_null(chosen.effort);
+    options.choices = chosen.choices;
+    options.threads = chosen.threads;
+    options.label = detail::text_or_null(chosen.label);
+    libsieve_image* raw = nullptr;
+    libsieve_error* error = nullptr;
+    if (!libsieve_build(keys.get(), &options, &raw, &error)) return detail::take(error);
+    return Image(raw);
+}
+
+// One way to hold the keys.
+struct Candidate {
+    std::string kind;
+    std::string parameters;
+    std::string infeasible; // empty: the candidate can be had
+    bool recommended = false;
+    std::uint64_t bytes = 0;
+    double bits_per_key = 0;
+    double predicted_fpr = 0;
+    double lines_miss = 0;
+    double lines_hit = 0;
+};
+
+// Every kind for so many keys; give either a rate to stay below or the bytes of the whole image.
+inline Result<std::vector<Candidate>> plan(std::uint64_t keys, double fpr, std::uint64_t memory) {
+    libsieve_plan* raw = nullptr;
+    libsieve_error* error = nullptr;
+    if (!libsieve_plan_new(keys, fpr, memory, &raw, &error)) return detail::take(error);
+    const detail::Owner<libsieve_plan, libsieve_plan_free> plan(raw);
+    std::vector<Candidate> candidates;
+    for (std::size_t i = 0; i < libsieve_plan_count(raw); i++) {
+        libsieve_candidate from{};
+        from.size = sizeof(from);
+        libsieve_plan_candidate(raw, i, &from);
+        candidates.push_back({from.kind, from.parameters, from.infeasible != nullptr ? from.infeasible : "",
+                              from.recommended, from.bytes, from.bits_per_key, from.predicted_fpr,
+                              from.lines_miss, from.lines_hit});
+    }
+    return candidates;
+}
+
+} // namespace libsieve
