@@ -1,4 +1,4 @@
-/* SPDX-License-Identifier: GPL-2.0-only */
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
  * Another project's XDP program that asks a filter image: IPv4 packets whose source is in the image are
  * dropped. All it takes are sieve's headers and an array map that holds the image's lines.
@@ -52,4 +52,4 @@ int guard(struct xdp_md* ctx) {
     return image_holds(&key) ? XDP_DROP : XDP_PASS;
 }
 
-char LICENSE[] SEC("license") = "GPL";
+char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -125,7 +125,8 @@ LIBSIEVE_API void libsieve_image_describe(const libsieve_image* image, struct li
  * is certain. */
 LIBSIEVE_API bool libsieve_image_contains(const libsieve_image* image, const struct sieve_key* key);
 
-/* The image's bytes: what the value area of a BPF array map (value size 64, *lines entries) is filled with. */
+/* The image's bytes: what the value area of a BPF array map (value size 64, *lines entries) is filled with.
+ */
 LIBSIEVE_API const void* libsieve_image_lines(const libsieve_image* image, uint32_t* lines);
 LIBSIEVE_API void libsieve_image_free(libsieve_image* image);
 
