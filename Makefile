@@ -25,14 +25,16 @@ LIBS     := -lxdp -lbpf -lmnl -lelf -lz -lpcap -lfmt -lxxhash -ltbb -lpthread
 BPFFLAGS := -g -O2 -target bpf -mcpu=v3 -Wall -Wextra -Werror -Iinclude -I/usr/include/$(ARCH)
 
 LIB_SRC  := $(shell find userspace/libsieve -name '*.cpp' -not -path '*/bench/*')
-# What `xdp-sieve bench` measures with is no part of the library.
-CLI_SRC  := $(shell find userspace/xdp-sieve userspace/libsieve/bench -name '*.cpp')
+# What benchmarks measure with is no part of the library that is installed.
+MEASURE_SRC := $(shell find userspace/libsieve/bench -name '*.cpp')
+CLI_SRC  := $(shell find userspace/xdp-sieve -name '*.cpp')
 LAB_SRC  := $(shell find userspace/sieve-lab -name '*.cpp')
 UNIT_SRC := $(shell find tests/unit tests/model -name "*.cpp")
 KERN_SRC := $(shell find tests/bpf tests/model -name "*.cpp")
 BENCH_SRC := $(shell find tests/bench -name '*.cpp')
 LIB_HEADERS := userspace/libsieve/api/libsieve.h userspace/libsieve/api/libsieve.hpp
 LIB_OBJ  := $(LIB_SRC:%.cpp=$(B)/%.o)
+MEASURE_OBJ := $(MEASURE_SRC:%.cpp=$(B)/%.o)
 CLI_OBJ  := $(CLI_SRC:%.cpp=$(B)/%.o)
 LAB_OBJ  := $(LAB_SRC:%.cpp=$(B)/%.o)
 UNIT_OBJ := $(UNIT_SRC:%.cpp=$(B)/%.o)
@@ -87,7 +89,10 @@ $(B)/libsieve.so: $(B)/$(LIB_REAL)
 	ln -sf $(LIB_REAL) $(B)/$(LIB_SONAME)
 	ln -sf $(LIB_REAL) $@
 
-$(B)/xdp-sieve: $(CLI_OBJ) $(B)/libsieve.a
+$(B)/libsieve-bench.a: $(MEASURE_OBJ)
+	rm -f $@ && $(AR) rcs $@ $^
+
+$(B)/xdp-sieve: $(CLI_OBJ) $(B)/libsieve-bench.a $(B)/libsieve.a
 	$(CXX) $(CXXFLAGS) $^ $(LIBS) -o $@
 
 $(B)/sieve-lab: $(LAB_OBJ) $(B)/libsieve.a
@@ -100,7 +105,7 @@ $(B)/unit-tests: $(UNIT_OBJ) $(filter-out %/main.o,$(LAB_OBJ)) $(B)/libsieve.a
 $(B)/bpf-tests: $(KERN_OBJ) $(B)/libsieve.a
 	$(CXX) $(CXXFLAGS) $^ -lgtest -lgtest_main $(LIBS) -o $@
 
--include $(BENCH_OBJ:.o=.d) $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(UNIT_OBJ:.o=.d) $(LAB_OBJ:.o=.d) $(KERN_OBJ:.o=.d)
+-include $(BENCH_OBJ:.o=.d) $(MEASURE_OBJ:.o=.d) $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(UNIT_OBJ:.o=.d) $(LAB_OBJ:.o=.d) $(KERN_OBJ:.o=.d)
 
 demo:
 	scripts/demo.sh
@@ -114,7 +119,7 @@ bench: $(B)/xdp-sieve $(B)/set-bench
 	$(B)/xdp-sieve bench $(BENCH) --output $(B)/bench/kernel.json
 	$(B)/set-bench --benchmark_out=$(B)/bench/user.json --benchmark_out_format=json
 
-$(B)/set-bench: $(BENCH_OBJ) $(B)/libsieve.a
+$(B)/set-bench: $(BENCH_OBJ) $(B)/libsieve-bench.a $(B)/libsieve.a
 	$(CXX) $(CXXFLAGS) $^ -lbenchmark $(LIBS) -o $@
 
 # The kernel's side on other kernels than this one, in QEMU.

@@ -15,7 +15,7 @@
 #include "libsieve/image/image.hpp"
 #include "libsieve/keys/address_range.hpp"
 #include "libsieve/keys/key_set.hpp"
-#include "libsieve/planning/plan.hpp"
+#include "libsieve/filters/plan.hpp"
 #include "libsieve/util/result.hpp"
 
 struct libsieve_error {
