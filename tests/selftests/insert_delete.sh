@@ -113,7 +113,7 @@ refusals() {
     refused 1 'matches already' sieve insert "$IN_IF" set "$member"
     refused 1 'is not in the set' sieve delete "$IN_IF" set "$guest"
     refused 1 'none of 2 keys was deleted: 2 are not in the set' sieve delete "$IN_IF" set "$guest" 203.0.113.9
-    refused 1 'has no set other, but set' sieve insert "$IN_IF" other "$guest"
+    refused 1 'set other is not in force; set is' sieve insert "$IN_IF" other "$guest"
     refused 2 'give keys after the set, or --stdin' sieve insert "$IN_IF" set
     refused 3 '10.0.0.0/8' sieve insert "$IN_IF" set "$guest" 10.0.0.0/8
     refused 3 'nonsense' sieve insert "$IN_IF" set "$guest" nonsense

@@ -12,10 +12,13 @@ hold_lock() {
     : >"$WORK/held"
     # Not by a function: $! shall be the holder itself.
     nsenter --net="/run/netns/$1" python3 -c '
-import signal, socket
-holder = socket.socket(socket.AF_UNIX)
-holder.bind("\0xdp-sieve.controller")
-holder.listen()
+import fcntl, os, signal
+os.makedirs("/run/xdp-sieve", 0o700, exist_ok=True)
+inode = os.stat("/proc/self/ns/net").st_ino
+holder = open(f"/run/xdp-sieve/net-{inode}.lock", "w")
+fcntl.flock(holder, fcntl.LOCK_EX)
+holder.write(f"process {os.getpid()} (stuck)")
+holder.flush()
 print("held", flush=True)
 while True: signal.pause()' >"$WORK/held" &
     holder=$!
@@ -85,6 +88,33 @@ gives_up() {
     unchanged "$before"
 }
 
+# Whoever is not root can neither take the lock nor keep root from it, whatever addresses and files he takes.
+unprivileged() {
+    attach
+    sieve -q load "$IN_IF" "a=$WORK/1.sieve"
+    : >"$WORK/bound"
+    nsenter --net="/run/netns/$IN" python3 -c '
+import os, signal, socket
+os.setgroups([])
+os.setresgid(65534, 65534, 65534)
+os.setresuid(65534, 65534, 65534)
+address = socket.socket(socket.AF_UNIX)
+address.bind("\0xdp-sieve.controller")
+address.listen(0)
+waiting = [socket.socket(socket.AF_UNIX) for _ in range(3)]
+for each in waiting:
+    each.setblocking(False)
+    each.connect_ex("\0xdp-sieve.controller")
+print("bound", flush=True)
+while True: signal.pause()' >"$WORK/bound" &
+    holder=$!
+    await_line "$WORK/bound" bound
+    without_waiting sieve swap "$IN_IF" "a=$WORK/2.sieve"
+    without_waiting sieve unload "$IN_IF"
+    let_go
+    refused 4 "run it as root" setpriv --bounding-set=-all --inh-caps=-all "$SIEVE" load lo "a=$WORK/1.sieve"
+}
+
 # Six controllers each take one set out of the same table: read, change, write. Not one change gets lost.
 no_lost_change() {
     local round i jobs
@@ -130,5 +160,6 @@ ktap_run \
     "reading needs no lock" readers \
     "each network namespace has its own" other_namespace \
     "gives up after ten seconds" gives_up \
+    "nobody but root can hold it" unprivileged \
     "no change is lost" no_lost_change \
     "one of several loads wins whole" one_table_wins

@@ -18,6 +18,7 @@
 #include "libsieve/util/version.hpp"
 #include "sieve-lab/experiment.hpp"
 #include "sieve-lab/report.hpp"
+#include "xdp-sieve/exit_code.hpp"
 
 namespace sieve::lab {
 namespace {
@@ -187,7 +188,7 @@ int main_of(int argc, char** argv) {
         CLI::App* verb = app.add_subcommand(name, what);
         verb->callback([&, action] {
             const Result<Exit> result = action(arguments);
-            exit = result ? *result : result.error().exit;
+            exit = result ? *result : exit_code(result.error().kind);
             if (!result) fmt::print(stderr, "sieve-lab: {}\n", result.error().message);
         });
         return verb;

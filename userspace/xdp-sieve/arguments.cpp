@@ -3,9 +3,12 @@
 
 #include <cstdint>
 #include <optional>
+#include <type_traits>
 #include <vector>
 
 #include <CLI/CLI.hpp>
+
+#include "xdp-sieve/number.hpp"
 
 namespace sieve::cli {
 
@@ -53,9 +56,29 @@ bool Argument::given() const {
     return option_->count() > 0;
 }
 
+Argument Argument::called(const std::string& value) {
+    option_->type_name(value);
+    return *this;
+}
+
+namespace {
+
+template <class T>
+constexpr bool is_whole = std::is_integral_v<T> || std::is_same_v<T, std::optional<std::uint32_t>> ||
+                          std::is_same_v<T, std::optional<std::uint64_t>>;
+
+} // namespace
+
 template <class T>
 Argument Arguments::add(const std::string& names, T& into, const std::string& description) {
-    return Argument(app_->add_option(names, into, description));
+    CLI::Option* option = app_->add_option(names, into, description);
+    // CLI11 reads whole numbers from digits only.
+    if constexpr (is_whole<T>)
+        option->transform([](std::string text) {
+            const std::optional<std::uint64_t> number = parse_whole(text);
+            return number ? std::to_string(*number) : text;
+        });
+    return Argument(option);
 }
 
 template Argument Arguments::add(const std::string&, std::string&, const std::string&);

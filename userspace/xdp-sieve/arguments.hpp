@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// What a verb takes on its command line. CLI11 does the work, behind this: its header alone takes longer to
-// compile than all else in a verb.
+// What a command takes as arguments. CLI11 does the work, behind this: its header alone takes longer to
+// compile than all else in a command. Whole numbers may be written as 1e6.
 #pragma once
 
 #include <string>
@@ -24,6 +24,8 @@ class Argument {
     Argument positive();
     // The help shows the value that the variable has now.
     Argument show_default();
+    // What the help calls the value.
+    Argument called(const std::string& value);
     // A list may be given as one word, separated by this.
     Argument separated_by(char separator);
     // The value may be left out; `name` is what the help calls it. The variable is a list.

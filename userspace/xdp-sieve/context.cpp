@@ -7,12 +7,12 @@
 #include <cstdio>
 #include <memory>
 
-#include <fmt/core.h>
+#include "xdp-sieve/output.hpp"
 
 namespace sieve::cli {
 
 void remark(const Context& context, const std::string& text) {
-    if (!context.quiet) fmt::print(stderr, "xdp-sieve: {}\n", text);
+    if (!context.quiet) print_error("xdp-sieve: {}\n", text);
 }
 
 namespace {
@@ -21,7 +21,7 @@ namespace {
 class Bar {
   public:
     ~Bar() {
-        if (drawn_) std::fputs("\r\033[K", stderr);
+        if (drawn_) write_text(stderr, "\r\033[K");
     }
 
     void update(std::string_view stage, double share) {
@@ -32,8 +32,8 @@ class Bar {
         drawn_ = true;
         constexpr int width = 40;
         const int filled = static_cast<int>(share * width);
-        fmt::print(stderr, "\r{:<14} [{:<{}}] {:3.0f}%", stage,
-                   std::string(static_cast<std::size_t>(filled), '#'), width, share * 100);
+        print_error("\r{:<14} [{:<{}}] {:3.0f}%", stage, std::string(static_cast<std::size_t>(filled), '#'),
+                    width, share * 100);
         std::fflush(stderr);
     }
 
@@ -49,6 +49,12 @@ Progress progress_bar(const Context& context) {
     if (context.quiet || isatty(STDERR_FILENO) == 0) return [](std::string_view, double) {};
     return
         [bar = std::make_shared<Bar>()](std::string_view stage, double share) { bar->update(stage, share); };
+}
+
+control::Observer observer(const Context& context) {
+    return {.progress = progress_bar(context),
+            .remark = [&context](const std::string& text) { remark(context, text); },
+            .waiting = [&context](const std::string& holder) { remark(context, "waiting for " + holder); }};
 }
 
 } // namespace sieve::cli

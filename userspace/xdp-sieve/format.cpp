@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "xdp-sieve/format.hpp"
 
-#include <charconv>
-#include <limits>
-
 #include <fmt/core.h>
 
 #include <sieve/prefix.h>
@@ -18,6 +15,10 @@ std::string format_count(std::uint64_t count) {
         grouped += digits[i];
     }
     return grouped;
+}
+
+std::string format_counted(std::uint64_t count, const std::string& one, const std::string& many) {
+    return fmt::format("{} {}", format_count(count), count == 1 ? one : many.empty() ? one + "s" : many);
 }
 
 std::string format_bytes(std::uint64_t bytes) {
@@ -76,17 +77,6 @@ nlohmann::json probes_to_json(const sieve_probes& probes) {
         for (int i = 0; i < probes.count[family]; i++)
             out[json_name].push_back(probes.length[family][i] - first_bit);
     return out;
-}
-
-Result<std::uint64_t> parse_bytes(const std::string& text) {
-    std::uint64_t value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    const std::string unit(end, text.data() + text.size());
-    const int shift = unit.empty() ? 0 : unit == "K" ? 10 : unit == "M" ? 20 : unit == "G" ? 30 : -1;
-    if (error != std::errc{} || shift < 0 || value > (std::numeric_limits<std::uint64_t>::max() >> shift))
-        return usage_error(
-            fmt::format("{}: not a number of bytes, expected such as 65536, 512K, 64M or 1G", text));
-    return value << shift;
 }
 
 } // namespace sieve::cli

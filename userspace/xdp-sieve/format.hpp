@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Numbers as people read and write them.
+// Numbers as people read them.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@
 
 #include <sieve/image.h>
 
-#include "libsieve/util/result.hpp"
-
 namespace sieve::cli {
 
 std::string format_count(std::uint64_t count); // 1,234,567
+// "1 key", "1,234 keys"; `many` where an s is not enough.
+std::string format_counted(std::uint64_t count, const std::string& one, const std::string& many = {});
 std::string format_bytes(std::uint64_t bytes); // 1.9 MiB
 std::string format_rate(double rate);          // 2.63e-04, or 0
 std::string format_age(std::uint64_t seconds); // 3 min, 5 h, 2 days
@@ -21,8 +21,5 @@ std::string format_age(std::uint64_t seconds); // 3 min, 5 h, 2 days
 // The lengths of a prefix set, such as "IPv4 /16 /24, IPv6 /32"; empty if there are none.
 std::string format_probes(const sieve_probes& probes);
 nlohmann::json probes_to_json(const sieve_probes& probes);
-
-// "65536", "512K", "64M", "1G" (powers of 1024).
-Result<std::uint64_t> parse_bytes(const std::string& text);
 
 } // namespace sieve::cli

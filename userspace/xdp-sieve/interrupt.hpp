@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Ctrl-C and SIGTERM, for verbs that go on until they are told to end and then have something to put away.
+// Ctrl-C and SIGTERM, for commands that go on until they are told to end and then have something to put away.
 #pragma once
 
 #include <algorithm>
@@ -25,11 +25,6 @@ inline void sleep_for(double seconds) {
     while (interrupted == 0 && Clock::now() < until)
         std::this_thread::sleep_for(
             std::min<std::chrono::duration<double>>(until - Clock::now(), std::chrono::milliseconds(100)));
-}
-
-// A reader that goes away ends the verb like Ctrl-C: writing fails, instead of killing the process.
-inline void watch_for_reader() {
-    std::signal(SIGPIPE, SIG_IGN); // NOLINT(cert-err33-c)
 }
 
 } // namespace sieve::cli

@@ -1,22 +1,117 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// xdp-sieve: builds filters out of feeds and steers the XDP program that asks them.
-#include <unistd.h>
-
+// xdp-sieve: builds filters out of feeds and steers the program that asks them.
+#include <algorithm>
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <string>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
 
 #include "libsieve/util/shortage.hpp"
 #include "libsieve/util/version.hpp"
+#include "xdp-sieve/output.hpp"
+#include "xdp-sieve/unknown_command.hpp"
 #include "xdp-sieve/verb.hpp"
+
+namespace sieve::cli {
 
 namespace {
 
+void add_commands(CLI::App& app, Context& context) {
+    add_build(app, context);
+    add_query(app, context);
+    add_inspect(app, context);
+    add_load(app, context);
+    add_swap(app, context);
+    add_insert(app, context);
+    add_delete(app, context);
+    add_remove(app, context);
+    add_unload(app, context);
+    add_status(app, context);
+    add_stats(app, context);
+    add_events(app, context);
+    add_top(app, context);
+    add_replay(app, context);
+    add_bench(app, context);
+    add_plan(app, context);
+    add_kinds(app, context);
+}
+
+std::vector<std::string> command_names(const CLI::App& app) {
+    std::vector<std::string> names;
+    for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
+    return names;
+}
+
+// The help of the command that was being read.
+std::string help_of(const CLI::App& app) {
+    const auto chosen = app.get_subcommands();
+    return chosen.empty() ? "xdp-sieve --help"
+                          : fmt::format("xdp-sieve {} --help", chosen.front()->get_name());
+}
+
+// What is wrong with the command's name, which CLI11 does not say; nothing if nothing is. The options in
+// front of it take no values.
+std::string fault_of_command(const CLI::App& app, const std::vector<std::string>& words) {
+    const std::vector<std::string> names = command_names(app);
+    for (const std::string& word : words) {
+        if (word.starts_with('-')) continue;
+        return std::find(names.begin(), names.end(), word) != names.end() ? std::string()
+                                                                          : unknown_command(word, names);
+    }
+    return {};
+}
+
+// Runs the command, which leaves its exit code in the context.
+void run(int argc, char** argv, Context& context) {
+    CLI::App app{
+        "Packet filter for very large lists: 10^4 to 10^8 keys in a few bits each.\n"
+        "Exit codes: 0 done, 1 the answer is no, 2 usage, 3 bad input, 4 the kernel refused, 5 done, "
+        "but standard output could not be written."};
+    app.name("xdp-sieve");
+    app.set_version_flag("--version", std::string("xdp-sieve ") + version);
+    app.require_subcommand(1);
+    app.get_formatter()->label("SUBCOMMAND", "COMMAND");
+    app.add_flag("--json", context.json, "print JSON, for machines");
+    app.add_flag("-q,--quiet", context.quiet, "print errors only, and what was asked for");
+    app.add_flag("-v,--verbose", context.verbose, "print what libbpf and the builder say on the way");
+    add_commands(app, context);
+
+    if (const std::string fault = fault_of_command(app, {argv + 1, argv + argc}); !fault.empty()) {
+        print_error("xdp-sieve: {}\n", fault);
+        context.exit = Exit::usage;
+        return;
+    }
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::CallForHelp&) {
+        print_out("{}", app.help());
+    } catch (const CLI::CallForVersion& error) {
+        print_out("{}\n", error.what());
+    } catch (const CLI::ParseError& error) {
+        const bool no_command = app.get_subcommands().empty() &&
+                                error.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError);
+        print_error("xdp-sieve: {}; see `{}`\n", no_command ? "expected a command" : error.what(),
+                    help_of(app));
+        context.exit = Exit::usage;
+    }
+}
+
+// An exception is our own error or a lack of memory; whether something was changed before it is known.
+Exit after_exception(const Context& context, const char* text) {
+    // No formatting, which takes memory.
+    write_text(stderr, "xdp-sieve: ");
+    write_text(stderr, text);
+    write_text(stderr, context.changed ? "; the change was made\n" : "\n");
+    return context.changed ? Exit::untold : Exit::bad_input;
+}
+
 constexpr char out_of_memory[] =
-    "xdp-sieve: out of memory: the set is too large for this machine, or for a limit (`ulimit`)\n";
+    "out of memory: the set is too large for this machine, or for a limit (`ulimit`)";
 
 // oneTBB's workers start further workers, and where a thread cannot be had they throw what nobody can catch.
 // All parallel work comes before a command changes anything, so that it may end there.
@@ -24,67 +119,44 @@ constexpr char out_of_memory[] =
     try {
         if (const std::exception_ptr error = std::current_exception()) std::rethrow_exception(error);
     } catch (const std::exception& error) {
-        if (sieve::is_shortage(error)) {
-            (void)!::write(STDERR_FILENO, out_of_memory, sizeof(out_of_memory) - 1);
-            ::_exit(static_cast<int>(sieve::Exit::bad_input));
-        }
-        fmt::print(stderr, "xdp-sieve: internal error, please report it: {}\n", error.what());
+        const bool shortage = is_shortage(error);
+        write_text(stderr, "xdp-sieve: ");
+        write_text(stderr, shortage ? out_of_memory : "internal error, please report it: ");
+        if (!shortage) write_text(stderr, error.what());
+        write_text(stderr, "\n");
+        if (shortage) std::_Exit(static_cast<int>(Exit::bad_input));
     } catch (...) {
     }
     std::abort();
 }
 
+// What was done, and whether it could be told.
+Exit finish(const Context& context) {
+    if (flush_output()) return context.exit;
+    const int error = output_error();
+    // A reader that has seen enough, such as head, knows.
+    if (error != EPIPE)
+        print_error("xdp-sieve: standard output could not be written: {}{}\n",
+                    error == 0 ? "unknown error" : errno_text(error),
+                    context.changed ? "; the change was made" : "");
+    return context.exit == Exit::done || context.exit == Exit::no ? Exit::untold : context.exit;
+}
+
 } // namespace
+} // namespace sieve::cli
 
-int main(int argc, char** argv) try {
-    std::set_terminate(end_without_memory);
-    sieve::cli::Context context;
-    CLI::App app{"Packet filter at XDP: 10^4 to 10^8 keys in a few bits each.\n"
-                 "Exit codes: 0 done, 1 the answer is no, 2 usage, 3 bad input, 4 the kernel refused."};
-    app.name("xdp-sieve");
-    app.set_version_flag("--version", std::string("xdp-sieve ") + sieve::version);
-    app.require_subcommand(1);
-    app.add_flag("--json", context.json, "print JSON, for machines");
-    app.add_flag("-q,--quiet", context.quiet, "print errors only, and what was asked for");
-    app.add_flag("-v,--verbose", context.verbose, "print what libbpf and the builder say on the way");
-
-    sieve::cli::add_build(app, context);
-    sieve::cli::add_query(app, context);
-    sieve::cli::add_inspect(app, context);
-    sieve::cli::add_load(app, context);
-    sieve::cli::add_swap(app, context);
-    sieve::cli::add_insert(app, context);
-    sieve::cli::add_delete(app, context);
-    sieve::cli::add_remove(app, context);
-    sieve::cli::add_unload(app, context);
-    sieve::cli::add_status(app, context);
-    sieve::cli::add_stats(app, context);
-    sieve::cli::add_events(app, context);
-    sieve::cli::add_top(app, context);
-    sieve::cli::add_replay(app, context);
-    sieve::cli::add_bench(app, context);
-    sieve::cli::add_plan(app, context);
-    sieve::cli::add_kinds(app, context);
-
-    app.failure_message([](const CLI::App*, const CLI::Error& error) {
-        return fmt::format("xdp-sieve: {}; see `xdp-sieve --help`\n", error.what());
-    });
+int main(int argc, char** argv) {
+    using namespace sieve;
+    std::set_terminate(cli::end_without_memory);
+    cli::prepare_streams();
+    cli::Context context;
     try {
-        app.parse(argc, argv);
-    } catch (const CLI::ParseError& error) {
-        // CLI11 prints help and versions as "errors" of code 0; all others are usage.
-        return app.exit(error) == 0 ? 0 : static_cast<int>(sieve::Exit::usage);
+        cli::run(argc, argv, context);
+        return static_cast<int>(cli::finish(context));
+    } catch (const std::exception& error) {
+        if (is_shortage(error)) return static_cast<int>(cli::after_exception(context, cli::out_of_memory));
+        const std::string text = std::string("internal error, please report it: ") + error.what();
+        const Exit exit = cli::after_exception(context, text.c_str());
+        return static_cast<int>(exit == Exit::bad_input ? Exit::kernel_refused : exit);
     }
-    if (std::fflush(stdout) != 0) {
-        fmt::print(stderr, "xdp-sieve: standard output could not be written\n");
-        return static_cast<int>(sieve::Exit::bad_input);
-    }
-    return static_cast<int>(context.exit);
-} catch (const std::exception& error) {
-    if (sieve::is_shortage(error)) {
-        std::fputs(out_of_memory, stderr);
-        return static_cast<int>(sieve::Exit::bad_input);
-    }
-    fmt::print(stderr, "xdp-sieve: internal error, please report it: {}\n", error.what());
-    return static_cast<int>(sieve::Exit::kernel_refused);
 }

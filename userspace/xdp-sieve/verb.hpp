@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// The verbs of the command line: each is one file with one function that registers it.
+// The commands of the command line: each is one file with one function that registers it.
 #pragma once
 
 #include <functional>
@@ -11,11 +11,11 @@
 
 namespace sieve::cli {
 
-// A verb's work: the exit code of an answer, or the error to print.
+// A command's work: the exit code of an answer, or the error to print.
 using Action = std::function<Result<Exit>()>;
 
-// Registers a subcommand, whose arguments `define` adds; the action that it returns runs when the verb was
-// chosen. Errors go to standard error as "xdp-sieve: ..." and become the exit code.
+// Registers a command, whose arguments `define` adds; the action that it returns runs when the command was
+// chosen. Errors go to standard error as "xdp-sieve: MESSAGE; ADVICE" and become the exit code.
 void add_verb(CLI::App& app, Context& context, const std::string& name, const std::string& description,
               const std::function<Action(Arguments verb)>& define);
 

@@ -17,6 +17,8 @@
 #include "libsieve/bench/packet_bench.hpp"
 #include "xdp-sieve/format.hpp"
 #include "xdp-sieve/json_text.hpp"
+#include "xdp-sieve/number.hpp"
+#include "xdp-sieve/output.hpp"
 #include "xdp-sieve/verb.hpp"
 
 namespace sieve::cli {
@@ -39,17 +41,12 @@ struct BenchArguments {
 constexpr Traffic all_traffic[] = {Traffic::strangers, Traffic::members, Traffic::half};
 constexpr Spacing all_spacings[] = {Spacing::together, Spacing::apart};
 
-// "1e6" or "1000000".
 Result<std::uint64_t> parse_keys(const std::string& text) {
-    char* end = nullptr;
-    const double value = std::strtod(text.c_str(), &end);
-    constexpr double least = 1000;
-    constexpr double most = 1e9;
-    if (end == text.c_str() || *end != '\0' || !(value >= least && value <= most) ||
-        value != std::floor(value))
+    const std::optional<std::uint64_t> keys = parse_whole(text);
+    if (!keys || *keys < 1000 || *keys > 1'000'000'000)
         return usage_error(
             fmt::format("--keys {}: expected numbers of keys from 1e3 to 1e9, such as 1e4,1e6", text));
-    return static_cast<std::uint64_t>(value);
+    return *keys;
 }
 
 nlohmann::json to_json(const Summary& summary) {
@@ -88,33 +85,33 @@ nlohmann::json to_json(const bench::LookupTable& table) {
 }
 
 void print_peers(const bench::LookupTable& table) {
-    fmt::print("how many times faster `{}` is, net, than\n", table.reference().name);
+    print_out("how many times faster `{}` is, net, than\n", table.reference().name);
     for (const bench::Contestant& contestant : table.contestants) {
         if (contestant.role != bench::Role::peer) continue;
-        fmt::print("  {:<91}", contestant.name);
+        print_out("  {:<91}", contestant.name);
         for (const Spacing spacing : all_spacings)
             for (const Traffic traffic : all_traffic)
-                fmt::print(" {:>16.2f}",
-                           bench::summarise(table.to_reference(contestant, traffic, spacing)).median);
-        fmt::print("\n");
+                print_out(" {:>16.2f}",
+                          bench::summarise(table.to_reference(contestant, traffic, spacing)).median);
+        print_out("\n");
     }
 }
 
 void print_table(const bench::LookupTable& table) {
-    fmt::print("\n{} keys, {:.4g} bits per key: nanoseconds a lookup, net of key and hash (multiple of the "
-               "floor)\n",
-               format_count(table.keys), table.bits_per_key);
-    fmt::print("{:<44} {:>19} {:>10} {:>9} {:>8}", "", "", "memory", "load", "FPR");
+    print_out("\n{} keys, {:.4g} bits per key: nanoseconds a lookup, net of key and hash (multiple of the "
+              "floor)\n",
+              format_count(table.keys), table.bits_per_key);
+    print_out("{:<44} {:>19} {:>10} {:>9} {:>8}", "", "", "memory", "load", "FPR");
     for (const Spacing spacing : all_spacings)
         for (const Traffic traffic : all_traffic)
-            fmt::print(" {:>16}", fmt::format("{}, {}", bench::traffic_name(traffic),
-                                              spacing == Spacing::apart ? "apart" : "tog."));
-    fmt::print("\n");
+            print_out(" {:>16}", fmt::format("{}, {}", bench::traffic_name(traffic),
+                                             spacing == Spacing::apart ? "apart" : "tog."));
+    print_out("\n");
     for (const bench::Contestant& contestant : table.contestants) {
-        fmt::print("{:<44} {:>19} {:>10} {:>9} {:>8}", contestant.name, contestant.settings,
-                   contestant.bytes == 0 ? "" : format_bytes(contestant.bytes),
-                   contestant.load ? fmt::format("{:.1f} ms", *contestant.load * 1e3) : "",
-                   contestant.fpr ? fmt::format("{:.1e}", *contestant.fpr) : "");
+        print_out("{:<44} {:>19} {:>10} {:>9} {:>8}", contestant.name, contestant.settings,
+                  contestant.bytes == 0 ? "" : format_bytes(contestant.bytes),
+                  contestant.load ? fmt::format("{:.1f} ms", *contestant.load * 1e3) : "",
+                  contestant.fpr ? fmt::format("{:.1e}", *contestant.fpr) : "");
         for (const Spacing spacing : all_spacings)
             for (const Traffic traffic : all_traffic) {
                 const bool raw =
@@ -123,13 +120,13 @@ void print_table(const bench::LookupTable& table) {
                                                         : table.net(contestant, traffic, spacing))
                                        .median;
                 const Summary ratio = bench::summarise(table.to_floor(contestant, traffic, spacing));
-                fmt::print(" {:>16}", raw ? fmt::format("[{:.1f}]", net)
-                                          : fmt::format("{:.1f} ({:.2f})", net, ratio.median));
+                print_out(" {:>16}", raw ? fmt::format("[{:.1f}]", net)
+                                         : fmt::format("{:.1f} ({:.2f})", net, ratio.median));
             }
-        fmt::print("\n");
+        print_out("\n");
     }
     print_peers(table);
-    for (const std::string& reason : table.skipped) fmt::print("left out: {}\n", reason);
+    for (const std::string& reason : table.skipped) print_out("left out: {}\n", reason);
 }
 
 nlohmann::json to_json(const bench::PacketTable& table) {
@@ -143,16 +140,16 @@ nlohmann::json to_json(const bench::PacketTable& table) {
 }
 
 void print_table(const bench::PacketTable& table) {
-    fmt::print("\nwhole packets, one set of {} keys: nanoseconds a packet inside the kernel (over an empty "
-               "program)\n",
-               format_count(table.keys));
+    print_out("\nwhole packets, one set of {} keys: nanoseconds a packet inside the kernel (over an empty "
+              "program)\n",
+              format_count(table.keys));
     for (const bench::PacketRow& row : table.rows) {
         const auto empty = std::ranges::find_if(table.rows, [&](const bench::PacketRow& other) {
             return other.family == row.family && other.program == "empty";
         });
-        fmt::print("{:<10} {:<20} {:<10} {:>7.1f} ({:+.1f})\n", row.family, row.program,
-                   bench::traffic_name(row.traffic), bench::summarise(row.nanoseconds).median,
-                   bench::summarise(bench::minus(row.nanoseconds, empty->nanoseconds)).median);
+        print_out("{:<10} {:<20} {:<10} {:>7.1f} ({:+.1f})\n", row.family, row.program,
+                  bench::traffic_name(row.traffic), bench::summarise(row.nanoseconds).median,
+                  bench::summarise(bench::minus(row.nanoseconds, empty->nanoseconds)).median);
     }
 }
 
@@ -174,16 +171,16 @@ nlohmann::json to_json(const bench::LinkTable& table) {
 }
 
 void print_table(const bench::LinkTable& table) {
-    fmt::print("\nveth, one set of {} keys: packets a second (share of what XDP_DROP takes)\n",
-               format_count(table.keys));
+    print_out("\nveth, one set of {} keys: packets a second (share of what XDP_DROP takes)\n",
+              format_count(table.keys));
     for (const bench::LinkRow& row : table.rows) {
-        fmt::print("{}, offered {:.2f} times what XDP_DROP took\n", bench::generator_name(row.generator),
-                   row.offered);
+        print_out("{}, offered {:.2f} times what XDP_DROP took\n", bench::generator_name(row.generator),
+                  row.offered);
         for (const bench::LinkResult& result : row.results)
-            fmt::print("  {:<24} {:>11.0f} ({:.1f}%)\n", result.program, bench::summarise(result.rate).median,
-                       bench::summarise(bench::ratio(result.rate, row.results[0].rate)).median * 100);
+            print_out("  {:<24} {:>11.0f} ({:.1f}%)\n", result.program, bench::summarise(result.rate).median,
+                      bench::summarise(bench::ratio(result.rate, row.results[0].rate)).median * 100);
     }
-    for (const std::string& reason : table.skipped) fmt::print("left out: {}\n", reason);
+    for (const std::string& reason : table.skipped) print_out("left out: {}\n", reason);
 }
 
 nlohmann::json to_json(const bench::LoadTable& table) {
@@ -198,11 +195,11 @@ nlohmann::json to_json(const bench::LoadTable& table) {
 }
 
 void print_table(const bench::LoadTable& table) {
-    fmt::print("\n{} keys from file to in force, as commands\n", format_count(table.keys));
+    print_out("\n{} keys from file to in force, as commands\n", format_count(table.keys));
     for (const bench::LoadRow& row : table.rows)
-        fmt::print("{:<36} {:>10.1f} ms {:>12} ({})\n", row.name, bench::summarise(row.seconds).median * 1e3,
-                   format_bytes(row.bytes), row.bytes_by);
-    for (const std::string& reason : table.skipped) fmt::print("left out: {}\n", reason);
+        print_out("{:<36} {:>10.1f} ms {:>12} ({})\n", row.name, bench::summarise(row.seconds).median * 1e3,
+                  format_bytes(row.bytes), row.bytes_by);
+    for (const std::string& reason : table.skipped) print_out("left out: {}\n", reason);
 }
 
 // Packets and loading are measured at sizes that matter there.
@@ -229,7 +226,7 @@ class Runner {
         const Replace replace = arguments_.force ? Replace::anything : Replace::ours;
         if (!arguments_.output.empty()) SIEVE_TRY(check_output(arguments_.output, numbers, replace));
         for (const std::uint64_t keys : sizes) SIEVE_TRY(run_size(keys));
-        if (context_.json) fmt::print("{}\n", json_text(out_));
+        if (context_.json) print_out("{}\n", json_text(out_));
         if (arguments_.output.empty()) return {};
         return write_output(arguments_.output, json_text(out_) + "\n", numbers, replace);
     }
@@ -240,7 +237,7 @@ class Runner {
         out_[name].push_back(to_json(table));
         if (context_.json) return;
         print_table(table);
-        std::fflush(stdout);
+        static_cast<void>(flush_output());
     }
 
     Status run_size(std::uint64_t keys) {

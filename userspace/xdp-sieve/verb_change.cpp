@@ -1,23 +1,20 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // xdp-sieve insert, xdp-sieve delete: single keys into and out of a set in force, in place.
+#include <algorithm>
 #include <memory>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include "libsieve/build/key_changes.hpp"
-#include "libsieve/feeds/feed.hpp"
+#include "libsieve/control/change_keys.hpp"
+#include "libsieve/control/real_kernel.hpp"
 #include "libsieve/feeds/key_text.hpp"
-#include "libsieve/filters/kinds/registry.hpp"
-#include "libsieve/image/image.hpp"
-#include "libsieve/kernel/hooks/attach.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
-#include "libsieve/kernel/live_map.hpp"
 #include "xdp-sieve/format.hpp"
-#include "xdp-sieve/hold_lock.hpp"
+#include "xdp-sieve/hook_argument.hpp"
 #include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/key_arguments.hpp"
-#include "xdp-sieve/table_change.hpp"
+#include "xdp-sieve/output.hpp"
 #include "xdp-sieve/verb.hpp"
 
 namespace sieve::cli {
@@ -30,7 +27,7 @@ constexpr std::size_t named_at_most = 8;
 struct ChangeArguments {
     bool erase = false;
     bool again = false;
-    std::string interface;
+    HookArgument hook;
     std::string name;
     std::vector<std::string> keys;
     bool standard_input = false;
@@ -40,30 +37,6 @@ struct ChangeArguments {
     }
     [[nodiscard]] const char* done() const { return erase ? "deleted" : "inserted"; }
 };
-
-/// The set's filter, if keys of it can be changed.
-Result<kernel::LiveMap> open_set_in_force(const ChangeArguments& arguments) {
-    SIEVE_ASSIGN(const kernel::Hook hook, kernel::find_ours(arguments.interface));
-    SIEVE_ASSIGN(const WantedChange found, wanted_with(hook, arguments.name));
-    const kernel::LiveTable table = kernel::SetTable(*hook.instance).read();
-    const kernel::LiveSet* set = table.find(arguments.name);
-    if (set == nullptr)
-        return kernel_refused(fmt::format("set {} left while it was being looked for", arguments.name));
-    SIEVE_ASSIGN(kernel::LiveMap map, kernel::LiveMap::open(set->map_id));
-    if (!kind_of(map.lookup()).facts().changes_live)
-        return bad_input(
-            fmt::format("set {} is of kind {}, whose keys cannot be changed one by one: change "
-                        "its feed, build and swap (with `build --kind {}` this once, to insert "
-                        "and delete from then on)",
-                        arguments.name, kind_name(map.lookup().kind),
-                        names_of_kinds([](const KindFacts& facts) { return facts.changes_live; })));
-    if (set->exact_id != 0)
-        return bad_input(
-            fmt::format("set {} is verified, and its exact keys cannot be changed one by one: change "
-                        "its feed and swap, or load it without verification",
-                        arguments.name));
-    return map;
-}
 
 std::string why_told(const ChangeArguments& arguments) {
     return arguments.erase ? "is not in the set"
@@ -89,70 +62,64 @@ std::vector<std::string> refused(const ChangeArguments& arguments, const KeyChan
     return lines;
 }
 
-void print_json(const ChangeArguments& arguments, const KeyChangeReport& report, std::uint32_t fields) {
+void print_json(const ChangeArguments& arguments, const control::HookName& hook,
+                const KeyChangeReport& report, std::uint32_t fields) {
     const auto texts = [fields](const std::vector<sieve_key>& keys) {
         nlohmann::json list = nlohmann::json::array();
         for (const sieve_key& key : keys) list.push_back(format_key(key, fields));
         return list;
     };
-    nlohmann::json out = {
-        {"interface", arguments.interface}, {"set", arguments.name}, {arguments.done(), report.done},
-        {"repeated", report.repeated},      {"keys", report.keys},   {"expected_fpr", report.expected_fpr}};
+    nlohmann::json out = {{"set", arguments.name},
+                          {arguments.done(), report.done},
+                          {"repeated", report.repeated},
+                          {"keys", report.keys},
+                          {"expected_fpr", report.expected_fpr}};
+    add_hook_name(out, hook);
     out[arguments.erase ? "absent" : "matched_already"] = texts(report.told);
     if (!arguments.erase) out["full"] = texts(report.full);
-    fmt::print("{}\n", json_text(out));
+    print_out("{}\n", json_text(out));
 }
 
-Result<Exit> run_change(const ChangeArguments& arguments, const Context& context) {
+Result<Exit> run_change(const ChangeArguments& arguments, Context& context) {
     kernel::set_verbose(context.verbose);
     if (arguments.keys.empty() != arguments.standard_input)
         return usage_error(
             fmt::format("{}: give keys after the set, or --stdin", arguments.erase ? "delete" : "insert"));
-    // The keys are read before the lock is taken: somebody may be typing them.
-    std::uint32_t fields = 0;
-    {
-        SIEVE_ASSIGN(const kernel::LiveMap map, open_set_in_force(arguments));
-        fields = map.lookup().fields;
-    }
+    control::RealKernel kernel;
+    SIEVE_ASSIGN(const control::HookName hook, find_hook(kernel, arguments.hook, arguments.name));
+    SIEVE_ASSIGN(const std::uint32_t fields, control::changeable_fields(kernel, hook, arguments.name));
     SIEVE_ASSIGN(const KeySet keys,
                  read_key_arguments(arguments.keys, arguments.standard_input, fields, context));
-
-    SIEVE_ASSIGN(const kernel::Lock lock, hold_lock(context));
-    SIEVE_ASSIGN(kernel::LiveMap map, open_set_in_force(arguments));
-    if (map.lookup().fields != fields)
-        return bad_input(
-            fmt::format("set {} was swapped for one of other fields ({}) meanwhile; nothing was changed",
-                        arguments.name, format_fields(map.lookup().fields)));
-    SIEVE_ASSIGN(const KeyChangeReport report, change_keys(map.lookup(), map.file(), map.filter(), keys,
-                                                           arguments.change(), progress_bar(context)));
+    SIEVE_ASSIGN(const KeyChangeReport report, control::change_keys(kernel, hook, arguments.name, keys,
+                                                                    arguments.change(), observer(context)));
+    context.changed = report.done > 0;
     const std::uint64_t left = report.told.size() + report.full.size();
     if (context.json) {
-        print_json(arguments, report, fields);
+        print_json(arguments, hook, report, fields);
         return left == 0 ? Exit::done : Exit::no;
     }
     const std::vector<std::string> lines = refused(arguments, report, fields);
     if (report.done == 0) {
-        if (left == 1) return tl::unexpected(Error{Exit::no, lines.front()});
-        return tl::unexpected(Error{
-            Exit::no,
+        if (left == 1) return failure(ErrorKind::no, lines.front());
+        return failure(
+            ErrorKind::no,
             fmt::format("set {}: none of {} keys was {}: {} {}{}", arguments.name, format_count(left),
                         arguments.done(), format_count(report.told.size()),
                         arguments.erase ? "are not in the set" : "match already",
-                        report.full.empty() ? "" : fmt::format(", {} do not fit", report.full.size()))});
+                        report.full.empty() ? "" : fmt::format(", {} do not fit", report.full.size())));
     }
     for (const std::string& line : lines) remark(context, line);
     if (!context.quiet)
-        fmt::print("{}: {}: {} {} of {} keys; {} in it now, FPR {} expected\n", arguments.interface,
-                   arguments.name, arguments.done(), format_count(report.done),
-                   format_count(report.done + left), format_count(report.keys),
-                   format_rate(report.expected_fpr));
+        print_out("{}: {}: {} {} of {}; {} in it now, FPR {} expected\n", hook_text(hook), arguments.name,
+                  arguments.done(), format_count(report.done), format_counted(report.done + left, "key"),
+                  format_count(report.keys), format_rate(report.expected_fpr));
     return left == 0 ? Exit::done : Exit::no;
 }
 
 Action define(Arguments verb, Context& context, bool erase) {
     auto arguments = std::make_shared<ChangeArguments>();
     arguments->erase = erase;
-    verb.add("IFACE", arguments->interface, "the interface").required();
+    add_hook(verb, arguments->hook);
     verb.add("NAME", arguments->name, "the set, of kind ddlcbf").required();
     verb.add("KEY", arguments->keys, "keys; one argument each, fields separated by commas or blanks");
     verb.add_flag("--stdin", arguments->standard_input, "read the keys from standard input, as a feed");

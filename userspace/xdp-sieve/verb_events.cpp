@@ -9,6 +9,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "libsieve/control/hold_lock.hpp"
+#include "libsieve/control/real_kernel.hpp"
 #include "libsieve/feeds/key_text.hpp"
 #include "libsieve/kernel/event_ring.hpp"
 #include "libsieve/kernel/hooks/attach.hpp"
@@ -16,9 +18,10 @@
 #include "libsieve/kernel/set_table.hpp"
 #include "libsieve/packets/capture_writer.hpp"
 #include "xdp-sieve/format.hpp"
-#include "xdp-sieve/hold_lock.hpp"
+#include "xdp-sieve/hook_argument.hpp"
 #include "xdp-sieve/interrupt.hpp"
 #include "xdp-sieve/json_text.hpp"
+#include "xdp-sieve/output.hpp"
 #include "xdp-sieve/packet_key.hpp"
 #include "xdp-sieve/verb.hpp"
 
@@ -27,7 +30,7 @@ namespace sieve::cli {
 namespace {
 
 struct EventsArguments {
-    std::string interface;
+    HookArgument hook;
     std::uint32_t sample = 1;
     std::uint64_t count = 0; // 0: until interrupted
     std::string capture;
@@ -61,9 +64,9 @@ void print_event(const sieve_event& event, const kernel::LiveTable& table, const
     for (const kernel::LiveSet& set : table.sets)
         if (set.slot == event.decision) decided = set.name;
     if (!context.json) {
-        fmt::print("{} {} {} {} bytes {}\n", time_text(time), verdict_name(event.verdict),
-                   hits.empty() ? "?" : fmt::format("{}", fmt::join(hits, ",")), event.length,
-                   format_key(event.key, event.have));
+        print_out("{} {} {} {} bytes {}\n", time_text(time), verdict_name(event.verdict),
+                  hits.empty() ? "?" : fmt::format("{}", fmt::join(hits, ",")), event.length,
+                  format_key(event.key, event.have));
         return;
     }
     const nlohmann::ordered_json line = {
@@ -73,24 +76,26 @@ void print_event(const sieve_event& event, const kernel::LiveTable& table, const
         {"hits", hits},
         {"length", event.length},
         {"key", key_json(event.key, event.have)}};
-    fmt::print("{}\n", json_text(line, json_one_line));
+    print_out("{}\n", json_text(line, json_one_line));
 }
 
 void print_summary(const EventsArguments& arguments, std::uint64_t seen, std::uint64_t lost,
                    const Context& context) {
     if (context.json && arguments.capture != "-")
-        fmt::print("{}\n", json_text(nlohmann::json{{"summary",
-                                                     {{"interface", arguments.interface},
-                                                      {"events", seen},
-                                                      {"lost", lost},
-                                                      {"sample", arguments.sample}}}},
-                                     json_one_line));
-    remark(context, fmt::format("{} events, {} lost", format_count(seen), format_count(lost)));
+        print_out("{}\n", json_text(nlohmann::json{{"summary",
+                                                    {{"interface", arguments.hook.interface},
+                                                     {"events", seen},
+                                                     {"lost", lost},
+                                                     {"sample", arguments.sample}}}},
+                                    json_one_line));
+    remark(context, fmt::format("{}, {} lost", format_counted(seen, "event"), format_count(lost)));
 }
 
 Result<Exit> run_events(const EventsArguments& arguments, const Context& context) {
     kernel::set_verbose(context.verbose);
-    SIEVE_ASSIGN(const kernel::Hook hook, kernel::find_ours(arguments.interface));
+    control::RealKernel real;
+    SIEVE_ASSIGN(const control::HookName name, find_hook(real, arguments.hook));
+    SIEVE_ASSIGN(const kernel::Hook hook, control::find_ours(real, name));
     const kernel::SetTable sets(*hook.instance);
     std::optional<packets::CaptureWriter> capture;
     if (!arguments.capture.empty()) {
@@ -99,7 +104,6 @@ Result<Exit> run_events(const EventsArguments& arguments, const Context& context
                                                     arguments.force ? Replace::anything : Replace::ours));
     }
     watch_for_interrupt();
-    watch_for_reader();
     std::uint64_t seen = 0;
     kernel::LiveTable table;
     const auto visit = [&](const sieve_event& event) {
@@ -111,15 +115,13 @@ Result<Exit> run_events(const EventsArguments& arguments, const Context& context
     };
     std::optional<kernel::EventRing> ring;
     {
-        SIEVE_ASSIGN(const kernel::Lock lock, hold_lock(context));
+        SIEVE_ASSIGN(const control::Held lock, control::hold_lock(real, observer(context)));
         SIEVE_ASSIGN(ring, kernel::EventRing::start(*hook.instance, arguments.sample, visit));
     }
     Status done;
-    const auto flush = [&]() -> Status {
-        if (capture) return capture->flush();
-        return std::fflush(stdout) == 0 ? Status() : bad_input("standard output could not be written");
-    };
-    while (done && interrupted == 0 && (arguments.count == 0 || seen < arguments.count) && ring->in_place()) {
+    const auto flush = [&]() -> Status { return capture ? capture->flush() : Status(); };
+    while (done && flush_output() && interrupted == 0 && (arguments.count == 0 || seen < arguments.count) &&
+           ring->in_place()) {
         table = sets.read();
         done = ring->poll(poll_milliseconds);
         if (done) done = flush();
@@ -127,7 +129,7 @@ Result<Exit> run_events(const EventsArguments& arguments, const Context& context
     const bool replaced = !ring->in_place();
     {
         // Whatever happened: sampling must not go on without a listener.
-        SIEVE_ASSIGN(const kernel::Lock lock, hold_lock(context));
+        SIEVE_ASSIGN(const control::Held lock, control::hold_lock(real, observer(context)));
         SIEVE_TRY(ring->stop());
     }
     SIEVE_TRY(done);
@@ -147,7 +149,7 @@ void add_events(CLI::App& app, Context& context) {
     add_verb(app, context, "events", "show matches as they happen, or write them to a capture",
              [&context](Arguments verb) -> Action {
                  auto arguments = std::make_shared<EventsArguments>();
-                 verb.add("IFACE", arguments->interface, "the interface").required();
+                 add_hook(verb, arguments->hook);
                  verb.add("--sample", arguments->sample, "one match in so many, at random")
                      .positive()
                      .show_default();

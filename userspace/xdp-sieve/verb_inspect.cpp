@@ -15,6 +15,7 @@
 #include "libsieve/image/image.hpp"
 #include "xdp-sieve/format.hpp"
 #include "xdp-sieve/json_text.hpp"
+#include "xdp-sieve/output.hpp"
 #include "xdp-sieve/verb.hpp"
 
 namespace sieve::cli {
@@ -87,48 +88,50 @@ void print_json(const InspectArguments& arguments, const Image& image, const Fil
         out["hash_key"] = nlohmann::json::array();
         for (const auto word : lookup.hash_key) out["hash_key"].push_back(fmt::format("{:016x}", word));
     }
-    fmt::print("{}\n", json_text(out));
+    print_out("{}\n", json_text(out));
 }
 
 void print_table(const InspectArguments& arguments, const Image& image, const FillHistogram& histogram,
                  double fill) {
     const sieve_lookup& lookup = image.lookup();
     const sieve_file& file = image.file();
-    fmt::print("image         {} ({}, format {})\n", arguments.image, format_bytes(image.bytes()),
-               file.version);
-    fmt::print("identity      {}\n", identity_text(file));
-    fmt::print("built from    {}\n", label_text(file));
+    print_out("image         {} ({}, format {})\n", arguments.image, format_bytes(image.bytes()),
+              file.version);
+    print_out("identity      {}\n", identity_text(file));
+    print_out("built from    {}\n", label_text(file));
     if (file.built_at != 0)
-        fmt::print("built at      {:%Y-%m-%d %H:%M:%S} UTC\n",
-                   fmt::gmtime(static_cast<std::time_t>(file.built_at)));
+        print_out("built at      {:%Y-%m-%d %H:%M:%S} UTC\n",
+                  fmt::gmtime(static_cast<std::time_t>(file.built_at)));
     else
-        fmt::print("built at      unknown: built with --seed, so its hash keys are no secret\n");
-    fmt::print("keys          {} of {}, {} duplicates, {} malformed lines skipped\n", format_count(file.keys),
-               format_fields(lookup.fields), format_count(file.duplicates), format_count(file.skipped));
+        print_out("built at      unknown: built with --seed, so its hash keys are no secret\n");
+    print_out("keys          {} of {}, {}, {} skipped\n", format_count(file.keys),
+              format_fields(lookup.fields), format_counted(file.duplicates, "duplicate"),
+              format_counted(file.skipped, "malformed line"));
     if (lookup.probes > 0)
-        fmt::print("prefixes      {} feed entries, asked for {}\n", format_count(file.entries),
-                   format_probes(image.probes()));
-    fmt::print("filter        {}, {:.2f} bits per key, {} lines of 64 bytes\n", kind_name(lookup.kind),
-               static_cast<double>(image.filter().size()) * SIEVE_LINE_BITS / static_cast<double>(file.keys),
-               format_count(image.filter().size()));
-    fmt::print("geometry      {}, {} rounds of rebalancing\n", kind_of(lookup).geometry(lookup), file.rounds);
-    fmt::print("witnesses     {} member keys, tested before the set goes live\n", file.witnesses);
-    fmt::print("false positives: predicted {}, expected {}, measured {} ({} trials)\n",
-               format_rate(rate_from_bits(file.predicted_fpr)),
-               format_rate(rate_from_bits(file.expected_fpr)), format_rate(rate_from_bits(file.measured_fpr)),
-               format_count(file.measured_trials));
+        print_out("prefixes      {}, asked for {}\n",
+                  format_counted(file.entries, "feed entry", "feed entries"), format_probes(image.probes()));
+    print_out("filter        {}, {:.2f} bits per key, {} of 64 bytes\n", kind_name(lookup.kind),
+              static_cast<double>(image.filter().size()) * SIEVE_LINE_BITS / static_cast<double>(file.keys),
+              format_counted(image.filter().size(), "line"));
+    print_out("geometry      {}, {} of rebalancing\n", kind_of(lookup).geometry(lookup),
+              format_counted(file.rounds, "round"));
+    print_out("witnesses     {}, tested before the set goes live\n",
+              format_counted(file.witnesses, "member key"));
+    print_out("false positives: predicted {}, expected {}, measured {} ({})\n",
+              format_rate(rate_from_bits(file.predicted_fpr)), format_rate(rate_from_bits(file.expected_fpr)),
+              format_rate(rate_from_bits(file.measured_fpr)), format_counted(file.measured_trials, "trial"));
     if (arguments.secrets)
         for (std::size_t i = 0; i < std::size(lookup.hash_key); i++)
-            fmt::print("hash key {}    {:016x}\n", i, lookup.hash_key[i]);
-    fmt::print("fill          {:.1f}% of the bits are ones; lines by their number of ones:\n", fill * 100);
+            print_out("hash key {}    {:016x}\n", i, lookup.hash_key[i]);
+    print_out("fill          {:.1f}% of the bits are ones; lines by their number of ones:\n", fill * 100);
     const auto& lines = histogram.lines;
     const std::uint64_t most = *std::max_element(lines.begin(), lines.end());
     for (std::size_t i = 0; i < lines.size(); i++) {
         if (lines[i] == 0) continue;
         constexpr std::uint64_t width = 50;
-        fmt::print("  {:>3} to {:>3} {:>12}  {}\n", i * FillHistogram::step,
-                   (i + 1) * FillHistogram::step - 1, format_count(lines[i]),
-                   std::string(std::max<std::uint64_t>(1, lines[i] * width / most), '#'));
+        print_out("  {:>3} to {:>3} {:>12}  {}\n", i * FillHistogram::step, (i + 1) * FillHistogram::step - 1,
+                  format_count(lines[i]),
+                  std::string(std::max<std::uint64_t>(1, lines[i] * width / most), '#'));
     }
 }
 

@@ -5,6 +5,7 @@
 
 #include "libsieve/filters/kinds/registry.hpp"
 #include "xdp-sieve/json_text.hpp"
+#include "xdp-sieve/output.hpp"
 #include "xdp-sieve/verb.hpp"
 
 namespace sieve::cli {
@@ -29,22 +30,22 @@ void print_json() {
                          {"takes_prefixes", facts.takes_prefixes},
                          {"changes_live", facts.changes_live}});
     }
-    fmt::print("{}\n", json_text(kinds));
+    print_out("{}\n", json_text(kinds));
 }
 
 void print_table() {
-    fmt::print("  {:<9} {:<23} {:>8}  {:<9} {:<14} {}\n", "kind", "choices", "bits/key", "prefixes",
-               "insert, delete", "good for");
+    print_out("  {:<9} {:<23} {:>8}  {:<9} {:<14} {}\n", "kind", "choices", "bits/key", "prefixes",
+              "insert, delete", "good for");
     for (const FilterKind* kind : filter_kinds()) {
         const KindFacts& facts = kind->facts();
         const Choices& choices = facts.choices;
-        fmt::print(
+        print_out(
             "{} {:<9} {:<23} {:>8}  {:<9} {:<14} {}\n", kind == &standard_kind() ? "*" : " ", facts.name,
             fmt::format("{} to {} {} ({})", choices.least, choices.most, choices.many, choices.standard),
             facts.bits_per_key, facts.takes_prefixes ? "yes" : "no", facts.changes_live ? "yes" : "no",
             facts.summary);
     }
-    fmt::print("\n* and figures in brackets: what is built if nothing else is asked for\n");
+    print_out("\n* and figures in brackets: what is built if nothing else is asked for\n");
 }
 
 } // namespace

@@ -8,6 +8,8 @@
 #include "libsieve/filters/plan.hpp"
 #include "xdp-sieve/format.hpp"
 #include "xdp-sieve/json_text.hpp"
+#include "xdp-sieve/number.hpp"
+#include "xdp-sieve/output.hpp"
 #include "xdp-sieve/verb.hpp"
 
 namespace sieve::cli {
@@ -44,35 +46,35 @@ void print_json(const PlanArguments& arguments, const Plan& plan) {
     }
     nlohmann::json out = {{"keys", arguments.request.keys}, {"kinds", kinds}, {"reason", plan.reason}};
     out["recommended"] = plan.recommended ? kinds[*plan.recommended] : nlohmann::json(nullptr);
-    fmt::print("{}\n", json_text(out));
+    print_out("{}\n", json_text(out));
 }
 
 void print_table(const PlanArguments& arguments, const Plan& plan) {
-    fmt::print("{} keys, {}\n\n", format_count(arguments.request.keys),
-               arguments.request.fpr
-                   ? fmt::format("at most {} of the strangers match", format_rate(*arguments.request.fpr))
-                   : fmt::format("{} of memory", format_bytes(*arguments.request.memory)));
-    fmt::print("  {:<9} {:<36} {:>10} {:>8} {:>9} {:>15} {:>9}\n", "kind", "parameters", "memory", "bits/key",
-               "predicted", "lines a packet", "build");
-    fmt::print("  {:<9} {:<36} {:>10} {:>8} {:>9} {:>15} {:>9}\n", "", "", "", "", "FPR", "miss, hit",
-               "ns/key");
+    print_out("{} keys, {}\n\n", format_count(arguments.request.keys),
+              arguments.request.fpr
+                  ? fmt::format("at most {} of the strangers match", format_rate(*arguments.request.fpr))
+                  : fmt::format("{} of memory", format_bytes(*arguments.request.memory)));
+    print_out("  {:<9} {:<36} {:>10} {:>8} {:>9} {:>15} {:>9}\n", "kind", "parameters", "memory", "bits/key",
+              "predicted", "lines a packet", "build");
+    print_out("  {:<9} {:<36} {:>10} {:>8} {:>9} {:>15} {:>9}\n", "", "", "", "", "FPR", "miss, hit",
+              "ns/key");
     for (std::size_t i = 0; i < plan.candidates.size(); i++) {
         const auto& c = plan.candidates[i];
         const char* mark = plan.recommended == i ? "*" : " ";
         if (!c.infeasible.empty()) {
-            fmt::print("{} {:<9} {}\n", mark, c.kind, c.infeasible);
+            print_out("{} {:<9} {}\n", mark, c.kind, c.infeasible);
             continue;
         }
-        fmt::print("{} {:<9} {:<36} {:>10} {:>8.2f} {:>9} {:>7.1f}, {:>5.1f}  {:>9.0f}\n", mark, c.kind,
-                   c.parameters, format_bytes(c.bytes), c.bits_per_key, format_rate(c.fpr), c.lines_stranger,
-                   c.lines_member, c.build_ns);
+        print_out("{} {:<9} {:<36} {:>10} {:>8.2f} {:>9} {:>7.1f}, {:>5.1f}  {:>9.0f}\n", mark, c.kind,
+                  c.parameters, format_bytes(c.bytes), c.bits_per_key, format_rate(c.fpr), c.lines_stranger,
+                  c.lines_member, c.build_ns);
     }
     if (plan.recommended) {
         const auto& c = plan.candidates[*plan.recommended];
-        fmt::print("\nrecommended: {}, {}\nbecause it is {}\n  xdp-sieve build {} -o IMAGE FEED...\n", c.kind,
-                   c.parameters, plan.reason, build_options(c, arguments));
+        print_out("\nrecommended: {}, {}\nbecause it is {}\n  xdp-sieve build {} -o IMAGE FEED...\n", c.kind,
+                  c.parameters, plan.reason, build_options(c, arguments));
     } else {
-        fmt::print("\n{}\n", plan.reason);
+        print_out("\n{}\n", plan.reason);
     }
 }
 

@@ -10,6 +10,7 @@
 #include "libsieve/image/image.hpp"
 #include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/key_arguments.hpp"
+#include "xdp-sieve/output.hpp"
 #include "xdp-sieve/verb.hpp"
 
 namespace sieve::cli {
@@ -44,12 +45,12 @@ Result<Exit> run_query(const QueryArguments& arguments, const Context& context) 
         if (context.json)
             results.push_back({{"key", format_key(key, fields)}, {"present", present}});
         else if (!context.quiet)
-            fmt::print("{} {}\n", format_key(key, fields), present ? "present" : "absent");
+            print_out("{} {}\n", format_key(key, fields), present ? "present" : "absent");
     }
     if (context.json)
-        fmt::print("{}\n",
-                   json_text(nlohmann::json{
-                       {"image", arguments.image}, {"absent", absent}, {"results", std::move(results)}}));
+        print_out("{}\n",
+                  json_text(nlohmann::json{
+                      {"image", arguments.image}, {"absent", absent}, {"results", std::move(results)}}));
     return absent == 0 ? Exit::done : Exit::no;
 }
 

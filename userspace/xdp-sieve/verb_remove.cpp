@@ -2,14 +2,15 @@
 // xdp-sieve remove: one set less.
 #include <memory>
 
-#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include "libsieve/kernel/hooks/attach.hpp"
+#include "libsieve/control/real_kernel.hpp"
+#include "libsieve/control/remove.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
-#include "xdp-sieve/hold_lock.hpp"
+#include "xdp-sieve/format.hpp"
+#include "xdp-sieve/hook_argument.hpp"
 #include "xdp-sieve/json_text.hpp"
-#include "xdp-sieve/table_change.hpp"
+#include "xdp-sieve/output.hpp"
 #include "xdp-sieve/verb.hpp"
 
 namespace sieve::cli {
@@ -17,24 +18,23 @@ namespace sieve::cli {
 namespace {
 
 struct RemoveArguments {
-    std::string interface;
+    HookArgument hook;
     std::string name;
 };
 
-Result<Exit> run_remove(const RemoveArguments& arguments, const Context& context) {
+Result<Exit> run_remove(const RemoveArguments& arguments, Context& context) {
     kernel::set_verbose(context.verbose);
-    SIEVE_ASSIGN(const kernel::Lock lock, hold_lock(context));
-    SIEVE_ASSIGN(const kernel::Hook hook, kernel::find_ours(arguments.interface));
-    SIEVE_ASSIGN(WantedChange change, wanted_with(hook, arguments.name));
-    change.table.sets.erase(change.table.sets.begin() + static_cast<std::ptrdiff_t>(change.index));
-    SIEVE_TRY(kernel::SetTable(*hook.instance).replace(change.table));
-    if (context.json)
-        fmt::print("{}\n", json_text(nlohmann::json{{"interface", arguments.interface},
-                                                    {"removed", arguments.name},
-                                                    {"sets_left", change.table.sets.size()}}));
-    else if (!context.quiet)
-        fmt::print("{}: removed {}, {} sets left\n", arguments.interface, arguments.name,
-                   change.table.sets.size());
+    control::RealKernel kernel;
+    SIEVE_ASSIGN(const control::HookName hook, find_hook(kernel, arguments.hook, arguments.name));
+    SIEVE_ASSIGN(const std::size_t left, control::remove(kernel, hook, arguments.name, observer(context)));
+    context.changed = true;
+    if (context.json) {
+        nlohmann::json out = {{"removed", arguments.name}, {"sets_left", left}};
+        add_hook_name(out, hook);
+        print_out("{}\n", json_text(out));
+    } else if (!context.quiet) {
+        print_out("{}: removed {}, {} left\n", hook_text(hook), arguments.name, format_counted(left, "set"));
+    }
     return Exit::done;
 }
 
@@ -43,7 +43,7 @@ Result<Exit> run_remove(const RemoveArguments& arguments, const Context& context
 void add_remove(CLI::App& app, Context& context) {
     add_verb(app, context, "remove", "take one set out of force", [&context](Arguments verb) -> Action {
         auto arguments = std::make_shared<RemoveArguments>();
-        verb.add("IFACE", arguments->interface, "the interface").required();
+        add_hook(verb, arguments->hook);
         verb.add("NAME", arguments->name, "the set").required();
         return [arguments, &context] { return run_remove(*arguments, context); };
     });

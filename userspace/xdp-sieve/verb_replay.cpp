@@ -1,26 +1,25 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // xdp-sieve replay: what would become of each packet of a capture, by the real program in the kernel.
-#include <linux/bpf.h>
-
-#include <array>
 #include <filesystem>
-#include <map>
 #include <memory>
+#include <optional>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include "libsieve/kernel/exact_map.hpp"
-#include "libsieve/kernel/filter_map.hpp"
+#include "libsieve/control/real_kernel.hpp"
+#include "libsieve/control/replay.hpp"
+#include "libsieve/control/source.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
-#include "libsieve/kernel/replay.hpp"
 #include "libsieve/kernel/stats.hpp"
 #include "libsieve/packets/capture.hpp"
 #include "xdp-sieve/format.hpp"
+#include "xdp-sieve/hook_argument.hpp"
 #include "xdp-sieve/json_text.hpp"
-#include "xdp-sieve/live_set.hpp"
+#include "xdp-sieve/output.hpp"
 #include "xdp-sieve/packet_key.hpp"
-#include "xdp-sieve/set_source.hpp"
+#include "xdp-sieve/set_argument.hpp"
+#include "xdp-sieve/set_report.hpp"
 #include "xdp-sieve/verb.hpp"
 
 namespace sieve::cli {
@@ -31,28 +30,21 @@ struct ReplayArguments {
     std::vector<std::string> sets;
     std::string capture;
     std::string default_action = "pass";
+    std::optional<std::string> hook;
 };
 
 // A set as `load` takes it, or a path alone, which names the set by its file.
-Result<SetArgument> parse_replay_set(const std::string& text, std::size_t number) {
+Result<control::SetSpec> parse_replay_set(const std::string& text, std::size_t number) {
     const std::size_t equals = text.find('=');
     if (equals != std::string::npos && kernel::is_set_name(text.substr(0, equals)))
         return parse_set_argument(text);
     std::string name = std::filesystem::path(text).stem().string().substr(0, SIEVE_NAME_BYTES - 1);
     if (!kernel::is_set_name(name)) name = fmt::format("set{}", number);
-    return SetArgument{.name = name, .path = text, .action = {}, .verify = {}};
+    control::SetSpec set;
+    set.name = std::move(name);
+    set.sources.push_back(text);
+    return set;
 }
-
-struct Totals {
-    std::uint64_t packets = 0;
-    std::uint64_t bytes = 0;
-    std::uint64_t passed = 0;
-    std::uint64_t dropped = 0;
-    std::uint64_t redirected = 0;
-    std::array<std::uint64_t, SIEVE_SLOTS> hits{};
-    std::array<std::uint64_t, SIEVE_OUTCOME_SLOTS> outcomes{};
-    std::uint64_t by_default = 0;
-};
 
 void print_packet(const packets::CapturedPacket& packet, const kernel::Replayed& replayed,
                   const kernel::LiveTable& table) {
@@ -68,15 +60,15 @@ void print_packet(const packets::CapturedPacket& packet, const kernel::Replayed&
                                          {"hits", std::move(hits)},
                                          {"outcome", kernel::outcome_name(replayed.trace.outcome)},
                                          {"key", key_json(replayed.trace.key, replayed.trace.have)}};
-    fmt::print("{}\n", json_text(line, json_one_line));
+    print_out("{}\n", json_text(line, json_one_line));
 }
 
-void print_totals(const Totals& totals, const kernel::LiveTable& table) {
+void print_totals(const control::ReplayTotals& totals, const kernel::LiveTable& table) {
     const auto row = [&totals](const std::string& name, std::uint64_t packets) {
-        fmt::print("{:<32} {:>14} {:>7.2f}%\n", name, format_count(packets),
-                   totals.packets == 0
-                       ? 0.0
-                       : 100 * static_cast<double>(packets) / static_cast<double>(totals.packets));
+        print_out("{:<32} {:>14} {:>7.2f}%\n", name, format_count(packets),
+                  totals.packets == 0
+                      ? 0.0
+                      : 100 * static_cast<double>(packets) / static_cast<double>(totals.packets));
     };
     row("packets", totals.packets);
     row("passed", totals.passed);
@@ -89,63 +81,35 @@ void print_totals(const Totals& totals, const kernel::LiveTable& table) {
     for (std::uint32_t i = 0; i < SIEVE_OUTCOMES; i++)
         if (totals.outcomes[i] > 0)
             row(fmt::format("parsed: {}", kernel::outcome_name(i)), totals.outcomes[i]);
-    fmt::print("{} on the wire\n", format_bytes(totals.bytes));
+    print_out("{} on the wire\n", format_bytes(totals.bytes));
 }
 
 Result<Exit> run_replay(const ReplayArguments& arguments, const Context& context) {
     kernel::set_verbose(context.verbose);
     SIEVE_ASSIGN(const sieve_action default_action, parse_default(arguments.default_action));
-    std::vector<SetArgument> set_arguments;
+    control::TableSpec table;
+    table.default_action = default_action;
+    SIEVE_ASSIGN(const std::optional<kernel::HookPoint> point, parse_hook(arguments.hook));
+    table.point = point.value_or(kernel::HookPoint::xdp);
     for (const std::string& text : arguments.sets) {
-        SIEVE_ASSIGN(SetArgument argument, parse_replay_set(text, set_arguments.size() + 1));
-        set_arguments.push_back(std::move(argument));
-    }
-    std::vector<SetSource> sources;
-    for (const SetArgument& argument : set_arguments) {
-        SIEVE_ASSIGN(SetSource source, find_source(argument.path, argument.verify));
-        sources.push_back(std::move(source));
+        SIEVE_ASSIGN(control::SetSpec set, parse_replay_set(text, table.sets.size() + 1));
+        table.sets.push_back(std::move(set));
     }
     SIEVE_ASSIGN(const Input captured, Input::of(arguments.capture));
-    SIEVE_TRY(check_sources(sources, &captured));
+    SIEVE_ASSIGN(std::vector<control::SetInputs> inputs, control::find_inputs(table.sets, &captured));
     SIEVE_ASSIGN(packets::Capture capture, packets::Capture::open(arguments.capture));
-    kernel::WantedTable table{.default_action = default_action, .sets = {}};
-    std::vector<kernel::FilterMap> maps;
-    std::vector<kernel::ExactMap> exacts;
-    for (std::size_t i = 0; i < set_arguments.size(); i++) {
-        const SetArgument& argument = set_arguments[i];
-        SIEVE_ASSIGN(const OpenedSet set, open_set(std::move(sources[i]), context));
-        SIEVE_ASSIGN(kernel::FilterMap map, kernel::FilterMap::create(set.image, argument.name));
-        if (set.exact) {
-            SIEVE_ASSIGN(kernel::ExactMap exact, kernel::ExactMap::create(*set.exact, argument.name));
-            exacts.push_back(std::move(exact));
-        }
-        const SetAction action = argument.action.value_or(natural_action(default_action));
-        table.sets.push_back({.name = argument.name,
-                              .action = action.action,
-                              .map_fd = map.fd(),
-                              .target = action.target,
-                              .exact_fd = set.exact ? exacts.back().fd() : -1});
-        maps.push_back(std::move(map));
-    }
-    SIEVE_ASSIGN(const kernel::Replay replay, kernel::Replay::start(table));
-
-    Totals totals;
-    for (;;) {
+    control::RealKernel kernel;
+    SIEVE_ASSIGN(const std::unique_ptr<control::Replayer> replayer,
+                 control::start_replay(kernel, table, std::move(inputs), observer(context)));
+    control::ReplayTotals totals;
+    while (output_error() == 0) {
         SIEVE_ASSIGN(const std::optional<packets::CapturedPacket> packet, capture.next());
         if (!packet) break;
-        SIEVE_ASSIGN(const kernel::Replayed replayed, replay.run(packet->bytes));
-        totals.packets++;
-        totals.bytes += packet->length;
-        (replayed.verdict == XDP_DROP       ? totals.dropped
-         : replayed.verdict == XDP_REDIRECT ? totals.redirected
-                                            : totals.passed)++;
-        totals.outcomes[replayed.trace.outcome & (SIEVE_OUTCOME_SLOTS - 1)]++;
-        for (std::uint32_t slot = 0; slot < SIEVE_SLOTS; slot++)
-            totals.hits[slot] += replayed.trace.hits >> slot & 1;
-        if (replayed.trace.decision == SIEVE_NO_SET) totals.by_default++;
-        if (context.json) print_packet(*packet, replayed, replay.table());
+        SIEVE_ASSIGN(const kernel::Replayed replayed, replayer->run(packet->bytes));
+        totals.add(replayed, packet->length);
+        if (context.json) print_packet(*packet, replayed, replayer->table());
     }
-    if (!context.json) print_totals(totals, replay.table());
+    if (!context.json) print_totals(totals, replayer->table());
     return Exit::done;
 }
 
@@ -164,6 +128,9 @@ void add_replay(CLI::App& app, Context& context) {
                  verb.add("--default", arguments->default_action,
                           "what becomes of packets that no set decides: pass or drop")
                      .show_default();
+                 verb.add("--hook", arguments->hook,
+                          "whose program is asked: xdp (if not given), ingress or egress")
+                     .called("HOOK");
                  return [arguments, &context] { return run_replay(*arguments, context); };
              });
 }

@@ -16,8 +16,10 @@
 #include "libsieve/kernel/set_table.hpp"
 #include "libsieve/kernel/stats.hpp"
 #include "xdp-sieve/format.hpp"
+#include "xdp-sieve/hook_argument.hpp"
 #include "xdp-sieve/json_text.hpp"
-#include "xdp-sieve/live_set.hpp"
+#include "xdp-sieve/output.hpp"
+#include "xdp-sieve/set_report.hpp"
 #include "xdp-sieve/verb.hpp"
 #include "xdp-sieve/watch.hpp"
 
@@ -29,7 +31,7 @@ using Clock = std::chrono::steady_clock;
 
 // One interface's counters at one time.
 struct Sample {
-    std::string interface;
+    control::HookName hook;
     std::uint32_t program_id = 0;
     kernel::LiveTable table;
     kernel::Stats stats;
@@ -47,7 +49,7 @@ struct Sample {
 };
 
 Result<Sample> take_sample(const kernel::Hook& hook) {
-    Sample sample{.interface = hook.interface.name,
+    Sample sample{.hook = {hook.interface.name, hook.point},
                   .program_id = hook.ours->id,
                   .table = {},
                   .stats = {},
@@ -63,26 +65,34 @@ Result<Sample> take_sample(const kernel::Hook& hook) {
     return sample;
 }
 
-Result<std::vector<Sample>> take_samples(const std::string& interface) {
+// All hooks of the interface, or of every one; with a point that one only.
+Result<std::vector<Sample>> take_samples(const std::string& interface,
+                                         std::optional<kernel::HookPoint> point) {
     std::vector<Sample> samples;
-    if (!interface.empty()) {
-        SIEVE_ASSIGN(const kernel::Hook hook, kernel::find_ours(interface));
-        SIEVE_ASSIGN(Sample sample, take_sample(hook));
-        samples.push_back(std::move(sample));
-        return samples;
+    std::vector<kernel::Interface> interfaces;
+    if (interface.empty()) {
+        interfaces = kernel::all_interfaces();
+    } else {
+        SIEVE_ASSIGN(kernel::Interface one, kernel::find_interface(interface));
+        interfaces.push_back(std::move(one));
     }
-    for (const kernel::Interface& each : kernel::all_interfaces()) {
-        SIEVE_ASSIGN(const kernel::Hook hook, kernel::read_hook(each));
-        if (!hook.instance) continue;
-        SIEVE_ASSIGN(Sample sample, take_sample(hook));
-        samples.push_back(std::move(sample));
-    }
+    for (const kernel::Interface& each : interfaces)
+        for (const kernel::HookPoint at : kernel::all_hook_points) {
+            if (point && at != *point) continue;
+            SIEVE_ASSIGN(const kernel::Hook hook, kernel::read_hook(each, at));
+            if (!hook.instance) continue;
+            SIEVE_ASSIGN(Sample sample, take_sample(hook));
+            samples.push_back(std::move(sample));
+        }
+    // Of one interface, why there is none.
+    if (samples.empty() && !interface.empty())
+        SIEVE_TRY(kernel::find_ours(interface, point.value_or(kernel::HookPoint::xdp)));
     return samples;
 }
 
 const Sample* find(const std::vector<Sample>& samples, const Sample& like) {
     for (const Sample& sample : samples)
-        if (sample.interface == like.interface && sample.program_id == like.program_id) return &sample;
+        if (sample.program_id == like.program_id) return &sample;
     return nullptr;
 }
 
@@ -125,7 +135,8 @@ nlohmann::json to_json(const Sample& sample) {
     nlohmann::json outcomes;
     for (std::uint32_t i = 0; i < SIEVE_OUTCOMES; i++)
         outcomes[kernel::outcome_name(i)] = sample.stats.outcome[i];
-    return {{"interface", sample.interface},
+    return {{"interface", sample.hook.interface},
+            {"hook", kernel::hook_point_name(sample.hook.point)},
             {"program_id", sample.program_id},
             {"packets", sample.all().packets},
             {"bytes", sample.all().bytes},
@@ -146,15 +157,14 @@ struct Row {
 };
 
 void print_row(const Row& row, double seconds) {
-    fmt::print("  {:<32} {:>18} {:>12}", row.name, format_count(row.now.packets),
-               format_bytes(row.now.bytes));
+    print_out("  {:<32} {:>18} {:>12}", row.name, format_count(row.now.packets), format_bytes(row.now.bytes));
     if (row.before) {
         const sieve_counter grown = kernel::difference(row.now, *row.before);
-        fmt::print(" {:>14} pkt/s {:>14} bit/s",
-                   format_count(static_cast<std::uint64_t>(static_cast<double>(grown.packets) / seconds)),
-                   format_count(static_cast<std::uint64_t>(8 * static_cast<double>(grown.bytes) / seconds)));
+        print_out(" {:>14} pkt/s {:>14} bit/s",
+                  format_count(static_cast<std::uint64_t>(static_cast<double>(grown.packets) / seconds)),
+                  format_count(static_cast<std::uint64_t>(8 * static_cast<double>(grown.bytes) / seconds)));
     }
-    fmt::print("\n");
+    print_out("\n");
 }
 
 void print_table(const Sample& sample, const Sample* before) {
@@ -163,9 +173,9 @@ void print_table(const Sample& sample, const Sample* before) {
     const auto earlier = [before](const sieve_counter& counter) {
         return before == nullptr ? std::nullopt : std::optional(counter);
     };
-    fmt::print("{} (program {}, default {})\n", sample.interface, sample.program_id,
-               action_name(sample.table.default_action));
-    fmt::print("  {:<32} {:>18} {:>12}\n", "", "packets", "bytes");
+    print_out("{} (program {}, default {})\n", hook_text(sample.hook), sample.program_id,
+              action_name(sample.table.default_action));
+    print_out("  {:<32} {:>18} {:>12}\n", "", "packets", "bytes");
     const Sample& old = before == nullptr ? sample : *before;
     print_row({"seen", sample.all(), earlier(old.all())}, seconds);
     print_row({"passed", sample.stats.passed, earlier(old.stats.passed)}, seconds);
@@ -173,8 +183,8 @@ void print_table(const Sample& sample, const Sample* before) {
     if (sample.stats.redirected.packets > 0)
         print_row({"redirected", sample.stats.redirected, earlier(old.stats.redirected)}, seconds);
     if (sample.stats.redirect_failed > 0)
-        fmt::print("  {:<32} {:>18}\n", "without their target, by default",
-                   format_count(sample.stats.redirect_failed));
+        print_out("  {:<32} {:>18}\n", "without their target, by default",
+                  format_count(sample.stats.redirect_failed));
     for (const kernel::LiveSet& set : sample.table.sets) {
         // A set that came in between has no rate yet.
         const kernel::LiveSet* known = old.table.find(set.name);
@@ -186,35 +196,36 @@ void print_table(const Sample& sample, const Sample* before) {
     }
     for (const kernel::LiveSet& set : sample.table.sets)
         if (const auto verified = verified_of(sample, set); verified)
-            fmt::print("  {:<32} {:>18} of {} strangers, a rate of {} ({} expected)\n",
-                       fmt::format("avoided by verifying {}", set.name),
-                       format_count(verified->counted.avoided), format_count(verified->counted.strangers),
-                       format_rate(verified->rate()), format_rate(verified->expected));
+            print_out("  {:<32} {:>18} of {} strangers, a rate of {} ({} expected)\n",
+                      fmt::format("avoided by verifying {}", set.name),
+                      format_count(verified->counted.avoided), format_count(verified->counted.strangers),
+                      format_rate(verified->rate()), format_rate(verified->expected));
     for (std::uint32_t i = 0; i < SIEVE_OUTCOMES; i++)
         if (sample.stats.outcome[i] > 0)
-            fmt::print("  {:<32} {:>18}\n", fmt::format("parsed: {}", kernel::outcome_name(i)),
-                       format_count(sample.stats.outcome[i]));
+            print_out("  {:<32} {:>18}\n", fmt::format("parsed: {}", kernel::outcome_name(i)),
+                      format_count(sample.stats.outcome[i]));
 }
 
-Result<Exit> run_stats(std::string interface, Watch watch, const Context& context) {
+Result<Exit> run_stats(std::string interface, const std::optional<std::string>& hook, Watch watch,
+                       const Context& context) {
     kernel::set_verbose(context.verbose);
     SIEVE_TRY(watch.begin(interface));
+    SIEVE_ASSIGN(const std::optional<kernel::HookPoint> point, parse_hook(hook));
     std::vector<Sample> before;
     do {
-        SIEVE_ASSIGN(std::vector<Sample> now, take_samples(interface));
+        SIEVE_ASSIGN(std::vector<Sample> now, take_samples(interface, point));
         if (context.json) {
             nlohmann::json out = {{"interfaces", nlohmann::json::array()}};
             for (const Sample& sample : now) out["interfaces"].push_back(to_json(sample));
             // One line a round, so that a reader can follow.
-            fmt::print("{}\n", watch.on() ? json_text(out, json_one_line) : json_text(out));
+            print_out("{}\n", watch.on() ? json_text(out, json_one_line) : json_text(out));
         } else {
             for (const Sample& sample : now) print_table(sample, find(before, sample));
-            if (now.empty()) fmt::print("no interface runs xdp-sieve\n");
-            if (watch.on()) fmt::print("\n");
+            if (now.empty()) print_out("no interface runs xdp-sieve\n");
+            if (watch.on()) print_out("\n");
         }
-        std::fflush(stdout);
         before = std::move(now);
-    } while (watch.next());
+    } while (flush_output() && watch.next());
     return Exit::done;
 }
 
@@ -226,8 +237,12 @@ void add_stats(CLI::App& app, Context& context) {
                  auto interface = std::make_shared<std::string>();
                  auto watch = std::make_shared<Watch>();
                  verb.add("IFACE", *interface, "one interface; all of them if not given");
+                 auto hook = std::make_shared<std::optional<std::string>>();
+                 verb.add("--hook", *hook, "xdp, ingress or egress; all of them if not given").called("HOOK");
                  watch->add_to(verb, "again every SECONDS (1), with rates");
-                 return [interface, watch, &context] { return run_stats(*interface, *watch, context); };
+                 return [interface, hook, watch, &context] {
+                     return run_stats(*interface, *hook, *watch, context);
+                 };
              });
 }
 

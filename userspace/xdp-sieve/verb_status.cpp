@@ -16,8 +16,10 @@
 #include "libsieve/kernel/set_table.hpp"
 #include "libsieve/kernel/sketch.hpp"
 #include "xdp-sieve/format.hpp"
+#include "xdp-sieve/hook_argument.hpp"
 #include "xdp-sieve/json_text.hpp"
-#include "xdp-sieve/live_set.hpp"
+#include "xdp-sieve/output.hpp"
+#include "xdp-sieve/set_report.hpp"
 #include "xdp-sieve/verb.hpp"
 #include "xdp-sieve/way_attached.hpp"
 
@@ -44,7 +46,7 @@ struct SetStatus {
     [[nodiscard]] const char* kind() const { return kind_name(filter.lookup.kind); }
 };
 
-struct InterfaceStatus {
+struct HookStatus {
     kernel::Hook hook;
     sieve_action default_action = SIEVE_ACTION_PASS;
     std::vector<SetStatus> sets;
@@ -64,8 +66,8 @@ Result<std::vector<SetStatus>> read_sets(const kernel::LiveTable& table) {
     return sets;
 }
 
-Result<InterfaceStatus> read_status(kernel::Hook hook) {
-    InterfaceStatus status;
+Result<HookStatus> read_status(kernel::Hook hook) {
+    HookStatus status;
     if (hook.instance) {
         // A filter that leaves while we look is gone; then the table is another.
         Result<std::vector<SetStatus>> sets;
@@ -111,11 +113,9 @@ std::uint32_t sampling(const kernel::Instance& instance) {
     return (instance.control().watch & SIEVE_WATCH_EVENTS) != 0 ? instance.control().sample : 0;
 }
 
-nlohmann::json to_json(const InterfaceStatus& status) {
-    nlohmann::json out = {{"interface", status.hook.interface.name},
-                          {"mode", kernel::mode_name(status.hook.mode)},
-                          {"program_id", status.hook.ours->id},
-                          {"program", status.hook.ours->name}};
+nlohmann::json to_json(const HookStatus& status) {
+    nlohmann::json out = {{"program_id", status.hook.ours->id}, {"program", status.hook.ours->name}};
+    add_hook_name(out, {status.hook.interface.name, status.hook.point});
     add_way_attached(out, status.hook);
     if (!status.hook.instance) {
         out["error"] = status.hook.other_version;
@@ -129,38 +129,38 @@ nlohmann::json to_json(const InterfaceStatus& status) {
     return out;
 }
 
-void print_table(const InterfaceStatus& status) {
+void print_table(const HookStatus& status) {
     const kernel::Hook& hook = status.hook;
-    fmt::print("{}: {}, {} mode, program {}, {}", hook.interface.name, hook.ours->name,
-               kernel::mode_name(hook.mode), hook.ours->id, way_attached(hook));
+    print_out("{}: {}, {}, program {}, {}", hook_text({hook.interface.name, hook.point}), hook.ours->name,
+              mode_text(hook), hook.ours->id, way_attached(hook));
     if (!hook.instance) {
-        fmt::print("\n{}  {}\n", neighbours(hook), hook.other_version);
+        print_out("\n{}  {}\n", neighbours(hook), hook.other_version);
         return;
     }
-    fmt::print(", default {}{}\n{}", action_name(status.default_action),
-               status.sets.empty() ? ", no set is in force" : "", neighbours(hook));
+    print_out(", default {}{}\n{}", action_name(status.default_action),
+              status.sets.empty() ? ", no set is in force" : "", neighbours(hook));
     if (const std::uint32_t sample = sampling(*hook.instance); sample != 0)
-        fmt::print("  one match in {} is sampled for `xdp-sieve events`\n", sample);
-    if (kernel::is_tallying(*hook.instance)) fmt::print("  matches are counted by key for `xdp-sieve top`\n");
+        print_out("  one match in {} is sampled for `xdp-sieve events`\n", sample);
+    if (kernel::is_tallying(*hook.instance)) print_out("  matches are counted by key for `xdp-sieve top`\n");
     if (status.sets.empty()) return;
-    fmt::print("  {:<15} {:<14} {:<8} {:<14} {:>12} {:>9} {:>10} {:>29}  {:<10} {:<8} {}\n", "set", "action",
-               "kind", "key", "keys", "bits/key", "memory", "FPR predicted/expected/measured", "age",
-               "identity", "from");
+    print_out("  {:<15} {:<14} {:<8} {:<14} {:>12} {:>9} {:>10} {:>29}  {:<10} {:<8} {}\n", "set", "action",
+              "kind", "key", "keys", "bits/key", "memory", "FPR predicted/expected/measured", "age",
+              "identity", "from");
     for (const SetStatus& set : status.sets) {
         const sieve_file& file = set.filter.file;
-        fmt::print(
-            "  {:<15} {:<14} {:<8} {:<14} {:>12} {:>9.2f} {:>10} {:>9} {:>9} {:>11}  {:<10} {:<8} {}\n",
-            set.set.name, describe_action({set.set.action, set.set.target}), set.kind(),
-            format_fields(set.filter.lookup.fields), format_count(file.keys), set.bits_per_key(),
-            format_bytes(set.filter.bytes), format_rate(rate_from_bits(file.predicted_fpr)),
-            format_rate(rate_from_bits(file.expected_fpr)), format_rate(rate_from_bits(file.measured_fpr)),
-            file.built_at == 0 ? "unknown" : format_age(set.age()), set.identity().substr(0, 8),
-            label_text(file) + (file.changes == 0 ? std::string()
-                                                  : fmt::format(", {} keys inserted or deleted since",
-                                                                format_count(file.changes))));
+        print_out("  {:<15} {:<14} {:<8} {:<14} {:>12} {:>9.2f} {:>10} {:>9} {:>9} {:>11}  {:<10} {:<8} {}\n",
+                  set.set.name, describe_action({set.set.action, set.set.target}), set.kind(),
+                  format_fields(set.filter.lookup.fields), format_count(file.keys), set.bits_per_key(),
+                  format_bytes(set.filter.bytes), format_rate(rate_from_bits(file.predicted_fpr)),
+                  format_rate(rate_from_bits(file.expected_fpr)),
+                  format_rate(rate_from_bits(file.measured_fpr)),
+                  file.built_at == 0 ? "unknown" : format_age(set.age()), set.identity().substr(0, 8),
+                  label_text(file) + (file.changes == 0 ? std::string()
+                                                        : fmt::format(", {} inserted or deleted since",
+                                                                      format_counted(file.changes, "key"))));
         if (set.exact_bytes > 0)
-            fmt::print("  {:<15} matches are verified with the keys themselves, {} more\n", "",
-                       format_bytes(set.exact_bytes));
+            print_out("  {:<15} matches are verified with the keys themselves, {} more\n", "",
+                      format_bytes(set.exact_bytes));
     }
 }
 
@@ -173,28 +173,29 @@ Result<Exit> run_status(const std::string& name, const Context& context) {
         SIEVE_ASSIGN(kernel::Interface interface, kernel::find_interface(name));
         interfaces.push_back(std::move(interface));
     }
-    std::vector<InterfaceStatus> found;
+    std::vector<HookStatus> found;
     std::string foreign;
-    for (const kernel::Interface& interface : interfaces) {
-        SIEVE_ASSIGN(kernel::Hook hook, kernel::read_hook(interface));
-        if (hook.foreign())
-            foreign =
-                fmt::format(" (it runs {}, id {})",
-                            hook.attached->name.empty() ? "a program without a name" : hook.attached->name,
-                            hook.attached->id);
-        if (!hook.ours) continue;
-        SIEVE_ASSIGN(InterfaceStatus status, read_status(std::move(hook)));
-        found.push_back(std::move(status));
-    }
+    for (const kernel::Interface& interface : interfaces)
+        for (const kernel::HookPoint point : kernel::all_hook_points) {
+            SIEVE_ASSIGN(kernel::Hook hook, kernel::read_hook(interface, point));
+            if (hook.foreign())
+                foreign = fmt::format(" (it runs {}, id {})",
+                                      hook.attached->name.empty() ? "a program without a name"
+                                                                  : hook.attached->name,
+                                      hook.attached->id);
+            if (!hook.ours) continue;
+            SIEVE_ASSIGN(HookStatus status, read_status(std::move(hook)));
+            found.push_back(std::move(status));
+        }
     if (context.json) {
         nlohmann::json out = {{"interfaces", nlohmann::json::array()}};
-        for (const InterfaceStatus& status : found) out["interfaces"].push_back(to_json(status));
-        fmt::print("{}\n", json_text(out));
+        for (const HookStatus& status : found) out["interfaces"].push_back(to_json(status));
+        print_out("{}\n", json_text(out));
     } else {
-        for (const InterfaceStatus& status : found) print_table(status);
+        for (const HookStatus& status : found) print_table(status);
         if (found.empty() && !context.quiet)
-            fmt::print("{}\n", name.empty() ? std::string("no interface runs xdp-sieve")
-                                            : fmt::format("{} does not run xdp-sieve{}", name, foreign));
+            print_out("{}\n", name.empty() ? std::string("no interface runs xdp-sieve")
+                                           : fmt::format("{} does not run xdp-sieve{}", name, foreign));
     }
     return found.empty() && !name.empty() ? Exit::no : Exit::done;
 }

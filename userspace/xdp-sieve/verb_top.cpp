@@ -8,6 +8,8 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "libsieve/control/hold_lock.hpp"
+#include "libsieve/control/real_kernel.hpp"
 #include "libsieve/feeds/key_text.hpp"
 #include "libsieve/kernel/hooks/attach.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
@@ -15,8 +17,9 @@
 #include "libsieve/kernel/set_table.hpp"
 #include "libsieve/kernel/sketch.hpp"
 #include "xdp-sieve/format.hpp"
-#include "xdp-sieve/hold_lock.hpp"
+#include "xdp-sieve/hook_argument.hpp"
 #include "xdp-sieve/json_text.hpp"
+#include "xdp-sieve/output.hpp"
 #include "xdp-sieve/packet_key.hpp"
 #include "xdp-sieve/verb.hpp"
 #include "xdp-sieve/watch.hpp"
@@ -26,7 +29,7 @@ namespace sieve::cli {
 namespace {
 
 struct TopArguments {
-    std::string interface;
+    HookArgument hook;
     std::size_t most = 10;
     Watch watch;
     bool off = false;
@@ -51,7 +54,7 @@ void print(const TopArguments& arguments, const kernel::Tally& tally,
            const std::map<std::uint32_t, NamedSet>& sets, const Context& context) {
     const double error = kernel::tally_error * static_cast<double>(tally.total);
     if (context.json) {
-        nlohmann::ordered_json out = {{"interface", arguments.interface},
+        nlohmann::ordered_json out = {{"interface", arguments.hook.interface},
                                       {"since", tally.since},
                                       {"matches", tally.total},
                                       {"error", error},
@@ -63,27 +66,31 @@ void print(const TopArguments& arguments, const kernel::Tally& tally,
                                        {"packets", heavy.packets},
                                        {"text", format_key(heavy.key, set->second.fields)},
                                        {"key", key_json(heavy.key, set->second.fields)}});
-        fmt::print("{}\n", json_text(out, arguments.watch.on() ? json_one_line : 2));
+        print_out("{}\n", json_text(out, arguments.watch.on() ? json_one_line : 2));
         return;
     }
     const auto now = static_cast<std::uint64_t>(std::time(nullptr));
-    fmt::print("{}: {} matches in {}; each count is at most {:.0f} too high, with a chance of {:.1f}%\n",
-               arguments.interface, format_count(tally.total),
-               format_age(now > tally.since ? now - tally.since : 0), error,
-               100 * (1 - kernel::tally_failure()));
-    fmt::print("{:>16} {:>7}  {:<15} {}\n", "packets", "share", "set", "key");
+    // Counts are whole numbers, so an error below one is none.
+    const std::string bound =
+        error < 1 ? std::string("exact") : fmt::format("at most {:.0f} too high", error);
+    print_out("{}: {} in {}; each count is {} with a probability of {:.1f}%, and none is too low\n",
+              arguments.hook.interface, format_counted(tally.total, "match", "matches"),
+              format_age(now > tally.since ? now - tally.since : 0), bound,
+              100 * (1 - kernel::tally_failure()));
+    print_out("{:>16} {:>7}  {:<15} {}\n", "packets", "share", "set", "key");
     for (const kernel::HeavyKey& heavy : tally.keys)
         if (const auto set = sets.find(heavy.slot); set != sets.end())
-            fmt::print("{:>16} {:>6.2f}%  {:<15} {}\n", format_count(heavy.packets),
-                       100 * static_cast<double>(heavy.packets) / static_cast<double>(tally.total),
-                       set->second.name, format_key(heavy.key, set->second.fields));
+            print_out("{:>16} {:>6.2f}%  {:<15} {}\n", format_count(heavy.packets),
+                      100 * static_cast<double>(heavy.packets) / static_cast<double>(tally.total),
+                      set->second.name, format_key(heavy.key, set->second.fields));
 }
 
 Result<Exit> switch_off(const kernel::Hook& hook, const TopArguments& arguments, const Context& context) {
-    SIEVE_ASSIGN(const kernel::Lock lock, hold_lock(context));
+    control::RealKernel real;
+    SIEVE_ASSIGN(const control::Held lock, control::hold_lock(real, observer(context)));
     if (!kernel::is_tallying(*hook.instance))
-        return tl::unexpected(
-            Error{Exit::no, fmt::format("{}: matches are not counted by key", arguments.interface)});
+        return failure(ErrorKind::no,
+                       fmt::format("{}: matches are not counted by key", arguments.hook.interface));
     SIEVE_TRY(kernel::stop_tally(*hook.instance));
     return Exit::done;
 }
@@ -91,7 +98,8 @@ Result<Exit> switch_off(const kernel::Hook& hook, const TopArguments& arguments,
 // Counting begins with the first call, and anew with --reset. True if it has begun just now.
 Result<bool> switch_on(const kernel::Hook& hook, bool reset, const Context& context) {
     if (kernel::is_tallying(*hook.instance) && !reset) return false;
-    SIEVE_ASSIGN(const kernel::Lock lock, hold_lock(context));
+    control::RealKernel real;
+    SIEVE_ASSIGN(const control::Held lock, control::hold_lock(real, observer(context)));
     if (kernel::is_tallying(*hook.instance) && !reset) return false;
     SIEVE_TRY(kernel::start_tally(*hook.instance));
     return true;
@@ -99,20 +107,22 @@ Result<bool> switch_on(const kernel::Hook& hook, bool reset, const Context& cont
 
 Result<Exit> run_top(TopArguments arguments, const Context& context) {
     kernel::set_verbose(context.verbose);
-    SIEVE_TRY(arguments.watch.begin(arguments.interface));
-    if (arguments.interface.empty()) return usage_error("IFACE is required; see `xdp-sieve --help`");
-    SIEVE_ASSIGN(const kernel::Hook hook, kernel::find_ours(arguments.interface));
+    SIEVE_TRY(arguments.watch.begin(arguments.hook.interface));
+    if (arguments.hook.interface.empty()) return usage_error("IFACE is required; see `xdp-sieve top --help`");
+    control::RealKernel real;
+    SIEVE_ASSIGN(const control::HookName name, find_hook(real, arguments.hook));
+    SIEVE_ASSIGN(const kernel::Hook hook, control::find_ours(real, name));
     if (arguments.off) return switch_off(hook, arguments, context);
     SIEVE_ASSIGN(const bool begun, switch_on(hook, arguments.reset, context));
     if (begun)
         remark(context,
                fmt::format("matches are counted by key from now on, in {}, until `xdp-sieve top {} --off`",
-                           format_bytes(kernel::tally_bytes()), arguments.interface));
+                           format_bytes(kernel::tally_bytes()), arguments.hook.interface));
     do {
         SIEVE_ASSIGN(const kernel::Tally tally, kernel::read_tally(*hook.instance, arguments.most));
         if (!begun || context.json || arguments.watch.on())
             print(arguments, tally, named_sets(*hook.instance), context);
-    } while (std::fflush(stdout) == 0 && arguments.watch.next());
+    } while (flush_output() && arguments.watch.next());
     return Exit::done;
 }
 
@@ -122,7 +132,8 @@ void add_top(CLI::App& app, Context& context) {
     add_verb(app, context, "top", "show the keys that were matched most",
              [&context](Arguments verb) -> Action {
                  auto arguments = std::make_shared<TopArguments>();
-                 verb.add("IFACE", arguments->interface, "the interface");
+                 verb.add("IFACE", arguments->hook.interface, "the interface");
+                 add_hook_point(verb, arguments->hook.point);
                  verb.add("-n", arguments->most, "how many keys").between(1, 1024).show_default();
                  arguments->watch.add_to(verb, "again every SECONDS (1)");
                  verb.add_flag("--reset", arguments->reset, "count from zero");

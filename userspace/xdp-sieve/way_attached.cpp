@@ -7,10 +7,6 @@ namespace sieve::cli {
 
 namespace {
 
-bool attached_by_load(const kernel::Hook& hook) {
-    return hook.instance && hook.instance->control().loader == SIEVE_LOADER_SIEVE;
-}
-
 std::string place_text(const std::optional<kernel::DispatcherPlace>& place) {
     return place ? fmt::format("priority {}, chain {}", place->priority, kernel::chain_text(place->chain))
                  : std::string("at a place that this dispatcher does not tell");
@@ -27,9 +23,17 @@ void add_place(nlohmann::json& out, const std::optional<kernel::DispatcherPlace>
 } // namespace
 
 std::string way_attached(const kernel::Hook& hook) {
+    if (const kernel::TcFilter* filter = hook.filter(); filter != nullptr)
+        return fmt::format("filter at priority {}{}", filter->priority,
+                           hook.by_load || !hook.speaks_our_version() ? "" : ", by tc or another tool");
     if (hook.behind_dispatcher())
         return fmt::format("behind libxdp's dispatcher, {}", place_text(hook.place()));
-    return attached_by_load(hook) || !hook.instance ? "alone" : "alone, by ip link or another tool";
+    return hook.by_load || !hook.speaks_our_version() ? "alone" : "alone, by ip link or another tool";
+}
+
+std::string mode_text(const kernel::Hook& hook) {
+    return hook.point == kernel::HookPoint::xdp ? fmt::format("{} mode", kernel::mode_name(hook.mode))
+                                                : std::string("tc");
 }
 
 std::string neighbours(const kernel::Hook& hook) {
@@ -43,8 +47,15 @@ std::string neighbours(const kernel::Hook& hook) {
 }
 
 void add_way_attached(nlohmann::json& out, const kernel::Hook& hook) {
+    out["attached_by"] =
+        hook.speaks_our_version() ? nlohmann::json(hook.by_load ? "load" : "other") : nullptr;
+    if (const kernel::TcFilter* filter = hook.filter(); filter != nullptr) {
+        out["priority"] = filter->priority;
+        out["handle"] = filter->handle;
+        return;
+    }
+    out["mode"] = kernel::mode_name(hook.mode);
     out["dispatcher"] = hook.behind_dispatcher();
-    out["attached_by"] = hook.instance ? nlohmann::json(attached_by_load(hook) ? "load" : "other") : nullptr;
     if (!hook.behind_dispatcher()) return;
     add_place(out, hook.place());
     out["programs"] = nlohmann::json::array();

@@ -10,15 +10,19 @@
 
 namespace sieve::cli {
 
-// "alone", "alone, by ip link or another tool", or "behind libxdp's dispatcher, priority 50, chain pass".
+// At XDP "alone", "alone, by ip link or another tool", or "behind libxdp's dispatcher, priority 50, chain
+// pass"; at tc "filter at priority 50".
 [[nodiscard]] std::string way_attached(const kernel::Hook& hook);
+
+// "native mode" or "skb mode" at XDP, "tc" at tc's hooks.
+[[nodiscard]] std::string mode_text(const kernel::Hook& hook);
 
 // The programs that share the hook with ours, in the order in which they are asked, ours among them, one a
 // line and indented; empty if it is alone.
 [[nodiscard]] std::string neighbours(const kernel::Hook& hook);
 
-// Adds "dispatcher" (whether ours is behind one), "attached_by", and behind a dispatcher "priority", "chain"
-// and "programs".
+// Adds "attached_by"; at XDP "mode", "dispatcher" (whether ours is behind one), and behind a dispatcher
+// "priority", "chain" and "programs"; at tc "priority" and "handle".
 void add_way_attached(nlohmann::json& out, const kernel::Hook& hook);
 
 } // namespace sieve::cli

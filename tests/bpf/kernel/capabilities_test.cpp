@@ -22,7 +22,7 @@ TEST(Capabilities, NobodyMayNot) {
     if (child == 0) {
         if (::setgid(65534) != 0 || ::setuid(65534) != 0) ::_exit(2);
         const Status refused = may_load_programs();
-        ::_exit(!refused && refused.error().exit == Exit::kernel_refused ? 0 : 1);
+        ::_exit(!refused && refused.error().kind == ErrorKind::not_permitted ? 0 : 1);
     }
     int status = 0;
     ASSERT_EQ(::waitpid(child, &status, 0), child);

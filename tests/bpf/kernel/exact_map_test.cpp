@@ -342,7 +342,7 @@ TEST(ExactKeys, RefuseAnotherFeed) {
              {{"10.0.0.1", "10.0.0.2"}, {range}, "ranges"}}) {
         const auto exact = exact_keys(list(texts), ranges, image, "feed.txt");
         ASSERT_FALSE(exact) << why;
-        EXPECT_EQ(exact.error().exit, Exit::bad_input);
+        EXPECT_EQ(exact.error().kind, ErrorKind::bad_input);
         EXPECT_NE(exact.error().message.find("feed.txt"), std::string::npos) << exact.error().message;
         EXPECT_NE(exact.error().message.find(why), std::string::npos) << exact.error().message;
     }

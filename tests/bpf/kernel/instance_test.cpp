@@ -57,7 +57,7 @@ TEST(Instance, AnotherVersionSaysSo) {
     object.instance().control().abi = SIEVE_ABI + 1;
     const auto found = Instance::from_program(object.program_fd());
     ASSERT_FALSE(found);
-    EXPECT_EQ(found.error().exit, Exit::kernel_refused);
+    EXPECT_EQ(found.error().kind, ErrorKind::other_version);
     EXPECT_NE(found.error().message.find(std::to_string(SIEVE_ABI + 1)), std::string::npos)
         << found.error().message;
 }

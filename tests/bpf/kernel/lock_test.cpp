@@ -1,12 +1,20 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/kernel/lock.hpp"
 
+#include <fcntl.h>
 #include <sched.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <csignal>
+#include <cstddef>
+#include <functional>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -59,7 +67,7 @@ TEST(Lock, RefusalNamesTheHolder) {
         const auto lock = Lock::take(300ms, [&](const std::string& holder) { told = holder; });
         const auto waited = std::chrono::steady_clock::now() - begin;
         ASSERT_FALSE(lock);
-        EXPECT_EQ(lock.error().exit, Exit::kernel_refused);
+        EXPECT_EQ(lock.error().kind, ErrorKind::busy);
         const std::string process = fmt::format("process {} ", child);
         EXPECT_NE(lock.error().message.find(process), std::string::npos) << lock.error().message;
         EXPECT_NE(told.find(process), std::string::npos) << told;
@@ -109,6 +117,79 @@ TEST(Lock, ManyTakersTakeTurns) {
         for (std::thread& thread : threads) thread.join();
         EXPECT_EQ(entered, 8);
         EXPECT_EQ(overlaps, 0);
+    });
+}
+
+// Runs the body in a child that is nobody; its exit code.
+int as_nobody(const std::function<int()>& body) {
+    const pid_t child = ::fork();
+    if (child == 0) ::_exit(::setgid(65534) == 0 && ::setuid(65534) == 0 ? body() : 100);
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+TEST(Lock, NobodyButRootCanHoldOrHinderIt) {
+    in_own_network([] {
+        const std::string path = fmt::format("{}/{}", Lock::folder, Lock::file_name().value());
+        // Also not while the file is there.
+        const auto held = Lock::take(0ms);
+        ASSERT_TRUE(held) << held.error().message;
+        struct stat info {};
+        ASSERT_EQ(::stat(path.c_str(), &info), 0);
+        EXPECT_EQ(info.st_mode & 0777, 0600U);
+        ASSERT_EQ(::stat(Lock::folder, &info), 0);
+        EXPECT_EQ(info.st_mode & 0777, 0700U);
+        EXPECT_EQ(as_nobody([&] { return ::open(path.c_str(), O_RDONLY) < 0 && errno == EACCES ? 0 : 1; }),
+                  0);
+        EXPECT_EQ(as_nobody([&] { return ::unlink(path.c_str()) != 0 ? 0 : 1; }), 0);
+        EXPECT_EQ(as_nobody([] {
+                      const auto lock = Lock::take(0ms);
+                      return !lock && lock.error().kind == ErrorKind::not_permitted ? 0 : 1;
+                  }),
+                  0);
+    });
+}
+
+// What any local user could take before: the abstract address of the network namespace.
+TEST(Lock, AnAbstractSocketDoesNotHinderIt) {
+    in_own_network([] {
+        const UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+        sockaddr_un address{};
+        address.sun_family = AF_UNIX;
+        constexpr std::string_view name("\0xdp-sieve.controller", 21);
+        name.copy(address.sun_path, name.size());
+        ASSERT_EQ(::bind(socket.get(), reinterpret_cast<const sockaddr*>(&address),
+                         static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + name.size())),
+                  0);
+        ASSERT_EQ(::listen(socket.get(), 0), 0);
+        const auto lock = Lock::take(0ms);
+        EXPECT_TRUE(lock) << lock.error().message;
+    });
+}
+
+TEST(Lock, LeavesNoFileAndMindsNoStaleOne) {
+    in_own_network([] {
+        const std::string path = fmt::format("{}/{}", Lock::folder, Lock::file_name().value());
+        { EXPECT_TRUE(Lock::take(0ms)); }
+        EXPECT_NE(::access(path.c_str(), F_OK), 0);
+        const pid_t child = holding_child();
+        ::kill(child, SIGKILL);
+        ::waitpid(child, nullptr, 0);
+        EXPECT_EQ(::access(path.c_str(), F_OK), 0) << "who was killed cannot remove it";
+        EXPECT_TRUE(Lock::take(0ms));
+    });
+}
+
+TEST(Lock, AFolderThatOthersMayWriteToIsRefused) {
+    in_own_network([] {
+        { ASSERT_TRUE(Lock::take(0ms)); }
+        ASSERT_EQ(::chmod(Lock::folder, 0777), 0);
+        const auto lock = Lock::take(0ms);
+        ASSERT_EQ(::chmod(Lock::folder, 0700), 0);
+        ASSERT_FALSE(lock);
+        EXPECT_EQ(lock.error().kind, ErrorKind::kernel_refused);
+        EXPECT_NE(lock.error().message.find(Lock::folder), std::string::npos) << lock.error().message;
     });
 }
 

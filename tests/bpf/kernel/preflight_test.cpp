@@ -93,7 +93,7 @@ TEST(Preflight, RefusesASetOfWhichNoPacketCanCarryAKey) {
     for (int i = 0; i < 100; i++) keys.push_back(fmt::format("10.0.0.{} {} icmp", i, i));
     const auto report = check(image_of(keys, "src,dport,proto"));
     ASSERT_FALSE(report);
-    EXPECT_EQ(report.error().exit, Exit::bad_input);
+    EXPECT_EQ(report.error().kind, ErrorKind::bad_input);
     EXPECT_NE(report.error().message.find("no packet can carry any"), std::string::npos)
         << report.error().message;
 }
@@ -140,7 +140,7 @@ TEST(Preflight, RefusesWrongFilters) {
         damage.do_it(image);
         const auto report = check(image);
         ASSERT_FALSE(report) << damage.name;
-        EXPECT_EQ(report.error().exit, Exit::bad_input) << damage.name;
+        EXPECT_EQ(report.error().kind, ErrorKind::bad_input) << damage.name;
         EXPECT_NE(report.error().message.find("set tested"), std::string::npos) << report.error().message;
     }
 }

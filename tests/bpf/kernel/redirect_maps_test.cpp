@@ -50,17 +50,17 @@ TEST(Redirect, FindsTargets) {
         EXPECT_EQ(target_name(cpu), "cpu:0");
         EXPECT_EQ(target_name({SIEVE_ACTION_REDIRECT_DEVICE, 99'999}), "interface 99999 (gone)");
         const std::string beyond = fmt::format("cpu:{}", libbpf_num_possible_cpus());
-        for (const auto& [text, exit] :
-             std::vector<std::pair<std::string, Exit>>{{"", Exit::usage},
-                                                       {"cpu:", Exit::usage},
-                                                       {"cpu:-1", Exit::usage},
-                                                       {"cpu:1x", Exit::usage},
-                                                       {"cpu:99999999999", Exit::usage},
-                                                       {"nobody", Exit::kernel_refused},
-                                                       {beyond, Exit::kernel_refused}}) {
+        for (const auto& [text, kind] :
+             std::vector<std::pair<std::string, ErrorKind>>{{"", ErrorKind::invalid_request},
+                                                            {"cpu:", ErrorKind::invalid_request},
+                                                            {"cpu:-1", ErrorKind::invalid_request},
+                                                            {"cpu:1x", ErrorKind::invalid_request},
+                                                            {"cpu:99999999999", ErrorKind::invalid_request},
+                                                            {"nobody", ErrorKind::kernel_refused},
+                                                            {beyond, ErrorKind::kernel_refused}}) {
             const auto target = find_target(text);
             ASSERT_FALSE(target) << text;
-            EXPECT_EQ(target.error().exit, exit) << text;
+            EXPECT_EQ(target.error().kind, kind) << text;
         }
     });
 }
@@ -132,7 +132,7 @@ TEST(Redirect, WithoutItsTargetAPacketGetsTheDefault) {
         wanted.sets.back().target = 99'999;
         const auto refused = scratch.table().replace(wanted);
         ASSERT_FALSE(refused);
-        EXPECT_EQ(refused.error().exit, Exit::kernel_refused);
+        EXPECT_EQ(refused.error().kind, ErrorKind::kernel_refused);
         EXPECT_EQ(scratch.table().read().find("more")->target, value_or_fail(find_interface("out2")).index);
     });
 }

@@ -8,15 +8,24 @@
 namespace sieve::kernel {
 namespace {
 
-TEST(Refusal, SaysWhatWhyAndWhatToDo) {
-    for (const int error : {EPERM, -EPERM}) {
+TEST(Refusal, SaysWhatWhyAndWhatHelps) {
+    for (const int error : {EINVAL, -EINVAL}) {
         const Error refused = refusal("loading it", error).value();
-        EXPECT_EQ(refused.exit, Exit::kernel_refused);
-        EXPECT_EQ(refused.message.find("loading it: Operation not permitted (errno 1); run it as root"), 0U)
+        EXPECT_EQ(refused.kind, ErrorKind::kernel_refused);
+        EXPECT_EQ(refused.message.find("loading it: Invalid argument (errno 22); Linux"), 0U)
             << refused.message;
     }
     EXPECT_EQ(refusal("it", EBUSY, "wait").value().message, "it: Device or resource busy (errno 16); wait");
     EXPECT_EQ(refusal("it", EBUSY).value().message, "it: Device or resource busy (errno 16)");
+}
+
+// What rights a caller should get, and how, is the front end's advice.
+TEST(Refusal, ForLackOfRightsIsAKindOfItsOwn) {
+    for (const int error : {EPERM, -EPERM, EACCES}) {
+        const Error refused = refusal("loading it", error).value();
+        EXPECT_EQ(refused.kind, ErrorKind::not_permitted);
+        EXPECT_EQ(refused.message.find("root"), std::string::npos) << refused.message;
+    }
 }
 
 TEST(Refusal, IsOneLine) {

@@ -104,7 +104,7 @@ TEST_F(SetTableTest, PutsATestedInstanceIntoService) {
         false)));
     for (std::uint32_t slot = 0; slot < 3; slot++) {
         const auto report =
-            preflight(*scratch_, slot, images[slot], PreflightQuestions(images[slot]), "tested");
+            preflight(*scratch_, slot, images[slot], PreflightQuestions(images[slot]), "tested", false);
         ASSERT_TRUE(report) << report.error().message;
     }
     EXPECT_GT(read_stats(scratch_->instance())->passed.packets, 0U);

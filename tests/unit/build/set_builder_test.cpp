@@ -300,27 +300,27 @@ TEST(SetBuilder, KeepsWithinAMemoryBudgetAndARate) {
 }
 
 TEST(SetBuilder, RefusesWhatCannotBe) {
-    const auto refused = [](const std::function<void(BuildOptions&)>& change, Exit exit) {
+    const auto refused = [](const std::function<void(BuildOptions&)>& change, ErrorKind kind) {
         BuildOptions options = seeded(1);
         change(options);
         const auto built = build_set(random_sources(100, 17), options, {});
         ASSERT_FALSE(built);
-        EXPECT_EQ(built.error().exit, exit) << built.error().message;
+        EXPECT_EQ(built.error().kind, kind) << built.error().message;
     };
-    refused([](auto& o) { o.bits_per_key = 0.5; }, Exit::usage);
-    refused([](auto& o) { o.bits_per_key = 1e9; }, Exit::usage);
-    refused([](auto& o) { o.bits_per_key = std::nan(""); }, Exit::usage);
-    refused([](auto& o) { o.fpr = 0; }, Exit::usage);
-    refused([](auto& o) { o.fpr = 1.5; }, Exit::usage);
-    refused([](auto& o) { o.fpr = 1e-60; }, Exit::usage);
-    refused([](auto& o) { o.memory = 100; }, Exit::usage);
-    refused([](auto& o) { o.kind.alpha = -0.1; }, Exit::usage);
-    refused([](auto& o) { o.kind.choices = 4; }, Exit::usage);
-    refused([](auto& o) { o.kind.hashes = 40; }, Exit::usage);
-    refused([](auto& o) { o.bits_per_key = 16, o.fpr = 1e-3; }, Exit::usage);
+    refused([](auto& o) { o.bits_per_key = 0.5; }, ErrorKind::invalid_request);
+    refused([](auto& o) { o.bits_per_key = 1e9; }, ErrorKind::invalid_request);
+    refused([](auto& o) { o.bits_per_key = std::nan(""); }, ErrorKind::invalid_request);
+    refused([](auto& o) { o.fpr = 0; }, ErrorKind::invalid_request);
+    refused([](auto& o) { o.fpr = 1.5; }, ErrorKind::invalid_request);
+    refused([](auto& o) { o.fpr = 1e-60; }, ErrorKind::invalid_request);
+    refused([](auto& o) { o.memory = 100; }, ErrorKind::invalid_request);
+    refused([](auto& o) { o.kind.alpha = -0.1; }, ErrorKind::invalid_request);
+    refused([](auto& o) { o.kind.choices = 4; }, ErrorKind::invalid_request);
+    refused([](auto& o) { o.kind.hashes = 40; }, ErrorKind::invalid_request);
+    refused([](auto& o) { o.bits_per_key = 16, o.fpr = 1e-3; }, ErrorKind::invalid_request);
     const auto empty = build_set(KeySet(SIEVE_FIELD_SRC), {}, {});
     ASSERT_FALSE(empty);
-    EXPECT_EQ(empty.error().exit, Exit::bad_input);
+    EXPECT_EQ(empty.error().kind, ErrorKind::bad_input);
 }
 
 } // namespace

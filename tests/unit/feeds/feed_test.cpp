@@ -46,7 +46,7 @@ class FeedTest : public testing::Test {
     // The error's message with the folder's name taken out of it.
     std::string message(const Result<Feed>& feed) {
         if (feed) return "no error";
-        EXPECT_EQ(feed.error().exit, Exit::bad_input);
+        EXPECT_EQ(feed.error().kind, ErrorKind::bad_input);
         std::string text = feed.error().message;
         const std::string prefix = folder_.string() + "/";
         for (std::size_t at; (at = text.find(prefix)) != std::string::npos;) text.erase(at, prefix.size());
@@ -277,7 +277,7 @@ TEST_F(FeedTest, CallsThatMakeNoSenseAreUsageErrors) {
     for (const auto& c : cases) {
         const auto feed = read_feed(c.paths, c.fields);
         ASSERT_FALSE(feed) << c.message;
-        EXPECT_EQ(feed.error().exit, Exit::usage);
+        EXPECT_EQ(feed.error().kind, ErrorKind::invalid_request);
         EXPECT_EQ(feed.error().message, c.message);
     }
 }
@@ -416,13 +416,13 @@ TEST_F(FeedTest, RefusesOneInputByTwoNames) {
     fs::create_symlink("list", folder_ / "alias");
     const auto twice = read_feed({list, folder_ / "alias"}, src);
     ASSERT_FALSE(twice);
-    EXPECT_EQ(twice.error().exit, Exit::usage);
+    EXPECT_EQ(twice.error().kind, ErrorKind::invalid_request);
     EXPECT_NE(twice.error().message.find("are the same input"), std::string::npos) << twice.error().message;
     const std::string fifo = folder_ / "fifo";
     ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
     const auto piped = read_feed({fifo, list, folder_ / "." / "fifo"}, src);
     ASSERT_FALSE(piped);
-    EXPECT_EQ(piped.error().exit, Exit::usage);
+    EXPECT_EQ(piped.error().kind, ErrorKind::invalid_request);
     EXPECT_NE(piped.error().message.find("read once only"), std::string::npos) << piped.error().message;
 }
 

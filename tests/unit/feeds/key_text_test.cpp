@@ -55,7 +55,7 @@ TEST(FieldList, WhatIsNoListIsAUsageError) {
     for (const auto& c : cases) {
         const auto fields = parse_fields(c.list);
         ASSERT_FALSE(fields) << c.list;
-        EXPECT_EQ(fields.error().exit, Exit::usage) << c.list;
+        EXPECT_EQ(fields.error().kind, ErrorKind::invalid_request) << c.list;
         EXPECT_EQ(fields.error().message.substr(0, std::strlen(c.message)), c.message);
     }
 }
@@ -145,7 +145,7 @@ TEST(KeyText, WhatIsNoAddressIsQuotedWithWhatWasExpected) {
                              "{}"}) {
         const auto key = parse_key(text, src);
         ASSERT_FALSE(key) << text;
-        EXPECT_EQ(key.error().exit, Exit::bad_input);
+        EXPECT_EQ(key.error().kind, ErrorKind::bad_input);
         EXPECT_EQ(key.error().message,
                   std::string("key \"") + text + "\": found \"" + text + '"' + no_address);
     }
@@ -217,7 +217,7 @@ TEST(KeyText, EveryOtherFaultSaysWhatItIs) {
     for (const auto& c : cases) {
         const auto key = parse_key(c.text, c.fields);
         ASSERT_FALSE(key) << c.text;
-        EXPECT_EQ(key.error().exit, Exit::bad_input);
+        EXPECT_EQ(key.error().kind, ErrorKind::bad_input);
         EXPECT_EQ(key.error().message, std::string("key \"") + c.text + "\": " + c.why);
     }
 }

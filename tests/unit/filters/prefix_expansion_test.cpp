@@ -166,7 +166,7 @@ TEST(PrefixExpansion, SaysWithNumbersWhatDoesNotFit) {
     ranges.push_back(v4(0xf0000001, 32));
     const auto plan = plan_prefixes(ranges, {.max_probes = 1, .max_keys = 1'000'000});
     ASSERT_FALSE(plan);
-    EXPECT_EQ(plan.error().exit, Exit::bad_input);
+    EXPECT_EQ(plan.error().kind, ErrorKind::bad_input);
     EXPECT_NE(plan.error().message.find("8.39e+08 keys, the limit is 1000000"), std::string::npos)
         << plan.error().message;
     EXPECT_NE(plan.error().message.find("100 of /9, 1 of /32"), std::string::npos) << plan.error().message;

@@ -21,6 +21,7 @@
 #include "libsieve/build/set_builder.hpp"
 #include "libsieve/filters/kind_builder.hpp"
 #include "libsieve/filters/kinds/ddlcbf/ddlcbf_filter.hpp"
+#include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/image/image.hpp"
 #include "libsieve/util/unique_fd.hpp"
 
@@ -107,7 +108,7 @@ void use(const Image& image, std::mt19937_64& random) {
     ASSERT_TRUE(of_witnesses >= 0 && of_witnesses <= 1) << of_witnesses;
     const Measurement measured = measure_fpr(image, 64, 1, [](const sieve_key&) { return false; });
     ASSERT_LE(measured.trials, 64U);
-    ASSERT_FALSE(describe_geometry(lookup).empty());
+    ASSERT_FALSE(kind_of(lookup).geometry(lookup).empty());
     ASSERT_LT(label_text(file).size(), 300U);
     ASSERT_FALSE(fmt::format("{:%Y}", fmt::gmtime(static_cast<std::time_t>(file.built_at))).empty());
     ASSERT_LE(image.probes().count[0], SIEVE_MAX_PROBES);

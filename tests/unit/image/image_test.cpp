@@ -54,7 +54,7 @@ class ImageFile : public testing::Test {
     std::string refusal() const {
         const auto loaded = Image::load(path_);
         if (loaded) return "it was loaded";
-        EXPECT_EQ(loaded.error().exit, Exit::bad_input);
+        EXPECT_EQ(loaded.error().kind, ErrorKind::bad_input);
         EXPECT_NE(loaded.error().message.find(path_.string()), std::string::npos) << loaded.error().message;
         return loaded.error().message;
     }
@@ -154,7 +154,7 @@ TEST_F(ImageFile, ThatCannotBeWrittenLeavesNothing) {
     ASSERT_TRUE(image);
     const auto nowhere = image->save(folder_ / "no" / "such" / "folder.sieve");
     ASSERT_FALSE(nowhere);
-    EXPECT_EQ(nowhere.error().exit, Exit::bad_input);
+    EXPECT_EQ(nowhere.error().kind, ErrorKind::bad_input);
     std::filesystem::create_directories(folder_ / "occupied" / "inside");
     ASSERT_FALSE(image->save(folder_ / "occupied"));
     std::size_t files = 0;

@@ -101,17 +101,17 @@ class CaptureTest : public ::testing::Test {
         std::vector<Bytes> packets;
         std::vector<std::uint32_t> lengths;
         std::string error; // empty at a clean end
-        Exit exit = Exit::done;
+        std::optional<ErrorKind> kind;
     };
 
     [[nodiscard]] Outcome read() const {
         Outcome outcome;
         auto capture = Capture::open(path_);
-        if (!capture) return {{}, {}, capture.error().message, capture.error().exit};
+        if (!capture) return {{}, {}, capture.error().message, capture.error().kind};
         for (;;) {
             const auto packet = capture->next();
             if (!packet)
-                return {outcome.packets, outcome.lengths, packet.error().message, packet.error().exit};
+                return {outcome.packets, outcome.lengths, packet.error().message, packet.error().kind};
             if (!*packet) return outcome;
             outcome.packets.emplace_back((*packet)->bytes.begin(), (*packet)->bytes.end());
             outcome.lengths.push_back((*packet)->length);
@@ -164,7 +164,7 @@ TEST_F(CaptureTest, ACutFileNamesThePacketAndTheByte) {
             EXPECT_EQ(outcome.error, "") << "cut between packets: " << bytes;
             continue;
         }
-        EXPECT_EQ(outcome.exit, Exit::bad_input);
+        EXPECT_EQ(outcome.kind, ErrorKind::bad_input);
         EXPECT_NE(outcome.error.find("packet " + std::to_string(complete + 1)), std::string::npos)
             << outcome.error;
         EXPECT_NE(outcome.error.find("at byte " + std::to_string(header + complete * record)),
@@ -180,17 +180,17 @@ TEST_F(CaptureTest, RefusesWhatIsNoCapture) {
     for (const Bytes& file : {Bytes{}, Bytes{1}, text, Bytes(good.begin(), good.begin() + 20)}) {
         write(file);
         const Outcome outcome = read();
-        EXPECT_EQ(outcome.exit, Exit::bad_input);
+        EXPECT_EQ(outcome.kind, ErrorKind::bad_input);
         EXPECT_NE(outcome.error.find(path_), std::string::npos) << outcome.error;
     }
     std::filesystem::remove(path_);
-    EXPECT_EQ(read().exit, Exit::bad_input);
+    EXPECT_EQ(read().kind, ErrorKind::bad_input);
 }
 
 TEST_F(CaptureTest, RefusesLinksThatAreNotUnderstood) {
     write(pcap(some_packets(), 105)); // 802.11
     const Outcome outcome = read();
-    EXPECT_EQ(outcome.exit, Exit::bad_input);
+    EXPECT_EQ(outcome.kind, ErrorKind::bad_input);
     EXPECT_NE(outcome.error.find("IEEE802_11"), std::string::npos) << outcome.error;
     EXPECT_NE(outcome.error.find("Ethernet"), std::string::npos) << outcome.error;
 }

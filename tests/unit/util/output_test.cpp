@@ -54,7 +54,7 @@ class OutputTest : public testing::TestWithParam<Staging> {
         const Status written = write(name, "1 2 3 new", replace);
         const auto opened = open_output(folder_ / name, numbers, replace);
         if (checked || written || opened) return "it was written";
-        EXPECT_EQ(written.error().exit, Exit::bad_input);
+        EXPECT_EQ(written.error().kind, ErrorKind::bad_input);
         EXPECT_EQ(checked.error().message, written.error().message);
         EXPECT_EQ(opened.error().message, written.error().message);
         EXPECT_EQ(names(), before);

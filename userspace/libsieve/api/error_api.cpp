@@ -6,16 +6,29 @@ namespace sieve::api {
 
 namespace {
 
-int kind_of(Exit exit) {
-    switch (exit) {
-    case Exit::done:
-    case Exit::usage:
-        return LIBSIEVE_ERROR_INVALID;
-    case Exit::no:
+int kind_of(ErrorKind kind) {
+    switch (kind) {
+    case ErrorKind::no:
+    case ErrorKind::not_attached:
+    case ErrorKind::no_such_set:
         return LIBSIEVE_ERROR_NO;
-    case Exit::bad_input:
+    case ErrorKind::invalid_request:
+    case ErrorKind::attached_otherwise:
+    case ErrorKind::which_hook:
+    case ErrorKind::needs_feed:
+        return LIBSIEVE_ERROR_INVALID;
+    case ErrorKind::bad_input:
+    case ErrorKind::fixed_keys:
         return LIBSIEVE_ERROR_BAD_INPUT;
-    case Exit::kernel_refused:
+    case ErrorKind::out_of_memory:
+        return LIBSIEVE_ERROR_MEMORY;
+    case ErrorKind::kernel_refused:
+    case ErrorKind::not_permitted:
+    case ErrorKind::no_native_mode:
+    case ErrorKind::foreign_program:
+    case ErrorKind::other_version:
+    case ErrorKind::busy:
+    case ErrorKind::changed_meanwhile:
         return LIBSIEVE_ERROR_KERNEL;
     }
     return LIBSIEVE_ERROR_INVALID;
@@ -24,7 +37,7 @@ int kind_of(Exit exit) {
 } // namespace
 
 bool fail(libsieve_error** error, const Error& problem) {
-    return fail(error, kind_of(problem.exit), problem.message.c_str());
+    return fail(error, kind_of(problem.kind), problem.message.c_str());
 }
 
 bool fail(libsieve_error** error, int kind, const char* message) noexcept {

@@ -313,7 +313,7 @@ class Collector {
 
   private:
     bool fail(std::string message) {
-        error_ = Error{Exit::bad_input, std::move(message)};
+        error_ = Error{ErrorKind::bad_input, std::move(message)};
         return false;
     }
 

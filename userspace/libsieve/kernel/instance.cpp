@@ -90,8 +90,8 @@ Result<Instance> Instance::from_maps(UniqueFd control, UniqueFd sets, UniqueFd s
     // The ABI number promises these; a program built out of an unfinished tree may still break the promise.
     if (control_info.value_size != sizeof(sieve_control) ||
         sets_info.max_entries != SIEVE_BANKS * SIEVE_SLOTS || stats_info.value_size != sizeof(sieve_stats))
-        return kernel_refused("the program's maps have another layout than this xdp-sieve expects; unload it "
-                              "with `xdp-sieve unload` and load it anew");
+        return failure(ErrorKind::other_version,
+                       "the program's maps have another layout than this xdp-sieve expects");
     void* pages = ::mmap(nullptr, control_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, control.get(), 0);
     if (pages == MAP_FAILED)
         return refusal("mapping the program's control block", errno,
@@ -120,9 +120,10 @@ Result<std::optional<Instance>> Instance::from_program(int program_fd) {
             SIEVE_ASSIGN(const Stamp stamp, read_stamp(fd.get(), info));
             if (stamp.magic != SIEVE_MAGIC) return std::nullopt;
             if (stamp.abi != SIEVE_ABI)
-                return kernel_refused(
+                return failure(
+                    ErrorKind::other_version,
                     fmt::format("the attached xdp-sieve program speaks version {} of the control block, this "
-                                "xdp-sieve speaks version {}; unload it first (`xdp-sieve unload`)",
+                                "xdp-sieve speaks version {}",
                                 stamp.abi, SIEVE_ABI));
             control = std::move(fd);
         }

@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/kernel/lock.hpp"
 
-#include <poll.h>
-#include <sys/socket.h>
-#include <sys/un.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
-#include <cstddef>
-#include <cstring>
 #include <fstream>
+#include <iterator>
 #include <thread>
 
 #include <fmt/core.h>
@@ -21,76 +23,115 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr char address_name[] = "xdp-sieve.controller";
+// flock has no time limit, so the lock is asked for again and again.
+constexpr auto pause = std::chrono::milliseconds(5);
 
-struct Address {
-    sockaddr_un address{};
-    socklen_t length = 0;
-};
+constexpr std::size_t longest_note = 512;
 
-Address lock_address() {
-    Address result;
-    result.address.sun_family = AF_UNIX;
-    // A leading NUL makes the address abstract; its length ends it.
-    std::memcpy(result.address.sun_path + 1, address_name, sizeof(address_name) - 1);
-    result.length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + sizeof(address_name));
-    return result;
+tl::unexpected<Error> lock_refusal(const std::string& path, int error) {
+    return refusal(fmt::format("the lock among controllers, {}", path), error);
 }
 
-UniqueFd stream_socket() {
-    return UniqueFd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+Result<UniqueFd> open_folder() {
+    if (::mkdir(Lock::folder, 0700) != 0 && errno != EEXIST) return lock_refusal(Lock::folder, errno);
+    UniqueFd fd(::open(Lock::folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!fd) return lock_refusal(Lock::folder, errno);
+    struct stat info {};
+    if (::fstat(fd.get(), &info) != 0) return lock_refusal(Lock::folder, errno);
+    // Whoever may write here could take the lock, or its file, away.
+    if (info.st_uid != 0 || (info.st_mode & (S_IRWXG | S_IRWXO)) != 0)
+        return kernel_refused(
+            fmt::format("the lock among controllers: {} is not root's alone (owner {}, mode "
+                        "{:o}); expected owner 0, mode 700",
+                        Lock::folder, info.st_uid, info.st_mode & 07777));
+    return fd;
 }
 
-// "process 123 (xdp-sieve, user 0)".
-std::string describe(int connection) {
-    ucred peer{};
-    socklen_t length = sizeof(peer);
-    if (::getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0) return "another process";
-    std::string name = "?";
-    if (std::ifstream comm(fmt::format("/proc/{}/comm", peer.pid)); comm) std::getline(comm, name);
-    return fmt::format("process {} ({}, user {})", peer.pid, name, peer.uid);
+// A text of a file in /proc or of a lock file as one line that is harmless on a terminal.
+std::string one_line(std::string text) {
+    while (!text.empty() && (text.back() == '\0' || text.back() == '\n')) text.pop_back();
+    for (char& c : text)
+        if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) c = ' ';
+    if (text.size() > longest_note) text.resize(longest_note);
+    return text;
 }
 
-// Waits until the holder lets go or the deadline; the connection ends when the listening socket does.
-void wait_for_end(int connection, Clock::time_point deadline) {
-    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
-    pollfd waited{.fd = connection, .events = POLLIN, .revents = 0};
-    if (left.count() > 0) ::poll(&waited, 1, static_cast<int>(left.count()));
+// "process 123 (xdp-sieve load eth0 bad=bad.sieve)"
+std::string own_note() {
+    std::ifstream file("/proc/self/cmdline", std::ios::binary);
+    std::string command{std::istreambuf_iterator<char>(file), {}};
+    if (const std::size_t end = command.find('\0'); end != std::string::npos)
+        command.erase(0, command.substr(0, end).rfind('/') + 1); // the program's folder
+    return fmt::format("process {} ({})", ::getpid(), one_line(std::move(command)));
+}
+
+// The note only serves to name the holder, so it may fail.
+void write_note(int file) {
+    const std::string note = own_note() + "\n";
+    if (::ftruncate(file, 0) != 0 || ::pwrite(file, note.data(), note.size(), 0) < 0) return;
+}
+
+// Who wrote into the lock file; empty for a holder that has only just got the lock.
+std::string holder_of(int file) {
+    std::array<char, 2 * longest_note> text{};
+    const ssize_t length = ::pread(file, text.data(), text.size(), 0);
+    return length <= 0 ? std::string() : one_line(std::string(text.data(), static_cast<std::size_t>(length)));
+}
+
+// The file that is locked must be the one that has the name: its last holder may have removed it.
+bool still_named(int folder, const std::string& name, int file) {
+    struct stat locked {};
+    struct stat named {};
+    return ::fstat(file, &locked) == 0 && ::fstatat(folder, name.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+           locked.st_dev == named.st_dev && locked.st_ino == named.st_ino;
 }
 
 } // namespace
 
+Result<std::string> Lock::file_name() {
+    struct stat info {};
+    if (::stat("/proc/thread-self/ns/net", &info) != 0)
+        return refusal("asking for the network namespace (/proc/thread-self/ns/net)", errno);
+    return fmt::format("net-{}.lock", info.st_ino);
+}
+
 Result<Lock> Lock::take(std::chrono::milliseconds patience,
                         const std::function<void(const std::string& holder)>& waiting) {
     const auto deadline = Clock::now() + patience;
-    const Address lock = lock_address();
-    const auto* address = reinterpret_cast<const sockaddr*>(&lock.address);
+    SIEVE_ASSIGN(const std::string name, file_name());
+    SIEVE_ASSIGN(UniqueFd folder_fd, open_folder());
     std::string holder;
     for (;;) {
-        UniqueFd socket = stream_socket();
-        if (!socket) return refusal("a socket for the lock among controllers", errno);
-        if (::bind(socket.get(), address, lock.length) == 0) {
-            if (::listen(socket.get(), SOMAXCONN) != 0) return refusal("the lock among controllers", errno);
-            return Lock(std::move(socket));
+        UniqueFd file(
+            ::openat(folder_fd.get(), name.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+        if (!file) return lock_refusal(fmt::format("{}/{}", folder, name), errno);
+        if (::flock(file.get(), LOCK_EX | LOCK_NB) == 0) {
+            if (!still_named(folder_fd.get(), name, file.get())) continue;
+            write_note(file.get());
+            return Lock(std::move(folder_fd), name, std::move(file));
         }
-        if (errno != EADDRINUSE) return refusal("the lock among controllers", errno);
-        if (Clock::now() >= deadline)
-            return kernel_refused(fmt::format("another controller is at work: {} has held the lock for over "
-                                              "{:.0f} s; wait for it or end it",
-                                              holder.empty() ? "another process" : holder,
-                                              std::chrono::duration<double>(patience).count()));
-        // Refused if the holder has not come to listen yet, or has just gone.
-        const UniqueFd connection = stream_socket();
-        if (connection && ::connect(connection.get(), address, lock.length) == 0) {
-            if (std::string now = describe(connection.get()); now != holder) {
-                holder = std::move(now);
-                if (waiting) waiting(holder);
-            }
-            wait_for_end(connection.get(), deadline);
-        } else {
-            std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        if (errno != EWOULDBLOCK && errno != EINTR)
+            return lock_refusal(fmt::format("{}/{}", folder, name), errno);
+        const std::string now = holder_of(file.get());
+        if (!now.empty() && now != holder) {
+            holder = now;
+            if (waiting && Clock::now() < deadline) waiting(holder);
         }
+        const auto left = deadline - Clock::now();
+        if (left <= Clock::duration::zero())
+            return failure(
+                ErrorKind::busy,
+                fmt::format("another controller is at work: {} has held the lock for over {:.0f} s; "
+                            "wait for it or end it",
+                            holder.empty() ? "another process" : holder,
+                            std::chrono::duration<double>(patience).count()));
+        std::this_thread::sleep_for(std::min<Clock::duration>(pause, left));
     }
+}
+
+Lock::~Lock() {
+    // While the lock is still held, so that nobody else's file is removed.
+    if (file_) ::unlinkat(folder_.get(), name_.c_str(), 0);
 }
 
 } // namespace sieve::kernel

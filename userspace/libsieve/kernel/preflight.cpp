@@ -147,9 +147,9 @@ PreflightQuestions::PreflightQuestions(const Image& image)
 
 Result<PreflightReport> preflight(const Scratch& scratch, std::uint32_t slot, const Image& image,
                                   const PreflightQuestions& questions, const std::string& name,
-                                  const ExactMap* exact) {
+                                  bool verified) {
     const auto begin = std::chrono::steady_clock::now();
-    scratch.ask_slot(slot, exact != nullptr);
+    scratch.ask_slot(slot, verified);
     const std::uint32_t fields = image.lookup().fields;
     PreflightReport report;
 
@@ -178,7 +178,7 @@ Result<PreflightReport> preflight(const Scratch& scratch, std::uint32_t slot, co
     std::uint64_t otherwise = 0;
     for (std::size_t i = 0; i < matched.size(); i++) {
         const bool holds = questions.held()[i] != 0;
-        const bool as_told = exact != nullptr ? holds || matched[i] == 0 : holds == (matched[i] != 0);
+        const bool as_told = verified ? holds || matched[i] == 0 : holds == (matched[i] != 0);
         otherwise += as_told ? 0 : 1;
     }
     if (otherwise > 0)
@@ -191,7 +191,7 @@ Result<PreflightReport> preflight(const Scratch& scratch, std::uint32_t slot, co
         share + (1 - share) * expected_fpr_of_witnesses(image, rate_from_bits(image.file().expected_fpr));
     SIEVE_ASSIGN(const std::uint64_t avoided_after, avoided());
     report.avoided = avoided_after - avoided_before;
-    if (exact != nullptr && !analysis::fits_rate(report.matched, report.strangers, share))
+    if (verified && !analysis::fits_rate(report.matched, report.strangers, share))
         return bad_input(fmt::format(
             "set {}: {} of {} random keys matched though the exact set was asked, {:.3g} "
             "members expected; nothing was changed",
@@ -215,7 +215,7 @@ Result<Preflight> Preflight::start(HookPoint point) {
 Result<PreflightReport> Preflight::check(const Image& image, const FilterMap& map, const std::string& name,
                                          const ExactMap* exact) {
     SIEVE_TRY(scratch_.ask_only(map.fd(), exact != nullptr ? exact->fd() : -1));
-    return preflight(scratch_, 0, image, PreflightQuestions(image), name, exact);
+    return preflight(scratch_, 0, image, PreflightQuestions(image), name, exact != nullptr);
 }
 
 } // namespace sieve::kernel

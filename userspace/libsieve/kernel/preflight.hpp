@@ -50,12 +50,12 @@ class PreflightQuestions {
 // carry random keys of the same shape must match when, and only when, the image says so in user space, and as
 // often as its expected false positive rate says, within six sigma. A set of which no packet can carry a
 // single witness is refused: nothing was tested. What the second part finds and the first cannot: a filter
-// that matches everything. The error says what was wrong with the answers. With an exact set, which stands in
-// the same place, strangers must match as often as a random key is a member, and the filter's mistakes must
-// be as many as without.
+// that matches everything. The error says what was wrong with the answers. If the set is verified, by an
+// exact set in the same place, strangers must match as often as a random key is a member, and the filter's
+// mistakes must be as many as without.
 [[nodiscard]] Result<PreflightReport> preflight(const Scratch& scratch, std::uint32_t slot,
                                                 const Image& image, const PreflightQuestions& questions,
-                                                const std::string& name, const ExactMap* exact = nullptr);
+                                                const std::string& name, bool verified);
 
 // The same for one map after the other.
 class Preflight {

@@ -12,13 +12,9 @@ namespace {
 
 std::string_view usual_remedy(int error) {
     switch (error) {
-    case EPERM:
-    case EACCES:
-        return "run it as root (CAP_SYS_ADMIN, CAP_BPF and CAP_NET_ADMIN)";
     case ENOMEM:
         return "free memory, raise the memory limit of the control group, or build the set with fewer bits "
-               "per "
-               "key";
+               "per key";
     case ENOSYS:
         return "this kernel has no BPF; Linux 5.18 or later is needed, 6.1 or later is tested";
     case EINVAL:
@@ -34,8 +30,9 @@ std::string_view usual_remedy(int error) {
 tl::unexpected<Error> refusal(std::string_view what, int error, std::string_view remedy) {
     const int number = std::abs(error);
     const std::string_view advice = remedy.empty() ? usual_remedy(number) : remedy;
-    return kernel_refused(fmt::format("{}: {} (errno {}){}{}", what, errno_text(number), number,
-                                      advice.empty() ? "" : "; ", advice));
+    return failure(number == EPERM || number == EACCES ? ErrorKind::not_permitted : ErrorKind::kernel_refused,
+                   fmt::format("{}: {} (errno {}){}{}", what, errno_text(number), number,
+                               advice.empty() ? "" : "; ", advice));
 }
 
 } // namespace sieve::kernel

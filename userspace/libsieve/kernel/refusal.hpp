@@ -9,8 +9,9 @@
 
 namespace sieve::kernel {
 
-// "WHAT: TEXT (errno N); REMEDY". `error` is an errno value of either sign. Without a remedy of its own the
-// usual one for that errno is added: more rights, more memory, a newer kernel.
+// "WHAT: TEXT (errno N); REMEDY", of kind not_permitted for EPERM and EACCES, else kernel_refused. `error` is
+// an errno value of either sign. Without a remedy of its own the usual one for that errno is added: more
+// memory, a newer kernel.
 [[nodiscard]] tl::unexpected<Error> refusal(std::string_view what, int error, std::string_view remedy = {});
 
 } // namespace sieve::kernel

@@ -2,26 +2,61 @@
 // Errors as values. Whatever can fail returns a Result; nothing public throws.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <tl/expected.hpp>
 
 namespace sieve {
 
-// What the process answers with; the contract of every program here.
-enum class Exit : int {
-    done = 0,
-    no = 1,            // the question was understood and the answer is no
-    usage = 2,         // the command line makes no sense
-    bad_input = 3,     // a feed, an image, a capture or a key is wrong; nothing was changed
-    kernel_refused = 4 // the kernel, or our rights in it, said no; nothing was changed
+// What went wrong, for a caller that has to decide what to do next. Front ends map it to an exit code and to
+// advice; the library knows neither.
+enum class ErrorKind : std::uint8_t {
+    // The question was understood, and the answer is no.
+    no,           // a key is absent, nothing can be recommended
+    not_attached, // no program of ours runs there (facts: interface, and a foreign program if one runs)
+    no_such_set,  // facts: interface, set, in_force
+
+    // The request contradicts itself, or what is in force. Nothing was changed.
+    invalid_request,
+    attached_otherwise, // our program runs there in another mode or place than asked for (facts: interface)
+    needs_feed,         // a set can be verified with its keys only, and an image has none (facts: set, path)
+
+    // What was given to read is wrong. Nothing was changed.
+    bad_input,     // a feed, an image, a capture or a key
+    fixed_keys,    // the set's kind or its verification does not let single keys change (facts: set)
+    out_of_memory, // this process could not get the memory
+
+    // The kernel, or our rights in it, said no. Nothing was changed.
+    kernel_refused,
+    not_permitted,
+    no_native_mode,    // the driver does not take the program, and no other hook was allowed
+    foreign_program,   // somebody else's program holds the hook (facts: interface, program, program_id)
+    other_version,     // our program, but of another version of the control block (facts: interface)
+    busy,              // another controller holds the lock
+    changed_meanwhile, // what was looked at is no longer there; the same request may succeed now
+
+    // The request was not clear. Nothing was changed.
+    which_hook, // our program runs at several hooks of the interface (facts: interface, set)
 };
 
-// One sentence that a person can act on: where, what was expected, what to do; and the exit code it leads to.
+// The particulars that advice can name. Empty where an error has none.
+struct Facts {
+    std::string interface{};
+    std::string program{}; // the name of somebody else's program
+    std::uint32_t program_id = 0;
+    std::string set{};
+    std::vector<std::string> in_force{}; // the sets that are
+    std::string path{};
+};
+
+// One sentence for a person: where, what was found, what was expected.
 struct Error {
-    Exit exit = Exit::bad_input;
-    std::string message;
+    ErrorKind kind = ErrorKind::bad_input;
+    std::string message{};
+    Facts facts{};
 };
 
 template <class T>
@@ -29,14 +64,17 @@ using Result = tl::expected<T, Error>;
 
 using Status = Result<void>;
 
+[[nodiscard]] inline tl::unexpected<Error> failure(ErrorKind kind, std::string message, Facts facts = {}) {
+    return tl::unexpected(Error{kind, std::move(message), std::move(facts)});
+}
 [[nodiscard]] inline tl::unexpected<Error> bad_input(std::string message) {
-    return tl::unexpected(Error{Exit::bad_input, std::move(message)});
+    return failure(ErrorKind::bad_input, std::move(message));
 }
 [[nodiscard]] inline tl::unexpected<Error> usage_error(std::string message) {
-    return tl::unexpected(Error{Exit::usage, std::move(message)});
+    return failure(ErrorKind::invalid_request, std::move(message));
 }
 [[nodiscard]] inline tl::unexpected<Error> kernel_refused(std::string message) {
-    return tl::unexpected(Error{Exit::kernel_refused, std::move(message)});
+    return failure(ErrorKind::kernel_refused, std::move(message));
 }
 
 // The text of an errno value, thread-safe.

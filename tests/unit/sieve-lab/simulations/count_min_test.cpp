@@ -108,7 +108,7 @@ TEST(CountMin, IsMadeForAnError) {
 TEST(CountMin, RefusesShapesThatCannotBe) {
     const auto refused = [](const Result<CountMin>& made) {
         ASSERT_FALSE(made);
-        EXPECT_EQ(made.error().exit, Exit::usage);
+        EXPECT_EQ(made.error().kind, ErrorKind::invalid_request);
     };
     refused(CountMin::create(0, 1, 1));
     refused(CountMin::create(1, 1, 1));

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/kernel/hooks/attach.hpp"
 
-#include <fmt/core.h>
-
 #include "libsieve/kernel/hooks/tc/attach.hpp"
 #include "libsieve/kernel/hooks/tc/filters.hpp"
 #include "libsieve/kernel/hooks/xdp/attach.hpp"
@@ -17,17 +15,13 @@ Result<Hook> read_hook(const Interface& interface, HookPoint point) {
 Result<Hook> find_ours(const std::string& name, HookPoint point) {
     SIEVE_ASSIGN(const Interface interface, find_interface(name));
     SIEVE_ASSIGN(Hook hook, read_hook(interface, point));
-    if (hook.foreign())
-        return tl::unexpected(
-            Error{Exit::no, fmt::format("{} runs another XDP program, {} (id {}), and not xdp-sieve", name,
-                                        hook.attached->name.empty() ? "without a name" : hook.attached->name,
-                                        hook.attached->id)});
-    if (!hook.ours)
-        return tl::unexpected(Error{
-            Exit::no, fmt::format("{} has no xdp-sieve program; `xdp-sieve load {} NAME=FEED` attaches it",
-                                  name, name)});
-    if (!hook.instance) return kernel_refused(fmt::format("{}: {}", name, hook.other_version));
+    SIEVE_TRY(refuse_unless_ours(hook));
     return hook;
+}
+
+Status may_attach(const Hook& hook, bool force) {
+    SIEVE_TRY(interface_link(hook.interface));
+    return hook.point == HookPoint::xdp ? xdp::may_attach(hook, force) : Status();
 }
 
 Result<Attached> attach(const Hook& before, const BpfObject& object, const AttachOptions& options) {

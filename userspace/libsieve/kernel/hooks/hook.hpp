@@ -41,17 +41,28 @@ struct Hook {
     std::optional<Program> ours;      // our program: the attached one, or one behind the dispatcher
     std::optional<Instance> instance; // its maps; absent beside `ours` if it speaks another version
     std::string other_version;        // then: which, as a sentence
+    bool by_load = false;             // `ours` was attached by `load`, and not by ip, tc or another tool
     std::vector<DispatcherMember>
         members;                   // behind the dispatcher, if it is in use, in their order; ours, too
     std::vector<TcFilter> filters; // all BPF filters at tc's hook, in their order; ours, too
 
     [[nodiscard]] bool foreign() const { return attached && !ours; }
+    [[nodiscard]] bool speaks_our_version() const { return ours && other_version.empty(); }
     [[nodiscard]] bool behind_dispatcher() const { return ours && ours->id != attached->id; }
     // Our place behind the dispatcher; nothing if we are not there or it does not tell.
     [[nodiscard]] std::optional<DispatcherPlace> place() const;
     // Our filter at tc's hook.
     [[nodiscard]] const TcFilter* filter() const;
 };
+
+// The error of a hook where our program does not run, or speaks another version: not_attached, other_version.
+[[nodiscard]] Status refuse_unless_ours(const Hook& hook);
+
+// "NAME (id 17)"
+[[nodiscard]] std::string program_text(const Program& program);
+
+// The error of a hook that somebody else's program holds: "eth0 runs WHAT".
+[[nodiscard]] tl::unexpected<Error> foreign_program(const Hook& hook, const std::string& what);
 
 // Sets what `hook` says of our program if `program` is one.
 [[nodiscard]] Status recognise(Hook& hook, const Program& program);

@@ -110,7 +110,7 @@ TEST(TcAttach, AtBothHooksBesideXdpAndAway) {
             ASSERT_TRUE(done) << done.error().message;
             const auto gone = find_ours("in", point);
             ASSERT_FALSE(gone);
-            EXPECT_EQ(gone.error().exit, Exit::no);
+            EXPECT_EQ(gone.error().kind, ErrorKind::not_attached);
             if (point == HookPoint::ingress) {
                 EXPECT_TRUE(find_ours("in", HookPoint::egress));
             }
@@ -163,7 +163,7 @@ TEST(TcAttach, WhatTheTcToolAttachedIsFoundAndTakenAway) {
                                        object.string())));
             const auto useless = find_ours("in", point);
             ASSERT_FALSE(useless);
-            EXPECT_EQ(useless.error().exit, Exit::kernel_refused);
+            EXPECT_EQ(useless.error().kind, ErrorKind::other_version);
             EXPECT_NE(useless.error().message.find("direct-action"), std::string::npos)
                 << useless.error().message;
         });
@@ -180,7 +180,7 @@ TEST(TcAttach, ARaceEndsInARefusal) {
             const auto second =
                 attach(looked_free, load(HookPoint::egress), {.place = {.priority = priority}});
             ASSERT_FALSE(second) << priority;
-            EXPECT_EQ(second.error().exit, Exit::kernel_refused);
+            EXPECT_EQ(second.error().kind, ErrorKind::kernel_refused);
             EXPECT_EQ(priorities(in, HookPoint::egress), std::vector<std::uint32_t>{50});
             EXPECT_EQ(value_or_fail(find_ours("in", HookPoint::egress)).ours->id, first->hook.ours->id);
         }

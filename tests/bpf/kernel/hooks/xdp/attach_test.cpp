@@ -73,7 +73,7 @@ TEST(Attach, InBothModesAndAway) {
             EXPECT_FALSE(hook_of(in).attached);
             const auto gone = find_ours("in");
             ASSERT_FALSE(gone);
-            EXPECT_EQ(gone.error().exit, Exit::no);
+            EXPECT_EQ(gone.error().kind, ErrorKind::not_attached);
         }
     });
 }
@@ -107,8 +107,7 @@ TEST(Attach, FallsBackToTheGenericHook) {
         const BpfObject object = load();
         const auto native = attach(hook_of(lo), object, {.mode = ModeChoice::native, .force = false});
         ASSERT_FALSE(native);
-        EXPECT_EQ(native.error().exit, Exit::kernel_refused);
-        EXPECT_NE(native.error().message.find("-m skb"), std::string::npos) << native.error().message;
+        EXPECT_EQ(native.error().kind, ErrorKind::no_native_mode);
         EXPECT_FALSE(hook_of(lo).attached);
         const auto attached = attach(hook_of(lo), object, {});
         ASSERT_TRUE(attached) << attached.error().message;
@@ -143,7 +142,7 @@ TEST(Attach, AForeignProgramStays) {
         ASSERT_TRUE(before.foreign());
         const auto refused = attach(before, load(), {});
         ASSERT_FALSE(refused);
-        EXPECT_EQ(refused.error().exit, Exit::kernel_refused);
+        EXPECT_EQ(refused.error().kind, ErrorKind::kernel_refused);
         EXPECT_NE(refused.error().message.find("foreigner"), std::string::npos) << refused.error().message;
         EXPECT_NE(refused.error().message.find(std::to_string(before.attached->id)), std::string::npos);
         EXPECT_EQ(hook_of(in).attached->id, before.attached->id);
@@ -190,7 +189,7 @@ TEST(Attach, ARaceWithAnotherToolEndsInARefusal) {
         const std::uint32_t id = hook_of(in).attached->id;
         const auto refused = attach(looked_free, load(), {});
         ASSERT_FALSE(refused);
-        EXPECT_EQ(refused.error().exit, Exit::kernel_refused);
+        EXPECT_EQ(refused.error().kind, ErrorKind::kernel_refused);
         EXPECT_EQ(hook_of(in).attached->id, id);
         // It was one program when we looked, and --force was meant for that one; now it is another.
         const Hook looked_foreign = hook_of(in);
@@ -258,7 +257,7 @@ TEST(Attach, UnknownInterfaces) {
     in_own_network([] {
         const auto missing = find_interface("nonesuch0");
         ASSERT_FALSE(missing);
-        EXPECT_EQ(missing.error().exit, Exit::kernel_refused);
+        EXPECT_EQ(missing.error().kind, ErrorKind::kernel_refused);
         EXPECT_NE(missing.error().message.find("nonesuch0"), std::string::npos);
         EXPECT_EQ(all_interfaces().size(), 1U);
     });

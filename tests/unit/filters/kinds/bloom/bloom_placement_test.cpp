@@ -364,7 +364,7 @@ TEST(BloomPlan, FindsTheSizeForARate) {
     EXPECT_EQ(*one, 1U);
     const auto never = lines_for_fpr(1000, 1e-3, {.groups = 3, .hashes = 1}, 0);
     ASSERT_FALSE(never);
-    EXPECT_EQ(never.error().exit, Exit::usage);
+    EXPECT_EQ(never.error().kind, ErrorKind::invalid_request);
 }
 
 } // namespace

@@ -106,7 +106,7 @@ TEST(CountingBloom, RefusesToDeleteWhatIsCertainlyAbsent) {
         if (counting.contains(stranger)) continue;
         const Status removed = counting.remove(stranger);
         ASSERT_FALSE(removed);
-        EXPECT_EQ(removed.error().exit, Exit::bad_input);
+        EXPECT_EQ(removed.error().kind, ErrorKind::bad_input);
         refused++;
     }
     EXPECT_GT(refused, 450);
@@ -138,7 +138,7 @@ TEST(CountingBloom, RefusesShapesThatCannotBe) {
     for (const auto& [lines, hashes] : {std::pair{0U, 3U}, {1U, 0U}, {1U, 33U}, {(1U << 29) + 1, 3U}}) {
         const auto made = CountingBloom::create(lines, hashes);
         ASSERT_FALSE(made);
-        EXPECT_EQ(made.error().exit, Exit::usage);
+        EXPECT_EQ(made.error().kind, ErrorKind::invalid_request);
     }
 }
 

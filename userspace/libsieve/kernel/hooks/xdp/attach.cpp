@@ -73,24 +73,35 @@ int set_program(const Interface& interface, Mode mode, int program, int replaced
     return bpf_xdp_attach(static_cast<int>(interface.index), program, flags, &options);
 }
 
-std::string remedy(int error, const std::string& said_by_kernel, ModeChoice choice) {
-    std::string text;
-    if (!said_by_kernel.empty()) text = fmt::format("the kernel says: {}; ", said_by_kernel);
+// What the kernel, or the driver through it, said to an attempt to attach or detach.
+tl::unexpected<Error> attach_refusal(const std::string& what, int error, const LogCapture& log,
+                                     ModeChoice choice) {
+    std::string remedy;
+    if (const std::string said = log.kernel_message(); !said.empty())
+        remedy = fmt::format("the kernel says: {}", said);
+    const auto add = [&remedy](const char* text) {
+        remedy += (remedy.empty() ? "" : "; ") + std::string(text);
+    };
     switch (std::abs(error)) {
     case EBUSY:
     case EEXIST:
-        return text +
-               "another program came in between or is attached by a BPF link; `xdp-sieve status` shows "
-               "it, its owner must take it away";
+        add("another program came in between or is attached by a BPF link; its owner must take it away");
+        break;
     case EPERM:
     case EACCES:
-        return text + "run it as root (CAP_NET_ADMIN and CAP_BPF)";
+        break;
     case ENODEV:
-        return text + "the interface is gone";
+        add("the interface is gone");
+        break;
     default:
-        return text + (choice == ModeChoice::native ? "`-m skb` uses the generic hook, which every driver has"
-                                                    : "a smaller MTU may help");
+        if (choice == ModeChoice::native) {
+            Error refused = refusal(what, error, remedy).value();
+            refused.kind = ErrorKind::no_native_mode;
+            return tl::unexpected(std::move(refused));
+        }
+        add("a smaller MTU may help");
     }
+    return refusal(what, error, remedy);
 }
 
 // Attaches alone, in the first way that the driver takes.
@@ -118,8 +129,7 @@ Result<Attached> attach_alone(const Hook& before, const BpfObject& object, ModeC
         }
         if (is_final(error)) break;
     }
-    return refusal(fmt::format("attaching to {}", before.interface.name), error,
-                   remedy(error, log.kernel_message(), choice));
+    return attach_refusal(fmt::format("attaching to {}", before.interface.name), error, log, choice);
 }
 
 struct CloseProgram {
@@ -178,12 +188,15 @@ std::string fallback_remark(const Hook& now, ModeChoice choice) {
 
 } // namespace
 
+Status may_attach(const Hook& hook, bool force) {
+    if (!force && hook.foreign() && hook.attached->name != dispatcher_name)
+        return foreign_program(hook, "another XDP program, " + program_text(*hook.attached));
+    return {};
+}
+
 Result<Attached> attach(const Hook& before, const BpfObject& object, const AttachOptions& options) {
     const bool dispatcher = before.attached && before.attached->name == dispatcher_name;
-    if (before.foreign() && !options.force && !dispatcher)
-        return kernel_refused(fmt::format(
-            "{} runs another XDP program, {} (id {}); `--force` takes its place", before.interface.name,
-            before.attached->name.empty() ? "without a name" : before.attached->name, before.attached->id));
+    SIEVE_TRY(xdp::may_attach(before, options.force));
 
     // libxdp has the program verified once more; where that would be in vain it need not be tried.
     const bool in_vain = !dispatcher && !may_use_dispatcher();
@@ -198,10 +211,9 @@ Result<Attached> attach(const Hook& before, const BpfObject& object, const Attac
         }
     }
     if (dispatcher && !options.force)
-        return kernel_refused(
-            fmt::format("{} runs libxdp's dispatcher (id {}), which would not take xdp-sieve in; "
-                        "`--force` takes its place",
-                        before.interface.name, before.attached->id));
+        return foreign_program(before,
+                               fmt::format("libxdp's dispatcher (id {}), which would not take xdp-sieve in",
+                                           before.attached->id));
 
     SIEVE_ASSIGN(Attached attached, attach_alone(before, object, options.mode));
     if (dispatcher) unpin_dispatcher(before.interface.index, before.attached->id);
@@ -231,8 +243,8 @@ Status detach(const Hook& hook) {
         return {};
     }
     if (const int error = set_program(hook.interface, hook.mode, -1, hook.attached->fd.get()); error != 0)
-        return refusal(fmt::format("detaching from {}", hook.interface.name), error,
-                       remedy(error, log.kernel_message(), ModeChoice::automatic));
+        return attach_refusal(fmt::format("detaching from {}", hook.interface.name), error, log,
+                              ModeChoice::automatic);
     return {};
 }
 

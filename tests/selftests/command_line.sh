@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+# The command line's words: help, manual page and README tell the same, and what users write is understood.
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+setup
+image "$WORK/bad.sieve" src 203.0.113.1
+
+# agree WHAT
+agree() {
+    [ -e "$here/../../README.md" ] || skip "the documents are not here"
+    "$here/command_line.py" "$SIEVE" "$here/../../docs/xdp-sieve.8" "$here/../../README.md" "$1"
+}
+commands() { agree commands; }
+options() { agree options; }
+kinds() { agree kinds; }
+codes() { agree codes; }
+
+no_bsd() {
+    [ -e "$here/../../docs/xdp-sieve.8" ] || skip "the documents are not here"
+    command -v man >/dev/null || skip "man is not installed"
+    MANPAGER="cat" man -l "$here/../../docs/xdp-sieve.8" >"$WORK/page" 2>/dev/null
+    if grep -q BSD "$WORK/page"; then fail "$(grep BSD "$WORK/page")"; fi
+    head -n 1 "$WORK/page" | grep -q "System Manager's Manual" || fail "headed $(head -n 1 "$WORK/page")"
+}
+
+# A feed becomes a set in force in one go, built as `build` would have with the same options.
+feed_options() {
+    printf '%s\n' "203.0.113.1 443" "203.0.113.2 53" >"$WORK/feed"
+    printf '%s\n' "203.0.113.3 53" "no address" >"$WORK/more"
+    sieve -q load "$IN_IF" "c2=$WORK/feed,kind=dleft64,key=dst,dport,bits-per-key=2.4e1,seed=7,threads=1"
+    sieve --json status "$IN_IF" | jq -e '.interfaces[0].sets[0] | .kind == "dleft64" and .key == "dst,dport"' \
+        >/dev/null || fail "$(sieve --json status "$IN_IF")"
+    "$SIEVE" -q build --kind dleft64 --key dst,dport --bits-per-key 24 --seed 7 --threads 1 -o "$WORK/c2.sieve" \
+        "$WORK/feed"
+    [ "$(sieve --json status "$IN_IF" | jq -r '.interfaces[0].sets[0].identity')" = \
+        "$("$SIEVE" --json inspect "$WORK/c2.sieve" | jq -r .identity)" ] || fail "not what build makes of it"
+    # Two feeds, malformed lines and verification; swap and replay take the same.
+    sieve -q swap "$IN_IF" "c2=$WORK/feed,feed=$WORK/more,skip-invalid,key=src,dport" 2>/dev/null
+    sieve --json status "$IN_IF" | jq -e '.interfaces[0].sets[0] | .keys == 3 and .key == "src,dport"' >/dev/null ||
+        fail "$(sieve --json status "$IN_IF")"
+    verdicts <<END
+drop udp 203.0.113.3 $IN4 1 53
+pass udp 203.0.113.3 $IN4 1 54
+END
+    sieve -q load "$IN_IF" "c2=$WORK/feed,verify,key=src,dport,kind=bloom" 2>/dev/null
+    [ "$(sieve --json status "$IN_IF" | jq '.interfaces[0].sets[0].verify_bytes > 0')" = true ] || fail "not verified"
+}
+
+numbers() {
+    local text
+    printf '%s\n' 203.0.113.1 >"$WORK/feed"
+    for text in 4096 4.096e3 4K; do
+        "$SIEVE" -q build --memory "$text" --rounds 1e0 --max-keys 1e6 -o "$WORK/size.sieve" "$WORK/feed"
+        [ "$(stat -c %s "$WORK/size.sieve")" = 4096 ] || fail "--memory $text made $(stat -c %s "$WORK/size.sieve")"
+    done
+    [ "$("$SIEVE" --json plan --keys 1e5 --fpr 1e-3 | jq .keys)" = 100000 ] || fail "plan does not take 1e5"
+    refused 2 'rounds 1.5: expected a whole number' sieve build --rounds 1.5 -o "$WORK/x.sieve" "$WORK/feed"
+    refused 2 'xdp-sieve plan --help' sieve plan --keys 1.5 --fpr 1e-3
+}
+
+words() {
+    attach
+    sieve -q load "$IN_IF" "a=$WORK/bad.sieve" "b=$WORK/bad.sieve"
+    refused 1 'set nope is not in force; a, b are' sieve swap "$IN_IF" "nope=$WORK/bad.sieve"
+    sieve remove "$IN_IF" a | grep -q ' 1 set left$' || fail "remove says something else"
+    sieve load "$IN_IF" "a=$WORK/bad.sieve" | grep -q ': 1 key, ' || fail "load says something else"
+}
+
+ktap_run \
+    "commands of help, manual and README" commands \
+    "options of help, manual and README" options \
+    "kinds of help, manual and README" kinds \
+    "exit codes of help, manual and README" codes \
+    "the manual is not headed BSD" no_bsd \
+    "a feed takes any option of build" feed_options \
+    "numbers as people write them" numbers \
+    "words" words

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// A kernel with one interface, eth0, that keeps what it is told and notes in which order: for tests of what
+// control decides.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "libsieve/control/kernel.hpp"
+
+namespace sieve::test {
+
+class FakeKernel final : public control::Kernel {
+  public:
+    // What runs on eth0, to be set by a test.
+    struct Running {
+        bool ours = false;
+        bool foreign = false;
+        bool other_version = false;
+        kernel::Mode mode = kernel::Mode::native;
+        std::uint32_t program = 0;
+        kernel::LiveTable table;
+    };
+    Running running;
+
+    bool may_load = true;
+    bool busy = false; // another controller holds the lock
+    int mtu_of_eth0 = 1500;
+    std::string failing_set;       // its test in the kernel fails
+    bool refuses_tables = false;   // replacing a table fails
+    std::function<void()> on_lock; // what somebody else does until the lock is there
+
+    std::vector<std::string> steps; // what was asked for, in order
+    std::vector<kernel::AttachOptions> attached_with;
+    std::vector<kernel::HookPoint> points; // that hooks were read at
+    std::optional<bool> with_frags;        // of the last trial
+    std::shared_ptr<int> open_maps = std::make_shared<int>(0);
+
+    [[nodiscard]] std::size_t count(const std::string& step) const {
+        return static_cast<std::size_t>(std::count(steps.begin(), steps.end(), step));
+    }
+    [[nodiscard]] bool changed() const { return count("attach") + count("replace") + count("detach") > 0; }
+
+    // Puts a set in force as if it had always been there.
+    kernel::LiveSet& put(const std::string& name, sieve_action action = SIEVE_ACTION_DROP,
+                         bool verified = false) {
+        running.ours = true;
+        if (running.program == 0) running.program = 40;
+        const auto id = static_cast<std::uint32_t>(100 + running.table.sets.size());
+        running.table.sets.push_back({.name = name,
+                                      .action = action,
+                                      .target = 0,
+                                      .slot = static_cast<std::uint32_t>(running.table.sets.size()),
+                                      .map_id = id,
+                                      .exact_id = verified ? id + 50 : 0,
+                                      .baseline = {},
+                                      .verified_baseline = {}});
+        return running.table.sets.back();
+    }
+    // A filter that open_filter() finds under that id.
+    void put_filter(std::uint32_t id, const Image& image) {
+        filters_[id].assign(image.lines().begin(), image.lines().end());
+    }
+
+    Result<kernel::Interface> find_interface(const std::string& name) override {
+        if (name != "eth0") return kernel_refused("interface " + name);
+        return kernel::Interface{"eth0", 7};
+    }
+    int mtu(const kernel::Interface&) override { return mtu_of_eth0; }
+    Result<kernel::Target> find_target(const std::string& name) override {
+        if (name == "eth1") return kernel::Target{SIEVE_ACTION_REDIRECT_DEVICE, 8};
+        if (name == "cpu:3") return kernel::Target{SIEVE_ACTION_REDIRECT_CPU, 3};
+        return kernel_refused("interface " + name);
+    }
+    Status may_load_programs() override {
+        if (!may_load) return failure(ErrorKind::not_permitted, "loading an XDP program");
+        return {};
+    }
+    void expect_to_attach() override {}
+
+    Result<control::Held> hold_lock(std::chrono::milliseconds,
+                                    const std::function<void(const std::string&)>& waiting) override {
+        if (busy) {
+            waiting("process 1 (other)");
+            return failure(ErrorKind::busy, "process 1 (other) is at work");
+        }
+        EXPECT_FALSE(held_) << "the lock is taken twice";
+        if (on_lock) std::exchange(on_lock, nullptr)();
+        steps.emplace_back("lock");
+        held_ = true;
+        return control::Held(this, [this](const void*) {
+            held_ = false;
+            steps.emplace_back("unlock");
+        });
+    }
+
+    Result<control::SetMaps> bring_in(const Image& image, const std::vector<sieve_key>* exact,
+                                      const std::string& name) override {
+        steps.push_back("bring in " + name);
+        const int fd = next_fd_++;
+        put_filter(id_of(fd), image);
+        ++*open_maps;
+        return control::SetMaps{
+            .filter_fd = fd,
+            .filter_id = id_of(fd),
+            .exact_fd = exact != nullptr ? next_fd_++ : -1,
+            .exact_bytes = exact != nullptr ? exact->size() * 100 : 0,
+            .owner = std::shared_ptr<const void>(this, [open = open_maps](const void*) { --*open; })};
+    }
+
+    Result<std::unique_ptr<control::Trial>> start_trial(kernel::HookPoint, bool frags,
+                                                        const MakeSets& make) override {
+        steps.emplace_back("trial");
+        with_frags = frags;
+        SIEVE_ASSIGN(const std::vector<const control::ReadySet*> sets, make());
+        std::vector<std::string> names;
+        for (const control::ReadySet* set : sets) names.push_back(set->name);
+        return std::make_unique<FakeTrial>(*this, std::move(names));
+    }
+    Result<std::unique_ptr<control::Replayer>> start_replay(kernel::HookPoint,
+                                                            const kernel::WantedTable& table) override {
+        steps.emplace_back("replay");
+        return std::make_unique<FakeReplayer>(live(table));
+    }
+
+    Result<kernel::Hook> read_hook(const kernel::Interface& interface, kernel::HookPoint point) override {
+        points.push_back(point);
+        kernel::Hook hook;
+        hook.interface = interface;
+        hook.mode = running.mode;
+        const auto program = [&](const char* name) {
+            return kernel::Program{.id = running.program, .name = name, .fd = UniqueFd()};
+        };
+        if (running.foreign) hook.attached = program("foreigner");
+        if (running.ours) {
+            hook.attached = program("xdp_sieve");
+            hook.ours = program("xdp_sieve");
+            if (running.other_version) hook.other_version = "it speaks version 1";
+        }
+        return hook;
+    }
+    kernel::LiveTable read_table(const kernel::Hook& hook) override {
+        EXPECT_TRUE(hook.speaks_our_version());
+        return running.table;
+    }
+    Status replace_table(const kernel::Hook& hook, const kernel::WantedTable& table) override {
+        EXPECT_TRUE(held_) << "a table is replaced without the lock";
+        EXPECT_TRUE(hook.speaks_our_version());
+        if (refuses_tables) return kernel_refused("no");
+        steps.emplace_back("replace");
+        running.table = live(table);
+        return {};
+    }
+    Status detach(const kernel::Hook& hook) override {
+        EXPECT_TRUE(held_) << "a program is detached without the lock";
+        EXPECT_TRUE(hook.ours);
+        steps.emplace_back("detach");
+        running = {};
+        return {};
+    }
+    Result<std::unique_ptr<control::RunningFilter>> open_filter(std::uint32_t map_id) override {
+        const auto found = filters_.find(map_id);
+        if (found == filters_.end()) return kernel_refused("no such map");
+        return std::make_unique<FakeFilter>(found->second);
+    }
+
+  private:
+    static std::uint32_t id_of(int fd) { return static_cast<std::uint32_t>(fd + 1000); }
+
+    // What the real table makes of a wish.
+    [[nodiscard]] kernel::LiveTable live(const kernel::WantedTable& wanted) const {
+        kernel::LiveTable table;
+        table.default_action = wanted.default_action;
+        for (const kernel::WantedSet& set : wanted.sets) {
+            const kernel::LiveSet* before = running.table.find(set.name);
+            kernel::LiveSet now = before != nullptr ? *before : kernel::LiveSet{};
+            EXPECT_TRUE(before != nullptr || set.map_fd >= 0) << set.name;
+            now.name = set.name;
+            now.action = set.action;
+            now.target = set.target;
+            now.slot = static_cast<std::uint32_t>(table.sets.size());
+            if (set.map_fd >= 0) {
+                now.map_id = id_of(set.map_fd);
+                now.exact_id = set.exact_fd >= 0 ? id_of(set.exact_fd) : 0;
+            }
+            table.sets.push_back(now);
+        }
+        return table;
+    }
+
+    class FakeTrial final : public control::Trial {
+      public:
+        FakeTrial(FakeKernel& kernel, std::vector<std::string> names)
+            : kernel_(kernel), names_(std::move(names)) {}
+
+        Result<kernel::PreflightReport> test(std::uint32_t slot, const control::ReadySet& set) override {
+            EXPECT_EQ(names_[slot], set.name);
+            kernel_.steps.push_back("test " + set.name);
+            if (set.name == kernel_.failing_set) return bad_input("set " + set.name + ": no member matched");
+            return kernel::PreflightReport{.members = 1};
+        }
+        Result<kernel::Attached> go_live(const kernel::Hook& before, const kernel::WantedTable& table,
+                                         const kernel::AttachOptions& options) override {
+            EXPECT_TRUE(kernel_.held_) << "a program is attached without the lock";
+            SIEVE_TRY(kernel::may_attach(before, options.force));
+            kernel_.steps.emplace_back("attach");
+            kernel_.attached_with.push_back(options);
+            kernel_.running = {.ours = true, .program = 41, .table = kernel_.live(table)};
+            if (options.mode == kernel::ModeChoice::skb) kernel_.running.mode = kernel::Mode::skb;
+            SIEVE_ASSIGN(kernel::Hook now, kernel_.read_hook(before.interface, kernel::HookPoint::xdp));
+            return kernel::Attached{.hook = std::move(now), .frags = false, .remarks = {"attached alone"}};
+        }
+
+      private:
+        FakeKernel& kernel_;
+        std::vector<std::string> names_;
+    };
+
+    class FakeReplayer final : public control::Replayer {
+      public:
+        explicit FakeReplayer(kernel::LiveTable table) : table_(std::move(table)) {}
+        Result<kernel::Replayed> run(std::span<const std::uint8_t>) override { return kernel::Replayed{}; }
+        const kernel::LiveTable& table() const override { return table_; }
+
+      private:
+        kernel::LiveTable table_;
+    };
+
+    class FakeFilter final : public control::RunningFilter {
+      public:
+        explicit FakeFilter(std::vector<sieve_line>& lines) : lines_(lines) {}
+        const sieve_lookup& lookup() const override {
+            return *reinterpret_cast<const sieve_lookup*>(lines_.data());
+        }
+        sieve_file& file() override {
+            return *reinterpret_cast<sieve_file*>(lines_.data() + SIEVE_FILE_LINE);
+        }
+        std::span<sieve_line> lines() override {
+            return {lines_.data() + SIEVE_FIRST_LINE, lines_.size() - SIEVE_FIRST_LINE - file().witnesses};
+        }
+
+      private:
+        std::vector<sieve_line>& lines_;
+    };
+
+    bool held_ = false;
+    int next_fd_ = 10;
+    std::map<std::uint32_t, std::vector<sieve_line>> filters_;
+};
+
+} // namespace sieve::test

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/control/remove.hpp"
+
+#include <gtest/gtest.h>
+
+#include "libsieve/control/unload.hpp"
+#include "unit/control/fake_kernel.hpp"
+
+namespace sieve::control {
+namespace {
+
+using test::FakeKernel;
+const HookName eth0{.interface = "eth0"};
+
+TEST(Remove, TakesOneSetAndKeepsTheOthersInOrder) {
+    FakeKernel kernel;
+    for (const char* name : {"a", "b", "c"}) kernel.put(name);
+    const auto left = remove(kernel, eth0, "b", {});
+    ASSERT_TRUE(left) << left.error().message;
+    EXPECT_EQ(*left, 2U);
+    ASSERT_EQ(kernel.running.table.sets.size(), 2U);
+    EXPECT_EQ(kernel.running.table.sets[0].name, "a");
+    EXPECT_EQ(kernel.running.table.sets[0].map_id, 100U);
+    EXPECT_EQ(kernel.running.table.sets[1].name, "c");
+    EXPECT_EQ(kernel.running.table.sets[1].map_id, 102U);
+}
+
+TEST(Remove, OfASetThatIsNotThere) {
+    FakeKernel kernel;
+    kernel.running.ours = true;
+    EXPECT_EQ(remove(kernel, eth0, "b", {}).error().message, "eth0: set b is not in force; no set is");
+    kernel.put("a");
+    const auto refused = remove(kernel, eth0, "b", {});
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().kind, ErrorKind::no_such_set);
+    EXPECT_EQ(refused.error().message, "eth0: set b is not in force; a is");
+    EXPECT_FALSE(kernel.changed());
+    kernel.busy = true;
+    EXPECT_EQ(remove(kernel, eth0, "a", {}).error().kind, ErrorKind::busy);
+    EXPECT_FALSE(kernel.changed());
+}
+
+TEST(Unload, TakesOurProgramOfAnyVersionButNobodyElses) {
+    for (const bool other_version : {false, true}) {
+        FakeKernel kernel;
+        kernel.running = {.ours = true, .other_version = other_version, .program = 5, .table = {}};
+        const auto id = unload(kernel, eth0, {});
+        ASSERT_TRUE(id) << id.error().message;
+        EXPECT_EQ(*id, 5U);
+        EXPECT_EQ(kernel.steps, (std::vector<std::string>{"lock", "detach", "unlock"}));
+    }
+    FakeKernel kernel;
+    kernel.running = {.foreign = true, .program = 6, .table = {}};
+    const auto refused = unload(kernel, eth0, {});
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().kind, ErrorKind::not_attached);
+    EXPECT_EQ(refused.error().facts.program_id, 6U);
+    EXPECT_FALSE(kernel.changed());
+}
+
+} // namespace
+} // namespace sieve::control

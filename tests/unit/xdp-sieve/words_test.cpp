@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// The command line's numbers, plurals, suggestions, advice and exit codes.
+#include <gtest/gtest.h>
+
+#include "xdp-sieve/exit_code.hpp"
+#include "xdp-sieve/format.hpp"
+#include "xdp-sieve/number.hpp"
+#include "xdp-sieve/remedy.hpp"
+#include "xdp-sieve/unknown_command.hpp"
+
+namespace sieve::cli {
+namespace {
+
+TEST(Number, WholeOnes) {
+    EXPECT_EQ(parse_whole("0"), 0U);
+    EXPECT_EQ(parse_whole("1e6"), 1'000'000U);
+    EXPECT_EQ(parse_whole("2.5e1"), 25U);
+    EXPECT_EQ(parse_whole("18446744073709551615"), ~std::uint64_t{0});
+    for (const char* text :
+         {"", "-1", "1.5", "1e-3", "1e17", "x", "1e6x", " 1", "inf", "nan", "18446744073709551616"})
+        EXPECT_FALSE(parse_whole(text)) << text;
+}
+
+TEST(Number, Bytes) {
+    EXPECT_EQ(parse_bytes("65536").value(), 65536U);
+    EXPECT_EQ(parse_bytes("1e6").value(), 1'000'000U);
+    EXPECT_EQ(parse_bytes("64M").value(), 64U << 20);
+    EXPECT_EQ(parse_bytes("1.5G").value(), 3U << 29);
+    for (const char* text : {"", "M", "1.5", "-1K", "1T", "17179869184G"}) {
+        const auto bytes = parse_bytes(text);
+        ASSERT_FALSE(bytes) << text;
+        EXPECT_EQ(bytes.error().kind, ErrorKind::invalid_request);
+    }
+}
+
+TEST(Plural, OneAndMany) {
+    EXPECT_EQ(format_counted(0, "set"), "0 sets");
+    EXPECT_EQ(format_counted(1, "set"), "1 set");
+    EXPECT_EQ(format_counted(1234, "entry", "entries"), "1,234 entries");
+}
+
+TEST(UnknownCommand, SuggestsWhatIsClose) {
+    const std::vector<std::string> known{"build", "load", "unload", "status", "stats", "top"};
+    EXPECT_EQ(closest_word("laod", known), "load");
+    EXPECT_EQ(closest_word("unlaod", known), "unload");
+    EXPECT_EQ(closest_word("statu", known), "status");
+    EXPECT_EQ(closest_word("frobnicate", known), "");
+    EXPECT_EQ(closest_word("x", known), "");
+    EXPECT_EQ(unknown_command("frobnicate", known), "unknown command \"frobnicate\"; see `xdp-sieve --help`");
+}
+
+TEST(Remedy, SpeaksOfFlags) {
+    const auto text = [](ErrorKind kind, Facts facts = {}) {
+        return error_text({kind, "it", std::move(facts)});
+    };
+    EXPECT_EQ(text(ErrorKind::foreign_program), "it; `--force` takes its place");
+    EXPECT_EQ(text(ErrorKind::no_native_mode), "it; `-m skb` uses the generic hook, which every driver has");
+    EXPECT_EQ(text(ErrorKind::bad_input), "it");
+    Facts facts;
+    facts.interface = "eth0";
+    EXPECT_EQ(text(ErrorKind::not_attached, facts), "it; `xdp-sieve load eth0 NAME=FEED` attaches it");
+    facts.program_id = 4;
+    EXPECT_EQ(text(ErrorKind::not_attached, facts), "it") << "another program runs there";
+}
+
+TEST(ExitCode, FollowsFromTheKind) {
+    EXPECT_EQ(exit_code(ErrorKind::not_attached), Exit::no);
+    EXPECT_EQ(exit_code(ErrorKind::no_such_set), Exit::no);
+    EXPECT_EQ(exit_code(ErrorKind::needs_feed), Exit::usage);
+    EXPECT_EQ(exit_code(ErrorKind::out_of_memory), Exit::bad_input);
+    EXPECT_EQ(exit_code(ErrorKind::busy), Exit::kernel_refused);
+    EXPECT_EQ(exit_code(ErrorKind::not_permitted), Exit::kernel_refused);
+}
+
+} // namespace
+} // namespace sieve::cli

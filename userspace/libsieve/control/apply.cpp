@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/control/apply.hpp"
+
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "libsieve/control/hold_lock.hpp"
+#include "libsieve/control/prepare.hpp"
+
+namespace sieve::control {
+
+namespace {
+
+bool other_mode(const kernel::Hook& hook, kernel::ModeChoice choice) {
+    switch (choice) {
+    case kernel::ModeChoice::automatic:
+        return false;
+    case kernel::ModeChoice::native:
+        return hook.mode != kernel::Mode::native;
+    case kernel::ModeChoice::skb:
+        return hook.mode != kernel::Mode::skb;
+    }
+    return false;
+}
+
+// What the hook point forbids, whatever is attached.
+Status check_point(const TableSpec& spec) {
+    if (spec.point == kernel::HookPoint::xdp) return {};
+    const char* name = kernel::hook_point_name(spec.point);
+    if (spec.mode != kernel::ModeChoice::automatic)
+        return usage_error(fmt::format("the {} hook has no modes: native and skb are XDP's", name));
+    if (spec.chain)
+        return usage_error(fmt::format("the {} hook has no chain: whatever our program passes goes on to the "
+                                       "next filter",
+                                       name));
+    return {};
+}
+
+// What is attached there forbids this table.
+Status may_apply(const kernel::Hook& hook, const TableSpec& spec) {
+    SIEVE_TRY(kernel::may_attach(hook, spec.force));
+    if (!hook.ours) return {};
+    if (!hook.speaks_our_version()) return spec.force ? Status() : kernel::refuse_unless_ours(hook);
+    if (other_mode(hook, spec.mode))
+        return failure(ErrorKind::attached_otherwise,
+                       fmt::format("{} runs xdp-sieve in {} mode already", hook.interface.name,
+                                   kernel::mode_name(hook.mode)),
+                       {.interface = hook.interface.name});
+    if (spec.priority || spec.chain)
+        return failure(ErrorKind::attached_otherwise,
+                       fmt::format("{} runs xdp-sieve already, {}, and its place stays what it was",
+                                   hook.interface.name,
+                                   hook.behind_dispatcher()               ? "behind libxdp's dispatcher"
+                                   : hook.point == kernel::HookPoint::xdp ? "alone"
+                                                                          : "beside other filters"),
+                       {.interface = hook.interface.name});
+    return {};
+}
+
+kernel::DispatcherPlace place_of(const TableSpec& spec) {
+    kernel::DispatcherPlace place;
+    if (spec.priority) place.priority = *spec.priority;
+    if (spec.chain) place.chain = *spec.chain;
+    return place;
+}
+
+} // namespace
+
+Result<Applied> apply(Kernel& kernel, const TableSpec& spec, const Observer& observer) {
+    SIEVE_TRY(check_names(spec.sets));
+    SIEVE_TRY(check_point(spec));
+    SIEVE_ASSIGN(const kernel::Interface interface, kernel.find_interface(spec.interface));
+    SIEVE_ASSIGN(const std::vector<SetAction> actions, find_actions(kernel, spec.sets, spec.default_action));
+    {
+        SIEVE_ASSIGN(const kernel::Hook hook, kernel.read_hook(interface, spec.point));
+        SIEVE_TRY(may_apply(hook, spec));
+    }
+    kernel.expect_to_attach();
+    constexpr int ordinary_mtu = 1500;
+    const bool frags = kernel.mtu(interface) > ordinary_mtu;
+    SIEVE_ASSIGN(PreparedSets prepared, prepare(kernel, spec.point, frags, spec.sets, observer));
+
+    SIEVE_ASSIGN(const Held lock, hold_lock(kernel, observer));
+    SIEVE_ASSIGN(kernel::Hook hook, kernel.read_hook(interface, spec.point));
+    SIEVE_TRY(may_apply(hook, spec));
+    Applied applied;
+    applied.table = wanted_table(prepared.sets, actions, spec.default_action);
+    applied.attached_now = !hook.speaks_our_version();
+    if (applied.attached_now) {
+        SIEVE_ASSIGN(
+            kernel::Attached attached,
+            prepared.trial->go_live(hook, applied.table,
+                                    {.mode = spec.mode, .force = spec.force, .place = place_of(spec)}));
+        applied.hook = std::move(attached.hook);
+        applied.remarks = std::move(attached.remarks);
+        applied.place_ignored = spec.point == kernel::HookPoint::xdp && (spec.priority || spec.chain) &&
+                                !applied.hook.behind_dispatcher();
+    } else {
+        SIEVE_TRY(kernel.replace_table(hook, applied.table));
+        applied.hook = std::move(hook);
+    }
+    applied.sets = std::move(prepared.sets);
+    return applied;
+}
+
+} // namespace sieve::control

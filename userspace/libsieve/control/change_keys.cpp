@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/control/change_keys.hpp"
+
+#include <memory>
+
+#include <fmt/core.h>
+
+#include "libsieve/control/hold_lock.hpp"
+#include "libsieve/feeds/key_text.hpp"
+#include "libsieve/filters/kinds/registry.hpp"
+
+namespace sieve::control {
+
+namespace {
+
+// The set's filter, if keys of it can be changed.
+Result<std::unique_ptr<RunningFilter>> open_changeable(Kernel& kernel, const HookName& name,
+                                                       const std::string& set) {
+    SIEVE_ASSIGN(const kernel::Hook hook, find_ours(kernel, name));
+    SIEVE_ASSIGN(const TableInForce now, table_with(kernel, hook, set));
+    SIEVE_ASSIGN(std::unique_ptr<RunningFilter> filter, kernel.open_filter(now.set.map_id));
+    if (!kind_of(filter->lookup()).facts().changes_live)
+        return failure(ErrorKind::fixed_keys,
+                       fmt::format("set {} is of kind {}, whose keys cannot be changed one by one", set,
+                                   kind_name(filter->lookup().kind)),
+                       {.interface = name.interface, .set = set});
+    if (now.verified())
+        return bad_input(fmt::format("set {} is verified, and its exact keys cannot be changed one by one: "
+                                     "change its feed and swap, or load it without verification",
+                                     set));
+    return filter;
+}
+
+} // namespace
+
+Result<std::uint32_t> changeable_fields(Kernel& kernel, const HookName& hook, const std::string& set) {
+    SIEVE_ASSIGN(const std::unique_ptr<RunningFilter> filter, open_changeable(kernel, hook, set));
+    return filter->lookup().fields;
+}
+
+Result<KeyChangeReport> change_keys(Kernel& kernel, const HookName& hook, const std::string& set,
+                                    const KeySet& keys, KeyChange change, const Observer& observer) {
+    SIEVE_ASSIGN(const Held lock, hold_lock(kernel, observer));
+    SIEVE_ASSIGN(const std::unique_ptr<RunningFilter> filter, open_changeable(kernel, hook, set));
+    if (filter->lookup().fields != keys.fields())
+        return failure(ErrorKind::changed_meanwhile,
+                       fmt::format("set {} was swapped for one of other fields ({}) meanwhile; nothing was "
+                                   "changed",
+                                   set, format_fields(filter->lookup().fields)),
+                       {.interface = hook.interface, .set = set});
+    return sieve::change_keys(filter->lookup(), filter->file(), filter->lines(), keys, change,
+                              observer.progress);
+}
+
+} // namespace sieve::control

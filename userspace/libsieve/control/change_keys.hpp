@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// Single keys into and out of a set in force, in place.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "libsieve/build/key_changes.hpp"
+#include "libsieve/control/in_force.hpp"
+#include "libsieve/control/observer.hpp"
+#include "libsieve/util/result.hpp"
+
+namespace sieve::control {
+
+// The fields of the set's keys, for whoever has to read keys before they can be changed. Errors:
+// not_attached, no_such_set; fixed_keys if the set's kind, or its verification, lets no single key change.
+[[nodiscard]] Result<std::uint32_t> changeable_fields(Kernel& kernel, const HookName& hook,
+                                                      const std::string& set);
+
+// Inserts or erases each key, which has the set's fields; those that cannot be changed are in the report.
+// Errors as above, and changed_meanwhile if the set has other fields now. The keys are read before the lock
+// is taken: somebody may be typing them.
+[[nodiscard]] Result<KeyChangeReport> change_keys(Kernel& kernel, const HookName& hook,
+                                                  const std::string& set, const KeySet& keys,
+                                                  KeyChange change, const Observer& observer);
+
+[[nodiscard]] inline Result<KeyChangeReport> insert(Kernel& kernel, const HookName& hook,
+                                                    const std::string& set, const KeySet& keys,
+                                                    const Observer& observer) {
+    return change_keys(kernel, hook, set, keys, KeyChange::insert, observer);
+}
+
+[[nodiscard]] inline Result<KeyChangeReport> erase(Kernel& kernel, const HookName& hook,
+                                                   const std::string& set, const KeySet& keys,
+                                                   const Observer& observer) {
+    return change_keys(kernel, hook, set, keys, KeyChange::erase, observer);
+}
+
+} // namespace sieve::control

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// The kernel's side as control sees it: a seam, so that all that control decides is tested without root.
+// There are two of it: RealKernel, and the tests' fake one.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "libsieve/control/ready_set.hpp"
+#include "libsieve/kernel/hooks/attach.hpp"
+#include "libsieve/kernel/hooks/hook_point.hpp"
+#include "libsieve/kernel/redirect_maps.hpp"
+#include "libsieve/kernel/replay.hpp"
+#include "libsieve/kernel/set_table.hpp"
+#include "libsieve/util/result.hpp"
+
+namespace sieve::control {
+
+// A copy of the program that no packet reaches, with sets in its slots, from 0 on.
+class Trial {
+  public:
+    virtual ~Trial() = default;
+
+    // Asks the program about members and strangers of the set in that slot. See kernel::preflight().
+    [[nodiscard]] virtual Result<kernel::PreflightReport> test(std::uint32_t slot, const ReadySet& set) = 0;
+
+    // Puts the table in force in this very copy and attaches it where `before` was just read: the first
+    // packet that it sees is judged by the table. Called once, last. See kernel::attach().
+    [[nodiscard]] virtual Result<kernel::Attached> go_live(const kernel::Hook& before,
+                                                           const kernel::WantedTable& table,
+                                                           const kernel::AttachOptions& options) = 0;
+};
+
+// A copy of the program that is asked about one packet after the other.
+class Replayer {
+  public:
+    virtual ~Replayer() = default;
+    [[nodiscard]] virtual Result<kernel::Replayed> run(std::span<const std::uint8_t> frame) = 0;
+    [[nodiscard]] virtual const kernel::LiveTable& table() const = 0;
+};
+
+// A running filter's lines: what is written there, packets see.
+class RunningFilter {
+  public:
+    virtual ~RunningFilter() = default;
+    [[nodiscard]] virtual const sieve_lookup& lookup() const = 0;
+    [[nodiscard]] virtual sieve_file& file() = 0;
+    [[nodiscard]] virtual std::span<sieve_line> lines() = 0;
+};
+
+// The right to change what runs in this network namespace, given back by the last owner.
+using Held = std::shared_ptr<const void>;
+
+class Kernel {
+  public:
+    virtual ~Kernel() = default;
+
+    [[nodiscard]] virtual Result<kernel::Interface> find_interface(const std::string& name) = 0;
+    [[nodiscard]] virtual int mtu(const kernel::Interface& interface) = 0; // 0: unknown
+    [[nodiscard]] virtual Result<kernel::Target> find_target(const std::string& name) = 0;
+
+    // Refuses what would be refused at the end, before minutes of work are spent on it.
+    [[nodiscard]] virtual Status may_load_programs() = 0;
+    // A program will be attached soon: whatever has to be found out for that, and takes a grace period to go,
+    // is better found out now.
+    virtual void expect_to_attach() = 0;
+
+    // Waits up to `patience` for another controller; tells `waiting` once who that is.
+    [[nodiscard]] virtual Result<Held>
+    hold_lock(std::chrono::milliseconds patience,
+              const std::function<void(const std::string& holder)>& waiting) = 0;
+
+    [[nodiscard]] virtual Result<SetMaps> bring_in(const Image& image, const std::vector<sieve_key>* exact,
+                                                   const std::string& name) = 0;
+
+    // Loads a copy of the program with sets that `make` makes meanwhile, in another thread. The sets outlive
+    // the call. `frags`: also the program for multi-buffer frames.
+    using MakeSets = std::function<Result<std::vector<const ReadySet*>>()>;
+    [[nodiscard]] virtual Result<std::unique_ptr<Trial>> start_trial(kernel::HookPoint point, bool frags,
+                                                                     const MakeSets& make) = 0;
+    [[nodiscard]] virtual Result<std::unique_ptr<Replayer>>
+    start_replay(kernel::HookPoint point, const kernel::WantedTable& table) = 0;
+
+    [[nodiscard]] virtual Result<kernel::Hook> read_hook(const kernel::Interface& interface,
+                                                         kernel::HookPoint point) = 0;
+    // For a hook that speaks our version.
+    [[nodiscard]] virtual kernel::LiveTable read_table(const kernel::Hook& hook) = 0;
+    [[nodiscard]] virtual Status replace_table(const kernel::Hook& hook,
+                                               const kernel::WantedTable& table) = 0;
+    [[nodiscard]] virtual Status detach(const kernel::Hook& hook) = 0;
+    [[nodiscard]] virtual Result<std::unique_ptr<RunningFilter>> open_filter(std::uint32_t map_id) = 0;
+};
+
+} // namespace sieve::control

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/control/prepare.hpp"
+
+#include <set>
+#include <utility>
+
+#include <fmt/core.h>
+
+namespace sieve::control {
+
+Status check_names(std::span<const SetSpec> sets) {
+    if (sets.size() > SIEVE_MAX_SETS)
+        return usage_error(
+            fmt::format("{} sets, but the program takes at most {}", sets.size(), SIEVE_MAX_SETS));
+    std::set<std::string> names;
+    for (const SetSpec& set : sets) {
+        if (!kernel::is_set_name(set.name))
+            return usage_error(fmt::format("`{}`: a set's name is 1 to {} of A-Z a-z 0-9 . _ -", set.name,
+                                           SIEVE_NAME_BYTES - 1));
+        if (!names.insert(set.name).second)
+            return usage_error(fmt::format("set {} is given twice", set.name));
+    }
+    return {};
+}
+
+Result<std::vector<ReadySet>> bring_in(Kernel& kernel, std::span<const SetSpec> sets,
+                                       std::vector<SetInputs> inputs, const Observer& observer) {
+    std::vector<ReadySet> ready;
+    ready.reserve(sets.size());
+    for (std::size_t i = 0; i < sets.size(); i++) {
+        const SetSpec& set = sets[i];
+        SIEVE_ASSIGN(OpenedSet opened, open_set(set, std::move(inputs[i]), observer));
+        SIEVE_ASSIGN(SetMaps maps,
+                     kernel.bring_in(opened.image, opened.exact ? &*opened.exact : nullptr, set.name));
+        ready.push_back({.name = set.name, .image = std::move(opened.image), .maps = std::move(maps)});
+    }
+    return ready;
+}
+
+Result<PreparedSets> prepare(Kernel& kernel, kernel::HookPoint point, bool frags,
+                             std::span<const SetSpec> sets, const Observer& observer) {
+    // Building may take minutes; without rights, or without an input, it would be in vain.
+    SIEVE_TRY(kernel.may_load_programs());
+    SIEVE_ASSIGN(std::vector<SetInputs> inputs, find_inputs(sets));
+    PreparedSets prepared;
+    const auto make = [&]() -> Result<std::vector<const ReadySet*>> {
+        SIEVE_ASSIGN(prepared.sets, bring_in(kernel, sets, std::move(inputs), observer));
+        std::vector<const ReadySet*> made;
+        for (const ReadySet& set : prepared.sets) made.push_back(&set);
+        return made;
+    };
+    SIEVE_ASSIGN(prepared.trial, kernel.start_trial(point, frags, make));
+    for (std::uint32_t slot = 0; slot < prepared.sets.size(); slot++) {
+        ReadySet& set = prepared.sets[slot];
+        SIEVE_ASSIGN(set.preflight, prepared.trial->test(slot, set));
+    }
+    return prepared;
+}
+
+Result<std::vector<SetAction>> find_actions(Kernel& kernel, std::span<const SetSpec> sets,
+                                            sieve_action default_action) {
+    std::vector<SetAction> actions;
+    for (const SetSpec& set : sets) {
+        if (!set.action) {
+            actions.push_back(natural_action(default_action));
+        } else if (set.action->action < SIEVE_ACTION_FIRST_REDIRECT) {
+            actions.push_back({set.action->action, 0});
+        } else {
+            SIEVE_ASSIGN(const kernel::Target target, kernel.find_target(set.action->target));
+            actions.push_back({target.action, target.number});
+        }
+    }
+    return actions;
+}
+
+kernel::WantedTable wanted_table(const std::vector<ReadySet>& sets, const std::vector<SetAction>& actions,
+                                 sieve_action default_action) {
+    kernel::WantedTable table{.default_action = default_action, .sets = {}};
+    for (std::size_t i = 0; i < sets.size(); i++)
+        table.sets.push_back({.name = sets[i].name,
+                              .action = actions[i].action,
+                              .map_fd = sets[i].maps.filter_fd,
+                              .target = actions[i].target,
+                              .exact_fd = sets[i].maps.exact_fd});
+    return table;
+}
+
+} // namespace sieve::control

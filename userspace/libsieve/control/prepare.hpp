@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// From sets as they are wanted to sets that are in the kernel and have answered right there. Nothing is in
+// force yet, and nothing has to be undone if a set fails.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "libsieve/control/kernel.hpp"
+#include "libsieve/control/observer.hpp"
+#include "libsieve/control/ready_set.hpp"
+#include "libsieve/control/set_spec.hpp"
+#include "libsieve/control/source.hpp"
+#include "libsieve/util/result.hpp"
+
+namespace sieve::control {
+
+// Refuses what no table can hold: more sets than there are places, a name twice, a name that is none.
+[[nodiscard]] Status check_names(std::span<const SetSpec> sets);
+
+// Reads or builds every set from its inputs and brings it into the kernel, untested.
+[[nodiscard]] Result<std::vector<ReadySet>> bring_in(Kernel& kernel, std::span<const SetSpec> sets,
+                                                     std::vector<SetInputs> inputs, const Observer& observer);
+
+// Sets that were tested, and the trial that they were tested in: set i is in slot i.
+struct PreparedSets {
+    std::vector<ReadySet> sets;
+    std::unique_ptr<Trial> trial;
+};
+
+// Brings every set in and has it tested there. `frags`: see Kernel::start_trial().
+[[nodiscard]] Result<PreparedSets> prepare(Kernel& kernel, kernel::HookPoint point, bool frags,
+                                           std::span<const SetSpec> sets, const Observer& observer);
+
+// What each set's match does, with its target looked up.
+[[nodiscard]] Result<std::vector<SetAction>> find_actions(Kernel& kernel, std::span<const SetSpec> sets,
+                                                          sieve_action default_action);
+
+// The table of these sets, in this order.
+[[nodiscard]] kernel::WantedTable wanted_table(const std::vector<ReadySet>& sets,
+                                               const std::vector<SetAction>& actions,
+                                               sieve_action default_action);
+
+} // namespace sieve::control

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/control/real_kernel.hpp"
+
+#include <optional>
+#include <utility>
+
+#include "libsieve/kernel/capabilities.hpp"
+#include "libsieve/kernel/exact_map.hpp"
+#include "libsieve/kernel/filter_map.hpp"
+#include "libsieve/kernel/live_map.hpp"
+#include "libsieve/kernel/lock.hpp"
+#include "libsieve/kernel/scratch.hpp"
+
+namespace sieve::control {
+
+namespace {
+
+class RealTrial final : public Trial {
+  public:
+    RealTrial(kernel::Scratch scratch, std::vector<kernel::PreflightQuestions> questions)
+        : scratch_(std::move(scratch)), questions_(std::move(questions)) {}
+
+    Result<kernel::PreflightReport> test(std::uint32_t slot, const ReadySet& set) override {
+        return kernel::preflight(scratch_, slot, set.image, questions_[slot], set.name, set.maps.verified());
+    }
+
+    Result<kernel::Attached> go_live(const kernel::Hook& before, const kernel::WantedTable& table,
+                                     const kernel::AttachOptions& options) override {
+        SIEVE_ASSIGN(const kernel::BpfObject object, std::move(scratch_).release());
+        SIEVE_TRY(kernel::SetTable(object.instance()).install(table));
+        object.instance().control().loader = SIEVE_LOADER_SIEVE;
+        return kernel::attach(before, object, options);
+    }
+
+  private:
+    kernel::Scratch scratch_;
+    std::vector<kernel::PreflightQuestions> questions_;
+};
+
+class RealReplayer final : public Replayer {
+  public:
+    explicit RealReplayer(kernel::Replay replay) : replay_(std::move(replay)) {}
+    Result<kernel::Replayed> run(std::span<const std::uint8_t> frame) override { return replay_.run(frame); }
+    const kernel::LiveTable& table() const override { return replay_.table(); }
+
+  private:
+    kernel::Replay replay_;
+};
+
+class RealRunningFilter final : public RunningFilter {
+  public:
+    explicit RealRunningFilter(kernel::LiveMap map) : map_(std::move(map)) {}
+    const sieve_lookup& lookup() const override { return map_.lookup(); }
+    sieve_file& file() override { return map_.file(); }
+    std::span<sieve_line> lines() override { return map_.filter(); }
+
+  private:
+    kernel::LiveMap map_;
+};
+
+} // namespace
+
+Result<kernel::Interface> RealKernel::find_interface(const std::string& name) {
+    return kernel::find_interface(name);
+}
+
+int RealKernel::mtu(const kernel::Interface& interface) {
+    return kernel::interface_mtu(interface);
+}
+
+Result<kernel::Target> RealKernel::find_target(const std::string& name) {
+    return kernel::find_target(name);
+}
+
+Status RealKernel::may_load_programs() {
+    return kernel::may_load_programs();
+}
+
+void RealKernel::expect_to_attach() {
+    static_cast<void>(kernel::may_use_dispatcher());
+}
+
+Result<Held> RealKernel::hold_lock(std::chrono::milliseconds patience,
+                                   const std::function<void(const std::string& holder)>& waiting) {
+    SIEVE_ASSIGN(kernel::Lock lock, kernel::Lock::take(patience, waiting));
+    return std::make_shared<const kernel::Lock>(std::move(lock));
+}
+
+Result<SetMaps> RealKernel::bring_in(const Image& image, const std::vector<sieve_key>* exact,
+                                     const std::string& name) {
+    struct Maps {
+        kernel::FilterMap filter;
+        std::optional<kernel::ExactMap> exact;
+    };
+    SIEVE_ASSIGN(kernel::FilterMap filter, kernel::FilterMap::create(image, name));
+    Maps maps{std::move(filter), {}};
+    if (exact != nullptr) {
+        SIEVE_ASSIGN(maps.exact, kernel::ExactMap::create(*exact, name));
+    }
+    const auto owner = std::make_shared<const Maps>(std::move(maps));
+    return SetMaps{.filter_fd = owner->filter.fd(),
+                   .filter_id = owner->filter.id(),
+                   .exact_fd = owner->exact ? owner->exact->fd() : -1,
+                   .exact_bytes = owner->exact ? owner->exact->bytes() : 0,
+                   .owner = owner};
+}
+
+Result<std::unique_ptr<Trial>> RealKernel::start_trial(kernel::HookPoint point, bool frags,
+                                                       const MakeSets& make) {
+    std::vector<kernel::PreflightQuestions> questions;
+    const auto make_maps = [&]() -> Result<kernel::Scratch::Sets> {
+        SIEVE_ASSIGN(const std::vector<const ReadySet*> sets, make());
+        kernel::Scratch::Sets maps;
+        for (const ReadySet* set : sets) {
+            maps.filters.push_back(set->maps.filter_fd);
+            maps.exact.push_back(set->maps.exact_fd);
+            questions.emplace_back(set->image);
+        }
+        return maps;
+    };
+    SIEVE_ASSIGN(kernel::Scratch scratch, kernel::Scratch::load_with(make_maps, frags, point));
+    return std::make_unique<RealTrial>(std::move(scratch), std::move(questions));
+}
+
+Result<std::unique_ptr<Replayer>> RealKernel::start_replay(kernel::HookPoint point,
+                                                           const kernel::WantedTable& table) {
+    SIEVE_ASSIGN(kernel::Replay replay, kernel::Replay::start(table, point));
+    return std::make_unique<RealReplayer>(std::move(replay));
+}
+
+Result<kernel::Hook> RealKernel::read_hook(const kernel::Interface& interface, kernel::HookPoint point) {
+    return kernel::read_hook(interface, point);
+}
+
+kernel::LiveTable RealKernel::read_table(const kernel::Hook& hook) {
+    return kernel::SetTable(*hook.instance).read();
+}
+
+Status RealKernel::replace_table(const kernel::Hook& hook, const kernel::WantedTable& table) {
+    return kernel::SetTable(*hook.instance).replace(table);
+}
+
+Status RealKernel::detach(const kernel::Hook& hook) {
+    return kernel::detach(hook);
+}
+
+Result<std::unique_ptr<RunningFilter>> RealKernel::open_filter(std::uint32_t map_id) {
+    SIEVE_ASSIGN(kernel::LiveMap map, kernel::LiveMap::open(map_id));
+    return std::make_unique<RealRunningFilter>(std::move(map));
+}
+
+} // namespace sieve::control

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// The kernel that this process runs on.
+#pragma once
+
+#include "libsieve/control/kernel.hpp"
+
+namespace sieve::control {
+
+class RealKernel final : public Kernel {
+  public:
+    Result<kernel::Interface> find_interface(const std::string& name) override;
+    int mtu(const kernel::Interface& interface) override;
+    Result<kernel::Target> find_target(const std::string& name) override;
+    Status may_load_programs() override;
+    void expect_to_attach() override;
+    Result<Held> hold_lock(std::chrono::milliseconds patience,
+                           const std::function<void(const std::string& holder)>& waiting) override;
+    Result<SetMaps> bring_in(const Image& image, const std::vector<sieve_key>* exact,
+                             const std::string& name) override;
+    Result<std::unique_ptr<Trial>> start_trial(kernel::HookPoint point, bool frags,
+                                               const MakeSets& make) override;
+    Result<std::unique_ptr<Replayer>> start_replay(kernel::HookPoint point,
+                                                   const kernel::WantedTable& table) override;
+    Result<kernel::Hook> read_hook(const kernel::Interface& interface, kernel::HookPoint point) override;
+    kernel::LiveTable read_table(const kernel::Hook& hook) override;
+    Status replace_table(const kernel::Hook& hook, const kernel::WantedTable& table) override;
+    Status detach(const kernel::Hook& hook) override;
+    Result<std::unique_ptr<RunningFilter>> open_filter(std::uint32_t map_id) override;
+};
+
+} // namespace sieve::control

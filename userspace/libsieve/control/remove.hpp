@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// Takes one set out of force; the others stay as they are.
+#pragma once
+
+#include <cstddef>
+#include <string>
+
+#include "libsieve/control/in_force.hpp"
+#include "libsieve/control/observer.hpp"
+#include "libsieve/util/result.hpp"
+
+namespace sieve::control {
+
+// How many sets are left. Errors: not_attached, no_such_set.
+[[nodiscard]] Result<std::size_t> remove(Kernel& kernel, const HookName& hook, const std::string& set,
+                                         const Observer& observer);
+
+} // namespace sieve::control

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// What would become of packets: the real program with these sets, asked without an interface.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "libsieve/control/kernel.hpp"
+#include "libsieve/control/observer.hpp"
+#include "libsieve/control/source.hpp"
+#include "libsieve/control/table_spec.hpp"
+#include "libsieve/util/result.hpp"
+
+namespace sieve::control {
+
+// Brings the table's sets, from the inputs that find_inputs() gave for them, into a copy of the program of
+// their own. Interface and place of the spec are not looked at.
+[[nodiscard]] Result<std::unique_ptr<Replayer>>
+start_replay(Kernel& kernel, const TableSpec& spec, std::vector<SetInputs> inputs, const Observer& observer);
+
+struct ReplayTotals {
+    std::uint64_t packets = 0;
+    std::uint64_t bytes = 0; // on the wire
+    std::uint64_t passed = 0;
+    std::uint64_t dropped = 0;
+    std::uint64_t redirected = 0;
+    std::array<std::uint64_t, SIEVE_SLOTS> hits{};
+    std::array<std::uint64_t, SIEVE_OUTCOME_SLOTS> outcomes{};
+    std::uint64_t by_default = 0;
+
+    void add(const kernel::Replayed& packet, std::uint64_t length);
+};
+
+} // namespace sieve::control

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/control/set_action.hpp"
+
+#include <fmt/core.h>
+
+#include "libsieve/kernel/redirect_maps.hpp"
+
+namespace sieve::control {
+
+SetAction natural_action(sieve_action default_action) {
+    return {default_action == SIEVE_ACTION_DROP ? SIEVE_ACTION_PASS : SIEVE_ACTION_DROP, 0};
+}
+
+const char* action_name(sieve_action action) {
+    switch (action) {
+    case SIEVE_ACTION_DROP:
+        return "drop";
+    case SIEVE_ACTION_PASS:
+        return "pass";
+    case SIEVE_ACTION_COUNT:
+        return "count";
+    case SIEVE_ACTION_REDIRECT_DEVICE:
+    case SIEVE_ACTION_REDIRECT_CPU:
+        return "redirect";
+    }
+    return "unknown"; // of a newer program
+}
+
+std::string describe_action(SetAction action) {
+    return action.action < SIEVE_ACTION_FIRST_REDIRECT
+               ? std::string(action_name(action.action))
+               : fmt::format("redirect={}", kernel::target_name({action.action, action.target}));
+}
+
+} // namespace sieve::control

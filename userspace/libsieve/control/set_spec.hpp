@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// A set as an operator wants it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <sieve/key.h>
+
+#include "libsieve/build/set_builder.hpp"
+#include "libsieve/control/set_action.hpp"
+
+namespace sieve::control {
+
+// How a feed becomes a filter. An image was built already and takes none of this.
+struct FeedSpec {
+    std::uint32_t fields = SIEVE_FIELD_SRC;
+    BuildOptions build{};
+    bool skip_invalid = false; // count malformed lines and go on
+    // The names of what was chosen here, for the message if the source turns out to be an image.
+    std::vector<std::string> chosen;
+};
+
+// Verification puts the keys themselves behind the filter.
+struct Verification {
+    std::string feed; // the feed that lists them; empty: the set's own sources, which are feeds then
+};
+
+struct SetSpec {
+    std::string name;
+    std::vector<std::string> sources; // one image, or one or more feeds
+    FeedSpec feed;
+    std::optional<WantedAction> action; // nothing: the opposite of the table's default
+    std::optional<Verification> verify{};
+};
+
+} // namespace sieve::control

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// Where a set's filter comes from: an image, or feeds that are built on the way.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "libsieve/build/set_builder.hpp"
+#include "libsieve/control/observer.hpp"
+#include "libsieve/control/set_spec.hpp"
+#include "libsieve/util/input.hpp"
+#include "libsieve/util/result.hpp"
+
+namespace sieve::control {
+
+// What a set is made of: inputs that were found, and that nobody has read yet.
+struct SetInputs {
+    std::vector<Input> sources; // one image, or feeds
+    std::optional<Input>
+        verify_feed; // that lists the keys of a verified set; nothing: they are the sources' own
+};
+
+// The inputs of each set, in order. Errors: bad_input where one cannot be read; invalid_request where two of
+// them, or one and `other`, would read the same pipe.
+[[nodiscard]] Result<std::vector<SetInputs>> find_inputs(std::span<const SetSpec> sets,
+                                                         const Input* other = nullptr);
+
+// Reads the feeds and builds their set. Remarks tell what was skipped and why.
+[[nodiscard]] Result<BuiltSet> build_from_feeds(std::span<Input> feeds, const FeedSpec& spec,
+                                                const Observer& observer);
+
+// A filter that can be brought into the kernel.
+struct OpenedSet {
+    Image image;
+    std::optional<std::vector<sieve_key>> exact; // its keys, if they are to verify its matches
+};
+
+// The set's image, read or built. Errors: what reading and building say; invalid_request for options of a
+// feed on an image, for an image among several sources, and for a feed to be verified with another one;
+// needs_feed for an image to be verified without the feed that lists its keys.
+[[nodiscard]] Result<OpenedSet> open_set(const SetSpec& spec, SetInputs inputs, const Observer& observer);
+
+// The same of inputs that are found on the way.
+[[nodiscard]] Result<OpenedSet> open_set(const SetSpec& spec, const Observer& observer);
+
+} // namespace sieve::control

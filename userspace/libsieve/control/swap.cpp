@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/control/swap.hpp"
+
+#include <chrono>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "libsieve/control/hold_lock.hpp"
+#include "libsieve/control/prepare.hpp"
+
+namespace sieve::control {
+
+Result<Swapped> swap(Kernel& kernel, const HookName& name, SetSpec spec, const Observer& observer) {
+    if (spec.action)
+        return usage_error(
+            fmt::format("set {}: a swap changes the filter only; actions and their order are loaded with the "
+                        "whole table",
+                        spec.name));
+    SIEVE_TRY(check_names({&spec, 1}));
+    {
+        SIEVE_ASSIGN(const kernel::Hook hook, find_ours(kernel, name));
+        SIEVE_ASSIGN(const TableInForce now, table_with(kernel, hook, spec.name));
+        if (spec.verify && !now.verified())
+            return usage_error(
+                fmt::format("set {} is not verified; load the table anew to verify it", spec.name));
+        if (now.verified() && !spec.verify) spec.verify = Verification{};
+    }
+    SIEVE_ASSIGN(PreparedSets prepared, prepare(kernel, name.point, false, {&spec, 1}, observer));
+    ReadySet& set = prepared.sets.front();
+
+    SIEVE_ASSIGN(const Held lock, hold_lock(kernel, observer));
+    SIEVE_ASSIGN(const kernel::Hook hook, find_ours(kernel, name));
+    SIEVE_ASSIGN(TableInForce now, table_with(kernel, hook, spec.name));
+    if (now.verified() != set.maps.verified())
+        return failure(
+            ErrorKind::changed_meanwhile,
+            fmt::format("set {} was loaded anew while its filter was made; swap it again", spec.name),
+            {.interface = name.interface, .set = spec.name});
+    now.table.sets[now.index].map_fd = set.maps.filter_fd;
+    now.table.sets[now.index].exact_fd = set.maps.exact_fd;
+    const auto begin = std::chrono::steady_clock::now();
+    SIEVE_TRY(kernel.replace_table(hook, now.table));
+    const std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - begin;
+    return Swapped{std::move(set), taken.count()};
+}
+
+} // namespace sieve::control

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// Replaces the filter of one set in force; its name, action, place in the order and counters stay.
+#pragma once
+
+#include "libsieve/control/in_force.hpp"
+#include "libsieve/control/observer.hpp"
+#include "libsieve/control/set_spec.hpp"
+#include "libsieve/util/result.hpp"
+
+namespace sieve::control {
+
+struct Swapped {
+    ReadySet set;
+    double milliseconds = 0; // of the change itself, without building and testing
+};
+
+// A set that is verified stays so, and one that is not stays that, too. Errors: not_attached, no_such_set;
+// invalid_request for an action or for verification that the set in force does not have; changed_meanwhile if
+// somebody loaded the set anew, with or without verification, while the new filter was made.
+[[nodiscard]] Result<Swapped> swap(Kernel& kernel, const HookName& hook, SetSpec spec,
+                                   const Observer& observer);
+
+} // namespace sieve::control

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// A whole table of sets as an operator wants it on one hook of one interface.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <sieve/policy.h>
+
+#include "libsieve/control/set_spec.hpp"
+#include "libsieve/kernel/hooks/attach.hpp"
+#include "libsieve/kernel/hooks/hook_point.hpp"
+
+namespace sieve::control {
+
+struct TableSpec {
+    std::string interface {};
+    kernel::HookPoint point = kernel::HookPoint::xdp;
+    std::vector<SetSpec> sets; // asked in this order
+    sieve_action default_action = SIEVE_ACTION_PASS;
+
+    // For attaching, if no program of ours is there yet.
+    kernel::ModeChoice mode = kernel::ModeChoice::automatic;
+    std::optional<std::uint32_t> priority; // among programs that share the hook; see DispatcherPlace
+    std::optional<std::uint32_t> chain{};
+    bool force = false; // take the place of somebody else's program
+};
+
+} // namespace sieve::control

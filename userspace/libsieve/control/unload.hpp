@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// Takes our program off a hook, and with it all of its sets: nothing is pinned, so nothing is left.
+#pragma once
+
+#include <cstdint>
+
+#include "libsieve/control/in_force.hpp"
+#include "libsieve/control/observer.hpp"
+#include "libsieve/util/result.hpp"
+
+namespace sieve::control {
+
+// The id that the program had. A program of ours of another version is taken away as well. Error
+// not_attached, also where somebody else's program runs.
+[[nodiscard]] Result<std::uint32_t> unload(Kernel& kernel, const HookName& hook, const Observer& observer);
+
+} // namespace sieve::control

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "xdp-sieve/build_options.hpp"
+
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include "libsieve/feeds/key_text.hpp"
+#include "libsieve/filters/kinds/registry.hpp"
+#include "xdp-sieve/number.hpp"
+
+namespace sieve::cli {
+
+namespace {
+
+template <class Number>
+Status set_whole(Number& into, const std::string& text) {
+    const std::optional<std::uint64_t> value = parse_whole(text);
+    if (!value || *value > std::numeric_limits<Number>::max())
+        return usage_error("expected a whole number, such as 20 or 1e6");
+    into = static_cast<Number>(*value);
+    return {};
+}
+
+template <class Number>
+Status set_whole(std::optional<Number>& into, const std::string& text) {
+    return set_whole(into.emplace(), text);
+}
+
+Status set_real(std::optional<double>& into, const std::string& text) {
+    into = parse_real(text);
+    return into ? Status() : usage_error("expected a number, such as 0.5 or 1e-5");
+}
+
+using control::FeedSpec;
+
+// "16 (ddlcbf: 24)": the size of each kind if none is given.
+std::string standard_sizes() {
+    const double most_kinds = standard_kind().facts().bits_per_key;
+    std::string others;
+    for (const FilterKind* kind : filter_kinds())
+        if (kind->facts().bits_per_key != most_kinds)
+            others += fmt::format(" ({}: {})", kind->facts().name, kind->facts().bits_per_key);
+    return fmt::format("{}{}", most_kinds, others);
+}
+
+// "blocked 1 to 3 choices (2), ...": what `choices` may be, and what it is if not given.
+std::string ranges_of_choices() {
+    std::string text;
+    for (const FilterKind* kind : filter_kinds()) {
+        const Choices& choices = kind->facts().choices;
+        text += fmt::format("{}{} {} to {} {} ({})", text.empty() ? "" : ", ", kind->facts().name,
+                            choices.least, choices.most, choices.many, choices.standard);
+    }
+    return text;
+}
+
+std::vector<BuildOption> list_options() {
+    return {
+        {"key", "FIELDS", "fields of a key: a comma list of src,dst,sport,dport,proto (src)",
+         [](FeedSpec& feed, const std::string& text) -> Status {
+             SIEVE_ASSIGN(feed.fields, parse_fields(text));
+             return {};
+         }},
+        {"kind", "KIND",
+         fmt::format("kind of filter: {} ({})", names_of_kinds(), standard_kind().facts().name),
+         [](FeedSpec& feed, const std::string& text) -> Status {
+             SIEVE_ASSIGN(feed.build.kind.kind, parse_kind(text));
+             return {};
+         }},
+        {"bits-per-key", "BITS",
+         fmt::format("size by bits per key; {} if no size is given", standard_sizes()),
+         [](FeedSpec& feed, const std::string& text) { return set_real(feed.build.bits_per_key, text); }},
+        {"fpr", "RATE", "size by the false positive rate to stay below",
+         [](FeedSpec& feed, const std::string& text) { return set_real(feed.build.fpr, text); }},
+        {"memory", "BYTES", "size by bytes, such as 512K, 64M or 1G",
+         [](FeedSpec& feed, const std::string& text) -> Status {
+             SIEVE_ASSIGN(feed.build.memory, parse_bytes(text));
+             return {};
+         }},
+        {"choices", "NUMBER", "lines, groups or subtables that a key may be in: " + ranges_of_choices(),
+         [](FeedSpec& feed, const std::string& text) { return set_whole(feed.build.kind.choices, text); }},
+        {"alpha", "SHARE", names_of_kinds([](const KindFacts& facts) {
+                               return facts.takes_alpha;
+                           }) + ": share of keys that have a choice of lines, 0 to 1 (1)",
+         [](FeedSpec& feed, const std::string& text) { return set_real(feed.build.kind.alpha, text); }},
+        {"hashes", "NUMBER", names_of_kinds([](const KindFacts& facts) {
+                                 return facts.takes_hashes;
+                             }) + ": bits set by a key; the best number if not given",
+         [](FeedSpec& feed, const std::string& text) { return set_whole(feed.build.kind.hashes, text); }},
+        {"effort", "EFFORT", "time for a lower rate: fast (no rebalancing), normal or best (normal)",
+         [](FeedSpec& feed, const std::string& text) -> Status {
+             SIEVE_ASSIGN(feed.build.kind.effort, parse_effort(text));
+             return {};
+         }},
+        {"rounds", "NUMBER", "rounds of rebalancing, whatever the effort; 0 for none",
+         [](FeedSpec& feed, const std::string& text) { return set_whole(feed.build.kind.rounds, text); }},
+        {"seed", "NUMBER", "build the same image again; for tests, since it makes the hash known",
+         [](FeedSpec& feed, const std::string& text) { return set_whole(feed.build.seed, text); }},
+        {"threads", "NUMBER", "threads; as many as processors if not given",
+         [](FeedSpec& feed, const std::string& text) { return set_whole(feed.build.threads, text); }},
+        {"max-probes", "NUMBER",
+         "prefix sets: the most lengths that a packet's address is asked for, 1 to 8 (4)",
+         [](FeedSpec& feed, const std::string& text) {
+             return set_whole(feed.build.prefixes.max_probes, text);
+         }},
+        {"max-keys", "NUMBER", "prefix sets: the most prefixes after expansion (2e7)",
+         [](FeedSpec& feed, const std::string& text) {
+             return set_whole(feed.build.prefixes.max_keys, text);
+         }},
+        {"skip-invalid", nullptr, "count malformed lines and go on",
+         [](FeedSpec& feed, const std::string&) -> Status {
+             feed.skip_invalid = true;
+             return {};
+         }},
+    };
+}
+
+} // namespace
+
+std::span<const BuildOption> build_options() {
+    static const std::vector<BuildOption> options = list_options();
+    return options;
+}
+
+Status set_build_option(const BuildOption& option, const std::string& text, const std::string& as_given,
+                        control::FeedSpec& feed) {
+    if (Status set = option.set(feed, text); !set)
+        return usage_error(fmt::format("{}: {}", as_given, set.error().message));
+    feed.chosen.emplace_back(option.name);
+    return {};
+}
+
+} // namespace sieve::cli

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// The exit codes of the programs here, and which error leads to which. The library knows none of this.
+#pragma once
+
+#include "libsieve/util/result.hpp"
+
+namespace sieve {
+
+enum class Exit : int {
+    done = 0,
+    no = 1,             // the question was understood and the answer is no
+    usage = 2,          // the command line makes no sense
+    bad_input = 3,      // a feed, an image, a capture or a key is wrong; nothing was changed
+    kernel_refused = 4, // the kernel, or our rights in it, said no; nothing was changed
+    untold = 5,         // the work was done, but what there is to tell could not be written
+};
+
+[[nodiscard]] constexpr Exit exit_code(ErrorKind kind) {
+    switch (kind) {
+    case ErrorKind::no:
+    case ErrorKind::not_attached:
+    case ErrorKind::no_such_set:
+        return Exit::no;
+    case ErrorKind::invalid_request:
+    case ErrorKind::attached_otherwise:
+    case ErrorKind::needs_feed:
+    case ErrorKind::which_hook:
+        return Exit::usage;
+    case ErrorKind::bad_input:
+    case ErrorKind::fixed_keys:
+    case ErrorKind::out_of_memory:
+        return Exit::bad_input;
+    case ErrorKind::kernel_refused:
+    case ErrorKind::not_permitted:
+    case ErrorKind::no_native_mode:
+    case ErrorKind::foreign_program:
+    case ErrorKind::other_version:
+    case ErrorKind::busy:
+    case ErrorKind::changed_meanwhile:
+        return Exit::kernel_refused;
+    }
+    return Exit::kernel_refused;
+}
+
+} // namespace sieve

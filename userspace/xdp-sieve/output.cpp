@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "xdp-sieve/output.hpp"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+
+namespace sieve::cli {
+
+namespace {
+
+int first_error = 0; // of standard output
+
+void note_error(std::FILE* stream) {
+    if (stream == stdout && first_error == 0) first_error = errno;
+}
+
+} // namespace
+
+void prepare_streams() {
+    for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+        if (::fcntl(fd, F_GETFD) < 0 && errno == EBADF) {
+            // The lowest free number, which is fd. Open the wrong way round, it answers EBADF as if closed.
+            if (::open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0) return;
+        }
+    std::signal(SIGPIPE, SIG_IGN); // NOLINT(cert-err33-c)
+}
+
+void write_text(std::FILE* stream, std::string_view text) {
+    if (std::fwrite(text.data(), 1, text.size(), stream) < text.size()) note_error(stream);
+}
+
+bool flush_output() {
+    if (std::fflush(stdout) != 0) note_error(stdout);
+    return first_error == 0 && std::ferror(stdout) == 0;
+}
+
+int output_error() {
+    return first_error;
+}
+
+} // namespace sieve::cli

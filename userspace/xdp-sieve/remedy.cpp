@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "xdp-sieve/remedy.hpp"
+
+#include <fmt/core.h>
+
+namespace sieve::cli {
+
+std::string remedy(const Error& error) {
+    const Facts& facts = error.facts;
+    switch (error.kind) {
+    case ErrorKind::no:
+    case ErrorKind::no_such_set:
+    case ErrorKind::invalid_request:
+    case ErrorKind::bad_input:
+    case ErrorKind::out_of_memory:
+    case ErrorKind::kernel_refused:
+    case ErrorKind::busy:
+    case ErrorKind::changed_meanwhile:
+        return {};
+    case ErrorKind::not_attached:
+        return facts.program_id != 0
+                   ? std::string()
+                   : fmt::format("`xdp-sieve load {} NAME=FEED` attaches it", facts.interface);
+    case ErrorKind::attached_otherwise:
+        return fmt::format("leave -m, --priority and --chain out, or `xdp-sieve unload {}` first",
+                           facts.interface);
+    case ErrorKind::which_hook:
+        return "say which with `--hook`";
+    case ErrorKind::needs_feed:
+        return fmt::format("name the feed that it was built of: {}={},verify=FEED", facts.set, facts.path);
+    case ErrorKind::fixed_keys:
+        return "change its feed, build and swap (with `build --kind ddlcbf` this once, to insert and delete "
+               "from then on)";
+    case ErrorKind::not_permitted:
+        return "run it as root (CAP_SYS_ADMIN, CAP_BPF and CAP_NET_ADMIN)";
+    case ErrorKind::no_native_mode:
+        return "`-m skb` uses the generic hook, which every driver has";
+    case ErrorKind::foreign_program:
+        return "`--force` takes its place";
+    case ErrorKind::other_version:
+        return facts.interface.empty() ? std::string("`xdp-sieve unload` takes it away")
+                                       : fmt::format("`xdp-sieve unload {}` takes it away", facts.interface);
+    }
+    return {};
+}
+
+std::string error_text(const Error& error) {
+    const std::string advice = remedy(error);
+    return advice.empty() ? error.message : fmt::format("{}; {}", error.message, advice);
+}
+
+} // namespace sieve::cli

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "xdp-sieve/set_argument.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include "libsieve/feeds/key_text.hpp"
+#include "libsieve/kernel/set_table.hpp"
+#include "xdp-sieve/build_options.hpp"
+
+namespace sieve::cli {
+
+namespace {
+
+// One word between commas: NAME or NAME=VALUE.
+struct Word {
+    std::string name;
+    std::optional<std::string> value;
+};
+
+Word word_of(const std::string& text) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos) return {text, std::nullopt};
+    return {text.substr(0, equals), text.substr(equals + 1)};
+}
+
+std::vector<std::string> split(const std::string& text) {
+    std::vector<std::string> pieces;
+    std::size_t begin = 0;
+    for (;;) {
+        const std::size_t comma = text.find(',', begin);
+        pieces.push_back(text.substr(begin, comma == std::string::npos ? comma : comma - begin));
+        if (comma == std::string::npos) return pieces;
+        begin = comma + 1;
+    }
+}
+
+// The commas of a list of fields are not those between options.
+std::vector<std::string> join_fields(const std::vector<std::string>& pieces) {
+    std::vector<std::string> joined;
+    bool in_key = false;
+    for (const std::string& piece : pieces) {
+        if (in_key && parse_fields(piece)) {
+            joined.back() += "," + piece;
+            continue;
+        }
+        in_key = piece.starts_with("key=");
+        joined.push_back(piece);
+    }
+    return joined;
+}
+
+Result<control::WantedAction> parse_action(const std::string& text) {
+    for (const sieve_action action : {SIEVE_ACTION_DROP, SIEVE_ACTION_PASS, SIEVE_ACTION_COUNT})
+        if (text == control::action_name(action)) return control::WantedAction{action, {}};
+    return usage_error(fmt::format("action `{}`: expected drop, pass or count", text));
+}
+
+// Sets one option of the set; nothing if it is none of the set's own.
+std::optional<Status> set_own_option(const Word& word, control::SetSpec& set) {
+    const std::string value = word.value.value_or("");
+    if (word.name == "action" || word.name == "redirect") {
+        if (set.action) return usage_error("a set has one action");
+        if (word.name == "redirect") {
+            set.action = control::WantedAction{SIEVE_ACTION_REDIRECT_DEVICE, value};
+            return Status();
+        }
+        Result<control::WantedAction> action = parse_action(value);
+        if (!action) return tl::unexpected(std::move(action.error()));
+        set.action = *action;
+        return Status();
+    }
+    if (word.name == "verify") {
+        if (word.value && value.empty()) return usage_error("verify= without a feed");
+        set.verify = control::Verification{value};
+        return Status();
+    }
+    if (word.name == "feed") {
+        if (value.empty()) return usage_error("feed= without a file");
+        set.sources.push_back(value);
+        return Status();
+    }
+    return std::nullopt;
+}
+
+Status set_option(const std::string& piece, control::SetSpec& set) {
+    const Word word = word_of(piece);
+    if (std::optional<Status> own = set_own_option(word, set)) return std::move(*own);
+    const auto all = build_options();
+    const auto option =
+        std::find_if(all.begin(), all.end(), [&](const BuildOption& o) { return word.name == o.name; });
+    if (option == all.end())
+        return usage_error(fmt::format("unknown option `{}` of a set, expected action=drop|pass|count, "
+                                       "redirect=INTERFACE|cpu:NUMBER, verify, feed=FILE, or an option of "
+                                       "`build` such as fpr=1e-5",
+                                       piece));
+    if (word.value.has_value() != (option->value != nullptr))
+        return usage_error(option->value != nullptr
+                               ? fmt::format("expected {}={}", option->name, option->value)
+                               : fmt::format("{} takes no value", option->name));
+    return set_build_option(*option, word.value.value_or(""), piece, set.feed);
+}
+
+} // namespace
+
+Result<control::SetSpec> parse_set_argument(const std::string& text) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos)
+        return usage_error(fmt::format("`{}`: expected NAME=IMAGE or NAME=FEED", text));
+    control::SetSpec set;
+    set.name = text.substr(0, equals);
+    if (!kernel::is_set_name(set.name))
+        return usage_error(fmt::format("`{}`: a set's name is 1 to {} of A-Z a-z 0-9 . _ -", set.name,
+                                       SIEVE_NAME_BYTES - 1));
+    const std::vector<std::string> pieces = join_fields(split(text.substr(equals + 1)));
+    if (pieces.front().empty()) return usage_error(fmt::format("`{}`: a set without an image or feed", text));
+    set.sources.push_back(pieces.front());
+    for (std::size_t i = 1; i < pieces.size(); i++)
+        if (Status done = set_option(pieces[i], set); !done)
+            return usage_error(fmt::format("`{}`: {}", text, done.error().message));
+    return set;
+}
+
+Result<sieve_action> parse_default(const std::string& text) {
+    if (text == "pass") return SIEVE_ACTION_PASS;
+    if (text == "drop") return SIEVE_ACTION_DROP;
+    return usage_error(fmt::format("--default {}: expected pass or drop", text));
+}
+
+} // namespace sieve::cli

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "xdp-sieve/set_report.hpp"
+
+#include <fmt/core.h>
+
+#include "libsieve/kernel/redirect_maps.hpp"
+#include "xdp-sieve/format.hpp"
+
+namespace sieve::cli {
+
+void add_action(nlohmann::json& out, SetAction action) {
+    out["action"] = action_name(action.action);
+    if (action.action >= SIEVE_ACTION_FIRST_REDIRECT)
+        out["target"] = kernel::target_name({action.action, action.target});
+}
+
+nlohmann::json to_json(const control::ReadySet& set) {
+    const kernel::PreflightReport& report = set.preflight;
+    nlohmann::json out = {{"name", set.name},
+                          {"keys", set.image.file().keys},
+                          {"bytes", set.image.bytes()},
+                          {"map_id", set.maps.filter_id},
+                          {"preflight",
+                           {{"members", report.members},
+                            {"uncarriable", report.uncarriable},
+                            {"strangers", report.strangers},
+                            {"matched", report.matched},
+                            {"avoided", report.avoided},
+                            {"expected", report.expected_rate * static_cast<double>(report.strangers)},
+                            {"milliseconds", report.milliseconds}}}};
+    out["verify"] = set.maps.verified();
+    if (set.maps.verified()) out["verify_bytes"] = set.maps.exact_bytes;
+    return out;
+}
+
+std::string describe(const control::ReadySet& set) {
+    const kernel::PreflightReport& report = set.preflight;
+    const std::string exact =
+        set.maps.verified() ? fmt::format(" and {} to verify with", format_bytes(set.maps.exact_bytes)) : "";
+    const std::string rejected =
+        set.maps.verified()
+            ? fmt::format(", verification rejected {}", format_counted(report.avoided, "false positive"))
+            : "";
+    return fmt::format("{}: {}, {}{}; tested in {:.0f} ms: {} matched, {} of {} did{} ({:.3g} expected)",
+                       set.name, format_counted(set.image.file().keys, "key"),
+                       format_bytes(set.image.bytes()), exact, report.milliseconds,
+                       format_counted(report.members, "member"), format_count(report.matched),
+                       format_counted(report.strangers, "stranger"), rejected,
+                       report.expected_rate * static_cast<double>(report.strangers));
+}
+
+void remark_on_test(const control::ReadySet& set, const Context& context) {
+    const kernel::PreflightReport& report = set.preflight;
+    if (report.uncarriable > 0)
+        remark(context, fmt::format("set {}: {} of {} are flows that no packet can be of (ports with a "
+                                    "protocol that has none)",
+                                    set.name, report.uncarriable,
+                                    format_counted(report.uncarriable + report.members, "sampled key")));
+}
+
+} // namespace sieve::cli
