@@ -102,18 +102,32 @@ TEST(LineTasks, KeepRegionsInPace) {
     const std::vector<sieve_hash> keys = random_hashes(400'000);
     const sieve_lookup lookup = geometry(2, 25'000);
     const LineTasks tasks(keys, lookup);
-    const std::uint32_t regions = ((lookup.buckets - 1) >> tasks.region_shift()) + 1;
+    const std::uint32_t regions = tasks.regions();
+    EXPECT_GT(regions, 20U);
     EXPECT_EQ(tasks.steps(), regions);
     for (std::size_t s = 0; s < tasks.steps(); s++) {
         std::set<std::uint32_t> busy;
         for (const std::uint32_t task : tasks.step(s)) {
             std::uint32_t at[SIEVE_MAX_CHOICES];
             sieve_blocked_locate(&lookup, tasks.keys()[tasks.tasks()[task].begin], at);
-            busy.insert(at[0] >> tasks.region_shift());
-            busy.insert(at[1] >> tasks.region_shift());
+            busy.insert(tasks.region(at[0]));
+            busy.insert(tasks.region(at[1]));
         }
         EXPECT_EQ(busy.size(), regions);
     }
+}
+
+// A region that is smaller than the others fills up before them.
+TEST(LineTasks, RegionsAreOfOneSize) {
+    for (const std::uint32_t choices : {1U, 2U, 3U})
+        for (const std::uint32_t lines : {1U, 2U, 1024U, 1025U, 1250U, 3073U, 50'000U, 1'000'003U}) {
+            const LineTasks tasks(random_hashes(10), geometry(choices, lines));
+            std::vector<std::uint32_t> sizes(tasks.regions());
+            for (std::uint32_t line = 0; line < lines; line++) sizes.at(tasks.region(line))++;
+            const auto [least, most] = std::ranges::minmax(sizes);
+            EXPECT_GE(least, 1U) << lines;
+            EXPECT_LE(most - least, 2U) << lines;
+        }
 }
 
 } // namespace

@@ -2,7 +2,9 @@
 #include "libsieve/build/measure.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
+#include <vector>
 
 #include <sieve/prefix.h>
 #include <tbb/blocked_range.h>
@@ -52,6 +54,33 @@ double expected_fpr(const Image& image) {
     const sieve_lookup& lookup = image.lookup();
     return rate_of_probes(kind_of(lookup).expected_rate(lookup, image.filter(), image.file().keys),
                           std::max<std::uint32_t>(1, lookup.probes));
+}
+
+double scatter_of_expected_fpr(const Image& image) {
+    constexpr std::uint32_t parts = 16;
+    const sieve_lookup& lookup = image.lookup();
+    if (lookup.buckets < parts) return 1;
+    sieve_lookup part = lookup;
+    part.buckets = lookup.buckets / parts;
+    // Filters of subtables give a part of each.
+    const std::uint64_t subtables = image.filter().size() / lookup.buckets;
+    double sum = 0;
+    double squares = 0;
+    std::vector<sieve_line> lines;
+    for (std::uint32_t p = 0; p < parts; p++) {
+        lines.clear();
+        for (std::uint64_t s = 0; s < subtables; s++) {
+            const auto taken =
+                image.filter().subspan(s * lookup.buckets + std::uint64_t{p} * part.buckets, part.buckets);
+            lines.insert(lines.end(), taken.begin(), taken.end());
+        }
+        const double rate = kind_of(lookup).expected_rate(part, lines, image.file().keys / parts);
+        sum += rate;
+        squares += rate * rate;
+    }
+    const double mean = sum / parts;
+    const double deviation = std::sqrt(std::max(0.0, squares / parts - mean * mean) / (parts - 1));
+    return deviation * std::max<std::uint32_t>(1, lookup.probes);
 }
 
 double expected_fpr_of(const Image& image, double worst, const sieve_key& shape) {

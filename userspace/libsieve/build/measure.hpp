@@ -31,7 +31,12 @@ Measurement measure_fpr(const Image& image, std::uint64_t trials, std::uint64_t 
 // that makes more of them.
 double expected_fpr(const Image& image);
 
-// The same for strangers of this key's shape: in a prefix set the families may make different numbers of
+// How far chance may have moved that: the standard deviation of the rate of such a filter, from how its parts
+// differ. In filters of many bits a key a few overfull lines or buckets make up the rate, and one filter is
+// not like another.
+double scatter_of_expected_fpr(const Image& image);
+
+// expected_fpr for strangers of this key's shape: in a prefix set the families may make different numbers of
 // probes. `worst` is what expected_fpr said.
 double expected_fpr_of(const Image& image, double worst, const sieve_key& shape);
 

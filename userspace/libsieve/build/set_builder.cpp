@@ -10,6 +10,7 @@
 #include <memory>
 #include <new>
 #include <random>
+#include <set>
 #include <vector>
 
 #include <fmt/core.h>
@@ -34,6 +35,7 @@ namespace {
 // A real set may be this much worse than predicted before it is refused; only sets of that many keys are
 // large enough for the comparison to mean anything (twenty standard deviations).
 constexpr double most_excess = 1.5;
+constexpr double most_deviations = 6; // of what chance does to such a filter, on top of that
 constexpr std::uint64_t least_keys_to_compare = 4096;
 
 // All randomness of a build, in the order in which it is drawn.
@@ -69,17 +71,51 @@ struct Material {
     [[nodiscard]] std::uint32_t most_probes() const { return std::max(probes.count[0], probes.count[1]); }
 };
 
+// Members that are collected until there are enough of them, each once.
+class Witnesses {
+  public:
+    explicit Witnesses(std::uint32_t wanted) : wanted_(wanted) {}
+
+    [[nodiscard]] bool enough() const { return keys_.size() >= wanted_; }
+    void add(const sieve_key& key) {
+        if (seen_.insert({std::begin(key.word), std::end(key.word)}).second) keys_.push_back(key);
+    }
+    // Adds what `draw` returns. Ends early where it keeps returning the same: a few keys may make up nearly
+    // all of a list.
+    template <class Draw>
+    void add_drawn(const Draw& draw) {
+        for (std::uint32_t draws = 0; draws / most_draws_each < wanted_ && !enough(); draws++) add(draw());
+    }
+    [[nodiscard]] std::vector<sieve_key> take() { return std::move(keys_); }
+
+  private:
+    static constexpr std::uint32_t most_draws_each = 16;
+
+    std::uint32_t wanted_;
+    std::vector<sieve_key> keys_;
+    std::set<std::vector<__u64>> seen_;
+};
+
 Material material_of(KeySet keys, const BuildSecret& secret) {
     Material material;
     material.fields = keys.fields();
     material.entries = keys.size();
-    std::mt19937_64 pick(secret.witnesses);
-    material.witnesses.resize(witness_count(keys.size()));
-    for (auto& key : material.witnesses) key = keys.at(pick() % keys.size());
     material.hashes = distinct_hashes(keys, secret.hash_key.data());
     material.hashed = keys.size();
+    Witnesses witnesses(witness_count(material.hashes.size()));
+    std::mt19937_64 pick(secret.witnesses);
+    witnesses.add_drawn([&] { return keys.at(pick() % keys.size()); });
+    for (std::size_t i = 0; i < keys.size() && !witnesses.enough(); i++) witnesses.add(keys.at(i));
+    material.witnesses = witnesses.take();
     keys.clear();
     return material;
+}
+
+sieve_key key_of(uint128 address, std::uint32_t fields) {
+    sieve_key key{};
+    key.word[sieve_address_word(fields)] = static_cast<std::uint64_t>(address >> 64);
+    key.word[sieve_address_word(fields) + 1] = static_cast<std::uint64_t>(address);
+    return key;
 }
 
 // One address out of all members, every range as likely as any other.
@@ -90,11 +126,7 @@ sieve_key random_member(const PrefixPlan& plan, std::uint32_t fields, std::mt199
                                     : plan.members[1][index - plan.members[0].size()];
     const uint128 span = range.last - range.first;
     const uint128 draw = static_cast<uint128>(random()) << 64 | random();
-    const uint128 address = range.first + (span == ~uint128{0} ? draw : draw % (span + 1));
-    sieve_key key{};
-    key.word[sieve_address_word(fields)] = static_cast<std::uint64_t>(address >> 64);
-    key.word[sieve_address_word(fields) + 1] = static_cast<std::uint64_t>(address);
-    return key;
+    return key_of(range.first + (span == ~uint128{0} ? draw : draw % (span + 1)), fields);
 }
 
 Result<Material> material_of(KeySet singles, std::vector<AddressRange> ranges, const BuildOptions& options,
@@ -120,9 +152,17 @@ Result<Material> material_of(KeySet singles, std::vector<AddressRange> ranges, c
     });
     hashes.truncate(material.hashed);
     material.hashes = distinct_hashes(std::move(hashes));
+    // There are at least as many addresses as prefixes.
+    Witnesses witnesses(witness_count(plan->keys));
     std::mt19937_64 random(secret.witnesses);
-    material.witnesses.resize(witness_count(plan->keys));
-    for (auto& key : material.witnesses) key = random_member(*plan, material.fields, random);
+    witnesses.add_drawn([&] { return random_member(*plan, material.fields, random); });
+    for (const auto& members : plan->members)
+        for (const AddressRange& range : members)
+            for (uint128 address = range.first; !witnesses.enough(); address++) {
+                witnesses.add(key_of(address, material.fields));
+                if (address == range.last) break;
+            }
+    material.witnesses = witnesses.take();
     material.is_member = [plan, word](const sieve_key& key) {
         return is_member(*plan, address_number(key.word[word], key.word[word + 1]));
     };
@@ -165,13 +205,15 @@ Status check_options(const BuildOptions& options) {
 
 // The last word: what was measured must be what the bits promise, and that must be what was predicted.
 // `expected` is the rate of strangers such as were measured.
-Status confront(const BuildReport& report, double expected) {
+Status confront(const Image& image, const BuildReport& report, double expected) {
     if (!analysis::fits_rate(report.measured_hits, report.measured_trials, expected))
         return bad_input(fmt::format("refused: {} of {} random keys matched, which contradicts the expected "
                                      "rate {:.3g} by more than six sigma; "
                                      "build again (a new seed is drawn), and report it if it happens twice",
                                      report.measured_hits, report.measured_trials, expected));
-    if (report.keys >= least_keys_to_compare && report.expected_fpr > report.predicted_fpr * most_excess)
+    if (report.keys >= least_keys_to_compare && report.expected_fpr > report.predicted_fpr * most_excess &&
+        report.expected_fpr >
+            report.predicted_fpr * most_excess + most_deviations * scatter_of_expected_fpr(image))
         return bad_input(
             fmt::format("refused: the filter's rate {:.3g} is far above the predicted {:.3g}; build again (a "
                         "new seed is drawn), and report it if it happens twice",
@@ -245,7 +287,7 @@ Result<BuiltSet> build(Material material, const KindBuilder& builder, const Buil
     report.measured_hits = measured.hits;
     report.measured_trials = measured.trials;
     report.measured_fpr = measured.rate();
-    SIEVE_TRY(confront(report, expected_fpr_of_witnesses(image, report.expected_fpr)));
+    SIEVE_TRY(confront(image, report, expected_fpr_of_witnesses(image, report.expected_fpr)));
 
     fill_file(image.file(), material, report, options, secret);
     image.seal();

@@ -13,10 +13,10 @@ namespace sieve {
 
 namespace {
 
-// Regions: at least so many lines each (tasks should not be shorter than it takes to start them), and at most
+// Regions: of about so many lines each (tasks should not be shorter than it takes to start them), and at most
 // so many of them, by choices. 160 regions of 2048 lines are a filter of 10^7 keys and 16 bits; of these
 // lines' counters two regions take 800 KB.
-constexpr std::uint32_t least_shift = 10;
+constexpr std::uint32_t lines_of_region = 1024;
 constexpr std::array<std::uint32_t, SIEVE_MAX_CHOICES + 1> most_regions = {1, 160, 160, 24};
 
 // Keys are counted and moved in so many portions, each by one thread.
@@ -37,21 +37,20 @@ std::uint32_t combination(Regions r, std::uint32_t regions, std::uint32_t choice
 } // namespace
 
 LineTasks::LineTasks(std::span<const sieve_hash> keys, const sieve_lookup& lookup) {
-    shift_ = least_shift;
-    while (((lookup.buckets - 1) >> shift_) >= most_regions[lookup.choices]) shift_++;
+    regions_ = std::min((lookup.buckets - 1) / lines_of_region + 1, most_regions[lookup.choices]);
+    scale_ = (std::uint64_t{regions_} << scale_bits) / lookup.buckets;
     group(keys, lookup);
 }
 
 void LineTasks::group(std::span<const sieve_hash> keys, const sieve_lookup& lookup) {
     const std::uint32_t choices = lookup.choices;
-    const std::uint32_t regions = ((lookup.buckets - 1) >> shift_) + 1;
     std::size_t combinations = 1;
-    for (std::uint32_t c = 0; c < choices; c++) combinations *= regions;
+    for (std::uint32_t c = 0; c < choices; c++) combinations *= regions_;
 
     const auto combination_of = [&](const sieve_hash& hash) {
         std::uint32_t line[SIEVE_MAX_CHOICES];
         sieve_blocked_locate(&lookup, hash, line);
-        return combination({line[0] >> shift_, line[1] >> shift_, line[2] >> shift_}, regions, choices);
+        return combination({region(line[0]), region(line[1]), region(line[2])}, regions_, choices);
     };
     const auto portion = [&](std::size_t p) {
         return keys.subspan(keys.size() * p / portions,
@@ -80,14 +79,14 @@ void LineTasks::group(std::span<const sieve_hash> keys, const sieve_lookup& look
     tbb::parallel_for(std::size_t{0}, portions, [&](std::size_t p) {
         for (const sieve_hash& hash : portion(p)) keys_[place[p][combination_of(hash)]++] = hash;
     });
-    order(regions, choices, task_of);
+    order(choices, task_of);
 }
 
 // Of two choices, step s is all pairs of regions (i, j) with i + j = s modulo their number: every region is
 // in exactly one task of each step, so that all parts of the filter fill at the same pace, which the online
 // rule lives on. Of three, tasks in a random order join the first step that leaves their regions alone.
-void LineTasks::order(std::uint32_t regions, std::uint32_t choices,
-                      const std::vector<std::uint32_t>& task_of) {
+void LineTasks::order(std::uint32_t choices, const std::vector<std::uint32_t>& task_of) {
+    const std::uint32_t regions = regions_;
     if (choices < 3) {
         steps_.resize(regions);
         for (std::uint32_t c = 0; c < task_of.size(); c++)

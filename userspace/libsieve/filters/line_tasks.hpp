@@ -16,10 +16,12 @@
 namespace sieve {
 
 // The filter's lines are cut into regions small enough that those of one key fit into a processor's
-// second-level cache together (in filters up to some 10^7 keys; larger ones have larger regions). A task is
-// all keys whose lines lie in the same two (or three) regions; a step is a set of tasks that have no region
-// in common. Tasks of a step may run at once, on any number of threads, and the outcome is that of running
-// one after the other.
+// second-level cache together (in filters up to some 10^7 keys; larger ones have larger regions). All regions
+// of a filter are of the same size, to a line or two: a short one would fill up before the others, and the
+// online rule, which cannot look ahead, would make up to twice the false positive rate of it. A task is all
+// keys whose lines lie in the same two (or three) regions; a step is a set of tasks that have no region in
+// common. Tasks of a step may run at once, on any number of threads, and the outcome is that of running one
+// after the other.
 class LineTasks {
   public:
     // Takes a copy of the keys, grouped. The grouping depends on keys and geometry alone.
@@ -37,8 +39,11 @@ class LineTasks {
     // The tasks of a step, as indices into tasks().
     [[nodiscard]] std::span<const std::uint32_t> step(std::size_t index) const { return steps_[index]; }
 
-    // The lines of a region, as a power of two.
-    [[nodiscard]] std::uint32_t region_shift() const { return shift_; }
+    [[nodiscard]] std::uint32_t regions() const { return regions_; }
+    // The region that a line lies in.
+    [[nodiscard]] std::uint32_t region(std::uint32_t line) const {
+        return static_cast<std::uint32_t>(line * scale_ >> scale_bits);
+    }
 
     // Calls work(task's index) for all tasks, step by step, in parallel within each; `after` with the number
     // of keys done so far, by one thread at a time.
@@ -47,9 +52,11 @@ class LineTasks {
 
   private:
     void group(std::span<const sieve_hash> keys, const sieve_lookup& lookup);
-    void order(std::uint32_t regions, std::uint32_t choices, const std::vector<std::uint32_t>& task_of);
+    void order(std::uint32_t choices, const std::vector<std::uint32_t>& task_of);
 
-    std::uint32_t shift_ = 0;
+    static constexpr std::uint32_t scale_bits = 48;
+    std::uint32_t regions_ = 1;
+    std::uint64_t scale_ = 0; // regions per line, in units of 2^-scale_bits
     HugeArray<sieve_hash> keys_;
     std::vector<Task> tasks_;
     std::vector<std::vector<std::uint32_t>> steps_;

@@ -12,8 +12,8 @@
 
 #include <fmt/core.h>
 
-#include "libsieve/filters/distinct_hashes.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
+#include "libsieve/filters/sample_hashes.hpp"
 #include "libsieve/filters/sizing.hpp"
 
 namespace sieve {
@@ -89,9 +89,7 @@ double calibrate(const Form& form, const Candidate& c) {
     sieve_lookup lookup{};
     if (!form.builder->describe(sample_keys, lines, lookup)) return 0;
     std::mt19937_64 random(sample_keys);
-    std::vector<sieve_hash> hashes(sample_keys);
-    for (auto& hash : hashes) hash = {random(), random()};
-    std::sort(hashes.begin(), hashes.end(), hash_order);
+    const std::vector<sieve_hash> hashes = sample_hashes(sample_keys, random);
     std::vector<sieve_line> filter(lines);
     // Processor time: what else the machine does must not count.
     const std::clock_t start = std::clock();

@@ -54,8 +54,8 @@ inline constexpr double most_lines_recommended = 2;
 /// at most this much higher a rate.
 inline constexpr double worth_of_one_line = 1.1;
 
-/// Works out all forms of all kinds of the registry, on all cores; takes seconds. Errors: no keys, neither or both of fpr and memory,
-/// a rate outside [least_fpr, 1).
+/// Works out all forms of all kinds of the registry, on all cores; takes seconds. Errors: no keys, neither or
+/// both of fpr and memory, a rate outside [least_fpr, 1).
 Result<Plan> make_plan(const PlanRequest& request, const Progress& progress);
 
 /// The choice among candidates: of those that touch at most most_lines_recommended lines the smallest (for a

@@ -14,7 +14,10 @@
 
 #include "libsieve/analysis/blocked.hpp"
 #include "libsieve/filters/kinds/blocked/blocked_placement.hpp"
+#include "libsieve/filters/pattern_rate.hpp"
+#include "libsieve/filters/sample_hashes.hpp"
 #include "libsieve/filters/sizing.hpp"
+#include "libsieve/filters/wide_line.hpp"
 
 namespace sieve {
 
@@ -22,6 +25,10 @@ namespace {
 
 // Keys of the filters that a prediction is made with: its standard error is then below 1%.
 constexpr std::uint64_t sample_keys = 32768;
+// Likewise without rebalancing, where a key costs a twentieth: the online rule does up to 10% worse in
+// filters of a few regions (line_tasks.hpp) than in those of one or of many, so that only a filter of the
+// same size will do.
+constexpr std::uint64_t online_sample_keys = 1 << 18;
 
 constexpr std::uint64_t most_filters = 64;
 
@@ -98,16 +105,58 @@ double model_fpr(double bits_per_key, const BlockedShape& shape) {
                                    .choices = shape.choices});
 }
 
+namespace {
+
+// The mean rate of a line when each key has but one: the binomial distribution of a line's keys, and lines of
+// so many keys each. Where keys have many bits, few heavy lines make up the rate, and it would take very
+// large samples of whole filters to meet enough of them.
+double line_rate_without_choice(std::uint64_t keys, std::uint64_t lines, std::uint32_t hashes) {
+    constexpr int sample_lines = 2048;
+    constexpr double negligible = 1e-20;
+    const auto n = static_cast<double>(keys);
+    const double others = static_cast<double>(lines) - 1;
+    std::vector<double> share; // of lines with so many keys
+    if (lines == 1) {
+        share.assign(keys + 1, 0);
+        share.back() = 1;
+    } else {
+        double of_load = std::exp(n * std::log1p(-1 / static_cast<double>(lines)));
+        for (double load = 0; load <= n; load++) {
+            share.push_back(of_load);
+            if (load > n / static_cast<double>(lines) && of_load < negligible) break;
+            of_load *= (n - load) / (load + 1) / others;
+        }
+    }
+    const PatternRate rate(hashes);
+    std::mt19937_64 random(sample_seed);
+    double sum = 0;
+    for (int i = 0; i < sample_lines; i++) {
+        sieve_line line{};
+        for (std::size_t load = 1; load < share.size(); load++) {
+            const WideLine pattern = wide_pattern(random(), hashes);
+            for (int w = 0; w < SIEVE_LINE_WORDS; w++) line.word[w] |= pattern[w];
+            if (share[load] > 0) sum += share[load] * static_cast<double>(rate(word_fill(line)));
+        }
+    }
+    return sum / sample_lines;
+}
+
+} // namespace
+
 double predict_fpr(std::uint64_t keys, std::uint64_t lines, const BlockedShape& shape, std::uint32_t rounds) {
     assert(keys > 0 && lines > 0 && shape.hashes > 0);
+    if (shape.choices == 1 || shape.alpha == 0)
+        return line_rate_without_choice(keys, lines, shape.hashes) + collision_rate(keys, lines);
     // Small filters as they are, large ones scaled down.
-    const bool small = keys <= sample_keys;
-    const std::uint64_t filters = small ? std::min(most_filters, (sample_keys + keys - 1) / keys) : 1;
-    const std::uint64_t filter_keys = small ? keys : sample_keys;
+    const std::uint64_t most_keys = rounds == 0 ? online_sample_keys : sample_keys;
+    const bool small = keys <= most_keys;
+    const std::uint64_t filters = std::clamp<std::uint64_t>((sample_keys + keys - 1) / keys, 1, most_filters);
+    const std::uint64_t filter_keys = small ? keys : most_keys;
     const std::uint64_t filter_lines =
         small ? lines
               : std::max<std::uint64_t>(
-                    1, std::llround(static_cast<double>(lines) * sample_keys / static_cast<double>(keys)));
+                    1, std::llround(static_cast<double>(lines) * static_cast<double>(most_keys) /
+                                    static_cast<double>(keys)));
 
     sieve_lookup lookup{};
     lookup.kind = SIEVE_KIND_BLOCKED;
@@ -117,10 +166,9 @@ double predict_fpr(std::uint64_t keys, std::uint64_t lines, const BlockedShape& 
     lookup.buckets = static_cast<std::uint32_t>(filter_lines);
 
     std::mt19937_64 random(sample_seed);
-    std::vector<sieve_hash> hashes(filter_keys);
     double rate = 0;
     for (std::uint64_t f = 0; f < filters; f++) {
-        for (auto& hash : hashes) hash = {random(), random()};
+        const std::vector<sieve_hash> hashes = sample_hashes(filter_keys, random);
         std::vector<sieve_line> filter(filter_lines);
         rate += place_blocked(hashes, lookup, filter, {.rounds = rounds, .seed = random()}, {}).final_rate;
     }

@@ -12,6 +12,7 @@
 
 #include "libsieve/analysis/less_hashing.hpp"
 #include "libsieve/analysis/two_choice.hpp"
+#include "libsieve/filters/sample_hashes.hpp"
 
 namespace sieve {
 
@@ -92,10 +93,9 @@ double predict_fpr(std::uint64_t keys, std::uint64_t lines, const BloomGroups& s
     const std::uint64_t filters = std::clamp<std::uint64_t>(sample_lines / filter_lines, 1, most_filters);
     const sieve_lookup lookup = lookup_of(shape, filter_lines);
     std::mt19937_64 random(sample_seed);
-    std::vector<sieve_hash> hashes(filter_keys);
     double rate = 0;
     for (std::uint64_t f = 0; f < filters; f++) {
-        for (auto& hash : hashes) hash = {random(), random()};
+        const std::vector<sieve_hash> hashes = sample_hashes(filter_keys, random);
         std::vector<sieve_line> filter(filter_lines);
         const auto placed = place_bloom(hashes, lookup, filter,
                                         {.search = shape.search, .rounds = rounds, .seed = random()}, {});

@@ -3,11 +3,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <execution>
 #include <random>
 
 #include <fmt/core.h>
 
 #include "libsieve/filters/kinds/ddlcbf/ddlcbf_filter.hpp"
+#include "libsieve/filters/kinds/ddlcbf/ddlcbf_room.hpp"
+#include "libsieve/filters/sample_hashes.hpp"
 #include "libsieve/filters/sizing.hpp"
 
 namespace sieve {
@@ -19,6 +22,11 @@ constexpr std::uint32_t default_minimal = 11;
 
 constexpr std::uint64_t sample_keys = 32768;
 constexpr std::uint64_t sample_seed = 0x5349455645; // any; fixed, so that predictions can be compared
+
+// Filters with more keys that are expected to find no room are refused before they are built; with fewer, an
+// order of insertions in which all fit is soon found.
+constexpr double most_keys_without_room = 0.5;
+constexpr std::uint64_t most_attempts = 16;
 
 // Filled as it will be used: by insertions, in no order, and nothing is rebalanced.
 class DdlcbfBuilder final : public KindBuilder {
@@ -35,6 +43,7 @@ class DdlcbfBuilder final : public KindBuilder {
         for (double bits = std::max(12.0, -std::log2(fpr)); bits < most_bits_per_key; bits *= 1.01) {
             sieve_lookup lookup{};
             const std::uint64_t lines = lines_for_bits(keys, bits);
+            if (!fits(keys, lines)) continue;
             SIEVE_TRY(describe(keys, lines, lookup));
             if (predict_fpr(keys, lookup) <= fpr) return lines;
         }
@@ -46,7 +55,15 @@ class DdlcbfBuilder final : public KindBuilder {
         return lines - lines % shape_.subtables;
     }
 
-    [[nodiscard]] Status describe(std::uint64_t, std::uint64_t lines, sieve_lookup& lookup) const override {
+    [[nodiscard]] Status describe(std::uint64_t keys, std::uint64_t lines,
+                                  sieve_lookup& lookup) const override {
+        if (!fits(keys, lines)) {
+            double enough = bits_per_key_of(keys, lines);
+            while (!fits(keys, lines_for_bits(keys, enough))) enough *= 1.01;
+            return usage_error(fmt::format(
+                "{} keys do not fit a counting filter of {} subtables with {:.1f} bits per key; {:.1f} do",
+                keys, shape_.subtables, bits_per_key_of(keys, lines), std::ceil(enough * 10) / 10));
+        }
         store_shape(shape_, lookup);
         lookup.buckets = static_cast<std::uint32_t>(lines / shape_.subtables);
         return {};
@@ -66,8 +83,7 @@ class DdlcbfBuilder final : public KindBuilder {
         std::mt19937_64 random(sample_seed);
         double rate = 0;
         for (std::uint64_t f = 0; f < filters; f++) {
-            std::vector<sieve_hash> hashes(sample);
-            for (auto& hash : hashes) hash = {random(), random()};
+            const std::vector<sieve_hash> hashes = sample_hashes(sample, random);
             std::vector<sieve_line> lines(ddlcbf_kind.lines(small));
             if (!fill(hashes, small, lines, 0, {})) return 1;
             rate += ddlcbf_kind.expected_rate(small, lines, sample);
@@ -78,18 +94,39 @@ class DdlcbfBuilder final : public KindBuilder {
     [[nodiscard]] Result<std::uint32_t> fill(std::span<const sieve_hash> keys, const sieve_lookup& lookup,
                                              std::span<sieve_line> lines, std::uint64_t,
                                              const Progress& progress) const override {
+        // Whether the last key finds room is a matter of luck, and of the order of all.
+        std::vector<sieve_hash> reordered;
+        for (std::uint64_t attempt = 0; attempt < most_attempts; attempt++) {
+            SIEVE_ASSIGN(const bool all, insert_all(keys, lookup, lines, progress));
+            if (all) return 0U;
+            reordered.assign(keys.begin(), keys.end());
+            std::sort(std::execution::par_unseq, reordered.begin(), reordered.end(),
+                      [attempt](const sieve_hash& a, const sieve_hash& b) {
+                          return sieve_mix(a.test + attempt) < sieve_mix(b.test + attempt);
+                      });
+            keys = reordered;
+        }
+        return bad_input(fmt::format("{} keys find no room in {} lines", keys.size(), lines.size()));
+    }
+
+  private:
+    [[nodiscard]] bool fits(std::uint64_t keys, std::uint64_t lines) const {
+        return ddlcbf_keys_without_room(keys, lines, shape_) <= most_keys_without_room;
+    }
+
+    // False if a key finds no room.
+    static Result<bool> insert_all(std::span<const sieve_hash> keys, const sieve_lookup& lookup,
+                                   std::span<sieve_line> lines, const Progress& progress) {
+        std::fill(lines.begin(), lines.end(), sieve_line{});
         SIEVE_ASSIGN(DdlcbfFilter filter, DdlcbfFilter::open(lookup, lines));
         for (std::size_t i = 0; i < keys.size(); i++) {
             if (progress && (i & 0xffff) == 0)
                 progress("inserting", static_cast<double>(i) / static_cast<double>(keys.size()));
-            if (auto inserted = filter.insert(keys[i]); !inserted)
-                return bad_input(fmt::format("key {} of {} does not fit: {}; give more bits per key", i + 1,
-                                             keys.size(), inserted.error().message));
+            if (!filter.insert(keys[i])) return false;
         }
-        return 0U;
+        return true;
     }
 
-  private:
     DdlcbfShape shape_;
 };
 

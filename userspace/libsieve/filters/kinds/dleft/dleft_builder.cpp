@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <execution>
 #include <limits>
 
 #include <fmt/core.h>
@@ -208,6 +209,16 @@ Result<DleftReport> place_dleft(std::span<const sieve_hash> keys, const sieve_lo
         report.always += placement.load(b) > shape.most_load() ? 1 : 0;
     }
     return report;
+}
+
+Result<DleftReport> fill_dleft(std::span<const sieve_hash> keys, const sieve_lookup& lookup,
+                               std::span<sieve_line> lines, const DleftOptions& options,
+                               const Progress& progress) {
+    if (options.rounds > 0) return place_dleft(keys, lookup, lines, options, progress);
+    std::vector<sieve_hash> scattered(keys.begin(), keys.end());
+    std::sort(std::execution::par_unseq, scattered.begin(), scattered.end(),
+              [](const sieve_hash& a, const sieve_hash& b) { return a.test < b.test; });
+    return place_dleft(scattered, lookup, lines, options, progress);
 }
 
 double expected_dleft_fpr(const sieve_lookup& lookup, std::span<const sieve_line> lines) {

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/filters/kinds/dleft/dleft_kind.hpp"
 
-#include <algorithm>
-#include <execution>
-
 #include <fmt/core.h>
 
 #include "libsieve/filters/kinds/dleft/dleft_builder.hpp"
@@ -49,17 +46,8 @@ class DleftKindBuilder final : public KindBuilder {
     [[nodiscard]] Result<std::uint32_t> fill(std::span<const sieve_hash> keys, const sieve_lookup& lookup,
                                              std::span<sieve_line> lines, std::uint64_t seed,
                                              const Progress& progress) const override {
-        std::vector<sieve_hash> scattered;
-        if (rounds_ == 0) {
-            // Keys come sorted by their first bucket. Placed for good in that order, buckets fill up one
-            // after the other instead of together, which makes for two to four times the rate.
-            scattered.assign(keys.begin(), keys.end());
-            std::sort(std::execution::par_unseq, scattered.begin(), scattered.end(),
-                      [](const sieve_hash& a, const sieve_hash& b) { return a.test < b.test; });
-            keys = scattered;
-        }
         SIEVE_ASSIGN(const DleftReport report,
-                     place_dleft(keys, lookup, lines, {.rounds = rounds_, .seed = seed}, progress));
+                     fill_dleft(keys, lookup, lines, {.rounds = rounds_, .seed = seed}, progress));
         return report.rounds;
     }
 

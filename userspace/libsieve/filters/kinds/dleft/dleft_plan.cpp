@@ -10,29 +10,32 @@
 
 #include "libsieve/analysis/d_left.hpp"
 #include "libsieve/filters/kinds/dleft/dleft_builder.hpp"
+#include "libsieve/filters/sample_hashes.hpp"
 
 namespace sieve {
 
 namespace {
 
 constexpr std::uint64_t sample_keys = 1U << 15;
+// Lower rates come from a few overfull buckets, of which it takes more filters to meet enough.
+constexpr double rare_rate = 1e-5;
+constexpr std::uint64_t filters_for_rare = 8;
 constexpr double most_bits = 256;
 
 double bucket_bits(const DleftShape& shape) {
     return static_cast<double>(SIEVE_LINE_BITS) / shape.buckets_per_line();
 }
 
-// The exact rate of one filter of random hashes.
+// The exact rate of one filter of random hashes, filled as a real one.
 double sample_rate(std::uint64_t keys, std::uint64_t lines, const DleftShape& shape, std::uint32_t rounds,
                    std::uint64_t seed) {
     std::mt19937_64 random(seed);
-    std::vector<sieve_hash> hashes(keys);
-    for (auto& hash : hashes) hash = {random(), random()};
+    std::vector<sieve_hash> hashes = sample_hashes(keys, random);
     sieve_lookup lookup{};
     store_shape(shape, lookup);
     lookup.buckets = static_cast<__u32>(lines);
     std::vector<sieve_line> filter(lines * shape.subtables);
-    if (!place_dleft(hashes, lookup, filter, {.rounds = rounds, .seed = seed}, {})) return 1;
+    if (!fill_dleft(hashes, lookup, filter, {.rounds = rounds, .seed = seed}, {})) return 1;
     return expected_dleft_fpr(lookup, filter);
 }
 
@@ -48,7 +51,7 @@ analysis::d_left::BucketLayout layout_of(const DleftShape& shape) {
 
 std::uint64_t dleft_lines_for_bits(std::uint64_t keys, double bits_per_key, const DleftShape& shape) {
     const double lines = static_cast<double>(keys) * bits_per_key / SIEVE_LINE_BITS / shape.subtables;
-    return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(std::llround(lines)));
+    return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(std::ceil(lines)));
 }
 
 std::uint64_t dleft_lines_for_load(std::uint64_t keys, double load, const DleftShape& shape) {
@@ -68,19 +71,22 @@ double model_dleft_fpr(double bits_per_key, const DleftShape& shape) {
 
 double predict_dleft_fpr(std::uint64_t keys, std::uint64_t lines, const DleftShape& shape,
                          std::uint32_t rounds) {
-    if (keys >= sample_keys) {
+    std::uint64_t filters = std::clamp<std::uint64_t>(sample_keys / std::max<std::uint64_t>(keys, 1), 1, 256);
+    if (keys > sample_keys) {
         const double share = static_cast<double>(sample_keys) / static_cast<double>(keys);
-        const auto sample_lines = std::max<std::uint64_t>(
-            1, static_cast<std::uint64_t>(std::llround(static_cast<double>(lines) * share)));
         // As many keys as give the sample the same load to the last digit.
         const double load = static_cast<double>(keys) / static_cast<double>(lines);
-        return sample_rate(static_cast<std::uint64_t>(std::llround(load * static_cast<double>(sample_lines))),
-                           sample_lines, shape, rounds, 1);
+        lines = std::max<std::uint64_t>(
+            1, static_cast<std::uint64_t>(std::llround(static_cast<double>(lines) * share)));
+        keys = static_cast<std::uint64_t>(std::llround(load * static_cast<double>(lines)));
     }
-    const std::uint64_t filters =
-        std::clamp<std::uint64_t>(sample_keys / std::max<std::uint64_t>(keys, 1), 1, 256);
     double sum = 0;
-    for (std::uint64_t i = 1; i <= filters; i++) sum += sample_rate(keys, lines, shape, rounds, i);
+    for (std::uint64_t i = 1; i <= filters; i++) {
+        sum += sample_rate(keys, lines, shape, rounds, i);
+        if (i == filters && filters < filters_for_rare * sample_keys / keys &&
+            sum / static_cast<double>(filters) < rare_rate)
+            filters = std::min<std::uint64_t>(256, filters_for_rare * sample_keys / keys);
+    }
     return sum / static_cast<double>(filters);
 }
 

@@ -18,10 +18,10 @@
 
 namespace sieve {
 
-// Lines of one subtable for that many bits a key: at least one.
+// The fewest lines of one subtable that give each key at least that many bits.
 std::uint64_t dleft_lines_for_bits(std::uint64_t keys, double bits_per_key, const DleftShape& shape);
 
-// Lines of one subtable for an average load of the buckets: at least one.
+// The same for an average load of the buckets.
 std::uint64_t dleft_lines_for_load(std::uint64_t keys, double load, const DleftShape& shape);
 
 // False positive rate without balancing, in the limit of many keys: the d-left paper's differential equations
