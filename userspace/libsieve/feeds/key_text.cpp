@@ -25,6 +25,7 @@ Parsed parse(std::string_view text, std::uint32_t fields) {
     const char* p = text.data();
     const char* end = p + text.size();
     if (!entry::parse_entry(p, end, fields, parsed.key, parsed.fault)) return parsed;
+    parsed.fault = {}; // what was tried on the way to the key does not matter
     while (p != end && entry::is_separator(*p)) ++p;
     if (p != end) parsed.fault = {.kind = entry::FaultKind::surplus, .found = {p, end}};
     return parsed;
