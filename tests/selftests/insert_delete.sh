@@ -27,7 +27,7 @@ comes_and_goes() {
     guest=$(head -n 1 "$WORK/guests")
     begin
     packets pass "$WORK/guests" 1 | verdicts
-    sieve insert "$IN_IF" set "$guest" | grep -q 'inserted 1 of 1 keys; 2,001 in it now' || fail "said otherwise"
+    sieve insert "$IN_IF" set "$guest" | grep -q 'inserted 1 of 1 key; 2,001 in it now' || fail "said otherwise"
     packets drop "$WORK/guests" 1 | verdicts
     [ "$(status_of keys)" = 2001 ] && [ "$(status_of live_changes)" = 1 ] || fail "status: $(sieve status)"
     sieve -q delete "$IN_IF" set "$guest"

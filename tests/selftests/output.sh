@@ -23,7 +23,14 @@ closed_out() { sieve "$@" >&- 2>"$WORK/err"; }
 closed_err() { sieve "$@" 2>&-; }
 closed_all() { sieve "$@" <&- >&- 2>&-; }
 # The reader is gone before there is anything to read.
-gone_reader() { { sleep 0.2 && sieve "$@" 2>"$WORK/err"; } | true; return "${PIPESTATUS[0]}"; }
+gone_reader() {
+    local pipe status=0
+    exec {pipe}> >(exit 0)
+    wait "$!"
+    sieve "$@" 1>&"$pipe" 2>"$WORK/err" || status=$?
+    exec {pipe}>&-
+    return "$status"
+}
 
 keys() { sieve --json status "$IN_IF" | jq -r '[.interfaces[0].sets[] | "\(.name) \(.keys)"] | join(", ")'; }
 

@@ -78,8 +78,8 @@ remove_unknown() {
     local before
     load_three
     before=$(state)
-    refused 1 "no set other.*a, b, c" sieve remove "$IN_IF" other
-    refused 1 "no set other" sieve swap "$IN_IF" "other=$WORK/a.sieve"
+    refused 1 "set other is not in force; a, b, c are" sieve remove "$IN_IF" other
+    refused 1 "set other is not in force" sieve swap "$IN_IF" "other=$WORK/a.sieve"
     unchanged "$before"
 }
 

@@ -116,6 +116,17 @@ TEST_F(Apply, AForeignProgramThatCameMeanwhileStays) {
     EXPECT_EQ(kernel.steps.back(), "unlock");
 }
 
+TEST_F(Apply, OurProgramThatCameMeanwhileInAnotherModeKeepsItsTable) {
+    kernel.on_lock = [this] {
+        kernel.put("theirs");
+        kernel.running.mode = kernel::Mode::skb;
+    };
+    TableSpec spec = table({bad()});
+    spec.mode = kernel::ModeChoice::native;
+    refused(spec, ErrorKind::attached_otherwise, false);
+    EXPECT_EQ(kernel.running.table.sets[0].name, "theirs");
+}
+
 TEST_F(Apply, OurProgramOfAnotherVersionTakesForce) {
     kernel.running = {.ours = true, .other_version = true, .program = 9, .table = {}};
     EXPECT_EQ(refused(table({bad()}), ErrorKind::other_version).facts.interface, "eth0");

@@ -44,7 +44,7 @@ enum class ErrorKind : std::uint8_t {
 
 // The particulars that advice can name. Empty where an error has none.
 struct Facts {
-    std::string interface{};
+    std::string interface {};
     std::string program{}; // the name of somebody else's program
     std::uint32_t program_id = 0;
     std::string set{};
