@@ -182,6 +182,9 @@ take() {
     done
 }
 
+# Of a package for several architectures: of this machine's.
+files_of() { dpkg-query -L "$1:$(dpkg --print-architecture)" 2>/dev/null || dpkg-query -L "$1"; }
+
 take_package() {
     local path
     while read -r path; do
@@ -189,7 +192,7 @@ take_package() {
         /usr/share/doc/* | /usr/share/man/* | /usr/share/locale/* | /usr/share/lintian/* | /usr/include/* | *.a) ;;
         *) if [ -f "$path" ] || [ -L "$path" ]; then take "$path"; fi ;;
         esac
-    done < <(dpkg-query -L "$1")
+    done < <(files_of "$1")
 }
 
 # What the dynamic loader will look for.
