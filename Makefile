@@ -5,7 +5,15 @@ CXX      ?= g++
 CLANG    ?= clang-19
 BPFTOOL  ?= $(firstword $(wildcard /usr/sbin/bpftool /usr/local/sbin/bpftool) bpftool)
 B        := build
-ARCH     := $(shell $(CXX) -dumpmachine)
+# `make ARCH=arm64 ...` cross-compiles into build/arm64 (docs/arm64.md).
+ifeq ($(ARCH),arm64)
+B        := build/arm64
+AR       := aarch64-linux-gnu-ar
+ifeq ($(origin CXX),default)
+CXX      := aarch64-linux-gnu-g++
+endif
+endif
+TRIPLET  := $(shell $(CXX) -dumpmachine)
 PREFIX   ?= /usr/local
 VERSION  := $(shell sed -n 's/.*version = "\(.*\)";/\1/p' userspace/libsieve/util/version.hpp)
 # The soname changes with every release that breaks programs built against the one before.
@@ -22,7 +30,7 @@ CXXFLAGS += -Wno-stringop-overflow
 $(B)/userspace/libsieve/filters/%.o $(B)/userspace/libsieve/build/%.o: CXXFLAGS += -O3
 CPPFLAGS += -Iinclude -Iuserspace -Itests -I$(B)/bpf
 LIBS     := -lxdp -lbpf -lmnl -lelf -lz -lpcap -lfmt -lxxhash -ltbb -lpthread
-BPFFLAGS := -g -O2 -target bpf -mcpu=v3 -Wall -Wextra -Werror -Iinclude -I/usr/include/$(ARCH)
+BPFFLAGS := -g -O2 -target bpf -mcpu=v3 -Wall -Wextra -Werror -Iinclude -I/usr/include/$(TRIPLET)
 
 LIB_SRC  := $(shell find userspace/libsieve -name '*.cpp' -not -path '*/bench/*')
 # What benchmarks measure with is no part of the library that is installed.
@@ -122,9 +130,14 @@ bench: $(B)/xdp-sieve $(B)/set-bench
 $(B)/set-bench: $(BENCH_OBJ) $(B)/libsieve-bench.a $(B)/libsieve.a
 	$(CXX) $(CXXFLAGS) $^ -lbenchmark $(LIBS) -o $@
 
-# The kernel's side on other kernels than this one, in QEMU.
+# The kernel's side on other kernels than this one, in QEMU; with ARCH=arm64 on that processor.
+ifeq ($(ARCH),arm64)
+vmtest: $(B)/unit-tests $(B)/bpf-tests
+	scripts/vmtest_arm64.sh
+else
 vmtest: $(BPF_OBJ) $(B)/xdp-sieve $(B)/bpf-tests
 	scripts/vmtest.sh
+endif
 
 # All tests of the kernel's side, many times, while something else keeps every processor busy. It takes hours.
 soak: all

@@ -151,6 +151,7 @@ SIEVE_ALWAYS_INLINE void visit_any(Work& work, const Order& order) {
         visit<2>(work, order); // also of one choice, which locate repeats
 }
 
+#ifdef __x86_64__
 // The hot loop for what newer processors have as well.
 [[gnu::target("arch=x86-64-v4,avx512vpopcntdq,prefer-vector-width=512")]] void
 visit_newest(Work& work, const Order& order) {
@@ -159,6 +160,7 @@ visit_newest(Work& work, const Order& order) {
 [[gnu::target("arch=x86-64-v3")]] void visit_newer(Work& work, const Order& order) {
     visit_any(work, order);
 }
+#endif
 void visit_plain(Work& work, const Order& order) {
     visit_any(work, order);
 }
@@ -166,8 +168,10 @@ void visit_plain(Work& work, const Order& order) {
 using Visit = void (*)(Work&, const Order&);
 
 Visit best_visit() {
+#ifdef __x86_64__
     if (__builtin_cpu_supports("x86-64-v4") && __builtin_cpu_supports("avx512vpopcntdq")) return visit_newest;
     if (__builtin_cpu_supports("x86-64-v3")) return visit_newer;
+#endif
     return visit_plain;
 }
 

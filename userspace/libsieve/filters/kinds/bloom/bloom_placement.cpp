@@ -30,8 +30,12 @@ constexpr std::size_t window = 8; // the power of two above
 
 using Noise = NoiseTable<12>;
 
-// The hot loops, compiled for what newer processors have as well; the loader picks.
+// The hot loops, compiled for what newer x86 processors have as well; the loader picks.
+#ifdef __x86_64__
 #define SIEVE_CLONES [[gnu::target_clones("arch=x86-64-v3", "default")]]
+#else
+#define SIEVE_CLONES
+#endif
 
 // Probes are worked on in batches of so many; the last batch of a group is filled up with probes of a counter
 // that nobody counts.

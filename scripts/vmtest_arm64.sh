@@ -1,0 +1,177 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+# Runs unit tests and the kernel's side on arm64 in QEMU. `make vmtest ARCH=arm64` cross-builds first; docs/arm64.md
+# says what that needs. Not part of `make check`: without an arm64 host every instruction is emulated.
+#
+#     vmtest_arm64.sh [KERNEL...]     by default 6.1-cloud (4 KiB pages) and 6.12-16k (16 KiB pages)
+#
+# Prints the failed and skipped tests and `N passed, N failed, N skipped`; exit 1 if one failed. What a guest printed
+# stays in build/vm-arm64/KERNEL.log, kernels are kept beside it. A guest is busybox, the tests, and the shared
+# libraries of this machine's arm64 packages.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+VM=build/vm-arm64
+BUILD=build/arm64
+LIBRARIES=(/lib/aarch64-linux-gnu /usr/lib/aarch64-linux-gnu)
+limit=${VMTEST_TIMEOUT:-3000} # seconds a guest
+read -ra suites <<<"${VMTEST_SUITES:-unit bpf}"
+# All but what builds sets for minutes when emulated, and what a machine's speed decides.
+unit_filter=${VMTEST_UNIT_FILTER:-Hash.*:Pattern*:WideLine*:Image*:*Golden*:*Ddlcbf*:*Bucket*:LineTasks*:Capture*:AddressText*:KeyText*:PrefixExpansion*:CountMin*}
+bpf_filter=${VMTEST_GTEST_FILTER:-*-VerifierCost*}
+counts=(SIEVE_TEST_COUNT=2000 SIEVE_CHURN_SWAPS=5)
+modules=(veth tun)
+
+die() {
+    echo "vmtest_arm64: $*" >&2
+    exit 1
+}
+
+kernel_package() {
+    local pattern
+    case $1 in
+    6.1-cloud) pattern='^linux-image-6\.1\.[0-9-]+-cloud-arm64$' ;;
+    6.12-16k) pattern='^linux-image-6\.12\.[0-9]+[^ ]*-arm64-16k$' ;;
+    *) die "$1: expected 6.1-cloud or 6.12-16k" ;;
+    esac
+    { apt-cache pkgnames linux-image-6 || true; } | grep -E "$pattern" | sort -V | tail -n 1 | grep .
+}
+
+# fetch PACKAGE FOLDER: downloads an arm64 package and unpacks it.
+fetch() {
+    (cd "$WORK" && timeout 300 apt-get -q -o APT::Sandbox::User=root download "$1:arm64" >&2) &&
+        dpkg-deb -x "$WORK/$1"_*.deb "$2"
+}
+
+get_kernel() {
+    local package version from new=$WORK/kernel-$1
+    [ ! -e "$VM/$1/Image" ] || return 0
+    package=$(kernel_package "$1") && fetch "$package" "$new" ||
+        die "no kernel $1 for arm64; try: dpkg --add-architecture arm64 && apt-get update"
+    version=${package#linux-image-}
+    from=$(find "$new" -type d -path "*/modules/$version")
+    find "$from" -name '*.ko.xz' -print0 | xargs -0r xz -d
+    busybox depmod -b "${from%/lib/modules/*}" "$version"
+    rm -rf "${VM:?}/$1" && mkdir -p "$VM/$1"
+    grep -vE '^#' "$from/modules.dep" >"$VM/$1/modules.dep"
+    echo "$version" >"$VM/$1/version"
+    local name file
+    for name in "${modules[@]}"; do
+        for file in $(grep -E "(^|/)$name\.ko:" "$from/modules.dep" | tr -d ':' || true); do # else built in
+            install -D -m 644 "$from/$file" "$VM/$1/modules/$file"
+        done
+    done
+    cp "$from"/modules.{builtin,order} "$VM/$1/"
+    # QEMU wants the bare image.
+    case $(file -b "$new/boot/vmlinuz-$version") in
+    gzip*) zcat "$new/boot/vmlinuz-$version" ;;
+    *) cat "$new/boot/vmlinuz-$version" ;;
+    esac >"$VM/$1/Image"
+}
+
+# take_libraries FILE...: what they are linked with, and the loader.
+take_libraries() {
+    local name folder
+    for name in $(aarch64-linux-gnu-readelf -d -l "$@" |
+        sed -nE 's/.*\(NEEDED\).*\[(.*)\]/\1/p; s/.*interpreter: \/lib\/(.*)\]/\1/p' | sort -u); do
+        [ ! -e "$ROOT/lib/$name" ] || continue
+        for folder in "${LIBRARIES[@]}"; do
+            [ ! -e "$folder/$name" ] || cp -L "$folder/$name" "$ROOT/lib/"
+        done
+        [ -e "$ROOT/lib/$name" ] || die "there is no $name for arm64 on this machine"
+        take_libraries "$ROOT/lib/$name"
+    done
+}
+
+make_root() {
+    ROOT=$WORK/root
+    mkdir -p "$ROOT"/{proc,sys,dev,run,tmp,root,bin,lib,sieve/build}
+    [ -x "$VM/busybox" ] || { fetch busybox-static "$WORK/busybox" && cp "$WORK/busybox/bin/busybox" "$VM/"; }
+    cp "$VM/busybox" "$ROOT/bin/"
+    local applet
+    for applet in sh mount mkdir ln stty sed cat echo cut uname modprobe ip rm sleep dmesg poweroff; do
+        ln -s busybox "$ROOT/bin/$applet"
+    done
+    echo 'root:x:0:0:root:/root:/bin/sh' | install -D /dev/stdin "$ROOT/etc/passwd"
+    echo 'int printf(const char*, ...); long sysconf(int); int main(void) { printf("%ld", sysconf(30)); }' |
+        aarch64-linux-gnu-gcc -static -x c - -o "$ROOT/page-size"
+    cp tests/vm/init-arm64 "$ROOT/init"
+    cp -r --parents tests/data "$ROOT/sieve/"
+    for tests in "${suites[@]}"; do
+        aarch64-linux-gnu-strip --strip-debug -o "$ROOT/sieve/build/$tests-tests" "$BUILD/$tests-tests"
+        take_libraries "$ROOT/sieve/build/$tests-tests"
+    done
+    cp "$BUILD/xdp_sieve.bpf.o" "$ROOT/sieve/build/"
+    echo "${suites[@]}" >"$ROOT/sieve/suites"
+    echo "$unit_filter" >"$ROOT/sieve/unit.filter"
+    echo "$bpf_filter" >"$ROOT/sieve/bpf.filter"
+    printf '%s\n' "${counts[@]}" >"$ROOT/sieve/counts"
+    archive "$ROOT" "$WORK/root.cpio"
+}
+
+archive() { (cd "$1" && find . -mindepth 1 | cpio --quiet -o -H newc -R 0:0) >"$2"; }
+
+boot() {
+    local root=$WORK/modules-$1 version
+    version=$(cat "$VM/$1/version")
+    mkdir -p "$root/lib/modules/$version"
+    [ ! -d "$VM/$1/modules" ] || cp -r "$VM/$1/modules/." "$root/lib/modules/$version/"
+    cp "$VM/$1"/modules.{dep,builtin,order} "$root/lib/modules/$version/"
+    archive "$root" "$WORK/modules.cpio"
+    cat "$WORK/root.cpio" "$WORK/modules.cpio" >"$WORK/$1.cpio"
+    # One processor, as on x86-64: emulated code must not be patched under another one's feet.
+    nice timeout --foreground --kill-after=10 "$limit" qemu-system-aarch64 -machine virt -cpu max,pauth-impdef=on \
+        -accel tcg -smp 1 -m 2G -nodefaults -display none -no-reboot -monitor none -serial stdio \
+        -kernel "$VM/$1/Image" -initrd "$WORK/$1.cpio" \
+        -append "console=ttyAMA0 loglevel=2 panic=-1 oops=panic rcupdate.rcu_expedited=1 norandmaps" \
+        </dev/null 2>&1 | tr -d '\r' >"$VM/$1.log"
+}
+
+channel() { sed -n "s/^$2| \?//p" "$VM/$1.log"; }
+
+own_test() {
+    python3 -c 'import json, sys
+print(json.dumps(dict(zip(("suite", "test", "verdict", "detail"), sys.argv[1:]))))' "$@"
+}
+
+report() {
+    local suite found
+    for suite in "${suites[@]}"; do
+        channel "$1" "$suite" >"$WORK/log"
+        channel "$1" "$suite.json" >"$WORK/json"
+        scripts/check_report.py gtest "vm-arm64-$1-$suite" "$(channel "$1" "$suite.status" | grep . || echo 124)" \
+            "$WORK/log" "$WORK/json"
+    done
+    if channel "$1" vm | grep -qx 'the end'; then
+        own_test "vm-arm64-$1" "runs to its end" pass ""
+    else
+        own_test "vm-arm64-$1" "runs to its end" fail "see $VM/$1.log
+$(tail -n 20 "$VM/$1.log")"
+    fi
+    found=$(grep -E 'BUG:|WARNING: |Oops|Kernel panic|Call [Tt]race|cut here|rcu.*stall|soft lockup|UBSAN' "$VM/$1.log" |
+        grep -v 'Unprivileged eBPF' || true)
+    own_test "vm-arm64-$1" "kernel log" "$([ -z "$found" ] && echo pass || echo fail)" "$found"
+}
+
+[ $# -gt 0 ] || set -- 6.1-cloud 6.12-16k
+for file in "${suites[@]/%/-tests}" xdp_sieve.bpf.o; do
+    [ -e "$BUILD/$file" ] || die "there is no $BUILD/$file: run make ARCH=arm64 first"
+done
+for tool in qemu-system-aarch64 aarch64-linux-gnu-gcc busybox cpio xz file; do
+    command -v "$tool" >/dev/null || die "$tool is missing; docs/arm64.md names the packages"
+done
+WORK=$(mktemp -d)
+trap 'rm -rf "$WORK"' EXIT
+mkdir -p "$VM"
+make_root
+: >"$WORK/all"
+for one; do
+    started=$SECONDS
+    get_kernel "$one"
+    boot "$one" || true
+    report "$one" >"$WORK/one"
+    cat "$WORK/one" >>"$WORK/all"
+    printf '%-20s %s (%s, %d s)\n' "vm-arm64-$one" "$(scripts/check_report.py count "$WORK/one")" \
+        "$(channel "$one" vm | head -n 1)" $((SECONDS - started))
+done
+scripts/check_report.py summary "$WORK/all" tests/allowed-skips
