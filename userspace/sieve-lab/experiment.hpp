@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// What an experiment is: a table or a figure of a paper, made anew and held beside what was printed.
+// What an experiment is: a table or a figure of a paper, made anew and held beside what was printed; or an
+// attack, held beside what the filter promises.
 #pragma once
 
 #include <cstdint>
@@ -82,6 +83,12 @@ struct Outcome {
 /// No row differs and every claim holds, or the outcome says why not.
 bool stands(const Outcome& outcome);
 
+/// What an experiment is about, and so the page of docs/ that shows it.
+enum class Subject {
+    papers, ///< reproduction.md
+    attacks ///< attacks.md
+};
+
 struct Experiment {
     std::string name{};
     std::string title{};
@@ -89,6 +96,7 @@ struct Experiment {
     std::uint64_t trials = 0;      ///< by default: two minutes at most on two cores; 0 if there are none
     std::uint64_t full_trials = 0; ///< the paper's number
     std::function<Outcome(const experiments::TrialPlan&)> run{};
+    Subject subject = Subject::papers;
 };
 
 /// All experiments, in the order of the papers.
@@ -121,5 +129,8 @@ std::vector<Experiment> less_hashing_experiments();
 std::vector<Experiment> bloom_analysis_experiments();
 std::vector<Experiment> d_left_experiments();
 std::vector<Experiment> one_plus_alpha_experiments();
+
+// Attacks on the product's own filters.
+std::vector<Experiment> security_experiments();
 
 } // namespace sieve::lab

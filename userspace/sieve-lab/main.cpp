@@ -167,7 +167,8 @@ Result<Exit> run_report(const Arguments& arguments) {
         SIEVE_ASSIGN(Outcome outcome, stored_or_run(experiment, arguments));
         all.emplace_back(&experiment, std::move(outcome));
     }
-    SIEVE_TRY(write_file(arguments.docs / "reproduction.md", to_markdown(all)));
+    SIEVE_TRY(write_file(arguments.docs / "reproduction.md", to_markdown(Subject::papers, all)));
+    SIEVE_TRY(write_file(arguments.docs / "attacks.md", to_markdown(Subject::attacks, all)));
     for (const auto& [experiment, outcome] : all)
         for (const auto& plot : outcome.plots) {
             const auto svg = arguments.docs / "figures" / (plot.name + ".svg");
@@ -213,12 +214,11 @@ int main_of(int argc, char** argv) {
     run->add_option("-o,--output", arguments.output, "write NAME.json into this directory, too");
     run->add_option("NAME", arguments.names, "experiments, or all")->required();
 
-    CLI::App* report =
-        add("report", "write docs/reproduction.md and the plots' gnuplot programs", run_report);
+    CLI::App* report = add(
+        "report", "write docs/reproduction.md, docs/attacks.md and the plots' gnuplot programs", run_report);
     add_run_options(report);
     report->add_option("--results", arguments.results, "directory of stored results")->capture_default_str();
-    report->add_option("--docs", arguments.docs, "directory to write reproduction.md into")
-        ->capture_default_str();
+    report->add_option("--docs", arguments.docs, "directory to write the pages into")->capture_default_str();
     report->add_option("--scripts", arguments.scripts, "directory to write the gnuplot programs into")
         ->capture_default_str();
 

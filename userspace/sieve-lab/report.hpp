@@ -26,8 +26,8 @@ Result<Outcome> from_json(const nlohmann::json& json);
 std::string csv_header();
 std::string to_csv(const Outcome& outcome);
 
-/// docs/reproduction.md: all experiments with their outcomes. Images are looked for in figures/.
-std::string to_markdown(const std::vector<std::pair<const Experiment*, Outcome>>& all);
+/// The page of a subject: the experiments about it, with their outcomes. Images are looked for in figures/.
+std::string to_markdown(Subject subject, const std::vector<std::pair<const Experiment*, Outcome>>& all);
 
 /// A gnuplot program, data included, that writes the plot to `svg`.
 std::string to_gnuplot(const Plot& plot, const std::string& svg);

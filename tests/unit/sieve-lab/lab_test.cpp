@@ -113,14 +113,14 @@ TEST(LabCsv, HasEightFieldsALineAndQuotes) {
 
 TEST(LabMarkdown, ShowsEveryRowAndNotesEachExplanation) {
     const Experiment experiment{.name = "sample", .title = "A sample", .source = "a paper"};
-    const std::string page = to_markdown({{&experiment, sample_outcome()}});
+    const std::string page = to_markdown(Subject::papers, {{&experiment, sample_outcome()}});
     EXPECT_NE(page.find("| a, \"quoted\" \\| quantity | 100 | 101 | 5.0e-01 | +1.0 | agrees |"),
               std::string::npos);
     EXPECT_NE(page.find("| b | 2.0 | 3 |  | +50.00 % | explained (1) |"), std::string::npos);
     EXPECT_NE(page.find("\n(1) misprint\n"), std::string::npos);
     EXPECT_NE(page.find("**Does not hold**: not seen. because"), std::string::npos);
     EXPECT_NE(page.find("](figures/figure.svg)"), std::string::npos);
-    EXPECT_EQ(page, to_markdown({{&experiment, sample_outcome()}}));
+    EXPECT_EQ(page, to_markdown(Subject::papers, {{&experiment, sample_outcome()}}));
 }
 
 TEST(LabGnuplot, LeavesOutWhatALogarithmCannotShow) {
