@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 # Installs what building, testing and the demo need and is missing; Debian 12's own packages only.
+#
+#     install-deps.sh [--arm64]     with --arm64 also what cross-building and `make vmtest ARCH=arm64` need
 set -euo pipefail
 
 packages=(
@@ -24,12 +26,28 @@ packages=(
 # What tests other kernels; without it these tests are skipped.
 wishes=(qemu-system-x86 busybox-static cpio xz-utils)
 
-# absent PACKAGE...: those that are not installed.
+case ${1-} in
+--arm64)
+    [ "$(id -u)" -ne 0 ] || dpkg --add-architecture arm64
+    packages+=(g++-aarch64-linux-gnu qemu-system-arm busybox-static cpio xz-utils file)
+    packages+=({libbpf,libxdp,libelf,zlib1g,libpcap,libfmt,libxxhash,libtbb,libgtest}-dev:arm64)
+    ;;
+?*)
+    echo "usage: install-deps.sh [--arm64]" >&2
+    exit 2
+    ;;
+esac
+
+native=$(dpkg --print-architecture)
+
+# absent PACKAGE...: those that are not installed, for this machine unless they name another architecture.
 absent() {
-    local package status
+    local package name architecture
     for package; do
-        status=$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null) || status=absent
-        [ "$status" = installed ] || echo "$package"
+        name=${package%:*} architecture=$native
+        [ "$name" = "$package" ] || architecture=${package#*:}
+        dpkg-query -W -f='${Architecture} ${db:Status-Status}\n' "$name" 2>/dev/null |
+            grep -qxE "($architecture|all) installed" || echo "$package"
     done
 }
 

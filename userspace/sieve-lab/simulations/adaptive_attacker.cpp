@@ -2,9 +2,10 @@
 #include "sieve-lab/simulations/adaptive_attacker.hpp"
 
 #include <algorithm>
-#include <array>
+#include <bit>
 #include <cstring>
 #include <deque>
+#include <optional>
 #include <utility>
 
 namespace sieve::experiments {
@@ -26,6 +27,27 @@ struct SameKey {
     bool operator()(const sieve_key& a, const sieve_key& b) const {
         return std::memcmp(&a, &b, sizeof a) == 0;
     }
+};
+
+// A set of hashes that is only ever added to; a plain table, since it takes ten million of them.
+class AskedKeys {
+  public:
+    explicit AskedKeys(std::uint64_t most) : slots_(std::bit_ceil(2 * most + 2)) {}
+
+    // True if it was not there.
+    bool insert(const sieve_key& key) {
+        const std::uint64_t hash = KeyHash{}(key) | 1; // 0 is an empty slot
+        for (std::size_t at = hash >> 1;; at++) {
+            std::uint64_t& slot = slots_[at & (slots_.size() - 1)];
+            if (slot == hash) return false;
+            if (slot != 0) continue;
+            slot = hash;
+            return true;
+        }
+    }
+
+  private:
+    std::vector<std::uint64_t> slots_;
 };
 
 std::uint64_t mask_of(const KeyField& field) {
@@ -57,8 +79,13 @@ class Game {
         return answer == Answer::positive;
     }
 
-    // The same, for strategies that come by the same keys often: repetitions cost nothing and count for nothing.
-    bool choose_once(const sieve_key& key) { return asked_.insert(KeyHash{}(key)).second && choose(key); }
+    // The same, for strategies that come by the same keys often: repetitions cost nothing and count for
+    // nothing.
+    bool choose_once(const sieve_key& key) {
+        if (left_ == 0) return false;
+        if (!asked_) asked_.emplace(left_);
+        return asked_->insert(key) && choose(key);
+    }
 
     // Random keys until only `rest` queries are left.
     void explore_until(std::uint64_t rest) {
@@ -84,7 +111,7 @@ class Game {
     std::uint64_t left_;
     Random& random_;
     std::unordered_set<sieve_key, KeyHash, SameKey> seen_;
-    std::unordered_set<std::size_t> asked_;
+    std::optional<AskedKeys> asked_;
     Attack attack_;
 };
 
@@ -103,7 +130,7 @@ void play_near_members(Game& game, const std::vector<sieve_key>& members, std::u
     // Each member's neighbours once, as many as the queries allow.
     for (const sieve_key& member : members)
         ask_neighbours(game, member, queries / 2 / members.size(),
-                       [&](const sieve_key& key) { game.choose(key); });
+                       [&](const sieve_key& key) { game.choose_once(key); });
 }
 
 void play_near_hits(Game& game, std::uint64_t queries) {
@@ -140,14 +167,14 @@ void play_differences(Game& game, std::uint64_t queries) {
         for (Step& step : steps) {
             if (game.left() <= queries / 4) break;
             step.tries++;
-            if (game.choose(moved(key, step, 1))) step.hits++;
+            if (game.choose_once(moved(key, step, 1))) step.hits++;
         }
     std::sort(steps.begin(), steps.end(), [](const Step& a, const Step& b) { return a.rate() > b.rate(); });
     steps.resize(std::min<std::size_t>(steps.size(), 8));
     // Odd multiples are steps that were not tried.
-    for (std::uint64_t times = 3; !game.over() && !start.empty() && times < 1U << 16; times += 2)
+    for (std::uint64_t times = 3; !game.over() && !start.empty() && times < 1U << 20; times += 2)
         for (const sieve_key& key : start)
-            for (const Step& step : steps) game.choose(moved(key, step, times));
+            for (const Step& step : steps) game.choose_once(moved(key, step, times));
 }
 
 void play_parallelograms(Game& game, std::uint64_t queries) {

@@ -48,6 +48,21 @@ TEST(AdaptiveAttacker, GainsNothingWhereVerdictsAreIndependent) {
         }
 }
 
+TEST(AdaptiveAttacker, RunsOfMembersDoNotHideHits) {
+    // Neighbours of neighbours are the same keys: each may count once only, or misses outnumber matches.
+    Target target = target_of(unstructured);
+    const KeySpace space = KeySpace::ipv4_source();
+    Random random(5);
+    for (int run = 0; run < 40; run++) {
+        const sieve_key first = space.random(random);
+        for (std::uint64_t i = 0; i < 100; i++)
+            target.members.push_back(space.with(first, 0, space.get(first, 0) + i));
+    }
+    const Attack attack = experiments::attack(target, space, Strategy::near_members, queries, random);
+    const double error = std::sqrt(rate / static_cast<double>(attack.chosen));
+    EXPECT_NEAR(share(attack), rate, 4 * error);
+}
+
 TEST(AdaptiveAttacker, FindsRunsOfNeighbours) {
     const auto runs = [](const sieve_key& key) { return mix(key.word[1] >> 6) % 512 == 0; };
     EXPECT_GT(share(play(runs, Strategy::near_hits)), 5 * rate);
