@@ -20,7 +20,9 @@ read -ra suites <<<"${VMTEST_SUITES:-unit bpf}"
 unit_filter=${VMTEST_UNIT_FILTER:-Hash.*:Pattern*:WideLine*:Image*:*Golden*:*Ddlcbf*:*Bucket*:LineTasks*:Capture*:AddressText*:KeyText*:PrefixExpansion*:CountMin*}
 bpf_filter=${VMTEST_GTEST_FILTER:-*-VerifierCost*}
 counts=(SIEVE_TEST_COUNT=2000 SIEVE_CHURN_SWAPS=5)
-modules=(veth tun)
+modules=(veth tun dummy)
+# What the tests run besides busybox, and the libraries of it that no development package brings.
+packages=(iproute2 libmnl0 libbsd0 libmd0)
 
 die() {
     echo "vmtest_arm64: $*" >&2
@@ -37,16 +39,18 @@ kernel_package() {
     { apt-cache pkgnames linux-image-6 || true; } | grep -E "$pattern" | sort -V | tail -n 1 | grep .
 }
 
-# fetch PACKAGE FOLDER: downloads an arm64 package and unpacks it.
-fetch() {
-    (cd "$WORK" && timeout 300 apt-get -q -o APT::Sandbox::User=root download "$1:arm64" >&2) &&
-        dpkg-deb -x "$WORK/$1"_*.deb "$2"
+# fetched PACKAGE: the path of an arm64 package, downloaded unless it is there.
+fetched() {
+    mkdir -p "$VM/packages"
+    compgen -G "$VM/packages/$1_*.deb" >/dev/null ||
+        (cd "$VM/packages" && timeout 300 apt-get -q -o APT::Sandbox::User=root download "$1:arm64" >&2)
+    compgen -G "$VM/packages/$1_*.deb" | head -n 1
 }
 
 get_kernel() {
     local package version from new=$WORK/kernel-$1
     [ ! -e "$VM/$1/Image" ] || return 0
-    package=$(kernel_package "$1") && fetch "$package" "$new" ||
+    package=$(kernel_package "$1") && dpkg-deb -x "$(fetched "$package")" "$new" ||
         die "no kernel $1 for arm64; try: dpkg --add-architecture arm64 && apt-get update"
     version=${package#linux-image-}
     from=$(find "$new" -type d -path "*/modules/$version")
@@ -75,7 +79,7 @@ take_libraries() {
     for name in $(aarch64-linux-gnu-readelf -d -l "$@" |
         sed -nE 's/.*\(NEEDED\).*\[(.*)\]/\1/p; s/.*interpreter: \/lib\/(.*)\]/\1/p' | sort -u); do
         [ ! -e "$ROOT/lib/$name" ] || continue
-        for folder in "${LIBRARIES[@]}"; do
+        for folder in "${LIBRARIES[@]}" "$WORK"/packages{,/usr}/lib/aarch64-linux-gnu; do
             [ ! -e "$folder/$name" ] || cp -L "$folder/$name" "$ROOT/lib/"
         done
         [ -e "$ROOT/lib/$name" ] || die "there is no $name for arm64 on this machine"
@@ -86,10 +90,15 @@ take_libraries() {
 make_root() {
     ROOT=$WORK/root
     mkdir -p "$ROOT"/{proc,sys,dev,run,tmp,root,bin,lib,sieve/build}
-    [ -x "$VM/busybox" ] || { fetch busybox-static "$WORK/busybox" && cp "$WORK/busybox/bin/busybox" "$VM/"; }
-    cp "$VM/busybox" "$ROOT/bin/"
-    local applet
-    for applet in sh mount mkdir ln stty sed cat echo cut uname modprobe ip rm sleep dmesg poweroff; do
+    dpkg-deb -x "$(fetched busybox-static)" "$WORK/busybox"
+    cp "$WORK/busybox/bin/busybox" "$ROOT/bin/"
+    local package applet tests
+    for package in "${packages[@]}"; do
+        dpkg-deb -x "$(fetched "$package")" "$WORK/packages"
+    done
+    cp "$WORK/packages/bin/ip" "$ROOT/bin/"
+    take_libraries "$ROOT/bin/ip"
+    for applet in sh mount mkdir ln stty sed cat echo cut uname modprobe rm sleep dmesg poweroff; do
         ln -s busybox "$ROOT/bin/$applet"
     done
     echo 'root:x:0:0:root:/root:/bin/sh' | install -D /dev/stdin "$ROOT/etc/passwd"
@@ -121,10 +130,11 @@ boot() {
     cat "$WORK/root.cpio" "$WORK/modules.cpio" >"$WORK/$1.cpio"
     # One processor, as on x86-64: emulated code must not be patched under another one's feet.
     nice timeout --foreground --kill-after=10 "$limit" qemu-system-aarch64 -machine virt -cpu max,pauth-impdef=on \
-        -accel tcg -smp 1 -m 2G -nodefaults -display none -no-reboot -monitor none -serial stdio \
+        -accel tcg -smp 1 -m 2G -nodefaults -display none -no-reboot -monitor none -serial "file:$WORK/$1.console" \
         -kernel "$VM/$1/Image" -initrd "$WORK/$1.cpio" \
         -append "console=ttyAMA0 loglevel=2 panic=-1 oops=panic rcupdate.rcu_expedited=1 norandmaps" \
-        </dev/null 2>&1 | tr -d '\r' >"$VM/$1.log"
+        </dev/null >"$WORK/$1.qemu" 2>&1 || true
+    cat "$WORK/$1.qemu" "$WORK/$1.console" | tr -d '\r' >"$VM/$1.log"
 }
 
 channel() { sed -n "s/^$2| \?//p" "$VM/$1.log"; }
@@ -168,7 +178,7 @@ make_root
 for one; do
     started=$SECONDS
     get_kernel "$one"
-    boot "$one" || true
+    boot "$one"
     report "$one" >"$WORK/one"
     cat "$WORK/one" >>"$WORK/all"
     printf '%-20s %s (%s, %d s)\n' "vm-arm64-$one" "$(scripts/check_report.py count "$WORK/one")" \

@@ -123,6 +123,16 @@ TEST(LabMarkdown, ShowsEveryRowAndNotesEachExplanation) {
     EXPECT_EQ(page, to_markdown(Subject::papers, {{&experiment, sample_outcome()}}));
 }
 
+TEST(LabMarkdown, ShowsTheExperimentsOfItsSubjectOnly) {
+    const Experiment paper{.name = "of-a-paper", .title = "A", .source = "a"};
+    const Experiment attack{.name = "of-attacks", .title = "B", .source = "b", .subject = Subject::attacks};
+    const std::string page = to_markdown(Subject::attacks, {{&paper, {}}, {&attack, sample_outcome()}});
+    EXPECT_EQ(page.find("of-a-paper"), std::string::npos);
+    EXPECT_NE(page.find("## of-attacks"), std::string::npos);
+    EXPECT_NE(page.find("| quantity | promised | ours |"), std::string::npos);
+    EXPECT_NE(page.find("| all | | | 2 | 2 | 0 |"), std::string::npos); // of one experiment
+}
+
 TEST(LabGnuplot, LeavesOutWhatALogarithmCannotShow) {
     const std::string program = to_gnuplot(sample_outcome().plots[0], "docs/figures/figure.svg");
     EXPECT_NE(program.find("set title \"a \\\"title\\\"\""), std::string::npos);
