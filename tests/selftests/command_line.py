@@ -67,6 +67,7 @@ elif WHAT == "options":
             described |= mentioned(section("insert", "Ss")) & options
         if command == "replay":  # as for load
             described |= mentioned(section("load", "Ss")) & options
+        described |= {"--hook"} & options  # for all commands, described with load
         if not options and not described:
             continue
         # A short name stands for its long one in the synopsis.
@@ -81,7 +82,7 @@ elif WHAT == "options":
     same("options in the README that no command has", known=set(["none"]), readme=unknown | set(["none"]))
 elif WHAT == "kinds":
     message = said("build", "--kind", "nonsense", "-o", "/nonexistent/x", "/nonexistent/y")
-    kinds = set(re.search(r"expected one of (.*)", message).group(1).split(", "))
+    kinds = set(re.split(r", | or ", re.search(r"expected (.*)", message).group(1)))
     word = lambda text: set(k for k in kinds if re.search(rf"\b{k}\b", text))
     option = re.search(r"--kind KIND +(.*)", said("build", "--help")).group(1)
     items = set(w for line in re.findall(r"^\.It Cm ([a-z0-9 ,]+)$", section("build", "Ss"), re.M)

@@ -54,7 +54,7 @@ TEST(Preflight, PassesEveryFieldSet) {
 TEST(Preflight, PassesEveryKindAndRefusesItEmptied) {
     for (const FilterKind* one : filter_kinds()) {
         const sieve_kind kind = one->facts().number;
-        Image image = random_image(5'000, 6, 14, kind);
+        Image image = random_image(5'000, 6, one->facts().bits_per_key, kind);
         ASSERT_EQ(image.lookup().kind, kind);
         const auto report = check(image);
         ASSERT_TRUE(report) << kind_name(kind) << ": " << report.error().message;

@@ -110,7 +110,7 @@ void keeps_its_promise(const Wish& wish, std::uint64_t seed) {
         const auto built = build(wish, seed + f);
         if (!built) {
             // Refused for what was asked for, before any work; the counting kind alone has too little room.
-            EXPECT_EQ(built.error().exit, Exit::usage) << built.error().message;
+            EXPECT_EQ(built.error().kind, ErrorKind::invalid_request) << built.error().message;
             EXPECT_TRUE(kind_of(wish.kind.kind).facts().changes_live) << built.error().message;
             EXPECT_LT(wish.bits_per_key, wish.kind.choices == 2U ? 24 : 20) << built.error().message;
             return;

@@ -77,7 +77,8 @@ TEST(MakePlan, KeepsItsPromisesForARate) {
         return *std::ranges::find(plan->candidates, options, &Candidate::options);
     };
     // More choices, fewer bits.
-    EXPECT_LT(with("--kind blocked --choices 2").bits_per_key, with("--kind blocked --choices 1").bits_per_key);
+    EXPECT_LT(with("--kind blocked --choices 2").bits_per_key,
+              with("--kind blocked --choices 1").bits_per_key);
     EXPECT_LT(with("--kind bloom --choices 3").bits_per_key, with("--kind bloom --choices 1").bits_per_key);
     // A stranger is told after about two probes of a group in a half-full filter.
     EXPECT_NEAR(with("--kind bloom --choices 1").lines_stranger, 2, 0.5);

@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "libsieve/api/libsieve.h"
+#include "libsieve/filters/plan.hpp"
 #include "libsieve/image/image.hpp"
 #include "libsieve/keys/address_range.hpp"
 #include "libsieve/keys/key_set.hpp"
-#include "libsieve/filters/plan.hpp"
 #include "libsieve/util/result.hpp"
 
 struct libsieve_error {

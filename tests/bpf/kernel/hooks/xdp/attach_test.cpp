@@ -142,7 +142,7 @@ TEST(Attach, AForeignProgramStays) {
         ASSERT_TRUE(before.foreign());
         const auto refused = attach(before, load(), {});
         ASSERT_FALSE(refused);
-        EXPECT_EQ(refused.error().kind, ErrorKind::kernel_refused);
+        EXPECT_EQ(refused.error().kind, ErrorKind::foreign_program);
         EXPECT_NE(refused.error().message.find("foreigner"), std::string::npos) << refused.error().message;
         EXPECT_NE(refused.error().message.find(std::to_string(before.attached->id)), std::string::npos);
         EXPECT_EQ(hook_of(in).attached->id, before.attached->id);
