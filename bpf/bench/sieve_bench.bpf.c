@@ -13,6 +13,7 @@
 #include <linux/if_ether.h>
 #include <linux/ip.h>
 #include <linux/ipv6.h>
+#include <linux/pkt_cls.h>
 
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
@@ -215,10 +216,17 @@ struct {
     __type(value, __u32);
 } bench_tested SEC(".maps");
 
+/* The same for tc: an array holds programs of one type. */
+struct {
+    __uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __type(value, __u32);
+} bench_tested_tc SEC(".maps");
+
 /* Writes a fresh random address to byte `offset` of the frame; false if the frame is too short. */
-static __always_inline int bench_readdress(struct xdp_md* ctx, __u32 offset) {
-    void* end = (void*)(long)ctx->data_end;
-    __be32* address = (void*)(long)ctx->data + offset;
+static __always_inline int bench_readdress(void* data, void* end, __u32 offset) {
+    __be32* address = data + offset;
 
     if ((void*)(address + 1) > end) return 0;
     *address = bpf_htonl(
@@ -230,13 +238,20 @@ static __always_inline int bench_readdress(struct xdp_md* ctx, __u32 offset) {
 #define BENCH_IPV4_SOURCE (sizeof(struct ethhdr) + __builtin_offsetof(struct iphdr, saddr))
 #define BENCH_IPV6_SOURCE (sizeof(struct ethhdr) + __builtin_offsetof(struct ipv6hdr, saddr) + 12)
 
+#define BENCH_READDRESS(ctx, offset)                                                                         \
+    bench_readdress((void*)(long)(ctx)->data, (void*)(long)(ctx)->data_end, offset)
+
 #define BENCH_PACKET_PROGRAMS(family, offset)                                                                \
     SEC("xdp") int bench_packet_##family(struct xdp_md* ctx) {                                               \
-        if (bench_readdress(ctx, offset)) bpf_tail_call(ctx, &bench_tested, 0);                              \
+        if (BENCH_READDRESS(ctx, offset)) bpf_tail_call(ctx, &bench_tested, 0);                              \
         return XDP_ABORTED;                                                                                  \
     }                                                                                                        \
+    SEC("tc") int bench_tc_packet_##family(struct __sk_buff* ctx) {                                          \
+        if (BENCH_READDRESS(ctx, offset)) bpf_tail_call(ctx, &bench_tested_tc, 0);                           \
+        return TC_ACT_SHOT;                                                                                  \
+    }                                                                                                        \
     SEC("xdp") int bench_send_##family(struct xdp_md* ctx) {                                                 \
-        return bench_readdress(ctx, offset) ? bpf_redirect(bench_control.interface, 0) : XDP_ABORTED;        \
+        return BENCH_READDRESS(ctx, offset) ? bpf_redirect(bench_control.interface, 0) : XDP_ABORTED;        \
     }
 
 BENCH_PACKET_PROGRAMS(ipv4, BENCH_IPV4_SOURCE)
@@ -275,6 +290,11 @@ SEC("xdp") int bench_floor(struct xdp_md* ctx) {
 SEC("xdp") int bench_pass(struct xdp_md* ctx) {
     (void)ctx;
     return XDP_PASS;
+}
+
+SEC("tc") int bench_tc_pass(struct __sk_buff* ctx) {
+    (void)ctx;
+    return TC_ACT_UNSPEC;
 }
 
 SEC("xdp") int bench_drop(struct xdp_md* ctx) {

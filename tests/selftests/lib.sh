@@ -296,6 +296,9 @@ unchanged() {
 # counter JQ-PATH: one number of `stats`.
 counter() { sieve --json stats "$IN_IF" | jq -r ".interfaces[0].$1"; }
 
+# counter_at HOOK JQ-PATH: the same of one hook.
+counter_at() { sieve --json stats "$IN_IF" --hook "$1" | jq -r ".interfaces[0].$2"; }
+
 # --- packets ------------------------------------------------------------------------------------------------
 
 verdicts_in='' verdicts_out=''

@@ -88,8 +88,9 @@ def in_namespace(name, action):
 class Port:
     """A packet socket on NAMESPACE/INTERFACE."""
 
-    def __init__(self, place):
+    def __init__(self, place, drops=False):
         namespace, interface = place.split("/")
+        self.drops = drops  # what leaves may be dropped here, which looks to the sender like a full queue
 
         def open_socket():
             opened = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
@@ -113,6 +114,8 @@ class Port:
             except (BlockingIOError, OSError) as error:
                 if not isinstance(error, BlockingIOError) and error.errno != 105:  # ENOBUFS
                     raise
+                if self.drops and error.errno == 105:
+                    return len(frame)
                 select.select([], [self.socket], [], 0.01)
 
 
@@ -291,7 +294,7 @@ def is_wrong(verdict, count):
 
 def run_verdicts(options, table, run):
     fence = Port(options.fence) if options.fence else None
-    line = Line(Port(options.sender), Port(options.receiver), run & 0xFFFF, fence)
+    line = Line(Port(options.sender, options.sender_drops), Port(options.receiver), run & 0xFFFF, fence)
     cases = []
     for text in table:
         text = text.partition("#")[0].strip()
@@ -323,6 +326,7 @@ def answer_tables():
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--fence", metavar="NS/IFACE")
     parser.add_argument("--patience", type=float, default=PATIENCE)
+    parser.add_argument("--sender-drops", action="store_true", help="the sender's interface has an egress hook")
     for number, words in enumerate(iter(sys.stdin.readline, "")):
         table = list(iter(sys.stdin.readline, "end\n"))
         try:

@@ -22,9 +22,9 @@ enum class Exit : int {
     case ErrorKind::no_such_set:
         return Exit::no;
     case ErrorKind::invalid_request:
+    case ErrorKind::several_hooks:
     case ErrorKind::attached_otherwise:
     case ErrorKind::needs_feed:
-    case ErrorKind::which_hook:
         return Exit::usage;
     case ErrorKind::bad_input:
     case ErrorKind::fixed_keys:

@@ -1,40 +1,26 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// IFACE and --hook: which program of ours a command means.
+// `--hook`, and how a hook is named to people.
 #pragma once
 
-#include <optional>
 #include <string>
 
-#include <nlohmann/json.hpp>
-
 #include "libsieve/control/in_force.hpp"
+#include "libsieve/kernel/hooks/hook.hpp"
+#include "libsieve/util/result.hpp"
 #include "xdp-sieve/arguments.hpp"
 
 namespace sieve::cli {
 
-struct HookArgument {
-    std::string interface;
-    std::optional<std::string> point;
-};
+// Adds the option to a verb that names an interface; `otherwise` says what holds without it.
+void add_hook(Arguments verb, std::string& into, const std::string& otherwise);
 
-// Adds the required argument IFACE and the option --hook.
-void add_hook(Arguments verb, HookArgument& argument);
+// What help says of most verbs' `--hook`.
+inline constexpr char hook_in_use[] = "the one in use if not given";
 
-// Adds --hook alone.
-void add_hook_point(Arguments verb, std::optional<std::string>& point);
+// The hook that the two arguments name. An empty text names none.
+[[nodiscard]] Result<control::HookName> parse_hook(const std::string& interface, const std::string& hook);
 
-// The hook point that was named; nothing if none was.
-[[nodiscard]] Result<std::optional<kernel::HookPoint>> parse_hook(const std::optional<std::string>& text);
-
-// The hook that is meant: the one that was named, or the only one of the interface where our program runs; of
-// several, the one with that set.
-[[nodiscard]] Result<control::HookName> find_hook(control::Kernel& kernel, const HookArgument& argument,
-                                                  const std::string& set = {});
-
-// "eth0", or "eth0 egress" for a hook of tc.
-[[nodiscard]] std::string hook_text(const control::HookName& hook);
-
-// Adds the members "interface" and "hook".
-void add_hook_name(nlohmann::json& out, const control::HookName& hook);
+// "eth0" at XDP, "eth0 egress" at tc.
+[[nodiscard]] std::string hook_title(const kernel::Hook& hook);
 
 } // namespace sieve::cli

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "xdp-sieve/remedy.hpp"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 namespace sieve::cli {
 
@@ -21,11 +21,11 @@ std::string remedy(const Error& error) {
         return facts.program_id != 0
                    ? std::string()
                    : fmt::format("`xdp-sieve load {} NAME=FEED` attaches it", facts.interface);
+    case ErrorKind::several_hooks:
+        return fmt::format("`--hook {}` names one", fmt::join(facts.hooks, "|"));
     case ErrorKind::attached_otherwise:
         return fmt::format("leave -m, --priority and --chain out, or `xdp-sieve unload {}` first",
                            facts.interface);
-    case ErrorKind::which_hook:
-        return "say which with `--hook`";
     case ErrorKind::needs_feed:
         return fmt::format("name the feed that it was built of: {}={},verify=FEED", facts.set, facts.path);
     case ErrorKind::fixed_keys:

@@ -147,7 +147,7 @@ void print_table(const bench::PacketTable& table) {
         const auto empty = std::ranges::find_if(table.rows, [&](const bench::PacketRow& other) {
             return other.family == row.family && other.program == "empty";
         });
-        print_out("{:<10} {:<20} {:<10} {:>7.1f} ({:+.1f})\n", row.family, row.program,
+        print_out("{:<12} {:<20} {:<10} {:>7.1f} ({:+.1f})\n", row.family, row.program,
                   bench::traffic_name(row.traffic), bench::summarise(row.nanoseconds).median,
                   bench::summarise(bench::minus(row.nanoseconds, empty->nanoseconds)).median);
     }

@@ -27,8 +27,9 @@ constexpr std::size_t named_at_most = 8;
 struct ChangeArguments {
     bool erase = false;
     bool again = false;
-    HookArgument hook;
+    std::string interface;
     std::string name;
+    std::string hook;
     std::vector<std::string> keys;
     bool standard_input = false;
 
@@ -62,19 +63,15 @@ std::vector<std::string> refused(const ChangeArguments& arguments, const KeyChan
     return lines;
 }
 
-void print_json(const ChangeArguments& arguments, const control::HookName& hook,
-                const KeyChangeReport& report, std::uint32_t fields) {
+void print_json(const ChangeArguments& arguments, const KeyChangeReport& report, std::uint32_t fields) {
     const auto texts = [fields](const std::vector<sieve_key>& keys) {
         nlohmann::json list = nlohmann::json::array();
         for (const sieve_key& key : keys) list.push_back(format_key(key, fields));
         return list;
     };
-    nlohmann::json out = {{"set", arguments.name},
-                          {arguments.done(), report.done},
-                          {"repeated", report.repeated},
-                          {"keys", report.keys},
-                          {"expected_fpr", report.expected_fpr}};
-    add_hook_name(out, hook);
+    nlohmann::json out = {
+        {"interface", arguments.interface}, {"set", arguments.name}, {arguments.done(), report.done},
+        {"repeated", report.repeated},      {"keys", report.keys},   {"expected_fpr", report.expected_fpr}};
     out[arguments.erase ? "absent" : "matched_already"] = texts(report.told);
     if (!arguments.erase) out["full"] = texts(report.full);
     print_out("{}\n", json_text(out));
@@ -85,8 +82,8 @@ Result<Exit> run_change(const ChangeArguments& arguments, Context& context) {
     if (arguments.keys.empty() != arguments.standard_input)
         return usage_error(
             fmt::format("{}: give keys after the set, or --stdin", arguments.erase ? "delete" : "insert"));
+    SIEVE_ASSIGN(const control::HookName hook, parse_hook(arguments.interface, arguments.hook));
     control::RealKernel kernel;
-    SIEVE_ASSIGN(const control::HookName hook, find_hook(kernel, arguments.hook, arguments.name));
     SIEVE_ASSIGN(const std::uint32_t fields, control::changeable_fields(kernel, hook, arguments.name));
     SIEVE_ASSIGN(const KeySet keys,
                  read_key_arguments(arguments.keys, arguments.standard_input, fields, context));
@@ -95,7 +92,7 @@ Result<Exit> run_change(const ChangeArguments& arguments, Context& context) {
     context.changed = report.done > 0;
     const std::uint64_t left = report.told.size() + report.full.size();
     if (context.json) {
-        print_json(arguments, hook, report, fields);
+        print_json(arguments, report, fields);
         return left == 0 ? Exit::done : Exit::no;
     }
     const std::vector<std::string> lines = refused(arguments, report, fields);
@@ -110,7 +107,7 @@ Result<Exit> run_change(const ChangeArguments& arguments, Context& context) {
     }
     for (const std::string& line : lines) remark(context, line);
     if (!context.quiet)
-        print_out("{}: {}: {} {} of {}; {} in it now, FPR {} expected\n", hook_text(hook), arguments.name,
+        print_out("{}: {}: {} {} of {}; {} in it now, FPR {} expected\n", arguments.interface, arguments.name,
                   arguments.done(), format_count(report.done), format_counted(report.done + left, "key"),
                   format_count(report.keys), format_rate(report.expected_fpr));
     return left == 0 ? Exit::done : Exit::no;
@@ -119,9 +116,10 @@ Result<Exit> run_change(const ChangeArguments& arguments, Context& context) {
 Action define(Arguments verb, Context& context, bool erase) {
     auto arguments = std::make_shared<ChangeArguments>();
     arguments->erase = erase;
-    add_hook(verb, arguments->hook);
+    verb.add("IFACE", arguments->interface, "the interface").required();
     verb.add("NAME", arguments->name, "the set, of kind ddlcbf").required();
     verb.add("KEY", arguments->keys, "keys; one argument each, fields separated by commas or blanks");
+    add_hook(verb, arguments->hook, "the one that has the set if not given");
     verb.add_flag("--stdin", arguments->standard_input, "read the keys from standard input, as a feed");
     if (!erase)
         verb.add_flag(

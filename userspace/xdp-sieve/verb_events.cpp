@@ -30,7 +30,8 @@ namespace sieve::cli {
 namespace {
 
 struct EventsArguments {
-    HookArgument hook;
+    std::string interface;
+    std::string hook;
     std::uint32_t sample = 1;
     std::uint64_t count = 0; // 0: until interrupted
     std::string capture;
@@ -83,7 +84,7 @@ void print_summary(const EventsArguments& arguments, std::uint64_t seen, std::ui
                    const Context& context) {
     if (context.json && arguments.capture != "-")
         print_out("{}\n", json_text(nlohmann::json{{"summary",
-                                                    {{"interface", arguments.hook.interface},
+                                                    {{"interface", arguments.interface},
                                                      {"events", seen},
                                                      {"lost", lost},
                                                      {"sample", arguments.sample}}}},
@@ -93,9 +94,9 @@ void print_summary(const EventsArguments& arguments, std::uint64_t seen, std::ui
 
 Result<Exit> run_events(const EventsArguments& arguments, const Context& context) {
     kernel::set_verbose(context.verbose);
-    control::RealKernel real;
-    SIEVE_ASSIGN(const control::HookName name, find_hook(real, arguments.hook));
-    SIEVE_ASSIGN(const kernel::Hook hook, control::find_ours(real, name));
+    SIEVE_ASSIGN(const control::HookName name, parse_hook(arguments.interface, arguments.hook));
+    control::RealKernel at;
+    SIEVE_ASSIGN(const kernel::Hook hook, control::find_ours(at, name));
     const kernel::SetTable sets(*hook.instance);
     std::optional<packets::CaptureWriter> capture;
     if (!arguments.capture.empty()) {
@@ -104,6 +105,7 @@ Result<Exit> run_events(const EventsArguments& arguments, const Context& context
                                                     arguments.force ? Replace::anything : Replace::ours));
     }
     watch_for_interrupt();
+    control::RealKernel real;
     std::uint64_t seen = 0;
     kernel::LiveTable table;
     const auto visit = [&](const sieve_event& event) {
@@ -149,7 +151,7 @@ void add_events(CLI::App& app, Context& context) {
     add_verb(app, context, "events", "show matches as they happen, or write them to a capture",
              [&context](Arguments verb) -> Action {
                  auto arguments = std::make_shared<EventsArguments>();
-                 add_hook(verb, arguments->hook);
+                 verb.add("IFACE", arguments->interface, "the interface").required();
                  verb.add("--sample", arguments->sample, "one match in so many, at random")
                      .positive()
                      .show_default();
@@ -158,6 +160,7 @@ void add_events(CLI::App& app, Context& context) {
                           "write the packets' heads to this capture instead; - is standard output");
                  verb.add_flag("--force", arguments->force,
                                "let the capture replace a file that is none of this verb's, too");
+                 add_hook(verb, arguments->hook, hook_in_use);
                  return [arguments, &context] { return run_events(*arguments, context); };
              });
 }

@@ -21,10 +21,11 @@ namespace sieve::cli {
 namespace {
 
 struct LoadArguments {
-    HookArgument hook;
+    std::string interface;
     std::vector<std::string> sets;
     std::string default_action = "pass";
     std::string mode;
+    std::string hook;
     bool force = false;
     std::optional<std::uint32_t> priority;
     std::optional<std::string> chain;
@@ -39,9 +40,9 @@ Result<kernel::ModeChoice> parse_mode(const std::string& text) {
 
 Result<control::TableSpec> parse_table(const LoadArguments& arguments) {
     control::TableSpec table;
-    table.interface = arguments.hook.interface;
-    SIEVE_ASSIGN(const std::optional<kernel::HookPoint> point, parse_hook(arguments.hook.point));
-    table.point = point.value_or(kernel::HookPoint::xdp);
+    SIEVE_ASSIGN(const control::HookName hook, parse_hook(arguments.interface, arguments.hook));
+    table.interface = hook.interface;
+    table.point = hook.point.value_or(kernel::HookPoint::xdp);
     table.force = arguments.force;
     table.priority = arguments.priority;
     SIEVE_ASSIGN(table.mode, parse_mode(arguments.mode));
@@ -64,11 +65,11 @@ void print(const control::Applied& applied, const Context& context) {
     const kernel::Hook& hook = applied.hook;
     const kernel::WantedTable& table = applied.table;
     if (context.json) {
-        nlohmann::json out = {{"attached_now", applied.attached_now},
-                              {"program_id", hook.ours->id},
-                              {"default", action_name(table.default_action)},
-                              {"sets", nlohmann::json::array()}};
-        add_hook_name(out, {hook.interface.name, hook.point});
+        nlohmann::json out = {
+            {"interface", hook.interface.name},     {"hook", kernel::hook_point_name(hook.point)},
+            {"attached_now", applied.attached_now}, {"mode", mode_json(hook)},
+            {"program_id", hook.ours->id},          {"default", action_name(table.default_action)},
+            {"sets", nlohmann::json::array()}};
         add_way_attached(out, hook);
         for (std::size_t i = 0; i < applied.sets.size(); i++) {
             nlohmann::json set = to_json(applied.sets[i]);
@@ -79,7 +80,7 @@ void print(const control::Applied& applied, const Context& context) {
         return;
     }
     if (context.quiet) return;
-    print_out("{}: {}, {}, program {}, {}, default {}\n", hook_text({hook.interface.name, hook.point}),
+    print_out("{}: {}, {}program {}, {}, default {}\n", hook_title(hook),
               applied.attached_now ? "attached" : "running already", mode_text(hook), hook.ours->id,
               way_attached(hook), action_name(table.default_action));
     for (std::size_t i = 0; i < applied.sets.size(); i++)
@@ -107,28 +108,26 @@ void add_load(CLI::App& app, Context& context) {
     add_verb(app, context, "load", "attach to an interface and put these sets in force, in this order",
              [&context](Arguments verb) -> Action {
                  auto arguments = std::make_shared<LoadArguments>();
-                 verb.add("IFACE", arguments->hook.interface, "the interface").required();
+                 verb.add("IFACE", arguments->interface, "the interface").required();
                  verb.add("SET", arguments->sets,
                           "NAME=IMAGE or NAME=FEED, with ,action=drop|pass|count or "
                           ",redirect=INTERFACE|cpu:NUMBER and with ,verify[=FEED] behind it; behind a feed "
                           "also ,feed=FILE for more of them and the options of `build`, such as ,fpr=1e-5; "
                           "without an action a match does what the default does not")
                      .required();
+                 add_hook(verb, arguments->hook, "xdp if not given");
                  verb.add("--default", arguments->default_action,
                           "what becomes of packets that no set decides: pass or drop")
                      .show_default();
                  verb.add("-m,--mode", arguments->mode,
-                          "native (in the driver), skb (generic) or auto (native, else skb)");
+                          "at xdp: native (in the driver), skb (generic) or auto (native, else skb)");
                  verb.add("--priority", arguments->priority,
                           "beside other programs: the lower number is asked first; 50 if not given")
                      .between(1, 65535);
-                 verb.add("--chain", arguments->chain,
-                          "beside other programs: after which of our verdicts the next one is asked, a "
-                          "comma list of pass, drop and redirect, or none; pass if not given");
-                 verb.add("--hook", arguments->hook.point,
-                          "where packets meet the sets: xdp (arriving, before the stack; if not given), "
-                          "ingress (arriving, at tc) or egress (leaving, at tc)")
-                     .called("HOOK");
+                 verb.add(
+                     "--chain", arguments->chain,
+                     "beside other programs at xdp: after which of our verdicts the next one is asked, a "
+                     "comma list of pass, drop and redirect, or none; pass if not given");
                  verb.add_flag("--force", arguments->force, "take the place of another XDP program");
                  return [arguments, &context] { return run_load(*arguments, context); };
              });

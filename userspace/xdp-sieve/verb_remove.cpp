@@ -18,23 +18,24 @@ namespace sieve::cli {
 namespace {
 
 struct RemoveArguments {
-    HookArgument hook;
+    std::string interface;
     std::string name;
+    std::string hook;
 };
 
 Result<Exit> run_remove(const RemoveArguments& arguments, Context& context) {
     kernel::set_verbose(context.verbose);
+    SIEVE_ASSIGN(const control::HookName hook, parse_hook(arguments.interface, arguments.hook));
     control::RealKernel kernel;
-    SIEVE_ASSIGN(const control::HookName hook, find_hook(kernel, arguments.hook, arguments.name));
     SIEVE_ASSIGN(const std::size_t left, control::remove(kernel, hook, arguments.name, observer(context)));
     context.changed = true;
-    if (context.json) {
-        nlohmann::json out = {{"removed", arguments.name}, {"sets_left", left}};
-        add_hook_name(out, hook);
-        print_out("{}\n", json_text(out));
-    } else if (!context.quiet) {
-        print_out("{}: removed {}, {} left\n", hook_text(hook), arguments.name, format_counted(left, "set"));
-    }
+    if (context.json)
+        print_out("{}\n",
+                  json_text(nlohmann::json{
+                      {"interface", arguments.interface}, {"removed", arguments.name}, {"sets_left", left}}));
+    else if (!context.quiet)
+        print_out("{}: removed {}, {} left\n", arguments.interface, arguments.name,
+                  format_counted(left, "set"));
     return Exit::done;
 }
 
@@ -43,8 +44,9 @@ Result<Exit> run_remove(const RemoveArguments& arguments, Context& context) {
 void add_remove(CLI::App& app, Context& context) {
     add_verb(app, context, "remove", "take one set out of force", [&context](Arguments verb) -> Action {
         auto arguments = std::make_shared<RemoveArguments>();
-        add_hook(verb, arguments->hook);
+        verb.add("IFACE", arguments->interface, "the interface").required();
         verb.add("NAME", arguments->name, "the set").required();
+        add_hook(verb, arguments->hook, "the one that has the set if not given");
         return [arguments, &context] { return run_remove(*arguments, context); };
     });
 }

@@ -30,7 +30,7 @@ struct ReplayArguments {
     std::vector<std::string> sets;
     std::string capture;
     std::string default_action = "pass";
-    std::optional<std::string> hook;
+    std::string hook;
 };
 
 // A set as `load` takes it, or a path alone, which names the set by its file.
@@ -89,8 +89,8 @@ Result<Exit> run_replay(const ReplayArguments& arguments, const Context& context
     SIEVE_ASSIGN(const sieve_action default_action, parse_default(arguments.default_action));
     control::TableSpec table;
     table.default_action = default_action;
-    SIEVE_ASSIGN(const std::optional<kernel::HookPoint> point, parse_hook(arguments.hook));
-    table.point = point.value_or(kernel::HookPoint::xdp);
+    SIEVE_ASSIGN(const control::HookName hook, parse_hook({}, arguments.hook));
+    table.point = hook.point.value_or(kernel::HookPoint::xdp);
     for (const std::string& text : arguments.sets) {
         SIEVE_ASSIGN(control::SetSpec set, parse_replay_set(text, table.sets.size() + 1));
         table.sets.push_back(std::move(set));
@@ -125,12 +125,10 @@ void add_replay(CLI::App& app, Context& context) {
                      .required();
                  verb.add("--pcap", arguments->capture, "the capture, pcap or pcapng; - is standard input")
                      .required();
+                 add_hook(verb, arguments->hook, "whose program is run; xdp if not given");
                  verb.add("--default", arguments->default_action,
                           "what becomes of packets that no set decides: pass or drop")
                      .show_default();
-                 verb.add("--hook", arguments->hook,
-                          "whose program is asked: xdp (if not given), ingress or egress")
-                     .called("HOOK");
                  return [arguments, &context] { return run_replay(*arguments, context); };
              });
 }

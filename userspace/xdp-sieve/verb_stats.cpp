@@ -9,6 +9,7 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "libsieve/control/real_kernel.hpp"
 #include "libsieve/image/image.hpp"
 #include "libsieve/kernel/hooks/attach.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
@@ -31,7 +32,9 @@ using Clock = std::chrono::steady_clock;
 
 // One interface's counters at one time.
 struct Sample {
-    control::HookName hook;
+    std::string interface;
+    std::string hook;  // its name
+    std::string title; // of both
     std::uint32_t program_id = 0;
     kernel::LiveTable table;
     kernel::Stats stats;
@@ -49,7 +52,9 @@ struct Sample {
 };
 
 Result<Sample> take_sample(const kernel::Hook& hook) {
-    Sample sample{.hook = {hook.interface.name, hook.point},
+    Sample sample{.interface = hook.interface.name,
+                  .hook = kernel::hook_point_name(hook.point),
+                  .title = hook_title(hook),
                   .program_id = hook.ours->id,
                   .table = {},
                   .stats = {},
@@ -65,34 +70,36 @@ Result<Sample> take_sample(const kernel::Hook& hook) {
     return sample;
 }
 
-// All hooks of the interface, or of every one; with a point that one only.
-Result<std::vector<Sample>> take_samples(const std::string& interface,
-                                         std::optional<kernel::HookPoint> point) {
+Result<std::vector<Sample>> take_samples(const std::string& interface, const std::string& hook_name) {
     std::vector<Sample> samples;
-    std::vector<kernel::Interface> interfaces;
+    control::RealKernel real;
+    SIEVE_ASSIGN(const control::HookName only, parse_hook(interface, hook_name));
+    std::vector<std::string> names{interface};
     if (interface.empty()) {
-        interfaces = kernel::all_interfaces();
-    } else {
-        SIEVE_ASSIGN(kernel::Interface one, kernel::find_interface(interface));
-        interfaces.push_back(std::move(one));
+        names.clear();
+        for (const kernel::Interface& each : kernel::all_interfaces()) names.push_back(each.name);
     }
-    for (const kernel::Interface& each : interfaces)
-        for (const kernel::HookPoint at : kernel::all_hook_points) {
-            if (point && at != *point) continue;
-            SIEVE_ASSIGN(const kernel::Hook hook, kernel::read_hook(each, at));
+    for (const std::string& name : names) {
+        SIEVE_ASSIGN(const std::vector<kernel::Hook> hooks,
+                     control::hooks_of(real, {.interface = name, .point = only.point}));
+        for (const kernel::Hook& hook : hooks) {
+            if (!interface.empty()) SIEVE_TRY(kernel::refuse_unless_ours(hook));
             if (!hook.instance) continue;
             SIEVE_ASSIGN(Sample sample, take_sample(hook));
             samples.push_back(std::move(sample));
         }
-    // Of one interface, why there is none.
-    if (samples.empty() && !interface.empty())
-        SIEVE_TRY(kernel::find_ours(interface, point.value_or(kernel::HookPoint::xdp)));
+    }
+    if (samples.empty() && !interface.empty()) {
+        SIEVE_ASSIGN(const kernel::Hook hook, control::find_ours(real, only)); // says what is there
+        SIEVE_ASSIGN(Sample sample, take_sample(hook));
+        samples.push_back(std::move(sample));
+    }
     return samples;
 }
 
 const Sample* find(const std::vector<Sample>& samples, const Sample& like) {
     for (const Sample& sample : samples)
-        if (sample.program_id == like.program_id) return &sample;
+        if (sample.interface == like.interface && sample.program_id == like.program_id) return &sample;
     return nullptr;
 }
 
@@ -135,8 +142,8 @@ nlohmann::json to_json(const Sample& sample) {
     nlohmann::json outcomes;
     for (std::uint32_t i = 0; i < SIEVE_OUTCOMES; i++)
         outcomes[kernel::outcome_name(i)] = sample.stats.outcome[i];
-    return {{"interface", sample.hook.interface},
-            {"hook", kernel::hook_point_name(sample.hook.point)},
+    return {{"interface", sample.interface},
+            {"hook", sample.hook},
             {"program_id", sample.program_id},
             {"packets", sample.all().packets},
             {"bytes", sample.all().bytes},
@@ -173,7 +180,7 @@ void print_table(const Sample& sample, const Sample* before) {
     const auto earlier = [before](const sieve_counter& counter) {
         return before == nullptr ? std::nullopt : std::optional(counter);
     };
-    print_out("{} (program {}, default {})\n", hook_text(sample.hook), sample.program_id,
+    print_out("{} (program {}, default {})\n", sample.title, sample.program_id,
               action_name(sample.table.default_action));
     print_out("  {:<32} {:>18} {:>12}\n", "", "packets", "bytes");
     const Sample& old = before == nullptr ? sample : *before;
@@ -206,14 +213,12 @@ void print_table(const Sample& sample, const Sample* before) {
                       format_count(sample.stats.outcome[i]));
 }
 
-Result<Exit> run_stats(std::string interface, const std::optional<std::string>& hook, Watch watch,
-                       const Context& context) {
+Result<Exit> run_stats(std::string interface, const std::string& hook, Watch watch, const Context& context) {
     kernel::set_verbose(context.verbose);
     SIEVE_TRY(watch.begin(interface));
-    SIEVE_ASSIGN(const std::optional<kernel::HookPoint> point, parse_hook(hook));
     std::vector<Sample> before;
     do {
-        SIEVE_ASSIGN(std::vector<Sample> now, take_samples(interface, point));
+        SIEVE_ASSIGN(std::vector<Sample> now, take_samples(interface, hook));
         if (context.json) {
             nlohmann::json out = {{"interfaces", nlohmann::json::array()}};
             for (const Sample& sample : now) out["interfaces"].push_back(to_json(sample));
@@ -234,12 +239,11 @@ Result<Exit> run_stats(std::string interface, const std::optional<std::string>& 
 void add_stats(CLI::App& app, Context& context) {
     add_verb(app, context, "stats", "show packets, bytes, hits and verdicts",
              [&context](Arguments verb) -> Action {
-                 auto interface = std::make_shared<std::string>();
+                 auto interface = std::make_shared<std::string>(), hook = std::make_shared<std::string>();
                  auto watch = std::make_shared<Watch>();
                  verb.add("IFACE", *interface, "one interface; all of them if not given");
-                 auto hook = std::make_shared<std::optional<std::string>>();
-                 verb.add("--hook", *hook, "xdp, ingress or egress; all of them if not given").called("HOOK");
                  watch->add_to(verb, "again every SECONDS (1), with rates");
+                 add_hook(verb, *hook, "all of them if not given");
                  return [interface, hook, watch, &context] {
                      return run_stats(*interface, *hook, *watch, context);
                  };

@@ -33,7 +33,7 @@ struct SetStatus {
     std::uint64_t exact_bytes = 0; // of the exact set; 0: not verified
 
     [[nodiscard]] double bits_per_key() const {
-        return static_cast<double>(kind_of(filter.lookup).lines(filter.lookup)) * SIEVE_LINE_BITS /
+        return static_cast<double>(filter_lines(filter.lookup)) * SIEVE_LINE_BITS /
                static_cast<double>(std::max<std::uint64_t>(1, filter.file.keys));
     }
     [[nodiscard]] std::string identity() const {
@@ -46,7 +46,7 @@ struct SetStatus {
     [[nodiscard]] const char* kind() const { return kind_name(filter.lookup.kind); }
 };
 
-struct HookStatus {
+struct InterfaceStatus {
     kernel::Hook hook;
     sieve_action default_action = SIEVE_ACTION_PASS;
     std::vector<SetStatus> sets;
@@ -66,8 +66,8 @@ Result<std::vector<SetStatus>> read_sets(const kernel::LiveTable& table) {
     return sets;
 }
 
-Result<HookStatus> read_status(kernel::Hook hook) {
-    HookStatus status;
+Result<InterfaceStatus> read_status(kernel::Hook hook) {
+    InterfaceStatus status;
     if (hook.instance) {
         // A filter that leaves while we look is gone; then the table is another.
         Result<std::vector<SetStatus>> sets;
@@ -113,9 +113,12 @@ std::uint32_t sampling(const kernel::Instance& instance) {
     return (instance.control().watch & SIEVE_WATCH_EVENTS) != 0 ? instance.control().sample : 0;
 }
 
-nlohmann::json to_json(const HookStatus& status) {
-    nlohmann::json out = {{"program_id", status.hook.ours->id}, {"program", status.hook.ours->name}};
-    add_hook_name(out, {status.hook.interface.name, status.hook.point});
+nlohmann::json to_json(const InterfaceStatus& status) {
+    nlohmann::json out = {{"interface", status.hook.interface.name},
+                          {"hook", kernel::hook_point_name(status.hook.point)},
+                          {"mode", mode_json(status.hook)},
+                          {"program_id", status.hook.ours->id},
+                          {"program", status.hook.ours->name}};
     add_way_attached(out, status.hook);
     if (!status.hook.instance) {
         out["error"] = status.hook.other_version;
@@ -129,10 +132,10 @@ nlohmann::json to_json(const HookStatus& status) {
     return out;
 }
 
-void print_table(const HookStatus& status) {
+void print_table(const InterfaceStatus& status) {
     const kernel::Hook& hook = status.hook;
-    print_out("{}: {}, {}, program {}, {}", hook_text({hook.interface.name, hook.point}), hook.ours->name,
-              mode_text(hook), hook.ours->id, way_attached(hook));
+    print_out("{}: {}, {}program {}, {}", hook_title(hook), hook.ours->name, mode_text(hook), hook.ours->id,
+              way_attached(hook));
     if (!hook.instance) {
         print_out("\n{}  {}\n", neighbours(hook), hook.other_version);
         return;
@@ -164,8 +167,9 @@ void print_table(const HookStatus& status) {
     }
 }
 
-Result<Exit> run_status(const std::string& name, const Context& context) {
+Result<Exit> run_status(const std::string& name, const std::string& hook_name, const Context& context) {
     kernel::set_verbose(context.verbose);
+    SIEVE_ASSIGN(const control::HookName only, parse_hook(name, hook_name));
     std::vector<kernel::Interface> interfaces;
     if (name.empty()) {
         interfaces = kernel::all_interfaces();
@@ -173,10 +177,11 @@ Result<Exit> run_status(const std::string& name, const Context& context) {
         SIEVE_ASSIGN(kernel::Interface interface, kernel::find_interface(name));
         interfaces.push_back(std::move(interface));
     }
-    std::vector<HookStatus> found;
+    std::vector<InterfaceStatus> found;
     std::string foreign;
     for (const kernel::Interface& interface : interfaces)
         for (const kernel::HookPoint point : kernel::all_hook_points) {
+            if (only.point && point != *only.point) continue;
             SIEVE_ASSIGN(kernel::Hook hook, kernel::read_hook(interface, point));
             if (hook.foreign())
                 foreign = fmt::format(" (it runs {}, id {})",
@@ -184,15 +189,15 @@ Result<Exit> run_status(const std::string& name, const Context& context) {
                                                                   : hook.attached->name,
                                       hook.attached->id);
             if (!hook.ours) continue;
-            SIEVE_ASSIGN(HookStatus status, read_status(std::move(hook)));
+            SIEVE_ASSIGN(InterfaceStatus status, read_status(std::move(hook)));
             found.push_back(std::move(status));
         }
     if (context.json) {
         nlohmann::json out = {{"interfaces", nlohmann::json::array()}};
-        for (const HookStatus& status : found) out["interfaces"].push_back(to_json(status));
+        for (const InterfaceStatus& status : found) out["interfaces"].push_back(to_json(status));
         print_out("{}\n", json_text(out));
     } else {
-        for (const HookStatus& status : found) print_table(status);
+        for (const InterfaceStatus& status : found) print_table(status);
         if (found.empty() && !context.quiet)
             print_out("{}\n", name.empty() ? std::string("no interface runs xdp-sieve")
                                            : fmt::format("{} does not run xdp-sieve{}", name, foreign));
@@ -205,9 +210,10 @@ Result<Exit> run_status(const std::string& name, const Context& context) {
 void add_status(CLI::App& app, Context& context) {
     add_verb(app, context, "status", "show what is attached and which sets are in force",
              [&context](Arguments verb) -> Action {
-                 auto interface = std::make_shared<std::string>();
+                 auto interface = std::make_shared<std::string>(), hook = std::make_shared<std::string>();
                  verb.add("IFACE", *interface, "one interface; all of them if not given");
-                 return [interface, &context] { return run_status(*interface, context); };
+                 add_hook(verb, *hook, "all of them if not given");
+                 return [interface, hook, &context] { return run_status(*interface, *hook, context); };
              });
 }
 

@@ -17,26 +17,27 @@ namespace sieve::cli {
 namespace {
 
 struct SwapArguments {
-    HookArgument hook;
+    std::string interface;
     std::string set;
+    std::string hook;
 };
 
 Result<Exit> run_swap(const SwapArguments& arguments, Context& context) {
     kernel::set_verbose(context.verbose);
     SIEVE_ASSIGN(control::SetSpec spec, parse_set_argument(arguments.set));
+    SIEVE_ASSIGN(const control::HookName hook, parse_hook(arguments.interface, arguments.hook));
     control::RealKernel kernel;
-    SIEVE_ASSIGN(const control::HookName hook, find_hook(kernel, arguments.hook, spec.name));
     SIEVE_ASSIGN(const control::Swapped swapped,
                  control::swap(kernel, hook, std::move(spec), observer(context)));
     context.changed = true;
     remark_on_test(swapped.set, context);
     if (context.json) {
         nlohmann::json out = to_json(swapped.set);
-        add_hook_name(out, hook);
+        out["interface"] = arguments.interface;
         out["swap_milliseconds"] = swapped.milliseconds;
         print_out("{}\n", json_text(out));
     } else if (!context.quiet) {
-        print_out("{}: {}; swapped in {:.0f} ms\n", hook_text(hook), describe(swapped.set),
+        print_out("{}: {}; swapped in {:.0f} ms\n", arguments.interface, describe(swapped.set),
                   swapped.milliseconds);
     }
     return Exit::done;
@@ -49,11 +50,12 @@ void add_swap(CLI::App& app, Context& context) {
         app, context, "swap", "replace one set's filter while packets flow",
         [&context](Arguments verb) -> Action {
             auto arguments = std::make_shared<SwapArguments>();
-            add_hook(verb, arguments->hook);
+            verb.add("IFACE", arguments->interface, "the interface").required();
             verb.add("SET", arguments->set,
                      "NAME=IMAGE[,verify=FEED], or NAME=FEED with options as `load` takes them; the set NAME "
                      "must be in force")
                 .required();
+            add_hook(verb, arguments->hook, "the one that has the set if not given");
             return [arguments, &context] { return run_swap(*arguments, context); };
         });
 }

@@ -29,7 +29,8 @@ namespace sieve::cli {
 namespace {
 
 struct TopArguments {
-    HookArgument hook;
+    std::string interface;
+    std::string hook;
     std::size_t most = 10;
     Watch watch;
     bool off = false;
@@ -54,7 +55,7 @@ void print(const TopArguments& arguments, const kernel::Tally& tally,
            const std::map<std::uint32_t, NamedSet>& sets, const Context& context) {
     const double error = kernel::tally_error * static_cast<double>(tally.total);
     if (context.json) {
-        nlohmann::ordered_json out = {{"interface", arguments.hook.interface},
+        nlohmann::ordered_json out = {{"interface", arguments.interface},
                                       {"since", tally.since},
                                       {"matches", tally.total},
                                       {"error", error},
@@ -74,7 +75,7 @@ void print(const TopArguments& arguments, const kernel::Tally& tally,
     const std::string bound =
         error < 1 ? std::string("exact") : fmt::format("at most {:.0f} too high", error);
     print_out("{}: {} in {}; each count is {} with a probability of {:.1f}%, and none is too low\n",
-              arguments.hook.interface, format_counted(tally.total, "match", "matches"),
+              arguments.interface, format_counted(tally.total, "match", "matches"),
               format_age(now > tally.since ? now - tally.since : 0), bound,
               100 * (1 - kernel::tally_failure()));
     print_out("{:>16} {:>7}  {:<15} {}\n", "packets", "share", "set", "key");
@@ -89,8 +90,7 @@ Result<Exit> switch_off(const kernel::Hook& hook, const TopArguments& arguments,
     control::RealKernel real;
     SIEVE_ASSIGN(const control::Held lock, control::hold_lock(real, observer(context)));
     if (!kernel::is_tallying(*hook.instance))
-        return failure(ErrorKind::no,
-                       fmt::format("{}: matches are not counted by key", arguments.hook.interface));
+        return failure(ErrorKind::no, fmt::format("{}: matches are not counted by key", arguments.interface));
     SIEVE_TRY(kernel::stop_tally(*hook.instance));
     return Exit::done;
 }
@@ -107,17 +107,17 @@ Result<bool> switch_on(const kernel::Hook& hook, bool reset, const Context& cont
 
 Result<Exit> run_top(TopArguments arguments, const Context& context) {
     kernel::set_verbose(context.verbose);
-    SIEVE_TRY(arguments.watch.begin(arguments.hook.interface));
-    if (arguments.hook.interface.empty()) return usage_error("IFACE is required; see `xdp-sieve top --help`");
-    control::RealKernel real;
-    SIEVE_ASSIGN(const control::HookName name, find_hook(real, arguments.hook));
-    SIEVE_ASSIGN(const kernel::Hook hook, control::find_ours(real, name));
+    SIEVE_TRY(arguments.watch.begin(arguments.interface));
+    if (arguments.interface.empty()) return usage_error("IFACE is required; see `xdp-sieve top --help`");
+    SIEVE_ASSIGN(const control::HookName name, parse_hook(arguments.interface, arguments.hook));
+    control::RealKernel at;
+    SIEVE_ASSIGN(const kernel::Hook hook, control::find_ours(at, name));
     if (arguments.off) return switch_off(hook, arguments, context);
     SIEVE_ASSIGN(const bool begun, switch_on(hook, arguments.reset, context));
     if (begun)
         remark(context,
                fmt::format("matches are counted by key from now on, in {}, until `xdp-sieve top {} --off`",
-                           format_bytes(kernel::tally_bytes()), arguments.hook.interface));
+                           format_bytes(kernel::tally_bytes()), arguments.interface));
     do {
         SIEVE_ASSIGN(const kernel::Tally tally, kernel::read_tally(*hook.instance, arguments.most));
         if (!begun || context.json || arguments.watch.on())
@@ -132,12 +132,12 @@ void add_top(CLI::App& app, Context& context) {
     add_verb(app, context, "top", "show the keys that were matched most",
              [&context](Arguments verb) -> Action {
                  auto arguments = std::make_shared<TopArguments>();
-                 verb.add("IFACE", arguments->hook.interface, "the interface");
-                 add_hook_point(verb, arguments->hook.point);
+                 verb.add("IFACE", arguments->interface, "the interface");
                  verb.add("-n", arguments->most, "how many keys").between(1, 1024).show_default();
                  arguments->watch.add_to(verb, "again every SECONDS (1)");
                  verb.add_flag("--reset", arguments->reset, "count from zero");
                  verb.add_flag("--off", arguments->off, "count no longer");
+                 add_hook(verb, arguments->hook, hook_in_use);
                  return [arguments, &context] { return run_top(*arguments, context); };
              });
 }

@@ -16,19 +16,16 @@ namespace sieve::cli {
 
 namespace {
 
-Result<Exit> run_unload(const HookArgument& argument, Context& context) {
+Result<Exit> run_unload(const std::string& name, const std::string& hook, Context& context) {
     kernel::set_verbose(context.verbose);
+    SIEVE_ASSIGN(const control::HookName at, parse_hook(name, hook));
     control::RealKernel kernel;
-    SIEVE_ASSIGN(const control::HookName hook, find_hook(kernel, argument));
-    SIEVE_ASSIGN(const std::uint32_t id, control::unload(kernel, hook, observer(context)));
+    SIEVE_ASSIGN(const std::uint32_t id, control::unload(kernel, at, observer(context)));
     context.changed = true;
-    if (context.json) {
-        nlohmann::json out = {{"program_id", id}};
-        add_hook_name(out, hook);
-        print_out("{}\n", json_text(out));
-    } else if (!context.quiet) {
-        print_out("{}: unloaded (program {})\n", hook_text(hook), id);
-    }
+    if (context.json)
+        print_out("{}\n", json_text(nlohmann::json{{"interface", name}, {"program_id", id}}));
+    else if (!context.quiet)
+        print_out("{}: unloaded (program {})\n", name, id);
     return Exit::done;
 }
 
@@ -37,9 +34,10 @@ Result<Exit> run_unload(const HookArgument& argument, Context& context) {
 void add_unload(CLI::App& app, Context& context) {
     add_verb(app, context, "unload", "take the program and its sets off an interface",
              [&context](Arguments verb) -> Action {
-                 auto hook = std::make_shared<HookArgument>();
-                 add_hook(verb, *hook);
-                 return [hook, &context] { return run_unload(*hook, context); };
+                 auto interface = std::make_shared<std::string>(), hook = std::make_shared<std::string>();
+                 verb.add("IFACE", *interface, "the interface").required();
+                 add_hook(verb, *hook, hook_in_use);
+                 return [interface, hook, &context] { return run_unload(*interface, *hook, context); };
              });
 }
 

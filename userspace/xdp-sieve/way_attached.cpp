@@ -22,23 +22,32 @@ void add_place(nlohmann::json& out, const std::optional<kernel::DispatcherPlace>
 
 } // namespace
 
+std::string mode_text(const kernel::Hook& hook) {
+    return hook.point == kernel::HookPoint::xdp ? fmt::format("{} mode, ", kernel::mode_name(hook.mode))
+                                                : std::string();
+}
+
+nlohmann::json mode_json(const kernel::Hook& hook) {
+    return hook.point == kernel::HookPoint::xdp ? nlohmann::json(kernel::mode_name(hook.mode)) : nullptr;
+}
+
 std::string way_attached(const kernel::Hook& hook) {
     if (const kernel::TcFilter* filter = hook.filter(); filter != nullptr)
-        return fmt::format("filter at priority {}{}", filter->priority,
+        return fmt::format("priority {}{}", filter->priority,
                            hook.by_load || !hook.speaks_our_version() ? "" : ", by tc or another tool");
     if (hook.behind_dispatcher())
         return fmt::format("behind libxdp's dispatcher, {}", place_text(hook.place()));
     return hook.by_load || !hook.speaks_our_version() ? "alone" : "alone, by ip link or another tool";
 }
 
-std::string mode_text(const kernel::Hook& hook) {
-    return hook.point == kernel::HookPoint::xdp ? fmt::format("{} mode", kernel::mode_name(hook.mode))
-                                                : std::string("tc");
-}
-
 std::string neighbours(const kernel::Hook& hook) {
-    if (!hook.behind_dispatcher()) return {};
     std::string text;
+    if (hook.filters.size() > 1)
+        for (const kernel::TcFilter& filter : hook.filters)
+            text += fmt::format("  asked {:<10} {} (id {}), priority {}\n",
+                                &filter == &hook.filters.front() ? "first:" : "then:", filter.name,
+                                filter.program_id, filter.priority);
+    if (!hook.behind_dispatcher()) return text;
     for (const kernel::DispatcherMember& member : hook.members)
         text += fmt::format("  asked {:<10} {} (id {}), {}\n",
                             &member == &hook.members.front() ? "first:" : "then:", member.program.name,
@@ -47,15 +56,16 @@ std::string neighbours(const kernel::Hook& hook) {
 }
 
 void add_way_attached(nlohmann::json& out, const kernel::Hook& hook) {
+    out["dispatcher"] = hook.behind_dispatcher();
     out["attached_by"] =
         hook.speaks_our_version() ? nlohmann::json(hook.by_load ? "load" : "other") : nullptr;
-    if (const kernel::TcFilter* filter = hook.filter(); filter != nullptr) {
-        out["priority"] = filter->priority;
-        out["handle"] = filter->handle;
-        return;
+    if (const kernel::TcFilter* ours = hook.filter(); ours != nullptr) {
+        out["priority"] = ours->priority;
+        out["programs"] = nlohmann::json::array();
+        for (const kernel::TcFilter& filter : hook.filters)
+            out["programs"].push_back(
+                {{"id", filter.program_id}, {"name", filter.name}, {"priority", filter.priority}});
     }
-    out["mode"] = kernel::mode_name(hook.mode);
-    out["dispatcher"] = hook.behind_dispatcher();
     if (!hook.behind_dispatcher()) return;
     add_place(out, hook.place());
     out["programs"] = nlohmann::json::array();

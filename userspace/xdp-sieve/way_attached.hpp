@@ -10,19 +10,20 @@
 
 namespace sieve::cli {
 
-// At XDP "alone", "alone, by ip link or another tool", or "behind libxdp's dispatcher, priority 50, chain
-// pass"; at tc "filter at priority 50".
-[[nodiscard]] std::string way_attached(const kernel::Hook& hook);
-
-// "native mode" or "skb mode" at XDP, "tc" at tc's hooks.
+// "native mode, " at XDP, nothing at tc; and the mode as JSON, null at tc.
 [[nodiscard]] std::string mode_text(const kernel::Hook& hook);
+[[nodiscard]] nlohmann::json mode_json(const kernel::Hook& hook);
+
+// At tc "priority 50", with ", by tc or another tool" if `load` did not attach it. At XDP "alone", "alone, by
+// ip link or another tool", or "behind libxdp's dispatcher, priority 50, chain pass".
+[[nodiscard]] std::string way_attached(const kernel::Hook& hook);
 
 // The programs that share the hook with ours, in the order in which they are asked, ours among them, one a
 // line and indented; empty if it is alone.
 [[nodiscard]] std::string neighbours(const kernel::Hook& hook);
 
-// Adds "attached_by"; at XDP "mode", "dispatcher" (whether ours is behind one), and behind a dispatcher
-// "priority", "chain" and "programs"; at tc "priority" and "handle".
+// Adds "dispatcher" (whether ours is behind one), "attached_by", and behind a dispatcher "priority", "chain"
+// and "programs". At tc "dispatcher" is false, and there are "priority" and "programs".
 void add_way_attached(nlohmann::json& out, const kernel::Hook& hook);
 
 } // namespace sieve::cli

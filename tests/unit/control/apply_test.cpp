@@ -174,6 +174,23 @@ TEST_F(Apply, TheHookPointArrives) {
     ASSERT_TRUE(apply(kernel, spec, {}));
     EXPECT_EQ(kernel.points[0], kernel::HookPoint::egress);
     EXPECT_EQ(kernel.points[1], kernel::HookPoint::egress);
+    EXPECT_TRUE(kernel.at(kernel::HookPoint::egress).ours);
+    EXPECT_FALSE(kernel.running.ours);
+}
+
+TEST_F(Apply, ModeAndChainBelongToXdp) {
+    TableSpec spec = table({bad()});
+    spec.point = kernel::HookPoint::egress;
+    spec.priority = 7;
+    const auto applied = apply(kernel, spec, {});
+    ASSERT_TRUE(applied) << applied.error().message;
+    EXPECT_FALSE(applied->place_ignored) << "tc's filters have priorities";
+    spec.priority.reset();
+    spec.mode = kernel::ModeChoice::skb;
+    refused(spec, ErrorKind::invalid_request, false);
+    spec.mode = kernel::ModeChoice::automatic;
+    spec.chain = 6;
+    refused(spec, ErrorKind::invalid_request, false);
 }
 
 TEST_F(Apply, ASetThatFailsChangesNothing) {

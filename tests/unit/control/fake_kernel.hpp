@@ -30,7 +30,8 @@ class FakeKernel final : public control::Kernel {
         std::uint32_t program = 0;
         kernel::LiveTable table;
     };
-    Running running;
+    Running running;                            // at XDP
+    std::map<kernel::HookPoint, Running> at_tc; // at the other hooks
 
     bool may_load = true;
     bool busy = false; // another controller holds the lock
@@ -69,6 +70,10 @@ class FakeKernel final : public control::Kernel {
     // A filter that open_filter() finds under that id.
     void put_filter(std::uint32_t id, const Image& image) {
         filters_[id].assign(image.lines().begin(), image.lines().end());
+    }
+
+    [[nodiscard]] Running& at(kernel::HookPoint point) {
+        return point == kernel::HookPoint::xdp ? running : at_tc[point];
     }
 
     Result<kernel::Interface> find_interface(const std::string& name) override {
@@ -136,6 +141,8 @@ class FakeKernel final : public control::Kernel {
         points.push_back(point);
         kernel::Hook hook;
         hook.interface = interface;
+        hook.point = point;
+        const Running& running = at(point);
         hook.mode = running.mode;
         const auto program = [&](const char* name) {
             return kernel::Program{.id = running.program, .name = name, .fd = UniqueFd()};
@@ -150,21 +157,21 @@ class FakeKernel final : public control::Kernel {
     }
     kernel::LiveTable read_table(const kernel::Hook& hook) override {
         EXPECT_TRUE(hook.speaks_our_version());
-        return running.table;
+        return at(hook.point).table;
     }
     Status replace_table(const kernel::Hook& hook, const kernel::WantedTable& table) override {
         EXPECT_TRUE(held_) << "a table is replaced without the lock";
         EXPECT_TRUE(hook.speaks_our_version());
         if (refuses_tables) return kernel_refused("no");
         steps.emplace_back("replace");
-        running.table = live(table);
+        at(hook.point).table = live(table, hook.point);
         return {};
     }
     Status detach(const kernel::Hook& hook) override {
         EXPECT_TRUE(held_) << "a program is detached without the lock";
         EXPECT_TRUE(hook.ours);
         steps.emplace_back("detach");
-        running = {};
+        at(hook.point) = {};
         return {};
     }
     Result<std::unique_ptr<control::RunningFilter>> open_filter(std::uint32_t map_id) override {
@@ -177,11 +184,12 @@ class FakeKernel final : public control::Kernel {
     static std::uint32_t id_of(int fd) { return static_cast<std::uint32_t>(fd + 1000); }
 
     // What the real table makes of a wish.
-    [[nodiscard]] kernel::LiveTable live(const kernel::WantedTable& wanted) const {
+    [[nodiscard]] kernel::LiveTable live(const kernel::WantedTable& wanted,
+                                         kernel::HookPoint point = kernel::HookPoint::xdp) {
         kernel::LiveTable table;
         table.default_action = wanted.default_action;
         for (const kernel::WantedSet& set : wanted.sets) {
-            const kernel::LiveSet* before = running.table.find(set.name);
+            const kernel::LiveSet* before = at(point).table.find(set.name);
             kernel::LiveSet now = before != nullptr ? *before : kernel::LiveSet{};
             EXPECT_TRUE(before != nullptr || set.map_fd >= 0) << set.name;
             now.name = set.name;
@@ -214,9 +222,10 @@ class FakeKernel final : public control::Kernel {
             SIEVE_TRY(kernel::may_attach(before, options.force));
             kernel_.steps.emplace_back("attach");
             kernel_.attached_with.push_back(options);
-            kernel_.running = {.ours = true, .program = 41, .table = kernel_.live(table)};
-            if (options.mode == kernel::ModeChoice::skb) kernel_.running.mode = kernel::Mode::skb;
-            SIEVE_ASSIGN(kernel::Hook now, kernel_.read_hook(before.interface, kernel::HookPoint::xdp));
+            kernel_.at(before.point) = {
+                .ours = true, .program = 41, .table = kernel_.live(table, before.point)};
+            if (options.mode == kernel::ModeChoice::skb) kernel_.at(before.point).mode = kernel::Mode::skb;
+            SIEVE_ASSIGN(kernel::Hook now, kernel_.read_hook(before.interface, before.point));
             return kernel::Attached{.hook = std::move(now), .frags = false, .remarks = {"attached alone"}};
         }
 

@@ -14,7 +14,7 @@ int kind_of(ErrorKind kind) {
         return LIBSIEVE_ERROR_NO;
     case ErrorKind::invalid_request:
     case ErrorKind::attached_otherwise:
-    case ErrorKind::which_hook:
+    case ErrorKind::several_hooks:
     case ErrorKind::needs_feed:
         return LIBSIEVE_ERROR_INVALID;
     case ErrorKind::bad_input:

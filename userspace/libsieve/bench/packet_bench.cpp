@@ -27,6 +27,7 @@ struct Tested {
     int program = -1;
     bool has_set = false;
     bool ipv4_only = false;
+    bool at_tc = false;
 };
 
 } // namespace
@@ -39,9 +40,12 @@ Result<PacketTable> bench_packets(const Image& image, const PacketOptions& optio
     SIEVE_ASSIGN(const kernel::FilterMap map, kernel::FilterMap::create(image, "bench"));
     SIEVE_ASSIGN(const BenchObject object,
                  BenchObject::load(BenchSizes::floor_only(image.lookup().buckets, map.fd())));
-    SIEVE_TRY(filtering.table().replace(
-        {.default_action = SIEVE_ACTION_PASS,
-         .sets = {{.name = "bench", .action = SIEVE_ACTION_DROP, .map_fd = map.fd()}}}));
+    SIEVE_ASSIGN(const kernel::Scratch tc_idle, kernel::Scratch::load(false, kernel::HookPoint::egress));
+    SIEVE_ASSIGN(const kernel::Scratch tc_filtering, kernel::Scratch::load(false, kernel::HookPoint::egress));
+    for (const kernel::Scratch* scratch : {&filtering, &tc_filtering})
+        SIEVE_TRY(scratch->table().replace(
+            {.default_action = SIEVE_ACTION_PASS,
+             .sets = {{.name = "bench", .action = SIEVE_ACTION_DROP, .map_fd = map.fd()}}}));
 
     const auto& programs = object.skeleton().progs;
     const Tested tested[] = {
@@ -50,30 +54,44 @@ Result<PacketTable> bench_packets(const Image& image, const PacketOptions& optio
         {.name = "floor", .program = bpf_program__fd(programs.bench_floor), .ipv4_only = true},
         {.name = "xdp-sieve, no set", .program = idle.object().program_fd()},
         {.name = "xdp-sieve, one set", .program = filtering.object().program_fd(), .has_set = true},
+        {.name = "empty", .program = bpf_program__fd(programs.bench_tc_pass), .at_tc = true},
+        {.name = "xdp-sieve, no set", .program = tc_idle.object().program_fd(), .at_tc = true},
+        {.name = "xdp-sieve, one set",
+         .program = tc_filtering.object().program_fd(),
+         .has_set = true,
+         .at_tc = true},
     };
     const struct {
         const char* name;
         int program;
         Frame frame;
         bool ipv4;
+        bool at_tc;
     } families[] = {
-        {"IPv4/TCP", bpf_program__fd(programs.bench_packet_ipv4), ipv4_tcp_frame(), true},
-        {"IPv6/UDP", bpf_program__fd(programs.bench_packet_ipv6), ipv6_udp_frame(), false},
+        {"IPv4/TCP", bpf_program__fd(programs.bench_packet_ipv4), ipv4_tcp_frame(), true, false},
+        {"IPv6/UDP", bpf_program__fd(programs.bench_packet_ipv6), ipv6_udp_frame(), false, false},
+        {"IPv4/TCP, tc", bpf_program__fd(programs.bench_tc_packet_ipv4), ipv4_tcp_frame(), true, true},
+        {"IPv6/UDP, tc", bpf_program__fd(programs.bench_tc_packet_ipv6), ipv6_udp_frame(), false, true},
     };
     for (const auto& family : families)
         for (const Tested& one : tested)
             for (const Traffic traffic : {Traffic::strangers, Traffic::members, Traffic::half})
-                if ((one.has_set || traffic == Traffic::strangers) && (family.ipv4 || !one.ipv4_only))
+                if ((one.has_set || traffic == Traffic::strangers) && (family.ipv4 || !one.ipv4_only) &&
+                    family.at_tc == one.at_tc)
                     table.rows.push_back(
                         {.family = family.name, .program = one.name, .traffic = traffic, .nanoseconds = {}});
 
     constexpr std::uint32_t zero = 0;
     for (std::uint32_t round = 0; round < options.rounds; round++) {
         for (PacketRow& row : table.rows) {
-            const auto& one = *std::ranges::find(tested, row.program, &Tested::name);
-            const auto& family = row.family == families[0].name ? families[0] : families[1];
-            if (bpf_map_update_elem(bpf_map__fd(object.skeleton().maps.bench_tested), &zero, &one.program,
-                                    BPF_ANY) != 0)
+            const auto& family = *std::ranges::find_if(
+                families, [&row](const auto& candidate) { return row.family == candidate.name; });
+            const auto& one = *std::ranges::find_if(tested, [&](const Tested& candidate) {
+                return row.program == candidate.name && family.at_tc == candidate.at_tc;
+            });
+            const auto& maps = object.skeleton().maps;
+            if (bpf_map_update_elem(bpf_map__fd(family.at_tc ? maps.bench_tested_tc : maps.bench_tested),
+                                    &zero, &one.program, BPF_ANY) != 0)
                 return kernel::refusal("putting a program under test", errno);
             object.draw(row.traffic, table.keys);
             SIEVE_ASSIGN(const double first, run_program(family.program, family.frame, trial));

@@ -22,7 +22,7 @@ struct PacketOptions {
 
 // One program on one kind of packets.
 struct PacketRow {
-    std::string family; // "IPv4/TCP", "IPv6/UDP"
+    std::string family; // "IPv4/TCP", "IPv6/UDP", and the same with ", tc" behind
     std::string program;
     Traffic traffic = Traffic::strangers;
     Rounds nanoseconds;

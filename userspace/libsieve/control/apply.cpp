@@ -24,21 +24,11 @@ bool other_mode(const kernel::Hook& hook, kernel::ModeChoice choice) {
     return false;
 }
 
-// What the hook point forbids, whatever is attached.
-Status check_point(const TableSpec& spec) {
-    if (spec.point == kernel::HookPoint::xdp) return {};
-    const char* name = kernel::hook_point_name(spec.point);
-    if (spec.mode != kernel::ModeChoice::automatic)
-        return usage_error(fmt::format("the {} hook has no modes: native and skb are XDP's", name));
-    if (spec.chain)
-        return usage_error(fmt::format("the {} hook has no chain: whatever our program passes goes on to the "
-                                       "next filter",
-                                       name));
-    return {};
-}
-
 // What is attached there forbids this table.
 Status may_apply(const kernel::Hook& hook, const TableSpec& spec) {
+    if (spec.point != kernel::HookPoint::xdp && (spec.mode != kernel::ModeChoice::automatic || spec.chain))
+        return usage_error(fmt::format("hook {}: a mode and a chain belong to the XDP hook",
+                                       kernel::hook_point_name(spec.point)));
     SIEVE_TRY(kernel::may_attach(hook, spec.force));
     if (!hook.ours) return {};
     if (!hook.speaks_our_version()) return spec.force ? Status() : kernel::refuse_unless_ours(hook);
@@ -51,9 +41,9 @@ Status may_apply(const kernel::Hook& hook, const TableSpec& spec) {
         return failure(ErrorKind::attached_otherwise,
                        fmt::format("{} runs xdp-sieve already, {}, and its place stays what it was",
                                    hook.interface.name,
-                                   hook.behind_dispatcher()               ? "behind libxdp's dispatcher"
-                                   : hook.point == kernel::HookPoint::xdp ? "alone"
-                                                                          : "beside other filters"),
+                                   hook.filter() != nullptr   ? "as a filter of tc"
+                                   : hook.behind_dispatcher() ? "behind libxdp's dispatcher"
+                                                              : "alone"),
                        {.interface = hook.interface.name});
     return {};
 }
@@ -69,7 +59,6 @@ kernel::DispatcherPlace place_of(const TableSpec& spec) {
 
 Result<Applied> apply(Kernel& kernel, const TableSpec& spec, const Observer& observer) {
     SIEVE_TRY(check_names(spec.sets));
-    SIEVE_TRY(check_point(spec));
     SIEVE_ASSIGN(const kernel::Interface interface, kernel.find_interface(spec.interface));
     SIEVE_ASSIGN(const std::vector<SetAction> actions, find_actions(kernel, spec.sets, spec.default_action));
     {

@@ -1,44 +1,60 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/control/in_force.hpp"
 
+#include <algorithm>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 
 namespace sieve::control {
 
-Result<HookName> choose_hook(Kernel& kernel, const std::string& name, std::optional<kernel::HookPoint> point,
-                             const std::string& set) {
-    if (point) return HookName{.interface = name, .point = *point};
-    SIEVE_ASSIGN(const kernel::Interface interface, kernel.find_interface(name));
-    std::vector<kernel::HookPoint> ours;
-    std::vector<kernel::HookPoint> with_set;
-    for (const kernel::HookPoint each : kernel::all_hook_points) {
-        SIEVE_ASSIGN(const kernel::Hook hook, kernel.read_hook(interface, each));
-        if (!hook.ours) continue;
-        ours.push_back(each);
-        if (!set.empty() && hook.speaks_our_version() && kernel.read_table(hook).find(set) != nullptr)
-            with_set.push_back(each);
-    }
-    if (ours.empty()) return HookName{.interface = name};
-    if (ours.size() == 1) return HookName{.interface = name, .point = ours.front()};
-    if (with_set.size() == 1) return HookName{.interface = name, .point = with_set.front()};
-    std::vector<std::string> names;
-    for (const kernel::HookPoint each : with_set.empty() ? ours : with_set)
-        names.emplace_back(kernel::hook_point_name(each));
-    return failure(ErrorKind::which_hook,
-                   fmt::format("{} has {} at several hooks: {}", name,
-                               with_set.empty() ? std::string("the program") : "set " + set,
-                               fmt::join(names, ", ")),
-                   {.interface = name, .set = set});
+namespace {
+
+bool has_set(Kernel& kernel, const kernel::Hook& hook, const std::string& set) {
+    return hook.speaks_our_version() && kernel.read_table(hook).find(set) != nullptr;
 }
 
-Result<kernel::Hook> find_ours(Kernel& kernel, const HookName& name) {
+tl::unexpected<Error> several(const std::string& interface, const std::vector<kernel::Hook>& hooks) {
+    std::vector<std::string> names;
+    for (const kernel::Hook& hook : hooks) names.emplace_back(kernel::hook_point_name(hook.point));
+    std::string message =
+        fmt::format("{} runs xdp-sieve at several hooks: {}", interface, fmt::join(names, ", "));
+    return failure(ErrorKind::several_hooks, std::move(message),
+                   {.interface = interface, .hooks = std::move(names)});
+}
+
+} // namespace
+
+Result<std::vector<kernel::Hook>> hooks_of(Kernel& kernel, const HookName& name) {
     SIEVE_ASSIGN(const kernel::Interface interface, kernel.find_interface(name.interface));
-    SIEVE_ASSIGN(kernel::Hook hook, kernel.read_hook(interface, name.point));
-    SIEVE_TRY(kernel::refuse_unless_ours(hook));
-    return hook;
+    std::vector<kernel::Hook> found;
+    for (const kernel::HookPoint point : kernel::all_hook_points) {
+        if (name.point && point != *name.point) continue;
+        SIEVE_ASSIGN(kernel::Hook hook, kernel.read_hook(interface, point));
+        if (hook.ours) found.push_back(std::move(hook));
+    }
+    return found;
+}
+
+Result<kernel::Hook> find_ours(Kernel& kernel, const HookName& name, const std::string& set) {
+    SIEVE_ASSIGN(std::vector<kernel::Hook> hooks, hooks_of(kernel, name));
+    if (hooks.empty()) {
+        SIEVE_ASSIGN(const kernel::Interface interface, kernel.find_interface(name.interface));
+        SIEVE_ASSIGN(kernel::Hook hook,
+                     kernel.read_hook(interface, name.point.value_or(kernel::HookPoint::xdp)));
+        SIEVE_TRY(kernel::refuse_unless_ours(hook));
+        return hook; // it came meanwhile
+    }
+    if (hooks.size() > 1 && !set.empty()) {
+        const auto with_set = [&](const kernel::Hook& hook) { return has_set(kernel, hook, set); };
+        if (std::count_if(hooks.begin(), hooks.end(), with_set) == 1) {
+            kernel::Hook hook = std::move(*std::find_if(hooks.begin(), hooks.end(), with_set));
+            return hook;
+        }
+    }
+    if (hooks.size() > 1) return several(name.interface, hooks);
+    SIEVE_TRY(kernel::refuse_unless_ours(hooks.front()));
+    return std::move(hooks.front());
 }
 
 Result<TableInForce> table_with(Kernel& kernel, const kernel::Hook& hook, const std::string& name) {

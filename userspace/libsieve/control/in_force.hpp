@@ -5,27 +5,28 @@
 #include <cstddef>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "libsieve/control/kernel.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve::control {
 
-// One hook of one interface.
+// One hook of one interface. Without a point it is the one hook where our program runs.
 struct HookName {
     std::string interface {};
-    kernel::HookPoint point = kernel::HookPoint::xdp;
+    std::optional<kernel::HookPoint> point{};
 };
 
-// The hook of the interface that a caller means who named no point: the only one where our program runs; of
-// several, the only one whose table has `set`. XDP if our program runs at none, so that what follows says so.
-// Error which_hook if the choice is not clear.
-[[nodiscard]] Result<HookName> choose_hook(Kernel& kernel, const std::string& interface,
-                                           std::optional<kernel::HookPoint> point,
-                                           const std::string& set = {});
+// All hooks of the interface, or the named one, where our program runs, in the order of HookPoint; also a
+// program of another version.
+[[nodiscard]] Result<std::vector<kernel::Hook>> hooks_of(Kernel& kernel, const HookName& name);
 
-// The hook, if our program runs there and speaks our version; else not_attached or other_version.
-[[nodiscard]] Result<kernel::Hook> find_ours(Kernel& kernel, const HookName& name);
+// The hook, if our program runs there and speaks our version; else not_attached or other_version. If it runs
+// at several and none was named, the one where a set of that name is in force; several_hooks if that does not
+// decide.
+[[nodiscard]] Result<kernel::Hook> find_ours(Kernel& kernel, const HookName& name,
+                                             const std::string& set = {});
 
 // The table in force as a wish, in which one set is to be changed.
 struct TableInForce {

@@ -8,7 +8,7 @@ namespace sieve::control {
 Result<std::size_t> remove(Kernel& kernel, const HookName& name, const std::string& set,
                            const Observer& observer) {
     SIEVE_ASSIGN(const Held lock, hold_lock(kernel, observer));
-    SIEVE_ASSIGN(const kernel::Hook hook, find_ours(kernel, name));
+    SIEVE_ASSIGN(const kernel::Hook hook, find_ours(kernel, name, set));
     SIEVE_ASSIGN(TableInForce now, table_with(kernel, hook, set));
     now.table.sets.erase(now.table.sets.begin() + static_cast<std::ptrdiff_t>(now.index));
     SIEVE_TRY(kernel.replace_table(hook, now.table));

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/control/replay.hpp"
 
-#include <linux/bpf.h>
-
 #include <utility>
 
 #include "libsieve/control/prepare.hpp"
@@ -21,7 +19,9 @@ Result<std::unique_ptr<Replayer>> start_replay(Kernel& kernel, const TableSpec& 
 void ReplayTotals::add(const kernel::Replayed& packet, std::uint64_t length) {
     packets++;
     bytes += length;
-    (packet.verdict == XDP_DROP ? dropped : packet.verdict == XDP_REDIRECT ? redirected : passed)++;
+    (packet.verdict == SIEVE_VERDICT_DROP       ? dropped
+     : packet.verdict == SIEVE_VERDICT_REDIRECT ? redirected
+                                                : passed)++;
     outcomes[packet.trace.outcome & (SIEVE_OUTCOME_SLOTS - 1)]++;
     for (std::uint32_t slot = 0; slot < SIEVE_SLOTS; slot++) hits[slot] += packet.trace.hits >> slot & 1;
     if (packet.trace.decision == SIEVE_NO_SET) by_default++;

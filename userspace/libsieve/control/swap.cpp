@@ -18,19 +18,21 @@ Result<Swapped> swap(Kernel& kernel, const HookName& name, SetSpec spec, const O
                         "whole table",
                         spec.name));
     SIEVE_TRY(check_names({&spec, 1}));
+    HookName at = name;
     {
-        SIEVE_ASSIGN(const kernel::Hook hook, find_ours(kernel, name));
+        SIEVE_ASSIGN(const kernel::Hook hook, find_ours(kernel, name, spec.name));
+        at.point = hook.point;
         SIEVE_ASSIGN(const TableInForce now, table_with(kernel, hook, spec.name));
         if (spec.verify && !now.verified())
             return usage_error(
                 fmt::format("set {} is not verified; load the table anew to verify it", spec.name));
         if (now.verified() && !spec.verify) spec.verify = Verification{};
     }
-    SIEVE_ASSIGN(PreparedSets prepared, prepare(kernel, name.point, false, {&spec, 1}, observer));
+    SIEVE_ASSIGN(PreparedSets prepared, prepare(kernel, *at.point, false, {&spec, 1}, observer));
     ReadySet& set = prepared.sets.front();
 
     SIEVE_ASSIGN(const Held lock, hold_lock(kernel, observer));
-    SIEVE_ASSIGN(const kernel::Hook hook, find_ours(kernel, name));
+    SIEVE_ASSIGN(const kernel::Hook hook, find_ours(kernel, at));
     SIEVE_ASSIGN(TableInForce now, table_with(kernel, hook, spec.name));
     if (now.verified() != set.maps.verified())
         return failure(

@@ -7,11 +7,14 @@ namespace sieve::control {
 
 Result<std::uint32_t> unload(Kernel& kernel, const HookName& name, const Observer& observer) {
     SIEVE_ASSIGN(const Held lock, hold_lock(kernel, observer));
-    SIEVE_ASSIGN(const kernel::Interface interface, kernel.find_interface(name.interface));
-    SIEVE_ASSIGN(const kernel::Hook hook, kernel.read_hook(interface, name.point));
-    if (!hook.ours) SIEVE_TRY(kernel::refuse_unless_ours(hook));
-    SIEVE_TRY(kernel.detach(hook));
-    return hook.ours->id;
+    SIEVE_ASSIGN(const std::vector<kernel::Hook> hooks, hooks_of(kernel, name));
+    if (hooks.size() != 1) { // none or several; a program of another version does as well
+        SIEVE_ASSIGN(const kernel::Hook hook, find_ours(kernel, name));
+        SIEVE_TRY(kernel.detach(hook));
+        return hook.ours->id;
+    }
+    SIEVE_TRY(kernel.detach(hooks.front()));
+    return hooks.front().ours->id;
 }
 
 } // namespace sieve::control

@@ -21,6 +21,7 @@ enum class ErrorKind : std::uint8_t {
 
     // The request contradicts itself, or what is in force. Nothing was changed.
     invalid_request,
+    several_hooks, // the program runs at more than one hook, and none was named (facts: interface, hooks)
     attached_otherwise, // our program runs there in another mode or place than asked for (facts: interface)
     needs_feed,         // a set can be verified with its keys only, and an image has none (facts: set, path)
 
@@ -37,9 +38,6 @@ enum class ErrorKind : std::uint8_t {
     other_version,     // our program, but of another version of the control block (facts: interface)
     busy,              // another controller holds the lock
     changed_meanwhile, // what was looked at is no longer there; the same request may succeed now
-
-    // The request was not clear. Nothing was changed.
-    which_hook, // our program runs at several hooks of the interface (facts: interface, set)
 };
 
 // The particulars that advice can name. Empty where an error has none.
@@ -50,6 +48,7 @@ struct Facts {
     std::string set{};
     std::vector<std::string> in_force{}; // the sets that are
     std::string path{};
+    std::vector<std::string> hooks{}; // the hooks that come into question
 };
 
 // One sentence for a person: where, what was found, what was expected.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/kernel/hooks/attach.hpp"
 
+#include <fmt/core.h>
+
 #include "libsieve/kernel/hooks/tc/attach.hpp"
 #include "libsieve/kernel/hooks/tc/filters.hpp"
 #include "libsieve/kernel/hooks/xdp/attach.hpp"
@@ -20,8 +22,9 @@ Result<Hook> find_ours(const std::string& name, HookPoint point) {
 }
 
 Status may_attach(const Hook& hook, bool force) {
-    SIEVE_TRY(interface_link(hook.interface));
-    return hook.point == HookPoint::xdp ? xdp::may_attach(hook, force) : Status();
+    if (!force && hook.foreign() && hook.attached->name != dispatcher_name)
+        return foreign_program(hook, "another XDP program, " + program_text(*hook.attached));
+    return {};
 }
 
 Result<Attached> attach(const Hook& before, const BpfObject& object, const AttachOptions& options) {

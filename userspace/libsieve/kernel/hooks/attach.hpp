@@ -29,12 +29,10 @@ struct Attached {
 // What is at that hook now.
 [[nodiscard]] Result<Hook> read_hook(const Interface& interface, HookPoint point = HookPoint::xdp);
 
-// The hook of an interface where our program runs and speaks our version. Else an error of kind not_attached
-// or other_version.
+// The hook of an interface where our program runs and speaks our version. Else refuse_unless_ours()'s error.
 [[nodiscard]] Result<Hook> find_ours(const std::string& interface, HookPoint point = HookPoint::xdp);
 
-// Refuses what attach() would refuse by what is there already: an interface whose packets the parser cannot
-// read; at XDP somebody else's program, unless forced (a dispatcher may take ours in).
+// Refuses to attach where somebody else's program is, unless forced; a dispatcher may take ours in.
 [[nodiscard]] Status may_attach(const Hook& hook, bool force);
 
 // Attaches a loaded object of the same hook point where `before`, just read, found no program of ours.

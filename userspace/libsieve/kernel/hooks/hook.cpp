@@ -31,36 +31,6 @@ const TcFilter* Hook::filter() const {
     return nullptr;
 }
 
-Status refuse_unless_ours(const Hook& hook) {
-    const std::string& name = hook.interface.name;
-    if (hook.foreign())
-        return failure(ErrorKind::not_attached,
-                       fmt::format("{} runs another XDP program, {}, and not xdp-sieve", name,
-                                   program_text(*hook.attached)),
-                       {.interface = name, .program = hook.attached->name, .program_id = hook.attached->id});
-    if (!hook.ours)
-        return failure(ErrorKind::not_attached,
-                       hook.point == HookPoint::xdp
-                           ? fmt::format("{} has no xdp-sieve program", name)
-                           : fmt::format("{} has no xdp-sieve program at its {} hook", name,
-                                         hook_point_name(hook.point)),
-                       {.interface = name});
-    if (!hook.speaks_our_version())
-        return failure(ErrorKind::other_version, fmt::format("{}: {}", name, hook.other_version),
-                       {.interface = name});
-    return {};
-}
-
-std::string program_text(const Program& program) {
-    return fmt::format("{} (id {})", program.name.empty() ? "without a name" : program.name, program.id);
-}
-
-tl::unexpected<Error> foreign_program(const Hook& hook, const std::string& what) {
-    return failure(
-        ErrorKind::foreign_program, fmt::format("{} runs {}", hook.interface.name, what),
-        {.interface = hook.interface.name, .program = hook.attached->name, .program_id = hook.attached->id});
-}
-
 Status recognise(Hook& hook, const Program& program) {
     Result<std::optional<Instance>> instance = Instance::from_program(program.fd.get());
     if (!instance) {
@@ -78,6 +48,34 @@ Status recognise(Hook& hook, const Program& program) {
                         .name = program.name,
                         .fd = UniqueFd(::fcntl(program.fd.get(), F_DUPFD_CLOEXEC, 3))};
     return {};
+}
+
+Status refuse_unless_ours(const Hook& hook) {
+    const std::string& name = hook.interface.name;
+    const std::string where =
+        hook.point == HookPoint::xdp ? "" : fmt::format(" at its {} hook", hook_point_name(hook.point));
+    if (hook.foreign())
+        return failure(ErrorKind::not_attached,
+                       fmt::format("{} runs another XDP program, {}, and not xdp-sieve", name,
+                                   program_text(*hook.attached)),
+                       {.interface = name, .program = hook.attached->name, .program_id = hook.attached->id});
+    if (!hook.ours)
+        return failure(ErrorKind::not_attached, fmt::format("{} has no xdp-sieve program{}", name, where),
+                       {.interface = name});
+    if (!hook.speaks_our_version())
+        return failure(ErrorKind::other_version, fmt::format("{}{}: {}", name, where, hook.other_version),
+                       {.interface = name});
+    return {};
+}
+
+std::string program_text(const Program& program) {
+    return fmt::format("{} (id {})", program.name.empty() ? "without a name" : program.name, program.id);
+}
+
+tl::unexpected<Error> foreign_program(const Hook& hook, const std::string& what) {
+    return failure(
+        ErrorKind::foreign_program, fmt::format("{} runs {}", hook.interface.name, what),
+        {.interface = hook.interface.name, .program = hook.attached->name, .program_id = hook.attached->id});
 }
 
 } // namespace sieve::kernel

@@ -41,7 +41,7 @@ struct Hook {
     std::optional<Program> ours;      // our program: the attached one, or one behind the dispatcher
     std::optional<Instance> instance; // its maps; absent beside `ours` if it speaks another version
     std::string other_version;        // then: which, as a sentence
-    bool by_load = false;             // `ours` was attached by `load`, and not by ip, tc or another tool
+    bool by_load = false;             // `ours` was attached by `load`, and not by ip link or another tool
     std::vector<DispatcherMember>
         members;                   // behind the dispatcher, if it is in use, in their order; ours, too
     std::vector<TcFilter> filters; // all BPF filters at tc's hook, in their order; ours, too
@@ -55,7 +55,8 @@ struct Hook {
     [[nodiscard]] const TcFilter* filter() const;
 };
 
-// The error of a hook where our program does not run, or speaks another version: not_attached, other_version.
+// Nothing if our program runs at the hook and speaks our version; else an error of kind not_attached or
+// other_version.
 [[nodiscard]] Status refuse_unless_ours(const Hook& hook);
 
 // "NAME (id 17)"

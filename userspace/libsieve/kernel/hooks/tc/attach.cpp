@@ -72,6 +72,11 @@ Result<Attached> attach(const Hook& before, const BpfObject& object, const Attac
         filter.prog_fd = object.program_fd();
         filter.handle = our_handle;
         filter.priority = priority;
+        if (const TcFilter* present = before.filter(); present != nullptr) { // ours, of another version
+            filter.handle = present->handle;
+            filter.priority = present->priority;
+            filter.flags = BPF_TC_F_REPLACE;
+        }
         if (const int error = bpf_tc_attach(&at, &filter); error != 0)
             return refusal(what, error, remedy(error, priority));
     }

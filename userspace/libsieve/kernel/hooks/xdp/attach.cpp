@@ -188,15 +188,9 @@ std::string fallback_remark(const Hook& now, ModeChoice choice) {
 
 } // namespace
 
-Status may_attach(const Hook& hook, bool force) {
-    if (!force && hook.foreign() && hook.attached->name != dispatcher_name)
-        return foreign_program(hook, "another XDP program, " + program_text(*hook.attached));
-    return {};
-}
-
 Result<Attached> attach(const Hook& before, const BpfObject& object, const AttachOptions& options) {
     const bool dispatcher = before.attached && before.attached->name == dispatcher_name;
-    SIEVE_TRY(xdp::may_attach(before, options.force));
+    SIEVE_TRY(may_attach(before, options.force));
 
     // libxdp has the program verified once more; where that would be in vain it need not be tried.
     const bool in_vain = !dispatcher && !may_use_dispatcher();

@@ -6,9 +6,6 @@
 
 namespace sieve::kernel::xdp {
 
-// Refuses to attach where somebody else's program is, unless forced; a dispatcher may take ours in.
-[[nodiscard]] Status may_attach(const Hook& hook, bool force);
-
 Result<Attached> attach(const Hook& before, const BpfObject& object, const AttachOptions& options);
 
 [[nodiscard]] Status detach(const Hook& hook);

@@ -1,0 +1,270 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+# tc's hooks: packets that leave and that arrive, beside XDP, each with its own sets; TCP that awaits segmentation;
+# interfaces without an Ethernet header.
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+setup
+LISTED4=198.51.100.66 LISTED6=2001:db8:51::66
+image "$WORK/c2.sieve" dst "$LISTED4" "$LISTED6" 203.0.113.66
+image "$WORK/bad.sieve" src 203.0.113.1 2001:db8:a::1
+
+# A new veth pair: clsact and its filters went with the old one.
+fresh() {
+    make_link
+    ip -n "$IN" link set "$IN_IF" gso_max_segs 65535 2>/dev/null || true
+}
+
+# What leaves IN arrives at OUT as the table of packets says.
+leaving() {
+    verdicts --sender-drops --from "$IN/$IN_IF" --to "$OUT/$OUT_IF"
+}
+
+leaving_table() {
+    cat <<END
+drop udp $IN4 $LISTED4 1 2
+drop tcp $IN4 203.0.113.66 1 2
+pass udp $IN4 203.0.113.67 1 2
+pass tcp $IN4 $OUT4 1 2
+drop tcp 2001:db8:a::1 $LISTED6 1 2
+pass udp 2001:db8:a::1 2001:db8:51::67 1 2
+END
+}
+
+packets_that_leave() {
+    fresh
+    sieve -q load "$IN_IF" --hook egress "c2=$WORK/c2.sieve"
+    leaving_table | leaving
+    # Three rounds of six packets.
+    [ "$(counter_at egress 'sets[0].packets')" = 9 ] || fail "$(counter_at egress 'sets[0].packets') hits instead of 9"
+    [ "$(counter_at egress dropped.packets)" = 9 ] || fail "$(counter_at egress dropped.packets) dropped instead of 9"
+    # What arrives is another matter.
+    verdicts <<END
+pass udp 203.0.113.1 $LISTED4 1 2
+END
+    sieve -q unload "$IN_IF"
+    leaving_table | sed 's/^drop/pass/' | leaving
+}
+
+# Three tables on one interface.
+all_hooks() {
+    fresh
+    sieve -q load "$IN_IF" "bad=$WORK/bad.sieve"
+    printf '203.0.113.2\n' >"$WORK/in.txt"
+    sieve -q load "$IN_IF" --hook ingress "in=$WORK/in.txt" "both=$WORK/in.txt,action=count"
+    sieve -q load "$IN_IF" --hook egress "c2=$WORK/c2.sieve,action=drop" "both=$WORK/in.txt,action=count" --default pass
+    leaving_table | leaving
+    # A packet socket sees what arrives before tc does; the counters tell what tc made of it.
+    verdicts <<END
+drop udp 203.0.113.1 $IN4 1 2
+pass udp 203.0.113.2 $IN4 1 2
+pass udp 203.0.113.3 $IN4 1 2
+pass udp 203.0.113.4 $LISTED4 1 2
+END
+    [ "$(counter_at xdp dropped.packets)" = 3 ] || fail "xdp dropped $(counter_at xdp dropped.packets)"
+    [ "$(counter_at ingress dropped.packets)" = 3 ] || fail "ingress dropped $(counter_at ingress dropped.packets)"
+    [ "$(counter_at egress dropped.packets)" = 9 ] || fail "egress dropped $(counter_at egress dropped.packets)"
+    [ "$(sieve --json status "$IN_IF" | jq -c '[.interfaces[].hook]')" = '["xdp","ingress","egress"]' ] ||
+        fail "status does not show the three"
+    sieve status "$IN_IF" | grep -q "^$IN_IF egress: " || fail "status does not name the hook"
+
+    # The set's name says which table; where it does not, the hook must be named.
+    printf '203.0.113.3\n' >"$WORK/other.txt"
+    sieve -q swap "$IN_IF" "in=$WORK/other.txt"
+    verdicts <<END
+pass udp 203.0.113.2 $IN4 1 2
+pass udp 203.0.113.3 $IN4 1 2
+pass udp 203.0.113.3 $IN4 3 4
+END
+    [ "$(counter_at ingress 'sets[0].packets')" = 9 ] || fail "ingress matched $(counter_at ingress 'sets[0].packets')"
+    refused 2 'several hooks: xdp, ingress, egress; .*--hook xdp\|ingress\|egress' sieve remove "$IN_IF" both
+    refused 2 'several hooks' sieve unload "$IN_IF"
+    refused 2 'expected xdp, ingress or egress' sieve unload "$IN_IF" --hook nowhere
+    refused 2 'belong to the XDP hook' sieve load "$IN_IF" --hook egress -m skb "c2=$WORK/c2.sieve"
+    refused 2 'XDP hook' sieve load "$IN_IF" --hook egress "c2=$WORK/c2.sieve,redirect=cpu:0"
+    sieve -q remove "$IN_IF" both --hook egress
+    [ "$(sieve --json status "$IN_IF" --hook egress | jq -r '.interfaces[0].sets | length')" = 1 ] ||
+        fail "not one set is left"
+    for hook in xdp ingress egress; do sieve -q unload "$IN_IF" --hook "$hook"; done
+    refused 1 'has no xdp-sieve program' sieve unload "$IN_IF"
+}
+
+sampling() { [ "$(sieve --json status "$IN_IF" | jq '.interfaces[0].sampling')" = 1 ]; }
+
+# Keys in and out, matches told and counted, at tc as at XDP.
+other_verbs() {
+    fresh
+    printf '%s\n' 203.0.113.{100..199} >"$WORK/hundred"
+    "$SIEVE" -q build --kind ddlcbf --bits-per-key 24 --key dst -o "$WORK/live.sieve" "$WORK/hundred"
+    sieve -q load "$IN_IF" --hook egress "live=$WORK/live.sieve"
+    leaving <<END
+drop udp $IN4 203.0.113.100 1 2
+pass udp $IN4 203.0.113.66 1 2
+END
+    sieve -q insert "$IN_IF" live 203.0.113.66
+    sieve -q delete "$IN_IF" live 203.0.113.100
+    sieve -q top "$IN_IF"
+    sieve --json events "$IN_IF" --count 1 >"$WORK/events" 2>"$WORK/told" &
+    await sampling
+    leaving <<END
+pass udp $IN4 203.0.113.100 1 2
+drop udp $IN4 203.0.113.66 1 2
+END
+    wait $!
+    [ "$(head -n 1 "$WORK/events" | jq -r '.verdict + " " + .key.dst')" = "drop 203.0.113.66" ] ||
+        fail "the event is $(head -n 1 "$WORK/events")"
+    [ "$(sieve --json top "$IN_IF" | jq -r '.keys[0].packets')" = 3 ] || fail "top says $(sieve --json top "$IN_IF")"
+}
+
+# Plain tc attaches, every verb finds it.
+plain_tc() {
+    fresh
+    inside "$IN" tc qdisc add dev "$IN_IF" clsact
+    for hook in egress ingress; do
+        inside "$IN" tc filter add dev "$IN_IF" "$hook" bpf da obj "$TC_OBJECT" sec "tc/$hook"
+    done
+    [ "$(sieve --json status "$IN_IF" | jq -c '[.interfaces[] | .hook, .attached_by]')" = \
+        '["ingress","other","egress","other"]' ] || fail "status: $(sieve --json status "$IN_IF")"
+    sieve -q load "$IN_IF" --hook egress "c2=$WORK/bad.sieve"
+    sieve -q swap "$IN_IF" "c2=$WORK/c2.sieve"
+    leaving_table | leaving
+    [ "$(counter_at egress dropped.packets)" = 9 ] || fail "$(counter_at egress dropped.packets) dropped"
+    sieve -q remove "$IN_IF" c2
+    leaving_table | sed 's/^drop/pass/' | leaving
+    sieve -q unload "$IN_IF" --hook egress
+    inside "$IN" tc filter show dev "$IN_IF" ingress | grep -q sieve_ingress || fail "the other hook's filter has gone"
+    [ -z "$(inside "$IN" tc filter show dev "$IN_IF" egress)" ] || fail "a filter is left"
+}
+
+# tcp ADDRESS: connects IN to that address of OUT.
+tcp() {
+    local answer
+    coproc tcp_pair { exec "$here/tcp_pair.py" "$IN" "$OUT" "$1"; }
+    exec {tcp_out}<&"${tcp_pair[0]}" {tcp_in}>&"${tcp_pair[1]}"
+    read -r -t "$PATIENCE" answer <&"$tcp_out" || fail "no connection"
+    [ "$answer" = connected ] || fail "$answer"
+}
+
+# tell_tcp COMMAND: its answer's number is $told.
+tell_tcp() {
+    local word
+    echo "$1" >&"$tcp_in"
+    read -r -t "$((PATIENCE * 2))" word told <&"$tcp_out" || fail "no answer to $1"
+}
+
+hit_twice() { [ "$(counter_at egress 'sets[0].packets')" -ge 2 ]; }
+
+# through_egress ADDRESS BYTES: a transfer whose packets are longer than so many bytes on average; it is stopped, and
+# let go on.
+through_egress() {
+    local packets bytes
+    tcp "$1"
+    sieve -q load "$IN_IF" --hook egress "c2=$WORK/bad.sieve,action=drop" "all=$WORK/c2.sieve,action=count"
+    tell_tcp "transfer 20000000"
+    packets=$(counter_at egress passed.packets) bytes=$(counter_at egress passed.bytes)
+    echo "$packets packets of $((bytes / packets)) bytes"
+    [ $((bytes / packets)) -gt "$2" ] || fail "the packets did not await segmentation"
+    [ "$(counter_at egress 'sets[1].packets')" = "$packets" ] || fail "not all of them were read"
+    sieve -q load "$IN_IF" --hook egress "c2=$WORK/c2.sieve,action=drop"
+    tell_tcp "arrived"
+    tell_tcp "queue 200000"
+    [ "$told" -gt 0 ] || fail "the kernel took nothing"
+    await hit_twice
+    tell_tcp "arrived"
+    [ "$told" = 0 ] || fail "$told bytes arrived"
+    sieve -q remove "$IN_IF" c2 --hook egress
+    tell_tcp "finish"
+    exec {tcp_in}>&- {tcp_out}<&-
+}
+
+segmented() {
+    fresh
+    ip -n "$OUT" address add "$LISTED4/24" dev "$OUT_IF"
+    # Beside XDP on the way in, which TCP's acknowledgements come by.
+    sieve -q load "$IN_IF" "bad=$WORK/bad.sieve"
+    through_egress "$LISTED4" 3000
+}
+
+big_tcp() {
+    fresh
+    ip -n "$IN" link set "$IN_IF" gso_max_size 200000 2>/dev/null || skip "no packets beyond 64 KiB here"
+    ipv6_up
+    ip -n "$OUT" address add "$LISTED6/64" dev "$OUT_IF" nodad
+    through_egress "$LISTED6" 3000
+    ipv6_down
+}
+
+# An interface that carries IP alone. Packets of a listed source come in, and packets to a listed destination leave.
+bare_ip() {
+    fresh
+    ip -n "$IN" tuntap add dev bare mode tun 2>/dev/null || skip "this kernel has no tun"
+    ip -n "$IN" link set bare up
+    ip -n "$IN" address add 192.0.2.1/24 dev bare
+    printf '192.0.2.66\n' >"$WORK/listed"
+    sieve -q load bare "in=$WORK/listed,key=src"
+    sieve -q load bare --hook ingress "tc=$WORK/c2.sieve"
+    sieve -q load bare --hook egress "out=$WORK/listed,key=dst"
+    inside "$IN" python3 - <<'END'
+import fcntl, os, select, socket, struct, sys
+tun = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
+fcntl.ioctl(tun, 0x400454CA, struct.pack("16sH22x", b"bare", 0x1001))  # TUNSETIFF, IFF_TUN | IFF_NO_PI
+host = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+host.bind(("192.0.2.1", 5000))
+host.settimeout(float(os.environ["PATIENCE"]))
+def checksum(data):
+    total = sum(struct.unpack("!10H", data))
+    total = (total & 0xFFFF) + (total >> 16)
+    return ~(total + (total >> 16)) & 0xFFFF
+def packet(source, text):
+    udp = struct.pack("!4H", 5000, 5000, 8 + len(text), 0) + text
+    ends = socket.inet_aton(source) + socket.inet_aton("192.0.2.1")
+    head = struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(udp), 1, 0, 64, 17, 0) + ends
+    return head[:10] + struct.pack("!H", checksum(head)) + head[12:] + udp
+os.write(tun, packet("192.0.2.66", b"listed"))
+os.write(tun, packet("192.0.2.67", b"other"))
+if host.recv(100) != b"other": sys.exit("a listed source got in")
+try: host.sendto(b"66", ("192.0.2.66", 5000))
+except OSError: pass
+# The interface has its carrier since somebody reads from it, but its queue may have to wait for the news.
+for _ in range(int(os.environ["PATIENCE"]) * 5):
+    host.sendto(b"67", ("192.0.2.67", 5000))
+    if select.select([tun], [], [], 0.2)[0]:
+        left = os.read(tun, 2000)
+        if left[0] >> 4 == 4 and left[9] == 17: break
+else: sys.exit("nothing left")
+if left[28:] != b"67": sys.exit("a packet to a listed destination left")
+END
+    for hook in xdp egress; do
+        [ "$(sieve --json stats bare --hook "$hook" | jq -r '.interfaces[0].dropped.packets')" = 1 ] ||
+            fail "$hook has not dropped one"
+    done
+    for hook in xdp ingress egress; do sieve -q unload bare --hook "$hook"; done
+    ip -n "$IN" link del bare
+}
+
+replayed() {
+    local verdicts
+    python3 - "$WORK/pcap" <<'END'
+import socket, struct, sys
+frames = []
+for last in (66, 67):
+    ends = socket.inet_aton("192.0.2.1") + socket.inet_aton(f"203.0.113.{last}")
+    ip = struct.pack("!BBHHHBBH", 0x45, 0, 28, 1, 0, 64, 17, 0) + ends
+    frames.append(bytes(12) + b"\x08\0" + ip + struct.pack("!4H", 1, 2, 8, 0))
+with open(sys.argv[1], "wb") as out:
+    out.write(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1))
+    for frame in frames: out.write(struct.pack("<IIII", 0, 0, len(frame), len(frame)) + frame)
+END
+    verdicts=$("$SIEVE" --json replay --hook egress "$WORK/c2.sieve" --pcap "$WORK/pcap" | jq -r .verdict)
+    [ "$verdicts" = $'drop\npass' ] || fail "replayed: $verdicts"
+}
+
+ktap_run "packets that leave are dropped by an egress set" packets_that_leave \
+    "XDP, ingress and egress on one interface, each with its own sets" all_hooks \
+    "insert, delete, top and events at egress" other_verbs \
+    "what tc filter add attaches is found by every verb" plain_tc \
+    "TCP that awaits segmentation is stopped and let go on" segmented \
+    "the same beyond 64 KiB" big_tcp \
+    "interfaces without an Ethernet header" bare_ip \
+    "replay runs the hook's program" replayed
