@@ -22,7 +22,7 @@ unset MAKEFLAGS MAKELEVEL
 VM=build/vm
 # Seconds without a word from a guest until it counts as hung. How long it takes in all is no measure: that
 # depends on what else the machine does.
-limit=${VMTEST_TIMEOUT:-1500}
+limit=${VMTEST_TIMEOUT:-2400}
 accel=${VMTEST_ACCEL:-tcg}   # kvm is much faster; a /dev/kvm being there does not mean that it works
 # With two, each emulated by a thread, QEMU may run an instruction that the kernel has just patched as it was before,
 # and the kernel dies of the breakpoint that it had put there meanwhile (seen in bpf_dispatcher_xdp_func on 6.12).
@@ -226,8 +226,6 @@ make_root() {
     cp -r build/selftests build/xdp_sieve.bpf.o build/xdp_sieve_tc.bpf.o "$ROOT/sieve/build/"
     for folder in xdp-sieve bpf-tests; do strip --strip-debug -o "$ROOT/sieve/build/$folder" "build/$folder"; done
     mv "$ROOT/sieve/tests/vm/init" "$ROOT/init"
-    # Emulation is slow, and this machine has other guests to serve.
-    echo "timeout=1200" >>"$ROOT/sieve/tests/selftests/settings"
     echo "$gtest_filter" >"$ROOT/sieve/gtest_filter"
     echo "$selftests" >"$ROOT/sieve/selftests"
     printf '%s\n' "${counts[@]}" >"$ROOT/sieve/counts"

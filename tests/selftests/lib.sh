@@ -82,8 +82,9 @@ ktap_run() {
     exit "$KSFT_PASS"
 }
 
-# Pins keep programs and maps alive after all processes and network namespaces have gone.
-pins() { find /sys/fs/bpf ! -type d 2>/dev/null | sort; }
+# Pins keep programs and maps alive after all processes and network namespaces have gone. They are files; the
+# folders and links between these are what iproute2 makes for whoever uses it first.
+pins() { find /sys/fs/bpf -type f 2>/dev/null | sort; }
 
 # Others may be at work on this machine: what they pin goes again.
 no_pin_left() { await no_new_pin; }

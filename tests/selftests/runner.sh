@@ -4,13 +4,33 @@
 #
 #     runner.sh PROGRAM...
 #
-# Exit codes as those of one test: 0 passed, 1 failed, 4 all skipped.
+# Exit codes as those of one test: 0 passed, 1 failed, 4 all skipped, or $ALL_SKIPPED in its place.
 set -euo pipefail
 cd "$(dirname "$0")"
 
 timeout=45 # seconds until a program counts as hung; the kernel's default
 # shellcheck source=settings
 . ./settings
+
+WORK=$(mktemp -d)
+mkfifo "$WORK/output"
+program_job=
+cleanup() {
+    local status=$?
+    trap '' HUP INT PIPE TERM
+    # timeout hands it on to the program and all that it has started; the program then cleans up.
+    if [ -n "$program_job" ]; then
+        kill "$program_job" 2>/dev/null || true
+        wait "$program_job" 2>/dev/null || true
+    fi
+    rm -rf "$WORK"
+    exit "$status"
+}
+trap cleanup EXIT
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 141' PIPE
+trap 'exit 143' TERM
 
 failed=0 passed=0 number=0
 echo "KTAP version 1"
@@ -19,8 +39,14 @@ for program in "$@"; do
     number=$((number + 1))
     status=0
     started=$SECONDS
-    # SIGTERM first, so that the program can clean up.
-    timeout --kill-after=10 "$timeout" "./$program" 2>&1 | sed -u 's/^/  /' || status=${PIPESTATUS[0]}
+    # SIGTERM first, so that the program can clean up. In the background: a shell that waits hears signals.
+    timeout --kill-after=60 "$timeout" "./$program" >"$WORK/output" 2>&1 &
+    program_job=$!
+    sed -u 's/^/  /' <"$WORK/output" &
+    printer=$!
+    wait "$program_job" || status=$?
+    program_job=
+    wait "$printer"
     echo "# $program took $((SECONDS - started)) s"
     case $status in
     0)
@@ -41,4 +67,4 @@ for program in "$@"; do
     esac
 done
 [ "$failed" -eq 0 ] || exit 1
-[ "$passed" -gt 0 ] || exit 4
+[ "$passed" -gt 0 ] || exit "${ALL_SKIPPED:-4}"
