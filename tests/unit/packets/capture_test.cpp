@@ -207,7 +207,7 @@ TEST_F(CaptureTest, MakesFramesOfWhatOtherLinksCarry) {
     Bytes cooked_arp = cooked_v4, cooked_netlink = cooked_v4, cooked_gre = cooked_v4;
     cooked_arp[15] = 6;
     cooked_netlink[2] = 3, cooked_netlink[3] = 0x38; // ARPHRD_NETLINK, whose families are no EtherTypes
-    cooked_gre[2] = 3, cooked_gre[3] = 0x0a;
+    cooked_gre[2] = 3, cooked_gre[3] = 0x0a; // ARPHRD_IPGRE, whose protocol types are EtherTypes (RFC 2784)
     const Bytes cooked2_v6{0x86, 0xdd, 0, 0, 0, 0, 0, 2, 0, 1, 0, 6, 1, 2, 3, 4, 5, 6, 0, 0};
     const std::vector<Case> cases = {
         {101, {}, 0x0800},
@@ -226,7 +226,7 @@ TEST_F(CaptureTest, MakesFramesOfWhatOtherLinksCarry) {
         {113, cooked_v4, 0x0800},
         {113, cooked_arp, 0x0806},
         {113, cooked_netlink, 0},
-        {113, cooked_gre, 0},
+        {113, cooked_gre, 0x0800},
         {276, cooked2_v6, 0x86dd, true},
     };
     for (const Case& one : cases) {

@@ -57,12 +57,11 @@ std::optional<Packet> read_family(Bytes captured) {
 }
 
 // Linux's cooked packets, of either version: the kind of device tells what the protocol field means (pcap's
-// link-layer header types, LINKTYPE_LINUX_SLL).
+// link-layer header types, LINKTYPE_LINUX_SLL). Of a GRE device it is GRE's protocol type, an Ethertype.
 std::optional<Packet> read_cooked(Bytes captured, std::size_t header, std::size_t device,
                                   std::size_t protocol) {
-    constexpr std::array<int, 6> not_ethertypes = {
-        ARPHRD_NETLINK, ARPHRD_IPGRE, ARPHRD_IEEE80211, ARPHRD_IEEE80211_PRISM, ARPHRD_IEEE80211_RADIOTAP,
-        ARPHRD_FRAD};
+    constexpr std::array<int, 5> not_ethertypes = {ARPHRD_NETLINK, ARPHRD_IEEE80211, ARPHRD_IEEE80211_PRISM,
+                                                   ARPHRD_IEEE80211_RADIOTAP, ARPHRD_FRAD};
     if (captured.size() < header) return std::nullopt;
     const Bytes payload = captured.subspan(header);
     if (is_one_of(not_ethertypes, int{big16(captured, device)})) return Packet{no_ethertype, payload};
