@@ -22,14 +22,10 @@ SIEVE_ALWAYS_INLINE WideLine wide_pattern(std::uint64_t hash, std::uint32_t hash
     const WideLine one = WideLine{} + 1;
     WideLine mask = {};
     if (hashes >= 8) mask = one << (((WideLine{} + hash) >> step) & 63);
-    if (hashes >= 16)
-        mask |=
-            one << (((WideLine{} + ((hash * SIEVE_PATTERN_ROUND1) >> SIEVE_PATTERN_ROUND_SHIFT)) >> step) &
-                    63);
-    if (hashes >= 24)
-        mask |=
-            one << (((WideLine{} + ((hash * SIEVE_PATTERN_ROUND2) >> SIEVE_PATTERN_ROUND_SHIFT)) >> step) &
-                    63);
+    const std::uint64_t round1 = (hash * SIEVE_PATTERN_ROUND1) >> SIEVE_PATTERN_ROUND_SHIFT;
+    const std::uint64_t round2 = (hash * SIEVE_PATTERN_ROUND2) >> SIEVE_PATTERN_ROUND_SHIFT;
+    if (hashes >= 16) mask |= one << (((WideLine{} + round1) >> step) & 63);
+    if (hashes >= 24) mask |= one << (((WideLine{} + round2) >> step) & 63);
     if ((hashes & 7) == 0) return mask;
     const std::uint64_t bits = hash * SIEVE_PATTERN_REST;
     const WideLine rest = WideLine{} + bits;
@@ -56,19 +52,14 @@ class WideRate {
 
     SIEVE_ALWAYS_INLINE void operator()(const WideLine& a, const WideLine& b, float& rate_a,
                                         float& rate_b) const {
-        using Ints [[gnu::vector_size(64)]] = std::int32_t;
-        using Floats [[gnu::vector_size(64)]] = float;
         alignas(64) std::int32_t ones[16];
         for (int w = 0; w < SIEVE_LINE_WORDS; w++) ones[w] = __builtin_popcountll(a[w]);
         for (int w = 0; w < SIEVE_LINE_WORDS; w++) ones[8 + w] = __builtin_popcountll(b[w]);
         const Floats share =
             __builtin_convertvector(*reinterpret_cast<const Ints*>(ones), Floats) * (1.0F / 64);
-        const Floats pairs =
-            share * __builtin_shuffle(share, Ints{4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11});
-        const Floats halves =
-            pairs * __builtin_shuffle(pairs, Ints{2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13});
-        const Floats other =
-            __builtin_shuffle(halves, Ints{1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14});
+        const Floats pairs = share * four_apart(share);
+        const Floats halves = pairs * two_apart(pairs);
+        const Floats other = next_to(halves);
         const Floats all = halves * other;
         Floats rate = Floats{} + 1;
         if (rounds_ > 0) rate = all;
@@ -76,17 +67,13 @@ class WideRate {
         if (rounds_ > 2) rate *= all;
         if (rest_ & 4) rate *= (halves + other) * 0.5F;
         if (rest_ & 2) {
-            const Floats two =
-                pairs + __builtin_shuffle(pairs, Ints{2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13});
-            rate *=
-                (two + __builtin_shuffle(two, Ints{1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14})) *
-                0.25F;
+            const Floats two = pairs + two_apart(pairs);
+            rate *= (two + next_to(two)) * 0.25F;
         }
         if (rest_ & 1) {
-            Floats sum =
-                share + __builtin_shuffle(share, Ints{4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11});
-            sum += __builtin_shuffle(sum, Ints{2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13});
-            sum += __builtin_shuffle(sum, Ints{1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14});
+            Floats sum = share + four_apart(share);
+            sum += two_apart(sum);
+            sum += next_to(sum);
             rate *= sum * 0.125F;
         }
         rate_a = rate[0];
@@ -94,6 +81,20 @@ class WideRate {
     }
 
   private:
+    using Ints [[gnu::vector_size(64)]] = std::int32_t;
+    using Floats [[gnu::vector_size(64)]] = float;
+
+    // Each lane's partner within its line.
+    SIEVE_ALWAYS_INLINE static Floats four_apart(const Floats& v) {
+        return __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11);
+    }
+    SIEVE_ALWAYS_INLINE static Floats two_apart(const Floats& v) {
+        return __builtin_shufflevector(v, v, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13);
+    }
+    SIEVE_ALWAYS_INLINE static Floats next_to(const Floats& v) {
+        return __builtin_shufflevector(v, v, 1, 0, 3, 2, 5, 4, 7, 6, 9, 8, 11, 10, 13, 12, 15, 14);
+    }
+
     std::uint32_t rounds_;
     std::uint32_t rest_;
 };
