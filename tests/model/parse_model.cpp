@@ -84,7 +84,7 @@ Parsed ipv6(const Reader& read, std::size_t at) {
     std::size_t next = at + 40;
     for (int headers = 0; extensions.contains(type); headers++) {
         parsed.outcome = SIEVE_OUTCOME_SHORT;
-        if (headers == 8 || next + 8 > end || !read.holds(next, 8)) return parsed;
+        if (next + 8 > end || !read.holds(next, 8)) return parsed;
         if (type == 44 && read.number(next + 2, 2) >> 3 != 0) {
             parsed.outcome = SIEVE_OUTCOME_FRAGMENT;
             if (const std::uint64_t behind = read.number(next, 1); !extensions.contains(behind)) {
@@ -93,6 +93,7 @@ Parsed ipv6(const Reader& read, std::size_t at) {
             }
             return parsed;
         }
+        if (headers == 8) return parsed; // a later fragment is one wherever the chain shows it
         const std::size_t length = read.number(next + 1, 1);
         const std::size_t bytes = type == 44 ? 8 : type == 51 ? (length + 2) * 4 : (length + 1) * 8;
         type = read.number(next, 1);
