@@ -14,7 +14,7 @@ readonly KSFT_PASS=0 KSFT_FAIL=1 KSFT_SKIP=4
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 BUILD=$(realpath -m "${BUILD:-$here/../../build}")
-SIEVE=$BUILD/xdp-sieve
+SIEVE=${SIEVE:-$BUILD/xdp-sieve}
 OBJECT=$BUILD/xdp_sieve.bpf.o
 TC_OBJECT=$BUILD/xdp_sieve_tc.bpf.o
 DATA=$(cd "$here/../data" && pwd)

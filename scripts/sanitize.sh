@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+# Builds with clang's sanitizers and runs the tests on that: `sudo make sanitize`.
+#
+#     sanitize.sh [PART...]      address  unit tests under AddressSanitizer and UndefinedBehaviorSanitizer
+#                                commands the selftests with the command line under the same
+#                                thread   the parallel builders' and feeds' tests under ThreadSanitizer
+#
+# Builds lie in build/address and build/thread. Exit 1 if a test failed or a sanitizer said anything.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+unset MAKEFLAGS MAKELEVEL
+
+parts=("$@")
+[ ${#parts[@]} -gt 0 ] || parts=(address commands thread)
+CXX=${CXX:-clang++-19}
+JOBS=${JOBS:-$(nproc)}
+COMMON="-O1 -g1 -fno-omit-frame-pointer"
+export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
+# Leaks are errors; memory that cannot be had is a null pointer, as it is without the sanitizer.
+export ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1:detect_stack_use_after_return=1
+export TSAN_OPTIONS="halt_on_error=1 suppressions=$PWD/tests/sanitize/thread.supp"
+
+# build FOLDER FLAGS TARGET...
+build() {
+    local folder=$1 flags=$2
+    shift 2
+    CXXFLAGS="$COMMON $flags" make --no-print-directory -j"$JOBS" CXX="$CXX" B="build/$folder" \
+        "${@/#/build/$folder/}"
+}
+
+address_flags="-fsanitize=address,undefined -fno-sanitize-recover=undefined"
+status=0
+for part in "${parts[@]}"; do
+    echo "== $part"
+    case $part in
+    address)
+        build address "$address_flags" unit-tests
+        build/address/unit-tests --gtest_brief=1 || status=1
+        ;;
+    commands)
+        build address "$address_flags" xdp-sieve
+        SIEVE=$PWD/build/address/xdp-sieve make --no-print-directory -s -C tests/selftests run_tests || status=1
+        ;;
+    thread)
+        build thread -fsanitize=thread unit-tests
+        # What runs on several threads. oneTBB is not instrumented: the suppressions say what that hides.
+        build/thread/unit-tests --gtest_brief=1 \
+            --gtest_filter='*Feed*:*Builder*:*Placement*:*PrefixExpansion*:*LineTasks*:*DistinctHashes*' || status=1
+        ;;
+    *)
+        echo "sanitize: no part $part" >&2
+        exit 2
+        ;;
+    esac
+done
+exit "$status"
