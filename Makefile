@@ -13,7 +13,8 @@ ifeq ($(origin CXX),default)
 CXX      := aarch64-linux-gnu-g++
 endif
 endif
-TRIPLET  := $(shell $(CXX) -dumpmachine)
+# clang names the vendor, too.
+TRIPLET  := $(subst -pc-,-,$(shell $(CXX) -dumpmachine))
 PREFIX   ?= /usr/local
 VERSION  := $(shell sed -n 's/.*version = "\(.*\)";/\1/p' userspace/libsieve/util/version.hpp)
 # The soname changes with every release that breaks programs built against the one before.
@@ -25,7 +26,9 @@ CXXFLAGS += -std=c++20 -Wall -Wextra -Werror
 # One set of objects serves the programs, the static and the shared library, which shows its C interface only.
 CXXFLAGS += -fPIC -fvisibility=hidden -fvisibility-inlines-hidden
 # g++ 12 sees overflows in the standard library's own strings and variants that are not there.
+ifeq ($(findstring clang,$(CXX)),)
 CXXFLAGS += -Wno-stringop-overflow
+endif
 # Builders and models are loops over bits: worth the vectoriser.
 $(B)/userspace/libsieve/filters/%.o $(B)/userspace/libsieve/build/%.o: CXXFLAGS += -O3
 CPPFLAGS += -Iinclude -Iuserspace -Itests -I$(B)/bpf
@@ -56,7 +59,7 @@ SKELETON := $(HOOKS:%=$(B)/bpf/%.skel.h)
 BENCH_SKELETON := $(B)/bpf/sieve_bench.skel.h
 
 .DELETE_ON_ERROR:
-.PHONY: all deps check vmtest soak demo bench figures install uninstall clean format tidy
+.PHONY: all deps check sanitize coverage vmtest soak demo bench figures install uninstall clean format tidy
 
 all: $(BPF_OBJ) $(B)/libsieve.so $(B)/xdp-sieve $(B)/sieve-lab $(B)/unit-tests $(B)/bpf-tests
 
@@ -188,3 +191,12 @@ tidy: $(SKELETON) $(BENCH_SKELETON)
 
 clean:
 	rm -rf $(B)
+
+# The tests under clang's sanitizers, and which lines the tests run: docs/testing.md. PARTS and SUITES choose.
+sanitize:
+	scripts/sanitize.sh $(PARTS)
+
+coverage:
+	scripts/coverage.sh $(SUITES)
+
+include tests/fuzz/fuzz.mk

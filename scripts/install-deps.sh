@@ -18,6 +18,8 @@ packages=(
     iproute2 util-linux procps python3 iputils-ping jq strace
     # other XDP programs beside ours
     xdp-tools
+    # what the fuzz targets and `make sanitize` run with, and `make coverage`
+    libclang-rt-19-dev lcov
     # what draws the figures
     gnuplot-nox
     # what checks the style of scripts and man pages

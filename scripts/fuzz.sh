@@ -1,0 +1,100 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+# Runs the fuzz targets that `make fuzz-build` has built, and prints how much each has done.
+#
+#     fuzz.sh --check [TARGET...]             the corpus and a fixed number of runs; prints KTAP
+#     fuzz.sh --time SECONDS [TARGET...]      each target for so long
+#     fuzz.sh --runs RUNS [TARGET...]         each target so many runs
+#     fuzz.sh --merge [TARGET...]             what was found joins the corpus, as far as it covers code that the corpus
+#                                             does not cover
+#
+# What a target finds on the way is kept in build/fuzz/found/TARGET, a crash or disagreement in
+# build/fuzz/TARGET-crash-*. Exit 1 if there was one.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+BUILD=build/fuzz
+CORPUS=tests/fuzz/corpus
+LOGS=$BUILD/logs
+
+usage() {
+    sed -n '3,13s/^# \{0,1\}//p' "$0" >&2
+    exit 2
+}
+
+mode=${1:-}
+[ $# -gt 0 ] && shift
+amount=
+case $mode in
+--time | --runs)
+    amount=${1:-}
+    [[ $amount =~ ^[1-9][0-9]*$ ]] || usage
+    shift
+    ;;
+--check | --merge) ;;
+*) usage ;;
+esac
+targets=("$@")
+[ ${#targets[@]} -gt 0 ] || targets=(packet image feed capture key)
+
+# The longest input of a target, and how many runs `check` asks for: a few seconds each.
+longest() {
+    case $1 in
+    packet) echo 600 ;;
+    image) echo 5000 ;;
+    capture) echo 800 ;;
+    feed) echo 400 ;;
+    *) echo 150 ;;
+    esac
+}
+check_runs() {
+    case $1 in
+    packet) echo 6000 ;;
+    image) echo 40000 ;;
+    feed) echo 20000 ;;
+    *) echo 50000 ;;
+    esac
+}
+
+# libFuzzer writes what it finds into the first folder and reads all of them. `check` throws it away, and its
+# seed is fixed: it asks the same of two equal trees.
+run() {
+    local target=$1 options=() found
+    found=$BUILD/found/$target
+    mkdir -p "$found" "$LOGS" "$CORPUS/$target"
+    [ ! -f "tests/fuzz/$target.dict" ] || options+=("-dict=tests/fuzz/$target.dict")
+    options+=("-max_len=$(longest "$target")" "-artifact_prefix=$BUILD/$target-" -print_final_stats=1)
+    options+=(-timeout=20 -rss_limit_mb=3000)
+    case $mode in
+    --check) options+=("-runs=$(check_runs "$target")" -seed=1 "$SCRATCH" "$CORPUS/$target") ;;
+    --time) options+=("-max_total_time=$amount" "$found" "$CORPUS/$target") ;;
+    --runs) options+=("-runs=$amount" "$found" "$CORPUS/$target") ;;
+    --merge) options+=(-set_cover_merge=1 -use_counters=0 "$CORPUS/$target" "$found") ;;
+    esac
+    "$BUILD/$target" "${options[@]}" >"$LOGS/$target.log" 2>&1
+}
+
+# "12345 executions, 67890 packets parsed and compared with the model", of a log.
+total() {
+    sed -n 's/^stat::number_of_executed_units: \(.*\)/\1 executions/p; s/^total: //p' "$1" | paste -sd ',' | sed 's/,/, /g'
+}
+
+SCRATCH=$(mktemp -d)
+trap 'rm -rf "$SCRATCH"' EXIT
+number=0 failed=0
+[ "$mode" != --check ] || printf 'KTAP version 1\n1..%d\n' ${#targets[@]}
+for target in "${targets[@]}"; do
+    number=$((number + 1)) verdict=ok
+    rm -rf "${SCRATCH:?}"/*
+    run "$target" || verdict="not ok"
+    if [ "$verdict" != ok ]; then
+        failed=1
+        grep -v '^#[0-9]' "$LOGS/$target.log" | tail -n 40 | sed 's/^/# /'
+    fi
+    case $mode in
+    --check) echo "$verdict $number $target: $(total "$LOGS/$target.log")" ;;
+    --merge) echo "$target: $(find "$CORPUS/$target" -type f | wc -l) inputs in the corpus" ;;
+    *) echo "$target: $(total "$LOGS/$target.log")$([ "$verdict" = ok ] || echo ', FAILED')" ;;
+    esac
+done
+exit "$failed"

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+# The fuzz targets: clang's libFuzzer with AddressSanitizer and UndefinedBehaviorSanitizer, in build/fuzz.
+# tests/fuzz/NAME_fuzz.cpp is the target NAME. scripts/fuzz.sh runs them; docs/testing.md says what they prove.
+
+FUZZ        := $(B)/fuzz
+FUZZ_CC     ?= clang-19
+FUZZ_CXX    ?= clang++-19
+FUZZ_NAMES  := capture feed image key packet
+FUZZ_BIN    := $(FUZZ_NAMES:%=$(FUZZ)/%)
+FUZZ_FLAGS  := -O1 -g1 -fno-omit-frame-pointer -Wall -Wextra -Werror \
+               -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
+FUZZ_LIBS   := -lpcap -lfmt -lxxhash -ltbb -lpthread
+
+# The rooms of libsieve that read what comes from outside are built with the sanitizers. What else they need
+# comes from the library as it is, which saves most of the time that building takes.
+FUZZ_ROOMS   := util keys feeds packets image
+FUZZ_LIB_SRC := $(shell find $(FUZZ_ROOMS:%=userspace/libsieve/%) -name '*.cpp')
+FUZZ_LIB_OBJ := $(FUZZ_LIB_SRC:%.cpp=$(FUZZ)/%.o)
+FUZZ_OWN_OBJ := $(patsubst %,$(FUZZ)/%.o,$(basename $(wildcard tests/fuzz/*.c tests/fuzz/*.cpp tests/model/*.cpp)))
+
+.PHONY: fuzz fuzz-build
+
+fuzz-build: $(FUZZ_BIN)
+
+# TIME: seconds for each target. TARGETS: some of them.
+fuzz: fuzz-build
+	scripts/fuzz.sh --time $(or $(TIME),60) $(TARGETS)
+
+$(FUZZ)/%.o: %.cpp
+	@mkdir -p $(@D)
+	$(FUZZ_CXX) $(CPPFLAGS) -std=c++20 $(FUZZ_FLAGS) -MMD -MP -c $< -o $@
+
+# The packet path reads headers wherever they lie, as BPF may.
+$(FUZZ)/tests/fuzz/packet_parser.o: tests/fuzz/packet_parser.c
+	@mkdir -p $(@D)
+	$(FUZZ_CC) $(CPPFLAGS) $(FUZZ_FLAGS) -fno-sanitize=alignment -Wno-unused-function -MMD -MP -c $< -o $@
+
+$(FUZZ)/libsieve.a: $(FUZZ_LIB_OBJ)
+	rm -f $@ && $(AR) rcs $@ $^
+
+$(FUZZ)/packet: $(addprefix $(FUZZ)/tests/,fuzz/packet_parser.o model/parse_model.o)
+$(FUZZ)/feed $(FUZZ)/key: $(FUZZ)/tests/model/entry_model.o
+$(FUZZ)/capture: $(FUZZ)/tests/model/link_model.o
+$(FUZZ)/image: $(addprefix $(FUZZ)/tests/,fuzz/guarded_pages.o model/image_model.o)
+$(FUZZ)/image: FUZZ_LINK := -Wl,--wrap=mmap,--wrap=munmap,--wrap=madvise
+$(filter-out $(FUZZ)/packet,$(FUZZ_BIN)): $(FUZZ)/libsieve.a
+$(FUZZ)/image: $(B)/libsieve.a
+
+$(FUZZ_BIN): $(FUZZ)/%: $(FUZZ)/tests/fuzz/%_fuzz.o
+	$(FUZZ_CXX) -fsanitize=fuzzer,address,undefined $(FUZZ_LINK) $^ $(FUZZ_LIBS) -o $@
+
+-include $(FUZZ_LIB_OBJ:.o=.d) $(FUZZ_OWN_OBJ:.o=.d)

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// Fuzzes what reads filter images. The first byte says what of the image is put right after the mutation, so
+// that neither the checksum nor the counts protect what is behind them; the rest is the image.
+//
+// What must hold: an image is refused with a message, or whatever a program does with it stays within its
+// lines and gives answers that make sense; a blocked filter answers as the model in tests/model does; the
+// file and the memory are judged alike.
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstring>
+#include <vector>
+
+#include "fuzz/guarded_pages.hpp"
+#include "fuzz/support.hpp"
+#include "libsieve/filters/kind_builder.hpp"
+#include "libsieve/image/image.hpp"
+#include "libsieve/image/kinds.hpp"
+#include "libsieve/packets/carrier.hpp"
+#include "model/image_model.hpp"
+
+namespace {
+
+using namespace sieve::fuzz;
+
+constexpr std::size_t line_bytes = SIEVE_LINE_BYTES;
+constexpr std::size_t header_bytes = SIEVE_FIRST_LINE * line_bytes;
+constexpr std::size_t most_lines = 200;
+constexpr std::size_t file_at = SIEVE_FILE_LINE * line_bytes;
+
+// Bits of the first byte: what is left as the mutation made it; and whether the filter shall hold every key,
+// since few mutations of a filter would hold its witnesses.
+enum Leave : std::uint8_t {
+    leave_identity = 1,
+    leave_lines = 2,
+    leave_checksum = 4,
+    leave_counts = 8,
+    leave_size = 16,
+    leave_rest = 32,
+    fill_filter = 64,
+};
+
+Total used("images accepted and used");
+
+struct Field {
+    std::size_t at;
+    std::size_t bytes;
+};
+
+// The header's fields that something depends on.
+constexpr std::array<Field, 30> fields{{
+    {offsetof(sieve_lookup, magic), 4},
+    {offsetof(sieve_lookup, kind), 1},
+    {offsetof(sieve_lookup, fields), 1},
+    {offsetof(sieve_lookup, choices), 1},
+    {offsetof(sieve_lookup, hashes), 1},
+    {offsetof(sieve_lookup, buckets), 4},
+    {offsetof(sieve_lookup, alpha), 2},
+    {offsetof(sieve_lookup, probes), 1},
+    {offsetof(sieve_lookup, reserved), 1},
+    {offsetof(sieve_lookup, hash_key), 8},
+    {line_bytes + offsetof(sieve_probes, count), 1},
+    {line_bytes + offsetof(sieve_probes, count) + 1, 1},
+    {line_bytes + offsetof(sieve_probes, length), 8},
+    {line_bytes + offsetof(sieve_probes, length) + SIEVE_MAX_PROBES, 8},
+    {line_bytes + offsetof(sieve_probes, length) + 1, 1},
+    {line_bytes + offsetof(sieve_probes, reserved), 1},
+    {file_at + offsetof(sieve_file, version), 4},
+    {file_at + offsetof(sieve_file, witnesses), 4},
+    {file_at + offsetof(sieve_file, lines), 8},
+    {file_at + offsetof(sieve_file, keys), 8},
+    {file_at + offsetof(sieve_file, built_at), 8},
+    {file_at + offsetof(sieve_file, predicted_fpr), 8},
+    {file_at + offsetof(sieve_file, expected_fpr), 8},
+    {file_at + offsetof(sieve_file, measured_fpr), 8},
+    {file_at + offsetof(sieve_file, measured_trials), 8},
+    {file_at + offsetof(sieve_file, duplicates), 8},
+    {file_at + offsetof(sieve_file, entries), 8},
+    {file_at + offsetof(sieve_file, covered), 8},
+    {file_at + offsetof(sieve_file, covered) + 8, 8},
+    {file_at + offsetof(sieve_file, label), 64},
+}};
+
+// Numbers at which something changes, doubles among them.
+constexpr std::array<std::uint64_t, 24> telling = {0,
+                                                   1,
+                                                   2,
+                                                   3,
+                                                   4,
+                                                   5,
+                                                   7,
+                                                   8,
+                                                   9,
+                                                   16,
+                                                   24,
+                                                   31,
+                                                   32,
+                                                   63,
+                                                   64,
+                                                   96,
+                                                   128,
+                                                   255,
+                                                   0xffff,
+                                                   0xffffffff,
+                                                   ~std::uint64_t{0},
+                                                   0x3ff0000000000000,
+                                                   0x7ff8000000000000,
+                                                   0xbff0000000000000};
+
+void store(std::uint8_t* image, std::size_t at, std::uint64_t value, std::size_t bytes) {
+    std::memcpy(image + at, &value, std::min<std::size_t>(bytes, 8));
+}
+
+// Takes from a witness what its fields do not select.
+void strip_witness(std::uint8_t* line, const sieve_lookup& lookup) {
+    sieve_witness witness;
+    std::memcpy(&witness, line, sizeof(witness));
+    for (int word = 0; word < 4; word++)
+        if ((lookup.fields & (word < 2 ? SIEVE_FIELD_SRC : SIEVE_FIELD_DST)) == 0) witness.key.word[word] = 0;
+    witness.key.word[4] &= sieve_transport_mask(lookup.fields);
+    std::fill(std::begin(witness.reserved), std::end(witness.reserved), 0);
+    std::memcpy(line, &witness, sizeof(witness));
+}
+
+// Makes the header's sizes, counts and witnesses agree with the bytes that there are, where that is possible.
+void put_right(std::vector<std::uint8_t>& bytes, std::uint8_t leave) {
+    if ((leave & leave_size) == 0) bytes.resize(bytes.size() / line_bytes * line_bytes);
+    if (bytes.size() < header_bytes) return;
+    sieve_lookup lookup;
+    sieve_file file;
+    std::memcpy(&lookup, bytes.data(), sizeof(lookup));
+    std::memcpy(&file, bytes.data() + file_at, sizeof(file));
+    if ((leave & leave_identity) == 0) {
+        lookup.magic = SIEVE_MAGIC;
+        file.version = SIEVE_IMAGE_VERSION;
+    }
+    const std::uint64_t lines = bytes.size() / line_bytes;
+    if ((leave & leave_lines) == 0) {
+        file.lines = lines;
+        const std::uint64_t behind = lines - SIEVE_FIRST_LINE;
+        if (behind > 1) {
+            if (file.witnesses == 0 || file.witnesses >= behind) file.witnesses = 1;
+            const std::uint64_t filter = behind - file.witnesses;
+            lookup.buckets = static_cast<std::uint32_t>(filter);
+            if (lookup.kind >= SIEVE_KIND_DLEFT64 && lookup.choices != 0)
+                lookup.buckets = static_cast<std::uint32_t>(filter / lookup.choices);
+        }
+    }
+    if ((leave & leave_counts) == 0) {
+        file.changes = 0;
+        file.keys %= 1000;
+        file.duplicates %= 1000;
+        file.keys = std::max<std::uint64_t>(file.keys, file.witnesses);
+        file.entries = file.keys + file.duplicates;
+        if (file.measured_trials == 0) file.measured_fpr = 0;
+    }
+    if ((leave & leave_rest) == 0) {
+        lookup.reserved = 0;
+        file.reserved0 = 0;
+        std::fill(std::begin(file.reserved), std::end(file.reserved), 0);
+        if (lookup.probes == 0) {
+            std::memset(bytes.data() + line_bytes, 0, line_bytes);
+            std::fill(std::begin(file.covered), std::end(file.covered), 0);
+        }
+        auto* end = std::find(std::begin(file.label), std::end(file.label) - 1, 0);
+        std::fill(end, std::end(file.label), 0);
+        for (auto* letter = std::begin(file.label); letter != end; letter++)
+            if (*letter < ' ' || *letter == 0x7f) *letter = 'x';
+    }
+    if ((leave & leave_lines) == 0 && file.witnesses < lines - SIEVE_FIRST_LINE) {
+        const std::uint64_t first = lines - file.witnesses;
+        for (std::uint64_t line = first; (leave & leave_rest) == 0 && line < lines; line++)
+            strip_witness(bytes.data() + line * line_bytes, lookup);
+        if ((leave & fill_filter) != 0)
+            std::memset(bytes.data() + header_bytes, 0xff, (first - SIEVE_FIRST_LINE) * line_bytes);
+    }
+    std::memcpy(bytes.data(), &lookup, sizeof(lookup));
+    std::memcpy(bytes.data() + file_at, &file, sizeof(file));
+}
+
+sieve_key random_key(Random& random) {
+    sieve_key key{};
+    for (auto& word : key.word) word = random.next();
+    if (random.one_in(2))
+        for (const int word : {0, 2}) {
+            key.word[word] = 0;
+            key.word[word + 1] = SIEVE_V4_MAPPED | (key.word[word + 1] & 0xffffffff);
+        }
+    key.word[4] &= sieve_transport_mask(SIEVE_FIELD_ALL);
+    return key;
+}
+
+// All that programs ask of an image that passed its check.
+void use(const sieve::Image& image, Random& random) {
+    used.add(1);
+    const sieve_lookup& lookup = image.lookup();
+    const sieve_file& file = image.file();
+    FUZZ_REQUIRE(SIEVE_FIRST_LINE + image.filter().size() + image.witnesses().size() == image.lines().size());
+    FUZZ_REQUIRE(!image.filter().empty() && !image.witnesses().empty());
+    FUZZ_REQUIRE(sieve::filter_lines(lookup) == image.filter().size());
+    FUZZ_REQUIRE(!sieve::describe_geometry(lookup).empty());
+    FUZZ_REQUIRE(file.label[sizeof(file.label) - 1] == 0);
+    for (const char c : sieve::label_text(file)) FUZZ_REQUIRE(c >= ' ' && c <= '~');
+    FUZZ_REQUIRE(lookup.probes <= SIEVE_MAX_PROBES);
+    for (int family = 0; family < SIEVE_FAMILIES; family++)
+        FUZZ_REQUIRE(image.probes().count[family] <= lookup.probes);
+    for (const std::uint64_t rate : {file.predicted_fpr, file.expected_fpr, file.measured_fpr})
+        FUZZ_REQUIRE(sieve::rate_from_bits(rate) >= 0 && sieve::rate_from_bits(rate) <= 1);
+
+    const double rate = sieve::expected_query_rate(lookup, image.filter(), file.keys);
+    FUZZ_REQUIRE(rate >= 0 && rate <= 1.0000001);
+
+    std::vector<sieve_key> keys;
+    sieve::packets::Carrier carrier;
+    for (const sieve_witness& witness : image.witnesses()) {
+        FUZZ_REQUIRE(image.contains(witness.key));
+        (void)carrier.carry(witness.key, lookup.fields);
+        keys.push_back(witness.key);
+    }
+    for (int i = 0; i < 8; i++) keys.push_back(random_key(random));
+    if (lookup.kind != SIEVE_KIND_BLOCKED) {
+        for (const sieve_key& key : keys) (void)image.contains(key);
+        return;
+    }
+    const sieve::model::BlockedImage model(
+        {reinterpret_cast<const unsigned char*>(image.lines().data()), image.bytes()});
+    for (const sieve_key& key : keys)
+        FUZZ_REQUIRE(image.contains(key) ==
+                     model.contains({key.word[0], key.word[1], key.word[2], key.word[3], key.word[4]}));
+}
+
+} // namespace
+
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t most,
+                                               unsigned seed) {
+    Random random(seed);
+    if (size <= header_bytes || random.one_in(4)) return LLVMFuzzerMutate(data, size, most);
+    std::uint8_t* image = data + 1;
+    const std::size_t lines = (size - 1) / line_bytes;
+    for (std::uint64_t changes = random.below(4) + 1; changes > 0; changes--) {
+        const Field& field = fields[random.below(fields.size())];
+        switch (random.below(7)) {
+        case 0:
+        case 1:
+            store(image, field.at, telling[random.below(telling.size())], field.bytes);
+            break;
+        case 2:
+            store(image, field.at, random.next() >> random.below(64), field.bytes);
+            break;
+        case 3: // one more, one less
+            image[field.at] = static_cast<std::uint8_t>(image[field.at] + random.below(3) - 1);
+            break;
+        case 4: // a line of the filter or a witness
+            for (std::size_t i = 0; i < line_bytes; i++)
+                image[(SIEVE_FIRST_LINE + random.below(lines - SIEVE_FIRST_LINE + 1) - 1) * line_bytes + i] =
+                    static_cast<std::uint8_t>(random.next());
+            break;
+        case 5: // a filter that holds everything, so that its witnesses match
+            std::memset(image + header_bytes, random.one_in(4) ? 0 : 0xff,
+                        (lines - SIEVE_FIRST_LINE) * line_bytes * random.below(9) / 8);
+            break;
+        default:
+            data[0] = random.one_in(4)   ? static_cast<std::uint8_t>(random.next())
+                      : random.one_in(2) ? std::uint8_t{fill_filter}
+                                         : std::uint8_t{0};
+        }
+    }
+    if (random.one_in(8)) {
+        // Longer or shorter by whole lines.
+        const std::size_t wanted = 1 + (SIEVE_FIRST_LINE + random.below(40)) * line_bytes;
+        if (wanted <= most) {
+            if (wanted > size)
+                std::memset(data + size, static_cast<int>(random.below(2)) * 0xff, wanted - size);
+            size = wanted;
+        }
+    }
+    return size;
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    if (size < 2 || size > most_lines * line_bytes) return 0;
+    static MemoryFile file("image");
+    const std::uint8_t leave = data[0];
+    std::vector<std::uint8_t> bytes(data + 1, data + size);
+    put_right(bytes, leave);
+    Random random(fingerprint(bytes));
+
+    // In memory, as a builder has it.
+    bool accepted = false;
+    const bool whole = bytes.size() >= header_bytes && bytes.size() % line_bytes == 0;
+    if (whole) {
+        auto image = sieve::Image::create(bytes.size() / line_bytes - SIEVE_FIRST_LINE, 0);
+        FUZZ_REQUIRE(image);
+        std::memcpy(reinterpret_cast<std::uint8_t*>(&image->lookup()), bytes.data(), bytes.size());
+        if ((leave & leave_checksum) == 0) {
+            image->seal();
+            std::memcpy(bytes.data(), image->lines().data(), bytes.size());
+        }
+        const auto status = image->check("the image");
+        accepted = status.has_value();
+        if (accepted)
+            use(*image, random);
+        else
+            require_message(status.error().message);
+    }
+    // As a file. Whole images are read from memory most of the time, which is faster.
+    if (!whole || accepted || random.one_in(16)) {
+        file.assign(bytes.data(), bytes.size());
+        const auto image = sieve::Image::load(file.path());
+        FUZZ_REQUIRE(image.has_value() == accepted);
+        if (!image)
+            require_message(image.error().message);
+        else
+            FUZZ_REQUIRE(std::memcmp(image->lines().data(), bytes.data(), bytes.size()) == 0);
+    }
+    FUZZ_REQUIRE(!guarded_pages_in_use());
+    return 0;
+}

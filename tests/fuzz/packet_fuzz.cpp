@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// Fuzzes the packet path's parser, compiled for user space, against the model in tests/model.
+//
+// The input is a frame. Each execution compares the frame, and then a number of its truncations and
+// mutations.
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <vector>
+
+#include <sieve/policy.h>
+
+#include "bpf/packet.hpp"
+#include "fuzz/packet_parser.h"
+#include "fuzz/support.hpp"
+#include "model/parse_model.hpp"
+
+namespace {
+
+using namespace sieve::fuzz;
+namespace test = sieve::test;
+
+constexpr std::size_t longest = 1024;
+constexpr int variants = 48;
+
+// Memory for one packet that ends where a page without access begins: a read beyond the packet's end is a
+// crash, whoever makes it.
+class Stage {
+  public:
+    Stage() {
+        constexpr std::size_t page = 4096;
+        void* pages =
+            ::mmap(nullptr, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+        FUZZ_REQUIRE(pages != MAP_FAILED);
+        end_ = static_cast<std::uint8_t*>(pages) + page;
+        FUZZ_REQUIRE(::mprotect(end_, page, PROT_NONE) == 0);
+    }
+    const std::uint8_t* put(const test::Bytes& packet) {
+        std::uint8_t* begin = end_ - packet.size();
+        if (!packet.empty()) std::memcpy(begin, packet.data(), packet.size());
+        return begin;
+    }
+    [[nodiscard]] const std::uint8_t* end() const { return end_; }
+
+  private:
+    std::uint8_t* end_;
+};
+
+Total total("packets parsed and compared with the model");
+
+// What the parser leaves in words that `have` does not cover is nobody's business.
+test::Parsed parse(const test::Bytes& packet) {
+    static Stage stage;
+    sieve_parser_result result{};
+    sieve_parser_run(stage.put(packet), stage.end(), &result);
+    test::Parsed parsed;
+    parsed.outcome = result.outcome;
+    parsed.have = result.have;
+    if ((result.have & SIEVE_FIELD_SRC) != 0)
+        parsed.key[0] = result.key.word[0], parsed.key[1] = result.key.word[1];
+    if ((result.have & SIEVE_FIELD_DST) != 0)
+        parsed.key[2] = result.key.word[2], parsed.key[3] = result.key.word[3];
+    parsed.key[4] = result.key.word[4] & sieve_transport_mask(result.have);
+    return parsed;
+}
+
+void compare(const test::Bytes& packet) {
+    const test::Parsed seen = parse(packet);
+    const test::Parsed wanted = test::parse_by_model(packet);
+    total.add(1);
+    if (seen == wanted) return;
+    std::fprintf(stderr, "packet:");
+    for (const std::uint8_t byte : packet) std::fprintf(stderr, " %02x", byte);
+    std::fprintf(stderr, "\noutcome %u, model %u; fields %x, model %x\n", seen.outcome, wanted.outcome,
+                 seen.have, wanted.have);
+    FUZZ_REQUIRE(seen == wanted);
+}
+
+// Bytes that decide something in some header: protocols, types, versions, lengths.
+constexpr std::array<std::uint8_t, 28> telling = {0,  1,  2,   4,   5,   6,    8,    15,  17, 20,
+                                                  40, 41, 43,  44,  45,  50,   51,   58,  60, 63,
+                                                  88, 96, 129, 132, 135, 0x81, 0x86, 0xff};
+
+void mutate(test::Bytes& packet, Random& random) {
+    // Most of what matters lies in the first headers.
+    const std::size_t at =
+        random.below(random.one_in(4) ? packet.size() : std::min<std::size_t>(packet.size(), 80));
+    switch (random.below(4)) {
+    case 0:
+        packet[at] = telling[random.below(telling.size())];
+        break;
+    case 1:
+        packet[at] = static_cast<std::uint8_t>(packet[at] ^ (1U << random.below(8)));
+        break;
+    case 2:
+        packet[at] = static_cast<std::uint8_t>(random.next());
+        break;
+    default:
+        packet[at] = static_cast<std::uint8_t>(packet[at] + random.below(5) - 2);
+    }
+}
+
+// A packet of layers, most of them as they should be.
+class Builder {
+  public:
+    explicit Builder(Random& random) : random_(random) {}
+
+    test::Bytes build() {
+        test::Packet packet{test::Ethernet{}};
+        if (random_.one_in(2))
+            for (std::uint64_t tags = random_.below(7); tags > 0; tags--)
+                packet = packet /
+                         test::Vlan{.id = number16(),
+                                    .tpid = static_cast<std::uint16_t>(random_.one_in(2) ? 0x8100 : 0x88a8)};
+        switch (random_.below(16)) {
+        case 0:
+            return (packet / test::Arp{}).bytes();
+        case 1:
+            return (packet / test::Payload{random_.below(64)}).bytes();
+        default:
+            break;
+        }
+        packet = random_.one_in(3) ? packet / ipv4() : with_extensions(packet / ipv6());
+        packet = packet / upper();
+        if (random_.one_in(4)) packet = packet / test::Payload{random_.below(200)};
+        return packet.bytes();
+    }
+
+  private:
+    std::uint16_t number16() { return static_cast<std::uint16_t>(random_.next()); }
+
+    test::IPv4 ipv4() {
+        test::IPv4 ip;
+        if (random_.one_in(4)) ip.options = 4 * random_.below(11);
+        if (random_.one_in(8)) ip.offset = static_cast<unsigned>(random_.below(0x2000));
+        if (random_.one_in(8)) ip.more = true;
+        if (random_.one_in(8)) ip.ihl = static_cast<unsigned>(random_.below(16));
+        if (random_.one_in(8)) ip.total = static_cast<std::uint16_t>(random_.below(80));
+        if (random_.one_in(16)) ip.total = std::uint16_t{0};
+        if (random_.one_in(32)) ip.version = static_cast<unsigned>(random_.below(16));
+        return ip;
+    }
+    test::IPv6 ipv6() {
+        test::IPv6 ip;
+        if (random_.one_in(8)) ip.length = static_cast<std::uint16_t>(random_.below(100));
+        if (random_.one_in(16)) ip.length = std::uint16_t{0};
+        if (random_.one_in(4)) ip.hop_limit = 255;
+        if (random_.one_in(32)) ip.version = static_cast<unsigned>(random_.below(16));
+        return ip;
+    }
+    test::Packet with_extensions(test::Packet packet) {
+        constexpr std::array<std::uint8_t, 7> types = {0, 43, 51, 60, 135, 139, 140};
+        const std::uint64_t most = random_.one_in(4) ? 36 : 4;
+        for (std::uint64_t left = random_.below(most + 1); left > 0; left--) {
+            if (random_.one_in(5))
+                packet = packet / test::Fragment6{.offset = static_cast<unsigned>(
+                                                      random_.one_in(3) ? random_.below(0x2000) : 0),
+                                                  .more = random_.one_in(2)};
+            else
+                packet =
+                    packet /
+                    test::Extension{.type = types[random_.below(types.size())],
+                                    .units = static_cast<unsigned>(random_.one_in(3) ? random_.below(6) : 0)};
+        }
+        return packet;
+    }
+    test::Layer upper() {
+        switch (random_.below(7)) {
+        case 0:
+            return test::Tcp{.sport = number16(), .dport = number16()};
+        case 1:
+            return test::Udp{.sport = number16(), .dport = number16()};
+        case 2:
+            return test::Sctp{.sport = number16(), .dport = number16()};
+        case 3:
+            return test::Icmp{};
+        case 4:
+            return test::Icmp6{.type = static_cast<std::uint8_t>(130 + random_.below(10))};
+        case 5:
+            return test::Payload{random_.below(8), telling[random_.below(telling.size())]};
+        default:
+            return test::Payload{random_.below(40), static_cast<std::uint8_t>(random_.next())};
+        }
+    }
+
+    Random& random_;
+};
+
+} // namespace
+
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t most,
+                                               unsigned seed) {
+    Random random(seed);
+    if (random.one_in(2)) return LLVMFuzzerMutate(data, size, most);
+    test::Bytes packet = Builder(random).build();
+    for (std::uint64_t changes = random.below(4); changes > 0; changes--) mutate(packet, random);
+    packet.resize(std::min(packet.size(), most));
+    std::copy(packet.begin(), packet.end(), data);
+    return packet.size();
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    const test::Bytes frame(data, data + std::min(size, longest));
+    compare(frame);
+    if (frame.empty()) return 0;
+    Random random(fingerprint(frame));
+    test::Bytes variant;
+    for (int i = 0; i < variants; i++) {
+        variant.assign(frame.begin(), frame.end());
+        if (random.one_in(4)) variant.resize(random.below(variant.size()) + 1);
+        for (std::uint64_t changes = random.below(4); changes > 0; changes--) mutate(variant, random);
+        compare(variant);
+    }
+    return 0;
+}

@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "model/entry_model.hpp"
+
+#include <arpa/inet.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "libsieve/feeds/protocols.hpp"
+
+namespace sieve::model {
+
+namespace {
+
+using Words = std::array<std::uint64_t, 2>;
+
+constexpr std::size_t longest_line = 4096;
+constexpr std::string_view blanks = " \t";
+constexpr std::string_view separators = " \t,";
+constexpr std::string_view ends_of_token = " \t,#;";
+
+struct Address {
+    Words words{};
+    bool dotted = false;
+
+    [[nodiscard]] bool is_ipv4() const { return words[0] == 0 && words[1] >> 32 == 0xffff; }
+};
+
+std::optional<Address> address_of(std::string_view text) {
+    // inet_pton stops at a NUL byte.
+    if (text.find('\0') != std::string_view::npos) return std::nullopt;
+    const std::string copy(text);
+    std::uint8_t bytes[16] = {};
+    Address address;
+    if (::inet_pton(AF_INET, copy.c_str(), bytes + 12) == 1) {
+        bytes[10] = bytes[11] = 0xff;
+        address.dotted = true;
+    } else if (::inet_pton(AF_INET6, copy.c_str(), bytes) != 1) {
+        return std::nullopt;
+    }
+    for (std::size_t i = 0; i < 16; i++) address.words[i / 8] = address.words[i / 8] << 8 | bytes[i];
+    return address;
+}
+
+std::optional<unsigned> number_of(std::string_view text, unsigned most) {
+    if (text.empty() || text.size() > 5 || (text.size() > 1 && text[0] == '0')) return std::nullopt;
+    unsigned value = 0;
+    for (const char c : text) {
+        if (c < '0' || c > '9') return std::nullopt;
+        value = value * 10 + static_cast<unsigned>(c - '0');
+    }
+    return value <= most ? std::optional(value) : std::nullopt;
+}
+
+std::string_view take_token(std::string_view& text, std::string_view ends) {
+    const std::size_t size = std::min(text.find_first_of(ends), text.size());
+    const std::string_view token = text.substr(0, size);
+    text.remove_prefix(size);
+    return token;
+}
+
+void skip(std::string_view& text, std::string_view what) {
+    text.remove_prefix(std::min(text.find_first_not_of(what), text.size()));
+}
+
+// A single-address key: an address, a prefix, or a range.
+Entry read_single(std::string_view text, std::size_t word) {
+    Entry entry;
+    const std::string_view token = take_token(text, ends_of_token);
+    const std::size_t cut = std::min(token.find_first_of("/-"), token.size());
+    const auto first = address_of(token.substr(0, cut));
+    if (!first) return entry;
+    entry.key[word] = first->words[0];
+    entry.key[word + 1] = first->words[1];
+    Words last = first->words;
+    if (cut < token.size() && token[cut] == '/') {
+        const unsigned bits = first->dotted ? 32 : 128;
+        const auto length = number_of(token.substr(cut + 1), bits);
+        if (!length) return entry;
+        for (unsigned bit = *length + (128 - bits); bit < 128; bit++) {
+            const std::uint64_t mask = std::uint64_t{1} << (63 - bit % 64);
+            if ((first->words[bit / 64] & mask) != 0) return entry; // bits set behind the prefix
+            last[bit / 64] |= mask;
+        }
+        entry.rest = text;
+    } else {
+        // What stands behind the address; a dash there makes a range, if an address follows it.
+        std::string_view behind{token.data() + cut, token.size() - cut + text.size()};
+        entry.rest = behind;
+        skip(behind, blanks);
+        if (behind.starts_with('-')) {
+            behind.remove_prefix(1);
+            skip(behind, blanks);
+            const auto to = address_of(take_token(behind, ends_of_token));
+            if (!to && cut < token.size()) return entry;
+            if (to) {
+                if (to->is_ipv4() != first->is_ipv4() || to->words < first->words) return entry;
+                last = to->words;
+                entry.rest = behind;
+            }
+        }
+    }
+    entry.meaning = last == first->words ? Meaning::key : Meaning::range;
+    entry.last = last;
+    return entry;
+}
+
+} // namespace
+
+Entry read_entry(std::string_view text, std::uint32_t fields) {
+    if (fields == SIEVE_FIELD_SRC || fields == SIEVE_FIELD_DST) {
+        skip(text, separators);
+        return read_single(text, fields == SIEVE_FIELD_SRC ? 0 : 2);
+    }
+    Entry entry;
+    for (unsigned field = 0; field < 5; field++) {
+        if ((fields >> field & 1) == 0) continue;
+        skip(text, separators);
+        const std::string_view token = take_token(text, ends_of_token);
+        if (field < 2) {
+            const auto address = address_of(token);
+            if (!address) return entry;
+            entry.key[2 * field] = address->words[0];
+            entry.key[2 * field + 1] = address->words[1];
+            continue;
+        }
+        auto number = number_of(token, field == 4 ? 255 : 65535);
+        if (!number && field == 4) {
+            const int named = protocol_number(token);
+            if (named >= 0) number = static_cast<unsigned>(named);
+        }
+        if (!number) return entry;
+        entry.key[4] += static_cast<std::uint64_t>(*number) << (field == 2 ? 24 : field == 3 ? 8 : 0);
+    }
+    entry.rest = text;
+    entry.meaning = Meaning::key;
+    return entry;
+}
+
+Entry read_line(std::string_view line, std::uint32_t fields) {
+    Entry entry;
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    if (line.size() > longest_line || line.find('\0') != std::string_view::npos) return entry;
+    skip(line, blanks);
+    if (line.empty() || line[0] == '#' || line[0] == ';')
+        entry.meaning = Meaning::comment;
+    else if (line[0] == '{')
+        entry.meaning = Meaning::unknown;
+    else
+        return read_entry(line, fields);
+    return entry;
+}
+
+std::vector<std::string_view> lines_of(std::string_view text) {
+    if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
+    std::vector<std::string_view> lines;
+    while (!text.empty()) {
+        const std::size_t size = std::min(text.find('\n'), text.size());
+        lines.push_back(text.substr(0, size));
+        text.remove_prefix(std::min(size + 1, text.size()));
+    }
+    return lines;
+}
+
+} // namespace sieve::model
