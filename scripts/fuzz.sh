@@ -76,7 +76,8 @@ run() {
 
 # "12345 executions, 67890 packets parsed and compared with the model", of a log.
 total() {
-    sed -n 's/^stat::number_of_executed_units: \(.*\)/\1 executions/p; s/^total: //p' "$1" | paste -sd ',' | sed 's/,/, /g'
+    sed -n 's/^stat::number_of_executed_units: \(.*\)/\1 executions/p; s/^total: //p' "$1" | paste -sd ',' |
+        sed 's/,/, /g'
 }
 
 SCRATCH=$(mktemp -d)
