@@ -33,7 +33,7 @@ struct SetStatus {
     std::uint64_t exact_bytes = 0; // of the exact set; 0: not verified
 
     [[nodiscard]] double bits_per_key() const {
-        return static_cast<double>(filter_lines(filter.lookup)) * SIEVE_LINE_BITS /
+        return static_cast<double>(kind_of(filter.lookup).lines(filter.lookup)) * SIEVE_LINE_BITS /
                static_cast<double>(std::max<std::uint64_t>(1, filter.file.keys));
     }
     [[nodiscard]] std::string identity() const {
