@@ -30,7 +30,7 @@ __noinline int sieve_ask_exact_prefix(const struct sieve_key* key, __u32 place, 
 /*
  * True if the key is in the exact set beside the filter at that place. Of a prefix set, if a prefix of any of
  * the probe lengths is: which of them the filter mistook does not matter. Without an exact set the filter's
- * word stands: better a stranger too much than a member missed. A global function, so that the verifier
+ * answer stands: prefer a false positive to a missed member. A global function, so that the verifier
  * checks it once and its stack is its own.
  */
 __noinline int sieve_ask_exact(const struct sieve_key* key, __u32 place) {

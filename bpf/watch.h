@@ -157,7 +157,7 @@ __noinline int sieve_watch(SIEVE_CONTEXT* ctx, const struct sieve_parsed* parsed
     tallying.key = &parsed->key;
     tallying.hits = answer->hits;
     tallying.first = (answer->bank & (SIEVE_BANKS - 1)) * SIEVE_SLOTS;
-    /* Not a loop of ours, of which the verifier would walk every turn. */
+    /* bpf_loop: the verifier checks the body once. */
     bpf_loop(SIEVE_SLOTS, sieve_tally_slot, &tallying, 0);
     return 0;
 }

@@ -92,6 +92,48 @@ bpf_example() {
     [ "$said" -ge 95 ] || fail "the guard passed only $said of 100 non-members"
 }
 
+# Puts sets in force, changes them and takes them away again, through the shared library alone, on an interface in a
+# network namespace of its own. The command line tells what is there.
+in_force() {
+    local interface=libsieve0
+    feed >"$WORK/feed.txt"
+    printf '203.0.113.%d\n' 1 2 3 >"$WORK/other.txt"
+    cat >"$WORK/table.cpp" <<'END'
+#include <cstdio>
+#include <libsieve/libsieve.hpp>
+int main(int, char** argv) {
+    libsieve_error* error = nullptr;
+    auto arriving = libsieve::Table::on(argv[1]);
+    auto leaving = libsieve::Table::on(argv[1], "egress");
+    const auto fine = [](const libsieve::Status& status) {
+        if (!status) std::fprintf(stderr, "%s\n", status.error().message.c_str());
+        return status.has_value();
+    };
+    if (!fine(arriving->add("bad", argv[2])) || !fine(arriving->add("seen", argv[3], "count"))) return 1;
+    if (!fine(leaving->add("c2", argv[3])) || !fine(arriving->apply()) || !fine(leaving->apply())) return 2;
+    if (!libsieve_swap(argv[1], nullptr, "bad", argv[3], &error)) return 3;
+    if (!libsieve_remove(argv[1], nullptr, "seen", &error)) return 4;
+    if (libsieve_remove(argv[1], nullptr, "seen", &error)) return 5;
+    std::puts(libsieve_error_message(error));
+    libsieve_error_free(error);
+    return 0;
+}
+END
+    # shellcheck disable=SC2046 # flags are words
+    g++ -std=c++20 -O1 "$WORK/table.cpp" $(pkg-config --cflags --libs libsieve) -o "$WORK/table"
+    ip netns add "$IN"
+    ip -n "$IN" link add "$interface" type veth peer name libsieve1
+    ip -n "$IN" link set "$interface" up
+    inside "$IN" "$WORK/table" "$interface" "$WORK/feed.txt" "$WORK/other.txt" >"$WORK/said"
+    grep -q 'set seen' "$WORK/said" || fail "the second removal said: $(cat "$WORK/said")"
+    inside "$IN" "$SIEVE" --json status "$interface" >"$WORK/status"
+    jq -e '[.interfaces[] | {hook, sets: [.sets[] | {name, action, keys, key}]}] ==
+        [{hook: "xdp", sets: [{name: "bad", action: "drop", keys: 3, key: "src"}]},
+         {hook: "egress", sets: [{name: "c2", action: "drop", keys: 3, key: "dst"}]}]' "$WORK/status" >/dev/null ||
+        fail "in force is: $(cat "$WORK/status")"
+    ip netns del "$IN"
+}
+
 # A program linked with the static library needs no libsieve.so.
 static_library() {
     local folder
@@ -118,5 +160,6 @@ ktap_run \
     "a C++ program builds and asks" cxx_example \
     "a Python script asks through the C interface" python_example \
     "another project's XDP program asks an image" bpf_example \
+    "a C++ program puts sets in force" in_force \
     "a C++ program links the static library" static_library \
     "make uninstall takes everything away" uninstalls

@@ -54,12 +54,6 @@ std::vector<std::string> join_fields(const std::vector<std::string>& pieces) {
     return joined;
 }
 
-Result<control::WantedAction> parse_action(const std::string& text) {
-    for (const sieve_action action : {SIEVE_ACTION_DROP, SIEVE_ACTION_PASS, SIEVE_ACTION_COUNT})
-        if (text == control::action_name(action)) return control::WantedAction{action, {}};
-    return usage_error(fmt::format("action `{}`: expected drop, pass or count", text));
-}
-
 // Sets one option of the set; nothing if it is none of the set's own.
 std::optional<Status> set_own_option(const Word& word, control::SetSpec& set) {
     const std::string value = word.value.value_or("");
@@ -69,7 +63,7 @@ std::optional<Status> set_own_option(const Word& word, control::SetSpec& set) {
             set.action = control::WantedAction{SIEVE_ACTION_REDIRECT_DEVICE, value};
             return Status();
         }
-        Result<control::WantedAction> action = parse_action(value);
+        Result<control::WantedAction> action = control::parse_action(value);
         if (!action) return tl::unexpected(std::move(action.error()));
         set.action = *action;
         return Status();

@@ -178,4 +178,24 @@ TEST(Api, PlansEveryKind) {
     EXPECT_FALSE(libsieve_plan_new(10'000, 0, 0, &plan, nullptr)) << "neither a rate nor a memory";
 }
 
+// What a table refuses before it asks the kernel, which a unit test may not.
+TEST(Api, ATableTakesOnlyWhatMakesSense) {
+    libsieve_table* table = nullptr;
+    libsieve_error* error = nullptr;
+    EXPECT_FALSE(libsieve_table_new("eth0", "sideways", &table, &error));
+    EXPECT_NE(said(error).find("expected xdp, ingress or egress"), std::string::npos);
+    ASSERT_TRUE(libsieve_table_new("no-such-interface", nullptr, &table, nullptr));
+    EXPECT_FALSE(libsieve_table_set_default(table, "count", &error));
+    EXPECT_NE(said(error).find("expected pass or drop"), std::string::npos);
+    EXPECT_TRUE(libsieve_table_set_default(table, "drop", nullptr));
+    EXPECT_FALSE(libsieve_table_add(table, "bad", "list.txt", "explode", &error));
+    EXPECT_EQ(libsieve_error_kind(error), LIBSIEVE_ERROR_INVALID);
+    libsieve_error_free(error);
+    EXPECT_TRUE(libsieve_table_add(table, "bad", "list.txt", nullptr, nullptr));
+    EXPECT_FALSE(libsieve_table_apply(table, &error));
+    EXPECT_NE(said(error).find("no-such-interface"), std::string::npos);
+    libsieve_table_free(table);
+    libsieve_table_free(nullptr);
+}
+
 } // namespace

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "libsieve/api/libsieve.h"
+#include "libsieve/control/table_spec.hpp"
 #include "libsieve/filters/plan.hpp"
 #include "libsieve/image/image.hpp"
 #include "libsieve/keys/address_range.hpp"
@@ -34,6 +35,10 @@ struct libsieve_image {
 
 struct libsieve_plan {
     sieve::Plan plan;
+};
+
+struct libsieve_table {
+    sieve::control::TableSpec spec;
 };
 
 namespace sieve::api {

@@ -181,6 +181,43 @@ LIBSIEVE_API bool libsieve_plan_candidate(const libsieve_plan* plan, size_t inde
                                           struct libsieve_candidate* candidate);
 LIBSIEVE_API void libsieve_plan_free(libsieve_plan* plan);
 
+/* ---- In force ---- */
+
+/*
+ * The sets that packets on one hook of an interface meet, in their order. Needs root. Sets are named by
+ * files, images or feeds, since whoever looks later must be able to tell where a set came from.
+ */
+typedef struct libsieve_table libsieve_table;
+
+/* `hook` is "xdp" (arriving packets, before the stack), "ingress" or "egress" (at tc); NULL: xdp. */
+LIBSIEVE_API bool libsieve_table_new(const char* interface, const char* hook, libsieve_table** table,
+                                     libsieve_error** error);
+
+/* What becomes of packets that no set decides: "pass", which is the default, or "drop". */
+LIBSIEVE_API bool libsieve_table_set_default(libsieve_table* table, const char* action,
+                                             libsieve_error** error);
+
+/*
+ * Adds a set behind the others: an image, or a feed of source addresses (at egress: of destinations).
+ * `action` is "drop", "pass" or "count"; NULL: the opposite of the default.
+ */
+LIBSIEVE_API bool libsieve_table_add(libsieve_table* table, const char* name, const char* path,
+                                     const char* action, libsieve_error** error);
+
+/*
+ * Tests every set in the kernel, attaches the program if it is not there yet, and puts the table in force
+ * between two packets, in the place of the one that was there.
+ */
+LIBSIEVE_API bool libsieve_table_apply(const libsieve_table* table, libsieve_error** error);
+LIBSIEVE_API void libsieve_table_free(libsieve_table* table);
+
+/* One change of what is in force. `hook` may be NULL where only one hook has the program, or the set. */
+LIBSIEVE_API bool libsieve_swap(const char* interface, const char* hook, const char* name, const char* path,
+                                libsieve_error** error);
+LIBSIEVE_API bool libsieve_remove(const char* interface, const char* hook, const char* name,
+                                  libsieve_error** error);
+LIBSIEVE_API bool libsieve_unload(const char* interface, const char* hook, libsieve_error** error);
+
 #ifdef __cplusplus
 }
 #endif

@@ -240,4 +240,44 @@ inline Result<std::vector<Candidate>> plan(std::uint64_t keys, double fpr, std::
     return candidates;
 }
 
+// The sets that packets on one hook of an interface meet, in their order. Needs root.
+class Table {
+  public:
+    // `hook`: "xdp", "ingress" or "egress".
+    static Result<Table> on(const std::string& interface, const std::string& hook = "xdp") {
+        libsieve_table* raw = nullptr;
+        libsieve_error* error = nullptr;
+        if (!libsieve_table_new(interface.c_str(), hook.c_str(), &raw, &error)) return detail::take(error);
+        return Table(raw);
+    }
+
+    // What becomes of packets that no set decides: "pass" or "drop".
+    Status set_default(const std::string& action) {
+        libsieve_error* error = nullptr;
+        if (!libsieve_table_set_default(table_.get(), action.c_str(), &error)) return detail::take(error);
+        return std::monostate{};
+    }
+
+    // A set behind the others: an image or a feed. Without an action: the opposite of the default.
+    Status add(const std::string& name, const std::string& path, const std::string& action = {}) {
+        libsieve_error* error = nullptr;
+        if (!libsieve_table_add(table_.get(), name.c_str(), path.c_str(), detail::text_or_null(action),
+                                &error))
+            return detail::take(error);
+        return std::monostate{};
+    }
+
+    // Puts the table in force between two packets.
+    Status apply() const {
+        libsieve_error* error = nullptr;
+        if (!libsieve_table_apply(table_.get(), &error)) return detail::take(error);
+        return std::monostate{};
+    }
+
+  private:
+    explicit Table(libsieve_table* raw) : table_(raw) {}
+
+    detail::Owner<libsieve_table, libsieve_table_free> table_;
+};
+
 } // namespace libsieve

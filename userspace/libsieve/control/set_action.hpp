@@ -7,6 +7,8 @@
 
 #include <sieve/policy.h>
 
+#include "libsieve/util/result.hpp"
+
 namespace sieve::control {
 
 // As it is wanted. A redirect names its target, an interface or "cpu:3".
@@ -20,6 +22,9 @@ struct SetAction {
     sieve_action action = SIEVE_ACTION_DROP;
     std::uint32_t target = 0; // of a redirect: the interface's index, the CPU's number
 };
+
+// "drop", "pass" or "count"; a redirect is named by its target. Error for any other text.
+[[nodiscard]] Result<WantedAction> parse_action(const std::string& text);
 
 // What a set without an action of its own does: the opposite of the default. A match that changes nothing
 // would make the set pointless.

@@ -20,9 +20,9 @@ class BpfObject {
     struct Options {
         bool tracing = false; // leave what the program saw of each packet in trace(); never in service
         bool frags = false;   // load XDP's program for multi-buffer frames too, where the kernel has it
-        // Makes the filters (FilterMap) that shall stand in both banks' places from slot 0 on, and do when
-        // load() returns. Called once and by another thread, while the program is verified. They cost a grace
-        // period, which goes on behind: see settle().
+        // Makes the filters (FilterMap) for both banks, from slot 0 on; load() puts them there before it
+        // returns. Called once, by another thread, while the kernel verifies the program. Putting filters in
+        // costs a grace period that load() does not wait for: see settle().
         std::function<Result<std::vector<int>>()> filters{};
         HookPoint point = HookPoint::xdp; // whose program
     };
@@ -57,7 +57,7 @@ class BpfObject {
         Filling filling;
     };
 
-    // `fill`, if any, is called beside the verification; its error goes before.
+    // `fill`, if any, is called while the kernel verifies the program. Its error takes precedence.
     static Result<Loaded> load_skeleton(const Options& options, bool frags, const Fill& fill);
     BpfObject(Loaded loaded, HookPoint point, Instance instance)
         : skeleton_(std::move(loaded.skeleton)), point_(point), instance_(std::move(instance)),

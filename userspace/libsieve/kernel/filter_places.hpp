@@ -17,9 +17,9 @@ namespace sieve::kernel {
 // The same filters in both banks, the first one in slot 0; -1 leaves a place as it is.
 [[nodiscard]] Status fill_both_banks(int table_fd, std::span<const int> filters);
 
-// The same, but returns as soon as the filters are there. What the future, if it has a state, waits for is
-// the grace period after which no packet uses what stood there before: nothing, in a table that no packet is
-// judged by yet. The table must stay open until then.
+// The same, but returns as soon as the filters are there. The future waits for the grace period after which
+// no packet uses the filters that were there before. It has no state if the kernel has no such period to
+// wait for. The table must stay open until the future is ready.
 [[nodiscard]] Result<std::future<Status>> begin_to_fill_both_banks(int table_fd,
                                                                    std::span<const int> filters);
 

@@ -36,8 +36,8 @@ class Scratch {
     static Result<Scratch> load_with(const std::function<Result<Sets>()>& make_sets, bool frags,
                                      HookPoint point = HookPoint::xdp);
 
-    // Puts one set, verified by an exact set or not, in force: a match drops, all else passes. In place and
-    // without the two banks' care, which is for programs that packets run through.
+    // Puts one set, verified by an exact set or not, in force: a match drops, all else passes. Writes to the
+    // active bank directly: no packet runs through this copy, so no packet can see half of the change.
     [[nodiscard]] Status ask_only(int map_fd, int exact_fd = -1) const;
     // Likewise what stands in a slot's place.
     void ask_slot(std::uint32_t slot, bool verified) const;

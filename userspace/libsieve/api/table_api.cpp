@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include <optional>
+
+#include <fmt/core.h>
+
+#include "libsieve/api/handles.hpp"
+#include "libsieve/control/apply.hpp"
+#include "libsieve/control/real_kernel.hpp"
+#include "libsieve/control/remove.hpp"
+#include "libsieve/control/swap.hpp"
+#include "libsieve/control/unload.hpp"
+
+using sieve::api::guarded;
+
+namespace {
+
+sieve::Result<std::optional<sieve::kernel::HookPoint>> parse_hook(const char* hook) {
+    if (hook == nullptr) return std::optional<sieve::kernel::HookPoint>();
+    const std::optional<sieve::kernel::HookPoint> point = sieve::kernel::parse_hook_point(hook);
+    if (!point) return sieve::usage_error(fmt::format("hook {}: expected xdp, ingress or egress", hook));
+    return point;
+}
+
+sieve::Result<sieve::control::HookName> hook_name(const char* interface, const char* hook) {
+    SIEVE_ASSIGN(const std::optional<sieve::kernel::HookPoint> point, parse_hook(hook));
+    return sieve::control::HookName{.interface = interface, .point = point};
+}
+
+} // namespace
+
+bool libsieve_table_new(const char* interface, const char* hook, libsieve_table** table,
+                        libsieve_error** error) {
+    return guarded(error, [&]() -> sieve::Status {
+        SIEVE_ASSIGN(const std::optional<sieve::kernel::HookPoint> point, parse_hook(hook));
+        auto made = std::make_unique<libsieve_table>();
+        made->spec.interface = interface;
+        made->spec.point = point.value_or(sieve::kernel::HookPoint::xdp);
+        *table = made.release();
+        return {};
+    });
+}
+
+bool libsieve_table_set_default(libsieve_table* table, const char* action, libsieve_error** error) {
+    return guarded(error, [&]() -> sieve::Status {
+        SIEVE_ASSIGN(const sieve::control::WantedAction wanted, sieve::control::parse_action(action));
+        if (wanted.action == SIEVE_ACTION_COUNT) return sieve::usage_error("default: expected pass or drop");
+        table->spec.default_action = wanted.action;
+        return {};
+    });
+}
+
+bool libsieve_table_add(libsieve_table* table, const char* name, const char* path, const char* action,
+                        libsieve_error** error) {
+    return guarded(error, [&]() -> sieve::Status {
+        sieve::control::SetSpec set;
+        set.name = name;
+        set.sources.emplace_back(path);
+        if (table->spec.point == sieve::kernel::HookPoint::egress) set.feed.fields = SIEVE_FIELD_DST;
+        if (action != nullptr) {
+            SIEVE_ASSIGN(set.action, sieve::control::parse_action(action));
+        }
+        table->spec.sets.push_back(std::move(set));
+        return {};
+    });
+}
+
+bool libsieve_table_apply(const libsieve_table* table, libsieve_error** error) {
+    return guarded(error, [&]() -> sieve::Status {
+        sieve::control::RealKernel kernel;
+        SIEVE_TRY(sieve::control::apply(kernel, table->spec, {}));
+        return {};
+    });
+}
+
+void libsieve_table_free(libsieve_table* table) {
+    std::unique_ptr<libsieve_table>{table}.reset();
+}
+
+bool libsieve_swap(const char* interface, const char* hook, const char* name, const char* path,
+                   libsieve_error** error) {
+    return guarded(error, [&]() -> sieve::Status {
+        SIEVE_ASSIGN(const sieve::control::HookName where, hook_name(interface, hook));
+        sieve::control::SetSpec set;
+        set.name = name;
+        set.sources.emplace_back(path);
+        sieve::control::RealKernel kernel;
+        SIEVE_TRY(sieve::control::swap(kernel, where, std::move(set), {}));
+        return {};
+    });
+}
+
+bool libsieve_remove(const char* interface, const char* hook, const char* name, libsieve_error** error) {
+    return guarded(error, [&]() -> sieve::Status {
+        SIEVE_ASSIGN(const sieve::control::HookName where, hook_name(interface, hook));
+        sieve::control::RealKernel kernel;
+        SIEVE_TRY(sieve::control::remove(kernel, where, name, {}));
+        return {};
+    });
+}
+
+bool libsieve_unload(const char* interface, const char* hook, libsieve_error** error) {
+    return guarded(error, [&]() -> sieve::Status {
+        SIEVE_ASSIGN(const sieve::control::HookName where, hook_name(interface, hook));
+        sieve::control::RealKernel kernel;
+        SIEVE_TRY(sieve::control::unload(kernel, where, {}));
+        return {};
+    });
+}
