@@ -35,7 +35,7 @@ case $mode in
 *) usage ;;
 esac
 targets=("$@")
-[ ${#targets[@]} -gt 0 ] || targets=(packet image feed capture key)
+[ ${#targets[@]} -gt 0 ] || targets=(packet image feed capture key set_argument)
 
 # The longest input of a target, and how many runs `check` asks for: a few seconds each.
 longest() {

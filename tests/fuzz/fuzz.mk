@@ -5,18 +5,22 @@
 FUZZ        := $(B)/fuzz
 FUZZ_CC     ?= clang-19
 FUZZ_CXX    ?= clang++-19
-FUZZ_NAMES  := capture feed image key packet
+FUZZ_NAMES  := capture feed image key packet set_argument
 FUZZ_BIN    := $(FUZZ_NAMES:%=$(FUZZ)/%)
 FUZZ_FLAGS  := -O1 -g1 -fno-omit-frame-pointer -Wall -Wextra -Werror \
                -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
-FUZZ_LIBS   := -lpcap -lfmt -lxxhash -ltbb -lpthread
 
 # The rooms of libsieve that read what comes from outside are built with the sanitizers. What else they need
 # comes from the library as it is, which saves most of the time that building takes.
 FUZZ_ROOMS   := util keys feeds packets image
-FUZZ_LIB_SRC := $(shell find $(FUZZ_ROOMS:%=userspace/libsieve/%) -name '*.cpp')
+FUZZ_LIB_SRC := $(shell find $(FUZZ_ROOMS:%=userspace/libsieve/%) -name '*.cpp') \
+                $(wildcard userspace/libsieve/filters/kinds/*.cpp userspace/libsieve/filters/kinds/*/*_kind.cpp)
+FUZZ_CLI_OBJ := $(addprefix $(FUZZ)/userspace/xdp-sieve/,set_argument.o build_options.o number.o)
 FUZZ_LIB_OBJ := $(FUZZ_LIB_SRC:%.cpp=$(FUZZ)/%.o)
-FUZZ_OWN_OBJ := $(patsubst %,$(FUZZ)/%.o,$(basename $(wildcard tests/fuzz/*.c tests/fuzz/*.cpp tests/model/*.cpp)))
+# The packet path's parser as either hook has it.
+FUZZ_PARSERS := $(FUZZ)/tests/fuzz/packet_parser_XDP.o $(FUZZ)/tests/fuzz/packet_parser_TC.o
+FUZZ_OWN_OBJ := $(patsubst %,$(FUZZ)/%.o,$(basename $(wildcard tests/fuzz/*.cpp tests/model/*.cpp))) \
+                $(FUZZ_CLI_OBJ) $(FUZZ_PARSERS)
 
 .PHONY: fuzz fuzz-build
 
@@ -31,22 +35,24 @@ $(FUZZ)/%.o: %.cpp
 	$(FUZZ_CXX) $(CPPFLAGS) -std=c++20 $(FUZZ_FLAGS) -MMD -MP -c $< -o $@
 
 # The packet path reads headers wherever they lie, as BPF may.
-$(FUZZ)/tests/fuzz/packet_parser.o: tests/fuzz/packet_parser.c
+$(FUZZ_PARSERS): $(FUZZ)/tests/fuzz/packet_parser_%.o: tests/fuzz/packet_parser.c
 	@mkdir -p $(@D)
-	$(FUZZ_CC) $(CPPFLAGS) $(FUZZ_FLAGS) -fno-sanitize=alignment -Wno-unused-function -MMD -MP -c $< -o $@
+	$(FUZZ_CC) $(CPPFLAGS) $(FUZZ_FLAGS) -fno-sanitize=alignment -Wno-unused-function -DPACKET_PARSER_$* \
+		-MMD -MP -c $< -o $@
 
 $(FUZZ)/libsieve.a: $(FUZZ_LIB_OBJ)
 	rm -f $@ && $(AR) rcs $@ $^
 
-$(FUZZ)/packet: $(addprefix $(FUZZ)/tests/,fuzz/packet_parser.o model/parse_model.o)
+$(FUZZ)/packet: $(FUZZ_PARSERS) $(FUZZ)/tests/model/parse_model.o
 $(FUZZ)/feed $(FUZZ)/key: $(FUZZ)/tests/model/entry_model.o
 $(FUZZ)/capture: $(FUZZ)/tests/model/link_model.o
 $(FUZZ)/image: $(addprefix $(FUZZ)/tests/,fuzz/guarded_pages.o model/image_model.o)
 $(FUZZ)/image: FUZZ_LINK := -Wl,--wrap=mmap,--wrap=munmap,--wrap=madvise
+$(FUZZ)/set_argument: $(FUZZ_CLI_OBJ)
 $(filter-out $(FUZZ)/packet,$(FUZZ_BIN)): $(FUZZ)/libsieve.a
-$(FUZZ)/image: $(B)/libsieve.a
+$(FUZZ)/image $(FUZZ)/set_argument: $(B)/libsieve.a
 
 $(FUZZ_BIN): $(FUZZ)/%: $(FUZZ)/tests/fuzz/%_fuzz.o
-	$(FUZZ_CXX) -fsanitize=fuzzer,address,undefined $(FUZZ_LINK) $^ $(FUZZ_LIBS) -o $@
+	$(FUZZ_CXX) -fsanitize=fuzzer,address,undefined $(FUZZ_LINK) $^ $(LIBS) -o $@
 
 -include $(FUZZ_LIB_OBJ:.o=.d) $(FUZZ_OWN_OBJ:.o=.d)

@@ -13,9 +13,8 @@
 
 #include "fuzz/guarded_pages.hpp"
 #include "fuzz/support.hpp"
-#include "libsieve/filters/kind_builder.hpp"
+#include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/image/image.hpp"
-#include "libsieve/image/kinds.hpp"
 #include "libsieve/packets/carrier.hpp"
 #include "model/image_model.hpp"
 
@@ -197,8 +196,9 @@ void use(const sieve::Image& image, Random& random) {
     const sieve_file& file = image.file();
     FUZZ_REQUIRE(SIEVE_FIRST_LINE + image.filter().size() + image.witnesses().size() == image.lines().size());
     FUZZ_REQUIRE(!image.filter().empty() && !image.witnesses().empty());
-    FUZZ_REQUIRE(sieve::filter_lines(lookup) == image.filter().size());
-    FUZZ_REQUIRE(!sieve::describe_geometry(lookup).empty());
+    const sieve::FilterKind& kind = sieve::kind_of(lookup);
+    FUZZ_REQUIRE(kind.lines(lookup) == image.filter().size());
+    FUZZ_REQUIRE(!kind.geometry(lookup).empty() && !kind.parameters(lookup, file.keys).empty());
     FUZZ_REQUIRE(file.label[sizeof(file.label) - 1] == 0);
     for (const char c : sieve::label_text(file)) FUZZ_REQUIRE(c >= ' ' && c <= '~');
     FUZZ_REQUIRE(lookup.probes <= SIEVE_MAX_PROBES);
@@ -207,8 +207,11 @@ void use(const sieve::Image& image, Random& random) {
     for (const std::uint64_t rate : {file.predicted_fpr, file.expected_fpr, file.measured_fpr})
         FUZZ_REQUIRE(sieve::rate_from_bits(rate) >= 0 && sieve::rate_from_bits(rate) <= 1);
 
-    const double rate = sieve::expected_query_rate(lookup, image.filter(), file.keys);
+    const double rate = kind.expected_rate(lookup, image.filter(), file.keys);
     FUZZ_REQUIRE(rate >= 0 && rate <= 1.0000001);
+    FUZZ_REQUIRE(kind.lines_touched(lookup, rate).member > 0);
+    std::vector<sieve_line> lines(image.filter().begin(), image.filter().end());
+    (void)kind.open_for_change(lookup, lines);
 
     std::vector<sieve_key> keys;
     sieve::packets::Carrier carrier;

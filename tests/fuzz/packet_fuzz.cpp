@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Fuzzes the packet path's parser, compiled for user space, against the model in tests/model.
+// Fuzzes the packet path's parser, compiled for user space as each hook has it, against the model in
+// tests/model.
 //
 // The input is a frame. Each execution compares the frame, and then a number of its truncations and
 // mutations.
@@ -48,13 +49,21 @@ class Stage {
     std::uint8_t* end_;
 };
 
-Total total("packets parsed and compared with the model");
+Total total("packets parsed for each hook and compared with the model");
+
+// How a packet comes to the parser.
+struct Arrival {
+    sieve_link link = SIEVE_LINK_ETHERNET;
+    bool segmented = false;
+};
+
+using Run = void (*)(const void*, const void*, __u32, int, sieve_parser_result*);
 
 // What the parser leaves in words that `have` does not cover is nobody's business.
-test::Parsed parse(const test::Bytes& packet) {
+test::Parsed parse(Run run, const test::Bytes& packet, Arrival arrival) {
     static Stage stage;
     sieve_parser_result result{};
-    sieve_parser_run(stage.put(packet), stage.end(), &result);
+    run(stage.put(packet), stage.end(), arrival.link, arrival.segmented, &result);
     test::Parsed parsed;
     parsed.outcome = result.outcome;
     parsed.have = result.have;
@@ -66,16 +75,18 @@ test::Parsed parse(const test::Bytes& packet) {
     return parsed;
 }
 
-void compare(const test::Bytes& packet) {
-    const test::Parsed seen = parse(packet);
-    const test::Parsed wanted = test::parse_by_model(packet);
+void compare(const test::Bytes& packet, Arrival arrival = {}) {
+    const test::Parsed wanted = test::parse_by_model(packet, arrival.link, arrival.segmented);
     total.add(1);
-    if (seen == wanted) return;
-    std::fprintf(stderr, "packet:");
-    for (const std::uint8_t byte : packet) std::fprintf(stderr, " %02x", byte);
-    std::fprintf(stderr, "\noutcome %u, model %u; fields %x, model %x\n", seen.outcome, wanted.outcome,
-                 seen.have, wanted.have);
-    FUZZ_REQUIRE(seen == wanted);
+    for (const Run run : {sieve_parser_run_xdp, sieve_parser_run_tc}) {
+        const test::Parsed seen = parse(run, packet, arrival);
+        if (seen == wanted) continue;
+        std::fprintf(stderr, "link %u%s, packet:", arrival.link, arrival.segmented ? ", segmented" : "");
+        for (const std::uint8_t byte : packet) std::fprintf(stderr, " %02x", byte);
+        std::fprintf(stderr, "\noutcome %u, model %u; fields %x, model %x\n", seen.outcome, wanted.outcome,
+                     seen.have, wanted.have);
+        FUZZ_REQUIRE(seen == wanted);
+    }
 }
 
 // Bytes that decide something in some header: protocols, types, versions, lengths.
@@ -211,7 +222,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         variant.assign(frame.begin(), frame.end());
         if (random.one_in(4)) variant.resize(random.below(variant.size()) + 1);
         for (std::uint64_t changes = random.below(4); changes > 0; changes--) mutate(variant, random);
-        compare(variant);
+        Arrival arrival{.segmented = random.one_in(8)};
+        if (random.one_in(4)) {
+            // The same without its Ethernet header.
+            arrival.link = SIEVE_LINK_IP;
+            variant.erase(variant.begin(),
+                          variant.begin() + std::min<std::ptrdiff_t>(14, std::ssize(variant)));
+        }
+        compare(variant, arrival);
     }
     return 0;
 }

@@ -1,0 +1,131 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// Fuzzes sets as the command line names them: NAME=SOURCE[,OPTION]...
+//
+// The model here reads the text as xdp-sieve/set_argument.hpp describes it. What must hold: a text whose
+// options it knows is taken if and only if the model takes it; whatever is taken has the name, sources,
+// action, verification and fields of the text; and a refusal names the argument.
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "fuzz/support.hpp"
+#include "xdp-sieve/build_options.hpp"
+#include "xdp-sieve/set_argument.hpp"
+
+namespace {
+
+using namespace sieve::fuzz;
+
+struct Wanted {
+    bool good = false;
+    bool known = true; // all options are the model's business
+    std::string name{};
+    std::vector<std::string> sources{};
+    std::optional<std::string> action{}; // "drop", or "redirect=eth0"
+    std::optional<std::string> verify{};
+    std::optional<std::uint32_t> fields{};
+    bool skip_invalid = false;
+    std::size_t build_options = 0;
+};
+
+constexpr std::array<std::string_view, 5> field_names = {"src", "dst", "sport", "dport", "proto"};
+
+std::size_t field_number(std::string_view name) {
+    return static_cast<std::size_t>(std::find(field_names.begin(), field_names.end(), name) -
+                                    field_names.begin());
+}
+
+bool is_name(std::string_view name) {
+    constexpr std::string_view letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+    return !name.empty() && name.size() <= 31 && name.find_first_not_of(letters) == std::string_view::npos;
+}
+
+std::vector<std::string> pieces_of(std::string_view text) {
+    std::vector<std::string> pieces(1);
+    for (const char c : text)
+        if (c == ',')
+            pieces.emplace_back();
+        else
+            pieces.back() += c;
+    return pieces;
+}
+
+Wanted read(const std::string& text) {
+    Wanted wanted;
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos) return wanted;
+    wanted.name = text.substr(0, equals);
+    const std::vector<std::string> pieces = pieces_of(std::string_view(text).substr(equals + 1));
+    wanted.good = is_name(wanted.name) && !pieces[0].empty();
+    wanted.sources.push_back(pieces[0]);
+    for (std::size_t i = 1; i < pieces.size(); i++) {
+        const std::string& piece = pieces[i];
+        const std::size_t cut = piece.find('=');
+        const std::string name = piece.substr(0, cut);
+        const std::string value = cut == std::string::npos ? "" : piece.substr(cut + 1);
+        if (name == "action" || name == "redirect") {
+            const bool known = name == "redirect" || value == "drop" || value == "pass" || value == "count";
+            if (wanted.action || !known) wanted.good = false;
+            wanted.action = name == "redirect" ? "redirect=" + value : value;
+        } else if (name == "verify") {
+            if (cut != std::string::npos && value.empty()) wanted.good = false;
+            wanted.verify = value;
+        } else if (name == "feed") {
+            if (value.empty()) wanted.good = false;
+            wanted.sources.push_back(value);
+        } else if (name == "skip-invalid") {
+            if (cut != std::string::npos) wanted.good = false;
+            wanted.skip_invalid = true;
+            wanted.build_options++;
+        } else if (name == "key" && cut != std::string::npos) {
+            // Its fields go on until the next option, and stand in their order.
+            wanted.build_options++;
+            wanted.fields = 0;
+            std::size_t number = field_number(value);
+            for (std::size_t last = number;; last = number) {
+                if (number == field_names.size())
+                    wanted.good = false;
+                else
+                    *wanted.fields |= 1U << number;
+                if (i + 1 == pieces.size()) break;
+                number = field_number(pieces[i + 1]);
+                if (number == field_names.size()) break;
+                if (number <= last) wanted.good = false;
+                i++;
+            }
+        } else {
+            wanted.known = false;
+            wanted.build_options++;
+        }
+    }
+    return wanted;
+}
+
+} // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    const std::string text(data, data + size);
+    const Wanted wanted = read(text);
+    const auto set = sieve::cli::parse_set_argument(text);
+    if (wanted.known) FUZZ_REQUIRE(set.has_value() == wanted.good);
+    if (!set) {
+        FUZZ_REQUIRE(set.error().message.find(wanted.name) != std::string::npos);
+        return 0;
+    }
+    FUZZ_REQUIRE(wanted.good);
+    FUZZ_REQUIRE(set->name == wanted.name && set->sources == wanted.sources);
+    FUZZ_REQUIRE(set->feed.fields == wanted.fields.value_or(SIEVE_FIELD_SRC));
+    FUZZ_REQUIRE(set->feed.skip_invalid == wanted.skip_invalid);
+    FUZZ_REQUIRE(set->feed.chosen.size() == wanted.build_options);
+    FUZZ_REQUIRE(set->verify.has_value() == wanted.verify.has_value());
+    if (wanted.verify) FUZZ_REQUIRE(set->verify->feed == *wanted.verify);
+    FUZZ_REQUIRE(set->action.has_value() == wanted.action.has_value());
+    if (!wanted.action) return 0;
+    const std::string action = set->action->action == SIEVE_ACTION_REDIRECT_DEVICE
+                                   ? "redirect=" + set->action->target
+                                   : sieve::control::action_name(set->action->action);
+    FUZZ_REQUIRE(action == *wanted.action);
+    return 0;
+}
