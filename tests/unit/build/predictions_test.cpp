@@ -129,7 +129,7 @@ TEST(Predictions, AreRightWithinATenth) {
     std::mt19937_64 random(20);
     std::shuffle(wishes.begin(), wishes.end(), random);
     // In units of work(), about 100 ns each.
-    std::uint64_t budget = asked == nullptr              ? 40'000'000
+    std::uint64_t budget = asked == nullptr              ? 25'000'000
                            : std::string(asked) == "all" ? ~std::uint64_t{0}
                                                          : std::strtoull(asked, nullptr, 10);
     std::size_t done = 0;
