@@ -113,7 +113,7 @@ int main(int, char** argv) {
     if (!fine(leaving->add("c2", argv[3])) || !fine(arriving->apply()) || !fine(leaving->apply())) return 2;
     if (!libsieve_swap(argv[1], nullptr, "bad", argv[3], &error)) return 3;
     if (!libsieve_remove(argv[1], nullptr, "seen", &error)) return 4;
-    if (libsieve_remove(argv[1], nullptr, "seen", &error)) return 5;
+    if (libsieve_remove(argv[1], "xdp", "seen", &error)) return 5;
     std::puts(libsieve_error_message(error));
     libsieve_error_free(error);
     return 0;
