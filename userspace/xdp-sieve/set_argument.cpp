@@ -39,11 +39,13 @@ std::vector<std::string> split(const std::string& text) {
     }
 }
 
-// The commas of a list of fields are not those between options.
+// The commas of a list of fields are not those between options. The first piece is the source, whatever it
+// looks like.
 std::vector<std::string> join_fields(const std::vector<std::string>& pieces) {
-    std::vector<std::string> joined;
+    std::vector<std::string> joined{pieces.front()};
     bool in_key = false;
-    for (const std::string& piece : pieces) {
+    for (std::size_t i = 1; i < pieces.size(); i++) {
+        const std::string& piece = pieces[i];
         if (in_key && parse_fields(piece)) {
             joined.back() += "," + piece;
             continue;

@@ -30,6 +30,13 @@ TEST(SetArgument, ActionsAndVerification) {
     EXPECT_TRUE(parsed("a=f,verify").feed.chosen.empty()) << "no option of a feed";
 }
 
+TEST(SetArgument, ASourceEndsAtTheFirstCommaWhateverItLooksLike) {
+    EXPECT_EQ(parsed("x=key=src,key=src,dst").sources, std::vector<std::string>{"key=src"});
+    const auto wrong = parse_set_argument("x=key=src,dst");
+    ASSERT_FALSE(wrong);
+    EXPECT_NE(wrong.error().message.find("unknown option `dst`"), std::string::npos) << wrong.error().message;
+}
+
 TEST(SetArgument, EveryBuildOption) {
     const control::SetSpec set =
         parsed("bad=f,feed=g,kind=dleft64,key=src,dport,proto,fpr=1e-5,choices=3,alpha=0.5,hashes=9,"
