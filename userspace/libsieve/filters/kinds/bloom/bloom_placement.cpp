@@ -31,7 +31,7 @@ constexpr std::size_t window = 8; // the power of two above
 using Noise = NoiseTable<12>;
 
 // The hot loops, compiled for what newer x86 processors have as well; the loader picks.
-#if defined(__x86_64__) && !defined(__clang__) // clang knows the attribute, but not on member functions
+#if defined(__x86_64__) && !defined(__clang__) // clang++ 19: clones of member functions do not link
 #define SIEVE_CLONES [[gnu::target_clones("arch=x86-64-v3", "default")]]
 #else
 #define SIEVE_CLONES
