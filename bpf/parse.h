@@ -82,8 +82,8 @@ struct sieve_ports {
 
 struct sieve_parsed {
     struct sieve_key key;
-    __u32 have;    /* enum sieve_field bits */
-    __u32 outcome; /* enum sieve_outcome */
+    __u16 have;    /* enum sieve_field bits */
+    __u16 outcome; /* enum sieve_outcome */
     __u32 bytes;   /* of the packet, as its hook counts them */
 };
 

@@ -120,10 +120,10 @@ static __always_inline int sieve_filter(SIEVE_CONTEXT* ctx, __u32 bytes) {
     struct sieve_answer answer = {.action = SIEVE_ACTION_PASS, .decision = SIEVE_NOT_ASKED};
     struct sieve_parsed parsed;
     struct sieve_stats* stats;
-    __u32 zero = 0;
     int verdict;
 
-    stats = bpf_map_lookup_elem(&sieve_stats, &zero);
+    /* The bank is 0 until the sets are asked: a zero on the stack that serves as the key here. */
+    stats = bpf_map_lookup_elem(&sieve_stats, &answer.bank);
     if (!stats) return SIEVE_VERDICT_PASS; /* cannot happen: the array has one entry */
 
     sieve_parse(ctx, bytes, &parsed);
@@ -135,11 +135,11 @@ static __always_inline int sieve_filter(SIEVE_CONTEXT* ctx, __u32 bytes) {
 
     answer.verdict = verdict = sieve_verdict(&answer, stats);
     if (verdict == SIEVE_VERDICT_DROP)
-        sieve_count(&stats->dropped, bytes);
+        sieve_count(&stats->dropped, parsed.bytes);
     else if (SIEVE_LIKELY(verdict == SIEVE_VERDICT_PASS))
-        sieve_count(&stats->passed, bytes);
+        sieve_count(&stats->passed, parsed.bytes);
     else
-        sieve_count(&stats->redirected, bytes);
+        sieve_count(&stats->redirected, parsed.bytes);
 
     /* A stranger costs the first branch only. */
     if (SIEVE_UNLIKELY(answer.hits) && SIEVE_UNLIKELY(sieve_control.watch))

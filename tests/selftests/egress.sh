@@ -165,7 +165,8 @@ through_egress() {
     packets=$(counter_at egress passed.packets) bytes=$(counter_at egress passed.bytes)
     echo "$packets packets of $((bytes / packets)) bytes"
     [ $((bytes / packets)) -gt "$2" ] || fail "the packets did not await segmentation"
-    [ "$(counter_at egress 'sets[1].packets')" = "$packets" ] || fail "not all of them were read"
+    # All that was transferred is in packets whose key was read; neighbour discovery may have sent others besides.
+    [ "$(counter_at egress 'sets[1].bytes')" -gt 20000000 ] || fail "not all of them were read"
     sieve -q load "$IN_IF" --hook egress "c2=$WORK/c2.sieve,action=drop"
     tell_tcp "arrived"
     tell_tcp "queue 200000"
