@@ -241,7 +241,6 @@ END
             fail "$hook has not dropped one"
     done
     for hook in xdp ingress egress; do sieve -q unload bare --hook "$hook"; done
-    sieve -q unload --hook xdp bare # what a dispatcher pinned would outlive the interface
     ip -n "$IN" link del bare
 }
 
