@@ -211,7 +211,9 @@ ipv6_down() {
 # After each test: no program, whoever attached it. What a dispatcher pinned outlives it; one of another network
 # namespace may have pins of the same names, so that nobody but its owner may take them away.
 reset_interfaces() {
-    if compgen -G "/sys/fs/bpf/xdp/dispatch-*" >/dev/null; then sieve -q unload --hook xdp "$IN_IF" 2>/dev/null || true; fi
+    if compgen -G "/sys/fs/bpf/xdp/dispatch-*" >/dev/null; then
+        sieve -q unload --hook xdp "$IN_IF" 2>/dev/null || true
+    fi
     ip -n "$IN" -force -batch - 2>/dev/null <<END || true
 link set dev $IN_IF xdp off
 link set dev $IN_IF xdpgeneric off
