@@ -6,7 +6,9 @@
 #include <cstdlib>
 #include <fstream>
 #include <map>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include <bpf/bpf.h>
 #include <fmt/core.h>
@@ -15,6 +17,7 @@
 
 #include "bpf/images.hpp"
 #include "libsieve/kernel/bpf_object.hpp"
+#include "libsieve/kernel/skeleton.hpp"
 
 namespace sieve::kernel {
 namespace {
@@ -84,6 +87,34 @@ TEST(VerifierCost, IsAsRecorded) {
             << "=1 build/bpf-tests --gtest_filter='VerifierCost.*' records it for the running "
             << "kernel; for another one, put this line in " << record_path << ": " << line;
     }
+}
+
+// The bytes of stack that a program takes itself, less the functions that it calls; by the verifier's word.
+std::uint32_t own_stack(HookPoint point, const char* name) {
+    const std::unique_ptr<Skeleton> skeleton = open_skeleton(point, true);
+    if (!skeleton) throw std::runtime_error("opening a skeleton");
+    std::vector<char> log(1 << 16);
+    constexpr int statistics = 4;
+    bpf_program* program = skeleton->program(name);
+    bpf_program__set_log_level(program, statistics);
+    bpf_program__set_log_buf(program, log.data(), log.size());
+    if (skeleton->load() != 0) throw std::runtime_error("loading the program");
+    const std::string said = log.data();
+    const std::string mark = "stack depth ";
+    const std::size_t at = said.find(mark);
+    if (at == std::string::npos) throw std::runtime_error("no stack depth in: " + said);
+    return static_cast<std::uint32_t>(std::stoul(said.substr(at + mark.size())));
+}
+
+// Linux 6.1 rounds each function's stack up to a multiple of 32 bytes, later kernels to less, and takes 512
+// bytes for a chain of calls. The deepest chain, to the sketch of `top`, leaves three times 32 for the
+// program.
+TEST(VerifierCost, TheStackFitsOnEveryKernel) {
+    constexpr std::uint32_t most = 96;
+    EXPECT_LE(own_stack(HookPoint::xdp, SIEVE_PROGRAM), most);
+    EXPECT_LE(own_stack(HookPoint::xdp, SIEVE_PROGRAM_FRAGS), most);
+    EXPECT_LE(own_stack(HookPoint::ingress, SIEVE_PROGRAM_INGRESS), most);
+    EXPECT_LE(own_stack(HookPoint::egress, SIEVE_PROGRAM_EGRESS), most);
 }
 
 } // namespace
