@@ -18,6 +18,7 @@
 #include "libsieve/keys/address_range.hpp"
 #include "libsieve/keys/key_set.hpp"
 #include "libsieve/util/result.hpp"
+#include "libsieve/util/shortage.hpp"
 
 struct libsieve_error {
     int kind;
@@ -47,16 +48,15 @@ namespace sieve::api {
 bool fail(libsieve_error** error, const Error& problem);
 bool fail(libsieve_error** error, int kind, const char* message) noexcept;
 
-// Runs `body`, which returns a Status. No exception crosses the C interface: one of memory becomes an error
-// of its kind.
+// Runs `body`, which returns a Status. No exception crosses the C interface: a shortage of memory or threads
+// becomes an error of its kind.
 template <class Body>
 bool guarded(libsieve_error** error, Body&& body) noexcept {
     try {
         const Status status = std::forward<Body>(body)();
         return status || fail(error, status.error());
-    } catch (const std::bad_alloc&) {
-        return fail(error, LIBSIEVE_ERROR_MEMORY, "there is not enough memory");
     } catch (const std::exception& problem) {
+        if (is_shortage(problem)) return fail(error, LIBSIEVE_ERROR_MEMORY, "there is not enough memory");
         return fail(error, LIBSIEVE_ERROR_INVALID, problem.what());
     }
 }
