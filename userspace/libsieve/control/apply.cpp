@@ -24,6 +24,16 @@ bool other_mode(const kernel::Hook& hook, kernel::ModeChoice choice) {
     return false;
 }
 
+// Where our program is among those that share the hook.
+std::string place_text(const kernel::Hook& hook) {
+    if (const kernel::TcFilter* filter = hook.filter(); filter != nullptr)
+        return fmt::format("as a filter of tc with priority {}", filter->priority);
+    if (!hook.behind_dispatcher()) return "alone";
+    const std::optional<kernel::DispatcherPlace> place = hook.place();
+    return place ? fmt::format("behind libxdp's dispatcher with priority {}", place->priority)
+                 : "behind libxdp's dispatcher";
+}
+
 // What is attached there forbids this table.
 Status may_apply(const kernel::Hook& hook, const TableSpec& spec) {
     if (spec.point != kernel::HookPoint::xdp && (spec.mode != kernel::ModeChoice::automatic || spec.chain))
@@ -40,10 +50,7 @@ Status may_apply(const kernel::Hook& hook, const TableSpec& spec) {
     if (spec.priority || spec.chain)
         return failure(ErrorKind::attached_otherwise,
                        fmt::format("{} runs xdp-sieve already, {}, and its place stays what it was",
-                                   hook.interface.name,
-                                   hook.filter() != nullptr   ? "as a filter of tc"
-                                   : hook.behind_dispatcher() ? "behind libxdp's dispatcher"
-                                                              : "alone"),
+                                   hook.interface.name, place_text(hook)),
                        {.interface = hook.interface.name});
     return {};
 }
