@@ -19,9 +19,9 @@ static __always_inline const struct sieve_line* sieve_fetch(void* filter, __u32 
 }
 
 /* The filter at a place of the array-of-maps, and its first line; false if there is none. */
-static __always_inline const struct sieve_lookup* sieve_fetch_lookup(__u32 place, void** filter) {
+static __always_inline const struct sieve_lookup* sieve_fetch_lookup(__u32 index, void** filter) {
     __u32 line = 0;
-    *filter = bpf_map_lookup_elem(&sieve_sets, &place);
+    *filter = bpf_map_lookup_elem(&sieve_sets, &index);
     return *filter ? bpf_map_lookup_elem(*filter, &line) : 0;
 }
 

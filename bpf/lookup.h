@@ -37,12 +37,12 @@ static __always_inline int sieve_lookup_blocked(void* filter, const struct sieve
  * One probe of a prefix set. A global function, so that the verifier checks it once and not in each turn of
  * the loop over lengths.
  */
-__noinline int sieve_lookup_prefix(const struct sieve_key* key, __u32 place, __u32 length) {
+__noinline int sieve_lookup_prefix(const struct sieve_key* key, __u32 index, __u32 length) {
     const struct sieve_lookup* lookup;
     __u64 upper, lower;
     void* filter;
 
-    lookup = sieve_fetch_lookup(place, &filter);
+    lookup = sieve_fetch_lookup(index, &filter);
     if (!lookup || !key) return 0;
     upper = sieve_address_upper(key, lookup->fields);
     lower = sieve_address_lower(key, lookup->fields);
@@ -54,7 +54,7 @@ __noinline int sieve_lookup_prefix(const struct sieve_key* key, __u32 place, __u
  * branch on an answer is predicted (no match) long before its lines have come, so that the lines of all
  * probes are under way together.
  */
-static __always_inline int sieve_lookup_prefixes(void* filter, const struct sieve_lookup* lookup, __u32 place,
+static __always_inline int sieve_lookup_prefixes(void* filter, const struct sieve_lookup* lookup, __u32 index,
                                                  const struct sieve_key* key) {
     const struct sieve_probes* probes;
     __u32 line = SIEVE_PROBES_LINE, fields = lookup->fields, family, i;
@@ -65,14 +65,14 @@ static __always_inline int sieve_lookup_prefixes(void* filter, const struct siev
     family = sieve_family(sieve_address_upper(key, fields), sieve_address_lower(key, fields));
     for (i = 0; i < SIEVE_MAX_PROBES; i++) {
         if (i >= probes->count[family & 1]) return 0;
-        if (sieve_lookup_prefix(key, place, probes->length[family & 1][i])) return 1;
+        if (sieve_lookup_prefix(key, index, probes->length[family & 1][i])) return 1;
     }
     return 0;
 }
 
 /* True if the filter at that place holds the key; a set whose fields the packet does not have is never a
  * match. */
-static __always_inline int sieve_lookup_key(void* filter, __u32 place, const struct sieve_key* key,
+static __always_inline int sieve_lookup_key(void* filter, __u32 index, const struct sieve_key* key,
                                             __u32 have) {
     const struct sieve_lookup* lookup;
     struct sieve_hash hash;
@@ -80,13 +80,13 @@ static __always_inline int sieve_lookup_key(void* filter, __u32 place, const str
 
     lookup = bpf_map_lookup_elem(filter, &line);
     if (!lookup || (lookup->fields & ~have)) return 0;
-    if (SIEVE_UNLIKELY(lookup->probes)) return sieve_lookup_prefixes(filter, lookup, place, key);
+    if (SIEVE_UNLIKELY(lookup->probes)) return sieve_lookup_prefixes(filter, lookup, index, key);
     hash = sieve_hash_key(key, lookup->hash_key, lookup->fields);
     if (SIEVE_LIKELY(lookup->kind == SIEVE_KIND_BLOCKED)) return sieve_lookup_blocked(filter, lookup, hash);
-    if (lookup->kind == SIEVE_KIND_BLOOM) return sieve_lookup_bloom(place, hash.locate, hash.test);
-    if (lookup->kind == SIEVE_KIND_DDLCBF) return sieve_lookup_ddlcbf(place, hash.locate, hash.test);
+    if (lookup->kind == SIEVE_KIND_BLOOM) return sieve_lookup_bloom(index, hash.locate, hash.test);
+    if (lookup->kind == SIEVE_KIND_DDLCBF) return sieve_lookup_ddlcbf(index, hash.locate, hash.test);
     if (lookup->kind == SIEVE_KIND_DLEFT64 || lookup->kind == SIEVE_KIND_DLEFT128)
-        return sieve_lookup_dleft(place, hash.locate, hash.test);
+        return sieve_lookup_dleft(index, hash.locate, hash.test);
     return 0;
 }
 

@@ -12,15 +12,15 @@
 /*
  * A global function, so that the verifier checks it once. It takes the place of the set, since a map cannot
  * be passed. A group has up to 32 lines, too many to request before the first is tested; but a probe's line
- * does not depend on the one before it, and a stranger is told after two.
+ * does not depend on the one before it, and a non-member is told after two.
  */
-__noinline int sieve_lookup_bloom(__u32 place, __u64 locate, __u64 test) {
+__noinline int sieve_lookup_bloom(__u32 index, __u64 locate, __u64 test) {
     struct sieve_hash hash = {locate, test};
     const struct sieve_lookup* lookup;
     __u32 groups, hashes, buckets, group, i;
     void* filter;
 
-    lookup = sieve_fetch_lookup(place, &filter);
+    lookup = sieve_fetch_lookup(index, &filter);
     if (!lookup) return 0;
     groups = lookup->choices;
     buckets = lookup->buckets;

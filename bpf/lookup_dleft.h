@@ -11,33 +11,33 @@
 #include "fetch.h"
 
 /* Global functions, so that the verifier checks them once; they take the place of the set. */
-__noinline int sieve_lookup_dleft(__u32 place, __u64 locate, __u64 test) {
+__noinline int sieve_lookup_dleft(__u32 index, __u64 locate, __u64 test) {
     const struct sieve_line* line[SIEVE_DLEFT_MAX_SUBTABLES];
-    __u32 at[SIEVE_DLEFT_MAX_SUBTABLES], slot[SIEVE_DLEFT_MAX_SUBTABLES];
+    __u32 at[SIEVE_DLEFT_MAX_SUBTABLES], position[SIEVE_DLEFT_MAX_SUBTABLES];
     struct sieve_hash hash = {locate, test};
     const struct sieve_lookup* lookup;
     void* filter;
 
-    lookup = sieve_fetch_lookup(place, &filter);
+    lookup = sieve_fetch_lookup(index, &filter);
     if (!lookup) return 0;
-    sieve_dleft_locate(lookup, hash, at, slot);
+    sieve_dleft_locate(lookup, hash, at, position);
     line[0] = sieve_fetch(filter, at[0]);
     line[1] = sieve_fetch(filter, at[1]);
     line[2] = line[3] = line[0]; /* where there are fewer subtables */
     if (lookup->choices > 2) line[2] = sieve_fetch(filter, at[2]);
     if (lookup->choices > 3) line[3] = sieve_fetch(filter, at[3]);
     if (!line[0] || !line[1] || !line[2] || !line[3]) return 0;
-    return sieve_dleft_test(lookup, hash, line, slot);
+    return sieve_dleft_test(lookup, hash, line, position);
 }
 
-__noinline int sieve_lookup_ddlcbf(__u32 place, __u64 locate, __u64 test) {
+__noinline int sieve_lookup_ddlcbf(__u32 index, __u64 locate, __u64 test) {
     const struct sieve_line* line[SIEVE_DLEFT_MAX_SUBTABLES];
-    struct sieve_ddlcbf_place found[SIEVE_DLEFT_MAX_SUBTABLES] = {};
+    struct sieve_ddlcbf_address found[SIEVE_DLEFT_MAX_SUBTABLES] = {};
     struct sieve_hash hash = {locate, test};
     const struct sieve_lookup* lookup;
     void* filter;
 
-    lookup = sieve_fetch_lookup(place, &filter);
+    lookup = sieve_fetch_lookup(index, &filter);
     if (!lookup) return 0;
     sieve_ddlcbf_locate(lookup, hash, found);
     line[0] = sieve_fetch(filter, found[0].line);

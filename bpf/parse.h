@@ -125,7 +125,7 @@ static __always_inline __u32 sieve_stated_length(SIEVE_CONTEXT* ctx, const struc
     __s64 stated = bpf_ntohs(length);
     __s64 lacks = (stated - 1) & sieve_length_reserve(ctx, parsed->bytes); /* negative if both are */
 
-    SIEVE_SETTLE(lacks);
+    SIEVE_KEEP(lacks);
     return stated | sieve_within((__u64)lacks >> 48, SIEVE_LONGEST_STATED);
 }
 

@@ -45,12 +45,12 @@ static __always_inline int sieve_ask_set(const struct sieve_parsed* parsed, stru
     __u32 bank = answer->bank & (SIEVE_BANKS - 1);
     volatile struct sieve_policy_entry* entry = &sieve_control.bank[bank].entry[i & (SIEVE_MAX_SETS - 1)];
     __u32 slot = entry->slot & (SIEVE_SLOTS - 1);
-    __u32 place = bank * SIEVE_SLOTS + slot;
-    void* filter = bpf_map_lookup_elem(&sieve_sets, &place);
+    __u32 index = bank * SIEVE_SLOTS + slot;
+    void* filter = bpf_map_lookup_elem(&sieve_sets, &index);
 
-    int hit = filter && sieve_lookup_key(filter, place, &parsed->key, parsed->have);
+    int hit = filter && sieve_lookup_key(filter, index, &parsed->key, parsed->have);
 
-    if (SIEVE_UNLIKELY(entry->flags & SIEVE_ENTRY_VERIFY)) hit = sieve_verify(parsed, stats, place, hit);
+    if (SIEVE_UNLIKELY(entry->flags & SIEVE_ENTRY_VERIFY)) hit = sieve_verify(parsed, stats, index, hit);
     if (!hit) return 0;
     stats->hit[slot].packets++;
     stats->hit[slot].bytes += parsed->bytes;
@@ -141,7 +141,7 @@ static __always_inline int sieve_filter(SIEVE_CONTEXT* ctx, __u32 bytes) {
     else
         sieve_count(&stats->redirected, parsed.bytes);
 
-    /* A stranger costs the first branch only. */
+    /* A non-member costs the first branch only. */
     if (SIEVE_UNLIKELY(answer.hits) && SIEVE_UNLIKELY(sieve_control.watch))
         sieve_watch(ctx, &parsed, &answer, stats);
 

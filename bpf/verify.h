@@ -14,13 +14,13 @@
  * True if a key of a prefix set, cut to this length, is in the exact set beside the filter at that place. A
  * global function, so that the verifier checks it once and not in each turn of the loop over lengths.
  */
-__noinline int sieve_ask_exact_prefix(const struct sieve_key* key, __u32 place, __u32 length) {
+__noinline int sieve_ask_exact_prefix(const struct sieve_key* key, __u32 index, __u32 length) {
     const struct sieve_lookup* lookup;
     struct sieve_key asked;
     void *filter, *exact;
 
-    lookup = sieve_fetch_lookup(place, &filter);
-    exact = bpf_map_lookup_elem(&sieve_exact, &place);
+    lookup = sieve_fetch_lookup(index, &filter);
+    exact = bpf_map_lookup_elem(&sieve_exact, &index);
     if (!key || !lookup || !exact) return 1;
     sieve_exact_of_prefix(sieve_address_upper(key, lookup->fields), sieve_address_lower(key, lookup->fields),
                           length, &asked);
@@ -33,15 +33,15 @@ __noinline int sieve_ask_exact_prefix(const struct sieve_key* key, __u32 place, 
  * answer stands: prefer a false positive to a missed member. A global function, so that the verifier
  * checks it once and its stack is its own.
  */
-__noinline int sieve_ask_exact(const struct sieve_key* key, __u32 place) {
+__noinline int sieve_ask_exact(const struct sieve_key* key, __u32 index) {
     const struct sieve_lookup* lookup;
     const struct sieve_probes* probes;
     __u32 line = SIEVE_PROBES_LINE, family, fields, i;
     struct sieve_key asked;
     void *filter, *exact;
 
-    lookup = sieve_fetch_lookup(place, &filter);
-    exact = bpf_map_lookup_elem(&sieve_exact, &place);
+    lookup = sieve_fetch_lookup(index, &filter);
+    exact = bpf_map_lookup_elem(&sieve_exact, &index);
     if (!key || !lookup || !exact) return 1;
     fields = lookup->fields;
     if (!lookup->probes) {
@@ -53,20 +53,20 @@ __noinline int sieve_ask_exact(const struct sieve_key* key, __u32 place) {
     family = sieve_family(sieve_address_upper(key, fields), sieve_address_lower(key, fields)) & 1;
     for (i = 0; i < SIEVE_MAX_PROBES; i++) {
         if (i >= probes->count[family]) return 0;
-        if (sieve_ask_exact_prefix(key, place, probes->length[family][i])) return 1;
+        if (sieve_ask_exact_prefix(key, index, probes->length[family][i])) return 1;
     }
     return 0;
 }
 
 /* What the filter said of a packet (`hit`), put right, and counted. A global function, too. */
-__noinline int sieve_verify(const struct sieve_parsed* parsed, struct sieve_stats* stats, __u32 place,
+__noinline int sieve_verify(const struct sieve_parsed* parsed, struct sieve_stats* stats, __u32 index,
                             int hit) {
     struct sieve_verified* verified;
 
     if (!parsed || !stats) return hit; /* cannot happen, but the verifier asks */
-    verified = &stats->verified[place & (SIEVE_SLOTS - 1)];
-    if (hit && sieve_ask_exact(&parsed->key, place)) return 1;
-    verified->strangers++;
+    verified = &stats->verified[index & (SIEVE_SLOTS - 1)];
+    if (hit && sieve_ask_exact(&parsed->key, index)) return 1;
+    verified->non_members++;
     if (hit) verified->avoided++;
     return 0;
 }

@@ -39,7 +39,7 @@ __noinline int sieve_sample(SIEVE_CONTEXT* ctx, const struct sieve_parsed* parse
     /* 1 to SIEVE_EVENT_HEAD, in a form that Linux 6.1's verifier understands. */
     captured = parsed->bytes - 1;
     if (captured > SIEVE_EVENT_HEAD - 1) captured = SIEVE_EVENT_HEAD - 1;
-    SIEVE_SETTLE(captured);
+    SIEVE_KEEP(captured);
     captured = (captured & (SIEVE_EVENT_HEAD - 1)) + 1;
     if (sieve_load_head(ctx, event->head, captured) != 0) captured = 0;
     event->captured = captured;
@@ -90,8 +90,8 @@ __noinline int sieve_remember(const struct sieve_key* item, __u32 slot, __u64 es
  * Counts a match of the set in this slot. The sketch's part that is written is this CPU's own. A global
  * function like the one above.
  */
-__noinline int sieve_tally(const struct sieve_key* key, __u32 place) {
-    __u32 zero = 0, slot = place & (SIEVE_SLOTS - 1), base, first, second, column, step, i;
+__noinline int sieve_tally(const struct sieve_key* key, __u32 index) {
+    __u32 zero = 0, slot = index & (SIEVE_SLOTS - 1), base, first, second, column, step, i;
     const struct sieve_line* hash_keys[SIEVE_SKETCH_LINES];
     const struct sieve_lookup* lookup;
     struct sieve_sketch_cpu* cpu;
@@ -100,7 +100,7 @@ __noinline int sieve_tally(const struct sieve_key* key, __u32 place) {
     void *filter, *sketch;
 
     sketch = bpf_map_lookup_elem(&sieve_sketches, &zero);
-    lookup = sieve_fetch_lookup(place, &filter);
+    lookup = sieve_fetch_lookup(index, &filter);
     if (!sketch || !lookup || !key) return 0;
     for (i = 0; i < SIEVE_SKETCH_LINES; i++) {
         hash_keys[i] = sieve_sketch_line(sketch, i);

@@ -30,14 +30,14 @@ SHORT = {
     "BPF LPM trie": "BPF LPM trie",
 }
 # What the traffic of a measurement is called, by its name in the numbers.
-TRAFFIC = {"strangers": "non-members", "members": "members", "half": "half of each"}
+TRAFFIC = {"non_members": "non-members", "members": "members", "half": "half of each"}
 WIDTH = {"blocked, 2 choices": 3, "touch one line": 2}
 COMPARED = {"floor", "filter", "peer"}
 
 
 def program_text(one):
     """The program of a packet measurement, with its traffic."""
-    return one["program"].replace("strangers", TRAFFIC["strangers"])
+    return one["program"].replace("non_members", TRAFFIC["non_members"])
 
 
 def quoted(text):
@@ -142,7 +142,7 @@ def trade_figures(numbers, user):
 
 def figures(numbers):
     tables = numbers["lookups"]
-    for traffic in ("strangers", "members"):
+    for traffic in ("non_members", "members"):
         asked = TRAFFIC[traffic]
         yield f"bench-lookup-{asked}", lines_figure(
             tables, f"bench-lookup-{asked}", f"One lookup of {asked} at a time",
@@ -218,13 +218,13 @@ def lookup_section(table):
                      f"{one['load_seconds'] * 1000:.1f} ms" if "load_seconds" in one else "",
                      f"{one['fpr']:.1e}" if "fpr" in one else ""]
                     + [cell(one, traffic, spacing) for spacing in ("apart", "together")
-                       for traffic in ("strangers", "members", "half")])
+                       for traffic in ("non_members", "members", "half")])
     yield from markdown_table(["", "memory", "load", "FPR", "non-members, apart", "members, apart", "half, apart",
                                "non-members, together", "members, together", "half, together"], rows)
     reference = next(one["name"] for one in table["contestants"] if one["reference"])
     yield f"\nHow many times as fast `{reference}` is, net:\n"
     rows = [[one["name"]] + [f"{one[traffic][spacing]['to_reference']['median']:.2f}"
-                             for spacing in ("apart", "together") for traffic in ("strangers", "members", "half")]
+                             for spacing in ("apart", "together") for traffic in ("non_members", "members", "half")]
             for one in table["contestants"] if one["role"] == "peer"]
     yield from markdown_table(["than", "non-members, apart", "members, apart", "half, apart",
                                "non-members, together", "members, together", "half, together"], rows)

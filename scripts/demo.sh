@@ -144,7 +144,7 @@ tell "more 40000"
 stop_traffic "the new list is in force"
 cat <<'END'
 
-  (*) A filter of 16 bits per key mistakes a few strangers in ten thousand for members. Here such strangers were
+  (*) A filter of 16 bits per key mistakes a few non-members in ten thousand for members. Here such non-members were
       looked for: even their verdicts were known in advance, by `xdp-sieve query`. The next build, with other
       secret hash keys, mistakes others.
 END

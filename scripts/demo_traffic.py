@@ -24,7 +24,7 @@ GROUPS = {
     "mistaken": ("on neither, but mistaken (*)", False, False),
 }
 PER_GROUP = 800
-CANDIDATES = 60000  # strangers that are tried, to find the few that a filter mistakes
+CANDIDATES = 60000  # non-members that are tried, to find the few that a filter mistakes
 
 
 def read_list(path):
@@ -75,22 +75,22 @@ def ask(program, image, keys):
 def make_flows(program, host, folder):
     draw = random.Random()
     old, new = (set(map(ipaddress.ip_address, read_list(f"{folder}/{name}.txt"))) for name in ("old", "new"))
-    strangers = {ipaddress.ip_address(random_v4(draw)) for _ in range(CANDIDATES)}
-    strangers |= {ipaddress.ip_address(random_v6(draw)) for _ in range(CANDIDATES // 10)}
-    strangers -= old | new
+    non_members = {ipaddress.ip_address(random_v4(draw)) for _ in range(CANDIDATES)}
+    non_members |= {ipaddress.ip_address(random_v6(draw)) for _ in range(CANDIDATES // 10)}
+    non_members -= old | new
     members = {"both": old & new, "removed": old - new, "added": new - old}
     chosen = {}
     for group, all_of_them in members.items():
         by_version = [sorted(a for a in all_of_them if a.version == version) for version in (4, 6)]
         chosen[group] = draw.sample(by_version[0], PER_GROUP * 7 // 8) + draw.sample(by_version[1], PER_GROUP // 8)
-    everybody = sorted({a for group in chosen.values() for a in group} | strangers, key=lambda a: (a.version, a))
+    everybody = sorted({a for group in chosen.values() for a in group} | non_members, key=lambda a: (a.version, a))
     takes_old, takes_new = (ask(program, f"{folder}/{name}.sieve", list(map(str, everybody)))
                             for name in ("old", "new"))
     missed = [a for a in everybody if (a in old and a not in takes_old) or (a in new and a not in takes_new)]
     if missed:
         sys.exit(f"demo: a filter does not know its own member {missed[0]}")
-    mistaken = strangers & (takes_old | takes_new)
-    fine = sorted(strangers - mistaken, key=lambda a: (a.version, a))
+    mistaken = non_members & (takes_old | takes_new)
+    fine = sorted(non_members - mistaken, key=lambda a: (a.version, a))
     chosen["neither"] = draw.sample(fine, PER_GROUP)
     chosen["mistaken"] = sorted(mistaken, key=lambda a: (a.version, a))
 

@@ -3,8 +3,8 @@
  * What the benchmark's BPF programs and its controller have in common: the keys and the control block.
  *
  * The members of a set of n keys are the IPv4 addresses bench_address(0) .. bench_address(n - 1), where
- * bench_address is a bijection: every other address is a stranger, and no list of them has to be kept. The
- * programs draw a random index out of a window of indices: [0, n) are members, [n, 2^32) strangers, [0, 2n)
+ * bench_address is a bijection: every other address is a non-member, and no list of them has to be kept. The
+ * programs draw a random index out of a window of indices: [0, n) are members, [n, 2^32) non-members, [0, 2n)
  * half of each.
  */
 #ifndef SIEVE_BENCH_CONTROL_H
@@ -21,7 +21,7 @@ struct bench_control {
     __u32 apart;     /* whether lookups must not overlap */
     __u32 lookups;   /* in one run */
     __u32 buckets;   /* lines of the floor's map */
-    __u32 place;     /* of the filter in the map-in-map */
+    __u32 index;     /* of the filter in the map-in-map */
     __u32 interface; /* where frames are sent */
     __u32 reserved;
     __u64 hash_key[SIEVE_HASH_KEY_WORDS]; /* for the programs without a filter */

@@ -163,12 +163,12 @@ BENCH_PROGRAM(bench_touch_two) {
 /* The set may be in any place of the map-in-map. */
 BENCH_PROGRAM(bench_filter) {
     __u32 address = bench_next_address(loop);
-    __u32 place = bench_control.place;
-    void* filter = bpf_map_lookup_elem(&sieve_sets, &place);
+    __u32 index = bench_control.index;
+    void* filter = bpf_map_lookup_elem(&sieve_sets, &index);
     struct sieve_key key;
 
     bench_make_key(&key, address);
-    if (filter && sieve_lookup_key(filter, place, &key, SIEVE_FIELD_ADDRESSES)) loop->found++;
+    if (filter && sieve_lookup_key(filter, index, &key, SIEVE_FIELD_ADDRESSES)) loop->found++;
     return 0;
 }
 

@@ -51,9 +51,9 @@ SIEVE_INLINE __u64 sieve_shift_right(__u64 value, __u64 by) {
  * chain of ANDs before it combines them, and spills what does not fit into ten registers.
  */
 #ifdef __bpf__
-#define SIEVE_SETTLE(value) asm volatile("" : "+r"(value))
+#define SIEVE_KEEP(value) asm volatile("" : "+r"(value))
 #else
-#define SIEVE_SETTLE(value) (void)(value)
+#define SIEVE_KEEP(value) (void)(value)
 #endif
 
 #endif

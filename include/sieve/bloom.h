@@ -6,11 +6,11 @@
  * Mathematics 4, 2007), section 3; probes after Kirsch, Mitzenmacher, "Less Hashing, Same Performance" (RSA
  * 33, 2008), section 5.2.
  *
- * It is the most accurate Bloom filter for its size and costs the most: a stranger is told after about two
+ * It is the most accurate Bloom filter for its size and costs the most: a non-member is told after about two
  * cache lines a group, a member after k.
  *
  * Probes. The papers propose double hashing, x + i y modulo m, with one flaw that they name (two-choice
- * paper, footnote 1): a stranger that falls on a member's progression shares all of its bits, and there are
+ * paper, footnote 1): a non-member that falls on a member's progression shares all of its bits, and there are
  * only m^2 progressions. Measured, c = 1, against p^k: 6.2 times the rate at 10^4 keys of 32 bits, 1.8 times
  * at 100 keys of 16 bits. Here probe i is A^i x + (A^(i-1) + ... + 1) y modulo 2^64, the upper bits of which
  * are the position: as cheap as double hashing, since each probe is the last one times A plus y, but as two

@@ -154,9 +154,9 @@ SIEVE_INLINE struct sieve_ddlcbf_pair sieve_ddlcbf_unpermute(struct sieve_ddlcbf
 
 /* Where subtable i may hold a key: the line relative to the filter's first, the word in it, and what to look
  * for: the remainder (r_i, z), left-aligned. */
-struct sieve_ddlcbf_place {
+struct sieve_ddlcbf_address {
     __u32 line;
-    __u32 slot;
+    __u32 position;
     __u64 remainder;
 };
 
@@ -175,19 +175,19 @@ SIEVE_INLINE __u64 sieve_ddlcbf_remainder(__u64 test, __u32 minimal, __u32 bits)
 
 /* Locate: one place a subtable; those beyond the filter's subtables repeat the first. */
 SIEVE_INLINE void sieve_ddlcbf_locate(const struct sieve_lookup* lookup, struct sieve_hash hash,
-                                      struct sieve_ddlcbf_place place[SIEVE_DLEFT_MAX_SUBTABLES]) {
+                                      struct sieve_ddlcbf_address address[SIEVE_DLEFT_MAX_SUBTABLES]) {
     const __u32 bits = lookup->hashes >> SIEVE_DDLCBF_MINIMAL_SHIFT;
     const __u32 lines = lookup->buckets;
 
 #pragma GCC unroll 4
     for (__u32 i = 0; i < SIEVE_DLEFT_MAX_SUBTABLES; i++) {
-        if (i > 1) place[i] = place[0];
+        if (i > 1) address[i] = address[0];
         if (i < 2 || i < lookup->choices) {
             const struct sieve_ddlcbf_pair pair =
                 sieve_ddlcbf_pair_of(hash, i, lines << SIEVE_DDLCBF_LINE_SHIFT, bits);
-            place[i].line = i * lines + (pair.bucket >> SIEVE_DDLCBF_LINE_SHIFT);
-            place[i].slot = pair.bucket & 7;
-            place[i].remainder = sieve_ddlcbf_remainder(hash.test, pair.minimal, bits);
+            address[i].line = i * lines + (pair.bucket >> SIEVE_DDLCBF_LINE_SHIFT);
+            address[i].position = pair.bucket & 7;
+            address[i].remainder = sieve_ddlcbf_remainder(hash.test, pair.minimal, bits);
         }
     }
 }
@@ -203,8 +203,8 @@ SIEVE_INLINE __u64 sieve_ddlcbf_bucket(__u64 word, __u64 remainder, __u32 counte
 }
 
 /* One indivisible load of a bucket. */
-SIEVE_INLINE __u64 sieve_ddlcbf_load(const struct sieve_line* line, __u32 slot) {
-    return *(const volatile __u64*)&line->word[slot & 7];
+SIEVE_INLINE __u64 sieve_ddlcbf_load(const struct sieve_line* line, __u32 position) {
+    return *(const volatile __u64*)&line->word[position & 7];
 }
 
 /*
@@ -213,14 +213,17 @@ SIEVE_INLINE __u64 sieve_ddlcbf_load(const struct sieve_line* line, __u32 slot) 
  */
 SIEVE_INLINE int sieve_ddlcbf_test(const struct sieve_lookup* lookup,
                                    const struct sieve_line* const line[SIEVE_DLEFT_MAX_SUBTABLES],
-                                   const struct sieve_ddlcbf_place place[SIEVE_DLEFT_MAX_SUBTABLES]) {
+                                   const struct sieve_ddlcbf_address address[SIEVE_DLEFT_MAX_SUBTABLES]) {
     const __u32 counter = lookup->hashes & SIEVE_DDLCBF_COUNTER;
-    __u64 hit = sieve_ddlcbf_bucket(sieve_ddlcbf_load(line[0], place[0].slot), place[0].remainder, counter) |
-                sieve_ddlcbf_bucket(sieve_ddlcbf_load(line[1], place[1].slot), place[1].remainder, counter);
+    __u64 hit =
+        sieve_ddlcbf_bucket(sieve_ddlcbf_load(line[0], address[0].position), address[0].remainder, counter) |
+        sieve_ddlcbf_bucket(sieve_ddlcbf_load(line[1], address[1].position), address[1].remainder, counter);
     if (lookup->choices > 2)
-        hit |= sieve_ddlcbf_bucket(sieve_ddlcbf_load(line[2], place[2].slot), place[2].remainder, counter);
+        hit |= sieve_ddlcbf_bucket(sieve_ddlcbf_load(line[2], address[2].position), address[2].remainder,
+                                   counter);
     if (lookup->choices > 3)
-        hit |= sieve_ddlcbf_bucket(sieve_ddlcbf_load(line[3], place[3].slot), place[3].remainder, counter);
+        hit |= sieve_ddlcbf_bucket(sieve_ddlcbf_load(line[3], address[3].position), address[3].remainder,
+                                   counter);
     return hit != 0;
 }
 

@@ -241,7 +241,7 @@ SIEVE_INLINE __u32 sieve_dleft_line_shift(const struct sieve_lookup* lookup) {
  */
 SIEVE_INLINE void sieve_dleft_locate(const struct sieve_lookup* lookup, struct sieve_hash hash,
                                      __u32 line[SIEVE_DLEFT_MAX_SUBTABLES],
-                                     __u32 slot[SIEVE_DLEFT_MAX_SUBTABLES]) {
+                                     __u32 position[SIEVE_DLEFT_MAX_SUBTABLES]) {
     const __u32 shift = sieve_dleft_line_shift(lookup);
     const __u32 last = (1U << shift) - 1;
     const __u32 lines = lookup->buckets;
@@ -249,21 +249,21 @@ SIEVE_INLINE void sieve_dleft_locate(const struct sieve_lookup* lookup, struct s
 
     bucket = sieve_reduce((__u32)hash.locate, lines << shift);
     line[0] = bucket >> shift;
-    slot[0] = bucket & last;
+    position[0] = bucket & last;
     bucket = sieve_reduce((__u32)(hash.locate >> 32), lines << shift);
     line[1] = lines + (bucket >> shift);
-    slot[1] = bucket & last;
+    position[1] = bucket & last;
     line[2] = line[3] = line[0];
-    slot[2] = slot[3] = slot[0];
+    position[2] = position[3] = position[0];
     if (lookup->choices > 2) {
         bucket = sieve_reduce((__u32)((hash.locate * SIEVE_DLEFT_THIRD_MULTIPLIER) >> 32), lines << shift);
         line[2] = 2 * lines + (bucket >> shift);
-        slot[2] = bucket & last;
+        position[2] = bucket & last;
     }
     if (lookup->choices > 3) {
         bucket = sieve_reduce((__u32)((hash.locate * SIEVE_DLEFT_FOURTH_MULTIPLIER) >> 32), lines << shift);
         line[3] = 3 * lines + (bucket >> shift);
-        slot[3] = bucket & last;
+        position[3] = bucket & last;
     }
 }
 
@@ -404,10 +404,10 @@ SIEVE_INLINE __u64 sieve_dleft_grouped_bucket(const struct sieve_line* line, __u
     return 0;
 }
 
-SIEVE_DLEFT_BUCKET __u64 sieve_dleft64_grouped(const struct sieve_line* line, __u32 slot, __u64 test,
+SIEVE_DLEFT_BUCKET __u64 sieve_dleft64_grouped(const struct sieve_line* line, __u32 position, __u64 test,
                                                __u32 sorting) {
     if (!line) return 0; /* the verifier asks */
-    const __u32 word = slot & 4;
+    const __u32 word = position & 4;
     const __u32 counters = (__u32)line->word[word];
     const __u32 state[SIEVE_DLEFT_GROUP] = {
         sieve_dleft_states64[sorting & 1][counters & 15],
@@ -415,11 +415,11 @@ SIEVE_DLEFT_BUCKET __u64 sieve_dleft64_grouped(const struct sieve_line* line, __
         sieve_dleft_states64[sorting & 1][(counters >> 8) & 15],
         sieve_dleft_states64[sorting & 1][(counters >> 12) & 15],
     };
-    return sieve_dleft_grouped_bucket(line, word, 16, 240, state, slot & 3,
+    return sieve_dleft_grouped_bucket(line, word, 16, 240, state, position & 3,
                                       sorting ? SIEVE_DLEFT64_SORTED_ONE : 0, test, SIEVE_DLEFT64_TOP_LOAD);
 }
 
-SIEVE_DLEFT_BUCKET __u64 sieve_dleft128_grouped(const struct sieve_line* line, __u32 slot, __u64 test,
+SIEVE_DLEFT_BUCKET __u64 sieve_dleft128_grouped(const struct sieve_line* line, __u32 position, __u64 test,
                                                 __u32 sorting) {
     if (!line) return 0; /* the verifier asks */
     const __u16* states = sieve_dleft_states128[sorting & 3];
@@ -427,35 +427,35 @@ SIEVE_DLEFT_BUCKET __u64 sieve_dleft128_grouped(const struct sieve_line* line, _
     const __u32 state[SIEVE_DLEFT_GROUP] = {states[counters & 255], states[(counters >> 8) & 255],
                                             states[(counters >> 16) & 255], states[counters >> 24]};
 
-    if (((counters >> (8 * (slot & 3))) & 255) == SIEVE_DLEFT128_OVERFLOW) return 1;
-    return sieve_dleft_grouped_bucket(line, 0, 32, 480, state, slot & 3, sieve_dleft128_sorted(sorting), test,
-                                      SIEVE_DLEFT128_TOP_LOAD);
+    if (((counters >> (8 * (position & 3))) & 255) == SIEVE_DLEFT128_OVERFLOW) return 1;
+    return sieve_dleft_grouped_bucket(line, 0, 32, 480, state, position & 3, sieve_dleft128_sorted(sorting),
+                                      test, SIEVE_DLEFT128_TOP_LOAD);
 }
 
 /* Whether the bucket in that place of the line holds the fingerprint. */
 SIEVE_INLINE __u64 sieve_dleft_in_line(const struct sieve_lookup* lookup, const struct sieve_line* line,
-                                       __u32 slot, __u64 test) {
+                                       __u32 position, __u64 test) {
     const __u32 sorting = lookup->hashes & SIEVE_DLEFT_SORTING;
     const __u32 grouped = lookup->hashes & SIEVE_DLEFT_GROUPED;
     if (lookup->kind == SIEVE_KIND_DLEFT64)
-        return grouped ? sieve_dleft64_grouped(line, slot, test, sorting)
-                       : sieve_dleft64_bucket(line->word[slot & 7], test, sorting);
-    return grouped ? sieve_dleft128_grouped(line, slot, test, sorting)
-                   : sieve_dleft128_bucket(line->word[2 * (slot & 3)], line->word[2 * (slot & 3) + 1], test,
-                                           sorting);
+        return grouped ? sieve_dleft64_grouped(line, position, test, sorting)
+                       : sieve_dleft64_bucket(line->word[position & 7], test, sorting);
+    return grouped ? sieve_dleft128_grouped(line, position, test, sorting)
+                   : sieve_dleft128_bucket(line->word[2 * (position & 3)], line->word[2 * (position & 3) + 1],
+                                           test, sorting);
 }
 
 /*
- * Test: true if one of the key's buckets holds its fingerprint. `line` and `slot` are as located, as many as
- * the filter has subtables.
+ * Test: true if one of the key's buckets holds its fingerprint. `line` and `position` are as located, as many
+ * as the filter has subtables.
  */
 SIEVE_INLINE int sieve_dleft_test(const struct sieve_lookup* lookup, struct sieve_hash hash,
                                   const struct sieve_line* const line[SIEVE_DLEFT_MAX_SUBTABLES],
-                                  const __u32 slot[SIEVE_DLEFT_MAX_SUBTABLES]) {
-    if (sieve_dleft_in_line(lookup, line[0], slot[0], hash.test)) return 1;
-    if (sieve_dleft_in_line(lookup, line[1], slot[1], hash.test)) return 1;
-    if (lookup->choices > 2 && sieve_dleft_in_line(lookup, line[2], slot[2], hash.test)) return 1;
-    return lookup->choices > 3 && sieve_dleft_in_line(lookup, line[3], slot[3], hash.test);
+                                  const __u32 position[SIEVE_DLEFT_MAX_SUBTABLES]) {
+    if (sieve_dleft_in_line(lookup, line[0], position[0], hash.test)) return 1;
+    if (sieve_dleft_in_line(lookup, line[1], position[1], hash.test)) return 1;
+    if (lookup->choices > 2 && sieve_dleft_in_line(lookup, line[2], position[2], hash.test)) return 1;
+    return lookup->choices > 3 && sieve_dleft_in_line(lookup, line[3], position[3], hash.test);
 }
 
 #endif

@@ -19,7 +19,7 @@ typedef __u8 sieve_exact_value;
  * ways. */
 SIEVE_INLINE __u64 sieve_field_mask(__u32 fields, __u32 field) {
     __u64 mask = 0 - (__u64)((fields & field) / field);
-    SIEVE_SETTLE(mask);
+    SIEVE_KEEP(mask);
     return mask;
 }
 

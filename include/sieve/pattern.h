@@ -8,7 +8,7 @@
  * from all 512 this loses no accuracy (a key cannot hit the same bit twice within a round) and it costs far
  * less: a word is loaded at a known offset and shifted, nothing is computed per bit but a shift of the hash.
  *
- * One pattern for all choices instead of one each: whether a stranger's pattern is covered by one line says
+ * One pattern for all choices instead of one each: whether a non-member's pattern is covered by one line says
  * nothing about another line, so the rate is the same, and the hash is expanded once. (The two-choice paper
  * asks in its conclusion for dependent groups that need less hashing; this is one.)
  */
@@ -76,7 +76,7 @@ SIEVE_INLINE __u64 sieve_pattern_probe(const struct sieve_line* const* line, int
         for (int l = 0; l < lines; l++) {
             covered[l] &=
                 sieve_shift_right(*(const __u64*)((const char*)line[l] + offset + i * stride * 8), bits);
-            SIEVE_SETTLE(covered[l]);
+            SIEVE_KEEP(covered[l]);
         }
         bits >>= 6;
     }
@@ -93,7 +93,7 @@ SIEVE_INLINE __u64 sieve_pattern_any(const __u64* covered, int lines) {
 
 /*
  * True if one of `lines` lines (a constant, 1 to 3) has every bit of the pattern: the same pattern as
- * sieve_pattern_mask, but tested without being made. After six probes in each line 97 of 100 strangers are
+ * sieve_pattern_mask, but tested without being made. After six probes in each line 97 of 100 non-members are
  * known for what they are; the branch that lets them go there is the only one that depends on data.
  */
 SIEVE_INLINE int sieve_pattern_covered(const struct sieve_line* const* line, int lines, __u64 hash,

@@ -74,8 +74,8 @@ struct sieve_counter {
 
 /* Of a set with verification, in packets. */
 struct sieve_verified {
-    __u64 strangers; /* that the set was asked for and that were no members */
-    __u64 avoided;   /* of these, those that the filter took for members */
+    __u64 non_members; /* that the set was asked for and that were no members */
+    __u64 avoided;     /* of these, those that the filter took for members */
 };
 
 /* Bits of an entry's `flags`. */

@@ -79,7 +79,7 @@ void build(benchmark::State& state, const BuildOptions& options) {
     state.counters["bits_per_key"] = options.bits_per_key.value_or(0);
 }
 
-// Members are the keys from the first index on, strangers those from `keys` on.
+// Members are the keys from the first index on, non-members those from `keys` on.
 void query(benchmark::State& state, const BuildOptions& options, bool members) {
     const Result<BuiltSet> built = build_set(bench::member_keys(keys), options, {});
     if (!built) {
@@ -121,7 +121,7 @@ void add_benchmarks() {
             if (rebalanced(contestant) || effort == Effort::normal) add_build("build", contestant, effort);
         for (const bool members : {false, true})
             benchmark::RegisterBenchmark(
-                fmt::format("query/{}/{}", name, members ? "members" : "strangers").c_str(),
+                fmt::format("query/{}/{}", name, members ? "members" : "non_members").c_str(),
                 [contestant, members](benchmark::State& state) {
                     query(state, options_for(contestant, Effort::fast), members);
                 });

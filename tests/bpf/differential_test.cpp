@@ -112,7 +112,7 @@ TEST_P(Differential, AllFourAgree) {
     }
 
     packets::Carrier carrier;
-    std::uint64_t strangers = 0;
+    std::uint64_t non_members = 0;
     std::uint64_t matched = 0;
     KeySet drawn(c.fields); // puts a flow into the set's form
     for (std::size_t i = 0; i < test::bounded(c.packets); i++) {
@@ -140,12 +140,12 @@ TEST_P(Differential, AllFourAgree) {
         if (member) {
             ASSERT_TRUE(dropped) << "a member was missed: " << format_key(key, c.fields);
         } else {
-            strangers++;
+            non_members++;
             matched += dropped ? 1 : 0;
         }
     }
-    EXPECT_TRUE(analysis::fits_rate(matched, strangers, built->report.expected_fpr))
-        << matched << " of " << strangers << " strangers, expected " << built->report.expected_fpr;
+    EXPECT_TRUE(analysis::fits_rate(matched, non_members, built->report.expected_fpr))
+        << matched << " of " << non_members << " non-members, expected " << built->report.expected_fpr;
 }
 
 constexpr std::uint32_t pair = SIEVE_FIELD_SRC | SIEVE_FIELD_DST;

@@ -112,7 +112,7 @@ TEST_F(Layout, Counters) {
                   MEMBER(sieve_stats, passed), MEMBER(sieve_stats, outcome), MEMBER(sieve_stats, redirected),
                   MEMBER(sieve_stats, redirect_failed), MEMBER(sieve_stats, events_lost),
                   MEMBER(sieve_stats, verified));
-    EXPECT_LAYOUT(sieve_verified, MEMBER(sieve_verified, strangers), MEMBER(sieve_verified, avoided));
+    EXPECT_LAYOUT(sieve_verified, MEMBER(sieve_verified, non_members), MEMBER(sieve_verified, avoided));
 }
 
 TEST_F(Layout, Trace) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Filters that change under packets: one processor runs the real program over members and strangers without a
-// pause, another swaps filters of all kinds and sizes and inserts and deletes keys in place. No member is
-// ever missed, strangers match as often as predicted, and nothing of it is left in the kernel afterwards.
+// Filters that change under packets: one processor runs the real program over members and non-members without
+// a pause, another swaps filters of all kinds and sizes and inserts and deletes keys in place. No member is
+// ever missed, non-members match as often as predicted, and nothing of it is left in the kernel afterwards.
 //
 // SIEVE_CHURN_SWAPS and SIEVE_CHURN_UPDATES set how many swaps and updates there are.
 #include <sched.h>
@@ -29,7 +29,7 @@
 #include "libsieve/analysis/binomial.hpp"
 #include "libsieve/filters/kinds/ddlcbf/ddlcbf_filter.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
-#include "libsieve/kernel/live_map.hpp"
+#include "libsieve/kernel/mapped_filter.hpp"
 #include "libsieve/kernel/scratch.hpp"
 #include "libsieve/kernel/stats.hpp"
 #include "libsieve/packets/carrier.hpp"
@@ -85,44 +85,44 @@ KeySet set_of(std::span<const sieve_key> keys) {
 
 // What one filter was asked while it was in force.
 struct Account {
-    std::atomic<std::uint64_t> strangers{0}, matched{0};
+    std::atomic<std::uint64_t> non_members{0}, matched{0};
     double least = 1, most = 0; // expected rates in that time; the changing side's
     void expects(double rate) {
         least = std::min(least, rate);
         most = std::max(most, rate);
     }
     void check(const std::string& name) const {
-        EXPECT_GT(strangers, 0U) << name;
-        const double n = static_cast<double>(strangers);
+        EXPECT_GT(non_members, 0U) << name;
+        const double n = static_cast<double>(non_members);
         const double slack = 6; // sigma
         EXPECT_LE(static_cast<double>(matched), n * most + slack * std::sqrt(n * most) + slack) << name;
         EXPECT_GE(static_cast<double>(matched), n * least - slack * std::sqrt(n * least) - slack) << name;
     }
 };
 
-// The asking side: runs the program over members, which must all match, and strangers, and accounts for the
+// The asking side: runs the program over members, which must all match, and non-members, and accounts for the
 // filter that was in force for certain: `epoch` is even then, and the same before and after.
 class Asker {
   public:
-    Asker(const Scratch& scratch, std::span<const sieve_key> members, std::span<const sieve_key> strangers,
+    Asker(const Scratch& scratch, std::span<const sieve_key> members, std::span<const sieve_key> non_members,
           std::vector<Account>& accounts)
-        : scratch_(&scratch), members_(members), strangers_(strangers), accounts_(&accounts) {}
+        : scratch_(&scratch), members_(members), non_members_(non_members), accounts_(&accounts) {}
 
     void begin_change() { epoch_.fetch_add(1); }
     void end_change(std::size_t account) {
         account_ = account;
         epoch_.fetch_add(1);
     }
-    // Returns when strangers have been asked for the present account since the call; only while `run` runs.
-    void await_strangers() const {
-        const std::atomic<std::uint64_t>& strangers = (*accounts_)[account_].strangers;
+    // Returns when non-members have been asked for the present account since the call; only while `run` runs.
+    void await_non_members() const {
+        const std::atomic<std::uint64_t>& non_members = (*accounts_)[account_].non_members;
         const auto hangs = std::chrono::steady_clock::now() + std::chrono::minutes(5);
-        for (const std::uint64_t before = strangers; strangers == before; std::this_thread::yield())
+        for (const std::uint64_t before = non_members; non_members == before; std::this_thread::yield())
             ASSERT_LT(std::chrono::steady_clock::now(), hangs) << "nobody asks for account " << account_;
     }
 
     void run(const std::atomic<bool>& stop) {
-        std::size_t member = 0, stranger = 0;
+        std::size_t member = 0, non_member = 0;
         do {
             for (int i = 0; i < 8; i++) {
                 asked_++;
@@ -131,10 +131,10 @@ class Asker {
             for (int i = 0; i < 8; i++) {
                 const std::uint64_t before = epoch_;
                 const std::size_t account = account_;
-                const bool hit = matches(strangers_[stranger++ % strangers_.size()]);
+                const bool hit = matches(non_members_[non_member++ % non_members_.size()]);
                 if (!hit) passed_++;
                 if (before % 2 != 0 || epoch_ != before) continue;
-                (*accounts_)[account].strangers++;
+                (*accounts_)[account].non_members++;
                 (*accounts_)[account].matched += hit ? 1 : 0;
             }
         } while (!stop);
@@ -144,7 +144,7 @@ class Asker {
         EXPECT_GT(asked_, 0U);
         EXPECT_EQ(missed_, 0U) << "members, of " << asked_;
         EXPECT_EQ(failed_, 0U);
-        // The program's own account: it passed strangers only.
+        // The program's own account: it passed non-members only.
         const auto stats = read_stats(scratch_->instance());
         ASSERT_TRUE(stats) << stats.error().message;
         EXPECT_EQ(stats->passed.packets, passed_);
@@ -161,7 +161,7 @@ class Asker {
     }
 
     const Scratch* scratch_;
-    std::span<const sieve_key> members_, strangers_;
+    std::span<const sieve_key> members_, non_members_;
     std::vector<Account>* accounts_;
     packets::Carrier carrier_;
     std::atomic<std::uint64_t> epoch_{0};
@@ -223,7 +223,7 @@ struct People {
     std::span<const sieve_key> members{all.data(), 1'000};
     std::span<const sieve_key> guests{all.data() + 1'000, 600};
     std::span<const sieve_key> others{all.data() + 1'600, 100'000}; // more members, of some sets
-    std::span<const sieve_key> strangers{all.data() + 101'600, 198'400};
+    std::span<const sieve_key> non_members{all.data() + 101'600, 198'400};
 };
 
 TEST(LiveChange, NoMemberIsMissedWhileItsBucketsAreRewritten) {
@@ -237,8 +237,8 @@ TEST(LiveChange, NoMemberIsMissedWhileItsBucketsAreRewritten) {
 
     constexpr std::size_t phases = 20;
     std::vector<Account> accounts(phases);
-    Asker asker(scratch, people.members, people.strangers, accounts);
-    LiveMap live = value_or_fail(LiveMap::open(map.id()));
+    Asker asker(scratch, people.members, people.non_members, accounts);
+    MappedFilter live = value_or_fail(MappedFilter::open(map.id()));
     DdlcbfFilter filter = value_or_fail(DdlcbfFilter::open(live.lookup(), live.filter()));
     Guests guests(people.guests, live.lookup());
     side_by_side(asker, processors, [&] {
@@ -249,7 +249,7 @@ TEST(LiveChange, NoMemberIsMissedWhileItsBucketsAreRewritten) {
             asker.begin_change();
             accounts[phase].expects(filter.expected_fpr());
             asker.end_change(phase);
-            asker.await_strangers();
+            asker.await_non_members();
             for (std::uint64_t batch = 0; batch < batches; batch++) {
                 guests.change(filter, updates / phases / batches, random);
                 accounts[phase].expects(filter.expected_fpr());
@@ -314,7 +314,7 @@ TEST(LiveChange, SwapsOfAllKindsAndUpdatesAtOnce) {
         program_id = info.id;
         SetTable table = scratch.table();
         std::vector<Account> accounts(images.size());
-        Asker asker(scratch, people.members, people.strangers, accounts);
+        Asker asker(scratch, people.members, people.non_members, accounts);
         const auto put = [&](std::size_t i) {
             const FilterMap map = map_of(images[i], "churn");
             map_ids.push_back(map.id());
@@ -331,9 +331,9 @@ TEST(LiveChange, SwapsOfAllKindsAndUpdatesAtOnce) {
             for (std::uint64_t swap = 1; swap <= swaps; swap++) {
                 const std::size_t i = swap % images.size();
                 put(i);
-                asker.await_strangers();
+                asker.await_non_members();
                 if (images[i].lookup().kind != SIEVE_KIND_DDLCBF) continue;
-                LiveMap live = value_or_fail(LiveMap::open(map_ids.back()));
+                MappedFilter live = value_or_fail(MappedFilter::open(map_ids.back()));
                 DdlcbfFilter filter = value_or_fail(DdlcbfFilter::open(live.lookup(), live.filter()));
                 Guests guests(people.guests, live.lookup());
                 guests.change(filter, each, random);
@@ -359,10 +359,10 @@ TEST(LiveChange, SwapsOfAllKindsAndUpdatesAtOnce) {
                              swaps, done, full, asked, missed);
 }
 
-TEST(LiveMap, IsTheRunningFilter) {
+TEST(MappedFilter, IsTheRunningFilter) {
     const Image image = random_image(1'000, 4, 20, SIEVE_KIND_DDLCBF);
     const FilterMap map = map_of(image);
-    LiveMap live = value_or_fail(LiveMap::open(map.id()));
+    MappedFilter live = value_or_fail(MappedFilter::open(map.id()));
     ASSERT_EQ(live.filter().size(), image.filter().size());
     EXPECT_EQ(live.file().keys, image.file().keys);
     live.filter()[3].word[5] = 0x1234567;
@@ -371,12 +371,12 @@ TEST(LiveMap, IsTheRunningFilter) {
     ASSERT_EQ(bpf_map_lookup_elem(map.fd(), &at, &line), 0);
     EXPECT_EQ(line.word[5], 0x1234567U);
 
-    EXPECT_FALSE(LiveMap::open(0));
+    EXPECT_FALSE(MappedFilter::open(0));
     const Scratch scratch = value_or_fail(Scratch::load(false));
     bpf_map_info info{};
     __u32 length = sizeof(info);
     ASSERT_EQ(bpf_obj_get_info_by_fd(scratch.instance().control_fd(), &info, &length), 0);
-    EXPECT_FALSE(LiveMap::open(info.id));
+    EXPECT_FALSE(MappedFilter::open(info.id));
 }
 
 } // namespace

@@ -51,7 +51,7 @@ class Policy : public ::testing::Test {
     // Hits of a set since it came.
     [[nodiscard]] sieve_counter hits(const std::string& name) const {
         const auto table = scratch_->table().read();
-        const kernel::LiveSet* set = table.find(name);
+        const kernel::SetInForce* set = table.find(name);
         if (set == nullptr) return {};
         return kernel::difference(kernel::read_stats(scratch_->instance())->hit[set->slot], set->baseline);
     }
@@ -134,7 +134,7 @@ TEST_F(Policy, AnAllowlistLetsInWhatKeepsTheHostOnTheNet) {
         EXPECT_EQ(verdict(packet), XDP_PASS);
         EXPECT_EQ(decided_by(packet), "not asked");
     }
-    // But a stranger's echo request is a stranger's, and so are packets that hide their ports.
+    // But a non-member's echo request is a non-member's, and so are packets that hide their ports.
     EXPECT_EQ(verdict(Ethernet{} / IPv6{} / Icmp6{}), XDP_DROP);
     EXPECT_EQ(verdict(Ethernet{} / IPv4{.src = "10.0.0.2", .offset = 1} / Payload{.bytes = 20}), XDP_DROP);
     EXPECT_EQ(verdict(Ethernet{} / IPv4{.src = "10.0.0.2", .protocol = 6} / Payload{.bytes = 1}), XDP_DROP);

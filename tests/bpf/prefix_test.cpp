@@ -96,20 +96,20 @@ TEST_P(Prefixes, OfACountryMatchInsideAndHardlyOutside) {
         }
     }
     for (const bool v4 : {true, false}) {
-        std::uint64_t strangers = 0;
+        std::uint64_t non_members = 0;
         std::uint64_t matched = 0;
         for (std::size_t i = 0; i < test::bounded(100'000); i++) {
             const uint128 address = v4 ? all_ipv4.first + static_cast<std::uint32_t>(random())
                                        : address_number(0x2000000000000000ULL | (random() >> 3), random());
             if (is_member(*members, address)) continue;
-            strangers++;
+            non_members++;
             matched += dropped(address) ? 1 : 0;
         }
         const double expected =
             expected_fpr_of(image, built->report.expected_fpr, key_of(v4 ? all_ipv4.first : 1, c.field));
         EXPECT_LE(expected, built->report.expected_fpr);
-        EXPECT_TRUE(analysis::fits_rate(matched, strangers, expected))
-            << matched << " of " << strangers << ", expected " << expected;
+        EXPECT_TRUE(analysis::fits_rate(matched, non_members, expected))
+            << matched << " of " << non_members << ", expected " << expected;
     }
 }
 

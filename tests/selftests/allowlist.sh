@@ -38,17 +38,17 @@ ping6() {
     [ "$(counter outcomes.neighbour)" -gt 0 ] || fail "no neighbour discovery was seen: the test proves nothing"
 }
 
-# Without the set that holds it the same peer is a stranger: resolved, but not heard.
-strangers() {
+# Without the set that holds it the same peer is a non-member: resolved, but not heard.
+non_members() {
     ipv6_up
     trap ipv6_down EXIT
     attach
     sieve -q load --default drop "$IN_IF" "friends=$WORK/nobody.sieve"
-    ! ping_from "$OUT" "$IN4" 2 || fail "a stranger's ping got an answer"
-    ip -n "$OUT" neigh show dev "$OUT_IF" "$IN4" | grep -q lladdr || fail "a stranger's ARP got no answer"
-    ! ping_from "$OUT" "$IN6" 2 || fail "a stranger's ping got an answer over IPv6"
+    ! ping_from "$OUT" "$IN4" 2 || fail "a non-member's ping got an answer"
+    ip -n "$OUT" neigh show dev "$OUT_IF" "$IN4" | grep -q lladdr || fail "a non-member's ARP got no answer"
+    ! ping_from "$OUT" "$IN6" 2 || fail "a non-member's ping got an answer over IPv6"
     ip -n "$OUT" neigh show dev "$OUT_IF" "$IN6" | grep -q lladdr ||
-        fail "a stranger's neighbour solicitation got no answer"
+        fail "a non-member's neighbour solicitation got no answer"
 }
 
 # TCP, both ways, through the allowlist: whole connections, not only single packets.
@@ -98,6 +98,6 @@ END
 ktap_run \
     "ping by IPv4 and ARP" ping4 \
     "ping by IPv6 and neighbour discovery" ping6 \
-    "strangers are resolved but not heard" strangers \
+    "non-members are resolved but not heard" non_members \
     "a TCP connection" connection \
     "what has no key passes" no_key

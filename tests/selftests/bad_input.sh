@@ -8,7 +8,7 @@ setup
 image "$WORK/good.sieve" src 203.0.113.1 203.0.113.2 203.0.113.3
 SIZE=$(stat -c %s "$WORK/good.sieve")
 
-# Every verb that reads a set must refuse it, and the program in force stays as it was.
+# Every command that reads a set must refuse it, and the program in force stays as it was.
 # set_refused CODE PATTERN FILE
 set_refused() {
     local before

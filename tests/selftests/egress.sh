@@ -93,7 +93,7 @@ END
 sampling() { [ "$(sieve --json status "$IN_IF" | jq '.interfaces[0].sampling')" = 1 ]; }
 
 # Keys in and out, matches told and counted, at tc as at XDP.
-other_verbs() {
+other_commands() {
     fresh
     printf '%s\n' 203.0.113.{100..199} >"$WORK/hundred"
     "$SIEVE" -q build --kind ddlcbf --bits-per-key 24 --key dst -o "$WORK/live.sieve" "$WORK/hundred"
@@ -117,7 +117,7 @@ END
     [ "$(sieve --json top "$IN_IF" | jq -r '.keys[0].packets')" = 3 ] || fail "top says $(sieve --json top "$IN_IF")"
 }
 
-# Plain tc attaches, every verb finds it.
+# Plain tc attaches, every command finds it.
 plain_tc() {
     fresh
     inside "$IN" tc qdisc add dev "$IN_IF" clsact
@@ -263,8 +263,8 @@ END
 
 ktap_run "packets that leave are dropped by an egress set" packets_that_leave \
     "XDP, ingress and egress on one interface, each with its own sets" all_hooks \
-    "insert, delete, top and events at egress" other_verbs \
-    "what tc filter add attaches is found by every verb" plain_tc \
+    "insert, delete, top and events at egress" other_commands \
+    "what tc filter add attaches is found by every command" plain_tc \
     "TCP that awaits segmentation is stopped and let go on" segmented \
     "the same beyond 64 KiB" big_tcp \
     "interfaces without an Ethernet header" bare_ip \

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-# One list in every dress: file, pipe, FIFO, standard input, slow writers, many small files. Every verb reads all of
+# One list in every dress: file, pipe, FIFO, standard input, slow writers, many small files. Every command reads all of
 # it, whatever the dress, or says why not.
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"

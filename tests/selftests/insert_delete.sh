@@ -7,9 +7,9 @@
 setup
 CHANGES=${CHANGES:-25}
 
-# 2000 members, 600 that come and go, 300 strangers.
-address_lists 20261122 members 2000 guests 600 strangers 300
-# A seed with which no guest and no stranger matches by mistake at the start, nor under the changes below.
+# 2000 members, 600 that come and go, 300 non-members.
+address_lists 20261122 members 2000 guests 600 non-members 300
+# A seed with which no guest and no non-member matches by mistake at the start, nor under the changes below.
 "$SIEVE" -q build --kind ddlcbf --seed 1 --bits-per-key 40 -o "$WORK/set.sieve" "$WORK/members"
 
 begin() {
@@ -39,7 +39,7 @@ comes_and_goes() {
     [ "$(jq -c '[.inserted, .keys, .full]' "$WORK/answer")" = '[600,2600,[]]' ] || fail "$(cat "$WORK/answer")"
     packets drop "$WORK/guests" 600 | verdicts --repeat 1
     packets drop "$WORK/members" 2000 | verdicts --repeat 1
-    packets pass "$WORK/strangers" 300 | verdicts --repeat 1
+    packets pass "$WORK/non-members" 300 | verdicts --repeat 1
     # Taking them out again loses no member.
     sieve --json delete "$IN_IF" set --stdin <"$WORK/guests" >"$WORK/answer"
     [ "$(jq -c '[.deleted, .keys, .absent]' "$WORK/answer")" = '[600,2000,[]]' ] || fail "$(cat "$WORK/answer")"
@@ -59,7 +59,7 @@ under_traffic() {
     {
         head -n 300 "$WORK/members" | awk -v to="$IN4" '{ print "members drop drop udp", $1, to, 1, 2 }'
         head -n 300 "$WORK/guests" | awk -v to="$IN4" '{ print "guests any any udp", $1, to, 1, 2 }'
-        head -n 300 "$WORK/strangers" | awk -v to="$IN4" '{ print "strangers pass pass udp", $1, to, 1, 2 }'
+        head -n 300 "$WORK/non-members" | awk -v to="$IN4" '{ print "non-members pass pass udp", $1, to, 1, 2 }'
     } | shuf --random-source="$OBJECT" >"$WORK/flows"
     start_stream "$WORK/flows" "$WORK/report"
     stream_round

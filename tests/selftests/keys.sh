@@ -122,15 +122,15 @@ END
 }
 
 # Prefixes and ranges, with single addresses in between: the first and the last address are in, their neighbours
-# are not. Each packet asks at several lengths, so strangers that a filter mistakes are not that rare: ask it.
+# are not. Each packet asks at several lengths, so non-members that a filter mistakes are not that rare: ask it.
 prefixes() {
-    local stranger
+    local non_member
     image "$WORK/set.sieve" src 203.0.113.0/25 198.18.0.0/15 192.0.2.9-192.0.2.20 192.0.2.77 2001:db8:bad::/48
-    for stranger in 203.0.112.255 203.0.113.128 198.17.255.255 198.20.0.0 192.0.2.8 192.0.2.21 \
+    for non_member in 203.0.112.255 203.0.113.128 198.17.255.255 198.20.0.0 192.0.2.8 192.0.2.21 \
         2001:db8:bac:ffff:ffff:ffff:ffff:ffff 2001:db8:bae::; do
-        "$SIEVE" -q query "$WORK/set.sieve" "$stranger" || echo "pass udp $stranger $IN4 1 2"
-    done | sed "/:/s/$IN4/$IN6/" >"$WORK/strangers"
-    [ "$(wc -l <"$WORK/strangers")" -ge 7 ] || fail "the filter mistakes too many: $(cat "$WORK/strangers")"
+        "$SIEVE" -q query "$WORK/set.sieve" "$non_member" || echo "pass udp $non_member $IN4 1 2"
+    done | sed "/:/s/$IN4/$IN6/" >"$WORK/non-members"
+    [ "$(wc -l <"$WORK/non-members")" -ge 7 ] || fail "the filter mistakes too many: $(cat "$WORK/non-members")"
     attach
     sieve -q load "$IN_IF" "set=$WORK/set.sieve,action=drop"
     verdicts <<END
@@ -143,7 +143,7 @@ drop udp 192.0.2.20 $IN4 1 2
 drop udp 192.0.2.77 $IN4 1 2
 drop udp 2001:db8:bad:: $IN6 1 2
 drop udp 2001:db8:bad:ffff:ffff:ffff:ffff:ffff $IN6 1 2
-$(cat "$WORK/strangers")
+$(cat "$WORK/non-members")
 END
 }
 

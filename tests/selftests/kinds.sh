@@ -18,7 +18,7 @@ for kind in "${KINDS[@]}"; do
     lists+=("$kind" "$length")
     length=$((length * 3))
 done
-address_lists 20261121 common 150 strangers 150 "${lists[@]}"
+address_lists 20261121 common 150 non-members 150 "${lists[@]}"
 for kind in "${KINDS[@]}"; do
     "$SIEVE" -q build --kind "$kind" --bits-per-key 30 -o "$WORK/$kind.sieve" "$WORK/common" "$WORK/$kind"
 done
@@ -36,7 +36,7 @@ said_by() {
 # flows_of OLD NEW: traffic with the verdicts under either kind's set.
 flows_of() {
     local group
-    for group in common strangers "$1" "$2"; do
+    for group in common non-members "$1" "$2"; do
         said_by "$1" "$group" >"$WORK/old"
         said_by "$2" "$group" >"$WORK/new"
         paste -d ' ' "$WORK/old" "$WORK/new" |

@@ -34,21 +34,21 @@ names() { sieve --json status "$IN_IF" | jq -r '[.interfaces[0].sets[].name] | j
 
 # Whoever comes second says whom it waits for, and goes on when that one has ended, even by force.
 waits() {
-    local verb waiter
+    local command waiter
     attach
     sieve -q load "$IN_IF" "a=$WORK/1.sieve" "b=$WORK/2.sieve"
-    for verb in "load $IN_IF a=$WORK/3.sieve b=$WORK/2.sieve" "swap $IN_IF a=$WORK/4.sieve" "remove $IN_IF b" \
+    for command in "load $IN_IF a=$WORK/3.sieve b=$WORK/2.sieve" "swap $IN_IF a=$WORK/4.sieve" "remove $IN_IF b" \
         "unload $IN_IF"; do
         hold_lock "$IN"
         # shellcheck disable=SC2086
-        nsenter --net="/run/netns/$IN" "$SIEVE" $verb >"$WORK/out" 2>"$WORK/err" &
+        nsenter --net="/run/netns/$IN" "$SIEVE" $command >"$WORK/out" 2>"$WORK/err" &
         waiter=$!
         # The waiter gives up after ten seconds: ask it nothing that takes long.
         await_line "$WORK/err" "waiting for process $holder"
-        kill -0 "$waiter" 2>/dev/null || fail "${verb%% *} did not wait: $(cat "$WORK/err")"
-        [ ! -s "$WORK/out" ] || fail "${verb%% *} has done its work already"
+        kill -0 "$waiter" 2>/dev/null || fail "${command%% *} did not wait: $(cat "$WORK/err")"
+        [ ! -s "$WORK/out" ] || fail "${command%% *} has done its work already"
         let_go
-        wait "$waiter" || fail "${verb%% *} failed when it was let: $(cat "$WORK/err")"
+        wait "$waiter" || fail "${command%% *} failed when it was let: $(cat "$WORK/err")"
     done
 }
 

@@ -7,9 +7,9 @@
 setup
 SWAPS=${SWAPS:-250} ROUNDS=${ROUNDS:-3}
 
-# Two lists of different length with 200 addresses in common, and strangers that neither filter mistakes.
-address_lists 20261120 common 200 a 4600 b 20000 strangers 1000
-# So many bits that no stranger is likely (below 1e-6 in all) to match one of the two sets and not the other, which
+# Two lists of different length with 200 addresses in common, and non-members that neither filter mistakes.
+address_lists 20261120 common 200 a 4600 b 20000 non-members 1000
+# So many bits that no non-member is likely (below 1e-6 in all) to match one of the two sets and not the other, which
 # would make its verdict depend on the moment.
 "$SIEVE" -q build --bits-per-key 40 -o "$WORK/a.sieve" "$WORK/common" "$WORK/a"
 "$SIEVE" -q build --bits-per-key 40 -o "$WORK/b.sieve" "$WORK/common" "$WORK/b"
@@ -24,7 +24,7 @@ flows_of() {
     flows_of common "$WORK/common" 150
     flows_of only-a "$WORK/a" 150
     flows_of only-b "$WORK/b" 150
-    flows_of strangers "$WORK/strangers" 150
+    flows_of non-members "$WORK/non-members" 150
 } | shuf --random-source="$SIEVE" >"$WORK/flows"
 
 judge() {
@@ -94,7 +94,7 @@ other_fields() {
     {
         awk '$1 == "common"' "$WORK/flows" | sed "s/^common drop drop/common drop pass/"
         echo "to drop drop udp $(head -n 1 "$WORK/common") 192.0.2.1 1 2"
-        echo "to pass drop udp $(head -n 1 "$WORK/strangers") 192.0.2.1 1 2"
+        echo "to pass drop udp $(head -n 1 "$WORK/non-members") 192.0.2.1 1 2"
         echo "to pass drop tcp 2001:db8::7 $IN6 1 2"
     } >"$WORK/fields"
     attach
@@ -113,7 +113,7 @@ other_fields() {
 # Hundreds of swaps: what both sets hold never arrives, what neither holds always does.
 many_swaps() {
     local i
-    awk '$1 != "common" && $1 != "strangers" { $2 = $3 = "any" } { print }' "$WORK/flows" >"$WORK/steady"
+    awk '$1 != "common" && $1 != "non-members" { $2 = $3 = "any" } { print }' "$WORK/flows" >"$WORK/steady"
     attach
     sieve -q load "$IN_IF" "set=$WORK/a.sieve"
     start_stream "$WORK/steady" "$WORK/report"

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-# Verification: behind a filter that takes every seventh stranger for a member, no verdict is wrong.
+# Verification: behind a filter that takes every seventh non-member for a member, no verdict is wrong.
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
 setup
-# 3,000 members, and 1,500 strangers that are in no list.
-address_lists 20261121 feed 3000 newer 3000 strangers 1500
+# 3,000 members, and 1,500 non-members that are in no list.
+address_lists 20261121 feed 3000 newer 3000 non-members 1500
 "$SIEVE" -q build --bits-per-key 4 --seed 5 -o "$WORK/bad.sieve" "$WORK/feed"
 "$SIEVE" -q build --bits-per-key 4 --seed 6 -o "$WORK/newer.sieve" "$WORK/newer"
 
@@ -20,9 +20,9 @@ all_verdicts() { verdicts --repeat 1 "$@"; }
 # within five sigma.
 avoided_as_expected() {
     sieve --json stats "$IN_IF" | jq -e '.interfaces[0].sets[0].verify | . as $v |
-        (.strangers == 1500) and (.avoided > 100) and
+        (.non_members == 1500) and (.avoided > 100) and
         ((.avoided - 1500 * .expected_rate) / (1500 * .expected_rate * (1 - .expected_rate) | sqrt)
-            | . > -5 and . < 5) and (.rate == .avoided / .strangers)' >/dev/null ||
+            | . > -5 and . < 5) and (.rate == .avoided / .non_members)' >/dev/null ||
         fail "$(sieve --json stats "$IN_IF" | jq -c '.interfaces[0].sets[0].verify')"
 }
 
@@ -30,39 +30,39 @@ no_false_positive() {
     attach
     # Without verification there are many, or this tests nothing.
     sieve -q load "$IN_IF" "bad=$WORK/bad.sieve"
-    ! packets pass strangers | all_verdicts --patience 0 >"$WORK/wrong" || fail "the filter makes no mistakes"
-    [ "$(wc -l <"$WORK/wrong")" -gt 100 ] || fail "only $(wc -l <"$WORK/wrong") strangers matched"
+    ! packets pass non-members | all_verdicts --patience 0 >"$WORK/wrong" || fail "the filter makes no mistakes"
+    [ "$(wc -l <"$WORK/wrong")" -gt 100 ] || fail "only $(wc -l <"$WORK/wrong") non-members matched"
     sieve -q load "$IN_IF" "bad=$WORK/bad.sieve,verify=$WORK/feed"
-    { packets drop feed; packets pass strangers; } | all_verdicts
-    [ "$(counter 'sets[0].verify.strangers')" = 1500 ] || fail "$(counter 'sets[0].verify')"
+    { packets drop feed; packets pass non-members; } | all_verdicts
+    [ "$(counter 'sets[0].verify.non_members')" = 1500 ] || fail "$(counter 'sets[0].verify')"
     avoided_as_expected
     sieve --json status "$IN_IF" | jq -e '.interfaces[0].sets[0] | .verify and .verify_bytes > 200000' >/dev/null
     sieve status "$IN_IF" | grep -q 'verified' || fail "status does not say it"
     sieve stats "$IN_IF" | grep -q 'avoided by verifying bad' || fail "stats does not say it"
 }
 
-# An allowlist on which no stranger gets in.
+# An allowlist on which no non-member gets in.
 allowlist() {
     attach
     sieve -q load --default drop "$IN_IF" "friends=$WORK/bad.sieve,action=pass,verify=$WORK/feed"
-    { packets pass feed; packets drop strangers; } | all_verdicts
+    { packets pass feed; packets drop non-members; } | all_verdicts
     avoided_as_expected
 }
 
 feed_with_itself() {
     sieve -q load "$IN_IF" "bad=$WORK/feed,verify" 2>/dev/null
-    { packets drop feed; packets pass strangers; } | all_verdicts
+    { packets drop feed; packets pass non-members; } | all_verdicts
 }
 
 swap_keeps() {
     attach
     sieve -q load "$IN_IF" "bad=$WORK/bad.sieve,verify=$WORK/feed"
-    packets pass strangers | all_verdicts
+    packets pass non-members | all_verdicts
     refused 2 'verify=FEED' sieve swap "$IN_IF" "bad=$WORK/newer.sieve"
     sieve -q swap "$IN_IF" "bad=$WORK/newer.sieve,verify=$WORK/newer"
     # The new filter's mistakes are counted from its beginning.
-    [ "$(counter 'sets[0].verify.strangers')" = 0 ] || fail "counted: $(counter 'sets[0].verify')"
-    { packets drop newer; packets pass strangers; } | all_verdicts
+    [ "$(counter 'sets[0].verify.non_members')" = 0 ] || fail "counted: $(counter 'sets[0].verify')"
+    { packets drop newer; packets pass non-members; } | all_verdicts
     avoided_as_expected
     packets pass feed | all_verdicts
     # A feed brings its own keys.
@@ -109,7 +109,7 @@ refusals() {
 }
 
 ktap_run \
-    "no stranger is dropped, and as many would have been as predicted" no_false_positive \
+    "no non-member is dropped, and as many would have been as predicted" no_false_positive \
     "an allowlist without a hole" allowlist \
     "a feed verifies itself" feed_with_itself \
     "a swap keeps verification" swap_keeps \

@@ -244,8 +244,8 @@ END
     sieve -q unload "$IN_IF"
 }
 
-# Every verb finds our maps behind the dispatcher.
-verbs() {
+# Every command finds our maps behind the dispatcher.
+commands() {
     clear_all
     add_neighbour native 10
     add_sieve
@@ -280,7 +280,7 @@ under_traffic() {
     {
         for round in {1..50}; do
             echo "member drop drop udp 203.0.113.7 $IN4 $((1000 + round)) 53"
-            echo "stranger pass pass udp 203.0.113.8 $IN4 $((1000 + round)) 53"
+            echo "non-member pass pass udp 203.0.113.8 $IN4 $((1000 + round)) 53"
         done
     } >"$WORK/flows"
     start_stream "$WORK/flows" "$WORK/report"
@@ -304,7 +304,7 @@ counts_on() {
     add_neighbour native 10
     before=$(seen)
     for round in {1..50}; do
-        echo "stranger pass pass udp 203.0.113.8 $IN4 $((1000 + round)) 53"
+        echo "non-member pass pass udp 203.0.113.8 $IN4 $((1000 + round)) 53"
     done >"$WORK/flows"
     start_stream "$WORK/flows" "$WORK/report"
     for round in 1 2 3; do
@@ -364,7 +364,7 @@ ktap_run \
     "status tells who is asked, and in which order" told \
     "xdp-filter before us and after us" xdp_filter \
     "with jumbo frames" jumbo \
-    "every verb works behind the dispatcher" verbs \
+    "every command works behind the dispatcher" commands \
     "verdicts stay right while another program comes and goes" under_traffic \
     "another program counts on while we come and go" counts_on \
     "programs attached alone are respected" alone \

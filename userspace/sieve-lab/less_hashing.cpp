@@ -31,8 +31,8 @@ std::uint64_t queries_for(double p) {
     return static_cast<std::uint64_t>(std::ceil(10 / p));
 }
 
-/// One trial of section 8: n keys into m = cn bits, then queries with strangers; the number Q that the filter
-/// takes for members.
+/// One trial of section 8: n keys into m = cn bits, then queries with non-members; the number Q that the
+/// filter takes for members.
 double false_positives(Random& random, Scheme scheme, std::uint64_t n, unsigned c, unsigned k,
                        std::uint64_t queries) {
     schemes::SchemeFilter filter(scheme, c * n, k);
@@ -229,7 +229,7 @@ Outcome count_min(const TrialPlan& plan) {
                     const std::uint64_t truth = i < items ? count_of(i) : 0;
                     const std::uint64_t estimate = sketch->estimate(item[i]);
                     if (estimate < truth) below += 1;
-                    // The theorem is about one item, any: strangers are the ones that all others can hit.
+                    // The theorem is about one item, any: non-members are the ones that all others can hit.
                     if (i >= items &&
                         static_cast<double>(estimate) >
                             static_cast<double>(truth) + s.epsilon * static_cast<double>(sketch->total()))

@@ -186,19 +186,19 @@ int main_of(int argc, char** argv) {
     app.set_version_flag("--version", std::string("sieve-lab ") + version);
     app.require_subcommand(1);
     const auto add = [&](const char* name, const char* what, auto action) {
-        CLI::App* verb = app.add_subcommand(name, what);
-        verb->callback([&, action] {
+        CLI::App* command = app.add_subcommand(name, what);
+        command->callback([&, action] {
             const Result<Exit> result = action(arguments);
             exit = result ? *result : exit_code(result.error().kind);
             if (!result) fmt::print(stderr, "sieve-lab: {}\n", result.error().message);
         });
-        return verb;
+        return command;
     };
-    const auto add_run_options = [&](CLI::App* verb) {
-        verb->add_option("--seed", arguments.seed, "of all random numbers")->capture_default_str();
-        verb->add_option("--threads", arguments.threads,
-                         "threads; as many as processors if not given. The results do not depend on it");
-        verb->add_flag("-q,--quiet", arguments.quiet, "no progress bar");
+    const auto add_run_options = [&](CLI::App* command) {
+        command->add_option("--seed", arguments.seed, "of all random numbers")->capture_default_str();
+        command->add_option("--threads", arguments.threads,
+                            "threads; as many as processors if not given. The results do not depend on it");
+        command->add_flag("-q,--quiet", arguments.quiet, "no progress bar");
     };
 
     CLI::App* list = add("list", "name all experiments", run_list);

@@ -5,8 +5,8 @@
 
 namespace sieve::cli {
 
-void add_hook(Arguments verb, std::string& into, const std::string& otherwise) {
-    verb.add(
+void add_hook(Arguments command, std::string& into, const std::string& otherwise) {
+    command.add(
         "--hook", into,
         "xdp (arriving, before the network stack), ingress (arriving, at tc) or egress (leaving, at tc); " +
             otherwise);

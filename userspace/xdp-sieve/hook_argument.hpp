@@ -11,10 +11,10 @@
 
 namespace sieve::cli {
 
-// Adds the option to a verb that names an interface; `otherwise` says what holds without it.
-void add_hook(Arguments verb, std::string& into, const std::string& otherwise);
+// Adds the option to a command that names an interface; `otherwise` says what holds without it.
+void add_hook(Arguments command, std::string& into, const std::string& otherwise);
 
-// What help says of most verbs' `--hook`.
+// What help says of most commands' `--hook`.
 inline constexpr char hook_in_use[] = "the one in use if not given";
 
 // The hook that the two arguments name. An empty text names none.

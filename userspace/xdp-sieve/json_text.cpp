@@ -3,7 +3,7 @@
 
 namespace sieve::cli {
 
-// Not a template of the header's: to make text takes as long to compile as the rest of a verb.
+// Not a template of the header's: to make text takes as long to compile as the rest of a command.
 std::string json_text(const nlohmann::json& value, int indent) {
     return value.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Keys as verbs take them: as arguments, or a feed on standard input.
+// Keys as commands take them: as arguments, or a feed on standard input.
 #pragma once
 
 #include <cstdint>

@@ -13,9 +13,9 @@
 
 #include "libsieve/util/shortage.hpp"
 #include "libsieve/util/version.hpp"
+#include "xdp-sieve/command.hpp"
 #include "xdp-sieve/output.hpp"
 #include "xdp-sieve/unknown_command.hpp"
-#include "xdp-sieve/verb.hpp"
 
 namespace sieve::cli {
 

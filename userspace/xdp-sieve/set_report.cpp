@@ -23,10 +23,10 @@ nlohmann::json to_json(const control::ReadySet& set) {
                           {"preflight",
                            {{"members", report.members},
                             {"uncarriable", report.uncarriable},
-                            {"strangers", report.strangers},
+                            {"non_members", report.non_members},
                             {"matched", report.matched},
                             {"avoided", report.avoided},
-                            {"expected", report.expected_rate * static_cast<double>(report.strangers)},
+                            {"expected", report.expected_rate * static_cast<double>(report.non_members)},
                             {"milliseconds", report.milliseconds}}}};
     out["verify"] = set.maps.verified();
     if (set.maps.verified()) out["verify_bytes"] = set.maps.exact_bytes;
@@ -45,8 +45,8 @@ std::string describe(const control::ReadySet& set) {
                        set.name, format_counted(set.image.file().keys, "key"),
                        format_bytes(set.image.bytes()), exact, report.milliseconds,
                        format_counted(report.members, "member"), format_count(report.matched),
-                       format_counted(report.strangers, "stranger"), rejected,
-                       report.expected_rate * static_cast<double>(report.strangers));
+                       format_counted(report.non_members, "non_member"), rejected,
+                       report.expected_rate * static_cast<double>(report.non_members));
 }
 
 void remark_on_test(const control::ReadySet& set, const Context& context) {

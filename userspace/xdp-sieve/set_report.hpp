@@ -22,7 +22,8 @@ void add_action(nlohmann::json& out, SetAction action);
 // The set in --json output of the commands that put it in force.
 nlohmann::json to_json(const control::ReadySet& set);
 
-// "bad: 1,234 keys, 2.4 MiB; tested in 21 ms: 512 members matched, 3 of 10,000 strangers did (2.7 expected)"
+// "bad: 1,234 keys, 2.4 MiB; tested in 21 ms: 512 members matched, 3 of 10,000 non-members did (2.7
+// expected)"
 std::string describe(const control::ReadySet& set);
 
 // Remarks what a person should know of its test.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// --watch [SECONDS] and --times, for verbs that can show something again and again.
+// --watch [SECONDS] and --times, for commands that can show something again and again.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace sieve::cli {
 class Watch {
   public:
     // The arguments; this object must outlive the parsing.
-    void add_to(Arguments& verb, const std::string& description);
+    void add_to(Arguments& command, const std::string& description);
 
     // What was given. A word behind --watch that is no number is the interface, if there is none yet
     // (`stats --watch eth0`). From now on, if there is something to watch, Ctrl-C ends the sleep of next().

@@ -7,17 +7,17 @@ namespace sieve::cli {
 
 namespace {
 
-std::string place_text(const std::optional<kernel::DispatcherPlace>& place) {
-    return place ? fmt::format("priority {}, chain {}", place->priority, kernel::chain_text(place->chain))
-                 : std::string("at a place that this dispatcher does not tell");
+std::string rank_text(const std::optional<kernel::DispatcherRank>& rank) {
+    return rank ? fmt::format("priority {}, chain {}", rank->priority, kernel::chain_text(rank->chain))
+                : std::string("at a rank that this dispatcher does not tell");
 }
 
-void add_place(nlohmann::json& out, const std::optional<kernel::DispatcherPlace>& place) {
+void add_rank(nlohmann::json& out, const std::optional<kernel::DispatcherRank>& rank) {
     out["priority"] = nullptr;
     out["chain"] = nullptr;
-    if (!place) return;
-    out["priority"] = place->priority;
-    out["chain"] = kernel::chain_text(place->chain);
+    if (!rank) return;
+    out["priority"] = rank->priority;
+    out["chain"] = kernel::chain_text(rank->chain);
 }
 
 } // namespace
@@ -36,7 +36,7 @@ std::string way_attached(const kernel::Hook& hook) {
         return fmt::format("priority {}{}", filter->priority,
                            hook.by_load || !hook.speaks_our_version() ? "" : ", by tc or another tool");
     if (hook.behind_dispatcher())
-        return fmt::format("behind libxdp's dispatcher, {}", place_text(hook.place()));
+        return fmt::format("behind libxdp's dispatcher, {}", rank_text(hook.rank()));
     return hook.by_load || !hook.speaks_our_version() ? "alone" : "alone, by ip link or another tool";
 }
 
@@ -48,10 +48,10 @@ std::string neighbours(const kernel::Hook& hook) {
                                 &filter == &hook.filters.front() ? "first:" : "then:", filter.name,
                                 filter.program_id, filter.priority);
     if (!hook.behind_dispatcher()) return text;
-    for (const kernel::DispatcherMember& member : hook.members)
+    for (const kernel::DispatchedProgram& member : hook.members)
         text += fmt::format("  asked {:<10} {} (id {}), {}\n",
                             &member == &hook.members.front() ? "first:" : "then:", member.program.name,
-                            member.program.id, place_text(member.place));
+                            member.program.id, rank_text(member.rank));
     return text;
 }
 
@@ -67,11 +67,11 @@ void add_way_attached(nlohmann::json& out, const kernel::Hook& hook) {
                 {{"id", filter.program_id}, {"name", filter.name}, {"priority", filter.priority}});
     }
     if (!hook.behind_dispatcher()) return;
-    add_place(out, hook.place());
+    add_rank(out, hook.rank());
     out["programs"] = nlohmann::json::array();
-    for (const kernel::DispatcherMember& member : hook.members) {
+    for (const kernel::DispatchedProgram& member : hook.members) {
         nlohmann::json program = {{"id", member.program.id}, {"name", member.program.name}};
-        add_place(program, member.place);
+        add_rank(program, member.rank);
         out["programs"].push_back(std::move(program));
     }
 }

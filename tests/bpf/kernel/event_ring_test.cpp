@@ -24,7 +24,7 @@ TEST(EventRing, TellsWhatWasMatchedAndWhatWasLost) {
     ASSERT_TRUE(scratch.table().replace({SIEVE_ACTION_PASS, {{"set", SIEVE_ACTION_DROP, map.fd()}}}));
     const Bytes member =
         (Ethernet{} / IPv4{.src = "10.0.0.1"} / Udp{.sport = 7} / Payload{.bytes = 400}).bytes();
-    const Bytes stranger = (Ethernet{} / IPv4{.src = "10.0.0.2"} / Udp{.sport = 7}).bytes();
+    const Bytes non_member = (Ethernet{} / IPv4{.src = "10.0.0.2"} / Udp{.sport = 7}).bytes();
     std::vector<sieve_event> seen;
     const auto keep = [&](const sieve_event& event) {
         seen.push_back(event);
@@ -38,7 +38,7 @@ TEST(EventRing, TellsWhatWasMatchedAndWhatWasLost) {
         EventRing ring = value_or_fail(EventRing::start(scratch.instance(), 1, keep, page));
         for (std::uint32_t i = 0; i < packets; i++) {
             EXPECT_EQ(value_or_fail(scratch.run(member)), XDP_DROP);
-            EXPECT_EQ(value_or_fail(scratch.run(stranger)), XDP_PASS);
+            EXPECT_EQ(value_or_fail(scratch.run(non_member)), XDP_PASS);
         }
         ASSERT_TRUE(ring.poll(0));
         EXPECT_GE(seen.size(), page / (sizeof(sieve_event) + 16));

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Verification: behind the worst filters no stranger is taken for a member, no member is missed, and what was
-// avoided is what the filter's rate says.
+// Verification: behind the worst filters no non-member is taken for a member, no member is missed, and what
+// was avoided is what the filter's rate says.
 #include "libsieve/kernel/exact_map.hpp"
 
 #include <arpa/inet.h>
@@ -30,7 +30,7 @@ namespace {
 
 using namespace test;
 
-constexpr double bad_bits = 4; // a stranger in seven matches
+constexpr double bad_bits = 4; // a non-member in seven matches
 
 // A set as a list, as a filter that is as bad as can be, and as an exact set.
 struct Verified {
@@ -77,14 +77,14 @@ class Verification : public ::testing::Test {
         return value_or_fail(scratch_.run(packet.bytes())) == XDP_DROP;
     }
     [[nodiscard]] sieve_verified counted() const {
-        const LiveTable table = scratch_.table().read();
-        const LiveSet& set = *table.find("set");
+        const TableInForce table = scratch_.table().read();
+        const SetInForce& set = *table.find("set");
         return difference(value_or_fail(read_stats(scratch_.instance())).verified[set.slot],
                           set.verified_baseline);
     }
-    // So many of the strangers were mistaken as the filter's rate says, within five sigma.
+    // So many of the non-members were mistaken as the filter's rate says, within five sigma.
     static void expect_rate(const sieve_verified& counted, double rate) {
-        const auto n = static_cast<double>(counted.strangers);
+        const auto n = static_cast<double>(counted.non_members);
         EXPECT_NEAR(static_cast<double>(counted.avoided), n * rate, 5 * std::sqrt(n * rate * (1 - rate)))
             << "of " << n;
         EXPECT_GT(counted.avoided, 100U) << "the filter is too good for this test";
@@ -110,15 +110,15 @@ TEST_F(Verification, OfAddresses) {
     const Verified set = verified(std::move(keys));
     put(set);
     for (const std::uint32_t address : members) ASSERT_TRUE(drops(from(address)));
-    EXPECT_EQ(counted().strangers, 0U);
-    constexpr std::uint64_t strangers = 6000;
-    for (std::uint64_t i = 0; i < strangers;) {
+    EXPECT_EQ(counted().non_members, 0U);
+    constexpr std::uint64_t non_members = 6000;
+    for (std::uint64_t i = 0; i < non_members;) {
         const std::uint32_t address = random_address(random);
         if (members.contains(address)) continue;
         ASSERT_FALSE(drops(from(address))) << text_of(address);
         i++;
     }
-    EXPECT_EQ(counted().strangers, strangers);
+    EXPECT_EQ(counted().non_members, non_members);
     expect_rate(counted(), rate_from_bits(set.image.file().expected_fpr));
     // Hits are members only.
     const Stats stats = value_or_fail(read_stats(scratch_.instance()));
@@ -176,14 +176,14 @@ TEST_F(Verification, OfPrefixes) {
             if (wanted >= range.first && wanted <= range.last) return true;
         return false;
     };
-    std::uint64_t members = 0, strangers = 0;
+    std::uint64_t members = 0, non_members = 0;
     for (const AddressRange& range : all)
         for (const uint128 address :
              {range.first, range.last, range.first + (range.last - range.first) / 2}) {
             ASSERT_TRUE(drops(from(static_cast<std::uint32_t>(address))));
             members++;
         }
-    // The neighbours of members are the hardest strangers.
+    // The neighbours of members are the hardest non-members.
     for (const AddressRange& range : all)
         for (const uint128 address : {range.first - 1, range.last + 1}) {
             const auto v4 = static_cast<std::uint32_t>(address);
@@ -193,16 +193,16 @@ TEST_F(Verification, OfPrefixes) {
     for (int i = 0; i < 5000; i++) {
         const std::uint32_t address = random_address(random);
         const bool member = is_member(address);
-        strangers += member ? 0 : 1;
+        non_members += member ? 0 : 1;
         ASSERT_EQ(drops(from(address)), member) << text_of(address);
     }
     const sieve_verified grown = difference(counted(), before);
-    EXPECT_EQ(grown.strangers, strangers);
+    EXPECT_EQ(grown.non_members, non_members);
     expect_rate(grown, rate_from_bits(set.image.file().expected_fpr));
     EXPECT_GT(members, 0U);
 }
 
-// Whatever goes wrong, the filter's word stands: a stranger too much rather than a member missed.
+// Whatever goes wrong, the filter's word stands: a non-member too much rather than a member missed.
 TEST_F(Verification, WithoutItsExactSetTheFilterDecides) {
     const auto map = map_of(image_of({"10.0.0.1"}));
     ASSERT_TRUE(scratch_.ask_only(map.fd()));
@@ -234,7 +234,7 @@ TEST(ExactMap, TheTableHoldsItWithTheFilter) {
     // Another order keeps both maps; the filter of the other set is not verified.
     ASSERT_TRUE(scratch.table().replace(
         {SIEVE_ACTION_DROP, {{"set", SIEVE_ACTION_PASS, -1}, {"plain", SIEVE_ACTION_COUNT, -1}}}));
-    LiveTable table = scratch.table().read();
+    TableInForce table = scratch.table().read();
     EXPECT_EQ(table.find("set")->exact_id, first);
     EXPECT_EQ(table.find("plain")->exact_id, 0U);
     {

@@ -14,7 +14,7 @@ namespace {
 
 using namespace test;
 
-// One instance for all: that is how the verbs use it.
+// One instance for all: that is how the commands use it.
 Result<PreflightReport> check(const Image& image) {
     static auto preflight = Preflight::start();
     if (!preflight) return tl::unexpected(preflight.error());
@@ -28,7 +28,7 @@ TEST(Preflight, PassesWhatWasBuiltRight) {
         ASSERT_TRUE(report) << report.error().message;
         EXPECT_GT(report->members, 0U);
         EXPECT_EQ(report->uncarriable, 0U);
-        EXPECT_EQ(report->strangers, 4'096U);
+        EXPECT_EQ(report->non_members, 4'096U);
     }
 }
 
@@ -64,13 +64,13 @@ TEST(Preflight, PassesEveryKindAndRefusesItEmptied) {
     }
 }
 
-TEST(Preflight, ExpectsMembersAmongStrangersOfADenseSet) {
+TEST(Preflight, ExpectsMembersAmongNonMembersOfADenseSet) {
     std::vector<std::string> keys;
     for (int port = 0; port < 40'000; port++) keys.push_back(std::to_string(port));
     const auto report = check(image_of(keys, "dport", 16));
     ASSERT_TRUE(report) << report.error().message;
     EXPECT_NEAR(report->expected_rate, 40'000.0 / 65'536, 0.01);
-    EXPECT_NEAR(static_cast<double>(report->matched) / static_cast<double>(report->strangers),
+    EXPECT_NEAR(static_cast<double>(report->matched) / static_cast<double>(report->non_members),
                 40'000.0 / 65'536, 0.03);
 }
 
@@ -84,7 +84,7 @@ TEST(Preflight, CountsKeysThatNoPacketCarries) {
     EXPECT_GT(report->members, 0U);
     EXPECT_GT(report->uncarriable, 0U);
     EXPECT_EQ(report->members + report->uncarriable, image.witnesses().size());
-    EXPECT_EQ(report->strangers, 4'096U);
+    EXPECT_EQ(report->non_members, 4'096U);
 }
 
 // Nothing can be tested, so nothing was: "0 members matched" is no proof.
@@ -149,7 +149,7 @@ TEST(Preflight, RefusesWrongFilters) {
 TEST(Preflight, NoticesAMapThatAnswersOtherwiseThanTheImage) {
     const Image good = random_image(20'000, 5, 6);
     Image damaged = copy_of(good);
-    // One line of 235, or where tests make smaller sets (bounded.hpp) half a line: 1% of strangers at most.
+    // One line of 235, or where tests make smaller sets (bounded.hpp) half a line: 1% of non-members at most.
     const int words = damaged.filter().size() > 200 ? SIEVE_LINE_WORDS : SIEVE_LINE_WORDS / 2;
     for (int w = 0; w < words; w++) damaged.filter()[0].word[w] = ~0ULL;
     auto preflight = Preflight::start();

@@ -84,7 +84,7 @@ TEST(Redirect, MembersGoToTheTargetAndNobodyElse) {
         EXPECT_EQ(difference(after.dropped, before.dropped).packets, 1U);
         EXPECT_EQ(difference(after.passed, before.passed).packets, 0U);
         EXPECT_EQ(after.redirect_failed, before.redirect_failed);
-        const LiveTable table = scratch.table().read();
+        const TableInForce table = scratch.table().read();
         EXPECT_EQ(table.find("out")->action, SIEVE_ACTION_REDIRECT_DEVICE);
         EXPECT_EQ(target_name({table.find("out")->action, table.find("out")->target}), "out");
         EXPECT_EQ(target_name({table.find("cpu")->action, table.find("cpu")->target}), "cpu:0");
@@ -114,8 +114,8 @@ TEST(Redirect, WithoutItsTargetAPacketGetsTheDefault) {
 
         // The rest of the table can still be changed: keeps the set whose target has gone.
         WantedTable wanted{SIEVE_ACTION_DROP, {}};
-        const LiveTable live = scratch.table().read();
-        const LiveSet& gone = *live.find("out");
+        const TableInForce live = scratch.table().read();
+        const SetInForce& gone = *live.find("out");
         wanted.sets.push_back({.name = "out", .action = gone.action, .map_fd = -1, .target = gone.target});
         wanted.sets.push_back(redirecting("cpu", other, "cpu:0"));
         const auto done = scratch.table().replace(wanted);

@@ -55,7 +55,7 @@ class SetTableTest : public ::testing::Test {
 
     [[nodiscard]] std::uint64_t hits(const std::string& name) const {
         const auto table = scratch_->table().read();
-        const LiveSet* set = table.find(name);
+        const SetInForce* set = table.find(name);
         EXPECT_NE(set, nullptr) << name;
         if (set == nullptr) return 0;
         return difference(read_stats(scratch_->instance())->hit[set->slot], set->baseline).packets;
@@ -63,9 +63,9 @@ class SetTableTest : public ::testing::Test {
 
     // The map that really is in a bank's place for a slot.
     [[nodiscard]] std::uint32_t map_in(std::uint32_t bank, std::uint32_t slot) const {
-        const std::uint32_t place = bank * SIEVE_SLOTS + slot;
+        const std::uint32_t index = bank * SIEVE_SLOTS + slot;
         std::uint32_t id = 0;
-        return bpf_map_lookup_elem(scratch_->instance().sets_fd(), &place, &id) == 0 ? id : 0;
+        return bpf_map_lookup_elem(scratch_->instance().sets_fd(), &index, &id) == 0 ? id : 0;
     }
     [[nodiscard]] std::uint32_t map_in_force(std::uint32_t slot) const {
         return map_in(static_cast<std::uint32_t>(scratch_->instance().control().active), slot);
@@ -119,7 +119,7 @@ TEST_F(SetTableTest, PutsATestedInstanceIntoService) {
     EXPECT_EQ(stats.passed.packets + stats.dropped.packets, 0U);
     EXPECT_EQ(stats.outcome[SIEVE_OUTCOME_COMPLETE], 0U);
 
-    const LiveTable live = table.read();
+    const TableInForce live = table.read();
     EXPECT_EQ(live.default_action, SIEVE_ACTION_DROP);
     ASSERT_EQ(live.sets.size(), 3U);
     for (std::uint32_t i = 0; i < 3; i++) {
@@ -130,9 +130,9 @@ TEST_F(SetTableTest, PutsATestedInstanceIntoService) {
     const volatile sieve_control& control = object.instance().control();
     for (std::uint32_t bank = 0; bank < SIEVE_BANKS; bank++)
         for (std::uint32_t slot = 0; slot < SIEVE_SLOTS; slot++) {
-            const std::uint32_t place = bank * SIEVE_SLOTS + slot;
+            const std::uint32_t index = bank * SIEVE_SLOTS + slot;
             std::uint32_t id = 0;
-            if (bpf_map_lookup_elem(object.instance().sets_fd(), &place, &id) != 0) id = 0;
+            if (bpf_map_lookup_elem(object.instance().sets_fd(), &index, &id) != 0) id = 0;
             EXPECT_EQ(id, slot < 3 ? maps[slot].id() : 0U);
             EXPECT_EQ(control.bank[bank].slot[slot].map_id, id);
         }
@@ -335,7 +335,7 @@ TEST_F(SetTableTest, DeathAtEveryStepLeavesAWholeTable) {
                 }
                 // Every set that is in force has its filter.
                 const auto in_force = scratch_->table().read();
-                for (const LiveSet& set : in_force.sets) EXPECT_NE(map_in_force(set.slot), 0U) << set.name;
+                for (const SetInForce& set : in_force.sets) EXPECT_NE(map_in_force(set.slot), 0U) << set.name;
             }
             // The next controller wants something else altogether.
             ASSERT_TRUE(replace({SIEVE_ACTION_PASS, {{"last", SIEVE_ACTION_DROP, last.fd()}}}));
@@ -351,7 +351,7 @@ TEST_F(SetTableTest, DeathAtEveryStepLeavesAWholeTable) {
 }
 
 // Packets run on one CPU while the table changes on the other. Whatever the moment, a member is dropped, a
-// stranger passes, and the friend's exception is asked before the ban.
+// non-member passes, and the friend's exception is asked before the ban.
 TEST_F(SetTableTest, NoPacketSeesHalfOfAChange) {
     const Image members_small = image_of({"10.0.0.1", "10.0.0.2"});
     const Image members_large = image_of({"10.0.0.1", "10.0.0.2"}, "src", 256);
@@ -367,11 +367,11 @@ TEST_F(SetTableTest, NoPacketSeesHalfOfAChange) {
     std::atomic<std::uint64_t> packets = 0, wrong = 0;
     std::thread traffic([&] {
         const Bytes member = frame_from("10.0.0.1"), friendly = frame_from("10.0.0.2"),
-                    stranger = frame_from("10.9.9.9");
+                    non_member = frame_from("10.9.9.9");
         while (!stop) {
             if (*scratch_->run(member) != XDP_DROP) wrong++;
             if (*scratch_->run(friendly) != XDP_PASS) wrong++;
-            if (*scratch_->run(stranger) != XDP_PASS) wrong++;
+            if (*scratch_->run(non_member) != XDP_PASS) wrong++;
             packets += 3;
         }
     });

@@ -44,7 +44,7 @@ TEST(Stats, SumsOverTheCpus) {
     EXPECT_EQ(stats.redirected.packets, 50 * cpus);
     EXPECT_EQ(stats.redirected.bytes, 60 * cpus);
     EXPECT_EQ(stats.redirect_failed, 7 * cpus);
-    EXPECT_EQ(stats.verified[SIEVE_SLOTS - 1].strangers, 9 * cpus);
+    EXPECT_EQ(stats.verified[SIEVE_SLOTS - 1].non_members, 9 * cpus);
     EXPECT_EQ(stats.verified[SIEVE_SLOTS - 1].avoided, 8 * cpus);
     for (std::uint32_t i = 0; i < SIEVE_OUTCOMES; i++) EXPECT_EQ(stats.outcome[i], i * cpus);
 }

@@ -47,7 +47,7 @@ std::span<const unsigned char> bytes_of(const Image& image) {
 }
 
 // Every combination of choices, alpha and size, sets from one key to thousands: each member is present, and
-// the independent model agrees on members and strangers.
+// the independent model agrees on members and non-members.
 TEST(SetBuilder, NeverMissesAMemberAndAgreesWithTheModel) {
     std::uint64_t seed = 1;
     for (const std::uint32_t choices : {1U, 2U, 3U})
@@ -70,10 +70,10 @@ TEST(SetBuilder, NeverMissesAMemberAndAgreesWithTheModel) {
                             ASSERT_TRUE(model.contains(model_key(keys.at(i))));
                         }
                     }
-                    const KeySet strangers = random_sources(300, ~seed);
-                    for (std::size_t i = 0; i < strangers.size(); i++)
-                        ASSERT_EQ(built->image.contains(strangers.at(i)),
-                                  model.contains(model_key(strangers.at(i))));
+                    const KeySet non_members = random_sources(300, ~seed);
+                    for (std::size_t i = 0; i < non_members.size(); i++)
+                        ASSERT_EQ(built->image.contains(non_members.at(i)),
+                                  model.contains(model_key(non_members.at(i))));
                 }
 }
 
@@ -108,15 +108,15 @@ INSTANTIATE_TEST_SUITE_P(Table, PromisedRate,
                                          Promise{16, 3, 2.14e-4}, Promise{20, 3, 3.01e-5},
                                          Promise{24, 3, 4.67e-6}, Promise{32, 3, 1.47e-7}));
 
-// Structured keys are what real sets and real strangers are made of. Members and strangers come from the same
-// run of addresses, the same /16, the same flows but for one port bit; the rate must be that of random keys,
-// to 4 sigma.
+// Structured keys are what real sets and real non-members are made of. Members and non-members come from the
+// same run of addresses, the same /16, the same flows but for one port bit; the rate must be that of random
+// keys, to 4 sigma.
 struct Structure {
     const char* name;
     std::uint32_t fields;
-    std::function<sieve_key(std::uint64_t)> member;   // of 0 .. 65535
-    std::function<sieve_key(std::uint64_t)> stranger; // likewise, disjoint from the members
-    std::uint64_t strangers;
+    std::function<sieve_key(std::uint64_t)> member;     // of 0 .. 65535
+    std::function<sieve_key(std::uint64_t)> non_member; // likewise, disjoint from the members
+    std::uint64_t non_members;
 };
 
 sieve_key source(std::uint32_t address) {
@@ -152,9 +152,9 @@ TEST_P(StructuredKeys, AreNoWorseThanRandomOnes) {
     EXPECT_EQ(built->report.duplicates, 0U);
     EXPECT_NEAR(built->report.expected_fpr / built->report.predicted_fpr, 1, 0.04);
     std::uint64_t hits = 0;
-    for (std::uint64_t i = 0; i < structure.strangers; i++)
-        hits += built->image.contains(structure.stranger(i)) ? 1 : 0;
-    const double mean = built->report.expected_fpr * static_cast<double>(structure.strangers);
+    for (std::uint64_t i = 0; i < structure.non_members; i++)
+        hits += built->image.contains(structure.non_member(i)) ? 1 : 0;
+    const double mean = built->report.expected_fpr * static_cast<double>(structure.non_members);
     EXPECT_NEAR(static_cast<double>(hits), mean, 4 * std::sqrt(mean)) << structure.name;
 }
 

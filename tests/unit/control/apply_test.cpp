@@ -137,7 +137,7 @@ TEST_F(Apply, OurProgramOfAnotherVersionTakesForce) {
     EXPECT_TRUE(applied->attached_now);
 }
 
-TEST_F(Apply, ModeAndPlaceOfARunningProgramStay) {
+TEST_F(Apply, ModeAndRankOfARunningProgramStay) {
     kernel.put("old");
     TableSpec other = table({bad()});
     other.mode = kernel::ModeChoice::skb;
@@ -146,9 +146,9 @@ TEST_F(Apply, ModeAndPlaceOfARunningProgramStay) {
     same.mode = kernel::ModeChoice::native;
     EXPECT_TRUE(apply(kernel, same, {}));
     kernel.steps.clear();
-    TableSpec place = table({bad()});
-    place.priority = 10;
-    refused(place, ErrorKind::attached_otherwise);
+    TableSpec ranked = table({bad()});
+    ranked.priority = 10;
+    refused(ranked, ErrorKind::attached_otherwise);
 }
 
 TEST_F(Apply, OptionsOfAttachingArrive) {
@@ -161,8 +161,8 @@ TEST_F(Apply, OptionsOfAttachingArrive) {
     ASSERT_TRUE(applied) << applied.error().message;
     ASSERT_EQ(kernel.attached_with.size(), 1U);
     EXPECT_EQ(kernel.attached_with[0].mode, kernel::ModeChoice::skb);
-    EXPECT_EQ(kernel.attached_with[0].place.priority, 7U);
-    EXPECT_EQ(kernel.attached_with[0].place.chain, 6U);
+    EXPECT_EQ(kernel.attached_with[0].rank.priority, 7U);
+    EXPECT_EQ(kernel.attached_with[0].rank.chain, 6U);
     EXPECT_TRUE(applied->place_ignored) << "it is alone";
     EXPECT_EQ(kernel.with_frags, true);
     EXPECT_EQ(kernel.points, std::vector<kernel::HookPoint>(3, kernel::HookPoint::xdp));

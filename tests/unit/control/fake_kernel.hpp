@@ -28,7 +28,7 @@ class FakeKernel final : public control::Kernel {
         bool other_version = false;
         kernel::Mode mode = kernel::Mode::native;
         std::uint32_t program = 0;
-        kernel::LiveTable table;
+        kernel::TableInForce table;
     };
     Running running;                            // at XDP
     std::map<kernel::HookPoint, Running> at_tc; // at the other hooks
@@ -52,8 +52,8 @@ class FakeKernel final : public control::Kernel {
     [[nodiscard]] bool changed() const { return count("attach") + count("replace") + count("detach") > 0; }
 
     // Puts a set in force as if it had always been there.
-    kernel::LiveSet& put(const std::string& name, sieve_action action = SIEVE_ACTION_DROP,
-                         bool verified = false) {
+    kernel::SetInForce& put(const std::string& name, sieve_action action = SIEVE_ACTION_DROP,
+                            bool verified = false) {
         running.ours = true;
         if (running.program == 0) running.program = 40;
         const auto id = static_cast<std::uint32_t>(100 + running.table.sets.size());
@@ -155,7 +155,7 @@ class FakeKernel final : public control::Kernel {
         }
         return hook;
     }
-    kernel::LiveTable read_table(const kernel::Hook& hook) override {
+    kernel::TableInForce read_table(const kernel::Hook& hook) override {
         EXPECT_TRUE(hook.speaks_our_version());
         return at(hook.point).table;
     }
@@ -184,13 +184,13 @@ class FakeKernel final : public control::Kernel {
     static std::uint32_t id_of(int fd) { return static_cast<std::uint32_t>(fd + 1000); }
 
     // What the real table makes of a wish.
-    [[nodiscard]] kernel::LiveTable live(const kernel::WantedTable& wanted,
-                                         kernel::HookPoint point = kernel::HookPoint::xdp) {
-        kernel::LiveTable table;
+    [[nodiscard]] kernel::TableInForce live(const kernel::WantedTable& wanted,
+                                            kernel::HookPoint point = kernel::HookPoint::xdp) {
+        kernel::TableInForce table;
         table.default_action = wanted.default_action;
         for (const kernel::WantedSet& set : wanted.sets) {
-            const kernel::LiveSet* before = at(point).table.find(set.name);
-            kernel::LiveSet now = before != nullptr ? *before : kernel::LiveSet{};
+            const kernel::SetInForce* before = at(point).table.find(set.name);
+            kernel::SetInForce now = before != nullptr ? *before : kernel::SetInForce{};
             EXPECT_TRUE(before != nullptr || set.map_fd >= 0) << set.name;
             now.name = set.name;
             now.action = set.action;
@@ -236,12 +236,12 @@ class FakeKernel final : public control::Kernel {
 
     class FakeReplayer final : public control::Replayer {
       public:
-        explicit FakeReplayer(kernel::LiveTable table) : table_(std::move(table)) {}
+        explicit FakeReplayer(kernel::TableInForce table) : table_(std::move(table)) {}
         Result<kernel::Replayed> run(std::span<const std::uint8_t>) override { return kernel::Replayed{}; }
-        const kernel::LiveTable& table() const override { return table_; }
+        const kernel::TableInForce& table() const override { return table_; }
 
       private:
-        kernel::LiveTable table_;
+        kernel::TableInForce table_;
     };
 
     class FakeFilter final : public control::RunningFilter {

@@ -21,7 +21,7 @@ class InForce : public testing::Test {
         running.ours = true;
         running.program = 50 + static_cast<std::uint32_t>(point);
         for (const std::string& set : sets) {
-            kernel::LiveSet live;
+            kernel::SetInForce live;
             live.name = set;
             running.table.sets.push_back(live);
         }

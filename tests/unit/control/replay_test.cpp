@@ -22,7 +22,7 @@ TEST(Replay, HasTheSetsAsLoadWouldPutThem) {
     spec.sets[1].verify = Verification{};
     const auto replayer = start_replay(kernel, spec, find_inputs(spec.sets).value(), {});
     ASSERT_TRUE(replayer) << replayer.error().message;
-    const kernel::LiveTable& table = (*replayer)->table();
+    const kernel::TableInForce& table = (*replayer)->table();
     EXPECT_EQ(table.default_action, SIEVE_ACTION_DROP);
     ASSERT_EQ(table.sets.size(), 2U);
     EXPECT_EQ(table.sets[0].action, SIEVE_ACTION_COUNT);

@@ -39,12 +39,12 @@ class Swap : public testing::Test {
 };
 
 TEST_F(Swap, ChangesThatFilterAndNothingElse) {
-    const kernel::LiveTable before = kernel.running.table;
+    const kernel::TableInForce before = kernel.running.table;
     const auto swapped = swap(kernel, eth0, feed("bad"), {});
     ASSERT_TRUE(swapped) << swapped.error().message;
     EXPECT_EQ(kernel.steps,
               (std::vector<std::string>{"trial", "bring in bad", "test bad", "lock", "replace", "unlock"}));
-    const kernel::LiveTable& now = kernel.running.table;
+    const kernel::TableInForce& now = kernel.running.table;
     EXPECT_EQ(now.default_action, before.default_action);
     ASSERT_EQ(now.sets.size(), 3U);
     for (std::size_t i = 0; i < 3; i++) {

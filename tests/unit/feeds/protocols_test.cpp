@@ -29,7 +29,7 @@ TEST(Protocols, CaseDoesNotMatterAndAliasesAreUnderstood) {
     EXPECT_EQ(protocol_number("icmp6"), 58);
 }
 
-TEST(Protocols, StrangersHaveNeitherNameNorNumber) {
+TEST(Protocols, NonMembersHaveNeitherNameNorNumber) {
     EXPECT_EQ(protocol_number(""), -1);
     EXPECT_EQ(protocol_number("tc"), -1);
     EXPECT_EQ(protocol_number("tcpp"), -1);

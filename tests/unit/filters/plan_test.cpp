@@ -17,7 +17,7 @@ Candidate candidate(const char* kind, std::uint64_t bytes, double fpr, double li
     c.kind = kind;
     c.bytes = bytes;
     c.fpr = fpr;
-    c.lines_stranger = c.lines_member = lines;
+    c.lines_non_member = c.lines_member = lines;
     return c;
 }
 
@@ -69,7 +69,7 @@ TEST(MakePlan, KeepsItsPromisesForARate) {
         EXPECT_GT(c.bits_per_key, 9.9);                          // log2(1000)
         EXPECT_LT(c.bits_per_key, 18);
         EXPECT_GE(static_cast<double>(c.bytes) * 8, c.bits_per_key * 20'000);
-        EXPECT_GE(c.lines_stranger, 1);
+        EXPECT_GE(c.lines_non_member, 1);
         EXPECT_EQ(c.build_ns, 0);
     }
     EXPECT_EQ(kinds.size(), filter_kinds().size());
@@ -80,8 +80,8 @@ TEST(MakePlan, KeepsItsPromisesForARate) {
     EXPECT_LT(with("--kind blocked --choices 2").bits_per_key,
               with("--kind blocked --choices 1").bits_per_key);
     EXPECT_LT(with("--kind bloom --choices 3").bits_per_key, with("--kind bloom --choices 1").bits_per_key);
-    // A stranger is told after about two probes of a group in a half-full filter.
-    EXPECT_NEAR(with("--kind bloom --choices 1").lines_stranger, 2, 0.5);
+    // A non-member is told after about two probes of a group in a half-full filter.
+    EXPECT_NEAR(with("--kind bloom --choices 1").lines_non_member, 2, 0.5);
     ASSERT_TRUE(plan->recommended);
 }
 

@@ -72,8 +72,8 @@ std::vector<double> split_block_fpr_table(unsigned word_bits, std::span<const un
 /// or a measured histogram divided by the number of blocks. Precondition: `fpr_by_load` is at least as long.
 double block_fpr(std::span<const double> loads, std::span<const double> fpr_by_load);
 
-/// False positive rate of a query from the rate q of a random block. A fraction alpha of all strangers, as of
-/// all keys, asks `choices` blocks.
+/// False positive rate of a query from the rate q of a random block. A fraction alpha of all non-members, as
+/// of all keys, asks `choices` blocks.
 double query_fpr(double q, double alpha, unsigned choices, QueryRate rate = QueryRate::exact);
 
 /// FPR of the whole filter: (2.2) for alpha = 0, (3.1) for alpha = 1, (3.4) between.

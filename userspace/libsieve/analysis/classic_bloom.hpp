@@ -25,8 +25,8 @@ double ones_mean(BloomShape shape);
 /// Variance of X, in bits^2. Equation (14), rearranged against cancellation at large m. Precondition: k <= m.
 double ones_variance(BloomShape shape);
 
-/// Exact false positive probability FPP_C: a stranger's k distinct bits are all ones. Equations (15) to (17).
-/// Precondition: k <= m.
+/// Exact false positive probability FPP_C: a non-member's k distinct bits are all ones. Equations (15) to
+/// (17). Precondition: k <= m.
 double fpp(BloomShape shape);
 
 /// FPP_C for every number of keys 0..max_n at once, in one pass of the Markov chain. Precondition: k <= m.

@@ -28,7 +28,7 @@ bool libsieve_plan_candidate(const libsieve_plan* plan, size_t index, libsieve_c
     all.bytes = from.bytes;
     all.bits_per_key = from.bits_per_key;
     all.predicted_fpr = from.fpr;
-    all.lines_miss = from.lines_stranger;
+    all.lines_miss = from.lines_non_member;
     all.lines_hit = from.lines_member;
     sieve::api::fill(candidate, all);
     return true;

@@ -48,7 +48,7 @@ void size(bpf_map* map, const KernelBloom& bloom) {
 } // namespace
 
 const char* traffic_name(Traffic traffic) {
-    return std::array{"strangers", "members", "half"}[static_cast<std::size_t>(traffic)];
+    return std::array{"non_members", "members", "half"}[static_cast<std::size_t>(traffic)];
 }
 
 const char* spacing_name(Spacing spacing) {
@@ -103,10 +103,10 @@ Result<BenchObject> BenchObject::load(const BenchSizes& sizes) {
 
 void BenchObject::draw(Traffic traffic, std::uint64_t keys) const {
     bench_control& control = this->control();
-    control.first = traffic == Traffic::strangers ? keys : 0;
-    control.indices = traffic == Traffic::strangers ? (1ULL << 32) - keys
-                      : traffic == Traffic::members ? keys
-                                                    : 2 * keys;
+    control.first = traffic == Traffic::non_members ? keys : 0;
+    control.indices = traffic == Traffic::non_members ? (1ULL << 32) - keys
+                      : traffic == Traffic::members   ? keys
+                                                      : 2 * keys;
 }
 
 Result<double> run_program(int program, std::span<const std::uint8_t> frame, std::uint32_t repeat) {

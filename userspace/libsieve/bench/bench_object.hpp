@@ -15,7 +15,7 @@ struct bench_control;
 namespace sieve::bench {
 
 // Which addresses are asked about.
-enum class Traffic { strangers, members, half };
+enum class Traffic { non_members, members, half };
 inline constexpr int traffics = 3;
 [[nodiscard]] const char* traffic_name(Traffic traffic);
 

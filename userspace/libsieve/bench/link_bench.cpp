@@ -261,10 +261,10 @@ class Link {
         const int ours = filtering_.object().program_fd();
         const auto& programs = object_.skeleton().progs;
         const Tested tested[] = {
-            {"XDP_DROP", bpf_program__fd(programs.bench_drop), Traffic::strangers},
-            {"XDP_DROP, address read", bpf_program__fd(programs.bench_read), Traffic::strangers},
-            {"floor", bpf_program__fd(programs.bench_floor), Traffic::strangers},
-            {"xdp-sieve, strangers", ours, Traffic::strangers},
+            {"XDP_DROP", bpf_program__fd(programs.bench_drop), Traffic::non_members},
+            {"XDP_DROP, address read", bpf_program__fd(programs.bench_read), Traffic::non_members},
+            {"floor", bpf_program__fd(programs.bench_floor), Traffic::non_members},
+            {"xdp-sieve, non-members", ours, Traffic::non_members},
             {"xdp-sieve, members", ours, Traffic::members},
         };
         for (const Tested& one : tested) row.results.push_back({.program = one.name, .rate = {}});
@@ -274,14 +274,14 @@ class Link {
             for (std::size_t i = 0; i < std::size(tested); i++) {
                 const Tested& one = tested[i];
                 SIEVE_TRY(attach(one.program));
-                // Strangers are dropped by default, so that nothing is measured but our program.
+                // Non-members are dropped by default, so that nothing is measured but our program.
                 SIEVE_TRY(filtering_.table().replace(
                     {.default_action =
-                         one.traffic == Traffic::strangers ? SIEVE_ACTION_DROP : SIEVE_ACTION_PASS,
-                     .sets = {
-                         {.name = "bench",
-                          .action = one.traffic == Traffic::strangers ? SIEVE_ACTION_PASS : SIEVE_ACTION_DROP,
-                          .map_fd = -1}}}));
+                         one.traffic == Traffic::non_members ? SIEVE_ACTION_DROP : SIEVE_ACTION_PASS,
+                     .sets = {{.name = "bench",
+                               .action = one.traffic == Traffic::non_members ? SIEVE_ACTION_PASS
+                                                                             : SIEVE_ACTION_DROP,
+                               .map_fd = -1}}}));
                 object_.draw(one.traffic, table.keys);
                 SIEVE_TRY(sender.send_for(time / 10));
                 SIEVE_ASSIGN(const std::uint64_t before, counters.packets());

@@ -50,7 +50,7 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
 // A contestant, and how it is run.
 struct Runner {
     int program = -1;
-    std::uint32_t place = 0; // filters: where it lies
+    std::uint32_t index = 0; // filters: where it lies
     std::uint32_t repeat = 1;
     std::uint64_t asked[traffics]{}, found[traffics]{};
 };
@@ -72,9 +72,9 @@ class Bench {
     }
 
   private:
-    void add(Contestant contestant, const bpf_program* program, std::uint32_t place = 0) {
+    void add(Contestant contestant, const bpf_program* program, std::uint32_t index = 0) {
         table_.contestants.push_back(std::move(contestant));
-        runners_.push_back({.program = bpf_program__fd(program), .place = place});
+        runners_.push_back({.program = bpf_program__fd(program), .index = index});
     }
 
     void add_baseline(const std::string& name, Role role, std::uint64_t bytes, const bpf_program* program) {
@@ -159,12 +159,12 @@ class Bench {
         add_baseline("key and hash", Role::base, 0, programs.bench_key_hash);
         add_baseline("touch one line", Role::floor, map_bytes(lines), programs.bench_touch_one);
         add_baseline("touch two lines", Role::touch, map_bytes(lines), programs.bench_touch_two);
-        for (std::uint32_t place = 0; place < filters_.size(); place++) {
-            const int fd = maps_[place].fd();
-            if (bpf_map_update_elem(bpf_map__fd(object_->skeleton().maps.sieve_sets), &place, &fd, BPF_ANY) !=
+        for (std::uint32_t index = 0; index < filters_.size(); index++) {
+            const int fd = maps_[index].fd();
+            if (bpf_map_update_elem(bpf_map__fd(object_->skeleton().maps.sieve_sets), &index, &fd, BPF_ANY) !=
                 0)
-                return kernel::refusal("putting a filter in place", errno);
-            add(filters_[place], programs.bench_filter, place);
+                return kernel::refusal("putting a filter into the table of sets", errno);
+            add(filters_[index], programs.bench_filter, index);
         }
         return {};
     }
@@ -222,10 +222,10 @@ class Bench {
 
     Status measure() {
         bench_control& control = object_->control();
-        object_->draw(Traffic::strangers, options_.keys);
+        object_->draw(Traffic::non_members, options_.keys);
         control.apart = 1;
         for (Runner& runner : runners_) { // how often is long enough?
-            control.place = runner.place;
+            control.index = runner.index;
             SIEVE_ASSIGN(const double first, sample(runner, 8));
             runner.repeat = static_cast<std::uint32_t>(
                 std::clamp(options_.milliseconds * 1e6 / (std::max(first, 1.0) * control.lookups), 4.0, 1e5));
@@ -271,7 +271,7 @@ class Bench {
         constexpr double no_faster = 0.98;
         Runner& runner = runners_[index];
         bench_control& control = object_->control();
-        control.place = runner.place;
+        control.index = runner.index;
         control.apart = 0;
         object_->draw(Traffic::half, options_.keys);
         const double lookups =
@@ -292,7 +292,7 @@ class Bench {
         Runner& runner = runners_[index];
         Contestant& contestant = table_.contestants[index];
         bench_control& control = object_->control();
-        control.place = runner.place;
+        control.index = runner.index;
         control.apart = spacing == Spacing::apart ? 1 : 0;
         object_->draw(traffic, options_.keys);
         SIEVE_TRY(sample(runner, std::max(1U, runner.repeat / 2)));
@@ -311,11 +311,12 @@ class Bench {
             if (contestant.role != Role::filter && contestant.role != Role::peer) continue;
             const bool forgets = contestant.name == "BPF LRU hash"; // by design, when it is full
             const double members = contestant.found[static_cast<std::size_t>(Traffic::members)];
-            const double strangers = contestant.found[static_cast<std::size_t>(Traffic::strangers)];
-            if ((members < 1 && !forgets) || strangers > std::max(0.01, 3 * contestant.fpr.value_or(0)))
-                return bad_input(fmt::format("{}: {} of members and {} of strangers were found, so its times "
-                                             "mean nothing",
-                                             contestant.name, members, strangers));
+            const double non_members = contestant.found[static_cast<std::size_t>(Traffic::non_members)];
+            if ((members < 1 && !forgets) || non_members > std::max(0.01, 3 * contestant.fpr.value_or(0)))
+                return bad_input(
+                    fmt::format("{}: {} of members and {} of non-members were found, so its times "
+                                "mean nothing",
+                                contestant.name, members, non_members));
         }
         return {};
     }

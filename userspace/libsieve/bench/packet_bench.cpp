@@ -75,8 +75,8 @@ Result<PacketTable> bench_packets(const Image& image, const PacketOptions& optio
     };
     for (const auto& family : families)
         for (const Tested& one : tested)
-            for (const Traffic traffic : {Traffic::strangers, Traffic::members, Traffic::half})
-                if ((one.has_set || traffic == Traffic::strangers) && (family.ipv4 || !one.ipv4_only) &&
+            for (const Traffic traffic : {Traffic::non_members, Traffic::members, Traffic::half})
+                if ((one.has_set || traffic == Traffic::non_members) && (family.ipv4 || !one.ipv4_only) &&
                     family.at_tc == one.at_tc)
                     table.rows.push_back(
                         {.family = family.name, .program = one.name, .traffic = traffic, .nanoseconds = {}});

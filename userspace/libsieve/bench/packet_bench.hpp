@@ -24,7 +24,7 @@ struct PacketOptions {
 struct PacketRow {
     std::string family; // "IPv4/TCP", "IPv6/UDP", and the same with ", tc" behind
     std::string program;
-    Traffic traffic = Traffic::strangers;
+    Traffic traffic = Traffic::non_members;
     Rounds nanoseconds;
 };
 
@@ -52,8 +52,8 @@ struct LinkResult {
     Rounds rate;
 };
 
-// The first result is that of a program which is nothing but XDP_DROP. Ours drops strangers by default, as an
-// allowlist does, and members for their match, as a blocklist does.
+// The first result is that of a program which is nothing but XDP_DROP. Ours drops non-members by default, as
+// an allowlist does, and members for their match, as a blocklist does.
 struct LinkRow {
     Generator generator = Generator::frames;
     std::vector<LinkResult> results;

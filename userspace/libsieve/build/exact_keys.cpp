@@ -49,7 +49,7 @@ sieve_key address_of(const sieve_key& exact, std::uint32_t fields) {
 
 Result<std::vector<sieve_key>> exact_keys(const KeySet& keys, const std::vector<AddressRange>& ranges,
                                           const Image& image, const std::string& feed) {
-    const auto stranger = [&](const std::string& why) {
+    const auto non_member = [&](const std::string& why) {
         return bad_input(fmt::format(
             "{}: not what the image was built of ({}), so it cannot verify its matches", feed, why));
     };
@@ -57,7 +57,7 @@ Result<std::vector<sieve_key>> exact_keys(const KeySet& keys, const std::vector<
     const bool prefixes = image.lookup().probes > 0;
     std::vector<sieve_key> exact;
     if (!prefixes) {
-        if (!ranges.empty()) return stranger("it has prefixes or ranges, the image has none");
+        if (!ranges.empty()) return non_member("it has prefixes or ranges, the image has none");
         exact.resize(keys.size());
         for (std::size_t i = 0; i < keys.size(); i++) {
             const sieve_key key = keys.at(i);
@@ -72,10 +72,10 @@ Result<std::vector<sieve_key>> exact_keys(const KeySet& keys, const std::vector<
             all.push_back({address, address});
         }
         const std::optional<PrefixPlan> plan = plan_of_image(all, image);
-        if (!plan) return stranger("its prefixes lead to other lengths");
+        if (!plan) return non_member("its prefixes lead to other lengths");
         // Before they are made: too many cannot be the right ones.
         if (plan->keys != image.file().keys)
-            return stranger(fmt::format("{} prefixes instead of {}", plan->keys, image.file().keys));
+            return non_member(fmt::format("{} prefixes instead of {}", plan->keys, image.file().keys));
         expand_prefixes(*plan, [&](std::uint64_t upper, std::uint64_t lower, std::uint32_t length) {
             sieve_exact_of_prefix(upper, lower, length, &exact.emplace_back());
         });
@@ -83,11 +83,11 @@ Result<std::vector<sieve_key>> exact_keys(const KeySet& keys, const std::vector<
     std::sort(exact.begin(), exact.end(), less);
     exact.erase(std::unique(exact.begin(), exact.end(), equal), exact.end());
     if (exact.size() != image.file().keys)
-        return stranger(fmt::format("{} keys instead of {}", exact.size(), image.file().keys));
+        return non_member(fmt::format("{} keys instead of {}", exact.size(), image.file().keys));
     const bool all_known = std::all_of(exact.begin(), exact.end(), [&](const sieve_key& key) {
         return image.contains(prefixes ? address_of(key, fields) : key);
     });
-    if (!all_known) return stranger("as many keys, but not the same");
+    if (!all_known) return non_member("as many keys, but not the same");
     return exact;
 }
 

@@ -36,8 +36,8 @@ double expected_fpr(const Image& image);
 // not like another.
 double scatter_of_expected_fpr(const Image& image);
 
-// expected_fpr for strangers of this key's shape: in a prefix set the families may make different numbers of
-// probes. `worst` is what expected_fpr said.
+// expected_fpr for non-members of this key's shape: in a prefix set the families may make different numbers
+// of probes. `worst` is what expected_fpr said.
 double expected_fpr_of(const Image& image, double worst, const sieve_key& shape);
 
 // The mean of that over the image's witnesses, whose shapes random keys have.

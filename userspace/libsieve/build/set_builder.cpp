@@ -204,7 +204,7 @@ Status check_options(const BuildOptions& options) {
 }
 
 // The last word: what was measured must be what the bits promise, and that must be what was predicted.
-// `expected` is the rate of strangers such as were measured.
+// `expected` is the rate of non-members such as were measured.
 Status confront(const Image& image, const BuildReport& report, double expected) {
     if (!analysis::fits_rate(report.measured_hits, report.measured_trials, expected))
         return bad_input(fmt::format("refused: {} of {} random keys matched, which contradicts the expected "

@@ -25,13 +25,13 @@ bool other_mode(const kernel::Hook& hook, kernel::ModeChoice choice) {
 }
 
 // Where our program is among those that share the hook.
-std::string place_text(const kernel::Hook& hook) {
+std::string rank_text(const kernel::Hook& hook) {
     if (const kernel::TcFilter* filter = hook.filter(); filter != nullptr)
         return fmt::format("as a filter of tc with priority {}", filter->priority);
     if (!hook.behind_dispatcher()) return "alone";
-    const std::optional<kernel::DispatcherPlace> place = hook.place();
-    return place ? fmt::format("behind libxdp's dispatcher with priority {}", place->priority)
-                 : "behind libxdp's dispatcher";
+    const std::optional<kernel::DispatcherRank> rank = hook.rank();
+    return rank ? fmt::format("behind libxdp's dispatcher with priority {}", rank->priority)
+                : "behind libxdp's dispatcher";
 }
 
 // What is attached there forbids this table.
@@ -49,17 +49,17 @@ Status may_apply(const kernel::Hook& hook, const TableSpec& spec) {
                        {.interface = hook.interface.name});
     if (spec.priority || spec.chain)
         return failure(ErrorKind::attached_otherwise,
-                       fmt::format("{} runs xdp-sieve already, {}, and its place stays what it was",
-                                   hook.interface.name, place_text(hook)),
+                       fmt::format("{} runs xdp-sieve already, {}, and its rank stays what it was",
+                                   hook.interface.name, rank_text(hook)),
                        {.interface = hook.interface.name});
     return {};
 }
 
-kernel::DispatcherPlace place_of(const TableSpec& spec) {
-    kernel::DispatcherPlace place;
-    if (spec.priority) place.priority = *spec.priority;
-    if (spec.chain) place.chain = *spec.chain;
-    return place;
+kernel::DispatcherRank rank_of(const TableSpec& spec) {
+    kernel::DispatcherRank rank;
+    if (spec.priority) rank.priority = *spec.priority;
+    if (spec.chain) rank.chain = *spec.chain;
+    return rank;
 }
 
 } // namespace
@@ -87,7 +87,7 @@ Result<Applied> apply(Kernel& kernel, const TableSpec& spec, const Observer& obs
         SIEVE_ASSIGN(
             kernel::Attached attached,
             prepared.trial->go_live(hook, applied.table,
-                                    {.mode = spec.mode, .force = spec.force, .place = place_of(spec)}));
+                                    {.mode = spec.mode, .force = spec.force, .rank = rank_of(spec)}));
         applied.hook = std::move(attached.hook);
         applied.remarks = std::move(attached.remarks);
         applied.place_ignored = spec.point == kernel::HookPoint::xdp && (spec.priority || spec.chain) &&

@@ -17,7 +17,7 @@ namespace {
 Result<std::unique_ptr<RunningFilter>> open_changeable(Kernel& kernel, const HookName& name,
                                                        const std::string& set) {
     SIEVE_ASSIGN(const kernel::Hook hook, find_ours(kernel, name, set));
-    SIEVE_ASSIGN(const TableInForce now, table_with(kernel, hook, set));
+    SIEVE_ASSIGN(const TableWithSet now, table_with(kernel, hook, set));
     SIEVE_ASSIGN(std::unique_ptr<RunningFilter> filter, kernel.open_filter(now.set.map_id));
     if (!kind_of(filter->lookup()).facts().changes_live)
         return failure(ErrorKind::fixed_keys,

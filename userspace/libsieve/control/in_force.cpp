@@ -57,13 +57,13 @@ Result<kernel::Hook> find_ours(Kernel& kernel, const HookName& name, const std::
     return std::move(hooks.front());
 }
 
-Result<TableInForce> table_with(Kernel& kernel, const kernel::Hook& hook, const std::string& name) {
-    const kernel::LiveTable live = kernel.read_table(hook);
-    TableInForce found;
+Result<TableWithSet> table_with(Kernel& kernel, const kernel::Hook& hook, const std::string& name) {
+    const kernel::TableInForce live = kernel.read_table(hook);
+    TableWithSet found;
     found.table.default_action = live.default_action;
     std::vector<std::string> names;
     bool there = false;
-    for (const kernel::LiveSet& set : live.sets) {
+    for (const kernel::SetInForce& set : live.sets) {
         if (set.name == name) {
             there = true;
             found.index = found.table.sets.size();

@@ -29,16 +29,16 @@ struct HookName {
                                              const std::string& set = {});
 
 // The table in force as a wish, in which one set is to be changed.
-struct TableInForce {
+struct TableWithSet {
     kernel::WantedTable table; // all as it is
     std::size_t index = 0;     // of the set in question
-    kernel::LiveSet set;       // the set in question as it is in force
+    kernel::SetInForce set;    // the set in question as it is in force
 
     [[nodiscard]] bool verified() const { return set.exact_id != 0; }
 };
 
 // Error no_such_set, with the names that there are, if no set has the name.
-[[nodiscard]] Result<TableInForce> table_with(Kernel& kernel, const kernel::Hook& hook,
+[[nodiscard]] Result<TableWithSet> table_with(Kernel& kernel, const kernel::Hook& hook,
                                               const std::string& set);
 
 } // namespace sieve::control

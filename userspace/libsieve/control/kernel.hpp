@@ -26,7 +26,7 @@ class Trial {
   public:
     virtual ~Trial() = default;
 
-    // Asks the program about members and strangers of the set in that slot. See kernel::preflight().
+    // Asks the program about members and non-members of the set in that slot. See kernel::preflight().
     [[nodiscard]] virtual Result<kernel::PreflightReport> test(std::uint32_t slot, const ReadySet& set) = 0;
 
     // Puts the table in force in this very copy and attaches it where `before` was just read: the first
@@ -41,7 +41,7 @@ class Replayer {
   public:
     virtual ~Replayer() = default;
     [[nodiscard]] virtual Result<kernel::Replayed> run(std::span<const std::uint8_t> frame) = 0;
-    [[nodiscard]] virtual const kernel::LiveTable& table() const = 0;
+    [[nodiscard]] virtual const kernel::TableInForce& table() const = 0;
 };
 
 // A running filter's lines: what is written there, packets see.
@@ -89,7 +89,7 @@ class Kernel {
     [[nodiscard]] virtual Result<kernel::Hook> read_hook(const kernel::Interface& interface,
                                                          kernel::HookPoint point) = 0;
     // For a hook that speaks our version.
-    [[nodiscard]] virtual kernel::LiveTable read_table(const kernel::Hook& hook) = 0;
+    [[nodiscard]] virtual kernel::TableInForce read_table(const kernel::Hook& hook) = 0;
     [[nodiscard]] virtual Status replace_table(const kernel::Hook& hook,
                                                const kernel::WantedTable& table) = 0;
     [[nodiscard]] virtual Status detach(const kernel::Hook& hook) = 0;

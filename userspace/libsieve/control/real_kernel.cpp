@@ -7,8 +7,8 @@
 #include "libsieve/kernel/capabilities.hpp"
 #include "libsieve/kernel/exact_map.hpp"
 #include "libsieve/kernel/filter_map.hpp"
-#include "libsieve/kernel/live_map.hpp"
 #include "libsieve/kernel/lock.hpp"
+#include "libsieve/kernel/mapped_filter.hpp"
 #include "libsieve/kernel/scratch.hpp"
 
 namespace sieve::control {
@@ -41,7 +41,7 @@ class RealReplayer final : public Replayer {
   public:
     explicit RealReplayer(kernel::Replay replay) : replay_(std::move(replay)) {}
     Result<kernel::Replayed> run(std::span<const std::uint8_t> frame) override { return replay_.run(frame); }
-    const kernel::LiveTable& table() const override { return replay_.table(); }
+    const kernel::TableInForce& table() const override { return replay_.table(); }
 
   private:
     kernel::Replay replay_;
@@ -49,13 +49,13 @@ class RealReplayer final : public Replayer {
 
 class RealRunningFilter final : public RunningFilter {
   public:
-    explicit RealRunningFilter(kernel::LiveMap map) : map_(std::move(map)) {}
+    explicit RealRunningFilter(kernel::MappedFilter map) : map_(std::move(map)) {}
     const sieve_lookup& lookup() const override { return map_.lookup(); }
     sieve_file& file() override { return map_.file(); }
     std::span<sieve_line> lines() override { return map_.filter(); }
 
   private:
-    kernel::LiveMap map_;
+    kernel::MappedFilter map_;
 };
 
 } // namespace
@@ -132,7 +132,7 @@ Result<kernel::Hook> RealKernel::read_hook(const kernel::Interface& interface, k
     return kernel::read_hook(interface, point);
 }
 
-kernel::LiveTable RealKernel::read_table(const kernel::Hook& hook) {
+kernel::TableInForce RealKernel::read_table(const kernel::Hook& hook) {
     return kernel::SetTable(*hook.instance).read();
 }
 
@@ -148,7 +148,7 @@ Status RealKernel::detach(const kernel::Hook& hook) {
 }
 
 Result<std::unique_ptr<RunningFilter>> RealKernel::open_filter(std::uint32_t map_id) {
-    SIEVE_ASSIGN(kernel::LiveMap map, kernel::LiveMap::open(map_id));
+    SIEVE_ASSIGN(kernel::MappedFilter map, kernel::MappedFilter::open(map_id));
     return std::make_unique<RealRunningFilter>(std::move(map));
 }
 

@@ -22,7 +22,7 @@ class RealKernel final : public Kernel {
     Result<std::unique_ptr<Replayer>> start_replay(kernel::HookPoint point,
                                                    const kernel::WantedTable& table) override;
     Result<kernel::Hook> read_hook(const kernel::Interface& interface, kernel::HookPoint point) override;
-    kernel::LiveTable read_table(const kernel::Hook& hook) override;
+    kernel::TableInForce read_table(const kernel::Hook& hook) override;
     Status replace_table(const kernel::Hook& hook, const kernel::WantedTable& table) override;
     Status detach(const kernel::Hook& hook) override;
     Result<std::unique_ptr<RunningFilter>> open_filter(std::uint32_t map_id) override;

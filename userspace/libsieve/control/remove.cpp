@@ -9,7 +9,7 @@ Result<std::size_t> remove(Kernel& kernel, const HookName& name, const std::stri
                            const Observer& observer) {
     SIEVE_ASSIGN(const Held lock, hold_lock(kernel, observer));
     SIEVE_ASSIGN(const kernel::Hook hook, find_ours(kernel, name, set));
-    SIEVE_ASSIGN(TableInForce now, table_with(kernel, hook, set));
+    SIEVE_ASSIGN(TableWithSet now, table_with(kernel, hook, set));
     now.table.sets.erase(now.table.sets.begin() + static_cast<std::ptrdiff_t>(now.index));
     SIEVE_TRY(kernel.replace_table(hook, now.table));
     return now.table.sets.size();

@@ -22,7 +22,7 @@ Result<Swapped> swap(Kernel& kernel, const HookName& name, SetSpec spec, const O
     {
         SIEVE_ASSIGN(const kernel::Hook hook, find_ours(kernel, name, spec.name));
         at.point = hook.point;
-        SIEVE_ASSIGN(const TableInForce now, table_with(kernel, hook, spec.name));
+        SIEVE_ASSIGN(const TableWithSet now, table_with(kernel, hook, spec.name));
         if (spec.verify && !now.verified())
             return usage_error(
                 fmt::format("set {} is not verified; load the table anew to verify it", spec.name));
@@ -33,7 +33,7 @@ Result<Swapped> swap(Kernel& kernel, const HookName& name, SetSpec spec, const O
 
     SIEVE_ASSIGN(const Held lock, hold_lock(kernel, observer));
     SIEVE_ASSIGN(const kernel::Hook hook, find_ours(kernel, at));
-    SIEVE_ASSIGN(TableInForce now, table_with(kernel, hook, spec.name));
+    SIEVE_ASSIGN(TableWithSet now, table_with(kernel, hook, spec.name));
     if (now.verified() != set.maps.verified())
         return failure(
             ErrorKind::changed_meanwhile,

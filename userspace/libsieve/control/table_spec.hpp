@@ -23,7 +23,7 @@ struct TableSpec {
 
     // For attaching, if no program of ours is there yet.
     kernel::ModeChoice mode = kernel::ModeChoice::automatic;
-    std::optional<std::uint32_t> priority; // among programs that share the hook; see DispatcherPlace
+    std::optional<std::uint32_t> priority; // among programs that share the hook; see DispatcherRank
     std::optional<std::uint32_t> chain{};
     bool force = false; // take the place of somebody else's program
 };

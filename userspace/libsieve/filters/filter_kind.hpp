@@ -44,8 +44,8 @@ struct KindFacts {
 
 /// Cache lines that a packet touches, on average.
 struct LinesTouched {
-    double stranger = 0; ///< a packet that does not match
-    double member = 0;   ///< one that does
+    double non_member = 0; ///< a packet that does not match
+    double member = 0;     ///< one that does
 };
 
 /// A filter, in memory or in a running program's map, that takes single keys in and out. Packets may be

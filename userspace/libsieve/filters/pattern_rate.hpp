@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// How likely a stranger's pattern (sieve/pattern.h) is covered by a line, from the number of ones in its
+// How likely a non-member's pattern (sieve/pattern.h) is covered by a line, from the number of ones in its
 // words.
 #pragma once
 

@@ -74,7 +74,7 @@ Candidate work_out(const Form& form, const PlanRequest& request) {
     }
     c.parameters = kind.parameters(c.lookup, request.keys);
     const LinesTouched touched = kind.lines_touched(c.lookup, c.fpr);
-    c.lines_stranger = touched.stranger;
+    c.lines_non_member = touched.non_member;
     c.lines_member = touched.member;
     return c;
 }
@@ -112,7 +112,7 @@ Status check(const PlanRequest& request) {
 
 void recommend(Plan& plan, const PlanRequest& request) {
     const bool for_rate = request.fpr.has_value();
-    const auto lines = [](const Candidate& c) { return std::max(c.lines_stranger, c.lines_member); };
+    const auto lines = [](const Candidate& c) { return std::max(c.lines_non_member, c.lines_member); };
     // What is to be small: the memory for a rate, the rate for a memory.
     const auto cost = [for_rate](const Candidate& c) {
         return for_rate ? static_cast<double>(c.bytes) : c.fpr;

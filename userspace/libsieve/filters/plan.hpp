@@ -26,16 +26,16 @@ struct PlanRequest {
 
 /// One form of a kind (FilterKind::forms) with its best parameters.
 struct Candidate {
-    std::string kind{};        ///< as in `build --kind`
-    std::string parameters{};  ///< for people: "2 choices, k = 13"
-    std::string options{};     ///< for `build`: "--kind blocked --choices 2"
-    std::string infeasible{};  ///< why it cannot be had at all; the rest then means nothing
-    std::uint64_t bytes = 0;   ///< of the image, header and witnesses included
-    double bits_per_key = 0;   ///< of the filter's own lines
-    sieve_lookup lookup{};     ///< the filter's geometry
-    double fpr = 0;            ///< predicted by building a small filter of the same shape
-    double lines_stranger = 0; ///< cache lines that a packet which does not match touches, on average
-    double lines_member = 0;   ///< and one that does
+    std::string kind{};          ///< as in `build --kind`
+    std::string parameters{};    ///< for people: "2 choices, k = 13"
+    std::string options{};       ///< for `build`: "--kind blocked --choices 2"
+    std::string infeasible{};    ///< why it cannot be had at all; the rest then means nothing
+    std::uint64_t bytes = 0;     ///< of the image, header and witnesses included
+    double bits_per_key = 0;     ///< of the filter's own lines
+    sieve_lookup lookup{};       ///< the filter's geometry
+    double fpr = 0;              ///< predicted by building a small filter of the same shape
+    double lines_non_member = 0; ///< cache lines that a packet which does not match touches, on average
+    double lines_member = 0;     ///< and one that does
     /// Processor time a key in nanoseconds, of a small build on this machine; 0: not measured.
     double build_ns = 0;
 };

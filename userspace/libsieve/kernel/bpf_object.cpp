@@ -10,7 +10,7 @@
 
 #include <fmt/core.h>
 
-#include "libsieve/kernel/filter_places.hpp"
+#include "libsieve/kernel/bank_filters.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
 #include "libsieve/kernel/refusal.hpp"
 
@@ -91,7 +91,7 @@ Result<BpfObject> BpfObject::load(const Options& options) {
     return BpfObject(std::move(*loaded), options.point, std::move(instance));
 }
 
-Status BpfObject::settle() {
+Status BpfObject::wait_until_filled() {
     return filling_.valid() ? filling_.get() : Status();
 }
 

@@ -22,7 +22,7 @@ class BpfObject {
         bool frags = false;   // load XDP's program for multi-buffer frames too, where the kernel has it
         // Makes the filters (FilterMap) for both banks, from slot 0 on; load() puts them there before it
         // returns. Called once, by another thread, while the kernel verifies the program. Putting filters in
-        // costs a grace period that load() does not wait for: see settle().
+        // costs a grace period that load() does not wait for: see wait_until_filled().
         std::function<Result<std::vector<int>>()> filters{};
         HookPoint point = HookPoint::xdp; // whose program
     };
@@ -36,7 +36,7 @@ class BpfObject {
     [[nodiscard]] Result<BpfObject> open_copy(bool frags) const;
 
     // Waits until the kernel is done with putting in the filters of Options.
-    [[nodiscard]] Status settle();
+    [[nodiscard]] Status wait_until_filled();
 
     [[nodiscard]] const Instance& instance() const { return instance_; }
     [[nodiscard]] HookPoint point() const { return point_; }

@@ -8,7 +8,7 @@
 #include <bpf/libbpf.h>
 
 #include "libsieve/kernel/grace_period.hpp"
-#include "libsieve/kernel/map_places.hpp"
+#include "libsieve/kernel/map_indices.hpp"
 #include "libsieve/kernel/refusal.hpp"
 #include "libsieve/kernel/stats.hpp"
 
@@ -51,7 +51,7 @@ Result<EventRing> EventRing::start(const Instance& instance, std::uint32_t sampl
     SIEVE_ASSIGN(const Stats stats, read_stats(instance));
     events.lost_before_ = stats.events_lost;
     SIEVE_ASSIGN(const UniqueFd outer, open_map(instance.rare().events));
-    SIEVE_TRY(put_maps(outer.get(), {.places = {0}, .ids = {id}, .gone = {}}));
+    SIEVE_TRY(put_maps(outer.get(), {.indices = {0}, .ids = {id}, .gone = {}}));
     volatile sieve_control& control = instance.control();
     control.ring_id = id;
     control.sample = sample;
@@ -76,7 +76,7 @@ Status EventRing::stop() {
     control.sample = 0;
     control.ring_id = 0;
     SIEVE_ASSIGN(const UniqueFd outer, open_map(instance_->rare().events));
-    SIEVE_TRY(clear_place(outer.get(), 0));
+    SIEVE_TRY(clear_map(outer.get(), 0));
     return grace_period(); // then the last sample is in
 }
 

@@ -26,9 +26,9 @@ namespace sieve::kernel {
 
 namespace {
 
-constexpr std::uint64_t strangers_wanted = 4096;
+constexpr std::uint64_t non_members_wanted = 4096;
 // Key spaces can be smaller than that (one port); then all of it is asked, and drawing stops here.
-constexpr std::uint64_t draws_at_most = 4 * strangers_wanted;
+constexpr std::uint64_t draws_at_most = 4 * non_members_wanted;
 
 using Words = std::array<std::uint64_t, SIEVE_KEY_WORDS>;
 
@@ -98,13 +98,13 @@ PreflightQuestions::Keys witnesses_of(const Image& image) {
     return questions;
 }
 
-PreflightQuestions::Keys strangers_of(const Image& image) {
+PreflightQuestions::Keys non_members_of(const Image& image) {
     const std::uint32_t fields = image.lookup().fields;
     RandomKeys draw(image.witnesses(), fields, image.file().identity[0]);
     std::set<Words> asked; // a key twice would count one false positive twice
     PreflightQuestions::Keys questions;
     packets::Carrier carrier;
-    for (std::uint64_t i = 0; i < draws_at_most && questions.keys.size() < strangers_wanted; i++) {
+    for (std::uint64_t i = 0; i < draws_at_most && questions.keys.size() < non_members_wanted; i++) {
         const sieve_key key = draw();
         if (!carrier.carry(key, fields).empty() && asked.insert(words_of(key)).second)
             questions.keys.push_back(key);
@@ -139,10 +139,10 @@ Result<std::vector<char>> ask(const Scratch& scratch, const std::vector<sieve_ke
 } // namespace
 
 PreflightQuestions::PreflightQuestions(const Image& image)
-    : witnesses_(witnesses_of(image)), strangers_(strangers_of(image)), held_(strangers_.keys.size()) {
+    : witnesses_(witnesses_of(image)), non_members_(non_members_of(image)), held_(non_members_.keys.size()) {
     // Not for the work's sake: TBB takes a millisecond to start, better now than when the kernel is asked.
     tbb::parallel_for(std::size_t{0}, held_.size(),
-                      [&](std::size_t i) { held_[i] = image.contains(strangers_.keys[i]) ? 1 : 0; });
+                      [&](std::size_t i) { held_[i] = image.contains(non_members_.keys[i]) ? 1 : 0; });
 }
 
 Result<PreflightReport> preflight(const Scratch& scratch, std::uint32_t slot, const Image& image,
@@ -172,8 +172,8 @@ Result<PreflightReport> preflight(const Scratch& scratch, std::uint32_t slot, co
         return stats.verified[slot].avoided;
     };
     SIEVE_ASSIGN(const std::uint64_t avoided_before, avoided());
-    SIEVE_ASSIGN(const std::vector<char> matched, ask(scratch, questions.strangers().keys, fields));
-    report.strangers = matched.size();
+    SIEVE_ASSIGN(const std::vector<char> matched, ask(scratch, questions.non_members().keys, fields));
+    report.non_members = matched.size();
     report.matched = static_cast<std::uint64_t>(std::count(matched.begin(), matched.end(), 1));
     std::uint64_t otherwise = 0;
     for (std::size_t i = 0; i < matched.size(); i++) {
@@ -185,23 +185,23 @@ Result<PreflightReport> preflight(const Scratch& scratch, std::uint32_t slot, co
         return bad_input(
             fmt::format("set {}: the kernel judged {} of {} random keys otherwise than the image "
                         "does; nothing was changed",
-                        name, otherwise, report.strangers));
+                        name, otherwise, report.non_members));
     const double share = member_share(image);
     report.expected_rate =
         share + (1 - share) * expected_fpr_of_witnesses(image, rate_from_bits(image.file().expected_fpr));
     SIEVE_ASSIGN(const std::uint64_t avoided_after, avoided());
     report.avoided = avoided_after - avoided_before;
-    if (verified && !analysis::fits_rate(report.matched, report.strangers, share))
+    if (verified && !analysis::fits_rate(report.matched, report.non_members, share))
         return bad_input(fmt::format(
             "set {}: {} of {} random keys matched though the exact set was asked, {:.3g} "
             "members expected; nothing was changed",
-            name, report.matched, report.strangers, share * static_cast<double>(report.strangers)));
-    if (!analysis::fits_rate(report.matched + report.avoided, report.strangers, report.expected_rate))
+            name, report.matched, report.non_members, share * static_cast<double>(report.non_members)));
+    if (!analysis::fits_rate(report.matched + report.avoided, report.non_members, report.expected_rate))
         return bad_input(
             fmt::format("set {}: {} of {} random keys matched when the kernel was asked, expected "
                         "{:.3g} by its false positive rate; nothing was changed",
-                        name, report.matched + report.avoided, report.strangers,
-                        report.expected_rate * static_cast<double>(report.strangers)));
+                        name, report.matched + report.avoided, report.non_members,
+                        report.expected_rate * static_cast<double>(report.non_members)));
     report.milliseconds =
         std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
     return report;

@@ -17,10 +17,10 @@ namespace sieve::kernel {
 struct PreflightReport {
     std::uint64_t members = 0;     // witnesses that were asked; each of them matched
     std::uint64_t uncarriable = 0; // witnesses that no packet can carry (an ICMP flow with ports, say)
-    std::uint64_t strangers = 0;   // random keys that were asked
+    std::uint64_t non_members = 0; // random keys that were asked
     std::uint64_t matched = 0;     // of these
     std::uint64_t avoided = 0;     // of these, matches of the filter that the exact set did not confirm
-    double expected_rate = 0;      // at which strangers should match, members met by chance included
+    double expected_rate = 0;      // at which non-members should match, members met by chance included
     double milliseconds = 0;
 };
 
@@ -35,13 +35,13 @@ class PreflightQuestions {
         std::uint64_t uncarriable = 0; // others
     };
     [[nodiscard]] const Keys& witnesses() const { return witnesses_; }
-    [[nodiscard]] const Keys& strangers() const { return strangers_; }
-    // Of the strangers: whether the image holds them, in user space.
+    [[nodiscard]] const Keys& non_members() const { return non_members_; }
+    // Of the non-members: whether the image holds them, in user space.
     [[nodiscard]] const std::vector<char>& held() const { return held_; }
 
   private:
     Keys witnesses_;
-    Keys strangers_;
+    Keys non_members_;
     std::vector<char> held_;
 };
 
@@ -51,7 +51,7 @@ class PreflightQuestions {
 // often as its expected false positive rate says, within six sigma. A set of which no packet can carry a
 // single witness is refused: nothing was tested. What the second part finds and the first cannot: a filter
 // that matches everything. The error says what was wrong with the answers. If the set is verified, by an
-// exact set in the same place, strangers must match as often as a random key is a member, and the filter's
+// exact set in the same place, non-members must match as often as a random key is a member, and the filter's
 // mistakes must be as many as without.
 [[nodiscard]] Result<PreflightReport> preflight(const Scratch& scratch, std::uint32_t slot,
                                                 const Image& image, const PreflightQuestions& questions,

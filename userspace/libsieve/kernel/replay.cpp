@@ -8,7 +8,7 @@ namespace sieve::kernel {
 Result<Replay> Replay::start(const WantedTable& table, HookPoint point) {
     SIEVE_ASSIGN(Scratch scratch, Scratch::load(true, point));
     SIEVE_TRY(scratch.table().replace(table));
-    LiveTable live = scratch.table().read();
+    TableInForce live = scratch.table().read();
     return Replay(std::move(scratch), std::move(live));
 }
 
@@ -23,7 +23,7 @@ Result<Replayed> Replay::run(std::span<const std::uint8_t> frame) const {
     }
     SIEVE_ASSIGN(result.verdict, scratch_.run(run));
     result.trace = scratch_.trace();
-    for (const LiveSet& set : table_.sets)
+    for (const SetInForce& set : table_.sets)
         if (set.slot == result.trace.decision) result.decided_by = &set;
     return result;
 }

@@ -17,7 +17,7 @@ namespace sieve::kernel {
 struct Replayed {
     std::uint32_t verdict = 0; // enum sieve_verdict
     sieve_trace trace{};
-    const LiveSet* decided_by = nullptr; // nothing: the default, or no set was asked
+    const SetInForce* decided_by = nullptr; // nothing: the default, or no set was asked
 };
 
 class Replay {
@@ -31,13 +31,13 @@ class Replay {
     // longer makes a difference (it counts as short).
     [[nodiscard]] Result<Replayed> run(std::span<const std::uint8_t> frame) const;
 
-    [[nodiscard]] const LiveTable& table() const { return table_; }
+    [[nodiscard]] const TableInForce& table() const { return table_; }
 
   private:
-    Replay(Scratch scratch, LiveTable table) : scratch_(std::move(scratch)), table_(std::move(table)) {}
+    Replay(Scratch scratch, TableInForce table) : scratch_(std::move(scratch)), table_(std::move(table)) {}
 
     Scratch scratch_;
-    LiveTable table_;
+    TableInForce table_;
 };
 
 } // namespace sieve::kernel

@@ -13,7 +13,7 @@
 #include <bpf/bpf.h>
 #include <fmt/core.h>
 
-#include "libsieve/kernel/filter_places.hpp"
+#include "libsieve/kernel/bank_filters.hpp"
 #include "libsieve/kernel/refusal.hpp"
 #include "libsieve/kernel/stats.hpp"
 
@@ -58,20 +58,20 @@ Result<BpfObject> Scratch::release() && {
         bank.default_action = SIEVE_ACTION_PASS;
     }
     SIEVE_TRY(clear_stats(instance()));
-    SIEVE_TRY(object_.settle());
+    SIEVE_TRY(object_.wait_until_filled());
     return std::move(object_);
 }
 
 Status Scratch::ask_only(int map_fd, int exact_fd) const {
     volatile sieve_control& control = instance().control();
     const auto bank = static_cast<std::uint32_t>(control.active & (SIEVE_BANKS - 1));
-    const std::uint32_t place = bank * SIEVE_SLOTS;
-    if (const int error = bpf_map_update_elem(instance().sets_fd(), &place, &map_fd, BPF_ANY); error != 0)
+    const std::uint32_t index = bank * SIEVE_SLOTS;
+    if (const int error = bpf_map_update_elem(instance().sets_fd(), &index, &map_fd, BPF_ANY); error != 0)
         return refusal("putting a filter into the table of sets", error,
                        "the kernel must know BPF_F_INNER_MAP (Linux 5.10)");
     if (exact_fd >= 0) {
         SIEVE_ASSIGN(const UniqueFd outer, open_map(instance().rare().exact));
-        if (const int error = bpf_map_update_elem(outer.get(), &place, &exact_fd, BPF_ANY); error != 0)
+        if (const int error = bpf_map_update_elem(outer.get(), &index, &exact_fd, BPF_ANY); error != 0)
             return refusal("putting an exact set into the table of sets", error);
     }
     ask_slot(0, exact_fd >= 0);

@@ -13,7 +13,7 @@
 #include <fmt/core.h>
 
 #include "libsieve/kernel/grace_period.hpp"
-#include "libsieve/kernel/map_places.hpp"
+#include "libsieve/kernel/map_indices.hpp"
 #include "libsieve/kernel/redirect_maps.hpp"
 #include "libsieve/kernel/stats.hpp"
 
@@ -39,23 +39,23 @@ std::string slot_name(const sieve_slot& slot) {
     return {slot.name, ::strnlen(slot.name, sizeof(slot.name))};
 }
 
-// The maps that a bank's places shall hold, by the ids that its policy notes.
-struct Shelves {
+// The maps that a bank's indices shall hold, by the ids that its policy notes.
+struct BankMaps {
     std::array<std::uint32_t, SIEVE_SLOTS> sets{};
     std::array<std::uint32_t, SIEVE_SLOTS> exact{};
     std::array<std::uint32_t, 1> devices{};
     std::array<std::uint32_t, 1> cpus{};
 };
 
-Shelves shelves_of(const sieve_policy& policy) {
-    Shelves shelves;
+BankMaps bank_maps_of(const sieve_policy& policy) {
+    BankMaps maps;
     for (std::uint32_t slot = 0; slot < SIEVE_SLOTS; slot++) {
-        shelves.sets[slot] = policy.slot[slot].map_id;
-        shelves.exact[slot] = policy.slot[slot].exact_id;
+        maps.sets[slot] = policy.slot[slot].map_id;
+        maps.exact[slot] = policy.slot[slot].exact_id;
     }
-    shelves.devices[0] = policy.devices_id;
-    shelves.cpus[0] = policy.cpus_id;
-    return shelves;
+    maps.devices[0] = policy.devices_id;
+    maps.cpus[0] = policy.cpus_id;
+    return maps;
 }
 
 std::set<std::uint32_t> targets_of(const sieve_policy& policy, sieve_action action) {
@@ -67,9 +67,9 @@ std::set<std::uint32_t> targets_of(const sieve_policy& policy, sieve_action acti
 
 } // namespace
 
-const LiveSet* LiveTable::find(std::string_view name) const {
+const SetInForce* TableInForce::find(std::string_view name) const {
     const auto found =
-        std::find_if(sets.begin(), sets.end(), [&](const LiveSet& s) { return s.name == name; });
+        std::find_if(sets.begin(), sets.end(), [&](const SetInForce& s) { return s.name == name; });
     return found == sets.end() ? nullptr : &*found;
 }
 
@@ -96,11 +96,11 @@ sieve_policy SetTable::read_bank(std::uint32_t bank) const {
 
 Status SetTable::write_bank(std::uint32_t bank, const std::optional<sieve_policy>& present,
                             const sieve_policy& target) {
-    const Shelves wanted = shelves_of(target);
-    const std::optional<Shelves> there = present ? std::optional(shelves_of(*present)) : std::nullopt;
+    const BankMaps wanted = bank_maps_of(target);
+    const std::optional<BankMaps> there = present ? std::optional(bank_maps_of(*present)) : std::nullopt;
     struct Outer {
         std::uint32_t id; // of the map-in-map; 0: the one that is open anyway
-        PlaceChange change;
+        MapChange change;
         UniqueFd fd;
     };
     const auto outer = [&](std::uint32_t id, const auto member) {
@@ -110,10 +110,10 @@ Status SetTable::write_bank(std::uint32_t bank, const std::optional<sieve_policy
         return Outer{id, change_of(bank * static_cast<std::uint32_t>(ids.size()), before, ids), {}};
     };
     const RareMaps& rare = instance_->rare();
-    std::array<Outer, 4> outers{outer(0, &Shelves::sets), outer(rare.exact, &Shelves::exact),
-                                outer(rare.devices, &Shelves::devices), outer(rare.cpus, &Shelves::cpus)};
+    std::array<Outer, 4> outers{outer(0, &BankMaps::sets), outer(rare.exact, &BankMaps::exact),
+                                outer(rare.devices, &BankMaps::devices), outer(rare.cpus, &BankMaps::cpus)};
     for (Outer& each : outers) {
-        if (each.id == 0 || (each.change.places.empty() && each.change.gone.empty())) continue;
+        if (each.id == 0 || (each.change.indices.empty() && each.change.gone.empty())) continue;
         SIEVE_ASSIGN(each.fd, open_map(each.id));
     }
     const auto fd_of = [&](const Outer& each) { return each.id == 0 ? instance_->sets_fd() : each.fd.get(); };
@@ -122,25 +122,25 @@ Status SetTable::write_bank(std::uint32_t bank, const std::optional<sieve_policy
     step("write policy");
     copy_policy(instance_->control().bank[bank], target);
     for (const Outer& each : outers)
-        for (const std::uint32_t place : each.change.gone) {
-            step("clear place");
-            SIEVE_TRY(clear_place(fd_of(each), place));
+        for (const std::uint32_t index : each.change.gone) {
+            step("clear index");
+            SIEVE_TRY(clear_map(fd_of(each), index));
         }
     return {};
 }
 
-Status SetTable::settle() {
+Status SetTable::finish_change() {
     if (instance_->control().changing == 0) return {};
     const std::uint32_t bank = active();
     step("grace");
     SIEVE_TRY(grace_period());
     SIEVE_TRY(write_bank(bank ^ 1, std::nullopt, read_bank(bank)));
-    step("settled");
+    step("finished");
     instance_->control().changing = 0;
     return {};
 }
 
-LiveTable SetTable::read() const {
+TableInForce SetTable::read() const {
     // A bank that was left in between may be half written.
     std::uint32_t bank = 0;
     sieve_policy policy{};
@@ -148,7 +148,7 @@ LiveTable SetTable::read() const {
         bank = active();
         policy = read_bank(bank);
     } while (bank != active());
-    LiveTable table;
+    TableInForce table;
     table.default_action = static_cast<sieve_action>(policy.default_action);
     for (std::uint32_t i = 0; i < std::min<std::uint32_t>(policy.sets, SIEVE_MAX_SETS); i++) {
         const std::uint32_t slot = policy.entry[i].slot & (SIEVE_SLOTS - 1);
@@ -164,12 +164,12 @@ Result<sieve_policy> SetTable::policy_of(const WantedTable& wanted, const sieve_
     if (wanted.sets.size() > SIEVE_MAX_SETS)
         return usage_error(
             fmt::format("{} sets, but the program takes at most {}", wanted.sets.size(), SIEVE_MAX_SETS));
-    const LiveTable live = read();
+    const TableInForce live = read();
     // Both banks being equal and at rest, the slots that the policy does not name are used by no packet:
     // their counters stand still and can be taken for a baseline.
     std::set<std::uint32_t> free;
     for (std::uint32_t slot = 0; slot < SIEVE_SLOTS; slot++) free.insert(slot);
-    for (const LiveSet& set : live.sets) free.erase(set.slot);
+    for (const SetInForce& set : live.sets) free.erase(set.slot);
     std::optional<Stats> stats;
     const auto counted = [&]() -> Result<const Stats*> {
         if (!stats) {
@@ -185,7 +185,7 @@ Result<sieve_policy> SetTable::policy_of(const WantedTable& wanted, const sieve_
         if (!is_set_name(set.name) || !names.insert(set.name).second)
             return usage_error(fmt::format("set name `{}`: expected 1 to {} of A-Z a-z 0-9 . _ -, each once",
                                            set.name, SIEVE_NAME_BYTES - 1));
-        const LiveSet* before = live.find(set.name);
+        const SetInForce* before = live.find(set.name);
         if (before == nullptr && set.map_fd < 0) return usage_error(fmt::format("no set {}", set.name));
         if (set.action == SIEVE_ACTION_REDIRECT_CPU && instance_->rare().cpus == 0)
             return usage_error(fmt::format("set {}: only the XDP hook hands packets to another CPU; expected "
@@ -255,7 +255,7 @@ Status SetTable::install(const WantedTable& wanted) {
 }
 
 Status SetTable::replace(const WantedTable& wanted) {
-    SIEVE_TRY(settle());
+    SIEVE_TRY(finish_change());
     const std::uint32_t bank = active();
     const sieve_policy present = read_bank(bank);
     SIEVE_ASSIGN(sieve_policy target, policy_of(wanted, present));
@@ -266,7 +266,7 @@ Status SetTable::replace(const WantedTable& wanted) {
     step("begin");
     instance_->control().changing = 1;
     if (Status written = write_bank(bank ^ 1, present, target); !written) {
-        (void)settle(); // if that does not work either, the next controller does it
+        (void)finish_change(); // if that does not work either, the next controller does it
         return written;
     }
     step("flip");
@@ -277,7 +277,7 @@ Status SetTable::replace(const WantedTable& wanted) {
     step("grace");
     SIEVE_TRY(grace_period());
     SIEVE_TRY(write_bank(bank, present, target));
-    step("settled");
+    step("finished");
     instance_->control().changing = 0;
     return {};
 }

@@ -18,7 +18,7 @@
 namespace sieve::kernel {
 
 // A set in force.
-struct LiveSet {
+struct SetInForce {
     std::string name;
     sieve_action action = SIEVE_ACTION_DROP;
     std::uint32_t target = 0;           // of a redirecting action: the interface's index, the CPU's number
@@ -30,11 +30,11 @@ struct LiveSet {
 };
 
 // All sets in force, in the order they are asked.
-struct LiveTable {
+struct TableInForce {
     sieve_action default_action = SIEVE_ACTION_PASS;
-    std::vector<LiveSet> sets;
+    std::vector<SetInForce> sets;
 
-    [[nodiscard]] const LiveSet* find(std::string_view name) const;
+    [[nodiscard]] const SetInForce* find(std::string_view name) const;
 };
 
 // A set as it shall be: a set of that name keeps its counters, a new name's start at zero.
@@ -71,7 +71,7 @@ class SetTable {
   public:
     explicit SetTable(const Instance& instance) : instance_(&instance) {}
 
-    [[nodiscard]] LiveTable read() const;
+    [[nodiscard]] TableInForce read() const;
 
     // Puts the table in force. When it returns no packet uses what was in force before. What cannot be done
     // leaves the table in force as it was.
@@ -92,7 +92,7 @@ class SetTable {
     // Writes a bank. Only places whose filter differs from `present`'s are touched; without it all are.
     [[nodiscard]] Status write_bank(std::uint32_t bank, const std::optional<sieve_policy>& present,
                                     const sieve_policy& target);
-    [[nodiscard]] Status settle();
+    [[nodiscard]] Status finish_change();
     [[nodiscard]] Result<sieve_policy> policy_of(const WantedTable& wanted,
                                                  const sieve_policy& present) const;
     // Gives a policy the maps of its targets: the present ones, if they are the same targets, or new ones.

@@ -17,7 +17,7 @@
 
 #include "libsieve/analysis/less_hashing.hpp"
 #include "libsieve/kernel/grace_period.hpp"
-#include "libsieve/kernel/map_places.hpp"
+#include "libsieve/kernel/map_indices.hpp"
 #include "libsieve/kernel/refusal.hpp"
 #include "libsieve/util/secret.hpp"
 
@@ -106,7 +106,7 @@ Status start_tally(const Instance& instance) {
     }
     SIEVE_ASSIGN(const std::uint32_t id, map_id(fd.get()));
     SIEVE_ASSIGN(const UniqueFd outer, open_map(instance.rare().sketches));
-    SIEVE_TRY(put_maps(outer.get(), {.places = {0}, .ids = {id}, .gone = {}}));
+    SIEVE_TRY(put_maps(outer.get(), {.indices = {0}, .ids = {id}, .gone = {}}));
     volatile sieve_control& control = instance.control();
     control.sketch_id = id;
     control.sketch_since = static_cast<std::uint64_t>(std::time(nullptr));
@@ -119,7 +119,7 @@ Status stop_tally(const Instance& instance) {
     control.watch = control.watch & ~std::uint32_t{SIEVE_WATCH_TALLY};
     control.sketch_id = 0;
     SIEVE_ASSIGN(const UniqueFd outer, open_map(instance.rare().sketches));
-    return clear_place(outer.get(), 0);
+    return clear_map(outer.get(), 0);
 }
 
 Result<Tally> read_tally(const Instance& instance, std::size_t most) {

@@ -30,7 +30,7 @@ Result<Stats> read_stats(const Instance& instance) {
     for (const sieve_stats& value : values) {
         for (std::size_t i = 0; i < sum.hit.size(); i++) {
             add(sum.hit[i], value.hit[i]);
-            sum.verified[i].strangers += value.verified[i].strangers;
+            sum.verified[i].non_members += value.verified[i].non_members;
             sum.verified[i].avoided += value.verified[i].avoided;
         }
         add(sum.dropped, value.dropped);
@@ -58,7 +58,7 @@ sieve_counter difference(const sieve_counter& later, const sieve_counter& earlie
 }
 
 sieve_verified difference(const sieve_verified& later, const sieve_verified& earlier) {
-    return {later.strangers - earlier.strangers, later.avoided - earlier.avoided};
+    return {later.non_members - earlier.non_members, later.avoided - earlier.avoided};
 }
 
 const char* outcome_name(std::uint32_t outcome) {

@@ -13,7 +13,8 @@
 namespace sieve::kernel {
 
 struct Stats {
-    std::array<sieve_counter, SIEVE_SLOTS> hit{}; // since the program was loaded; a LiveSet has its baseline
+    std::array<sieve_counter, SIEVE_SLOTS>
+        hit{}; // since the program was loaded; a SetInForce has its baseline
     std::array<sieve_verified, SIEVE_SLOTS> verified{};
     sieve_counter dropped{};
     sieve_counter passed{};

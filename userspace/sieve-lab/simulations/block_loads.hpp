@@ -18,9 +18,9 @@ namespace sieve::experiments {
 std::vector<std::uint32_t> place_in_blocks(Random& random, std::uint64_t keys, std::uint64_t blocks,
                                            double alpha);
 
-/// The probability that a random block covers a stranger, from actual bits: each key of a block sets k random
-/// bits out of `block_bits`, with replacement, and the rate is the mean of (ones / block_bits)^k over the
-/// blocks ("the FPR is derived from the number of set bits", section 4). The bits do not influence the
+/// The probability that a random block covers a non-member, from actual bits: each key of a block sets k
+/// random bits out of `block_bits`, with replacement, and the rate is the mean of (ones / block_bits)^k over
+/// the blocks ("the FPR is derived from the number of set bits", section 4). The bits do not influence the
 /// placement, so they may be drawn after it, block by block. Any block_bits >= 2 will do, 500 included.
 double block_rate(Random& random, const std::vector<std::uint32_t>& loads, unsigned block_bits, unsigned k);
 

@@ -18,11 +18,11 @@ struct CountingExperiment {
     std::uint64_t keys = 49152;           // inserted first
     std::uint64_t exchanges = 1ULL << 20; // then so often a random key is deleted and a fresh one inserted
     std::uint64_t seed = 1;
-    std::uint64_t queries = 0; // strangers looked up at the end; 0: only the exact rate
+    std::uint64_t queries = 0; // non-members looked up at the end; 0: only the exact rate
 };
 
 struct CountingOutcome {
-    double rate = 0;                   // exact, over random strangers
+    double rate = 0;                   // exact, over random non-members
     std::uint64_t false_positives = 0; // of the queries
     std::uint64_t refused = 0;         // insertions that found their bucket full
     std::uint64_t lost = 0;            // present keys that a lookup did not find, at the end

@@ -129,9 +129,9 @@ TEST(ToyKind, IsBuiltSavedLoadedAndAsked) {
     ASSERT_TRUE(image) << image.error().message;
     EXPECT_STREQ(kind_name(image->lookup().kind), "toy");
     for (std::size_t i = 0; i < keys.size(); i++) ASSERT_TRUE(image->contains(keys.at(i)));
-    const KeySet strangers = random_keys(5'001);
+    const KeySet non_members = random_keys(5'001);
     std::size_t found = 0;
-    for (std::size_t i = 0; i < strangers.size(); i++) found += image->contains(strangers.at(i)) ? 1 : 0;
+    for (std::size_t i = 0; i < non_members.size(); i++) found += image->contains(non_members.at(i)) ? 1 : 0;
     EXPECT_LT(found, 5'001U / 20);
 }
 

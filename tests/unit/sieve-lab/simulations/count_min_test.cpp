@@ -46,8 +46,8 @@ TEST(CountMin, IsExactWhereNothingCollides) {
 }
 
 // Theorem 9.1, over many draws of the hash functions and for several eps. The share of bad estimates stays
-// below the bound; where all items count the same it comes close enough to what d rows must give (a stranger
-// sees an item in a row with chance 1/w) that a sketch with fewer rows would be seen.
+// below the bound; where all items count the same it comes close enough to what d rows must give (a
+// non-member sees an item in a row with chance 1/w) that a sketch with fewer rows would be seen.
 TEST(CountMin, ErrsNoMoreOftenThanTheorem91Allows) {
     std::mt19937_64 random(2);
     struct Case {
@@ -78,8 +78,8 @@ TEST(CountMin, ErrsNoMoreOftenThanTheorem91Allows) {
     }
 }
 
-// One heavy item in an otherwise empty sketch is seen by a stranger only if both meet in all rows: h1 and h2
-// agree, with chance 1/w^2 (w prime), or d = 1 and h1 agrees, with chance 1/w. Five sigma.
+// One heavy item in an otherwise empty sketch is seen by a non-member only if both meet in all rows: h1 and
+// h2 agree, with chance 1/w^2 (w prime), or d = 1 and h1 agrees, with chance 1/w. Five sigma.
 TEST(CountMin, RowsAreIndependentAsFarAsTwoHashesCan) {
     constexpr std::uint64_t width = 13;
     for (const std::uint32_t depth : {1U, 2U, 7U, 13U}) {

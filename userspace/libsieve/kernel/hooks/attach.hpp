@@ -17,7 +17,7 @@ enum class ModeChoice { automatic, native, skb };
 struct AttachOptions {
     ModeChoice mode = ModeChoice::automatic; // automatic: native, or skb if the driver refuses
     bool force = false;                      // take the place of another program
-    DispatcherPlace place = {};              // among the programs that share the hook; tc has no chain
+    DispatcherRank rank = {};                // among the programs that share the hook; tc has no chain
 };
 
 struct Attached {

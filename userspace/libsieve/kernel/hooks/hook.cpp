@@ -19,9 +19,9 @@ const char* mode_name(Mode mode) {
     return "unknown";
 }
 
-std::optional<DispatcherPlace> Hook::place() const {
-    for (const DispatcherMember& member : members)
-        if (ours && member.program.id == ours->id) return member.place;
+std::optional<DispatcherRank> Hook::rank() const {
+    for (const DispatchedProgram& member : members)
+        if (ours && member.program.id == ours->id) return member.rank;
     return std::nullopt;
 }
 

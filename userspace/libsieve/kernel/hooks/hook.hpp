@@ -42,15 +42,15 @@ struct Hook {
     std::optional<Instance> instance; // its maps; absent beside `ours` if it speaks another version
     std::string other_version;        // then: which, as a sentence
     bool by_load = false;             // `ours` was attached by `load`, and not by ip link or another tool
-    std::vector<DispatcherMember>
+    std::vector<DispatchedProgram>
         members;                   // behind the dispatcher, if it is in use, in their order; ours, too
     std::vector<TcFilter> filters; // all BPF filters at tc's hook, in their order; ours, too
 
     [[nodiscard]] bool foreign() const { return attached && !ours; }
     [[nodiscard]] bool speaks_our_version() const { return ours && other_version.empty(); }
     [[nodiscard]] bool behind_dispatcher() const { return ours && ours->id != attached->id; }
-    // Our place behind the dispatcher; nothing if we are not there or it does not tell.
-    [[nodiscard]] std::optional<DispatcherPlace> place() const;
+    // Our rank behind the dispatcher; nothing if we are not there or it does not tell.
+    [[nodiscard]] std::optional<DispatcherRank> rank() const;
     // Our filter at tc's hook.
     [[nodiscard]] const TcFilter* filter() const;
 };

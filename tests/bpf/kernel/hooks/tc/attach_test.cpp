@@ -101,7 +101,7 @@ TEST(TcAttach, AtBothHooksBesideXdpAndAway) {
             EXPECT_TRUE(found->instance);
             if (point == HookPoint::xdp) continue;
             ASSERT_NE(found->filter(), nullptr);
-            EXPECT_EQ(found->filter()->priority, DispatcherPlace{}.priority);
+            EXPECT_EQ(found->filter()->priority, DispatcherRank{}.priority);
             EXPECT_EQ(found->filter()->handle, tc::our_handle);
             EXPECT_TRUE(found->filter()->direct_action);
         }
@@ -178,7 +178,7 @@ TEST(TcAttach, ARaceEndsInARefusal) {
         // At the same priority the kernel itself refuses the handle; at another one the look afterwards does.
         for (const std::uint32_t priority : {50U, 51U}) {
             const auto second =
-                attach(looked_free, load(HookPoint::egress), {.place = {.priority = priority}});
+                attach(looked_free, load(HookPoint::egress), {.rank = {.priority = priority}});
             ASSERT_FALSE(second) << priority;
             EXPECT_EQ(second.error().kind, ErrorKind::kernel_refused);
             EXPECT_EQ(priorities(in, HookPoint::egress), std::vector<std::uint32_t>{50});
@@ -196,7 +196,7 @@ TEST(TcAttach, APriorityOfAnotherKindIsRefused) {
         ASSERT_FALSE(refused);
         EXPECT_NE(refused.error().message.find("priority 50"), std::string::npos) << refused.error().message;
         EXPECT_TRUE(
-            attach(hook_of(in, HookPoint::egress), load(HookPoint::egress), {.place = {.priority = 40}}));
+            attach(hook_of(in, HookPoint::egress), load(HookPoint::egress), {.rank = {.priority = 40}}));
     });
 }
 

@@ -21,7 +21,7 @@ TEST(Dispatcher, ChainsAreReadAsTheyAreWritten) {
     EXPECT_EQ(parse_chain("tx,aborted,tx"), 1U << XDP_TX | 1U << XDP_ABORTED);
     for (std::uint32_t chain = 0; chain < 1U << 5; chain++)
         EXPECT_EQ(parse_chain(chain_text(chain)), chain) << chain_text(chain);
-    EXPECT_EQ(DispatcherPlace{}.chain, 1U << XDP_PASS);
+    EXPECT_EQ(DispatcherRank{}.chain, 1U << XDP_PASS);
 }
 
 TEST(Dispatcher, OtherChainsAreNone) {

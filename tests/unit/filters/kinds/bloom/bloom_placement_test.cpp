@@ -126,8 +126,8 @@ void check_filter(const sieve_lookup& lookup, std::size_t keys, BloomSearch sear
         ASSERT_EQ(explained, ones);
     }
     Bits ignored(ones.size());
-    for (const sieve_hash& stranger : random_hashes(50, random))
-        ASSERT_EQ(sieve_bloom_covered(&lookup, stranger, filter.data()) != 0, covered(stranger, ignored));
+    for (const sieve_hash& non_member : random_hashes(50, random))
+        ASSERT_EQ(sieve_bloom_covered(&lookup, non_member, filter.data()) != 0, covered(non_member, ignored));
 }
 
 // For any number of groups, probes and lines, any load (up to far too many keys), any order and search: every
@@ -256,10 +256,10 @@ INSTANTIATE_TEST_SUITE_P(
                     Published{16, 2, 14, 10, 2.259e-4, 1e-7}, Published{16, 2, 14, 15, 2.223e-4, 1e-7},
                     Published{16, 3, 15, 30, 1.604e-4, 1e-7}, Published{16, 3, 15, 40, 1.582e-4, 1e-7}));
 
-// Queries are what counts in the end: as many strangers pass as the fraction of ones says, to 5 sigma, in
+// Queries are what counts in the end: as many non-members pass as the fraction of ones says, to 5 sigma, in
 // small filters, too, where double hashing (x + i y modulo m) lets 1.8 times (100 keys) to 3.6 times (32
 // keys) as many pass.
-TEST(BloomPlacement, StrangersPassAsOftenAsIndependentProbesWould) {
+TEST(BloomPlacement, NonMembersPassAsOftenAsIndependentProbesWould) {
     struct Case {
         std::size_t keys;
         std::uint32_t lines, groups, hashes;

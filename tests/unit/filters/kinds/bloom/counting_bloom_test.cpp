@@ -102,9 +102,9 @@ TEST(CountingBloom, RefusesToDeleteWhatIsCertainlyAbsent) {
     counting.write(before);
     int refused = 0;
     for (int i = 0; i < 500; i++) {
-        const sieve_hash stranger = {random(), random()};
-        if (counting.contains(stranger)) continue;
-        const Status removed = counting.remove(stranger);
+        const sieve_hash non_member = {random(), random()};
+        if (counting.contains(non_member)) continue;
+        const Status removed = counting.remove(non_member);
         ASSERT_FALSE(removed);
         EXPECT_EQ(removed.error().kind, ErrorKind::bad_input);
         refused++;

@@ -230,7 +230,7 @@ TEST(DleftBuilder, MeasuredRateIsTheExactOne) {
 }
 
 TEST(DleftBuilder, EqualKeysAreAllKept) {
-    // Nine times the same fingerprint in the same two buckets, and strangers around it.
+    // Nine times the same fingerprint in the same two buckets, and non-members around it.
     auto keys = random_hashes(400, 14);
     for (int i = 0; i < 9; i++) keys.push_back({0x0000000100000001ULL, 0x123456789abcdef0ULL});
     for (const auto& shape : {narrow(2, 1), wide(2, 2)}) {

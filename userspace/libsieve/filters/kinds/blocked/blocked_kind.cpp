@@ -75,7 +75,7 @@ std::string BlockedKind::parameters(const sieve_lookup& lookup, std::uint64_t) c
 }
 
 LinesTouched BlockedKind::lines_touched(const sieve_lookup& lookup, double) const {
-    return {.stranger = static_cast<double>(lookup.choices), .member = static_cast<double>(lookup.choices)};
+    return {.non_member = static_cast<double>(lookup.choices), .member = static_cast<double>(lookup.choices)};
 }
 
 std::uint32_t BlockedKind::rounds(Effort effort, std::uint32_t choices) const {

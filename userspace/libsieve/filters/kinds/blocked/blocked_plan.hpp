@@ -25,7 +25,7 @@ double alpha_from_image(std::uint16_t alpha);
 // coincide.
 double rate_of_query(double line_rate, std::uint64_t lines, const BlockedShape& shape);
 
-// No line is asked with more than 64 bits of hash: a stranger whose hash equals that of one of the line's
+// No line is asked with more than 64 bits of hash: a non-member whose hash equals that of one of the line's
 // keys is taken for it, however long the pattern. This is the least rate of a line, on top of what its bits
 // give.
 double collision_rate(std::uint64_t keys, std::uint64_t lines);

@@ -81,7 +81,7 @@ LinesTouched BloomKind::lines_touched(const sieve_lookup& lookup, double fpr) co
     const double one_group = -std::expm1(std::log1p(-std::min(fpr, 0.999)) / groups);
     const double ones = std::pow(one_group, 1.0 / lookup.hashes);
     const double in_vain = (1 - one_group) / (1 - ones);
-    return {.stranger = groups * in_vain, .member = lookup.hashes + (groups - 1) / 2.0 * in_vain};
+    return {.non_member = groups * in_vain, .member = lookup.hashes + (groups - 1) / 2.0 * in_vain};
 }
 
 std::uint32_t BloomKind::rounds(Effort effort, std::uint32_t) const {

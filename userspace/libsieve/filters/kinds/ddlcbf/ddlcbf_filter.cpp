@@ -120,26 +120,27 @@ Result<DdlcbfFilter> DdlcbfFilter::open(const sieve_lookup& lookup, std::span<si
     return DdlcbfFilter(lookup, lines);
 }
 
-CountingBucket DdlcbfFilter::read(const sieve_ddlcbf_place& place) const {
-    return decode_counting_bucket(lines_[place.line].word[place.slot], bucket_);
+CountingBucket DdlcbfFilter::read(const sieve_ddlcbf_address& address) const {
+    return decode_counting_bucket(lines_[address.line].word[address.position], bucket_);
 }
 
-void DdlcbfFilter::write(const sieve_ddlcbf_place& place, const CountingBucket& bucket) {
-    const std::atomic_ref<__u64> word(lines_[place.line].word[place.slot]);
+void DdlcbfFilter::write(const sieve_ddlcbf_address& address, const CountingBucket& bucket) {
+    const std::atomic_ref<__u64> word(lines_[address.line].word[address.position]);
     word.store(encode_counting_bucket(bucket, bucket_), std::memory_order_release);
 }
 
 bool DdlcbfFilter::contains(const sieve_hash& hash) const {
-    sieve_ddlcbf_place place[SIEVE_DLEFT_MAX_SUBTABLES] = {};
-    sieve_ddlcbf_locate(&lookup_, hash, place);
+    sieve_ddlcbf_address address[SIEVE_DLEFT_MAX_SUBTABLES] = {};
+    sieve_ddlcbf_locate(&lookup_, hash, address);
     const sieve_line* const line[SIEVE_DLEFT_MAX_SUBTABLES] = {
-        &lines_[place[0].line], &lines_[place[1].line], &lines_[place[2].line], &lines_[place[3].line]};
-    return sieve_ddlcbf_test(&lookup_, line, place) != 0;
+        &lines_[address[0].line], &lines_[address[1].line], &lines_[address[2].line],
+        &lines_[address[3].line]};
+    return sieve_ddlcbf_test(&lookup_, line, address) != 0;
 }
 
 Status DdlcbfFilter::insert(const sieve_hash& hash) {
-    sieve_ddlcbf_place place[SIEVE_DLEFT_MAX_SUBTABLES] = {};
-    sieve_ddlcbf_locate(&lookup_, hash, place);
+    sieve_ddlcbf_address address[SIEVE_DLEFT_MAX_SUBTABLES] = {};
+    sieve_ddlcbf_locate(&lookup_, hash, address);
     const auto full = [] {
         return bad_input("the key's buckets are full: build a larger filter, or delete keys first");
     };
@@ -149,26 +150,26 @@ Status DdlcbfFilter::insert(const sieve_hash& hash) {
     std::array<CountingBucket, SIEVE_DLEFT_MAX_SUBTABLES> buckets;
     std::uint32_t best = 0;
     for (std::uint32_t i = 0; i < shape_.subtables; i++) {
-        buckets[i] = read(place[i]);
-        if (buckets[i].has_minimal(place[i].remainder, bucket_)) {
-            if (!buckets[i].insert(place[i].remainder, bucket_)) return full();
-            write(place[i], buckets[i]);
+        buckets[i] = read(address[i]);
+        if (buckets[i].has_minimal(address[i].remainder, bucket_)) {
+            if (!buckets[i].insert(address[i].remainder, bucket_)) return full();
+            write(address[i], buckets[i]);
             return {};
         }
         if (buckets[i].load() < buckets[best].load()) best = i;
     }
-    if (!buckets[best].insert(place[best].remainder, bucket_)) return full();
-    write(place[best], buckets[best]);
+    if (!buckets[best].insert(address[best].remainder, bucket_)) return full();
+    write(address[best], buckets[best]);
     return {};
 }
 
 Status DdlcbfFilter::erase(const sieve_hash& hash) {
-    sieve_ddlcbf_place place[SIEVE_DLEFT_MAX_SUBTABLES] = {};
-    sieve_ddlcbf_locate(&lookup_, hash, place);
+    sieve_ddlcbf_address address[SIEVE_DLEFT_MAX_SUBTABLES] = {};
+    sieve_ddlcbf_locate(&lookup_, hash, address);
     for (std::uint32_t i = 0; i < shape_.subtables; i++) {
-        CountingBucket bucket = read(place[i]);
-        if (!bucket.erase(place[i].remainder)) continue;
-        write(place[i], bucket);
+        CountingBucket bucket = read(address[i]);
+        if (!bucket.erase(address[i].remainder)) continue;
+        write(address[i], bucket);
         return {};
     }
     return bad_input("the key is not in the filter");

@@ -72,8 +72,8 @@ class DdlcbfFilter final : public ChangeableFilter {
   private:
     DdlcbfFilter(const sieve_lookup& lookup, std::span<sieve_line> lines);
 
-    [[nodiscard]] CountingBucket read(const sieve_ddlcbf_place& place) const;
-    void write(const sieve_ddlcbf_place& place, const CountingBucket& bucket);
+    [[nodiscard]] CountingBucket read(const sieve_ddlcbf_address& address) const;
+    void write(const sieve_ddlcbf_address& address, const CountingBucket& bucket);
 
     sieve_lookup lookup_;
     std::span<sieve_line> lines_;

@@ -153,11 +153,11 @@ std::uint64_t DdlcbfKind::lines(const sieve_lookup& lookup) const {
 }
 
 bool DdlcbfKind::holds(const sieve_lookup& lookup, const sieve_hash& hash, const sieve_line* filter) const {
-    sieve_ddlcbf_place place[SIEVE_DLEFT_MAX_SUBTABLES] = {};
-    sieve_ddlcbf_locate(&lookup, hash, place);
+    sieve_ddlcbf_address address[SIEVE_DLEFT_MAX_SUBTABLES] = {};
+    sieve_ddlcbf_locate(&lookup, hash, address);
     const sieve_line* line[SIEVE_DLEFT_MAX_SUBTABLES];
-    for (int i = 0; i < SIEVE_DLEFT_MAX_SUBTABLES; i++) line[i] = filter + place[i].line;
-    return sieve_ddlcbf_test(&lookup, line, place) != 0;
+    for (int i = 0; i < SIEVE_DLEFT_MAX_SUBTABLES; i++) line[i] = filter + address[i].line;
+    return sieve_ddlcbf_test(&lookup, line, address) != 0;
 }
 
 double DdlcbfKind::expected_rate(const sieve_lookup& lookup, std::span<const sieve_line> filter,
@@ -178,7 +178,7 @@ std::string DdlcbfKind::parameters(const sieve_lookup& lookup, std::uint64_t key
 }
 
 LinesTouched DdlcbfKind::lines_touched(const sieve_lookup& lookup, double) const {
-    return {.stranger = static_cast<double>(lookup.choices), .member = static_cast<double>(lookup.choices)};
+    return {.non_member = static_cast<double>(lookup.choices), .member = static_cast<double>(lookup.choices)};
 }
 
 std::uint32_t DdlcbfKind::rounds(Effort, std::uint32_t) const {

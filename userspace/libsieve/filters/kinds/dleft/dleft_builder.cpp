@@ -46,11 +46,11 @@ class Placement {
 
     [[nodiscard]] Choices choices(std::size_t key) const {
         std::uint32_t line[SIEVE_DLEFT_MAX_SUBTABLES] = {};
-        std::uint32_t slot[SIEVE_DLEFT_MAX_SUBTABLES] = {};
-        sieve_dleft_locate(&lookup_, keys_[key], line, slot);
+        std::uint32_t position[SIEVE_DLEFT_MAX_SUBTABLES] = {};
+        sieve_dleft_locate(&lookup_, keys_[key], line, position);
         Choices found{};
         for (std::uint32_t i = 0; i < subtables_; i++)
-            found.bucket[i] = (std::uint64_t{line[i]} << shift_) | slot[i];
+            found.bucket[i] = (std::uint64_t{line[i]} << shift_) | position[i];
         return found;
     }
     [[nodiscard]] std::uint64_t bucket(std::size_t key) const { return choices(key).bucket[choice_[key]]; }
@@ -239,11 +239,11 @@ double union_bound_dleft_fpr(const sieve_lookup& lookup, std::span<const sieve_l
 
 bool dleft_contains(const sieve_lookup& lookup, std::span<const sieve_line> lines, const sieve_hash& hash) {
     std::uint32_t at[SIEVE_DLEFT_MAX_SUBTABLES] = {};
-    std::uint32_t slot[SIEVE_DLEFT_MAX_SUBTABLES] = {};
-    sieve_dleft_locate(&lookup, hash, at, slot);
+    std::uint32_t position[SIEVE_DLEFT_MAX_SUBTABLES] = {};
+    sieve_dleft_locate(&lookup, hash, at, position);
     const sieve_line* const line[SIEVE_DLEFT_MAX_SUBTABLES] = {&lines[at[0]], &lines[at[1]], &lines[at[2]],
                                                                &lines[at[3]]};
-    return sieve_dleft_test(&lookup, hash, line, slot) != 0;
+    return sieve_dleft_test(&lookup, hash, line, position) != 0;
 }
 
 Result<std::vector<double>> dleft_rates_while_filling(std::span<const sieve_hash> keys,

@@ -83,11 +83,11 @@ std::uint64_t DleftKind::lines(const sieve_lookup& lookup) const {
 
 bool DleftKind::holds(const sieve_lookup& lookup, const sieve_hash& hash, const sieve_line* filter) const {
     std::uint32_t at[SIEVE_DLEFT_MAX_SUBTABLES];
-    std::uint32_t slot[SIEVE_DLEFT_MAX_SUBTABLES];
-    sieve_dleft_locate(&lookup, hash, at, slot);
+    std::uint32_t position[SIEVE_DLEFT_MAX_SUBTABLES];
+    sieve_dleft_locate(&lookup, hash, at, position);
     const sieve_line* line[SIEVE_DLEFT_MAX_SUBTABLES];
     for (int i = 0; i < SIEVE_DLEFT_MAX_SUBTABLES; i++) line[i] = filter + at[i];
-    return sieve_dleft_test(&lookup, hash, line, slot) != 0;
+    return sieve_dleft_test(&lookup, hash, line, position) != 0;
 }
 
 double DleftKind::expected_rate(const sieve_lookup& lookup, std::span<const sieve_line> filter,
@@ -107,7 +107,7 @@ std::string DleftKind::parameters(const sieve_lookup& lookup, std::uint64_t keys
 }
 
 LinesTouched DleftKind::lines_touched(const sieve_lookup& lookup, double) const {
-    return {.stranger = static_cast<double>(lookup.choices), .member = static_cast<double>(lookup.choices)};
+    return {.non_member = static_cast<double>(lookup.choices), .member = static_cast<double>(lookup.choices)};
 }
 
 std::uint32_t DleftKind::rounds(Effort effort, std::uint32_t) const {

@@ -59,7 +59,7 @@ std::string remedy(int error, std::uint32_t priority) {
 Result<Attached> attach(const Hook& before, const BpfObject& object, const AttachOptions& options) {
     const std::string what =
         fmt::format("attaching to {}'s {} hook", before.interface.name, hook_point_name(before.point));
-    const std::uint32_t priority = options.place.priority;
+    const std::uint32_t priority = options.rank.priority;
     SIEVE_ASSIGN(const std::uint32_t id, program_id(object.program_fd()));
     {
         const LogCapture log;

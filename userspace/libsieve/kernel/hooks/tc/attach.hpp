@@ -9,7 +9,7 @@ namespace sieve::kernel::tc {
 // Our filter's handle among those of its priority; whoever sees it in `tc filter` knows whose it is.
 inline constexpr std::uint32_t our_handle = 0x51e7e;
 
-// Adds our filter at the priority that the options' place names, and clsact if it is not there yet. Other
+// Adds our filter at the priority that the options' rank names, and clsact if it is not there yet. Other
 // filters are asked before or after ours, by their priorities. Fails if that priority belongs to filters of
 // another kind, or if another controller has put a program of ours there meanwhile.
 Result<Attached> attach(const Hook& before, const BpfObject& object, const AttachOptions& options);

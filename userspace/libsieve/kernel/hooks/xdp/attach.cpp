@@ -140,18 +140,18 @@ using LibxdpProgram = std::unique_ptr<xdp_program, CloseProgram>;
 // Hands a second copy of the program, over the first one's maps, to libxdp, which links it into a dispatcher,
 // or attaches it alone if there is no dispatcher to be had. 0 or a negative errno value.
 int attach_by_libxdp(const Hook& before, const BpfObject& object, bool frags, Mode mode,
-                     const DispatcherPlace& place) {
+                     const DispatcherRank& rank) {
     const LogCapture log;
     Result<BpfObject> copy = object.open_copy(frags);
     if (!copy) return -EINVAL;
     xdp_program* raw = xdp_program__from_bpf_obj(copy->object(), frags ? "xdp.frags" : "xdp");
     if (const long error = libxdp_get_error(raw); error != 0) return static_cast<int>(error);
     const LibxdpProgram program(raw);
-    int error = xdp_program__set_run_prio(raw, place.priority);
+    int error = xdp_program__set_run_prio(raw, rank.priority);
     // libxdp cannot tell by the section; libbpf notes it when it loads.
     if (error == 0 && frags) error = xdp_program__set_xdp_frags_support(raw, true);
     for (unsigned verdict = XDP_ABORTED; error == 0 && verdict <= XDP_REDIRECT; verdict++)
-        error = xdp_program__set_chain_call_enabled(raw, verdict, (place.chain >> verdict & 1) != 0);
+        error = xdp_program__set_chain_call_enabled(raw, verdict, (rank.chain >> verdict & 1) != 0);
     if (error != 0) return error;
     return xdp_program__attach(raw, static_cast<int>(before.interface.index), libxdp_mode(mode), 0);
 }
@@ -162,7 +162,7 @@ std::optional<Attached> attach_among_others(const Hook& before, const BpfObject&
     for (const Mode mode : modes_of(options.mode))
         for (const bool frags : {false, true}) {
             if (frags && object.frags_program_fd() < 0) continue;
-            if (attach_by_libxdp(before, object, frags, mode, options.place) != 0) continue;
+            if (attach_by_libxdp(before, object, frags, mode, options.rank) != 0) continue;
             Result<Hook> now = xdp::read_hook(before.interface);
             if (!now || !now->ours) return std::nullopt; // somebody was quicker
             return Attached{.hook = std::move(*now), .frags = frags, .remarks = {}};

@@ -16,7 +16,7 @@ namespace {
 
 Status look_behind_dispatcher(Hook& hook, const Program& dispatcher) {
     hook.members = dispatcher_members(dispatcher);
-    for (DispatcherMember& member : hook.members)
+    for (DispatchedProgram& member : hook.members)
         if (!hook.ours) SIEVE_TRY(recognise(hook, member.program));
     return {};
 }

@@ -76,11 +76,11 @@ std::optional<std::size_t> position_of(const btf* types, std::uint32_t type_id) 
 } // namespace
 
 // The programs take the places of the dispatcher's functions, each by a link to one of them.
-std::vector<DispatcherMember> dispatcher_members(const Program& dispatcher) {
+std::vector<DispatchedProgram> dispatcher_members(const Program& dispatcher) {
     if (dispatcher.name != dispatcher_name) return {};
     const std::optional<xdp_dispatcher_config> config = read_config(dispatcher);
     const Btf types = read_types(dispatcher);
-    std::vector<std::pair<std::size_t, DispatcherMember>> found;
+    std::vector<std::pair<std::size_t, DispatchedProgram>> found;
     for (std::uint32_t id = 0; bpf_link_get_next_id(id, &id) == 0;) {
         const UniqueFd link(bpf_link_get_fd_by_id(id));
         bpf_link_info info{};
@@ -90,16 +90,16 @@ std::vector<DispatcherMember> dispatcher_members(const Program& dispatcher) {
         Result<Program> program = open_program(info.prog_id);
         if (!program) continue;
         const std::optional<std::size_t> position = position_of(types.get(), info.tracing.target_btf_id);
-        DispatcherMember member{.program = std::move(*program), .place = {}};
+        DispatchedProgram member{.program = std::move(*program), .rank = {}};
         if (config && position)
-            member.place = DispatcherPlace{.priority = config->run_prios[*position],
-                                           .chain = config->chain_call_actions[*position] &
-                                                    ~(1U << XDP_DISPATCHER_RETVAL)};
+            member.rank = DispatcherRank{.priority = config->run_prios[*position],
+                                         .chain = config->chain_call_actions[*position] &
+                                                  ~(1U << XDP_DISPATCHER_RETVAL)};
         found.emplace_back(position.value_or(MAX_DISPATCHER_ACTIONS), std::move(member));
     }
     std::stable_sort(found.begin(), found.end(),
                      [](const auto& a, const auto& b) { return a.first < b.first; });
-    std::vector<DispatcherMember> members;
+    std::vector<DispatchedProgram> members;
     members.reserve(found.size());
     for (auto& [position, member] : found) members.push_back(std::move(member));
     return members;

@@ -18,27 +18,27 @@ namespace sieve::kernel {
 inline constexpr std::string_view dispatcher_name = "xdp_dispatcher";
 
 // Where a program stands among those that share a hook.
-struct DispatcherPlace {
+struct DispatcherRank {
     std::uint32_t priority = 50;   // the lower number is asked first
     std::uint32_t chain = 1U << 2; // bit v: the next one is asked after this one's verdict v (XDP_PASS is 2)
 };
 
 // A program behind a dispatcher.
-struct DispatcherMember {
+struct DispatchedProgram {
     Program program;
-    std::optional<DispatcherPlace> place; // absent if this dispatcher does not tell in a way that we know
+    std::optional<DispatcherRank> rank; // absent if this dispatcher does not tell in a way that we know
 };
 
 // The programs behind that dispatcher, in the order in which they are asked; empty if it is none. One that
 // goes away while we look is left out.
-[[nodiscard]] std::vector<DispatcherMember> dispatcher_members(const Program& dispatcher);
+[[nodiscard]] std::vector<DispatchedProgram> dispatcher_members(const Program& dispatcher);
 
 // Takes away what a dispatcher that is no longer attached pinned, and with it the programs behind it.
 // libxdp_clean_references() would take away all of that interface's number, which in another network
 // namespace may be an interface at work.
 void unpin_dispatcher(std::uint32_t interface, std::uint32_t id);
 
-// "pass,drop" as bits of DispatcherPlace::chain, and back; "none" for no bit at all. Nothing if a word is not
+// "pass,drop" as bits of DispatcherRank::chain, and back; "none" for no bit at all. Nothing if a word is not
 // the name of an XDP verdict: aborted, drop, pass, tx, redirect.
 [[nodiscard]] std::optional<std::uint32_t> parse_chain(std::string_view text);
 [[nodiscard]] std::string chain_text(std::uint32_t chain);

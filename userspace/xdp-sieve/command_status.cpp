@@ -10,17 +10,17 @@
 #include "libsieve/feeds/key_text.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/kernel/exact_map.hpp"
+#include "libsieve/kernel/filter_header.hpp"
 #include "libsieve/kernel/hooks/attach.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
-#include "libsieve/kernel/live_filter.hpp"
 #include "libsieve/kernel/set_table.hpp"
 #include "libsieve/kernel/sketch.hpp"
+#include "xdp-sieve/command.hpp"
 #include "xdp-sieve/format.hpp"
 #include "xdp-sieve/hook_argument.hpp"
 #include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/output.hpp"
 #include "xdp-sieve/set_report.hpp"
-#include "xdp-sieve/verb.hpp"
 #include "xdp-sieve/way_attached.hpp"
 
 namespace sieve::cli {
@@ -28,8 +28,8 @@ namespace sieve::cli {
 namespace {
 
 struct SetStatus {
-    kernel::LiveSet set;
-    kernel::LiveFilter filter;
+    kernel::SetInForce set;
+    kernel::FilterHeader filter;
     std::uint64_t exact_bytes = 0; // of the exact set; 0: not verified
 
     [[nodiscard]] double bits_per_key() const {
@@ -52,10 +52,10 @@ struct InterfaceStatus {
     std::vector<SetStatus> sets;
 };
 
-Result<std::vector<SetStatus>> read_sets(const kernel::LiveTable& table) {
+Result<std::vector<SetStatus>> read_sets(const kernel::TableInForce& table) {
     std::vector<SetStatus> sets;
-    for (const kernel::LiveSet& set : table.sets) {
-        SIEVE_ASSIGN(const kernel::LiveFilter filter, kernel::read_live_filter(set.map_id));
+    for (const kernel::SetInForce& set : table.sets) {
+        SIEVE_ASSIGN(const kernel::FilterHeader filter, kernel::read_filter_header(set.map_id));
         SetStatus status{set, filter, 0};
         if (set.exact_id != 0) {
             SIEVE_ASSIGN(const std::uint64_t keys, kernel::read_exact_keys(set.exact_id));
@@ -72,7 +72,7 @@ Result<InterfaceStatus> read_status(kernel::Hook hook) {
         // A filter that leaves while we look is gone; then the table is another.
         Result<std::vector<SetStatus>> sets;
         for (int attempt = 0; attempt < 3; attempt++) {
-            const kernel::LiveTable table = kernel::SetTable(*hook.instance).read();
+            const kernel::TableInForce table = kernel::SetTable(*hook.instance).read();
             status.default_action = table.default_action;
             sets = read_sets(table);
             if (sets) break;
@@ -208,13 +208,13 @@ Result<Exit> run_status(const std::string& name, const std::string& hook_name, c
 } // namespace
 
 void add_status(CLI::App& app, Context& context) {
-    add_verb(app, context, "status", "show what is attached and which sets are in force",
-             [&context](Arguments verb) -> Action {
-                 auto interface = std::make_shared<std::string>(), hook = std::make_shared<std::string>();
-                 verb.add("IFACE", *interface, "one interface; all of them if not given");
-                 add_hook(verb, *hook, "all of them if not given");
-                 return [interface, hook, &context] { return run_status(*interface, *hook, context); };
-             });
+    add_command(app, context, "status", "show what is attached and which sets are in force",
+                [&context](Arguments command) -> Action {
+                    auto interface = std::make_shared<std::string>(), hook = std::make_shared<std::string>();
+                    command.add("IFACE", *interface, "one interface; all of them if not given");
+                    add_hook(command, *hook, "all of them if not given");
+                    return [interface, hook, &context] { return run_status(*interface, *hook, context); };
+                });
 }
 
 } // namespace sieve::cli

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "libsieve/kernel/filter_places.hpp"
+#include "libsieve/kernel/bank_filters.hpp"
 
 #include <cassert>
 #include <cerrno>
@@ -11,7 +11,7 @@
 
 #include "libsieve/kernel/filter_map.hpp"
 #include "libsieve/kernel/instance.hpp"
-#include "libsieve/kernel/map_places.hpp"
+#include "libsieve/kernel/map_indices.hpp"
 #include "libsieve/kernel/refusal.hpp"
 
 namespace sieve::kernel {
@@ -30,7 +30,7 @@ Result<UniqueFd> create_filter_table() {
 
 namespace {
 
-Result<PlaceChange> change_of_both_banks(std::span<const int> filters) {
+Result<MapChange> change_of_both_banks(std::span<const int> filters) {
     assert(filters.size() <= SIEVE_SLOTS);
     std::vector<std::uint32_t> ids;
     for (const int filter : filters) {
@@ -38,11 +38,11 @@ Result<PlaceChange> change_of_both_banks(std::span<const int> filters) {
         if (filter < 0) continue;
         SIEVE_ASSIGN(ids.back(), map_id(filter));
     }
-    PlaceChange change;
+    MapChange change;
     for (std::uint32_t bank = 0; bank < SIEVE_BANKS; bank++)
         for (std::uint32_t slot = 0; slot < ids.size(); slot++) {
             if (ids[slot] == 0) continue;
-            change.places.push_back(bank * SIEVE_SLOTS + slot);
+            change.indices.push_back(bank * SIEVE_SLOTS + slot);
             change.ids.push_back(ids[slot]);
         }
     return change;
@@ -51,14 +51,14 @@ Result<PlaceChange> change_of_both_banks(std::span<const int> filters) {
 } // namespace
 
 Status fill_both_banks(int table_fd, std::span<const int> filters) {
-    SIEVE_ASSIGN(const PlaceChange change, change_of_both_banks(filters));
+    SIEVE_ASSIGN(const MapChange change, change_of_both_banks(filters));
     return put_maps(table_fd, change);
 }
 
 Result<std::future<Status>> begin_to_fill_both_banks(int table_fd, std::span<const int> filters) {
-    SIEVE_ASSIGN(const PlaceChange change, change_of_both_banks(filters));
-    if (change.places.empty()) return std::future<Status>();
-    const std::uint32_t last = change.places.back(), last_id = change.ids.back();
+    SIEVE_ASSIGN(const MapChange change, change_of_both_banks(filters));
+    if (change.indices.empty()) return std::future<Status>();
+    const std::uint32_t last = change.indices.back(), last_id = change.ids.back();
     std::future<Status> putting =
         std::async(std::launch::async, [table_fd, change] { return put_maps(table_fd, change); });
     for (;;) {

@@ -19,13 +19,13 @@ struct FilterHandle {
 // Opens a map that a table of sets names. Refused if it cannot be a filter's.
 [[nodiscard]] Result<FilterHandle> open_live_filter(std::uint32_t map_id);
 
-struct LiveFilter {
+struct FilterHeader {
     sieve_lookup lookup{};
     sieve_file file{};
     std::uint64_t bytes = 0; // of the map
 };
 
 // Reads the header out of the filter's map.
-[[nodiscard]] Result<LiveFilter> read_live_filter(std::uint32_t map_id);
+[[nodiscard]] Result<FilterHeader> read_filter_header(std::uint32_t map_id);
 
 } // namespace sieve::kernel

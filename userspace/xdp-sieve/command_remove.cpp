@@ -7,11 +7,11 @@
 #include "libsieve/control/real_kernel.hpp"
 #include "libsieve/control/remove.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
+#include "xdp-sieve/command.hpp"
 #include "xdp-sieve/format.hpp"
 #include "xdp-sieve/hook_argument.hpp"
 #include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/output.hpp"
-#include "xdp-sieve/verb.hpp"
 
 namespace sieve::cli {
 
@@ -42,11 +42,11 @@ Result<Exit> run_remove(const RemoveArguments& arguments, Context& context) {
 } // namespace
 
 void add_remove(CLI::App& app, Context& context) {
-    add_verb(app, context, "remove", "take one set out of force", [&context](Arguments verb) -> Action {
+    add_command(app, context, "remove", "take one set out of force", [&context](Arguments command) -> Action {
         auto arguments = std::make_shared<RemoveArguments>();
-        verb.add("IFACE", arguments->interface, "the interface").required();
-        verb.add("NAME", arguments->name, "the set").required();
-        add_hook(verb, arguments->hook, "the one that has the set if not given");
+        command.add("IFACE", arguments->interface, "the interface").required();
+        command.add("NAME", arguments->name, "the set").required();
+        add_hook(command, arguments->hook, "the one that has the set if not given");
         return [arguments, &context] { return run_remove(*arguments, context); };
     });
 }

@@ -17,13 +17,13 @@
 #include "libsieve/kernel/libbpf_log.hpp"
 #include "libsieve/kernel/set_table.hpp"
 #include "libsieve/packets/capture_writer.hpp"
+#include "xdp-sieve/command.hpp"
 #include "xdp-sieve/format.hpp"
 #include "xdp-sieve/hook_argument.hpp"
 #include "xdp-sieve/interrupt.hpp"
 #include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/output.hpp"
 #include "xdp-sieve/packet_key.hpp"
-#include "xdp-sieve/verb.hpp"
 
 namespace sieve::cli {
 
@@ -51,18 +51,18 @@ std::string time_text(std::uint64_t nanoseconds) {
 }
 
 // Sets by slot as they are now; a set that has just left has no name any more.
-std::vector<std::string> names_of(const kernel::LiveTable& table, std::uint64_t hits) {
+std::vector<std::string> names_of(const kernel::TableInForce& table, std::uint64_t hits) {
     std::vector<std::string> names;
-    for (const kernel::LiveSet& set : table.sets)
+    for (const kernel::SetInForce& set : table.sets)
         if ((hits >> set.slot & 1) != 0) names.push_back(set.name);
     return names;
 }
 
-void print_event(const sieve_event& event, const kernel::LiveTable& table, const Context& context) {
+void print_event(const sieve_event& event, const kernel::TableInForce& table, const Context& context) {
     const std::uint64_t time = kernel::wall_clock(event.time);
     const std::vector<std::string> hits = names_of(table, event.hits);
     std::optional<std::string> decided;
-    for (const kernel::LiveSet& set : table.sets)
+    for (const kernel::SetInForce& set : table.sets)
         if (set.slot == event.decision) decided = set.name;
     if (!context.json) {
         print_out("{} {} {} {} bytes {}\n", time_text(time), verdict_name(event.verdict),
@@ -107,7 +107,7 @@ Result<Exit> run_events(const EventsArguments& arguments, const Context& context
     watch_for_interrupt();
     control::RealKernel real;
     std::uint64_t seen = 0;
-    kernel::LiveTable table;
+    kernel::TableInForce table;
     const auto visit = [&](const sieve_event& event) {
         if (capture)
             capture->write(kernel::wall_clock(event.time), event.length, {event.head, event.captured});
@@ -148,21 +148,21 @@ Result<Exit> run_events(const EventsArguments& arguments, const Context& context
 } // namespace
 
 void add_events(CLI::App& app, Context& context) {
-    add_verb(app, context, "events", "show matches as they happen, or write them to a capture",
-             [&context](Arguments verb) -> Action {
-                 auto arguments = std::make_shared<EventsArguments>();
-                 verb.add("IFACE", arguments->interface, "the interface").required();
-                 verb.add("--sample", arguments->sample, "one match in so many, at random")
-                     .positive()
-                     .show_default();
-                 verb.add("--count", arguments->count, "stop after so many").positive();
-                 verb.add("--pcap", arguments->capture,
-                          "write the packets' heads to this capture instead; - is standard output");
-                 verb.add_flag("--force", arguments->force,
-                               "let the capture replace a file that is none of this verb's, too");
-                 add_hook(verb, arguments->hook, hook_in_use);
-                 return [arguments, &context] { return run_events(*arguments, context); };
-             });
+    add_command(app, context, "events", "show matches as they happen, or write them to a capture",
+                [&context](Arguments command) -> Action {
+                    auto arguments = std::make_shared<EventsArguments>();
+                    command.add("IFACE", arguments->interface, "the interface").required();
+                    command.add("--sample", arguments->sample, "one match in so many, at random")
+                        .positive()
+                        .show_default();
+                    command.add("--count", arguments->count, "stop after so many").positive();
+                    command.add("--pcap", arguments->capture,
+                                "write the packets' heads to this capture instead; - is standard output");
+                    command.add_flag("--force", arguments->force,
+                                     "let the capture replace a file that is none of this command's, too");
+                    add_hook(command, arguments->hook, hook_in_use);
+                    return [arguments, &context] { return run_events(*arguments, context); };
+                });
 }
 
 } // namespace sieve::cli

@@ -8,12 +8,12 @@
 #include "libsieve/control/apply.hpp"
 #include "libsieve/control/real_kernel.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
+#include "xdp-sieve/command.hpp"
 #include "xdp-sieve/hook_argument.hpp"
 #include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/output.hpp"
 #include "xdp-sieve/set_argument.hpp"
 #include "xdp-sieve/set_report.hpp"
-#include "xdp-sieve/verb.hpp"
 #include "xdp-sieve/way_attached.hpp"
 
 namespace sieve::cli {
@@ -105,32 +105,35 @@ Result<Exit> run_load(const LoadArguments& arguments, Context& context) {
 } // namespace
 
 void add_load(CLI::App& app, Context& context) {
-    add_verb(app, context, "load", "attach to an interface and put these sets in force, in this order",
-             [&context](Arguments verb) -> Action {
-                 auto arguments = std::make_shared<LoadArguments>();
-                 verb.add("IFACE", arguments->interface, "the interface").required();
-                 verb.add("SET", arguments->sets,
-                          "NAME=IMAGE or NAME=FEED, with ,action=drop|pass|count or "
-                          ",redirect=INTERFACE|cpu:NUMBER and with ,verify[=FEED] behind it; behind a feed "
-                          "also ,feed=FILE for more of them and the options of `build`, such as ,fpr=1e-5; "
-                          "without an action a match does what the default does not")
-                     .required();
-                 add_hook(verb, arguments->hook, "xdp if not given");
-                 verb.add("--default", arguments->default_action,
-                          "what becomes of packets that no set decides: pass or drop")
-                     .show_default();
-                 verb.add("-m,--mode", arguments->mode,
-                          "at xdp: native (in the driver), skb (generic) or auto (native, else skb)");
-                 verb.add("--priority", arguments->priority,
-                          "beside other programs: the lower number is asked first; 50 if not given")
-                     .between(1, 65535);
-                 verb.add(
-                     "--chain", arguments->chain,
-                     "beside other programs at xdp: after which of our verdicts the next one is asked, a "
-                     "comma list of pass, drop and redirect, or none; pass if not given");
-                 verb.add_flag("--force", arguments->force, "take the place of another XDP program");
-                 return [arguments, &context] { return run_load(*arguments, context); };
-             });
+    add_command(
+        app, context, "load", "attach to an interface and put these sets in force, in this order",
+        [&context](Arguments command) -> Action {
+            auto arguments = std::make_shared<LoadArguments>();
+            command.add("IFACE", arguments->interface, "the interface").required();
+            command
+                .add("SET", arguments->sets,
+                     "NAME=IMAGE or NAME=FEED, with ,action=drop|pass|count or "
+                     ",redirect=INTERFACE|cpu:NUMBER and with ,verify[=FEED] behind it; behind a feed "
+                     "also ,feed=FILE for more of them and the options of `build`, such as ,fpr=1e-5; "
+                     "without an action a match does what the default does not")
+                .required();
+            add_hook(command, arguments->hook, "xdp if not given");
+            command
+                .add("--default", arguments->default_action,
+                     "what becomes of packets that no set decides: pass or drop")
+                .show_default();
+            command.add("-m,--mode", arguments->mode,
+                        "at xdp: native (in the driver), skb (generic) or auto (native, else skb)");
+            command
+                .add("--priority", arguments->priority,
+                     "beside other programs: the lower number is asked first; 50 if not given")
+                .between(1, 65535);
+            command.add("--chain", arguments->chain,
+                        "beside other programs at xdp: after which of our verdicts the next one is asked, a "
+                        "comma list of pass, drop and redirect, or none; pass if not given");
+            command.add_flag("--force", arguments->force, "take the place of another XDP program");
+            return [arguments, &context] { return run_load(*arguments, context); };
+        });
 }
 
 } // namespace sieve::cli

@@ -16,8 +16,8 @@ using Action = std::function<Result<Exit>()>;
 
 // Registers a command, whose arguments `define` adds; the action that it returns runs when the command was
 // chosen. Errors go to standard error as "xdp-sieve: MESSAGE; ADVICE" and become the exit code.
-void add_verb(CLI::App& app, Context& context, const std::string& name, const std::string& description,
-              const std::function<Action(Arguments verb)>& define);
+void add_command(CLI::App& app, Context& context, const std::string& name, const std::string& description,
+                 const std::function<Action(Arguments command)>& define);
 
 void add_build(CLI::App& app, Context& context);
 void add_query(CLI::App& app, Context& context);

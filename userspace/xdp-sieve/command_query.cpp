@@ -8,10 +8,10 @@
 #include "libsieve/feeds/feed.hpp"
 #include "libsieve/feeds/key_text.hpp"
 #include "libsieve/image/image.hpp"
+#include "xdp-sieve/command.hpp"
 #include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/key_arguments.hpp"
 #include "xdp-sieve/output.hpp"
-#include "xdp-sieve/verb.hpp"
 
 namespace sieve::cli {
 
@@ -57,16 +57,16 @@ Result<Exit> run_query(const QueryArguments& arguments, const Context& context) 
 } // namespace
 
 void add_query(CLI::App& app, Context& context) {
-    add_verb(app, context, "query", "ask an image for keys; exit 0 if all are present, 1 if not",
-             [&context](Arguments verb) -> Action {
-                 auto arguments = std::make_shared<QueryArguments>();
-                 verb.add("IMAGE", arguments->image, "the image to ask").required();
-                 verb.add("KEY", arguments->keys,
-                          "keys; one argument each, fields separated by commas or blanks");
-                 verb.add_flag("--stdin", arguments->standard_input,
-                               "read the keys from standard input, as a feed");
-                 return [arguments, &context] { return run_query(*arguments, context); };
-             });
+    add_command(app, context, "query", "ask an image for keys; exit 0 if all are present, 1 if not",
+                [&context](Arguments command) -> Action {
+                    auto arguments = std::make_shared<QueryArguments>();
+                    command.add("IMAGE", arguments->image, "the image to ask").required();
+                    command.add("KEY", arguments->keys,
+                                "keys; one argument each, fields separated by commas or blanks");
+                    command.add_flag("--stdin", arguments->standard_input,
+                                     "read the keys from standard input, as a feed");
+                    return [arguments, &context] { return run_query(*arguments, context); };
+                });
 }
 
 } // namespace sieve::cli

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "libsieve/kernel/live_filter.hpp"
+#include "libsieve/kernel/filter_header.hpp"
 
 #include <cerrno>
 #include <cstring>
@@ -25,13 +25,13 @@ Result<FilterHandle> open_live_filter(std::uint32_t map_id) {
     return FilterHandle{.fd = std::move(fd), .lines = info.max_entries};
 }
 
-Result<LiveFilter> read_live_filter(std::uint32_t map_id) {
+Result<FilterHeader> read_filter_header(std::uint32_t map_id) {
     SIEVE_ASSIGN(const FilterHandle map, open_live_filter(map_id));
     sieve_line lines[SIEVE_FIRST_LINE];
     for (std::uint32_t line = 0; line < SIEVE_FIRST_LINE; line++)
         if (const int error = bpf_map_lookup_elem(map.fd.get(), &line, &lines[line]); error != 0)
             return refusal(fmt::format("reading BPF map {}", map_id), error);
-    LiveFilter filter;
+    FilterHeader filter;
     std::memcpy(&filter.lookup, &lines[0], sizeof(filter.lookup));
     std::memcpy(&filter.file, &lines[SIEVE_FILE_LINE], sizeof(filter.file));
     filter.bytes = std::uint64_t{map.lines} * sizeof(sieve_line);

@@ -10,12 +10,12 @@
 #include "libsieve/control/real_kernel.hpp"
 #include "libsieve/feeds/key_text.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
+#include "xdp-sieve/command.hpp"
 #include "xdp-sieve/format.hpp"
 #include "xdp-sieve/hook_argument.hpp"
 #include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/key_arguments.hpp"
 #include "xdp-sieve/output.hpp"
-#include "xdp-sieve/verb.hpp"
 
 namespace sieve::cli {
 
@@ -113,16 +113,16 @@ Result<Exit> run_change(const ChangeArguments& arguments, Context& context) {
     return left == 0 ? Exit::done : Exit::no;
 }
 
-Action define(Arguments verb, Context& context, bool erase) {
+Action define(Arguments command, Context& context, bool erase) {
     auto arguments = std::make_shared<ChangeArguments>();
     arguments->erase = erase;
-    verb.add("IFACE", arguments->interface, "the interface").required();
-    verb.add("NAME", arguments->name, "the set, of kind ddlcbf").required();
-    verb.add("KEY", arguments->keys, "keys; one argument each, fields separated by commas or blanks");
-    add_hook(verb, arguments->hook, "the one that has the set if not given");
-    verb.add_flag("--stdin", arguments->standard_input, "read the keys from standard input, as a feed");
+    command.add("IFACE", arguments->interface, "the interface").required();
+    command.add("NAME", arguments->name, "the set, of kind ddlcbf").required();
+    command.add("KEY", arguments->keys, "keys; one argument each, fields separated by commas or blanks");
+    add_hook(command, arguments->hook, "the one that has the set if not given");
+    command.add_flag("--stdin", arguments->standard_input, "read the keys from standard input, as a feed");
     if (!erase)
-        verb.add_flag(
+        command.add_flag(
             "--again", arguments->again,
             "insert also what matches already; it must then be deleted as often as it was inserted");
     return [arguments, &context] { return run_change(*arguments, context); };
@@ -131,13 +131,13 @@ Action define(Arguments verb, Context& context, bool erase) {
 } // namespace
 
 void add_insert(CLI::App& app, Context& context) {
-    add_verb(app, context, "insert", "add keys to a ddlcbf set in force, while packets flow",
-             [&context](Arguments verb) { return define(verb, context, false); });
+    add_command(app, context, "insert", "add keys to a ddlcbf set in force, while packets flow",
+                [&context](Arguments command) { return define(command, context, false); });
 }
 
 void add_delete(CLI::App& app, Context& context) {
-    add_verb(app, context, "delete", "take keys out of a ddlcbf set in force, while packets flow",
-             [&context](Arguments verb) { return define(verb, context, true); });
+    add_command(app, context, "delete", "take keys out of a ddlcbf set in force, while packets flow",
+                [&context](Arguments command) { return define(command, context, true); });
 }
 
 } // namespace sieve::cli

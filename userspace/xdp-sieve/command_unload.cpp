@@ -7,10 +7,10 @@
 #include "libsieve/control/real_kernel.hpp"
 #include "libsieve/control/unload.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
+#include "xdp-sieve/command.hpp"
 #include "xdp-sieve/hook_argument.hpp"
 #include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/output.hpp"
-#include "xdp-sieve/verb.hpp"
 
 namespace sieve::cli {
 
@@ -32,13 +32,13 @@ Result<Exit> run_unload(const std::string& name, const std::string& hook, Contex
 } // namespace
 
 void add_unload(CLI::App& app, Context& context) {
-    add_verb(app, context, "unload", "take the program and its sets off an interface",
-             [&context](Arguments verb) -> Action {
-                 auto interface = std::make_shared<std::string>(), hook = std::make_shared<std::string>();
-                 verb.add("IFACE", *interface, "the interface").required();
-                 add_hook(verb, *hook, hook_in_use);
-                 return [interface, hook, &context] { return run_unload(*interface, *hook, context); };
-             });
+    add_command(app, context, "unload", "take the program and its sets off an interface",
+                [&context](Arguments command) -> Action {
+                    auto interface = std::make_shared<std::string>(), hook = std::make_shared<std::string>();
+                    command.add("IFACE", *interface, "the interface").required();
+                    add_hook(command, *hook, hook_in_use);
+                    return [interface, hook, &context] { return run_unload(*interface, *hook, context); };
+                });
 }
 
 } // namespace sieve::cli

@@ -4,9 +4,9 @@
 #include <nlohmann/json.hpp>
 
 #include "libsieve/filters/kinds/registry.hpp"
+#include "xdp-sieve/command.hpp"
 #include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/output.hpp"
-#include "xdp-sieve/verb.hpp"
 
 namespace sieve::cli {
 
@@ -51,13 +51,13 @@ void print_table() {
 } // namespace
 
 void add_kinds(CLI::App& app, Context& context) {
-    add_verb(app, context, "kinds", "list the kinds of filter and what they can do",
-             [&context](Arguments) -> Action {
-                 return [&context]() -> Result<Exit> {
-                     (context.json ? print_json : print_table)();
-                     return Exit::done;
-                 };
-             });
+    add_command(app, context, "kinds", "list the kinds of filter and what they can do",
+                [&context](Arguments) -> Action {
+                    return [&context]() -> Result<Exit> {
+                        (context.json ? print_json : print_table)();
+                        return Exit::done;
+                    };
+                });
 }
 
 } // namespace sieve::cli

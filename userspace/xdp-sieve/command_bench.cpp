@@ -15,11 +15,11 @@
 #include "libsieve/bench/load_bench.hpp"
 #include "libsieve/bench/lookup_bench.hpp"
 #include "libsieve/bench/packet_bench.hpp"
+#include "xdp-sieve/command.hpp"
 #include "xdp-sieve/format.hpp"
 #include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/number.hpp"
 #include "xdp-sieve/output.hpp"
-#include "xdp-sieve/verb.hpp"
 
 namespace sieve::cli {
 
@@ -38,7 +38,7 @@ struct BenchArguments {
     bool force = false;
 };
 
-constexpr Traffic all_traffic[] = {Traffic::strangers, Traffic::members, Traffic::half};
+constexpr Traffic all_traffic[] = {Traffic::non_members, Traffic::members, Traffic::half};
 constexpr Spacing all_spacings[] = {Spacing::together, Spacing::apart};
 
 Result<std::uint64_t> parse_keys(const std::string& text) {
@@ -284,20 +284,20 @@ Result<Exit> run_bench(BenchArguments& arguments, const Context& context) {
 } // namespace
 
 void add_bench(CLI::App& app, Context& context) {
-    add_verb(
+    add_command(
         app, context, "bench", "what lookups, packets and loading cost here, beside the kernel's own sets",
-        [&context](Arguments verb) -> Action {
+        [&context](Arguments command) -> Action {
             auto arguments = std::make_shared<BenchArguments>();
-            verb.add("--keys", arguments->keys, "sizes of the sets, as a comma list")
+            command.add("--keys", arguments->keys, "sizes of the sets, as a comma list")
                 .separated_by(',')
                 .show_default();
-            verb.add("--bits-per-key", arguments->bits_per_key, "size of the filters").show_default();
-            verb.add("--rounds", arguments->rounds, "measurements of everything, in turn")
+            command.add("--bits-per-key", arguments->bits_per_key, "size of the filters").show_default();
+            command.add("--rounds", arguments->rounds, "measurements of everything, in turn")
                 .between(3, 1001)
                 .show_default();
-            verb.add("-o,--output", arguments->output, "write the numbers as JSON to this file, too");
-            verb.add_flag("--force", arguments->force, "replace a file that holds no such numbers, too");
-            verb.add_flag("--quick", arguments->quick, "small sets and few rounds: seconds, not minutes");
+            command.add("-o,--output", arguments->output, "write the numbers as JSON to this file, too");
+            command.add_flag("--force", arguments->force, "replace a file that holds no such numbers, too");
+            command.add_flag("--quick", arguments->quick, "small sets and few rounds: seconds, not minutes");
             return [arguments, &context] { return run_bench(*arguments, context); };
         });
 }

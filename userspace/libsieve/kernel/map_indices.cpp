@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "libsieve/kernel/map_places.hpp"
+#include "libsieve/kernel/map_indices.hpp"
 
 #include <cerrno>
 
@@ -17,23 +17,23 @@ constexpr int not_supported = 524; // the kernel's own ENOTSUPP, which no header
 
 } // namespace
 
-PlaceChange change_of(std::uint32_t first, std::span<const std::uint32_t> present,
-                      std::span<const std::uint32_t> target) {
-    PlaceChange change;
+MapChange change_of(std::uint32_t first, std::span<const std::uint32_t> present,
+                    std::span<const std::uint32_t> target) {
+    MapChange change;
     for (std::uint32_t i = 0; i < target.size(); i++) {
         if (!present.empty() && present[i] == target[i]) continue;
         if (target[i] == 0) {
             change.gone.push_back(first + i);
         } else {
-            change.places.push_back(first + i);
+            change.indices.push_back(first + i);
             change.ids.push_back(target[i]);
         }
     }
     return change;
 }
 
-Status put_maps(int outer_fd, const PlaceChange& change) {
-    if (change.places.empty()) return {};
+Status put_maps(int outer_fd, const MapChange& change) {
+    if (change.indices.empty()) return {};
     std::vector<UniqueFd> fds;
     std::vector<std::int32_t> maps;
     for (const std::uint32_t id : change.ids) {
@@ -42,12 +42,12 @@ Status put_maps(int outer_fd, const PlaceChange& change) {
         maps.push_back(fds.back().get());
     }
     LIBBPF_OPTS(bpf_map_batch_opts, options);
-    auto count = static_cast<std::uint32_t>(change.places.size());
-    int error = bpf_map_update_batch(outer_fd, change.places.data(), maps.data(), &count, &options);
+    auto count = static_cast<std::uint32_t>(change.indices.size());
+    int error = bpf_map_update_batch(outer_fd, change.indices.data(), maps.data(), &count, &options);
     if (error != 0 && (errno == ENOTSUP || errno == EINVAL || errno == not_supported)) {
         error = 0;
         for (std::size_t i = 0; i < maps.size() && error == 0; i++)
-            error = bpf_map_update_elem(outer_fd, &change.places[i], &maps[i], BPF_ANY);
+            error = bpf_map_update_elem(outer_fd, &change.indices[i], &maps[i], BPF_ANY);
     }
     if (error != 0)
         return refusal("putting a filter into the program's table of sets", error,
@@ -55,9 +55,9 @@ Status put_maps(int outer_fd, const PlaceChange& change) {
     return {};
 }
 
-Status clear_place(int outer_fd, std::uint32_t place) {
-    if (const int error = bpf_map_delete_elem(outer_fd, &place); error != 0 && errno != ENOENT)
-        return refusal("clearing a place in the program's table of sets", error);
+Status clear_map(int outer_fd, std::uint32_t index) {
+    if (const int error = bpf_map_delete_elem(outer_fd, &index); error != 0 && errno != ENOENT)
+        return refusal("clearing a index in the program's table of sets", error);
     return {};
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "xdp-sieve/verb.hpp"
+#include "xdp-sieve/command.hpp"
 
 #include <CLI/CLI.hpp>
 
@@ -8,12 +8,12 @@
 
 namespace sieve::cli {
 
-void add_verb(CLI::App& app, Context& context, const std::string& name, const std::string& description,
-              const std::function<Action(Arguments verb)>& define) {
-    CLI::App* verb = app.add_subcommand(name, description);
-    verb->group("Commands");
-    verb->fallthrough();
-    verb->callback([&context, action = define(Arguments(verb))] {
+void add_command(CLI::App& app, Context& context, const std::string& name, const std::string& description,
+                 const std::function<Action(Arguments command)>& define) {
+    CLI::App* command = app.add_subcommand(name, description);
+    command->group("Commands");
+    command->fallthrough();
+    command->callback([&context, action = define(Arguments(command))] {
         const Result<Exit> result = action();
         if (result) {
             context.exit = *result;

@@ -11,17 +11,17 @@
 
 #include "libsieve/control/real_kernel.hpp"
 #include "libsieve/image/image.hpp"
+#include "libsieve/kernel/filter_header.hpp"
 #include "libsieve/kernel/hooks/attach.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
-#include "libsieve/kernel/live_filter.hpp"
 #include "libsieve/kernel/set_table.hpp"
 #include "libsieve/kernel/stats.hpp"
+#include "xdp-sieve/command.hpp"
 #include "xdp-sieve/format.hpp"
 #include "xdp-sieve/hook_argument.hpp"
 #include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/output.hpp"
 #include "xdp-sieve/set_report.hpp"
-#include "xdp-sieve/verb.hpp"
 #include "xdp-sieve/watch.hpp"
 
 namespace sieve::cli {
@@ -36,7 +36,7 @@ struct Sample {
     std::string hook;  // its name
     std::string title; // of both
     std::uint32_t program_id = 0;
-    kernel::LiveTable table;
+    kernel::TableInForce table;
     kernel::Stats stats;
     std::map<std::uint32_t, double> expected; // by map id: the rates of the verified sets' filters
     Clock::time_point at;
@@ -63,9 +63,9 @@ Result<Sample> take_sample(const kernel::Hook& hook) {
     const kernel::SetTable table(*hook.instance);
     sample.table = table.read();
     SIEVE_ASSIGN(sample.stats, kernel::read_stats(*hook.instance));
-    for (const kernel::LiveSet& set : sample.table.sets)
+    for (const kernel::SetInForce& set : sample.table.sets)
         if (set.exact_id != 0) // a filter that was just swapped away has no rate to show
-            if (const auto filter = kernel::read_live_filter(set.map_id); filter)
+            if (const auto filter = kernel::read_filter_header(set.map_id); filter)
                 sample.expected[set.map_id] = rate_from_bits(filter->file.expected_fpr);
     return sample;
 }
@@ -113,13 +113,13 @@ struct Verified {
     double expected = 0; // rate of false positives
 
     [[nodiscard]] double rate() const {
-        return counted.strangers == 0
+        return counted.non_members == 0
                    ? 0
-                   : static_cast<double>(counted.avoided) / static_cast<double>(counted.strangers);
+                   : static_cast<double>(counted.avoided) / static_cast<double>(counted.non_members);
     }
 };
 
-std::optional<Verified> verified_of(const Sample& sample, const kernel::LiveSet& set) {
+std::optional<Verified> verified_of(const Sample& sample, const kernel::SetInForce& set) {
     const auto expected = sample.expected.find(set.map_id);
     if (set.exact_id == 0 || expected == sample.expected.end()) return std::nullopt;
     return Verified{kernel::difference(sample.stats.verified[set.slot], set.verified_baseline),
@@ -128,12 +128,12 @@ std::optional<Verified> verified_of(const Sample& sample, const kernel::LiveSet&
 
 nlohmann::json to_json(const Sample& sample) {
     nlohmann::json sets = nlohmann::json::array();
-    for (const kernel::LiveSet& set : sample.table.sets) {
+    for (const kernel::SetInForce& set : sample.table.sets) {
         const sieve_counter hits = kernel::difference(sample.stats.hit[set.slot], set.baseline);
         nlohmann::json row = {{"name", set.name}, {"packets", hits.packets}, {"bytes", hits.bytes}};
         add_action(row, {set.action, set.target});
         if (const auto verified = verified_of(sample, set); verified)
-            row["verify"] = {{"strangers", verified->counted.strangers},
+            row["verify"] = {{"non_members", verified->counted.non_members},
                              {"avoided", verified->counted.avoided},
                              {"rate", verified->rate()},
                              {"expected_rate", verified->expected}};
@@ -192,20 +192,20 @@ void print_table(const Sample& sample, const Sample* before) {
     if (sample.stats.redirect_failed > 0)
         print_out("  {:<32} {:>18}\n", "without their target, by default",
                   format_count(sample.stats.redirect_failed));
-    for (const kernel::LiveSet& set : sample.table.sets) {
+    for (const kernel::SetInForce& set : sample.table.sets) {
         // A set that came in between has no rate yet.
-        const kernel::LiveSet* known = old.table.find(set.name);
+        const kernel::SetInForce* known = old.table.find(set.name);
         const bool same = known != nullptr && known->slot == set.slot;
         print_row({fmt::format("set {} ({})", set.name, describe_action({set.action, set.target})),
                    kernel::difference(sample.stats.hit[set.slot], set.baseline),
                    same ? earlier(kernel::difference(old.stats.hit[set.slot], set.baseline)) : std::nullopt},
                   seconds);
     }
-    for (const kernel::LiveSet& set : sample.table.sets)
+    for (const kernel::SetInForce& set : sample.table.sets)
         if (const auto verified = verified_of(sample, set); verified)
-            print_out("  {:<32} {:>18} of {} strangers, a rate of {} ({} expected)\n",
+            print_out("  {:<32} {:>18} of {} non-members, a rate of {} ({} expected)\n",
                       fmt::format("avoided by verifying {}", set.name),
-                      format_count(verified->counted.avoided), format_count(verified->counted.strangers),
+                      format_count(verified->counted.avoided), format_count(verified->counted.non_members),
                       format_rate(verified->rate()), format_rate(verified->expected));
     for (std::uint32_t i = 0; i < SIEVE_OUTCOMES; i++)
         if (sample.stats.outcome[i] > 0)
@@ -237,17 +237,17 @@ Result<Exit> run_stats(std::string interface, const std::string& hook, Watch wat
 } // namespace
 
 void add_stats(CLI::App& app, Context& context) {
-    add_verb(app, context, "stats", "show packets, bytes, hits and verdicts",
-             [&context](Arguments verb) -> Action {
-                 auto interface = std::make_shared<std::string>(), hook = std::make_shared<std::string>();
-                 auto watch = std::make_shared<Watch>();
-                 verb.add("IFACE", *interface, "one interface; all of them if not given");
-                 watch->add_to(verb, "again every SECONDS (1), with rates");
-                 add_hook(verb, *hook, "all of them if not given");
-                 return [interface, hook, watch, &context] {
-                     return run_stats(*interface, *hook, *watch, context);
-                 };
-             });
+    add_command(app, context, "stats", "show packets, bytes, hits and verdicts",
+                [&context](Arguments command) -> Action {
+                    auto interface = std::make_shared<std::string>(), hook = std::make_shared<std::string>();
+                    auto watch = std::make_shared<Watch>();
+                    command.add("IFACE", *interface, "one interface; all of them if not given");
+                    watch->add_to(command, "again every SECONDS (1), with rates");
+                    add_hook(command, *hook, "all of them if not given");
+                    return [interface, hook, watch, &context] {
+                        return run_stats(*interface, *hook, *watch, context);
+                    };
+                });
 }
 
 } // namespace sieve::cli

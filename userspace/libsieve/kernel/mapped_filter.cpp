@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "libsieve/kernel/live_map.hpp"
+#include "libsieve/kernel/mapped_filter.hpp"
 
 #include <sys/mman.h>
 
@@ -9,47 +9,47 @@
 #include <fmt/core.h>
 
 #include "libsieve/filters/kinds/registry.hpp"
-#include "libsieve/kernel/live_filter.hpp"
+#include "libsieve/kernel/filter_header.hpp"
 #include "libsieve/kernel/refusal.hpp"
 
 namespace sieve::kernel {
 
-Result<LiveMap> LiveMap::open(std::uint32_t map_id) {
+Result<MappedFilter> MappedFilter::open(std::uint32_t map_id) {
     SIEVE_ASSIGN(const FilterHandle handle, open_live_filter(map_id));
     void* pages = ::mmap(nullptr, std::size_t{handle.lines} * sizeof(sieve_line), PROT_READ | PROT_WRITE,
                          MAP_SHARED, handle.fd.get(), 0);
     if (pages == MAP_FAILED)
         return refusal(fmt::format("mapping BPF map {}", map_id), errno,
                        "a filter's map is made with BPF_F_MMAPABLE and not frozen");
-    LiveMap map(static_cast<sieve_line*>(pages), handle.lines);
+    MappedFilter map(static_cast<sieve_line*>(pages), handle.lines);
     if (map.lookup().magic != SIEVE_MAGIC || !geometry_fault(map.lookup()).empty() ||
         kind_of(map.lookup()).lines(map.lookup()) > map.count_ - SIEVE_FIRST_LINE)
         return kernel_refused(fmt::format("BPF map {} is in the table of sets but is no filter", map_id));
     return map;
 }
 
-LiveMap::LiveMap(LiveMap&& other) noexcept
+MappedFilter::MappedFilter(MappedFilter&& other) noexcept
     : lines_(std::exchange(other.lines_, nullptr)), count_(other.count_) {}
 
-LiveMap& LiveMap::operator=(LiveMap&& other) noexcept {
+MappedFilter& MappedFilter::operator=(MappedFilter&& other) noexcept {
     std::swap(lines_, other.lines_);
     std::swap(count_, other.count_);
     return *this;
 }
 
-LiveMap::~LiveMap() {
+MappedFilter::~MappedFilter() {
     if (lines_ != nullptr) ::munmap(lines_, count_ * sizeof(sieve_line));
 }
 
-const sieve_lookup& LiveMap::lookup() const {
+const sieve_lookup& MappedFilter::lookup() const {
     return *reinterpret_cast<const sieve_lookup*>(lines_);
 }
 
-sieve_file& LiveMap::file() {
+sieve_file& MappedFilter::file() {
     return *reinterpret_cast<sieve_file*>(lines_ + SIEVE_FILE_LINE);
 }
 
-std::span<sieve_line> LiveMap::filter() {
+std::span<sieve_line> MappedFilter::filter() {
     return {lines_ + SIEVE_FIRST_LINE, kind_of(lookup()).lines(lookup())};
 }
 

@@ -5,12 +5,12 @@
 #include "libsieve/control/real_kernel.hpp"
 #include "libsieve/control/swap.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
+#include "xdp-sieve/command.hpp"
 #include "xdp-sieve/hook_argument.hpp"
 #include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/output.hpp"
 #include "xdp-sieve/set_argument.hpp"
 #include "xdp-sieve/set_report.hpp"
-#include "xdp-sieve/verb.hpp"
 
 namespace sieve::cli {
 
@@ -46,16 +46,17 @@ Result<Exit> run_swap(const SwapArguments& arguments, Context& context) {
 } // namespace
 
 void add_swap(CLI::App& app, Context& context) {
-    add_verb(
+    add_command(
         app, context, "swap", "replace one set's filter while packets flow",
-        [&context](Arguments verb) -> Action {
+        [&context](Arguments command) -> Action {
             auto arguments = std::make_shared<SwapArguments>();
-            verb.add("IFACE", arguments->interface, "the interface").required();
-            verb.add("SET", arguments->set,
+            command.add("IFACE", arguments->interface, "the interface").required();
+            command
+                .add("SET", arguments->set,
                      "NAME=IMAGE[,verify=FEED], or NAME=FEED with options as `load` takes them; the set NAME "
                      "must be in force")
                 .required();
-            add_hook(verb, arguments->hook, "the one that has the set if not given");
+            add_hook(command, arguments->hook, "the one that has the set if not given");
             return [arguments, &context] { return run_swap(*arguments, context); };
         });
 }

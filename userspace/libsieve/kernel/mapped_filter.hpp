@@ -14,14 +14,14 @@ namespace sieve::kernel {
 
 // Move-only owner of a mapping of a filter's map. Whoever writes holds the Lock, and writes only what may be
 // seen half done at any moment.
-class LiveMap {
+class MappedFilter {
   public:
     // Maps the filter that a table of sets names. Refused if the map is no filter.
-    static Result<LiveMap> open(std::uint32_t map_id);
+    static Result<MappedFilter> open(std::uint32_t map_id);
 
-    LiveMap(LiveMap&& other) noexcept;
-    LiveMap& operator=(LiveMap&& other) noexcept;
-    ~LiveMap();
+    MappedFilter(MappedFilter&& other) noexcept;
+    MappedFilter& operator=(MappedFilter&& other) noexcept;
+    ~MappedFilter();
 
     [[nodiscard]] const sieve_lookup& lookup() const;
     [[nodiscard]] sieve_file& file();
@@ -30,7 +30,7 @@ class LiveMap {
     [[nodiscard]] std::span<sieve_line> filter();
 
   private:
-    LiveMap(sieve_line* lines, std::size_t count) : lines_(lines), count_(count) {}
+    MappedFilter(sieve_line* lines, std::size_t count) : lines_(lines), count_(count) {}
 
     sieve_line* lines_ = nullptr;
     std::size_t count_ = 0;

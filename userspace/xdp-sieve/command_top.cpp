@@ -11,17 +11,17 @@
 #include "libsieve/control/hold_lock.hpp"
 #include "libsieve/control/real_kernel.hpp"
 #include "libsieve/feeds/key_text.hpp"
+#include "libsieve/kernel/filter_header.hpp"
 #include "libsieve/kernel/hooks/attach.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
-#include "libsieve/kernel/live_filter.hpp"
 #include "libsieve/kernel/set_table.hpp"
 #include "libsieve/kernel/sketch.hpp"
+#include "xdp-sieve/command.hpp"
 #include "xdp-sieve/format.hpp"
 #include "xdp-sieve/hook_argument.hpp"
 #include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/output.hpp"
 #include "xdp-sieve/packet_key.hpp"
-#include "xdp-sieve/verb.hpp"
 #include "xdp-sieve/watch.hpp"
 
 namespace sieve::cli {
@@ -45,8 +45,8 @@ struct NamedSet {
 
 std::map<std::uint32_t, NamedSet> named_sets(const kernel::Instance& instance) {
     std::map<std::uint32_t, NamedSet> sets;
-    for (const kernel::LiveSet& set : kernel::SetTable(instance).read().sets)
-        if (const auto filter = kernel::read_live_filter(set.map_id); filter)
+    for (const kernel::SetInForce& set : kernel::SetTable(instance).read().sets)
+        if (const auto filter = kernel::read_filter_header(set.map_id); filter)
             sets[set.slot] = {set.name, filter->lookup.fields};
     return sets;
 }
@@ -129,17 +129,17 @@ Result<Exit> run_top(TopArguments arguments, const Context& context) {
 } // namespace
 
 void add_top(CLI::App& app, Context& context) {
-    add_verb(app, context, "top", "show the keys that were matched most",
-             [&context](Arguments verb) -> Action {
-                 auto arguments = std::make_shared<TopArguments>();
-                 verb.add("IFACE", arguments->interface, "the interface");
-                 verb.add("-n", arguments->most, "how many keys").between(1, 1024).show_default();
-                 arguments->watch.add_to(verb, "again every SECONDS (1)");
-                 verb.add_flag("--reset", arguments->reset, "count from zero");
-                 verb.add_flag("--off", arguments->off, "count no longer");
-                 add_hook(verb, arguments->hook, hook_in_use);
-                 return [arguments, &context] { return run_top(*arguments, context); };
-             });
+    add_command(app, context, "top", "show the keys that were matched most",
+                [&context](Arguments command) -> Action {
+                    auto arguments = std::make_shared<TopArguments>();
+                    command.add("IFACE", arguments->interface, "the interface");
+                    command.add("-n", arguments->most, "how many keys").between(1, 1024).show_default();
+                    arguments->watch.add_to(command, "again every SECONDS (1)");
+                    command.add_flag("--reset", arguments->reset, "count from zero");
+                    command.add_flag("--off", arguments->off, "count no longer");
+                    add_hook(command, arguments->hook, hook_in_use);
+                    return [arguments, &context] { return run_top(*arguments, context); };
+                });
 }
 
 } // namespace sieve::cli

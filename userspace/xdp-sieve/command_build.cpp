@@ -12,10 +12,10 @@
 #include "libsieve/filters/kinds/blocked/blocked_plan.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "xdp-sieve/build_options.hpp"
+#include "xdp-sieve/command.hpp"
 #include "xdp-sieve/format.hpp"
 #include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/output.hpp"
-#include "xdp-sieve/verb.hpp"
 
 namespace sieve::cli {
 
@@ -78,7 +78,7 @@ void print_table(const BuildArguments& arguments, const BuiltSet& built, double 
               kind_name(built.image.lookup().kind), report.bits_per_key,
               kind_of(built.image.lookup()).geometry(built.image.lookup()),
               format_counted(report.rounds, "round"));
-    print_out("false positives (share of strangers that match)\n");
+    print_out("false positives (share of non-members that match)\n");
     if (report.model_fpr)
         print_out("  model       {:<10} without rebalancing ({})\n", format_rate(*report.model_fpr),
                   kind_of(built.image.lookup().kind).facts().model);
@@ -114,23 +114,24 @@ Result<Exit> run_build(BuildArguments& arguments, const Context& context) {
 } // namespace
 
 void add_build(CLI::App& app, Context& context) {
-    add_verb(
-        app, context, "build", "build a filter image out of feeds", [&context](Arguments verb) -> Action {
-            auto arguments = std::make_shared<BuildArguments>();
-            arguments->values.resize(build_options().size());
-            for (std::size_t i = 0; i < build_options().size(); i++) {
-                const BuildOption& option = build_options()[i];
-                const std::string name = fmt::format("--{}", option.name);
-                if (option.value != nullptr)
-                    verb.add(name, arguments->values[i], option.help).called(option.value);
-                else
-                    verb.add_flag(name, arguments->skip_invalid, option.help);
-            }
-            verb.add("-o,--output", arguments->output, "the image to write").required();
-            verb.add_flag("--force", arguments->force, "replace a file that is no image, too");
-            verb.add("FEED", arguments->feeds, "files of keys, one a line; - is standard input").required();
-            return [arguments, &context] { return run_build(*arguments, context); };
-        });
+    add_command(app, context, "build", "build a filter image out of feeds",
+                [&context](Arguments command) -> Action {
+                    auto arguments = std::make_shared<BuildArguments>();
+                    arguments->values.resize(build_options().size());
+                    for (std::size_t i = 0; i < build_options().size(); i++) {
+                        const BuildOption& option = build_options()[i];
+                        const std::string name = fmt::format("--{}", option.name);
+                        if (option.value != nullptr)
+                            command.add(name, arguments->values[i], option.help).called(option.value);
+                        else
+                            command.add_flag(name, arguments->skip_invalid, option.help);
+                    }
+                    command.add("-o,--output", arguments->output, "the image to write").required();
+                    command.add_flag("--force", arguments->force, "replace a file that is no image, too");
+                    command.add("FEED", arguments->feeds, "files of keys, one a line; - is standard input")
+                        .required();
+                    return [arguments, &context] { return run_build(*arguments, context); };
+                });
 }
 
 } // namespace sieve::cli

@@ -13,10 +13,10 @@
 #include "libsieve/filters/kinds/blocked/blocked_plan.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/image/image.hpp"
+#include "xdp-sieve/command.hpp"
 #include "xdp-sieve/format.hpp"
 #include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/output.hpp"
-#include "xdp-sieve/verb.hpp"
 
 namespace sieve::cli {
 
@@ -147,10 +147,10 @@ Result<Exit> run_inspect(const InspectArguments& arguments, const Context& conte
 } // namespace
 
 void add_inspect(CLI::App& app, Context& context) {
-    add_verb(app, context, "inspect", "show what an image is", [&context](Arguments verb) -> Action {
+    add_command(app, context, "inspect", "show what an image is", [&context](Arguments command) -> Action {
         auto arguments = std::make_shared<InspectArguments>();
-        verb.add("IMAGE", arguments->image, "the image").required();
-        verb.add_flag("--secrets", arguments->secrets, "show the secret hash keys, too");
+        command.add("IMAGE", arguments->image, "the image").required();
+        command.add_flag("--secrets", arguments->secrets, "show the secret hash keys, too");
         return [arguments, &context] { return run_inspect(*arguments, context); };
     });
 }

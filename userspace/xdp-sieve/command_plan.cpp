@@ -6,11 +6,11 @@
 #include <nlohmann/json.hpp>
 
 #include "libsieve/filters/plan.hpp"
+#include "xdp-sieve/command.hpp"
 #include "xdp-sieve/format.hpp"
 #include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/number.hpp"
 #include "xdp-sieve/output.hpp"
-#include "xdp-sieve/verb.hpp"
 
 namespace sieve::cli {
 
@@ -40,7 +40,7 @@ void print_json(const PlanArguments& arguments, const Plan& plan) {
                          {"bytes", c.bytes},
                          {"bits_per_key", c.bits_per_key},
                          {"predicted_fpr", c.fpr},
-                         {"lines_per_stranger", c.lines_stranger},
+                         {"lines_per_non_member", c.lines_non_member},
                          {"lines_per_member", c.lines_member},
                          {"build_ns_per_key", c.build_ns}});
     }
@@ -52,7 +52,7 @@ void print_json(const PlanArguments& arguments, const Plan& plan) {
 void print_table(const PlanArguments& arguments, const Plan& plan) {
     print_out("{} keys, {}\n\n", format_count(arguments.request.keys),
               arguments.request.fpr
-                  ? fmt::format("at most {} of the strangers match", format_rate(*arguments.request.fpr))
+                  ? fmt::format("at most {} of the non-members match", format_rate(*arguments.request.fpr))
                   : fmt::format("{} of memory", format_bytes(*arguments.request.memory)));
     print_out("  {:<9} {:<36} {:>10} {:>8} {:>9} {:>15} {:>9}\n", "kind", "parameters", "memory", "bits/key",
               "predicted", "lines a packet", "build");
@@ -66,7 +66,7 @@ void print_table(const PlanArguments& arguments, const Plan& plan) {
             continue;
         }
         print_out("{} {:<9} {:<36} {:>10} {:>8.2f} {:>9} {:>7.1f}, {:>5.1f}  {:>9.0f}\n", mark, c.kind,
-                  c.parameters, format_bytes(c.bytes), c.bits_per_key, format_rate(c.fpr), c.lines_stranger,
+                  c.parameters, format_bytes(c.bytes), c.bits_per_key, format_rate(c.fpr), c.lines_non_member,
                   c.lines_member, c.build_ns);
     }
     if (plan.recommended) {
@@ -93,16 +93,16 @@ Result<Exit> run_plan(PlanArguments& arguments, const Context& context) {
 } // namespace
 
 void add_plan(CLI::App& app, Context& context) {
-    add_verb(app, context, "plan", "show every kind of filter for a number of keys, and recommend one",
-             [&context](Arguments verb) -> Action {
-                 auto arguments = std::make_shared<PlanArguments>();
-                 verb.add("--keys", arguments->request.keys, "number of keys").required();
-                 Arguments size = verb.add_one("size", "what is given");
-                 size.add("--fpr", arguments->request.fpr, "the false positive rate to stay below");
-                 size.add("--memory", arguments->memory,
-                          "bytes for the whole image, such as 512K, 64M or 1G");
-                 return [arguments, &context] { return run_plan(*arguments, context); };
-             });
+    add_command(app, context, "plan", "show every kind of filter for a number of keys, and recommend one",
+                [&context](Arguments command) -> Action {
+                    auto arguments = std::make_shared<PlanArguments>();
+                    command.add("--keys", arguments->request.keys, "number of keys").required();
+                    Arguments size = command.add_one("size", "what is given");
+                    size.add("--fpr", arguments->request.fpr, "the false positive rate to stay below");
+                    size.add("--memory", arguments->memory,
+                             "bytes for the whole image, such as 512K, 64M or 1G");
+                    return [arguments, &context] { return run_plan(*arguments, context); };
+                });
 }
 
 } // namespace sieve::cli

@@ -13,6 +13,7 @@
 #include "libsieve/kernel/libbpf_log.hpp"
 #include "libsieve/kernel/stats.hpp"
 #include "libsieve/packets/capture.hpp"
+#include "xdp-sieve/command.hpp"
 #include "xdp-sieve/format.hpp"
 #include "xdp-sieve/hook_argument.hpp"
 #include "xdp-sieve/json_text.hpp"
@@ -20,7 +21,6 @@
 #include "xdp-sieve/packet_key.hpp"
 #include "xdp-sieve/set_argument.hpp"
 #include "xdp-sieve/set_report.hpp"
-#include "xdp-sieve/verb.hpp"
 
 namespace sieve::cli {
 
@@ -47,9 +47,9 @@ Result<control::SetSpec> parse_replay_set(const std::string& text, std::size_t n
 }
 
 void print_packet(const packets::CapturedPacket& packet, const kernel::Replayed& replayed,
-                  const kernel::LiveTable& table) {
+                  const kernel::TableInForce& table) {
     nlohmann::ordered_json hits = nlohmann::ordered_json::array();
-    for (const kernel::LiveSet& set : table.sets)
+    for (const kernel::SetInForce& set : table.sets)
         if ((replayed.trace.hits >> set.slot & 1) != 0) hits.push_back(set.name);
     const nlohmann::ordered_json line = {{"packet", packet.number},
                                          {"length", packet.length},
@@ -63,7 +63,7 @@ void print_packet(const packets::CapturedPacket& packet, const kernel::Replayed&
     print_out("{}\n", json_text(line, json_one_line));
 }
 
-void print_totals(const control::ReplayTotals& totals, const kernel::LiveTable& table) {
+void print_totals(const control::ReplayTotals& totals, const kernel::TableInForce& table) {
     const auto row = [&totals](const std::string& name, std::uint64_t packets) {
         print_out("{:<32} {:>14} {:>7.2f}%\n", name, format_count(packets),
                   totals.packets == 0
@@ -74,7 +74,7 @@ void print_totals(const control::ReplayTotals& totals, const kernel::LiveTable& 
     row("passed", totals.passed);
     row("dropped", totals.dropped);
     if (totals.redirected > 0) row("redirected", totals.redirected);
-    for (const kernel::LiveSet& set : table.sets)
+    for (const kernel::SetInForce& set : table.sets)
         row(fmt::format("set {} ({})", set.name, describe_action({set.action, set.target})),
             totals.hits[set.slot]);
     row(fmt::format("by default ({})", action_name(table.default_action)), totals.by_default);
@@ -116,21 +116,24 @@ Result<Exit> run_replay(const ReplayArguments& arguments, const Context& context
 } // namespace
 
 void add_replay(CLI::App& app, Context& context) {
-    add_verb(app, context, "replay", "run a capture through the program in the kernel, without an interface",
-             [&context](Arguments verb) -> Action {
-                 auto arguments = std::make_shared<ReplayArguments>();
-                 verb.add("SET", arguments->sets,
-                          "IMAGE or FEED, or NAME=IMAGE|FEED with an action as `load` takes it, asked in "
-                          "this order")
-                     .required();
-                 verb.add("--pcap", arguments->capture, "the capture, pcap or pcapng; - is standard input")
-                     .required();
-                 add_hook(verb, arguments->hook, "whose program is run; xdp if not given");
-                 verb.add("--default", arguments->default_action,
-                          "what becomes of packets that no set decides: pass or drop")
-                     .show_default();
-                 return [arguments, &context] { return run_replay(*arguments, context); };
-             });
+    add_command(
+        app, context, "replay", "run a capture through the program in the kernel, without an interface",
+        [&context](Arguments command) -> Action {
+            auto arguments = std::make_shared<ReplayArguments>();
+            command
+                .add("SET", arguments->sets,
+                     "IMAGE or FEED, or NAME=IMAGE|FEED with an action as `load` takes it, asked in "
+                     "this order")
+                .required();
+            command.add("--pcap", arguments->capture, "the capture, pcap or pcapng; - is standard input")
+                .required();
+            add_hook(command, arguments->hook, "whose program is run; xdp if not given");
+            command
+                .add("--default", arguments->default_action,
+                     "what becomes of packets that no set decides: pass or drop")
+                .show_default();
+            return [arguments, &context] { return run_replay(*arguments, context); };
+        });
 }
 
 } // namespace sieve::cli
