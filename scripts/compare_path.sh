@@ -1,0 +1,90 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+# Compares the packet path of two builds: nanoseconds per packet of the real program, in turns in one run, so that
+# other work on the machine slows both alike. The filter's memory stays in the cache: one packet is judged again and
+# again.
+#
+#     compare_path.sh OLD_TREE NEW_TREE [ROUNDS]
+#
+# Each tree has been built. Each program judges with a set of 100,000 addresses that its own build made. Compare
+# the least first: other work on the machine disturbs it least.
+set -euo pipefail
+
+[ $# -ge 2 ] || {
+    echo "usage: compare_path.sh OLD_TREE NEW_TREE [ROUNDS]" >&2
+    exit 2
+}
+[ "$(id -u)" -eq 0 ] || {
+    echo "compare_path.sh: loading programs needs root" >&2
+    exit 1
+}
+trees=("$(realpath "$1")" "$(realpath "$2")")
+names=(old new)
+rounds=${3:-25}
+repeat=1000000
+
+WORK=$(mktemp -d)
+spaces=("sieve-old-$$" "sieve-new-$$")
+cleanup() {
+    local status=$? space
+    trap '' HUP INT TERM
+    for space in "${spaces[@]}"; do ip netns del "$space" 2>/dev/null || true; done
+    rm -rf "$WORK"
+    exit "$status"
+}
+trap cleanup EXIT
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+# Addresses of 10.0.0.0/8; member is the first of them, and nobody lists 203.0.113.9 or 2001:db8::9.
+awk 'BEGIN { srand(1); for (i = 0; i < 100000; i++)
+    printf "10.%d.%d.%d\n", rand() * 256, rand() * 256, rand() * 256 }' >"$WORK/feed"
+python3 - "$WORK" "$(head -n 1 "$WORK/feed")" <<'EOP'
+import ipaddress
+import struct
+import sys
+
+work, member = sys.argv[1:]
+UDP = struct.pack("!HHHH", 1, 2, 26, 0) + bytes(18)
+
+
+def packet(source):
+    address = ipaddress.ip_address(source)
+    if address.version == 4:
+        head = struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(UDP), 1, 0, 64, 17, 0)
+        return b"\x08\x00" + head + address.packed + ipaddress.ip_address("192.0.2.1").packed
+    head = struct.pack("!IHBB", 6 << 28, len(UDP), 17, 64)
+    return b"\x86\xdd" + head + address.packed + ipaddress.ip_address("2001:db8::1").packed
+
+
+for name, source in ("member", member), ("non-member", "203.0.113.9"), ("IPv6 non-member", "2001:db8::9"):
+    with open(f"{work}/{name}.packet", "wb") as file:
+        file.write(bytes(12) + packet(source) + UDP)
+EOP
+
+programs=()
+for i in 0 1; do
+    space=${spaces[i]}
+    ip netns add "$space"
+    ip -n "$space" link add sieve0 type veth peer name sieve1
+    ip -n "$space" link set sieve0 up
+    ip -n "$space" link set sieve1 up
+    sieve=${trees[i]}/build/xdp-sieve
+    "$sieve" -q build --seed 1 -o "$WORK/$i.sieve" "$WORK/feed"
+    nsenter --net="/run/netns/$space" "$sieve" -q load sieve0 "listed=$WORK/$i.sieve"
+    programs+=("$(ip -n "$space" -j link show sieve0 | jq '.[0].xdp.prog.id')")
+done
+
+printf '%-16s %-5s %5s %7s\n' packet build least median
+for file in "$WORK"/*.packet; do
+    for ((round = 0; round < rounds; round++)); do
+        for i in 0 1; do
+            bpftool -j prog run id "${programs[i]}" data_in "$file" repeat "$repeat" | jq .duration >>"$file.$i"
+        done
+    done
+    for i in 0 1; do
+        sort -n "$file.$i" | awk -v packet="$(basename "$file" .packet)" -v build="${names[i]}" \
+            '{ ns[NR] = $1 } END { printf "%-16s %-5s %5d %7d\n", packet, build, ns[1], ns[int((NR + 1) / 2)] }'
+    done
+done
