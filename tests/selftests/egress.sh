@@ -71,7 +71,8 @@ END
 
     # The set's name says which table; where it does not, the hook must be named.
     printf '203.0.113.3\n' >"$WORK/other.txt"
-    sieve -q swap "$IN_IF" "in=$WORK/other.txt"
+    sieve swap "$IN_IF" "in=$WORK/other.txt" >"$WORK/told"
+    grep -q "^$IN_IF ingress: in: 1 key, " "$WORK/told" || fail "swap says $(cat "$WORK/told")"
     verdicts <<END
 pass udp 203.0.113.2 $IN4 1 2
 pass udp 203.0.113.3 $IN4 1 2
@@ -83,7 +84,8 @@ END
     refused 2 'expected xdp, ingress or egress' sieve unload "$IN_IF" --hook nowhere
     refused 2 'belong to the XDP hook' sieve load "$IN_IF" --hook egress -m skb "c2=$WORK/c2.sieve"
     refused 2 'XDP hook' sieve load "$IN_IF" --hook egress "c2=$WORK/c2.sieve,redirect=cpu:0"
-    sieve -q remove "$IN_IF" both --hook egress
+    sieve remove "$IN_IF" both --hook egress >"$WORK/told"
+    [ "$(cat "$WORK/told")" = "$IN_IF egress: removed both, 1 set left" ] || fail "remove says $(cat "$WORK/told")"
     [ "$(sieve --json status "$IN_IF" --hook egress | jq -r '.interfaces[0].sets | length')" = 1 ] ||
         fail "not one set is left"
     for hook in xdp ingress egress; do sieve -q unload "$IN_IF" --hook "$hook"; done
@@ -102,8 +104,9 @@ other_commands() {
 drop udp $IN4 203.0.113.100 1 2
 pass udp $IN4 203.0.113.66 1 2
 END
-    sieve -q insert "$IN_IF" live 203.0.113.66
-    sieve -q delete "$IN_IF" live 203.0.113.100
+    sieve insert "$IN_IF" live 203.0.113.66 >"$WORK/told"
+    sieve delete "$IN_IF" live 203.0.113.100 >>"$WORK/told"
+    [ "$(grep -c "^$IN_IF egress: live: " "$WORK/told")" = 2 ] || fail "insert and delete say $(cat "$WORK/told")"
     sieve -q top "$IN_IF"
     sieve --json events "$IN_IF" --count 1 >"$WORK/events" 2>"$WORK/told" &
     await sampling
@@ -115,6 +118,7 @@ END
     [ "$(head -n 1 "$WORK/events" | jq -r '.verdict + " " + .key.dst')" = "drop 203.0.113.66" ] ||
         fail "the event is $(head -n 1 "$WORK/events")"
     [ "$(sieve --json top "$IN_IF" | jq -r '.keys[0].packets')" = 3 ] || fail "top says $(sieve --json top "$IN_IF")"
+    sieve top "$IN_IF" | grep -q "^$IN_IF egress: " || fail "top does not name the hook"
 }
 
 # Plain tc attaches, every command finds it.

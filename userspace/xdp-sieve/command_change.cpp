@@ -63,15 +63,20 @@ std::vector<std::string> refused(const ChangeArguments& arguments, const KeyChan
     return lines;
 }
 
-void print_json(const ChangeArguments& arguments, const KeyChangeReport& report, std::uint32_t fields) {
-    const auto texts = [fields](const std::vector<sieve_key>& keys) {
+void print_json(const ChangeArguments& arguments, const KeyChangeReport& report,
+                const control::ChangeableSet& set) {
+    const auto texts = [fields = set.fields](const std::vector<sieve_key>& keys) {
         nlohmann::json list = nlohmann::json::array();
         for (const sieve_key& key : keys) list.push_back(format_key(key, fields));
         return list;
     };
-    nlohmann::json out = {
-        {"interface", arguments.interface}, {"set", arguments.name}, {arguments.done(), report.done},
-        {"repeated", report.repeated},      {"keys", report.keys},   {"expected_fpr", report.expected_fpr}};
+    nlohmann::json out = {{"interface", arguments.interface},
+                          {"hook", kernel::hook_point_name(set.point)},
+                          {"set", arguments.name},
+                          {arguments.done(), report.done},
+                          {"repeated", report.repeated},
+                          {"keys", report.keys},
+                          {"expected_fpr", report.expected_fpr}};
     out[arguments.erase ? "absent" : "matched_already"] = texts(report.told);
     if (!arguments.erase) out["full"] = texts(report.full);
     print_out("{}\n", json_text(out));
@@ -82,20 +87,21 @@ Result<Exit> run_change(const ChangeArguments& arguments, Context& context) {
     if (arguments.keys.empty() != arguments.standard_input)
         return usage_error(
             fmt::format("{}: give keys after the set, or --stdin", arguments.erase ? "delete" : "insert"));
-    SIEVE_ASSIGN(const control::HookName hook, parse_hook(arguments.interface, arguments.hook));
+    SIEVE_ASSIGN(control::HookName hook, parse_hook(arguments.interface, arguments.hook));
     control::RealKernel kernel;
-    SIEVE_ASSIGN(const std::uint32_t fields, control::changeable_fields(kernel, hook, arguments.name));
+    SIEVE_ASSIGN(const control::ChangeableSet set, control::find_changeable(kernel, hook, arguments.name));
+    hook.point = set.point;
     SIEVE_ASSIGN(const KeySet keys,
-                 read_key_arguments(arguments.keys, arguments.standard_input, fields, context));
+                 read_key_arguments(arguments.keys, arguments.standard_input, set.fields, context));
     SIEVE_ASSIGN(const KeyChangeReport report, control::change_keys(kernel, hook, arguments.name, keys,
                                                                     arguments.change(), observer(context)));
     context.changed = report.done > 0;
     const std::uint64_t left = report.told.size() + report.full.size();
     if (context.json) {
-        print_json(arguments, report, fields);
+        print_json(arguments, report, set);
         return left == 0 ? Exit::done : Exit::no;
     }
-    const std::vector<std::string> lines = refused(arguments, report, fields);
+    const std::vector<std::string> lines = refused(arguments, report, set.fields);
     if (report.done == 0) {
         if (left == 1) return failure(ErrorKind::no, lines.front());
         return failure(
@@ -107,8 +113,9 @@ Result<Exit> run_change(const ChangeArguments& arguments, Context& context) {
     }
     for (const std::string& line : lines) remark(context, line);
     if (!context.quiet)
-        print_out("{}: {}: {} {} of {}; {} in it now, FPR {} expected\n", arguments.interface, arguments.name,
-                  arguments.done(), format_count(report.done), format_counted(report.done + left, "key"),
+        print_out("{}: {}: {} {} of {}; {} in it now, FPR {} expected\n",
+                  hook_title(arguments.interface, set.point), arguments.name, arguments.done(),
+                  format_count(report.done), format_counted(report.done + left, "key"),
                   format_count(report.keys), format_rate(report.expected_fpr));
     return left == 0 ? Exit::done : Exit::no;
 }

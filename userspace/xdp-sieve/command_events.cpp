@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // xdp-sieve events: matches as they happen, a sample of them, as lines or as a capture.
-#include <cstdio>
 #include <ctime>
 #include <memory>
 #include <optional>
@@ -9,13 +8,12 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "libsieve/control/hold_lock.hpp"
+#include <sieve/event.h>
+
+#include "libsieve/control/listen.hpp"
 #include "libsieve/control/real_kernel.hpp"
 #include "libsieve/feeds/key_text.hpp"
-#include "libsieve/kernel/event_ring.hpp"
-#include "libsieve/kernel/hooks/attach.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
-#include "libsieve/kernel/set_table.hpp"
 #include "libsieve/packets/capture_writer.hpp"
 #include "xdp-sieve/command.hpp"
 #include "xdp-sieve/format.hpp"
@@ -32,13 +30,10 @@ namespace {
 struct EventsArguments {
     std::string interface;
     std::string hook;
-    std::uint32_t sample = 1;
-    std::uint64_t count = 0; // 0: until interrupted
+    control::ListenOptions listening;
     std::string capture;
     bool force = false;
 };
-
-constexpr int poll_milliseconds = 100;
 
 // "2026-11-21T13:37:00.123456789Z"
 std::string time_text(std::uint64_t nanoseconds) {
@@ -50,54 +45,42 @@ std::string time_text(std::uint64_t nanoseconds) {
                        parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec, nanoseconds % second);
 }
 
-// Sets by slot as they are now; a set that has just left has no name any more.
-std::vector<std::string> names_of(const kernel::TableInForce& table, std::uint64_t hits) {
-    std::vector<std::string> names;
-    for (const kernel::SetInForce& set : table.sets)
-        if ((hits >> set.slot & 1) != 0) names.push_back(set.name);
-    return names;
-}
-
-void print_event(const sieve_event& event, const kernel::TableInForce& table, const Context& context) {
-    const std::uint64_t time = kernel::wall_clock(event.time);
-    const std::vector<std::string> hits = names_of(table, event.hits);
-    std::optional<std::string> decided;
-    for (const kernel::SetInForce& set : table.sets)
-        if (set.slot == event.decision) decided = set.name;
+void print_event(const control::Event& event, const Context& context) {
     if (!context.json) {
-        print_out("{} {} {} {} bytes {}\n", time_text(time), verdict_name(event.verdict),
-                  hits.empty() ? "?" : fmt::format("{}", fmt::join(hits, ",")), event.length,
+        print_out("{} {} {} {} bytes {}\n", time_text(event.time), verdict_name(event.verdict),
+                  event.sets.empty() ? "?" : fmt::format("{}", fmt::join(event.sets, ",")), event.length,
                   format_key(event.key, event.have));
         return;
     }
     const nlohmann::ordered_json line = {
-        {"time", time},
+        {"time", event.time},
         {"verdict", verdict_name(event.verdict)},
-        {"set", decided ? nlohmann::ordered_json(*decided) : nlohmann::ordered_json()},
-        {"hits", hits},
+        {"set", event.decided_by ? nlohmann::ordered_json(*event.decided_by) : nlohmann::ordered_json()},
+        {"hits", event.sets},
         {"length", event.length},
         {"key", key_json(event.key, event.have)}};
     print_out("{}\n", json_text(line, json_one_line));
 }
 
-void print_summary(const EventsArguments& arguments, std::uint64_t seen, std::uint64_t lost,
-                   const Context& context) {
+void print_summary(const EventsArguments& arguments, const control::Heard& heard, const Context& context) {
     if (context.json && arguments.capture != "-")
         print_out("{}\n", json_text(nlohmann::json{{"summary",
                                                     {{"interface", arguments.interface},
-                                                     {"events", seen},
-                                                     {"lost", lost},
-                                                     {"sample", arguments.sample}}}},
+                                                     {"hook", kernel::hook_point_name(heard.point)},
+                                                     {"events", heard.events},
+                                                     {"lost", heard.lost},
+                                                     {"sample", arguments.listening.sample}}}},
                                     json_one_line));
-    remark(context, fmt::format("{}, {} lost", format_counted(seen, "event"), format_count(lost)));
+    if (heard.taken_over) remark(context, "another listener has taken over");
+    remark(context,
+           fmt::format("{}, {} lost", format_counted(heard.events, "event"), format_count(heard.lost)));
 }
 
 Result<Exit> run_events(const EventsArguments& arguments, const Context& context) {
     kernel::set_verbose(context.verbose);
     SIEVE_ASSIGN(const control::HookName name, parse_hook(arguments.interface, arguments.hook));
-    control::RealKernel at;
-    SIEVE_ASSIGN(const kernel::Hook hook, control::find_ours(at, name));
-    const kernel::SetTable sets(*hook.instance);
+    control::RealKernel kernel;
+    SIEVE_TRY(control::find_ours(kernel, name)); // no capture is made where nothing can be heard
     std::optional<packets::CaptureWriter> capture;
     if (!arguments.capture.empty()) {
         SIEVE_ASSIGN(capture,
@@ -105,42 +88,21 @@ Result<Exit> run_events(const EventsArguments& arguments, const Context& context
                                                     arguments.force ? Replace::anything : Replace::ours));
     }
     watch_for_interrupt();
-    control::RealKernel real;
-    std::uint64_t seen = 0;
-    kernel::TableInForce table;
-    const auto visit = [&](const sieve_event& event) {
-        if (capture)
-            capture->write(kernel::wall_clock(event.time), event.length, {event.head, event.captured});
-        else
-            print_event(event, table, context);
-        return ++seen != arguments.count;
-    };
-    std::optional<kernel::EventRing> ring;
-    {
-        SIEVE_ASSIGN(const control::Held lock, control::hold_lock(real, observer(context)));
-        SIEVE_ASSIGN(ring, kernel::EventRing::start(*hook.instance, arguments.sample, visit));
-    }
-    Status done;
     const auto flush = [&]() -> Status { return capture ? capture->flush() : Status(); };
-    while (done && flush_output() && interrupted == 0 && (arguments.count == 0 || seen < arguments.count) &&
-           ring->in_place()) {
-        table = sets.read();
-        done = ring->poll(poll_milliseconds);
-        if (done) done = flush();
-    }
-    const bool replaced = !ring->in_place();
-    {
-        // Whatever happened: sampling must not go on without a listener.
-        SIEVE_ASSIGN(const control::Held lock, control::hold_lock(real, observer(context)));
-        SIEVE_TRY(ring->stop());
-    }
-    SIEVE_TRY(done);
-    if (arguments.count == 0 || seen < arguments.count) { // what came until it was off
-        SIEVE_TRY(ring->poll(0));
-    }
-    SIEVE_ASSIGN(const std::uint64_t lost, ring->lost());
-    if (replaced) remark(context, "another listener has taken over");
-    print_summary(arguments, seen, lost, context);
+    const control::Listener listener{.event =
+                                         [&](const control::Event& event) {
+                                             if (capture)
+                                                 capture->write(event.time, event.length, event.head);
+                                             else
+                                                 print_event(event, context);
+                                         },
+                                     .go_on = [&]() -> Result<bool> {
+                                         SIEVE_TRY(flush());
+                                         return flush_output() && interrupted == 0;
+                                     }};
+    SIEVE_ASSIGN(const control::Heard heard,
+                 control::listen(kernel, name, arguments.listening, listener, observer(context)));
+    print_summary(arguments, heard, context);
     SIEVE_TRY(flush());
     return Exit::done;
 }
@@ -152,10 +114,10 @@ void add_events(CLI::App& app, Context& context) {
                 [&context](Arguments command) -> Action {
                     auto arguments = std::make_shared<EventsArguments>();
                     command.add("IFACE", arguments->interface, "the interface").required();
-                    command.add("--sample", arguments->sample, "one match in so many, at random")
+                    command.add("--sample", arguments->listening.sample, "one match in so many, at random")
                         .positive()
                         .show_default();
-                    command.add("--count", arguments->count, "stop after so many").positive();
+                    command.add("--count", arguments->listening.most, "stop after so many").positive();
                     command.add("--pcap", arguments->capture,
                                 "write the packets' heads to this capture instead; - is standard output");
                     command.add_flag("--force", arguments->force,

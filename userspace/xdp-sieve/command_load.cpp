@@ -80,7 +80,7 @@ void print(const control::Applied& applied, const Context& context) {
         return;
     }
     if (context.quiet) return;
-    print_out("{}: {}, {}program {}, {}, default {}\n", hook_title(hook),
+    print_out("{}: {}, {}program {}, {}, default {}\n", hook_title(hook.interface.name, hook.point),
               applied.attached_now ? "attached" : "running already", mode_text(hook), hook.ours->id,
               way_attached(hook), action_name(table.default_action));
     for (std::size_t i = 0; i < applied.sets.size(); i++)

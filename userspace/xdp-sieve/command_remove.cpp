@@ -27,15 +27,17 @@ Result<Exit> run_remove(const RemoveArguments& arguments, Context& context) {
     kernel::set_verbose(context.verbose);
     SIEVE_ASSIGN(const control::HookName hook, parse_hook(arguments.interface, arguments.hook));
     control::RealKernel kernel;
-    SIEVE_ASSIGN(const std::size_t left, control::remove(kernel, hook, arguments.name, observer(context)));
+    SIEVE_ASSIGN(const control::Removed removed,
+                 control::remove(kernel, hook, arguments.name, observer(context)));
     context.changed = true;
     if (context.json)
-        print_out("{}\n",
-                  json_text(nlohmann::json{
-                      {"interface", arguments.interface}, {"removed", arguments.name}, {"sets_left", left}}));
+        print_out("{}\n", json_text(nlohmann::json{{"interface", arguments.interface},
+                                                   {"hook", kernel::hook_point_name(removed.point)},
+                                                   {"removed", arguments.name},
+                                                   {"sets_left", removed.left}}));
     else if (!context.quiet)
-        print_out("{}: removed {}, {} left\n", arguments.interface, arguments.name,
-                  format_counted(left, "set"));
+        print_out("{}: removed {}, {} left\n", hook_title(arguments.interface, removed.point), arguments.name,
+                  format_counted(removed.left, "set"));
     return Exit::done;
 }
 

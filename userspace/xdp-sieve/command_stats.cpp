@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // xdp-sieve stats: what was counted, once or over and over with rates.
-#include <chrono>
-#include <cstdio>
-#include <map>
 #include <memory>
 #include <optional>
 
@@ -10,12 +7,8 @@
 #include <nlohmann/json.hpp>
 
 #include "libsieve/control/real_kernel.hpp"
-#include "libsieve/image/image.hpp"
-#include "libsieve/kernel/filter_header.hpp"
-#include "libsieve/kernel/hooks/attach.hpp"
+#include "libsieve/control/sample.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
-#include "libsieve/kernel/set_table.hpp"
-#include "libsieve/kernel/stats.hpp"
 #include "xdp-sieve/command.hpp"
 #include "xdp-sieve/format.hpp"
 #include "xdp-sieve/hook_argument.hpp"
@@ -28,125 +21,33 @@ namespace sieve::cli {
 
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-// One interface's counters at one time.
-struct Sample {
-    std::string interface;
-    std::string hook;  // its name
-    std::string title; // of both
-    std::uint32_t program_id = 0;
-    kernel::TableInForce table;
-    kernel::Stats stats;
-    std::map<std::uint32_t, double> expected; // by map id: the rates of the verified sets' filters
-    Clock::time_point at;
-
-    [[nodiscard]] sieve_counter all() const {
-        sieve_counter sum = stats.passed;
-        for (const sieve_counter& more : {stats.dropped, stats.redirected}) {
-            sum.packets += more.packets;
-            sum.bytes += more.bytes;
-        }
-        return sum;
-    }
-};
-
-Result<Sample> take_sample(const kernel::Hook& hook) {
-    Sample sample{.interface = hook.interface.name,
-                  .hook = kernel::hook_point_name(hook.point),
-                  .title = hook_title(hook),
-                  .program_id = hook.ours->id,
-                  .table = {},
-                  .stats = {},
-                  .expected = {},
-                  .at = Clock::now()};
-    const kernel::SetTable table(*hook.instance);
-    sample.table = table.read();
-    SIEVE_ASSIGN(sample.stats, kernel::read_stats(*hook.instance));
-    for (const kernel::SetInForce& set : sample.table.sets)
-        if (set.exact_id != 0) // a filter that was just swapped away has no rate to show
-            if (const auto filter = kernel::read_filter_header(set.map_id); filter)
-                sample.expected[set.map_id] = rate_from_bits(filter->file.expected_fpr);
-    return sample;
-}
-
-Result<std::vector<Sample>> take_samples(const std::string& interface, const std::string& hook_name) {
-    std::vector<Sample> samples;
-    control::RealKernel real;
-    SIEVE_ASSIGN(const control::HookName only, parse_hook(interface, hook_name));
-    std::vector<std::string> names{interface};
-    if (interface.empty()) {
-        names.clear();
-        for (const kernel::Interface& each : kernel::all_interfaces()) names.push_back(each.name);
-    }
-    for (const std::string& name : names) {
-        SIEVE_ASSIGN(const std::vector<kernel::Hook> hooks,
-                     control::hooks_of(real, {.interface = name, .point = only.point}));
-        for (const kernel::Hook& hook : hooks) {
-            if (!interface.empty()) SIEVE_TRY(kernel::refuse_unless_ours(hook));
-            if (!hook.instance) continue;
-            SIEVE_ASSIGN(Sample sample, take_sample(hook));
-            samples.push_back(std::move(sample));
-        }
-    }
-    if (samples.empty() && !interface.empty()) {
-        SIEVE_ASSIGN(const kernel::Hook hook, control::find_ours(real, only)); // says what is there
-        SIEVE_ASSIGN(Sample sample, take_sample(hook));
-        samples.push_back(std::move(sample));
-    }
-    return samples;
-}
-
-const Sample* find(const std::vector<Sample>& samples, const Sample& like) {
-    for (const Sample& sample : samples)
-        if (sample.interface == like.interface && sample.program_id == like.program_id) return &sample;
-    return nullptr;
-}
+using control::Sample;
 
 nlohmann::json to_json(const sieve_counter& counter) {
     return {{"packets", counter.packets}, {"bytes", counter.bytes}};
 }
 
-// What verification showed of a set's filter since that came.
-struct Verified {
-    sieve_verified counted{};
-    double expected = 0; // rate of false positives
-
-    [[nodiscard]] double rate() const {
-        return counted.non_members == 0
-                   ? 0
-                   : static_cast<double>(counted.avoided) / static_cast<double>(counted.non_members);
-    }
-};
-
-std::optional<Verified> verified_of(const Sample& sample, const kernel::SetInForce& set) {
-    const auto expected = sample.expected.find(set.map_id);
-    if (set.exact_id == 0 || expected == sample.expected.end()) return std::nullopt;
-    return Verified{kernel::difference(sample.stats.verified[set.slot], set.verified_baseline),
-                    expected->second};
-}
-
 nlohmann::json to_json(const Sample& sample) {
     nlohmann::json sets = nlohmann::json::array();
-    for (const kernel::SetInForce& set : sample.table.sets) {
-        const sieve_counter hits = kernel::difference(sample.stats.hit[set.slot], set.baseline);
-        nlohmann::json row = {{"name", set.name}, {"packets", hits.packets}, {"bytes", hits.bytes}};
-        add_action(row, {set.action, set.target});
-        if (const auto verified = verified_of(sample, set); verified)
+    for (const control::SetStatus& set : sample.table.sets) {
+        const sieve_counter hits = sample.hits(set);
+        nlohmann::json row = {{"name", set.set.name}, {"packets", hits.packets}, {"bytes", hits.bytes}};
+        add_action(row, {set.set.action, set.set.target});
+        if (const auto verified = sample.verified(set); verified)
             row["verify"] = {{"non_members", verified->counted.non_members},
                              {"avoided", verified->counted.avoided},
                              {"rate", verified->rate()},
-                             {"expected_rate", verified->expected}};
+                             {"expected_rate", verified->expected_rate}};
         sets.push_back(std::move(row));
     }
     nlohmann::json outcomes;
     for (std::uint32_t i = 0; i < SIEVE_OUTCOMES; i++)
         outcomes[kernel::outcome_name(i)] = sample.stats.outcome[i];
     return {{"interface", sample.interface},
-            {"hook", sample.hook},
+            {"hook", kernel::hook_point_name(sample.point)},
             {"program_id", sample.program_id},
-            {"packets", sample.all().packets},
-            {"bytes", sample.all().bytes},
+            {"packets", sample.seen().packets},
+            {"bytes", sample.seen().bytes},
             {"passed", to_json(sample.stats.passed)},
             {"dropped", to_json(sample.stats.dropped)},
             {"redirected", to_json(sample.stats.redirected)},
@@ -156,76 +57,80 @@ nlohmann::json to_json(const Sample& sample) {
             {"outcomes", std::move(outcomes)}};
 }
 
-// Packets and bytes, and with an earlier sample how fast they grow.
-struct Row {
-    std::string name;
-    sieve_counter now{};
-    std::optional<sieve_counter> before;
-};
-
-void print_row(const Row& row, double seconds) {
-    print_out("  {:<32} {:>18} {:>12}", row.name, format_count(row.now.packets), format_bytes(row.now.bytes));
-    if (row.before) {
-        const sieve_counter grown = kernel::difference(row.now, *row.before);
-        print_out(" {:>14} pkt/s {:>14} bit/s",
-                  format_count(static_cast<std::uint64_t>(static_cast<double>(grown.packets) / seconds)),
-                  format_count(static_cast<std::uint64_t>(8 * static_cast<double>(grown.bytes) / seconds)));
-    }
+// One line: packets and bytes, and how fast they grow if that is known.
+void print_row(const std::string& name, const sieve_counter& counter,
+               const std::optional<control::Rate>& rate) {
+    print_out("  {:<32} {:>18} {:>12}", name, format_count(counter.packets), format_bytes(counter.bytes));
+    if (rate)
+        print_out(" {:>14} pkt/s {:>14} bit/s", format_count(static_cast<std::uint64_t>(rate->packets)),
+                  format_count(static_cast<std::uint64_t>(rate->bits)));
     print_out("\n");
 }
 
-void print_table(const Sample& sample, const Sample* before) {
-    const double seconds =
-        before == nullptr ? 1 : std::chrono::duration<double>(sample.at - before->at).count();
-    const auto earlier = [before](const sieve_counter& counter) {
-        return before == nullptr ? std::nullopt : std::optional(counter);
+std::optional<control::Rate> rate_of_set(const std::optional<control::Rates>& rates,
+                                         const std::string& name) {
+    if (!rates) return std::nullopt;
+    const auto found = rates->sets.find(name);
+    return found == rates->sets.end() ? std::nullopt : std::optional(found->second);
+}
+
+void print_verdicts(const Sample& sample, const std::optional<control::Rates>& rates) {
+    const auto rate = [&rates](control::Rate control::Rates::*member) {
+        return rates ? std::optional((*rates).*member) : std::nullopt;
     };
-    print_out("{} (program {}, default {})\n", sample.title, sample.program_id,
-              action_name(sample.table.default_action));
-    print_out("  {:<32} {:>18} {:>12}\n", "", "packets", "bytes");
-    const Sample& old = before == nullptr ? sample : *before;
-    print_row({"seen", sample.all(), earlier(old.all())}, seconds);
-    print_row({"passed", sample.stats.passed, earlier(old.stats.passed)}, seconds);
-    print_row({"dropped", sample.stats.dropped, earlier(old.stats.dropped)}, seconds);
+    print_row("seen", sample.seen(), rate(&control::Rates::seen));
+    print_row("passed", sample.stats.passed, rate(&control::Rates::passed));
+    print_row("dropped", sample.stats.dropped, rate(&control::Rates::dropped));
     if (sample.stats.redirected.packets > 0)
-        print_row({"redirected", sample.stats.redirected, earlier(old.stats.redirected)}, seconds);
+        print_row("redirected", sample.stats.redirected, rate(&control::Rates::redirected));
     if (sample.stats.redirect_failed > 0)
         print_out("  {:<32} {:>18}\n", "without their target, by default",
                   format_count(sample.stats.redirect_failed));
-    for (const kernel::SetInForce& set : sample.table.sets) {
-        // A set that came in between has no rate yet.
-        const kernel::SetInForce* known = old.table.find(set.name);
-        const bool same = known != nullptr && known->slot == set.slot;
-        print_row({fmt::format("set {} ({})", set.name, describe_action({set.action, set.target})),
-                   kernel::difference(sample.stats.hit[set.slot], set.baseline),
-                   same ? earlier(kernel::difference(old.stats.hit[set.slot], set.baseline)) : std::nullopt},
-                  seconds);
-    }
-    for (const kernel::SetInForce& set : sample.table.sets)
-        if (const auto verified = verified_of(sample, set); verified)
+}
+
+void print_sets(const Sample& sample, const std::optional<control::Rates>& rates) {
+    for (const control::SetStatus& set : sample.table.sets)
+        print_row(fmt::format("set {} ({})", set.set.name, describe_action({set.set.action, set.set.target})),
+                  sample.hits(set), rate_of_set(rates, set.set.name));
+    for (const control::SetStatus& set : sample.table.sets)
+        if (const auto verified = sample.verified(set); verified)
             print_out("  {:<32} {:>18} of {} non-members, a rate of {} ({} expected)\n",
-                      fmt::format("avoided by verifying {}", set.name),
+                      fmt::format("avoided by verifying {}", set.set.name),
                       format_count(verified->counted.avoided), format_count(verified->counted.non_members),
-                      format_rate(verified->rate()), format_rate(verified->expected));
+                      format_rate(verified->rate()), format_rate(verified->expected_rate));
+}
+
+void print_outcomes(const Sample& sample) {
     for (std::uint32_t i = 0; i < SIEVE_OUTCOMES; i++)
         if (sample.stats.outcome[i] > 0)
             print_out("  {:<32} {:>18}\n", fmt::format("parsed: {}", kernel::outcome_name(i)),
                       format_count(sample.stats.outcome[i]));
 }
 
+void print_table(const Sample& sample, const std::optional<control::Rates>& rates) {
+    print_out("{} (program {}, default {})\n", hook_title(sample.interface, sample.point), sample.program_id,
+              action_name(sample.table.default_action));
+    print_out("  {:<32} {:>18} {:>12}\n", "", "packets", "bytes");
+    print_verdicts(sample, rates);
+    print_sets(sample, rates);
+    print_outcomes(sample);
+}
+
 Result<Exit> run_stats(std::string interface, const std::string& hook, Watch watch, const Context& context) {
     kernel::set_verbose(context.verbose);
     SIEVE_TRY(watch.begin(interface));
+    SIEVE_ASSIGN(const control::HookName name, parse_hook(interface, hook));
+    control::RealKernel kernel;
     std::vector<Sample> before;
     do {
-        SIEVE_ASSIGN(std::vector<Sample> now, take_samples(interface, hook));
+        SIEVE_ASSIGN(std::vector<Sample> now, control::take_samples(kernel, name));
         if (context.json) {
             nlohmann::json out = {{"interfaces", nlohmann::json::array()}};
             for (const Sample& sample : now) out["interfaces"].push_back(to_json(sample));
             // One line a round, so that a reader can follow.
             print_out("{}\n", watch.on() ? json_text(out, json_one_line) : json_text(out));
         } else {
-            for (const Sample& sample : now) print_table(sample, find(before, sample));
+            for (const Sample& sample : now) print_table(sample, control::rates_since(before, sample));
             if (now.empty()) print_out("no interface runs xdp-sieve\n");
             if (watch.on()) print_out("\n");
         }

@@ -34,11 +34,12 @@ Result<Exit> run_swap(const SwapArguments& arguments, Context& context) {
     if (context.json) {
         nlohmann::json out = to_json(swapped.set);
         out["interface"] = arguments.interface;
+        out["hook"] = kernel::hook_point_name(swapped.point);
         out["swap_milliseconds"] = swapped.milliseconds;
         print_out("{}\n", json_text(out));
     } else if (!context.quiet) {
-        print_out("{}: {}; swapped in {:.0f} ms\n", arguments.interface, describe(swapped.set),
-                  swapped.milliseconds);
+        print_out("{}: {}; swapped in {:.0f} ms\n", hook_title(arguments.interface, swapped.point),
+                  describe(swapped.set), swapped.milliseconds);
     }
     return Exit::done;
 }

@@ -1,20 +1,15 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // xdp-sieve top: the keys that were matched most.
-#include <cstdio>
 #include <ctime>
-#include <map>
 #include <memory>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include "libsieve/control/hold_lock.hpp"
 #include "libsieve/control/real_kernel.hpp"
+#include "libsieve/control/top_keys.hpp"
 #include "libsieve/feeds/key_text.hpp"
-#include "libsieve/kernel/filter_header.hpp"
-#include "libsieve/kernel/hooks/attach.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
-#include "libsieve/kernel/set_table.hpp"
 #include "libsieve/kernel/sketch.hpp"
 #include "xdp-sieve/command.hpp"
 #include "xdp-sieve/format.hpp"
@@ -37,72 +32,34 @@ struct TopArguments {
     bool reset = false;
 };
 
-// The sets by slot, with the fields that their keys are made of.
-struct NamedSet {
-    std::string name;
-    std::uint32_t fields = 0;
-};
-
-std::map<std::uint32_t, NamedSet> named_sets(const kernel::Instance& instance) {
-    std::map<std::uint32_t, NamedSet> sets;
-    for (const kernel::SetInForce& set : kernel::SetTable(instance).read().sets)
-        if (const auto filter = kernel::read_filter_header(set.map_id); filter)
-            sets[set.slot] = {set.name, filter->lookup.fields};
-    return sets;
+nlohmann::ordered_json to_json(const TopArguments& arguments, const control::TopKeys& top) {
+    nlohmann::ordered_json out = {{"interface", arguments.interface},
+                                  {"hook", kernel::hook_point_name(top.point)},
+                                  {"since", top.since},
+                                  {"matches", top.matches},
+                                  {"error", top.error},
+                                  {"error_chance", top.error_chance},
+                                  {"keys", nlohmann::ordered_json::array()}};
+    for (const control::TopKey& key : top.keys)
+        out["keys"].push_back({{"set", key.set},
+                               {"packets", key.packets},
+                               {"text", format_key(key.key, key.fields)},
+                               {"key", key_json(key.key, key.fields)}});
+    return out;
 }
 
-void print(const TopArguments& arguments, const kernel::Tally& tally,
-           const std::map<std::uint32_t, NamedSet>& sets, const Context& context) {
-    const double error = kernel::tally_error * static_cast<double>(tally.total);
-    if (context.json) {
-        nlohmann::ordered_json out = {{"interface", arguments.interface},
-                                      {"since", tally.since},
-                                      {"matches", tally.total},
-                                      {"error", error},
-                                      {"error_chance", kernel::tally_failure()},
-                                      {"keys", nlohmann::ordered_json::array()}};
-        for (const kernel::HeavyKey& heavy : tally.keys)
-            if (const auto set = sets.find(heavy.slot); set != sets.end())
-                out["keys"].push_back({{"set", set->second.name},
-                                       {"packets", heavy.packets},
-                                       {"text", format_key(heavy.key, set->second.fields)},
-                                       {"key", key_json(heavy.key, set->second.fields)}});
-        print_out("{}\n", json_text(out, arguments.watch.on() ? json_one_line : 2));
-        return;
-    }
+void print_table(const TopArguments& arguments, const control::TopKeys& top) {
     const auto now = static_cast<std::uint64_t>(std::time(nullptr));
     // Counts are whole numbers, so an error below one is none.
     const std::string bound =
-        error < 1 ? std::string("exact") : fmt::format("at most {:.0f} too high", error);
+        top.error < 1 ? std::string("exact") : fmt::format("at most {:.0f} too high", top.error);
     print_out("{}: {} in {}; each count is {} with a probability of {:.1f}%, and none is too low\n",
-              arguments.interface, format_counted(tally.total, "match", "matches"),
-              format_age(now > tally.since ? now - tally.since : 0), bound,
-              100 * (1 - kernel::tally_failure()));
+              hook_title(arguments.interface, top.point), format_counted(top.matches, "match", "matches"),
+              format_age(now > top.since ? now - top.since : 0), bound, 100 * (1 - top.error_chance));
     print_out("{:>16} {:>7}  {:<15} {}\n", "packets", "share", "set", "key");
-    for (const kernel::HeavyKey& heavy : tally.keys)
-        if (const auto set = sets.find(heavy.slot); set != sets.end())
-            print_out("{:>16} {:>6.2f}%  {:<15} {}\n", format_count(heavy.packets),
-                      100 * static_cast<double>(heavy.packets) / static_cast<double>(tally.total),
-                      set->second.name, format_key(heavy.key, set->second.fields));
-}
-
-Result<Exit> switch_off(const kernel::Hook& hook, const TopArguments& arguments, const Context& context) {
-    control::RealKernel real;
-    SIEVE_ASSIGN(const control::Held lock, control::hold_lock(real, observer(context)));
-    if (!kernel::is_tallying(*hook.instance))
-        return failure(ErrorKind::no, fmt::format("{}: matches are not counted by key", arguments.interface));
-    SIEVE_TRY(kernel::stop_tally(*hook.instance));
-    return Exit::done;
-}
-
-// Counting begins with the first call, and anew with --reset. True if it has begun just now.
-Result<bool> switch_on(const kernel::Hook& hook, bool reset, const Context& context) {
-    if (kernel::is_tallying(*hook.instance) && !reset) return false;
-    control::RealKernel real;
-    SIEVE_ASSIGN(const control::Held lock, control::hold_lock(real, observer(context)));
-    if (kernel::is_tallying(*hook.instance) && !reset) return false;
-    SIEVE_TRY(kernel::start_tally(*hook.instance));
-    return true;
+    for (const control::TopKey& key : top.keys)
+        print_out("{:>16} {:>6.2f}%  {:<15} {}\n", format_count(key.packets), 100 * top.share(key), key.set,
+                  format_key(key.key, key.fields));
 }
 
 Result<Exit> run_top(TopArguments arguments, const Context& context) {
@@ -110,18 +67,22 @@ Result<Exit> run_top(TopArguments arguments, const Context& context) {
     SIEVE_TRY(arguments.watch.begin(arguments.interface));
     if (arguments.interface.empty()) return usage_error("IFACE is required; see `xdp-sieve top --help`");
     SIEVE_ASSIGN(const control::HookName name, parse_hook(arguments.interface, arguments.hook));
-    control::RealKernel at;
-    SIEVE_ASSIGN(const kernel::Hook hook, control::find_ours(at, name));
-    if (arguments.off) return switch_off(hook, arguments, context);
-    SIEVE_ASSIGN(const bool begun, switch_on(hook, arguments.reset, context));
+    control::RealKernel kernel;
+    if (arguments.off) {
+        SIEVE_TRY(control::stop_counting_keys(kernel, name, observer(context)));
+        return Exit::done;
+    }
+    SIEVE_ASSIGN(const bool begun, control::count_keys(kernel, name, arguments.reset, observer(context)));
     if (begun)
         remark(context,
                fmt::format("matches are counted by key from now on, in {}, until `xdp-sieve top {} --off`",
                            format_bytes(kernel::tally_bytes()), arguments.interface));
     do {
-        SIEVE_ASSIGN(const kernel::Tally tally, kernel::read_tally(*hook.instance, arguments.most));
-        if (!begun || context.json || arguments.watch.on())
-            print(arguments, tally, named_sets(*hook.instance), context);
+        SIEVE_ASSIGN(const control::TopKeys top, control::read_top_keys(kernel, name, arguments.most));
+        if (context.json)
+            print_out("{}\n", json_text(to_json(arguments, top), arguments.watch.on() ? json_one_line : 2));
+        else if (!begun || arguments.watch.on())
+            print_table(arguments, top);
     } while (flush_output() && arguments.watch.next());
     return Exit::done;
 }

@@ -20,12 +20,14 @@ Result<Exit> run_unload(const std::string& name, const std::string& hook, Contex
     kernel::set_verbose(context.verbose);
     SIEVE_ASSIGN(const control::HookName at, parse_hook(name, hook));
     control::RealKernel kernel;
-    SIEVE_ASSIGN(const std::uint32_t id, control::unload(kernel, at, observer(context)));
+    SIEVE_ASSIGN(const control::Unloaded unloaded, control::unload(kernel, at, observer(context)));
     context.changed = true;
     if (context.json)
-        print_out("{}\n", json_text(nlohmann::json{{"interface", name}, {"program_id", id}}));
+        print_out("{}\n", json_text(nlohmann::json{{"interface", name},
+                                                   {"hook", kernel::hook_point_name(unloaded.point)},
+                                                   {"program_id", unloaded.program_id}}));
     else if (!context.quiet)
-        print_out("{}: unloaded (program {})\n", name, id);
+        print_out("{}: unloaded (program {})\n", hook_title(name, unloaded.point), unloaded.program_id);
     return Exit::done;
 }
 

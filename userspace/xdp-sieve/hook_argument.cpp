@@ -19,10 +19,8 @@ Result<control::HookName> parse_hook(const std::string& interface, const std::st
     return name;
 }
 
-std::string hook_title(const kernel::Hook& hook) {
-    return hook.point == kernel::HookPoint::xdp
-               ? hook.interface.name
-               : fmt::format("{} {}", hook.interface.name, kernel::hook_point_name(hook.point));
+std::string hook_title(const std::string& interface, kernel::HookPoint point) {
+    return point == kernel::HookPoint::xdp ? interface : fmt::format("{} {}", interface, kernel::hook_point_name(point));
 }
 
 } // namespace sieve::cli

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "libsieve/control/in_force.hpp"
-#include "libsieve/kernel/hooks/hook.hpp"
+#include "libsieve/kernel/hooks/hook_point.hpp"
 #include "libsieve/util/result.hpp"
 #include "xdp-sieve/arguments.hpp"
 
@@ -21,6 +21,6 @@ inline constexpr char hook_in_use[] = "the one in use if not given";
 [[nodiscard]] Result<control::HookName> parse_hook(const std::string& interface, const std::string& hook);
 
 // "eth0" at XDP, "eth0 egress" at tc.
-[[nodiscard]] std::string hook_title(const kernel::Hook& hook);
+[[nodiscard]] std::string hook_title(const std::string& interface, kernel::HookPoint point);
 
 } // namespace sieve::cli

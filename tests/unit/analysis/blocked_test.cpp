@@ -146,32 +146,6 @@ TEST(BlockTable, BasicIsEquation21) {
         EXPECT_NEAR(table[j] / std::pow(1 - std::pow(1 - 1.0 / 500, 14 * j), 14), 1, 1e-10);
 }
 
-TEST(BlockTable, SplitBlockEqualsMonteCarlo) {
-    // Four words of 16 bits, with 2, 1, 0 and 3 probes.
-    const std::array<unsigned, 4> probes{2, 1, 0, 3};
-    const auto table = split_block_fpr_table(16, probes, 9);
-    test::Sampler random(4);
-    test::Mean rate;
-    for (int trial = 0; trial < 40000; ++trial) {
-        double hit = 1;
-        for (const unsigned k : probes) {
-            unsigned word = 0;
-            for (unsigned i = 0; i < 9 * k; ++i) word |= 1U << random.below(16);
-            hit *= std::pow(static_cast<double>(__builtin_popcount(word)) / 16, k);
-        }
-        rate.add(hit);
-    }
-    EXPECT_LT(rate.sigma() / rate.value(), 0.01);
-    EXPECT_NEAR(table[9], rate.value(), 5 * rate.sigma());
-}
-
-TEST(BlockTable, SplitBlockOfOneWordIsTheStandardFilter) {
-    const std::array<unsigned, 1> probes{11};
-    const auto split = split_block_fpr_table(512, probes, 60);
-    const auto whole = standard_bloom::fpp_table(512, 11, 60);
-    for (unsigned j = 0; j <= 60; ++j) EXPECT_DOUBLE_EQ(split[j], whole[j]);
-}
-
 TEST(BlockedRate, QueryFormsAgreeForSmallRates) {
     EXPECT_DOUBLE_EQ(query_fpr(0.2, 0, 3), 0.2);
     EXPECT_NEAR(query_fpr(0.2, 1, 2), 0.36, 1e-15);

@@ -40,7 +40,7 @@ class ChangeKeys : public testing::Test {
 
 TEST_F(ChangeKeys, InsertsAndErasesInPlace) {
     put("set", SIEVE_KIND_DDLCBF);
-    EXPECT_EQ(changeable_fields(kernel, eth0, "set").value(), SIEVE_FIELD_SRC);
+    EXPECT_EQ(find_changeable(kernel, eth0, "set")->fields, SIEVE_FIELD_SRC);
     const auto in = insert(kernel, eth0, "set", keys({"203.0.113.1", "192.0.2.7"}), {});
     ASSERT_TRUE(in) << in.error().message;
     EXPECT_EQ(in->done, 1U);
@@ -54,7 +54,7 @@ TEST_F(ChangeKeys, InsertsAndErasesInPlace) {
 
 TEST_F(ChangeKeys, OfAKindThatHasNoSingleKeys) {
     put("set", SIEVE_KIND_BLOCKED);
-    const auto refused = changeable_fields(kernel, eth0, "set");
+    const auto refused = find_changeable(kernel, eth0, "set");
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().kind, ErrorKind::fixed_keys);
     EXPECT_EQ(refused.error().message.find("--kind"), std::string::npos);
@@ -63,7 +63,7 @@ TEST_F(ChangeKeys, OfAKindThatHasNoSingleKeys) {
 TEST_F(ChangeKeys, OfAVerifiedSet) {
     put("set", SIEVE_KIND_DDLCBF);
     kernel.running.table.sets[0].exact_id = 9;
-    EXPECT_EQ(changeable_fields(kernel, eth0, "set").error().kind, ErrorKind::bad_input);
+    EXPECT_EQ(find_changeable(kernel, eth0, "set").error().kind, ErrorKind::bad_input);
 }
 
 TEST_F(ChangeKeys, OfASetSwappedForOneOfOtherFields) {

@@ -29,6 +29,9 @@ class FakeKernel final : public control::Kernel {
         kernel::Mode mode = kernel::Mode::native;
         std::uint32_t program = 0;
         kernel::TableInForce table;
+        kernel::Stats stats{};
+        control::Watching watching{};
+        kernel::Tally tally{};
     };
     Running running;                            // at XDP
     std::map<kernel::HookPoint, Running> at_tc; // at the other hooks
@@ -39,6 +42,15 @@ class FakeKernel final : public control::Kernel {
     std::string failing_set;       // its test in the kernel fails
     bool refuses_tables = false;   // replacing a table fails
     std::function<void()> on_lock; // what somebody else does until the lock is there
+
+    // Interfaces besides eth0, without a program of ours. One named "gone" goes away when its hooks are read.
+    std::vector<std::string> more_interfaces;
+    std::function<void(std::uint32_t map_id)> on_read_filter; // what somebody else does meanwhile
+    // What the program samples while a listener polls, a list for each poll. Behind the last list, polling
+    // fails.
+    std::vector<std::vector<sieve_event>> samples;
+    std::uint64_t samples_lost = 0;
+    std::optional<std::size_t> taken_over_after; // polls; then another listener is in place
 
     std::vector<std::string> steps; // what was asked for, in order
     std::vector<kernel::AttachOptions> attached_with;
@@ -71,14 +83,22 @@ class FakeKernel final : public control::Kernel {
     void put_filter(std::uint32_t id, const Image& image) {
         filters_[id].assign(image.lines().begin(), image.lines().end());
     }
+    void take_filter(std::uint32_t id) { filters_.erase(id); }
 
     [[nodiscard]] Running& at(kernel::HookPoint point) {
         return point == kernel::HookPoint::xdp ? running : at_tc[point];
     }
 
     Result<kernel::Interface> find_interface(const std::string& name) override {
-        if (name != "eth0") return kernel_refused("interface " + name);
-        return kernel::Interface{"eth0", 7};
+        for (const kernel::Interface& interface : interfaces())
+            if (interface.name == name && name != "gone") return interface;
+        return kernel_refused("interface " + name);
+    }
+    std::vector<kernel::Interface> interfaces() override {
+        std::vector<kernel::Interface> all{{"eth0", 7}};
+        for (const std::string& name : more_interfaces)
+            all.push_back({name, static_cast<std::uint32_t>(20 + all.size())});
+        return all;
     }
     int mtu(const kernel::Interface&) override { return mtu_of_eth0; }
     Result<kernel::Target> find_target(const std::string& name) override {
@@ -142,6 +162,8 @@ class FakeKernel final : public control::Kernel {
         kernel::Hook hook;
         hook.interface = interface;
         hook.point = point;
+        if (interface.name == "gone") return kernel_refused("reading the hook of an interface that is gone");
+        if (interface.name != "eth0") return hook;
         const Running& running = at(point);
         hook.mode = running.mode;
         const auto program = [&](const char* name) {
@@ -178,6 +200,36 @@ class FakeKernel final : public control::Kernel {
         const auto found = filters_.find(map_id);
         if (found == filters_.end()) return kernel_refused("no such map");
         return std::make_unique<FakeFilter>(found->second);
+    }
+
+    Result<kernel::FilterHeader> read_filter(std::uint32_t map_id) override {
+        if (on_read_filter) std::exchange(on_read_filter, nullptr)(map_id);
+        const auto found = filters_.find(map_id);
+        if (found == filters_.end()) return kernel_refused("no such map");
+        FakeFilter filter(found->second);
+        return kernel::FilterHeader{.lookup = filter.lookup(),
+                                    .file = filter.file(),
+                                    .bytes = found->second.size() * sizeof(sieve_line)};
+    }
+    Result<std::uint64_t> exact_bytes(std::uint32_t exact_id) override { return exact_id * 1000; }
+    Result<kernel::Stats> read_stats(const kernel::Hook& hook) override { return at(hook.point).stats; }
+    control::Watching watching(const kernel::Hook& hook) override {
+        EXPECT_TRUE(hook.speaks_our_version());
+        return at(hook.point).watching;
+    }
+    Result<kernel::Tally> read_tally(const kernel::Hook& hook, std::size_t most) override {
+        kernel::Tally tally = at(hook.point).tally;
+        if (tally.keys.size() > most) tally.keys.resize(most);
+        return tally;
+    }
+    Status start_tally(const kernel::Hook& hook) override { return switch_tally(hook, true); }
+    Status stop_tally(const kernel::Hook& hook) override { return switch_tally(hook, false); }
+    Result<std::unique_ptr<control::EventStream>> start_events(const kernel::Hook& hook, std::uint32_t sample,
+                                                               VisitEvent visit) override {
+        EXPECT_TRUE(held_) << "sampling is switched on without the lock";
+        steps.emplace_back("start events");
+        at(hook.point).watching.sample = sample;
+        return std::make_unique<FakeEventStream>(*this, hook.point, std::move(visit));
     }
 
   private:
@@ -260,6 +312,46 @@ class FakeKernel final : public control::Kernel {
       private:
         std::vector<sieve_line>& lines_;
     };
+
+    class FakeEventStream final : public control::EventStream {
+      public:
+        FakeEventStream(FakeKernel& kernel, kernel::HookPoint point, VisitEvent visit)
+            : kernel_(kernel), point_(point), visit_(std::move(visit)) {}
+
+        Status poll(int milliseconds) override {
+            kernel_.steps.emplace_back(milliseconds == 0 ? "drain" : "poll");
+            if (polls_ == kernel_.samples.size()) {
+                if (milliseconds == 0) return {};
+                return kernel_refused("reading events");
+            }
+            for (const sieve_event& event : kernel_.samples[polls_++])
+                if (!visit_(event)) break;
+            return {};
+        }
+        bool in_place() const override {
+            return !kernel_.taken_over_after || polls_ < *kernel_.taken_over_after;
+        }
+        Status stop() override {
+            EXPECT_TRUE(kernel_.held_) << "sampling is switched off without the lock";
+            kernel_.steps.emplace_back("stop events");
+            if (in_place()) kernel_.at(point_).watching.sample = 0;
+            return {};
+        }
+        Result<std::uint64_t> lost() const override { return kernel_.samples_lost; }
+
+      private:
+        FakeKernel& kernel_;
+        kernel::HookPoint point_;
+        VisitEvent visit_;
+        std::size_t polls_ = 0;
+    };
+
+    Status switch_tally(const kernel::Hook& hook, bool on) {
+        EXPECT_TRUE(held_) << "counting by key is switched without the lock";
+        steps.emplace_back(on ? "start tally" : "stop tally");
+        at(hook.point).watching.counts_keys = on;
+        return {};
+    }
 
     bool held_ = false;
     int next_fd_ = 10;

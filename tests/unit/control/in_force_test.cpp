@@ -75,7 +75,8 @@ TEST_F(InForce, AChangeReachesOneHookOnly) {
     EXPECT_FALSE(unload(fake, eth0, {}));
     const auto unloaded = unload(fake, {.interface = "eth0", .point = HookPoint::xdp}, {});
     ASSERT_TRUE(unloaded) << unloaded.error().message;
-    EXPECT_EQ(*unloaded, 50U);
+    EXPECT_EQ(unloaded->program_id, 50U);
+    EXPECT_EQ(unloaded->point, HookPoint::xdp);
     EXPECT_TRUE(fake.at(HookPoint::ingress).ours);
     EXPECT_TRUE(unload(fake, eth0, {}));
     EXPECT_FALSE(fake.at(HookPoint::ingress).ours);

@@ -17,12 +17,27 @@ TEST(Remove, TakesOneSetAndKeepsTheOthersInOrder) {
     for (const char* name : {"a", "b", "c"}) kernel.put(name);
     const auto left = remove(kernel, eth0, "b", {});
     ASSERT_TRUE(left) << left.error().message;
-    EXPECT_EQ(*left, 2U);
+    EXPECT_EQ(left->left, 2U);
+    EXPECT_EQ(left->point, kernel::HookPoint::xdp);
     ASSERT_EQ(kernel.running.table.sets.size(), 2U);
     EXPECT_EQ(kernel.running.table.sets[0].name, "a");
     EXPECT_EQ(kernel.running.table.sets[0].map_id, 100U);
     EXPECT_EQ(kernel.running.table.sets[1].name, "c");
     EXPECT_EQ(kernel.running.table.sets[1].map_id, 102U);
+}
+
+TEST(Remove, SaysWhichHookHadTheSet) {
+    FakeKernel kernel;
+    kernel.put("a");
+    kernel.put("b");
+    kernel.at_tc[kernel::HookPoint::egress] = kernel.running;
+    kernel.at_tc[kernel::HookPoint::egress].table.sets.erase(
+        kernel.at_tc[kernel::HookPoint::egress].table.sets.begin());
+    kernel.running.table.sets.pop_back();
+    const auto removed = remove(kernel, eth0, "b", {});
+    ASSERT_TRUE(removed) << removed.error().message;
+    EXPECT_EQ(removed->point, kernel::HookPoint::egress);
+    EXPECT_EQ(removed->left, 0U);
 }
 
 TEST(Remove, OfASetThatIsNotThere) {
@@ -46,7 +61,7 @@ TEST(Unload, TakesOurProgramOfAnyVersionButNobodyElses) {
         kernel.running = {.ours = true, .other_version = other_version, .program = 5, .table = {}};
         const auto id = unload(kernel, eth0, {});
         ASSERT_TRUE(id) << id.error().message;
-        EXPECT_EQ(*id, 5U);
+        EXPECT_EQ(id->program_id, 5U);
         EXPECT_EQ(kernel.steps, (std::vector<std::string>{"lock", "detach", "unlock"}));
     }
     FakeKernel kernel;

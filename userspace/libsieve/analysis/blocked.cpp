@@ -75,20 +75,6 @@ std::vector<double> basic_fpr_table(unsigned block_bits, unsigned k, unsigned ma
     return table;
 }
 
-std::vector<double> split_block_fpr_table(unsigned word_bits, std::span<const unsigned> probes,
-                                          unsigned max_load) {
-    std::vector<double> table(max_load + 1, 1.0);
-    std::vector<double> word;
-    unsigned word_probes = 0; // of `word`: neighbours mostly share their table
-    for (const unsigned k : probes) {
-        if (k == 0) continue;
-        if (k != word_probes) word = standard_bloom::fpp_table(word_bits, k, max_load);
-        word_probes = k;
-        for (unsigned j = 0; j <= max_load; ++j) table[j] *= word[j];
-    }
-    return table;
-}
-
 double block_fpr(std::span<const double> loads, std::span<const double> fpr_by_load) {
     assert(fpr_by_load.size() >= loads.size());
     double sum = 0;

@@ -4,9 +4,9 @@
 // (Internet Mathematics 7, 2010); equation numbers below are that paper's, whose d is 2. The load
 // distribution is the limit of many blocks; at b blocks its entries deviate by O(1/sqrt(b)).
 //
-// What a block of j keys answers falsely is a table over j, so that other ways to set bits within a block
-// need nothing here but their own table: standard_bloom::fpp_table (k probes, with replacement),
-// classic_bloom::fpp_table (k distinct bits), split_block_fpr_table (probes spread over the block's words).
+// The false positive rate of a block of j keys is a table over j. Another way to set bits within a block
+// needs only its own table: standard_bloom::fpp_table (k probes, with replacement) or
+// classic_bloom::fpp_table (k distinct bits).
 #pragma once
 
 #include <span>
@@ -60,13 +60,6 @@ std::vector<double> load_distribution(double mean_load, double alpha, unsigned c
 
 /// FPR_basic(B, j, k) by (2.1) for j = 0..max_load: (1 - (1 - 1/B)^{kj})^k.
 std::vector<double> basic_fpr_table(unsigned block_bits, unsigned k, unsigned max_load);
-
-/// Exact false positive rate of a block cut into equal words, where a key makes `probes[i]` probes, with
-/// replacement, in word i: given the load the words are independent, so that the rate is the product of
-/// Grandi's (9) over the words. For j = 0..max_load. Words with no probes are allowed. Precondition:
-/// word_bits >= 2.
-std::vector<double> split_block_fpr_table(unsigned word_bits, std::span<const unsigned> probes,
-                                          unsigned max_load);
 
 /// sum_j D(j) FPR(j), the rate at which a random block answers falsely; (2.2). `loads` is a load distribution
 /// or a measured histogram divided by the number of blocks. Precondition: `fpr_by_load` is at least as long.

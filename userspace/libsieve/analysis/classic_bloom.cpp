@@ -79,39 +79,4 @@ std::vector<double> fpp_table(std::uint64_t m, unsigned k, std::uint64_t max_n) 
     return table;
 }
 
-double fpp_by_sum(BloomShape shape) {
-    assert(shape.m >= 2 && shape.k >= 1 && shape.k <= shape.m);
-    const auto m = static_cast<long double>(shape.m);
-    const auto k = static_cast<long double>(shape.k);
-    long double sum = 0;
-    long double binomial = 1;  // C(k, j)
-    long double log_gamma = 0; // ln(C(m-j, k) / C(m, k))
-    for (unsigned j = 0; j <= shape.k; ++j) {
-        const long double term = binomial * std::exp(static_cast<long double>(shape.n) * log_gamma);
-        sum += j % 2 == 0 ? term : -term;
-        if (shape.m - j == shape.k) break; // C(m-j-1, k) = 0
-        binomial *= (k - j) / (j + 1);
-        log_gamma += std::log1p(-k / (m - j));
-    }
-    return static_cast<double>(sum);
-}
-
-double fpp_by_iteration(BloomShape shape) {
-    assert(shape.m > shape.k && shape.k >= 1);
-    // psi[i] is psi_C(h, m - i). Where m - i <= k the factor (1 - k/(m-i))^n is that of an impossible event:
-    // zero.
-    std::vector<long double> psi(shape.k + 1, 1.0L);
-    for (unsigned h = 1; h <= shape.k; ++h) {
-        for (unsigned i = 0; i + h <= shape.k; ++i) {
-            const auto m = static_cast<long double>(shape.m - i);
-            const long double ratio = 1.0L - static_cast<long double>(shape.k) / m;
-            if (ratio > 0)
-                psi[i] -= std::pow(ratio, static_cast<long double>(shape.n)) * psi[i + 1];
-            else if (shape.n == 0)
-                psi[i] -= psi[i + 1];
-        }
-    }
-    return static_cast<double>(psi[0]);
-}
-
 } // namespace sieve::analysis::classic_bloom

@@ -32,13 +32,4 @@ double fpp(BloomShape shape);
 /// FPP_C for every number of keys 0..max_n at once, in one pass of the Markov chain. Precondition: k <= m.
 std::vector<double> fpp_table(std::uint64_t m, unsigned k, std::uint64_t max_n);
 
-/// FPP_C by the direct alternating sum (18), O(k^2). Its terms reach C(k, k/2), about 2^k / sqrt(k), so that
-/// in long double it has an absolute error near 1e-19 * 2^k: for cross-checks at small k. Precondition: k <=
-/// m.
-double fpp_by_sum(BloomShape shape);
-
-/// FPP_C by the paper's difference scheme (19), O(k^2). Cancels like standard_bloom::fpp_by_iteration.
-/// Precondition: k < m.
-double fpp_by_iteration(BloomShape shape);
-
 } // namespace sieve::analysis::classic_bloom

@@ -76,20 +76,6 @@ std::vector<double> fpp_table(std::uint64_t m, unsigned k, std::uint64_t max_n) 
     return table;
 }
 
-double fpp_by_iteration(BloomShape shape) {
-    assert(shape.m > shape.k && shape.k >= 1);
-    // psi[i] is psi_S(h, m - i); level h needs i = 0..k-h only.
-    std::vector<long double> psi(shape.k + 1, 1.0L);
-    for (unsigned h = 1; h <= shape.k; ++h) {
-        const auto exponent = static_cast<long double>(shape.n) * shape.k + (h - 1);
-        for (unsigned i = 0; i + h <= shape.k; ++i) {
-            const auto m = static_cast<long double>(shape.m - i);
-            psi[i] -= std::exp(exponent * std::log1p(-1.0L / m)) * psi[i + 1];
-        }
-    }
-    return static_cast<double>(psi[0]);
-}
-
 double fpp_a1(BloomShape shape) {
     return std::pow(ones_mean(shape) / static_cast<double>(shape.m), shape.k);
 }

@@ -40,12 +40,6 @@ double fpp(BloomShape shape);
 /// Entry n is the false positive probability inside a block of m bits that holds n keys.
 std::vector<double> fpp_table(std::uint64_t m, unsigned k, std::uint64_t max_n);
 
-/// FPP_S by the paper's difference scheme (10), O(k^2), for any m > k.
-/// Each of the k levels subtracts, which amplifies rounding by up to 2m/E[X] - 1 per level (3 in a half-full
-/// filter). In long double that leaves about 12 digits at k = 12 and 5 at k = 30, half full. fpp() has no
-/// such limit.
-double fpp_by_iteration(BloomShape shape);
-
 /// FPP_A1 = (E[X]/m)^k. Equation (4). Below FPP_S and above A2, hence the better of the two; the paper's
 /// section 3 prints the errors of A1 and A2 under each other's names.
 double fpp_a1(BloomShape shape);

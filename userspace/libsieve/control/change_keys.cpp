@@ -13,9 +13,13 @@ namespace sieve::control {
 
 namespace {
 
+struct OpenSet {
+    kernel::HookPoint point = kernel::HookPoint::xdp;
+    std::unique_ptr<RunningFilter> filter;
+};
+
 // The set's filter, if keys of it can be changed.
-Result<std::unique_ptr<RunningFilter>> open_changeable(Kernel& kernel, const HookName& name,
-                                                       const std::string& set) {
+Result<OpenSet> open_changeable(Kernel& kernel, const HookName& name, const std::string& set) {
     SIEVE_ASSIGN(const kernel::Hook hook, find_ours(kernel, name, set));
     SIEVE_ASSIGN(const TableWithSet now, table_with(kernel, hook, set));
     SIEVE_ASSIGN(std::unique_ptr<RunningFilter> filter, kernel.open_filter(now.set.map_id));
@@ -28,20 +32,21 @@ Result<std::unique_ptr<RunningFilter>> open_changeable(Kernel& kernel, const Hoo
         return bad_input(fmt::format("set {} is verified, and its exact keys cannot be changed one by one: "
                                      "change its feed and swap, or load it without verification",
                                      set));
-    return filter;
+    return OpenSet{.point = hook.point, .filter = std::move(filter)};
 }
 
 } // namespace
 
-Result<std::uint32_t> changeable_fields(Kernel& kernel, const HookName& hook, const std::string& set) {
-    SIEVE_ASSIGN(const std::unique_ptr<RunningFilter> filter, open_changeable(kernel, hook, set));
-    return filter->lookup().fields;
+Result<ChangeableSet> find_changeable(Kernel& kernel, const HookName& hook, const std::string& set) {
+    SIEVE_ASSIGN(const OpenSet open, open_changeable(kernel, hook, set));
+    return ChangeableSet{.point = open.point, .fields = open.filter->lookup().fields};
 }
 
 Result<KeyChangeReport> change_keys(Kernel& kernel, const HookName& hook, const std::string& set,
                                     const KeySet& keys, KeyChange change, const Observer& observer) {
     SIEVE_ASSIGN(const Held lock, hold_lock(kernel, observer));
-    SIEVE_ASSIGN(const std::unique_ptr<RunningFilter> filter, open_changeable(kernel, hook, set));
+    SIEVE_ASSIGN(const OpenSet open, open_changeable(kernel, hook, set));
+    RunningFilter* filter = open.filter.get();
     if (filter->lookup().fields != keys.fields())
         return failure(ErrorKind::changed_meanwhile,
                        fmt::format("set {} was swapped for one of other fields ({}) meanwhile; nothing was "

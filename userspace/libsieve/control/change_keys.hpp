@@ -12,10 +12,15 @@
 
 namespace sieve::control {
 
-// The fields of the set's keys, for whoever has to read keys before they can be changed. Errors:
-// not_attached, no_such_set; fixed_keys if the set's kind, or its verification, lets no single key change.
-[[nodiscard]] Result<std::uint32_t> changeable_fields(Kernel& kernel, const HookName& hook,
-                                                      const std::string& set);
+struct ChangeableSet {
+    kernel::HookPoint point = kernel::HookPoint::xdp; // the hook that has the set
+    std::uint32_t fields = 0;                         // of its keys
+};
+
+// For whoever has to read keys before they can be changed. Errors: not_attached, no_such_set; fixed_keys if
+// the set's kind, or its verification, lets no single key change.
+[[nodiscard]] Result<ChangeableSet> find_changeable(Kernel& kernel, const HookName& hook,
+                                                    const std::string& set);
 
 // Inserts or erases each key, which has the set's fields; those that cannot be changed are in the report.
 // Errors as above, and changed_meanwhile if the set has other fields now. The keys are read before the lock

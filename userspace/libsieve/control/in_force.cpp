@@ -2,6 +2,7 @@
 #include "libsieve/control/in_force.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include <fmt/format.h>
@@ -12,6 +13,17 @@ namespace {
 
 bool has_set(Kernel& kernel, const kernel::Hook& hook, const std::string& set) {
     return hook.speaks_our_version() && kernel.read_table(hook).find(set) != nullptr;
+}
+
+Result<std::vector<kernel::Hook>> read_hooks_of(Kernel& kernel, const kernel::Interface& interface,
+                                                std::optional<kernel::HookPoint> only) {
+    std::vector<kernel::Hook> hooks;
+    for (const kernel::HookPoint point : kernel::all_hook_points) {
+        if (only && point != *only) continue;
+        SIEVE_ASSIGN(kernel::Hook hook, kernel.read_hook(interface, point));
+        hooks.push_back(std::move(hook));
+    }
+    return hooks;
 }
 
 tl::unexpected<Error> several(const std::string& interface, const std::vector<kernel::Hook>& hooks) {
@@ -25,15 +37,25 @@ tl::unexpected<Error> several(const std::string& interface, const std::vector<ke
 
 } // namespace
 
-Result<std::vector<kernel::Hook>> hooks_of(Kernel& kernel, const HookName& name) {
-    SIEVE_ASSIGN(const kernel::Interface interface, kernel.find_interface(name.interface));
-    std::vector<kernel::Hook> found;
-    for (const kernel::HookPoint point : kernel::all_hook_points) {
-        if (name.point && point != *name.point) continue;
-        SIEVE_ASSIGN(kernel::Hook hook, kernel.read_hook(interface, point));
-        if (hook.ours) found.push_back(std::move(hook));
+Result<std::vector<kernel::Hook>> read_hooks(Kernel& kernel, const HookName& name) {
+    if (!name.interface.empty()) {
+        SIEVE_ASSIGN(const kernel::Interface interface, kernel.find_interface(name.interface));
+        return read_hooks_of(kernel, interface, name.point);
     }
-    return found;
+    std::vector<kernel::Hook> all;
+    for (const kernel::Interface& interface : kernel.interfaces()) {
+        Result<std::vector<kernel::Hook>> hooks = read_hooks_of(kernel, interface, name.point);
+        if (!hooks && !kernel.find_interface(interface.name)) continue; // it has gone
+        if (!hooks) return tl::unexpected(std::move(hooks.error()));
+        std::move(hooks->begin(), hooks->end(), std::back_inserter(all));
+    }
+    return all;
+}
+
+Result<std::vector<kernel::Hook>> hooks_of(Kernel& kernel, const HookName& name) {
+    SIEVE_ASSIGN(std::vector<kernel::Hook> hooks, read_hooks(kernel, name));
+    std::erase_if(hooks, [](const kernel::Hook& hook) { return !hook.ours; });
+    return hooks;
 }
 
 Result<kernel::Hook> find_ours(Kernel& kernel, const HookName& name, const std::string& set) {

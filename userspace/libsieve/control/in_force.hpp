@@ -12,14 +12,19 @@
 
 namespace sieve::control {
 
-// One hook of one interface. Without a point it is the one hook where our program runs.
+// One hook of one interface. Without a point, a change means the one hook where our program runs, and reading
+// covers all hooks of the interface. Without an interface, reading covers all interfaces.
 struct HookName {
     std::string interface {};
     std::optional<kernel::HookPoint> point{};
 };
 
-// All hooks of the interface, or the named one, where our program runs, in the order of HookPoint; also a
-// program of another version.
+// Every hook that the name covers, whatever runs there, ordered by interface and then by hook point. Without
+// an interface: those of all interfaces of this network namespace; one that goes away during the call is left
+// out.
+[[nodiscard]] Result<std::vector<kernel::Hook>> read_hooks(Kernel& kernel, const HookName& name);
+
+// Those of them where our program runs, also if it speaks another version.
 [[nodiscard]] Result<std::vector<kernel::Hook>> hooks_of(Kernel& kernel, const HookName& name);
 
 // The hook, if our program runs there and speaks our version; else not_attached or other_version. If it runs

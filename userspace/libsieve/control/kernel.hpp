@@ -11,12 +11,17 @@
 #include <string>
 #include <vector>
 
+#include <sieve/event.h>
+
 #include "libsieve/control/ready_set.hpp"
+#include "libsieve/kernel/filter_header.hpp"
 #include "libsieve/kernel/hooks/attach.hpp"
 #include "libsieve/kernel/hooks/hook_point.hpp"
 #include "libsieve/kernel/redirect_maps.hpp"
 #include "libsieve/kernel/replay.hpp"
 #include "libsieve/kernel/set_table.hpp"
+#include "libsieve/kernel/sketch.hpp"
+#include "libsieve/kernel/stats.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve::control {
@@ -53,6 +58,24 @@ class RunningFilter {
     [[nodiscard]] virtual std::span<sieve_line> lines() = 0;
 };
 
+// What the program reports about matches, beyond counting them.
+struct Watching {
+    std::uint32_t sample = 0; // one match in so many is sampled for a listener; 0: none is
+    bool counts_keys = false; // matches are counted by key
+};
+
+// Sampled matches on their way from the program to this listener. The hook that it was started at outlives
+// it.
+class EventStream {
+  public:
+    virtual ~EventStream() = default;
+    // Hands over what is there, or waits for it as long. See kernel::EventRing.
+    [[nodiscard]] virtual Status poll(int milliseconds) = 0;
+    [[nodiscard]] virtual bool in_place() const = 0; // false once another listener has taken over
+    [[nodiscard]] virtual Status stop() = 0;         // with the lock
+    [[nodiscard]] virtual Result<std::uint64_t> lost() const = 0;
+};
+
 // The right to change what runs in this network namespace, given back by the last owner.
 using Held = std::shared_ptr<const void>;
 
@@ -61,6 +84,7 @@ class Kernel {
     virtual ~Kernel() = default;
 
     [[nodiscard]] virtual Result<kernel::Interface> find_interface(const std::string& name) = 0;
+    [[nodiscard]] virtual std::vector<kernel::Interface> interfaces() = 0; // of this network namespace
     [[nodiscard]] virtual int mtu(const kernel::Interface& interface) = 0; // 0: unknown
     [[nodiscard]] virtual Result<kernel::Target> find_target(const std::string& name) = 0;
 
@@ -94,6 +118,21 @@ class Kernel {
                                                const kernel::WantedTable& table) = 0;
     [[nodiscard]] virtual Status detach(const kernel::Hook& hook) = 0;
     [[nodiscard]] virtual Result<std::unique_ptr<RunningFilter>> open_filter(std::uint32_t map_id) = 0;
+
+    // What is in force, read only. The hooks speak our version.
+    [[nodiscard]] virtual Result<kernel::FilterHeader> read_filter(std::uint32_t map_id) = 0;
+    // The memory of an exact set.
+    [[nodiscard]] virtual Result<std::uint64_t> exact_bytes(std::uint32_t exact_id) = 0;
+    [[nodiscard]] virtual Result<kernel::Stats> read_stats(const kernel::Hook& hook) = 0;
+    [[nodiscard]] virtual Watching watching(const kernel::Hook& hook) = 0;
+    [[nodiscard]] virtual Result<kernel::Tally> read_tally(const kernel::Hook& hook, std::size_t most) = 0;
+
+    // Switched with the lock. See kernel/sketch.hpp and kernel/event_ring.hpp.
+    [[nodiscard]] virtual Status start_tally(const kernel::Hook& hook) = 0;
+    [[nodiscard]] virtual Status stop_tally(const kernel::Hook& hook) = 0;
+    using VisitEvent = std::function<bool(const sieve_event& event)>; // false ends the poll
+    [[nodiscard]] virtual Result<std::unique_ptr<EventStream>>
+    start_events(const kernel::Hook& hook, std::uint32_t sample, VisitEvent visit) = 0;
 };
 
 } // namespace sieve::control

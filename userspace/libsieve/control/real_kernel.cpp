@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "libsieve/kernel/capabilities.hpp"
+#include "libsieve/kernel/event_ring.hpp"
 #include "libsieve/kernel/exact_map.hpp"
 #include "libsieve/kernel/filter_map.hpp"
 #include "libsieve/kernel/lock.hpp"
@@ -58,10 +59,26 @@ class RealRunningFilter final : public RunningFilter {
     kernel::MappedFilter map_;
 };
 
+class RealEventStream final : public EventStream {
+  public:
+    explicit RealEventStream(kernel::EventRing ring) : ring_(std::move(ring)) {}
+    Status poll(int milliseconds) override { return ring_.poll(milliseconds); }
+    bool in_place() const override { return ring_.in_place(); }
+    Status stop() override { return ring_.stop(); }
+    Result<std::uint64_t> lost() const override { return ring_.lost(); }
+
+  private:
+    kernel::EventRing ring_;
+};
+
 } // namespace
 
 Result<kernel::Interface> RealKernel::find_interface(const std::string& name) {
     return kernel::find_interface(name);
+}
+
+std::vector<kernel::Interface> RealKernel::interfaces() {
+    return kernel::all_interfaces();
 }
 
 int RealKernel::mtu(const kernel::Interface& interface) {
@@ -150,6 +167,43 @@ Status RealKernel::detach(const kernel::Hook& hook) {
 Result<std::unique_ptr<RunningFilter>> RealKernel::open_filter(std::uint32_t map_id) {
     SIEVE_ASSIGN(kernel::MappedFilter map, kernel::MappedFilter::open(map_id));
     return std::make_unique<RealRunningFilter>(std::move(map));
+}
+
+Result<kernel::FilterHeader> RealKernel::read_filter(std::uint32_t map_id) {
+    return kernel::read_filter_header(map_id);
+}
+
+Result<std::uint64_t> RealKernel::exact_bytes(std::uint32_t exact_id) {
+    SIEVE_ASSIGN(const std::uint64_t keys, kernel::read_exact_keys(exact_id));
+    return kernel::exact_map_bytes(keys);
+}
+
+Result<kernel::Stats> RealKernel::read_stats(const kernel::Hook& hook) {
+    return kernel::read_stats(*hook.instance);
+}
+
+Watching RealKernel::watching(const kernel::Hook& hook) {
+    const volatile sieve_control& control = hook.instance->control();
+    const bool samples = (control.watch & SIEVE_WATCH_EVENTS) != 0;
+    return {.sample = samples ? control.sample : 0, .counts_keys = kernel::is_tallying(*hook.instance)};
+}
+
+Result<kernel::Tally> RealKernel::read_tally(const kernel::Hook& hook, std::size_t most) {
+    return kernel::read_tally(*hook.instance, most);
+}
+
+Status RealKernel::start_tally(const kernel::Hook& hook) {
+    return kernel::start_tally(*hook.instance);
+}
+
+Status RealKernel::stop_tally(const kernel::Hook& hook) {
+    return kernel::stop_tally(*hook.instance);
+}
+
+Result<std::unique_ptr<EventStream>> RealKernel::start_events(const kernel::Hook& hook, std::uint32_t sample,
+                                                              VisitEvent visit) {
+    SIEVE_ASSIGN(kernel::EventRing ring, kernel::EventRing::start(*hook.instance, sample, std::move(visit)));
+    return std::make_unique<RealEventStream>(std::move(ring));
 }
 
 } // namespace sieve::control

@@ -9,6 +9,7 @@ namespace sieve::control {
 class RealKernel final : public Kernel {
   public:
     Result<kernel::Interface> find_interface(const std::string& name) override;
+    std::vector<kernel::Interface> interfaces() override;
     int mtu(const kernel::Interface& interface) override;
     Result<kernel::Target> find_target(const std::string& name) override;
     Status may_load_programs() override;
@@ -26,6 +27,15 @@ class RealKernel final : public Kernel {
     Status replace_table(const kernel::Hook& hook, const kernel::WantedTable& table) override;
     Status detach(const kernel::Hook& hook) override;
     Result<std::unique_ptr<RunningFilter>> open_filter(std::uint32_t map_id) override;
+    Result<kernel::FilterHeader> read_filter(std::uint32_t map_id) override;
+    Result<std::uint64_t> exact_bytes(std::uint32_t exact_id) override;
+    Result<kernel::Stats> read_stats(const kernel::Hook& hook) override;
+    Watching watching(const kernel::Hook& hook) override;
+    Result<kernel::Tally> read_tally(const kernel::Hook& hook, std::size_t most) override;
+    Status start_tally(const kernel::Hook& hook) override;
+    Status stop_tally(const kernel::Hook& hook) override;
+    Result<std::unique_ptr<EventStream>> start_events(const kernel::Hook& hook, std::uint32_t sample,
+                                                      VisitEvent visit) override;
 };
 
 } // namespace sieve::control

@@ -5,14 +5,14 @@
 
 namespace sieve::control {
 
-Result<std::size_t> remove(Kernel& kernel, const HookName& name, const std::string& set,
-                           const Observer& observer) {
+Result<Removed> remove(Kernel& kernel, const HookName& name, const std::string& set,
+                       const Observer& observer) {
     SIEVE_ASSIGN(const Held lock, hold_lock(kernel, observer));
     SIEVE_ASSIGN(const kernel::Hook hook, find_ours(kernel, name, set));
     SIEVE_ASSIGN(TableWithSet now, table_with(kernel, hook, set));
     now.table.sets.erase(now.table.sets.begin() + static_cast<std::ptrdiff_t>(now.index));
     SIEVE_TRY(kernel.replace_table(hook, now.table));
-    return now.table.sets.size();
+    return Removed{.point = hook.point, .left = now.table.sets.size()};
 }
 
 } // namespace sieve::control

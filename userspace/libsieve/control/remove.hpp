@@ -11,8 +11,13 @@
 
 namespace sieve::control {
 
-// How many sets are left. Errors: not_attached, no_such_set.
-[[nodiscard]] Result<std::size_t> remove(Kernel& kernel, const HookName& hook, const std::string& set,
-                                         const Observer& observer);
+struct Removed {
+    kernel::HookPoint point = kernel::HookPoint::xdp; // the hook that had the set
+    std::size_t left = 0;                             // sets
+};
+
+// Errors: not_attached, no_such_set.
+[[nodiscard]] Result<Removed> remove(Kernel& kernel, const HookName& hook, const std::string& set,
+                                     const Observer& observer);
 
 } // namespace sieve::control

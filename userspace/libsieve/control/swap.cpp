@@ -44,7 +44,7 @@ Result<Swapped> swap(Kernel& kernel, const HookName& name, SetSpec spec, const O
     const auto begin = std::chrono::steady_clock::now();
     SIEVE_TRY(kernel.replace_table(hook, now.table));
     const std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - begin;
-    return Swapped{std::move(set), taken.count()};
+    return Swapped{.point = hook.point, .set = std::move(set), .milliseconds = taken.count()};
 }
 
 } // namespace sieve::control

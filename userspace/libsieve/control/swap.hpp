@@ -10,6 +10,7 @@
 namespace sieve::control {
 
 struct Swapped {
+    kernel::HookPoint point = kernel::HookPoint::xdp; // the hook that has the set
     ReadySet set;
     double milliseconds = 0; // of the change itself, without building and testing
 };

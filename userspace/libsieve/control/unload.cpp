@@ -5,16 +5,16 @@
 
 namespace sieve::control {
 
-Result<std::uint32_t> unload(Kernel& kernel, const HookName& name, const Observer& observer) {
+Result<Unloaded> unload(Kernel& kernel, const HookName& name, const Observer& observer) {
     SIEVE_ASSIGN(const Held lock, hold_lock(kernel, observer));
     SIEVE_ASSIGN(const std::vector<kernel::Hook> hooks, hooks_of(kernel, name));
     if (hooks.size() != 1) { // none or several; a program of another version does as well
         SIEVE_ASSIGN(const kernel::Hook hook, find_ours(kernel, name));
         SIEVE_TRY(kernel.detach(hook));
-        return hook.ours->id;
+        return Unloaded{.point = hook.point, .program_id = hook.ours->id};
     }
     SIEVE_TRY(kernel.detach(hooks.front()));
-    return hooks.front().ours->id;
+    return Unloaded{.point = hooks.front().point, .program_id = hooks.front().ours->id};
 }
 
 } // namespace sieve::control

@@ -10,8 +10,12 @@
 
 namespace sieve::control {
 
-// The id that the program had. A program of ours of another version is taken away as well. Error
-// not_attached, also where somebody else's program runs.
-[[nodiscard]] Result<std::uint32_t> unload(Kernel& kernel, const HookName& hook, const Observer& observer);
+struct Unloaded {
+    kernel::HookPoint point = kernel::HookPoint::xdp; // where the program ran
+    std::uint32_t program_id = 0;                     // that it had
+};
+
+// Takes away a program of ours of any version. Error not_attached, also where somebody else's program runs.
+[[nodiscard]] Result<Unloaded> unload(Kernel& kernel, const HookName& hook, const Observer& observer);
 
 } // namespace sieve::control

@@ -7,8 +7,6 @@
 
 #include <fmt/core.h>
 
-#include "libsieve/analysis/less_hashing.hpp"
-
 namespace sieve {
 
 namespace {
@@ -49,13 +47,6 @@ Result<CountMin> CountMin::create(std::uint64_t width, std::uint32_t depth, std:
     if (depth == 0 || depth > width)
         return usage_error(fmt::format("a Count-Min sketch of {} rows, expected 1 to {}", depth, width));
     return CountMin(width, depth, seed);
-}
-
-Result<CountMin> CountMin::for_error(double epsilon, std::uint64_t seed) {
-    if (!(epsilon >= 1e-6 && epsilon < 1))
-        return usage_error(fmt::format("a Count-Min error of {}, expected one from 1e-6 to 1", epsilon));
-    const auto shape = analysis::less_hashing::count_min_shape(epsilon);
-    return create(shape.width, shape.depth, seed);
 }
 
 // Calls visit(index of the counter) for each row.

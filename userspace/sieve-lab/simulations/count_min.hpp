@@ -23,10 +23,6 @@ class CountMin {
     /// 0).
     static Result<CountMin> create(std::uint64_t width, std::uint32_t depth, std::uint64_t seed);
 
-    /// The smallest sketch with Pr(estimate > truth + epsilon N) <= epsilon by Theorem 9.1. Errors: epsilon
-    /// outside [1e-6, 1).
-    static Result<CountMin> for_error(double epsilon, std::uint64_t seed);
-
     /// Counts an item `count` more times.
     void update(std::uint64_t item, std::uint64_t count = 1);
 

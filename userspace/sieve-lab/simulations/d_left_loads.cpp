@@ -83,9 +83,4 @@ double DLeftTable::false_positive_grouped(const analysis::d_left::BucketLayout& 
     return sum / buckets_;
 }
 
-std::uint64_t DLeftTable::buckets_above(unsigned load) const {
-    return static_cast<std::uint64_t>(
-        std::count_if(load_.begin(), load_.end(), [load](std::uint8_t l) { return l > load; }));
-}
-
 } // namespace sieve::experiments

@@ -36,9 +36,6 @@ class DLeftTable {
     /// with its own total load. Precondition: group divides the number of buckets.
     double false_positive_grouped(const analysis::d_left::BucketLayout& layout, unsigned group) const;
 
-    /// Buckets that hold more than `load` keys.
-    std::uint64_t buckets_above(unsigned load) const;
-
   private:
     unsigned choose(const std::uint32_t* candidates, Tie tie, Random& random) const;
 

@@ -95,9 +95,10 @@ TEST(CountMin, RowsAreIndependentAsFarAsTwoHashesCan) {
     }
 }
 
-TEST(CountMin, IsMadeForAnError) {
+TEST(CountMin, TakesTheAdvisedShape) {
     for (const double epsilon : {0.2, 0.01, 1e-4}) {
-        auto sketch = CountMin::for_error(epsilon, 1);
+        const auto shape = analysis::less_hashing::count_min_shape(epsilon);
+        const auto sketch = CountMin::create(shape.width, shape.depth, 1);
         ASSERT_TRUE(sketch);
         EXPECT_LE(analysis::less_hashing::count_min_overestimate_bound(static_cast<double>(sketch->width()),
                                                                        sketch->depth(), epsilon),
@@ -116,9 +117,6 @@ TEST(CountMin, RefusesShapesThatCannotBe) {
     refused(CountMin::create(4294967311, 1, 1)); // a prime, too large
     refused(CountMin::create(31, 0, 1));
     refused(CountMin::create(31, 32, 1));
-    refused(CountMin::for_error(0, 1));
-    refused(CountMin::for_error(1, 1));
-    refused(CountMin::for_error(std::nan(""), 1));
     EXPECT_TRUE(CountMin::create(31, 31, 1));
 }
 

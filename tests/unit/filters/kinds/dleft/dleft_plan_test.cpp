@@ -26,10 +26,9 @@ double built_rate(std::uint64_t keys, std::uint64_t lines, const DleftShape& sha
     return expected_dleft_fpr(lookup, filter);
 }
 
-TEST(DleftPlan, LinesForBitsAndLoads) {
+TEST(DleftPlan, LinesForBits) {
     EXPECT_EQ(dleft_lines_for_bits(64000, 16, narrow), 1000U);
-    EXPECT_EQ(dleft_lines_for_load(64000, 4, narrow), 1000U); // 64-bit buckets
-    EXPECT_EQ(dleft_lines_for_load(64000, 6.4, wide), 1250U); // 20 bits a key
+    EXPECT_EQ(dleft_lines_for_bits(64000, 20, wide), 1250U);
     EXPECT_EQ(dleft_lines_for_bits(1, 1, narrow), 1U);
 }
 
@@ -67,10 +66,12 @@ TEST(DleftPlan, PredictsSmallSets) {
 }
 
 TEST(DleftPlan, NarrowBucketsUpToSixteenBitsWideOnesBeyond) {
-    EXPECT_EQ(best_dleft_shape(14, 8).kind, SIEVE_KIND_DLEFT64);
-    EXPECT_EQ(best_dleft_shape(16, 8).kind, SIEVE_KIND_DLEFT64);
-    EXPECT_EQ(best_dleft_shape(20, 8).kind, SIEVE_KIND_DLEFT128);
-    EXPECT_EQ(best_dleft_shape(32, 8).kind, SIEVE_KIND_DLEFT128);
+    constexpr std::uint64_t keys = 1U << 15;
+    const auto rate = [](const DleftShape& shape, double bits) {
+        return predict_dleft_fpr(keys, dleft_lines_for_bits(keys, bits, shape), shape, 8);
+    };
+    for (const double bits : {14.0, 16.0}) EXPECT_LT(rate(narrow, bits), rate(wide, bits)) << bits;
+    for (const double bits : {20.0, 32.0}) EXPECT_GT(rate(narrow, bits), rate(wide, bits)) << bits;
 }
 
 TEST(DleftPlan, FindsTheFewestLinesForARate) {

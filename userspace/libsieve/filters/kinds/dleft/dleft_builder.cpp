@@ -237,24 +237,4 @@ double union_bound_dleft_fpr(const sieve_lookup& lookup, std::span<const sieve_l
     return sum;
 }
 
-bool dleft_contains(const sieve_lookup& lookup, std::span<const sieve_line> lines, const sieve_hash& hash) {
-    std::uint32_t at[SIEVE_DLEFT_MAX_SUBTABLES] = {};
-    std::uint32_t position[SIEVE_DLEFT_MAX_SUBTABLES] = {};
-    sieve_dleft_locate(&lookup, hash, at, position);
-    const sieve_line* const line[SIEVE_DLEFT_MAX_SUBTABLES] = {&lines[at[0]], &lines[at[1]], &lines[at[2]],
-                                                               &lines[at[3]]};
-    return sieve_dleft_test(&lookup, hash, line, position) != 0;
-}
-
-Result<std::vector<double>> dleft_rates_while_filling(std::span<const sieve_hash> keys,
-                                                      const sieve_lookup& lookup, std::uint32_t steps) {
-    std::vector<double> rates;
-    std::vector<sieve_line> lines(std::uint64_t{lookup.buckets} * lookup.choices);
-    for (std::uint32_t step = 1; step <= steps; step++) {
-        SIEVE_TRY(place_dleft(keys.first(keys.size() * step / steps), lookup, lines, {.rounds = 0}, {}));
-        rates.push_back(expected_dleft_fpr(lookup, lines));
-    }
-    return rates;
-}
-
 } // namespace sieve

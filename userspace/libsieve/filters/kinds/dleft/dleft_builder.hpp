@@ -71,11 +71,4 @@ double expected_dleft_fpr(const sieve_lookup& lookup, std::span<const sieve_line
 // upper bound, which is what the published rates are.
 double union_bound_dleft_fpr(const sieve_lookup& lookup, std::span<const sieve_line> lines);
 
-// True if the filter holds the key.
-bool dleft_contains(const sieve_lookup& lookup, std::span<const sieve_line> lines, const sieve_hash& hash);
-
-// Section II-E: the exact rate after each of `steps` equal parts of the keys, as they come, no balancing.
-Result<std::vector<double>> dleft_rates_while_filling(std::span<const sieve_hash> keys,
-                                                      const sieve_lookup& lookup, std::uint32_t steps);
-
 } // namespace sieve

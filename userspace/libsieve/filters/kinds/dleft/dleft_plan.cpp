@@ -54,10 +54,6 @@ std::uint64_t dleft_lines_for_bits(std::uint64_t keys, double bits_per_key, cons
     return std::max<std::uint64_t>(1, static_cast<std::uint64_t>(std::ceil(lines)));
 }
 
-std::uint64_t dleft_lines_for_load(std::uint64_t keys, double load, const DleftShape& shape) {
-    return dleft_lines_for_bits(keys, bucket_bits(shape) / load, shape);
-}
-
 double model_dleft_fpr(double bits_per_key, const DleftShape& shape) {
     const auto loads =
         analysis::d_left::load_distribution(shape.subtables, bucket_bits(shape) / bits_per_key);
@@ -88,20 +84,6 @@ double predict_dleft_fpr(std::uint64_t keys, std::uint64_t lines, const DleftSha
             filters = std::min<std::uint64_t>(256, filters_for_rare * sample_keys / keys);
     }
     return sum / static_cast<double>(filters);
-}
-
-DleftShape best_dleft_shape(double bits_per_key, std::uint32_t rounds) {
-    DleftShape best;
-    double least = 2;
-    for (const DleftShape& shape : {DleftShape{.kind = SIEVE_KIND_DLEFT64, .subtables = 2, .sorting = 1},
-                                    DleftShape{.kind = SIEVE_KIND_DLEFT128, .subtables = 2, .sorting = 2}}) {
-        const double rate = predict_dleft_fpr(
-            sample_keys, dleft_lines_for_bits(sample_keys, bits_per_key, shape), shape, rounds);
-        if (rate >= least) continue;
-        best = shape;
-        least = rate;
-    }
-    return best;
 }
 
 Result<std::uint64_t> dleft_lines_for_fpr(std::uint64_t keys, double fpr, const DleftShape& shape,

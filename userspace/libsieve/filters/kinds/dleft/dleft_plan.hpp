@@ -21,9 +21,6 @@ namespace sieve {
 // The fewest lines of one subtable that give each key at least that many bits.
 std::uint64_t dleft_lines_for_bits(std::uint64_t keys, double bits_per_key, const DleftShape& shape);
 
-// The same for an average load of the buckets.
-std::uint64_t dleft_lines_for_load(std::uint64_t keys, double load, const DleftShape& shape);
-
 // False positive rate without balancing, in the limit of many keys: the d-left paper's differential equations
 // and formula (1), as a product instead of a sum; grouped: section II-C.
 double model_dleft_fpr(double bits_per_key, const DleftShape& shape);
@@ -35,10 +32,6 @@ double model_dleft_fpr(double bits_per_key, const DleftShape& shape);
 // second.
 double predict_dleft_fpr(std::uint64_t keys, std::uint64_t lines, const DleftShape& shape,
                          std::uint32_t rounds);
-
-// The shape with the lowest predicted rate at that size, two cache lines a lookup, no grouping (which costs
-// the packet path twice the time).
-DleftShape best_dleft_shape(double bits_per_key, std::uint32_t rounds);
 
 // The fewest lines of one subtable for which predict_dleft_fpr is at most `fpr`, to within 1%. Fails if 256
 // bits a key do not do.
