@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // Fuzzes the feed reader. The first byte chooses fields and options, the second one how the text lies in the
-// reader's blocks; the rest is the feed.
+// reader's blocks; the rest is the feed. Each execution reads the feed, and then a number of its mutations.
 //
 // What must hold of any bytes: the keys, ranges and counts are those of the model in tests/model, in the
 // order of the feed; every line is counted once; blocks and threads make no difference; every key reads back
 // from its text.
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "fuzz/support.hpp"
@@ -19,9 +21,14 @@ namespace {
 
 using namespace sieve::fuzz;
 using sieve::model::Meaning;
+using namespace std::string_view_literals;
 
 // The reader takes blocks of no less.
 constexpr std::size_t block = std::size_t{16} << 10;
+constexpr std::size_t longest = 600;
+constexpr int variants = 24;
+
+Total total("feeds read and compared with the model");
 
 bool same(const sieve_key& a, const sieve_key& b) {
     return std::memcmp(&a, &b, sizeof(a)) == 0;
@@ -43,7 +50,6 @@ Choices choices_of(std::uint8_t byte) {
 
 // What starts like this is another format, and refused as such.
 bool is_alien(const std::string& text) {
-    using namespace std::string_view_literals;
     for (const std::string_view magic : {"\x1f\x8b"sv,
                                          "\xfd"
                                          "7zXZ"sv,
@@ -123,39 +129,93 @@ std::string moved(const std::string& text, std::uint8_t where) {
     return longer + '\n' + text;
 }
 
+sieve::Result<sieve::Feed> read_standard_input(const Choices& choices) {
+    return sieve::read_feed({"-"}, choices.fields, choices.options);
+}
+
+void check(StandardInput& input, const std::string& text, const Choices& choices) {
+    total.add(1);
+    input.assign(text.data(), text.size());
+    const auto read = read_standard_input(choices);
+    if (!read) require_message(read.error().message);
+    if (!is_alien(text)) check_against_model(text, choices, read);
+    if (!read) return;
+    FUZZ_REQUIRE(read->lines == read->keys.size() + read->ranges.size() + read->comments + read->skipped);
+    for (const std::string& reason : read->skipped_first) require_message(reason);
+    for (std::size_t i = 0; i < read->keys.size(); ++i) {
+        const sieve_key key = read->keys.at(i);
+        const auto back = sieve::parse_key(sieve::format_key(key, choices.fields), choices.fields);
+        FUZZ_REQUIRE(back && same(*back, key));
+    }
+}
+
+void check_blocks(StandardInput& input, const std::string& text, Choices choices, bool with_threads) {
+    input.assign(text.data(), text.size());
+    const auto blocks = read_standard_input(choices);
+    choices.options.block_bytes = 4 * block;
+    input.rewind();
+    check_equal(blocks, read_standard_input(choices));
+    if (!with_threads) return;
+    choices.options.block_bytes = block;
+    choices.options.threads = 2;
+    input.rewind();
+    check_equal(blocks, read_standard_input(choices));
+}
+
+// Letters and words that mean something in some line.
+constexpr std::string_view letters = "0123456789abcdefABCDEFx.:/-,;#{}[]\"\\+ \t\r\n\0\x7f\xff"sv;
+constexpr std::array<std::string_view, 22> words = {
+    "192.0.2.1", "2001:db8::",   "::ffff:", "::",        "/24",       "/32",         "/128", " - ",
+    "\r\n",      "tcp",          "udp",     "icmpv6",    "65535",     "65536",       "255",  "256",
+    "00",        "{\"cidr\":\"", "\"}",     "\"ipv6\":", "\"ip\":\"", "\xef\xbb\xbf"};
+
+void mutate(std::string& text, Random& random) {
+    const std::size_t at = random.below(text.size() + 1);
+    const std::size_t from = random.below(text.size() + 1);
+    const std::size_t length = random.below(random.one_in(4) ? text.size() + 1 : 5);
+    switch (random.below(8)) {
+    case 0:
+        text.insert(at, 1, letters[random.below(letters.size())]);
+        break;
+    case 1:
+        text.insert(at, words[random.below(words.size())]);
+        break;
+    case 2:
+        text.erase(at, length);
+        break;
+    case 3: // a part once more, elsewhere
+        text.insert(at, std::string(text, from, length));
+        break;
+    case 4:
+        if (at < text.size()) text[at] = static_cast<char>(text[at] ^ (1 << random.below(8)));
+        break;
+    case 5: // another digit, most of the time
+        if (at < text.size()) text[at] = static_cast<char>(text[at] + static_cast<int>(random.below(5)) - 2);
+        break;
+    case 6:
+        if (at < text.size() && from < text.size()) std::swap(text[at], text[from]);
+        break;
+    default:
+        if (at < text.size()) text[at] = letters[random.below(letters.size())];
+    }
+    text.resize(std::min(text.size(), longest));
+}
+
 } // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     if (size < 2) return 0;
-    static MemoryFile file("feed");
-    const Choices choices = choices_of(data[0]);
+    static StandardInput input("feed");
     const std::string text(data + 2, data + size);
-    file.assign(text.data(), text.size());
+    check(input, text, choices_of(data[0]));
 
-    const auto read = sieve::read_feed({file.path()}, choices.fields, choices.options);
-    if (!read) require_message(read.error().message);
-    if (!is_alien(text)) check_against_model(text, choices, read);
-    if (read) {
-        FUZZ_REQUIRE(read->lines == read->keys.size() + read->ranges.size() + read->comments + read->skipped);
-        for (const std::string& reason : read->skipped_first) require_message(reason);
-        for (std::size_t i = 0; i < read->keys.size(); ++i) {
-            const sieve_key key = read->keys.at(i);
-            const auto back = sieve::parse_key(sieve::format_key(key, choices.fields), choices.fields);
-            FUZZ_REQUIRE(back && same(*back, key));
-        }
+    Random random(fingerprint({data, size}));
+    for (int i = 0; i < variants; i++) {
+        std::string variant = text;
+        for (std::uint64_t changes = random.below(4) + 1; changes > 0; changes--) mutate(variant, random);
+        check(input, variant,
+              choices_of(random.one_in(4) ? static_cast<std::uint8_t>(random.next()) : data[0]));
     }
-    if (data[1] % 8 == 1) {
-        const std::string longer = moved(text, data[1]);
-        file.assign(longer.data(), longer.size());
-        sieve::FeedOptions options = choices.options;
-        const auto blocks = sieve::read_feed({file.path()}, choices.fields, options);
-        options.block_bytes = 4 * block;
-        check_equal(blocks, sieve::read_feed({file.path()}, choices.fields, options));
-        if (data[1] % 64 == 1) {
-            options.block_bytes = block;
-            options.threads = 2;
-            check_equal(blocks, sieve::read_feed({file.path()}, choices.fields, options));
-        }
-    }
+    if (data[1] % 8 == 1) check_blocks(input, moved(text, data[1]), choices_of(data[0]), data[1] % 64 == 1);
     return 0;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // Fuzzes what reads filter images. The first byte says what of the image is put right after the mutation, so
-// that neither the checksum nor the counts protect what is behind them; the rest is the image.
+// that neither the checksum nor the counts protect what is behind them; the rest is the image. Each execution
+// judges the image, and then a number of its mutations.
 //
 // What must hold: an image is refused with a message, or whatever a program does with it stays within its
 // lines and gives answers that make sense; a blocked filter answers as the model in tests/model does; the
@@ -39,7 +40,10 @@ enum Leave : std::uint8_t {
     fill_filter = 64,
 };
 
-Total used("images accepted and used");
+constexpr int variants = 12;
+
+Total judged("images judged");
+Total used("of them accepted and used");
 
 struct Field {
     std::size_t at;
@@ -232,14 +236,13 @@ void use(const sieve::Image& image, Random& random) {
                      model.contains({key.word[0], key.word[1], key.word[2], key.word[3], key.word[4]}));
 }
 
-} // namespace
+// The input of the target: the byte that says what is put right, and the image.
+using Input = std::vector<std::uint8_t>;
 
-extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t most,
-                                               unsigned seed) {
-    Random random(seed);
-    if (size <= header_bytes || random.one_in(4)) return LLVMFuzzerMutate(data, size, most);
-    std::uint8_t* image = data + 1;
-    const std::size_t lines = (size - 1) / line_bytes;
+// Changes fields, lines and the size of an input that holds a whole header at least.
+void mutate(Input& input, Random& random, std::size_t most) {
+    const std::size_t lines = (input.size() - 1) / line_bytes;
+    std::uint8_t* image = input.data() + 1;
     for (std::uint64_t changes = random.below(4) + 1; changes > 0; changes--) {
         const Field& field = fields[random.below(fields.size())];
         switch (random.below(7)) {
@@ -253,42 +256,38 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
         case 3: // one more, one less
             image[field.at] = static_cast<std::uint8_t>(image[field.at] + random.below(3) - 1);
             break;
-        case 4: // a line of the filter or a witness
+        case 4: { // a line of the filter or a witness
+            const std::size_t line = SIEVE_FIRST_LINE + random.below(lines - SIEVE_FIRST_LINE + 1) - 1;
             for (std::size_t i = 0; i < line_bytes; i++)
-                image[(SIEVE_FIRST_LINE + random.below(lines - SIEVE_FIRST_LINE + 1) - 1) * line_bytes + i] =
-                    static_cast<std::uint8_t>(random.next());
+                image[line * line_bytes + i] = static_cast<std::uint8_t>(random.next());
             break;
+        }
         case 5: // a filter that holds everything, so that its witnesses match
             std::memset(image + header_bytes, random.one_in(4) ? 0 : 0xff,
                         (lines - SIEVE_FIRST_LINE) * line_bytes * random.below(9) / 8);
             break;
         default:
-            data[0] = random.one_in(4)   ? static_cast<std::uint8_t>(random.next())
-                      : random.one_in(2) ? std::uint8_t{fill_filter}
-                                         : std::uint8_t{0};
+            input[0] = random.one_in(4)   ? static_cast<std::uint8_t>(random.next())
+                       : random.one_in(2) ? std::uint8_t{fill_filter}
+                                          : std::uint8_t{0};
         }
     }
     if (random.one_in(8)) {
         // Longer or shorter by whole lines.
         const std::size_t wanted = 1 + (SIEVE_FIRST_LINE + random.below(40)) * line_bytes;
-        if (wanted <= most) {
-            if (wanted > size)
-                std::memset(data + size, static_cast<int>(random.below(2)) * 0xff, wanted - size);
-            size = wanted;
-        }
+        if (wanted <= most) input.resize(wanted, random.one_in(2) ? 0xff : 0);
     }
-    return size;
 }
 
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-    if (size < 2 || size > most_lines * line_bytes) return 0;
-    static MemoryFile file("image");
-    const std::uint8_t leave = data[0];
-    std::vector<std::uint8_t> bytes(data + 1, data + size);
+// Judges one image, in memory as a builder has it and as a file. Most whole images that are refused are asked
+// in memory only, which is faster.
+void judge(StandardInput& file, const Input& input) {
+    judged.add(1);
+    const std::uint8_t leave = input[0];
+    std::vector<std::uint8_t> bytes(input.begin() + 1, input.end());
     put_right(bytes, leave);
     Random random(fingerprint(bytes));
 
-    // In memory, as a builder has it.
     bool accepted = false;
     const bool whole = bytes.size() >= header_bytes && bytes.size() % line_bytes == 0;
     if (whole) {
@@ -306,10 +305,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         else
             require_message(status.error().message);
     }
-    // As a file. Whole images are read from memory most of the time, which is faster.
-    if (!whole || accepted || random.one_in(16)) {
+    if (!whole || random.one_in(accepted ? 4 : 16)) {
         file.assign(bytes.data(), bytes.size());
-        const auto image = sieve::Image::load(file.path());
+        const auto image = sieve::Image::load("-");
         FUZZ_REQUIRE(image.has_value() == accepted);
         if (!image)
             require_message(image.error().message);
@@ -317,5 +315,32 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
             FUZZ_REQUIRE(std::memcmp(image->lines().data(), bytes.data(), bytes.size()) == 0);
     }
     FUZZ_REQUIRE(!guarded_pages_in_use());
+}
+
+} // namespace
+
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t most,
+                                               unsigned seed) {
+    Random random(seed);
+    if (size <= header_bytes || random.one_in(4)) return LLVMFuzzerMutate(data, size, most);
+    Input input(data, data + size);
+    mutate(input, random, most);
+    std::copy(input.begin(), input.end(), data);
+    return input.size();
+}
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    if (size < 2 || size > most_lines * line_bytes) return 0;
+    static StandardInput file("image");
+    const Input input(data, data + size);
+    judge(file, input);
+    if (size <= header_bytes) return 0;
+
+    Random random(fingerprint(input));
+    for (int i = 0; i < variants; i++) {
+        Input variant = input;
+        mutate(variant, random, most_lines * line_bytes);
+        judge(file, variant);
+    }
     return 0;
 }

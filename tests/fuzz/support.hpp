@@ -63,9 +63,27 @@ class MemoryFile {
         FUZZ_REQUIRE(::pwrite(fd_, bytes, size, 0) == static_cast<ssize_t>(size));
     }
 
+  protected:
+    [[nodiscard]] int fd() const { return fd_; }
+
   private:
     int fd_;
     std::string path_;
+};
+
+// The same as standard input, whose path is "-". The kernel looks for no path and opens nothing, so that this
+// is the cheapest way to have the library read bytes as a file.
+class StandardInput : public MemoryFile {
+  public:
+    explicit StandardInput(const char* name) : MemoryFile(name) {
+        FUZZ_REQUIRE(::dup2(fd(), STDIN_FILENO) == STDIN_FILENO);
+    }
+
+    void assign(const void* bytes, std::size_t size) {
+        MemoryFile::assign(bytes, size);
+        rewind();
+    }
+    void rewind() { FUZZ_REQUIRE(::lseek(STDIN_FILENO, 0, SEEK_SET) == 0); }
 };
 
 // A message is one line that any terminal can show, and not endless.

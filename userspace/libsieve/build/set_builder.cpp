@@ -19,8 +19,8 @@
 
 #include <sieve/prefix.h>
 
-#include "libsieve/analysis/binomial.hpp"
 #include "libsieve/build/measure.hpp"
+#include "libsieve/build/promise.hpp"
 #include "libsieve/filters/distinct_hashes.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/filters/sizing.hpp"
@@ -31,12 +31,6 @@
 namespace sieve {
 
 namespace {
-
-// A real set may be this much worse than predicted before it is refused; only sets of that many keys are
-// large enough for the comparison to mean anything (twenty standard deviations).
-constexpr double most_excess = 1.5;
-constexpr double most_deviations = 6; // of what chance does to such a filter, on top of that
-constexpr std::uint64_t least_keys_to_compare = 4096;
 
 // All randomness of a build, in the order in which it is drawn.
 struct BuildSecret {
@@ -203,24 +197,6 @@ Status check_options(const BuildOptions& options) {
     return {};
 }
 
-// The last word: what was measured must be what the bits promise, and that must be what was predicted.
-// `expected` is the rate of non-members such as were measured.
-Status confront(const Image& image, const BuildReport& report, double expected) {
-    if (!analysis::fits_rate(report.measured_hits, report.measured_trials, expected))
-        return bad_input(fmt::format("refused: {} of {} random keys matched, which contradicts the expected "
-                                     "rate {:.3g} by more than six sigma; "
-                                     "build again (a new seed is drawn), and report it if it happens twice",
-                                     report.measured_hits, report.measured_trials, expected));
-    if (report.keys >= least_keys_to_compare && report.expected_fpr > report.predicted_fpr * most_excess &&
-        report.expected_fpr >
-            report.predicted_fpr * most_excess + most_deviations * scatter_of_expected_fpr(image))
-        return bad_input(
-            fmt::format("refused: the filter's rate {:.3g} is far above the predicted {:.3g}; build again (a "
-                        "new seed is drawn), and report it if it happens twice",
-                        report.expected_fpr, report.predicted_fpr));
-    return {};
-}
-
 // Line 0, without the filter's own geometry.
 void fill_lookup(Image& image, const Material& material, const BuildSecret& secret) {
     sieve_lookup& lookup = image.lookup();
@@ -287,7 +263,7 @@ Result<BuiltSet> build(Material material, const KindBuilder& builder, const Buil
     report.measured_hits = measured.hits;
     report.measured_trials = measured.trials;
     report.measured_fpr = measured.rate();
-    SIEVE_TRY(confront(image, report, expected_fpr_of_witnesses(image, report.expected_fpr)));
+    SIEVE_TRY(check_promise(image, report));
 
     fill_file(image.file(), material, report, options, secret);
     image.seal();

@@ -267,6 +267,17 @@ TEST(DleftBucket, GroupedNarrowBucketsCannotOverflow) {
     EXPECT_TRUE(encode_line({.sorting = 1}, spans, line).has_value());
 }
 
+/// An image that no builder of ours wrote need not keep the order; its rate was 2 then.
+TEST(DleftBucket, RateCountsEqualFingerprintsOnceInAnyOrder) {
+    DleftBucket bucket;
+    bucket.load = 4;
+    bucket.length = 1;
+    for (std::size_t i = 0; i < 4; i++) bucket.fingerprints[i] = i % 2;
+    EXPECT_EQ(bucket.rate(), 1);
+    bucket.length = 3;
+    EXPECT_EQ(bucket.rate(), 0.25);
+}
+
 TEST(DleftBucket, AnEmptyLineMatchesNothing) {
     std::mt19937_64 random(4);
     for (const DleftShape& shape : all_shapes())

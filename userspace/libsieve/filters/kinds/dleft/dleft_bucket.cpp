@@ -275,10 +275,13 @@ DleftShape shape_of(const sieve_lookup& lookup) {
 
 double DleftBucket::rate() const {
     if (always) return 1;
-    std::uint32_t distinct = 0;
-    for (std::uint32_t i = 0; i < load; i++) // in ascending order, as they are stored
-        distinct += i == 0 || fingerprints[i] != fingerprints[i - 1] ? 1 : 0;
-    return std::ldexp(distinct, -static_cast<int>(length));
+    // The builder stores them in ascending order. An image from elsewhere may hold them in any order.
+    std::array<std::uint64_t, std::tuple_size_v<decltype(fingerprints)>> ordered{};
+    std::copy_n(fingerprints.begin(), load, ordered.begin());
+    const auto end = ordered.begin() + load;
+    if (!std::is_sorted(ordered.begin(), end)) std::sort(ordered.begin(), end);
+    const auto distinct = std::unique(ordered.begin(), end) - ordered.begin();
+    return std::ldexp(static_cast<double>(distinct), -static_cast<int>(length));
 }
 
 Status encode_line(const DleftShape& shape, std::span<const std::span<std::uint64_t>> tests,

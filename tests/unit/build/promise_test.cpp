@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// A filter that is worse than promised is refused; an honest one is not. Filters are built for real, and then
+// the promise or the bits are made wrong.
+#include "libsieve/build/promise.hpp"
+
+#include <algorithm>
+#include <random>
+
+#include <fmt/core.h>
+#include <gtest/gtest.h>
+
+#include "libsieve/build/measure.hpp"
+#include "libsieve/filters/kinds/registry.hpp"
+
+namespace sieve {
+namespace {
+
+Result<BuiltSet> build(const KindOptions& kind, std::uint64_t count, double bits) {
+    BuildOptions options;
+    options.kind = kind;
+    options.bits_per_key = bits;
+    options.seed = 7;
+    options.trials = 1'000;
+    KeySet keys(SIEVE_FIELD_SRC);
+    std::mt19937_64 random(count);
+    for (std::uint64_t i = 0; i < count; i++) {
+        sieve_key key{};
+        key.word[0] = 0x2001000000000000U + (random() >> 16);
+        key.word[1] = random();
+        keys.add(key);
+    }
+    return build_set(std::move(keys), options, {});
+}
+
+// At 60,000 keys and up to 24 bits a key, chance moves no kind's rate by more than 4%: six times that is less
+// than what lies between 1.5 and 2.
+TEST(Promise, EveryKindIsRefusedAtTwiceThePrediction) {
+    for (const FilterKind* kind : filter_kinds())
+        for (const double bits : {16.0, 24.0}) {
+            SCOPED_TRACE(fmt::format("{} of {} bits", kind->facts().name, bits));
+            const auto built = build({.kind = kind->facts().number, .effort = Effort::fast}, 60'000, bits);
+            ASSERT_TRUE(built) << built.error().message;
+            BuildReport report = built->report;
+            EXPECT_TRUE(check_promise(built->image, report));
+            report.predicted_fpr = report.expected_fpr / 2;
+            const auto twice = check_promise(built->image, report);
+            ASSERT_FALSE(twice);
+            EXPECT_EQ(twice.error().kind, ErrorKind::bad_input);
+            EXPECT_NE(twice.error().message.find("far above the predicted"), std::string::npos);
+        }
+}
+
+// A builder that forgets the second choice.
+TEST(Promise, OneChoiceIsNotWhatTwoPromise) {
+    const auto promised = build({.kind = SIEVE_KIND_BLOCKED, .choices = 2U}, 60'000, 16);
+    const auto broken = build({.kind = SIEVE_KIND_BLOCKED, .choices = 1U}, 60'000, 16);
+    ASSERT_TRUE(promised && broken);
+    BuildReport report = broken->report;
+    report.predicted_fpr = promised->report.predicted_fpr;
+    EXPECT_FALSE(check_promise(broken->image, report));
+}
+
+// A builder that crowds all keys into a part of the lines: the filter's parts differ so much that they
+// explain any rate.
+TEST(Promise, AScatterAsLargeAsTheRateIsNoExcuse) {
+    auto built = build({.kind = SIEVE_KIND_BLOCKED}, 60'000, 16);
+    ASSERT_TRUE(built) << built.error().message;
+    const std::span<sieve_line> lines = built->image.filter();
+    for (sieve_line& line : lines.first(lines.size() / 16)) std::fill_n(line.word, 8, ~__u64{0});
+    BuildReport report = built->report;
+    report.expected_fpr = expected_fpr(built->image);
+    report.measured_hits = report.measured_trials = 0;
+    ASSERT_GT(6 * scatter_of_expected_fpr(built->image), report.expected_fpr);
+    const auto refused = check_promise(built->image, report);
+    ASSERT_FALSE(refused);
+    EXPECT_NE(refused.error().message.find("far above the predicted"), std::string::npos);
+}
+
+TEST(Promise, AMeasurementThatContradictsTheBitsIsRefused) {
+    const auto built = build({.kind = SIEVE_KIND_BLOCKED}, 10'000, 16);
+    ASSERT_TRUE(built) << built.error().message;
+    BuildReport report = built->report;
+    report.measured_trials = 1'000;
+    for (const std::uint64_t hits : {0, 100}) {
+        report.measured_hits = hits;
+        EXPECT_EQ(check_promise(built->image, report).has_value(), hits == 0) << hits;
+    }
+}
+
+// Of a small set a few lines make up the rate. Nobody can tell bad luck from a bad builder there.
+TEST(Promise, SmallSetsAreNotCompared) {
+    const auto built = build({.kind = SIEVE_KIND_BLOCKED}, 4'000, 16);
+    ASSERT_TRUE(built) << built.error().message;
+    BuildReport report = built->report;
+    report.predicted_fpr /= 100;
+    EXPECT_TRUE(check_promise(built->image, report));
+}
+
+} // namespace
+} // namespace sieve
