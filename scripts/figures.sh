@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-# Writes docs/reproduction.md, docs/benchmark.md and docs/figures/*.svg from docs/results; an experiment that has no
-# stored result is run.
+# Writes docs/reproduction.md, docs/attacks.md, docs/benchmark.md and docs/figures/*.svg from docs/results; an experiment
+# that has no stored result is run.
 # The results themselves are made by `sieve-lab run all --full --output docs/results`, and those of the benchmark by
 # `make bench`, whose build/bench/*.json are kept in docs/results/bench.
 set -euo pipefail
@@ -21,4 +21,4 @@ for program in build/figures/*.gp; do
 done
 # gnuplot names its release in every picture; the pictures should not change with it.
 sed -i -e 's/^<desc>Produced by GNUPLOT .*<\/desc>$/<desc>Produced by gnuplot<\/desc>/' docs/figures/*.svg
-echo "docs/reproduction.md, $(find docs/figures -name '*.svg' | wc -l) figures"
+echo "docs/reproduction.md, docs/attacks.md, $(find docs/figures -name '*.svg' | wc -l) figures"

@@ -15,7 +15,7 @@ packages=(
     libmnl-dev
     libgtest-dev libbenchmark-dev
     # what the demo and the selftests drive
-    iproute2 util-linux procps python3 iputils-ping jq strace
+    iproute2 util-linux procps python3 iputils-ping jq strace ethtool
     # other XDP programs beside ours
     xdp-tools
     # what the fuzz targets and `make sanitize` run with, and `make coverage`

@@ -32,8 +32,8 @@ memory=2G
 # selftests' guard against hanging.
 counts=(PATIENCE=300 SWAPS=8 ROUNDS=1 CHANGES=5 RATE=1500 SIEVE_TEST_COUNT=5000 SIEVE_CHURN_SWAPS=10)
 modules=(veth dummy tun 8021q sch_ingress cls_bpf cls_u32)
-packages=(bash dash coreutils diffutils findutils grep sed mawk procps util-linux mount iproute2 iputils-ping jq bpftool
-    libxdp1 xdp-tools python3-minimal)
+packages=(bash dash coreutils diffutils findutils grep sed mawk procps util-linux mount iproute2 iputils-ping ethtool jq
+    bpftool libxdp1 xdp-tools python3-minimal)
 
 # In the log of a healthy kernel there is none of these.
 splats='BUG:|WARNING: |Oops|Kernel panic|general protection|Call Trace|cut here|rcu.*stall|soft lockup'

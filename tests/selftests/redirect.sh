@@ -10,13 +10,16 @@ image "$WORK/b.sieve" src 203.0.113.2
 
 # The third place: what is redirected out of IN's second interface arrives at OUT's.
 SIDE_OUT=side-out SIDE_IN=side-in
-make_side() {
+add_side() {
     ip -n "$OUT" link del "$SIDE_OUT" 2>/dev/null || true
     ip -n "$OUT" link add "$SIDE_OUT" numtxqueues 1 numrxqueues 1 type veth \
         peer name "$SIDE_IN" netns "$IN" numtxqueues 1 numrxqueues 1
     ip -n "$OUT" link set "$SIDE_OUT" up
     ip -n "$IN" link set "$SIDE_IN" up
-    # A veth takes redirected frames only if its peer polls, which it does with a program.
+}
+# A veth takes redirected frames only if its peer polls, which it does with a program.
+make_side() {
+    add_side
     ip -n "$OUT" link set dev "$SIDE_OUT" xdp obj "$OBJECT" sec xdp
 }
 
@@ -116,6 +119,120 @@ refusals() {
     unchanged "$before"
 }
 
+# A frame sent back is still addressed to its receiver: at egress it would even come by the program again.
+to_itself() {
+    local before hook
+    attach
+    sieve -q load "$IN_IF" "b=$WORK/b.sieve,action=count"
+    before=$(state)
+    refused 2 'another interface' sieve load "$IN_IF" "a=$WORK/a.sieve,redirect=$IN_IF"
+    for hook in ingress egress; do
+        refused 2 'another interface' sieve load "$IN_IF" --hook "$hook" "a=$WORK/a.sieve,redirect=$IN_IF"
+    done
+    unchanged "$before"
+}
+
+# Refused if it is down already, and seen if it goes down later.
+is_down() {
+    local hook
+    make_side
+    ip -n "$IN" link set "$SIDE_IN" down
+    for hook in xdp ingress egress; do
+        refused 4 "$SIDE_IN is down" sieve load "$IN_IF" --hook "$hook" "a=$WORK/a.sieve,redirect=$SIDE_IN"
+    done
+    [ -z "$(program_id)" ] || fail "a program is attached nevertheless"
+    ip -n "$IN" link set "$SIDE_IN" up
+    ip -n "$OUT" link set "$SIDE_OUT" down
+    sieve load -m skb "$IN_IF" "a=$WORK/a.sieve,redirect=$SIDE_IN" 2>"$WORK/err"
+    grep -q 'no carrier' "$WORK/err" || fail "no warning of the carrier: $(cat "$WORK/err")"
+    [ "$(target_state)" = ready ] || fail "status tells $(target_state) of a target that is up"
+    ip -n "$IN" link set "$SIDE_IN" down
+    [ "$(target_state)" = down ] || fail "status tells $(target_state) of a target that is down"
+    sieve status "$IN_IF" | grep -q "redirect=$SIDE_IN (down)" || fail "status does not say that it is down"
+    sieve stats "$IN_IF" | grep -q "redirect=$SIDE_IN (down)" || fail "stats do not say that it is down"
+}
+target_state() { sieve --json status "$IN_IF" | jq -r '.interfaces[0].sets[0].target_state'; }
+
+# In native mode the target's driver must send: a veth does while its other end polls, here for GRO.
+cannot_send() {
+    local words="$SIDE_IN does not send"
+    add_side
+    if [ "$(printf '6.3\n%s\n' "$(uname -r)" | sort -V | head -n 1)" = 6.3 ]; then
+        refused 4 "$words.*-m skb" sieve load -m native "$IN_IF" "a=$WORK/a.sieve,redirect=$SIDE_IN"
+        [ -z "$(program_id)" ] || fail "a program is attached nevertheless"
+    else
+        sieve load -m native "$IN_IF" "a=$WORK/a.sieve,redirect=$SIDE_IN" 2>"$WORK/err"
+        grep -q 'does not tell' "$WORK/err" || fail "no warning: $(cat "$WORK/err")"
+        sieve -q unload "$IN_IF"
+    fi
+    sieve load -m skb "$IN_IF" "a=$WORK/a.sieve,redirect=$SIDE_IN" 2>"$WORK/err"
+    if grep -E 'does not (send|tell)|checksums' "$WORK/err"; then fail "a warning that is for native mode"; fi
+    at_the_side <<<"pass udp 203.0.113.1 $IN4 1 2"
+    sieve -q unload "$IN_IF"
+    inside "$OUT" ethtool -K "$SIDE_OUT" gro on
+    sieve -q load -m native "$IN_IF" "a=$WORK/a.sieve,redirect=$SIDE_IN"
+    at_the_side <<<"pass udp 203.0.113.1 $IN4 1 2"
+}
+
+# What begins with an Ethernet header is no packet for an interface that carries bare IP.
+other_link() {
+    ip -n "$IN" tuntap add dev bare mode tun 2>/dev/null || skip "this kernel has no tun"
+    ip -n "$IN" link set bare up
+    refused 4 'an Ethernet header' sieve load -m skb "$IN_IF" "a=$WORK/a.sieve,redirect=bare"
+    ip -n "$IN" link del bare
+}
+
+smaller_mtu() {
+    make_side
+    ip -n "$IN" link set "$SIDE_IN" mtu 1400
+    sieve load "$IN_IF" "a=$WORK/a.sieve,redirect=$SIDE_IN" 2>"$WORK/err"
+    grep -q 'MTU is 1400.*is 1500' "$WORK/err" || fail "no warning of the MTU: $(cat "$WORK/err")"
+}
+
+# A sender leaves the checksum to its interface, a veth to nobody, and the note of that is lost with the socket buffer.
+unfinished_checksums() {
+    local before
+    echo "$OUT4" >"$WORK/sender"
+    inside "$OUT" ethtool -K "$OUT_IF" tx on >"$WORK/ethtool"
+    sieve load -m skb "$IN_IF" "a=$WORK/sender,redirect=cpu:0" 2>"$WORK/err"
+    if grep checksum "$WORK/err"; then fail "a warning that is for native mode"; fi
+    before=$(damaged_segments)
+    start_tcp
+    transfer 1000000
+    [ "$(damaged_segments)" = "$before" ] || fail "segments arrived damaged in skb mode"
+    sieve -q unload "$IN_IF"
+
+    sieve load -m native "$IN_IF" "a=$WORK/sender,redirect=cpu:0" 2>"$WORK/err"
+    grep -q "unfinished checksums.*-m skb.*ethtool -K" "$WORK/err" || fail "no warning: $(cat "$WORK/err")"
+    # That the warning is right, and so is its advice.
+    echo "transfer 1000000" >&"$tcp_in"
+    await segments_are_damaged "$before"
+    inside "$OUT" ethtool -K "$OUT_IF" tx off >"$WORK/ethtool"
+    await_transfer 1000000
+    [ "$(counter redirected.packets)" -gt 0 ] || fail "nothing was redirected"
+    inside "$OUT" ethtool -K "$OUT_IF" tx on >"$WORK/ethtool"
+}
+# shellcheck disable=SC2016 # awk's own variable
+damaged_segments() { inside "$IN" awk '/^Tcp:/ { value = $NF } END { print value }' /proc/net/snmp; }
+segments_are_damaged() { [ "$(damaged_segments)" -gt "$1" ]; }
+
+tcp_job='' tcp_in='' tcp_out=''
+start_tcp() {
+    local answer
+    conversation tcp "$here/tcp_pair.py" "$OUT" "$IN" "$IN4"
+    read -r -t "$PATIENCE" answer <&"$tcp_out" || fail "no connection"
+    [ "$answer" = connected ] || fail "$answer"
+}
+await_transfer() {
+    local answer
+    read -r -t "$((PATIENCE * 2))" answer <&"$tcp_out" || fail "no answer: the connection stands still"
+    [ "$answer" = "transferred $1" ] || fail "$answer"
+}
+transfer() {
+    echo "transfer $1" >&"$tcp_in"
+    await_transfer "$1"
+}
+
 ktap_run \
     "to an interface, native" native_device \
     "to an interface, generic" generic_device \
@@ -123,4 +240,10 @@ ktap_run \
     "to a CPU, generic" generic_cpu \
     "to an interface that has gone: the default" vanished \
     "a swap keeps the target" swap_keeps \
-    "targets that are not there" refusals
+    "targets that are not there" refusals \
+    "the interface itself as a target" to_itself \
+    "a target that is down" is_down \
+    "a target whose driver cannot send" cannot_send \
+    "a target without Ethernet headers" other_link \
+    "a target with a smaller MTU" smaller_mtu \
+    "checksums that the sender left unfinished" unfinished_checksums

@@ -12,6 +12,7 @@
 #include "xdp-sieve/hook_argument.hpp"
 #include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/output.hpp"
+#include "xdp-sieve/remedy.hpp"
 #include "xdp-sieve/set_argument.hpp"
 #include "xdp-sieve/set_report.hpp"
 #include "xdp-sieve/way_attached.hpp"
@@ -97,6 +98,7 @@ Result<Exit> run_load(const LoadArguments& arguments, Context& context) {
     for (const std::string& text : applied.remarks) remark(context, text);
     if (applied.place_ignored)
         remark(context, "--priority and --chain have no effect on a program that is alone");
+    for (const control::Warning& warning : applied.warnings) remark(context, warning_text(warning));
     for (const control::ReadySet& set : applied.sets) remark_on_test(set, context);
     print(applied, context);
     return Exit::done;

@@ -9,6 +9,7 @@
 #include "xdp-sieve/hook_argument.hpp"
 #include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/output.hpp"
+#include "xdp-sieve/remedy.hpp"
 #include "xdp-sieve/set_argument.hpp"
 #include "xdp-sieve/set_report.hpp"
 
@@ -30,6 +31,7 @@ Result<Exit> run_swap(const SwapArguments& arguments, Context& context) {
     SIEVE_ASSIGN(const control::Swapped swapped,
                  control::swap(kernel, hook, std::move(spec), observer(context)));
     context.changed = true;
+    for (const control::Warning& warning : swapped.warnings) remark(context, warning_text(warning));
     remark_on_test(swapped.set, context);
     if (context.json) {
         nlohmann::json out = to_json(swapped.set);

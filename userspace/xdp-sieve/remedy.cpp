@@ -5,6 +5,33 @@
 
 namespace sieve::cli {
 
+namespace {
+
+std::string with_advice(const std::string& message, const std::string& advice) {
+    return advice.empty() ? message : fmt::format("{}; {}", message, advice);
+}
+
+std::string warning_remedy(const control::Warning& warning) {
+    switch (warning.kind) {
+    case control::WarningKind::no_carrier:
+    case control::WarningKind::one_buffer:
+        return {};
+    case control::WarningKind::smaller_mtu:
+        return fmt::format("`ip link set {} mtu ...` raises it", warning.facts.interface);
+    case control::WarningKind::sending_unknown:
+        return "`-m skb` needs no such driver, and xdp-monitor shows what is dropped";
+    case control::WarningKind::unfinished_checksums:
+        return "`-m skb` keeps it, and `ethtool -K IFACE tx off` at the other end has senders finish "
+               "checksums";
+    case control::WarningKind::prefix_allowlist:
+        return fmt::format("`{}=FEED,verify` (or IMAGE,verify=FEED) lets no false positive in",
+                           warning.facts.set);
+    }
+    return {};
+}
+
+} // namespace
+
 std::string remedy(const Error& error) {
     const Facts& facts = error.facts;
     switch (error.kind) {
@@ -45,8 +72,11 @@ std::string remedy(const Error& error) {
 }
 
 std::string error_text(const Error& error) {
-    const std::string advice = remedy(error);
-    return advice.empty() ? error.message : fmt::format("{}; {}", error.message, advice);
+    return with_advice(error.message, remedy(error));
+}
+
+std::string warning_text(const control::Warning& warning) {
+    return with_advice(warning.message, warning_remedy(warning));
 }
 
 } // namespace sieve::cli

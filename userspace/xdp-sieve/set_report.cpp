@@ -10,8 +10,10 @@ namespace sieve::cli {
 
 void add_action(nlohmann::json& out, SetAction action) {
     out["action"] = action_name(action.action);
-    if (action.action >= SIEVE_ACTION_FIRST_REDIRECT)
-        out["target"] = kernel::target_name({action.action, action.target});
+    if (action.action < SIEVE_ACTION_FIRST_REDIRECT) return;
+    const kernel::Target target{action.action, action.target};
+    out["target"] = kernel::target_name(target);
+    out["target_state"] = kernel::target_state_name(kernel::target_state(target));
 }
 
 nlohmann::json to_json(const control::ReadySet& set) {

@@ -16,7 +16,7 @@ using control::action_name;
 using control::describe_action;
 using control::SetAction;
 
-// Adds the members "action" and, of a redirecting one, "target".
+// Adds the members "action" and, of a redirecting one, "target" and "target_state".
 void add_action(nlohmann::json& out, SetAction action);
 
 // The set in --json output of the commands that put it in force.

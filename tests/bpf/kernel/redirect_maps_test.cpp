@@ -50,6 +50,11 @@ TEST(Redirect, FindsTargets) {
         EXPECT_EQ(target_name(cpu), "cpu:0");
         EXPECT_EQ(target_name({SIEVE_ACTION_REDIRECT_DEVICE, 99'999}), "interface 99999 (gone)");
         const std::string beyond = fmt::format("cpu:{}", libbpf_num_possible_cpus());
+        EXPECT_EQ(target_state(device), TargetState::down);
+        ASSERT_TRUE(ip("link set out up"));
+        EXPECT_EQ(target_state(device), TargetState::ready);
+        EXPECT_EQ(target_state(cpu), TargetState::ready);
+        EXPECT_EQ(target_state({SIEVE_ACTION_REDIRECT_DEVICE, 99'999}), TargetState::gone);
         for (const auto& [text, kind] :
              std::vector<std::pair<std::string, ErrorKind>>{{"", ErrorKind::invalid_request},
                                                             {"cpu:", ErrorKind::invalid_request},

@@ -39,6 +39,8 @@ class FakeKernel final : public control::Kernel {
     bool may_load = true;
     bool busy = false; // another controller holds the lock
     int mtu_of_eth0 = 1500;
+    // As redirections see the interfaces: eth0, where packets come from, and eth1, where they go.
+    kernel::Device eth0 = ordinary_device(), eth1 = ordinary_device();
     std::string failing_set;       // its test in the kernel fails
     bool refuses_tables = false;   // replacing a table fails
     std::function<void()> on_lock; // what somebody else does until the lock is there
@@ -57,6 +59,16 @@ class FakeKernel final : public control::Kernel {
     std::vector<kernel::HookPoint> points; // that hooks were read at
     std::optional<bool> with_frags;        // of the last trial
     std::shared_ptr<int> open_maps = std::make_shared<int>(0);
+
+    // A network card whose driver can all that there is.
+    static kernel::Device ordinary_device() {
+        return {.up = true,
+                .carrier = true,
+                .mtu = 1500,
+                .link = SIEVE_LINK_ETHERNET,
+                .xdp = kernel::XdpFeatures{.native = true, .sends = true, .sends_long = true},
+                .unfinished_checksums = false};
+    }
 
     [[nodiscard]] std::size_t count(const std::string& step) const {
         return static_cast<std::size_t>(std::count(steps.begin(), steps.end(), step));
@@ -101,7 +113,13 @@ class FakeKernel final : public control::Kernel {
         return all;
     }
     int mtu(const kernel::Interface&) override { return mtu_of_eth0; }
+    Result<kernel::Device> read_device(const kernel::Interface& interface) override {
+        if (interface.index == 7) return eth0;
+        if (interface.index == 8) return eth1;
+        return kernel_refused("interface " + interface.name);
+    }
     Result<kernel::Target> find_target(const std::string& name) override {
+        if (name == "eth0") return kernel::Target{SIEVE_ACTION_REDIRECT_DEVICE, 7};
         if (name == "eth1") return kernel::Target{SIEVE_ACTION_REDIRECT_DEVICE, 8};
         if (name == "cpu:3") return kernel::Target{SIEVE_ACTION_REDIRECT_CPU, 3};
         return kernel_refused("interface " + name);

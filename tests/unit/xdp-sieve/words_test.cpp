@@ -49,6 +49,20 @@ TEST(UnknownCommand, SuggestsWhatIsClose) {
     EXPECT_EQ(unknown_command("frobnicate", known), "unknown command \"frobnicate\"; see `xdp-sieve --help`");
 }
 
+TEST(Remedy, OfWarningsToo) {
+    using control::WarningKind;
+    const auto text = [](WarningKind kind) {
+        return warning_text({kind, "it", {.interface = "eth1", .set = "friends"}});
+    };
+    EXPECT_EQ(text(WarningKind::no_carrier), "it");
+    EXPECT_EQ(text(WarningKind::one_buffer), "it");
+    EXPECT_EQ(text(WarningKind::smaller_mtu), "it; `ip link set eth1 mtu ...` raises it");
+    for (const auto& [kind, flag] : {std::pair{WarningKind::sending_unknown, "`-m skb`"},
+                                     {WarningKind::unfinished_checksums, "`ethtool -K IFACE tx off`"},
+                                     {WarningKind::prefix_allowlist, "`friends=FEED,verify`"}})
+        EXPECT_NE(text(kind).find(flag), std::string::npos) << text(kind);
+}
+
 TEST(Remedy, SpeaksOfFlags) {
     const auto text = [](ErrorKind kind, Facts facts = {}) {
         return error_text({kind, "it", std::move(facts)});

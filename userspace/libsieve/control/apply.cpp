@@ -5,8 +5,10 @@
 
 #include <fmt/core.h>
 
+#include "libsieve/control/allowlist.hpp"
 #include "libsieve/control/hold_lock.hpp"
 #include "libsieve/control/prepare.hpp"
+#include "libsieve/control/redirection.hpp"
 
 namespace sieve::control {
 
@@ -35,7 +37,7 @@ std::string rank_text(const kernel::Hook& hook) {
 }
 
 // What is attached there forbids this table.
-Status may_apply(const kernel::Hook& hook, const TableSpec& spec) {
+Status hook_allows(const kernel::Hook& hook, const TableSpec& spec) {
     if (spec.point != kernel::HookPoint::xdp && (spec.mode != kernel::ModeChoice::automatic || spec.chain))
         return usage_error(fmt::format("hook {}: a mode and a chain belong to the XDP hook",
                                        kernel::hook_point_name(spec.point)));
@@ -55,6 +57,14 @@ Status may_apply(const kernel::Hook& hook, const TableSpec& spec) {
     return {};
 }
 
+// What is attached there, or where its packets are to go, forbids this table.
+Status may_apply(Kernel& kernel, const kernel::Hook& hook, const TableSpec& spec) {
+    SIEVE_TRY(hook_allows(hook, spec));
+    if (!redirects(spec.sets)) return {};
+    SIEVE_ASSIGN(const kernel::Mode mode, expected_mode(kernel, hook, spec.mode));
+    return check_targets(kernel, {hook.interface, hook.point, mode}, spec.sets);
+}
+
 kernel::DispatcherRank rank_of(const TableSpec& spec) {
     kernel::DispatcherRank rank;
     if (spec.priority) rank.priority = *spec.priority;
@@ -70,7 +80,7 @@ Result<Applied> apply(Kernel& kernel, const TableSpec& spec, const Observer& obs
     SIEVE_ASSIGN(const std::vector<SetAction> actions, find_actions(kernel, spec.sets, spec.default_action));
     {
         SIEVE_ASSIGN(const kernel::Hook hook, kernel.read_hook(interface, spec.point));
-        SIEVE_TRY(may_apply(hook, spec));
+        SIEVE_TRY(may_apply(kernel, hook, spec));
     }
     kernel.expect_to_attach();
     constexpr int ordinary_mtu = 1500;
@@ -79,7 +89,7 @@ Result<Applied> apply(Kernel& kernel, const TableSpec& spec, const Observer& obs
 
     SIEVE_ASSIGN(const Held lock, hold_lock(kernel, observer));
     SIEVE_ASSIGN(kernel::Hook hook, kernel.read_hook(interface, spec.point));
-    SIEVE_TRY(may_apply(hook, spec));
+    SIEVE_TRY(may_apply(kernel, hook, spec));
     Applied applied;
     applied.table = wanted_table(prepared.sets, actions, spec.default_action);
     applied.attached_now = !hook.speaks_our_version();
@@ -96,6 +106,9 @@ Result<Applied> apply(Kernel& kernel, const TableSpec& spec, const Observer& obs
         SIEVE_TRY(kernel.replace_table(hook, applied.table));
         applied.hook = std::move(hook);
     }
+    applied.warnings = target_warnings(kernel, {interface, spec.point, applied.hook.mode}, spec.sets);
+    for (Warning& warning : allowlist_warnings(prepared.sets, applied.table))
+        applied.warnings.push_back(std::move(warning));
     applied.sets = std::move(prepared.sets);
     return applied;
 }

@@ -7,6 +7,7 @@
 #include "libsieve/control/kernel.hpp"
 #include "libsieve/control/observer.hpp"
 #include "libsieve/control/table_spec.hpp"
+#include "libsieve/control/warning.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve::control {
@@ -16,13 +17,15 @@ struct Applied {
     bool attached_now = false;        // our program was not there before
     std::vector<std::string> remarks; // of attaching
     bool place_ignored = false;       // a priority or chain was given, and the program is alone
+    std::vector<Warning> warnings{};  // of the table
     std::vector<ReadySet> sets{};
     kernel::WantedTable table;
 };
 
 // Attaches the program first if the hook does not have it. Whatever can be refused without work is refused
 // before any, and again when the lock is held: minutes may lie between. Errors of kind foreign_program,
-// other_version and attached_otherwise besides those of prepare(); nothing was changed then.
+// other_version and attached_otherwise besides those of check_targets() and prepare(); nothing was changed
+// then.
 [[nodiscard]] Result<Applied> apply(Kernel& kernel, const TableSpec& spec, const Observer& observer);
 
 } // namespace sieve::control

@@ -16,6 +16,7 @@
 #include "libsieve/control/ready_set.hpp"
 #include "libsieve/kernel/filter_header.hpp"
 #include "libsieve/kernel/hooks/attach.hpp"
+#include "libsieve/kernel/hooks/device.hpp"
 #include "libsieve/kernel/hooks/hook_point.hpp"
 #include "libsieve/kernel/redirect_maps.hpp"
 #include "libsieve/kernel/replay.hpp"
@@ -86,6 +87,7 @@ class Kernel {
     [[nodiscard]] virtual Result<kernel::Interface> find_interface(const std::string& name) = 0;
     [[nodiscard]] virtual std::vector<kernel::Interface> interfaces() = 0; // of this network namespace
     [[nodiscard]] virtual int mtu(const kernel::Interface& interface) = 0; // 0: unknown
+    [[nodiscard]] virtual Result<kernel::Device> read_device(const kernel::Interface& interface) = 0;
     [[nodiscard]] virtual Result<kernel::Target> find_target(const std::string& name) = 0;
 
     // Refuses what would be refused at the end, before minutes of work are spent on it.

@@ -85,6 +85,10 @@ int RealKernel::mtu(const kernel::Interface& interface) {
     return kernel::interface_mtu(interface);
 }
 
+Result<kernel::Device> RealKernel::read_device(const kernel::Interface& interface) {
+    return kernel::read_device(interface);
+}
+
 Result<kernel::Target> RealKernel::find_target(const std::string& name) {
     return kernel::find_target(name);
 }

@@ -11,6 +11,7 @@ class RealKernel final : public Kernel {
     Result<kernel::Interface> find_interface(const std::string& name) override;
     std::vector<kernel::Interface> interfaces() override;
     int mtu(const kernel::Interface& interface) override;
+    Result<kernel::Device> read_device(const kernel::Interface& interface) override;
     Result<kernel::Target> find_target(const std::string& name) override;
     Status may_load_programs() override;
     void expect_to_attach() override;

@@ -33,9 +33,10 @@ const char* action_name(sieve_action action) {
 }
 
 std::string describe_action(SetAction action) {
-    return action.action < SIEVE_ACTION_FIRST_REDIRECT
-               ? std::string(action_name(action.action))
-               : fmt::format("redirect={}", kernel::target_name({action.action, action.target}));
+    if (action.action < SIEVE_ACTION_FIRST_REDIRECT) return action_name(action.action);
+    const kernel::Target target{action.action, action.target};
+    return fmt::format("redirect={}{}", kernel::target_name(target),
+                       kernel::target_state(target) == kernel::TargetState::down ? " (down)" : "");
 }
 
 } // namespace sieve::control

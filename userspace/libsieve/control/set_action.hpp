@@ -33,7 +33,7 @@ struct SetAction {
 // "drop", "pass", "count" or "redirect".
 [[nodiscard]] const char* action_name(sieve_action action);
 
-// The same, and where to: "redirect=eth1", "redirect=cpu:3".
+// The same, and where to: "redirect=eth1", "redirect=cpu:3", "redirect=eth1 (down)".
 [[nodiscard]] std::string describe_action(SetAction action);
 
 } // namespace sieve::control

@@ -6,6 +6,7 @@
 
 #include <fmt/core.h>
 
+#include "libsieve/control/allowlist.hpp"
 #include "libsieve/control/hold_lock.hpp"
 #include "libsieve/control/prepare.hpp"
 
@@ -44,7 +45,11 @@ Result<Swapped> swap(Kernel& kernel, const HookName& name, SetSpec spec, const O
     const auto begin = std::chrono::steady_clock::now();
     SIEVE_TRY(kernel.replace_table(hook, now.table));
     const std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - begin;
-    return Swapped{.point = hook.point, .set = std::move(set), .milliseconds = taken.count()};
+    std::vector<Warning> warnings = allowlist_warnings({&set, 1}, now.table);
+    return Swapped{.point = hook.point,
+                   .set = std::move(set),
+                   .milliseconds = taken.count(),
+                   .warnings = std::move(warnings)};
 }
 
 } // namespace sieve::control

@@ -2,9 +2,12 @@
 // Replaces the filter of one set in force; its name, action, place in the order and counters stay.
 #pragma once
 
+#include <vector>
+
 #include "libsieve/control/in_force.hpp"
 #include "libsieve/control/observer.hpp"
 #include "libsieve/control/set_spec.hpp"
+#include "libsieve/control/warning.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve::control {
@@ -13,6 +16,7 @@ struct Swapped {
     kernel::HookPoint point = kernel::HookPoint::xdp; // the hook that has the set
     ReadySet set;
     double milliseconds = 0; // of the change itself, without building and testing
+    std::vector<Warning> warnings{};
 };
 
 // A set that is verified stays so, and one that is not stays that, too. Errors: not_attached, no_such_set;

@@ -12,7 +12,8 @@
 #include <bpf/libbpf.h>
 #include <fmt/core.h>
 
-#include "libsieve/kernel/hooks/hook.hpp"
+#include "libsieve/kernel/hooks/device.hpp"
+#include "libsieve/kernel/hooks/interface.hpp"
 #include "libsieve/kernel/refusal.hpp"
 
 namespace sieve::kernel {
@@ -77,6 +78,27 @@ std::string target_name(const Target& target) {
     return ::if_indextoname(target.number, name) != nullptr
                ? std::string(name)
                : fmt::format("interface {} (gone)", target.number);
+}
+
+TargetState target_state(const Target& target) {
+    if (target.action == SIEVE_ACTION_REDIRECT_CPU) {
+        return TargetState::ready; // a CPU that goes offline hands its queue to another
+    }
+    char name[IF_NAMESIZE] = "";
+    if (::if_indextoname(target.number, name) == nullptr) return TargetState::gone;
+    return is_up(target.number) ? TargetState::ready : TargetState::down;
+}
+
+const char* target_state_name(TargetState state) {
+    switch (state) {
+    case TargetState::ready:
+        return "ready";
+    case TargetState::down:
+        return "down";
+    case TargetState::gone:
+        return "gone";
+    }
+    return "unknown";
 }
 
 Result<UniqueFd> create_device_map(const std::set<std::uint32_t>& indices,

@@ -24,6 +24,13 @@ struct Target {
 // The target as find_target takes it; an interface that has gone is told by its index.
 [[nodiscard]] std::string target_name(const Target& target);
 
+// Whether the target is there and takes packets: for those who only show it.
+enum class TargetState { ready, down, gone };
+[[nodiscard]] TargetState target_state(const Target& target);
+
+// "ready", "down" or "gone".
+[[nodiscard]] const char* target_state_name(TargetState state);
+
 // A map of these interfaces; the kernel takes an entry away together with its interface. Those that were
 // targets `before` may have gone, and then have no entry.
 [[nodiscard]] Result<UniqueFd> create_device_map(const std::set<std::uint32_t>& indices,

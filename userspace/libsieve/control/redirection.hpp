@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// Whether packets can reach the targets that sets redirect them to. The program cannot know: its helper says
+// that the target is in the map, and the kernel drops later what it cannot deliver, without a word to the
+// program. So control finds out before a table goes live. docs/hooks.md says why it sends no test frame.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "libsieve/control/kernel.hpp"
+#include "libsieve/control/set_spec.hpp"
+#include "libsieve/control/warning.hpp"
+#include "libsieve/util/result.hpp"
+
+namespace sieve::control {
+
+// Where redirected packets come from.
+struct RedirectSource {
+    kernel::Interface interface;
+    kernel::HookPoint point = kernel::HookPoint::xdp;
+    kernel::Mode mode = kernel::Mode::native; // of XDP
+};
+
+// True if one of the sets redirects.
+[[nodiscard]] bool redirects(std::span<const SetSpec> sets);
+
+// The mode that XDP will have there: of the program that runs, else as chosen, else what the driver can do.
+[[nodiscard]] Result<kernel::Mode> expected_mode(Kernel& kernel, const kernel::Hook& hook,
+                                                 kernel::ModeChoice choice);
+
+// Refuses a target that cannot deliver: the interface itself (invalid_request), one that is down or whose
+// packets begin otherwise (kernel_refused), and in native mode one whose driver cannot send (no_native_mode).
+[[nodiscard]] Status check_targets(Kernel& kernel, const RedirectSource& source,
+                                   std::span<const SetSpec> sets);
+
+// What may go wrong with targets that were not refused.
+[[nodiscard]] std::vector<Warning> target_warnings(Kernel& kernel, const RedirectSource& source,
+                                                   std::span<const SetSpec> sets);
+
+} // namespace sieve::control

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// What was done as asked, and may still not do what its operator expects. Front ends print it with their
+// advice.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "libsieve/util/result.hpp"
+
+namespace sieve::control {
+
+enum class WarningKind : std::uint8_t {
+    unfinished_checksums, // redirected packets may arrive with wrong checksums (facts: interface)
+    no_carrier,           // a redirection's target has no carrier
+    smaller_mtu,          // a redirection's target takes shorter frames only
+    one_buffer,           // a redirection's target takes frames of one buffer only
+    sending_unknown,      // the kernel does not tell whether a redirection's target can send
+    prefix_allowlist,     // false positives of prefixes pass, and nothing rejects them (facts: set)
+};
+
+struct Warning {
+    WarningKind kind = WarningKind::no_carrier;
+    std::string message{}; // one sentence, without advice
+    Facts facts{};
+};
+
+} // namespace sieve::control

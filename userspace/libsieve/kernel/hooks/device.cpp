@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/kernel/hooks/device.hpp"
+
+#include <libmnl/libmnl.h>
+#include <linux/ethtool.h>
+#include <linux/genetlink.h>
+#include <linux/if.h>
+#include <linux/if_link.h>
+#include <linux/rtnetlink.h>
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include <fmt/core.h>
+
+#include "libsieve/kernel/refusal.hpp"
+#include "libsieve/util/unique_fd.hpp"
+
+namespace sieve::kernel {
+
+namespace {
+
+using Socket = std::unique_ptr<mnl_socket, decltype(&::mnl_socket_close)>;
+using Buffer = std::array<char, 32768>; // the most that the kernel puts into one message
+
+// linux/netdev.h, which came with Linux 6.3.
+constexpr const char* netdev_family = "netdev";
+constexpr std::uint8_t netdev_cmd_dev_get = 1;
+constexpr std::uint16_t netdev_a_dev_ifindex = 1, netdev_a_dev_xdp_features = 3;
+constexpr std::uint64_t xdp_act_basic = 1 << 0, xdp_act_ndo_xmit = 1 << 2, xdp_act_ndo_xmit_sg = 1 << 6;
+
+// Sends one request and calls `take` with each message of the answer; 0 or an errno value.
+int ask(int bus, nlmsghdr* request, mnl_cb_t take, void* to) {
+    const Socket socket(mnl_socket_open2(bus, SOCK_CLOEXEC), ::mnl_socket_close);
+    if (!socket || mnl_socket_bind(socket.get(), 0, MNL_SOCKET_AUTOPID) < 0) return errno;
+    request->nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK;
+    request->nlmsg_seq = 1;
+    if (mnl_socket_sendto(socket.get(), request, request->nlmsg_len) < 0) return errno;
+    Buffer buffer;
+    for (;;) {
+        const ssize_t got = mnl_socket_recvfrom(socket.get(), buffer.data(), buffer.size());
+        if (got < 0) return errno;
+        const int result = mnl_cb_run(buffer.data(), static_cast<std::size_t>(got), 1,
+                                      mnl_socket_get_portid(socket.get()), take, to);
+        if (result < 0) return errno;
+        if (result == MNL_CB_STOP) return 0;
+    }
+}
+
+// Calls the Take that `to` is with an attribute.
+template <class Take>
+int hand_over(const nlattr* attribute, void* to) {
+    (*static_cast<Take*>(to))(attribute);
+    return MNL_CB_OK;
+}
+
+// Calls `take(attribute)` for each attribute behind a message's fixed header, or nested in an attribute.
+template <class Take>
+void each_attribute(const nlmsghdr* message, std::size_t header, Take take) {
+    mnl_attr_parse(message, static_cast<unsigned>(header), hand_over<Take>, &take);
+}
+template <class Take>
+void each_attribute(const nlattr* nest, Take take) {
+    mnl_attr_parse_nested(nest, hand_over<Take>, &take);
+}
+
+// --- rtnetlink: RTM_GETLINK
+// ---------------------------------------------------------------------------------
+
+struct Link {
+    unsigned flags = 0;
+    unsigned type = 0;
+    int mtu = 0;
+    std::string kind;                     // "veth", "tun"; empty for hardware
+    std::optional<std::uint32_t> partner; // the interface's index, if it is in this network namespace
+};
+
+int take_link(const nlmsghdr* message, void* to) {
+    const auto* header = static_cast<const ifinfomsg*>(mnl_nlmsg_get_payload(message));
+    auto& link = *static_cast<Link*>(to);
+    link.flags = header->ifi_flags;
+    link.type = header->ifi_type;
+    bool elsewhere = false;
+    each_attribute(message, sizeof(*header), [&](const nlattr* attribute) {
+        switch (mnl_attr_get_type(attribute)) {
+        case IFLA_MTU:
+            link.mtu = static_cast<int>(mnl_attr_get_u32(attribute));
+            break;
+        case IFLA_LINK:
+            link.partner = mnl_attr_get_u32(attribute);
+            break;
+        case IFLA_LINK_NETNSID:
+            elsewhere = true;
+            break;
+        case IFLA_LINKINFO:
+            each_attribute(attribute, [&](const nlattr* inner) {
+                if (mnl_attr_get_type(inner) == IFLA_INFO_KIND) link.kind = mnl_attr_get_str(inner);
+            });
+            break;
+        default:
+            break;
+        }
+    });
+    if (elsewhere) link.partner.reset();
+    return MNL_CB_OK;
+}
+
+int read_link(std::uint32_t index, Link& link) {
+    Buffer buffer{};
+    nlmsghdr* request = mnl_nlmsg_put_header(buffer.data());
+    request->nlmsg_type = RTM_GETLINK;
+    auto* header = static_cast<ifinfomsg*>(mnl_nlmsg_put_extra_header(request, sizeof(ifinfomsg)));
+    header->ifi_index = static_cast<int>(index);
+    return ask(NETLINK_ROUTE, request, take_link, &link);
+}
+
+// --- generic netlink: the family "netdev"
+// -------------------------------------------------------------------
+
+nlmsghdr* generic_request(Buffer& buffer, std::uint16_t family, std::uint8_t command) {
+    nlmsghdr* request = mnl_nlmsg_put_header(buffer.data());
+    request->nlmsg_type = family;
+    auto* header = static_cast<genlmsghdr*>(mnl_nlmsg_put_extra_header(request, sizeof(genlmsghdr)));
+    header->cmd = command;
+    header->version = 1;
+    return request;
+}
+
+std::optional<std::uint16_t> find_family(const char* name) {
+    Buffer buffer{};
+    nlmsghdr* request = generic_request(buffer, GENL_ID_CTRL, CTRL_CMD_GETFAMILY);
+    mnl_attr_put_strz(request, CTRL_ATTR_FAMILY_NAME, name);
+    std::optional<std::uint16_t> family;
+    const auto take = [](const nlmsghdr* message, void* to) {
+        each_attribute(message, sizeof(genlmsghdr), [&](const nlattr* attribute) {
+            if (mnl_attr_get_type(attribute) == CTRL_ATTR_FAMILY_ID)
+                *static_cast<std::optional<std::uint16_t>*>(to) = mnl_attr_get_u16(attribute);
+        });
+        return static_cast<int>(MNL_CB_OK);
+    };
+    return ask(NETLINK_GENERIC, request, take, &family) == 0 ? family : std::nullopt;
+}
+
+std::optional<XdpFeatures> read_xdp_features(std::uint32_t index) {
+    const std::optional<std::uint16_t> family = find_family(netdev_family);
+    if (!family) return std::nullopt;
+    Buffer buffer{};
+    nlmsghdr* request = generic_request(buffer, *family, netdev_cmd_dev_get);
+    mnl_attr_put_u32(request, netdev_a_dev_ifindex, index);
+    std::optional<std::uint64_t> features;
+    const auto take = [](const nlmsghdr* message, void* to) {
+        each_attribute(message, sizeof(genlmsghdr), [&](const nlattr* attribute) {
+            if (mnl_attr_get_type(attribute) == netdev_a_dev_xdp_features)
+                *static_cast<std::optional<std::uint64_t>*>(to) = mnl_attr_get_u64(attribute);
+        });
+        return static_cast<int>(MNL_CB_OK);
+    };
+    if (ask(NETLINK_GENERIC, request, take, &features) != 0 || !features) return std::nullopt;
+    return XdpFeatures{.native = (*features & xdp_act_basic) != 0,
+                       .sends = (*features & xdp_act_ndo_xmit) != 0,
+                       .sends_long = (*features & xdp_act_ndo_xmit_sg) != 0};
+}
+
+// --- ethtool
+// ------------------------------------------------------------------------------------------------
+
+// True if senders leave checksums to that interface (`ethtool -K IFACE tx on`); nothing if it does not tell.
+std::optional<bool> takes_checksums(std::uint32_t index) {
+    const UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    ifreq request{};
+    request.ifr_ifindex = static_cast<int>(index);
+    if (!socket || ::ioctl(socket.get(), SIOCGIFNAME, &request) != 0) return std::nullopt;
+    ethtool_value value{.cmd = ETHTOOL_GTXCSUM, .data = 0};
+    request.ifr_data = reinterpret_cast<char*>(&value);
+    if (::ioctl(socket.get(), SIOCETHTOOL, &request) != 0) return std::nullopt;
+    return value.data != 0;
+}
+
+// A veth hands over what its other end was given, a tap what a virtual machine wrote. Other drivers either
+// receive whole frames from a wire or (virtio_net) have checksums finished while a program is attached.
+bool may_lack_checksums(const Link& link) {
+    if (link.kind == "veth") return !link.partner || takes_checksums(*link.partner).value_or(true);
+    return link.kind == "tun";
+}
+
+} // namespace
+
+Result<Device> read_device(const Interface& interface) {
+    Link link;
+    if (const int error = read_link(interface.index, link); error != 0)
+        return refusal(fmt::format("asking about interface {}", interface.name), error);
+    return Device{.up = (link.flags & IFF_UP) != 0,
+                  .carrier = (link.flags & IFF_LOWER_UP) != 0,
+                  .mtu = link.mtu,
+                  .link = link_of_hardware(link.type),
+                  .xdp = read_xdp_features(interface.index),
+                  .unfinished_checksums = may_lack_checksums(link)};
+}
+
+bool is_up(std::uint32_t index) {
+    Link link;
+    return read_link(index, link) != 0 || (link.flags & IFF_UP) != 0;
+}
+
+} // namespace sieve::kernel
