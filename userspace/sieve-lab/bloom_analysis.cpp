@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/core.h>
 
@@ -51,42 +52,59 @@ constexpr Setting settings[] = {
      "4.53%", "35", "35", "33", "151.28%", "45"},
 };
 
-void compare(const Setting& s, Outcome& outcome) {
-    const auto shape = [&s](unsigned k) { return BloomShape{bits, s.keys, k}; };
-    const auto exact = [&](unsigned k) { return standard_bloom::fpp(shape(k)); };
-    const auto classic = [&](unsigned k) { return classic_bloom::fpp(shape(k)); };
-    const auto error = [&](const Rate& rate) {
-        return [&exact, shape, rate](unsigned k) {
-            return 100 * std::abs(rate(shape(k)) - exact(k)) / exact(k);
-        };
-    };
-    const auto say = [&s](const char* what) { return fmt::format("{}: {}", s.name, what); };
+/// The rates of one setting as functions of k.
+struct SettingRates {
+    const Setting& s;
 
-    const unsigned best_s = largest_at([&](unsigned k) { return -exact(k); });
-    const unsigned best_c = largest_at([&](unsigned k) { return -classic(k); });
-    outcome.rows.push_back(computed(say("best k, standard filter"), s.best_k_standard, best_s));
-    outcome.rows.push_back(computed(say("best k, classic filter"), s.best_k_classic, best_c));
-    outcome.rows.push_back(computed(say("smallest FPP_S"), s.fpp_standard, exact(best_s)));
-    outcome.rows.push_back(computed(say("smallest FPP_C"), s.fpp_classic, classic(best_c)));
-    outcome.rows.push_back(computed(say("difference between the two, %"), s.distance,
-                                    100 * (1 - classic(best_c) / exact(best_s)),
+    [[nodiscard]] BloomShape shape(unsigned k) const { return {bits, s.keys, k}; }
+    [[nodiscard]] double exact(unsigned k) const { return standard_bloom::fpp(shape(k)); }
+    [[nodiscard]] double classic(unsigned k) const { return classic_bloom::fpp(shape(k)); }
+    [[nodiscard]] unsigned best_standard() const {
+        return largest_at([this](unsigned k) { return -exact(k); });
+    }
+    [[nodiscard]] unsigned best_classic() const {
+        return largest_at([this](unsigned k) { return -classic(k); });
+    }
+    /// Of an approximation, in percent of the exact rate.
+    [[nodiscard]] double error(const Rate& rate, unsigned k) const {
+        return 100 * std::abs(rate(shape(k)) - exact(k)) / exact(k);
+    }
+    /// Of the classic filter from the standard one, in percent.
+    [[nodiscard]] double distance(unsigned k) const { return 100 * std::abs(classic(k) / exact(k) - 1); }
+    [[nodiscard]] std::string say(const char* what) const { return fmt::format("{}: {}", s.name, what); }
+};
+
+void compare_optima(const SettingRates& at, Outcome& outcome) {
+    const Setting& s = at.s;
+    const unsigned best_s = at.best_standard();
+    const unsigned best_c = at.best_classic();
+    outcome.rows.push_back(computed(at.say("best k, standard filter"), s.best_k_standard, best_s));
+    outcome.rows.push_back(computed(at.say("best k, classic filter"), s.best_k_classic, best_c));
+    outcome.rows.push_back(computed(at.say("smallest FPP_S"), s.fpp_standard, at.exact(best_s)));
+    outcome.rows.push_back(computed(at.say("smallest FPP_C"), s.fpp_classic, at.classic(best_c)));
+    outcome.rows.push_back(computed(at.say("difference between the two, %"), s.distance,
+                                    100 * (1 - at.classic(best_c) / at.exact(best_s)),
                                     "By rational arithmetic 13.610 %. The paper took its differences from "
                                     "rates of six decimals; another row does the same."));
+}
 
-    // The paper's labels as printed: what it prints for A1 is compared with our A1.
+/// What the paper prints about one of its approximations.
+struct Approximation {
+    const char* name;
+    Rate rate;
+    const char *at_best, *largest, *largest_at;
+    std::string why_at_best, why_largest;
+};
+
+/// With the paper's labels as printed: what it prints for A1 is compared with our A1.
+std::vector<Approximation> approximations(const Setting& s) {
     const std::string swapped = "The text prints the errors of A1 and A2 under each other's names: equation "
                                 "(4) lies between (5) and the "
                                 "exact rate for every k, so A1 is the better one. ";
     const std::string six_decimals =
         " The paper took its errors from rates of six decimals; other rows do the same.";
     const std::string off_in_s2 = s.keys == 8 ? six_decimals : "";
-    struct Approximation {
-        const char* name;
-        Rate rate;
-        const char *at_best, *largest, *largest_at;
-        std::string why_at_best, why_largest;
-    };
-    const Approximation approximations[] = {
+    return {
         {"A1", standard_bloom::fpp_a1, s.a1, s.a1_largest, s.a1_at,
          fmt::format("{}Printed as A2: {}.{}", swapped, s.a2, off_in_s2),
          fmt::format("{}Printed as A2: {}.", swapped, s.a2_largest)},
@@ -96,44 +114,63 @@ void compare(const Setting& s, Outcome& outcome) {
         {"A3", standard_bloom::fpp_a3, s.a3, s.a3_largest, s.a3_at,
          "By rational arithmetic 0.0041 % (S1) and 0.45 % (S2)." + six_decimals, ""},
     };
-    for (const auto& a : approximations) {
-        const auto at = error(a.rate);
-        const unsigned top = largest_at(at);
+}
+
+void compare_approximations(const SettingRates& at, Outcome& outcome) {
+    const Setting& s = at.s;
+    const unsigned best = at.best_standard();
+    for (const auto& a : approximations(s)) {
+        const auto error = [&](unsigned k) { return at.error(a.rate, k); };
+        const unsigned top = largest_at(error);
         outcome.rows.push_back(computed(fmt::format("{}: error of {} at the best k, %", s.name, a.name),
-                                        a.at_best, at(best_s), a.why_at_best));
+                                        a.at_best, error(best), a.why_at_best));
         outcome.rows.push_back(computed(fmt::format("{}: largest error of {}, %", s.name, a.name), a.largest,
-                                        at(top), a.why_largest));
+                                        error(top), a.why_largest));
         const auto printed_at = static_cast<unsigned>(experiments::printed(a.largest_at).value);
         outcome.rows.push_back(computed(
             fmt::format("{}: k of the largest error of {}", s.name, a.name), a.largest_at, top,
             fmt::format("The maximum is flat: {:.3f} % at our k = {}, {:.3f} % at the printed k = {}.",
-                        at(top), top, at(printed_at), printed_at)));
+                        error(top), top, error(printed_at), printed_at)));
     }
+}
 
-    // The same from rates that were rounded to six decimals first.
+/// The same from rates that were rounded to six decimals first.
+void compare_rounded(const SettingRates& at, Outcome& outcome) {
+    const Setting& s = at.s;
+    const unsigned best_s = at.best_standard();
     const auto rounded = [](double rate) { return std::round(rate * 1e6) / 1e6; };
     const auto coarse = [&](const Rate& rate) {
-        return 100 * (1 - rounded(rate(shape(best_s))) / rounded(exact(best_s)));
+        return 100 * (1 - rounded(rate(at.shape(best_s))) / rounded(at.exact(best_s)));
     };
-    outcome.rows.push_back(computed(say("difference between the two, %, rates of six decimals"), s.distance,
-                                    100 * (1 - rounded(classic(best_c)) / rounded(exact(best_s)))));
+    outcome.rows.push_back(
+        computed(at.say("difference between the two, %, rates of six decimals"), s.distance,
+                 100 * (1 - rounded(at.classic(at.best_classic())) / rounded(at.exact(best_s)))));
     outcome.rows.push_back(computed(
-        say("error of A2 at the best k, %, rates of six decimals, against the print for A1"), s.a1,
+        at.say("error of A2 at the best k, %, rates of six decimals, against the print for A1"), s.a1,
         coarse(standard_bloom::fpp_a2),
         "The ratio is 78/537 = 14.5251 %: the printed number is truncated there, or off by half a unit."));
     outcome.rows.push_back(
-        computed(say("error of A1 at the best k, %, rates of six decimals, against the print for A2"), s.a2,
-                 coarse(standard_bloom::fpp_a1)));
-    outcome.rows.push_back(computed(say("error of A3 at the best k, %, rates of six decimals"), s.a3,
+        computed(at.say("error of A1 at the best k, %, rates of six decimals, against the print for A2"),
+                 s.a2, coarse(standard_bloom::fpp_a1)));
+    outcome.rows.push_back(computed(at.say("error of A3 at the best k, %, rates of six decimals"), s.a3,
                                     coarse(standard_bloom::fpp_a3)));
+}
 
-    const auto distance = [&](unsigned k) { return 100 * std::abs(classic(k) / exact(k) - 1); };
-    const unsigned far = largest_at(distance);
-    outcome.rows.push_back(computed(say("largest difference between FPP_C and FPP_S, %"), s.distance_largest,
-                                    distance(far),
+void compare_distance(const SettingRates& at, Outcome& outcome) {
+    const unsigned far = largest_at([&at](unsigned k) { return at.distance(k); });
+    outcome.rows.push_back(computed(at.say("largest difference between FPP_C and FPP_S, %"),
+                                    at.s.distance_largest, at.distance(far),
                                     "By rational arithmetic 151.297 %; the printed number is off by 0.02 in "
                                     "151, for an unknown reason."));
-    outcome.rows.push_back(computed(say("k of that difference"), s.distance_at, far));
+    outcome.rows.push_back(computed(at.say("k of that difference"), at.s.distance_at, far));
+}
+
+void compare(const Setting& s, Outcome& outcome) {
+    const SettingRates at{s};
+    compare_optima(at, outcome);
+    compare_approximations(at, outcome);
+    compare_rounded(at, outcome);
+    compare_distance(at, outcome);
 }
 
 Outcome comparison(const experiments::TrialPlan& /*plan*/) {

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/core.h>
@@ -42,97 +43,181 @@ double false_positives(Random& random, Scheme scheme, std::uint64_t n, unsigned 
     return static_cast<double>(hits);
 }
 
+constexpr std::array compared = {Scheme::standard,        Scheme::partition,     Scheme::double_hashing,
+                                 Scheme::enhanced_square, Scheme::enhanced_cube, Scheme::triple_hashing};
+constexpr std::array<std::uint64_t, 5> sizes = {100, 300, 1000, 3000, 10000};
+
+/// What Figure 1 shows for one number of bits for each key: the rate of every compared scheme at every size.
+struct SchemeRates {
+    unsigned c = 0;
+    unsigned k = 0;
+    double limit = 0;                         // p
+    std::vector<std::vector<Moments>> rate{}; // by scheme and size
+
+    /// How far the scheme's rate lies above that of the standard one: relatively, and in sigma.
+    [[nodiscard]] double excess(std::size_t scheme, std::size_t size) const {
+        return rate[scheme][size].mean() / rate[0][size].mean() - 1;
+    }
+    [[nodiscard]] double excess_sigmas(std::size_t scheme, std::size_t size) const {
+        const Moments& a = rate[scheme][size];
+        const Moments& b = rate[0][size];
+        return (a.mean() - b.mean()) / std::hypot(a.standard_error(), b.standard_error());
+    }
+};
+
+SchemeRates simulate_schemes(const TrialPlan& plan, unsigned c) {
+    const unsigned k = less_hashing::best_k(c);
+    SchemeRates rates{.c = c, .k = k, .limit = less_hashing::false_positive_limit(c, k)};
+    const std::uint64_t queries = queries_for(rates.limit);
+    for (const Scheme scheme : compared) {
+        rates.rate.emplace_back();
+        for (const std::uint64_t n : sizes) {
+            const auto stage = fmt::format("c = {}, n = {}, {}", c, n, schemes::name(scheme));
+            const auto observed = run_trials(plan, stage, [&](Random& random) {
+                const double hits = false_positives(random, scheme, n, c, k, queries);
+                return std::vector<double>{hits / static_cast<double>(queries)};
+            });
+            rates.rate.back().push_back(observed.of(0));
+        }
+    }
+    return rates;
+}
+
+Plot plot_of(const SchemeRates& rates) {
+    Plot plot{.name = fmt::format("less-hashing-figure-1-c{}", rates.c),
+              .title = fmt::format("Schemes at c = {}, k = {}", rates.c, rates.k),
+              .x_label = "n",
+              .y_label = "false positive probability",
+              .x_log = true};
+    plot.curves.push_back({.name = "limit (1 - e^(-k/c))^k",
+                           .line = true,
+                           .points = {{static_cast<double>(sizes.front()), rates.limit},
+                                      {static_cast<double>(sizes.back()), rates.limit}}});
+    for (std::size_t i = 0; i < compared.size(); ++i) {
+        Curve curve{.name = std::string(schemes::name(compared[i])), .line = false};
+        for (std::size_t n = 0; n < sizes.size(); ++n)
+            curve.points.push_back(
+                {static_cast<double>(sizes[n]), rates.rate[i][n].mean(), rates.rate[i][n].standard_error()});
+        plot.curves.push_back(std::move(curve));
+    }
+    return plot;
+}
+
+void add_rows(const SchemeRates& rates, Outcome& outcome) {
+    outcome.rows.push_back(only_ours(fmt::format("c = {}: k", rates.c), rates.k));
+    outcome.rows.push_back(only_ours(fmt::format("c = {}: limit p", rates.c), rates.limit));
+    for (const std::size_t s : {std::size_t{0}, sizes.size() - 1})
+        for (std::size_t i = 0; i < compared.size(); ++i)
+            outcome.rows.push_back(
+                only_ours(fmt::format("c = {}, n = {}: {}", rates.c, sizes[s], schemes::name(compared[i])),
+                          rates.rate[i][s].mean(), rates.rate[i][s].standard_error()));
+}
+
+/// At few bits for each key all schemes are alike.
+Claim claim_of_likeness(const SchemeRates& rates) {
+    double worst = 0;
+    for (const auto& of_scheme : rates.rate)
+        for (const auto& m : of_scheme)
+            worst = std::max(worst, (std::abs(m.mean() - rates.limit) - most_sigmas * m.standard_error()) /
+                                        rates.limit);
+    return {
+        fmt::format("c = {}: the schemes are essentially indistinguishable and close to p", rates.c),
+        fmt::format("beyond three standard errors no scheme at any n is more than {:.1f} % away from p; the "
+                    "partition scheme lies {:.1f} % above the standard one at n = {} and {:.1f} % at n = {}",
+                    100 * worst, 100 * rates.excess(1, 0), sizes[0], 100 * rates.excess(1, 2), sizes[2]),
+        worst < 0.1,
+        "Only the partition scheme stands out, and only at the smallest n: with m/k = 133 positions "
+        "for each hash, two keys are equal with a chance of n / 133^2. The text does not give the "
+        "smallest n of the figure."};
+}
+
+/// At many bits for each key the partition scheme is worse, until n is large.
+void add_claims_of_partition(const SchemeRates& rates, Outcome& outcome) {
+    double others = 0;
+    for (std::size_t i = 2; i < compared.size(); ++i) others = std::max(others, rates.excess(i, 0));
+    const double partition = rates.excess(1, 0);
+    outcome.claims.push_back(
+        {fmt::format("c = {}: at small n the partition scheme is worse, more than the others", rates.c),
+         fmt::format("at n = {} it lies {:.0f} % above the standard scheme ({:.0f} sigma), the others at "
+                     "most {:.0f} %",
+                     sizes[0], 100 * partition, rates.excess_sigmas(1, 0), 100 * others),
+         rates.excess_sigmas(1, 0) > most_sigmas && partition > others, ""});
+    const std::size_t last = sizes.size() - 1;
+    outcome.claims.push_back(
+        {fmt::format("c = {}: the difference vanishes as n grows", rates.c),
+         fmt::format("at n = {} the partition scheme lies {:.1f} % above the standard one", sizes[last],
+                     100 * rates.excess(1, last)),
+         rates.excess(1, last) < partition / 3, ""});
+}
+
 Outcome figure_1(const TrialPlan& plan) {
-    constexpr std::array compared = {Scheme::standard,        Scheme::partition,     Scheme::double_hashing,
-                                     Scheme::enhanced_square, Scheme::enhanced_cube, Scheme::triple_hashing};
-    constexpr std::array<std::uint64_t, 5> sizes = {100, 300, 1000, 3000, 10000};
     Outcome outcome;
     for (const unsigned c : {4U, 8U, 12U, 16U}) {
-        const unsigned k = less_hashing::best_k(c);
-        const double p = less_hashing::false_positive_limit(c, k);
-        const std::uint64_t queries = queries_for(p);
-        Plot plot{.name = fmt::format("less-hashing-figure-1-c{}", c),
-                  .title = fmt::format("Schemes at c = {}, k = {}", c, k),
-                  .x_label = "n",
-                  .y_label = "false positive probability",
-                  .x_log = true};
-        plot.curves.push_back(
-            {.name = "limit (1 - e^(-k/c))^k",
-             .line = true,
-             .points = {{static_cast<double>(sizes.front()), p}, {static_cast<double>(sizes.back()), p}}});
-        std::vector<std::vector<Moments>> rate; // by scheme and size
-        for (const Scheme scheme : compared) {
-            const std::string name(schemes::name(scheme));
-            Curve curve{.name = name, .line = false};
-            rate.emplace_back();
-            for (const std::uint64_t n : sizes) {
-                const auto observed =
-                    run_trials(plan, fmt::format("c = {}, n = {}, {}", c, n, name), [&](Random& random) {
-                        const double hits = false_positives(random, scheme, n, c, k, queries);
-                        return std::vector<double>{hits / static_cast<double>(queries)};
-                    });
-                rate.back().push_back(observed.of(0));
-                const Moments& m = rate.back().back();
-                curve.points.push_back({static_cast<double>(n), m.mean(), m.standard_error()});
-            }
-            plot.curves.push_back(std::move(curve));
-        }
-        outcome.rows.push_back(only_ours(fmt::format("c = {}: k", c), k));
-        outcome.rows.push_back(only_ours(fmt::format("c = {}: limit p", c), p));
-        for (const std::size_t s : {std::size_t{0}, sizes.size() - 1})
-            for (std::size_t i = 0; i < compared.size(); ++i)
-                outcome.rows.push_back(
-                    only_ours(fmt::format("c = {}, n = {}: {}", c, sizes[s], schemes::name(compared[i])),
-                              rate[i][s].mean(), rate[i][s].standard_error()));
-
-        const auto above_standard = [&](std::size_t scheme, std::size_t size) { // in sigma
-            const Moments& a = rate[scheme][size];
-            const Moments& b = rate[0][size];
-            return (a.mean() - b.mean()) / std::hypot(a.standard_error(), b.standard_error());
-        };
-        if (c <= 8) {
-            double worst = 0;
-            for (const auto& of_scheme : rate)
-                for (const auto& m : of_scheme)
-                    worst = std::max(worst, (std::abs(m.mean() - p) - most_sigmas * m.standard_error()) / p);
-            outcome.claims.push_back(
-                {fmt::format("c = {}: the schemes are essentially indistinguishable and close to p", c),
-                 fmt::format(
-                     "beyond three standard errors no scheme at any n is more than {:.1f} % away from p; the "
-                     "partition scheme lies {:.1f} % above the standard one at n = {} and {:.1f} % at n = {}",
-                     100 * worst, 100 * (rate[1][0].mean() / rate[0][0].mean() - 1), sizes[0],
-                     100 * (rate[1][2].mean() / rate[0][2].mean() - 1), sizes[2]),
-                 worst < 0.1,
-                 "Only the partition scheme stands out, and only at the smallest n: with m/k = 133 positions "
-                 "for each hash, two keys are equal with a chance of n / 133^2. The text does not give the "
-                 "smallest n of "
-                 "the figure."});
-        } else {
-            double others = 0;
-            for (std::size_t i = 2; i < compared.size(); ++i)
-                others = std::max(others, rate[i][0].mean() / rate[0][0].mean() - 1);
-            const double partition = rate[1][0].mean() / rate[0][0].mean() - 1;
-            outcome.claims.push_back(
-                {fmt::format("c = {}: at small n the partition scheme is worse, more than the others", c),
-                 fmt::format(
-                     "at n = {} it lies {:.0f} % above the standard scheme ({:.0f} sigma), the others at "
-                     "most {:.0f} %",
-                     sizes[0], 100 * partition, above_standard(1, 0), 100 * others),
-                 above_standard(1, 0) > most_sigmas && partition > others, ""});
-            const std::size_t last = sizes.size() - 1;
-            outcome.claims.push_back(
-                {fmt::format("c = {}: the difference vanishes as n grows", c),
-                 fmt::format("at n = {} the partition scheme lies {:.1f} % above the standard one",
-                             sizes[last], 100 * (rate[1][last].mean() / rate[0][last].mean() - 1)),
-                 rate[1][last].mean() / rate[0][last].mean() - 1 < partition / 3, ""});
-        }
-        outcome.plots.push_back(std::move(plot));
+        const SchemeRates rates = simulate_schemes(plan, c);
+        add_rows(rates, outcome);
+        if (c <= 8)
+            outcome.claims.push_back(claim_of_likeness(rates));
+        else
+            add_claims_of_partition(rates, outcome);
+        outcome.plots.push_back(plot_of(rates));
     }
     outcome.notes.emplace_back(
         "The text does not give the figure's values of n; ours span the small ones that it discusses. As in "
         "the paper, a trial asks about 10/p non-members. The partition scheme leaves m mod k bits unused. We "
         "added triple hashing, which the paper mentions.");
     return outcome;
+}
+
+/// Figure 2 for one scheme: how often Q false positives were counted, beside the normal density.
+struct CountOfQueries {
+    Scheme scheme{};
+    std::uint64_t queries = 0;
+    double p = 0;
+    double trials = 0;
+
+    [[nodiscard]] double density(double q) const {
+        return trials * less_hashing::false_positives_density(q, static_cast<double>(queries), p);
+    }
+};
+
+constexpr int most_counted = 30; // the figure's last Q
+
+void add_rows(const CountOfQueries& count, const Moments& q, Outcome& outcome) {
+    const std::string name(schemes::name(count.scheme));
+    const double expected = static_cast<double>(count.queries) * count.p;
+    outcome.rows.push_back(
+        measured(fmt::format("{}: mean of Q against 464 p", name), fmt::format("{:.4f}", expected), q, 0));
+    // The error of a standard deviation: one part in sqrt(2 trials).
+    outcome.rows.push_back(measured(
+        fmt::format("{}: deviation of Q against sqrt(464 p (1-p))", name),
+        fmt::format("{:.4f}", std::sqrt(expected * (1 - count.p))), q.deviation(),
+        q.deviation() / std::sqrt(2.0 * static_cast<double>(q.count())), 0,
+        "A little wider than a binomial distribution, because filters differ in their number of ones."));
+}
+
+/// The curves of the density and of the histogram, and the claim that they are alike.
+void add_histogram(const CountOfQueries& count, const std::vector<std::vector<double>>& by_trial, Plot plot,
+                   Outcome& outcome) {
+    std::array<double, most_counted + 1> histogram{};
+    for (const auto& trial : by_trial)
+        histogram[static_cast<std::size_t>(std::min<double>(trial[0], most_counted))] += 1;
+    Curve density{.name = "trials times the normal density, Theorem 7.2"};
+    for (int i = 0; i <= 10 * most_counted; ++i)
+        density.points.push_back({i / 10.0, count.density(i / 10.0)});
+    Curve counted{.name = "trials with Q false positives", .line = false};
+    double worst = 0;
+    for (int i = 0; i < most_counted; ++i) {
+        const double times = histogram[static_cast<std::size_t>(i)];
+        counted.points.push_back({static_cast<double>(i), times, std::sqrt(times)});
+        worst = std::max(worst, std::abs(times - count.density(i)) / count.trials);
+    }
+    outcome.claims.push_back(
+        {fmt::format("{}: the normal density is a reasonable approximation of the histogram",
+                     schemes::name(count.scheme)),
+         fmt::format("no bin is off by more than {:.1f} % of all trials", 100 * worst), worst < 0.03,
+         "Q is a count with mean 10, so its distribution is skewed against the normal one."});
+    plot.curves = {density, counted};
+    outcome.plots.push_back(std::move(plot));
 }
 
 Outcome figure_2(const TrialPlan& plan) {
@@ -145,119 +230,103 @@ Outcome figure_2(const TrialPlan& plan) {
     outcome.rows.push_back(computed("k", "6", k));
     outcome.rows.push_back(computed("p", "0.021577", p));
     outcome.rows.push_back(computed("queries, 10/p", "464", static_cast<double>(queries)));
-    constexpr int top = 30;
-    for (const Scheme scheme : {Scheme::partition, Scheme::enhanced_square, Scheme::enhanced_cube}) {
+    const std::pair<Scheme, const char*> shown[] = {{Scheme::partition, "partition"},
+                                                    {Scheme::enhanced_square, "square"},
+                                                    {Scheme::enhanced_cube, "cube"}};
+    for (const auto& [scheme, file] : shown) {
         const std::string name(schemes::name(scheme));
-        const auto observed = run_trials(plan, name, [&](Random& random) {
-            return std::vector<double>{false_positives(random, scheme, n, c, k, queries)};
+        const auto observed = run_trials(plan, name, [&, s = scheme](Random& random) {
+            return std::vector<double>{false_positives(random, s, n, c, k, queries)};
         });
-        const Moments q = observed.of(0);
-        const double expected = static_cast<double>(queries) * p;
-        outcome.rows.push_back(measured(fmt::format("{}: mean of Q against 464 p", name),
-                                        fmt::format("{:.4f}", expected), q, 0));
-        // The error of a standard deviation: one part in sqrt(2 trials).
-        outcome.rows.push_back(measured(
-            fmt::format("{}: deviation of Q against sqrt(464 p (1-p))", name),
-            fmt::format("{:.4f}", std::sqrt(expected * (1 - p))), q.deviation(),
-            q.deviation() / std::sqrt(2.0 * static_cast<double>(q.count())), 0,
-            "A little wider than a binomial distribution, because filters differ in their number of ones."));
-
-        std::array<double, top + 1> histogram{};
-        for (const auto& trial : observed.by_trial)
-            histogram[static_cast<std::size_t>(std::min<double>(trial[0], top))] += 1;
-        Plot plot{.name =
-                      fmt::format("less-hashing-figure-2-{}", scheme == Scheme::partition ? "partition"
-                                                              : scheme == Scheme::enhanced_square ? "square"
-                                                                                                  : "cube"),
-                  .title = fmt::format("False positives among {} queries, {} scheme, n = {}, c = {}, k = {}",
-                                       queries, name, n, c, k),
-                  .x_label = "Q",
-                  .y_label = "trials"};
-        const auto trials = static_cast<double>(plan.trials);
-        Curve density{.name = "trials times the normal density, Theorem 7.2"};
-        for (int i = 0; i <= 10 * top; ++i)
-            density.points.push_back({i / 10.0, trials * less_hashing::false_positives_density(
-                                                             i / 10.0, static_cast<double>(queries), p)});
-        Curve counted{.name = "trials with Q false positives", .line = false};
-        double worst = 0;
-        for (int i = 0; i < top; ++i) {
-            const double count = histogram[static_cast<std::size_t>(i)];
-            counted.points.push_back({static_cast<double>(i), count, std::sqrt(count)});
-            const double f =
-                trials * less_hashing::false_positives_density(i, static_cast<double>(queries), p);
-            worst = std::max(worst, std::abs(count - f) / trials);
-        }
-        outcome.claims.push_back(
-            {fmt::format("{}: the normal density is a reasonable approximation of the histogram", name),
-             fmt::format("no bin is off by more than {:.1f} % of all trials", 100 * worst), worst < 0.03,
-             "Q is a count with mean 10, so its distribution is skewed against the normal one."});
-        plot.curves = {density, counted};
-        outcome.plots.push_back(std::move(plot));
+        const CountOfQueries count{
+            .scheme = scheme, .queries = queries, .p = p, .trials = static_cast<double>(plan.trials)};
+        add_rows(count, observed.of(0), outcome);
+        add_histogram(
+            count, observed.by_trial,
+            {.name = fmt::format("less-hashing-figure-2-{}", file),
+             .title = fmt::format("False positives among {} queries, {} scheme, n = {}, c = {}, k = {}",
+                                  queries, name, n, c, k),
+             .x_label = "Q",
+             .y_label = "trials"},
+            outcome);
     }
     return outcome;
 }
 
+/// A sketch's shape and the stream that it counts.
+struct SketchCase {
+    std::uint64_t width = 0;
+    std::uint32_t depth = 0;
+    double epsilon = 0;
+    // Heavy: as many equal items as may each pass epsilon N alone, the hardest case for a sketch that wide.
+    // Else: 2000 items, the i-th counted 1000/i + 1 times.
+    bool heavy = false;
+
+    [[nodiscard]] std::uint64_t items() const {
+        return heavy ? static_cast<std::uint64_t>(std::ceil(1 / epsilon)) - 1 : 2000;
+    }
+    [[nodiscard]] std::uint64_t count_of(std::uint64_t i) const { return heavy ? 1 : 1000 / (i + 1) + 1; }
+    [[nodiscard]] std::string name() const {
+        return fmt::format("w = {}, d = {}, epsilon = {}, {}", width, depth, epsilon,
+                           heavy ? "few heavy items" : "Zipf");
+    }
+};
+
+/// One trial: the share of non-members whose estimate is above a + epsilon N, and how many estimates are low.
+std::vector<double> estimate_all(const SketchCase& s, Random& random) {
+    constexpr std::uint64_t asked = 50;
+    auto sketch = CountMin::create(s.width, s.depth, random());
+    if (!sketch) return {1, 1};
+    std::vector<std::uint64_t> item(s.items() + asked);
+    for (auto& i : item) i = random();
+    for (std::uint64_t i = 0; i < s.items(); ++i) sketch->update(item[i], s.count_of(i));
+    double high = 0;
+    double below = 0;
+    for (std::uint64_t i = 0; i < item.size(); ++i) {
+        const bool counted = i < s.items();
+        const std::uint64_t truth = counted ? s.count_of(i) : 0;
+        const std::uint64_t estimate = sketch->estimate(item[i]);
+        if (estimate < truth) below += 1;
+        // The theorem is about any one item. All others can collide with a non-member.
+        if (!counted && static_cast<double>(estimate) > s.epsilon * static_cast<double>(sketch->total()))
+            high += 1;
+    }
+    return {high / asked, below};
+}
+
+Claim claim_of_advice(const less_hashing::CountMinShape& advised) {
+    const double bound =
+        less_hashing::count_min_overestimate_bound(static_cast<double>(advised.width), advised.depth, 0.05);
+    return {
+        "w >= 2e/epsilon and d >= ln(1 / (epsilon (1 - 1/2e^2))) give Pr(est > a + epsilon N) <= epsilon",
+        fmt::format("for epsilon = 0.05: w = {}, d = {}, bound {:.4g}", advised.width, advised.depth, bound),
+        bound <= 0.05, ""};
+}
+
 Outcome count_min(const TrialPlan& plan) {
-    struct Sketch {
-        std::uint64_t width;
-        std::uint32_t depth;
-        double epsilon;
-    };
     const auto advised = less_hashing::count_min_shape(0.05);
-    const Sketch sketches[] = {{31, 2, 0.1},   {31, 3, 0.1},   {61, 2, 0.05},
-                               {101, 2, 0.05}, {101, 4, 0.05}, {advised.width, advised.depth, 0.05}};
+    const SketchCase sketches[] = {{31, 2, 0.1},   {31, 3, 0.1},   {61, 2, 0.05},
+                                   {101, 2, 0.05}, {101, 4, 0.05}, {advised.width, advised.depth, 0.05}};
     Outcome outcome;
     std::uint64_t low = 0;
-    for (const auto& s : sketches) {
+    for (SketchCase s : sketches)
         for (const bool heavy : {true, false}) {
-            // Heavy: as many equal items as may each pass epsilon N alone, the hardest case for a sketch that
-            // wide. Else: 2000 items, the i-th counted 1000/i + 1 times.
-            const auto items = heavy ? static_cast<std::uint64_t>(std::ceil(1 / s.epsilon)) - 1 : 2000;
-            const auto count_of = [heavy](std::uint64_t i) { return heavy ? 1 : 1000 / (i + 1) + 1; };
-            constexpr std::uint64_t asked = 50;
-            const auto stage = fmt::format("w = {}, d = {}, epsilon = {}, {}", s.width, s.depth, s.epsilon,
-                                           heavy ? "few heavy items" : "Zipf");
-            const auto observed = run_trials(plan, stage, [&](Random& random) {
-                auto sketch = CountMin::create(s.width, s.depth, random());
-                if (!sketch) return std::vector<double>{1, 1};
-                std::vector<std::uint64_t> item(items + asked);
-                for (auto& i : item) i = random();
-                for (std::uint64_t i = 0; i < items; ++i) sketch->update(item[i], count_of(i));
-                double high = 0;
-                double below = 0;
-                for (std::uint64_t i = 0; i < item.size(); ++i) {
-                    const std::uint64_t truth = i < items ? count_of(i) : 0;
-                    const std::uint64_t estimate = sketch->estimate(item[i]);
-                    if (estimate < truth) below += 1;
-                    // The theorem is about one item, any: non-members are the ones that all others can hit.
-                    if (i >= items &&
-                        static_cast<double>(estimate) >
-                            static_cast<double>(truth) + s.epsilon * static_cast<double>(sketch->total()))
-                        high += 1;
-                }
-                return std::vector<double>{high / asked, below};
-            });
+            s.heavy = heavy;
+            const auto observed =
+                run_trials(plan, s.name(), [&s](Random& random) { return estimate_all(s, random); });
             const Moments high = observed.of(0);
             low += static_cast<std::uint64_t>(observed.of(1).mean() * static_cast<double>(plan.trials) + 0.5);
             const double bound =
                 less_hashing::count_min_overestimate_bound(static_cast<double>(s.width), s.depth, s.epsilon);
             outcome.rows.push_back(
-                only_ours(stage + ": share above a + epsilon N", high.mean(), high.standard_error()));
-            outcome.claims.push_back({fmt::format("{}: Pr(est > a + epsilon N) <= {:.4g}", stage, bound),
+                only_ours(s.name() + ": share above a + epsilon N", high.mean(), high.standard_error()));
+            outcome.claims.push_back({fmt::format("{}: Pr(est > a + epsilon N) <= {:.4g}", s.name(), bound),
                                       fmt::format("{:.4g} +- {:.1g}", high.mean(), high.standard_error()),
                                       high.mean() <= bound + most_sigmas * high.standard_error(), ""});
         }
-    }
     outcome.claims.push_back(
         {"the estimate is never low", fmt::format("{} estimates were", low), low == 0, ""});
-    outcome.claims.push_back(
-        {"w >= 2e/epsilon and d >= ln(1 / (epsilon (1 - 1/2e^2))) give Pr(est > a + epsilon N) <= epsilon",
-         fmt::format("for epsilon = 0.05: w = {}, d = {}, bound {:.4g}", advised.width, advised.depth,
-                     less_hashing::count_min_overestimate_bound(static_cast<double>(advised.width),
-                                                                advised.depth, 0.05)),
-         less_hashing::count_min_overestimate_bound(static_cast<double>(advised.width), advised.depth,
-                                                    0.05) <= 0.05,
-         ""});
+    outcome.claims.push_back(claim_of_advice(advised));
     outcome.notes.emplace_back(
         "Each trial draws new hash functions, fills the product's sketch and asks about 50 items that were "
         "not counted; any counted item may collide with them.");

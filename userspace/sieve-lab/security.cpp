@@ -186,63 +186,75 @@ class UnmixedBloom {
     std::uint64_t hash_key_[3]{};
 };
 
+constexpr std::uint64_t limit_queries = 1'000'000;
+
+/// One game against a filter without a finaliser: its rate, false positives, choices.
+std::vector<double> attack_unmixed(Random& random) {
+    const KeySpace space = KeySpace::ipv4_source();
+    std::vector<sieve_key> members;
+    while (members.size() < set_keys) members.push_back(space.random(random));
+    const UnmixedBloom filter(members, random);
+    const Target target{.matches = [&](const sieve_key& key) { return filter.contains(key); },
+                        .is_member = [](const sieve_key&) { return false; },
+                        .members = {},
+                        .elsewhere = {}};
+    const Attack played = attack(target, space, Strategy::near_hits, limit_queries, random);
+    return {filter.rate(), static_cast<double>(played.hits), static_cast<double>(played.chosen)};
+}
+
+/// Random /24 networks.
+std::vector<AddressRange> random_networks(Random& random) {
+    std::vector<AddressRange> ranges;
+    for (std::uint64_t i = 0; i < set_keys; i++) {
+        const uint128 first =
+            address_number(0, sieve_v4_mapped(static_cast<std::uint32_t>(random()) & ~0xffU));
+        ranges.push_back({first, first + 0xff});
+    }
+    return ranges;
+}
+
+/// The space of /24 networks, one address each.
+KeySpace networks_of_24() {
+    sieve_key form{};
+    form.word[1] = sieve_v4_mapped(1);
+    return KeySpace(form, {{1, 8, 24}});
+}
+
+/// Two games against a set of /24 prefixes: its rate, then false positives and choices for attackers who
+/// choose addresses, and networks.
+std::vector<double> attack_prefixes(Random& random) {
+    const std::vector<AddressRange> ranges = random_networks(random);
+    BuildOptions options;
+    options.threads = 1;
+    options.seed = random();
+    const BuiltSet set = must_build(build_set(KeySet(SIEVE_FIELD_SRC), ranges, options, {}));
+    std::vector<std::uint64_t> starts;
+    starts.reserve(ranges.size());
+    for (const AddressRange& range : ranges) starts.push_back(static_cast<std::uint64_t>(range.first));
+    std::sort(starts.begin(), starts.end());
+    const Target target{.matches = [&](const sieve_key& key) { return set.image.contains(key); },
+                        .is_member =
+                            [&](const sieve_key& key) {
+                                return std::binary_search(starts.begin(), starts.end(),
+                                                          key.word[1] & ~std::uint64_t{0xff});
+                            },
+                        .members = {},
+                        .elsewhere = {}};
+    const Attack near = attack(target, KeySpace::ipv4_source(), Strategy::near_hits, limit_queries, random);
+    const Attack by_network = attack(target, networks_of_24(), Strategy::near_hits, limit_queries, random);
+    return {set.report.expected_fpr, static_cast<double>(near.hits), static_cast<double>(near.chosen),
+            static_cast<double>(by_network.hits), static_cast<double>(by_network.chosen)};
+}
+
 Outcome attacker_limits(const TrialPlan& plan) {
-    constexpr std::uint64_t queries = 1'000'000;
     Outcome outcome;
-    const auto control = run_trials(plan, "without a finaliser", [](Random& random) {
-        const KeySpace space = KeySpace::ipv4_source();
-        std::vector<sieve_key> members;
-        while (members.size() < set_keys) members.push_back(space.random(random));
-        const UnmixedBloom filter(members, random);
-        const Target target{.matches = [&](const sieve_key& key) { return filter.contains(key); },
-                            .is_member = [](const sieve_key&) { return false; },
-                            .members = {},
-                            .elsewhere = {}};
-        const Attack played = attack(target, space, Strategy::near_hits, queries, random);
-        return std::vector<double>{filter.rate(), static_cast<double>(played.hits),
-                                   static_cast<double>(played.chosen)};
-    });
+    const auto control = run_trials(plan, "without a finaliser", attack_unmixed);
     outcome.rows.push_back(
         attack_row("NH without a finaliser, bloom: near hits", control.of(0).mean(), total(control, 1),
                    total(control, 2),
                    "The control: it shows that the strategies find structure where there is some, "
                    "and what the finaliser is for."));
-
-    const auto prefixes = run_trials(plan, "prefixes", [](Random& random) {
-        std::vector<AddressRange> ranges;
-        for (std::uint64_t i = 0; i < set_keys; i++) {
-            const uint128 first =
-                address_number(0, sieve_v4_mapped(static_cast<std::uint32_t>(random()) & ~0xffU));
-            ranges.push_back({first, first + 0xff});
-        }
-        BuildOptions options;
-        options.threads = 1;
-        options.seed = random();
-        const BuiltSet set = must_build(build_set(KeySet(SIEVE_FIELD_SRC), ranges, options, {}));
-        std::vector<std::uint64_t> starts;
-        starts.reserve(ranges.size());
-        for (const AddressRange& range : ranges) starts.push_back(static_cast<std::uint64_t>(range.first));
-        std::sort(starts.begin(), starts.end());
-        const Target target{.matches = [&](const sieve_key& key) { return set.image.contains(key); },
-                            .is_member =
-                                [&](const sieve_key& key) {
-                                    return std::binary_search(starts.begin(), starts.end(),
-                                                              key.word[1] & ~std::uint64_t{0xff});
-                                },
-                            .members = {},
-                            .elsewhere = {}};
-        const KeySpace addresses = KeySpace::ipv4_source();
-        const KeySpace networks = [] {
-            sieve_key form{};
-            form.word[1] = sieve_v4_mapped(1);
-            return KeySpace(form, {{1, 8, 24}});
-        }();
-        const Attack near = attack(target, addresses, Strategy::near_hits, queries, random);
-        const Attack by_network = attack(target, networks, Strategy::near_hits, queries, random);
-        return std::vector<double>{set.report.expected_fpr, static_cast<double>(near.hits),
-                                   static_cast<double>(near.chosen), static_cast<double>(by_network.hits),
-                                   static_cast<double>(by_network.chosen)};
-    });
+    const auto prefixes = run_trials(plan, "prefixes", attack_prefixes);
     outcome.rows.push_back(attack_row(
         "set of /24 prefixes: near hits", prefixes.of(0).mean(), total(prefixes, 1), total(prefixes, 2),
         "A false positive of a probe of length L is one of the whole prefix: the promise is about "

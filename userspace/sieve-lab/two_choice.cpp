@@ -151,13 +151,55 @@ double product_rate(Random& random, const Filter& f, std::uint32_t rounds, Bloom
     return bloom_rate(report.final_ones, f.k, f.groups);
 }
 
+/// A filter of Table 3, and the rates that the paper prints after so many rounds.
+struct OfflineFilter {
+    Filter filter;
+    std::vector<std::pair<unsigned, const char*>> printed; // rounds and rate
+};
+
+void add_simulation(const TrialPlan& plan, const OfflineFilter& run, std::vector<Row>& rows) {
+    const auto& f = run.filter;
+    const auto observed = run_trials(plan, f.name(), [&](Random& random) {
+        GreedyGroups filter(random, keys, f.bits_per_key * keys, f.k, f.groups);
+        filter.insert_all(random);
+        std::vector<double> rate;
+        unsigned round = 1;
+        for (const auto& [rounds, print] : run.printed) {
+            for (; round < rounds; ++round) filter.rebalance(random);
+            rate.push_back(filter.false_positive());
+        }
+        return rate;
+    });
+    for (std::size_t i = 0; i < run.printed.size(); ++i)
+        rows.push_back(
+            measured(f.groups == 1 ? f.name() : fmt::format("{}, {} rounds", f.name(), run.printed[i].first),
+                     run.printed[i].second, observed.of(i), published_trials));
+}
+
+/// The same filter by the product's builder.
+void add_product(const TrialPlan& plan, const OfflineFilter& run, std::vector<Row>& rows) {
+    const auto& f = run.filter;
+    TrialPlan few = plan;
+    few.trials = std::min<std::uint64_t>(plan.trials, 20);
+    const unsigned rounds = run.printed.back().first - 1;
+    const auto observed = run_trials(few, "the product, " + f.name(), [&](Random& random) {
+        std::vector<double> rate;
+        for (const auto search : {BloomSearch::greedy, BloomSearch::plateau, BloomSearch::annealed})
+            rate.push_back(product_rate(random, f, rounds, search));
+        return rate;
+    });
+    const char* names[] = {"greedy", "plateau", "annealed"};
+    for (std::size_t i = 0; i < 3; ++i) {
+        const Moments rate = observed.of(i);
+        rows.push_back(
+            only_ours(fmt::format("{}, {} rounds: the product's builder, {}", f.name(), rounds + 1, names[i]),
+                      rate.mean(), rate.standard_error()));
+    }
+}
+
 Outcome table_3(const TrialPlan& plan) {
     Outcome outcome;
-    struct Run {
-        Filter filter;
-        std::vector<std::pair<unsigned, const char*>> printed; // rounds and rate
-    };
-    const Run runs[] = {
+    const OfflineFilter filters[] = {
         {{8, 1, 6}, {{1, "2.159e-2"}}},
         {{8, 2, 7}, {{10, "1.505e-2"}}},
         {{8, 2, 8}, {{15, "1.485e-2"}}},
@@ -169,44 +211,9 @@ Outcome table_3(const TrialPlan& plan) {
         {{32, 2, 26}, {{10, "6.260e-8"}, {15, "6.143e-8"}}},
         {{32, 3, 27}, {{30, "3.579e-8"}, {40, "3.525e-8"}}},
     };
-    for (const auto& run : runs) {
-        const auto& f = run.filter;
-        const auto observed = run_trials(plan, f.name(), [&](Random& random) {
-            GreedyGroups filter(random, keys, f.bits_per_key * keys, f.k, f.groups);
-            filter.insert_all(random);
-            std::vector<double> rate;
-            unsigned round = 1;
-            for (const auto& [rounds, print] : run.printed) {
-                for (; round < rounds; ++round) filter.rebalance(random);
-                rate.push_back(filter.false_positive());
-            }
-            return rate;
-        });
-        for (std::size_t i = 0; i < run.printed.size(); ++i)
-            outcome.rows.push_back(measured(
-                f.groups == 1 ? f.name() : fmt::format("{}, {} rounds", f.name(), run.printed[i].first),
-                run.printed[i].second, observed.of(i), published_trials));
-    }
-    TrialPlan few = plan;
-    few.trials = std::min<std::uint64_t>(plan.trials, 20);
-    for (const auto& run : runs) {
-        const auto& f = run.filter;
-        if (f.groups == 1) continue;
-        const unsigned rounds = run.printed.back().first - 1;
-        const auto observed = run_trials(few, "the product, " + f.name(), [&](Random& random) {
-            std::vector<double> rate;
-            for (const auto search : {BloomSearch::greedy, BloomSearch::plateau, BloomSearch::annealed})
-                rate.push_back(product_rate(random, f, rounds, search));
-            return rate;
-        });
-        const char* names[] = {"greedy", "plateau", "annealed"};
-        for (std::size_t i = 0; i < 3; ++i) {
-            const Moments rate = observed.of(i);
-            outcome.rows.push_back(only_ours(
-                fmt::format("{}, {} rounds: the product's builder, {}", f.name(), rounds + 1, names[i]),
-                rate.mean(), rate.standard_error()));
-        }
-    }
+    for (const OfflineFilter& run : filters) add_simulation(plan, run, outcome.rows);
+    for (const OfflineFilter& run : filters)
+        if (run.filter.groups > 1) add_product(plan, run, outcome.rows);
     outcome.notes.push_back(
         "n = 10,000 keys. Rounds are the number of times that each key is inserted, the "
         "online pass included. The "

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <span>
+#include <vector>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -29,6 +31,57 @@ struct Tested {
     bool ipv4_only = false;
     bool at_tc = false;
 };
+
+// Frames of one sort, and the program of the bench that hands them to the program under test.
+struct Family {
+    const char* name;
+    int program;
+    Frame frame;
+    bool ipv4;
+    bool at_tc;
+};
+
+std::vector<Family> families_of(const BenchObject& object) {
+    const auto& programs = object.skeleton().progs;
+    return {
+        {"IPv4/TCP", bpf_program__fd(programs.bench_packet_ipv4), ipv4_tcp_frame(), true, false},
+        {"IPv6/UDP", bpf_program__fd(programs.bench_packet_ipv6), ipv6_udp_frame(), false, false},
+        {"IPv4/TCP, tc", bpf_program__fd(programs.bench_tc_packet_ipv4), ipv4_tcp_frame(), true, true},
+        {"IPv6/UDP, tc", bpf_program__fd(programs.bench_tc_packet_ipv6), ipv6_udp_frame(), false, true},
+    };
+}
+
+// Every combination that means something: members only where there is a set, each program at its hook.
+std::vector<PacketRow> rows_of(std::span<const Family> families, std::span<const Tested> tested) {
+    std::vector<PacketRow> rows;
+    for (const Family& family : families)
+        for (const Tested& one : tested)
+            for (const Traffic traffic : {Traffic::non_members, Traffic::members, Traffic::half})
+                if ((one.has_set || traffic == Traffic::non_members) && (family.ipv4 || !one.ipv4_only) &&
+                    family.at_tc == one.at_tc)
+                    rows.push_back(
+                        {.family = family.name, .program = one.name, .traffic = traffic, .nanoseconds = {}});
+    return rows;
+}
+
+// Nanoseconds per packet of a row, once.
+Result<double> measure(const BenchObject& object, const PacketRow& row, std::span<const Family> families,
+                       std::span<const Tested> tested, std::uint64_t keys, const PacketOptions& options) {
+    const Family& family =
+        *std::ranges::find_if(families, [&row](const Family& each) { return row.family == each.name; });
+    const Tested& one = *std::ranges::find_if(
+        tested, [&](const Tested& each) { return row.program == each.name && family.at_tc == each.at_tc; });
+    const auto& maps = object.skeleton().maps;
+    constexpr std::uint32_t zero = 0;
+    if (bpf_map_update_elem(bpf_map__fd(family.at_tc ? maps.bench_tested_tc : maps.bench_tested), &zero,
+                            &one.program, BPF_ANY) != 0)
+        return kernel::refusal("putting a program under test", errno);
+    object.draw(row.traffic, keys);
+    SIEVE_ASSIGN(const double first, run_program(family.program, family.frame, trial));
+    const auto repeat = static_cast<std::uint32_t>(
+        std::clamp(options.milliseconds * 1e6 / std::max(first, 1.0), 1000.0, 1e7));
+    return run_program(family.program, family.frame, repeat);
+}
 
 } // namespace
 
@@ -61,43 +114,12 @@ Result<PacketTable> bench_packets(const Image& image, const PacketOptions& optio
          .has_set = true,
          .at_tc = true},
     };
-    const struct {
-        const char* name;
-        int program;
-        Frame frame;
-        bool ipv4;
-        bool at_tc;
-    } families[] = {
-        {"IPv4/TCP", bpf_program__fd(programs.bench_packet_ipv4), ipv4_tcp_frame(), true, false},
-        {"IPv6/UDP", bpf_program__fd(programs.bench_packet_ipv6), ipv6_udp_frame(), false, false},
-        {"IPv4/TCP, tc", bpf_program__fd(programs.bench_tc_packet_ipv4), ipv4_tcp_frame(), true, true},
-        {"IPv6/UDP, tc", bpf_program__fd(programs.bench_tc_packet_ipv6), ipv6_udp_frame(), false, true},
-    };
-    for (const auto& family : families)
-        for (const Tested& one : tested)
-            for (const Traffic traffic : {Traffic::non_members, Traffic::members, Traffic::half})
-                if ((one.has_set || traffic == Traffic::non_members) && (family.ipv4 || !one.ipv4_only) &&
-                    family.at_tc == one.at_tc)
-                    table.rows.push_back(
-                        {.family = family.name, .program = one.name, .traffic = traffic, .nanoseconds = {}});
-
-    constexpr std::uint32_t zero = 0;
+    const std::vector<Family> families = families_of(object);
+    table.rows = rows_of(families, tested);
     for (std::uint32_t round = 0; round < options.rounds; round++) {
         for (PacketRow& row : table.rows) {
-            const auto& family = *std::ranges::find_if(
-                families, [&row](const auto& candidate) { return row.family == candidate.name; });
-            const auto& one = *std::ranges::find_if(tested, [&](const Tested& candidate) {
-                return row.program == candidate.name && family.at_tc == candidate.at_tc;
-            });
-            const auto& maps = object.skeleton().maps;
-            if (bpf_map_update_elem(bpf_map__fd(family.at_tc ? maps.bench_tested_tc : maps.bench_tested),
-                                    &zero, &one.program, BPF_ANY) != 0)
-                return kernel::refusal("putting a program under test", errno);
-            object.draw(row.traffic, table.keys);
-            SIEVE_ASSIGN(const double first, run_program(family.program, family.frame, trial));
-            const auto repeat = static_cast<std::uint32_t>(
-                std::clamp(options.milliseconds * 1e6 / std::max(first, 1.0), 1000.0, 1e7));
-            SIEVE_ASSIGN(const double nanoseconds, run_program(family.program, family.frame, repeat));
+            SIEVE_ASSIGN(const double nanoseconds,
+                         measure(object, row, families, tested, table.keys, options));
             row.nanoseconds.push_back(nanoseconds);
         }
         progress("packets", (round + 1.0) / options.rounds);
