@@ -2,11 +2,13 @@
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 # Builds with clang's sanitizers and runs the tests on that: `sudo make sanitize`.
 #
-#     sanitize.sh [PART...]      address  unit tests under AddressSanitizer and UndefinedBehaviorSanitizer
+#     sanitize.sh [PART...]      clang    clang++ builds everything and links it, without sanitizers
+#                                address  unit tests under AddressSanitizer and UndefinedBehaviorSanitizer
 #                                commands the selftests with the command line under the same
 #                                thread   the parallel builders' and feeds' tests under ThreadSanitizer
 #
-# Builds lie in build/address and build/thread. Exit 1 if a test failed or a sanitizer said anything.
+# Builds lie in build/clang, build/address and build/thread. Exit 1 if a test failed or a sanitizer said anything.
+# CXX, JOBS and SELFTESTS (of `commands`, such as "swap.sh lock.sh") are taken from the environment.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 unset MAKEFLAGS MAKELEVEL
@@ -21,30 +23,48 @@ export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
 export ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1:detect_stack_use_after_return=1
 export TSAN_OPTIONS="halt_on_error=1 suppressions=$PWD/tests/sanitize/thread.supp"
 
-# build FOLDER FLAGS TARGET...
+# build FOLDER FLAGS TARGET... [NAME=VALUE...]
 build() {
-    local folder=$1 flags=$2
+    local folder=$1 flags=$2 one targets=()
     shift 2
-    CXXFLAGS="$COMMON $flags" make --no-print-directory -j"$JOBS" CXX="$CXX" B="build/$folder" \
-        "${@/#/build/$folder/}"
+    for one; do
+        case $one in
+        *=*) targets+=("$one") ;;
+        *) targets+=("build/$folder/$one") ;;
+        esac
+    done
+    CXXFLAGS="$COMMON $flags" make --no-print-directory -j"$JOBS" CXX="$CXX" B="build/$folder" "${targets[@]}"
 }
 
+sources() { find "$@" -name '*.cpp' -printf '%p '; }
+
 address_flags="-fsanitize=address,undefined -fno-sanitize-recover=undefined"
+# What runs on several threads, and what that needs. Nothing else is built, for it would take as long again.
+threaded_rooms=(util keys analysis filters image build feeds)
+threaded_tests=(build feeds filters)
+
 status=0
 for part in "${parts[@]}"; do
     echo "== $part"
     case $part in
+    clang)
+        make --no-print-directory -j"$JOBS" CXX="$CXX" B=build/clang all
+        ;;
     address)
         build address "$address_flags" unit-tests
         build/address/unit-tests --gtest_brief=1 || status=1
         ;;
     commands)
         build address "$address_flags" xdp-sieve
-        SIEVE=$PWD/build/address/xdp-sieve make --no-print-directory -s -C tests/selftests run_tests || status=1
+        make --no-print-directory build/xdp_sieve.bpf.o build/xdp_sieve_tc.bpf.o
+        SANITIZED=1 SIEVE=$PWD/build/address/xdp-sieve make --no-print-directory -s -C tests/selftests run_tests \
+            ${SELFTESTS:+"TEST_PROGS=$SELFTESTS"} || status=1
         ;;
     thread)
-        build thread -fsanitize=thread unit-tests
-        # What runs on several threads. oneTBB is not instrumented: the suppressions say what that hides.
+        build thread -fsanitize=thread unit-tests LAB_SRC= CLI_SRC= MEASURE_SRC= \
+            "LIB_SRC=$(sources "${threaded_rooms[@]/#/userspace/libsieve/}")" \
+            "UNIT_SRC=$(sources tests/model "${threaded_tests[@]/#/tests/unit/}")"
+        # oneTBB is not instrumented: the suppressions say what that hides.
         build/thread/unit-tests --gtest_brief=1 \
             --gtest_filter='*Feed*:*Builder*:*Placement*:*PrefixExpansion*:*LineTasks*:*DistinctHashes*' || status=1
         ;;
