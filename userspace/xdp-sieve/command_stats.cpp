@@ -22,6 +22,7 @@
 #include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/output.hpp"
 #include "xdp-sieve/set_report.hpp"
+#include "xdp-sieve/unreadable.hpp"
 #include "xdp-sieve/watch.hpp"
 
 namespace sieve::cli {
@@ -152,6 +153,7 @@ nlohmann::json to_json(const Sample& sample) {
             {"redirected", to_json(sample.stats.redirected)},
             {"redirect_failed", sample.stats.redirect_failed},
             {"default", action_name(sample.table.default_action)},
+            {"unreadable", unreadable_json(sample.table.unreadable, sample.stats)},
             {"sets", std::move(sets)},
             {"outcomes", std::move(outcomes)}};
 }
@@ -180,8 +182,8 @@ void print_table(const Sample& sample, const Sample* before) {
     const auto earlier = [before](const sieve_counter& counter) {
         return before == nullptr ? std::nullopt : std::optional(counter);
     };
-    print_out("{} (program {}, default {})\n", sample.title, sample.program_id,
-              action_name(sample.table.default_action));
+    print_out("{} (program {}, default {}, unreadable {})\n", sample.title, sample.program_id,
+              action_name(sample.table.default_action), action_name(sample.table.unreadable));
     print_out("  {:<32} {:>18} {:>12}\n", "", "packets", "bytes");
     const Sample& old = before == nullptr ? sample : *before;
     print_row({"seen", sample.all(), earlier(old.all())}, seconds);
@@ -209,8 +211,7 @@ void print_table(const Sample& sample, const Sample* before) {
                       format_rate(verified->rate()), format_rate(verified->expected));
     for (std::uint32_t i = 0; i < SIEVE_OUTCOMES; i++)
         if (sample.stats.outcome[i] > 0)
-            print_out("  {:<32} {:>18}\n", fmt::format("parsed: {}", kernel::outcome_name(i)),
-                      format_count(sample.stats.outcome[i]));
+            print_out("  {:<32} {:>18}\n", outcome_row(i), format_count(sample.stats.outcome[i]));
 }
 
 Result<Exit> run_stats(std::string interface, const std::string& hook, Watch watch, const Context& context) {

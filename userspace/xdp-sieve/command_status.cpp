@@ -21,6 +21,7 @@
 #include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/output.hpp"
 #include "xdp-sieve/set_report.hpp"
+#include "xdp-sieve/unreadable.hpp"
 #include "xdp-sieve/way_attached.hpp"
 
 namespace sieve::cli {
@@ -49,6 +50,8 @@ struct SetStatus {
 struct InterfaceStatus {
     kernel::Hook hook;
     sieve_action default_action = SIEVE_ACTION_PASS;
+    sieve_action unreadable = SIEVE_ACTION_PASS;
+    kernel::Stats stats;
     std::vector<SetStatus> sets;
 };
 
@@ -74,10 +77,12 @@ Result<InterfaceStatus> read_status(kernel::Hook hook) {
         for (int attempt = 0; attempt < 3; attempt++) {
             const kernel::TableInForce table = kernel::SetTable(*hook.instance).read();
             status.default_action = table.default_action;
+            status.unreadable = table.unreadable;
             sets = read_sets(table);
             if (sets) break;
         }
         SIEVE_ASSIGN(status.sets, sets);
+        SIEVE_ASSIGN(status.stats, kernel::read_stats(*hook.instance));
     }
     status.hook = std::move(hook);
     return status;
@@ -125,6 +130,7 @@ nlohmann::json to_json(const InterfaceStatus& status) {
         return out;
     }
     out["default"] = action_name(status.default_action);
+    out["unreadable"] = unreadable_json(status.unreadable, status.stats);
     out["sampling"] = sampling(*status.hook.instance);
     out["tally"] = kernel::is_tallying(*status.hook.instance);
     out["sets"] = nlohmann::json::array();
@@ -140,8 +146,11 @@ void print_table(const InterfaceStatus& status) {
         print_out("\n{}  {}\n", neighbours(hook), hook.other_version);
         return;
     }
-    print_out(", default {}{}\n{}", action_name(status.default_action),
-              status.sets.empty() ? ", no set is in force" : "", neighbours(hook));
+    print_out(", default {}, unreadable {}{}\n{}", action_name(status.default_action),
+              action_name(status.unreadable), status.sets.empty() ? ", no set is in force" : "",
+              neighbours(hook));
+    if (const std::string unreadable = describe_unreadable(status.stats); !unreadable.empty())
+        print_out("  {}\n", unreadable);
     if (const std::uint32_t sample = sampling(*hook.instance); sample != 0)
         print_out("  one match in {} is sampled for `xdp-sieve events`\n", sample);
     if (kernel::is_tallying(*hook.instance)) print_out("  matches are counted by key for `xdp-sieve top`\n");
