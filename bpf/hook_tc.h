@@ -20,10 +20,6 @@
 #include "maps.h"
 
 #define SIEVE_CONTEXT struct __sk_buff
-#define SIEVE_HEAD_MAY_BE_APART
-
-/* More than all headers that the parser follows take, but for absurd chains of IPv6 extension headers. */
-#define SIEVE_HEAD_BYTES 2048
 
 /* As in the kernel's iph_totlen(): a packet that awaits segmentation may have zero there, however long it is.
  */
@@ -32,12 +28,8 @@ static __always_inline __s64 sieve_length_reserve(struct __sk_buff* ctx, __u32 b
     return -(__s64)ctx->gso_size;
 }
 
-static __always_inline long sieve_load_head(struct __sk_buff* ctx, void* to, __u32 bytes) {
-    return bpf_skb_load_bytes(ctx, 0, to, bytes);
-}
-
-static __always_inline int sieve_reach(struct __sk_buff* ctx, __u32 bytes) {
-    return bpf_skb_pull_data(ctx, bytes < SIEVE_HEAD_BYTES ? bytes : SIEVE_HEAD_BYTES) == 0;
+static __always_inline long sieve_load(struct __sk_buff* ctx, __u32 at, void* to, __u32 bytes) {
+    return bpf_skb_load_bytes(ctx, at, to, bytes);
 }
 
 /*

@@ -26,8 +26,8 @@ static __always_inline __s64 sieve_length_reserve(struct xdp_md* ctx, __u32 byte
     return 0xffff - (__s64)bytes;
 }
 
-static __always_inline long sieve_load_head(struct xdp_md* ctx, void* to, __u32 bytes) {
-    return bpf_xdp_load_bytes(ctx, 0, to, bytes);
+static __always_inline long sieve_load(struct xdp_md* ctx, __u32 at, void* to, __u32 bytes) {
+    return bpf_xdp_load_bytes(ctx, at, to, bytes);
 }
 
 /*

@@ -110,11 +110,14 @@ struct {
 SIEVE_OPEN_MAPS(SIEVE_MAP_IS_HERE)
 SIEVE_RARE_MAPS(SIEVE_MAP_IS_HERE)
 
+#define SIEVE_PASS_ALL                                                                                       \
+    { .default_action = SIEVE_ACTION_PASS, .unreadable = SIEVE_ACTION_PASS }
+
 /* Sets and order (sieve/policy.h); starts with no set and everything passed. */
 volatile struct sieve_control sieve_control SEC(SIEVE_MAP_CONTROL) = {
     .magic = SIEVE_MAGIC,
     .abi = SIEVE_ABI,
-    .bank = {{.default_action = SIEVE_ACTION_PASS}, {.default_action = SIEVE_ACTION_PASS}},
+    .bank = {SIEVE_PASS_ALL, SIEVE_PASS_ALL},
 };
 
 /* Set before loading by whoever wants to look over the program's shoulder (preflight, replay, tests); else

@@ -2,10 +2,11 @@
 /*
  * Packet to flow key.
  *
- * Ethernet and up to SIEVE_MAX_VLAN_TAGS tags, or no link header at all (enum sieve_link); IPv4 with options,
- * IPv6 with up to SIEVE_MAX_EXTENSIONS extension headers; then the ports of TCP, UDP and SCTP. Tunnels are
- * not entered. A field is provided only if the packet truly carries it: bytes beyond the length that the IP
- * header states are padding, not ports.
+ * Ethernet and up to SIEVE_FAST_VLAN_TAGS tags, or no link header at all (enum sieve_link); IPv4 with
+ * options, IPv6 with up to SIEVE_FAST_EXTENSIONS extension headers; then the ports of TCP, UDP and SCTP.
+ * parse_deep.h reads the rare packets that have more, or whose headers lie where direct access does not
+ * reach. Tunnels are not entered. A field is provided only if the packet truly carries it: bytes beyond the
+ * length that the IP header states are padding, not ports.
  *
  * The cursor moves forward only, each read is checked against the packet's end, every loop has a constant
  * bound.
@@ -33,8 +34,8 @@
 #error "include the hook's header first"
 #endif
 
-#define SIEVE_MAX_VLAN_TAGS 4
-#define SIEVE_MAX_EXTENSIONS 8
+#define SIEVE_FAST_VLAN_TAGS 4
+#define SIEVE_FAST_EXTENSIONS 8
 
 /* Next-header values of IPv6 that are followed (IANA "IPv6 Extension Header Types"), but for ESP, which hides
  * what follows. */
@@ -96,37 +97,63 @@ static __always_inline int sieve_has_ports(__u8 proto) {
     return proto == IPPROTO_TCP || proto == IPPROTO_UDP || proto == IPPROTO_SCTP;
 }
 
+static __always_inline void sieve_take_protocol(__u8 proto, struct sieve_parsed* parsed) {
+    parsed->have |= SIEVE_FIELD_PROTO;
+    parsed->key.word[4] = sieve_transport_word(0, 0, proto);
+}
+
+static __always_inline void sieve_take_ports(const struct sieve_ports* ports, __u8 proto,
+                                             struct sieve_parsed* parsed) {
+    parsed->have |= SIEVE_FIELD_PORTS;
+    parsed->key.word[4] =
+        sieve_transport_word(bpf_ntohs(ports->source), bpf_ntohs(ports->destination), proto);
+}
+
 /* `end` is the packet's, `available` how many bytes from the cursor on belong to the IP packet by its own
  * account. */
 static __always_inline void sieve_parse_transport(void* cursor, void* end, __s64 available, __u8 proto,
                                                   struct sieve_parsed* parsed) {
     struct sieve_ports* ports = cursor;
 
-    parsed->have |= SIEVE_FIELD_PROTO;
-    parsed->key.word[4] = sieve_transport_word(0, 0, proto);
+    sieve_take_protocol(proto, parsed);
     parsed->outcome = SIEVE_OUTCOME_COMPLETE;
     if (!sieve_has_ports(proto)) return;
     if ((void*)(ports + 1) > end || available < (__s64)sizeof(*ports)) {
         parsed->outcome = SIEVE_OUTCOME_SHORT;
         return;
     }
-    parsed->have |= SIEVE_FIELD_PORTS;
-    parsed->key.word[4] =
-        sieve_transport_word(bpf_ntohs(ports->source), bpf_ntohs(ports->destination), proto);
+    sieve_take_ports(ports, proto, parsed);
 }
 
 /*
  * The length that an IP header states. Zero stands for "longer than the field can tell" in the packets that
- * the stack builds for segmentation (BIG TCP). All that matters here is that their ports belong to them.
- * There is no branch: the verifier would walk all that follows for either side of it.
+ * the stack builds for segmentation (BIG TCP), and wherever `open_end` is negative. All that matters here is
+ * that their ports belong to them. There is no branch: the verifier would walk all that follows for either
+ * side of it.
  */
 static __always_inline __u32 sieve_stated_length(SIEVE_CONTEXT* ctx, const struct sieve_parsed* parsed,
-                                                 __be16 length) {
+                                                 __be16 length, __s64 open_end) {
     __s64 stated = bpf_ntohs(length);
-    __s64 lacks = (stated - 1) & sieve_length_reserve(ctx, parsed->bytes); /* negative if both are */
+    __s64 lacks = (stated - 1) & (sieve_length_reserve(ctx, parsed->bytes) | open_end); /* both negative */
 
     SIEVE_KEEP(lacks);
     return stated | sieve_within((__u64)lacks >> 48, SIEVE_LONGEST_STATED);
+}
+
+/* Whether the IPv4 header can be believed: its own length, and that of the packet. */
+static __always_inline int sieve_is_sound_ipv4(const struct iphdr* ip, __u32 header, __u32 total) {
+    return ip->version == 4 && header >= sizeof(*ip) && total >= header;
+}
+
+/* Addresses; and true if what follows the header is the upper protocol's. */
+static __always_inline int sieve_take_ipv4(const struct iphdr* ip, struct sieve_parsed* parsed) {
+    parsed->key.word[1] = sieve_v4_mapped(bpf_ntohl(ip->saddr));
+    parsed->key.word[3] = sieve_v4_mapped(bpf_ntohl(ip->daddr));
+    parsed->have = SIEVE_FIELD_ADDRESSES;
+    if (!(ip->frag_off & bpf_htons(SIEVE_IPV4_OFFSET_MASK))) return 1;
+    sieve_take_protocol(ip->protocol, parsed);
+    parsed->outcome = SIEVE_OUTCOME_FRAGMENT;
+    return 0;
 }
 
 static __always_inline void sieve_parse_ipv4(SIEVE_CONTEXT* ctx, void* cursor, void* end,
@@ -139,8 +166,8 @@ static __always_inline void sieve_parse_ipv4(SIEVE_CONTEXT* ctx, void* cursor, v
         return;
     }
     header = ip->ihl * 4;
-    total = sieve_stated_length(ctx, parsed, ip->tot_len);
-    if (ip->version != 4 || header < sizeof(*ip) || total < header) {
+    total = sieve_stated_length(ctx, parsed, ip->tot_len, 0);
+    if (!sieve_is_sound_ipv4(ip, header, total)) {
         parsed->outcome = SIEVE_OUTCOME_MALFORMED;
         return;
     }
@@ -148,15 +175,7 @@ static __always_inline void sieve_parse_ipv4(SIEVE_CONTEXT* ctx, void* cursor, v
         parsed->outcome = SIEVE_OUTCOME_TRUNCATED;
         return;
     }
-    parsed->key.word[1] = sieve_v4_mapped(bpf_ntohl(ip->saddr));
-    parsed->key.word[3] = sieve_v4_mapped(bpf_ntohl(ip->daddr));
-    parsed->have = SIEVE_FIELD_ADDRESSES;
-    if (ip->frag_off & bpf_htons(SIEVE_IPV4_OFFSET_MASK)) {
-        parsed->have |= SIEVE_FIELD_PROTO;
-        parsed->key.word[4] = sieve_transport_word(0, 0, ip->protocol);
-        parsed->outcome = SIEVE_OUTCOME_FRAGMENT;
-        return;
-    }
+    if (!sieve_take_ipv4(ip, parsed)) return;
     sieve_parse_transport(cursor + header, end, (__s64)total - header, ip->protocol, parsed);
 }
 
@@ -189,6 +208,57 @@ static __always_inline __u64 sieve_extension_is(__u8 type, __u8 wanted) {
     return sieve_shift_right(1ULL << wanted, type) & 1;
 }
 
+/* True if the header at hand is that of a fragment other than the first. A number, as above. */
+static __always_inline __u64 sieve_is_later_fragment(__u8 type, const struct sieve_fragment* header) {
+    return sieve_extension_is(type, SIEVE_NEXTHDR_FRAGMENT) *
+           (header->offset & bpf_htons(SIEVE_IPV6_OFFSET_MASK));
+}
+
+/* What is known of a later fragment: its protocol, if no extension header hides it. */
+static __always_inline void sieve_take_later_fragment(__u8 next, struct sieve_parsed* parsed) {
+    parsed->outcome = SIEVE_OUTCOME_FRAGMENT;
+    if (!sieve_is_extension(next)) sieve_take_protocol(next, parsed);
+}
+
+/* Bytes of an extension header: of a fragment header 8, of an authentication header (length + 2) * 4, else
+ * (length + 1) * 8. The mask takes nothing away, but tells the verifier. */
+static __always_inline __u64 sieve_extension_bytes(__u8 type, const struct sieve_fragment* header) {
+    __u64 is_fragment = sieve_extension_is(type, SIEVE_NEXTHDR_FRAGMENT);
+    __u64 is_auth = sieve_extension_is(type, SIEVE_NEXTHDR_AUTH);
+
+    return sieve_within(((header->length_or_zero & (is_fragment - 1)) + 1 + is_auth) << (3 - is_auth), 4095);
+}
+
+static __always_inline void sieve_take_ipv6(const struct ipv6hdr* ip, struct sieve_parsed* parsed) {
+    parsed->key.word[0] = sieve_load_be64(&ip->saddr);
+    parsed->key.word[1] = sieve_load_be64((const void*)&ip->saddr + 8);
+    parsed->key.word[2] = sieve_load_be64(&ip->daddr);
+    parsed->key.word[3] = sieve_load_be64((const void*)&ip->daddr + 8);
+    parsed->have = SIEVE_FIELD_ADDRESSES;
+}
+
+/*
+ * How many bytes follow the IPv6 header by its own account. Linux takes a length of zero before a hop-by-hop
+ * header for "all there is", whether or not that header has the jumbo payload option (ip6_rcv_core()).
+ */
+static __always_inline __s64 sieve_ipv6_payload(SIEVE_CONTEXT* ctx, const struct sieve_parsed* parsed,
+                                                const struct ipv6hdr* ip) {
+    return sieve_stated_length(ctx, parsed, ip->payload_len, (__s64)ip->nexthdr - 1 - SIEVE_NEXTHDR_HOP);
+}
+
+static __always_inline int sieve_may_be_discovery(const struct ipv6hdr* ip, __u8 type, __s64 available) {
+    return type == IPPROTO_ICMPV6 && ip->hop_limit == SIEVE_ND_HOP_LIMIT && available >= 1;
+}
+
+static __always_inline int sieve_is_discovery(__u8 icmp_type) {
+    return icmp_type >= SIEVE_ND_FIRST && icmp_type <= SIEVE_ND_LAST;
+}
+
+static __always_inline void sieve_set_discovery(struct sieve_parsed* parsed) {
+    parsed->have = 0;
+    parsed->outcome = SIEVE_OUTCOME_NEIGHBOUR;
+}
+
 /*
  * The IPv6 packet at `offset`. A global function, so that the verifier walks the chain of extension headers
  * once and not once for each number of VLAN tags. Returns nothing of use.
@@ -206,50 +276,43 @@ __noinline int sieve_parse_ipv6(SIEVE_CONTEXT* ctx, struct sieve_parsed* parsed,
     if (cursor > end) return 0;
     parsed->outcome = SIEVE_OUTCOME_MALFORMED;
     if (ip->version != 6) return 0;
-    parsed->key.word[0] = sieve_load_be64(&ip->saddr);
-    parsed->key.word[1] = sieve_load_be64((void*)&ip->saddr + 8);
-    parsed->key.word[2] = sieve_load_be64(&ip->daddr);
-    parsed->key.word[3] = sieve_load_be64((void*)&ip->daddr + 8);
-    parsed->have = SIEVE_FIELD_ADDRESSES;
-    parsed->outcome = SIEVE_OUTCOME_SHORT; /* until the chain has been walked to its end */
+    sieve_take_ipv6(ip, parsed);
+    parsed->outcome = SIEVE_OUTCOME_CUT_CHAIN; /* until the chain has been walked to its end */
 
-    available = sieve_stated_length(ctx, parsed, ip->payload_len);
+    available = sieve_ipv6_payload(ctx, parsed, ip);
     type = ip->nexthdr;
     /* One turn more than there may be headers: the last finds the upper protocol or gives up. */
-    for (i = 0; i <= SIEVE_MAX_EXTENSIONS; i++) {
-        struct sieve_fragment* fragment = cursor;
-        __u64 is_fragment, is_auth, bytes;
+    for (i = 0; i <= SIEVE_FAST_EXTENSIONS; i++) {
+        struct sieve_fragment* header = cursor;
+        __u64 bytes;
 
         if (!sieve_is_extension(type)) {
-            if (type == IPPROTO_ICMPV6 && ip->hop_limit == SIEVE_ND_HOP_LIMIT && available >= 1 &&
-                cursor + 1 <= end && *(__u8*)cursor >= SIEVE_ND_FIRST && *(__u8*)cursor <= SIEVE_ND_LAST) {
-                parsed->have = 0;
-                parsed->outcome = SIEVE_OUTCOME_NEIGHBOUR;
-                return 0;
+            if (sieve_may_be_discovery(ip, type, available)) {
+                if (cursor + 1 > end) {
+                    sieve_take_protocol(type, parsed);
+                    parsed->outcome = SIEVE_OUTCOME_SHORT;
+                    return 0;
+                }
+                if (sieve_is_discovery(*(__u8*)cursor)) {
+                    sieve_set_discovery(parsed);
+                    return 0;
+                }
             }
             sieve_parse_transport(cursor, end, available, type, parsed);
             return 0;
         }
         /* No extension header is shorter than the fragment header's eight bytes. */
-        if ((void*)(fragment + 1) > end || available < (__s64)sizeof(*fragment)) return 0;
-        is_fragment = sieve_extension_is(type, SIEVE_NEXTHDR_FRAGMENT);
-        is_auth = sieve_extension_is(type, SIEVE_NEXTHDR_AUTH);
-        if (is_fragment * (fragment->offset & bpf_htons(SIEVE_IPV6_OFFSET_MASK))) {
-            parsed->outcome = SIEVE_OUTCOME_FRAGMENT;
-            if (!sieve_is_extension(fragment->next)) {
-                parsed->have |= SIEVE_FIELD_PROTO;
-                parsed->key.word[4] = sieve_transport_word(0, 0, fragment->next);
-            }
+        if ((void*)(header + 1) > end || available < (__s64)sizeof(*header)) return 0;
+        if (sieve_is_later_fragment(type, header)) {
+            sieve_take_later_fragment(header->next, parsed);
             return 0;
         }
-        /* Of a fragment header 8, of an authentication header (length + 2) * 4, else (length + 1) * 8; the
-         * mask takes nothing away, but tells the verifier. */
-        bytes = sieve_within(((fragment->length_or_zero & (is_fragment - 1)) + 1 + is_auth) << (3 - is_auth),
-                             4095);
-        type = fragment->next;
+        bytes = sieve_extension_bytes(type, header);
+        type = header->next;
         cursor += bytes;
         available -= bytes;
     }
+    parsed->outcome = SIEVE_OUTCOME_LONG_CHAIN;
     return 0;
 }
 
@@ -289,7 +352,7 @@ static __always_inline void sieve_parse_ethernet(SIEVE_CONTEXT* ctx, struct siev
         return;
     }
     type = ethernet->h_proto;
-    for (i = 0; i < SIEVE_MAX_VLAN_TAGS && sieve_is_vlan(type); i++) {
+    for (i = 0; i < SIEVE_FAST_VLAN_TAGS && sieve_is_vlan(type); i++) {
         struct sieve_vlan_tag* tag = cursor;
         if ((void*)(tag + 1) > end) {
             parsed->outcome = SIEVE_OUTCOME_TRUNCATED;

@@ -8,10 +8,8 @@
  *
  *   SIEVE_CONTEXT             the type that a program of this hook is given
  *   sieve_length_reserve()    negative if the packet may be longer than its IP header can state
- *   sieve_load_head()         the packet's first bytes, copied
+ *   sieve_load()              bytes of the packet, copied from an offset, wherever they lie
  *   sieve_redirect()          the verdict on a packet for another interface or CPU
- *   SIEVE_HEAD_MAY_BE_APART   if headers may lie where direct access does not reach; then also
- *   sieve_reach()             makes as much of the head reachable as headers take; false if it cannot
  */
 #ifndef SIEVE_BPF_PATH_H
 #define SIEVE_BPF_PATH_H
@@ -20,24 +18,27 @@
 #include "lookup.h"
 #include "maps.h"
 #include "parse.h"
+#include "parse_deep.h"
 #include "verify.h"
 #include "watch.h"
 
-#ifdef SIEVE_HEAD_MAY_BE_APART
-/* True if the headers went beyond what direct access reaches, and the packet goes on there. */
-static __always_inline int sieve_lacks_head(SIEVE_CONTEXT* ctx, const struct sieve_parsed* parsed) {
-    return (parsed->outcome == SIEVE_OUTCOME_SHORT || parsed->outcome == SIEVE_OUTCOME_TRUNCATED) &&
-           (__u64)ctx->data_end - ctx->data < parsed->bytes;
-}
-
-/* Parses again with the head in reach. A global function: it is rare, and the path to the sets stays short.
+/*
+ * For a packet that sieve_parse() has not read to its end: reads on where there is more to read, and else
+ * says what the policy says of unreadable packets. True if that is to drop it. A global function: such
+ * packets are rare, and the path to the sets stays short.
  */
-__noinline int sieve_parse_again(SIEVE_CONTEXT* ctx, struct sieve_parsed* parsed) {
-    if (!parsed) return 0; /* cannot happen, but the verifier asks */
-    if (sieve_reach(ctx, parsed->bytes)) sieve_parse(ctx, parsed->bytes, parsed);
-    return 0;
+__noinline int sieve_refuses_unreadable(SIEVE_CONTEXT* ctx, struct sieve_parsed* parsed,
+                                        struct sieve_answer* answer) {
+    volatile struct sieve_policy* policy;
+
+    if (!parsed || !answer) return 0; /* cannot happen, but the verifier asks */
+    sieve_parse_further(ctx, parsed);
+    if (parsed->outcome < SIEVE_OUTCOME_FIRST_UNREADABLE) return 0;
+    policy = &sieve_control.bank[sieve_control.active & (SIEVE_BANKS - 1)];
+    if (policy->unreadable != SIEVE_ACTION_DROP) return 0;
+    answer->action = SIEVE_ACTION_DROP;
+    return 1;
 }
-#endif
 
 /* Asks the set that is i-th in order; true if it decides. */
 static __always_inline int sieve_ask_set(const struct sieve_parsed* parsed, struct sieve_stats* stats,
@@ -127,11 +128,10 @@ static __always_inline int sieve_filter(SIEVE_CONTEXT* ctx, __u32 bytes) {
     if (!stats) return SIEVE_VERDICT_PASS; /* cannot happen: the array has one entry */
 
     sieve_parse(ctx, bytes, &parsed);
-#ifdef SIEVE_HEAD_MAY_BE_APART
-    if (SIEVE_UNLIKELY(sieve_lacks_head(ctx, &parsed))) sieve_parse_again(ctx, &parsed);
-#endif
+    if (SIEVE_LIKELY(parsed.outcome < SIEVE_OUTCOME_FIRST_UNREADABLE) ||
+        !sieve_refuses_unreadable(ctx, &parsed, &answer))
+        if (parsed.have) sieve_ask(&parsed, stats, &answer);
     stats->outcome[parsed.outcome & (SIEVE_OUTCOME_SLOTS - 1)]++;
-    if (parsed.outcome < SIEVE_OUTCOME_FIRST_WITHOUT_KEY) sieve_ask(&parsed, stats, &answer);
 
     answer.verdict = verdict = sieve_verdict(&answer, stats);
     if (verdict == SIEVE_VERDICT_DROP)

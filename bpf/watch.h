@@ -41,7 +41,7 @@ __noinline int sieve_sample(SIEVE_CONTEXT* ctx, const struct sieve_parsed* parse
     if (captured > SIEVE_EVENT_HEAD - 1) captured = SIEVE_EVENT_HEAD - 1;
     SIEVE_KEEP(captured);
     captured = (captured & (SIEVE_EVENT_HEAD - 1)) + 1;
-    if (sieve_load_head(ctx, event->head, captured) != 0) captured = 0;
+    if (sieve_load(ctx, 0, event->head, captured) != 0) captured = 0;
     event->captured = captured;
     bpf_ringbuf_submit(event, 0);
     return 0;

@@ -41,7 +41,7 @@ targets=("$@")
 # The longest input of a target, and how many runs `check` asks for: a few seconds each.
 longest() {
     case $1 in
-    packet) echo 600 ;;
+    packet) echo 1200 ;;
     image) echo 5000 ;;
     capture) echo 800 ;;
     feed) echo 400 ;;

@@ -15,7 +15,7 @@
 #include <sieve/image.h>
 
 /* Raised with every change of this file; the controller refuses to talk to a program of another number. */
-#define SIEVE_ABI 3
+#define SIEVE_ABI 4
 
 #define SIEVE_MAX_SETS 16
 #define SIEVE_BANKS 2
@@ -105,6 +105,8 @@ struct sieve_slot {
 struct sieve_policy {
     __u32 sets;
     __u32 default_action; /* SIEVE_ACTION_DROP or SIEVE_ACTION_PASS */
+    __u32 unreadable;     /* likewise: for packets that cannot be read to their end (enum sieve_outcome) */
+    __u32 reserved;
     struct sieve_policy_entry entry[SIEVE_MAX_SETS];
     struct sieve_slot slot[SIEVE_SLOTS];
     __u32 devices_id; /* the maps in the bank's places of SIEVE_MAP_DEVICES and SIEVE_MAP_CPUS; or 0 */
@@ -140,24 +142,43 @@ enum sieve_loader {
     SIEVE_LOADER_SIEVE = 1, /* `xdp-sieve load` */
 };
 
-/* What became of a packet's parsing. Every packet has exactly one. */
+/*
+ * What became of a packet's parsing. Every packet has exactly one.
+ *
+ * From SIEVE_OUTCOME_FIRST_UNREADABLE on, the outcomes are the reasons why a packet is *unreadable*:
+ * something that a set could be asked for, or that another reader might understand otherwise, was not read.
+ * The policy decides what becomes of such a packet. SIEVE_ACTION_DROP drops it, and no set is asked.
+ * SIEVE_ACTION_PASS asks the sets with those fields that were read, if any were, and passes it otherwise.
+ */
 enum sieve_outcome {
     SIEVE_OUTCOME_COMPLETE = 0,  /* addresses, protocol, and ports where the protocol has them */
     SIEVE_OUTCOME_FRAGMENT = 1,  /* a fragment other than the first: no ports */
-    SIEVE_OUTCOME_SHORT = 2,     /* addresses, but the upper header is cut off or could not be reached */
-    SIEVE_OUTCOME_ARP = 3,       /* from here on: no key; passed whatever the default */
-    SIEVE_OUTCOME_NEIGHBOUR = 4, /* IPv6 neighbour discovery */
-    SIEVE_OUTCOME_NON_IP = 5,
-    SIEVE_OUTCOME_TRUNCATED = 6, /* ends inside the Ethernet, VLAN or IP header */
-    SIEVE_OUTCOME_MALFORMED = 7, /* an IP header that contradicts itself */
-    SIEVE_OUTCOME_DEEP_VLAN = 8, /* more than SIEVE_MAX_VLAN_TAGS tags */
-    SIEVE_OUTCOMES = 9,
+    SIEVE_OUTCOME_ARP = 2,       /* from here on: no key by nature; passed whatever the default */
+    SIEVE_OUTCOME_NEIGHBOUR = 3, /* IPv6 neighbour discovery */
+    SIEVE_OUTCOME_NON_IP = 4,
+    SIEVE_OUTCOME_SHORT = 5,      /* from here on unreadable: addresses, but the upper header is cut off */
+    SIEVE_OUTCOME_CUT_CHAIN = 6,  /* addresses, but the packet ends inside its IPv6 extension headers */
+    SIEVE_OUTCOME_LONG_CHAIN = 7, /* addresses, but more than SIEVE_MAX_EXTENSIONS extension headers */
+    SIEVE_OUTCOME_TRUNCATED = 8,  /* no key: ends inside the Ethernet, VLAN or IP header */
+    SIEVE_OUTCOME_MALFORMED = 9,  /* no key: an IP header that contradicts itself */
+    SIEVE_OUTCOME_DEEP_VLAN = 10, /* no key: more than SIEVE_MAX_VLAN_TAGS tags */
+    SIEVE_OUTCOMES = 11,
     SIEVE_OUTCOME_SLOTS = 16, /* a power of two, so that the verifier sees the index bounded by a mask */
 };
 SIEVE_STATIC_ASSERT(SIEVE_OUTCOMES <= SIEVE_OUTCOME_SLOTS, "every outcome has its counter");
+#define SIEVE_OUTCOME_FIRST_UNREADABLE SIEVE_OUTCOME_SHORT
 
-/* Outcomes below this one yield a key. */
-#define SIEVE_OUTCOME_FIRST_WITHOUT_KEY SIEVE_OUTCOME_ARP
+/* Their names in tables and JSON, by number. */
+#define SIEVE_OUTCOME_NAMES                                                                                  \
+    {                                                                                                        \
+        "complete", "fragment", "arp", "neighbour", "non_ip", "short", "cut_chain", "long_chain",            \
+            "truncated", "malformed", "deep_vlan"                                                            \
+    }
+
+/* How many VLAN tags and IPv6 extension headers the parser follows. Linux knows no bound but the frame's end.
+ */
+#define SIEVE_MAX_VLAN_TAGS 64
+#define SIEVE_MAX_EXTENSIONS 64
 
 /*
  * One per CPU. Verdict counters are what left the program; hit counters also count what `count` sets saw. At

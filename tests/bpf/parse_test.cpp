@@ -125,7 +125,11 @@ std::vector<Packet> corpus() {
     for (const std::uint8_t type : {135, 139, 140})
         packets.push_back(Ethernet{} / IPv6{} / Extension{.type = type} / Udp{});
     for (int i = 0; i <= 9; i++) packets.push_back(chain(i, Udp{}));
-    for (int i = 2; i <= 6; i++) packets.push_back(tagged(i, IPv4{}) / Udp{});
+    for (const int i : {20, 64, 65, 66}) packets.push_back(chain(i, Udp{}));
+    for (const int i : {2, 3, 4, 5, 6, 20, 64, 65, 66}) {
+        packets.push_back(tagged(i, IPv4{}) / Udp{});
+        packets.push_back(tagged(i, IPv6{}) / Extension{} / Udp{});
+    }
     return packets;
 }
 
@@ -170,11 +174,22 @@ TEST_P(Parse, TunnelsAreNotEntered) {
     EXPECT_EQ(seen(packet.bytes()).key[1], 0xffff0a000001U);
 }
 
-TEST_P(Parse, VlanTagsUpToFour) {
-    for (int tags = 0; tags <= 4; tags++)
-        expect(tagged(tags, IPv4{}) / Udp{}, SIEVE_OUTCOME_COMPLETE, SIEVE_FIELD_ALL);
-    for (int tags = 5; tags <= 7; tags++) expect(tagged(tags, IPv4{}) / Udp{}, SIEVE_OUTCOME_DEEP_VLAN, 0);
-    expect(tagged(4, Arp{}), SIEVE_OUTCOME_ARP, 0);
+// From four tags on another parser reads them than before.
+TEST_P(Parse, VlanTagsUpToTheBound) {
+    for (const int tags : {0, 1, 2, 3, 4, 5, 6, 20, 63, 64}) {
+        SCOPED_TRACE(tags);
+        expect(tagged(tags, IPv4{.options = 8}) / Udp{}, SIEVE_OUTCOME_COMPLETE, all);
+        expect(tagged(tags, IPv6{}) / Extension{} / Tcp{}, SIEVE_OUTCOME_COMPLETE, all);
+        expect(tagged(tags, IPv4{.offset = 7}) / Udp{}, SIEVE_OUTCOME_FRAGMENT, with_proto);
+        expect(tagged(tags, IPv4{.version = 5}) / Udp{}, SIEVE_OUTCOME_MALFORMED, 0);
+        expect(tagged(tags, IPv6{.hop_limit = 255}) / Icmp6{.type = 135}, SIEVE_OUTCOME_NEIGHBOUR, 0);
+        expect(tagged(tags, Arp{}), SIEVE_OUTCOME_ARP, 0);
+        expect(tagged(tags, Payload{.bytes = 50}), SIEVE_OUTCOME_NON_IP, 0);
+    }
+    for (const int tags : {65, 66, 200}) {
+        expect(tagged(tags, IPv4{}) / Udp{}, SIEVE_OUTCOME_DEEP_VLAN, 0);
+        expect(tagged(tags, Arp{}), SIEVE_OUTCOME_DEEP_VLAN, 0);
+    }
 }
 
 TEST_P(Parse, Ipv4Options) {
@@ -194,11 +209,20 @@ TEST_P(Parse, Ipv4Fragments) {
            with_proto);
 }
 
-TEST_P(Parse, Ipv6ExtensionChainsUpToEight) {
-    for (int extensions = 0; extensions <= 8; extensions++)
-        expect(chain(extensions, Udp{}), SIEVE_OUTCOME_COMPLETE, SIEVE_FIELD_ALL);
-    expect(chain(9, Udp{}), SIEVE_OUTCOME_SHORT, addresses);
-    expect(chain(8, Icmp6{}), SIEVE_OUTCOME_COMPLETE, with_proto);
+// From eight headers on another parser reads them than before.
+TEST_P(Parse, Ipv6ExtensionChainsUpToTheBound) {
+    for (const int extensions : {0, 1, 2, 7, 8, 9, 10, 30, 63, 64}) {
+        SCOPED_TRACE(extensions);
+        expect(chain(extensions, Udp{}), SIEVE_OUTCOME_COMPLETE, all);
+        expect(chain(extensions, Icmp6{}), SIEVE_OUTCOME_COMPLETE, with_proto);
+    }
+    for (const int extensions : {65, 66, 100})
+        expect(chain(extensions, Udp{}), SIEVE_OUTCOME_LONG_CHAIN, addresses);
+    expect(chain(20, Fragment6{.offset = 5}) / Payload{.bytes = 8, .protocol = 17}, SIEVE_OUTCOME_FRAGMENT,
+           with_proto);
+    // The chain goes on in the next fragment.
+    expect(Ethernet{} / IPv6{} / Fragment6{.more = true} / Extension{.next_header = 60},
+           SIEVE_OUTCOME_CUT_CHAIN, addresses);
     expect(Ethernet{} / IPv6{} / Extension{.type = 0, .units = 200} / Extension{.type = 60, .units = 100} /
                Tcp{},
            SIEVE_OUTCOME_COMPLETE, SIEVE_FIELD_ALL);
@@ -247,8 +271,21 @@ TEST_P(Parse, PaddingIsNotPorts) {
                ports ? SIEVE_OUTCOME_COMPLETE : SIEVE_OUTCOME_SHORT, ports ? all : with_proto);
         expect(Ethernet{} / IPv6{.length = bytes} / Udp{} / Payload{.bytes = 18},
                ports ? SIEVE_OUTCOME_COMPLETE : SIEVE_OUTCOME_SHORT, ports ? all : with_proto);
-        expect(Ethernet{} / IPv6{.length = bytes} / Extension{} / Udp{}, SIEVE_OUTCOME_SHORT, addresses);
+        expect(Ethernet{} / IPv6{.length = bytes} / Extension{} / Udp{}, SIEVE_OUTCOME_CUT_CHAIN, addresses);
     }
+}
+
+// Linux takes a length of zero before a hop-by-hop header for "all there is", jumbogram or not.
+TEST_P(Parse, NoLengthBeforeAHopByHopHeader) {
+    expect(Ethernet{} / IPv6{.length = 0} / Extension{.type = 0} / Udp{}, SIEVE_OUTCOME_COMPLETE, all);
+    expect(Ethernet{} / IPv6{.length = 0} / Extension{.type = 0} / Extension{} / Tcp{},
+           SIEVE_OUTCOME_COMPLETE, all);
+    expect(tagged(9, IPv6{.length = 0}) / Extension{.type = 0} / Udp{}, SIEVE_OUTCOME_COMPLETE, all);
+    // Before any other header zero is the length.
+    expect(Ethernet{} / IPv6{.length = 0} / Extension{} / Udp{}, SIEVE_OUTCOME_CUT_CHAIN, addresses);
+    expect(Ethernet{} / IPv6{.length = 0} / Udp{}, SIEVE_OUTCOME_SHORT, with_proto);
+    // And so is any other number.
+    expect(Ethernet{} / IPv6{.length = 8} / Extension{.type = 0} / Udp{}, SIEVE_OUTCOME_SHORT, with_proto);
 }
 
 TEST_P(Parse, WhatIsNotIp) {
@@ -300,7 +337,7 @@ TEST_P(Parse, PacketsThatAwaitSegmentationMayLackALength) {
         Ethernet{} / IPv6{.length = 0} / Extension{.type = 0} / Tcp{} / Payload{.bytes = 1000};
     expect(v4, SIEVE_OUTCOME_MALFORMED, 0);
     expect(v6, SIEVE_OUTCOME_SHORT, with_proto);
-    expect(jumbo, SIEVE_OUTCOME_SHORT, addresses);
+    expect(jumbo, SIEVE_OUTCOME_COMPLETE, all);
     if (GetParam() == kernel::HookPoint::xdp) return;
     for (const Packet& packet : {v4, v6, jumbo}) {
         const Parsed parsed = seen(packet.bytes(), 500);

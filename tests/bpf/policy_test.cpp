@@ -23,9 +23,10 @@ class Policy : public ::testing::Test {
         scratch_ = std::make_unique<kernel::Scratch>(std::move(*loaded));
     }
 
-    void put(sieve_action default_action, std::vector<WantedSet> sets) {
-        const auto done =
-            scratch_->table().replace({.default_action = default_action, .sets = std::move(sets)});
+    void put(sieve_action default_action, std::vector<WantedSet> sets,
+             sieve_action unreadable = SIEVE_ACTION_DROP) {
+        const auto done = scratch_->table().replace(
+            {.default_action = default_action, .sets = std::move(sets), .unreadable = unreadable});
         ASSERT_TRUE(done) << done.error().message;
     }
 
@@ -126,18 +127,92 @@ TEST_F(Policy, AnAllowlistLetsInWhatKeepsTheHostOnTheNet) {
         Ethernet{} / IPv6{.hop_limit = 255} / Icmp6{.type = 135},
         Ethernet{} / IPv6{.hop_limit = 255} / Icmp6{.type = 136},
         Ethernet{} / Payload{.bytes = 46},
-        Ethernet{.type = 0x0800} / Payload{.bytes = 10},
-        Ethernet{} / IPv4{.version = 5} / Udp{},
-        Ethernet{} / Vlan{} / Vlan{} / Vlan{} / Vlan{} / Vlan{} / IPv4{} / Udp{},
     };
     for (const Packet& packet : without_key) {
         EXPECT_EQ(verdict(packet), XDP_PASS);
         EXPECT_EQ(decided_by(packet), "not asked");
     }
-    // But a non-member's echo request is a non-member's, and so are packets that hide their ports.
+    // But a non-member's echo request is a non-member's, and so are fragments, which hide their ports.
     EXPECT_EQ(verdict(Ethernet{} / IPv6{} / Icmp6{}), XDP_DROP);
     EXPECT_EQ(verdict(Ethernet{} / IPv4{.src = "10.0.0.2", .offset = 1} / Payload{.bytes = 20}), XDP_DROP);
-    EXPECT_EQ(verdict(Ethernet{} / IPv4{.src = "10.0.0.2", .protocol = 6} / Payload{.bytes = 1}), XDP_DROP);
+}
+
+Packet with_tags(int tags, const Layer& next) {
+    Packet packet{Ethernet{}};
+    for (int i = 0; i < tags; i++) packet = packet / Vlan{.id = 0};
+    return packet / next;
+}
+
+Packet with_extensions(int extensions, const std::string& source, const Layer& last) {
+    Packet packet = Ethernet{} / IPv6{.src = source};
+    for (int i = 0; i < extensions; i++) packet = packet / Extension{};
+    return packet / last;
+}
+
+// One packet for each reason, from 10.0.0.1 or 2001:db8::9 as far as that can be read.
+std::vector<std::pair<std::uint32_t, Packet>> unreadable_packets() {
+    return {
+        {SIEVE_OUTCOME_SHORT, Ethernet{} / IPv4{.src = "10.0.0.1", .protocol = 6} / Payload{.bytes = 1}},
+        {SIEVE_OUTCOME_CUT_CHAIN,
+         Ethernet{} / IPv6{.src = "2001:db8::9"} / Fragment6{.more = true} / Extension{.next_header = 60}},
+        {SIEVE_OUTCOME_LONG_CHAIN, with_extensions(65, "2001:db8::9", Udp{})},
+        {SIEVE_OUTCOME_TRUNCATED, Ethernet{.type = 0x0800} / Payload{.bytes = 10}},
+        {SIEVE_OUTCOME_MALFORMED, Ethernet{} / IPv4{.src = "10.0.0.1", .version = 5} / Udp{}},
+        {SIEVE_OUTCOME_DEEP_VLAN, with_tags(65, IPv4{.src = "10.0.0.1"}) / Udp{}},
+    };
+}
+
+TEST_F(Policy, UnreadablePacketsAreDroppedUnlessToldOtherwise) {
+    const auto map = map_of(image_of({"10.0.0.1", "2001:db8::9"}));
+    ASSERT_EQ(unreadable_packets().size(), SIEVE_OUTCOMES - SIEVE_OUTCOME_FIRST_UNREADABLE);
+    for (const auto& [reason, packet] : unreadable_packets()) {
+        SCOPED_TRACE(kernel::outcome_name(reason));
+        const auto expect = [&, reason = reason, &packet = packet](std::uint32_t wanted, const char* by) {
+            const auto before = *kernel::read_stats(scratch_->instance());
+            EXPECT_EQ(decided_by(packet), by);
+            EXPECT_EQ(scratch_->trace().verdict, wanted);
+            EXPECT_EQ(scratch_->trace().outcome, reason);
+            const auto after = *kernel::read_stats(scratch_->instance());
+            EXPECT_EQ(after.outcome[reason], before.outcome[reason] + 1);
+            EXPECT_EQ(kernel::unreadable_packets(after), kernel::unreadable_packets(before) + 1);
+            EXPECT_EQ(after.dropped.packets, before.dropped.packets + (wanted == XDP_DROP));
+        };
+        const bool has_addresses = reason < SIEVE_OUTCOME_TRUNCATED;
+        // No set is asked, not even one that would let the packet in.
+        for (const sieve_action by_default : {SIEVE_ACTION_PASS, SIEVE_ACTION_DROP})
+            for (const sieve_action action : {SIEVE_ACTION_PASS, SIEVE_ACTION_DROP}) {
+                put(by_default, {{"set", action, map.fd()}}, SIEVE_ACTION_DROP);
+                expect(XDP_DROP, "not asked");
+            }
+        // The sets are asked with what was read.
+        put(SIEVE_ACTION_PASS, {{"set", SIEVE_ACTION_DROP, map.fd()}}, SIEVE_ACTION_PASS);
+        expect(has_addresses ? XDP_DROP : XDP_PASS, has_addresses ? "set" : "not asked");
+        put(SIEVE_ACTION_DROP, {}, SIEVE_ACTION_PASS);
+        expect(has_addresses ? XDP_DROP : XDP_PASS, has_addresses ? "default" : "not asked");
+    }
+    // A program that nobody has told anything drops nothing.
+    const auto fresh = kernel::Scratch::load(true);
+    ASSERT_TRUE(fresh);
+    for (const auto& [reason, packet] : unreadable_packets()) EXPECT_EQ(fresh->run(packet.bytes()), XDP_PASS);
+}
+
+// Whatever the stack takes off a frame, it finds no listed source behind it.
+TEST_F(Policy, NothingHidesAMember) {
+    const auto hosts = map_of(image_of({"10.0.0.1", "2001:db8::9"}));
+    const auto ports = map_of(image_of({"10.0.0.1 53", "2001:db8::9 53"}, "src,dport"));
+    for (const int fd : {hosts.fd(), ports.fd()}) {
+        put(SIEVE_ACTION_PASS, {{"bad", SIEVE_ACTION_DROP, fd}});
+        for (int tags = 0; tags < 300; tags++)
+            EXPECT_EQ(verdict(with_tags(tags, IPv4{.src = "10.0.0.1"}) / Udp{.dport = 53}), XDP_DROP) << tags;
+        for (int extensions = 0; extensions < 150; extensions++)
+            EXPECT_EQ(verdict(with_extensions(extensions, "2001:db8::9", Udp{.dport = 53})), XDP_DROP)
+                << extensions;
+        EXPECT_EQ(verdict(Ethernet{} / IPv6{.src = "2001:db8::9", .length = 0} / Extension{.type = 0} /
+                          Udp{.dport = 53}),
+                  XDP_DROP);
+        EXPECT_EQ(verdict(with_tags(60, IPv4{.src = "10.0.0.2"}) / Udp{.dport = 53}), XDP_PASS);
+        EXPECT_EQ(verdict(with_extensions(60, "2001:db8::8", Udp{.dport = 53})), XDP_PASS);
+    }
 }
 
 TEST_F(Policy, AKeyWithPortsNeedsAPacketWithPorts) {

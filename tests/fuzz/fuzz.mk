@@ -22,13 +22,19 @@ FUZZ_PARSERS := $(FUZZ)/tests/fuzz/packet_parser_XDP.o $(FUZZ)/tests/fuzz/packet
 FUZZ_OWN_OBJ := $(patsubst %,$(FUZZ)/%.o,$(basename $(wildcard tests/fuzz/*.cpp tests/model/*.cpp))) \
                 $(FUZZ_CLI_OBJ) $(FUZZ_PARSERS)
 
-.PHONY: fuzz fuzz-build
+.PHONY: fuzz fuzz-build fuzz-stack
 
 fuzz-build: $(FUZZ_BIN)
 
-# TIME: seconds for each target. TARGETS: some of them.
+# TIME: seconds for each target. TARGETS: some of them. Without TARGETS and with root's rights also against the stack.
 fuzz: fuzz-build
 	scripts/fuzz.sh --time $(or $(TIME),60) $(TARGETS)
+	$(if $(TARGETS),,[ "$$(id -u)" -ne 0 ] || $(MAKE) --no-print-directory fuzz-stack)
+
+# Random frames into interfaces with the filter in force, TIME seconds in each mode: the kernel's stack must deliver
+# none of a listed source. Each run draws other frames; SEED repeats one.
+fuzz-stack: $(B)/xdp-sieve $(BPF_OBJ)
+	TIME=$(or $(TIME),60) SEED=$${SEED:-$$(date +%s)} tests/selftests/stack.sh
 
 $(FUZZ)/%.o: %.cpp
 	@mkdir -p $(@D)

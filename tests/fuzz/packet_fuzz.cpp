@@ -23,7 +23,7 @@ namespace {
 using namespace sieve::fuzz;
 namespace test = sieve::test;
 
-constexpr std::size_t longest = 1024;
+constexpr std::size_t longest = 2048;
 constexpr int variants = 48;
 
 // Memory for one packet that ends where a page without access begins: a read beyond the packet's end is a
@@ -55,15 +55,21 @@ Total total("packets parsed for each hook and compared with the model");
 struct Arrival {
     sieve_link link = SIEVE_LINK_ETHERNET;
     bool segmented = false;
+    std::size_t apart = 0; // bytes at its end that direct access does not reach
 };
 
-using Run = void (*)(const void*, const void*, __u32, int, sieve_parser_result*);
+using Run = void (*)(const sieve_parser_packet*, sieve_parser_result*);
 
 // What the parser leaves in words that `have` does not cover is nobody's business.
 test::Parsed parse(Run run, const test::Bytes& packet, Arrival arrival) {
     static Stage stage;
     sieve_parser_result result{};
-    run(stage.put(packet), stage.end(), arrival.link, arrival.segmented, &result);
+    const sieve_parser_packet given{.begin = stage.put(packet),
+                                    .end = stage.end(),
+                                    .reach = stage.end() - std::min(arrival.apart, packet.size()),
+                                    .link = arrival.link,
+                                    .segmented = arrival.segmented};
+    run(&given, &result);
     test::Parsed parsed;
     parsed.outcome = result.outcome;
     parsed.have = result.have;
@@ -81,7 +87,8 @@ void compare(const test::Bytes& packet, Arrival arrival = {}) {
     for (const Run run : {sieve_parser_run_xdp, sieve_parser_run_tc}) {
         const test::Parsed seen = parse(run, packet, arrival);
         if (seen == wanted) continue;
-        std::fprintf(stderr, "link %u%s, packet:", arrival.link, arrival.segmented ? ", segmented" : "");
+        std::fprintf(stderr, "link %u%s, %zu bytes apart, packet:", arrival.link,
+                     arrival.segmented ? ", segmented" : "", arrival.apart);
         for (const std::uint8_t byte : packet) std::fprintf(stderr, " %02x", byte);
         std::fprintf(stderr, "\noutcome %u, model %u; fields %x, model %x\n", seen.outcome, wanted.outcome,
                      seen.have, wanted.have);
@@ -121,7 +128,7 @@ class Builder {
     test::Bytes build() {
         test::Packet packet{test::Ethernet{}};
         if (random_.one_in(2))
-            for (std::uint64_t tags = random_.below(7); tags > 0; tags--)
+            for (std::uint64_t tags = random_.below(random_.one_in(4) ? 70 : 7); tags > 0; tags--)
                 packet = packet /
                          test::Vlan{.id = number16(),
                                     .tpid = static_cast<std::uint16_t>(random_.one_in(2) ? 0x8100 : 0x88a8)};
@@ -163,7 +170,7 @@ class Builder {
     }
     test::Packet with_extensions(test::Packet packet) {
         constexpr std::array<std::uint8_t, 7> types = {0, 43, 51, 60, 135, 139, 140};
-        const std::uint64_t most = random_.one_in(4) ? 36 : 4;
+        const std::uint64_t most = random_.one_in(4) ? 70 : 4;
         for (std::uint64_t left = random_.below(most + 1); left > 0; left--) {
             if (random_.one_in(5))
                 packet = packet / test::Fragment6{.offset = static_cast<unsigned>(
@@ -223,6 +230,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         if (random.one_in(4)) variant.resize(random.below(variant.size()) + 1);
         for (std::uint64_t changes = random.below(4); changes > 0; changes--) mutate(variant, random);
         Arrival arrival{.segmented = random.one_in(8)};
+        if (random.one_in(4)) arrival.apart = random.below(variant.size() + 1);
         if (random.one_in(4)) {
             // The same without its Ethernet header.
             arrival.link = SIEVE_LINK_IP;

@@ -1,10 +1,34 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Compiled once for each hook. The two meet in one program, so the second one's global names are changed.
+ * Compiled once for each hook. The two meet in one program, so the second one's global names are changed. The
+ * helpers that the parser calls are written here; there is one packet at a time.
  */
+#include <string.h>
+
 #include <linux/bpf.h>
 
+#include <bpf/bpf_helpers.h>
+
 #include "packet_parser.h"
+
+static struct {
+    const unsigned char* begin;
+    __u32 bytes;
+} packet;
+
+/* As bpf_xdp_load_bytes() and bpf_skb_load_bytes(): all or nothing, wherever the bytes lie. */
+static long load_bytes(__u32 offset, void* to, __u32 bytes) {
+    if (offset > 0xffff || offset > packet.bytes || bytes > packet.bytes - offset) return -14;
+    memcpy(to, packet.begin + offset, bytes);
+    return 0;
+}
+#define bpf_xdp_load_bytes(ctx, offset, to, bytes) ((void)(ctx), load_bytes(offset, to, bytes))
+#define bpf_skb_load_bytes(ctx, offset, to, bytes) ((void)(ctx), load_bytes(offset, to, bytes))
+#define bpf_loop(turns, step, context, flags)                                                                \
+    do {                                                                                                     \
+        for (__u32 turn_ = 0; turn_ < (turns); turn_++)                                                      \
+            if (step(turn_, context)) break;                                                                 \
+    } while (0)
 
 #ifdef PACKET_PARSER_TC
 #define sieve_sets sieve_tc_sets
@@ -19,30 +43,33 @@
 #define sieve_tracing sieve_tc_tracing
 #define sieve_trace_last sieve_tc_trace_last
 #define sieve_parse_bare sieve_tc_parse_bare
+#define sieve_parse_deep sieve_tc_parse_deep
 #include "../../bpf/hook_tc.h"
-#include "../../bpf/parse.h"
+#include "../../bpf/parse_deep.h"
 
-void sieve_parser_run_tc(const void* begin, const void* end, __u32 link, int segmented,
-                         struct sieve_parser_result* result) {
-    struct __sk_buff ctx = {
-        .data = (__u32)(long)begin, .data_end = (__u32)(long)end, .gso_size = segmented ? 1400 : 0};
-    __u32 bytes = (__u32)(end - begin);
+void sieve_parser_run_tc(const struct sieve_parser_packet* given, struct sieve_parser_result* result) {
+    struct __sk_buff ctx = {.data = (__u32)(long)given->begin,
+                            .data_end = (__u32)(long)given->reach,
+                            .gso_size = given->segmented ? 1400 : 0};
+    __u32 bytes = (__u32)(given->end - given->begin);
 #else
 #include "../../bpf/hook_xdp.h"
-#include "../../bpf/parse.h"
+#include "../../bpf/parse_deep.h"
 
 /* At the XDP hook nothing marks such a packet but its length. */
 #define LONGER_THAN_STATED 70000
 
-void sieve_parser_run_xdp(const void* begin, const void* end, __u32 link, int segmented,
-                          struct sieve_parser_result* result) {
-    struct xdp_md ctx = {.data = (__u32)(long)begin, .data_end = (__u32)(long)end};
-    __u32 bytes = segmented ? LONGER_THAN_STATED : (__u32)(end - begin);
+void sieve_parser_run_xdp(const struct sieve_parser_packet* given, struct sieve_parser_result* result) {
+    struct xdp_md ctx = {.data = (__u32)(long)given->begin, .data_end = (__u32)(long)given->reach};
+    __u32 bytes = given->segmented ? LONGER_THAN_STATED : (__u32)(given->end - given->begin);
 #endif
     struct sieve_parsed parsed;
 
-    sieve_control.link = link;
+    packet.begin = given->begin;
+    packet.bytes = given->end - given->begin;
+    sieve_control.link = given->link;
     sieve_parse(&ctx, bytes, &parsed);
+    if (parsed.outcome >= SIEVE_OUTCOME_FIRST_UNREADABLE) sieve_parse_further(&ctx, &parsed);
     result->key = parsed.key;
     result->have = parsed.have;
     result->outcome = parsed.outcome;

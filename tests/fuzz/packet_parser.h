@@ -18,14 +18,17 @@ struct sieve_parser_result {
     __u32 outcome;
 };
 
-/*
- * Parses the packet in [begin, end), which begins with what enum sieve_link says. Both must lie below 4 GiB,
- * because a context of BPF holds addresses in 32 bits. `segmented`: the packet awaits segmentation.
- */
-void sieve_parser_run_xdp(const void* begin, const void* end, __u32 link, int segmented,
-                          struct sieve_parser_result* result);
-void sieve_parser_run_tc(const void* begin, const void* end, __u32 link, int segmented,
-                         struct sieve_parser_result* result);
+/* All three addresses must lie below 4 GiB, because a context of BPF holds addresses in 32 bits. */
+struct sieve_parser_packet {
+    const unsigned char* begin;
+    const unsigned char* end;
+    const unsigned char* reach; /* how far direct access goes; the rest lies elsewhere */
+    __u32 link;                 /* enum sieve_link: what the packet begins with */
+    int segmented;              /* the packet awaits segmentation */
+};
+
+void sieve_parser_run_xdp(const struct sieve_parser_packet* packet, struct sieve_parser_result* result);
+void sieve_parser_run_tc(const struct sieve_parser_packet* packet, struct sieve_parser_result* result);
 
 #ifdef __cplusplus
 }

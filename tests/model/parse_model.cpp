@@ -79,11 +79,15 @@ Parsed ipv6(const Reader& read, std::size_t at) {
     Parsed parsed;
     parsed.have = SIEVE_FIELD_SRC | SIEVE_FIELD_DST;
     for (std::size_t i = 0; i < 4; i++) parsed.key[i] = read.number(at + 8 + 8 * i, 8);
-    const std::size_t end = at + 40 + read.length(at + 4);
     std::uint64_t type = read.number(at + 6, 1);
+    // Linux: a length of zero before a hop-by-hop header is no length.
+    const std::size_t end =
+        at + 40 + (read.number(at + 4, 2) == 0 && type == 0 ? 65536 : read.length(at + 4));
     std::size_t next = at + 40;
     for (int headers = 0; extensions.contains(type); headers++) {
-        parsed.outcome = SIEVE_OUTCOME_SHORT;
+        parsed.outcome = SIEVE_OUTCOME_LONG_CHAIN;
+        if (headers == 64) return parsed;
+        parsed.outcome = SIEVE_OUTCOME_CUT_CHAIN;
         if (next + 8 > end || !read.holds(next, 8)) return parsed;
         if (type == 44 && read.number(next + 2, 2) >> 3 != 0) {
             parsed.outcome = SIEVE_OUTCOME_FRAGMENT;
@@ -93,15 +97,21 @@ Parsed ipv6(const Reader& read, std::size_t at) {
             }
             return parsed;
         }
-        if (headers == 8) return parsed; // a later fragment is one wherever the chain shows it
         const std::size_t length = read.number(next + 1, 1);
         const std::size_t bytes = type == 44 ? 8 : type == 51 ? (length + 2) * 4 : (length + 1) * 8;
         type = read.number(next, 1);
         next += bytes;
     }
-    if (type == 58 && read.number(at + 7, 1) == 255 && next + 1 <= end && read.holds(next, 1) &&
-        read.number(next, 1) >= 133 && read.number(next, 1) <= 137)
-        return without_key(SIEVE_OUTCOME_NEIGHBOUR);
+    if (type == 58 && read.number(at + 7, 1) == 255 && next + 1 <= end) {
+        if (!read.holds(next, 1)) { // who knows whether it is neighbour discovery?
+            parsed.have |= SIEVE_FIELD_PROTO;
+            parsed.key[4] = 58;
+            parsed.outcome = SIEVE_OUTCOME_SHORT;
+            return parsed;
+        }
+        if (read.number(next, 1) >= 133 && read.number(next, 1) <= 137)
+            return without_key(SIEVE_OUTCOME_NEIGHBOUR);
+    }
     upper(read, next, end, static_cast<unsigned>(type), parsed);
     return parsed;
 }
@@ -122,7 +132,7 @@ Parsed ethernet(const Reader& read) {
     std::uint64_t type = read.number(at, 2);
     at += 2;
     int tags = 0;
-    for (; (type == 0x8100 || type == 0x88a8) && tags < 4; tags++) {
+    for (; (type == 0x8100 || type == 0x88a8) && tags < 64; tags++) {
         type = read.number(at + 2, 2);
         at += 4;
     }

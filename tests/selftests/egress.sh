@@ -141,29 +141,13 @@ plain_tc() {
     [ -z "$(inside "$IN" tc filter show dev "$IN_IF" egress)" ] || fail "a filter is left"
 }
 
-# tcp ADDRESS: connects IN to that address of OUT.
-tcp() {
-    local answer
-    coproc tcp_pair { exec "$here/tcp_pair.py" "$IN" "$OUT" "$1"; }
-    exec {tcp_out}<&"${tcp_pair[0]}" {tcp_in}>&"${tcp_pair[1]}"
-    read -r -t "$PATIENCE" answer <&"$tcp_out" || fail "no connection"
-    [ "$answer" = connected ] || fail "$answer"
-}
-
-# tell_tcp COMMAND: its answer's number is $told.
-tell_tcp() {
-    local word
-    echo "$1" >&"$tcp_in"
-    read -r -t "$((PATIENCE * 2))" word told <&"$tcp_out" || fail "no answer to $1"
-}
-
 hit_twice() { [ "$(counter_at egress 'sets[0].packets')" -ge 2 ]; }
 
 # through_egress ADDRESS BYTES: a transfer whose packets are longer than so many bytes on average; it is stopped, and
 # let go on.
 through_egress() {
     local packets bytes
-    tcp "$1"
+    tcp "$IN" "$OUT" "$1"
     sieve -q load "$IN_IF" --hook egress "c2=$WORK/bad.sieve,action=drop" "all=$WORK/c2.sieve,action=count"
     tell_tcp "transfer 20000000"
     packets=$(counter_at egress passed.packets) bytes=$(counter_at egress passed.bytes)
@@ -180,7 +164,7 @@ through_egress() {
     [ "$told" = 0 ] || fail "$told bytes arrived"
     sieve -q remove "$IN_IF" c2 --hook egress
     tell_tcp "finish"
-    exec {tcp_in}>&- {tcp_out}<&-
+    end_tcp
 }
 
 segmented() {

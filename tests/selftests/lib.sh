@@ -157,7 +157,7 @@ cleanup() {
 
 # Two namespaces and a veth pair; one queue, so that packets keep their order. Skips all if that cannot be had.
 setup() {
-    local tool namespace
+    local tool
     [ "$(id -u)" -eq 0 ] || skip_all "root is needed"
     for tool in ip nsenter python3 bpftool jq; do
         command -v "$tool" >/dev/null || skip_all "$tool is not installed"
@@ -170,14 +170,21 @@ setup() {
     trap 'exit 130' INT
     trap 'exit 141' PIPE
     trap 'exit 143' TERM
+    make_namespaces
+    make_link
+    conversation verdicts "$here/traffic.py" verdicts
+}
+
+# Anew, if there are any: nothing is left of what the stack held, such as fragments.
+make_namespaces() {
+    local namespace
     for namespace in "$OUT" "$IN"; do
+        ip netns del "$namespace" 2>/dev/null || true
         ip netns add "$namespace" || skip_all "this kernel has no network namespaces"
         # Quiet: no packet but the tests' own, unless a test asks for IPv6 to be up.
         inside "$namespace" sysctl -qw net.ipv6.conf.all.disable_ipv6=1 net.ipv6.conf.default.disable_ipv6=1
         ip -n "$namespace" link set lo up
     done
-    make_link
-    conversation verdicts "$here/traffic.py" verdicts
 }
 
 # make_link [MTU]
@@ -375,3 +382,22 @@ stop_stream() {
     exec {stream_in}>&- {stream_out}<&-
     wait "$stream_job"
 }
+
+# tcp FROM TO ADDRESS: connects a namespace to that address of another one.
+tcp() {
+    local answer
+    coproc tcp_pair { exec "$here/tcp_pair.py" "$1" "$2" "$3"; }
+    exec {tcp_out}<&"${tcp_pair[0]}" {tcp_in}>&"${tcp_pair[1]}"
+    read -r -t "$PATIENCE" answer <&"$tcp_out" || fail "no connection"
+    [ "$answer" = connected ] || fail "$answer"
+}
+
+# tell_tcp COMMAND: its answer's number is $told.
+tell_tcp() {
+    local word
+    echo "$1" >&"$tcp_in"
+    read -r -t "$((PATIENCE * 2))" word told <&"$tcp_out" || fail "no answer to $1"
+}
+
+# Ends the connection.
+end_tcp() { exec {tcp_in}>&- {tcp_out}<&-; }

@@ -15,6 +15,7 @@
 #include "xdp-sieve/remedy.hpp"
 #include "xdp-sieve/set_argument.hpp"
 #include "xdp-sieve/set_report.hpp"
+#include "xdp-sieve/unreadable.hpp"
 #include "xdp-sieve/way_attached.hpp"
 
 namespace sieve::cli {
@@ -25,6 +26,7 @@ struct LoadArguments {
     std::string interface;
     std::vector<std::string> sets;
     std::string default_action = "pass";
+    std::string unreadable = "drop";
     std::string mode;
     std::string hook;
     bool force = false;
@@ -47,7 +49,8 @@ Result<control::TableSpec> parse_table(const LoadArguments& arguments) {
     table.force = arguments.force;
     table.priority = arguments.priority;
     SIEVE_ASSIGN(table.mode, parse_mode(arguments.mode));
-    SIEVE_ASSIGN(table.default_action, parse_default(arguments.default_action));
+    SIEVE_ASSIGN(table.default_action, parse_pass_or_drop("--default", arguments.default_action));
+    SIEVE_ASSIGN(table.unreadable, parse_pass_or_drop("--unreadable", arguments.unreadable));
     if (arguments.chain) {
         table.chain = kernel::parse_chain(*arguments.chain);
         if (!table.chain)
@@ -66,11 +69,14 @@ void print(const control::Applied& applied, const Context& context) {
     const kernel::Hook& hook = applied.hook;
     const kernel::WantedTable& table = applied.table;
     if (context.json) {
-        nlohmann::json out = {
-            {"interface", hook.interface.name},     {"hook", kernel::hook_point_name(hook.point)},
-            {"attached_now", applied.attached_now}, {"mode", mode_json(hook)},
-            {"program_id", hook.ours->id},          {"default", action_name(table.default_action)},
-            {"sets", nlohmann::json::array()}};
+        nlohmann::json out = {{"interface", hook.interface.name},
+                              {"hook", kernel::hook_point_name(hook.point)},
+                              {"attached_now", applied.attached_now},
+                              {"mode", mode_json(hook)},
+                              {"program_id", hook.ours->id},
+                              {"default", action_name(table.default_action)},
+                              {"unreadable", {{"action", action_name(table.unreadable)}}},
+                              {"sets", nlohmann::json::array()}};
         add_way_attached(out, hook);
         for (std::size_t i = 0; i < applied.sets.size(); i++) {
             nlohmann::json set = to_json(applied.sets[i]);
@@ -124,6 +130,7 @@ void add_load(CLI::App& app, Context& context) {
                 .add("--default", arguments->default_action,
                      "what becomes of packets that no set decides: pass or drop")
                 .show_default();
+            command.add("--unreadable", arguments->unreadable, unreadable_help).show_default();
             command.add("-m,--mode", arguments->mode,
                         "at xdp: native (in the driver), skb (generic) or auto (native, else skb)");
             command

@@ -21,6 +21,7 @@
 #include "xdp-sieve/packet_key.hpp"
 #include "xdp-sieve/set_argument.hpp"
 #include "xdp-sieve/set_report.hpp"
+#include "xdp-sieve/unreadable.hpp"
 
 namespace sieve::cli {
 
@@ -30,6 +31,7 @@ struct ReplayArguments {
     std::vector<std::string> sets;
     std::string capture;
     std::string default_action = "pass";
+    std::string unreadable = "drop";
     std::string hook;
 };
 
@@ -79,16 +81,17 @@ void print_totals(const control::ReplayTotals& totals, const kernel::TableInForc
             totals.hits[set.slot]);
     row(fmt::format("by default ({})", action_name(table.default_action)), totals.by_default);
     for (std::uint32_t i = 0; i < SIEVE_OUTCOMES; i++)
-        if (totals.outcomes[i] > 0)
-            row(fmt::format("parsed: {}", kernel::outcome_name(i)), totals.outcomes[i]);
+        if (totals.outcomes[i] > 0) row(outcome_row(i), totals.outcomes[i]);
     print_out("{} on the wire\n", format_bytes(totals.bytes));
 }
 
 Result<Exit> run_replay(const ReplayArguments& arguments, const Context& context) {
     kernel::set_verbose(context.verbose);
-    SIEVE_ASSIGN(const sieve_action default_action, parse_default(arguments.default_action));
+    SIEVE_ASSIGN(const sieve_action default_action,
+                 parse_pass_or_drop("--default", arguments.default_action));
     control::TableSpec table;
     table.default_action = default_action;
+    SIEVE_ASSIGN(table.unreadable, parse_pass_or_drop("--unreadable", arguments.unreadable));
     SIEVE_ASSIGN(const control::HookName hook, parse_hook({}, arguments.hook));
     table.point = hook.point.value_or(kernel::HookPoint::xdp);
     for (const std::string& text : arguments.sets) {
@@ -132,6 +135,7 @@ void add_replay(CLI::App& app, Context& context) {
                 .add("--default", arguments->default_action,
                      "what becomes of packets that no set decides: pass or drop")
                 .show_default();
+            command.add("--unreadable", arguments->unreadable, unreadable_help).show_default();
             return [arguments, &context] { return run_replay(*arguments, context); };
         });
 }

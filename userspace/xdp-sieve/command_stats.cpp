@@ -15,6 +15,7 @@
 #include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/output.hpp"
 #include "xdp-sieve/set_report.hpp"
+#include "xdp-sieve/unreadable.hpp"
 #include "xdp-sieve/watch.hpp"
 
 namespace sieve::cli {
@@ -53,6 +54,7 @@ nlohmann::json to_json(const Sample& sample) {
             {"redirected", to_json(sample.stats.redirected)},
             {"redirect_failed", sample.stats.redirect_failed},
             {"default", action_name(sample.table.default_action)},
+            {"unreadable", unreadable_json(sample.table.unreadable, sample.stats)},
             {"sets", std::move(sets)},
             {"outcomes", std::move(outcomes)}};
 }
@@ -103,13 +105,13 @@ void print_sets(const Sample& sample, const std::optional<control::Rates>& rates
 void print_outcomes(const Sample& sample) {
     for (std::uint32_t i = 0; i < SIEVE_OUTCOMES; i++)
         if (sample.stats.outcome[i] > 0)
-            print_out("  {:<32} {:>18}\n", fmt::format("parsed: {}", kernel::outcome_name(i)),
-                      format_count(sample.stats.outcome[i]));
+            print_out("  {:<32} {:>18}\n", outcome_row(i), format_count(sample.stats.outcome[i]));
 }
 
 void print_table(const Sample& sample, const std::optional<control::Rates>& rates) {
-    print_out("{} (program {}, default {})\n", hook_title(sample.interface, sample.point), sample.program_id,
-              action_name(sample.table.default_action));
+    print_out("{} (program {}, default {}, unreadable {})\n", hook_title(sample.interface, sample.point),
+              sample.program_id, action_name(sample.table.default_action),
+              action_name(sample.table.unreadable));
     print_out("  {:<32} {:>18} {:>12}\n", "", "packets", "bytes");
     print_verdicts(sample, rates);
     print_sets(sample, rates);

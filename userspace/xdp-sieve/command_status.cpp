@@ -18,6 +18,7 @@
 #include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/output.hpp"
 #include "xdp-sieve/set_report.hpp"
+#include "xdp-sieve/unreadable.hpp"
 #include "xdp-sieve/way_attached.hpp"
 
 namespace sieve::cli {
@@ -70,6 +71,7 @@ nlohmann::json to_json(const HookStatus& status) {
         return out;
     }
     out["default"] = action_name(status.table.default_action);
+    out["unreadable"] = unreadable_json(status.table.unreadable, status.stats);
     out["sampling"] = status.watching.sample;
     out["tally"] = status.watching.counts_keys;
     out["sets"] = nlohmann::json::array();
@@ -85,8 +87,11 @@ void print_table(const HookStatus& status) {
         print_out("\n{}  {}\n", neighbours(hook), hook.other_version);
         return;
     }
-    print_out(", default {}{}\n{}", action_name(status.table.default_action),
-              status.table.sets.empty() ? ", no set is in force" : "", neighbours(hook));
+    print_out(", default {}, unreadable {}{}\n{}", action_name(status.table.default_action),
+              action_name(status.table.unreadable), status.table.sets.empty() ? ", no set is in force" : "",
+              neighbours(hook));
+    if (const std::string unreadable = describe_unreadable(status.stats); !unreadable.empty())
+        print_out("  {}\n", unreadable);
     if (status.watching.sample != 0)
         print_out("  one match in {} is sampled for `xdp-sieve events`\n", status.watching.sample);
     if (status.watching.counts_keys) print_out("  matches are counted by key for `xdp-sieve top`\n");

@@ -121,10 +121,10 @@ Result<control::SetSpec> parse_set_argument(const std::string& text) {
     return set;
 }
 
-Result<sieve_action> parse_default(const std::string& text) {
+Result<sieve_action> parse_pass_or_drop(const char* option, const std::string& text) {
     if (text == "pass") return SIEVE_ACTION_PASS;
     if (text == "drop") return SIEVE_ACTION_DROP;
-    return usage_error(fmt::format("--default {}: expected pass or drop", text));
+    return usage_error(fmt::format("{} {}: expected pass or drop", option, text));
 }
 
 } // namespace sieve::cli

@@ -94,6 +94,15 @@ TEST_F(Apply, WithoutAnActionAMatchDoesWhatTheDefaultDoesNot) {
     }
 }
 
+TEST_F(Apply, UnreadablePacketsAreDroppedIfNothingElseIsSaid) {
+    TableSpec spec = table({bad()});
+    ASSERT_TRUE(apply(kernel, spec, {}));
+    EXPECT_EQ(kernel.running.table.unreadable, SIEVE_ACTION_DROP);
+    spec.unreadable = SIEVE_ACTION_PASS;
+    ASSERT_TRUE(apply(kernel, spec, {}));
+    EXPECT_EQ(kernel.running.table.unreadable, SIEVE_ACTION_PASS);
+}
+
 TEST_F(Apply, AForeignProgramIsRefusedBeforeAnyWork) {
     kernel.running = {.foreign = true, .program = 17, .table = {}};
     const Error error = refused(table({bad()}), ErrorKind::foreign_program);

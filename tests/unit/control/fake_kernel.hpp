@@ -258,6 +258,7 @@ class FakeKernel final : public control::Kernel {
                                             kernel::HookPoint point = kernel::HookPoint::xdp) {
         kernel::TableInForce table;
         table.default_action = wanted.default_action;
+        table.unreadable = wanted.unreadable;
         for (const kernel::WantedSet& set : wanted.sets) {
             const kernel::SetInForce* before = at(point).table.find(set.name);
             kernel::SetInForce now = before != nullptr ? *before : kernel::SetInForce{};

@@ -56,6 +56,14 @@ TEST_F(Swap, ChangesThatFilterAndNothingElse) {
     EXPECT_EQ(now.sets[1].map_id, swapped->set.maps.filter_id);
 }
 
+TEST_F(Swap, LeavesUnreadablePacketsToWhatWasSaid) {
+    for (const sieve_action unreadable : {SIEVE_ACTION_PASS, SIEVE_ACTION_DROP}) {
+        kernel.running.table.unreadable = unreadable;
+        ASSERT_TRUE(swap(kernel, eth0, feed("bad"), {}));
+        EXPECT_EQ(kernel.running.table.unreadable, unreadable);
+    }
+}
+
 TEST_F(Swap, AVerifiedSetStaysVerified) {
     ASSERT_TRUE(swap(kernel, eth0, feed("last"), {}));
     EXPECT_NE(kernel.running.table.sets[2].exact_id, 0U);

@@ -91,7 +91,7 @@ Result<Applied> apply(Kernel& kernel, const TableSpec& spec, const Observer& obs
     SIEVE_ASSIGN(kernel::Hook hook, kernel.read_hook(interface, spec.point));
     SIEVE_TRY(may_apply(kernel, hook, spec));
     Applied applied;
-    applied.table = wanted_table(prepared.sets, actions, spec.default_action);
+    applied.table = wanted_table(prepared.sets, actions, spec);
     applied.attached_now = !hook.speaks_our_version();
     if (applied.attached_now) {
         SIEVE_ASSIGN(

@@ -83,6 +83,7 @@ Result<TableWithSet> table_with(Kernel& kernel, const kernel::Hook& hook, const 
     const kernel::TableInForce live = kernel.read_table(hook);
     TableWithSet found;
     found.table.default_action = live.default_action;
+    found.table.unreadable = live.unreadable;
     std::vector<std::string> names;
     bool there = false;
     for (const kernel::SetInForce& set : live.sets) {

@@ -74,8 +74,9 @@ Result<std::vector<SetAction>> find_actions(Kernel& kernel, std::span<const SetS
 }
 
 kernel::WantedTable wanted_table(const std::vector<ReadySet>& sets, const std::vector<SetAction>& actions,
-                                 sieve_action default_action) {
-    kernel::WantedTable table{.default_action = default_action, .sets = {}};
+                                 const TableSpec& spec) {
+    kernel::WantedTable table{
+        .default_action = spec.default_action, .sets = {}, .unreadable = spec.unreadable};
     for (std::size_t i = 0; i < sets.size(); i++)
         table.sets.push_back({.name = sets[i].name,
                               .action = actions[i].action,

@@ -13,6 +13,7 @@
 #include "libsieve/control/ready_set.hpp"
 #include "libsieve/control/set_spec.hpp"
 #include "libsieve/control/source.hpp"
+#include "libsieve/control/table_spec.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve::control {
@@ -38,9 +39,8 @@ struct PreparedSets {
 [[nodiscard]] Result<std::vector<SetAction>> find_actions(Kernel& kernel, std::span<const SetSpec> sets,
                                                           sieve_action default_action);
 
-// The table of these sets, in this order.
+// The table of these sets, in this order, with the spec's other wishes.
 [[nodiscard]] kernel::WantedTable wanted_table(const std::vector<ReadySet>& sets,
-                                               const std::vector<SetAction>& actions,
-                                               sieve_action default_action);
+                                               const std::vector<SetAction>& actions, const TableSpec& spec);
 
 } // namespace sieve::control

@@ -13,7 +13,7 @@ Result<std::unique_ptr<Replayer>> start_replay(Kernel& kernel, const TableSpec& 
     SIEVE_ASSIGN(const std::vector<SetAction> actions, find_actions(kernel, spec.sets, spec.default_action));
     SIEVE_TRY(kernel.may_load_programs());
     SIEVE_ASSIGN(const std::vector<ReadySet> sets, bring_in(kernel, spec.sets, std::move(inputs), observer));
-    return kernel.start_replay(spec.point, wanted_table(sets, actions, spec.default_action));
+    return kernel.start_replay(spec.point, wanted_table(sets, actions, spec));
 }
 
 void ReplayTotals::add(const kernel::Replayed& packet, std::uint64_t length) {

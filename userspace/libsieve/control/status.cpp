@@ -47,7 +47,10 @@ Result<TableStatus> read_table_status(Kernel& kernel, const kernel::Hook& hook) 
     for (int attempt = 0; attempt < attempts; attempt++) {
         const kernel::TableInForce table = kernel.read_table(hook);
         sets = read_sets(kernel, table);
-        if (sets) return TableStatus{.default_action = table.default_action, .sets = std::move(*sets)};
+        if (sets)
+            return TableStatus{.default_action = table.default_action,
+                               .unreadable = table.unreadable,
+                               .sets = std::move(*sets)};
     }
     return tl::unexpected(std::move(sets.error()));
 }
@@ -65,6 +68,7 @@ Result<Overview> read_status(Kernel& kernel, const HookName& name) {
         HookStatus status;
         if (hook.speaks_our_version()) {
             SIEVE_ASSIGN(status.table, read_table_status(kernel, hook));
+            SIEVE_ASSIGN(status.stats, kernel.read_stats(hook));
             status.watching = kernel.watching(hook);
         }
         status.hook = std::move(hook);

@@ -31,7 +31,8 @@ struct SetStatus {
 // A table in force, with the headers of its filters.
 struct TableStatus {
     sieve_action default_action = SIEVE_ACTION_PASS;
-    std::vector<SetStatus> sets; // in their order
+    sieve_action unreadable = SIEVE_ACTION_DROP; // what becomes of packets that cannot be read to their end
+    std::vector<SetStatus> sets;                 // in their order
 };
 
 // A hook where our program runs. If the program speaks another version (hook.other_version says which), only
@@ -39,6 +40,7 @@ struct TableStatus {
 struct HookStatus {
     kernel::Hook hook;
     TableStatus table;
+    kernel::Stats stats; // since the program was loaded
     Watching watching;
 };
 

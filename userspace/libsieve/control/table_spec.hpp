@@ -20,6 +20,8 @@ struct TableSpec {
     kernel::HookPoint point = kernel::HookPoint::xdp;
     std::vector<SetSpec> sets; // asked in this order
     sieve_action default_action = SIEVE_ACTION_PASS;
+    // Drop or pass: what becomes of packets that the parser cannot read to their end (enum sieve_outcome).
+    sieve_action unreadable = SIEVE_ACTION_DROP;
 
     // For attaching, if no program of ours is there yet.
     kernel::ModeChoice mode = kernel::ModeChoice::automatic;

@@ -17,7 +17,8 @@ Result<Replayed> Replay::run(std::span<const std::uint8_t> frame) const {
     const auto run = frame.first(std::min(frame.size(), longest_run));
     if (!scratch_.can_run(run)) {
         result.trace.outcome = SIEVE_OUTCOME_TRUNCATED;
-        result.trace.verdict = result.verdict = SIEVE_VERDICT_PASS;
+        result.trace.verdict = result.verdict =
+            table_.unreadable == SIEVE_ACTION_DROP ? SIEVE_VERDICT_DROP : SIEVE_VERDICT_PASS;
         result.trace.decision = SIEVE_NOT_ASKED;
         return result;
     }

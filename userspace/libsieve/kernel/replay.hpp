@@ -26,9 +26,9 @@ class Replay {
     static Result<Replay> start(const WantedTable& table, HookPoint point = HookPoint::xdp);
 
     // One frame. The kernel does not run a program on less than an Ethernet header, nor tc's on less than an
-    // IP header: such a frame is answered here as the program answers every cut header, truncated and passed.
-    // Of a long frame the first longest_run bytes are run; only a chain of IPv6 extension headers that is
-    // longer makes a difference (it counts as short).
+    // IP header: such a frame is answered here as the program answers every cut header. Of a long frame the
+    // first longest_run bytes are run; only a chain of IPv6 extension headers that is longer makes a
+    // difference (it counts as cut off).
     [[nodiscard]] Result<Replayed> run(std::span<const std::uint8_t> frame) const;
 
     [[nodiscard]] const TableInForce& table() const { return table_; }

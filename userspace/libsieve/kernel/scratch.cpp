@@ -56,6 +56,7 @@ Result<BpfObject> Scratch::release() && {
     for (volatile sieve_policy& bank : instance().control().bank) {
         bank.sets = 0;
         bank.default_action = SIEVE_ACTION_PASS;
+        bank.unreadable = SIEVE_ACTION_PASS;
     }
     SIEVE_TRY(clear_stats(instance()));
     SIEVE_TRY(object_.wait_until_filled());

@@ -150,6 +150,7 @@ TableInForce SetTable::read() const {
     } while (bank != active());
     TableInForce table;
     table.default_action = static_cast<sieve_action>(policy.default_action);
+    table.unreadable = static_cast<sieve_action>(policy.unreadable);
     for (std::uint32_t i = 0; i < std::min<std::uint32_t>(policy.sets, SIEVE_MAX_SETS); i++) {
         const std::uint32_t slot = policy.entry[i].slot & (SIEVE_SLOTS - 1);
         const sieve_slot& note = policy.slot[slot];
@@ -180,6 +181,7 @@ Result<sieve_policy> SetTable::policy_of(const WantedTable& wanted, const sieve_
 
     sieve_policy policy{};
     policy.default_action = wanted.default_action;
+    policy.unreadable = wanted.unreadable;
     std::set<std::string> names;
     for (const WantedSet& set : wanted.sets) {
         if (!is_set_name(set.name) || !names.insert(set.name).second)

@@ -32,6 +32,7 @@ struct SetInForce {
 // All sets in force, in the order they are asked.
 struct TableInForce {
     sieve_action default_action = SIEVE_ACTION_PASS;
+    sieve_action unreadable = SIEVE_ACTION_PASS; // for packets that cannot be read to their end
     std::vector<SetInForce> sets;
 
     [[nodiscard]] const SetInForce* find(std::string_view name) const;
@@ -49,6 +50,7 @@ struct WantedSet {
 struct WantedTable {
     sieve_action default_action = SIEVE_ACTION_PASS;
     std::vector<WantedSet> sets;
+    sieve_action unreadable = SIEVE_ACTION_DROP; // or pass: packets that cannot be read to their end
 };
 
 // 1 to 31 letters, digits, dots, underscores and dashes.

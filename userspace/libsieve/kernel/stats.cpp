@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/kernel/stats.hpp"
 
+#include <iterator>
+#include <numeric>
 #include <vector>
 
 #include <bpf/bpf.h>
@@ -62,9 +64,14 @@ sieve_verified difference(const sieve_verified& later, const sieve_verified& ear
 }
 
 const char* outcome_name(std::uint32_t outcome) {
-    static constexpr const char* names[SIEVE_OUTCOMES] = {
-        "complete", "fragment", "short", "arp", "neighbour", "non_ip", "truncated", "malformed", "deep_vlan"};
+    static constexpr const char* names[] = SIEVE_OUTCOME_NAMES;
+    static_assert(std::size(names) == SIEVE_OUTCOMES, "every outcome has its name");
     return outcome < SIEVE_OUTCOMES ? names[outcome] : "unknown";
+}
+
+std::uint64_t unreadable_packets(const Stats& stats) {
+    return std::accumulate(stats.outcome.begin() + SIEVE_OUTCOME_FIRST_UNREADABLE, stats.outcome.end(),
+                           std::uint64_t{0});
 }
 
 } // namespace sieve::kernel

@@ -36,4 +36,8 @@ struct Stats {
 // The name of an enum sieve_outcome in tables and JSON.
 [[nodiscard]] const char* outcome_name(std::uint32_t outcome);
 
+// How many packets could not be read to their end, for whatever reason. The outcomes from
+// SIEVE_OUTCOME_FIRST_UNREADABLE on are the reasons.
+[[nodiscard]] std::uint64_t unreadable_packets(const Stats& stats);
+
 } // namespace sieve::kernel
