@@ -12,7 +12,7 @@ int xdp_sieve(struct xdp_md* ctx) {
     return sieve_filter(ctx, ctx->data_end - ctx->data);
 }
 
-/* For jumbo frames: the headers must lie in the first buffer, else the packet counts as cut off there. */
+/* For jumbo frames. If the headers do not fit into the first buffer, the packet counts as cut off there. */
 SEC("xdp.frags")
 int xdp_sieve_frags(struct xdp_md* ctx) {
     return sieve_filter(ctx, bpf_xdp_get_buff_len(ctx));
