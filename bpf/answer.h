@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * What the sets said of one packet.
+ * The answer of the sets for one packet.
  */
 #ifndef SIEVE_BPF_ANSWER_H
 #define SIEVE_BPF_ANSWER_H
@@ -11,7 +11,7 @@ struct sieve_answer {
     __u32 action;   /* enum sieve_action; never COUNT */
     __u32 decision; /* as in struct sieve_trace */
     __u32 hits;     /* likewise */
-    __u32 bank;     /* in force since the first set was asked */
+    __u32 bank;     /* that was active when the first set was asked */
     __u32 target;   /* of a redirecting action */
     __u32 verdict;  /* enum sieve_verdict: what came of it */
 };

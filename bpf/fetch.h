@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Lines of a filter out of its map: the "fetch" of locate, fetch, test.
+ * Reads lines of a filter from its map: the "fetch" of locate, fetch, test.
  */
 #ifndef SIEVE_BPF_FETCH_H
 #define SIEVE_BPF_FETCH_H
@@ -18,7 +18,7 @@ static __always_inline const struct sieve_line* sieve_fetch(void* filter, __u32 
     return bpf_map_lookup_elem(filter, &index);
 }
 
-/* The filter at a place of the array-of-maps, and its first line; false if there is none. */
+/* The filter at a map index, and its first line; false if there is none. */
 static __always_inline const struct sieve_lookup* sieve_fetch_lookup(__u32 index, void** filter) {
     __u32 line = 0;
     *filter = bpf_map_lookup_elem(&sieve_sets, &index);

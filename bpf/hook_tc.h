@@ -3,9 +3,10 @@
  * What the packet path takes from tc's hooks, ingress and egress (path.h lists it). Programs run in
  * direct-action mode.
  *
- * What differs from a frame on the wire: one VLAN tag may lie in the packet's metadata, where it does not
- * matter, since no key has a VLAN in it; headers may lie in pages beside the linear part; and a packet of up
- * to half a megabyte may await segmentation. Such a packet is judged and counted once, as the stack sees it.
+ * A packet at tc differs from a frame on the wire in three ways. One VLAN tag may be in the packet's
+ * metadata; that does not matter, since no key contains a VLAN. Headers may lie in pages outside the linear
+ * part. And a packet of up to half a megabyte may await segmentation; it is judged and counted once, as the
+ * stack sees it.
  */
 #ifndef SIEVE_BPF_HOOK_TC_H
 #define SIEVE_BPF_HOOK_TC_H
@@ -21,8 +22,7 @@
 
 #define SIEVE_CONTEXT struct __sk_buff
 
-/* As in the kernel's iph_totlen(): a packet that awaits segmentation may have zero there, however long it is.
- */
+/* As in the kernel's iph_totlen(): a packet that awaits segmentation may state a length of zero. */
 static __always_inline __s64 sieve_length_reserve(struct __sk_buff* ctx, __u32 bytes) {
     (void)bytes;
     return -(__s64)ctx->gso_size;
@@ -33,9 +33,9 @@ static __always_inline long sieve_load(struct __sk_buff* ctx, __u32 at, void* to
 }
 
 /*
- * Out of another interface: the verdict on a packet for a target; `fallback` if the target is not there: an
- * interface's entry goes away with the interface. There is no redirection to a CPU here, and the controller
- * refuses to ask for it.
+ * Sends a packet out of another interface and returns the verdict; `fallback` if the target is gone: an
+ * interface's entry disappears with the interface. tc cannot redirect to a CPU, and the controller refuses to
+ * ask for that.
  */
 static __always_inline int sieve_redirect(__u32 bank, __u32 action, __u32 target, __u32 fallback) {
     void* targets;
@@ -47,7 +47,7 @@ static __always_inline int sieve_redirect(__u32 bank, __u32 action, __u32 target
 }
 
 /*
- * What tc is told of a verdict. A packet that passes is "unspecified" and not "ok": ok would end the
+ * tc's code for a verdict. A packet that passes is "unspecified" and not "ok": "ok" would end the
  * classification, and tc programs behind this one would not see the packet.
  */
 static __always_inline int sieve_tc_action(int verdict) {

@@ -19,8 +19,8 @@ SIEVE_STATIC_ASSERT((int)SIEVE_VERDICT_DROP == XDP_DROP && (int)SIEVE_VERDICT_PA
                         (int)SIEVE_VERDICT_REDIRECT == XDP_REDIRECT,
                     "a verdict is returned as it is");
 
-/* The generic hook sees packets that await segmentation. Nothing marks them but a length that no IP header
- * can state. */
+/* The generic hook sees packets that await segmentation. Their only mark is a length that no IP header can
+ * state. */
 static __always_inline __s64 sieve_length_reserve(struct xdp_md* ctx, __u32 bytes) {
     (void)ctx;
     return 0xffff - (__s64)bytes;
@@ -31,9 +31,9 @@ static __always_inline long sieve_load(struct xdp_md* ctx, __u32 at, void* to, _
 }
 
 /*
- * To another interface or another CPU: the verdict on a packet for a target; `fallback` if the target is not
- * there: an interface's entry goes away with the interface. What fails later (a full queue, a driver that
- * cannot send) is the kernel's to drop, and is not seen here.
+ * Redirects a packet to another interface or CPU and returns the verdict; `fallback` if the target is gone:
+ * an interface's entry disappears with the interface. If sending fails later (a full queue, a driver that
+ * cannot send), the kernel drops the packet, and this program does not see it.
  */
 static __always_inline int sieve_redirect(__u32 bank, __u32 action, __u32 target, __u32 fallback) {
     void* targets;

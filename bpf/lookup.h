@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Is the key in the filter? Locate, fetch, test: locating and testing are the shared headers', fetching is
- * here.
+ * Is the key in the filter? Locate, fetch, test: the shared headers locate and test, this file fetches.
  */
 #ifndef SIEVE_BPF_LOOKUP_H
 #define SIEVE_BPF_LOOKUP_H
@@ -34,8 +33,8 @@ static __always_inline int sieve_lookup_blocked(void* filter, const struct sieve
 }
 
 /*
- * One probe of a prefix set. A global function, so that the verifier checks it once and not in each turn of
- * the loop over lengths.
+ * One probe of a prefix set. A global function, so that the verifier checks it once and not in each iteration
+ * over the lengths.
  */
 __noinline int sieve_lookup_prefix(const struct sieve_key* key, __u32 index, __u32 length) {
     const struct sieve_lookup* lookup;
@@ -51,8 +50,8 @@ __noinline int sieve_lookup_prefix(const struct sieve_key* key, __u32 index, __u
 
 /*
  * A prefix set: one probe for each length of the address's family. Probes do not wait for each other: the
- * branch on an answer is predicted (no match) long before its lines have come, so that the lines of all
- * probes are under way together.
+ * processor predicts the branch on an answer (no match) long before its lines arrive, so that the lines of
+ * all probes are fetched together.
  */
 static __always_inline int sieve_lookup_prefixes(void* filter, const struct sieve_lookup* lookup, __u32 index,
                                                  const struct sieve_key* key) {
@@ -70,8 +69,7 @@ static __always_inline int sieve_lookup_prefixes(void* filter, const struct siev
     return 0;
 }
 
-/* True if the filter at that place holds the key; a set whose fields the packet does not have is never a
- * match. */
+/* True if the filter at that map index holds the key. A set whose fields the packet lacks never matches. */
 static __always_inline int sieve_lookup_key(void* filter, __u32 index, const struct sieve_key* key,
                                             __u32 have) {
     const struct sieve_lookup* lookup;

@@ -10,9 +10,9 @@
 #include "fetch.h"
 
 /*
- * A global function, so that the verifier checks it once. It takes the place of the set, since a map cannot
- * be passed. A group has up to 32 lines, too many to request before the first is tested; but a probe's line
- * does not depend on the one before it, and a non-member is told after two.
+ * A global function, so that the verifier checks it once. It takes the set's map index, since a map cannot be
+ * passed. A group has up to 32 lines, too many to request before the first is tested; but a probe's line does
+ * not depend on the one before it, and two lines are enough to reject most non-members.
  */
 __noinline int sieve_lookup_bloom(__u32 index, __u64 locate, __u64 test) {
     struct sieve_hash hash = {locate, test};
@@ -27,9 +27,9 @@ __noinline int sieve_lookup_bloom(__u32 index, __u64 locate, __u64 test) {
     for (group = 0; group < SIEVE_BLOOM_MAX_GROUPS && group < groups; group++) {
         struct sieve_bloom_probe probe = sieve_bloom_first(hash);
 
-        /* Read anew for each group, and the loop is left in two places: what the verifier had learned of the
-         * number in one group would make it walk the next one again for every way out of this one, at
-         * thirty times the cost. */
+        /* The number is read again for each group, and the loop has two exits. Otherwise the verifier would
+         * carry what it learned about the number into the next group and walk that group once for every way
+         * out of this one, at thirty times the cost. */
         hashes = *(const volatile __u8*)&lookup->hashes;
 #pragma clang loop unroll(disable)
         for (i = 0; i <= SIEVE_BLOOM_MAX_HASHES; i++) {

@@ -10,7 +10,7 @@
 
 #include "fetch.h"
 
-/* Global functions, so that the verifier checks them once; they take the place of the set. */
+/* Global functions, so that the verifier checks them once. They take the set's map index. */
 __noinline int sieve_lookup_dleft(__u32 index, __u64 locate, __u64 test) {
     const struct sieve_line* line[SIEVE_DLEFT_MAX_SUBTABLES];
     __u32 at[SIEVE_DLEFT_MAX_SUBTABLES], position[SIEVE_DLEFT_MAX_SUBTABLES];
@@ -23,7 +23,7 @@ __noinline int sieve_lookup_dleft(__u32 index, __u64 locate, __u64 test) {
     sieve_dleft_locate(lookup, hash, at, position);
     line[0] = sieve_fetch(filter, at[0]);
     line[1] = sieve_fetch(filter, at[1]);
-    line[2] = line[3] = line[0]; /* where there are fewer subtables */
+    line[2] = line[3] = line[0]; /* if there are fewer subtables */
     if (lookup->choices > 2) line[2] = sieve_fetch(filter, at[2]);
     if (lookup->choices > 3) line[3] = sieve_fetch(filter, at[3]);
     if (!line[0] || !line[1] || !line[2] || !line[3]) return 0;

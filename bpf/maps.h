@@ -14,13 +14,13 @@
 #include <sieve/exact.h>
 #include <sieve/policy.h>
 
-/* A filter image. BPF_F_INNER_MAP lets images of any size take each other's place; it needs Linux 5.10. */
+/* A filter image. BPF_F_INNER_MAP lets images of different sizes replace each other; it needs Linux 5.10. */
 struct sieve_filter_map {
     __uint(type, BPF_MAP_TYPE_ARRAY);
     __uint(max_entries, 1);
     __uint(map_flags, BPF_F_MMAPABLE | BPF_F_INNER_MAP);
     __uint(key_size, sizeof(__u32));
-    __uint(value_size, SIEVE_LINE_BYTES); /* a type would be but a forward declaration in BTF here */
+    __uint(value_size, SIEVE_LINE_BYTES); /* a type would only be a forward declaration in BTF */
 };
 
 struct {
@@ -30,7 +30,7 @@ struct {
     __array(values, struct sieve_filter_map);
 } sieve_sets SEC(".maps");
 
-/* The keys themselves, for sets with verification: in the same places as their filters. */
+/* The exact sets, for verification, at the same map indices as their filters. */
 struct sieve_exact_map {
     __uint(type, BPF_MAP_TYPE_HASH);
     __uint(max_entries, 1);
@@ -53,9 +53,9 @@ struct {
 } sieve_stats SEC(".maps");
 
 /*
- * Where packets are redirected to: for each bank a map of the interfaces, by index, and one of the CPUs, by
- * number, if its sets name any. In map-in-maps, because a cpumap can belong to one program only, and so that
- * each has as many entries as it needs. The values are of the short kind, without a second program.
+ * Where packets are redirected to: for each bank a map of interfaces, by index, and one of CPUs, by number,
+ * if its sets name any. They are inside map-in-maps because a cpumap can belong to only one program, and so
+ * that each has as many entries as it needs. The values are the short form, without a second program.
  */
 struct sieve_device_map {
     __uint(type, BPF_MAP_TYPE_DEVMAP_HASH);
@@ -85,7 +85,7 @@ struct {
     __array(values, struct sieve_cpu_map);
 } sieve_cpus SEC(".maps");
 
-/* Who watches brings the memory for it: a ring buffer, a sketch. */
+/* A controller that watches matches supplies the memory: a ring buffer, a sketch. */
 struct sieve_ring {
     __uint(type, BPF_MAP_TYPE_RINGBUF);
     __uint(max_entries, 4096);
@@ -113,15 +113,15 @@ SIEVE_RARE_MAPS(SIEVE_MAP_IS_HERE)
 #define SIEVE_PASS_ALL                                                                                       \
     { .default_action = SIEVE_ACTION_PASS, .unreadable = SIEVE_ACTION_PASS }
 
-/* Sets and order (sieve/policy.h); starts with no set and everything passed. */
+/* Sets and order (sieve/policy.h). Initially there is no set and every packet passes. */
 volatile struct sieve_control sieve_control SEC(SIEVE_MAP_CONTROL) = {
     .magic = SIEVE_MAGIC,
     .abi = SIEVE_ABI,
     .bank = {SIEVE_PASS_ALL, SIEVE_PASS_ALL},
 };
 
-/* Set before loading by whoever wants to look over the program's shoulder (preflight, replay, tests); else
- * dead code. */
+/* Set before loading by whoever inspects each packet's treatment (preflight, replay, tests); else dead code.
+ */
 const volatile __u32 sieve_tracing = 0;
 struct sieve_trace sieve_trace_last;
 

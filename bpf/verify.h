@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Is what the filter took for a member one? Asked by sets with verification only, and only after a match.
+ * Is the filter's match a true one? Only sets with verification ask, and only after a match.
  */
 #ifndef SIEVE_BPF_VERIFY_H
 #define SIEVE_BPF_VERIFY_H
@@ -11,8 +11,8 @@
 #include "parse.h"
 
 /*
- * True if a key of a prefix set, cut to this length, is in the exact set beside the filter at that place. A
- * global function, so that the verifier checks it once and not in each turn of the loop over lengths.
+ * True if the exact set at that map index holds a key of a prefix set, cut to this length. A global function,
+ * so that the verifier checks it once and not in each iteration over the lengths.
  */
 __noinline int sieve_ask_exact_prefix(const struct sieve_key* key, __u32 index, __u32 length) {
     const struct sieve_lookup* lookup;
@@ -28,10 +28,10 @@ __noinline int sieve_ask_exact_prefix(const struct sieve_key* key, __u32 index, 
 }
 
 /*
- * True if the key is in the exact set beside the filter at that place. Of a prefix set, if a prefix of any of
- * the probe lengths is: which of them the filter mistook does not matter. Without an exact set the filter's
- * answer stands: prefer a false positive to a missed member. A global function, so that the verifier
- * checks it once and its stack is its own.
+ * True if the exact set at that map index holds the key; of a prefix set, if it holds the prefix of any probe
+ * length, whichever length the filter matched. Without an exact set the filter's answer counts: prefer a
+ * false positive to a missed member. A global function, so that the verifier checks it once and it has a
+ * stack of its own.
  */
 __noinline int sieve_ask_exact(const struct sieve_key* key, __u32 index) {
     const struct sieve_lookup* lookup;
@@ -58,7 +58,7 @@ __noinline int sieve_ask_exact(const struct sieve_key* key, __u32 index) {
     return 0;
 }
 
-/* What the filter said of a packet (`hit`), put right, and counted. A global function, too. */
+/* Corrects the filter's answer for a packet (`hit`) and counts. A global function, too. */
 __noinline int sieve_verify(const struct sieve_parsed* parsed, struct sieve_stats* stats, __u32 index,
                             int hit) {
     struct sieve_verified* verified;

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Matches that somebody watches: sampled into a ring buffer (sieve/event.h), counted by key
- * (sieve/count_min.h). Nothing of this runs, and nothing of it is there, unless a controller has asked for
- * it.
+ * (sieve/count_min.h). Unless a controller has asked for it, none of this runs and none of its memory exists.
  */
 #ifndef SIEVE_BPF_WATCH_H
 #define SIEVE_BPF_WATCH_H
@@ -16,7 +15,7 @@
 #include "fetch.h"
 #include "parse.h"
 
-/* Hands the packet's head to whoever listens. A global function: its stack is its own. */
+/* Sends the packet's head to the listener. A global function, so that it has a stack of its own. */
 __noinline int sieve_sample(SIEVE_CONTEXT* ctx, const struct sieve_parsed* parsed,
                             const struct sieve_answer* answer) {
     struct sieve_event* event;
@@ -59,8 +58,8 @@ static __always_inline int sieve_is_candidate(const struct sieve_candidate* cand
 }
 
 /*
- * Remembers the item, if it is heavier than what it would take the place of. A global function, so that the
- * verifier does not walk it anew for every way on which the sketch was counted in.
+ * Remembers the item if it is heavier than the candidate that it would replace. A global function, so that
+ * the verifier does not walk it again for every path through the sketch.
  */
 __noinline int sieve_remember(const struct sieve_key* item, __u32 slot, __u64 estimate, __u32 first,
                               __u32 second) {
@@ -87,8 +86,8 @@ __noinline int sieve_remember(const struct sieve_key* item, __u32 slot, __u64 es
 }
 
 /*
- * Counts a match of the set in this slot. The sketch's part that is written is this CPU's own. A global
- * function like the one above.
+ * Counts a match of the set in this slot, in this CPU's own part of the sketch. A global function, for the
+ * same reason.
  */
 __noinline int sieve_tally(const struct sieve_key* key, __u32 index) {
     __u32 zero = 0, slot = index & (SIEVE_SLOTS - 1), base, first, second, column, step, i;
@@ -133,7 +132,7 @@ __noinline int sieve_tally(const struct sieve_key* key, __u32 index) {
 struct sieve_tallying {
     const struct sieve_key* key;
     __u32 hits;
-    __u32 first; /* place of the bank's first set */
+    __u32 first; /* map index of the bank's slot 0 */
 };
 
 static long sieve_tally_slot(__u32 slot, struct sieve_tallying* tallying) {
@@ -141,8 +140,7 @@ static long sieve_tally_slot(__u32 slot, struct sieve_tallying* tallying) {
     return 0;
 }
 
-/* What is watched of a packet that matched. A global function, so that its stack is not on the way to the
- * sets. */
+/* Watches a packet that matched. A global function, so that its stack is not on the path to the sets. */
 __noinline int sieve_watch(SIEVE_CONTEXT* ctx, const struct sieve_parsed* parsed,
                            const struct sieve_answer* answer, struct sieve_stats* stats) {
     struct sieve_tallying tallying;

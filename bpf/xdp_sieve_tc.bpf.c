@@ -3,8 +3,8 @@
  * The packet path at tc's two hooks, in direct-action mode. Attach with `tc filter add dev IFACE egress bpf
  * da obj xdp_sieve_tc.bpf.o sec tc/egress` (or ingress and tc/ingress) or `xdp-sieve load --hook egress`.
  *
- * Both programs are the same; each has its own maps once it is loaded. Two names tell a reader of `tc filter`
- * and `bpftool` which one is where.
+ * Both programs are the same. Each gets its own maps when it is loaded. Two names tell a reader of `tc
+ * filter` and `bpftool` which one is where.
  */
 #include "hook_tc.h"
 

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * What the benchmark's BPF programs and its controller have in common: the keys and the control block.
+ * What the benchmark's BPF programs share with its controller: the keys and the control block.
  *
  * The members of a set of n keys are the IPv4 addresses bench_address(0) .. bench_address(n - 1), where
- * bench_address is a bijection: every other address is a non-member, and no list of them has to be kept. The
- * programs draw a random index out of a window of indices: [0, n) are members, [n, 2^32) non-members, [0, 2n)
- * half of each.
+ * bench_address is a bijection. Every other address is a non-member, so no list is needed. The programs draw
+ * a random index from a window of indices: [0, n) are members, [n, 2^32) non-members, [0, 2n) half of each.
  */
 #ifndef SIEVE_BENCH_CONTROL_H
 #define SIEVE_BENCH_CONTROL_H
@@ -13,7 +12,7 @@
 #include <sieve/hash.h>
 
 struct bench_control {
-    __u64 state;     /* of the random sequence; goes on from run to run */
+    __u64 state;     /* of the random sequence; kept from run to run */
     __u64 found;     /* how often the answer was yes */
     __u64 first;     /* window of indices */
     __u64 indices;   /* likewise; at most 2^32 */

@@ -2,11 +2,11 @@
 /*
  * The programs of `xdp-sieve bench`.
  *
- * Those named bench_KIND make random keys and ask about them, many times a run, so that what a run itself
- * costs hardly counts. All share loop, key and hash; they differ in the question alone. The filter's question
- * is the packet path's own code, bpf/lookup.h, through the map-in-map.
+ * Programs named bench_KIND make random keys and look them up, many times in one run, so that the cost of
+ * the run itself hardly counts. All share the loop, the key and the hash; only the lookup differs. The
+ * filter's lookup is the packet path's own code, bpf/lookup.h, through the map-in-map.
  *
- * Those named bench_packet_FAMILY and bench_send_FAMILY give a frame a new source address and hand it on to
+ * Programs named bench_packet_FAMILY and bench_send_FAMILY give a frame a new source address and pass it to
  * the program under test, or to an interface.
  */
 #include <linux/bpf.h>
@@ -27,9 +27,9 @@ char LICENSE[] SEC("license") = "GPL";
 struct bench_control bench_control SEC(".data.bench");
 
 /*
- * The floor. The controller puts a filter's own map in its place, as a map of which only one line is read:
- * two maps of one size can differ by more than what is to be measured, since what fits into a processor's
- * cache depends on which pages a map was given.
+ * The floor: a map of which only one line is read. The controller uses the filter's own map for it. Two maps
+ * of the same size can differ by more than the effect to be measured, because the physical pages of a map
+ * decide how much of it fits into the processor's cache.
  */
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY);
@@ -82,12 +82,12 @@ struct bench_loop {
     __u64 found;
 };
 
-/* Keeps the compiler from knowing what it would have to learn from a packet. */
+/* Hides the value from the compiler, as if it came from a packet. */
 #define BENCH_OPAQUE(x) asm volatile("" : "+r"(x))
 
 /*
- * Draws an address. If lookups are to stay apart, the clock is read first, which waits until all before it is
- * done: so that each lookup pays for its cache misses alone, as a packet does.
+ * Draws an address. If lookups must not overlap, the clock is read first. Reading it waits for everything
+ * before, so that each lookup pays for its own cache misses, as a packet does.
  */
 static __always_inline __u32 bench_next_address(struct bench_loop* loop) {
     if (bench_control.apart) bench_control.fence = bpf_ktime_get_ns();
@@ -112,8 +112,8 @@ static __always_inline struct sieve_hash bench_hash_address(__u32 address) {
 }
 
 /*
- * Not XDP programs: for those BPF_PROG_TEST_RUN first waits for a grace period, in which other processes
- * drive the filter's lines out of this processor's caches.
+ * These are not XDP programs. For XDP programs BPF_PROG_TEST_RUN first waits for a grace period, during which
+ * other processes evict the filter's lines from this processor's caches.
  */
 #define BENCH_PROGRAM(name)                                                                                  \
     static long name##_step(__u32 i, struct bench_loop* loop);                                               \
@@ -160,7 +160,7 @@ BENCH_PROGRAM(bench_touch_two) {
     return 0;
 }
 
-/* The set may be in any place of the map-in-map. */
+/* The set may be at any index of the map-in-map. */
 BENCH_PROGRAM(bench_filter) {
     __u32 address = bench_next_address(loop);
     __u32 index = bench_control.index;
@@ -258,8 +258,8 @@ BENCH_PACKET_PROGRAMS(ipv4, BENCH_IPV4_SOURCE)
 BENCH_PACKET_PROGRAMS(ipv6, BENCH_IPV6_SOURCE)
 
 /*
- * What any filter must do before it can drop: read the frame's source address; and the floor, which makes a
- * key of it, too, hashes it and waits for one line. The branch keeps the verdict from coming before the line.
+ * What any filter must do before it can drop: read the frame's source address. The floor also makes a key of
+ * the address, hashes it and waits for one line. The branch keeps the verdict from preceding the line.
  */
 static __always_inline const __be32* bench_source(struct xdp_md* ctx) {
     void* end = (void*)(long)ctx->data_end;

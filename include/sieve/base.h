@@ -16,9 +16,9 @@
 #endif
 
 /*
- * The number, which has no bits outside the mask. Tells the verifier of Linux 6.1, which forgets what it knew
- * of two numbers once they are or-ed (and compilers turn such sums into an or); one instruction there, none
- * here.
+ * Returns the number, which has no bits outside the mask. This tells the bound to the verifier of Linux 6.1,
+ * which forgets what it knew about two numbers once they are or-ed (and compilers turn such sums into an or).
+ * It costs one instruction in BPF, none in user space.
  */
 SIEVE_INLINE __u64 sieve_within(__u64 number, const __u32 mask) {
 #ifdef __bpf__
@@ -29,12 +29,12 @@ SIEVE_INLINE __u64 sieve_within(__u64 number, const __u32 mask) {
     return number;
 }
 
-/* Compilers must not be told more than this about a branch; both know the builtin. */
+/* Which way a branch mostly goes. Both compilers know the builtin. */
 #define SIEVE_LIKELY(x) __builtin_expect(!!(x), 1)
 #define SIEVE_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
-/* value >> (by mod 64). BPF's shift takes the lower six bits of its right side by definition; C has to say
- * so, and clang keeps what C says. */
+/* value >> (by mod 64). BPF's shift uses only the lower six bits of its right operand. C must mask them, and
+ * clang keeps the mask. */
 #ifdef __bpf__
 SIEVE_INLINE __u64 sieve_shift_right(__u64 value, __u64 by) {
     asm volatile("%0 >>= %1" : "+r"(value) : "r"(by));
@@ -47,7 +47,7 @@ SIEVE_INLINE __u64 sieve_shift_right(__u64 value, __u64 by) {
 #endif
 
 /*
- * Makes the compiler take the value as it stands. Clang's BPF back end otherwise collects the terms of a long
+ * Makes the compiler compute the value here. Otherwise clang's BPF back end collects the terms of a long
  * chain of ANDs before it combines them, and spills what does not fit into ten registers.
  */
 #ifdef __bpf__

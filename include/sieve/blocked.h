@@ -7,8 +7,8 @@
  * 2010), algorithms 2 to 4; with offline rebalancing after Lumetta, Mitzenmacher, "Using the Power of Two
  * Choices to Improve Bloom Filters" (Internet Mathematics 4, 2007), section 3.2.
  *
- * A lookup touches one cache line a choice. A key may be in `choices` lines if Phi(key) holds, which it does
- * for a share alpha of all keys, else in its first line only (`choices` = 1 ignores alpha).
+ * A lookup touches one cache line for each choice. If Phi(key) holds, which it does for a share alpha of all
+ * keys, the key may be in `choices` lines, else only in its first (`choices` = 1 ignores alpha).
  */
 #ifndef SIEVE_BLOCKED_H
 #define SIEVE_BLOCKED_H
@@ -16,8 +16,8 @@
 #include <sieve/image.h>
 #include <sieve/pattern.h>
 
-/* Independent bits out of the located hash for Phi and for the third line; the first two are its
- * halves. */
+/* Independent bits from the located hash, for Phi and for the third line. The first two lines use its halves.
+ */
 #define SIEVE_BLOCKED_PHI_MULTIPLIER 0x9e3779b97f4a7c15ULL
 #define SIEVE_BLOCKED_THIRD_MULTIPLIER 0xd1342543de82ef95ULL
 
@@ -52,7 +52,7 @@ SIEVE_INLINE int sieve_blocked_test(const struct sieve_lookup* lookup, struct si
                                     const struct sieve_line* const line[SIEVE_MAX_CHOICES]) {
     if (lookup->choices == 2) return sieve_pattern_covered(line, 2, hash.test, lookup->hashes);
     if (lookup->choices == 1) return sieve_pattern_covered(line, 1, hash.test, lookup->hashes);
-    /* Three at once would take more registers than BPF has; the third line has come while two were tested. */
+    /* Three at once would take more registers than BPF has. The third line arrives while two are tested. */
     return sieve_pattern_covered(line, 2, hash.test, lookup->hashes) ||
            sieve_pattern_covered(line + 2, 1, hash.test, lookup->hashes);
 }

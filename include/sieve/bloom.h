@@ -6,16 +6,16 @@
  * Mathematics 4, 2007), section 3; probes after Kirsch, Mitzenmacher, "Less Hashing, Same Performance" (RSA
  * 33, 2008), section 5.2.
  *
- * It is the most accurate Bloom filter for its size and costs the most: a non-member is told after about two
- * cache lines a group, a member after k.
+ * It is the most accurate Bloom filter for its size and costs the most: about two cache lines in each group
+ * for a non-member, k for a member.
  *
  * Probes. The papers propose double hashing, x + i y modulo m, with one flaw that they name (two-choice
  * paper, footnote 1): a non-member that falls on a member's progression shares all of its bits, and there are
  * only m^2 progressions. Measured, c = 1, against p^k: 6.2 times the rate at 10^4 keys of 32 bits, 1.8 times
  * at 100 keys of 16 bits. Here probe i is A^i x + (A^(i-1) + ... + 1) y modulo 2^64, the upper bits of which
- * are the position: as cheap as double hashing, since each probe is the last one times A plus y, but as two
- * keys' probes drift apart however near they start, the rate is p^k to within 1% (the measurement's error)
- * from 32 keys on, as with independent hashes. Nothing is divided or wrapped, and there is no step to avoid.
+ * are the position. This is as cheap as double hashing, since each probe is the last one times A plus y. But
+ * two keys' probes drift apart however near they start, so from 32 keys on the rate is p^k to within 1% (the
+ * measurement's error), as with independent hashes. It needs no division and no wrapping, and any y will do.
  */
 #ifndef SIEVE_BLOOM_H
 #define SIEVE_BLOOM_H
@@ -24,7 +24,7 @@
 
 #define SIEVE_BLOOM_MAX_GROUPS 3
 #define SIEVE_BLOOM_MAX_HASHES 32
-/* 2^38 bits: a line is drawn with 32 bits of hash, so that at most eight of its values fall on one. */
+/* 2^38 bits. A line is drawn with 32 bits of hash, so that at most eight hash values share a line. */
 #define SIEVE_BLOOM_MAX_LINES (1U << 29)
 
 /* Odd multipliers: A, from a probe to the next one, and from one group's words to those of the next. */
@@ -32,8 +32,8 @@
 #define SIEVE_BLOOM_GROUP_LOCATE 0xd1342543de82ef95ULL
 #define SIEVE_BLOOM_GROUP_TEST 0xaf251af3b0f025b5ULL
 
-/* The upper nine bits of a position are the bit of a line (three for the word, six for the place in it), the
- * 32 bits below choose the line. */
+/* The upper nine bits of a position choose the bit of a line (three the word, six the bit in it), the 32 bits
+ * below choose the line. */
 #define SIEVE_BLOOM_WORD_SHIFT 61
 #define SIEVE_BLOOM_BIT_SHIFT 55
 #define SIEVE_BLOOM_LINE_SHIFT 23
@@ -49,7 +49,7 @@ SIEVE_INLINE int sieve_bloom_valid(__u32 groups, __u32 hashes, __u32 buckets) {
            hashes <= SIEVE_BLOOM_MAX_HASHES && buckets >= 1 && buckets <= SIEVE_BLOOM_MAX_LINES;
 }
 
-/* The first probe of the group that the hash stands for: the key's own hash for group 0. */
+/* The first probe of the group with this hash. Group 0 uses the key's own hash. */
 SIEVE_INLINE struct sieve_bloom_probe sieve_bloom_first(struct sieve_hash hash) {
     struct sieve_bloom_probe probe = {hash.locate, hash.test};
     return probe;
@@ -84,8 +84,8 @@ SIEVE_INLINE int sieve_bloom_test(const struct sieve_line* line, const struct si
 }
 
 /*
- * Locate, fetch and test in one, for filters that lie in memory (the BPF program does the same with a map
- * lookup in the place of the pointer): true if any group is all ones. `filter` has lookup->buckets lines.
+ * Locate, fetch and test in one, for filters in memory (the BPF program does the same with a map lookup
+ * instead of the pointer): true if any group is all ones. `filter` has lookup->buckets lines.
  */
 SIEVE_INLINE int sieve_bloom_covered(const struct sieve_lookup* lookup, struct sieve_hash hash,
                                      const struct sieve_line* filter) {

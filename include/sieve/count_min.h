@@ -5,19 +5,20 @@
  * column h1 + i h2 mod w, w a prime. An estimate is never below the truth, and above it by more than eps N
  * with a probability of at most 2/(eps w^2) + (2/(eps w))^d (Theorem 9.1).
  *
- * The theorem wants h1 and h2 pairwise independent. Multilinear hashing of 32-bit words with 64-bit keys,
- * upper half of the sum, is (strongly universal: D. Lemire, O. Kaser, "Strongly Universal String Hashing is
- * Fast", The Computer Journal 57, 2014, theorem 3.1), but for a bias below w / 2^32 from the last reduction.
+ * The theorem requires that h1 and h2 are pairwise independent. The upper half of a multilinear hash of
+ * 32-bit words with 64-bit keys is (strongly universal: D. Lemire, O. Kaser, "Strongly Universal String
+ * Hashing is Fast", The Computer Journal 57, 2014, theorem 3.1), except for a bias below w / 2^32 from the
+ * last reduction.
  *
- * The sketch is an array of lines, like a filter, that the controller makes and puts into the place of
+ * The sketch is an array of lines, like a filter. The controller makes it and puts it into
  * SIEVE_MAP_SKETCHES:
  *
- *   lines 0 to 3      the secret keys of h1 and of h2, two lines each
+ *   lines 0 to 3      the secret hash keys of h1 and of h2, two lines each
  *   then for each CPU SIEVE_SKETCH_CPU_LINES lines that it alone writes: struct sieve_sketch_cpu, the rows'
  *                     counters, eight a line, and a table of candidates for the heaviest keys
  *
- * A candidate lives in one of two places, as in a two-choice hash table: it takes the one whose present owner
- * has the lower count, if its own is higher. The sums over the CPUs are the reader's.
+ * A candidate has two cells to choose from, as in a two-choice hash table. It takes the cell whose present
+ * owner has the lower count, if its own count is higher. The reader sums over the CPUs.
  */
 #ifndef SIEVE_COUNT_MIN_H
 #define SIEVE_COUNT_MIN_H
@@ -28,8 +29,8 @@
 #define SIEVE_SKETCH_DEPTH 8
 #define SIEVE_SKETCH_CANDIDATES 1024 /* a power of two */
 
-/* The keys of one hash function: for each half of a key's words, for the set (the same key in two sets is two
- * items), and one that is added. */
+/* The hash keys of one function: one for each half of a key's words, one for the set (the same key in two
+ * sets is two items), and one that is added. */
 #define SIEVE_SKETCH_HASH_LINES 2
 SIEVE_STATIC_ASSERT(2 * SIEVE_KEY_WORDS + 2 <= SIEVE_SKETCH_HASH_LINES * SIEVE_LINE_WORDS, "they fit");
 #define SIEVE_SKETCH_LINES (2 * SIEVE_SKETCH_HASH_LINES)
@@ -41,7 +42,7 @@ struct sieve_sketch_cpu {
 
 struct sieve_candidate {
     struct sieve_key key; /* the set's fields, all else zero */
-    __u64 estimate;       /* by this CPU's counters, when it was last seen; 0: no candidate */
+    __u64 estimate;       /* by this CPU's counters when the key was last seen; 0: no candidate */
     __u32 slot;           /* of the set */
     __u32 reserved0;
     __u64 reserved1;
@@ -58,7 +59,8 @@ SIEVE_INLINE __u32 sieve_sketch_cpu_line(__u32 cpu) {
     return SIEVE_SKETCH_LINES + cpu * SIEVE_SKETCH_CPU_LINES;
 }
 
-/* One function, 32 bits, of a key that has zeros where the set has no field, by the two lines of its keys. */
+/* One hash function: 32 bits for a key that has zeros where the set has no field. Takes the two lines of the
+ * function's hash keys. */
 SIEVE_INLINE __u32 sieve_sketch_sum(const struct sieve_line* one, const struct sieve_line* two,
                                     const struct sieve_key* key, __u32 slot) {
     __u64 sum = two->word[6] + two->word[7] * slot;

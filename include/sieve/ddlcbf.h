@@ -7,19 +7,19 @@
  * Reassignment" (Allerton 2006), section III; the plain one is their "An Improved Construction for Counting
  * Bloom Filters" (ESA 2006).
  *
- * Cost: one cache line a subtable and about forty instructions for each, no loop, no branch on data.
+ * Cost: one cache line and about forty instructions for each subtable, no loop, no branch on data.
  *
  * Hashing in two phases. H(x) = (b, r, z): a bucket number, a minimal remainder of rho bits, and further
  * bits. Subtable i holds the key in bucket b_i with the remainder (r_i, z), (b_i, r_i) = P_i(b, r), P_i a
  * permutation of all such pairs. So two keys that agree in bucket and minimal remainder in one subtable agree
- * in all of them; since the minimal remainder is always stored and such keys are kept in one bucket, a
- * deletion always finds its own key and none of another's. P_i is two rounds of a Feistel network, which
+ * in all of them. The minimal remainder is always stored and such keys are kept in one bucket. Therefore a
+ * deletion always finds its own key and never another one's. P_i is two rounds of a Feistel network, which
  * works for any number of buckets: r_i = r xor g_i(b), b_i = b + h_i(r_i) modulo the number of buckets.
  *
  * The bucket is ONE aligned 64-bit word:
  *
  *   bits 0..6    state: the maximum m of keys that the bucket ever held at once (it determines the length of
- *                its remainders, which may only shrink), the number c of cells in use, the number z of those
+ *                its remainders, which can only shrink), the number c of cells in use, the number z of those
  *                whose remainder begins with 0 (semi-sorting; that bit is not stored). 120 of 128 values are
  *                used: by rising m = 0..7, c = 0..m, z = 0..c. sieve_ddlcbf_states has them as hex digits
  *                m, c, z, 0.
@@ -29,13 +29,13 @@
  *
  * Why it may be changed while packets are looked up. A key is in one bucket from its insertion to its
  * deletion; it never moves to another. Every change to a bucket, however many of its bits it rearranges, is
- * one aligned 64-bit store, and a lookup reads a bucket with one aligned 64-bit load; both are indivisible on
- * every machine that runs this. So each lookup sees a bucket as it was before or as it is after a change,
- * both of which hold every key that is present throughout. No order between buckets is needed, hence no
- * barrier, no version, no retry: a key that is being inserted is seen from its store on. There must be only
- * one writer at a time. A bucket of 128 bits, as in the paper's experiment, would have longer remainders (see
- * the experiment), but no pair of loads in BPF is indivisible, and a reader that was interrupted between them
- * could miss a present key.
+ * one aligned 64-bit store, and a lookup reads a bucket with one aligned 64-bit load. Both are atomic on
+ * every supported machine. So each lookup sees a bucket either before or after a change, and both states hold
+ * every key that is present throughout. No order between buckets is needed, hence no barrier, no version, no
+ * retry: a key that is being inserted is seen from its store on. There must be only one writer at a time. A
+ * bucket of 128 bits, as in the paper's experiment, would have longer remainders (see the experiment). But
+ * BPF has no atomic pair of loads, and a reader that was interrupted between two loads could miss a present
+ * key.
  */
 #ifndef SIEVE_DDLCBF_H
 #define SIEVE_DDLCBF_H
@@ -45,8 +45,8 @@
 /*
  * How struct sieve_lookup is used: `choices` is the number of subtables, 2 to 4; `buckets` the number of
  * LINES of one subtable; `hashes` the bits of a cell's counter (low half) and of the minimal remainder (high
- * half); `alpha` the least m, which no packet needs: 0 for the dynamic filter, the fixed number of cells for
- * the plain one.
+ * half). `alpha` is the least m, which no packet needs: 0 for the dynamic filter, the fixed number of cells
+ * for the plain one.
  */
 #define SIEVE_DDLCBF_COUNTER 3U
 #define SIEVE_DDLCBF_MINIMAL_SHIFT 4
@@ -135,32 +135,21 @@ SIEVE_INLINE struct sieve_ddlcbf_pair sieve_ddlcbf_permute(struct sieve_ddlcbf_p
 
     pair.minimal ^= sieve_ddlcbf_spread(pair.bucket, rounds[0]) >> ((32 - bits) & 31);
     sum = (__u64)pair.bucket + sieve_reduce(sieve_ddlcbf_spread(pair.minimal, rounds[1]), buckets);
-    /* Modulo, without a branch: adds back what was taken too much. */
+    /* Modulo without a branch: adds `buckets` back if the subtraction went below zero. */
     sum -= buckets;
     pair.bucket = (__u32)(sum + (buckets & (__u32)(sum >> 32)));
     return pair;
 }
 
-/* The inverse of P_i. */
-SIEVE_INLINE struct sieve_ddlcbf_pair sieve_ddlcbf_unpermute(struct sieve_ddlcbf_pair pair, __u32 subtable,
-                                                             __u32 buckets, __u32 bits) {
-    const __u64* rounds = sieve_ddlcbf_rounds[subtable];
-    const __u32 added = sieve_reduce(sieve_ddlcbf_spread(pair.minimal, rounds[1]), buckets);
-
-    pair.bucket = pair.bucket >= added ? pair.bucket - added : pair.bucket + (buckets - added);
-    pair.minimal ^= sieve_ddlcbf_spread(pair.bucket, rounds[0]) >> ((32 - bits) & 31);
-    return pair;
-}
-
-/* Where subtable i may hold a key: the line relative to the filter's first, the word in it, and what to look
- * for: the remainder (r_i, z), left-aligned. */
+/* A key's bucket address in subtable i (the line relative to the filter's first, and the word in it), and the
+ * remainder (r_i, z) to look for, left-aligned. */
 struct sieve_ddlcbf_address {
     __u32 line;
     __u32 position;
     __u64 remainder;
 };
 
-/* The key's place in bucket numbers: H(x), then P_i. */
+/* The key's bucket number and minimal remainder in a subtable: H(x), then P_i. */
 SIEVE_INLINE struct sieve_ddlcbf_pair sieve_ddlcbf_pair_of(struct sieve_hash hash, __u32 subtable,
                                                            __u32 buckets, __u32 bits) {
     struct sieve_ddlcbf_pair pair;
@@ -173,7 +162,7 @@ SIEVE_INLINE __u64 sieve_ddlcbf_remainder(__u64 test, __u32 minimal, __u32 bits)
     return ((__u64)minimal << ((64 - bits) & 63)) | ((test << (bits & 63)) >> (bits & 63));
 }
 
-/* Locate: one place a subtable; those beyond the filter's subtables repeat the first. */
+/* Locate: one bucket address for each subtable. Entries beyond the filter's subtables repeat the first. */
 SIEVE_INLINE void sieve_ddlcbf_locate(const struct sieve_lookup* lookup, struct sieve_hash hash,
                                       struct sieve_ddlcbf_address address[SIEVE_DLEFT_MAX_SUBTABLES]) {
     const __u32 bits = lookup->hashes >> SIEVE_DDLCBF_MINIMAL_SHIFT;
@@ -202,14 +191,13 @@ SIEVE_INLINE __u64 sieve_ddlcbf_bucket(__u64 word, __u64 remainder, __u32 counte
            sieve_dleft_lanes((state >> group) & 15, (state >> (group + 4)) & 15, cells->width);
 }
 
-/* One indivisible load of a bucket. */
+/* One atomic load of a bucket. */
 SIEVE_INLINE __u64 sieve_ddlcbf_load(const struct sieve_line* line, __u32 position) {
     return *(const volatile __u64*)&line->word[position & 7];
 }
 
 /*
- * Test: true if one of the key's buckets holds its remainder. `line` is as located, as many as the filter has
- * subtables.
+ * Test: true if one of the key's buckets holds its remainder. `line` has the located line of each subtable.
  */
 SIEVE_INLINE int sieve_ddlcbf_test(const struct sieve_lookup* lookup,
                                    const struct sieve_line* const line[SIEVE_DLEFT_MAX_SUBTABLES],

@@ -7,36 +7,34 @@
  * Source: Bonomi, Mitzenmacher, Panigrahy, Singh, Varghese, "Bloom Filters via d-Left Hashing and Dynamic Bit
  * Reassignment" (Allerton 2006), section II.
  *
- * Cost: one cache line a subtable, whatever the bucket's size, and about thirty (64-bit bucket) or fifty
- * (128-bit bucket) instructions to test it, without a loop: all fingerprints of a bucket are compared at
- * once, as lanes of a word. Accuracy, three subtables, online: 4.5e-4 at 16 bits a key, 2.2e-5 at 20
+ * Cost: one cache line for each subtable, whatever the bucket's size, and about thirty (64-bit bucket) or
+ * fifty (128-bit bucket) instructions to test it, without a loop: all fingerprints of a bucket are compared
+ * at once, as lanes of a word. Accuracy, three subtables, online: 4.5e-4 at 16 bits a key, 2.2e-5 at 20
  * (sections II-A, II-B); two subtables and offline balancing do better.
  *
- * Where the 128 bits of the hash go: `locate` to the buckets, one number a subtable; the leading bits of
+ * How the 128 bits of the hash are used: `locate` gives the bucket of each subtable; the leading bits of
  * `test` are the fingerprint, the same in every subtable. A shorter fingerprint is a prefix of a longer one.
- * A stored fingerprint has at most 60 bits (and up to two more that are sorted): one alone in a 128-bit
- * bucket leaves 60 bits unused, which costs a false positive rate of 2^-60 and saves all handling of more
+ * A stored fingerprint has at most 60 bits (and up to two more that are sorted). A single one in a 128-bit
+ * bucket leaves 60 bits unused. That costs a false positive rate of 2^-60 and avoids all handling of more
  * than a word.
  *
  * The bucket. A counter tells a, the number of fingerprints, and how they split over the values of their
- * leading bits (semi-sorting, section II-B): fingerprints are kept in ascending order, so that the leading
+ * leading bits (semi-sorting, section II-B). Fingerprints are kept in ascending order, so that the leading
  * bit, or two, need not be stored. Of every fingerprint f(a) = floor(60/a) resp. floor(120/a) further bits
- * are stored. Bits that nothing uses are zero; two filters of the same content are the same bytes.
+ * are stored. Unused bits are zero; two filters of the same content have the same bytes.
  *
  *   64-bit bucket     bits 0..3 counter, then cell c at bit 4 + c f(a)
  *   128-bit bucket    two words, bits 0..3 of each the lower and the upper half of the counter. Cells go to
- * the two words in turn: cell c is in word c % 2 at bit 4 + (c / 2) f(a). The last cell of an odd number is
- * what would be left over: its lower bits fill what remains of word 0, the rest is in word 1, both above the
- * whole cells. group of four     (section II-C) four buckets of one subtable that lie side by side share
- * their bits: first the four counters (bits 0..15 resp. 0..31), then a string of 240 resp. 480 bits that
- *                     holds the cells of all four, in order, f(s) = floor(240/s) resp. floor(480/s) bits
- * each, s being the sum of the loads. Sorted bits go by the bucket's own load. Every cell is tested by
- * itself, which is why grouping costs time.
+ * the two words in turn: cell c is in word c % 2 at bit 4 + (c / 2) f(a). If their number is odd, the last
+ * cell is split: its lower bits fill the rest of word 0, the others are in word 1, both above the whole
+ * cells. group of four     (section II-C) four neighbouring buckets of one subtable share their bits: first
+ * the four counters (bits 0..15 resp. 0..31), then a string of 240 resp. 480 bits with the cells of all four,
+ * in order, f(s) = floor(240/s) resp. floor(480/s) bits each, where s is the sum of the loads. A bucket's own
+ * load decides how many bits are sorted. Every cell is tested by itself, which is why grouping costs time.
  *
  * The counter. sieve_dleft_states64 and ..128 say what each value means: four hex digits a, c3, c2, c1, where
  * c1 is the number of fingerprints whose sorted bits are 0, c2 those below 2, c3 those below 3 (one sorted
- * bit: c1 is the 0-count and c2 = c3 = a; none: all are a). Values are given out by rising a, then c1, c2,
- * c3.
+ * bit: c1 is the 0-count and c2 = c3 = a; none: all are a). Values are assigned by rising a, then c1, c2, c3.
  *
  *   bucket, sorted bits               loads with states of their own             values used
  *   64, none                          0..6                                       7
@@ -45,14 +43,14 @@
  *   128, one bit at every load        0..10                                      66
  *   128, two bits at 6 and 7, else 1  0..10                                      255 of 256
  *
- * (The paper says that eight bits do for loads up to 11 in the last case; that would take 267 values.)
+ * (The paper says that eight bits suffice for loads up to 11 in the last case; that would take 267 values.)
  *
- * Overflow. A higher load loses no key, it only shortens the fingerprints further. Such a bucket is marked by
- * the counter 0 with a payload that is not zero (64) resp. 255 (128); its next four bits n say the load, 6 +
- * n (7..20) resp. 11 + n (11..25), and 56 resp. 112 bits are left for the cells, which are not semi-sorted.
- * n = 15 is a bucket that matches everything: two cells of one bit that hold 0 and 1. Grouped buckets have no
- * room for that: with 128 bits the counter 255 is a bucket that matches everything, with 64 bits every
- * counter is taken and the builder has to refuse.
+ * Overflow. A higher load loses no key; it only shortens the fingerprints further. The counter 0 with a
+ * payload that is not zero (64) resp. the counter 255 (128) marks such a bucket. Its next four bits n give
+ * the load, 6 + n (7..20) resp. 11 + n (11..25), and 56 resp. 112 bits are left for the cells, which are not
+ * semi-sorted. n = 15 is a bucket that matches everything: two cells of one bit that hold 0 and 1. Grouped
+ * buckets have no room for that. With 128 bits the counter 255 is a bucket that matches everything; with 64
+ * bits every counter value is in use, and the builder refuses.
  */
 #ifndef SIEVE_DLEFT_H
 #define SIEVE_DLEFT_H
@@ -84,11 +82,11 @@
 #define SIEVE_DLEFT_ALWAYS 15
 #define SIEVE_DLEFT_MAX_WIDTH 60
 
-/* Odd multipliers that draw the third and fourth bucket out of the located hash. */
+/* Odd multipliers that derive the third and fourth bucket from the located hash. */
 #define SIEVE_DLEFT_THIRD_MULTIPLIER 0xd1342543de82ef95ULL
 #define SIEVE_DLEFT_FOURTH_MULTIPLIER 0xaf251af3b0f025b5ULL
 
-/* Sorted bits of each load, two bits a load from load 0 upwards. */
+/* Sorted bits of each load: two bits for each load, from load 0 upwards. */
 #define SIEVE_DLEFT64_SORTED_ONE 0x500U
 #define SIEVE_DLEFT128_SORTED_ONE 0x155555U
 #define SIEVE_DLEFT128_SORTED_TWO 0x15a555U
@@ -222,8 +220,8 @@ static const struct sieve_dleft_cells sieve_dleft_cells128[32] = {
 /* clang-format on */
 
 /*
- * Testing a bucket is a function of its own in BPF, not static: so the verifier goes through it once,
- * whatever is passed, and not once for each way in which the subtables before it could have turned out.
+ * In BPF the test of a bucket is a global function. So the verifier checks it once, for unknown arguments,
+ * and not once for each outcome of the subtables before it.
  */
 #ifdef __cplusplus
 #define SIEVE_DLEFT_BUCKET SIEVE_INLINE
@@ -236,8 +234,8 @@ SIEVE_INLINE __u32 sieve_dleft_line_shift(const struct sieve_lookup* lookup) {
 }
 
 /*
- * Locate: for each subtable the line, relative to the filter's first, and the bucket's place in it. Entries
- * beyond the filter's subtables repeat the first.
+ * Locate: the bucket address in each subtable, that is, the line relative to the filter's first and the
+ * bucket's position in it. Entries beyond the filter's subtables repeat the first.
  */
 SIEVE_INLINE void sieve_dleft_locate(const struct sieve_lookup* lookup, struct sieve_hash hash,
                                      __u32 line[SIEVE_DLEFT_MAX_SUBTABLES],
@@ -267,7 +265,7 @@ SIEVE_INLINE void sieve_dleft_locate(const struct sieve_lookup* lookup, struct s
     }
 }
 
-/* The bits of a fingerprint that a cell of that width stores, the sorted ones left out. */
+/* The bits of a fingerprint that a cell of that width stores, without the sorted ones. */
 SIEVE_INLINE __u64 sieve_dleft_stored(__u64 test, __u32 sorted, __u32 width) {
     return (test << sorted) >> ((64 - width) & 63);
 }
@@ -278,8 +276,8 @@ SIEVE_INLINE __u32 sieve_dleft_group(__u64 test, __u32 sorted) {
 }
 
 /*
- * A one at the head of every lane that equals `want`. No carry ever leaves a lane, so that each lane's answer
- * is its own.
+ * A one at the head of every lane that equals `want`. No carry leaves a lane, so that lanes do not affect
+ * each other.
  */
 SIEVE_INLINE __u64 sieve_dleft_equal(__u64 payload, __u64 want, __u64 feet, __u32 width) {
     const __u64 heads = feet << ((width - 1) & 63);
@@ -312,7 +310,7 @@ SIEVE_INLINE struct sieve_dleft_query sieve_dleft_ask(__u32 state, __u32 sorted_
     return query;
 }
 
-/* One 64-bit bucket by itself. */
+/* One 64-bit bucket that is not grouped. */
 SIEVE_DLEFT_BUCKET __u64 sieve_dleft64_bucket(__u64 word, __u64 test, __u32 sorting) {
     const __u32 state = sieve_dleft_states64[sorting & 1][word & 15];
     struct sieve_dleft_query query = sieve_dleft_ask(state, sorting ? SIEVE_DLEFT64_SORTED_ONE : 0, test);
@@ -334,7 +332,7 @@ SIEVE_INLINE __u32 sieve_dleft128_sorted(__u32 sorting) {
     return sorting == 0 ? 0 : sorting == 1 ? SIEVE_DLEFT128_SORTED_ONE : SIEVE_DLEFT128_SORTED_TWO;
 }
 
-/* One 128-bit bucket by itself. */
+/* One 128-bit bucket that is not grouped. */
 SIEVE_DLEFT_BUCKET __u64 sieve_dleft128_bucket(__u64 word0, __u64 word1, __u64 test, __u32 sorting) {
     const __u64 counter = sieve_within((word0 & 15) | ((word1 & 15) << 4), 255);
     struct sieve_dleft_query query =
@@ -357,7 +355,7 @@ SIEVE_DLEFT_BUCKET __u64 sieve_dleft128_bucket(__u64 word0, __u64 word1, __u64 t
     }
     want = sieve_dleft_stored(test, query.sorted, cells->width);
 
-    /* The odd one at the end is not among the lanes: take it off the range. */
+    /* The odd cell at the end is not among the lanes. Exclude it from the range. */
     lo = query.lo - 1 + ((query.lo - (query.load | 1)) >> 31);
     hi = query.hi - 1 + ((query.hi - (query.load | 1)) >> 31);
     equal = sieve_dleft_equal(payload0, want, cells->feet, cells->width) &
@@ -372,8 +370,8 @@ SIEVE_DLEFT_BUCKET __u64 sieve_dleft128_bucket(__u64 word0, __u64 word1, __u64 t
 }
 
 /*
- * One bucket of a group of four. `word` is where the group begins in its line, `base` the bits that the four
- * counters take, `bits` what is left for the cells.
+ * One bucket of a group of four. The group begins at `word` of its line. The four counters take `base` bits,
+ * and `bits` bits are left for the cells.
  */
 SIEVE_INLINE __u64 sieve_dleft_grouped_bucket(const struct sieve_line* line, __u32 word, __u32 base,
                                               __u32 bits, const __u32 state[SIEVE_DLEFT_GROUP], __u32 member,
@@ -432,7 +430,7 @@ SIEVE_DLEFT_BUCKET __u64 sieve_dleft128_grouped(const struct sieve_line* line, _
                                       test, SIEVE_DLEFT128_TOP_LOAD);
 }
 
-/* Whether the bucket in that place of the line holds the fingerprint. */
+/* Whether the bucket at that position of the line holds the fingerprint. */
 SIEVE_INLINE __u64 sieve_dleft_in_line(const struct sieve_lookup* lookup, const struct sieve_line* line,
                                        __u32 position, __u64 test) {
     const __u32 sorting = lookup->hashes & SIEVE_DLEFT_SORTING;
@@ -446,8 +444,8 @@ SIEVE_INLINE __u64 sieve_dleft_in_line(const struct sieve_lookup* lookup, const 
 }
 
 /*
- * Test: true if one of the key's buckets holds its fingerprint. `line` and `position` are as located, as many
- * as the filter has subtables.
+ * Test: true if one of the key's buckets holds its fingerprint. `line` and `position` have the located bucket
+ * address of each subtable.
  */
 SIEVE_INLINE int sieve_dleft_test(const struct sieve_lookup* lookup, struct sieve_hash hash,
                                   const struct sieve_line* const line[SIEVE_DLEFT_MAX_SUBTABLES],

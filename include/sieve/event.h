@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Sampled matches, as the program hands them to whoever listens: records of one size in a ring buffer that
- * the listener makes and puts into the place of SIEVE_MAP_EVENTS.
+ * Sampled matches, as the program hands them to a listener: records of fixed size in a ring buffer. The
+ * listener makes the ring buffer and puts it into SIEVE_MAP_EVENTS.
  */
 #ifndef SIEVE_EVENT_H
 #define SIEVE_EVENT_H
 
 #include <sieve/key.h>
 
-/* So much of a packet's head at most. */
+/* At most this many bytes of a packet's head are copied. */
 #define SIEVE_EVENT_HEAD 256
 
 struct sieve_event {
@@ -21,7 +21,7 @@ struct sieve_event {
     struct sieve_key key;
     __u32 have; /* enum sieve_field bits that the packet provided */
     __u32 reserved;
-    __u8 head[SIEVE_EVENT_HEAD]; /* of it `captured` bytes mean something */
+    __u8 head[SIEVE_EVENT_HEAD]; /* the first `captured` bytes are valid */
 };
 SIEVE_STATIC_ASSERT(sizeof(struct sieve_event) == 80 + SIEVE_EVENT_HEAD, "no padding");
 

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Verification: the keys themselves, in a hash map behind the filter, asked only where the filter says yes.
+ * Verification: the keys themselves, in a hash map behind the filter, asked only if the filter matched.
  *
- * A key is written as the filter hashes it: the set's fields, all else zero; of a prefix set each stored
- * prefix, its address cut to its length, with the length in the word that such keys have no use for.
+ * A map key is what the filter hashes: the set's fields, all else zero. In a prefix set it is a stored
+ * prefix: the address cut to its length, with the length in the word that such keys do not use.
  */
 #ifndef SIEVE_EXACT_H
 #define SIEVE_EXACT_H
 
 #include <sieve/prefix.h>
 
-/* The kernel wants a value; nobody reads it. */
+/* The kernel requires a value; nobody reads it. */
 typedef __u8 sieve_exact_value;
 
 #define SIEVE_EXACT_LENGTH_WORD 4
 
-/* All ones if the field is one of these, else zero; without a branch, of which the verifier would walk both
+/* All ones if the field is one of these, else zero. There is no branch, because the verifier would walk both
  * ways. */
 SIEVE_INLINE __u64 sieve_field_mask(__u32 fields, __u32 field) {
     __u64 mask = 0 - (__u64)((fields & field) / field);
@@ -37,7 +37,7 @@ SIEVE_INLINE void sieve_exact_of_key(const struct sieve_key* key, __u32 fields, 
                                      (sieve_field_mask(fields, SIEVE_FIELD_PROTO) & SIEVE_PROTO_MASK));
 }
 
-/* A prefix: the address, whatever set it is from, cut to `length` bits of 128. */
+/* A prefix: the address, of whichever field, cut to `length` bits of 128. */
 SIEVE_INLINE void sieve_exact_of_prefix(__u64 upper, __u64 lower, __u32 length, struct sieve_key* exact) {
     exact->word[0] = sieve_prefix_cut(upper, length < 64 ? length : 64);
     exact->word[1] = sieve_prefix_cut(lower, length < 64 ? 0 : length - 64);

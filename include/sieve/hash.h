@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * The keyed hash: a flow key to 128 bits, under secret keys that each build draws anew.
+ * The keyed hash: from a flow key to 128 bits, under secret hash keys. Each build draws new ones.
  *
  * Compression is NH (Black, Halevi, Krawczyk, Krovetz, Rogaway, "UMAC: Fast and Secure Message
  * Authentication", CRYPTO 1999, section 4) with w = 32: one 32x32->64 multiplication a word and no carry to
  * handle, so that BPF, which has no 128-bit multiply, runs it at full speed. NH is 2^-32-almost-universal for
  * inputs of equal length; two passes over key words shifted by one (the Toeplitz form, ibid.) are
- * 2^-64-almost-universal (Theorem 4.4): whoever does not know the keys cannot find two flow keys that collide
- * in both words with a better chance. This is why the hash is not a plain multiply-xorshift chain (murmur,
- * wyhash on 64-bit products): those have differentials that hold for every seed, and one pair of them would
- * be a false positive that no reseeding cures.
+ * 2^-64-almost-universal (Theorem 4.4): whoever does not know the hash keys cannot find two flow keys that
+ * collide in both words with a better chance. This is why the hash is not a plain multiply-xorshift chain
+ * (murmur, wyhash on 64-bit products): those have differentials that hold for every seed, and one pair of
+ * them would be a false positive that no reseeding cures.
  *
  * NH spreads but does not scramble (a run of consecutive addresses stays an arithmetic progression), so each
  * word is finalised by a bijection, Stafford's mix 13 (the finaliser of SplitMix64), which adds no collision.
  *
- * Cost: a field set's words only: two multiplications a word and four to finish.
+ * Cost: two multiplications for each word that the field set selects, and four to finish.
  */
 #ifndef SIEVE_HASH_H
 #define SIEVE_HASH_H
 
 #include <sieve/key.h>
 
-/* One key word for each flow key word, and one more for the shifted pass. */
+/* One hash key word for each flow key word, and one more for the shifted pass. */
 #define SIEVE_HASH_KEY_WORDS (SIEVE_KEY_WORDS + 1)
 
 struct sieve_hash {
@@ -29,7 +29,8 @@ struct sieve_hash {
     __u64 test;   /* what to look for there */
 };
 
-/* One NH step: both halves of the word, each added to its half of the key modulo 2^32, multiplied. */
+/* One NH step: adds each half of the word to its half of the hash key modulo 2^32, and multiplies the sums.
+ */
 SIEVE_INLINE __u64 sieve_nh_step(__u64 word, __u64 key) {
     return (__u64)(__u32)((__u32)word + (__u32)key) * (__u32)((__u32)(word >> 32) + (__u32)(key >> 32));
 }

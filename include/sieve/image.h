@@ -7,10 +7,10 @@
  *   line 1            struct sieve_probes: the lengths of a prefix set; read for these only
  *   lines 2 to 5      struct sieve_file: identity, checksum, statistics; never read by a packet
  *   lines 6 ..        the filter's own lines (as many as sieve_lookup.buckets for the blocked kind)
- *   then the rest     witnesses: a sample of the member keys, one a line, that must match before the set may
- *                     go live (an image holds no other key)
+ *   the rest          witnesses: a sample of the member keys, one in each line. All must match before the set
+ *                     may go live. An image holds no other key
  *
- * All numbers are little-endian, as on every machine that this runs on; the magic tells a foreign one.
+ * All numbers are little-endian, as on every supported machine. The magic reveals an image of another order.
  */
 #ifndef SIEVE_IMAGE_H
 #define SIEVE_IMAGE_H
@@ -29,14 +29,13 @@ SIEVE_STATIC_ASSERT(sizeof(struct sieve_line) == SIEVE_LINE_BYTES,
 
 /* "SIEV" when the file is read byte by byte. */
 #define SIEVE_MAGIC 0x56454953U
-/* Raised with every change of the bytes' meaning; there is no conversion, an image is rebuilt from its feed.
- */
+/* Raised with every change of the bytes' meaning. Images are not converted, but rebuilt from their feeds. */
 #define SIEVE_IMAGE_VERSION 1
 
 /*
- * The kinds of filter: the one list of them. Each has a header here (sieve/NAME.h, both d-left kinds in
- * sieve/dleft.h) for packets, and a room in user space (libsieve/filters/kinds) for everything else; the
- * registry there does not compile without one for each line of this list.
+ * The only list of the kinds of filter. Each kind has a header here for packets (sieve/NAME.h; both d-left
+ * kinds are in sieve/dleft.h) and a folder in user space (libsieve/filters/kinds) for everything else. The
+ * registry there does not compile unless every line of this list has one.
  */
 #define SIEVE_KINDS(KIND)                                                                                    \
     KIND(BLOCKED, blocked, 1)                                                                                \
@@ -62,7 +61,7 @@ struct sieve_lookup {
     __u8 hashes;   /* blocked, bloom: bits per key or group, k; d-left: how buckets are written */
     __u32 buckets; /* lines: of the filter; d-left: of one subtable */
     __u16 alpha;   /* blocked: share of keys with more than one choice, in units of 2^-16; 2^16-1 means all */
-    __u8 probes; /* 0: keys are exact; else they are prefixes, asked for at up to so many lengths (line 1) */
+    __u8 probes;   /* 0: keys are exact; else they are prefixes, probed at up to so many lengths (line 1) */
     __u8 reserved;
     __u64 hash_key[SIEVE_HASH_KEY_WORDS]; /* secret */
 };
@@ -72,7 +71,8 @@ SIEVE_STATIC_ASSERT(sizeof(struct sieve_lookup) == SIEVE_LINE_BYTES,
 #define SIEVE_MAX_PROBES 8
 #define SIEVE_FAMILIES 2
 
-/* Line 1: at which lengths (in bits of 128, so that an IPv4 /24 is 120) a prefix set is asked, by family. */
+/* Line 1: the lengths at which a prefix set is probed, by family; in bits of 128, so that an IPv4 /24 is 120.
+ */
 struct sieve_probes {
     __u8 count[SIEVE_FAMILIES];
     __u8 reserved0[6];
@@ -115,7 +115,7 @@ struct sieve_file {
 };
 SIEVE_STATIC_ASSERT(sizeof(struct sieve_file) == SIEVE_FILE_LINES * SIEVE_LINE_BYTES, "whole lines");
 
-/* The filter's first line: a constant, so that the packet path adds no field of the header. */
+/* The filter's first line. It is a constant, so that the packet path need not read it from the header. */
 #define SIEVE_FIRST_LINE (SIEVE_FILE_LINE + SIEVE_FILE_LINES)
 
 /* One witness: a member key in canonical form. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * The flow key: what of a packet, or of a line of a feed, is looked up.
+ * The flow key: the part of a packet, or of a feed's line, that is looked up.
  *
  * One canonical form serves every key kind: five 64-bit words, unselected fields zero. IPv4 addresses are
- * v4-mapped (::ffff:a.b.c.d), so both families live in one set. Words are numbers in host order (the
+ * v4-mapped (::ffff:a.b.c.d), so one set holds both families. Words are numbers in host order (the
  * address's first byte is the most significant), so that a key reads the same in the kernel, in an image and
  * in a test.
  *

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * The pattern of a key: the k bits of a 512-bit line that stand for it, the same in every line it may be in.
+ * The pattern of a key: the k bits of a 512-bit line that represent it, the same in each of its lines.
  *
  * Bits are spread evenly over the line's eight words: k / 8 full rounds put one bit in each word; of the k %
  * 8 bits left, four go to every second word (odd or even), two to a pair of words four apart, one to a single
- * word, each group at a place that the hash chooses, so that all words fill alike. Against k positions drawn
- * from all 512 this loses no accuracy (a key cannot hit the same bit twice within a round) and it costs far
- * less: a word is loaded at a known offset and shifted, nothing is computed per bit but a shift of the hash.
+ * word. The hash chooses which words, so that all words fill alike. Compared with k positions drawn from all
+ * 512, this loses no accuracy (a key cannot hit the same bit twice within a round) and costs far less: a word
+ * is loaded at a known offset and shifted, and each bit takes one shift of the hash.
  *
- * One pattern for all choices instead of one each: whether a non-member's pattern is covered by one line says
- * nothing about another line, so the rate is the same, and the hash is expanded once. (The two-choice paper
- * asks in its conclusion for dependent groups that need less hashing; this is one.)
+ * All choices share one pattern. Whether one line covers a non-member's pattern says nothing about another
+ * line, so the rate is the same as with a pattern for each choice, and the hash is expanded only once. (The
+ * two-choice paper's conclusion asks for dependent groups that need less hashing; this is an example.)
  */
 #ifndef SIEVE_PATTERN_H
 #define SIEVE_PATTERN_H
@@ -20,14 +20,14 @@
 #define SIEVE_PATTERN_MIN_HASHES 1
 #define SIEVE_PATTERN_MAX_HASHES 31
 
-/* Odd multipliers that stretch the 64-bit hash: a further 48 bits for rounds 1 and 2, and what the rest
- * needs. */
+/* Odd multipliers that stretch the 64-bit hash: a further 48 bits for rounds 1 and 2, and the bits that the
+ * remainder needs. */
 #define SIEVE_PATTERN_ROUND1 0x9e3779b97f4a7c15ULL
 #define SIEVE_PATTERN_ROUND2 0x589965cc75374cc3ULL
 #define SIEVE_PATTERN_REST 0xa0761d6478bd642fULL
 
-/* Where the products' bits go. The upper bits of a product depend on all bits of the hash, the lower on few.
- */
+/* Which bits of the products are used. A product's upper bits depend on all bits of the hash, its lower bits
+ * on few. */
 #define SIEVE_PATTERN_ROUND_SHIFT 16
 #define SIEVE_PATTERN_FOUR_PLACE 16 /* 1 bit: even or odd words */
 #define SIEVE_PATTERN_FOUR_BITS 17  /* 4 x 6 bits */
@@ -40,7 +40,7 @@ SIEVE_INLINE int sieve_pattern_valid(__u32 hashes) {
     return hashes >= SIEVE_PATTERN_MIN_HASHES && hashes <= SIEVE_PATTERN_MAX_HASHES;
 }
 
-/* The pattern as a mask of the line; what a builder sets. */
+/* The pattern as a mask of the line: the bits that a builder sets. */
 SIEVE_INLINE void sieve_pattern_mask(__u64 hash, __u32 hashes, struct sieve_line* mask) {
     const __u64 rest = hash * SIEVE_PATTERN_REST;
     const __u64 round1 = (hash * SIEVE_PATTERN_ROUND1) >> SIEVE_PATTERN_ROUND_SHIFT;
@@ -64,9 +64,9 @@ SIEVE_INLINE void sieve_pattern_mask(__u64 hash, __u32 hashes, struct sieve_line
 }
 
 /*
- * One bit in each of `words` words of every line, `stride` words apart from byte `offset` on: shifts the word
- * so that the asked bit comes to bit 0 and gathers. Returns the hash shifted on. `lines` and the counts are
- * constants.
+ * Tests one bit in each of `words` words of every line, `stride` words apart, from byte `offset` on: shifts
+ * the word so that its bit becomes bit 0, and combines. Returns the hash, shifted past the bits used. `lines`
+ * and the counts are constants.
  */
 SIEVE_INLINE __u64 sieve_pattern_probe(const struct sieve_line* const* line, int lines, __u64* covered,
                                        __u64 offset, int words, int stride, __u64 bits) {
@@ -92,9 +92,9 @@ SIEVE_INLINE __u64 sieve_pattern_any(const __u64* covered, int lines) {
 }
 
 /*
- * True if one of `lines` lines (a constant, 1 to 3) has every bit of the pattern: the same pattern as
- * sieve_pattern_mask, but tested without being made. After six probes in each line 97 of 100 non-members are
- * known for what they are; the branch that lets them go there is the only one that depends on data.
+ * True if one of `lines` lines (a constant, 1 to 3) has every bit of the pattern: the pattern of
+ * sieve_pattern_mask, tested without making the mask. Six probes in each line reject 97 of 100 non-members;
+ * the early exit after them is the only branch that depends on data.
  */
 SIEVE_INLINE int sieve_pattern_covered(const struct sieve_line* const* line, int lines, __u64 hash,
                                        __u32 hashes) {
@@ -114,7 +114,7 @@ SIEVE_INLINE int sieve_pattern_covered(const struct sieve_line* const* line, int
     }
     if (hashes & 7) {
         const __u64 rest = hash * SIEVE_PATTERN_REST;
-        /* The places come out of the hash as byte offsets at once. */
+        /* These bits of the hash are used directly as byte offsets. */
         if (hashes & 4)
             sieve_pattern_probe(line, lines, covered, (rest >> (SIEVE_PATTERN_FOUR_PLACE - 3)) & (1 << 3), 4,
                                 2, rest >> SIEVE_PATTERN_FOUR_BITS);

@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * What the controller and the running program say to each other: which sets are asked, in which order, what a
- * match does, and what was counted. All of it lives in the program's maps; the controller keeps no file of
- * its own.
+ * What the controller and the running program share: which sets are asked, in which order, what a match does,
+ * and what was counted. All of it is in the program's maps; the controller keeps no file of its own.
  *
- * Two banks make every change atomic. The program reads `active` once a packet and then looks at that bank
- * alone. The controller fills the other bank (policy and array-of-maps slots), then flips `active`; it waits
- * for a grace period before it touches the bank that was left, so that no packet ever sees half of a change.
- * Then it makes that bank equal to the one in force: at rest both are the same, and `changing` is zero.
+ * Two banks make every change atomic. The program reads `active` once for each packet and then uses only that
+ * bank. The controller fills the idle bank (policy and map indices), then flips `active`. It waits for a
+ * grace period before it writes to the bank that was active, so that no packet ever sees half of a change.
+ * Then it makes that bank equal to the active one: at rest both are the same, and `changing` is zero.
  */
 #ifndef SIEVE_POLICY_H
 #define SIEVE_POLICY_H
 
 #include <sieve/image.h>
 
-/* Raised with every change of this file; the controller refuses to talk to a program of another number. */
+/* Raised with every change of this file. The controller refuses a program with another number. */
 #define SIEVE_ABI 4
 
 #define SIEVE_MAX_SETS 16
@@ -22,15 +21,15 @@
 #define SIEVE_NAME_BYTES 32
 
 /*
- * Slots: what a set occupies while it is in force, its filter's place in either bank and its counters. Twice
- * as many as sets, so that even a wholly new table finds slots that no packet has used since the last grace
- * period: their counters stand still, and a new set's start at an exact zero.
+ * Slots. A set in force has one: it names the set's counters and, in each bank, its map index. There are
+ * twice as many slots as sets, so that even a wholly new table finds slots that no packet has used since the
+ * last grace period. Their counters do not change, so a new set's counts start at exactly zero.
  */
 #define SIEVE_SLOTS (2 * SIEVE_MAX_SETS)
 
 /*
- * The maps of a loaded program, by their names less "sieve_": those that every controller opens, and those
- * that few changes need. Beside them there is the control block's map. `bpftool map` shows these names.
+ * The maps of a loaded program, by their names without "sieve_": those that every controller opens, and those
+ * that only few changes need. The control block has one more map. `bpftool map` shows these names.
  */
 #define SIEVE_OPEN_MAPS(X) X(sets) X(stats)
 #define SIEVE_RARE_MAPS(X) X(exact) X(devices) X(cpus) X(events) X(sketches)
@@ -41,16 +40,15 @@ enum sieve_action {
     SIEVE_ACTION_DROP = 0,
     SIEVE_ACTION_PASS = 1,
     SIEVE_ACTION_COUNT = 2, /* count the hit and ask the next set */
-    /* From here on: redirect to the entry's target; the default action if there is no such target (any
-     * more). */
+    /* From here on: redirect to the entry's target; the default action if the target does not exist. */
     SIEVE_ACTION_REDIRECT_DEVICE = 3, /* the target is an interface's index */
     SIEVE_ACTION_REDIRECT_CPU = 4,    /* the target is a CPU's number; at the XDP hook only */
 };
 #define SIEVE_ACTION_FIRST_REDIRECT SIEVE_ACTION_REDIRECT_DEVICE
 
 /*
- * What becomes of a packet, whatever the hook. The numbers are those of XDP (enum xdp_action), where a
- * verdict costs no translation.
+ * What becomes of a packet, at any hook. The numbers are those of XDP (enum xdp_action), so that the XDP hook
+ * need not translate them.
  */
 enum sieve_verdict {
     SIEVE_VERDICT_DROP = 1,
@@ -64,7 +62,7 @@ enum sieve_link {
     SIEVE_LINK_IP = 1, /* the IP header itself: tun, WireGuard, PPP, tunnels of IP in IP */
 };
 
-/* Packets that wait for a CPU at most, of one set table. */
+/* At most this many packets wait for a CPU, for each table. */
 #define SIEVE_CPU_QUEUE 2048
 
 struct sieve_counter {
@@ -72,15 +70,15 @@ struct sieve_counter {
     __u64 bytes;
 };
 
-/* Of a set with verification, in packets. */
+/* Packets that a set with verification counted. */
 struct sieve_verified {
-    __u64 non_members; /* that the set was asked for and that were no members */
-    __u64 avoided;     /* of these, those that the filter took for members */
+    __u64 non_members; /* packets whose key was asked for and is no member */
+    __u64 avoided;     /* of these, packets that matched the filter: false positives */
 };
 
 /* Bits of an entry's `flags`. */
 enum sieve_entry_flag {
-    SIEVE_ENTRY_VERIFY = 1 << 0, /* the exact set in the filter's place is asked after the filter */
+    SIEVE_ENTRY_VERIFY = 1 << 0, /* the exact set at the filter's map index is asked after the filter */
 };
 
 struct sieve_policy_entry {
@@ -94,13 +92,13 @@ struct sieve_policy_entry {
 /* What the controller notes about a slot; no packet reads it. */
 struct sieve_slot {
     char name[SIEVE_NAME_BYTES];   /* NUL-terminated; empty if the slot is not used */
-    struct sieve_counter baseline; /* what the slot's counters stood at when the set came */
+    struct sieve_counter baseline; /* the slot's counters when the set came into force */
     struct sieve_verified verified_baseline;
-    __u32 map_id;   /* the filter's map in the slot's place; 0 if there is none */
+    __u32 map_id;   /* the filter's map at the slot's map index; 0 if there is none */
     __u32 exact_id; /* likewise the exact set's */
 };
 
-/* One bank: `sets` entries are asked in order, the first match that is not COUNT decides, else the default.
+/* One bank. `sets` entries are asked in order. The first match that is not COUNT decides, else the default.
  */
 struct sieve_policy {
     __u32 sets;
@@ -109,11 +107,11 @@ struct sieve_policy {
     __u32 reserved;
     struct sieve_policy_entry entry[SIEVE_MAX_SETS];
     struct sieve_slot slot[SIEVE_SLOTS];
-    __u32 devices_id; /* the maps in the bank's places of SIEVE_MAP_DEVICES and SIEVE_MAP_CPUS; or 0 */
+    __u32 devices_id; /* the bank's maps in SIEVE_MAP_DEVICES and SIEVE_MAP_CPUS; or 0 */
     __u32 cpus_id;
 };
 
-/* What a packet that matched is watched for. */
+/* How matches are watched. */
 enum sieve_watch_flag {
     SIEVE_WATCH_EVENTS = 1 << 0, /* sampled into a ring buffer (sieve/event.h) */
     SIEVE_WATCH_TALLY = 1 << 1,  /* counted by key (sieve/count_min.h) */
@@ -121,16 +119,16 @@ enum sieve_watch_flag {
 
 /* The program's one global variable, in the map SIEVE_MAP_CONTROL. */
 struct sieve_control {
-    __u32 magic;    /* SIEVE_MAGIC: this is how the controller knows the program for ours */
+    __u32 magic;    /* SIEVE_MAGIC: the controller recognises our program by it */
     __u32 abi;      /* SIEVE_ABI */
     __u64 active;   /* the bank in force, 0 or 1 */
-    __u64 changing; /* not zero while a controller is at work, or has died at work: the banks may differ */
+    __u64 changing; /* not zero during a change, and after a controller died in one: the banks may differ */
     __u32 loader;   /* enum sieve_loader */
-    __u32 watch;    /* enum sieve_watch_flag bits: whether anybody watches matches */
-    __u32 sample;   /* one match in so many goes into the ring buffer */
+    __u32 watch;    /* enum sieve_watch_flag bits: how matches are watched */
+    __u32 sample;   /* one match in `sample` goes into the ring buffer */
     __u32 link;     /* enum sieve_link: of the interface that the program is attached to */
     struct sieve_policy bank[SIEVE_BANKS];
-    /* The controllers' notes: the maps in the places of SIEVE_MAP_EVENTS and SIEVE_MAP_SKETCHES; 0: none. */
+    /* The controllers' notes: the maps in SIEVE_MAP_EVENTS and SIEVE_MAP_SKETCHES; 0: none. */
     __u32 ring_id;
     __u32 sketch_id;
     __u64 sketch_since; /* seconds since 1970 */
@@ -181,9 +179,9 @@ SIEVE_STATIC_ASSERT(SIEVE_OUTCOMES <= SIEVE_OUTCOME_SLOTS, "every outcome has it
 #define SIEVE_MAX_EXTENSIONS 64
 
 /*
- * One per CPU. Verdict counters are what left the program; hit counters also count what `count` sets saw. At
- * tc's hooks a packet that waits for segmentation counts as one, with the bytes of its headers once. The
- * controller never writes here, so no increment is ever lost.
+ * One per CPU. Verdict counters count what the program returned; hit counters also count matches of `count`
+ * sets. At tc's hooks a packet that awaits segmentation counts as one, with the bytes of its headers once.
+ * The controller never writes here, so no increment is ever lost.
  */
 struct sieve_stats {
     struct sieve_counter hit[SIEVE_SLOTS];
@@ -191,9 +189,9 @@ struct sieve_stats {
     struct sieve_counter passed;
     __u64 outcome[SIEVE_OUTCOME_SLOTS];
     struct sieve_counter redirected;
-    __u64 redirect_failed; /* packets whose target was not there; counted as dropped or passed, too */
+    __u64 redirect_failed; /* packets whose target was gone; they also count as dropped or passed */
     __u64 events_lost;     /* samples for which the ring buffer had no room */
-    struct sieve_verified verified[SIEVE_SLOTS]; /* touched by sets with verification only */
+    struct sieve_verified verified[SIEVE_SLOTS]; /* only of sets with verification */
 };
 SIEVE_STATIC_ASSERT(sizeof(struct sieve_stats) % 64 == 0, "whole cache lines");
 
@@ -203,7 +201,7 @@ SIEVE_STATIC_ASSERT(sizeof(struct sieve_stats) % 64 == 0, "whole cache lines");
 #define SIEVE_PROGRAM_INGRESS "sieve_ingress"
 #define SIEVE_PROGRAM_EGRESS "sieve_egress"
 
-/* What the program saw of one packet; written only where `trace` was set before loading, never in service. */
+/* What the program saw of one packet. Written only if `trace` was set before loading; never in service. */
 struct sieve_trace {
     struct sieve_key key;
     __u32 have; /* enum sieve_field bits that the packet provided */

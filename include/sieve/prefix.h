@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Prefix sets: a filter that holds prefixes of a few lengths, asked once for each of these lengths.
+ * Prefix sets: a filter that holds prefixes of a few lengths, and is probed once for each of these lengths.
  *
  * Controlled prefix expansion (Srinivasan, Varghese, "Fast Address Lookups Using Controlled Prefix
- * Expansion", ACM TOCS 17, 1999): the builder rewrites every prefix as prefixes of the next longer of a few
- * chosen lengths; a packet's address is cut to each of them and asked for. The rate of false positives is
- * that of all these probes together. IPv4 and IPv6 have lengths of their own, so that a packet makes the
- * probes of its family only.
+ * Expansion", ACM TOCS 17, 1999): the builder chooses a few lengths and rewrites every prefix as prefixes of
+ * the next longer one. A packet's address is cut to each length and looked up. The false positive rate is
+ * that of all these probes together. IPv4 and IPv6 have lengths of their own, so that a packet makes only the
+ * probes of its family.
  */
 #ifndef SIEVE_PREFIX_H
 #define SIEVE_PREFIX_H
 
 #include <sieve/image.h>
 
-/* Of the families of addresses in their v4-mapped form: index of sieve_probes' arrays. */
+/* Families of addresses in v4-mapped form: index of sieve_probes' arrays. */
 #define SIEVE_FAMILY_V4 0
 #define SIEVE_FAMILY_V6 1
 
@@ -49,7 +49,7 @@ SIEVE_INLINE int sieve_address_word(__u32 fields) {
     return (fields & SIEVE_FIELD_SRC) ? 0 : 2;
 }
 
-/* The address in a key of one address, word by word: the verifier follows no index. */
+/* The address in a key of one address, word by word, because the verifier cannot follow an index. */
 SIEVE_INLINE __u64 sieve_address_upper(const struct sieve_key* key, __u32 fields) {
     return sieve_address_word(fields) == 0 ? key->word[0] : key->word[2];
 }

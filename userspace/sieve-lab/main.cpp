@@ -86,7 +86,7 @@ Result<std::vector<const Experiment*>> chosen(const std::vector<std::string>& na
         for (const auto& experiment : all_experiments())
             if (name == "all" || name == experiment.name) list.push_back(&experiment);
         if (list.size() == before)
-            return usage_error(
+            return invalid_request(
                 fmt::format("{}: no such experiment; `sieve-lab list` names all of them", name));
     }
     return list;

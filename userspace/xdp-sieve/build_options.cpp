@@ -19,7 +19,7 @@ template <class Number>
 Status set_whole(Number& into, const std::string& text) {
     const std::optional<std::uint64_t> value = parse_whole(text);
     if (!value || *value > std::numeric_limits<Number>::max())
-        return usage_error("expected a whole number, such as 20 or 1e6");
+        return invalid_request("expected a whole number, such as 20 or 1e6");
     into = static_cast<Number>(*value);
     return {};
 }
@@ -31,7 +31,7 @@ Status set_whole(std::optional<Number>& into, const std::string& text) {
 
 Status set_real(std::optional<double>& into, const std::string& text) {
     into = parse_real(text);
-    return into ? Status() : usage_error("expected a number, such as 0.5 or 1e-5");
+    return into ? Status() : invalid_request("expected a number, such as 0.5 or 1e-5");
 }
 
 using control::FeedSpec;
@@ -128,7 +128,7 @@ std::span<const BuildOption> build_options() {
 Status set_build_option(const BuildOption& option, const std::string& text, const std::string& as_given,
                         control::FeedSpec& feed) {
     if (Status set = option.set(feed, text); !set)
-        return usage_error(fmt::format("{}: {}", as_given, set.error().message));
+        return invalid_request(fmt::format("{}: {}", as_given, set.error().message));
     feed.chosen.emplace_back(option.name);
     return {};
 }

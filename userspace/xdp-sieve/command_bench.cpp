@@ -44,7 +44,7 @@ constexpr Spacing all_spacings[] = {Spacing::together, Spacing::apart};
 Result<std::uint64_t> parse_keys(const std::string& text) {
     const std::optional<std::uint64_t> keys = parse_whole(text);
     if (!keys || *keys < 1000 || *keys > 1'000'000'000)
-        return usage_error(
+        return invalid_request(
             fmt::format("--keys {}: expected numbers of keys from 1e3 to 1e9, such as 1e4,1e6", text));
     return *keys;
 }

@@ -85,7 +85,7 @@ void print_json(const ChangeArguments& arguments, const KeyChangeReport& report,
 Result<Exit> run_change(const ChangeArguments& arguments, Context& context) {
     kernel::set_verbose(context.verbose);
     if (arguments.keys.empty() != arguments.standard_input)
-        return usage_error(
+        return invalid_request(
             fmt::format("{}: give keys after the set, or --stdin", arguments.erase ? "delete" : "insert"));
     SIEVE_ASSIGN(control::HookName hook, parse_hook(arguments.interface, arguments.hook));
     control::RealKernel kernel;

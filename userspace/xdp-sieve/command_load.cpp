@@ -38,7 +38,7 @@ Result<kernel::ModeChoice> parse_mode(const std::string& text) {
     if (text.empty() || text == "auto") return kernel::ModeChoice::automatic;
     if (text == "native") return kernel::ModeChoice::native;
     if (text == "skb") return kernel::ModeChoice::skb;
-    return usage_error(fmt::format("-m {}: expected native, skb or auto", text));
+    return invalid_request(fmt::format("-m {}: expected native, skb or auto", text));
 }
 
 Result<control::TableSpec> parse_table(const LoadArguments& arguments) {
@@ -54,7 +54,7 @@ Result<control::TableSpec> parse_table(const LoadArguments& arguments) {
     if (arguments.chain) {
         table.chain = kernel::parse_chain(*arguments.chain);
         if (!table.chain)
-            return usage_error(fmt::format(
+            return invalid_request(fmt::format(
                 "--chain {}: expected none, or a comma list of aborted, drop, pass, tx and redirect",
                 *arguments.chain));
     }

@@ -25,7 +25,7 @@ struct QueryArguments {
 
 Result<Exit> run_query(const QueryArguments& arguments, const Context& context) {
     if (arguments.keys.empty() != arguments.standard_input)
-        return usage_error("query: give keys after the image, or --stdin");
+        return invalid_request("query: give keys after the image, or --stdin");
     SIEVE_ASSIGN(Input input, Input::of(arguments.image));
     if (arguments.standard_input) {
         SIEVE_ASSIGN(const Input keys, Input::of("-"));

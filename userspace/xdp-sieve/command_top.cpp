@@ -65,7 +65,7 @@ void print_table(const TopArguments& arguments, const control::TopKeys& top) {
 Result<Exit> run_top(TopArguments arguments, const Context& context) {
     kernel::set_verbose(context.verbose);
     SIEVE_TRY(arguments.watch.begin(arguments.interface));
-    if (arguments.interface.empty()) return usage_error("IFACE is required; see `xdp-sieve top --help`");
+    if (arguments.interface.empty()) return invalid_request("IFACE is required; see `xdp-sieve top --help`");
     SIEVE_ASSIGN(const control::HookName name, parse_hook(arguments.interface, arguments.hook));
     control::RealKernel kernel;
     if (arguments.off) {

@@ -15,7 +15,7 @@ void add_hook(Arguments command, std::string& into, const std::string& otherwise
 Result<control::HookName> parse_hook(const std::string& interface, const std::string& hook) {
     control::HookName name{.interface = interface, .point = kernel::parse_hook_point(hook)};
     if (!name.point && !hook.empty())
-        return usage_error(fmt::format("--hook {}: expected xdp, ingress or egress", hook));
+        return invalid_request(fmt::format("--hook {}: expected xdp, ingress or egress", hook));
     return name;
 }
 

@@ -38,7 +38,7 @@ std::optional<std::uint64_t> parse_whole(const std::string& text) {
 
 Result<std::uint64_t> parse_bytes(const std::string& text) {
     const auto wrong = [&] {
-        return usage_error(
+        return invalid_request(
             fmt::format("{}: not a number of bytes, expected such as 65536, 512K, 64M or 1G", text));
     };
     int shift = 0;

@@ -60,7 +60,7 @@ std::vector<std::string> join_fields(const std::vector<std::string>& pieces) {
 std::optional<Status> set_own_option(const Word& word, control::SetSpec& set) {
     const std::string value = word.value.value_or("");
     if (word.name == "action" || word.name == "redirect") {
-        if (set.action) return usage_error("a set has one action");
+        if (set.action) return invalid_request("a set has one action");
         if (word.name == "redirect") {
             set.action = control::WantedAction{SIEVE_ACTION_REDIRECT_DEVICE, value};
             return Status();
@@ -71,12 +71,12 @@ std::optional<Status> set_own_option(const Word& word, control::SetSpec& set) {
         return Status();
     }
     if (word.name == "verify") {
-        if (word.value && value.empty()) return usage_error("verify= without a feed");
+        if (word.value && value.empty()) return invalid_request("verify= without a feed");
         set.verify = control::Verification{value};
         return Status();
     }
     if (word.name == "feed") {
-        if (value.empty()) return usage_error("feed= without a file");
+        if (value.empty()) return invalid_request("feed= without a file");
         set.sources.push_back(value);
         return Status();
     }
@@ -90,14 +90,15 @@ Status set_option(const std::string& piece, control::SetSpec& set) {
     const auto option =
         std::find_if(all.begin(), all.end(), [&](const BuildOption& o) { return word.name == o.name; });
     if (option == all.end())
-        return usage_error(fmt::format("unknown option `{}` of a set, expected action=drop|pass|count, "
-                                       "redirect=INTERFACE|cpu:NUMBER, verify, feed=FILE, or an option of "
-                                       "`build` such as fpr=1e-5",
-                                       piece));
+        return invalid_request(
+            fmt::format("unknown option `{}` of a set, expected action=drop|pass|count, "
+                        "redirect=INTERFACE|cpu:NUMBER, verify, feed=FILE, or an option of "
+                        "`build` such as fpr=1e-5",
+                        piece));
     if (word.value.has_value() != (option->value != nullptr))
-        return usage_error(option->value != nullptr
-                               ? fmt::format("expected {}={}", option->name, option->value)
-                               : fmt::format("{} takes no value", option->name));
+        return invalid_request(option->value != nullptr
+                                   ? fmt::format("expected {}={}", option->name, option->value)
+                                   : fmt::format("{} takes no value", option->name));
     return set_build_option(*option, word.value.value_or(""), piece, set.feed);
 }
 
@@ -106,25 +107,26 @@ Status set_option(const std::string& piece, control::SetSpec& set) {
 Result<control::SetSpec> parse_set_argument(const std::string& text) {
     const std::size_t equals = text.find('=');
     if (equals == std::string::npos)
-        return usage_error(fmt::format("`{}`: expected NAME=IMAGE or NAME=FEED", text));
+        return invalid_request(fmt::format("`{}`: expected NAME=IMAGE or NAME=FEED", text));
     control::SetSpec set;
     set.name = text.substr(0, equals);
     if (!kernel::is_set_name(set.name))
-        return usage_error(fmt::format("`{}`: a set's name is 1 to {} of A-Z a-z 0-9 . _ -", set.name,
-                                       SIEVE_NAME_BYTES - 1));
+        return invalid_request(fmt::format("`{}`: a set's name is 1 to {} of A-Z a-z 0-9 . _ -", set.name,
+                                           SIEVE_NAME_BYTES - 1));
     const std::vector<std::string> pieces = join_fields(split(text.substr(equals + 1)));
-    if (pieces.front().empty()) return usage_error(fmt::format("`{}`: a set without an image or feed", text));
+    if (pieces.front().empty())
+        return invalid_request(fmt::format("`{}`: a set without an image or feed", text));
     set.sources.push_back(pieces.front());
     for (std::size_t i = 1; i < pieces.size(); i++)
         if (Status done = set_option(pieces[i], set); !done)
-            return usage_error(fmt::format("`{}`: {}", text, done.error().message));
+            return invalid_request(fmt::format("`{}`: {}", text, done.error().message));
     return set;
 }
 
 Result<sieve_action> parse_pass_or_drop(const char* option, const std::string& text) {
     if (text == "pass") return SIEVE_ACTION_PASS;
     if (text == "drop") return SIEVE_ACTION_DROP;
-    return usage_error(fmt::format("{} {}: expected pass or drop", option, text));
+    return invalid_request(fmt::format("{} {}: expected pass or drop", option, text));
 }
 
 } // namespace sieve::cli

@@ -25,7 +25,7 @@ Status Watch::begin(std::string& interface) {
         else if (interface.empty())
             interface = word;
         else
-            return usage_error(
+            return invalid_request(
                 fmt::format("--watch {}: expected a number of seconds, up to {}", word, longest));
     }
     if (on()) watch_for_interrupt();

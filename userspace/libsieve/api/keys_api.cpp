@@ -22,7 +22,8 @@ bool libsieve_parse_key(const char* text, uint32_t fields, sieve_key* key, libsi
 bool libsieve_keys_new(uint32_t fields, libsieve_keys** keys, libsieve_error** error) {
     return guarded(error, [&]() -> sieve::Status {
         if (fields == 0 || (fields & ~std::uint32_t{SIEVE_FIELD_ALL}) != 0)
-            return sieve::usage_error("keys need one or more of the fields src, dst, sport, dport, proto");
+            return sieve::invalid_request(
+                "keys need one or more of the fields src, dst, sport, dport, proto");
         *keys = std::make_unique<libsieve_keys>(libsieve_keys{sieve::KeySet(fields), {}}).release();
         return {};
     });

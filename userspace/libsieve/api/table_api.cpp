@@ -17,7 +17,7 @@ namespace {
 sieve::Result<std::optional<sieve::kernel::HookPoint>> parse_hook(const char* hook) {
     if (hook == nullptr) return std::optional<sieve::kernel::HookPoint>();
     const std::optional<sieve::kernel::HookPoint> point = sieve::kernel::parse_hook_point(hook);
-    if (!point) return sieve::usage_error(fmt::format("hook {}: expected xdp, ingress or egress", hook));
+    if (!point) return sieve::invalid_request(fmt::format("hook {}: expected xdp, ingress or egress", hook));
     return point;
 }
 
@@ -43,7 +43,8 @@ bool libsieve_table_new(const char* interface, const char* hook, libsieve_table*
 bool libsieve_table_set_default(libsieve_table* table, const char* action, libsieve_error** error) {
     return guarded(error, [&]() -> sieve::Status {
         SIEVE_ASSIGN(const sieve::control::WantedAction wanted, sieve::control::parse_action(action));
-        if (wanted.action == SIEVE_ACTION_COUNT) return sieve::usage_error("default: expected pass or drop");
+        if (wanted.action == SIEVE_ACTION_COUNT)
+            return sieve::invalid_request("default: expected pass or drop");
         table->spec.default_action = wanted.action;
         return {};
     });

@@ -175,7 +175,7 @@ Result<std::uint64_t> choose_lines(const Material& material, const KindBuilder& 
         const std::uint64_t total = *options.memory / sizeof(sieve_line);
         const std::uint64_t least = builder.lines_for_bits(keys, least_bits_per_key);
         if (total < overhead + least)
-            return usage_error(
+            return invalid_request(
                 fmt::format("{} bytes are too few for {} keys; the least is {} bytes (1 bit per key)",
                             *options.memory, keys, (overhead + least) * sizeof(sieve_line)));
         return builder.usable_lines(total - overhead);
@@ -186,14 +186,14 @@ Result<std::uint64_t> choose_lines(const Material& material, const KindBuilder& 
 
 Status check_options(const BuildOptions& options) {
     if ((options.bits_per_key ? 1 : 0) + (options.fpr ? 1 : 0) + (options.memory ? 1 : 0) > 1)
-        return usage_error("give only one of bits per key, false positive rate and memory");
+        return invalid_request("give only one of bits per key, false positive rate and memory");
     if (options.bits_per_key &&
         !(*options.bits_per_key >= least_bits_per_key && *options.bits_per_key <= most_bits_per_key))
-        return usage_error(fmt::format("{} bits per key, expected {} to {}", *options.bits_per_key,
-                                       least_bits_per_key, most_bits_per_key));
+        return invalid_request(fmt::format("{} bits per key, expected {} to {}", *options.bits_per_key,
+                                           least_bits_per_key, most_bits_per_key));
     if (options.fpr && !(*options.fpr >= least_fpr && *options.fpr < 1))
-        return usage_error(fmt::format("a false positive rate of {}, expected one from {} to below 1",
-                                       *options.fpr, least_fpr));
+        return invalid_request(fmt::format("a false positive rate of {}, expected one from {} to below 1",
+                                           *options.fpr, least_fpr));
     return {};
 }
 
@@ -236,14 +236,14 @@ Result<BuiltSet> build(Material material, const KindBuilder& builder, const Buil
     report.probes = material.probes;
     SIEVE_ASSIGN(const std::uint64_t lines, choose_lines(material, builder, options));
     if (lines > std::numeric_limits<std::uint32_t>::max() - SIEVE_FIRST_LINE - material.witnesses.size())
-        return usage_error(fmt::format("{} lines of 64 bytes are more than a BPF map can hold", lines));
+        return invalid_request(fmt::format("{} lines of 64 bytes are more than a BPF map can hold", lines));
     report.bits_per_key = bits_per_key_of(report.keys, lines);
 
     SIEVE_ASSIGN(Image image, Image::create(lines, static_cast<std::uint32_t>(material.witnesses.size())));
     fill_lookup(image, material, secret);
     SIEVE_TRY(builder.describe(report.keys, lines, image.lookup()));
     const sieve_lookup& lookup = image.lookup();
-    if (const std::string fault = geometry_fault(lookup); !fault.empty()) return usage_error(fault);
+    if (const std::string fault = geometry_fault(lookup); !fault.empty()) return invalid_request(fault);
     const std::uint32_t probes = std::max(1U, material.most_probes());
     report.model_fpr = builder.model_fpr(report.keys, lookup);
     if (report.model_fpr) report.model_fpr = rate_of_probes(std::min(1.0, *report.model_fpr), probes);
@@ -278,7 +278,7 @@ Result<BuiltSet> build_set(KeySet keys, std::vector<AddressRange> ranges, const 
     SIEVE_TRY(check_options(options));
     if (keys.empty() && ranges.empty()) return bad_input("no keys to build a set of");
     if (const KindFacts& facts = kind_of(options.kind.kind).facts(); !ranges.empty() && !facts.takes_prefixes)
-        return usage_error(
+        return invalid_request(
             fmt::format("the list has prefixes or ranges, which kind {} cannot hold, only kind {} can",
                         facts.name, names_of_kinds([](const KindFacts& f) { return f.takes_prefixes; })));
     const tbb::global_control threads(

@@ -39,8 +39,8 @@ std::string rank_text(const kernel::Hook& hook) {
 // What is attached there forbids this table.
 Status hook_allows(const kernel::Hook& hook, const TableSpec& spec) {
     if (spec.point != kernel::HookPoint::xdp && (spec.mode != kernel::ModeChoice::automatic || spec.chain))
-        return usage_error(fmt::format("hook {}: a mode and a chain belong to the XDP hook",
-                                       kernel::hook_point_name(spec.point)));
+        return invalid_request(fmt::format("hook {}: a mode and a chain belong to the XDP hook",
+                                           kernel::hook_point_name(spec.point)));
     SIEVE_TRY(kernel::may_attach(hook, spec.force));
     if (!hook.ours) return {};
     if (!hook.speaks_our_version()) return spec.force ? Status() : kernel::refuse_unless_ours(hook);

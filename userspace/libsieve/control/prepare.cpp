@@ -10,15 +10,15 @@ namespace sieve::control {
 
 Status check_names(std::span<const SetSpec> sets) {
     if (sets.size() > SIEVE_MAX_SETS)
-        return usage_error(
+        return invalid_request(
             fmt::format("{} sets, but the program takes at most {}", sets.size(), SIEVE_MAX_SETS));
     std::set<std::string> names;
     for (const SetSpec& set : sets) {
         if (!kernel::is_set_name(set.name))
-            return usage_error(fmt::format("`{}`: a set's name is 1 to {} of A-Z a-z 0-9 . _ -", set.name,
-                                           SIEVE_NAME_BYTES - 1));
+            return invalid_request(fmt::format("`{}`: a set's name is 1 to {} of A-Z a-z 0-9 . _ -", set.name,
+                                               SIEVE_NAME_BYTES - 1));
         if (!names.insert(set.name).second)
-            return usage_error(fmt::format("set {} is given twice", set.name));
+            return invalid_request(fmt::format("set {} is given twice", set.name));
     }
     return {};
 }

@@ -10,7 +10,7 @@ namespace sieve::control {
 Result<WantedAction> parse_action(const std::string& text) {
     for (const sieve_action action : {SIEVE_ACTION_DROP, SIEVE_ACTION_PASS, SIEVE_ACTION_COUNT})
         if (text == action_name(action)) return WantedAction{action, {}};
-    return usage_error(fmt::format("action `{}`: expected drop, pass or count", text));
+    return invalid_request(fmt::format("action `{}`: expected drop, pass or count", text));
 }
 
 SetAction natural_action(sieve_action default_action) {

@@ -58,10 +58,11 @@ std::string names_of(std::span<const Input> inputs) {
 Result<OpenedSet> open_image(const SetSpec& spec, SetInputs inputs, const Observer& observer) {
     Input& source = inputs.sources.front();
     if (!spec.feed.chosen.empty())
-        return usage_error(fmt::format("set {}: {} is an image, which was built already; {} {} how a feed is "
-                                       "built",
-                                       spec.name, source.name(), fmt::join(spec.feed.chosen, " and "),
-                                       spec.feed.chosen.size() == 1 ? "says" : "say"));
+        return invalid_request(
+            fmt::format("set {}: {} is an image, which was built already; {} {} how a feed is "
+                        "built",
+                        spec.name, source.name(), fmt::join(spec.feed.chosen, " and "),
+                        spec.feed.chosen.size() == 1 ? "says" : "say"));
     if (spec.verify && !inputs.verify_feed)
         return failure(ErrorKind::needs_feed,
                        fmt::format("set {} is to be verified, and {} is an image, which cannot list its keys",
@@ -79,8 +80,8 @@ Result<OpenedSet> open_image(const SetSpec& spec, SetInputs inputs, const Observ
 // A set built of its feeds.
 Result<OpenedSet> open_feeds(const SetSpec& spec, SetInputs inputs, const Observer& observer) {
     if (inputs.verify_feed)
-        return usage_error(fmt::format("set {}: a feed is verified with itself, not with {}", spec.name,
-                                       inputs.verify_feed->name()));
+        return invalid_request(fmt::format("set {}: a feed is verified with itself, not with {}", spec.name,
+                                           inputs.verify_feed->name()));
     SIEVE_ASSIGN(Feed feed, read_feeds(inputs.sources, spec.feed.fields, spec.feed.skip_invalid,
                                        spec.feed.build.threads, observer));
     std::optional<Feed> kept;
@@ -124,14 +125,15 @@ Result<BuiltSet> build_from_feeds(std::span<Input> feeds, const FeedSpec& spec, 
 
 Result<OpenedSet> open_set(const SetSpec& spec, SetInputs inputs, const Observer& observer) {
     if (inputs.sources.empty())
-        return usage_error(fmt::format("set {}: expected an image or a feed", spec.name));
+        return invalid_request(fmt::format("set {}: expected an image or a feed", spec.name));
     for (Input& source : inputs.sources) {
         SIEVE_ASSIGN(const bool image, is_image(source));
         if (!image) continue;
         if (inputs.sources.size() == 1) return open_image(spec, std::move(inputs), observer);
-        return usage_error(fmt::format("set {}: {} is an image, which is a whole set; only feeds can be put "
-                                       "together",
-                                       spec.name, source.name()));
+        return invalid_request(
+            fmt::format("set {}: {} is an image, which is a whole set; only feeds can be put "
+                        "together",
+                        spec.name, source.name()));
     }
     return open_feeds(spec, std::move(inputs), observer);
 }

@@ -14,7 +14,7 @@ namespace sieve::control {
 
 Result<Swapped> swap(Kernel& kernel, const HookName& name, SetSpec spec, const Observer& observer) {
     if (spec.action)
-        return usage_error(
+        return invalid_request(
             fmt::format("set {}: a swap changes the filter only; actions and their order are loaded with the "
                         "whole table",
                         spec.name));
@@ -25,7 +25,7 @@ Result<Swapped> swap(Kernel& kernel, const HookName& name, SetSpec spec, const O
         at.point = hook.point;
         SIEVE_ASSIGN(const TableWithSet now, table_with(kernel, hook, spec.name));
         if (spec.verify && !now.verified())
-            return usage_error(
+            return invalid_request(
                 fmt::format("set {} is not verified; load the table anew to verify it", spec.name));
         if (now.verified() && !spec.verify) spec.verify = Verification{};
     }

@@ -373,7 +373,7 @@ std::uint64_t total_size(std::span<const Input> inputs) {
 
 Status check_feeds(std::span<const Input> inputs) {
     if (inputs.empty())
-        return usage_error("no feed was named: expected one or more files, or - for standard input");
+        return invalid_request("no feed was named: expected one or more files, or - for standard input");
     std::vector<const Input*> named;
     for (const Input& input : inputs) named.push_back(&input);
     return check_repeated(named, Repeated::nothing);
@@ -425,7 +425,7 @@ void run(Reader& reader, const Parser& parser, Collector& collector, std::uint32
 
 Result<Feed> read_feed(std::span<Input> inputs, std::uint32_t fields, const FeedOptions& options) {
     if (fields == 0 || (fields & ~std::uint32_t{SIEVE_FIELD_ALL}) != 0)
-        return usage_error("a feed needs one or more of the fields src, dst, sport, dport, proto");
+        return invalid_request("a feed needs one or more of the fields src, dst, sport, dport, proto");
     SIEVE_TRY(check_feeds(inputs));
     const unsigned threads =
         options.threads ? options.threads : std::max(1U, std::thread::hardware_concurrency());

@@ -44,12 +44,12 @@ Result<std::uint32_t> parse_fields(std::string_view list) {
         const std::string_view name = rest.substr(0, comma);
         const auto* known = std::ranges::find(entry::field_names, name, &entry::FieldName::name);
         if (known == entry::field_names.end())
-            return usage_error(
+            return invalid_request(
                 fmt::format("{} is not a field of a key: {}", entry::quote(name), expected_list));
         if (fields & known->field)
-            return usage_error(fmt::format("the field {} stands twice in {}", name, entry::quote(list)));
+            return invalid_request(fmt::format("the field {} stands twice in {}", name, entry::quote(list)));
         if (fields > known->field)
-            return usage_error(fmt::format("{} is out of order: {}", entry::quote(list), expected_list));
+            return invalid_request(fmt::format("{} is out of order: {}", entry::quote(list), expected_list));
         fields |= known->field;
         if (comma == rest.size()) return fields;
         rest.remove_prefix(comma + 1);

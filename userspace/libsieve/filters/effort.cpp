@@ -20,7 +20,7 @@ const char* effort_name(Effort effort) {
 Result<Effort> parse_effort(const std::string& text) {
     for (const Effort effort : {Effort::fast, Effort::normal, Effort::best})
         if (text == effort_name(effort)) return effort;
-    return usage_error(fmt::format("effort `{}`: expected fast, normal or best", text));
+    return invalid_request(fmt::format("effort `{}`: expected fast, normal or best", text));
 }
 
 } // namespace sieve

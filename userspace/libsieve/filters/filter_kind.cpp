@@ -7,7 +7,7 @@ namespace sieve {
 
 Result<std::unique_ptr<ChangeableFilter>> FilterKind::open_for_change(const sieve_lookup&,
                                                                       std::span<sieve_line>) const {
-    return usage_error(fmt::format("keys of kind {} cannot be changed one by one", facts_.name));
+    return invalid_request(fmt::format("keys of kind {} cannot be changed one by one", facts_.name));
 }
 
 std::vector<KindOptions> FilterKind::forms() const {

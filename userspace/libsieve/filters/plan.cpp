@@ -46,7 +46,7 @@ Result<std::uint64_t> choose_lines(const KindBuilder& builder, const PlanRequest
     const std::uint64_t most = builder.lines_for_bits(request.keys, most_bits_per_key);
     const std::uint64_t lines = total > overhead ? std::min(builder.usable_lines(total - overhead), most) : 0;
     if (lines == 0 || bits_per_key_of(request.keys, lines) < least_bits_per_key)
-        return usage_error(fmt::format("{} bytes are less than 1 bit per key", *request.memory));
+        return invalid_request(fmt::format("{} bytes are less than 1 bit per key", *request.memory));
     return lines;
 }
 
@@ -99,12 +99,12 @@ double calibrate(const Form& form, const Candidate& c) {
 }
 
 Status check(const PlanRequest& request) {
-    if (request.keys == 0) return usage_error("a plan for no keys, expected at least one");
+    if (request.keys == 0) return invalid_request("a plan for no keys, expected at least one");
     if (request.fpr.has_value() == request.memory.has_value())
-        return usage_error("give either a false positive rate or a memory");
+        return invalid_request("give either a false positive rate or a memory");
     if (request.fpr && !(*request.fpr >= least_fpr && *request.fpr < 1))
-        return usage_error(fmt::format("a false positive rate of {}, expected one from {} to below 1",
-                                       *request.fpr, least_fpr));
+        return invalid_request(fmt::format("a false positive rate of {}, expected one from {} to below 1",
+                                           *request.fpr, least_fpr));
     return {};
 }
 

@@ -126,7 +126,8 @@ bool is_member(const PrefixPlan& plan, uint128 address) {
 
 Result<PrefixPlan> plan_prefixes(std::vector<AddressRange> ranges, const PrefixLimits& limits) {
     if (limits.max_probes < 1 || limits.max_probes > SIEVE_MAX_PROBES)
-        return usage_error(fmt::format("{} probes, expected 1 to {}", limits.max_probes, SIEVE_MAX_PROBES));
+        return invalid_request(
+            fmt::format("{} probes, expected 1 to {}", limits.max_probes, SIEVE_MAX_PROBES));
     PrefixPlan plan;
     for (const AddressRange& range : ranges) plan.members[family_of(range)].push_back(range);
     std::vector<AddressRange>().swap(ranges);

@@ -14,12 +14,12 @@ namespace sieve::kernel {
 // An empty array-of-maps of the program's shape, made before the program is loaded.
 [[nodiscard]] Result<UniqueFd> create_filter_table();
 
-// The same filters in both banks, the first one in slot 0; -1 leaves a place as it is.
+// The same filters in both banks, the first one in slot 0; -1 leaves a map index as it is.
 [[nodiscard]] Status fill_both_banks(int table_fd, std::span<const int> filters);
 
-// The same, but returns as soon as the filters are there. The future waits for the grace period after which
-// no packet uses the filters that were there before. It has no state if the kernel has no such period to
-// wait for. The table must stay open until the future is ready.
+// The same, but returns as soon as the filters are in place. The future becomes ready after the grace period,
+// when no packet uses the filters that were there before. It has no state if there is nothing to wait for.
+// The table must stay open until the future is ready.
 [[nodiscard]] Result<std::future<Status>> begin_to_fill_both_banks(int table_fd,
                                                                    std::span<const int> filters);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// A loaded copy of our BPF object, out of the bytes that are built into this program.
+// A loaded copy of our BPF object, whose bytes are built into this program.
 #pragma once
 
 #include <functional>
@@ -18,11 +18,11 @@ namespace sieve::kernel {
 class BpfObject {
   public:
     struct Options {
-        bool tracing = false; // leave what the program saw of each packet in trace(); never in service
+        bool tracing = false; // the program writes what it saw of each packet to trace(); never in service
         bool frags = false;   // load XDP's program for multi-buffer frames too, where the kernel has it
-        // Makes the filters (FilterMap) for both banks, from slot 0 on; load() puts them there before it
-        // returns. Called once, by another thread, while the kernel verifies the program. Putting filters in
-        // costs a grace period that load() does not wait for: see wait_until_filled().
+        // Makes the filters (FilterMap) for both banks, from slot 0 on. load() calls it once, in another
+        // thread, while the kernel verifies the program, and puts the filters into the banks before it
+        // returns. That costs a grace period, for which load() does not wait: see wait_until_filled().
         std::function<Result<std::vector<int>>()> filters{};
         HookPoint point = HookPoint::xdp; // whose program
     };
@@ -30,12 +30,12 @@ class BpfObject {
     // Loads programs and maps; nothing is attached. A refusal carries the end of the verifier's log.
     static Result<BpfObject> load(const Options& options);
 
-    // A second copy of XDP's object that is opened but not loaded and will use this one's maps when it is:
-    // what libxdp, which loads programs itself, attaches. Of the two programs it has one, that for
-    // multi-buffer frames if `frags`. Only object() is of use on it.
+    // A second copy of XDP's object, opened but not loaded, that will use this one's maps. libxdp loads and
+    // attaches it. It has one of the two programs: that for multi-buffer frames if `frags`. Only object() may
+    // be called on it.
     [[nodiscard]] Result<BpfObject> open_copy(bool frags) const;
 
-    // Waits until the kernel is done with putting in the filters of Options.
+    // Waits until the filters of Options are in the banks and the grace period after that is over.
     [[nodiscard]] Status wait_until_filled();
 
     [[nodiscard]] const Instance& instance() const { return instance_; }

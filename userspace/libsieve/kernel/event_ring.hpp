@@ -16,9 +16,9 @@ struct ring_buffer;
 
 namespace sieve::kernel {
 
-// The listener brings the ring buffer and switches sampling on, and off again: without one there is neither
-// memory nor work for it. There is one listener at a time: a new one takes the old one's place. start() and
-// stop() are for holders of the Lock.
+// The listener supplies the ring buffer and switches sampling on and off. Without a listener sampling takes
+// no memory and no time. There is one listener at a time: a new one replaces the old one. The caller of
+// start() and stop() holds the Lock.
 class EventRing {
   public:
     // Called with each event; false ends the poll.
@@ -28,13 +28,14 @@ class EventRing {
     static Result<EventRing> start(const Instance& instance, std::uint32_t sample, Visit visit,
                                    std::uint32_t bytes = 1U << 20);
 
-    // Visits what is there, or waits for it as long. An interrupt or the visitor may end it early.
+    // Visits the events that are there; if there are none, waits so long for some. An interrupt or the
+    // visitor may end the call early.
     [[nodiscard]] Status poll(int milliseconds);
 
     // False once another listener has taken over.
     [[nodiscard]] bool in_place() const;
 
-    // Switches sampling off and takes the ring away, if it is this one.
+    // Switches sampling off and removes the ring, unless another listener has taken over.
     [[nodiscard]] Status stop();
 
     // Samples that found no room since the start.
@@ -50,12 +51,12 @@ class EventRing {
     const Instance* instance_;
     UniqueFd fd_;
     std::uint32_t id_;
-    std::unique_ptr<Visit> visit_; // at a place of its own, which libbpf is told
+    std::unique_ptr<Visit> visit_; // on the heap: libbpf keeps its address
     std::unique_ptr<ring_buffer, Free> ring_;
     std::uint64_t lost_before_ = 0;
 };
 
-// Nanoseconds since 1970 of a time on the clock of events.
+// Converts an event's time to nanoseconds since 1970.
 [[nodiscard]] std::uint64_t wall_clock(std::uint64_t monotonic);
 
 } // namespace sieve::kernel

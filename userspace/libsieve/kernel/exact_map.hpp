@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// The keys of a set inside the kernel, in a BPF hash map: what verifies a filter's matches.
+// An exact set: the keys of a set in a BPF hash map, against which a filter's matches are verified.
 #pragma once
 
 #include <cstdint>
@@ -31,11 +31,11 @@ class ExactMap {
     std::uint64_t keys_;
 };
 
-// What the kernel takes for an exact set of so many keys: 96 bytes a key (the kernel's own 48, the key, the
-// value in a word), and 16 for each bucket, of which there is a power of two.
+// Kernel memory of an exact set of so many keys: 96 bytes for each key (the kernel's own 48, the key, the
+// value in a word), and 16 for each bucket. The number of buckets is a power of two.
 [[nodiscard]] std::uint64_t exact_map_bytes(std::uint64_t keys);
 
-// The number of keys of the exact set that is in the kernel under this id.
+// The number of keys of the exact set whose map has this id.
 [[nodiscard]] Result<std::uint64_t> read_exact_keys(std::uint32_t map_id);
 
 } // namespace sieve::kernel

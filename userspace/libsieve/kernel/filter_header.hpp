@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// A filter that is in the kernel: its map, and what the header lines say of it.
+// A filter in the kernel: its map, and the content of its header lines.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct FilterHandle {
     std::uint32_t lines = 0; // header and witnesses included
 };
 
-// Opens a map that a table of sets names. Refused if it cannot be a filter's.
+// Opens a map that a table names. An error if it cannot be a filter map.
 [[nodiscard]] Result<FilterHandle> open_live_filter(std::uint32_t map_id);
 
 struct FilterHeader {
@@ -25,7 +25,7 @@ struct FilterHeader {
     std::uint64_t bytes = 0; // of the map
 };
 
-// Reads the header out of the filter's map.
+// Reads the header from the filter map.
 [[nodiscard]] Result<FilterHeader> read_filter_header(std::uint32_t map_id);
 
 } // namespace sieve::kernel

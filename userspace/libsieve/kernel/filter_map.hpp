@@ -14,12 +14,12 @@ namespace sieve::kernel {
 // A set's name as the name of a map: the kernel takes 15 letters, digits, underscores and dots.
 [[nodiscard]] std::string map_name(const std::string& name);
 
-// An empty array of so many lines, of the kind that filters are; `name` as map_name() gives it.
+// An empty array of so many lines, with the flags of a filter map. `name` is as map_name() gives it.
 [[nodiscard]] UniqueFd create_line_array(const char* name, std::uint32_t lines);
 
 class FilterMap {
   public:
-    // Makes a map for the image and copies it there, in one memcpy. `name` is what `bpftool map` shows of it.
+    // Makes a map and copies the image into it, in one memcpy. `bpftool map` shows `name`.
     static Result<FilterMap> create(const Image& image, const std::string& name);
 
     [[nodiscard]] int fd() const { return fd_.get(); }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// The maps of one loaded copy of our program, whoever loaded it: the only state there is.
+// The maps of one loaded copy of our program, whoever loaded it. There is no other state.
 #pragma once
 
 #include <cstdint>
@@ -12,22 +12,23 @@
 
 namespace sieve::kernel {
 
-// The ids of the maps that few changes need; opened when they do. 0: the program has no such map, as tc's has
-// none of CPUs.
+// The ids of the maps that only few changes need; those open them. 0: the program has no such map (tc's
+// programs have none of CPUs).
 struct RareMaps {
 #define SIEVE_ID_OF(map) std::uint32_t map = 0;
     SIEVE_RARE_MAPS(SIEVE_ID_OF)
 #undef SIEVE_ID_OF
 };
 
-// The maps' file descriptors and the control block, mapped. While it lives the maps live, attached or not.
+// The maps' file descriptors, and the control block, mapped. It keeps the maps alive even if the program is
+// detached.
 class Instance {
   public:
-    // Takes the maps over; fails if they are not of this version's shape.
+    // Takes ownership of the maps. An error if they do not have this version's shape.
     static Result<Instance> from_maps(UniqueFd control, UniqueFd sets, UniqueFd stats, const RareMaps& rare);
 
-    // The maps behind a loaded program; nothing if the program is not ours. A program of ours that speaks
-    // another version of sieve/policy.h is an error that says so.
+    // The maps of a loaded program; nothing if the program is not ours. An error if it is ours but speaks
+    // another version of sieve/policy.h.
     static Result<std::optional<Instance>> from_program(int program_fd);
 
     Instance(Instance&& other) noexcept;

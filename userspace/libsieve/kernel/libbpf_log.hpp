@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// libbpf and libxdp explain themselves on standard error; here they explain themselves to us.
+// Collects the messages of libbpf and libxdp, which would otherwise go to standard error.
 #pragma once
 
 #include <string>
 
 namespace sieve::kernel {
 
-// Sends everything that libbpf and libxdp say, also in detail, to standard error; for `--verbose`.
+// Sends all messages of libbpf and libxdp, debug messages included, to standard error; for `--verbose`.
 void set_verbose(bool verbose);
 
-// Collects what the two libraries say to its thread while it lives, instead of letting them print. One at a
-// time in a thread.
+// While it lives, collects the two libraries' messages of its thread instead of printing them. At most one
+// object in each thread.
 class LogCapture {
   public:
     LogCapture();
@@ -20,7 +20,7 @@ class LogCapture {
 
     [[nodiscard]] const std::string& text() const { return text_; }
 
-    // The end of the verifier's log, at most `lines` lines; empty if the verifier was not heard.
+    // The end of the verifier's log, at most `lines` lines; empty if there was none.
     [[nodiscard]] std::string verifier_log(std::size_t lines) const;
 
     // The kernel's own words for a refused attach ("Kernel error message: ..."), or an empty string.

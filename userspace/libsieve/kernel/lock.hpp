@@ -14,9 +14,9 @@ namespace sieve::kernel {
 // The right to change what runs on the interfaces of this network namespace.
 //
 // The lock is flock(2) on the file /run/xdp-sieve/net-INODE.lock, where INODE is the network namespace's
-// inode number. The folder belongs to root and nobody else may enter it, so nobody else can hold the lock or
-// hinder who does. The kernel takes the lock back from a controller that dies. The file holds the process id
-// and the command of its holder, for those who wait; it is removed when the lock is given back.
+// inode number. The folder belongs to root and nobody else may enter it, so nobody else can take the lock or
+// block its holder. The kernel releases the lock of a controller that dies. For those who wait, the file
+// holds the process id and the command of the lock's holder. It is removed when the lock is released.
 //
 // Controllers of one network namespace that see different /run folders, as in containers, do not see each
 // other's locks.

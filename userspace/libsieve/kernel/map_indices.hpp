@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Places of a map-in-map of the program, and which map shall be in which.
+// The indices of a map-in-map of the program, and which map to put at which.
 #pragma once
 
 #include <cstdint>
@@ -10,20 +10,20 @@
 
 namespace sieve::kernel {
 
-// What must be done so that some of a map-in-map's indices hold what they shall.
+// A change of some indices of a map-in-map.
 struct MapChange {
     std::vector<std::uint32_t> indices; // that get a map
     std::vector<std::uint32_t> ids;     // these maps, in the same order
     std::vector<std::uint32_t> gone;    // indices to be emptied
 };
 
-// From `present` to `target`, the maps' ids (0: none) of the indices from `first` on. Without `present`
-// nothing is taken for granted: all indices are written.
+// The change from `present` to `target`: the maps' ids (0: none) at the indices from `first` on. Without
+// `present` all indices are written.
 [[nodiscard]] MapChange change_of(std::uint32_t first, std::span<const std::uint32_t> present,
                                   std::span<const std::uint32_t> target);
 
-// Puts the maps into their indices: in one batch, which costs one grace period, where the kernel has that
-// (5.18), else one by one, each with a grace period of its own.
+// Puts the maps at their indices: in one batch, which costs one grace period, if the kernel can (5.18), else
+// one by one, each with a grace period of its own.
 [[nodiscard]] Status put_maps(int outer_fd, const MapChange& change);
 
 // Empties one index, which may be empty already.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// A running filter's own lines, mapped: what is written here, packets see.
+// The lines of a filter in force, mapped: packets see what is written here.
 #pragma once
 
 #include <cstddef>
@@ -12,11 +12,11 @@
 
 namespace sieve::kernel {
 
-// Move-only owner of a mapping of a filter's map. Whoever writes holds the Lock, and writes only what may be
-// seen half done at any moment.
+// Move-only owner of a mapping of a filter map. A writer holds the Lock, and each single store leaves a state
+// that packets may see.
 class MappedFilter {
   public:
-    // Maps the filter that a table of sets names. Refused if the map is no filter.
+    // Maps a filter that a table names. An error if the map is no filter.
     static Result<MappedFilter> open(std::uint32_t map_id);
 
     MappedFilter(MappedFilter&& other) noexcept;

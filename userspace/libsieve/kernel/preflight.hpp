@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// No set goes live before it has answered right in the kernel.
+// No set goes live before it has answered correctly in the kernel.
 #pragma once
 
 #include <cstdint>
@@ -20,12 +20,12 @@ struct PreflightReport {
     std::uint64_t non_members = 0; // random keys that were asked
     std::uint64_t matched = 0;     // of these
     std::uint64_t avoided = 0;     // of these, matches of the filter that the exact set did not confirm
-    double expected_rate = 0;      // at which non-members should match, members met by chance included
+    double expected_rate = 0;      // at which random keys should match, including members drawn by chance
     double milliseconds = 0;
 };
 
-// What an image is asked in the kernel, and what it says itself. Takes milliseconds to draw, for which no
-// kernel is needed: time enough while the program is verified.
+// The keys that an image is asked about in the kernel, and its own answers. Drawing them takes milliseconds
+// and needs no kernel, so it can be done while the program is verified.
 class PreflightQuestions {
   public:
     explicit PreflightQuestions(const Image& image);
@@ -45,24 +45,23 @@ class PreflightQuestions {
     std::vector<char> held_;
 };
 
-// Runs the real program, in an instance that has no packets, over the very map that shall go live, which
-// stands in place `slot` of both banks. Packets that carry the image's witnesses must all match; packets that
-// carry random keys of the same shape must match when, and only when, the image says so in user space, and as
-// often as its expected false positive rate says, within six sigma. A set of which no packet can carry a
-// single witness is refused: nothing was tested. What the second part finds and the first cannot: a filter
-// that matches everything. The error says what was wrong with the answers. If the set is verified, by an
-// exact set in the same place, non-members must match as often as a random key is a member, and the filter's
-// mistakes must be as many as without.
+// Runs the real program, in a scratch instance, over the very map that is about to go live. The map is in
+// slot `slot` of both banks. Packets with the image's witnesses must all match. Packets with random keys of
+// the same shape must match if, and only if, the image matches in user space, and as often as its expected
+// false positive rate predicts, within six sigma. The random keys reveal a filter that matches everything,
+// which the witnesses cannot. If no packet can carry any witness, nothing was tested, and the set is refused.
+// If the set is verified by an exact set, random keys must match as often as they are members, and the number
+// of the filter's false positives must be as without verification. The error says which answers were wrong.
 [[nodiscard]] Result<PreflightReport> preflight(const Scratch& scratch, std::uint32_t slot,
                                                 const Image& image, const PreflightQuestions& questions,
                                                 const std::string& name, bool verified);
 
-// The same for one map after the other.
+// The same for several maps, one after the other.
 class Preflight {
   public:
     static Result<Preflight> start(HookPoint point = HookPoint::xdp);
 
-    // Nothing but this object's own instance is touched.
+    // Uses only this object's own instance.
     [[nodiscard]] Result<PreflightReport> check(const Image& image, const FilterMap& map,
                                                 const std::string& name, const ExactMap* exact = nullptr);
 

@@ -43,7 +43,7 @@ Result<Target> find_cpu(const std::string& text) {
     const char* end = text.data() + text.size();
     std::uint32_t number = 0;
     if (const auto [at, error] = std::from_chars(begin, end, number); error != std::errc{} || at != end)
-        return usage_error(fmt::format("redirect={}: expected cpu: and the CPU's number", text));
+        return invalid_request(fmt::format("redirect={}: expected cpu: and the CPU's number", text));
     std::ifstream file("/sys/devices/system/cpu/online");
     const std::string online{std::istreambuf_iterator<char>(file), {}};
     const int possible = libbpf_num_possible_cpus();
@@ -67,7 +67,7 @@ Status put(int fd, std::uint32_t key, std::uint32_t value, bool may_be_gone, con
 
 Result<Target> find_target(const std::string& text) {
     if (text.starts_with(cpu_prefix)) return find_cpu(text);
-    if (text.empty()) return usage_error("redirect=: expected an interface, or cpu: and a number");
+    if (text.empty()) return invalid_request("redirect=: expected an interface, or cpu: and a number");
     SIEVE_ASSIGN(const Interface interface, find_interface(text));
     return Target{SIEVE_ACTION_REDIRECT_DEVICE, interface.index};
 }

@@ -18,10 +18,10 @@ struct Target {
     std::uint32_t number = 0;                           // the interface's index, the CPU's number
 };
 
-// "cpu:3", or the name of an interface in this network namespace. What is not there is an error.
+// Takes "cpu:3", or the name of an interface in this network namespace. An error if there is no such target.
 [[nodiscard]] Result<Target> find_target(const std::string& text);
 
-// The target as find_target takes it; an interface that has gone is told by its index.
+// The target as find_target takes it. An interface that no longer exists is named by its index.
 [[nodiscard]] std::string target_name(const Target& target);
 
 // Whether the target is there and takes packets: for those who only show it.
@@ -31,12 +31,12 @@ enum class TargetState { ready, down, gone };
 // "ready", "down" or "gone".
 [[nodiscard]] const char* target_state_name(TargetState state);
 
-// A map of these interfaces; the kernel takes an entry away together with its interface. Those that were
-// targets `before` may have gone, and then have no entry.
+// A map of these interfaces. The kernel removes an entry together with its interface. Interfaces that were
+// targets `before` may no longer exist; they get no entry.
 [[nodiscard]] Result<UniqueFd> create_device_map(const std::set<std::uint32_t>& indices,
                                                  const std::set<std::uint32_t>& before);
 
-// Likewise a map of CPUs, each with a thread of the kernel's and a queue of SIEVE_CPU_QUEUE packets.
+// A map of CPUs, each with a kernel thread and a queue of SIEVE_CPU_QUEUE packets.
 [[nodiscard]] Result<UniqueFd> create_cpu_map(const std::set<std::uint32_t>& cpus,
                                               const std::set<std::uint32_t>& before);
 

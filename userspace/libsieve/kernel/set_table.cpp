@@ -163,7 +163,7 @@ TableInForce SetTable::read() const {
 
 Result<sieve_policy> SetTable::policy_of(const WantedTable& wanted, const sieve_policy& present) const {
     if (wanted.sets.size() > SIEVE_MAX_SETS)
-        return usage_error(
+        return invalid_request(
             fmt::format("{} sets, but the program takes at most {}", wanted.sets.size(), SIEVE_MAX_SETS));
     const TableInForce live = read();
     // Both banks being equal and at rest, the slots that the policy does not name are used by no packet:
@@ -185,14 +185,16 @@ Result<sieve_policy> SetTable::policy_of(const WantedTable& wanted, const sieve_
     std::set<std::string> names;
     for (const WantedSet& set : wanted.sets) {
         if (!is_set_name(set.name) || !names.insert(set.name).second)
-            return usage_error(fmt::format("set name `{}`: expected 1 to {} of A-Z a-z 0-9 . _ -, each once",
-                                           set.name, SIEVE_NAME_BYTES - 1));
+            return invalid_request(
+                fmt::format("set name `{}`: expected 1 to {} of A-Z a-z 0-9 . _ -, each once", set.name,
+                            SIEVE_NAME_BYTES - 1));
         const SetInForce* before = live.find(set.name);
-        if (before == nullptr && set.map_fd < 0) return usage_error(fmt::format("no set {}", set.name));
+        if (before == nullptr && set.map_fd < 0) return invalid_request(fmt::format("no set {}", set.name));
         if (set.action == SIEVE_ACTION_REDIRECT_CPU && instance_->rare().cpus == 0)
-            return usage_error(fmt::format("set {}: only the XDP hook hands packets to another CPU; expected "
-                                           "an interface to redirect to",
-                                           set.name));
+            return invalid_request(
+                fmt::format("set {}: only the XDP hook hands packets to another CPU; expected "
+                            "an interface to redirect to",
+                            set.name));
         std::uint32_t slot = 0;
         sieve_slot note{};
         if (before != nullptr) {

@@ -150,9 +150,9 @@ Status check_repeated(const std::vector<const Input*>& inputs, Repeated allowed)
         if (is_new || (allowed == Repeated::files && !input->is_stream())) continue;
         const std::string once = input->is_stream() ? ", and it can be read once only" : "";
         const std::string name = first->second->name();
-        return usage_error(input->name() == name
-                               ? fmt::format("{} was named twice{}", name, once)
-                               : fmt::format("{} and {} are the same input{}", name, input->name(), once));
+        return invalid_request(
+            input->name() == name ? fmt::format("{} was named twice{}", name, once)
+                                  : fmt::format("{} and {} are the same input{}", name, input->name(), once));
     }
     return {};
 }

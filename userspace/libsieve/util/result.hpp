@@ -19,7 +19,7 @@ enum class ErrorKind : std::uint8_t {
     not_attached, // no program of ours runs there (facts: interface, and a foreign program if one runs)
     no_such_set,  // facts: interface, set, in_force
 
-    // The request contradicts itself, or what is in force. Nothing was changed.
+    // An argument is wrong, or contradicts another one or what is in force. Nothing was changed.
     invalid_request,
     several_hooks, // the program runs at more than one hook, and none was named (facts: interface, hooks)
     attached_otherwise, // our program runs there in another mode or place than asked for (facts: interface)
@@ -69,7 +69,7 @@ using Status = Result<void>;
 [[nodiscard]] inline tl::unexpected<Error> bad_input(std::string message) {
     return failure(ErrorKind::bad_input, std::move(message));
 }
-[[nodiscard]] inline tl::unexpected<Error> usage_error(std::string message) {
+[[nodiscard]] inline tl::unexpected<Error> invalid_request(std::string message) {
     return failure(ErrorKind::invalid_request, std::move(message));
 }
 [[nodiscard]] inline tl::unexpected<Error> kernel_refused(std::string message) {

@@ -42,10 +42,10 @@ CountMin::CountMin(std::uint64_t width, std::uint32_t depth, std::uint64_t seed)
 
 Result<CountMin> CountMin::create(std::uint64_t width, std::uint32_t depth, std::uint64_t seed) {
     if (width > std::numeric_limits<std::uint32_t>::max() || !is_prime(width))
-        return usage_error(
+        return invalid_request(
             fmt::format("a Count-Min sketch {} counters wide, expected a prime below 2^32", width));
     if (depth == 0 || depth > width)
-        return usage_error(fmt::format("a Count-Min sketch of {} rows, expected 1 to {}", depth, width));
+        return invalid_request(fmt::format("a Count-Min sketch of {} rows, expected 1 to {}", depth, width));
     return CountMin(width, depth, seed);
 }
 

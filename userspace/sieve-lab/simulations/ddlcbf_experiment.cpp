@@ -88,11 +88,11 @@ CountingShape paper_two_sizes() {
 
 Result<CountingOutcome> run_counting_experiment(const CountingExperiment& e) {
     if (e.subtables < 1 || e.subtables > SIEVE_DLEFT_MAX_SUBTABLES || e.buckets == 0 || e.keys == 0)
-        return usage_error("an experiment without subtables, buckets or keys");
+        return invalid_request("an experiment without subtables, buckets or keys");
     if (e.shape.most_cells > CountingBucket::room || e.shape.minimal < 1 || e.shape.minimal > 31 ||
         e.shape.capacity() == 0 || e.shape.least_cells > e.shape.capacity() || e.shape.sorted_bits > 1 ||
         e.shape.counter_bits > 8)
-        return usage_error("no bucket has this shape");
+        return invalid_request("no bucket has this shape");
 
     std::mt19937_64 random(e.seed);
     const auto draw = [&random] { return sieve_hash{random(), random()}; };

@@ -44,7 +44,7 @@ class NoKind final : public FilterKind {
     [[nodiscard]] LinesTouched lines_touched(const sieve_lookup&, double) const override { return {}; }
     [[nodiscard]] std::uint32_t rounds(Effort, std::uint32_t) const override { return 0; }
     [[nodiscard]] Result<std::unique_ptr<KindBuilder>> builder(const KindOptions& options) const override {
-        return usage_error(fmt::format("unknown filter kind {}", static_cast<int>(options.kind)));
+        return invalid_request(fmt::format("unknown filter kind {}", static_cast<int>(options.kind)));
     }
 };
 
@@ -66,14 +66,14 @@ constinit Table table = built_in();
 /// What is wrong with the options that all kinds have in common.
 Status check(const KindFacts& facts, const KindOptions& options) {
     if (options.alpha && !facts.takes_alpha)
-        return usage_error(fmt::format("alpha is no option of kind {}", facts.name));
+        return invalid_request(fmt::format("alpha is no option of kind {}", facts.name));
     if (options.hashes && !facts.takes_hashes)
-        return usage_error(fmt::format("hashes is no option of kind {}", facts.name));
+        return invalid_request(fmt::format("hashes is no option of kind {}", facts.name));
     const Choices& choices = facts.choices;
     if (options.choices && (*options.choices < choices.least || *options.choices > choices.most))
-        return usage_error(fmt::format("{} {}, expected {} to {}", *options.choices,
-                                       *options.choices == 1 ? choices.one : choices.many, choices.least,
-                                       choices.most));
+        return invalid_request(fmt::format("{} {}, expected {} to {}", *options.choices,
+                                           *options.choices == 1 ? choices.one : choices.many, choices.least,
+                                           choices.most));
     return {};
 }
 
@@ -101,7 +101,7 @@ const char* kind_name(std::uint32_t number) {
 Result<sieve_kind> parse_kind(std::string_view name) {
     for (const FilterKind* kind : filter_kinds())
         if (name == kind->facts().name) return kind->facts().number;
-    return usage_error(fmt::format("{}: unknown kind of filter, expected {}", name, names_of_kinds()));
+    return invalid_request(fmt::format("{}: unknown kind of filter, expected {}", name, names_of_kinds()));
 }
 
 std::string names_of_kinds(bool (*wanted)(const KindFacts&)) {

@@ -95,10 +95,10 @@ Result<std::unique_ptr<KindBuilder>> BlockedKind::builder(const KindOptions& opt
     BlockedShape shape{.choices = choices_of(options), .hashes = options.hashes.value_or(0)};
     shape.alpha = options.alpha.value_or(shape.alpha);
     if (!(shape.alpha >= 0 && shape.alpha <= 1))
-        return usage_error(fmt::format("alpha {}, expected 0 to 1", shape.alpha));
+        return invalid_request(fmt::format("alpha {}, expected 0 to 1", shape.alpha));
     if (options.hashes && !sieve_pattern_valid(shape.hashes))
-        return usage_error(fmt::format("{} bits set by a key, expected {} to {}", shape.hashes,
-                                       SIEVE_PATTERN_MIN_HASHES, SIEVE_PATTERN_MAX_HASHES));
+        return invalid_request(fmt::format("{} bits set by a key, expected {} to {}", shape.hashes,
+                                           SIEVE_PATTERN_MIN_HASHES, SIEVE_PATTERN_MAX_HASHES));
     if (shape.choices == 1) shape.alpha = 0;
     return std::make_unique<BlockedBuilder>(shape, rounds_of(options));
 }

@@ -192,7 +192,7 @@ Result<std::uint64_t> lines_for_fpr(std::uint64_t keys, double fpr, const Blocke
         enough += std::max<std::uint64_t>(1, enough / 4);
         if (static_cast<double>(enough) * SIEVE_LINE_BITS > static_cast<double>(keys) * most_bits_per_key &&
             enough > 8)
-            return usage_error(
+            return invalid_request(
                 fmt::format("a false positive rate of {:.3g} is out of reach of this kind of filter: even {} "
                             "bits per key give {:.3g}",
                             fpr, most_bits_per_key, predicted(enough)));

@@ -99,7 +99,7 @@ std::uint32_t BloomKind::rounds(Effort effort, std::uint32_t) const {
 Result<std::unique_ptr<KindBuilder>> BloomKind::builder(const KindOptions& options) const {
     const BloomGroups shape{.groups = choices_of(options), .hashes = options.hashes.value_or(0)};
     if (!sieve_bloom_valid(shape.groups, options.hashes.value_or(1), 1))
-        return usage_error(
+        return invalid_request(
             fmt::format("{} probes of a group, expected 1 to {}", shape.hashes, SIEVE_BLOOM_MAX_HASHES));
     return std::make_unique<BloomBuilder>(shape, rounds_of(options));
 }

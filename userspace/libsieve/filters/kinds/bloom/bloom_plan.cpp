@@ -121,9 +121,10 @@ Result<std::uint64_t> lines_for_fpr(std::uint64_t keys, double fpr, const BloomG
     std::uint64_t few = 0;
     while (predicted(enough) > fpr) {
         if (enough >= most)
-            return usage_error(fmt::format("a false positive rate of {:.3g} is out of reach of this kind of "
-                                           "filter with {} bits set by a key",
-                                           fpr, shape.hashes != 0 ? shape.hashes : SIEVE_BLOOM_MAX_HASHES));
+            return invalid_request(
+                fmt::format("a false positive rate of {:.3g} is out of reach of this kind of "
+                            "filter with {} bits set by a key",
+                            fpr, shape.hashes != 0 ? shape.hashes : SIEVE_BLOOM_MAX_HASHES));
         few = enough;
         enough = std::min(most, enough + std::max<std::uint64_t>(1, enough / 4));
     }

@@ -51,8 +51,8 @@ void NibbleCounters::write(std::span<sieve_line> lines) const {
 
 Result<CountingBloom> CountingBloom::create(std::uint32_t lines, std::uint32_t hashes) {
     if (!sieve_bloom_valid(1, hashes, lines))
-        return usage_error(fmt::format("{} lines and {} bits set by a key, expected 1 to {} and 1 to {}",
-                                       lines, hashes, SIEVE_BLOOM_MAX_LINES, SIEVE_BLOOM_MAX_HASHES));
+        return invalid_request(fmt::format("{} lines and {} bits set by a key, expected 1 to {} and 1 to {}",
+                                           lines, hashes, SIEVE_BLOOM_MAX_LINES, SIEVE_BLOOM_MAX_HASHES));
     return CountingBloom(lines, hashes);
 }
 

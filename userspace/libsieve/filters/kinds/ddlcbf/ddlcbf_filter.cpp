@@ -30,16 +30,16 @@ CountingShape DdlcbfShape::bucket() const {
 
 Status DdlcbfShape::check() const {
     if (subtables < SIEVE_DLEFT_MIN_SUBTABLES || subtables > SIEVE_DLEFT_MAX_SUBTABLES)
-        return usage_error(fmt::format("{} subtables, expected {} to {}", subtables,
-                                       SIEVE_DLEFT_MIN_SUBTABLES, SIEVE_DLEFT_MAX_SUBTABLES));
+        return invalid_request(fmt::format("{} subtables, expected {} to {}", subtables,
+                                           SIEVE_DLEFT_MIN_SUBTABLES, SIEVE_DLEFT_MAX_SUBTABLES));
     if (counter_bits > 2)
-        return usage_error(fmt::format("counters of {} bits, expected 0 to 2", counter_bits));
+        return invalid_request(fmt::format("counters of {} bits, expected 0 to 2", counter_bits));
     if (minimal < SIEVE_DDLCBF_MIN_MINIMAL || minimal > SIEVE_DDLCBF_MAX_MINIMAL)
-        return usage_error(fmt::format("a minimal remainder of {} bits, expected {} to {}", minimal,
-                                       SIEVE_DDLCBF_MIN_MINIMAL, SIEVE_DDLCBF_MAX_MINIMAL));
+        return invalid_request(fmt::format("a minimal remainder of {} bits, expected {} to {}", minimal,
+                                           SIEVE_DDLCBF_MIN_MINIMAL, SIEVE_DDLCBF_MAX_MINIMAL));
     if (fixed_cells > SIEVE_DDLCBF_MAX_CELLS || (fixed_cells != 0 && bucket().capacity() < fixed_cells))
-        return usage_error(fmt::format("{} cells with a minimal remainder of {} bits do not fit a bucket",
-                                       fixed_cells, minimal));
+        return invalid_request(fmt::format("{} cells with a minimal remainder of {} bits do not fit a bucket",
+                                           fixed_cells, minimal));
     return {};
 }
 
@@ -111,12 +111,12 @@ DdlcbfFilter::DdlcbfFilter(const sieve_lookup& lookup, std::span<sieve_line> lin
 
 Result<DdlcbfFilter> DdlcbfFilter::open(const sieve_lookup& lookup, std::span<sieve_line> lines) {
     if (lookup.kind != SIEVE_KIND_DDLCBF)
-        return usage_error(fmt::format("kind {} is no counting filter", lookup.kind));
+        return invalid_request(fmt::format("kind {} is no counting filter", lookup.kind));
     SIEVE_TRY(ddlcbf_shape_of(lookup).check());
     if (lookup.buckets == 0 || lookup.buckets > SIEVE_DLEFT_MAX_LINES ||
         lines.size() != std::uint64_t{lookup.buckets} * lookup.choices)
-        return usage_error(fmt::format("{} lines, the header asks for {} times {}", lines.size(),
-                                       lookup.choices, lookup.buckets));
+        return invalid_request(fmt::format("{} lines, the header asks for {} times {}", lines.size(),
+                                           lookup.choices, lookup.buckets));
     return DdlcbfFilter(lookup, lines);
 }
 

@@ -47,7 +47,7 @@ class DdlcbfBuilder final : public KindBuilder {
             SIEVE_TRY(describe(keys, lines, lookup));
             if (predict_fpr(keys, lookup) <= fpr) return lines;
         }
-        return usage_error(
+        return invalid_request(
             fmt::format("a false positive rate of {:.3g} is out of reach of a counting filter", fpr));
     }
 
@@ -60,7 +60,7 @@ class DdlcbfBuilder final : public KindBuilder {
         if (!fits(keys, lines)) {
             double enough = bits_per_key_of(keys, lines);
             while (!fits(keys, lines_for_bits(keys, enough))) enough *= 1.01;
-            return usage_error(fmt::format(
+            return invalid_request(fmt::format(
                 "{} keys do not fit a counting filter of {} subtables with {:.1f} bits per key; {:.1f} do",
                 keys, shape_.subtables, bits_per_key_of(keys, lines), std::ceil(enough * 10) / 10));
         }

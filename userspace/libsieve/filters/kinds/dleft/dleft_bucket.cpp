@@ -250,12 +250,13 @@ std::uint32_t DleftShape::grouped_width(std::uint32_t sum) const {
 
 Status DleftShape::check() const {
     if (kind != SIEVE_KIND_DLEFT64 && kind != SIEVE_KIND_DLEFT128)
-        return usage_error(fmt::format("kind {} is no d-left filter", static_cast<unsigned>(kind)));
+        return invalid_request(fmt::format("kind {} is no d-left filter", static_cast<unsigned>(kind)));
     if (subtables < SIEVE_DLEFT_MIN_SUBTABLES || subtables > SIEVE_DLEFT_MAX_SUBTABLES)
-        return usage_error(fmt::format("{} subtables, expected {} to {}", subtables,
-                                       SIEVE_DLEFT_MIN_SUBTABLES, SIEVE_DLEFT_MAX_SUBTABLES));
+        return invalid_request(fmt::format("{} subtables, expected {} to {}", subtables,
+                                           SIEVE_DLEFT_MIN_SUBTABLES, SIEVE_DLEFT_MAX_SUBTABLES));
     if (sorting > (wide() ? 2U : 1U))
-        return usage_error(fmt::format("semi-sorting on {} bits, expected 0 to {}", sorting, wide() ? 2 : 1));
+        return invalid_request(
+            fmt::format("semi-sorting on {} bits, expected 0 to {}", sorting, wide() ? 2 : 1));
     return {};
 }
 

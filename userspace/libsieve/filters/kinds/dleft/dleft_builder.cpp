@@ -118,11 +118,11 @@ class Placement {
 Status check(const sieve_lookup& lookup, std::uint64_t lines) {
     SIEVE_TRY(shape_of(lookup).check());
     if (lookup.buckets == 0 || lookup.buckets > SIEVE_DLEFT_MAX_LINES)
-        return usage_error(
+        return invalid_request(
             fmt::format("{} lines a subtable, expected 1 to {}", lookup.buckets, SIEVE_DLEFT_MAX_LINES));
     if (lines != std::uint64_t{lookup.buckets} * lookup.choices)
-        return usage_error(fmt::format("{} lines, the header asks for {}", lines,
-                                       std::uint64_t{lookup.buckets} * lookup.choices));
+        return invalid_request(fmt::format("{} lines, the header asks for {}", lines,
+                                           std::uint64_t{lookup.buckets} * lookup.choices));
     return {};
 }
 
@@ -185,7 +185,7 @@ Result<DleftReport> place_dleft(std::span<const sieve_hash> keys, const sieve_lo
     Placement placement(lookup, keys);
     tell("placing", 0);
     if (!placement.insert_all())
-        return usage_error(fmt::format("{} keys are too many for {} lines", keys.size(), lines.size()));
+        return invalid_request(fmt::format("{} keys are too many for {} lines", keys.size(), lines.size()));
     DleftReport report;
     TieRandom random(options.seed);
     for (; report.rounds < options.rounds; report.rounds++) {

@@ -92,7 +92,7 @@ Result<std::uint64_t> dleft_lines_for_fpr(std::uint64_t keys, double fpr, const 
     std::uint64_t too_few = 0;
     std::uint64_t enough = dleft_lines_for_bits(keys, most_bits, shape);
     if (!(fpr > 0) || predict_dleft_fpr(keys, enough, shape, rounds) > fpr)
-        return usage_error(
+        return invalid_request(
             fmt::format("a false positive rate of {} takes more than {} bits a key", fpr, most_bits));
     while (enough - too_few > 1 &&
            static_cast<double>(enough - too_few) > 0.005 * static_cast<double>(enough)) {
