@@ -178,6 +178,7 @@ setup() {
 # Anew, if there are any: nothing is left of what the stack held, such as fragments.
 make_namespaces() {
     local namespace
+    reset_interfaces
     for namespace in "$OUT" "$IN"; do
         ip netns del "$namespace" 2>/dev/null || true
         ip netns add "$namespace" || skip_all "this kernel has no network namespaces"
