@@ -62,7 +62,7 @@ SKELETON := $(HOOKS:%=$(B)/bpf/%.skel.h)
 BENCH_SKELETON := $(B)/bpf/sieve_bench.skel.h
 
 .DELETE_ON_ERROR:
-.PHONY: all deps check sanitize coverage vmtest soak demo bench figures install uninstall clean format tidy
+.PHONY: all deps check faults sanitize coverage vmtest soak demo bench figures install uninstall clean format tidy
 
 all: $(BPF_OBJ) $(B)/libsieve.so $(B)/xdp-sieve $(B)/sieve-lab $(B)/unit-tests $(B)/bpf-tests
 
@@ -152,6 +152,12 @@ soak: all
 	scripts/soak.sh 10 $(MAKE) --no-print-directory -s -C tests/selftests run_tests
 	scripts/soak.sh 10 scripts/vmtest.sh
 	scripts/soak.sh 3 scripts/check.sh
+
+# A fault at every system call of the commands that change something: docs/testing.md. It takes an hour or two.
+# EVERY=10 takes every tenth call; CASES="load swap" and HOOKS=xdp choose.
+faults: $(BPF_OBJ) $(B)/xdp-sieve
+	$(MAKE) --no-print-directory -C tests/selftests all
+	FAULTS="$(if $(EVERY),--every $(EVERY))" FAULT_CASES="$(CASES)" FAULT_HOOKS="$(HOOKS)" tests/selftests/faults.sh
 
 # The papers' tables and figures beside ours: docs/reproduction.md, docs/figures.
 figures: $(B)/sieve-lab

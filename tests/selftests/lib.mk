@@ -15,6 +15,11 @@ $(OUTPUT)/%.bpf.o: %.bpf.c
 	@mkdir -p $(@D)
 	$(CLANG) -g -O2 -target bpf -mcpu=v3 -Wall -Wextra -Werror -I/usr/include/$(ARCH) -c $< -o $@
 
+# What lets a command fail at a system call (tests/faults).
+$(OUTPUT)/inject: ../faults/inject.cpp
+	@mkdir -p $(@D)
+	$(CXX) -O2 -std=c++20 -Wall -Wextra -Werror $< -o $@
+
 run_tests: all
 	@ALL_SKIPPED=0 BUILD=$(BUILD) exec ./runner.sh $(TEST_PROGS) # make tells it alone to end
 

@@ -12,7 +12,7 @@ enum class Exit : int {
     usage = 2,          // the command line makes no sense
     bad_input = 3,      // a feed, an image, a capture or a key is wrong; nothing was changed
     kernel_refused = 4, // the kernel, or our rights in it, said no; nothing was changed
-    untold = 5,         // the work was done, but what there is to tell could not be written
+    incomplete = 5,     // the work was done, but something that follows it was not: tidying up, or telling
 };
 
 [[nodiscard]] constexpr Exit exit_code(ErrorKind kind) {
@@ -38,6 +38,8 @@ enum class Exit : int {
     case ErrorKind::busy:
     case ErrorKind::changed_meanwhile:
         return Exit::kernel_refused;
+    case ErrorKind::unfinished:
+        return Exit::incomplete;
     }
     return Exit::kernel_refused;
 }

@@ -71,7 +71,7 @@ void run(int argc, char** argv, Context& context) {
     CLI::App app{
         "Packet filter for very large lists: 10^4 to 10^8 keys in a few bits each.\n"
         "Exit codes: 0 done, 1 the answer is no, 2 usage, 3 bad input, 4 the kernel refused, 5 done, "
-        "but standard output could not be written."};
+        "but not all that follows; 2 to 4 changed nothing."};
     app.name("xdp-sieve");
     app.set_version_flag("--version", std::string("xdp-sieve ") + version);
     app.require_subcommand(1);
@@ -107,7 +107,7 @@ Exit after_exception(const Context& context, const char* text) {
     write_text(stderr, "xdp-sieve: ");
     write_text(stderr, text);
     write_text(stderr, context.changed ? "; the change was made\n" : "\n");
-    return context.changed ? Exit::untold : Exit::bad_input;
+    return context.changed ? Exit::incomplete : Exit::bad_input;
 }
 
 constexpr char out_of_memory[] =
@@ -139,7 +139,7 @@ Exit finish(const Context& context) {
         print_error("xdp-sieve: standard output could not be written: {}{}\n",
                     error == 0 ? "unknown error" : errno_text(error),
                     context.changed ? "; the change was made" : "");
-    return context.exit == Exit::done || context.exit == Exit::no ? Exit::untold : context.exit;
+    return context.exit == Exit::done || context.exit == Exit::no ? Exit::incomplete : context.exit;
 }
 
 } // namespace

@@ -43,6 +43,7 @@ std::string remedy(const Error& error) {
     case ErrorKind::kernel_refused:
     case ErrorKind::busy:
     case ErrorKind::changed_meanwhile:
+    case ErrorKind::unfinished:
         return {};
     case ErrorKind::not_attached:
         return facts.program_id != 0

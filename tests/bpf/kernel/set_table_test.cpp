@@ -2,9 +2,12 @@
 #include "libsieve/kernel/set_table.hpp"
 
 #include <linux/bpf.h>
+#include <sys/resource.h>
 
 #include <atomic>
 #include <memory>
+#include <new>
+#include <optional>
 #include <thread>
 
 #include <bpf/bpf.h>
@@ -348,6 +351,88 @@ TEST_F(SetTableTest, DeathAtEveryStepLeavesAWholeTable) {
             ASSERT_TRUE(replace({SIEVE_ACTION_PASS, {}}));
         }
     }
+}
+
+// Whoever finds a change unfinished writes a whole bank anew. At every hook: tc's programs have no map of
+// CPUs, so there is one map less in which a bank has indices.
+TEST_F(SetTableTest, FinishesADeadControllersChangeAtEveryHook) {
+    for (const HookPoint point : all_hook_points) {
+        SCOPED_TRACE(hook_point_name(point));
+        scratch_ = std::make_unique<Scratch>(value_or_fail(Scratch::load(true, point)));
+        const auto first = map_of(image_of({"10.0.0.1"})), second = map_of(image_of({"10.0.0.2"}));
+        ASSERT_TRUE(
+            replace({SIEVE_ACTION_PASS,
+                     {{"one", SIEVE_ACTION_DROP, first.fd()}, {"two", SIEVE_ACTION_DROP, second.fd()}}}));
+        // Each bank is the active one once.
+        for (const sieve_action otherwise : {SIEVE_ACTION_DROP, SIEVE_ACTION_PASS, SIEVE_ACTION_DROP}) {
+            scratch_->instance().control().changing = 1;
+            ASSERT_TRUE(
+                replace({otherwise, {{"one", SIEVE_ACTION_DROP, -1}, {"two", SIEVE_ACTION_DROP, -1}}}));
+            expect_rest();
+            EXPECT_EQ(hits("one"), 0U);
+            for (const char* member : {"10.0.0.1", "10.0.0.2"}) EXPECT_TRUE(drops(member)) << member;
+            EXPECT_EQ(hits("one"), 1U);
+            EXPECT_EQ(hits("two"), 1U);
+            ASSERT_TRUE(replace({otherwise, {{"three", SIEVE_ACTION_DROP, first.fd()}}}));
+            ASSERT_TRUE(
+                replace({otherwise,
+                         {{"one", SIEVE_ACTION_DROP, first.fd()}, {"two", SIEVE_ACTION_DROP, second.fd()}}}));
+        }
+    }
+}
+
+// No descriptor is to be had while one of these lives.
+class NoDescriptors {
+  public:
+    NoDescriptors() {
+        ::getrlimit(RLIMIT_NOFILE, &before_);
+        const rlimit none{.rlim_cur = 0, .rlim_max = before_.rlim_max};
+        ::setrlimit(RLIMIT_NOFILE, &none);
+    }
+    ~NoDescriptors() { ::setrlimit(RLIMIT_NOFILE, &before_); }
+    NoDescriptors(const NoDescriptors&) = delete;
+    NoDescriptors& operator=(const NoDescriptors&) = delete;
+
+  private:
+    rlimit before_{};
+};
+
+// A step fails, for want of a descriptor or of memory: before the flip the old table stays, and the error
+// says what was refused; after it the new one is in force, and the error says that.
+TEST_F(SetTableTest, AnErrorTellsWhetherTheNewTableIsInForce) {
+    const auto old_map = map_of(image_of({"10.0.0.1"})), new_map = map_of(image_of({"10.0.0.2"}));
+    const WantedTable before{SIEVE_ACTION_PASS, {{"bad", SIEVE_ACTION_DROP, old_map.fd()}}};
+    for (const bool no_memory : {false, true})
+        for (const std::string_view failing : {"put maps", "grace"}) {
+            SCOPED_TRACE(failing);
+            ASSERT_TRUE(replace(before));
+            SetTable table = scratch_->table();
+            std::optional<NoDescriptors> none;
+            table.set_step_hook([&](std::string_view step) {
+                if (step != failing || none) return;
+                if (no_memory) throw std::bad_alloc();
+                none.emplace();
+            });
+            const bool flipped = failing == "grace";
+            Status done;
+            try {
+                done = table.replace({SIEVE_ACTION_PASS, {{"bad", SIEVE_ACTION_DROP, new_map.fd()}}});
+            } catch (const std::bad_alloc&) {
+                EXPECT_FALSE(flipped) << "after the flip it is an error like others";
+                done = failure(ErrorKind::out_of_memory, "");
+            }
+            none.reset();
+            ASSERT_FALSE(done);
+            EXPECT_EQ(done.error().kind == ErrorKind::unfinished, flipped) << done.error().message;
+            EXPECT_EQ(done.error().message.starts_with("the new table is in force"), flipped);
+            EXPECT_EQ(drops("10.0.0.1"), !flipped);
+            EXPECT_EQ(drops("10.0.0.2"), flipped);
+            // The next change finishes this one.
+            ASSERT_TRUE(replace(before));
+            EXPECT_TRUE(drops("10.0.0.1"));
+            EXPECT_FALSE(drops("10.0.0.2"));
+            expect_rest();
+        }
 }
 
 // Packets run on one CPU while the table changes on the other. Whatever the moment, a member is dropped, a

@@ -3,7 +3,9 @@
 
 #include <bit>
 #include <cstring>
+#include <new>
 #include <stdexcept>
+#include <string_view>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -50,6 +52,30 @@ struct Filter {
         return held;
     }
 };
+
+// Memory runs out behind the first 4,096 keys: the error says that something was changed, and the header
+// what.
+TEST(KeyChanges, AreToldWhenNotAllAreMade) {
+    Filter filter(1024);
+    const KeySet keys = addresses(0x0a000000, 5000);
+    const auto ends_at = [](double share) {
+        return [share](std::string_view, double at) {
+            if (at >= share) throw std::bad_alloc();
+        };
+    };
+    const auto half =
+        change_keys(filter.lookup, filter.file, filter.lines, keys, KeyChange::insert, ends_at(0.5));
+    ASSERT_FALSE(half);
+    EXPECT_EQ(half.error().kind, ErrorKind::unfinished);
+    EXPECT_EQ(half.error().message, "some keys were inserted, not all: out of memory");
+    EXPECT_EQ(filter.file.keys, 4096U);
+    EXPECT_GT(std::bit_cast<double>(filter.file.expected_fpr), 0);
+    const auto nothing =
+        change_keys(filter.lookup, filter.file, filter.lines, keys, KeyChange::erase, ends_at(0));
+    ASSERT_FALSE(nothing);
+    EXPECT_EQ(nothing.error().kind, ErrorKind::out_of_memory);
+    EXPECT_EQ(filter.file.keys, 4096U);
+}
 
 TEST(KeyChanges, KeepTheHeaderTrue) {
     Filter filter(64);

@@ -60,6 +60,15 @@ TEST_F(Apply, ReplacesTheTableOfAProgramThatRuns) {
     EXPECT_EQ(kernel.running.program, 40U);
 }
 
+TEST_F(Apply, SaysThatTheTableIsInForceWhenWhatFollowsFails) {
+    kernel.put("old");
+    kernel.cannot_tidy_up = true;
+    const auto applied = apply(kernel, table({bad()}), {});
+    ASSERT_FALSE(applied);
+    EXPECT_EQ(applied.error().kind, ErrorKind::unfinished);
+    EXPECT_EQ(kernel.running.table.sets[0].name, "bad");
+}
+
 TEST_F(Apply, KeepsOrderAndActions) {
     std::vector<SetSpec> sets;
     for (const char* name : {"a", "b", "c", "d", "e"})

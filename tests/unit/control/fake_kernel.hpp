@@ -43,6 +43,7 @@ class FakeKernel final : public control::Kernel {
     kernel::Device eth0 = ordinary_device(), eth1 = ordinary_device();
     std::string failing_set;       // its test in the kernel fails
     bool refuses_tables = false;   // replacing a table fails
+    bool cannot_tidy_up = false;   // changes are made, and what follows them fails
     std::function<void()> on_lock; // what somebody else does until the lock is there
 
     // Interfaces besides eth0, without a program of ours. One named "gone" goes away when its hooks are read.
@@ -205,6 +206,7 @@ class FakeKernel final : public control::Kernel {
         if (refuses_tables) return kernel_refused("no");
         steps.emplace_back("replace");
         at(hook.point).table = live(table, hook.point);
+        if (cannot_tidy_up) return failure(ErrorKind::unfinished, "in force");
         return {};
     }
     Status detach(const kernel::Hook& hook) override {
@@ -212,6 +214,7 @@ class FakeKernel final : public control::Kernel {
         EXPECT_TRUE(hook.ours);
         steps.emplace_back("detach");
         at(hook.point) = {};
+        if (cannot_tidy_up) return failure(ErrorKind::unfinished, "gone");
         return {};
     }
     Result<std::unique_ptr<control::RunningFilter>> open_filter(std::uint32_t map_id) override {

@@ -5,6 +5,7 @@
 
 #include "libsieve/control/unload.hpp"
 #include "unit/control/fake_kernel.hpp"
+#include "xdp-sieve/exit_code.hpp"
 
 namespace sieve::control {
 namespace {
@@ -53,6 +54,24 @@ TEST(Remove, OfASetThatIsNotThere) {
     kernel.busy = true;
     EXPECT_EQ(remove(kernel, eth0, "a", {}).error().kind, ErrorKind::busy);
     EXPECT_FALSE(kernel.changed());
+}
+
+// What fails behind the change is no refusal: the error, and so the exit code, says that the change was made.
+TEST(Remove, AndUnloadSayThatTheyAreDoneWhenWhatFollowsFails) {
+    FakeKernel kernel;
+    kernel.put("a");
+    kernel.cannot_tidy_up = true;
+    const auto removed = remove(kernel, eth0, "a", {});
+    ASSERT_FALSE(removed);
+    EXPECT_TRUE(kernel.running.table.sets.empty());
+    EXPECT_EQ(removed.error().kind, ErrorKind::unfinished);
+    EXPECT_EQ(exit_code(removed.error().kind), Exit::incomplete);
+    EXPECT_EQ(kernel.steps.back(), "unlock");
+    const auto unloaded = unload(kernel, eth0, {});
+    ASSERT_FALSE(unloaded);
+    EXPECT_FALSE(kernel.running.ours);
+    EXPECT_EQ(unloaded.error().kind, ErrorKind::unfinished);
+    EXPECT_EQ(kernel.steps.back(), "unlock");
 }
 
 TEST(Unload, TakesOurProgramOfAnyVersionButNobodyElses) {

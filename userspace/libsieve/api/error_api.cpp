@@ -30,6 +30,8 @@ int kind_of(ErrorKind kind) {
     case ErrorKind::busy:
     case ErrorKind::changed_meanwhile:
         return LIBSIEVE_ERROR_KERNEL;
+    case ErrorKind::unfinished:
+        return LIBSIEVE_ERROR_UNFINISHED;
     }
     return LIBSIEVE_ERROR_INVALID;
 }

@@ -55,6 +55,7 @@ enum libsieve_error_kind {
     LIBSIEVE_ERROR_KERNEL = 3,    /* the kernel, or the rights of this process, said no */
     LIBSIEVE_ERROR_NO = 4,        /* the request was understood, and the answer is no */
     LIBSIEVE_ERROR_MEMORY = 5,    /* there is not enough memory */
+    LIBSIEVE_ERROR_UNFINISHED = 6 /* the change was made, but what follows it could not be done */
 };
 
 LIBSIEVE_API int libsieve_error_kind(const libsieve_error* error);

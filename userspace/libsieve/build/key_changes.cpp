@@ -9,6 +9,7 @@
 #include <set>
 
 #include "libsieve/filters/kinds/registry.hpp"
+#include "libsieve/util/unfinished.hpp"
 
 namespace sieve {
 
@@ -21,14 +22,9 @@ void store(__u64& number, std::uint64_t value) {
     std::atomic_ref<__u64>(number).store(value, std::memory_order_relaxed);
 }
 
-} // namespace
-
-Result<KeyChangeReport> change_keys(const sieve_lookup& lookup, sieve_file& file,
-                                    std::span<sieve_line> filter, const KeySet& keys, KeyChange change,
-                                    const Progress& progress) {
-    SIEVE_ASSIGN(const std::unique_ptr<ChangeableFilter> changeable,
-                 kind_of(lookup).open_for_change(lookup, filter));
-    KeyChangeReport report;
+// An error leaves the keys changed that `report` counts.
+Status change_each(const sieve_lookup& lookup, sieve_file& file, ChangeableFilter& filter, const KeySet& keys,
+                   KeyChange change, const Progress& progress, KeyChangeReport& report) {
     std::set<Words> seen;
     for (std::size_t i = 0; i < keys.size(); i++) {
         if (progress && (i & 0xfff) == 0)
@@ -42,14 +38,13 @@ Result<KeyChangeReport> change_keys(const sieve_lookup& lookup, sieve_file& file
             continue;
         }
         const sieve_hash hash = sieve_hash_key(&key, lookup.hash_key, lookup.fields);
-        if (change != KeyChange::insert_again &&
-            changeable->contains(hash) == (change == KeyChange::insert)) {
+        if (change != KeyChange::insert_again && filter.contains(hash) == (change == KeyChange::insert)) {
             report.told.push_back(key);
             continue;
         }
         if (change == KeyChange::erase) {
-            SIEVE_TRY(changeable->erase(hash)); // it does contain it
-        } else if (!changeable->insert(hash)) {
+            SIEVE_TRY(filter.erase(hash)); // it does contain it
+        } else if (!filter.insert(hash)) {
             report.full.push_back(key);
             continue;
         }
@@ -58,10 +53,27 @@ Result<KeyChangeReport> change_keys(const sieve_lookup& lookup, sieve_file& file
         store(file.keys, change != KeyChange::erase ? file.keys + 1 : file.keys - (file.keys > 0 ? 1 : 0));
         store(file.changes, file.changes + 1);
     }
+    return {};
+}
+
+} // namespace
+
+Result<KeyChangeReport> change_keys(const sieve_lookup& lookup, sieve_file& file,
+                                    std::span<sieve_line> filter, const KeySet& keys, KeyChange change,
+                                    const Progress& progress) {
+    SIEVE_ASSIGN(const std::unique_ptr<ChangeableFilter> changeable,
+                 kind_of(lookup).open_for_change(lookup, filter));
+    KeyChangeReport report;
+    const Status all = without_throwing(
+        [&] { return change_each(lookup, file, *changeable, keys, change, progress, report); });
     report.keys = file.keys;
     report.expected_fpr = changeable->expected_fpr();
     if (report.done > 0) store(file.expected_fpr, std::bit_cast<std::uint64_t>(report.expected_fpr));
-    return report;
+    if (all) return report;
+    if (report.done == 0) return tl::unexpected(all.error());
+    return unfinished(change == KeyChange::erase ? "some keys were deleted, not all"
+                                                 : "some keys were inserted, not all",
+                      all.error());
 }
 
 } // namespace sieve

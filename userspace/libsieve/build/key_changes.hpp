@@ -32,8 +32,9 @@ struct KeyChangeReport {
 // Makes the change for each key, one after another; each is whole before the next begins, and what cannot be
 // done changes nothing and does not hinder the others. Keeps the number of keys, the number of changes and
 // the expected rate in `file`. Error, nothing changed: the filter is not of a kind that keys can be changed
-// in, or its header and lines do not belong together. One writer at a time (sieve/ddlcbf.h tells why packets
-// need not be kept away).
+// in, or its header and lines do not belong together, or there is no memory. Error of kind unfinished: memory
+// ran out when some keys were changed; `file` counts them. One writer at a time (sieve/ddlcbf.h tells why
+// packets need not be kept away).
 Result<KeyChangeReport> change_keys(const sieve_lookup& lookup, sieve_file& file,
                                     std::span<sieve_line> filter, const KeySet& keys, KeyChange change,
                                     const Progress& progress);

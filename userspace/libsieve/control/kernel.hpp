@@ -116,6 +116,8 @@ class Kernel {
                                                          kernel::HookPoint point) = 0;
     // For a hook that speaks our version.
     [[nodiscard]] virtual kernel::TableInForce read_table(const kernel::Hook& hook) = 0;
+    // These change what packets meet. An error of kind unfinished: it was changed all the same. Any other: it
+    // was not.
     [[nodiscard]] virtual Status replace_table(const kernel::Hook& hook,
                                                const kernel::WantedTable& table) = 0;
     [[nodiscard]] virtual Status detach(const kernel::Hook& hook) = 0;

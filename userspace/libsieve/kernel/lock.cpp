@@ -79,11 +79,15 @@ std::string holder_of(int file) {
 }
 
 // The file that is locked must be the one that has the name: its last holder may have removed it.
-bool still_named(int folder, const std::string& name, int file) {
+Result<bool> still_named(int folder, const std::string& name, int file) {
     struct stat locked {};
     struct stat named {};
-    return ::fstat(file, &locked) == 0 && ::fstatat(folder, name.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
-           locked.st_dev == named.st_dev && locked.st_ino == named.st_ino;
+    if (::fstat(file, &locked) != 0) return lock_refusal(name, errno);
+    if (::fstatat(folder, name.c_str(), &named, AT_SYMLINK_NOFOLLOW) != 0) {
+        if (errno == ENOENT) return false;
+        return lock_refusal(name, errno);
+    }
+    return locked.st_dev == named.st_dev && locked.st_ino == named.st_ino;
 }
 
 } // namespace
@@ -106,7 +110,8 @@ Result<Lock> Lock::take(std::chrono::milliseconds patience,
             ::openat(folder_fd.get(), name.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
         if (!file) return lock_refusal(fmt::format("{}/{}", folder, name), errno);
         if (::flock(file.get(), LOCK_EX | LOCK_NB) == 0) {
-            if (!still_named(folder_fd.get(), name, file.get())) continue;
+            SIEVE_ASSIGN(const bool valid, still_named(folder_fd.get(), name, file.get()));
+            if (!valid) continue;
             write_note(file.get());
             return Lock(std::move(folder_fd), name, std::move(file));
         }

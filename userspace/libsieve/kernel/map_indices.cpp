@@ -57,7 +57,7 @@ Status put_maps(int outer_fd, const MapChange& change) {
 
 Status clear_map(int outer_fd, std::uint32_t index) {
     if (const int error = bpf_map_delete_elem(outer_fd, &index); error != 0 && errno != ENOENT)
-        return refusal("clearing a index in the program's table of sets", error);
+        return refusal("clearing an index of the program's table of sets", error);
     return {};
 }
 

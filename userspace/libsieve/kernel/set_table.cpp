@@ -16,6 +16,7 @@
 #include "libsieve/kernel/map_indices.hpp"
 #include "libsieve/kernel/redirect_maps.hpp"
 #include "libsieve/kernel/stats.hpp"
+#include "libsieve/util/unfinished.hpp"
 
 namespace sieve::kernel {
 
@@ -99,32 +100,38 @@ Status SetTable::write_bank(std::uint32_t bank, const std::optional<sieve_policy
     const BankMaps wanted = bank_maps_of(target);
     const std::optional<BankMaps> there = present ? std::optional(bank_maps_of(*present)) : std::nullopt;
     struct Outer {
-        std::uint32_t id; // of the map-in-map; 0: the one that is open anyway
+        int fd; // of the map-in-map
         MapChange change;
-        UniqueFd fd;
     };
-    const auto outer = [&](std::uint32_t id, const auto member) {
+    std::vector<Outer> outers;
+    std::vector<UniqueFd> opened;
+    const auto change = [&](const auto member) {
         const auto& ids = wanted.*member;
         const auto before =
             there ? std::span<const std::uint32_t>((*there).*member) : std::span<const std::uint32_t>();
-        return Outer{id, change_of(bank * static_cast<std::uint32_t>(ids.size()), before, ids), {}};
+        return change_of(bank * static_cast<std::uint32_t>(ids.size()), before, ids);
     };
-    const RareMaps& rare = instance_->rare();
-    std::array<Outer, 4> outers{outer(0, &BankMaps::sets), outer(rare.exact, &BankMaps::exact),
-                                outer(rare.devices, &BankMaps::devices), outer(rare.cpus, &BankMaps::cpus)};
-    for (Outer& each : outers) {
-        if (each.id == 0 || (each.change.indices.empty() && each.change.gone.empty())) continue;
-        SIEVE_ASSIGN(each.fd, open_map(each.id));
-    }
-    const auto fd_of = [&](const Outer& each) { return each.id == 0 ? instance_->sets_fd() : each.fd.get(); };
+    const auto add_rare = [&](std::uint32_t id, const auto member) -> Status {
+        MapChange changed = change(member);
+        // Not every program has every one of these maps, and what it does not have is not used.
+        if (id == 0 || (changed.indices.empty() && changed.gone.empty())) return {};
+        SIEVE_ASSIGN(UniqueFd fd, open_map(id));
+        outers.push_back({fd.get(), std::move(changed)});
+        opened.push_back(std::move(fd));
+        return {};
+    };
+    outers.push_back({instance_->sets_fd(), change(&BankMaps::sets)});
+    SIEVE_TRY(add_rare(instance_->rare().exact, &BankMaps::exact));
+    SIEVE_TRY(add_rare(instance_->rare().devices, &BankMaps::devices));
+    SIEVE_TRY(add_rare(instance_->rare().cpus, &BankMaps::cpus));
     step("put maps");
-    for (const Outer& each : outers) SIEVE_TRY(put_maps(fd_of(each), each.change));
+    for (const Outer& each : outers) SIEVE_TRY(put_maps(each.fd, each.change));
     step("write policy");
     copy_policy(instance_->control().bank[bank], target);
     for (const Outer& each : outers)
         for (const std::uint32_t index : each.change.gone) {
             step("clear index");
-            SIEVE_TRY(clear_map(fd_of(each), index));
+            SIEVE_TRY(clear_map(each.fd, index));
         }
     return {};
 }
@@ -278,6 +285,14 @@ Status SetTable::replace(const WantedTable& wanted) {
     // order of the stores is all there is to take care of.
     std::atomic_thread_fence(std::memory_order_release);
     instance_->control().active = bank ^ 1;
+    // From here on the new table is in force, whatever happens.
+    if (const Status done = without_throwing([&] { return leave_bank(bank, present, target); }); !done)
+        return unfinished("the new table is in force, but the old one stays in memory until the next change",
+                          done.error());
+    return {};
+}
+
+Status SetTable::leave_bank(std::uint32_t bank, const sieve_policy& present, const sieve_policy& target) {
     step("grace");
     SIEVE_TRY(grace_period());
     SIEVE_TRY(write_bank(bank, present, target));

@@ -75,8 +75,9 @@ class SetTable {
 
     [[nodiscard]] TableInForce read() const;
 
-    // Puts the table in force. When it returns no packet uses what was in force before. What cannot be done
-    // leaves the table in force as it was.
+    // Puts the table in force. When it succeeds no packet uses what was in force before. An error of kind
+    // unfinished: the table is in force, but the filters that left stay in memory until the next change. Any
+    // other error: the table in force is what it was.
     [[nodiscard]] Status replace(const WantedTable& wanted);
 
     // The same for an instance that no packet runs through yet, loaded with the filters of exactly these sets
@@ -95,6 +96,9 @@ class SetTable {
     [[nodiscard]] Status write_bank(std::uint32_t bank, const std::optional<sieve_policy>& present,
                                     const sieve_policy& target);
     [[nodiscard]] Status finish_change();
+    // After the flip: waits for the packets that use the bank and makes it equal to the active one.
+    [[nodiscard]] Status leave_bank(std::uint32_t bank, const sieve_policy& present,
+                                    const sieve_policy& target);
     [[nodiscard]] Result<sieve_policy> policy_of(const WantedTable& wanted,
                                                  const sieve_policy& present) const;
     // Gives a policy the maps of its targets: the present ones, if they are the same targets, or new ones.

@@ -38,6 +38,10 @@ enum class ErrorKind : std::uint8_t {
     other_version,     // our program, but of another version of the control block (facts: interface)
     busy,              // another controller holds the lock
     changed_meanwhile, // what was looked at is no longer there; the same request may succeed now
+
+    // The change was made, or part of it, and what follows it could not be done. The message tells what is
+    // in force and what is left to do.
+    unfinished,
 };
 
 // The particulars that advice can name. Empty where an error has none.

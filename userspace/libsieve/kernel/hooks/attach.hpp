@@ -39,10 +39,12 @@ struct Attached {
 // Refuses an interface whose packets the parser cannot read. XDP: first through libxdp's dispatcher, so that
 // our program lives beside others; where the kernel does not have what that needs, alone. The kernel itself
 // checks that the hook is still as `before` says, so a race with another tool ends in a refusal and never in
-// a lost program. tc: beside whatever other filters there are. Whoever fails here has changed nothing.
+// a lost program. tc: beside whatever other filters there are. An error of kind unfinished tells what was
+// changed, or that this is not known; any other error: nothing was.
 Result<Attached> attach(const Hook& before, const BpfObject& object, const AttachOptions& options);
 
-// Takes our program away, only ours, and only if the hook is still as it was read.
+// Takes our program away, only ours, and only if the hook is still as it was read. Errors as those of
+// attach().
 [[nodiscard]] Status detach(const Hook& hook);
 
 } // namespace sieve::kernel

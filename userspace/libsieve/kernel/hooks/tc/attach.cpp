@@ -10,6 +10,7 @@
 #include "libsieve/kernel/hooks/tc/filters.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
 #include "libsieve/kernel/refusal.hpp"
+#include "libsieve/util/unfinished.hpp"
 
 namespace sieve::kernel::tc {
 
@@ -37,6 +38,41 @@ int remove_filter(const Hook& hook, const TcFilter& filter) {
     return bpf_tc_detach(&at, &options);
 }
 
+bool contains(const std::vector<TcFilter>& filters, const TcFilter& filter) {
+    return std::any_of(filters.begin(), filters.end(), [&](const TcFilter& one) {
+        return one.program_id == filter.program_id && one.handle == filter.handle &&
+               one.priority == filter.priority;
+    });
+}
+
+// Success if the filter is gone, whatever the kernel's answer.
+Status remove_surely(const Hook& hook, const TcFilter& filter, const std::string& what) {
+    const int error = remove_filter(hook, filter);
+    if (error == 0) return {};
+    const auto now = without_throwing([&] { return list_filters(hook.interface, hook.point); });
+    if (!now) return outcome_unknown(what, now.error());
+    return contains(*now, filter) ? Status(refusal(what, error)) : Status();
+}
+
+// Puts the program where `before` has none of ours, or one of another version. 0 or a negative errno value.
+int add_filter(const Hook& before, const BpfObject& object, std::uint32_t priority) {
+    const LogCapture log;
+    const auto both = static_cast<bpf_tc_attach_point>(BPF_TC_INGRESS | BPF_TC_EGRESS);
+    bpf_tc_hook clsact = libbpf_hook(before.interface, both);
+    if (const int error = bpf_tc_hook_create(&clsact); error != 0 && error != -EEXIST) return error;
+    const bpf_tc_hook at = libbpf_hook(before.interface, libbpf_point(before.point));
+    LIBBPF_OPTS(bpf_tc_opts, filter);
+    filter.prog_fd = object.program_fd();
+    filter.handle = our_handle;
+    filter.priority = priority;
+    if (const TcFilter* present = before.filter(); present != nullptr) { // ours, of another version
+        filter.handle = present->handle;
+        filter.priority = present->priority;
+        filter.flags = BPF_TC_F_REPLACE;
+    }
+    return bpf_tc_attach(&at, &filter);
+}
+
 std::string remedy(int error, std::uint32_t priority) {
     switch (-error) {
     case EEXIST:
@@ -56,56 +92,38 @@ std::string remedy(int error, std::uint32_t priority) {
 
 } // namespace
 
+// An answer of the kernel can be lost on its way (no memory for it, a signal): after an error, attach() and
+// detach() look what is there now, and that counts.
 Result<Attached> attach(const Hook& before, const BpfObject& object, const AttachOptions& options) {
     const std::string what =
         fmt::format("attaching to {}'s {} hook", before.interface.name, hook_point_name(before.point));
-    const std::uint32_t priority = options.rank.priority;
     SIEVE_ASSIGN(const std::uint32_t id, program_id(object.program_fd()));
-    {
-        const LogCapture log;
-        const auto both = static_cast<bpf_tc_attach_point>(BPF_TC_INGRESS | BPF_TC_EGRESS);
-        bpf_tc_hook clsact = libbpf_hook(before.interface, both);
-        if (const int error = bpf_tc_hook_create(&clsact); error != 0 && error != -EEXIST)
-            return refusal(what, error, remedy(error, priority));
-        const bpf_tc_hook at = libbpf_hook(before.interface, libbpf_point(before.point));
-        LIBBPF_OPTS(bpf_tc_opts, filter);
-        filter.prog_fd = object.program_fd();
-        filter.handle = our_handle;
-        filter.priority = priority;
-        if (const TcFilter* present = before.filter(); present != nullptr) { // ours, of another version
-            filter.handle = present->handle;
-            filter.priority = present->priority;
-            filter.flags = BPF_TC_F_REPLACE;
-        }
-        if (const int error = bpf_tc_attach(&at, &filter); error != 0)
-            return refusal(what, error, remedy(error, priority));
-    }
+    const int error = add_filter(before, object, options.rank.priority);
     // Another controller's lock is of its network namespace alone, and `tc` knows no lock: who is there now?
-    SIEVE_ASSIGN(Hook now, tc::read_hook(before.interface, before.point));
-    const auto mine = std::find_if(now.filters.begin(), now.filters.end(),
+    Result<Hook> now = without_throwing([&] { return tc::read_hook(before.interface, before.point); });
+    if (!now)
+        return error == 0 ? unfinished(what + " worked, but reading the hook again did not", now.error())
+                          : outcome_unknown(what, now.error());
+    const auto mine = std::find_if(now->filters.begin(), now->filters.end(),
                                    [id](const TcFilter& filter) { return filter.program_id == id; });
-    if (mine == now.filters.end() || !now.ours || now.ours->id != id) {
-        if (mine != now.filters.end()) (void)remove_filter(before, *mine);
-        return kernel_refused(fmt::format("{}: another program came in between; nothing was changed", what));
-    }
-    return Attached{.hook = std::move(now), .frags = false, .remarks = {}};
+    if (mine != now->filters.end() && now->ours && now->ours->id == id)
+        return Attached{.hook = std::move(*now), .frags = false, .remarks = {}};
+    if (error != 0) return refusal(what, error, remedy(error, options.rank.priority));
+    if (mine != now->filters.end())
+        if (const Status removed = remove_surely(before, *mine, what); !removed)
+            return unfinished(what + ": another program came in between, and both are there now",
+                              removed.error());
+    return kernel_refused(fmt::format("{}: another program came in between; nothing was changed", what));
 }
 
 Status detach(const Hook& hook) {
+    const std::string what =
+        fmt::format("detaching from {}'s {} hook", hook.interface.name, hook_point_name(hook.point));
     SIEVE_ASSIGN(const std::vector<TcFilter> filters, list_filters(hook.interface, hook.point));
     const TcFilter* before = hook.filter();
-    const auto mine = std::find_if(filters.begin(), filters.end(), [&](const TcFilter& filter) {
-        return before != nullptr && filter.program_id == before->program_id &&
-               filter.handle == before->handle && filter.priority == before->priority;
-    });
-    if (mine == filters.end())
-        return kernel_refused(fmt::format("detaching from {}'s {} hook: the filter is gone",
-                                          hook.interface.name, hook_point_name(hook.point)));
-    if (const int error = remove_filter(hook, *mine); error != 0)
-        return refusal(
-            fmt::format("detaching from {}'s {} hook", hook.interface.name, hook_point_name(hook.point)),
-            error);
-    return {};
+    if (before == nullptr || !contains(filters, *before))
+        return kernel_refused(what + ": the filter is gone");
+    return remove_surely(hook, *before, what);
 }
 
 } // namespace sieve::kernel::tc

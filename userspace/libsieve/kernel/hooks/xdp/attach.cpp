@@ -17,6 +17,7 @@
 #include "libsieve/kernel/hooks/xdp/attached_program.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
 #include "libsieve/kernel/refusal.hpp"
+#include "libsieve/util/unfinished.hpp"
 
 namespace sieve::kernel::xdp {
 
@@ -73,6 +74,25 @@ int set_program(const Interface& interface, Mode mode, int program, int replaced
     return bpf_xdp_attach(static_cast<int>(interface.index), program, flags, &options);
 }
 
+// What became of a request. An answer of the kernel can be lost on its way (no memory for it, a signal):
+// after an error, what is there now counts.
+struct Outcome {
+    int error = 0;     // 0: the program that was asked for is there
+    bool known = true; // false: even asking failed
+};
+
+// The same, and whether it was done.
+Outcome request(const Interface& interface, Mode mode, int program, int replaced) {
+    const int error = set_program(interface, mode, program, replaced);
+    if (error == 0) return {};
+    Result<std::uint32_t> wanted = program < 0 ? Result<std::uint32_t>(0) : program_id(program);
+    std::uint32_t there = 0;
+    if (!wanted ||
+        bpf_xdp_query_id(static_cast<int>(interface.index), static_cast<int>(mode_flag(mode)), &there) != 0)
+        return {error, false};
+    return {there == *wanted ? 0 : error, true};
+}
+
 // What the kernel, or the driver through it, said to an attempt to attach or detach.
 tl::unexpected<Error> attach_refusal(const std::string& what, int error, const LogCapture& log,
                                      ModeChoice choice) {
@@ -104,32 +124,66 @@ tl::unexpected<Error> attach_refusal(const std::string& what, int error, const L
     return refusal(what, error, remedy);
 }
 
+// Takes the place of the program that `before` found, or of none. A program can take another's place in the
+// same mode only; in another mode the other one must go first, and comes back if ours is refused. An error is
+// of kind unfinished if not all is as it was.
+Result<Outcome> take_place(const Hook& before, Mode mode, int program, const std::string& what) {
+    const auto unknown = [&](const Outcome& outcome) {
+        return outcome_unknown(what, refusal("asking what runs there", outcome.error).value());
+    };
+    const bool other_mode = before.attached && before.mode != mode;
+    if (other_mode) {
+        const Outcome gone = request(before.interface, before.mode, -1, before.attached->fd.get());
+        if (!gone.known) return unknown(gone);
+        if (gone.error != 0) return gone;
+    }
+    const bool replaces = before.attached && !other_mode;
+    const Outcome outcome =
+        request(before.interface, mode, program, replaces ? before.attached->fd.get() : -1);
+    if (!outcome.known) return unknown(outcome);
+    if (outcome.error == 0 || !other_mode) return outcome;
+    const Outcome back = request(before.interface, before.mode, before.attached->fd.get(), -1);
+    if (!back.known || back.error != 0)
+        return unfinished(fmt::format("{} failed, and {}, which had to go first, could not be put back", what,
+                                      program_text(*before.attached)),
+                          refusal("attaching it", back.error).value());
+    return outcome;
+}
+
+// Our program was attached; what is there now.
+Result<Hook> read_back(const Interface& interface) {
+    Result<Hook> now = without_throwing([&] { return xdp::read_hook(interface); });
+    if (!now)
+        return unfinished(
+            fmt::format("attaching to {} worked, but reading the hook again did not", interface.name),
+            now.error());
+    if (!now->ours)
+        return failure(ErrorKind::unfinished,
+                       fmt::format("attaching to {} worked, but another tool took the program away at once",
+                                   interface.name));
+    return now;
+}
+
 // Attaches alone, in the first way that the driver takes.
 Result<Attached> attach_alone(const Hook& before, const BpfObject& object, ModeChoice choice) {
     const LogCapture log;
+    const std::string what = fmt::format("attaching to {}", before.interface.name);
     int error = 0;
     for (const Mode mode : modes_of(choice)) {
         for (const int program : {object.program_fd(), object.frags_program_fd()}) {
             if (program < 0) continue;
-            // A program can take another's place in the same mode only; in another it must go first.
-            const bool same_mode = before.attached && before.mode == mode;
-            if (before.attached && !same_mode) {
-                error = set_program(before.interface, before.mode, -1, before.attached->fd.get());
-                if (error != 0) break;
-            }
-            error = set_program(before.interface, mode, program, same_mode ? before.attached->fd.get() : -1);
+            SIEVE_ASSIGN(const Outcome outcome, take_place(before, mode, program, what));
+            error = outcome.error;
             if (error == 0) {
-                SIEVE_ASSIGN(Hook now, xdp::read_hook(before.interface));
+                SIEVE_ASSIGN(Hook now, read_back(before.interface));
                 return Attached{
                     .hook = std::move(now), .frags = program == object.frags_program_fd(), .remarks = {}};
             }
-            if (before.attached && !same_mode)
-                (void)set_program(before.interface, before.mode, before.attached->fd.get(), -1);
             if (is_final(error)) break;
         }
         if (is_final(error)) break;
     }
-    return attach_refusal(fmt::format("attaching to {}", before.interface.name), error, log, choice);
+    return attach_refusal(what, error, log, choice);
 }
 
 struct CloseProgram {
@@ -156,16 +210,36 @@ int attach_by_libxdp(const Hook& before, const BpfObject& object, bool frags, Mo
     return xdp_program__attach(raw, static_cast<int>(before.interface.index), libxdp_mode(mode), 0);
 }
 
-// Attaches by libxdp in the first way that works; nothing if none does.
-std::optional<Attached> attach_among_others(const Hook& before, const BpfObject& object,
-                                            const AttachOptions& options) {
+// Whether our program at the hook is one over these maps.
+Result<bool> runs_with(const Hook& hook, const Instance& instance) {
+    if (!hook.ours || !hook.instance) return false;
+    SIEVE_ASSIGN(const std::uint32_t there, map_id(hook.instance->control_fd()));
+    SIEVE_ASSIGN(const std::uint32_t here, map_id(instance.control_fd()));
+    return there == here;
+}
+
+// What is at the hook after an attempt, if that is our program over these maps.
+Result<std::optional<Hook>> attached_by_now(const Interface& interface, const Instance& instance) {
+    SIEVE_ASSIGN(Hook now, xdp::read_hook(interface));
+    SIEVE_ASSIGN(const bool runs, runs_with(now, instance));
+    if (!runs) return std::nullopt;
+    return std::optional<Hook>(std::move(now));
+}
+
+// Attaches by libxdp in the first way that works; nothing if none does. What is there after an attempt
+// counts, not what libxdp says: it also fails when it has attached and cannot do what follows.
+Result<std::optional<Attached>> attach_among_others(const Hook& before, const BpfObject& object,
+                                                    const AttachOptions& options) {
     for (const Mode mode : modes_of(options.mode))
         for (const bool frags : {false, true}) {
             if (frags && object.frags_program_fd() < 0) continue;
-            if (attach_by_libxdp(before, object, frags, mode, options.rank) != 0) continue;
-            Result<Hook> now = xdp::read_hook(before.interface);
-            if (!now || !now->ours) return std::nullopt; // somebody was quicker
-            return Attached{.hook = std::move(*now), .frags = frags, .remarks = {}};
+            const int error = attach_by_libxdp(before, object, frags, mode, options.rank);
+            Result<std::optional<Hook>> now =
+                without_throwing([&] { return attached_by_now(before.interface, object.instance()); });
+            if (!now)
+                return outcome_unknown(fmt::format("attaching to {}", before.interface.name), now.error());
+            if (*now) return Attached{.hook = std::move(**now), .frags = frags, .remarks = {}};
+            if (error == 0) return std::nullopt; // somebody was quicker
         }
     return std::nullopt;
 }
@@ -195,7 +269,7 @@ Result<Attached> attach(const Hook& before, const BpfObject& object, const Attac
     // libxdp has the program verified once more; where that would be in vain it need not be tried.
     const bool in_vain = !dispatcher && !may_use_dispatcher();
     if ((!before.attached && !in_vain) || dispatcher) {
-        std::optional<Attached> attached = attach_among_others(before, object, options);
+        SIEVE_ASSIGN(std::optional<Attached> attached, attach_among_others(before, object, options));
         if (attached) {
             if (!attached->hook.behind_dispatcher())
                 attached->remarks.push_back(alone_remark(before.interface));
@@ -221,24 +295,40 @@ Result<Attached> attach(const Hook& before, const BpfObject& object, const Attac
     return attached;
 }
 
-Status detach(const Hook& hook) {
+namespace {
+
+// 0 or a negative errno value.
+int detach_by_libxdp(const Hook& hook) {
     const LogCapture log;
-    if (hook.behind_dispatcher()) {
-        xdp_program* raw = xdp_program__from_id(hook.ours->id);
-        long error = libxdp_get_error(raw);
-        if (error == 0) {
-            const LibxdpProgram program(raw);
-            error =
-                xdp_program__detach(raw, static_cast<int>(hook.interface.index), libxdp_mode(hook.mode), 0);
-        }
-        if (error != 0)
-            return refusal(fmt::format("taking xdp-sieve out of {}'s dispatcher", hook.interface.name),
-                           static_cast<int>(error));
-        return {};
-    }
-    if (const int error = set_program(hook.interface, hook.mode, -1, hook.attached->fd.get()); error != 0)
-        return attach_refusal(fmt::format("detaching from {}", hook.interface.name), error, log,
-                              ModeChoice::automatic);
+    xdp_program* raw = xdp_program__from_id(hook.ours->id);
+    if (const long error = libxdp_get_error(raw); error != 0) return static_cast<int>(error);
+    const LibxdpProgram program(raw);
+    return xdp_program__detach(raw, static_cast<int>(hook.interface.index), libxdp_mode(hook.mode), 0);
+}
+
+Status leave_dispatcher(const Hook& hook) {
+    const int error = detach_by_libxdp(hook);
+    if (error == 0) return {};
+    // What is there now counts: libxdp also fails when it has detached and cannot do what follows.
+    const std::string what = fmt::format("taking xdp-sieve out of {}'s dispatcher", hook.interface.name);
+    const Result<Hook> now = without_throwing([&] { return xdp::read_hook(hook.interface); });
+    if (!now) return outcome_unknown(what, now.error());
+    if (now->ours && now->ours->id == hook.ours->id) return refusal(what, error);
+    if (!now->attached || now->attached->id != hook.attached->id)
+        unpin_dispatcher(hook.interface.index, hook.attached->id);
+    return {};
+}
+
+} // namespace
+
+Status detach(const Hook& hook) {
+    if (hook.behind_dispatcher()) return leave_dispatcher(hook);
+    const LogCapture log;
+    const std::string what = fmt::format("detaching from {}", hook.interface.name);
+    const Outcome outcome = request(hook.interface, hook.mode, -1, hook.attached->fd.get());
+    if (!outcome.known)
+        return outcome_unknown(what, refusal("asking what runs there", outcome.error).value());
+    if (outcome.error != 0) return attach_refusal(what, outcome.error, log, ModeChoice::automatic);
     return {};
 }
 

@@ -1,0 +1,32 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+# A command is killed, or fails, at its system calls in turn while packets flow (tests/faults/faults.py): a sample
+# here, always the same; `make faults` takes all of them. FAULTS holds faults.py's choice of places, FAULT_CASES and
+# FAULT_HOOKS the cases.
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+[ -z "${SANITIZED:-}" ] || skip_all "a sanitizer ends the program where a call of its own fails"
+setup
+[ -x "$BUILD/selftests/inject" ] || skip_all "inject is not built: make -C tests/selftests"
+exec {progress}>&2
+read -ra choice <<<"${FAULTS---sample ${FAULT_PLACES:-6}}"
+
+faults() {
+    local work
+    work=$(mktemp -d -p "$WORK")
+    BUILD=$BUILD SIEVE=$SIEVE "$here/../faults/faults.py" "$1" --hook "$2" --work "$work" --inside "$IN/$IN_IF" \
+        --outside "$OUT/$OUT_IF" --progress "$progress" "${choice[@]}"
+}
+
+tests=()
+for hook in ${FAULT_HOOKS:-xdp egress}; do
+    # What a hook has nothing to do with is tried at one of them.
+    common="load swap remove unload"
+    [ "$hook" != xdp ] || common="load table swap insert delete remove unload"
+    for name in ${FAULT_CASES:-$common}; do
+        eval "${name}_at_$hook() { faults $name $hook; }"
+        tests+=("$name at $hook" "${name}_at_$hook")
+    done
+done
+ktap_run "${tests[@]}"
