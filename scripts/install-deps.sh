@@ -26,7 +26,7 @@ packages=(
     shellcheck mandoc
 )
 # What tests other kernels; without it these tests are skipped.
-wishes=(qemu-system-x86 busybox-static cpio xz-utils)
+wishes=(qemu-system-x86 busybox-static cpio xz-utils wireguard-tools)
 
 case ${1-} in
 --arm64)

@@ -31,9 +31,9 @@ memory=2G
 # How often and how much, where a test has that as a parameter; emulated, a million keys take long. PATIENCE is the
 # selftests' guard against hanging.
 counts=(PATIENCE=300 FRAMES=300 SWAPS=8 ROUNDS=1 CHANGES=5 RATE=1500 SIEVE_TEST_COUNT=5000 SIEVE_CHURN_SWAPS=10)
-modules=(veth dummy tun 8021q sch_ingress cls_bpf cls_u32)
+modules=(veth dummy tun 8021q sch_ingress cls_bpf cls_u32 wireguard ipip sit ip_gre ppp_generic ppp_async)
 packages=(bash dash coreutils diffutils findutils grep sed mawk procps util-linux mount iproute2 iputils-ping ethtool jq
-    bpftool libxdp1 xdp-tools python3-minimal)
+    bpftool libxdp1 xdp-tools python3-minimal wireguard-tools ppp)
 
 # In the log of a healthy kernel there is none of these.
 splats='BUG:|WARNING: |Oops|Kernel panic|general protection|Call Trace|cut here|rcu.*stall|soft lockup'
@@ -148,7 +148,8 @@ get_kernel() {
     local version=${package#linux-image-}
     local from=$new/unpacked/lib/modules/$version to=$new/$series/lib/modules/$version folder
     [ -d "$from" ] || from=$new/unpacked/usr/lib/modules/$version
-    for folder in net drivers/net lib crypto; do
+    for folder in net drivers/net lib crypto arch/x86/crypto; do
+        [ -d "$from/kernel/$folder" ] || continue
         mkdir -p "$to/kernel/$folder"
         cp -r "$from/kernel/$folder/." "$to/kernel/$folder" || return 1
     done
