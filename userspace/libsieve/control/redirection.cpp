@@ -108,10 +108,10 @@ Status check_targets(Kernel& kernel, const RedirectSource& source, std::span<con
         SIEVE_ASSIGN(const kernel::Target target, kernel.find_target(name));
         if (target.action != SIEVE_ACTION_REDIRECT_DEVICE) continue;
         if (target.number == source.interface.index)
-            return invalid_request(fmt::format("redirect={}: packets would leave where they came from, addressed "
-                                           "to this host still; expected "
-                                           "another interface",
-                                           name));
+            return invalid_request(
+                fmt::format("redirect={}: packets would leave where they came from, still addressed to this "
+                            "host; expected another interface",
+                            name));
         SIEVE_ASSIGN(const Device from, kernel.read_device(source.interface));
         SIEVE_ASSIGN(const Device to, kernel.read_device({name, target.number}));
         SIEVE_TRY(check_device(source, from, name, to));
