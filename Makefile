@@ -87,9 +87,13 @@ $(BENCH_SKELETON): $(B)/bpf/sieve_bench.bpf.o
 # The controller of the benchmark's programs shares their header.
 $(B)/userspace/libsieve/bench/%.o: CPPFLAGS += -I.
 
+# `make coverage` counts the lines of what is tested, and not those of the tests.
+$(B)/userspace/%.o: INSTRUMENT = $(COVERAGE)
+LIBS     += $(COVERAGE)
+
 $(B)/%.o: %.cpp | $(SKELETON) $(BENCH_SKELETON)
 	@mkdir -p $(@D)
-	$(CXX) $(CPPFLAGS) $(CXXFLAGS) -MMD -MP -c $< -o $@
+	$(CXX) $(CPPFLAGS) $(CXXFLAGS) $(INSTRUMENT) -MMD -MP -c $< -o $@
 
 $(B)/libsieve.a: $(LIB_OBJ)
 	rm -f $@ && $(AR) rcs $@ $^

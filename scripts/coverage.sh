@@ -29,7 +29,7 @@ for suite in "${suites[@]}"; do
         ;;
     esac
 done
-CXXFLAGS="-O1 --coverage -fprofile-update=atomic" make --no-print-directory -j"$JOBS" B="$B" "${targets[@]}"
+make --no-print-directory -j"$JOBS" B="$B" COVERAGE="-O1 --coverage -fprofile-update=atomic" "${targets[@]}"
 find "$B" -name '*.gcda' -delete
 
 status=0

@@ -17,6 +17,7 @@
 
 #include "bpf/images.hpp"
 #include "bpf/packet.hpp"
+#include "bpf/scarce.hpp"
 #include "libsieve/build/exact_keys.hpp"
 #include "libsieve/build/set_builder.hpp"
 #include "libsieve/feeds/key_text.hpp"
@@ -361,6 +362,24 @@ TEST(ExactMap, TakesTheMemoryThatIsSaid) {
     if (locked < keys.size() * 90) GTEST_SKIP() << "this kernel counts " << locked << " bytes only";
     EXPECT_NEAR(static_cast<double>(map.bytes()), static_cast<double>(locked),
                 0.05 * static_cast<double>(locked));
+}
+
+TEST(ExactMap, WhatTheKernelRefusesIsSaid) {
+    const std::vector<sieve_key> keys(3);
+    const rlim_t limit = descriptors_left(0);
+    const auto scarce = [&] {
+        const Limit none(RLIMIT_NOFILE, limit);
+        return ExactMap::create(keys, "bad");
+    }();
+    ASSERT_FALSE(scarce);
+    EXPECT_NE(scarce.error().message.find("a BPF hash map of 3 keys"), std::string::npos)
+        << scarce.error().message;
+    // The kernel makes no map without room, and counts its elements in 32 bits.
+    EXPECT_FALSE(ExactMap::create({}, "bad"));
+    const auto huge = ExactMap::create({keys.data(), std::size_t{1} << 32}, "bad");
+    ASSERT_FALSE(huge);
+    EXPECT_NE(huge.error().message.find("4294967296 keys"), std::string::npos) << huge.error().message;
+    EXPECT_FALSE(read_exact_keys(0));
 }
 
 } // namespace

@@ -13,6 +13,7 @@
 #include "bpf/images.hpp"
 #include "bpf/own_network.hpp"
 #include "bpf/packet.hpp"
+#include "bpf/scarce.hpp"
 #include "libsieve/kernel/scratch.hpp"
 #include "libsieve/kernel/stats.hpp"
 
@@ -200,6 +201,36 @@ TEST(Redirect, DeathAtEveryStepLeavesAWholeTable) {
         }
         EXPECT_EQ(value_or_fail(read_stats(scratch.instance())).redirect_failed, 0U);
     });
+}
+
+/// A target that went since the table in force was made stays in the next one; a new one must be there.
+TEST(Redirect, TargetsThatCannotBeAreRefused) {
+    in_own_network([] {
+        constexpr std::uint32_t nowhere = 99'999;
+        EXPECT_TRUE(create_device_map({nowhere}, {nowhere}));
+        const auto device = create_device_map({nowhere}, {});
+        ASSERT_FALSE(device);
+        EXPECT_NE(device.error().message.find("interface 99999"), std::string::npos)
+            << device.error().message;
+        const auto beyond = static_cast<std::uint32_t>(libbpf_num_possible_cpus());
+        EXPECT_TRUE(create_cpu_map({beyond}, {beyond}));
+        const auto cpu = create_cpu_map({beyond}, {});
+        ASSERT_FALSE(cpu);
+        EXPECT_NE(cpu.error().message.find(fmt::format("CPU {}", beyond)), std::string::npos)
+            << cpu.error().message;
+    });
+}
+
+TEST(Redirect, NoDescriptorIsARefusal) {
+    const rlim_t limit = descriptors_left(0);
+    const auto [devices, cpus] = [&] {
+        const Limit none(RLIMIT_NOFILE, limit);
+        return std::pair(create_device_map({}, {}), create_cpu_map({}, {}));
+    }();
+    ASSERT_FALSE(devices);
+    EXPECT_NE(devices.error().message.find("interfaces to redirect to"), std::string::npos);
+    ASSERT_FALSE(cpus);
+    EXPECT_NE(cpus.error().message.find("CPUs to redirect to"), std::string::npos) << cpus.error().message;
 }
 
 } // namespace
