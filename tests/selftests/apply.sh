@@ -88,7 +88,7 @@ one_list() {
     if grep -q friends "$WORK/said"; then fail "friends was touched: $(cat "$WORK/said")"; fi
     [ "$(program_id)" = "$program" ] && [ "$(identity friends)" = "$friends" ] || fail "more than one set was swapped"
     [ "$(identity bad)" != "$bad" ] || fail "the filter was not swapped"
-    [ "$(hits bad)" = "$hits" ] && [ "$hits" = 2 ] || fail "counters were not kept: $hits, $(hits bad)"
+    [ "$(hits bad)" = "$hits" ] && [ "$hits" -gt 0 ] || fail "counters were not kept: $hits, $(hits bad)"
     verdicts <<END
 drop udp $STRANGER $IN4 1 2
 drop udp $MEMBER $IN4 1 2
@@ -135,7 +135,7 @@ wrong_changes_nothing() {
     unchanged "$before"
     configure
     echo "no address" >>"$LISTS/bad.txt"
-    refused 3 'set bad: .*lists/bad.txt:3: .*no address' sieve apply "$CONFIG"
+    refused 3 'set bad: .*lists/bad.txt:3: found "no", expected the source address' sieve apply "$CONFIG"
     unchanged "$before"
     rm "$LISTS/bad.txt"
     refused 3 'set bad: .*lists/bad.txt: cannot be read: No such file' sieve apply "$CONFIG"
@@ -200,7 +200,7 @@ set bad: 3 entries, 2 added, 1 gone
     + 192.0.2.10
     - $MEMBER
 END
-    [ "$(sieve --json apply --diff "$CONFIG" | jq -c '[.changes, .sets[1].list.added, .sets[1].list.first_gone]')" = \
+    [ "$(sieve --json apply --diff "$CONFIG" | jq -c '[.changes, .sets[0].list.added, .sets[0].list.first_gone]')" = \
         "[true,2,[\"$MEMBER\"]]" ] || fail "$(sieve --json apply --diff "$CONFIG")"
     unchanged "$before"
 }

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "xdp-sieve/format.hpp"
+#include "xdp-sieve/hook_argument.hpp"
 #include "xdp-sieve/set_report.hpp"
 
 namespace sieve::cli {
@@ -16,10 +17,6 @@ namespace {
 using service::HookPlan;
 using service::HookStep;
 using service::SetPlan;
-
-std::string title(const HookPlan& plan) {
-    return plan.point == kernel::HookPoint::xdp ? plan.interface : fmt::format("{} {}", plan.interface, kernel::hook_point_name(plan.point));
-}
 
 const char* step_word(HookStep step, bool done) {
     switch (step) {
@@ -81,7 +78,7 @@ nlohmann::json to_json(const SetPlan& set) {
 
 std::string describe(const HookPlan& plan, bool done) {
     if (plan.step == HookStep::nothing) return {};
-    std::string text = fmt::format("{}: {}\n", title(plan), step_word(plan.step, done));
+    std::string text = fmt::format("{}: {}\n", hook_title(plan.interface, plan.point), step_word(plan.step, done));
     for (const SetPlan& set : plan.sets) append_set(text, set);
     if (!plan.order_before.empty())
         text += fmt::format("  ~ order: {} -> {}\n", fmt::join(plan.order_before, ", "),
