@@ -12,7 +12,7 @@ packages=(
     libbpf-dev libxdp-dev bpftool libelf-dev zlib1g-dev
     # libraries
     libcli11-dev nlohmann-json3-dev libfmt-dev libexpected-dev libxxhash-dev libpcap-dev libtbb-dev
-    libmnl-dev
+    libmnl-dev libtomlplusplus-dev
     libgtest-dev libbenchmark-dev
     # what the demo and the selftests drive
     iproute2 util-linux procps python3 iputils-ping jq strace ethtool

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "fuzz/support.hpp"
-#include "xdp-sieve/build_options.hpp"
+#include "libsieve/control/build_options.hpp"
 #include "xdp-sieve/set_argument.hpp"
 
 namespace {

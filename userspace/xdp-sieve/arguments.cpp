@@ -8,7 +8,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "xdp-sieve/number.hpp"
+#include "libsieve/util/number.hpp"
 
 namespace sieve::cli {
 

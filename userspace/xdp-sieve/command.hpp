@@ -36,5 +36,7 @@ void add_events(CLI::App& app, Context& context);
 void add_top(CLI::App& app, Context& context);
 void add_plan(CLI::App& app, Context& context);
 void add_kinds(CLI::App& app, Context& context);
+void add_apply(CLI::App& app, Context& context);
+void add_config(CLI::App& app, Context& context);
 
 } // namespace sieve::cli

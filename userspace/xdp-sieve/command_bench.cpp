@@ -15,10 +15,10 @@
 #include "libsieve/bench/load_bench.hpp"
 #include "libsieve/bench/lookup_bench.hpp"
 #include "libsieve/bench/packet_bench.hpp"
+#include "libsieve/util/number.hpp"
 #include "xdp-sieve/command.hpp"
 #include "xdp-sieve/format.hpp"
 #include "xdp-sieve/json_text.hpp"
-#include "xdp-sieve/number.hpp"
 #include "xdp-sieve/output.hpp"
 
 namespace sieve::cli {

@@ -7,11 +7,11 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "libsieve/control/build_options.hpp"
 #include "libsieve/control/source.hpp"
 #include "libsieve/feeds/key_text.hpp"
 #include "libsieve/filters/kinds/blocked/blocked_plan.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
-#include "xdp-sieve/build_options.hpp"
 #include "xdp-sieve/command.hpp"
 #include "xdp-sieve/format.hpp"
 #include "xdp-sieve/json_text.hpp"
@@ -93,9 +93,10 @@ Result<Exit> run_build(BuildArguments& arguments, const Context& context) {
     const auto start = std::chrono::steady_clock::now();
     control::FeedSpec feed;
     for (std::size_t i = 0; i < arguments.values.size(); i++) {
-        const BuildOption& option = build_options()[i];
+        const control::BuildOption& option = control::build_options()[i];
         if (const auto& text = arguments.values[i])
-            SIEVE_TRY(set_build_option(option, *text, fmt::format("--{} {}", option.name, *text), feed));
+            SIEVE_TRY(
+                control::set_build_option(option, *text, fmt::format("--{} {}", option.name, *text), feed));
     }
     feed.skip_invalid = arguments.skip_invalid;
     const Replace replace = arguments.force ? Replace::anything : Replace::ours;
@@ -117,9 +118,9 @@ void add_build(CLI::App& app, Context& context) {
     add_command(app, context, "build", "build a filter image out of feeds",
                 [&context](Arguments command) -> Action {
                     auto arguments = std::make_shared<BuildArguments>();
-                    arguments->values.resize(build_options().size());
-                    for (std::size_t i = 0; i < build_options().size(); i++) {
-                        const BuildOption& option = build_options()[i];
+                    arguments->values.resize(control::build_options().size());
+                    for (std::size_t i = 0; i < control::build_options().size(); i++) {
+                        const control::BuildOption& option = control::build_options()[i];
                         const std::string name = fmt::format("--{}", option.name);
                         if (option.value != nullptr)
                             command.add(name, arguments->values[i], option.help).called(option.value);

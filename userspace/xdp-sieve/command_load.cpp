@@ -35,9 +35,8 @@ struct LoadArguments {
 };
 
 Result<kernel::ModeChoice> parse_mode(const std::string& text) {
-    if (text.empty() || text == "auto") return kernel::ModeChoice::automatic;
-    if (text == "native") return kernel::ModeChoice::native;
-    if (text == "skb") return kernel::ModeChoice::skb;
+    if (text.empty()) return kernel::ModeChoice::automatic;
+    if (const std::optional<kernel::ModeChoice> mode = control::parse_mode(text)) return *mode;
     return invalid_request(fmt::format("-m {}: expected native, skb or auto", text));
 }
 

@@ -6,10 +6,10 @@
 #include <nlohmann/json.hpp>
 
 #include "libsieve/filters/plan.hpp"
+#include "libsieve/util/number.hpp"
 #include "xdp-sieve/command.hpp"
 #include "xdp-sieve/format.hpp"
 #include "xdp-sieve/json_text.hpp"
-#include "xdp-sieve/number.hpp"
 #include "xdp-sieve/output.hpp"
 
 namespace sieve::cli {

@@ -31,6 +31,8 @@ void add_commands(CLI::App& app, Context& context) {
     add_delete(app, context);
     add_remove(app, context);
     add_unload(app, context);
+    add_apply(app, context);
+    add_config(app, context);
     add_status(app, context);
     add_stats(app, context);
     add_events(app, context);

@@ -8,9 +8,9 @@
 
 #include <fmt/core.h>
 
+#include "libsieve/control/build_options.hpp"
 #include "libsieve/feeds/key_text.hpp"
 #include "libsieve/kernel/set_table.hpp"
-#include "xdp-sieve/build_options.hpp"
 
 namespace sieve::cli {
 
@@ -86,9 +86,9 @@ std::optional<Status> set_own_option(const Word& word, control::SetSpec& set) {
 Status set_option(const std::string& piece, control::SetSpec& set) {
     const Word word = word_of(piece);
     if (std::optional<Status> own = set_own_option(word, set)) return std::move(*own);
-    const auto all = build_options();
-    const auto option =
-        std::find_if(all.begin(), all.end(), [&](const BuildOption& o) { return word.name == o.name; });
+    const auto all = control::build_options();
+    const auto option = std::find_if(all.begin(), all.end(),
+                                     [&](const control::BuildOption& o) { return word.name == o.name; });
     if (option == all.end())
         return invalid_request(
             fmt::format("unknown option `{}` of a set, expected action=drop|pass|count, "
@@ -99,7 +99,7 @@ Status set_option(const std::string& piece, control::SetSpec& set) {
         return invalid_request(option->value != nullptr
                                    ? fmt::format("expected {}={}", option->name, option->value)
                                    : fmt::format("{} takes no value", option->name));
-    return set_build_option(*option, word.value.value_or(""), piece, set.feed);
+    return control::set_build_option(*option, word.value.value_or(""), piece, set.feed);
 }
 
 } // namespace

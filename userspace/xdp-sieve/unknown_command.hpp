@@ -7,10 +7,6 @@
 
 namespace sieve::cli {
 
-// The known word that takes the fewest insertions, deletions, replacements and exchanges of neighbours to get
-// (optimal string alignment distance), if those are at most a third of its letters; else an empty string.
-[[nodiscard]] std::string closest_word(const std::string& word, const std::vector<std::string>& known);
-
 // 'unknown command "laod"; did you mean load? See `xdp-sieve --help`'
 [[nodiscard]] std::string unknown_command(const std::string& word, const std::vector<std::string>& known);
 

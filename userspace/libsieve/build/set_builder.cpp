@@ -184,19 +184,6 @@ Result<std::uint64_t> choose_lines(const Material& material, const KindBuilder& 
     return builder.lines_for_bits(keys, options.bits_per_key.value_or(standard));
 }
 
-Status check_options(const BuildOptions& options) {
-    if ((options.bits_per_key ? 1 : 0) + (options.fpr ? 1 : 0) + (options.memory ? 1 : 0) > 1)
-        return invalid_request("give only one of bits per key, false positive rate and memory");
-    if (options.bits_per_key &&
-        !(*options.bits_per_key >= least_bits_per_key && *options.bits_per_key <= most_bits_per_key))
-        return invalid_request(fmt::format("{} bits per key, expected {} to {}", *options.bits_per_key,
-                                           least_bits_per_key, most_bits_per_key));
-    if (options.fpr && !(*options.fpr >= least_fpr && *options.fpr < 1))
-        return invalid_request(fmt::format("a false positive rate of {}, expected one from {} to below 1",
-                                           *options.fpr, least_fpr));
-    return {};
-}
-
 // Line 0, without the filter's own geometry.
 void fill_lookup(Image& image, const Material& material, const BuildSecret& secret) {
     sieve_lookup& lookup = image.lookup();
@@ -273,9 +260,26 @@ Result<BuiltSet> build(Material material, const KindBuilder& builder, const Buil
 
 } // namespace
 
+Status check_build_options(const BuildOptions& options) {
+    if ((options.bits_per_key ? 1 : 0) + (options.fpr ? 1 : 0) + (options.memory ? 1 : 0) > 1)
+        return invalid_request("give only one of bits per key, false positive rate and memory");
+    if (options.bits_per_key &&
+        !(*options.bits_per_key >= least_bits_per_key && *options.bits_per_key <= most_bits_per_key))
+        return invalid_request(fmt::format("{} bits per key, expected {} to {}", *options.bits_per_key,
+                                           least_bits_per_key, most_bits_per_key));
+    if (options.fpr && !(*options.fpr >= least_fpr && *options.fpr < 1))
+        return invalid_request(fmt::format("a false positive rate of {}, expected one from {} to below 1",
+                                           *options.fpr, least_fpr));
+    if (options.prefixes.max_probes < 1 || options.prefixes.max_probes > SIEVE_MAX_PROBES)
+        return invalid_request(
+            fmt::format("{} probes, expected 1 to {}", options.prefixes.max_probes, SIEVE_MAX_PROBES));
+    SIEVE_TRY(kind_builder(options.kind));
+    return {};
+}
+
 Result<BuiltSet> build_set(KeySet keys, std::vector<AddressRange> ranges, const BuildOptions& options,
                            const Progress& progress) {
-    SIEVE_TRY(check_options(options));
+    SIEVE_TRY(check_build_options(options));
     if (keys.empty() && ranges.empty()) return bad_input("no keys to build a set of");
     if (const KindFacts& facts = kind_of(options.kind.kind).facts(); !ranges.empty() && !facts.takes_prefixes)
         return invalid_request(

@@ -52,6 +52,10 @@ struct BuiltSet {
     BuildReport report;
 };
 
+// What is wrong with the options whatever the keys: sizes that contradict each other, numbers out of range,
+// options that the kind does not take. build_set() refuses these, too.
+[[nodiscard]] Status check_build_options(const BuildOptions& options);
+
 // Builds the filter of the keys, which are consumed to keep the memory low. Errors: no keys, sizes
 // that cannot be, a rate that cannot be reached, a measurement that contradicts the prediction.
 Result<BuiltSet> build_set(KeySet keys, const BuildOptions& options, const Progress& progress);

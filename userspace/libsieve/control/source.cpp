@@ -118,9 +118,18 @@ Result<std::vector<SetInputs>> find_inputs(std::span<const SetSpec> sets, const 
     return all;
 }
 
+Result<Feed> read_list(std::span<Input> feeds, const FeedSpec& spec, const Observer& observer) {
+    return read_feeds(feeds, spec.fields, spec.skip_invalid, spec.build.threads, observer);
+}
+
+Result<BuiltSet> build_list(Feed list, std::span<const Input> feeds, const FeedSpec& spec,
+                            const Observer& observer) {
+    return build_feed(std::move(list), feeds, spec.build, observer.progress);
+}
+
 Result<BuiltSet> build_from_feeds(std::span<Input> feeds, const FeedSpec& spec, const Observer& observer) {
-    SIEVE_ASSIGN(Feed feed, read_feeds(feeds, spec.fields, spec.skip_invalid, spec.build.threads, observer));
-    return build_feed(std::move(feed), feeds, spec.build, observer.progress);
+    SIEVE_ASSIGN(Feed list, read_list(feeds, spec, observer));
+    return build_list(std::move(list), feeds, spec, observer);
 }
 
 Result<OpenedSet> open_set(const SetSpec& spec, SetInputs inputs, const Observer& observer) {

@@ -9,6 +9,7 @@
 #include "libsieve/build/set_builder.hpp"
 #include "libsieve/control/observer.hpp"
 #include "libsieve/control/set_spec.hpp"
+#include "libsieve/feeds/feed.hpp"
 #include "libsieve/util/input.hpp"
 #include "libsieve/util/result.hpp"
 
@@ -25,6 +26,12 @@ struct SetInputs {
 // them, or one and `other`, would read the same pipe.
 [[nodiscard]] Result<std::vector<SetInputs>> find_inputs(std::span<const SetSpec> sets,
                                                          const Input* other = nullptr);
+
+// The two steps of build_from_feeds(), for whoever looks at the list in between: reads the feeds; builds the
+// set of a list that came from these feeds.
+[[nodiscard]] Result<Feed> read_list(std::span<Input> feeds, const FeedSpec& spec, const Observer& observer);
+[[nodiscard]] Result<BuiltSet> build_list(Feed list, std::span<const Input> feeds, const FeedSpec& spec,
+                                          const Observer& observer);
 
 // Reads the feeds and builds their set. Remarks tell what was skipped and why.
 [[nodiscard]] Result<BuiltSet> build_from_feeds(std::span<Input> feeds, const FeedSpec& spec,

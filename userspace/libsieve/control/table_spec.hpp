@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <sieve/policy.h>
@@ -29,5 +30,21 @@ struct TableSpec {
     std::optional<std::uint32_t> chain{};
     bool force = false; // take the place of somebody else's program
 };
+
+// How a mode is chosen, in words.
+struct ModeWord {
+    kernel::ModeChoice choice;
+    std::string_view word;
+};
+inline constexpr ModeWord mode_words[] = {{kernel::ModeChoice::automatic, "auto"},
+                                          {kernel::ModeChoice::native, "native"},
+                                          {kernel::ModeChoice::skb, "skb"}};
+
+// The mode of that word; nothing if there is none.
+[[nodiscard]] constexpr std::optional<kernel::ModeChoice> parse_mode(std::string_view word) {
+    for (const ModeWord& mode : mode_words)
+        if (word == mode.word) return mode.choice;
+    return std::nullopt;
+}
 
 } // namespace sieve::control

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "xdp-sieve/build_options.hpp"
+#include "libsieve/control/build_options.hpp"
 
 #include <limits>
 #include <optional>
@@ -9,9 +9,9 @@
 
 #include "libsieve/feeds/key_text.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
-#include "xdp-sieve/number.hpp"
+#include "libsieve/util/number.hpp"
 
-namespace sieve::cli {
+namespace sieve::control {
 
 namespace {
 
@@ -33,8 +33,6 @@ Status set_real(std::optional<double>& into, const std::string& text) {
     into = parse_real(text);
     return into ? Status() : invalid_request("expected a number, such as 0.5 or 1e-5");
 }
-
-using control::FeedSpec;
 
 // "16 (ddlcbf: 24)": the size of each kind if none is given.
 std::string standard_sizes() {
@@ -126,11 +124,11 @@ std::span<const BuildOption> build_options() {
 }
 
 Status set_build_option(const BuildOption& option, const std::string& text, const std::string& as_given,
-                        control::FeedSpec& feed) {
+                        FeedSpec& feed) {
     if (Status set = option.set(feed, text); !set)
         return invalid_request(fmt::format("{}: {}", as_given, set.error().message));
     feed.chosen.emplace_back(option.name);
     return {};
 }
 
-} // namespace sieve::cli
+} // namespace sieve::control

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "xdp-sieve/number.hpp"
+#include "libsieve/util/number.hpp"
 
 #include <charconv>
 #include <cmath>
@@ -7,7 +7,7 @@
 
 #include <fmt/core.h>
 
-namespace sieve::cli {
+namespace sieve {
 
 namespace {
 
@@ -67,4 +67,4 @@ Result<std::uint64_t> parse_bytes(const std::string& text) {
     return static_cast<std::uint64_t>(bytes);
 }
 
-} // namespace sieve::cli
+} // namespace sieve

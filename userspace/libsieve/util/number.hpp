@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Numbers as people write them on a command line: 65536, 1e6, 1.5e-5, 64M.
+// Numbers as people write them: 65536, 1e6, 1.5e-5, 64M.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 #include "libsieve/util/result.hpp"
 
-namespace sieve::cli {
+namespace sieve {
 
 // "1000000" or "1e6"; nothing if it is no whole number from 0 to 2^64 - 1. With a point or an exponent only
 // numbers up to 2^53 are taken, since larger ones are not exact.
@@ -20,4 +20,4 @@ namespace sieve::cli {
 // "65536", "1e6", "512K", "64M", "1.5G" (powers of 1024).
 [[nodiscard]] Result<std::uint64_t> parse_bytes(const std::string& text);
 
-} // namespace sieve::cli
+} // namespace sieve

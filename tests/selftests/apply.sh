@@ -1,0 +1,262 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+# A configuration made so: `apply` attaches, swaps what changed and nothing else, and changes nothing when it is wrong.
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+setup
+CONFIG=$WORK/xdp-sieve.toml LISTS=$WORK/lists STATE=$WORK/state
+MEMBER=203.0.113.1 FRIEND=203.0.113.77 STRANGER=203.0.113.200
+
+# A set of the file bad.txt, one of the folder friends/; $1 are more lines of the interface, $2 of the set bad.
+configure() {
+    cat >"$CONFIG" <<END
+[service]
+state-directory = "$STATE"
+[[interface]]
+name = "$IN_IF"
+sets = ["friends", "bad"]
+${1-}
+[set.friends]
+sources = ["lists/friends/"]
+action = "pass"
+[set.bad]
+sources = ["lists/bad.txt"]
+fpr = 1e-9
+${2-}
+END
+}
+
+# Every test starts from nothing.
+fresh() {
+    rm -rf "$STATE" "$LISTS"
+    mkdir -p "$LISTS/friends"
+    printf '%s\n' "$MEMBER" 203.0.113.64/28 >"$LISTS/bad.txt"
+    printf '%s\n' "$FRIEND" >"$LISTS/friends/a.txt"
+    configure "$@"
+}
+
+maps() { sieve --json status "$IN_IF" | jq -c '[.interfaces[0] | .program_id, (.sets[] | [.name, .identity])]'; }
+identity() { sieve --json status "$IN_IF" | jq -r --arg set "$1" '.interfaces[0].sets[] | select(.name == $set).identity'; }
+hits() { sieve --json stats "$IN_IF" | jq --arg set "$1" '.interfaces[0].sets[] | select(.name == $set).packets'; }
+
+judged() {
+    verdicts <<END
+drop udp $MEMBER $IN4 1 2
+drop udp 203.0.113.65 $IN4 1 2
+pass udp $FRIEND $IN4 1 2
+pass udp $STRANGER $IN4 1 2
+END
+}
+
+from_nothing() {
+    fresh
+    sieve apply "$CONFIG" >"$WORK/said"
+    grep -q "^$IN_IF: attached" "$WORK/said" || fail "$(cat "$WORK/said")"
+    judged
+    [ "$(stat -c %a "$STATE")" = 700 ] || fail "the state directory is open to others"
+}
+
+twice() {
+    local before map_ids
+    fresh
+    sieve -q apply "$CONFIG"
+    judged
+    before=$(state)
+    map_ids=$(bpftool -j prog show id "$(program_id)" | jq -c .map_ids)
+    sieve apply "$CONFIG" >"$WORK/said"
+    [ "$(cat "$WORK/said")" = "nothing to do" ] || fail "$(cat "$WORK/said")"
+    unchanged "$before"
+    [ "$(bpftool -j prog show id "$(program_id)" | jq -c .map_ids)" = "$map_ids" ] || fail "other maps"
+    [ "$(sieve --json apply "$CONFIG" | jq -c '[.changed, .hooks[0].step, .sets[].replaced]')" = \
+        '[false,"nothing",false,false]' ] || fail "$(sieve --json apply "$CONFIG")"
+    # A file that was written anew with the same content is no change either.
+    cp "$LISTS/bad.txt" "$WORK/same" && cp "$WORK/same" "$LISTS/bad.txt"
+    sieve apply "$CONFIG" | grep -qx "nothing to do" || fail "the same content was built again"
+    unchanged "$before"
+}
+
+one_list() {
+    local program friends bad hits
+    fresh
+    sieve -q apply "$CONFIG"
+    judged
+    program=$(program_id) friends=$(identity friends) bad=$(identity bad) hits=$(hits bad)
+    echo "$STRANGER" >>"$LISTS/bad.txt"
+    sieve apply "$CONFIG" >"$WORK/said"
+    grep -q '~ set bad: new filter' "$WORK/said" || fail "$(cat "$WORK/said")"
+    if grep -q friends "$WORK/said"; then fail "friends was touched: $(cat "$WORK/said")"; fi
+    [ "$(program_id)" = "$program" ] && [ "$(identity friends)" = "$friends" ] || fail "more than one set was swapped"
+    [ "$(identity bad)" != "$bad" ] || fail "the filter was not swapped"
+    [ "$(hits bad)" = "$hits" ] && [ "$hits" -gt 0 ] || fail "counters were not kept: $hits, $(hits bad)"
+    verdicts <<END
+drop udp $STRANGER $IN4 1 2
+drop udp $MEMBER $IN4 1 2
+END
+    # One more file in a folder.
+    echo "$MEMBER" >"$LISTS/friends/b.txt"
+    sieve -q apply "$CONFIG"
+    verdicts <<<"pass udp $MEMBER $IN4 1 2"
+}
+
+other_table() {
+    local bad
+    fresh
+    sieve -q apply "$CONFIG"
+    bad=$(identity bad)
+    sed -i 's/sets = .*/sets = ["bad", "friends"]/; s/^action = .*/action = "count"/; /^\[\[/a default = "drop"' "$CONFIG"
+    sed -i 's/^fpr = .*/&\naction = "pass"/' "$CONFIG"
+    sieve apply --diff "$CONFIG" >"$WORK/said"
+    for line in 'order: friends, bad -> bad, friends' 'set friends: pass -> count' 'set bad: drop -> pass' \
+        'default: pass -> drop'; do
+        grep -q "  ~ $line" "$WORK/said" || fail "no '$line' in: $(cat "$WORK/said")"
+    done
+    sieve -q apply "$CONFIG"
+    [ "$(identity bad)" = "$bad" ] || fail "the filter was swapped for a change of actions"
+    verdicts <<END
+pass udp $MEMBER $IN4 1 2
+drop udp $STRANGER $IN4 1 2
+END
+    # A hook that the configuration no longer names is given back, and so is the set's memory on disk.
+    sed -i 's/^default = .*/hook = "egress"/' "$CONFIG"
+    sieve -q apply "$CONFIG"
+    [ -z "$(program_id)" ] || fail "still attached at XDP"
+    sieve --json status "$IN_IF" | jq -e '.interfaces[0].hook == "egress"' >/dev/null || fail "not at egress"
+    sieve -q unload --hook egress "$IN_IF"
+}
+
+wrong_changes_nothing() {
+    local before
+    fresh
+    sieve -q apply "$CONFIG"
+    before=$(state)
+    configure "" 'souces = []'
+    refused 3 "xdp-sieve.toml:13:1: set.bad.souces: unknown key, did you mean sources" sieve apply "$CONFIG"
+    unchanged "$before"
+    configure
+    echo "no address" >>"$LISTS/bad.txt"
+    refused 3 'set bad: .*lists/bad.txt:3: found "no", expected the source address' sieve apply "$CONFIG"
+    unchanged "$before"
+    rm "$LISTS/bad.txt"
+    refused 3 'set bad: .*lists/bad.txt: cannot be read: No such file' sieve apply "$CONFIG"
+    unchanged "$before"
+    sed -i "s/^name = .*/name = \"nowhere0\"/" "$CONFIG"
+    echo "$MEMBER" >"$LISTS/bad.txt"
+    refused 4 'nowhere0' sieve apply "$CONFIG"
+    unchanged "$before"
+    refused 3 'nothing.toml' sieve apply "$WORK/nothing.toml"
+    echo "xdp-sieve state 2" >"$STATE/version"
+    configure
+    refused 3 'another version' sieve apply "$CONFIG"
+    unchanged "$before"
+    judged || fail "judged otherwise"
+}
+
+guards() {
+    local before
+    fresh
+    address_lists 20261122 long 400 more 1
+    cp "$WORK/long" "$LISTS/bad.txt"
+    sieve -q apply "$CONFIG"
+    before=$(state)
+    head -n 100 "$WORK/long" >"$LISTS/bad.txt"
+    refused 3 'refused: set bad: the new list has 100 entries, the one in force has 400: .*75.0%.*most-shrink' \
+        sieve apply "$CONFIG"
+    : >"$LISTS/bad.txt"
+    refused 3 'refused: set bad: its list is empty' sieve apply "$CONFIG"
+    echo 0.0.0.0/1 >"$LISTS/bad.txt"
+    configure "" 'guards.most-shrink = 1'
+    refused 3 'refused: set bad: the list covers 50% of all IPv4 addresses, and most-ipv4 is 25%' sieve apply "$CONFIG"
+    configure
+    { cat "$WORK/long" && echo "$IN4"; } >"$LISTS/bad.txt"
+    refused 3 "refused: set bad: the list holds $IN4, this host's own address on $IN_IF" sieve apply "$CONFIG"
+    { cat "$WORK/long" && echo 192.0.2.0/24; } >"$LISTS/bad.txt"
+    configure "" 'guards.protect = ["192.0.2.7"]'
+    refused 3 'refused: set bad: the list holds 192.0.2.7, or a part of it' sieve apply "$CONFIG"
+    unchanged "$before"
+    # What was meant is allowed.
+    head -n 100 "$WORK/long" >"$LISTS/bad.txt"
+    configure "" 'guards.most-shrink = 0.8'
+    sieve -q apply "$CONFIG"
+    [ "$(sieve --json status "$IN_IF" | jq '.interfaces[0].sets[1].keys')" = 100 ] || fail "not allowed"
+}
+
+difference() {
+    local before
+    fresh
+    sieve apply --diff "$CONFIG" >"$WORK/said"
+    grep -q "^$IN_IF: attach" "$WORK/said" && grep -q '  + set bad: drop' "$WORK/said" || fail "$(cat "$WORK/said")"
+    [ -z "$(program_id)" ] && [ ! -e "$STATE" ] || fail "--diff has changed something"
+    sieve -q apply "$CONFIG"
+    [ "$(sieve apply --diff "$CONFIG")" = "nothing to do" ] || fail "a difference to itself"
+    before=$(state)
+    printf '%s\n' 203.0.113.64/28 192.0.2.9 192.0.2.10 >"$LISTS/bad.txt"
+    sieve apply --diff "$CONFIG" >"$WORK/said"
+    diff - "$WORK/said" <<END || fail "another difference"
+$IN_IF: change
+  ~ set bad: new filter
+set bad: 3 entries, 2 added, 1 gone
+    + 192.0.2.9
+    + 192.0.2.10
+    - $MEMBER
+END
+    [ "$(sieve --json apply --diff "$CONFIG" | jq -c '[.changes, .sets[0].list.added, .sets[0].list.first_gone]')" = \
+        "[true,2,[\"$MEMBER\"]]" ] || fail "$(sieve --json apply --diff "$CONFIG")"
+    unchanged "$before"
+}
+
+unprivileged() {
+    local user=(python3 -c 'import os, sys
+os.setgroups([]), os.setgid(65534), os.setuid(65534), os.execv(sys.argv[1], sys.argv[1:])')
+    fresh
+    chmod 755 "$WORK" && cp "$SIEVE" "$WORK/xdp-sieve"
+    "${user[@]}" "$WORK/xdp-sieve" apply --check "$CONFIG" >"$WORK/said"
+    grep -q 'is correct' "$WORK/said" || fail "$(cat "$WORK/said")"
+    [ ! -e "$STATE" ] || fail "--check has made the state directory"
+    # With a state directory that it may not read, too.
+    sieve -q apply "$CONFIG"
+    "${user[@]}" "$WORK/xdp-sieve" -q apply --check "$CONFIG"
+    echo "no address" >>"$LISTS/bad.txt"
+    refused 3 'bad.txt:3: ' "${user[@]}" "$WORK/xdp-sieve" apply --check "$CONFIG"
+    sed -i 's/^fpr = .*/fpr = 3/' "$CONFIG"
+    refused 3 'xdp-sieve.toml:10:1: set.bad: a false positive rate of 3, expected' "${user[@]}" "$WORK/xdp-sieve" apply --check "$CONFIG"
+    configure
+    refused 4 'root' "${user[@]}" "$WORK/xdp-sieve" apply "$CONFIG"
+    refused 2 'expected one of them' "${user[@]}" "$WORK/xdp-sieve" apply --check --diff "$CONFIG"
+}
+
+effective() {
+    fresh
+    sieve config "$CONFIG" >"$WORK/first.toml"
+    grep -qx 'most-shrink = 0.5' "$WORK/first.toml" || fail "a default is missing: $(cat "$WORK/first.toml")"
+    sieve config "$WORK/first.toml" | diff "$WORK/first.toml" - || fail "it reads back otherwise"
+    sieve --json config "$CONFIG" | jq -e '.set.bad.fpr == 1e-9 and .service."on-stop" == "keep"' >/dev/null ||
+        fail "$(sieve --json config "$CONFIG")"
+    # What is installed as an example is right, but for its lists.
+    if [ -e "$here/../../examples/xdp-sieve.toml" ]; then "$SIEVE" -q config "$here/../../examples/xdp-sieve.toml"; fi
+}
+
+verified() {
+    fresh
+    sed -i 's/^fpr = .*/verify = true/' "$CONFIG"
+    sieve -q apply "$CONFIG"
+    [ "$(sieve --json status "$IN_IF" | jq '.interfaces[0].sets[1].verify_bytes > 0')" = true ] || fail "not verified"
+    judged
+    [ "$(sieve apply "$CONFIG")" = "nothing to do" ] || fail "not the same"
+    # The list is gone, the program is gone: the last good image comes back with its keys when the sources are back.
+    echo "$STRANGER" >>"$LISTS/bad.txt"
+    sieve -q apply "$CONFIG"
+    verdicts <<<"drop udp $STRANGER $IN4 1 2"
+}
+
+ktap_run \
+    "apply from nothing" from_nothing \
+    "apply twice changes nothing" twice \
+    "a list that changed is swapped, nothing else" one_list \
+    "order, actions, default and hook" other_table \
+    "what is wrong changes nothing" wrong_changes_nothing \
+    "guards refuse" guards \
+    "--diff shows what would change" difference \
+    "--check needs no root" unprivileged \
+    "config prints every default" effective \
+    "a verified set" verified

@@ -1,0 +1,352 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/service/configuration_reader.hpp"
+
+#include <gtest/gtest.h>
+
+#include "libsieve/service/configuration_text.hpp"
+#include "unit/control/files.hpp"
+
+namespace sieve::service {
+namespace {
+
+ReadConfiguration read(const std::string& text) {
+    return read_configuration(text, "/etc/xdp-sieve/xdp-sieve.toml");
+}
+
+// The configuration of a text without mistakes.
+Configuration right(const std::string& text) {
+    ReadConfiguration read = service::read_configuration(text, "/etc/xdp-sieve/xdp-sieve.toml");
+    for (const Mistake& mistake : read.mistakes) ADD_FAILURE() << mistake_text("", mistake);
+    return std::move(read.configuration);
+}
+
+constexpr char interface[] = "[[interface]]\nname = \"eth0\"\nsets = [\"bad\"]\n"; // three lines
+constexpr char set[] = "[set.bad]\nsources = [\"bad.txt\"]\n";                     // two more
+
+std::string small() {
+    return std::string(interface) + set;
+}
+
+TEST(ConfigurationReader, FillsInDefaults) {
+    const Configuration configuration = right(small());
+    EXPECT_EQ(configuration.state_directory, standard_state_directory);
+    EXPECT_EQ(configuration.on_stop, OnStop::keep);
+    ASSERT_EQ(configuration.interfaces.size(), 1U);
+    const InterfaceConfiguration& entry = configuration.interfaces[0];
+    EXPECT_EQ(entry.name, "eth0");
+    EXPECT_EQ(entry.hook, kernel::HookPoint::xdp);
+    EXPECT_EQ(entry.default_action, SIEVE_ACTION_PASS);
+    EXPECT_EQ(entry.sets, std::vector<std::string>{"bad"});
+    ASSERT_EQ(configuration.sets.size(), 1U);
+    const SetConfiguration& bad = configuration.sets[0];
+    EXPECT_EQ(bad.sources, (std::vector<SourceSpec>{{SourceKind::file, "/etc/xdp-sieve/bad.txt"}}));
+    EXPECT_FALSE(bad.action);
+    EXPECT_EQ(bad.feed.fields, SIEVE_FIELD_SRC);
+    EXPECT_EQ(bad.feed.build.kind.kind, SIEVE_KIND_BLOCKED);
+    EXPECT_EQ(bad.feed.build.bits_per_key, 16);
+    EXPECT_EQ(bad.refresh, std::chrono::hours(1));
+}
+
+TEST(ConfigurationReader, TakesEveryKey) {
+    const Configuration configuration = right(R"(
+[service]
+state-directory = "/srv/sieve"
+on-stop = "unload"
+[[interface]]
+name = "eth*"
+hook = "xdp"
+mode = "skb"
+default = "drop"
+priority = 20
+chain = "pass,drop"
+sets = ["friends", "out"]
+[[interface]]
+name = "eth*"
+hook = "egress"
+sets = ["out"]
+[set.friends]
+sources = ["/a.txt", "/lists/", "lists.d/*.netset"]
+action = "pass"
+verify = true
+refresh = "90s"
+kind = "bloom"
+fpr = 1e-5
+choices = 1
+effort = "best"
+max-probes = 6
+skip-invalid = true
+[set.friends.guards]
+most-shrink = 0.1
+most-growth = 2
+most-ipv4 = 0.5
+most-ipv6 = 1
+protect-host = false
+protect = ["192.0.2.0/24", "2001:db8::1"]
+[set.out]
+sources = "out.txt"
+key = "dst,dport"
+memory = "64M"
+redirect = "cpu:3"
+)");
+    EXPECT_EQ(configuration.state_directory, "/srv/sieve");
+    EXPECT_EQ(configuration.on_stop, OnStop::unload);
+    ASSERT_EQ(configuration.interfaces.size(), 2U);
+    EXPECT_EQ(configuration.interfaces[0].mode, kernel::ModeChoice::skb);
+    EXPECT_EQ(configuration.interfaces[0].priority, 20U);
+    EXPECT_EQ(configuration.interfaces[0].chain, (1U << 2) | (1U << 1)); // XDP_PASS is 2, XDP_DROP 1
+    EXPECT_EQ(configuration.interfaces[1].hook, kernel::HookPoint::egress);
+    const SetConfiguration* friends = configuration.find_set("friends");
+    ASSERT_NE(friends, nullptr);
+    EXPECT_EQ(friends->sources,
+              (std::vector<SourceSpec>{{SourceKind::file, "/a.txt"},
+                                       {SourceKind::folder, "/lists/"},
+                                       {SourceKind::glob, "/etc/xdp-sieve/lists.d/*.netset"}}));
+    EXPECT_TRUE(friends->verify);
+    EXPECT_EQ(friends->refresh, std::chrono::seconds(90));
+    EXPECT_EQ(friends->feed.build.kind.kind, SIEVE_KIND_BLOOM);
+    EXPECT_EQ(friends->feed.build.fpr, 1e-5);
+    EXPECT_FALSE(friends->feed.build.bits_per_key);
+    EXPECT_EQ(friends->feed.build.prefixes.max_probes, 6U);
+    EXPECT_TRUE(friends->feed.skip_invalid);
+    EXPECT_EQ(friends->guards.most_shrink, 0.1);
+    EXPECT_FALSE(friends->guards.protect_host);
+    EXPECT_EQ(friends->guards.protect.size(), 2U);
+    const SetConfiguration* out = configuration.find_set("out");
+    ASSERT_NE(out, nullptr);
+    EXPECT_EQ(out->feed.fields, SIEVE_FIELD_DST | SIEVE_FIELD_DPORT);
+    EXPECT_EQ(out->feed.build.memory, 64U << 20);
+    ASSERT_TRUE(out->action);
+    EXPECT_EQ(out->action->target, "cpu:3");
+}
+
+struct Wrong {
+    const char* name;
+    std::string text;
+    std::uint32_t line;
+    std::string key;
+    std::string message; // a part of it
+};
+
+class WrongConfiguration : public testing::TestWithParam<Wrong> {};
+
+TEST_P(WrongConfiguration, IsRefusedWithLineAndKey) {
+    const ReadConfiguration read = service::read_configuration(GetParam().text, "x.toml");
+    ASSERT_FALSE(read.mistakes.empty());
+    const Mistake& mistake = read.mistakes.front();
+    EXPECT_EQ(mistake.line, GetParam().line) << mistake_text("x.toml", mistake);
+    EXPECT_EQ(mistake.key, GetParam().key) << mistake_text("x.toml", mistake);
+    EXPECT_NE(mistake.message.find(GetParam().message), std::string::npos) << mistake_text("x.toml", mistake);
+}
+
+// One more line in the set, which is line 6 of the file.
+std::string in_set(const std::string& line) {
+    return small() + line + "\n";
+}
+// One more line in the interface, which is line 4.
+std::string in_interface(const std::string& line) {
+    return std::string(interface) + line + "\n" + set;
+}
+
+const Wrong wrong[] = {
+    {"NotToml", small() + "sources = [\n", 6, "", "not TOML"},
+    {"KeyTwice", in_set("sources = []"), 6, "", "not TOML"},
+    {"UnknownTable", small() + "[sets.x]\n", 6, "sets", "did you mean set?"},
+    {"UnknownKey", in_set("souces = []"), 6, "set.bad.souces", "did you mean sources?"},
+    {"UnknownKeyWithoutHint", in_set("colour = 1"), 6, "set.bad.colour", "expected action, alpha"},
+    {"UnknownServiceKey", small() + "[service]\nstate_directory = \"/x\"\n", 7, "service.state_directory",
+     "did you mean state-directory?"},
+    {"UnknownInterfaceKey", in_interface("defualt = \"drop\""), 4, "interface.defualt",
+     "did you mean default?"},
+    {"UnknownGuard", in_set("guards.most-shrnk = 1"), 6, "set.bad.guards.most-shrnk",
+     "did you mean most-shrink?"},
+    {"RelativeStateDirectory", small() + "[service]\nstate-directory = \"x\"\n", 7, "service.state-directory",
+     "an absolute path"},
+    {"OnStop", small() + "[service]\non-stop = \"die\"\n", 7, "service.on-stop",
+     R"("keep" or "unload", found "die")"},
+    {"NoInterface", "[set.bad]\nsources = [\"x\"]\n", 0, "interface", "at least one [[interface]]"},
+    {"InterfaceIsTable", "[interface]\nname = \"eth0\"\n", 1, "interface", "[[interface]]"},
+    {"InterfaceWithoutName", "[[interface]]\nsets = [\"bad\"]\n" + std::string(set), 1, "interface",
+     "no name"},
+    {"InterfaceNameTooLong",
+     "[[interface]]\nname = \"a-name-of-16-abc\"\nsets = [\"bad\"]\n" + std::string(set), 2, "interface.name",
+     "1 to 15 characters"},
+    {"InterfaceTwice", std::string(interface) + interface + set, 5, "interface.name", "in an entry before"},
+    {"InterfaceWithoutSets", "[[interface]]\nname = \"eth0\"\n" + std::string(interface) + set, 1,
+     "interface", "no sets"},
+    {"Hook", in_interface("hook = \"tc\""), 4, "interface.hook",
+     R"("xdp", "ingress" or "egress", found "tc")"},
+    {"Mode", in_interface("mode = \"fast\""), 4, "interface.mode", R"("auto", "native" or "skb")"},
+    {"ModeAtTc", in_interface("mode = \"skb\"\nhook = \"egress\""), 4, "interface.mode", "only the hook xdp"},
+    {"ChainAtTc", in_interface("chain = \"pass\"\nhook = \"egress\""), 4, "interface.chain",
+     "only the hook xdp"},
+    {"Default", in_interface("default = \"count\""), 4, "interface.default",
+     R"("pass" or "drop", found "count")"},
+    {"Priority", in_interface("priority = 65536"), 4, "interface.priority", "from 1 to 65535, found 65536"},
+    {"Chain", in_interface("chain = \"never\""), 4, "interface.chain", "aborted, drop, pass"},
+    {"UnknownSet", "[[interface]]\nname = \"eth0\"\nsets = [\"bda\"]\n" + std::string(set), 3,
+     "interface.sets", "[set.bda], did you mean bad?"},
+    {"SetTwiceInOrder", "[[interface]]\nname = \"eth0\"\nsets = [\"bad\", \"bad\"]\n" + std::string(set), 3,
+     "interface.sets", "named twice"},
+    {"UnusedSet", small() + "[set.spare]\nsources = [\"x\"]\n", 6, "set.spare", "no interface has this set"},
+    {"SetName", small() + "[set.\"b d\"]\nsources = [\"x\"]\n", 6, "set.b d", "a set's name is"},
+    {"NoSources", std::string(interface) + "[set.bad]\nkey = \"src\"\n", 4, "set.bad", "no sources"},
+    {"EmptySources", std::string(interface) + "[set.bad]\nsources = []\n", 5, "set.bad.sources",
+     "at least one"},
+    {"SourceTwice", std::string(interface) + "[set.bad]\nsources = [\"a\", \"./a\"]\n", 5, "set.bad.sources",
+     "named twice"},
+    {"SourceIsNumber", std::string(interface) + "[set.bad]\nsources = [7]\n", 5, "set.bad.sources",
+     "found 7"},
+    {"Action", in_set("action = \"reject\""), 6, "set.bad.action", R"("drop", "pass" or "count")"},
+    {"ActionAndRedirect", in_set("action = \"drop\"\nredirect = \"eth1\""), 7, "set.bad.redirect",
+     "an action already"},
+    {"Verify", in_set("verify = \"yes\""), 6, "set.bad.verify", "true or false, found \"yes\""},
+    {"RefreshWithoutUnit", in_set("refresh = 60"), 6, "set.bad.refresh", "\"30s\", \"5m\""},
+    {"RefreshZero", in_set("refresh = \"0s\""), 6, "set.bad.refresh", "from \"1s\""},
+    {"RefreshUnit", in_set("refresh = \"5y\""), 6, "set.bad.refresh", "found \"5y\""},
+    {"Kind", in_set("kind = \"cuckoo\""), 6, "set.bad.kind", "expected blocked, bloom"},
+    {"KeyFields", in_set("key = \"dst,src\""), 6, "set.bad.key", "src"},
+    {"FprText", in_set("fpr = \"low\""), 6, "set.bad.fpr",
+     "expected a number, such as 0.5 or 1e-5, found \"low\""},
+    {"FprRange", in_set("fpr = 2"), 4, "set.bad", "a false positive rate of 2, expected"},
+    {"TwoSizes", in_set("fpr = 0.1\nbits-per-key = 8"), 4, "set.bad", "only one of"},
+    {"Choices", in_set("choices = 9"), 4, "set.bad", "9 lines, expected 1 to 3"},
+    {"AlphaOfBloom", in_set("kind = \"bloom\"\nalpha = 0.5"), 4, "set.bad",
+     "alpha is no option of kind bloom"},
+    {"MaxProbes", in_set("max-probes = 0"), 4, "set.bad", "0 probes, expected 1 to 8"},
+    {"SkipInvalid", in_set("skip-invalid = 1"), 6, "set.bad.skip-invalid", "true or false, found 1"},
+    {"Seed", in_set("seed = 1"), 6, "set.bad.seed", "unknown key"},
+    {"GuardShare", in_set("guards.most-shrink = 50"), 6, "set.bad.guards.most-shrink",
+     "a share from 0 to 1, found 50"},
+    {"GuardIsText", in_set("guards.most-ipv4 = \"all\""), 6, "set.bad.guards.most-ipv4", "found \"all\""},
+    {"GuardNotANumber", in_set("guards.most-growth = nan"), 6, "set.bad.guards.most-growth", "from 1 to"},
+    {"Protect", in_set("guards.protect = [\"gateway\"]"), 6, "set.bad.guards.protect", "gateway"},
+};
+
+INSTANTIATE_TEST_SUITE_P(Each, WrongConfiguration, testing::ValuesIn(wrong),
+                         [](const auto& test) { return std::string(test.param.name); });
+
+TEST(ConfigurationReader, TellsMistakesInTheOrderOfTheFile) {
+    const ReadConfiguration wrong = read("[service]\non-stop = 1\n[[interface]]\nname = 2\nsets = [\"x\"]\n");
+    ASSERT_EQ(wrong.mistakes.size(), 3U);
+    EXPECT_EQ(wrong.mistakes[0].line, 2U);
+    EXPECT_EQ(wrong.mistakes[1].line, 4U);
+    EXPECT_EQ(wrong.mistakes[2].line, 5U);
+}
+
+TEST(ConfigurationReader, NamesFileLineAndColumn) {
+    const test::Files files;
+    const std::string path = files.feed("x.toml", {"[[interface]]", "name = \"eth0\"", "sets = [\"bad\", 7]",
+                                                   "[set.bad]", "sources = [\"x\"]", "verify = 1"});
+    const auto loaded = load_configuration(path);
+    ASSERT_FALSE(loaded);
+    EXPECT_EQ(loaded.error().kind, ErrorKind::bad_input);
+    EXPECT_EQ(loaded.error().message,
+              path + ":3:16: interface.sets: expected the name of a set, found 7 (and 1 more mistake)");
+}
+
+TEST(ConfigurationReader, RefusesWhatIsNoFile) {
+    EXPECT_FALSE(load_configuration("/nonexistent/xdp-sieve.toml"));
+    EXPECT_FALSE(load_configuration("/"));
+    EXPECT_FALSE(load_configuration("/dev/zero"));
+}
+
+TEST(Configuration, AnInterfacesOwnEntryComesBeforePatterns) {
+    const Configuration configuration = right(
+        "[[interface]]\nname = \"e*\"\nsets = [\"bad\"]\n[[interface]]\nname = \"eth?\"\nsets = [\"bad\"]\n" +
+        small());
+    EXPECT_EQ(entry_for(configuration, "eth0", kernel::HookPoint::xdp), &configuration.interfaces[2]);
+    EXPECT_EQ(entry_for(configuration, "eth1", kernel::HookPoint::xdp), &configuration.interfaces[0]);
+    EXPECT_EQ(entry_for(configuration, "wlan0", kernel::HookPoint::xdp), nullptr);
+    EXPECT_EQ(entry_for(configuration, "eth0", kernel::HookPoint::egress), nullptr);
+}
+
+TEST(Configuration, KnowsWhichSetsTakePackets) {
+    const auto takes = [](const std::string& more, const std::string& line) {
+        const Configuration configuration = right(std::string(interface) + more + set + line);
+        return takes_packets(configuration, configuration.sets.front());
+    };
+    EXPECT_TRUE(takes("", ""));
+    EXPECT_FALSE(takes("default = \"drop\"\n", ""));
+    EXPECT_FALSE(takes("", "action = \"count\"\n"));
+    EXPECT_TRUE(takes("default = \"drop\"\n", "action = \"drop\"\n"));
+    EXPECT_TRUE(takes("", "redirect = \"eth1\"\n"));
+}
+
+// --- configuration_text ------------------------------------------------------------------------------------
+
+TEST(ConfigurationText, ReadsBackToTheSame) {
+    const std::string texts[] = {
+        small(),
+        in_set("fpr = 1e-05\nverify = true\nkind = \"bloom\"\nhashes = 5\nrefresh = \"90s\"\nthreads = 2"),
+        in_set("memory = 1e6\nkind = \"ddlcbf\"\nguards.protect = [\"192.0.2.1-192.0.2.9\"]\naction = "
+               "\"count\""),
+        in_set("alpha = 0.25\nskip-invalid = true\nkey = \"src,dport\"\nredirect = \"eth1\""),
+        in_interface("mode = \"native\"\npriority = 7\nchain = \"none\"\ndefault = \"drop\""),
+        std::string(interface) + "[set.bad]\nsources = [\"a\\\"\\\\b\\u0001\", \"lists/\", \"*.txt\"]\n",
+    };
+    for (const std::string& text : texts) {
+        const Configuration configuration = right(text);
+        const std::string printed = configuration_text(configuration);
+        const Configuration again = right(printed);
+        EXPECT_EQ(configuration_text(again), printed) << text;
+        ASSERT_EQ(again.sets.size(), 1U);
+        const SetConfiguration& a = configuration.sets[0];
+        const SetConfiguration& b = again.sets[0];
+        EXPECT_EQ(a.sources, b.sources) << printed;
+        EXPECT_EQ(a.feed.fields, b.feed.fields);
+        EXPECT_EQ(a.feed.build.fpr, b.feed.build.fpr);
+        EXPECT_EQ(a.feed.build.memory, b.feed.build.memory);
+        EXPECT_EQ(a.feed.build.kind.alpha, b.feed.build.kind.alpha);
+        EXPECT_EQ(a.feed.build.threads, b.feed.build.threads);
+        EXPECT_EQ(a.refresh, b.refresh);
+        EXPECT_EQ(a.verify, b.verify);
+        EXPECT_EQ(a.action.has_value(), b.action.has_value());
+        EXPECT_EQ(configuration.interfaces[0].chain, again.interfaces[0].chain);
+        EXPECT_EQ(configuration.interfaces[0].mode, again.interfaces[0].mode);
+    }
+}
+
+TEST(ConfigurationText, NamesEveryKeyThatTheReaderKnows) {
+    // The reader lists its keys when it meets one that is not close to any.
+    const std::string printed = configuration_text(right(small()));
+    for (const char* at : {"service.", "set.bad.", "set.bad.guards.", "interface."}) {
+        const std::string key = "qqqqqqqqqqqq";
+        std::string text;
+        if (std::string(at) == "service.") text = small() + "[service]\n" + key + " = 1\n";
+        if (std::string(at) == "set.bad.") text = in_set(key + " = 1");
+        if (std::string(at) == "set.bad.guards.") text = in_set("guards." + key + " = 1");
+        if (std::string(at) == "interface.") text = in_interface(key + " = 1");
+        const ReadConfiguration wrong = read(text);
+        ASSERT_EQ(wrong.mistakes.size(), 1U);
+        std::string list = wrong.mistakes[0].message.substr(wrong.mistakes[0].message.find("expected ") + 9);
+        for (std::size_t or_at; (or_at = list.find(" or ")) != std::string::npos;)
+            list.replace(or_at, 4, ", ");
+        std::istringstream words(list);
+        for (std::string word; words >> word;) {
+            if (word.back() == ',') word.pop_back();
+            // Either has a size of one kind only, and one action.
+            if (word == "fpr" || word == "memory" || word == "redirect" || word == "guards") continue;
+            EXPECT_NE(printed.find("\n" + word + " = "), printed.find("\n# " + word + ":")) << at << word;
+        }
+    }
+}
+
+TEST(ConfigurationText, TellsWhatDecidesABuild) {
+    const auto text = [](const std::string& line) { return build_text(right(in_set(line)).sets[0]); };
+    const std::string plain = text("");
+    EXPECT_EQ(plain, text("refresh = \"5m\""));
+    EXPECT_EQ(plain, text("threads = 3"));
+    EXPECT_EQ(plain, text("bits-per-key = 16")); // the standard
+    for (const char* line : {"bits-per-key = 17", "fpr = 0.01", "kind = \"bloom\"", "verify = true",
+                             "key = \"dst\"", "skip-invalid = true", "guards.most-ipv4 = 0.1", "rounds = 3"})
+        EXPECT_NE(plain, text(line)) << line;
+}
+
+TEST(ConfigurationText, IsAlsoJson) {
+    const std::string json = configuration_json(right(small()));
+    EXPECT_NE(json.find("\"state-directory\""), std::string::npos) << json;
+    EXPECT_EQ(json.front(), '{');
+}
+
+} // namespace
+} // namespace sieve::service

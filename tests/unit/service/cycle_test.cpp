@@ -1,0 +1,229 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/service/cycle.hpp"
+
+#include <filesystem>
+
+#include <gtest/gtest.h>
+
+#include "unit/control/fake_kernel.hpp"
+#include "unit/control/files.hpp"
+#include "unit/service/lists.hpp"
+
+namespace sieve::service {
+namespace {
+
+using test::FakeKernel;
+using test::Files;
+
+class CycleTest : public testing::Test {
+  protected:
+    Files files;
+    FakeKernel kernel;
+    test::FakeHost host;
+    Configuration configuration;
+    StateDirectory state =
+        StateDirectory::open(files.path("state"), std::chrono::milliseconds(0), {}).value();
+    std::vector<std::string> remarks;
+
+    CycleTest() {
+        configuration.interfaces.push_back({.name = "eth0", .sets = {"a", "b"}});
+        add_set("a", {"192.0.2.1"});
+        add_set("b", {"192.0.2.2", "192.0.2.3"});
+    }
+
+    void add_set(const std::string& name, const std::vector<std::string>& entries) {
+        SetConfiguration set;
+        set.name = name;
+        set.sources = {{SourceKind::file, files.feed(name + ".txt", entries)}};
+        set.feed = Files::quick();
+        configuration.sets.push_back(std::move(set));
+    }
+    Result<CycleReport> run(const CycleOptions& options = {}) {
+        control::Observer observer;
+        observer.remark = [this](const std::string& text) { remarks.push_back(text); };
+        kernel.steps.clear();
+        return run_cycle(kernel, configuration, state, host, options, observer);
+    }
+    CycleReport done(const CycleOptions& options = {}) {
+        auto report = run(options);
+        if (!report) throw std::runtime_error(report.error().message);
+        for (const HookReport& hook : report->hooks) EXPECT_FALSE(hook.error) << hook.error->message;
+        return std::move(*report);
+    }
+    Error refused(const CycleOptions& options = {}) {
+        const auto report = run(options);
+        EXPECT_FALSE(report);
+        EXPECT_FALSE(kernel.changed());
+        return report ? Error{} : report.error();
+    }
+    std::uint32_t map_of(const std::string& set) {
+        const kernel::SetInForce* found = kernel.running.table.find(set);
+        return found == nullptr ? 0 : found->map_id;
+    }
+};
+
+TEST_F(CycleTest, TheFirstAttachesAndTheSecondChangesNothing) {
+    const CycleReport first = done();
+    EXPECT_TRUE(first.changed);
+    EXPECT_EQ(kernel.count("attach"), 1U);
+    ASSERT_EQ(first.sets.size(), 2U);
+    EXPECT_EQ(first.sets[1].outcome, SetOutcome::replaced);
+    EXPECT_EQ(first.sets[1].last_good->entries, 2U);
+    EXPECT_EQ(state.hooks(), (std::vector<ManagedHook>{{"eth0", kernel::HookPoint::xdp, 41}}));
+
+    const std::uint32_t a = map_of("a");
+    const CycleReport second = done();
+    EXPECT_FALSE(second.changed);
+    EXPECT_TRUE(kernel.steps.empty());
+    EXPECT_EQ(map_of("a"), a);
+    EXPECT_EQ(second.sets[0].outcome, SetOutcome::unchanged);
+    EXPECT_TRUE(remarks.empty());
+}
+
+TEST_F(CycleTest, AListThatChangesReplacesItsFilterOnly) {
+    done();
+    const std::uint32_t a = map_of("a");
+    const std::uint32_t b = map_of("b");
+    files.feed("b.txt", {"192.0.2.2"});
+    const CycleReport report = done();
+    EXPECT_TRUE(report.changed);
+    EXPECT_EQ(kernel.steps,
+              (std::vector<std::string>{"trial", "bring in b", "test b", "lock", "replace", "unlock"}));
+    EXPECT_EQ(map_of("a"), a);
+    EXPECT_NE(map_of("b"), b);
+    EXPECT_EQ(report.sets[0].outcome, SetOutcome::unchanged);
+    EXPECT_EQ(report.sets[1].outcome, SetOutcome::replaced);
+    EXPECT_EQ(report.sets[1].entries_before, 2U);
+    EXPECT_FALSE(done().changed);
+}
+
+TEST_F(CycleTest, AFailureChangesNothing) {
+    done();
+    files.feed("a.txt", {"192.0.2.9"});
+    files.feed("b.txt", {"nonsense"});
+    EXPECT_NE(refused().message.find("set b: "), std::string::npos);
+    EXPECT_TRUE(kernel.steps.empty());
+    files.feed("b.txt", {"192.0.2.2", "192.0.2.3"});
+    EXPECT_EQ(done().sets[0].outcome, SetOutcome::replaced); // a has waited
+}
+
+TEST_F(CycleTest, AFailingSetNeedNotStopTheOthers) {
+    done();
+    const std::uint32_t b = map_of("b");
+    files.feed("a.txt", {"192.0.2.9"});
+    files.feed("b.txt", {"nonsense"});
+    const CycleReport report = done({.failing = Failing::stops_itself});
+    EXPECT_EQ(report.sets[0].outcome, SetOutcome::replaced);
+    EXPECT_EQ(report.sets[1].outcome, SetOutcome::failed);
+    ASSERT_TRUE(report.sets[1].error);
+    EXPECT_TRUE(report.sets[1].last_good);
+    EXPECT_EQ(map_of("b"), b);
+}
+
+TEST_F(CycleTest, AGuardRefuses) {
+    host.addresses = {test::host_address("192.0.2.254")};
+    done();
+    files.feed("b.txt", {"192.0.2.254"});
+    EXPECT_NE(refused().message.find("a gateway of eth0"), std::string::npos);
+    const CycleReport report = done({.failing = Failing::stops_itself});
+    EXPECT_EQ(report.sets[1].outcome, SetOutcome::refused);
+    EXPECT_EQ(report.sets[1].guard, Guard::protection);
+    EXPECT_FALSE(report.changed);
+}
+
+TEST_F(CycleTest, OnlyTheNamedSetsAreAsked) {
+    done();
+    files.feed("a.txt", {"192.0.2.9"});
+    files.feed("b.txt", {"192.0.2.9"});
+    const CycleReport report = done({.ask = Ask::some, .sets = {"b"}});
+    EXPECT_EQ(report.sets[0].outcome, SetOutcome::unchanged);
+    EXPECT_EQ(report.sets[1].outcome, SetOutcome::replaced);
+}
+
+TEST_F(CycleTest, AfterARebootTheLastGoodImagesComeFirst) {
+    done();
+    kernel.running = {};
+    std::filesystem::remove(files.path("a.txt"));
+    std::filesystem::remove(files.path("b.txt"));
+    const CycleReport report = done({.ask = Ask::nothing, .failing = Failing::stops_itself});
+    EXPECT_TRUE(report.changed);
+    EXPECT_EQ(kernel.count("attach"), 1U);
+    EXPECT_EQ(report.sets[0].outcome, SetOutcome::unchanged);
+    EXPECT_EQ(kernel.running.table.sets.size(), 2U);
+}
+
+TEST_F(CycleTest, AVerifiedSetComesBackWithItsKeys) {
+    configuration.sets[0].verify = true;
+    done();
+    EXPECT_NE(kernel.running.table.find("a")->exact_id, 0U);
+    kernel.running = {};
+    std::filesystem::remove(files.path("a.txt"));
+    done({.ask = Ask::nothing});
+    EXPECT_NE(kernel.running.table.find("a")->exact_id, 0U);
+}
+
+TEST_F(CycleTest, WhatRunsIsTakenOverAsItIs) {
+    done();
+    const std::uint32_t a = map_of("a");
+    // A controller put a newer list in force and died before it wrote that down.
+    kernel.put_filter(a, Image::load(files.image("newer", {"192.0.2.77"})).value());
+    EXPECT_FALSE(done({.ask = Ask::nothing}).changed);
+    EXPECT_EQ(map_of("a"), a);
+    EXPECT_TRUE(done().changed); // the sources are the last word
+}
+
+TEST_F(CycleTest, ASetThatAnswersWrongInTheKernelIsNotKept) {
+    done();
+    const std::string before = state.read("b", [](const std::string&) {})->identity;
+    files.feed("b.txt", {"192.0.2.7"});
+    kernel.failing_set = "b";
+    const auto report = run();
+    ASSERT_TRUE(report);
+    EXPECT_FALSE(report->changed);
+    EXPECT_TRUE(report->hooks[0].error);
+    EXPECT_EQ(report->sets[1].outcome, SetOutcome::failed);
+    EXPECT_TRUE(report->sets[1].error);
+    EXPECT_EQ(state.read("b", [](const std::string&) {})->identity, before);
+    kernel.failing_set.clear();
+    EXPECT_EQ(done().sets[1].outcome, SetOutcome::replaced);
+}
+
+TEST_F(CycleTest, AMissingInterfaceStopsAPersonButNotADaemon) {
+    configuration.interfaces.push_back({.name = "eth7", .sets = {"a"}});
+    EXPECT_NE(refused().message.find("eth7"), std::string::npos);
+    const CycleReport report = done({.failing = Failing::stops_itself});
+    EXPECT_EQ(report.missing, std::vector<std::string>{"eth7"});
+    EXPECT_TRUE(report.changed);
+}
+
+TEST_F(CycleTest, ASetForNoInterfaceYetIsBuiltAndKept) {
+    configuration.interfaces[0].name = "wg*";
+    const CycleReport report = done();
+    EXPECT_FALSE(report.changed);
+    EXPECT_EQ(report.sets[0].outcome, SetOutcome::replaced);
+    EXPECT_EQ(done().sets[0].outcome, SetOutcome::unchanged);
+}
+
+TEST_F(CycleTest, WhatTheConfigurationNoLongerNamesGoes) {
+    done();
+    configuration.interfaces[0] = {.name = "eth0", .hook = kernel::HookPoint::ingress, .sets = {"a"}};
+    configuration.sets.pop_back();
+    const CycleReport report = done();
+    EXPECT_TRUE(report.changed);
+    EXPECT_FALSE(kernel.running.ours);
+    EXPECT_TRUE(kernel.at_tc[kernel::HookPoint::ingress].ours);
+    EXPECT_EQ(state.hooks(), (std::vector<ManagedHook>{{"eth0", kernel::HookPoint::ingress, 41}}));
+    EXPECT_FALSE(std::filesystem::exists(files.path("state/sets/b")));
+}
+
+TEST_F(CycleTest, ALostStateDirectoryIsNoHarm) {
+    done();
+    std::filesystem::remove_all(files.path("state/sets"));
+    const CycleReport report = done();
+    EXPECT_TRUE(report.changed);
+    EXPECT_EQ(kernel.count("attach"), 0U);
+    EXPECT_FALSE(done().changed);
+}
+
+} // namespace
+} // namespace sieve::service

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/service/guards.hpp"
+
+#include <gtest/gtest.h>
+
+#include "unit/control/files.hpp"
+#include "unit/service/lists.hpp"
+
+namespace sieve::service {
+namespace {
+
+using test::addresses;
+using test::host_address;
+using test::list_of;
+
+class Guards : public testing::Test {
+  protected:
+    SetConfiguration set;
+    Protection protection{.takes_packets = true, .host = {host_address("192.0.2.1")}};
+
+    Guards() {
+        set.name = "bad";
+        set.sources = {{SourceKind::file, "/lists/bad.txt"}};
+    }
+
+    void passes(const Feed& list, std::optional<std::uint64_t> before = {}) {
+        const auto refusal = check_list(set, list, before, protection);
+        EXPECT_FALSE(refusal) << refusal->message;
+    }
+    void refuses(Guard guard, const std::vector<std::string>& words, const Feed& list,
+                 std::optional<std::uint64_t> before = {}) {
+        const auto refusal = check_list(set, list, before, protection);
+        ASSERT_TRUE(refusal) << "not refused by " << guard_name(guard);
+        EXPECT_EQ(guard_name(refusal->guard), std::string(guard_name(guard))) << refusal->message;
+        for (const std::string& word : words)
+            EXPECT_NE(refusal->message.find(word), std::string::npos) << refusal->message;
+        EXPECT_NE(refusal->message.find("set bad: "), std::string::npos) << refusal->message;
+    }
+};
+
+TEST_F(Guards, AnEmptyList) {
+    refuses(Guard::empty, {"/lists/bad.txt"}, list_of({}));
+}
+
+TEST_F(Guards, AListThatShrinks) {
+    passes(list_of(addresses(500)), 1000);
+    refuses(Guard::shrink, {"499 entries", "has 1000", "50.1%", "most-shrink is 50%", "[set.bad.guards]"},
+            list_of(addresses(499)), 1000);
+    set.guards.most_shrink = 0.9;
+    passes(list_of(addresses(499)), 1000);
+    set.guards.most_shrink = 1;
+    passes(list_of(addresses(1)), 1000);
+}
+
+TEST_F(Guards, AListThatGrows) {
+    passes(list_of(addresses(2000)), 200);
+    refuses(Guard::growth, {"2001 entries", "has 200", "10.0 times", "most-growth is 10"},
+            list_of(addresses(2001)), 200);
+    set.guards.most_growth = 11;
+    passes(list_of(addresses(2001)), 200);
+}
+
+TEST_F(Guards, SmallListsComeAndGoAsTheyLike) {
+    passes(list_of(addresses(1)), small_list - 1);
+    passes(list_of(addresses(1000)), 1);
+    refuses(Guard::growth, {"1001 entries"}, list_of(addresses(1001)), 1);
+}
+
+TEST_F(Guards, AFirstListIsComparedWithNone) {
+    passes(list_of(addresses(5000)));
+}
+
+TEST_F(Guards, AListThatCoversTooMuch) {
+    // A quarter is 2^30 addresses; prefixes that overlap count once.
+    passes(list_of({"64.0.0.0/3", "64.0.0.0/8", "96.0.0.0/3"}));
+    refuses(Guard::coverage, {"25% of all IPv4", "most-ipv4 is 25%"}, list_of({"64.0.0.0/2", "8.8.8.8"}));
+    refuses(Guard::coverage, {"100% of all IPv4"}, list_of({"0.0.0.0/0"}));
+    refuses(Guard::coverage, {"12.5% of all IPv6", "most-ipv6 is 1%"}, list_of({"2000::/3"}));
+    set.guards.most_ipv6 = 0.125;
+    passes(list_of({"2000::/3"}));
+    set.guards.most_ipv4 = 0;
+    refuses(Guard::coverage, {"2.33e-08% of all IPv4"}, list_of({"8.8.8.8"}));
+}
+
+TEST_F(Guards, AListWithAnAddressThatThisHostLivesBy) {
+    refuses(Guard::protection, {"192.0.2.1", "a gateway of eth0", "protect-host = false"},
+            list_of({"192.0.2.1"}));
+    refuses(Guard::protection, {"192.0.2.1"}, list_of({"10.0.0.1", "192.0.2.0/24"}));
+    passes(list_of({"192.0.2.0", "192.0.2.2", "192.0.2.128/25"}));
+    set.guards.protect_host = false;
+    passes(list_of({"192.0.2.1"}));
+}
+
+TEST_F(Guards, AListWithAProtectedAddress) {
+    set.guards.protect = {"198.51.100.0/24", "2001:db8::7"};
+    refuses(Guard::protection, {"198.51.100.0/24", "protect in [set.bad.guards]"},
+            list_of({"198.51.100.77"}));
+    refuses(Guard::protection, {"198.51.100.0/24"}, list_of({"198.0.0.0/8"}));
+    refuses(Guard::protection, {"2001:db8::7"}, list_of({"2001:db8::/120"}));
+    passes(list_of({"198.51.99.255", "198.51.101.0", "2001:db8::8"}));
+}
+
+TEST_F(Guards, ASetThatTakesNoPacketsMayHoldFriends) {
+    protection.takes_packets = false;
+    set.guards.protect = {"198.51.100.0/24"};
+    passes(list_of({"192.0.2.1", "198.51.100.1"}));
+}
+
+TEST_F(Guards, KeysOfSeveralFieldsNameFlows) {
+    set.feed.fields = SIEVE_FIELD_SRC | SIEVE_FIELD_DPORT;
+    passes(list_of({"192.0.2.1 25"}, set.feed.fields));
+    refuses(Guard::empty, {}, list_of({}, set.feed.fields));
+}
+
+TEST_F(Guards, AFilterMayMistakeAnAddress) {
+    const test::Files files;
+    const auto image = Image::load(files.image("bad.sieve", {"192.0.2.1"}));
+    ASSERT_TRUE(image) << image.error().message;
+    const std::vector<HostAddress> member{host_address("192.0.2.1")};
+    EXPECT_TRUE(mistakes_any(*image, member));
+    EXPECT_FALSE(mistakes_any(*image, {}));
+}
+
+} // namespace
+} // namespace sieve::service

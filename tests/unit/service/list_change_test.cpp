@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/service/list_change.hpp"
+
+#include <gtest/gtest.h>
+
+#include "unit/service/lists.hpp"
+
+namespace sieve::service {
+namespace {
+
+using test::list_of;
+
+TEST(ListChange, NothingChangesBetweenTheSameLists) {
+    const std::vector<std::string> entries{"192.0.2.1", "2001:db8::/32", "192.0.2.0/24"};
+    EXPECT_FALSE(compare_lists(list_of(entries), list_of(entries)).any());
+    // Order and repetitions mean nothing.
+    EXPECT_FALSE(
+        compare_lists(list_of({"192.0.2.1", "192.0.2.2"}), list_of({"192.0.2.2", "192.0.2.1", "192.0.2.2"}))
+            .any());
+}
+
+TEST(ListChange, CountsAndNamesWhatCameAndWent) {
+    const ListChange change =
+        compare_lists(list_of({"192.0.2.1", "192.0.2.2", "10.0.0.0/8", "192.0.2.7-192.0.2.9"}),
+                      list_of({"192.0.2.2", "192.0.2.3", "2001:db8::/32"}));
+    EXPECT_EQ(change.added, 2U);
+    EXPECT_EQ(change.gone, 3U);
+    EXPECT_EQ(change.first_added, (std::vector<std::string>{"192.0.2.3", "2001:db8::/32"}));
+    EXPECT_EQ(change.first_gone,
+              (std::vector<std::string>{"192.0.2.1", "10.0.0.0/8", "192.0.2.7-192.0.2.9"}));
+}
+
+TEST(ListChange, NamesOnlyTheFirst) {
+    std::vector<std::string> many;
+    for (int i = 0; i < 200; i++) many.push_back("192.0.2." + std::to_string(i));
+    const ListChange change = compare_lists(list_of({"203.0.113.1"}), list_of(many), 3);
+    EXPECT_EQ(change.added, 200U);
+    EXPECT_EQ(change.first_added, (std::vector<std::string>{"192.0.2.0", "192.0.2.1", "192.0.2.2"}));
+    EXPECT_EQ(change.gone, 1U);
+}
+
+TEST(ListChange, ComparesKeysOfSeveralFields) {
+    const std::uint32_t fields = SIEVE_FIELD_DST | SIEVE_FIELD_DPORT;
+    const ListChange change = compare_lists(list_of({"192.0.2.1 443", "192.0.2.1 80"}, fields),
+                                            list_of({"192.0.2.1 443", "192.0.2.1 8080"}, fields));
+    EXPECT_EQ(change.first_added, std::vector<std::string>{"192.0.2.1 8080"});
+    EXPECT_EQ(change.first_gone, std::vector<std::string>{"192.0.2.1 80"});
+}
+
+} // namespace
+} // namespace sieve::service

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/service/reconcile.hpp"
+
+#include <gtest/gtest.h>
+
+#include "unit/control/fake_kernel.hpp"
+#include "unit/control/files.hpp"
+
+namespace sieve::service {
+namespace {
+
+using test::FakeKernel;
+using test::Files;
+
+class Reconcile : public testing::Test {
+  protected:
+    Files files;
+    FakeKernel kernel;
+    Configuration configuration;
+    WantedSets wanted;
+
+    Reconcile() {
+        configuration.interfaces.push_back({.name = "eth0", .sets = {"a", "b"}});
+        for (const char* name : {"a", "b"}) add_set(name);
+    }
+
+    void add_set(const std::string& name) {
+        SetConfiguration set;
+        set.name = name;
+        configuration.sets.push_back(std::move(set));
+        const Image image = Image::load(files.image(name, {"192.0.2.1"})).value();
+        wanted[name] = {WantedFilter::last_good, identity_text(image.file())};
+    }
+    // Puts the set in force with the image that is wanted.
+    kernel::SetInForce& run(const std::string& name, sieve_action action = SIEVE_ACTION_DROP,
+                            bool verified = false) {
+        kernel::SetInForce& set = kernel.put(name, action, verified);
+        if (std::filesystem::exists(files.path(name)))
+            kernel.put_filter(set.map_id, Image::load(std::filesystem::path(files.path(name))).value());
+        return set;
+    }
+    Plan plan(const std::vector<ManagedHook>& managed = {}) {
+        return make_plan(kernel, configuration, wanted, managed);
+    }
+    HookPlan only_hook(const std::vector<ManagedHook>& managed = {}) {
+        Plan all = plan(managed);
+        EXPECT_EQ(all.hooks.size(), 1U);
+        EXPECT_FALSE(all.hooks.at(0).obstacle) << all.hooks.at(0).obstacle->message;
+        return all.hooks.at(0);
+    }
+    ErrorKind obstacle() {
+        const Plan all = plan();
+        EXPECT_FALSE(all.nothing_to_do());
+        EXPECT_TRUE(all.hooks.at(0).obstacle);
+        EXPECT_EQ(all.hooks.at(0).step, HookStep::nothing);
+        return all.hooks.at(0).obstacle ? all.hooks.at(0).obstacle->kind : ErrorKind::no;
+    }
+};
+
+TEST_F(Reconcile, WhatRunsAsWantedNeedsNothing) {
+    run("a");
+    run("b");
+    const HookPlan hook = only_hook();
+    EXPECT_EQ(hook.step, HookStep::nothing);
+    EXPECT_TRUE(plan().nothing_to_do());
+    EXPECT_TRUE(kernel.steps.empty());
+}
+
+TEST_F(Reconcile, AnInterfaceWithoutOurProgramGetsIt) {
+    const HookPlan hook = only_hook();
+    EXPECT_EQ(hook.step, HookStep::attach);
+    ASSERT_EQ(hook.sets.size(), 2U);
+    EXPECT_TRUE(hook.sets[0].comes);
+    EXPECT_EQ(hook.sets[0].action->action, SIEVE_ACTION_DROP); // the opposite of the default
+}
+
+TEST_F(Reconcile, OneOtherFilterIsSwapped) {
+    run("a");
+    kernel::SetInForce& b = run("b");
+    kernel.put_filter(b.map_id, Image::load(files.image("other", {"192.0.2.1"})).value());
+    const HookPlan hook = only_hook();
+    EXPECT_EQ(hook.step, HookStep::change);
+    EXPECT_FALSE(hook.sets[0].changes());
+    EXPECT_EQ(hook.sets[0].kept->map_id, kernel.running.table.find("a")->map_id);
+    EXPECT_TRUE(hook.sets[1].new_filter);
+    EXPECT_FALSE(hook.sets[1].kept);
+    EXPECT_TRUE(hook.order_before.empty());
+}
+
+TEST_F(Reconcile, ANewBuildIsInForceNowhere) {
+    run("a");
+    run("b");
+    wanted["a"].filter = WantedFilter::new_build;
+    EXPECT_TRUE(only_hook().sets[0].new_filter);
+}
+
+TEST_F(Reconcile, AFilterWhoseSourceWasNotAskedStays) {
+    run("a");
+    kernel::SetInForce& b = run("b");
+    kernel.put_filter(b.map_id, Image::load(files.image("newer", {"192.0.2.1"})).value());
+    wanted["b"].filter = WantedFilter::in_force; // a controller died before it wrote its record
+    EXPECT_EQ(only_hook().step, HookStep::nothing);
+    wanted["b"].identity.clear();
+    EXPECT_EQ(only_hook().step, HookStep::nothing);
+}
+
+TEST_F(Reconcile, ASetWithoutAnyImageStandsInTheWay) {
+    run("a");
+    wanted["b"] = {WantedFilter::in_force, {}};
+    EXPECT_EQ(obstacle(), ErrorKind::bad_input);
+    kernel.running = {};
+    EXPECT_EQ(obstacle(), ErrorKind::bad_input);
+}
+
+TEST_F(Reconcile, AFilterThatCannotBeReadIsReplaced) {
+    run("a");
+    run("b").map_id = 999;
+    EXPECT_TRUE(only_hook().sets[1].new_filter);
+}
+
+TEST_F(Reconcile, SetsComeAndGo) {
+    run("a");
+    run("old", SIEVE_ACTION_COUNT);
+    const HookPlan hook = only_hook();
+    EXPECT_EQ(hook.step, HookStep::change);
+    ASSERT_EQ(hook.sets.size(), 3U);
+    EXPECT_TRUE(hook.sets[1].comes);
+    EXPECT_EQ(hook.sets[2].name, "old");
+    EXPECT_TRUE(hook.sets[2].goes);
+    EXPECT_EQ(hook.sets[2].action_before->action, SIEVE_ACTION_COUNT);
+    EXPECT_TRUE(hook.order_before.empty());
+}
+
+TEST_F(Reconcile, OrderMatters) {
+    run("b");
+    run("a");
+    const HookPlan hook = only_hook();
+    EXPECT_EQ(hook.step, HookStep::change);
+    EXPECT_EQ(hook.order_before, (std::vector<std::string>{"b", "a"}));
+    EXPECT_TRUE(hook.sets[0].kept);
+    EXPECT_TRUE(hook.sets[1].kept);
+}
+
+TEST_F(Reconcile, ActionsAndDefaultMatter) {
+    run("a");
+    run("b", SIEVE_ACTION_COUNT);
+    EXPECT_TRUE(only_hook().sets[1].other_action());
+    kernel.running.table.sets[1].action = SIEVE_ACTION_DROP;
+    EXPECT_EQ(only_hook().step, HookStep::nothing);
+    kernel.running.table.default_action = SIEVE_ACTION_DROP;
+    EXPECT_EQ(only_hook().default_before, SIEVE_ACTION_DROP);
+    configuration.interfaces[0].default_action = SIEVE_ACTION_DROP; // and so the sets pass
+    EXPECT_TRUE(only_hook().sets[0].other_action());
+}
+
+TEST_F(Reconcile, ARedirectIsComparedByItsTarget) {
+    configuration.sets[0].action = control::WantedAction{SIEVE_ACTION_REDIRECT_DEVICE, "eth1"};
+    run("a", SIEVE_ACTION_REDIRECT_DEVICE).target = 8;
+    run("b");
+    EXPECT_EQ(only_hook().step, HookStep::nothing);
+    kernel.running.table.sets[0].target = 9;
+    EXPECT_TRUE(only_hook().sets[0].other_action());
+    configuration.sets[0].action->target = "eth9";
+    EXPECT_EQ(obstacle(), ErrorKind::kernel_refused);
+}
+
+TEST_F(Reconcile, VerificationMatters) {
+    run("a");
+    run("b");
+    configuration.sets[1].verify = true;
+    const HookPlan hook = only_hook();
+    EXPECT_TRUE(hook.sets[1].new_filter);
+    EXPECT_TRUE(hook.sets[1].other_verification());
+}
+
+TEST_F(Reconcile, OtherProgramsStandInTheWay) {
+    kernel.running.foreign = true;
+    EXPECT_EQ(obstacle(), ErrorKind::foreign_program);
+    kernel.running.foreign = false;
+    run("a");
+    run("b");
+    kernel.running.other_version = true;
+    EXPECT_EQ(obstacle(), ErrorKind::other_version);
+    kernel.running.other_version = false;
+    configuration.interfaces[0].mode = kernel::ModeChoice::skb;
+    EXPECT_EQ(obstacle(), ErrorKind::attached_otherwise);
+    configuration.interfaces[0].mode = kernel::ModeChoice::native;
+    EXPECT_EQ(only_hook().step, HookStep::nothing);
+}
+
+TEST_F(Reconcile, AnInterfaceThatIsNotThereIsMissing) {
+    configuration.interfaces[0].name = "eth7";
+    EXPECT_TRUE(plan().hooks.empty());
+    EXPECT_EQ(plan().missing, std::vector<std::string>{"eth7"});
+    configuration.interfaces[0].name = "eth[7-9]"; // but not of a pattern
+    EXPECT_TRUE(plan().missing.empty());
+}
+
+TEST_F(Reconcile, APatternMeansEveryInterfaceButLoopback) {
+    kernel.more_interfaces = {"lo"};
+    configuration.interfaces[0].name = "*";
+    EXPECT_EQ(only_hook().interface, "eth0");
+    configuration.interfaces[0].name = "lo"; // unless it is named
+    EXPECT_EQ(plan().hooks.size(), 1U);
+}
+
+TEST_F(Reconcile, AHookThatNoEntryNamesIsUnloadedIfItIsOurs) {
+    run("a");
+    run("b");
+    configuration.interfaces[0].hook = kernel::HookPoint::egress;
+    EXPECT_EQ(plan().hooks.size(), 1U); // a person loaded what runs at XDP
+    const Plan managed = plan({{"eth0", kernel::HookPoint::xdp, 40}});
+    ASSERT_EQ(managed.hooks.size(), 2U);
+    EXPECT_EQ(managed.hooks[1].step, HookStep::unload);
+    EXPECT_EQ(managed.hooks[1].sets.size(), 2U);
+    EXPECT_EQ(plan({{"eth0", kernel::HookPoint::xdp, 39}}).hooks.size(), 1U); // another program by now
+    EXPECT_EQ(plan({{"eth5", kernel::HookPoint::xdp, 40}}).hooks.size(), 1U); // gone
+}
+
+TEST_F(Reconcile, EveryHookIsComparedWithItsOwnEntry) {
+    run("a");
+    run("b");
+    configuration.interfaces.push_back({.name = "eth*", .hook = kernel::HookPoint::egress, .sets = {"a"}});
+    const Plan both = plan();
+    ASSERT_EQ(both.hooks.size(), 2U);
+    EXPECT_EQ(both.hooks[0].step, HookStep::nothing);
+    EXPECT_EQ(both.hooks[1].step, HookStep::attach);
+    EXPECT_EQ(both.hooks[1].point, kernel::HookPoint::egress);
+}
+
+} // namespace
+} // namespace sieve::service

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/service/state_directory.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include <gtest/gtest.h>
+
+#include "unit/control/files.hpp"
+
+namespace sieve::service {
+namespace {
+
+using test::Files;
+
+class StateDirectoryTest : public testing::Test {
+  protected:
+    Files files;
+    const std::string path = files.path("state");
+    std::vector<std::string> remarks;
+
+    std::function<void(const std::string&)> remark() {
+        return [this](const std::string& text) { remarks.push_back(text); };
+    }
+    StateDirectory open() {
+        auto state = StateDirectory::open(path, std::chrono::milliseconds(0), {});
+        if (!state) throw std::runtime_error(state.error().message);
+        return std::move(*state);
+    }
+    static std::string content(const std::string& file) {
+        std::ifstream in(file);
+        return {std::istreambuf_iterator<char>(in), {}};
+    }
+    // Stages a set of these entries and commits it.
+    SetRecord keep(const StateDirectory& state, const std::string& set,
+                   const std::vector<std::string>& entries) {
+        auto image = Image::load(files.image("image", entries)).value();
+        const std::string list = files.feed("list.txt", entries);
+        auto pieces = make_source({SourceKind::file, list})->fetch({}).value();
+        SetRecord record;
+        record.identity = identity_text(image.file());
+        record.build = "options";
+        record.entries = entries.size();
+        record.expected_fpr = 0.125;
+        for (const auto& piece : pieces) record.pieces.push_back(piece->record());
+        EXPECT_TRUE(state.stage(set, image, pieces));
+        EXPECT_TRUE(state.commit(set, record));
+        return record;
+    }
+    std::vector<std::string> names(const std::string& set) const {
+        std::vector<std::string> all;
+        for (const auto& entry : std::filesystem::directory_iterator(path + "/sets/" + set))
+            all.push_back(entry.path().filename());
+        std::sort(all.begin(), all.end());
+        return all;
+    }
+};
+
+TEST_F(StateDirectoryTest, IsMadeForItsOwnerAlone) {
+    const StateDirectory state = open();
+    struct stat info {};
+    ASSERT_EQ(::stat(path.c_str(), &info), 0);
+    EXPECT_EQ(info.st_mode & 07777, 0700U);
+    EXPECT_EQ(content(path + "/version"), "xdp-sieve state 1\n");
+}
+
+TEST_F(StateDirectoryTest, KeepsAndReadsARecord) {
+    const StateDirectory state = open();
+    EXPECT_FALSE(state.read("bad", remark()));
+    const SetRecord kept = keep(state, "bad", {"192.0.2.1", "192.0.2.2"});
+    const auto read = state.read("bad", remark());
+    ASSERT_TRUE(read);
+    EXPECT_EQ(read->identity, kept.identity);
+    EXPECT_EQ(read->entries, 2U);
+    EXPECT_EQ(read->expected_fpr, 0.125);
+    ASSERT_EQ(read->pieces.size(), 1U);
+    EXPECT_EQ(read->pieces[0].digest, kept.pieces[0].digest);
+    EXPECT_EQ(read->pieces[0].changed, kept.pieces[0].changed);
+    EXPECT_EQ(content(state.list_path("bad", kept.identity)), "192.0.2.1\n192.0.2.2\n");
+    EXPECT_TRUE(Image::load(std::filesystem::path(state.image_path("bad", kept.identity))));
+    EXPECT_TRUE(remarks.empty());
+    EXPECT_EQ(::access((path + "/sets/bad/record.json").c_str(), R_OK), 0);
+}
+
+TEST_F(StateDirectoryTest, TheNextImageReplacesTheLast) {
+    const StateDirectory state = open();
+    keep(state, "bad", {"192.0.2.1"});
+    const SetRecord now = keep(state, "bad", {"192.0.2.2"});
+    EXPECT_EQ(names("bad"),
+              (std::vector<std::string>{now.identity + ".list", now.identity + ".sieve", "record.json"}));
+}
+
+TEST_F(StateDirectoryTest, WhatWasStagedOnlyIsDiscarded) {
+    const StateDirectory state = open();
+    const SetRecord kept = keep(state, "bad", {"192.0.2.1"});
+    auto image = Image::load(files.image("image", {"192.0.2.9"})).value();
+    ASSERT_TRUE(state.stage("bad", image, {}));
+    EXPECT_EQ(names("bad").size(), 5U);
+    state.discard_staged("bad");
+    EXPECT_EQ(names("bad").size(), 3U);
+    EXPECT_EQ(state.read("bad", remark())->identity, kept.identity);
+}
+
+TEST_F(StateDirectoryTest, PiecesBecomeOneListWithWholeLines) {
+    const StateDirectory state = open();
+    std::ofstream(files.path("a.txt")) << "\xef\xbb\xbf"
+                                       << "192.0.2.1"; // a byte order mark, and no end of the last line
+    std::ofstream(files.path("b.txt")) << "192.0.2.2\r\n";
+    auto image = Image::load(files.image("image", {"192.0.2.1", "192.0.2.2"})).value();
+    const auto pieces =
+        fetch_all({{SourceKind::file, files.path("a.txt")}, {SourceKind::file, files.path("b.txt")}}, {});
+    ASSERT_TRUE(state.stage("bad", image, *pieces));
+    EXPECT_EQ(content(state.list_path("bad", identity_text(image.file()))), "192.0.2.1\n192.0.2.2\r\n");
+}
+
+TEST_F(StateDirectoryTest, ADamagedEntryCountsAsNone) {
+    const StateDirectory state = open();
+    const auto damaged = [&](const auto& damage) {
+        const SetRecord record = keep(state, "bad", {"192.0.2.1"});
+        damage(record);
+        remarks.clear();
+        EXPECT_FALSE(state.read("bad", remark()));
+        ASSERT_EQ(remarks.size(), 1U);
+        EXPECT_NE(remarks[0].find("the set is built anew"), std::string::npos) << remarks[0];
+    };
+    const std::string record_path = path + "/sets/bad/record.json";
+    damaged([&](const SetRecord&) { std::ofstream(record_path) << "{"; });
+    damaged([&](const SetRecord&) { std::ofstream(record_path) << "{\"identity\": 7}"; });
+    damaged([&](const SetRecord& r) { std::filesystem::remove(state.image_path("bad", r.identity)); });
+    damaged([&](const SetRecord& r) { std::filesystem::remove(state.list_path("bad", r.identity)); });
+    damaged(
+        [&](const SetRecord& r) { std::filesystem::resize_file(state.image_path("bad", r.identity), 100); });
+    damaged([&](const SetRecord& r) {
+        std::fstream file(state.image_path("bad", r.identity),
+                          std::ios::in | std::ios::out | std::ios::binary);
+        file.seekp(500);
+        file << "x";
+    });
+    // No way out of the directory.
+    damaged([&](const SetRecord& r) {
+        std::string text = content(record_path);
+        text.replace(text.find(r.identity), r.identity.size(), "../../../../etc/shadow");
+        std::ofstream(record_path) << text;
+    });
+}
+
+TEST_F(StateDirectoryTest, AnotherVersionIsRefused) {
+    static_cast<void>(open());
+    std::ofstream(path + "/version") << "xdp-sieve state 2\n";
+    for (const bool write : {false, true}) {
+        const auto state =
+            write ? StateDirectory::open(path, std::chrono::milliseconds(0), {}) : StateDirectory::look(path);
+        ASSERT_FALSE(state);
+        EXPECT_EQ(state.error().kind, ErrorKind::bad_input);
+        EXPECT_NE(state.error().message.find("xdp-sieve state 2"), std::string::npos)
+            << state.error().message;
+    }
+}
+
+TEST_F(StateDirectoryTest, AForeignFolderIsRefused) {
+    std::filesystem::create_directory(path);
+    std::ofstream(path + "/mail") << "dear";
+    EXPECT_FALSE(StateDirectory::open(path, std::chrono::milliseconds(0), {}));
+    EXPECT_FALSE(std::filesystem::exists(path + "/version"));
+}
+
+TEST_F(StateDirectoryTest, AFolderThatOthersMayWriteToIsRefused) {
+    static_cast<void>(open());
+    ASSERT_EQ(::chmod(path.c_str(), 0777), 0);
+    const auto state = StateDirectory::open(path, std::chrono::milliseconds(0), {});
+    ASSERT_FALSE(state);
+    EXPECT_NE(state.error().message.find("mode 777"), std::string::npos) << state.error().message;
+}
+
+TEST_F(StateDirectoryTest, TwoCannotWriteAtOnce) {
+    std::optional<StateDirectory> first = open();
+    std::string holder;
+    const auto second = StateDirectory::open(path, std::chrono::milliseconds(10),
+                                             [&](const std::string& text) { holder = text; });
+    ASSERT_FALSE(second);
+    EXPECT_EQ(second.error().kind, ErrorKind::busy);
+    EXPECT_EQ(holder, "process " + std::to_string(::getpid()));
+    EXPECT_TRUE(StateDirectory::look(path)); // but read
+    first.reset();
+    EXPECT_TRUE(StateDirectory::open(path, std::chrono::milliseconds(10), {}));
+}
+
+TEST_F(StateDirectoryTest, LookingMakesNothing) {
+    const auto state = StateDirectory::look(path);
+    ASSERT_TRUE(state);
+    EXPECT_FALSE(state->read("bad", remark()));
+    EXPECT_TRUE(state->hooks().empty());
+    EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+TEST_F(StateDirectoryTest, RemembersHooksAndForgetsSets) {
+    const StateDirectory state = open();
+    const std::vector<ManagedHook> hooks{{"eth0", kernel::HookPoint::xdp, 40},
+                                         {"eth1", kernel::HookPoint::egress, 41}};
+    ASSERT_TRUE(state.keep_hooks(hooks));
+    EXPECT_EQ(state.hooks(), hooks);
+    std::ofstream(path + "/hooks.json") << "[{\"interface\": 7}]";
+    EXPECT_TRUE(state.hooks().empty());
+    keep(state, "bad", {"192.0.2.1"});
+    keep(state, "old", {"192.0.2.1"});
+    state.forget_all_but({"bad"});
+    EXPECT_TRUE(state.read("bad", remark()));
+    EXPECT_FALSE(std::filesystem::exists(path + "/sets/old"));
+}
+
+} // namespace
+} // namespace sieve::service

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/control/change_table.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "libsieve/control/allowlist.hpp"
+#include "libsieve/control/hold_lock.hpp"
+#include "libsieve/control/in_force.hpp"
+#include "libsieve/control/prepare.hpp"
+#include "libsieve/control/redirection.hpp"
+
+namespace sieve::control {
+
+namespace {
+
+// The filters that are to stay are still in force, and redirected packets can reach their targets.
+Status check_hook(Kernel& kernel, const TableChange& change, const kernel::Hook& hook) {
+    const kernel::TableInForce now = kernel.read_table(hook);
+    for (std::size_t i = 0; i < change.table.sets.size(); i++) {
+        if (!change.kept[i]) continue;
+        const std::string& name = change.table.sets[i].name;
+        const kernel::SetInForce* set = now.find(name);
+        if (set == nullptr || KeptFilter{set->map_id, set->exact_id} != *change.kept[i])
+            return failure(
+                ErrorKind::changed_meanwhile,
+                fmt::format("{}: somebody else has changed set {} meanwhile", change.table.interface, name),
+                {.interface = change.table.interface, .set = name});
+    }
+    return check_targets(kernel, {hook.interface, hook.point, hook.mode}, change.table.sets);
+}
+
+} // namespace
+
+Result<TableChanged> change_table(Kernel& kernel, const TableChange& change, const Observer& observer) {
+    const TableSpec& spec = change.table;
+    SIEVE_TRY(check_names(spec.sets));
+    const HookName name{.interface = spec.interface, .point = spec.point};
+    SIEVE_ASSIGN(const std::vector<SetAction> actions, find_actions(kernel, spec.sets, spec.default_action));
+    {
+        SIEVE_ASSIGN(const kernel::Hook hook, find_ours(kernel, name));
+        SIEVE_TRY(check_hook(kernel, change, hook));
+    }
+    std::vector<SetSpec> fresh;
+    for (std::size_t i = 0; i < spec.sets.size(); i++)
+        if (!change.kept[i]) fresh.push_back(spec.sets[i]);
+    PreparedSets prepared;
+    if (!fresh.empty()) {
+        SIEVE_ASSIGN(prepared, prepare(kernel, spec.point, false, fresh, observer));
+    }
+
+    kernel::WantedTable wanted{.default_action = spec.default_action, .sets = {}};
+    std::size_t next = 0;
+    for (std::size_t i = 0; i < spec.sets.size(); i++) {
+        kernel::WantedSet set{
+            .name = spec.sets[i].name, .action = actions[i].action, .target = actions[i].target};
+        if (!change.kept[i]) {
+            const SetMaps& maps = prepared.sets[next++].maps;
+            set.map_fd = maps.filter_fd;
+            set.exact_fd = maps.exact_fd;
+        }
+        wanted.sets.push_back(std::move(set));
+    }
+
+    SIEVE_ASSIGN(const Held lock, hold_lock(kernel, observer));
+    SIEVE_ASSIGN(kernel::Hook hook, find_ours(kernel, name));
+    SIEVE_TRY(check_hook(kernel, change, hook));
+    const auto begin = std::chrono::steady_clock::now();
+    SIEVE_TRY(kernel.replace_table(hook, wanted));
+    const std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - begin;
+    std::vector<Warning> warnings =
+        target_warnings(kernel, {hook.interface, hook.point, hook.mode}, spec.sets);
+    for (Warning& warning : allowlist_warnings(prepared.sets, wanted)) warnings.push_back(std::move(warning));
+    return TableChanged{.hook = std::move(hook),
+                        .warnings = std::move(warnings),
+                        .brought_in = std::move(prepared.sets),
+                        .milliseconds = taken.count()};
+}
+
+} // namespace sieve::control

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/service/configuration.hpp"
+
+#include <fnmatch.h>
+
+#include <algorithm>
+
+#include "libsieve/control/set_action.hpp"
+
+namespace sieve::service {
+
+const SetConfiguration* Configuration::find_set(std::string_view name) const {
+    const auto found =
+        std::find_if(sets.begin(), sets.end(), [&](const SetConfiguration& set) { return set.name == name; });
+    return found == sets.end() ? nullptr : &*found;
+}
+
+const InterfaceConfiguration* entry_for(const Configuration& configuration, const std::string& interface,
+                                        kernel::HookPoint hook) {
+    const InterfaceConfiguration* found = nullptr;
+    for (const InterfaceConfiguration& entry : configuration.interfaces) {
+        if (entry.hook != hook) continue;
+        if (entry.name == interface) return &entry;
+        if (found == nullptr && entry.is_pattern() &&
+            ::fnmatch(entry.name.c_str(), interface.c_str(), 0) == 0)
+            found = &entry;
+    }
+    return found;
+}
+
+bool takes_packets(const Configuration& configuration, const SetConfiguration& set) {
+    return std::any_of(configuration.interfaces.begin(), configuration.interfaces.end(),
+                       [&](const InterfaceConfiguration& entry) {
+                           if (std::find(entry.sets.begin(), entry.sets.end(), set.name) == entry.sets.end())
+                               return false;
+                           const sieve_action action =
+                               set.action ? set.action->action
+                                          : control::natural_action(entry.default_action).action;
+                           return action != SIEVE_ACTION_PASS && action != SIEVE_ACTION_COUNT;
+                       });
+}
+
+} // namespace sieve::service

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// What an operator wants of the whole host, as values: which sets, from which sources, on which interfaces.
+// Every default is filled in. configuration_reader makes one out of TOML, configuration_text makes TOML out
+// of one; xdp-sieve.toml(5) describes each key.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "libsieve/control/set_spec.hpp"
+#include "libsieve/control/table_spec.hpp"
+#include "libsieve/keys/address_range.hpp"
+
+namespace sieve::service {
+
+inline constexpr char standard_configuration[] = "/etc/xdp-sieve/xdp-sieve.toml";
+inline constexpr char standard_state_directory[] = "/var/lib/xdp-sieve";
+
+// Where the entries of a list come from.
+enum class SourceKind : std::uint8_t {
+    file,
+    folder, // every list in it
+    glob,   // every file that matches
+};
+
+struct SourceSpec {
+    SourceKind kind = SourceKind::file;
+    std::string path; // absolute
+
+    [[nodiscard]] friend bool operator==(const SourceSpec&, const SourceSpec&) = default;
+};
+
+// Which new lists are too implausible to go live (guards.hpp).
+struct GuardLimits {
+    double most_shrink = 0.5;           // share of its entries that a list may lose at once
+    double most_growth = 10;            // how many times its entries a list may have at once
+    double most_ipv4 = 0.25;            // share of all IPv4 addresses that a list may cover
+    double most_ipv6 = 0.01;            // likewise of IPv6
+    bool protect_host = true;           // never drop what this host lives by
+    std::vector<std::string> protect{}; // nor these addresses, prefixes and ranges, as they were written
+};
+
+struct SetConfiguration {
+    std::string name{};
+    std::vector<SourceSpec> sources{};
+    std::optional<control::WantedAction> action{}; // nothing: the opposite of the interface's default
+    bool verify = false;
+    std::chrono::seconds refresh = std::chrono::hours(1); // how often the sources are asked at the latest
+    control::FeedSpec feed{};
+    GuardLimits guards{};
+};
+
+struct InterfaceConfiguration {
+    std::string name{}; // or a pattern, such as "eth*"
+    kernel::HookPoint hook = kernel::HookPoint::xdp;
+    kernel::ModeChoice mode = kernel::ModeChoice::automatic;
+    sieve_action default_action = SIEVE_ACTION_PASS;
+    std::optional<std::uint32_t> priority{};
+    std::optional<std::uint32_t> chain{};
+    std::vector<std::string> sets{}; // in the order in which they are asked
+
+    [[nodiscard]] bool is_pattern() const { return name.find_first_of("*?[") != std::string::npos; }
+};
+
+enum class OnStop : std::uint8_t {
+    keep,   // what is in force stays
+    unload, // the daemon takes its programs away
+};
+
+struct Configuration {
+    std::string state_directory = standard_state_directory;
+    OnStop on_stop = OnStop::keep;
+    std::vector<InterfaceConfiguration> interfaces{}; // in the order of the file
+    std::vector<SetConfiguration> sets{};             // by name
+
+    [[nodiscard]] const SetConfiguration* find_set(std::string_view name) const;
+};
+
+// The entry for that hook of that interface: the one of its very name, else the first whose pattern fits;
+// nothing if there is none.
+[[nodiscard]] const InterfaceConfiguration* entry_for(const Configuration& configuration,
+                                                      const std::string& interface, kernel::HookPoint hook);
+
+// Whether a match with the set keeps a packet from where it goes, on any interface.
+[[nodiscard]] bool takes_packets(const Configuration& configuration, const SetConfiguration& set);
+
+} // namespace sieve::service

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/service/configuration_text.hpp"
+
+#include <fmt/format.h>
+
+#include "libsieve/feeds/key_text.hpp"
+#include "libsieve/filters/kinds/registry.hpp"
+#include "libsieve/kernel/hooks/xdp/dispatcher.hpp"
+#include "libsieve/service/duration.hpp"
+
+namespace sieve::service {
+
+namespace {
+
+// A basic string of TOML.
+std::string quoted(const std::string& text) {
+    std::string out = "\"";
+    for (const char c : text) {
+        if (c == '"' || c == '\\')
+            out += fmt::format("\\{}", c);
+        else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f)
+            out += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
+        else
+            out += c;
+    }
+    return out + '"';
+}
+
+std::string list_of(const std::vector<std::string>& texts) {
+    std::vector<std::string> all;
+    for (const std::string& text : texts) all.push_back(quoted(text));
+    return fmt::format("[{}]", fmt::join(all, ", "));
+}
+
+// A folder is told by its last character.
+std::string path_of(const SourceSpec& source) {
+    const bool slash = source.kind == SourceKind::folder && !source.path.ends_with('/');
+    return slash ? source.path + '/' : source.path;
+}
+
+class Text {
+  public:
+    void line(const std::string& text) { out_ += text + '\n'; }
+    void key(std::string_view name, const std::string& value) {
+        out_ += fmt::format("{} = {}\n", name, value);
+    }
+    void word(std::string_view name, const std::string& value) { key(name, quoted(value)); }
+    template <class T>
+    void number(std::string_view name, T value) {
+        key(name, fmt::format("{}", value));
+    }
+    void flag(std::string_view name, bool value) { key(name, value ? "true" : "false"); }
+    // A key that has no default that could be written.
+    void none(std::string_view name, std::string_view meaning) {
+        out_ += fmt::format("# {}: {}\n", name, meaning);
+    }
+    [[nodiscard]] std::string take() { return std::move(out_); }
+
+  private:
+    std::string out_;
+};
+
+void write_build_options(Text& text, const control::FeedSpec& feed) {
+    const BuildOptions& build = feed.build;
+    const KindFacts& facts = kind_of(build.kind.kind).facts();
+    text.word("key", format_fields(feed.fields));
+    text.word("kind", facts.name);
+    if (build.fpr) text.number("fpr", *build.fpr);
+    if (build.memory) text.number("memory", *build.memory);
+    if (build.bits_per_key) text.number("bits-per-key", *build.bits_per_key);
+    if (build.kind.choices) text.number("choices", *build.kind.choices);
+    if (build.kind.alpha)
+        text.number("alpha", *build.kind.alpha);
+    else if (facts.takes_alpha)
+        text.none("alpha", "every key has a choice");
+    if (build.kind.hashes)
+        text.number("hashes", *build.kind.hashes);
+    else if (facts.takes_hashes)
+        text.none("hashes", "the best number");
+    text.word("effort", effort_name(build.kind.effort));
+    if (build.kind.rounds) text.number("rounds", *build.kind.rounds);
+    text.number("max-probes", build.prefixes.max_probes);
+    text.number("max-keys", build.prefixes.max_keys);
+    text.flag("skip-invalid", feed.skip_invalid);
+}
+
+void write_guards(Text& text, const GuardLimits& guards) {
+    text.number("most-shrink", guards.most_shrink);
+    text.number("most-growth", guards.most_growth);
+    text.number("most-ipv4", guards.most_ipv4);
+    text.number("most-ipv6", guards.most_ipv6);
+    text.flag("protect-host", guards.protect_host);
+    text.key("protect", list_of(guards.protect));
+}
+
+void write_set(Text& text, const SetConfiguration& set) {
+    text.line(fmt::format("\n[set.{}]", quoted(set.name)));
+    std::vector<std::string> sources;
+    for (const SourceSpec& source : set.sources) sources.push_back(path_of(source));
+    text.key("sources", list_of(sources));
+    if (!set.action)
+        text.none("action", "the opposite of the interface's default");
+    else if (set.action->target.empty())
+        text.word("action", control::action_name(set.action->action));
+    else
+        text.word("redirect", set.action->target);
+    text.flag("verify", set.verify);
+    text.word("refresh", duration_text(set.refresh));
+    write_build_options(text, set.feed);
+    if (set.feed.build.threads != 0)
+        text.number("threads", set.feed.build.threads);
+    else
+        text.none("threads", "as many as processors");
+    text.line(fmt::format("\n[set.{}.guards]", quoted(set.name)));
+    write_guards(text, set.guards);
+}
+
+void write_interface(Text& text, const InterfaceConfiguration& entry) {
+    text.line("\n[[interface]]");
+    text.word("name", entry.name);
+    text.word("hook", kernel::hook_point_name(entry.hook));
+    for (const control::ModeWord& mode : control::mode_words)
+        if (mode.choice == entry.mode) text.word("mode", std::string(mode.word));
+    text.word("default", control::action_name(entry.default_action));
+    if (entry.priority)
+        text.number("priority", *entry.priority);
+    else
+        text.none("priority", "50 beside other XDP programs; the kernel's choice at tc");
+    if (entry.chain)
+        text.word("chain", kernel::chain_text(*entry.chain));
+    else if (entry.hook == kernel::HookPoint::xdp)
+        text.none("chain", "pass, beside other programs");
+    text.key("sets", list_of(entry.sets));
+}
+
+} // namespace
+
+std::string configuration_text(const Configuration& configuration) {
+    Text text;
+    text.line("[service]");
+    text.word("state-directory", configuration.state_directory);
+    text.word("on-stop", configuration.on_stop == OnStop::keep ? "keep" : "unload");
+    for (const InterfaceConfiguration& entry : configuration.interfaces) write_interface(text, entry);
+    for (const SetConfiguration& set : configuration.sets) write_set(text, set);
+    return text.take();
+}
+
+std::string build_text(const SetConfiguration& set) {
+    Text text;
+    write_build_options(text, set.feed);
+    text.flag("verify", set.verify);
+    write_guards(text, set.guards);
+    return text.take();
+}
+
+} // namespace sieve::service

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// One cycle of the service: ask the sources, compare with what runs, make good the difference, remember it.
+// `xdp-sieve apply` runs one; a daemon runs one on every trigger, for the sets that the trigger is about.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "libsieve/control/kernel.hpp"
+#include "libsieve/control/observer.hpp"
+#include "libsieve/service/configuration.hpp"
+#include "libsieve/service/host_addresses.hpp"
+#include "libsieve/service/reconcile.hpp"
+#include "libsieve/service/refresh.hpp"
+#include "libsieve/service/state_directory.hpp"
+#include "libsieve/util/result.hpp"
+
+namespace sieve::service {
+
+// Which sources are asked.
+enum class Ask : std::uint8_t {
+    all,     // those of every set
+    some,    // those of the named sets; the others keep their last good image
+    nothing, // none: every set gets its last good image, as after a reboot
+};
+
+enum class Failing : std::uint8_t {
+    stops_all,    // a set that fails, or a hook that cannot be had, and nothing is changed
+    stops_itself, // the others go on; the set keeps its last good image
+};
+
+struct CycleOptions {
+    Ask ask = Ask::all;
+    std::set<std::string> sets{}; // with Ask::some
+    Failing failing = Failing::stops_all;
+};
+
+// What was found out about one set.
+struct SetSurvey {
+    const SetConfiguration* set = nullptr;
+    bool asked = true; // its sources were; else it is what the state directory has
+    std::optional<Examined> examined{};
+    std::optional<Error> error{}; // of a source, a list, or a guard
+    Protection protection{};
+
+    [[nodiscard]] bool changed() const { return !error && examined && examined->changed(); }
+    [[nodiscard]] const std::optional<SetRecord>& before() const;
+    [[nodiscard]] bool refused() const { return examined && examined->refusal; }
+};
+
+// Examines every set as the options say. Changes nothing. Error: the host's addresses cannot be read.
+[[nodiscard]] Result<std::vector<SetSurvey>> survey_sets(const Configuration& configuration,
+                                                         const StateDirectory& state, HostAddresses& host,
+                                                         const CycleOptions& options,
+                                                         const control::Observer& observer);
+
+// Which filters the plan is to put in force.
+[[nodiscard]] WantedSets wanted_sets(const std::vector<SetSurvey>& surveys);
+
+// The first reason why nothing should be changed if a failure is to stop all; nothing if there is none.
+[[nodiscard]] std::optional<Error> first_failure(const std::vector<SetSurvey>& surveys, const Plan& plan);
+
+enum class SetOutcome : std::uint8_t {
+    unchanged, // its last good image is still the one
+    replaced,  // a new image is the last good one
+    failed,    // a source, a list or the build failed
+    refused,   // a guard refused the list
+};
+
+struct SetReport {
+    std::string name{};
+    SetOutcome outcome = SetOutcome::unchanged;
+    std::optional<Error> error{};
+    std::optional<Guard> guard{};         // that refused it
+    std::optional<SetRecord> last_good{}; // after the cycle
+    std::uint64_t entries_before = 0;
+};
+
+struct HookReport {
+    HookPlan plan{};
+    bool carried_out = false;
+    HookDone done{};              // if it was
+    std::optional<Error> error{}; // an obstacle, or why carrying out failed
+};
+
+struct CycleReport {
+    std::vector<SetReport> sets{};
+    std::vector<HookReport> hooks{};
+    std::vector<std::string> missing{}; // interfaces
+    bool changed = false;               // something of what is in force
+};
+
+// Runs a cycle. The error is one of Failing::stops_all before anything was changed; what fails later is in
+// the report.
+[[nodiscard]] Result<CycleReport> run_cycle(control::Kernel& kernel, const Configuration& configuration,
+                                            const StateDirectory& state, HostAddresses& host,
+                                            const CycleOptions& options, const control::Observer& observer);
+
+} // namespace sieve::service

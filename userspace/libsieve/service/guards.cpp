@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/service/guards.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include "libsieve/feeds/address_text.hpp"
+#include "libsieve/feeds/entry.hpp"
+#include "libsieve/feeds/key_text.hpp"
+#include "libsieve/util/printable.hpp"
+
+namespace sieve::service {
+
+namespace {
+
+sieve_key key_of(uint128 address, std::uint32_t fields) {
+    sieve_key key{};
+    key.word[sieve_address_word(fields)] = static_cast<std::uint64_t>(address >> 64);
+    key.word[sieve_address_word(fields) + 1] = static_cast<std::uint64_t>(address);
+    return key;
+}
+
+uint128 address_of(const sieve_key& key, std::uint32_t fields) {
+    const int word = sieve_address_word(fields);
+    return address_number(key.word[word], key.word[word + 1]);
+}
+
+std::string text_of(uint128 address) {
+    return format_address(static_cast<std::uint64_t>(address >> 64), static_cast<std::uint64_t>(address));
+}
+
+// All addresses of the list: disjoint and rising.
+std::vector<AddressRange> merged(const Feed& list) {
+    std::vector<AddressRange> all = list.ranges;
+    all.reserve(list.ranges.size() + list.keys.size());
+    for (std::size_t i = 0; i < list.keys.size(); i++) {
+        const uint128 address = address_of(list.keys.at(i), list.keys.fields());
+        all.push_back({address, address});
+    }
+    std::sort(all.begin(), all.end(),
+              [](const AddressRange& a, const AddressRange& b) { return a.first < b.first; });
+    std::vector<AddressRange> out;
+    for (const AddressRange& range : all) {
+        if (!out.empty() && range.first <= out.back().last)
+            out.back().last = std::max(out.back().last, range.last);
+        else
+            out.push_back(range);
+    }
+    return out;
+}
+
+struct Coverage {
+    double ipv4 = 0; // shares of the family's addresses
+    double ipv6 = 0;
+};
+
+Coverage coverage_of(const std::vector<AddressRange>& ranges) {
+    Coverage coverage;
+    for (const AddressRange& range : ranges) {
+        const double addresses = static_cast<double>(range.last - range.first) + 1;
+        if (is_ipv4(range.first))
+            coverage.ipv4 += std::ldexp(addresses, -32);
+        else
+            coverage.ipv6 += std::ldexp(addresses, -128);
+    }
+    return coverage;
+}
+
+bool overlaps(const std::vector<AddressRange>& ranges, const AddressRange& other) {
+    const auto after =
+        std::upper_bound(ranges.begin(), ranges.end(), other.last,
+                         [](uint128 address, const AddressRange& range) { return address < range.first; });
+    return after != ranges.begin() && std::prev(after)->last >= other.first;
+}
+
+std::string raise(const SetConfiguration& set, std::string_view key) {
+    return fmt::format("if it is meant, change {} in [set.{}.guards]", key, set.name);
+}
+
+std::optional<Refusal> check_size(const SetConfiguration& set, std::uint64_t now,
+                                  std::optional<std::uint64_t> before) {
+    if (!before) return std::nullopt;
+    const auto was = static_cast<double>(*before);
+    const auto is = static_cast<double>(now);
+    if (*before >= small_list && is < was * (1 - set.guards.most_shrink))
+        return Refusal{Guard::shrink,
+                       fmt::format("set {}: the new list has {} entries, the one in force has {}: it lost "
+                                   "{:.1f}%, and most-shrink is {:g}%; {}",
+                                   set.name, now, *before, 100 * (1 - is / was), 100 * set.guards.most_shrink,
+                                   raise(set, "most-shrink"))};
+    if (is > std::max(was, static_cast<double>(small_list)) * set.guards.most_growth)
+        return Refusal{Guard::growth,
+                       fmt::format("set {}: the new list has {} entries, the one in force has {}: {:.1f} "
+                                   "times as many, and most-growth is {:g}; {}",
+                                   set.name, now, *before, is / std::max(was, 1.0), set.guards.most_growth,
+                                   raise(set, "most-growth"))};
+    return std::nullopt;
+}
+
+std::optional<Refusal> check_coverage(const SetConfiguration& set, const std::vector<AddressRange>& ranges) {
+    const Coverage covered = coverage_of(ranges);
+    const auto refusal = [&](const char* family, double share, double most, const char* key) {
+        return Refusal{Guard::coverage,
+                       fmt::format("set {}: the list covers {:.3g}% of all {} addresses, and {} is {:g}%; {}",
+                                   set.name, 100 * share, family, key, 100 * most, raise(set, key))};
+    };
+    if (covered.ipv4 > set.guards.most_ipv4)
+        return refusal("IPv4", covered.ipv4, set.guards.most_ipv4, "most-ipv4");
+    if (covered.ipv6 > set.guards.most_ipv6)
+        return refusal("IPv6", covered.ipv6, set.guards.most_ipv6, "most-ipv6");
+    return std::nullopt;
+}
+
+// The protect list's ranges; they were checked when the configuration was read.
+AddressRange range_of(const std::string& text) {
+    const Result<MemberText> member = parse_member(text, SIEVE_FIELD_SRC);
+    if (!member) return {};
+    const uint128 address = address_of(member->key, SIEVE_FIELD_SRC);
+    return member->range.value_or(AddressRange{address, address});
+}
+
+std::optional<Refusal> check_hosts(const SetConfiguration& set, const std::vector<AddressRange>& ranges,
+                                   std::span<const HostAddress> host) {
+    for (const HostAddress& address : host)
+        if (set.guards.protect_host && overlaps(ranges, {address.address, address.address}))
+            return Refusal{Guard::protection,
+                           fmt::format("set {}: the list holds {}, {}; take it out of the list, or set "
+                                       "protect-host = false in [set.{}.guards]",
+                                       set.name, text_of(address.address), address.what, set.name)};
+    for (const std::string& text : set.guards.protect)
+        if (overlaps(ranges, range_of(text)))
+            return Refusal{
+                Guard::protection,
+                fmt::format("set {}: the list holds {}, or a part of it, which is to be protected; "
+                            "take it out of the list, or out of protect in [set.{}.guards]",
+                            set.name, printable(text), set.name)};
+    return std::nullopt;
+}
+
+} // namespace
+
+const char* guard_name(Guard guard) {
+    switch (guard) {
+    case Guard::empty:
+        return "empty";
+    case Guard::shrink:
+        return "shrink";
+    case Guard::growth:
+        return "growth";
+    case Guard::coverage:
+        return "coverage";
+    case Guard::protection:
+        return "protection";
+    }
+    return "unknown";
+}
+
+Refusal empty_list(const SetConfiguration& set) {
+    std::string sources;
+    for (const SourceSpec& source : set.sources)
+        sources += (sources.empty() ? "" : ", ") + printable(source.path);
+    return {Guard::empty, fmt::format("set {}: its list is empty: no entry in {}; put one there, or take the "
+                                      "set out of the configuration",
+                                      set.name, sources)};
+}
+
+bool guards_addresses(const SetConfiguration& set) {
+    return entry::is_single_address(set.feed.fields);
+}
+
+std::optional<Refusal> check_list(const SetConfiguration& set, const Feed& list,
+                                  std::optional<std::uint64_t> entries_before, const Protection& protection) {
+    const std::uint64_t entries = list.keys.size() + list.ranges.size();
+    if (entries == 0) return empty_list(set);
+    if (std::optional<Refusal> refusal = check_size(set, entries, entries_before)) return refusal;
+    if (!guards_addresses(set)) return std::nullopt;
+    const std::vector<AddressRange> ranges = merged(list);
+    if (std::optional<Refusal> refusal = check_coverage(set, ranges)) return refusal;
+    return protection.takes_packets ? check_hosts(set, ranges, protection.host) : std::nullopt;
+}
+
+bool mistakes_any(const Image& image, std::span<const HostAddress> host) {
+    return std::any_of(host.begin(), host.end(), [&](const HostAddress& address) {
+        return image.contains(key_of(address.address, image.lookup().fields));
+    });
+}
+
+} // namespace sieve::service

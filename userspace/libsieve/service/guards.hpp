@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// Whether a new list is plausible. A list that is not must not go live: a feed that was cut short, became an
+// error page or fell into wrong hands harms more than one that is a day old.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "libsieve/feeds/feed.hpp"
+#include "libsieve/image/image.hpp"
+#include "libsieve/service/configuration.hpp"
+#include "libsieve/service/host_addresses.hpp"
+
+namespace sieve::service {
+
+enum class Guard : std::uint8_t {
+    empty,
+    shrink,
+    growth,
+    coverage,
+    protection,
+};
+
+// "empty", "shrink", "growth", "coverage" or "protection".
+[[nodiscard]] const char* guard_name(Guard guard);
+
+struct Refusal {
+    Guard guard = Guard::empty;
+    std::string message; // the set, the rule, the numbers, what to do
+};
+
+// Lists that had fewer entries may shrink and grow up to that as they like: there, shares mean nothing.
+inline constexpr std::uint64_t small_list = 100;
+
+// What a set that takes packets must not hold, besides its `protect` list.
+struct Protection {
+    bool takes_packets = false; // a match drops or redirects
+    std::vector<HostAddress> host{};
+};
+
+// The first guard that refuses the list. `entries_before` are those of the list in force, if there is one.
+[[nodiscard]] std::optional<Refusal> check_list(const SetConfiguration& set, const Feed& list,
+                                                std::optional<std::uint64_t> entries_before,
+                                                const Protection& protection);
+
+// The refusal of a set without any entry.
+[[nodiscard]] Refusal empty_list(const SetConfiguration& set);
+
+// Whether a filter that was built of such a list takes one of the addresses for a member: a false positive,
+// which another build, with other hash keys, does not have.
+[[nodiscard]] bool mistakes_any(const Image& image, std::span<const HostAddress> host);
+
+// Whether guards look at the addresses of the set's list: a key of several fields names flows, not hosts.
+[[nodiscard]] bool guards_addresses(const SetConfiguration& set);
+
+} // namespace sieve::service

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/service/list_change.hpp"
+
+#include <algorithm>
+#include <compare>
+
+#include "libsieve/feeds/address_text.hpp"
+#include "libsieve/feeds/key_text.hpp"
+
+namespace sieve::service {
+
+namespace {
+
+std::string address_text(uint128 address) {
+    return format_address(static_cast<std::uint64_t>(address >> 64), static_cast<std::uint64_t>(address));
+}
+
+// As a prefix where it is one.
+std::string range_text(const AddressRange& range) {
+    const bool ipv4 = is_ipv4(range.first);
+    const int bits = ipv4 ? 32 : 128;
+    const uint128 span = range.last - range.first;
+    for (int host_bits = 1; host_bits <= bits; host_bits++) {
+        const uint128 mask = host_bits == 128 ? ~uint128{0} : (uint128{1} << host_bits) - 1;
+        if (span == mask && (range.first & mask) == 0)
+            return address_text(range.first) + "/" + std::to_string(bits - host_bits);
+    }
+    return address_text(range.first) + "-" + address_text(range.last);
+}
+
+bool before_in_order(const AddressRange& a, const AddressRange& b) {
+    return a.first != b.first ? a.first < b.first : a.last < b.last;
+}
+
+bool key_before(const sieve_key& a, const sieve_key& b) {
+    return std::lexicographical_compare(std::begin(a.word), std::end(a.word), std::begin(b.word),
+                                        std::end(b.word));
+}
+
+bool same_key(const sieve_key& a, const sieve_key& b) {
+    return std::equal(std::begin(a.word), std::end(a.word), std::begin(b.word));
+}
+
+std::vector<sieve_key> sorted_keys(const Feed& list) {
+    std::vector<sieve_key> keys;
+    keys.reserve(list.keys.size());
+    for (std::size_t i = 0; i < list.keys.size(); i++) keys.push_back(list.keys.at(i));
+    std::sort(keys.begin(), keys.end(), key_before);
+    keys.erase(std::unique(keys.begin(), keys.end(), same_key), keys.end());
+    return keys;
+}
+
+std::vector<AddressRange> sorted_ranges(const Feed& list) {
+    std::vector<AddressRange> ranges = list.ranges;
+    std::sort(ranges.begin(), ranges.end(), before_in_order);
+    ranges.erase(std::unique(ranges.begin(), ranges.end()), ranges.end());
+    return ranges;
+}
+
+// Counts what `a` has and `b` has not; both are in order.
+template <class T, class Before, class ToText>
+void count_missing(const std::vector<T>& a, const std::vector<T>& b, Before before, ToText to_text,
+                   std::size_t examples, std::uint64_t& count, std::vector<std::string>& first) {
+    auto other = b.begin();
+    for (const T& element : a) {
+        while (other != b.end() && before(*other, element)) ++other;
+        if (other != b.end() && !before(element, *other)) continue;
+        count++;
+        if (first.size() < examples) first.push_back(to_text(element));
+    }
+}
+
+} // namespace
+
+ListChange compare_lists(const Feed& before, const Feed& now, std::size_t examples) {
+    ListChange change;
+    {
+        const std::vector<sieve_key> old_keys = sorted_keys(before);
+        const std::vector<sieve_key> new_keys = sorted_keys(now);
+        const auto text = [&](const sieve_key& key) { return format_key(key, now.keys.fields()); };
+        count_missing(new_keys, old_keys, key_before, text, examples, change.added, change.first_added);
+        count_missing(old_keys, new_keys, key_before, text, examples, change.gone, change.first_gone);
+    }
+    const std::vector<AddressRange> old_ranges = sorted_ranges(before);
+    const std::vector<AddressRange> new_ranges = sorted_ranges(now);
+    count_missing(new_ranges, old_ranges, before_in_order, range_text, examples, change.added,
+                  change.first_added);
+    count_missing(old_ranges, new_ranges, before_in_order, range_text, examples, change.gone,
+                  change.first_gone);
+    return change;
+}
+
+} // namespace sieve::service

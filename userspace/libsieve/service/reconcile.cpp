@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/service/reconcile.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "libsieve/control/apply.hpp"
+#include "libsieve/control/prepare.hpp"
+#include "libsieve/control/unload.hpp"
+
+namespace sieve::service {
+
+namespace {
+
+constexpr std::string_view loopback = "lo";
+
+bool same_action(const control::SetAction& a, const control::SetAction& b) {
+    return a.action == b.action && a.target == b.target;
+}
+
+// The table as control takes it, without sources.
+control::TableSpec table_of(const Configuration& configuration, const InterfaceConfiguration& entry,
+                            const std::string& interface) {
+    control::TableSpec table;
+    table.interface = interface;
+    table.point = entry.hook;
+    table.default_action = entry.default_action;
+    table.mode = entry.mode;
+    table.priority = entry.priority;
+    table.chain = entry.chain;
+    for (const std::string& name : entry.sets) {
+        control::SetSpec set;
+        set.name = name;
+        if (const SetConfiguration* found = configuration.find_set(name)) set.action = found->action;
+        table.sets.push_back(std::move(set));
+    }
+    return table;
+}
+
+bool is_verified(const Configuration& configuration, const std::string& set) {
+    const SetConfiguration* found = configuration.find_set(set);
+    return found != nullptr && found->verify;
+}
+
+// The identity of the filter in that map; empty if it cannot be read.
+std::string identity_in_force(control::Kernel& kernel, std::uint32_t map_id) {
+    const auto filter = kernel.read_filter(map_id);
+    return filter ? identity_text(filter->file) : std::string();
+}
+
+tl::unexpected<Error> attached_otherwise(const kernel::Hook& hook, const std::string& is,
+                                         const std::string& wanted) {
+    return failure(
+        ErrorKind::attached_otherwise,
+        fmt::format("{}: xdp-sieve runs there {}, and {} is configured", hook.interface.name, is, wanted),
+        {.interface = hook.interface.name});
+}
+
+// What was settled when our program was attached, and cannot be changed while it runs.
+Status check_attached(const kernel::Hook& hook, const InterfaceConfiguration& entry) {
+    const bool xdp = hook.point == kernel::HookPoint::xdp;
+    if (xdp && entry.mode == kernel::ModeChoice::native && hook.mode != kernel::Mode::native)
+        return attached_otherwise(hook, fmt::format("in {} mode", kernel::mode_name(hook.mode)), "native");
+    if (xdp && entry.mode == kernel::ModeChoice::skb && hook.mode != kernel::Mode::skb)
+        return attached_otherwise(hook, fmt::format("in {} mode", kernel::mode_name(hook.mode)), "skb");
+    const auto other_priority = [&](std::uint32_t is) -> Status {
+        if (!entry.priority || *entry.priority == is) return {};
+        return attached_otherwise(hook, fmt::format("with priority {}", is),
+                                  fmt::format("priority {}", *entry.priority));
+    };
+    if (const kernel::TcFilter* filter = hook.filter(); filter != nullptr)
+        return other_priority(filter->priority);
+    const std::optional<kernel::DispatcherRank> rank = hook.behind_dispatcher() ? hook.rank() : std::nullopt;
+    if (!rank) return {}; // alone, there is no rank
+    SIEVE_TRY(other_priority(rank->priority));
+    if (entry.chain && *entry.chain != rank->chain)
+        return attached_otherwise(hook, fmt::format("with chain {}", kernel::chain_text(rank->chain)),
+                                  fmt::format("chain {}", kernel::chain_text(*entry.chain)));
+    return {};
+}
+
+bool has_image(const WantedSets& wanted, const std::string& name) {
+    const auto set = wanted.find(name);
+    return set != wanted.end() &&
+           (set->second.filter == WantedFilter::new_build || !set->second.identity.empty());
+}
+
+// Every set that needs a filter can get one.
+Status check_images(const HookPlan& plan, const WantedSets& wanted) {
+    for (const SetPlan& set : plan.sets)
+        if ((set.comes || set.new_filter) && !has_image(wanted, set.name))
+            return bad_input(fmt::format("{} {}: set {} has no image yet", plan.interface,
+                                         kernel::hook_point_name(plan.point), set.name));
+    return {};
+}
+
+// The names of `names` that are among the others.
+template <class Contains>
+std::vector<std::string> common(const std::vector<std::string>& names, const Contains& contains) {
+    std::vector<std::string> out;
+    std::copy_if(names.begin(), names.end(), std::back_inserter(out), contains);
+    return out;
+}
+
+class HookPlanner {
+  public:
+    HookPlanner(control::Kernel& kernel, const Configuration& configuration, const WantedSets& wanted,
+                HookPlan& plan)
+        : kernel_(kernel), configuration_(configuration), wanted_(wanted), plan_(plan) {}
+
+    Status run(const kernel::Interface& interface) {
+        const InterfaceConfiguration& entry = *plan_.entry;
+        SIEVE_ASSIGN(const kernel::Hook hook, kernel_.read_hook(interface, entry.hook));
+        SIEVE_TRY(kernel::may_attach(hook, false));
+        if (hook.ours) SIEVE_TRY(kernel::refuse_unless_ours(hook));
+        const control::TableSpec table = table_of(configuration_, entry, interface.name);
+        SIEVE_ASSIGN(actions_, control::find_actions(kernel_, table.sets, entry.default_action));
+        if (!hook.ours) {
+            plan_.step = HookStep::attach;
+            for (std::size_t i = 0; i < entry.sets.size(); i++) add_coming(i);
+            return check_images(plan_, wanted_);
+        }
+        plan_.program_id = hook.ours->id;
+        SIEVE_TRY(check_attached(hook, entry));
+        compare(kernel_.read_table(hook));
+        return check_images(plan_, wanted_);
+    }
+
+  private:
+    void add_coming(std::size_t i) {
+        const std::string& name = plan_.entry->sets[i];
+        plan_.sets.push_back({.name = name,
+                              .comes = true,
+                              .action = actions_[i],
+                              .verified = is_verified(configuration_, name)});
+    }
+
+    void compare(const kernel::TableInForce& now) {
+        const InterfaceConfiguration& entry = *plan_.entry;
+        for (std::size_t i = 0; i < entry.sets.size(); i++) {
+            if (const kernel::SetInForce* set = now.find(entry.sets[i]); set != nullptr)
+                add_staying(i, *set);
+            else
+                add_coming(i);
+        }
+        const auto is_wanted = [&](const std::string& name) {
+            return std::find(entry.sets.begin(), entry.sets.end(), name) != entry.sets.end();
+        };
+        std::vector<std::string> names;
+        for (const kernel::SetInForce& set : now.sets) {
+            names.push_back(set.name);
+            if (!is_wanted(set.name))
+                plan_.sets.push_back({.name = set.name,
+                                      .goes = true,
+                                      .action_before = control::SetAction{set.action, set.target},
+                                      .verified_before = set.exact_id != 0});
+        }
+        const auto is_in_force = [&](const std::string& name) { return now.find(name) != nullptr; };
+        if (common(entry.sets, is_in_force) != common(names, is_wanted)) plan_.order_before = names;
+        if (now.default_action != entry.default_action) plan_.default_before = now.default_action;
+        const bool changes = plan_.default_before || !plan_.order_before.empty() ||
+                             std::any_of(plan_.sets.begin(), plan_.sets.end(),
+                                         [](const SetPlan& set) { return set.changes(); });
+        plan_.step = changes ? HookStep::change : HookStep::nothing;
+    }
+
+    void add_staying(std::size_t i, const kernel::SetInForce& now) {
+        const WantedSet& wanted = wanted_.at(now.name);
+        SetPlan set{.name = now.name,
+                    .action_before = control::SetAction{now.action, now.target},
+                    .action = actions_[i],
+                    .verified_before = now.exact_id != 0,
+                    .verified = is_verified(configuration_, now.name)};
+        const bool same = set.verified == set.verified_before &&
+                          (wanted.filter == WantedFilter::in_force ||
+                           (wanted.filter == WantedFilter::last_good &&
+                            identity_in_force(kernel_, now.map_id) == wanted.identity));
+        if (same)
+            set.kept = control::KeptFilter{now.map_id, now.exact_id};
+        else
+            set.new_filter = true;
+        plan_.sets.push_back(std::move(set));
+    }
+
+    control::Kernel& kernel_;
+    const Configuration& configuration_;
+    const WantedSets& wanted_;
+    HookPlan& plan_;
+    std::vector<control::SetAction> actions_;
+};
+
+// A hook that the service manages and that no entry names any more. Nothing if its program has gone, or is
+// another one than the service knows.
+std::optional<HookPlan> plan_to_unload(control::Kernel& kernel, const Configuration& configuration,
+                                       const ManagedHook& managed) {
+    const auto interface = kernel.find_interface(managed.interface);
+    if (!interface) return std::nullopt;
+    const auto hook = kernel.read_hook(*interface, managed.point);
+    if (!hook || !hook->ours || hook->ours->id != managed.program_id) return std::nullopt;
+    const InterfaceConfiguration* entry = entry_for(configuration, managed.interface, managed.point);
+    if (entry != nullptr) return std::nullopt;
+    HookPlan plan{.interface = managed.interface,
+                  .point = managed.point,
+                  .step = HookStep::unload,
+                  .program_id = managed.program_id};
+    if (hook->speaks_our_version())
+        for (const kernel::SetInForce& set : kernel.read_table(*hook).sets)
+            plan.sets.push_back({.name = set.name,
+                                 .goes = true,
+                                 .action_before = control::SetAction{set.action, set.target},
+                                 .verified_before = set.exact_id != 0});
+    return plan;
+}
+
+} // namespace
+
+bool SetPlan::other_action() const {
+    return action && action_before && !same_action(*action, *action_before);
+}
+
+bool SetPlan::changes() const {
+    return comes || goes || new_filter || other_action();
+}
+
+bool Plan::nothing_to_do() const {
+    return std::all_of(hooks.begin(), hooks.end(),
+                       [](const HookPlan& hook) { return hook.step == HookStep::nothing && !hook.obstacle; });
+}
+
+Plan make_plan(control::Kernel& kernel, const Configuration& configuration, const WantedSets& wanted,
+               const std::vector<ManagedHook>& managed) {
+    Plan plan;
+    const std::vector<kernel::Interface> interfaces = kernel.interfaces();
+    for (const kernel::Interface& interface : interfaces)
+        for (const kernel::HookPoint point : kernel::all_hook_points) {
+            const InterfaceConfiguration* entry = entry_for(configuration, interface.name, point);
+            if (entry == nullptr || (entry->is_pattern() && interface.name == loopback)) continue;
+            HookPlan hook{.interface = interface.name, .point = point, .entry = entry};
+            if (Status planned = HookPlanner(kernel, configuration, wanted, hook).run(interface); !planned) {
+                hook.step = HookStep::nothing;
+                hook.obstacle = std::move(planned.error());
+            }
+            plan.hooks.push_back(std::move(hook));
+        }
+    for (const InterfaceConfiguration& entry : configuration.interfaces) {
+        const bool there =
+            std::any_of(interfaces.begin(), interfaces.end(),
+                        [&](const kernel::Interface& interface) { return interface.name == entry.name; });
+        if (!there && !entry.is_pattern()) plan.missing.push_back(entry.name);
+    }
+    for (const ManagedHook& hook : managed)
+        if (std::optional<HookPlan> unload = plan_to_unload(kernel, configuration, hook))
+            plan.hooks.push_back(std::move(*unload));
+    return plan;
+}
+
+Result<HookDone> carry_out(control::Kernel& kernel, const Configuration& configuration, const HookPlan& plan,
+                           const std::map<std::string, std::string>& identities, const StateDirectory& state,
+                           const control::Observer& observer) {
+    HookDone done;
+    const control::HookName name{.interface = plan.interface, .point = plan.point};
+    if (plan.step == HookStep::nothing) {
+        done.program_id = plan.program_id;
+        return done;
+    }
+    if (plan.step == HookStep::unload) {
+        SIEVE_TRY(control::unload(kernel, name, observer));
+        return done;
+    }
+    control::TableSpec table = table_of(configuration, *plan.entry, plan.interface);
+    for (control::SetSpec& set : table.sets) {
+        const auto found = identities.find(set.name);
+        if (found == identities.end()) continue; // it keeps the filter in force
+        const std::string& identity = found->second;
+        set.sources = {state.image_path(set.name, identity)};
+        if (is_verified(configuration, set.name))
+            set.verify = control::Verification{state.list_path(set.name, identity)};
+    }
+    if (plan.step == HookStep::attach) {
+        SIEVE_ASSIGN(control::Applied applied, control::apply(kernel, table, observer));
+        done.program_id = applied.hook.ours ? applied.hook.ours->id : 0;
+        done.remarks = std::move(applied.remarks);
+        done.warnings = std::move(applied.warnings);
+        done.brought_in = plan.entry->sets;
+        return done;
+    }
+    control::TableChange change{.table = std::move(table), .kept = {}};
+    for (std::size_t i = 0; i < plan.entry->sets.size(); i++) change.kept.push_back(plan.sets[i].kept);
+    SIEVE_ASSIGN(control::TableChanged changed, control::change_table(kernel, change, observer));
+    done.program_id = changed.hook.ours ? changed.hook.ours->id : 0;
+    done.warnings = std::move(changed.warnings);
+    for (const control::ReadySet& set : changed.brought_in) done.brought_in.push_back(set.name);
+    return done;
+}
+
+} // namespace sieve::service

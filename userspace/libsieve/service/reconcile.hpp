@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// What is wanted against what runs: the difference as a plan, which can be shown or carried out. A plan for
+// what runs already has nothing to do, and then nothing is touched.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "libsieve/control/change_table.hpp"
+#include "libsieve/control/kernel.hpp"
+#include "libsieve/control/observer.hpp"
+#include "libsieve/control/warning.hpp"
+#include "libsieve/service/configuration.hpp"
+#include "libsieve/service/state_directory.hpp"
+#include "libsieve/util/result.hpp"
+
+namespace sieve::service {
+
+// Which filter a set shall have.
+enum class WantedFilter : std::uint8_t {
+    last_good, // that of its record
+    new_build, // one that is built now, so none that is in force
+    in_force,  // whichever is in force under its name; where none is, that of its record
+};
+struct WantedSet {
+    WantedFilter filter = WantedFilter::in_force;
+    std::string identity{}; // of the last good image; empty if there is none
+};
+using WantedSets = std::map<std::string, WantedSet>; // by name
+
+enum class HookStep : std::uint8_t {
+    nothing, // what runs is what is wanted
+    attach,  // our program comes, with its table
+    change,  // its table changes
+    unload,  // our program goes: no entry of the configuration names the hook any more
+};
+
+// One set of a hook, as it is and as it shall be.
+struct SetPlan {
+    std::string name{};
+    bool comes = false;
+    bool goes = false;
+    bool new_filter = false;                           // it stays, with another filter
+    std::optional<control::KeptFilter> kept{};         // it stays, with the filter that it has
+    std::optional<control::SetAction> action_before{}; // of a set that stays or goes
+    std::optional<control::SetAction> action{};        // of a set that stays or comes
+    bool verified_before = false;
+    bool verified = false;
+
+    [[nodiscard]] bool other_action() const;
+    [[nodiscard]] bool other_verification() const { return !comes && !goes && verified != verified_before; }
+    [[nodiscard]] bool changes() const;
+};
+
+struct HookPlan {
+    std::string interface {};
+    kernel::HookPoint point = kernel::HookPoint::xdp;
+    HookStep step = HookStep::nothing;
+    std::uint32_t program_id = 0;                  // that runs there; 0: none of ours
+    const InterfaceConfiguration* entry = nullptr; // none for a hook to be unloaded
+    std::vector<SetPlan> sets{};                   // the wanted ones in their order, then those that go
+    std::vector<std::string> order_before{};       // if sets that stay change places: all as they are
+    std::optional<sieve_action> default_before{};  // if it changes
+    std::optional<Error> obstacle{};               // why nothing can be done here
+};
+
+struct Plan {
+    std::vector<HookPlan> hooks{};      // of the configuration, then those to be unloaded
+    std::vector<std::string> missing{}; // interfaces named in full that are not there
+
+    [[nodiscard]] bool nothing_to_do() const;
+};
+
+// Compares. Changes nothing. The plan points into the configuration. A pattern never means the loopback
+// interface.
+[[nodiscard]] Plan make_plan(control::Kernel& kernel, const Configuration& configuration,
+                             const WantedSets& wanted, const std::vector<ManagedHook>& managed);
+
+// What became of a hook.
+struct HookDone {
+    std::uint32_t program_id = 0;             // that runs there now; 0 after unloading
+    std::vector<std::string> remarks{};       // of attaching
+    std::vector<control::Warning> warnings{}; // of the table
+    std::vector<std::string> brought_in{};    // sets that got a filter
+};
+
+// Carries out the plan for one hook without an obstacle. `identities` are those of the images to be put in
+// force, staged or last good. Errors: those of control; nothing was changed then.
+[[nodiscard]] Result<HookDone> carry_out(control::Kernel& kernel, const Configuration& configuration,
+                                         const HookPlan& plan,
+                                         const std::map<std::string, std::string>& identities,
+                                         const StateDirectory& state, const control::Observer& observer);
+
+} // namespace sieve::service

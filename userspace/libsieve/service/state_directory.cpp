@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/service/state_directory.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include "libsieve/util/output.hpp"
+#include "libsieve/util/printable.hpp"
+
+namespace sieve::service {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr std::string_view version_text = "xdp-sieve state 1\n";
+constexpr std::string_view version_begin = "xdp-sieve state ";
+constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
+
+const OutputKind json_output{.name = "record of xdp-sieve", .beginnings = {"{", "["}, .mode = 0600};
+const OutputKind version_output{
+    .name = "version of a state directory", .beginnings = {version_begin}, .mode = 0600};
+
+tl::unexpected<Error> fault(const std::string& path, const std::string& what) {
+    return bad_input(fmt::format("state directory {}: {}", printable(path), what));
+}
+
+tl::unexpected<Error> fault(const std::string& path, const std::string& doing, int error) {
+    return fault(path, fmt::format("{}: {}", doing, errno_text(error)));
+}
+
+std::optional<std::string> content_of(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    if (!file) return std::nullopt;
+    return std::string{std::istreambuf_iterator<char>(file), {}};
+}
+
+Status make_folder(const std::string& path) {
+    std::error_code error;
+    std::filesystem::create_directories(std::filesystem::path(path).parent_path(), error);
+    if (::mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) return fault(path, "cannot be made", errno);
+    return {};
+}
+
+// Whoever else may write here could have us load what he likes.
+Status check_owner(const std::string& path) {
+    struct stat info {};
+    if (::stat(path.c_str(), &info) != 0) return fault(path, "cannot be read", errno);
+    if (!S_ISDIR(info.st_mode)) return fault(path, "is no folder");
+    if (info.st_uid != ::geteuid() || (info.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+        return fault(path,
+                     fmt::format("others may write to it (owner {}, mode {:o}); expected owner {}, mode 700",
+                                 info.st_uid, info.st_mode & 07777, ::geteuid()));
+    return {};
+}
+
+// Nothing: it has no version, so it is new or not ours.
+Result<bool> check_version(const std::string& path) {
+    const std::optional<std::string> version = content_of(path + "/version");
+    if (!version) return false;
+    if (*version == version_text) return true;
+    return fault(
+        path,
+        fmt::format("is of another version (\"{}\", expected \"{}\"); move it away, and it is made anew "
+                    "from the sources",
+                    printable(version->substr(0, version->find('\n')), 64),
+                    version_text.substr(0, version_text.size() - 1)));
+}
+
+bool is_empty_but_lock(const std::string& path) {
+    std::error_code error;
+    for (const auto& entry : std::filesystem::directory_iterator(path, error))
+        if (entry.path().filename() != "lock") return false;
+    return !error;
+}
+
+// Who wrote into the lock file.
+std::string holder_of(int fd) {
+    std::array<char, 256> text{};
+    const ssize_t length = ::pread(fd, text.data(), text.size(), 0);
+    std::string holder(text.data(), static_cast<std::size_t>(std::max<ssize_t>(0, length)));
+    return holder.empty() ? "another process" : printable(holder.substr(0, holder.find('\n')));
+}
+
+Result<UniqueFd> take_lock(const std::string& path, std::chrono::milliseconds patience,
+                           const std::function<void(const std::string& holder)>& waiting) {
+    using Clock = std::chrono::steady_clock;
+    const auto deadline = Clock::now() + patience;
+    UniqueFd fd(::open((path + "/lock").c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+    if (!fd) return fault(path, "its lock cannot be opened", errno);
+    bool told = false;
+    while (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0) {
+        if (errno != EWOULDBLOCK && errno != EINTR) return fault(path, "its lock cannot be taken", errno);
+        if (Clock::now() >= deadline)
+            return failure(ErrorKind::busy,
+                           fmt::format("state directory {}: {} is at work with it; wait for it or end it",
+                                       printable(path), holder_of(fd.get())));
+        if (!std::exchange(told, true) && waiting) waiting(holder_of(fd.get()));
+        std::this_thread::sleep_for(std::chrono::milliseconds(5)); // flock has no time limit
+    }
+    const std::string note = fmt::format("process {}\n", ::getpid());
+    // The note only serves to name the holder, so it may fail.
+    if (::ftruncate(fd.get(), 0) != 0 || ::pwrite(fd.get(), note.data(), note.size(), 0) < 0) return fd;
+    return fd;
+}
+
+json to_json(const PieceRecord& piece) {
+    return {{"name", piece.name},         {"digest", piece.digest},  {"bytes", piece.bytes},
+            {"modified", piece.modified}, {"read", piece.read},      {"device", piece.device},
+            {"inode", piece.inode},       {"changed", piece.changed}};
+}
+
+PieceRecord piece_of(const json& piece) {
+    PieceRecord record;
+    record.name = piece.at("name").get<std::string>();
+    record.digest = piece.at("digest").get<std::string>();
+    record.bytes = piece.at("bytes").get<std::uint64_t>();
+    record.modified = piece.at("modified").get<std::int64_t>();
+    record.read = piece.at("read").get<std::int64_t>();
+    record.device = piece.at("device").get<std::uint64_t>();
+    record.inode = piece.at("inode").get<std::uint64_t>();
+    record.changed = piece.at("changed").get<std::int64_t>();
+    return record;
+}
+
+std::string text_of(const json& value) {
+    return value.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+json to_json(const SetRecord& record) {
+    json pieces = json::array();
+    for (const PieceRecord& piece : record.pieces) pieces.push_back(to_json(piece));
+    return {{"identity", record.identity},         {"build", record.build},
+            {"entries", record.entries},           {"keys", record.keys},
+            {"skipped", record.skipped},           {"bytes", record.bytes},
+            {"expected_fpr", record.expected_fpr}, {"built_at", record.built_at},
+            {"pieces", std::move(pieces)}};
+}
+
+bool is_identity(const std::string& text) {
+    return text.size() == 32 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
+}
+
+// Nothing for a text that is no record.
+std::optional<SetRecord> record_of(const std::string& text) {
+    try {
+        const json value = json::parse(text);
+        SetRecord record;
+        record.identity = value.at("identity").get<std::string>();
+        record.build = value.at("build").get<std::string>();
+        record.entries = value.at("entries").get<std::uint64_t>();
+        record.keys = value.at("keys").get<std::uint64_t>();
+        record.skipped = value.at("skipped").get<std::uint64_t>();
+        record.bytes = value.at("bytes").get<std::uint64_t>();
+        record.expected_fpr = value.at("expected_fpr").get<double>();
+        record.built_at = value.at("built_at").get<std::int64_t>();
+        for (const json& piece : value.at("pieces")) record.pieces.push_back(piece_of(piece));
+        if (!is_identity(record.identity)) return std::nullopt;
+        return record;
+    } catch (const json::exception&) {
+        return std::nullopt;
+    }
+}
+
+// Appends all of an input to a file, without a byte order mark, and ends its last line.
+Status append(int fd, const std::string& path, Input input) {
+    const auto put = [&](std::string_view bytes) -> Status {
+        while (!bytes.empty()) {
+            const ssize_t written = ::write(fd, bytes.data(), bytes.size());
+            if (written < 0 && errno == EINTR) continue;
+            if (written < 0) return fault(path, "cannot be written", errno);
+            bytes.remove_prefix(static_cast<std::size_t>(written));
+        }
+        return {};
+    };
+    std::vector<char> block(std::size_t{256} << 10);
+    SIEVE_ASSIGN(const std::string_view begin, input.peek(byte_order_mark.size()));
+    if (begin == byte_order_mark) {
+        SIEVE_TRY(input.read_all(block.data(), byte_order_mark.size()));
+    }
+    char last = '\n';
+    for (;;) {
+        SIEVE_ASSIGN(const std::size_t got, input.read(block.data(), block.size()));
+        if (got == 0) break;
+        SIEVE_TRY(put({block.data(), got}));
+        last = block[got - 1];
+    }
+    return last == '\n' ? Status() : put("\n");
+}
+
+// A file that nobody names yet: what is left of it after a crash is removed by the next discard_staged().
+Status write_list(const std::string& path, const Pieces& pieces) {
+    const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600));
+    if (!fd) return fault(path, "cannot be written", errno);
+    for (const std::unique_ptr<Piece>& piece : pieces) {
+        SIEVE_ASSIGN(Input input, piece->open());
+        SIEVE_TRY(append(fd.get(), path, std::move(input)));
+    }
+    if (::fsync(fd.get()) != 0) return fault(path, "cannot be written", errno);
+    return {};
+}
+
+} // namespace
+
+std::string identity_text(const sieve_file& file) {
+    return fmt::format("{:016x}{:016x}", file.identity[0], file.identity[1]);
+}
+
+Result<StateDirectory> StateDirectory::open(const std::string& path, std::chrono::milliseconds patience,
+                                            const std::function<void(const std::string& holder)>& waiting) {
+    SIEVE_TRY(make_folder(path));
+    SIEVE_TRY(check_owner(path));
+    SIEVE_ASSIGN(bool ours, check_version(path));
+    if (!ours && !is_empty_but_lock(path))
+        return fault(path, "has files, but no version of ours; expected an empty folder or a new name");
+    SIEVE_ASSIGN(UniqueFd lock, take_lock(path, patience, waiting));
+    // Whoever held the lock may have made it ours.
+    SIEVE_ASSIGN(ours, check_version(path));
+    if (!ours) {
+        SIEVE_TRY(make_folder(path + "/sets"));
+        SIEVE_TRY(write_output(path + "/version", version_text, version_output, Replace::ours));
+    }
+    return StateDirectory(path, std::move(lock));
+}
+
+Result<StateDirectory> StateDirectory::look(const std::string& path) {
+    SIEVE_TRY(check_version(path));
+    return StateDirectory(path, {});
+}
+
+std::string StateDirectory::folder_of(const std::string& set) const {
+    return fmt::format("{}/sets/{}", path_, set);
+}
+
+std::string StateDirectory::image_path(const std::string& set, const std::string& identity) const {
+    return fmt::format("{}/{}.sieve", folder_of(set), identity);
+}
+
+std::string StateDirectory::list_path(const std::string& set, const std::string& identity) const {
+    return fmt::format("{}/{}.list", folder_of(set), identity);
+}
+
+std::optional<SetRecord>
+StateDirectory::read(const std::string& set,
+                     const std::function<void(const std::string& text)>& remark) const {
+    const std::string path = folder_of(set) + "/record.json";
+    const std::optional<std::string> text = content_of(path);
+    if (!text) return std::nullopt;
+    std::optional<SetRecord> record = record_of(*text);
+    if (!record) {
+        remark(fmt::format("{}: is damaged; the set is built anew", printable(path)));
+        return std::nullopt;
+    }
+    for (const std::string& file : {image_path(set, record->identity), list_path(set, record->identity)})
+        if (::access(file.c_str(), R_OK) != 0) {
+            remark(fmt::format("{}: {}; the set is built anew", printable(file), errno_text(errno)));
+            return std::nullopt;
+        }
+    const Result<Image> image = Image::load(std::filesystem::path(image_path(set, record->identity)));
+    if (!image || identity_text(image->file()) != record->identity) {
+        remark(fmt::format("{}; the set is built anew",
+                           image ? printable(path) + ": names another image" : image.error().message));
+        return std::nullopt;
+    }
+    return record;
+}
+
+Status StateDirectory::stage(const std::string& set, Image& image, const Pieces& pieces) const {
+    SIEVE_TRY(make_folder(path_ + "/sets"));
+    SIEVE_TRY(make_folder(folder_of(set)));
+    const std::string identity = identity_text(image.file());
+    SIEVE_TRY(image.save(image_path(set, identity), Replace::anything));
+    return write_list(list_path(set, identity), pieces);
+}
+
+Status StateDirectory::commit(const std::string& set, const SetRecord& record) const {
+    SIEVE_TRY(write_output(folder_of(set) + "/record.json", text_of(to_json(record)), json_output,
+                           Replace::anything));
+    remove_all_but(set, record.identity);
+    return {};
+}
+
+void StateDirectory::remove_all_but(const std::string& set, const std::string& identity) const {
+    std::error_code error;
+    std::vector<std::filesystem::path> others;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_of(set), error)) {
+        const std::string name = entry.path().filename().string();
+        if (name != "record.json" && (identity.empty() || !name.starts_with(identity + '.')))
+            others.push_back(entry.path());
+    }
+    for (const std::filesystem::path& other : others) std::filesystem::remove(other, error);
+}
+
+void StateDirectory::discard_staged(const std::string& set) const {
+    const std::optional<std::string> text = content_of(folder_of(set) + "/record.json");
+    const std::optional<SetRecord> record = text ? record_of(*text) : std::nullopt;
+    remove_all_but(set, record ? record->identity : std::string());
+}
+
+void StateDirectory::forget_all_but(const std::vector<std::string>& sets) const {
+    std::error_code error;
+    std::vector<std::filesystem::path> others;
+    for (const auto& entry : std::filesystem::directory_iterator(path_ + "/sets", error))
+        if (std::find(sets.begin(), sets.end(), entry.path().filename().string()) == sets.end())
+            others.push_back(entry.path());
+    for (const std::filesystem::path& other : others) std::filesystem::remove_all(other, error);
+}
+
+std::vector<ManagedHook> StateDirectory::hooks() const {
+    const std::optional<std::string> text = content_of(path_ + "/hooks.json");
+    if (!text) return {};
+    std::vector<ManagedHook> hooks;
+    try {
+        const json all = json::parse(*text);
+        for (const json& hook : all) {
+            const auto point = kernel::parse_hook_point(hook.at("hook").get<std::string>());
+            if (point)
+                hooks.push_back({hook.at("interface").get<std::string>(), *point,
+                                 hook.at("program_id").get<std::uint32_t>()});
+        }
+    } catch (const json::exception&) {
+        return {}; // nothing is taken away that we do not know to be ours
+    }
+    return hooks;
+}
+
+Status StateDirectory::keep_hooks(const std::vector<ManagedHook>& hooks) const {
+    json all = json::array();
+    for (const ManagedHook& hook : hooks)
+        all.push_back({{"interface", hook.interface},
+                       {"hook", kernel::hook_point_name(hook.point)},
+                       {"program_id", hook.program_id}});
+    return write_output(path_ + "/hooks.json", text_of(all), json_output, Replace::anything);
+}
+
+} // namespace sieve::service

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// What the service remembers: of each set the last good image, the list that it was built of, and where that
+// came from.
+//
+//     version                  the version of all this
+//     lock                     held by whoever writes
+//     sets/NAME/record.json    which image is the last good one, and its provenance
+//     sets/NAME/ID.sieve       that image; ID is its identity
+//     sets/NAME/ID.list        its list: the text of all pieces
+//     hooks.json               the hooks that the service put tables on
+//
+// record.json is replaced as a whole, after the files that it names are on the disk, so that a crash leaves
+// the old record with its files or the new one with its. Everything here belongs to its owner alone: an image
+// holds secret hash keys.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "libsieve/image/image.hpp"
+#include "libsieve/kernel/hooks/hook_point.hpp"
+#include "libsieve/service/source.hpp"
+#include "libsieve/util/result.hpp"
+#include "libsieve/util/unique_fd.hpp"
+
+namespace sieve::service {
+
+// The provenance of a set's last good image.
+struct SetRecord {
+    std::string identity{};    // of the image: 32 hexadecimal digits
+    std::string build{};       // digest of build_text()
+    std::uint64_t entries = 0; // of the list
+    std::uint64_t keys = 0;    // of the filter
+    std::uint64_t skipped = 0; // malformed lines that were left out
+    std::uint64_t bytes = 0;   // of the image
+    double expected_fpr = 0;
+    std::int64_t built_at = 0; // in seconds since 1970
+    std::vector<PieceRecord> pieces{};
+};
+
+// A hook that the service put its program or table on. It takes away no other.
+struct ManagedHook {
+    std::string interface {};
+    kernel::HookPoint point = kernel::HookPoint::xdp;
+    std::uint32_t program_id = 0;
+
+    [[nodiscard]] friend bool operator==(const ManagedHook&, const ManagedHook&) = default;
+};
+
+class StateDirectory {
+  public:
+    // To write: makes the directory if it is not there, and holds its lock as long as the object lives. Waits
+    // up to `patience` for another holder; tells `waiting` once who that is. Errors: busy; bad_input for a
+    // directory of another version, one that is not ours, or one that others may write to.
+    [[nodiscard]] static Result<StateDirectory>
+    open(const std::string& path, std::chrono::milliseconds patience,
+         const std::function<void(const std::string& holder)>& waiting);
+
+    // To read only, without the lock. A directory that is not there, or that we may not read, is as good as
+    // an empty one.
+    [[nodiscard]] static Result<StateDirectory> look(const std::string& path);
+
+    [[nodiscard]] const std::string& path() const { return path_; }
+
+    // The set's record; nothing if there is none. One that cannot be understood, or whose files are missing,
+    // counts as none, and `remark` is told.
+    [[nodiscard]] std::optional<SetRecord>
+    read(const std::string& set, const std::function<void(const std::string& text)>& remark) const;
+
+    [[nodiscard]] std::string image_path(const std::string& set, const std::string& identity) const;
+    [[nodiscard]] std::string list_path(const std::string& set, const std::string& identity) const;
+
+    // Writes image and list of a set under the image's identity, beside what is there.
+    [[nodiscard]] Status stage(const std::string& set, Image& image, const Pieces& pieces) const;
+    // Makes the record the last good one, and removes the files of all others.
+    [[nodiscard]] Status commit(const std::string& set, const SetRecord& record) const;
+    // Removes staged files that no record names.
+    void discard_staged(const std::string& set) const;
+    // Removes what is kept of sets that are not among these.
+    void forget_all_but(const std::vector<std::string>& sets) const;
+
+    [[nodiscard]] std::vector<ManagedHook> hooks() const;
+    [[nodiscard]] Status keep_hooks(const std::vector<ManagedHook>& hooks) const;
+
+  private:
+    StateDirectory(std::string path, UniqueFd lock) : path_(std::move(path)), lock_(std::move(lock)) {}
+    [[nodiscard]] std::string folder_of(const std::string& set) const;
+    void remove_all_but(const std::string& set, const std::string& identity) const;
+
+    std::string path_;
+    UniqueFd lock_;
+};
+
+// The identity of an image as text.
+[[nodiscard]] std::string identity_text(const sieve_file& file);
+
+} // namespace sieve::service

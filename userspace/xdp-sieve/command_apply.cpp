@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// xdp-sieve apply: makes a whole configuration so, once. A second time there is nothing to do.
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include "libsieve/control/hold_lock.hpp"
+#include "libsieve/control/real_kernel.hpp"
+#include "libsieve/kernel/libbpf_log.hpp"
+#include "libsieve/service/configuration_reader.hpp"
+#include "libsieve/service/cycle.hpp"
+#include "libsieve/service/list_change.hpp"
+#include "xdp-sieve/apply_report.hpp"
+#include "xdp-sieve/command.hpp"
+#include "xdp-sieve/format.hpp"
+#include "xdp-sieve/json_text.hpp"
+#include "xdp-sieve/output.hpp"
+#include "xdp-sieve/remedy.hpp"
+
+namespace sieve::cli {
+
+namespace {
+
+struct ApplyArguments {
+    std::string path = service::standard_configuration;
+    bool check = false;
+    bool diff = false;
+};
+
+std::uint64_t entries_of(const service::SetSurvey& survey) {
+    if (survey.changed()) return survey.examined->list->keys.size() + survey.examined->list->ranges.size();
+    return survey.before() ? survey.before()->entries : 0;
+}
+
+Result<std::vector<service::SetSurvey>> survey(const service::Configuration& configuration,
+                                               const service::StateDirectory& state, Context& context) {
+    service::RealHostAddresses host;
+    return service::survey_sets(configuration, state, host, {}, observer(context));
+}
+
+// Reads all there is to read, and touches nothing.
+Result<Exit> run_check(const ApplyArguments& arguments, const service::Configuration& configuration,
+                       Context& context) {
+    SIEVE_ASSIGN(const service::StateDirectory state,
+                 service::StateDirectory::look(configuration.state_directory));
+    SIEVE_ASSIGN(const std::vector<service::SetSurvey> surveys, survey(configuration, state, context));
+    if (const std::optional<Error> error = service::first_failure(surveys, {})) return tl::unexpected(*error);
+    if (context.json) {
+        nlohmann::json out = {{"configuration", arguments.path},
+                              {"interfaces", configuration.interfaces.size()},
+                              {"sets", nlohmann::json::array()}};
+        for (const service::SetSurvey& set : surveys)
+            out["sets"].push_back({{"name", set.set->name}, {"entries", entries_of(set)}});
+        print_out("{}\n", json_text(out));
+    } else if (!context.quiet) {
+        print_out(
+            "{} is correct: {}, {}\n", arguments.path,
+            format_counted(configuration.interfaces.size(), "entry for interfaces", "entries for interfaces"),
+            format_counted(surveys.size(), "set"));
+        for (const service::SetSurvey& set : surveys)
+            print_out("  set {}: {}\n", set.set->name, format_counted(entries_of(set), "entry", "entries"));
+    }
+    return Exit::done;
+}
+
+// What came into a set's list and went, compared with the last good one.
+Result<service::ListChange> list_change(const service::SetSurvey& survey,
+                                        const service::StateDirectory& state) {
+    Feed before(survey.set->feed.fields);
+    if (survey.before()) {
+        // A list of other fields has nothing in common with the new one.
+        if (auto list = service::last_good_list(*survey.set, *survey.before(), state))
+            before = std::move(*list);
+    }
+    return service::compare_lists(before, *survey.examined->list);
+}
+
+Result<Exit> run_diff(const ApplyArguments& arguments, const service::Configuration& configuration,
+                      Context& context) {
+    SIEVE_ASSIGN(const service::StateDirectory state,
+                 service::StateDirectory::look(configuration.state_directory));
+    SIEVE_ASSIGN(const std::vector<service::SetSurvey> surveys, survey(configuration, state, context));
+    control::RealKernel kernel;
+    const service::Plan plan =
+        service::make_plan(kernel, configuration, service::wanted_sets(surveys), state.hooks());
+    if (const std::optional<Error> error = service::first_failure(surveys, plan))
+        return tl::unexpected(*error);
+    nlohmann::json out = {{"configuration", arguments.path},
+                          {"changes", !plan.nothing_to_do()},
+                          {"hooks", nlohmann::json::array()},
+                          {"sets", nlohmann::json::array()}};
+    std::string text;
+    for (const service::HookPlan& hook : plan.hooks) {
+        out["hooks"].push_back(to_json(hook));
+        text += describe(hook, false);
+    }
+    for (const service::SetSurvey& set : surveys) {
+        nlohmann::json& entry =
+            out["sets"].emplace_back(nlohmann::json{{"name", set.set->name}, {"entries", entries_of(set)}});
+        if (!set.changed()) continue;
+        SIEVE_ASSIGN(const service::ListChange change, list_change(set, state));
+        entry["list"] = to_json(change);
+        text += describe(set.set->name, entries_of(set), change);
+    }
+    if (context.json)
+        print_out("{}\n", json_text(out));
+    else
+        print_out("{}", text.empty() ? "nothing to do\n" : text);
+    return Exit::done;
+}
+
+// The first failure, with what was changed in spite of it.
+std::optional<Error> failure_of(const service::CycleReport& report) {
+    std::string changed;
+    std::optional<Error> error;
+    for (const service::HookReport& hook : report.hooks) {
+        if (hook.error && !error) error = hook.error;
+        if (hook.carried_out && hook.plan.step != service::HookStep::nothing)
+            changed += (changed.empty() ? "" : ", ") + hook.plan.interface;
+    }
+    if (error && !changed.empty()) error->message += fmt::format("; changed before: {}", changed);
+    return error;
+}
+
+void print(const ApplyArguments& arguments, const service::CycleReport& report, const Context& context) {
+    if (context.json) {
+        nlohmann::json out = {{"configuration", arguments.path},
+                              {"changed", report.changed},
+                              {"hooks", nlohmann::json::array()},
+                              {"sets", nlohmann::json::array()}};
+        for (const service::HookReport& hook : report.hooks) {
+            nlohmann::json& entry = out["hooks"].emplace_back(to_json(hook.plan));
+            entry["program_id"] = hook.done.program_id;
+        }
+        for (const service::SetReport& set : report.sets) {
+            nlohmann::json entry = set.last_good ? to_json(*set.last_good) : nlohmann::json::object();
+            entry["name"] = set.name;
+            entry["replaced"] = set.outcome == service::SetOutcome::replaced;
+            out["sets"].push_back(std::move(entry));
+        }
+        print_out("{}\n", json_text(out));
+        return;
+    }
+    if (context.quiet) return;
+    if (!report.changed) print_out("nothing to do\n");
+    for (const service::HookReport& hook : report.hooks)
+        if (hook.carried_out) print_out("{}", describe(hook.plan, true));
+    for (const service::SetReport& set : report.sets)
+        if (set.outcome == service::SetOutcome::replaced)
+            print_out("set {}: {}, {}, expected false positive rate {}\n", set.name,
+                      format_counted(set.last_good->entries, "entry", "entries"),
+                      format_bytes(set.last_good->bytes), format_rate(set.last_good->expected_fpr));
+}
+
+Result<Exit> run_apply(const ApplyArguments& arguments, const service::Configuration& configuration,
+                       Context& context) {
+    control::RealKernel kernel;
+    SIEVE_TRY(kernel.may_load_programs());
+    const control::Observer listener = observer(context);
+    SIEVE_ASSIGN(const service::StateDirectory state,
+                 service::StateDirectory::open(configuration.state_directory, control::lock_patience,
+                                               listener.waiting));
+    service::RealHostAddresses host;
+    SIEVE_ASSIGN(const service::CycleReport report,
+                 service::run_cycle(kernel, configuration, state, host, {}, listener));
+    context.changed = report.changed;
+    for (const service::HookReport& hook : report.hooks) {
+        for (const std::string& text : hook.done.remarks) remark(context, text);
+        for (const control::Warning& warning : hook.done.warnings) remark(context, warning_text(warning));
+    }
+    if (std::optional<Error> error = failure_of(report)) return tl::unexpected(std::move(*error));
+    print(arguments, report, context);
+    return Exit::done;
+}
+
+Result<Exit> run(const ApplyArguments& arguments, Context& context) {
+    kernel::set_verbose(context.verbose);
+    if (arguments.check && arguments.diff) return invalid_request("--check and --diff: expected one of them");
+    SIEVE_ASSIGN(const service::Configuration configuration, service::load_configuration(arguments.path));
+    if (arguments.check) return run_check(arguments, configuration, context);
+    if (arguments.diff) return run_diff(arguments, configuration, context);
+    return run_apply(arguments, configuration, context);
+}
+
+} // namespace
+
+void add_apply(CLI::App& app, Context& context) {
+    add_command(app, context, "apply", "make a configuration so: its sets on its interfaces",
+                [&context](Arguments command) -> Action {
+                    auto arguments = std::make_shared<ApplyArguments>();
+                    command.add("CONFIG", arguments->path, "the configuration").show_default();
+                    command.add_flag("--check", arguments->check,
+                                     "only read configuration and lists; needs no root, touches nothing");
+                    command.add_flag("--diff", arguments->diff, "only show what would change");
+                    return [arguments, &context] { return run(*arguments, context); };
+                });
+}
+
+} // namespace sieve::cli
