@@ -22,6 +22,7 @@
 #include <gtest/gtest.h>
 
 #include "bpf/own_network.hpp"
+#include "bpf/scarce.hpp"
 
 namespace sieve::kernel {
 namespace {
@@ -190,6 +191,24 @@ TEST(Lock, AFolderThatOthersMayWriteToIsRefused) {
         ASSERT_FALSE(lock);
         EXPECT_EQ(lock.error().kind, ErrorKind::kernel_refused);
         EXPECT_NE(lock.error().message.find(Lock::folder), std::string::npos) << lock.error().message;
+    });
+}
+
+// The folder takes one descriptor, the file another.
+TEST(Lock, NoDescriptorIsARefusal) {
+    in_own_network([] {
+        for (const std::size_t left : {0, 1}) {
+            const rlim_t limit = test::descriptors_left(left);
+            const auto lock = [&] {
+                const test::Limit few(RLIMIT_NOFILE, limit);
+                return Lock::take(1s);
+            }();
+            ASSERT_FALSE(lock) << left;
+            EXPECT_EQ(lock.error().kind, ErrorKind::kernel_refused);
+            EXPECT_NE(lock.error().message.find("the lock among controllers, "), std::string::npos)
+                << lock.error().message;
+        }
+        EXPECT_TRUE(Lock::take(1s)); // nothing was left behind
     });
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/image/image.hpp"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstddef>
@@ -9,11 +10,13 @@
 #include <fstream>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <gtest/gtest.h>
 #include <xxhash.h>
 
+#include "bpf/scarce.hpp"
 #include "libsieve/build/set_builder.hpp"
 
 namespace sieve {
@@ -147,6 +150,71 @@ TEST_F(ImageFile, RefusesAGeometryThatCannotBe) {
     EXPECT_NE(refusal().find("not rates"), std::string::npos);
     write(with(SIEVE_FILE_LINE * SIEVE_LINE_BYTES + offsetof(sieve_file, label) + SIEVE_LINE_BYTES - 1, 'x'));
     EXPECT_NE(refusal().find("label"), std::string::npos);
+}
+
+// A file is measured before it is read; of a pipe nobody knows the length.
+TEST_F(ImageFile, RefusesAStreamThatGoesOn) {
+    const std::filesystem::path fifo = folder_ / "fifo";
+    ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+    for (const std::size_t more : {0, 1, 64}) {
+        std::vector<char> bytes = bytes_;
+        bytes.resize(bytes.size() + more);
+        std::thread writer([&] {
+            std::ofstream(fifo, std::ios::binary)
+                .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+        });
+        const auto loaded = Image::load(fifo);
+        writer.join();
+        EXPECT_EQ(loaded.has_value(), more == 0) << more;
+        if (!loaded) {
+            EXPECT_NE(loaded.error().message.find("more bytes than its header's"), std::string::npos)
+                << loaded.error().message;
+        }
+    }
+}
+
+TEST_F(ImageFile, IsToldByItsFirstBytes) {
+    const auto looks_like_one = [&](std::size_t bytes, char first) {
+        std::vector<char> content(bytes_.begin(), bytes_.begin() + static_cast<std::ptrdiff_t>(bytes));
+        if (bytes > 0) content[0] = first;
+        write(content);
+        auto input = Input::of(path_);
+        EXPECT_TRUE(input);
+        const auto told = is_image(*input);
+        EXPECT_TRUE(told);
+        return told.value_or(false);
+    };
+    EXPECT_TRUE(looks_like_one(bytes_.size(), bytes_[0]));
+    EXPECT_TRUE(looks_like_one(4, bytes_[0])); // though it is cut
+    EXPECT_FALSE(looks_like_one(3, bytes_[0]));
+    EXPECT_FALSE(looks_like_one(0, bytes_[0]));
+    EXPECT_FALSE(looks_like_one(bytes_.size(), '1'));
+}
+
+TEST(Image, ThatCannotBeHeldIsRefused) {
+    const auto beyond_maps = Image::create(std::uint64_t{1} << 32, 1);
+    ASSERT_FALSE(beyond_maps);
+    EXPECT_NE(beyond_maps.error().message.find("larger than a BPF map can be"), std::string::npos);
+    const auto beyond_memory = [] {
+        const test::Limit little(RLIMIT_AS, test::addresses_left(std::size_t{1} << 20));
+        return Image::create(std::uint64_t{1} << 20, 1);
+    }();
+    ASSERT_FALSE(beyond_memory);
+    EXPECT_EQ(beyond_memory.error().kind, ErrorKind::bad_input);
+    EXPECT_NE(beyond_memory.error().message.find("64 MiB for the filter are not to be had"),
+              std::string::npos)
+        << beyond_memory.error().message;
+}
+
+// What a builder made is checked like what was read.
+TEST(Image, InMemoryIsCheckedToo) {
+    Image image = std::move(*Image::create(4, 1));
+    EXPECT_FALSE(image.check("built image")); // it has no kind
+    image.lookup().kind = SIEVE_KIND_BLOCKED;
+    image.file().lines++;
+    const auto wrong = image.check("built image");
+    ASSERT_FALSE(wrong);
+    EXPECT_NE(wrong.error().message.find("built image: "), std::string::npos) << wrong.error().message;
 }
 
 TEST_F(ImageFile, ThatCannotBeWrittenLeavesNothing) {
