@@ -8,14 +8,14 @@
 #                                thread   the parallel builders' and feeds' tests under ThreadSanitizer
 #
 # Builds lie in build/clang, build/address and build/thread. Exit 1 if a test failed or a sanitizer said anything.
-# CXX, JOBS and SELFTESTS (of `commands`, such as "swap.sh lock.sh") are taken from the environment.
+# SANITIZE_CXX, JOBS and SELFTESTS (of `commands`, such as "swap.sh lock.sh") are taken from the environment.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 unset MAKEFLAGS MAKELEVEL
 
 parts=("$@")
 [ ${#parts[@]} -gt 0 ] || parts=(address commands thread)
-CXX=${CXX:-clang++-19}
+CXX=${SANITIZE_CXX:-clang++-19}
 JOBS=${JOBS:-$(nproc)}
 COMMON="-O1 -g1 -fno-omit-frame-pointer"
 export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
