@@ -9,6 +9,7 @@
 #include "libsieve/control/hold_lock.hpp"
 #include "libsieve/control/prepare.hpp"
 #include "libsieve/control/redirection.hpp"
+#include "libsieve/util/unfinished.hpp"
 
 namespace sieve::control {
 
@@ -106,9 +107,15 @@ Result<Applied> apply(Kernel& kernel, const TableSpec& spec, const Observer& obs
         SIEVE_TRY(kernel.replace_table(hook, applied.table));
         applied.hook = std::move(hook);
     }
-    applied.warnings = target_warnings(kernel, {interface, spec.point, applied.hook.mode}, spec.sets);
-    for (Warning& warning : allowlist_warnings(prepared.sets, applied.table))
-        applied.warnings.push_back(std::move(warning));
+    // The table is in force: what goes wrong from here on must not deny it.
+    const Status warned = without_throwing([&]() -> Status {
+        applied.warnings = target_warnings(kernel, {interface, spec.point, applied.hook.mode}, spec.sets);
+        for (Warning& warning : allowlist_warnings(prepared.sets, applied.table))
+            applied.warnings.push_back(std::move(warning));
+        return {};
+    });
+    if (!warned)
+        return unfinished("the new table is in force, but not looked through for warnings", warned.error());
     applied.sets = std::move(prepared.sets);
     return applied;
 }

@@ -42,10 +42,10 @@ Result<Swapped> swap(Kernel& kernel, const HookName& name, SetSpec spec, const O
             {.interface = name.interface, .set = spec.name});
     now.table.sets[now.index].map_fd = set.maps.filter_fd;
     now.table.sets[now.index].exact_fd = set.maps.exact_fd;
+    std::vector<Warning> warnings = allowlist_warnings({&set, 1}, now.table);
     const auto begin = std::chrono::steady_clock::now();
     SIEVE_TRY(kernel.replace_table(hook, now.table));
     const std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - begin;
-    std::vector<Warning> warnings = allowlist_warnings({&set, 1}, now.table);
     return Swapped{.point = hook.point,
                    .set = std::move(set),
                    .milliseconds = taken.count(),
