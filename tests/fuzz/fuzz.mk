@@ -5,7 +5,7 @@
 FUZZ        := $(B)/fuzz
 FUZZ_CC     ?= clang-19
 FUZZ_CXX    ?= clang++-19
-FUZZ_NAMES  := capture feed image key packet set_argument
+FUZZ_NAMES  := capture configuration feed image key packet set_argument
 FUZZ_BIN    := $(FUZZ_NAMES:%=$(FUZZ)/%)
 FUZZ_FLAGS  := -O1 -g1 -fno-omit-frame-pointer -Wall -Wextra -Werror \
                -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
@@ -15,12 +15,14 @@ FUZZ_FLAGS  := -O1 -g1 -fno-omit-frame-pointer -Wall -Wextra -Werror \
 FUZZ_ROOMS   := util keys feeds packets image
 FUZZ_LIB_SRC := $(shell find $(FUZZ_ROOMS:%=userspace/libsieve/%) -name '*.cpp') \
                 $(wildcard userspace/libsieve/filters/kinds/*.cpp userspace/libsieve/filters/kinds/*/*_kind.cpp)
-FUZZ_CLI_OBJ := $(addprefix $(FUZZ)/userspace/xdp-sieve/,set_argument.o build_options.o number.o)
+FUZZ_CLI_OBJ := $(addprefix $(FUZZ)/userspace/,xdp-sieve/set_argument.o libsieve/control/build_options.o)
+FUZZ_TOML_OBJ := $(addprefix $(FUZZ)/userspace/libsieve/,control/build_options.o service/configuration.o \
+                 service/configuration_reader.o service/configuration_text.o service/duration.o)
 FUZZ_LIB_OBJ := $(FUZZ_LIB_SRC:%.cpp=$(FUZZ)/%.o)
 # The packet path's parser as either hook has it.
 FUZZ_PARSERS := $(FUZZ)/tests/fuzz/packet_parser_XDP.o $(FUZZ)/tests/fuzz/packet_parser_TC.o
 FUZZ_OWN_OBJ := $(patsubst %,$(FUZZ)/%.o,$(basename $(wildcard tests/fuzz/*.cpp tests/model/*.cpp))) \
-                $(FUZZ_CLI_OBJ) $(FUZZ_PARSERS)
+                $(FUZZ_CLI_OBJ) $(FUZZ_TOML_OBJ) $(FUZZ_PARSERS)
 
 .PHONY: fuzz fuzz-build fuzz-stack
 
@@ -55,8 +57,9 @@ $(FUZZ)/capture: $(FUZZ)/tests/model/link_model.o
 $(FUZZ)/image: $(addprefix $(FUZZ)/tests/,fuzz/guarded_pages.o model/image_model.o)
 $(FUZZ)/image: FUZZ_LINK := -Wl,--wrap=mmap,--wrap=munmap,--wrap=madvise
 $(FUZZ)/set_argument: $(FUZZ_CLI_OBJ)
+$(FUZZ)/configuration: $(FUZZ_TOML_OBJ)
 $(filter-out $(FUZZ)/packet,$(FUZZ_BIN)): $(FUZZ)/libsieve.a
-$(FUZZ)/image $(FUZZ)/set_argument: $(B)/libsieve.a
+$(FUZZ)/image $(FUZZ)/set_argument $(FUZZ)/configuration: $(B)/libsieve.a
 
 $(FUZZ_BIN): $(FUZZ)/%: $(FUZZ)/tests/fuzz/%_fuzz.o
 	$(FUZZ_CXX) -fsanitize=fuzzer,address,undefined $(FUZZ_LINK) $^ $(LIBS) -o $@

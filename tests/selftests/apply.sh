@@ -36,9 +36,12 @@ fresh() {
     configure "$@"
 }
 
-maps() { sieve --json status "$IN_IF" | jq -c '[.interfaces[0] | .program_id, (.sets[] | [.name, .identity])]'; }
-identity() { sieve --json status "$IN_IF" | jq -r --arg set "$1" '.interfaces[0].sets[] | select(.name == $set).identity'; }
-hits() { sieve --json stats "$IN_IF" | jq --arg set "$1" '.interfaces[0].sets[] | select(.name == $set).packets'; }
+# of_set COMMAND SET MEMBER: what status or stats tells of a set.
+of_set() {
+    sieve --json "$1" "$IN_IF" | jq -r --arg set "$2" ".interfaces[0].sets[] | select(.name == \$set).$3"
+}
+identity() { of_set status "$1" identity; }
+hits() { of_set stats "$1" packets; }
 
 judged() {
     verdicts <<END
@@ -104,8 +107,8 @@ other_table() {
     fresh
     sieve -q apply "$CONFIG"
     bad=$(identity bad)
-    sed -i 's/sets = .*/sets = ["bad", "friends"]/; s/^action = .*/action = "count"/; /^\[\[/a default = "drop"' "$CONFIG"
-    sed -i 's/^fpr = .*/&\naction = "pass"/' "$CONFIG"
+    sed -i -e 's/sets = .*/sets = ["bad", "friends"]/' -e 's/^action = .*/action = "count"/' \
+        -e '/^\[\[/a default = "drop"' -e 's/^fpr = .*/&\naction = "pass"/' "$CONFIG"
     sieve apply --diff "$CONFIG" >"$WORK/said"
     for line in 'order: friends, bad -> bad, friends' 'set friends: pass -> count' 'set bad: drop -> pass' \
         'default: pass -> drop'; do
@@ -219,7 +222,8 @@ os.setgroups([]), os.setgid(65534), os.setuid(65534), os.execv(sys.argv[1], sys.
     echo "no address" >>"$LISTS/bad.txt"
     refused 3 'bad.txt:3: ' "${user[@]}" "$WORK/xdp-sieve" apply --check "$CONFIG"
     sed -i 's/^fpr = .*/fpr = 3/' "$CONFIG"
-    refused 3 'xdp-sieve.toml:10:1: set.bad: a false positive rate of 3, expected' "${user[@]}" "$WORK/xdp-sieve" apply --check "$CONFIG"
+    refused 3 'xdp-sieve.toml:10:1: set.bad: a false positive rate of 3, expected' \
+        "${user[@]}" "$WORK/xdp-sieve" apply --check "$CONFIG"
     configure
     refused 4 'root' "${user[@]}" "$WORK/xdp-sieve" apply "$CONFIG"
     refused 2 'expected one of them' "${user[@]}" "$WORK/xdp-sieve" apply --check --diff "$CONFIG"
@@ -232,6 +236,13 @@ effective() {
     sieve config "$WORK/first.toml" | diff "$WORK/first.toml" - || fail "it reads back otherwise"
     sieve --json config "$CONFIG" | jq -e '.set.bad.fpr == 1e-9 and .service."on-stop" == "keep"' >/dev/null ||
         fail "$(sieve --json config "$CONFIG")"
+    # The manual page has every key.
+    if [ -e "$here/../../docs/xdp-sieve.toml.5" ]; then
+        sed -nE 's/^(# )?([a-z0-9-]+)( =|: ).*/\2/p' "$WORK/first.toml" | sort -u | while read -r key; do
+            grep -Eq "^\.It.* Cm (.* )?$key( |$)" "$here/../../docs/xdp-sieve.toml.5" ||
+                fail "no $key in the manual page"
+        done
+    fi
     # What is installed as an example is right, but for its lists.
     if [ -e "$here/../../examples/xdp-sieve.toml" ]; then "$SIEVE" -q config "$here/../../examples/xdp-sieve.toml"; fi
 }

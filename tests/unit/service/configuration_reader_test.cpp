@@ -209,7 +209,7 @@ const Wrong wrong[] = {
      "expected a number, such as 0.5 or 1e-5, found \"low\""},
     {"FprRange", in_set("fpr = 2"), 4, "set.bad", "a false positive rate of 2, expected"},
     {"TwoSizes", in_set("fpr = 0.1\nbits-per-key = 8"), 4, "set.bad", "only one of"},
-    {"Choices", in_set("choices = 9"), 4, "set.bad", "9 lines, expected 1 to 3"},
+    {"Choices", in_set("choices = 9"), 4, "set.bad", "9 choices, expected 1 to 3"},
     {"AlphaOfBloom", in_set("kind = \"bloom\"\nalpha = 0.5"), 4, "set.bad",
      "alpha is no option of kind bloom"},
     {"MaxProbes", in_set("max-probes = 0"), 4, "set.bad", "0 probes, expected 1 to 8"},

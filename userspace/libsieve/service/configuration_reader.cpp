@@ -245,7 +245,7 @@ class Reader {
     void read_service(const toml::table& table) {
         Section section(mistakes_, table, "service");
         if (const auto text = section.text("state-directory", "the path of a folder")) {
-            if (text->empty() || text->front() != '/')
+            if (text->empty() || text->front() != '/' || text->find('\0') != std::string::npos)
                 section.expected(*table.get("state-directory"), "state-directory", "an absolute path");
             configuration_.state_directory = *text;
         }
@@ -297,7 +297,8 @@ class Reader {
         bool any = false;
         section.texts("sources", what, [&](const toml::node& node, const std::string& text) {
             any = true;
-            if (text.empty()) return section.expected(node, "sources", what);
+            if (text.empty() || text.find('\0') != std::string::npos)
+                return section.expected(node, "sources", what);
             if (text.find("://") != std::string::npos)
                 return section.mistake(
                     node, "sources",
@@ -315,11 +316,11 @@ class Reader {
 
     [[nodiscard]] SourceSpec source_of(const std::string& text) const {
         SourceSpec source;
-        if (text.find_first_of("*?[") != std::string::npos)
-            source.kind = SourceKind::glob;
-        else if (text.back() == '/')
-            source.kind = SourceKind::folder;
         source.path = (folder_ / text).lexically_normal().string();
+        if (source.path.find_first_of("*?[") != std::string::npos)
+            source.kind = SourceKind::glob;
+        else if (source.path.back() == '/')
+            source.kind = SourceKind::folder;
         return source;
     }
 
@@ -438,7 +439,8 @@ class Reader {
         if (name) {
             entry.name = *name;
             if (name->empty() || name->size() > longest_interface_name ||
-                name->find_first_of("/ \t\n") != std::string::npos)
+                std::any_of(name->begin(), name->end(),
+                            [](unsigned char c) { return c <= ' ' || c == 0x7f || c == '/'; }))
                 section.expected(
                     *table.get("name"), "name",
                     fmt::format("1 to {} characters without blanks and slashes", longest_interface_name));

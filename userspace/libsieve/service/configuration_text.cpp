@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/service/configuration_text.hpp"
 
+#include <limits>
+
 #include <fmt/format.h>
 
 #include "libsieve/feeds/key_text.hpp"
@@ -49,6 +51,11 @@ class Text {
     void number(std::string_view name, T value) {
         key(name, fmt::format("{}", value));
     }
+    // TOML's integers have a sign; what is larger is a text.
+    void whole(std::string_view name, std::uint64_t value) {
+        const std::string digits = fmt::format("{}", value);
+        key(name, value > std::numeric_limits<std::int64_t>::max() ? quoted(digits) : digits);
+    }
     void flag(std::string_view name, bool value) { key(name, value ? "true" : "false"); }
     // A key that has no default that could be written.
     void none(std::string_view name, std::string_view meaning) {
@@ -66,7 +73,7 @@ void write_build_options(Text& text, const control::FeedSpec& feed) {
     text.word("key", format_fields(feed.fields));
     text.word("kind", facts.name);
     if (build.fpr) text.number("fpr", *build.fpr);
-    if (build.memory) text.number("memory", *build.memory);
+    if (build.memory) text.whole("memory", *build.memory);
     if (build.bits_per_key) text.number("bits-per-key", *build.bits_per_key);
     if (build.kind.choices) text.number("choices", *build.kind.choices);
     if (build.kind.alpha)
@@ -80,7 +87,7 @@ void write_build_options(Text& text, const control::FeedSpec& feed) {
     text.word("effort", effort_name(build.kind.effort));
     if (build.kind.rounds) text.number("rounds", *build.kind.rounds);
     text.number("max-probes", build.prefixes.max_probes);
-    text.number("max-keys", build.prefixes.max_keys);
+    text.whole("max-keys", build.prefixes.max_keys);
     text.flag("skip-invalid", feed.skip_invalid);
 }
 

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// Fuzzes the configuration of `apply`: any text is judged without harm.
+//
+// What must hold: mistakes stand in the order of the file and inside it; a configuration without a mistake
+// has a use for each set, and what is printed of it reads back to the same.
+#include <algorithm>
+#include <string>
+
+#include "fuzz/support.hpp"
+#include "libsieve/service/configuration_reader.hpp"
+#include "libsieve/service/configuration_text.hpp"
+
+namespace {
+
+using namespace sieve::service;
+
+constexpr char path[] = "/etc/xdp-sieve/xdp-sieve.toml";
+
+void check_mistakes(const std::vector<Mistake>& mistakes, const std::string& text) {
+    const auto lines = static_cast<std::uint32_t>(std::count(text.begin(), text.end(), '\n') + 1);
+    std::uint32_t last = 0;
+    for (const Mistake& mistake : mistakes) {
+        FUZZ_REQUIRE(!mistake.message.empty());
+        FUZZ_REQUIRE(mistake.line >= last && mistake.line <= lines);
+        last = mistake.line;
+    }
+}
+
+void check_uses(const Configuration& configuration) {
+    FUZZ_REQUIRE(!configuration.interfaces.empty());
+    for (const InterfaceConfiguration& entry : configuration.interfaces) {
+        FUZZ_REQUIRE(!entry.sets.empty());
+        for (const std::string& name : entry.sets) FUZZ_REQUIRE(configuration.find_set(name) != nullptr);
+    }
+    for (const SetConfiguration& set : configuration.sets) {
+        FUZZ_REQUIRE(!set.sources.empty());
+        FUZZ_REQUIRE(std::any_of(configuration.interfaces.begin(), configuration.interfaces.end(),
+                                 [&](const InterfaceConfiguration& entry) {
+                                     return std::find(entry.sets.begin(), entry.sets.end(), set.name) !=
+                                            entry.sets.end();
+                                 }));
+    }
+}
+
+} // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+    const std::string text(data, data + size);
+    const ReadConfiguration read = read_configuration(text, path);
+    check_mistakes(read.mistakes, text);
+    if (!read.mistakes.empty()) return 0;
+    check_uses(read.configuration);
+    const std::string printed = configuration_text(read.configuration);
+    const ReadConfiguration again = read_configuration(printed, path);
+    FUZZ_REQUIRE(again.mistakes.empty());
+    FUZZ_REQUIRE(configuration_text(again.configuration) == printed);
+    return 0;
+}
