@@ -35,19 +35,25 @@ endif
 # Builders and models are loops over bits: worth the vectoriser.
 $(B)/userspace/libsieve/filters/%.o $(B)/userspace/libsieve/build/%.o: CXXFLAGS += -O3
 CPPFLAGS += -Iinclude -Iuserspace -Itests -I$(B)/bpf
+# What sources are fetched, unpacked and confined with; the installed library does without.
+SERVICE_LIBS := -Wl,--push-state,--as-needed -lcurl -larchive -lseccomp -Wl,--pop-state
 LIBS     := -lxdp -lbpf -lmnl -lelf -lz -lpcap -lfmt -lxxhash -ltbb -lpthread
 BPFFLAGS := -g -O2 -target bpf -mcpu=v3 -Wall -Wextra -Werror -Iinclude -I/usr/include/$(TRIPLET)
 
-LIB_SRC  := $(shell find userspace/libsieve -name '*.cpp' -not -path '*/bench/*')
+LIB_SRC  := $(shell find userspace/libsieve -name '*.cpp' -not -path '*/bench/*' -not -path '*/service/*')
+SERVICE_SRC := $(shell find userspace/libsieve/service -name '*.cpp')
 # What benchmarks measure with is no part of the library that is installed.
 MEASURE_SRC := $(shell find userspace/libsieve/bench -name '*.cpp')
 CLI_SRC  := $(shell find userspace/xdp-sieve -name '*.cpp')
 LAB_SRC  := $(shell find userspace/sieve-lab -name '*.cpp')
 UNIT_SRC := $(shell find tests/unit tests/model -name "*.cpp")
 KERN_SRC := $(shell find tests/bpf tests/model -name "*.cpp")
+SERVICE_TEST_SRC := $(shell find tests/service -name "*.cpp")
 BENCH_SRC := $(shell find tests/bench -name '*.cpp')
 LIB_HEADERS := userspace/libsieve/api/libsieve.h userspace/libsieve/api/libsieve.hpp
 LIB_OBJ  := $(LIB_SRC:%.cpp=$(B)/%.o)
+SERVICE_OBJ := $(SERVICE_SRC:%.cpp=$(B)/%.o)
+SERVICE_TEST_OBJ := $(SERVICE_TEST_SRC:%.cpp=$(B)/%.o)
 MEASURE_OBJ := $(MEASURE_SRC:%.cpp=$(B)/%.o)
 CLI_OBJ  := $(CLI_SRC:%.cpp=$(B)/%.o)
 LAB_OBJ  := $(LAB_SRC:%.cpp=$(B)/%.o)
@@ -64,7 +70,7 @@ BENCH_SKELETON := $(B)/bpf/sieve_bench.skel.h
 .DELETE_ON_ERROR:
 .PHONY: all deps check faults sanitize coverage vmtest soak demo bench figures install uninstall clean format tidy
 
-all: $(BPF_OBJ) $(B)/libsieve.so $(B)/xdp-sieve $(B)/sieve-lab $(B)/unit-tests $(B)/bpf-tests
+all: $(BPF_OBJ) $(B)/libsieve.so $(B)/xdp-sieve $(B)/sieve-lab $(B)/unit-tests $(B)/bpf-tests $(B)/service-tests
 
 deps:
 	scripts/install-deps.sh
@@ -107,23 +113,31 @@ $(B)/libsieve.so: $(B)/$(LIB_REAL)
 	ln -sf $(LIB_REAL) $(B)/$(LIB_SONAME)
 	ln -sf $(LIB_REAL) $@
 
+$(B)/libsieve-service.a: $(SERVICE_OBJ)
+	rm -f $@ && $(AR) rcs $@ $^
+
 $(B)/libsieve-bench.a: $(MEASURE_OBJ)
 	rm -f $@ && $(AR) rcs $@ $^
 
-$(B)/xdp-sieve: $(CLI_OBJ) $(B)/libsieve-bench.a $(B)/libsieve.a
-	$(CXX) $(CXXFLAGS) $^ $(LIBS) -o $@
+$(B)/xdp-sieve: $(CLI_OBJ) $(B)/libsieve-bench.a $(B)/libsieve-service.a $(B)/libsieve.a
+	$(CXX) $(CXXFLAGS) $^ $(SERVICE_LIBS) $(LIBS) -o $@
 
 $(B)/sieve-lab: $(LAB_OBJ) $(B)/libsieve.a
 	$(CXX) $(CXXFLAGS) $^ $(LIBS) -o $@
 
 # The lab's own arithmetic and the command line's parsing are tested, too.
-$(B)/unit-tests: $(UNIT_OBJ) $(filter-out %/main.o,$(LAB_OBJ) $(CLI_OBJ)) $(B)/libsieve-bench.a $(B)/libsieve.a
-	$(CXX) $(CXXFLAGS) $^ -lgtest -lgtest_main $(LIBS) -o $@
+$(B)/unit-tests: $(UNIT_OBJ) $(filter-out %/main.o,$(LAB_OBJ) $(CLI_OBJ)) $(B)/libsieve-bench.a \
+		$(B)/libsieve-service.a $(B)/libsieve.a
+	$(CXX) $(CXXFLAGS) $^ -lgtest -lgtest_main $(SERVICE_LIBS) $(LIBS) -o $@
+
+# A program that starts refreshes, and so has a main() of its own.
+$(B)/service-tests: $(SERVICE_TEST_OBJ) $(B)/libsieve-service.a $(B)/libsieve.a
+	$(CXX) $(CXXFLAGS) $^ -lgtest $(SERVICE_LIBS) $(LIBS) -o $@
 
 $(B)/bpf-tests: $(KERN_OBJ) $(B)/libsieve.a
 	$(CXX) $(CXXFLAGS) $^ -lgtest -lgtest_main $(LIBS) -o $@
 
--include $(BENCH_OBJ:.o=.d) $(MEASURE_OBJ:.o=.d) $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(UNIT_OBJ:.o=.d) $(LAB_OBJ:.o=.d) $(KERN_OBJ:.o=.d)
+-include $(SERVICE_OBJ:.o=.d) $(SERVICE_TEST_OBJ:.o=.d) $(BENCH_OBJ:.o=.d) $(MEASURE_OBJ:.o=.d) $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(UNIT_OBJ:.o=.d) $(LAB_OBJ:.o=.d) $(KERN_OBJ:.o=.d)
 
 demo:
 	scripts/demo.sh

@@ -3,7 +3,7 @@
 # Builds all and runs every test there is; the last line is `N passed, N failed, N skipped` over all suites.
 # Exit 0 if nothing failed. With CI=true a skipped test that tests/allowed-skips does not name is a failure.
 #
-#     check.sh [SUITE...]        only these: style unit fuzz bpf selftests library demo vm
+#     check.sh [SUITE...]        only these: style unit fuzz bpf service selftests library demo vm
 set -euo pipefail
 cd "$(dirname "$0")/.."
 unset MAKEFLAGS MAKELEVEL
@@ -13,7 +13,7 @@ unset MAKEFLAGS MAKELEVEL
     exit 1
 }
 suites=("$@")
-[ ${#suites[@]} -gt 0 ] || suites=(style unit fuzz bpf selftests library demo vm)
+[ ${#suites[@]} -gt 0 ] || suites=(style unit fuzz bpf service selftests library demo vm)
 
 WORK=$(mktemp -d)
 job=
@@ -81,6 +81,7 @@ run_suite() {
     unit) suite unit gtest build/unit-tests --gtest_color=no "--gtest_output=json:$WORK/unit.json" ;;
     fuzz) suite fuzz ktap scripts/fuzz.sh --check ;;
     bpf) suite bpf gtest build/bpf-tests --gtest_color=no "--gtest_output=json:$WORK/bpf.json" ;;
+    service) suite service gtest build/service-tests --gtest_color=no "--gtest_output=json:$WORK/service.json" ;;
     selftests) suite selftests ktap make --no-print-directory -s -C tests/selftests run_tests ;;
     library) suite library ktap tests/library/library.sh ;;
     demo) suite demo exit scripts/demo.sh ;;

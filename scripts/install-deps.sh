@@ -13,9 +13,13 @@ packages=(
     # libraries
     libcli11-dev nlohmann-json3-dev libfmt-dev libexpected-dev libxxhash-dev libpcap-dev libtbb-dev
     libmnl-dev libtomlplusplus-dev
+    # lists from servers and archives, read in children without rights
+    libcurl4-openssl-dev libarchive-dev libseccomp-dev
     libgtest-dev libbenchmark-dev
     # what the demo and the selftests drive
     iproute2 util-linux procps python3 iputils-ping jq strace ethtool
+    # servers, certificates and archives that the service's tests use
+    nginx-light openssl zip zstd xz-utils
     # other XDP programs beside ours
     xdp-tools
     # what the fuzz targets and `make sanitize` run with, and `make coverage`
@@ -26,13 +30,14 @@ packages=(
     shellcheck mandoc
 )
 # What tests other kernels; without it these tests are skipped.
-wishes=(qemu-system-x86 busybox-static cpio xz-utils wireguard-tools)
+wishes=(qemu-system-x86 busybox-static cpio wireguard-tools)
 
 case ${1-} in
 --arm64)
     [ "$(id -u)" -ne 0 ] || dpkg --add-architecture arm64
     packages+=(g++-aarch64-linux-gnu qemu-system-arm busybox-static cpio xz-utils file)
-    packages+=({libbpf,libxdp,libelf,zlib1g,libpcap,libfmt,libxxhash,libtbb,libgtest}-dev:arm64)
+    packages+=({libbpf,libxdp,libelf,zlib1g,libpcap,libfmt,libxxhash,libtbb,libgtest,libarchive,libseccomp}-dev:arm64
+        libcurl4-openssl-dev:arm64)
     ;;
 ?*)
     echo "usage: install-deps.sh [--arm64]" >&2
@@ -68,6 +73,13 @@ export DEBIAN_FRONTEND=noninteractive
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 install() { [ $# -eq 0 ] || apt-get install -y --no-install-recommends "$@"; }
+# Packages with servers start them where nothing says no. Tests start their own.
+policy=/usr/sbin/policy-rc.d
+if [ ! -e "$policy" ]; then
+    trap 'rm -f "$log" "$policy"' EXIT
+    printf '#!/bin/sh\nexit 101\n' >"$policy"
+    chmod 755 "$policy"
+fi
 if ! { apt-get update && { install "${missing[@]}" "${wanted[@]}" || install "${missing[@]}"; }; } >"$log" 2>&1; then
     tail -n 20 "$log" >&2
     echo "install-deps: apt-get failed; this project needs Debian 12 (bookworm) or newer and its package mirror" >&2

@@ -298,7 +298,8 @@ Result<BuiltSet> build_set(KeySet keys, std::vector<AddressRange> ranges, const 
         return build(std::move(material), *builder, options, secret, progress);
     } catch (const std::exception& problem) {
         if (!is_shortage(problem)) throw; // a bug, which the program reports
-        return bad_input(
+        return failure(
+            ErrorKind::out_of_memory,
             fmt::format("building a filter of {} entries takes more memory than there is", entries));
     }
 }

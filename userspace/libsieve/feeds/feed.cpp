@@ -437,7 +437,8 @@ Result<Feed> read_feed(std::span<Input> inputs, std::uint32_t fields, const Feed
         return std::move(collector).finish();
     } catch (const std::exception& problem) {
         if (is_shortage(problem))
-            return bad_input(fmt::format("{}: its keys do not fit into memory", inputs.front().name()));
+            return failure(ErrorKind::out_of_memory,
+                           fmt::format("{}: its keys do not fit into memory", inputs.front().name()));
         return bad_input(fmt::format("{}: cannot be read: {}", inputs.front().name(), problem.what()));
     }
 }

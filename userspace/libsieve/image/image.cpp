@@ -29,8 +29,9 @@ Result<sieve_line*> allocate(std::uint64_t count) {
     void* pages = ::mmap(nullptr, count * sizeof(sieve_line), PROT_READ | PROT_WRITE,
                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (pages == MAP_FAILED)
-        return bad_input(fmt::format("{} MiB for the filter are not to be had: {}",
-                                     (count * sizeof(sieve_line)) >> 20, errno_text(errno)));
+        return failure(ErrorKind::out_of_memory,
+                       fmt::format("{} MiB for the filter are not to be had: {}",
+                                   (count * sizeof(sieve_line)) >> 20, errno_text(errno)));
     // The builder's accesses are random: fewer and larger pages. Only a hint, so its failure does not matter.
     ::madvise(pages, count * sizeof(sieve_line), MADV_HUGEPAGE);
     return static_cast<sieve_line*>(pages);

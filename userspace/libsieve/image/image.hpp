@@ -22,7 +22,7 @@ namespace sieve {
 class Image {
   public:
     // Zeroed pages for a filter of `filter_lines` lines and `witnesses` witness lines, with magic, version
-    // and sizes set. Fails with bad_input if the memory is not to be had.
+    // and sizes set. Error: out_of_memory; bad_input for more lines than a map can have.
     static Result<Image> create(std::uint64_t filter_lines, std::uint32_t witnesses);
 
     // Reads an image to the input's end and checks it; a wrong, cut, altered or foreign one is refused with

@@ -48,6 +48,17 @@ Result<Input> Input::of(const std::string& path) {
     return input;
 }
 
+Result<Input> Input::of(UniqueFd fd, std::string name) {
+    Input input(std::move(name));
+    struct stat info {};
+    if (::fstat(fd.get(), &info) != 0) return input.unreadable(errno);
+    input.identity_ = {info.st_dev, info.st_ino};
+    input.owned_ = std::move(fd);
+    input.fd_ = input.owned_.get();
+    input.measure(info);
+    return input;
+}
+
 Result<std::vector<Input>> Input::of_all(const std::vector<std::string>& paths) {
     std::vector<Input> inputs;
     inputs.reserve(paths.size());
@@ -73,13 +84,16 @@ Status Input::open() {
     }
     struct stat info {};
     if (::fstat(fd_, &info) != 0) return unreadable(errno);
-    size_.reset();
-    if (S_ISREG(info.st_mode)) {
-        end_ = info.st_size;
-        size_ = static_cast<std::uint64_t>(
-            std::max<off_t>(0, end_ - std::max<off_t>(0, ::lseek(fd_, 0, SEEK_CUR))));
-    }
+    measure(info);
     return {};
+}
+
+void Input::measure(const struct stat& info) {
+    size_.reset();
+    if (!S_ISREG(info.st_mode)) return;
+    end_ = info.st_size;
+    size_ =
+        static_cast<std::uint64_t>(std::max<off_t>(0, end_ - std::max<off_t>(0, ::lseek(fd_, 0, SEEK_CUR))));
 }
 
 Result<std::size_t> Input::read_file(char* to, std::size_t bytes) {

@@ -6,6 +6,7 @@
 // opens a path a second time.
 #pragma once
 
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include <compare>
@@ -35,6 +36,9 @@ class Input {
     // The input of that path; "-" is standard input. bad_input if there is none, if it is a directory, or if
     // it may not be read.
     [[nodiscard]] static Result<Input> of(const std::string& path);
+
+    // The input of a descriptor that is open already, from where it stands. `name` is what messages call it.
+    [[nodiscard]] static Result<Input> of(UniqueFd fd, std::string name);
 
     // All of them, in order; the error of the first that cannot be read.
     [[nodiscard]] static Result<std::vector<Input>> of_all(const std::vector<std::string>& paths);
@@ -74,6 +78,8 @@ class Input {
   private:
     explicit Input(std::string path) : path_(std::move(path)) {}
     [[nodiscard]] Status open();
+    // Notes what an open file says about its end.
+    void measure(const struct stat& info);
     [[nodiscard]] Result<std::size_t> read_file(char* to, std::size_t bytes);
     [[nodiscard]] tl::unexpected<Error> unreadable(int error) const;
 

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// Servers on loopback: a real nginx with certificates of a test authority, and one that says what a test
+// tells it.
+#pragma once
+
+#include <sys/types.h>
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "libsieve/util/unique_fd.hpp"
+#include "service/support.hpp"
+
+namespace sieve::service::test {
+
+// nginx serves the folder's "www" on http://localhost:8080 and https://localhost:8443; on 8444 with a
+// certificate that has expired. ca.pem is the authority of both, other.pem another one.
+class Nginx {
+  public:
+    Nginx();
+    Nginx(const Nginx&) = delete;
+    Nginx& operator=(const Nginx&) = delete;
+    ~Nginx();
+
+    void put(const std::string& name, const std::string& content) const {
+        folder_.write("www/" + name, content);
+    }
+    [[nodiscard]] const Folder& folder() const { return folder_; }
+    [[nodiscard]] std::string authority() const { return folder_.path("ca.pem"); }
+    // "GET /list.txt 304", a line each, in the order in which they were answered.
+    [[nodiscard]] std::string log() const { return folder_.read("access.log"); }
+
+  private:
+    void make_certificates() const;
+
+    Folder folder_;
+    pid_t pid_ = -1;
+};
+
+// Answers each connection with what the script writes. The script gets the request's head.
+class ScriptedServer {
+  public:
+    using Script = std::function<void(int connection, const std::string& request)>;
+
+    explicit ScriptedServer(Script script);
+    // Sends this and closes.
+    explicit ScriptedServer(const std::string& answer);
+    ScriptedServer(const ScriptedServer&) = delete;
+    ScriptedServer& operator=(const ScriptedServer&) = delete;
+    ~ScriptedServer();
+
+    [[nodiscard]] std::uint16_t port() const { return port_; }
+    [[nodiscard]] std::string url(const std::string& path = "/list") const {
+        return "http://127.0.0.1:" + std::to_string(port_) + path;
+    }
+
+  private:
+    void serve();
+
+    Script script_;
+    UniqueFd listening_;
+    std::uint16_t port_ = 0;
+    std::thread thread_;
+};
+
+// False if the other end has gone.
+bool send_all(int connection, const std::string& bytes);
+
+} // namespace sieve::service::test

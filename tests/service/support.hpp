@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// What tests of refreshes share: folders, files in memory, processes, and waiting for what must happen.
+#pragma once
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "libsieve/service/gather.hpp"
+#include "libsieve/util/unique_fd.hpp"
+
+namespace sieve::service::test {
+
+// Waits until it holds. The deadline only ends a test that hangs.
+inline bool await(const std::function<bool()>& holds) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (!holds()) {
+        if (std::chrono::steady_clock::now() > deadline) return false;
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    return true;
+}
+
+class Folder {
+  public:
+    Folder() {
+        std::string pattern = (std::filesystem::temp_directory_path() / "sieve-service-XXXXXX").string();
+        if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp");
+        path_ = pattern;
+        // A server without privileges reads here.
+        std::filesystem::permissions(path_, std::filesystem::perms(0755));
+    }
+    Folder(const Folder&) = delete;
+    Folder& operator=(const Folder&) = delete;
+    ~Folder() { std::filesystem::remove_all(path_); }
+
+    [[nodiscard]] std::string path(const std::string& name) const { return (path_ / name).string(); }
+    std::string write(const std::string& name, const std::string& content) const {
+        std::ofstream(path(name), std::ios::binary) << content;
+        return path(name);
+    }
+    [[nodiscard]] std::string read(const std::string& name) const {
+        std::ostringstream text;
+        text << std::ifstream(path(name), std::ios::binary).rdbuf();
+        return text.str();
+    }
+    // Runs a shell command in the folder; it must succeed.
+    void shell(const std::string& command) const {
+        const std::string line = "cd " + path_.string() + " && { " + command + "; } >shell.log 2>&1";
+        if (std::system(line.c_str()) != 0) throw std::runtime_error(command + ": " + read("shell.log"));
+    }
+
+  private:
+    std::filesystem::path path_;
+};
+
+inline UniqueFd memory_file(const std::string& content) {
+    UniqueFd file(::memfd_create("test", MFD_CLOEXEC));
+    if (::write(file.get(), content.data(), content.size()) != static_cast<ssize_t>(content.size()))
+        throw std::runtime_error("write");
+    return file;
+}
+
+inline std::string content_of(int file) {
+    std::string text;
+    std::array<char, 65536> block;
+    for (ssize_t got = 0;
+         (got = ::pread(file, block.data(), block.size(), static_cast<off_t>(text.size()))) > 0;)
+        text.append(block.data(), static_cast<std::size_t>(got));
+    return text;
+}
+
+// The value of a line of /proc/PID/status, without blanks around it; empty: it is not there.
+inline std::string status_of(pid_t pid, const std::string& name) {
+    std::ifstream file("/proc/" + std::to_string(pid) + "/status");
+    for (std::string line; std::getline(file, line);)
+        if (line.starts_with(name + ":")) {
+            const std::size_t first = line.find_first_not_of(" \t", name.size() + 1);
+            return first == std::string::npos ? std::string() : line.substr(first);
+        }
+    return {};
+}
+
+// Small limits, so that what goes wrong ends soon.
+inline SandboxSettings quick_settings() {
+    SandboxSettings settings;
+    settings.limits.connect = std::chrono::seconds(20);
+    settings.limits.fetch = std::chrono::seconds(40);
+    settings.limits.build = std::chrono::seconds(60);
+    settings.limits.nice = 0;
+    return settings;
+}
+
+} // namespace sieve::service::test

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/service/list_digest.hpp"
+
+#include <gtest/gtest.h>
+
+#include "unit/control/files.hpp"
+
+namespace sieve::service {
+namespace {
+
+std::string digest(const std::vector<std::string>& lines, std::uint32_t fields = SIEVE_FIELD_SRC) {
+    const sieve::test::Files files;
+    const auto list = read_feed({files.feed("list", lines)}, fields, {.ranges = true, .threads = 1});
+    if (!list) throw std::runtime_error(list.error().message);
+    return digest_of_list(*list);
+}
+
+TEST(ListDigest, SaysWhetherTwoListsSayTheSame) {
+    const std::string both = digest({"192.0.2.1", "192.0.2.2"});
+    EXPECT_EQ(both.size(), 32U);
+    EXPECT_EQ(digest({"# today", "192.0.2.2 ; seen twice", "", "::ffff:192.0.2.1"}), both);
+    EXPECT_NE(digest({"192.0.2.1"}), both);
+    EXPECT_NE(digest({"192.0.2.1", "192.0.2.3"}), both);
+    EXPECT_NE(digest({"192.0.2.1", "192.0.2.2"}, SIEVE_FIELD_DST), both);
+    // Ranges are what they are, not what they cover.
+    const std::string range = digest({"192.0.2.0/31"});
+    EXPECT_EQ(digest({"192.0.2.0-192.0.2.1"}), range);
+    EXPECT_NE(digest({"192.0.2.0", "192.0.2.1"}), range);
+    EXPECT_NE(digest({"192.0.2.0/30"}), range);
+}
+
+} // namespace
+} // namespace sieve::service

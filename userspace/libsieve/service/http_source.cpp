@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/service/http_source.hpp"
+
+#include <curl/curl.h>
+#include <strings.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <string_view>
+
+#include <fmt/core.h>
+
+#include "libsieve/util/printable.hpp"
+#include "libsieve/util/version.hpp"
+
+namespace sieve::service {
+
+namespace {
+
+constexpr long ok = 200;
+constexpr long not_modified = 304;
+// Longer ones are no use: what they tag is then fetched again.
+constexpr std::size_t longest_validator = 1024;
+
+struct UrlParts {
+    std::unique_ptr<CURLU, decltype(&::curl_url_cleanup)> url{::curl_url(), &::curl_url_cleanup};
+
+    [[nodiscard]] bool parse(const std::string& text) const {
+        return url && ::curl_url_set(url.get(), CURLUPART_URL, text.c_str(), 0) == CURLUE_OK;
+    }
+    // Empty: it has none.
+    [[nodiscard]] std::string part(CURLUPart which) const {
+        char* text = nullptr;
+        if (::curl_url_get(url.get(), which, &text, 0) != CURLUE_OK) return {};
+        const std::unique_ptr<char, decltype(&::curl_free)> owner(text, &::curl_free);
+        return text;
+    }
+    void clear(CURLUPart which) const { ::curl_url_set(url.get(), which, nullptr, 0); }
+};
+
+// One exchange, redirects included.
+class Download {
+  public:
+    Download(const HttpRequest& request, int to)
+        : request_(request), to_(to), curl_(::curl_easy_init(), &::curl_easy_cleanup),
+          headers_(nullptr, &::curl_slist_free_all) {}
+
+    tl::expected<HttpAnswer, HttpFailure> run() {
+        if (!curl_) return fail("no memory to ask for it");
+        set_request();
+        set_limits();
+        set_callbacks();
+        if (wrong_option_) return fail("libcurl does not take what is to be asked for");
+        const CURLcode code = ::curl_easy_perform(curl_.get());
+        return judge(code);
+    }
+
+  private:
+    template <class Value>
+    void set(CURLoption option, Value value) {
+        if (::curl_easy_setopt(curl_.get(), option, value) != CURLE_OK) wrong_option_ = true;
+    }
+    void add_header(const std::string& line) {
+        curl_slist* longer = ::curl_slist_append(headers_.get(), line.c_str());
+        if (longer == nullptr) {
+            wrong_option_ = true;
+            return;
+        }
+        (void)headers_.release(); // the list keeps its first element
+        headers_.reset(longer);
+    }
+
+    void set_request() {
+        set(CURLOPT_URL, request_.url.c_str());
+        set(CURLOPT_USERAGENT, (std::string("xdp-sieve/") + version).c_str());
+        set(CURLOPT_PROXY, request_.proxy.c_str()); // "": none
+        set(CURLOPT_PROTOCOLS_STR, "http,https");
+        set(CURLOPT_REDIR_PROTOCOLS_STR, "https");
+        set(CURLOPT_FOLLOWLOCATION, 1L);
+        set(CURLOPT_MAXREDIRS, static_cast<long>(request_.limits.redirects));
+        if (!request_.certificates.empty()) {
+            curl_blob blob{const_cast<char*>(request_.certificates.data()), request_.certificates.size(),
+                           CURL_BLOB_COPY};
+            set(CURLOPT_CAINFO_BLOB, &blob);
+            set(CURLOPT_CAPATH, static_cast<const char*>(nullptr));
+        }
+        if (!request_.etag.empty()) add_header("If-None-Match: " + request_.etag);
+        if (!request_.last_modified.empty()) add_header("If-Modified-Since: " + request_.last_modified);
+        if (headers_) set(CURLOPT_HTTPHEADER, headers_.get());
+    }
+    void set_limits() {
+        const SandboxLimits& limits = request_.limits;
+        set(CURLOPT_NOSIGNAL, 1L);
+        set(CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(limits.connect.count()));
+        set(CURLOPT_TIMEOUT_MS, static_cast<long>(limits.fetch.count()));
+        set(CURLOPT_LOW_SPEED_LIMIT, static_cast<long>(limits.low_speed_bytes));
+        set(CURLOPT_LOW_SPEED_TIME, static_cast<long>(limits.low_speed.count()));
+        set(CURLOPT_MAXFILESIZE_LARGE, static_cast<curl_off_t>(limits.source_bytes));
+    }
+    void set_callbacks() {
+        set(CURLOPT_ERRORBUFFER, error_.data());
+        set(CURLOPT_WRITEFUNCTION, &on_body);
+        set(CURLOPT_WRITEDATA, this);
+        set(CURLOPT_HEADERFUNCTION, &on_header);
+        set(CURLOPT_HEADERDATA, this);
+    }
+
+    // A body without a declared length has no other limit.
+    static std::size_t on_body(char* bytes, std::size_t, std::size_t size, void* self) {
+        return static_cast<Download*>(self)->take_body({bytes, size});
+    }
+    static std::size_t on_header(char* bytes, std::size_t, std::size_t size, void* self) {
+        static_cast<Download*>(self)->take_header({bytes, size});
+        return size;
+    }
+    std::size_t take_body(std::string_view bytes) {
+        long status = 0;
+        ::curl_easy_getinfo(curl_.get(), CURLINFO_RESPONSE_CODE, &status);
+        const std::size_t size = bytes.size();
+        if (status != ok) return size; // an error's page, or a redirect's
+        answer_.bytes += size;
+        too_large_ = answer_.bytes > request_.limits.source_bytes;
+        if (too_large_) return 0;
+        while (!bytes.empty()) {
+            const ssize_t put = ::write(to_, bytes.data(), bytes.size());
+            if (put < 0 && errno == EINTR) continue;
+            if (put < 0) {
+                write_error_ = errno;
+                return 0;
+            }
+            bytes.remove_prefix(static_cast<std::size_t>(put));
+        }
+        return size;
+    }
+    // Every answer has headers; those of the last one count.
+    void take_header(std::string_view line) {
+        while (!line.empty() && (line.back() == '\r' || line.back() == '\n')) line.remove_suffix(1);
+        if (line.starts_with("HTTP/")) {
+            answer_.etag.clear();
+            answer_.last_modified.clear();
+            reason_.clear();
+            if (const auto space = line.find(' '); space != std::string_view::npos)
+                if (const auto second = line.find(' ', space + 1); second != std::string_view::npos)
+                    reason_ = printable(line.substr(second + 1), 64);
+            return;
+        }
+        take_value(line, "ETag:", answer_.etag);
+        take_value(line, "Last-Modified:", answer_.last_modified);
+        take_value(line, "Location:", location_);
+    }
+    static void take_value(std::string_view line, std::string_view name, std::string& to) {
+        if (line.size() < name.size() || ::strncasecmp(line.data(), name.data(), name.size()) != 0) return;
+        line.remove_prefix(name.size());
+        while (!line.empty() && line.front() == ' ') line.remove_prefix(1);
+        const bool usable =
+            line.size() <= longest_validator &&
+            std::all_of(line.begin(), line.end(), [](char c) { return c >= ' ' && c < 0x7f; });
+        to = usable ? std::string(line) : std::string();
+    }
+
+    tl::expected<HttpAnswer, HttpFailure> judge(CURLcode code) {
+        if (code != CURLE_OK) return fail(why(code));
+        long status = 0;
+        ::curl_easy_getinfo(curl_.get(), CURLINFO_RESPONSE_CODE, &status);
+        const bool conditional = !request_.etag.empty() || !request_.last_modified.empty();
+        if (status == not_modified && conditional) {
+            answer_.unchanged = true;
+            // A server need not repeat them.
+            if (answer_.etag.empty()) answer_.etag = request_.etag;
+            if (answer_.last_modified.empty()) answer_.last_modified = request_.last_modified;
+            return answer_;
+        }
+        if (status != ok)
+            return fail(fmt::format("the server answered {}{}{}, expected {}", status,
+                                    reason_.empty() ? "" : " ", reason_, ok));
+        return answer_;
+    }
+    [[nodiscard]] std::string why(CURLcode code) const {
+        if (too_large_ || code == CURLE_FILESIZE_EXCEEDED)
+            return fmt::format("larger than {} bytes, the limit", request_.limits.source_bytes);
+        if (write_error_ != 0) return fmt::format("cannot be kept: {}", errno_text(write_error_));
+        const std::string said =
+            error_[0] != '\0' ? printable(error_.data()) : std::string(::curl_easy_strerror(code));
+        switch (code) {
+        case CURLE_UNSUPPORTED_PROTOCOL:
+            return location_.empty() ? said
+                                     : fmt::format("the server redirects to {}, expected a redirect to https",
+                                                   displayed_url(location_));
+        case CURLE_TOO_MANY_REDIRECTS:
+            return fmt::format("the server redirects more than {} times", request_.limits.redirects);
+        case CURLE_PARTIAL_FILE:
+        case CURLE_GOT_NOTHING:
+            return "the answer was cut short: " + said;
+        default:
+            return said;
+        }
+    }
+    [[nodiscard]] tl::unexpected<HttpFailure> fail(const std::string& why) const {
+        HttpFailure failure{fmt::format("{}: {}", displayed_url(request_.url), why), {}};
+        curl_off_t seconds = 0;
+        if (curl_ && ::curl_easy_getinfo(curl_.get(), CURLINFO_RETRY_AFTER, &seconds) == CURLE_OK &&
+            seconds > 0)
+            failure.retry_after = std::chrono::seconds{seconds};
+        return tl::unexpected(std::move(failure));
+    }
+
+    const HttpRequest& request_;
+    int to_;
+    std::unique_ptr<CURL, decltype(&::curl_easy_cleanup)> curl_;
+    std::unique_ptr<curl_slist, decltype(&::curl_slist_free_all)> headers_;
+    std::array<char, CURL_ERROR_SIZE> error_{};
+    HttpAnswer answer_;
+    std::string reason_;
+    std::string location_;
+    bool wrong_option_ = false;
+    bool too_large_ = false;
+    int write_error_ = 0;
+};
+
+} // namespace
+
+std::string displayed_url(const std::string& url) {
+    const UrlParts parts;
+    // Not parsed, not shown: it may hold a password anywhere.
+    if (!parts.parse(url)) return "URL that cannot be understood";
+    const bool query = !parts.part(CURLUPART_QUERY).empty();
+    for (const CURLUPart part :
+         {CURLUPART_USER, CURLUPART_PASSWORD, CURLUPART_OPTIONS, CURLUPART_QUERY, CURLUPART_FRAGMENT})
+        parts.clear(part);
+    return printable(parts.part(CURLUPART_URL)) + (query ? "?..." : "");
+}
+
+Status check_url(const std::string& url) {
+    const UrlParts parts;
+    const bool fits = parts.parse(url) && !parts.part(CURLUPART_HOST).empty();
+    const std::string scheme = fits ? parts.part(CURLUPART_SCHEME) : std::string();
+    if (scheme == "http" || scheme == "https") return {};
+    return bad_input(fmt::format("{}: expected an http or https URL with a host", displayed_url(url)));
+}
+
+tl::expected<HttpAnswer, HttpFailure> fetch_http(const HttpRequest& request, int to) {
+    return Download(request, to).run();
+}
+
+} // namespace sieve::service

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// Where the bytes of a list come from.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "libsieve/service/confine.hpp"
+#include "libsieve/util/result.hpp"
+
+namespace sieve::service {
+
+struct FileOrigin {
+    std::string path; // of a regular file
+};
+
+struct HttpOrigin {
+    std::string url;
+    std::string certificates{}; // file of the authorities to trust (PEM); empty: the system's
+    std::string proxy{};        // URL; empty: none
+};
+
+struct CommandOrigin {
+    std::vector<std::string>
+        arguments; // the program, found in PATH, and what it is told; no shell is involved
+    std::optional<SandboxUser> user{}; // nothing: that of the refresh
+};
+
+// A descriptor that is open for reading already: a regular file, or a pipe, which is read to its end and
+// holds plain text.
+struct OpenOrigin {
+    int descriptor = -1; // borrowed
+    std::string name;
+};
+
+using Origin = std::variant<FileOrigin, HttpOrigin, CommandOrigin, OpenOrigin>;
+
+// For messages: the path, the URL without credentials, "command NAME".
+[[nodiscard]] std::string origin_name(const Origin& origin);
+
+// Tells one origin from another in provenance. Shows no credentials, but changes with them.
+[[nodiscard]] std::string origin_identity(const Origin& origin);
+
+// bad_input or invalid_request if it can never work: a URL that is none, a command without a program.
+[[nodiscard]] Status check_origin(const Origin& origin);
+
+} // namespace sieve::service
