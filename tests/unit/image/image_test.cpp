@@ -200,7 +200,7 @@ TEST(Image, ThatCannotBeHeldIsRefused) {
         return Image::create(std::uint64_t{1} << 20, 1);
     }();
     ASSERT_FALSE(beyond_memory);
-    EXPECT_EQ(beyond_memory.error().kind, ErrorKind::bad_input);
+    EXPECT_EQ(beyond_memory.error().kind, ErrorKind::out_of_memory);
     EXPECT_NE(beyond_memory.error().message.find("64 MiB for the filter are not to be had"),
               std::string::npos)
         << beyond_memory.error().message;
