@@ -1,9 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-# Writes docs/reproduction.md, docs/attacks.md, docs/benchmark.md and docs/figures/*.svg from docs/results; an experiment
-# that has no stored result is run.
-# The results themselves are made by `sieve-lab run all --full --output docs/results`, and those of the benchmark by
-# `make bench`, whose build/bench/*.json are kept in docs/results/bench.
+# Writes docs/reproduction.md, docs/attacks.md, docs/benchmark.md and docs/figures/*.svg from docs/results. Runs an
+# experiment only if it has no stored result. `sieve-lab run all --full --output docs/results` makes the results, and
+# `make bench` those of the benchmark; its build/bench/*.json are kept in docs/results/bench.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// One controller at a time: what every change does before it reads what it will change.
+// One controller at a time. Every change takes the lock before it reads what it will change.
 #pragma once
 
 #include <chrono>
@@ -12,7 +12,7 @@ namespace sieve::control {
 // Longer than any change takes, short enough for a person and for a timer's next run.
 inline constexpr std::chrono::seconds lock_patience{10};
 
-// Tells the observer who is being waited for. Error busy, naming the holder, if that lasts too long.
+// Tells the observer which process holds the lock. Error busy, naming that process, if the wait is too long.
 [[nodiscard]] inline Result<Held> hold_lock(Kernel& kernel, const Observer& observer) {
     return kernel.hold_lock(lock_patience, observer.waiting);
 }

@@ -48,7 +48,7 @@ struct Heard {
     kernel::HookPoint point = kernel::HookPoint::xdp; // the hook that was found
     std::uint64_t events = 0;
     std::uint64_t lost = 0;  // samples that found no room
-    bool taken_over = false; // another listener has taken the place of this one
+    bool taken_over = false; // another listener has replaced this one
 };
 
 // Listens at the one hook that the name covers. Takes the lock twice: to switch sampling on and off. Sampling

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// From sets as they are wanted to sets that are in the kernel and have answered right there. Nothing is in
-// force yet, and nothing has to be undone if a set fails.
+// From wanted sets to sets that are in the kernel and have answered correctly there. Nothing is in force yet,
+// and nothing has to be undone if a set fails.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@
 
 namespace sieve::control {
 
-// Refuses what no table can hold: more sets than there are places, a name twice, a name that is none.
+// Refuses what no table can hold: too many sets, a name twice, an invalid name.
 [[nodiscard]] Status check_names(std::span<const SetSpec> sets);
 
 // Reads or builds every set from its inputs and brings it into the kernel, untested.

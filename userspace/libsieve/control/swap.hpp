@@ -19,7 +19,7 @@ struct Swapped {
     std::vector<Warning> warnings{};
 };
 
-// A set that is verified stays so, and one that is not stays that, too. Errors: not_attached, no_such_set;
+// A verified set stays verified, and one that is not verified stays so. Errors: not_attached, no_such_set;
 // invalid_request for an action or for verification that the set in force does not have; changed_meanwhile if
 // somebody loaded the set anew, with or without verification, while the new filter was made.
 [[nodiscard]] Result<Swapped> swap(Kernel& kernel, const HookName& hook, SetSpec spec,

@@ -28,7 +28,7 @@ struct TableSpec {
     kernel::ModeChoice mode = kernel::ModeChoice::automatic;
     std::optional<std::uint32_t> priority; // among programs that share the hook; see DispatcherRank
     std::optional<std::uint32_t> chain{};
-    bool force = false; // take the place of somebody else's program
+    bool force = false; // replace somebody else's program
 };
 
 // How a mode is chosen, in words.

@@ -62,7 +62,8 @@ Result<TopKeys> read_top_keys(Kernel& kernel, const HookName& name, std::size_t 
     if (!kernel.watching(hook).counts_keys) return not_counted(hook);
     SIEVE_ASSIGN(const kernel::Tally tally, kernel.read_tally(hook, std::numeric_limits<std::size_t>::max()));
     const std::map<std::uint32_t, NamedSet> sets = sets_by_slot(kernel, hook);
-    TopKeys top{.point = hook.point, .since = tally.since,
+    TopKeys top{.point = hook.point,
+                .since = tally.since,
                 .matches = tally.total,
                 .error = kernel::tally_error * static_cast<double>(tally.total),
                 .error_chance = kernel::tally_failure()};

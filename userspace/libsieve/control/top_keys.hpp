@@ -26,11 +26,11 @@ struct TopKey {
 
 struct TopKeys {
     kernel::HookPoint point = kernel::HookPoint::xdp; // the hook that was found
-    std::uint64_t since = 0;    // when counting began, seconds since 1970
-    std::uint64_t matches = 0;  // counted since then
-    double error = 0;           // packets by which a count may be too high
-    double error_chance = 0;    // the probability that a count is higher than that
-    std::vector<TopKey> keys{}; // the heaviest first
+    std::uint64_t since = 0;                          // when counting began, seconds since 1970
+    std::uint64_t matches = 0;                        // counted since then
+    double error = 0;                                 // packets by which a count may be too high
+    double error_chance = 0;                          // the probability that a count is higher than that
+    std::vector<TopKey> keys{};                       // the heaviest first
 
     // Of all matches, between 0 and 1.
     [[nodiscard]] double share(const TopKey& key) const;

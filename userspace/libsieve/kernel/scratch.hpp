@@ -31,15 +31,15 @@ class Scratch {
         std::vector<int> filters;
         std::vector<int> exact;
     };
-    // With these in the places of both banks, from slot 0 on. They are made, once and by another thread,
-    // while the program is verified.
+    // With these sets in both banks, from slot 0 on. `make_sets` is called once, in another thread, while the
+    // kernel verifies the program.
     static Result<Scratch> load_with(const std::function<Result<Sets>()>& make_sets, bool frags,
                                      HookPoint point = HookPoint::xdp);
 
     // Puts one set, verified by an exact set or not, in force: a match drops, all else passes. Writes to the
     // active bank directly: no packet runs through this copy, so no packet can see half of the change.
     [[nodiscard]] Status ask_only(int map_fd, int exact_fd = -1) const;
-    // Likewise what stands in a slot's place.
+    // The same for the set in that slot.
     void ask_slot(std::uint32_t slot, bool verified) const;
 
     // Runs the program on a frame of shortest_run to longest_run bytes; its verdict (enum sieve_verdict).
@@ -47,14 +47,14 @@ class Scratch {
     [[nodiscard]] Result<std::uint32_t> run(std::span<const std::uint8_t> frame,
                                             std::uint32_t segment = 0) const;
 
-    // Whether the kernel runs the program on such a frame. At tc's hooks it wants a frame that says it is IP
-    // to have at least the whole of the IP header.
+    // Whether the kernel runs the program on such a frame. At tc's hooks a frame that claims to be IP must
+    // have at least the whole IP header.
     [[nodiscard]] bool can_run(std::span<const std::uint8_t> frame) const;
 
     [[nodiscard]] sieve_trace trace() const;
     [[nodiscard]] const BpfObject& object() const { return object_; }
 
-    // Ends the questions: the instance as it was before them, to be put into service.
+    // The instance as it was before it was asked, to be put into service.
     [[nodiscard]] Result<BpfObject> release() &&;
 
   private:

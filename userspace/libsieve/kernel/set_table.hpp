@@ -38,13 +38,13 @@ struct TableInForce {
     [[nodiscard]] const SetInForce* find(std::string_view name) const;
 };
 
-// A set as it shall be: a set of that name keeps its counters, a new name's start at zero.
+// A set as it is wanted. A set whose name is in force already keeps its counters; a new one's start at zero.
 struct WantedSet {
     std::string name;
     sieve_action action = SIEVE_ACTION_DROP;
     int map_fd = -1;          // of a FilterMap; -1 keeps the filter of the set that has the name now
     std::uint32_t target = 0; // of a redirecting action, as in Target
-    int exact_fd = -1;        // of an ExactMap; comes with a filter and stays with it, -1: without
+    int exact_fd = -1;        // of an ExactMap, which comes and stays with its filter; -1: not verified
 };
 
 struct WantedTable {
@@ -56,19 +56,19 @@ struct WantedTable {
 // 1 to 31 letters, digits, dots, underscores and dashes.
 [[nodiscard]] bool is_set_name(std::string_view name);
 
-// Changes go by the two banks of sieve/policy.h, under this invariant: while `changing` is zero both banks
-// are equal (the same policy, the same filters in the same places), and no packet is still using the bank
-// that is not active. The caller holds the Lock.
+// Changes use the two banks of sieve/policy.h, under this invariant: while `changing` is zero, both banks are
+// equal (the same policy, the same filters in the same slots), and no packet is still using the idle bank.
+// The caller holds the Lock.
 //
-// A change sets `changing`, writes what differs to the bank that is not active, flips `active` by one aligned
-// store, waits for a grace period, makes the other bank equal again, which drops the last reference to a
-// filter that left, and clears `changing`. A controller that dies on the way leaves the running program with
-// one whole bank, the old or the new. Whoever comes next finds `changing` set, waits for a grace period (for
-// the packets that may have seen the bank that the dead one was leaving), and writes the whole of the other
-// bank anew.
+// A change sets `changing`, writes what differs to the idle bank, and flips `active` by one aligned store. It
+// waits for a grace period and makes the other bank equal, which drops the last reference to a filter that
+// left. Then it clears `changing`. A controller that dies during a change leaves the running program with one
+// whole bank, the old or the new. The next controller finds `changing` set, waits for a grace period (for
+// packets that may have read the bank that the dead controller was leaving), and writes the whole other bank
+// anew.
 //
-// Which filter is where is read from the policy's notes and not from the places themselves: before Linux 6.8
-// every lookup in a map-in-map by a system call costs a grace period, too.
+// The policy's notes, not the map indices, tell which filter is where: before Linux 6.8 every lookup in a
+// map-in-map by a system call costs a grace period, too.
 class SetTable {
   public:
     explicit SetTable(const Instance& instance) : instance_(&instance) {}
@@ -81,18 +81,18 @@ class SetTable {
     [[nodiscard]] Status replace(const WantedTable& wanted);
 
     // The same for an instance that no packet runs through yet, loaded with the filters of exactly these sets
-    // in this order (BpfObject::Options::filters): there is nothing to wait for.
+    // in this order (BpfObject::Options::filters). It need not wait for packets.
     [[nodiscard]] Status install(const WantedTable& wanted);
 
-    // For tests: called with the name of each step before it is done. What it throws is the controller's
-    // death.
+    // For tests: called with the name of each step before the step. An exception from it stands for the
+    // controller's death.
     using Step = std::function<void(std::string_view step)>;
     void set_step_hook(Step hook) { hook_ = std::move(hook); }
 
   private:
     [[nodiscard]] std::uint32_t active() const;
     [[nodiscard]] sieve_policy read_bank(std::uint32_t bank) const;
-    // Writes a bank. Only places whose filter differs from `present`'s are touched; without it all are.
+    // Writes a bank: only the map indices whose filter differs from `present`'s, or all without it.
     [[nodiscard]] Status write_bank(std::uint32_t bank, const std::optional<sieve_policy>& present,
                                     const sieve_policy& target);
     [[nodiscard]] Status finish_change();

@@ -24,8 +24,8 @@ struct Tally {
     std::vector<HeavyKey> keys; // the heaviest first
 };
 
-// An estimate is too high by more than this share of the total with a chance of at most tally_failure(): of
-// Theorem 9.1, at the point where both are small.
+// An estimate is too high by more than this share of the total with a probability of at most tally_failure(),
+// by Theorem 9.1. The share is chosen so that both are small.
 inline constexpr double tally_error = 4.0 / SIEVE_SKETCH_WIDTH;
 [[nodiscard]] double tally_failure();
 
@@ -41,7 +41,7 @@ inline constexpr double tally_error = 4.0 / SIEVE_SKETCH_WIDTH;
 [[nodiscard]] Status stop_tally(const Instance& instance);
 
 // The `most` heaviest keys. A key that was matched often is missing only if two heavier ones of the same CPU
-// took both of its places among SIEVE_SKETCH_CANDIDATES.
+// took both of its candidate cells.
 [[nodiscard]] Result<Tally> read_tally(const Instance& instance, std::size_t most);
 
 } // namespace sieve::kernel

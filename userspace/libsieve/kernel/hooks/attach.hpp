@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Finds our program at a hook, puts it there and takes it away; never in another program's place unless told
-// so. Each hook has its own way to do that, in the folder of its name.
+// Finds, attaches and detaches our program at a hook. Another program is replaced only by force. The code of
+// each hook is in the folder of its name.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ enum class ModeChoice { automatic, native, skb };
 
 struct AttachOptions {
     ModeChoice mode = ModeChoice::automatic; // automatic: native, or skb if the driver refuses
-    bool force = false;                      // take the place of another program
+    bool force = false;                      // replace another program
     DispatcherRank rank = {};                // among the programs that share the hook; tc has no chain
 };
 
@@ -32,7 +32,7 @@ struct Attached {
 // The hook of an interface where our program runs and speaks our version. Else refuse_unless_ours()'s error.
 [[nodiscard]] Result<Hook> find_ours(const std::string& interface, HookPoint point = HookPoint::xdp);
 
-// Refuses to attach where somebody else's program is, unless forced; a dispatcher may take ours in.
+// An error if somebody else's program is attached, unless forced. A dispatcher may take our program in.
 [[nodiscard]] Status may_attach(const Hook& hook, bool force);
 
 // Attaches a loaded object of the same hook point where `before`, just read, found no program of ours.

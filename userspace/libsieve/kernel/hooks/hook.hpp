@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// What runs at a hook of an interface, and the way to our maps through it. Nothing is pinned: the attached
-// program is the only place where state is found.
+// What runs at a hook of an interface, and the way to our maps through it. Nothing is pinned: all state is
+// reached through the attached program.
 #pragma once
 
 #include <cstdint>
@@ -49,7 +49,7 @@ struct Hook {
     [[nodiscard]] bool foreign() const { return attached && !ours; }
     [[nodiscard]] bool speaks_our_version() const { return ours && other_version.empty(); }
     [[nodiscard]] bool behind_dispatcher() const { return ours && ours->id != attached->id; }
-    // Our rank behind the dispatcher; nothing if we are not there or it does not tell.
+    // Our rank behind the dispatcher; nothing if we are not behind one, or it does not tell.
     [[nodiscard]] std::optional<DispatcherRank> rank() const;
     // Our filter at tc's hook.
     [[nodiscard]] const TcFilter* filter() const;
@@ -65,7 +65,7 @@ struct Hook {
 // The error of a hook that somebody else's program holds: "eth0 runs WHAT".
 [[nodiscard]] tl::unexpected<Error> foreign_program(const Hook& hook, const std::string& what);
 
-// Sets what `hook` says of our program if `program` is one.
+// If `program` is ours, fills in the fields of `hook` that describe our program.
 [[nodiscard]] Status recognise(Hook& hook, const Program& program);
 
 } // namespace sieve::kernel

@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint32_t word_bits = 64;
 constexpr std::uint32_t none_state = 0xffff;
 
-// Up to 64 bits at any place of a line.
+// Up to 64 bits at any bit offset of a line.
 void put_bits(sieve_line& line, std::uint32_t at, std::uint32_t width, std::uint64_t value) {
     if (width == 0) return;
     value &= ~std::uint64_t{0} >> (word_bits - width);

@@ -57,12 +57,12 @@ Btf read_types(const Program& dispatcher) {
     return Btf(btf__load_from_kernel_by_id(info.btf_id));
 }
 
-// In which place the program stands that replaces this function of the dispatcher.
+// The position of the program that replaces this function of the dispatcher.
 std::optional<std::size_t> position_of(const btf* types, std::uint32_t type_id) {
     const btf_type* type = types == nullptr ? nullptr : btf__type_by_id(types, type_id);
     const char* text = type == nullptr ? nullptr : btf__name_by_offset(types, type->name_off);
     const std::string_view name = text == nullptr ? "" : text;
-    if (name == dispatcher_name) return 0; // a program that is the only one takes the place of the whole
+    if (name == dispatcher_name) return 0; // a single program replaces the whole dispatcher
     constexpr std::string_view prefix = "prog";
     if (!name.starts_with(prefix)) return std::nullopt;
     std::size_t position = 0;
@@ -75,7 +75,7 @@ std::optional<std::size_t> position_of(const btf* types, std::uint32_t type_id) 
 
 } // namespace
 
-// The programs take the places of the dispatcher's functions, each by a link to one of them.
+// Each program replaces one of the dispatcher's functions, by a link to it.
 std::vector<DispatchedProgram> dispatcher_members(const Program& dispatcher) {
     if (dispatcher.name != dispatcher_name) return {};
     const std::optional<xdp_dispatcher_config> config = read_config(dispatcher);
