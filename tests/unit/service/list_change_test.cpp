@@ -19,6 +19,13 @@ TEST(ListChange, NothingChangesBetweenTheSameLists) {
             .any());
 }
 
+TEST(ListChange, CountsRepetitionsOnce) {
+    const ListChange change =
+        compare_lists(list_of({}), list_of({"192.0.2.1", "192.0.2.1", "10.0.0.0/8", "10.0.0.0/8"}));
+    EXPECT_EQ(change.added, 2U);
+    EXPECT_EQ(change.first_added, (std::vector<std::string>{"192.0.2.1", "10.0.0.0/8"}));
+}
+
 TEST(ListChange, CountsAndNamesWhatCameAndWent) {
     const ListChange change =
         compare_lists(list_of({"192.0.2.1", "192.0.2.2", "10.0.0.0/8", "192.0.2.7-192.0.2.9"}),

@@ -69,8 +69,9 @@ class Mistakes {
     }
 
     [[nodiscard]] std::vector<Mistake> take() {
-        std::stable_sort(all_.begin(), all_.end(), [](const Mistake& a, const Mistake& b) {
-            return std::tie(a.line, a.column) < std::tie(b.line, b.column);
+        std::sort(all_.begin(), all_.end(), [](const Mistake& a, const Mistake& b) {
+            return std::tie(a.line, a.column, a.key, a.message) <
+                   std::tie(b.line, b.column, b.key, b.message);
         });
         return std::move(all_);
     }
