@@ -149,6 +149,7 @@ std::string in_interface(const std::string& line) {
 
 const Wrong wrong[] = {
     {"NotToml", small() + "sources = [\n", 6, "", "not TOML"},
+    {"KeyThatParserGivesUpOn", small() + "[[=interface]]\n", 6, "", "not TOML: expected a key"},
     {"KeyTwice", in_set("sources = []"), 6, "", "not TOML"},
     {"UnknownTable", small() + "[sets.x]\n", 6, "sets", "did you mean set?"},
     {"UnknownKey", in_set("souces = []"), 6, "set.bad.souces", "did you mean sources?"},

@@ -1,6 +1,19 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/service/configuration_reader.hpp"
 
+namespace sieve::service {
+
+// toml++ 3.3 asserts what a text need not keep to: that a key begins as keys do ("[[=x]]"). A mistake in a
+// file must not end the process, and without the assertion its behaviour would be undefined.
+struct ParserFault {};
+[[noreturn]] static void give_up() {
+    throw ParserFault();
+}
+
+} // namespace sieve::service
+
+#undef NDEBUG
+#define TOML_ASSERT(expression) ((expression) ? void() : ::sieve::service::give_up())
 #define TOML_EXCEPTIONS 0
 #include <toml++/toml.h>
 
@@ -539,6 +552,28 @@ class Reader {
     std::set<std::string> used_;
 };
 
+// Whether the parser gives up on the text.
+bool has_fault(std::string_view text) {
+    try {
+        static_cast<void>(toml::parse(text));
+        return false;
+    } catch (const ParserFault&) {
+        return true;
+    }
+}
+
+// The number of the line that the parser gives up at. It reads from the beginning, so a text that ends before
+// this line has no fault, and every longer one has it.
+std::uint32_t line_of_fault(std::string_view text) {
+    std::vector<std::size_t> ends; // of each line
+    for (std::size_t at = 0; at < text.size(); at++)
+        if (text[at] == '\n') ends.push_back(at + 1);
+    if (ends.empty() || ends.back() != text.size()) ends.push_back(text.size());
+    const auto line = std::partition_point(ends.begin(), ends.end(),
+                                           [&](std::size_t end) { return !has_fault(text.substr(0, end)); });
+    return static_cast<std::uint32_t>(std::min(line - ends.begin() + 1, std::ssize(ends)));
+}
+
 } // namespace
 
 std::string mistake_text(const std::string& path, const Mistake& mistake) {
@@ -558,6 +593,7 @@ std::string configuration_json(const Configuration& configuration) {
 }
 
 ReadConfiguration read_configuration(std::string_view text, const std::string& path) {
+    if (has_fault(text)) return {{}, {{line_of_fault(text), 1, "", "not TOML: expected a key"}}};
     Mistakes mistakes;
     const toml::parse_result parsed = toml::parse(text, path);
     if (!parsed) {
