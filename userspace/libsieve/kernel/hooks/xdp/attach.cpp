@@ -307,6 +307,7 @@ int detach_by_libxdp(const Hook& hook) {
 }
 
 Status leave_dispatcher(const Hook& hook) {
+    const LogCapture log;
     const int error = detach_by_libxdp(hook);
     if (error == 0) return {};
     // What is there now counts: libxdp also fails when it has detached and cannot do what follows.
@@ -314,6 +315,9 @@ Status leave_dispatcher(const Hook& hook) {
     const Result<Hook> now = without_throwing([&] { return xdp::read_hook(hook.interface); });
     if (!now) return outcome_unknown(what, now.error());
     if (now->ours && now->ours->id == hook.ours->id) return refusal(what, error);
+    // Somebody else took the whole hook meanwhile: our program left it by another hand than ours.
+    if (now->attached && now->members.empty())
+        return attach_refusal(what, EEXIST, log, ModeChoice::automatic);
     if (!now->attached || now->attached->id != hook.attached->id)
         unpin_dispatcher(hook.interface.index, hook.attached->id);
     return {};
