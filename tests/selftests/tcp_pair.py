@@ -8,7 +8,7 @@ Connects to ADDRESS in the second namespace and prints "connected". Then each li
 
     transfer BYTES   sends BYTES bytes; answers "transferred BYTES" when all of them have arrived, unchanged
     queue BYTES      gives the kernel as many of BYTES bytes as it takes at once; answers "queued BYTES"
-    arrived          answers "arrived BYTES" at once: how many queued bytes have arrived since then
+    arrived          answers "arrived BYTES" at once: how many bytes have arrived since the previous answer
     finish           answers "transferred BYTES" when the rest of the queued bytes has arrived, unchanged
 """
 
