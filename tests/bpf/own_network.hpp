@@ -18,8 +18,7 @@ namespace sieve::test {
 // libxdp pins programs that share a hook, and pins outlive a namespace.
 inline void take_programs_away() {
     for (const kernel::Interface& interface : kernel::all_interfaces())
-        if (const auto hook = kernel::read_hook(interface);
-            hook && hook->ours) // tc's filters go with the interface
+        if (const auto hook = kernel::read_hook(interface); hook && hook->ours) // tc's filters go too
             if (const auto done = kernel::detach(*hook); !done) ADD_FAILURE() << done.error().message;
 }
 
