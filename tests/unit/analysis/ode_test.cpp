@@ -41,7 +41,7 @@ TEST(Integrate, LogisticGrowthMatchesItsClosedForm) {
 }
 
 TEST(Integrate, StepsThatFailAreTakenAgain) {
-    // The first step tried, 0.001, would pass the end at once, so it is too long.
+    // The first step tried, 0.001, reaches the end at once, but is too long to be accurate.
     State fast{1.0};
     integrate(fast, 1e-3, [](const State& x, State& dydt) { dydt[0] = -300 * x[0]; });
     EXPECT_NEAR(fast[0], std::exp(-0.3), 1e-10);

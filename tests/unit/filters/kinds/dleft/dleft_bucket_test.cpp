@@ -93,7 +93,7 @@ TEST(DleftShape, FingerprintLengthsOfThePaper) {
         EXPECT_EQ(wide.fingerprint_length(a), 120 / a + 1);
     EXPECT_EQ(wide.fingerprint_length(6), 22U);
     EXPECT_EQ(wide.fingerprint_length(7), 19U);
-    // The loads 5, 4, 4, 3 of section II-C: 15 bits are shared out to each; 5, 5, 4, 4 get at least 13.
+    // Section II-C: the loads 5, 4, 4, 3 leave 15 bits for each fingerprint; 5, 5, 4, 4 leave at least 13.
     EXPECT_EQ(one.grouped_width(16), 15U);
     EXPECT_EQ(one.grouped_width(18), 13U);
 }
