@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-# xdp-sieve: `make` builds, `sudo make demo` shows it at work, `sudo make check` tests all of it.
+# xdp-sieve: `make` builds it, `sudo make demo` shows it at work, and `sudo make check` runs every test.
 
 CXX      ?= g++
 CLANG    ?= clang-19
@@ -13,36 +13,37 @@ ifeq ($(origin CXX),default)
 CXX      := aarch64-linux-gnu-g++
 endif
 endif
-# clang names the vendor, too.
+# clang includes the vendor in the triplet, too.
 TRIPLET  := $(subst -pc-,-,$(shell $(CXX) -dumpmachine))
 PREFIX   ?= /usr/local
 VERSION  := $(shell sed -n 's/.*version = "\(.*\)";/\1/p' userspace/libsieve/util/version.hpp)
-# The soname changes with every release that breaks programs built against the one before.
+# The soname changes with every release that breaks programs built against the previous one.
 LIB_SONAME := libsieve.so.0
 LIB_REAL := libsieve.so.$(VERSION)
 
 CXXFLAGS ?= -O2
 CXXFLAGS += -std=c++20 -Wall -Wextra -Werror
-# One set of objects serves the programs, the static and the shared library, which shows its C interface only.
+# The programs, the static library and the shared library share one set of objects. The shared library exports only
+# the C interface.
 CXXFLAGS += -fPIC -fvisibility=hidden -fvisibility-inlines-hidden
-# g++ 12 sees overflows in the standard library's own strings and variants that are not there.
-# clang warns of fields that libbpf's option macros leave zero, and of what g++ 12's std::stable_sort calls.
+# g++ 12 reports overflows in the standard library's strings and variants that do not exist. clang warns about fields
+# that libbpf's option macros leave zero, and about what g++ 12's std::stable_sort calls.
 ifeq ($(findstring clang,$(CXX)),)
 CXXFLAGS += -Wno-stringop-overflow
 else
 CXXFLAGS += -Wno-missing-designated-field-initializers -Wno-deprecated-declarations
 endif
-# Builders and models are loops over bits: worth the vectoriser.
+# Builders and models are loops over bits, so the vectoriser pays off.
 $(B)/userspace/libsieve/filters/%.o $(B)/userspace/libsieve/build/%.o: CXXFLAGS += -O3
 CPPFLAGS += -Iinclude -Iuserspace -Itests -I$(B)/bpf
-# What sources are fetched, unpacked and confined with; the installed library does without.
+# Libraries for fetching, unpacking and confining sources. The installed library does not need them.
 SERVICE_LIBS := -Wl,--push-state,--as-needed -lcurl -larchive -lseccomp -Wl,--pop-state
 LIBS     := -lxdp -lbpf -lmnl -lelf -lz -lpcap -lfmt -lxxhash -ltbb -lpthread
 BPFFLAGS := -g -O2 -target bpf -mcpu=v3 -Wall -Wextra -Werror -Iinclude -I/usr/include/$(TRIPLET)
 
 LIB_SRC  := $(shell find userspace/libsieve -name '*.cpp' -not -path '*/bench/*' -not -path '*/service/*')
 SERVICE_SRC := $(shell find userspace/libsieve/service -name '*.cpp')
-# What benchmarks measure with is no part of the library that is installed.
+# Only the benchmarks need these libraries; the installed library does not.
 MEASURE_SRC := $(shell find userspace/libsieve/bench -name '*.cpp')
 CLI_SRC  := $(shell find userspace/xdp-sieve -name '*.cpp')
 LAB_SRC  := $(shell find userspace/sieve-lab -name '*.cpp')
@@ -90,10 +91,10 @@ $(B)/bpf/sieve_bench.bpf.o: bpf/bench/sieve_bench.bpf.c $(wildcard bpf/bench/*.h
 $(BENCH_SKELETON): $(B)/bpf/sieve_bench.bpf.o
 	$(BPFTOOL) gen skeleton $< name sieve_bench_bpf > $@
 
-# The controller of the benchmark's programs shares their header.
+# The benchmark's controller shares a header with the benchmark's BPF programs.
 $(B)/userspace/libsieve/bench/%.o: CPPFLAGS += -I.
 
-# `make coverage` counts the lines of what is tested, and not those of the tests.
+# `make coverage` counts the lines of the tested code, not those of the tests.
 $(B)/userspace/%.o: INSTRUMENT = $(COVERAGE)
 LIBS     += $(COVERAGE)
 
@@ -125,12 +126,12 @@ $(B)/xdp-sieve: $(CLI_OBJ) $(B)/libsieve-bench.a $(B)/libsieve-service.a $(B)/li
 $(B)/sieve-lab: $(LAB_OBJ) $(B)/libsieve.a
 	$(CXX) $(CXXFLAGS) $^ $(LIBS) -o $@
 
-# The lab's own arithmetic and the command line's parsing are tested, too.
+# The unit tests also cover the lab's own arithmetic and the command line's parsing.
 $(B)/unit-tests: $(UNIT_OBJ) $(filter-out %/main.o,$(LAB_OBJ) $(CLI_OBJ)) $(B)/libsieve-bench.a \
 		$(B)/libsieve-service.a $(B)/libsieve.a
 	$(CXX) $(CXXFLAGS) $^ -lgtest -lgtest_main $(SERVICE_LIBS) $(LIBS) -o $@
 
-# A program that starts refreshes, and so has a main() of its own.
+# This program starts refreshes, so it has its own main().
 $(B)/service-tests: $(SERVICE_TEST_OBJ) $(B)/libsieve-service.a $(B)/libsieve.a
 	$(CXX) $(CXXFLAGS) $^ -lgtest $(SERVICE_LIBS) $(LIBS) -o $@
 
@@ -145,7 +146,8 @@ demo:
 check:
 	scripts/check.sh
 
-# BENCH: further arguments, such as --quick or --keys 1e8. The second one's table is effort against rate, by kind.
+# BENCH holds further arguments, such as --quick or --keys 1e8. The second program tabulates effort against rate, by
+# kind.
 bench: $(B)/xdp-sieve $(B)/set-bench
 	@mkdir -p $(B)/bench
 	$(B)/xdp-sieve bench $(BENCH) --output $(B)/bench/kernel.json
@@ -154,7 +156,7 @@ bench: $(B)/xdp-sieve $(B)/set-bench
 $(B)/set-bench: $(BENCH_OBJ) $(B)/libsieve-bench.a $(B)/libsieve.a
 	$(CXX) $(CXXFLAGS) $^ -lbenchmark $(LIBS) -o $@
 
-# The kernel's side on other kernels than this one, in QEMU; with ARCH=arm64 on that processor.
+# Tests the kernel side on other kernels, in QEMU. With ARCH=arm64 it tests that processor instead.
 ifeq ($(ARCH),arm64)
 vmtest: $(B)/unit-tests $(B)/bpf-tests
 	scripts/vmtest_arm64.sh
@@ -163,7 +165,7 @@ vmtest: $(BPF_OBJ) $(B)/xdp-sieve $(B)/bpf-tests
 	scripts/vmtest.sh
 endif
 
-# All tests of the kernel's side, many times, while something else keeps every processor busy. It takes hours.
+# Runs every test of the kernel side many times while something else keeps all processors busy. This takes hours.
 soak: all
 	$(MAKE) --no-print-directory -C tests/selftests all
 	scripts/soak.sh 10 build/bpf-tests
@@ -171,13 +173,13 @@ soak: all
 	scripts/soak.sh 10 scripts/vmtest.sh
 	scripts/soak.sh 3 scripts/check.sh
 
-# A fault at every system call of the commands that change something: docs/testing.md. It takes an hour or two.
-# EVERY=10 takes every tenth call; CASES="load swap" and HOOKS=xdp choose.
+# Injects a fault at every system call of the commands that change something: see docs/testing.md. This takes an hour
+# or two. EVERY=10 takes every tenth call; CASES="load swap" and HOOKS=xdp select cases and hooks.
 faults: $(BPF_OBJ) $(B)/xdp-sieve
 	$(MAKE) --no-print-directory -C tests/selftests all
 	FAULTS="$(if $(EVERY),--every $(EVERY))" FAULT_CASES="$(CASES)" FAULT_HOOKS="$(HOOKS)" tests/selftests/faults.sh
 
-# The papers' tables and figures beside ours: docs/reproduction.md, docs/figures.
+# Draws the papers' tables and figures beside ours: docs/reproduction.md, docs/figures.
 figures: $(B)/sieve-lab
 	scripts/figures.sh
 
@@ -216,7 +218,7 @@ uninstall:
 format:
 	find bpf include userspace tests \( -name '*.[ch]' -o -name '*.[ch]pp' \) -exec clang-format -i {} +
 
-# The leak that it sees in xdp_sieve.skel.h is bpftool's: that header is generated.
+# The analyser reports a leak in xdp_sieve.skel.h. bpftool generates that header, so the leak is not ours.
 tidy: $(SKELETON) $(BENCH_SKELETON)
 	printf '%s\n' $(LIB_SRC) $(CLI_SRC) | xargs -P $$(nproc) -n 1 sh -c \
 		'clang-tidy --quiet "$$0" -- -std=c++20 $(CPPFLAGS) -I. 2>/dev/null'
@@ -224,7 +226,8 @@ tidy: $(SKELETON) $(BENCH_SKELETON)
 clean:
 	rm -rf $(B)
 
-# The tests under clang's sanitizers, and which lines the tests run: docs/testing.md. PARTS and SUITES choose.
+# `sanitize` runs the tests under clang's sanitizers. `coverage` shows which lines the tests run. PARTS and SUITES
+# select: see docs/testing.md.
 sanitize:
 	scripts/sanitize.sh $(PARTS)
 

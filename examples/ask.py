@@ -28,7 +28,7 @@ def load_library():
 
 
 def checked(lib, function, *arguments):
-    """Calls a function that may fail; ends the program with the library's own words if it does."""
+    """Calls a function that may fail. If it fails, prints the library's message and ends the program."""
     error = ctypes.c_void_p()
     if not function(*arguments, ctypes.byref(error)):
         sys.exit("ask.py: " + lib.libsieve_error_message(error).decode())

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-"""Turns the numbers of `make bench` into a page of tables and gnuplot programs, one a figure.
+"""Turns the numbers of `make bench` into a page of tables and one gnuplot program for each figure.
 
 usage: bench_figures.py KERNEL.json USER.json PAGE.md DIRECTORY
 
@@ -19,7 +19,7 @@ set title "{title}"
 set grid
 """
 
-# What a line of a plot is called, by the contestant's name in the numbers: short, and alike in all figures.
+# How figures name a line of a plot, by the contestant's name in the numbers: short, and the same in all figures.
 SHORT = {
     "touch one line": "floor: one random line",
     "kernel Bloom, equal FPR, max_entries = keys": "kernel Bloom map, equal FPR",
@@ -29,7 +29,7 @@ SHORT = {
     "BPF LRU hash": "BPF LRU hash map",
     "BPF LPM trie": "BPF LPM trie",
 }
-# What the traffic of a measurement is called, by its name in the numbers.
+# How figures name the traffic of a measurement, by its name in the numbers.
 TRAFFIC = {"non_members": "non-members", "members": "members", "half": "half of each"}
 WIDTH = {"blocked, 2 choices": 3, "touch one line": 2}
 COMPARED = {"floor", "filter", "peer"}
@@ -97,7 +97,7 @@ def points_figure(groups, name, title, x_label, y_label, extra=()):
     return "\n".join(out) + "\nplot " + ", \\\n     ".join(plots) + "\n"
 
 
-# What a kind's number of lines, groups or subtables is called.
+# How figures name a kind's lines, groups or subtables.
 PARTS = {"blocked": "choice", "bloom": "group"}
 
 

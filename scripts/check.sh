@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-# Builds all and runs every test there is; the last line is `N passed, N failed, N skipped` over all suites.
-# Exit 0 if nothing failed. With CI=true a skipped test that tests/allowed-skips does not name is a failure.
+# Builds everything and runs every test. The last line is `N passed, N failed, N skipped` over all suites.
+# Exits with 0 if nothing failed. With CI=true, a skipped test counts as a failure unless tests/allowed-skips names
+# it.
 #
 #     check.sh [SUITE...]        only these: style unit fuzz bpf service selftests library demo vm
 set -euo pipefail
@@ -21,7 +22,7 @@ vm_job=
 cleanup() {
     local status=$? one
     trap '' HUP INT PIPE TERM
-    # The suites that run now clean up after themselves when they are told to end.
+    # Running suites clean up after themselves when they receive the signal.
     for one in $job $vm_job; do
         kill "$one" 2>/dev/null || true
         wait "$one" 2>/dev/null || true
@@ -35,7 +36,7 @@ trap 'exit 130' INT
 trap 'exit 141' PIPE
 trap 'exit 143' TERM
 
-# suite NAME READER COMMAND...: runs it, keeps what it printed, and has the reader count.
+# suite NAME READER COMMAND...: runs the command, keeps its output, and has the reader count the tests.
 suite() {
     local name=$1 reader=$2 status=0 started=$SECONDS
     shift 2
@@ -48,8 +49,8 @@ suite() {
     printf '%-10s %s (%d s)\n' "$name" "$(scripts/check_report.py count "$WORK/$name.results")" $((SECONDS - started))
 }
 
-# The kernel's side on other kernels; it counts for itself, unless it does not come so far. The guests take longer
-# than all else together and give way to it, so they run beside it.
+# Tests the kernel side on other kernels. This suite counts its own tests unless it fails to start. The guests take
+# longer than everything else together, so they run beside the other suites.
 start_vm_suites() {
     scripts/vmtest.sh --results "$WORK/vm.results" >"$WORK/vm.said" 2>"$WORK/vm.log" &
     vm_job=$!
@@ -85,7 +86,7 @@ run_suite() {
     selftests) suite selftests ktap make --no-print-directory -s -C tests/selftests run_tests ;;
     library) suite library ktap tests/library/library.sh ;;
     demo) suite demo exit scripts/demo.sh ;;
-    vm) ;; # it runs already
+    vm) ;; # it is already running
     *)
         echo "check: no suite $1" >&2
         exit 2

@@ -40,7 +40,7 @@ def ended_badly(suite, status, log):
 
 
 def read_exit(suite, status, log, _):
-    """A suite that is one test."""
+    """Reports a suite that is a single test."""
     yield result(suite, suite, "pass") if status == 0 else ended_badly(suite, status, log)
 
 
@@ -50,7 +50,7 @@ def read_gtest(suite, status, log, path):
         with open(path, encoding="utf-8") as text:
             report = json.load(text)
     except (FileNotFoundError, ValueError):
-        # It crashed, and the report went with it. The log tells the tests that had an end before.
+        # The suite crashed, so it wrote no report. The log names the tests that finished before.
         running = ""
         for line in log:
             if match := re.match(r"\[ RUN      \] (\S+)", line):
@@ -83,17 +83,19 @@ def read_gtest(suite, status, log, path):
 
 
 def read_ktap(suite, status, log, _):
-    """Counts the innermost tests, and an outer one only if it says something that no inner one has said."""
+    """Counts the innermost tests. An outer test counts only if it reports something that no inner test has
+    reported."""
     found = read_document(collections.deque(log), 0)
     for test, verdict, detail in found:
         yield result(suite, test, verdict, detail)
-    # What make and runners print besides, and an exit status that no test explains.
+    # Also reports what make and the runners print, and an exit status that no test explains.
     if not found or (status not in (0, 4) and not any(verdict == "fail" for _, verdict, _ in found)):
         yield ended_badly(suite, status, log)
 
 
 def read_document(lines, indent):
-    """Takes the lines of one KTAP document; (test, verdict, detail) of it and of those nested in it."""
+    """Consumes the lines of one KTAP document and yields (test, verdict, detail) for its tests and for nested
+    ones."""
     planned, ran, found, inner, comments = None, 0, [], [], []
     while lines:
         match = KTAP.match(lines[0])
@@ -119,7 +121,7 @@ def read_document(lines, indent):
 
 
 def judge(match, inner, comments):
-    """One result line, after what is nested in it."""
+    """Handles one result line, after the document nested in it."""
     name, directive = (match["name"] or match["number"]).strip(), match["directive"] or ""
     detail = "\n".join(filter(None, [directive, *comments[-DETAIL_LINES:]]))
     failed = [each for each in inner if each[1] == "fail"]

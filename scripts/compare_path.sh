@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-# Compares the packet path of two builds: nanoseconds per packet of the real program, in turns in one run, so that
-# other work on the machine slows both alike. The filter's memory stays in the cache: one packet is judged again and
-# again.
+# Compares the packet paths of two builds: nanoseconds per packet of the real program. The builds take turns in one
+# run, so that other work on the machine slows both alike. The filter stays in the processor's cache, because one
+# packet is judged again and again.
 #
 #     compare_path.sh OLD_TREE NEW_TREE [ROUNDS]
 #
-# Each tree has been built. Each program judges with a set of 100,000 addresses that its own build made. Compare
-# the least first: other work on the machine disturbs it least.
+# Both trees must be built. Each program judges with a set of 100,000 addresses that its own build made. Compare the
+# minimum first: other work on the machine disturbs it least.
 set -euo pipefail
 
 [ $# -ge 2 ] || {
@@ -37,7 +37,7 @@ trap 'exit 129' HUP
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-# Addresses of 10.0.0.0/8; member is the first of them, and nobody lists 203.0.113.9 or 2001:db8::9.
+# Addresses of 10.0.0.0/8. `member` is the first of them; no list contains 203.0.113.9 or 2001:db8::9.
 awk 'BEGIN { srand(1); for (i = 0; i < 100000; i++)
     printf "10.%d.%d.%d\n", rand() * 256, rand() * 256, rand() * 256 }' >"$WORK/feed"
 python3 - "$WORK" "$(head -n 1 "$WORK/feed")" <<'EOP'

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-# Which lines of libsieve and the command line the tests run: `sudo make coverage`.
+# Shows which lines of libsieve and the command line the tests run: `sudo make coverage`.
 #
 #     coverage.sh [SUITE...]     unit bpf selftests; all of them if none is named
 #
-# Builds with gcc's counters in build/coverage, runs the suites, and prints a table by room. The lines themselves
-# are in build/coverage/html. The packet path runs in the kernel, where nobody counts its lines; what stands in
-# include/sieve is counted as far as user space runs it.
+# Builds with gcc's counters in build/coverage, runs the suites, and prints a table by room of the sources.
+# build/coverage/html shows the lines themselves. Code that runs in the kernel has no counters, so the packet path is
+# missing. Lines of include/sieve count only as far as user space runs them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 unset MAKEFLAGS MAKELEVEL
@@ -16,7 +16,7 @@ suites=("$@")
 B=build/coverage
 JOBS=${JOBS:-$(nproc)}
 
-# -O1: lines that the optimiser merges are counted for each other.
+# -O1 merges some lines. A run of one of them then counts for the other, too.
 targets=()
 for suite in "${suites[@]}"; do
     case $suite in

@@ -26,7 +26,7 @@ def read_info(path):
 
 
 def room_of(path):
-    """The folder below userspace/libsieve or userspace; include/sieve is one room."""
+    """The room of a file: its folder below userspace/libsieve or userspace. include/sieve is one room."""
     parts = path.split("/")
     if parts[0] == "include":
         return "include/sieve"

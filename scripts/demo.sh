@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-# The whole of xdp-sieve in a minute: two network namespaces, a real threat feed, real packets both ways, a swap
-# under traffic, and a receiver that checks the verdict on every single packet. Takes away all that it made.
-# Exit 0 if every verdict was right.
+# Shows all of xdp-sieve in a minute: two network namespaces, a real threat feed, real packets both ways, and a swap
+# under traffic. A receiver checks the verdict on every single packet. The script removes everything that it made.
+# Exits with 0 if every verdict was right.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -35,7 +35,7 @@ say() {
     printf '\n%d. %s\n' "$step" "$*"
 }
 
-# Shows a command as one would type it, then runs it.
+# Prints a command as a user would type it, then runs it.
 run() {
     local shown="$*"
     shown=${shown//$WORK\//}
@@ -62,7 +62,7 @@ tell() {
     hear
 }
 
-# start_traffic FLOWS: from the world to the host, and the other way, until stop_traffic. It flows on return.
+# start_traffic FLOWS: sends packets from the world to the host, and back, until stop_traffic. Returns once they flow.
 start_traffic() {
     stats before
     rm -f "$WORK/tell" "$WORK/told"
@@ -74,7 +74,7 @@ start_traffic() {
     hear
 }
 
-# stop_traffic TITLE: and the table of what became of it.
+# stop_traffic TITLE: ends the traffic and prints a table of its verdicts.
 stop_traffic() {
     local status=0
     tell stop
@@ -98,7 +98,7 @@ make --no-print-directory -j"$(nproc)" build/xdp-sieve build/xdp_sieve.bpf.o >"$
 say "Make a small world: two network namespaces with a cable between them"
 run ip netns add "$WORLD"
 run ip netns add "$HOST"
-# No packets but the demo's own, so that the counters can be compared exactly.
+# Only the demo's own packets may flow, so that the counters can be compared exactly.
 for namespace in "$WORLD" "$HOST"; do
     ip netns exec "$namespace" sysctl -qw net.ipv6.conf.all.disable_ipv6=1 net.ipv6.conf.default.disable_ipv6=1
 done

@@ -24,7 +24,7 @@ GROUPS = {
     "mistaken": ("on neither, but mistaken (*)", False, False),
 }
 PER_GROUP = 800
-CANDIDATES = 60000  # non-members that are tried, to find the few that a filter mistakes
+CANDIDATES = 60000  # non-members to try, to find the few false positives
 
 
 def read_list(path):
@@ -61,7 +61,7 @@ def make_lists(feed, folder):
 
 
 def ask(program, image, keys):
-    """What the filter says of each key: a set of those it takes for members."""
+    """Asks the filter about each key; returns the set of matching keys."""
     answer = subprocess.run([program, "query", image, "--stdin"], input="\n".join(keys) + "\n", text=True,
                             stdout=subprocess.PIPE, check=False)
     if answer.returncode not in (0, 1):
@@ -130,7 +130,7 @@ def load(path):
 
 
 def counters(path):
-    """Frames without a key (the tool's own marks) aside: seen, matched, dropped, passed."""
+    """The counters seen, matched, dropped and passed, without frames that have no key (the tool's own markers)."""
     stats = load(path)["interfaces"][0]
     other = sum(stats["outcomes"][name] for name in ("arp", "neighbour", "non_ip"))
     return (stats["packets"] - other, sum(s["packets"] for s in stats["sets"]), stats["dropped"]["packets"],

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-# Writes docs/reproduction.md, docs/attacks.md, docs/benchmark.md and docs/figures/*.svg from docs/results. Runs an
-# experiment only if it has no stored result. `sieve-lab run all --full --output docs/results` makes the results, and
-# `make bench` those of the benchmark; its build/bench/*.json are kept in docs/results/bench.
+# Writes docs/reproduction.md, docs/attacks.md, docs/benchmark.md and docs/figures/*.svg from docs/results. An
+# experiment runs only if it has no stored result. `sieve-lab run all --full --output docs/results` makes the results.
+# `make bench` makes the benchmark's results: keep its build/bench/*.json in docs/results/bench.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -18,6 +18,6 @@ rm -f docs/figures/*.svg
 for program in build/figures/*.gp; do
     gnuplot "$program"
 done
-# gnuplot names its release in every picture; the pictures should not change with it.
+# gnuplot writes its release into every picture. Remove it, so that the pictures do not change with the release.
 sed -i -e 's/^<desc>Produced by GNUPLOT .*<\/desc>$/<desc>Produced by gnuplot<\/desc>/' docs/figures/*.svg
 echo "docs/reproduction.md, docs/attacks.md, $(find docs/figures -name '*.svg' | wc -l) figures"

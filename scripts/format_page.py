@@ -30,7 +30,7 @@ SKIPPED = 4
 
 
 def compiler(*arguments, source):
-    """Runs the C++ compiler on a source that includes all shared headers; what it printed."""
+    """Runs the C++ compiler on a source that includes all shared headers; returns its output."""
     includes = "".join(f"#include <sieve/{header.name}>\n" for header in HEADERS)
     command = [*shlex.split(os.environ.get("CXX", "g++")), "-std=c++20", "-w", f"-I{ROOT / 'include'}"]
     command += ["-x", "c++", "-", *arguments]
@@ -66,7 +66,7 @@ def cells_of(line):
 
 
 def table_at(lines, at):
-    """(first, last) of the rows of the next table after a line, without its two head lines."""
+    """(first, last) of the rows of the next table after a line, without the table's two header lines."""
     first = next(i for i in range(at, len(lines)) if lines[i].startswith("|")) + 2
     last = first
     while last < len(lines) and lines[last].startswith("|"):
@@ -91,7 +91,7 @@ class Page:
                 yield at, found[1]
 
     def columns(self, at, what, wanted):
-        """The first columns of the table after the mark must be those of `wanted`, whose last column is the name."""
+        """Checks that the table after the mark begins with the columns of `wanted`, whose last column is the name."""
         first, last = table_at(self.lines, at)
         names = [row[-1] for row in wanted]
         known = {row[-1]: row for row in wanted}

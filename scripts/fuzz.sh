@@ -4,13 +4,13 @@
 #
 #     fuzz.sh --check [TARGET...]             the corpus and a fixed number of mutations, the same ones every time;
 #                                             prints KTAP
-#     fuzz.sh --time SECONDS [TARGET...]      each target for so long
-#     fuzz.sh --runs RUNS [TARGET...]         each target so many runs
-#     fuzz.sh --merge [TARGET...]             what was found joins the corpus, as far as it covers code that the corpus
-#                                             does not cover
+#     fuzz.sh --time SECONDS [TARGET...]      runs each target for SECONDS
+#     fuzz.sh --runs RUNS [TARGET...]         runs each target RUNS times
+#     fuzz.sh --merge [TARGET...]             adds found inputs to the corpus if they cover code that the corpus does
+#                                             not cover
 #
-# What a target finds on the way is kept in build/fuzz/found/TARGET, a crash or disagreement in
-# build/fuzz/TARGET-crash-*. Exit 1 if there was one.
+# A target's new inputs are kept in build/fuzz/found/TARGET, a crash or disagreement in build/fuzz/TARGET-crash-*.
+# Exits with 1 after a crash or a disagreement.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -38,7 +38,7 @@ esac
 targets=("$@")
 [ ${#targets[@]} -gt 0 ] || targets=(packet image feed capture key set_argument configuration)
 
-# The longest input of a target, and how many runs `check` asks for: a few seconds each.
+# A target's longest input, and the number of runs that `check` asks for: a few seconds each.
 longest() {
     case $1 in
     packet) echo 1200 ;;
@@ -61,10 +61,10 @@ check_runs() {
 
 # libFuzzer writes what it finds into the first folder and reads all of them.
 #
-# `check` asks the same questions of two equal trees: it fixes the seed, the number of runs, the order of the
-# corpus (a folder's own order depends on the file system) and the addresses (libFuzzer mutates with operands of
-# comparisons, and pointers are among them). It throws away what it finds. Its time limits are for hangs only: no
-# load on the machine comes near them.
+# `check` asks the same questions of two equal trees. It fixes the seed, the number of runs, the order of the corpus
+# (a folder's own order depends on the file system), and the addresses (libFuzzer mutates with operands of
+# comparisons, and pointers are among them). It throws away what it finds. Its time limits only stop hangs: no load on
+# the machine comes near them.
 run() {
     local target=$1 options=() before=() found
     found=$BUILD/found/$target

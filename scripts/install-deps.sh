@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-# Installs what building, testing and the demo need and is missing; Debian 12's own packages only.
+# Installs the packages that building, testing and the demo need and that are missing; only packages of Debian 12.
 #
 #     install-deps.sh [--arm64]     with --arm64 also what cross-building and `make vmtest ARCH=arm64` need
 set -euo pipefail
@@ -13,23 +13,23 @@ packages=(
     # libraries
     libcli11-dev nlohmann-json3-dev libfmt-dev libexpected-dev libxxhash-dev libpcap-dev libtbb-dev
     libmnl-dev libtomlplusplus-dev
-    # lists from servers and archives, read in children without rights
+    # fetching lists from servers and unpacking archives, in children without privileges
     libcurl4-openssl-dev libarchive-dev libseccomp-dev
     libgtest-dev libbenchmark-dev
-    # what the demo and the selftests drive
+    # the demo and the selftests run these
     iproute2 util-linux procps python3 iputils-ping jq strace ethtool
-    # servers, certificates and archives that the service's tests use
+    # servers, certificates and archives for the service's tests
     nginx-light openssl zip zstd xz-utils
-    # other XDP programs beside ours
+    # other XDP programs, for tests that run beside them
     xdp-tools
-    # what the fuzz targets and `make sanitize` run with, and `make coverage`
+    # for the fuzz targets, `make sanitize` and `make coverage`
     libclang-rt-19-dev lcov
-    # what draws the figures
+    # draws the figures
     gnuplot-nox
-    # what checks the style of scripts and man pages
+    # check the style of scripts and man pages
     shellcheck mandoc
 )
-# What tests other kernels; without it these tests are skipped.
+# For tests on other kernels. Without these packages those tests are skipped.
 wishes=(qemu-system-x86 busybox-static cpio wireguard-tools)
 
 case ${1-} in
@@ -47,7 +47,8 @@ esac
 
 native=$(dpkg --print-architecture)
 
-# absent PACKAGE...: those that are not installed, for this machine unless they name another architecture.
+# absent PACKAGE...: prints the packages that are not installed. A package without an architecture means this
+# machine's.
 absent() {
     local package name architecture
     for package; do
@@ -73,7 +74,7 @@ export DEBIAN_FRONTEND=noninteractive
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 install() { [ $# -eq 0 ] || apt-get install -y --no-install-recommends "$@"; }
-# Packages with servers start them where nothing says no. Tests start their own.
+# Packages start their servers unless a policy forbids it. Tests start their own servers.
 policy=/usr/sbin/policy-rc.d
 if [ ! -e "$policy" ]; then
     trap 'rm -f "$log" "$policy"' EXIT

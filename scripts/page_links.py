@@ -20,7 +20,7 @@ PLACEHOLDER = re.compile(r"KIND|NAME")
 
 
 def anchors(page):
-    """The names that a page's headings get, as GitHub makes them."""
+    """The anchors of a page's headings, as GitHub makes them."""
     headings = re.findall(r"^#+ (.*)$", page.read_text(), flags=re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 

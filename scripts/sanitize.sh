@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-# Builds with clang's sanitizers and runs the tests on that: `sudo make sanitize`.
+# Builds with clang's sanitizers and runs the tests on that build: `sudo make sanitize`.
 #
 #     sanitize.sh [PART...]      clang    clang++ builds everything and links it, without sanitizers
 #                                address  unit tests under AddressSanitizer and UndefinedBehaviorSanitizer
 #                                commands the selftests with the command line under the same
 #                                thread   the parallel builders' and feeds' tests under ThreadSanitizer
 #
-# Builds lie in build/clang, build/address and build/thread. Exit 1 if a test failed or a sanitizer said anything.
-# SANITIZE_CXX, JOBS and SELFTESTS (of `commands`, such as "swap.sh lock.sh") are taken from the environment.
+# The builds are in build/clang, build/address and build/thread. Exits with 1 if a test failed or a sanitizer reported
+# anything. The environment may set SANITIZE_CXX, JOBS, and SELFTESTS (for `commands`, such as "swap.sh lock.sh").
 set -euo pipefail
 cd "$(dirname "$0")/.."
 unset MAKEFLAGS MAKELEVEL
@@ -19,7 +19,7 @@ CXX=${SANITIZE_CXX:-clang++-19}
 JOBS=${JOBS:-$(nproc)}
 COMMON="-O1 -g1 -fno-omit-frame-pointer"
 export UBSAN_OPTIONS=print_stacktrace=1:halt_on_error=1
-# Leaks are errors; memory that cannot be had is a null pointer, as it is without the sanitizer.
+# Leaks are errors. A failed allocation returns a null pointer, as it does without the sanitizer.
 export ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1:detect_stack_use_after_return=1
 export TSAN_OPTIONS="halt_on_error=1 suppressions=$PWD/tests/sanitize/thread.supp"
 
@@ -39,7 +39,7 @@ build() {
 sources() { find "$@" -name '*.cpp' -printf '%p '; }
 
 address_flags="-fsanitize=address,undefined -fno-sanitize-recover=undefined"
-# What runs on several threads, and what that needs. Nothing else is built, for it would take as long again.
+# The code that runs on several threads, and what it depends on. Building the rest would double the time.
 threaded_rooms=(util keys analysis filters image build feeds)
 threaded_tests=(build feeds filters)
 
@@ -64,7 +64,7 @@ for part in "${parts[@]}"; do
         build thread -fsanitize=thread unit-tests LAB_SRC= CLI_SRC= MEASURE_SRC= \
             "LIB_SRC=$(sources "${threaded_rooms[@]/#/userspace/libsieve/}")" \
             "UNIT_SRC=$(sources tests/model "${threaded_tests[@]/#/tests/unit/}")"
-        # oneTBB is not instrumented: the suppressions say what that hides.
+        # oneTBB is not instrumented. The suppressions say what that hides.
         build/thread/unit-tests --gtest_brief=1 \
             --gtest_filter='*Feed*:*Builder*:*Placement*:*PrefixExpansion*:*LineTasks*:*DistinctHashes*' || status=1
         ;;

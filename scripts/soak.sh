@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-# Runs a command again and again while something else keeps every processor busy: whoever passes does not depend
-# on how fast this machine is.
+# Runs a command again and again while something else keeps every processor busy. A command that always passes does
+# not depend on the machine's speed.
 #
 #     soak.sh TIMES COMMAND...
 #
-# One line a run; what run N printed stays in build/soak/NAME/N.log. The last line is `N runs, N failed`; exit 1 if
-# one failed.
+# Prints one line for each run. The output of run N stays in build/soak/NAME/N.log. The last line is `N runs, N
+# failed`.
+# Exits with 1 if a run failed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 unset MAKEFLAGS MAKELEVEL
@@ -33,7 +34,7 @@ trap 'exit 129' HUP
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-# Each ends with this script, even where the script is killed.
+# Each busy loop ends with this script, even if the script is killed.
 for ((i = 0; i < $(nproc); i++)); do
     setpriv --pdeathsig KILL sha256sum /dev/zero >/dev/null 2>&1 &
     load+=($!)

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-# The rules of style that a program can check, as a KTAP test: 0 passed, 1 failed.
+# Checks the style rules that a program can check, as a KTAP test. Exit code: 0 passed, 1 failed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 number=0 failed=0
 SKIPPED=4 # a rule's exit code if it cannot be checked yet
 
-# rule DESCRIPTION COMMAND...: what it prints is why it failed.
+# rule DESCRIPTION COMMAND...: the command's output says why the rule failed.
 rule() {
     local description=$1 text status=0
     shift
@@ -23,7 +23,7 @@ rule() {
     fi
 }
 
-# files NAME...: those of the project (no matter whether git knows them yet), one a line.
+# files NAME...: the project's files of these names, one a line, whether or not git tracks them yet.
 files() {
     local name match=()
     for name in "$@"; do match+=(-o -name "$name"); done
@@ -42,7 +42,7 @@ licence_lines() {
     }
 }
 
-# The kernel takes the BPF side under the GPL only; all else is for either side.
+# The kernel accepts the BPF side under the GPL only. All other files allow either licence.
 licence_sides() {
     local wrong
     wrong=$(files '*.c' '*.h' '*.cpp' '*.hpp' | tr '\n' '\0' | xargs -0 grep -H -m 1 'SPDX-License-Identifier:' |
@@ -60,7 +60,7 @@ for path in sys.argv[1:]: ast.parse(open(path).read(), path)'; }
 formatted() { files '*.c' '*.h' '*.cpp' '*.hpp' | tr '\n' '\0' | xargs -0 clang-format --dry-run --Werror; }
 man_pages() { files '*.8' '*.1' '*.5' | tr '\n' '\0' | xargs -0 mandoc -T lint -W warning; }
 
-# clang-format sees to the others.
+# clang-format checks the other files.
 line_length() {
     local long
     long=$(files '*.sh' '*.py' | tr '\n' '\0' | xargs -0 grep -nE '^.{121,}' || true)
@@ -70,7 +70,7 @@ line_length() {
     }
 }
 
-# Relative links between pages, and the page of bytes against the compiler and a real build.
+# Relative links between pages must exist. docs/format.md must agree with the compiler and with a real build.
 page_links() { scripts/page_links.py; }
 format_page() { scripts/format_page.py; }
 

@@ -1,41 +1,43 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-# Runs the tests of the kernel side on Debian's kernels in QEMU: what differs by kernel of the host's tests
-# (tests/vm/host-only names the others), and what not every host can do (tests/vm/*.sh). Needs no KVM and no root.
-# `make vmtest` builds first.
+# Tests the kernel side on Debian's kernels in QEMU. The guests run those of the host's tests whose result may differ
+# by kernel (tests/vm/host-only lists the others), and tests that not every host can run (tests/vm/*.sh). The script
+# needs neither KVM nor root. `make vmtest` builds first.
 #
 #     vmtest.sh [--all] [--results FILE] [SERIES...]     series of kernels, by default 6.1 and 6.12
 #
 # With --all the guests run the host-only tests as well.
 #
-# Prints the failed and skipped tests and `N passed, N failed, N skipped`; exit 1 if one failed. With --results
-# the tests are appended to that file instead, as scripts/check_report.py wants them, for a summary elsewhere.
-# What a guest printed stays in build/vm/SERIES.log. Kernels are kept in build/vm, too; delete it for newer ones.
+# Prints the failed and skipped tests and `N passed, N failed, N skipped`; exits with 1 if a test failed. With
+# --results the script appends the tests to FILE instead, in the form that scripts/check_report.py reads, and another
+# script prints the summary. A guest's output stays in build/vm/SERIES.log. build/vm also keeps the kernels: delete it
+# to get newer ones.
 #
-# A guest lives in its initramfs: no disk, no network card. It is made of busybox, of this machine's own
-# programs (the packages below and all shared libraries that they need) and of the build. Its first serial line
-# is the kernel's log, its second one the results (tests/vm/init).
+# A guest lives in its initramfs: it has no disk and no network card. The initramfs holds busybox, programs of this
+# machine (from the packages below, with all shared libraries that they need), and the build. The guest's first serial
+# line carries the kernel's log, the second one the results (tests/vm/init).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 unset MAKEFLAGS MAKELEVEL
 
 VM=build/vm
-# Seconds without a word from a guest until it counts as hung. How long it takes in all is no measure: that
-# depends on what else the machine does.
+# A guest that is silent for this many seconds counts as hung. The total time says nothing, because it depends on what
+# else the machine does.
 limit=${VMTEST_TIMEOUT:-2400}
-accel=${VMTEST_ACCEL:-tcg}   # kvm is much faster; a /dev/kvm being there does not mean that it works
-# With two, each emulated by a thread, QEMU may run an instruction that the kernel has just patched as it was before,
-# and the kernel dies of the breakpoint that it had put there meanwhile (seen in bpf_dispatcher_xdp_func on 6.12).
+accel=${VMTEST_ACCEL:-tcg}   # kvm is much faster, but /dev/kvm may exist and still not work
+# One processor. With two, each emulated by a thread, QEMU may run the old form of an instruction that the kernel has
+# just patched. The kernel then dies of the breakpoint that it had put there during the patch (seen in
+# bpf_dispatcher_xdp_func on 6.12).
 processors=1
 memory=2G
-# How often and how much, where a test has that as a parameter; emulated, a million keys take long. PATIENCE is the
+# Smaller counts, for the tests that take them as parameters: emulated, a million keys take long. PATIENCE is the
 # selftests' guard against hanging.
 counts=(PATIENCE=300 FRAMES=300 SWAPS=8 ROUNDS=1 CHANGES=5 RATE=1500 SIEVE_TEST_COUNT=5000 SIEVE_CHURN_SWAPS=10)
 modules=(veth dummy tun 8021q sch_ingress cls_bpf cls_u32 wireguard ipip sit ip_gre ppp_generic ppp_async)
 packages=(bash dash coreutils diffutils findutils grep sed mawk procps util-linux mount iproute2 iputils-ping ethtool jq
     bpftool libxdp1 xdp-tools python3-minimal wireguard-tools ppp)
 
-# In the log of a healthy kernel there is none of these.
+# The log of a healthy kernel contains none of these.
 splats='BUG:|WARNING: |Oops|Kernel panic|general protection|Call Trace|cut here|rcu.*stall|soft lockup'
 splats+='|hard LOCKUP|blocked for more than|KASAN|KCSAN|UBSAN|DEADLOCK|circular locking|inconsistent lock'
 splats+='|refcount_t|scheduling while atomic|sleeping function|unregister_netdevice: waiting|Out of memory'
@@ -47,7 +49,7 @@ die() {
     exit 1
 }
 
-# host_only SUITE: the tests that guests leave to the host.
+# host_only SUITE: prints the tests that guests leave to the host.
 host_only() { sed -nE "s/ *#.*//; s/^$1 +//p" tests/vm/host-only; }
 
 results=
@@ -70,7 +72,7 @@ done
 
 mkdir -p "$VM"
 WORK=$(mktemp -d)
-guests=() # their processes, in the order of the series; 0 for one that has ended or never was
+guests=() # process ids, in the order of the series; 0: ended, or never started
 watcher=0
 cleanup() {
     local status=$?
@@ -90,14 +92,14 @@ trap 'exit 143' TERM
 
 # --- kernels ------------------------------------------------------------------------------------------------
 
-# The newest package of that series; nothing if there is none.
+# Prints the newest package of that series, or nothing if there is none.
 kernel_package() {
     { apt-cache pkgnames "linux-image-$1." || true; } |
         grep -E "^linux-image-${1//./\\.}\.[0-9][^ ]*-cloud-amd64\$" | sort -V | tail -n 1
 }
 
-# From now on apt, as this script calls it, looks at all suites of Debian 12 that have kernels, in lists of its
-# own: a bare system may know its main suite alone, and what a system's lists say is not ours to change.
+# From now on, apt as this script calls it looks at all suites of Debian 12 that have kernels. A bare system may know
+# only its main suite. The lists are separate, because the system's own lists are not ours to change.
 widen_apt() {
     local folder mirror suite
     folder=$WORK/apt
@@ -118,11 +120,11 @@ Dir::State::status "/var/lib/dpkg/status";
 Dir::Cache "$folder/cache";
 END
     export APT_CONFIG=$folder/apt.conf
-    timeout 120 apt-get -q -o APT::Sandbox::User=root update >&2 || true # the suites that this mirror has
+    timeout 120 apt-get -q -o APT::Sandbox::User=root update >&2 || true # fetches the suites that this mirror has
 }
 
-# download_kernel SERIES FOLDER: from this machine's sources, as they are, or else from Debian's; prints its name.
-# Exit 4: there is none to be had.
+# download_kernel SERIES FOLDER: downloads from this machine's sources as they are, or else from Debian's; prints the
+# package's name. Exit 4: no source has one.
 download_kernel() {
     local package
     for _ in own all; do
@@ -132,19 +134,19 @@ download_kernel() {
             echo "$package"
             return 0
         fi
-        widen_apt # once too often if there is none at all
+        widen_apt # wasteful if no source has one
     done
     return 4
 }
 
-# get_kernel SERIES: unpacks one to $VM/SERIES unless it is there. Exit 4: there is none to be had.
+# get_kernel SERIES: unpacks a kernel to $VM/SERIES unless it is there. Exit 4: no source has one.
 get_kernel() {
     local series=$1 package new=$WORK/kernel-$1
     [ ! -e "$VM/$series/vmlinuz" ] || return 0
     mkdir -p "$new/unpacked" "$new/$series"
     package=$(download_kernel "$series" "$new") || return 4
     dpkg-deb -x "$new/$package"_*.deb "$new/unpacked" || return 1
-    # Networking is all that tests may want of the modules.
+    # The tests need only networking modules.
     local version=${package#linux-image-}
     local from=$new/unpacked/lib/modules/$version to=$new/$series/lib/modules/$version folder
     [ -d "$from" ] || from=$new/unpacked/usr/lib/modules/$version
@@ -164,7 +166,7 @@ get_kernel() {
     mv "$new/$series" "$VM/$series"
 }
 
-# The modules that a module needs, and itself, as paths below the folder of modules.dep.
+# Prints a module and the modules that it needs, as paths below the folder of modules.dep.
 module_files() {
     local name=$1 line
     line=$(grep -E "(^|/)$name\.ko:" "$2/modules.dep") || return 0 # built in
@@ -173,7 +175,7 @@ module_files() {
 
 # --- the guest's files --------------------------------------------------------------------------------------
 
-# A file or link of this machine at the same place in the guest, with the folders of /bin and /lib merged.
+# Copies a file or link of this machine to the same place in the guest. The folders of /bin and /lib are merged there.
 take() {
     local path folder
     for path; do
@@ -183,7 +185,7 @@ take() {
     done
 }
 
-# Of a package for several architectures: of this machine's.
+# If a package exists for several architectures, take this machine's.
 files_of() { dpkg-query -L "$1:$(dpkg --print-architecture)" 2>/dev/null || dpkg-query -L "$1"; }
 
 take_package() {
@@ -196,7 +198,7 @@ take_package() {
     done < <(files_of "$1")
 }
 
-# What the dynamic loader will look for.
+# Copies the libraries that the guest's dynamic loader will look for.
 take_libraries() {
     local library
     while read -r library; do
@@ -215,12 +217,12 @@ make_root() {
     echo "root:x:0:0:root:/root:/bin/sh" >"$ROOT/etc/passwd"
     cp "$(command -v busybox)" "$ROOT/usr/bin/busybox"
     for package in "${packages[@]}"; do take_package "$package"; done
-    # Links that no package owns.
+    # A link that no package owns.
     ln -sf mawk "$ROOT/usr/bin/awk"
     ln -sf dash "$ROOT/usr/bin/sh"
     python=$(basename "$(realpath /usr/bin/python3)")
     take_package "$python-minimal"
-    # With the compiled modules, which no package lists.
+    # Compiled Python modules, which no package lists.
     cp -r --parents "/usr/lib/$python" /usr/lib/locale/C.utf8 "$ROOT"
     rm -rf "$ROOT/usr/lib/$python"/{test,idlelib,lib2to3,dist-packages}
     cp -r tests "$ROOT/sieve/"
@@ -234,7 +236,7 @@ make_root() {
     archive "$ROOT" "$WORK/root.cpio"
 }
 
-# Several archives behind one another make one initramfs.
+# Several concatenated archives make one initramfs.
 archive() { (cd "$1" && find . -mindepth 1 | cpio --quiet -o -H newc -R 0:0) >"$2"; }
 
 make_initramfs() {
@@ -255,10 +257,10 @@ make_initramfs() {
 
 # --- running ------------------------------------------------------------------------------------------------
 
-# Becomes the guest. Emulated, an ordinary grace period of RCU takes up to a second on 6.1, and every change of a
-# set waits for two; expedited ones promise the same. Where QEMU gets little time, the kernel's check of its
-# timer would fail. And with programs at the same addresses every time, QEMU finds their code translated: the
-# selftests, which start thousands, take a third less.
+# Replaces itself with the guest (QEMU). When emulated, an ordinary grace period of RCU takes up to a second on 6.1,
+# and every change of a set waits for two. Expedited grace periods promise the same. Where QEMU gets little time, the
+# kernel's check of its timer would fail. With programs at the same addresses every time, QEMU finds their code
+# translated: the selftests, which start thousands, take a third less time.
 boot() {
     local series=$1
     exec qemu-system-x86_64 \
@@ -270,7 +272,7 @@ boot() {
         >"$WORK/$series.qemu" 2>&1
 }
 
-# Ends each guest that has said nothing for too long.
+# Ends each guest that has been silent for too long.
 watch_guests() {
     local at size
     local -a said=() since=()
@@ -287,10 +289,10 @@ watch_guests() {
     done
 }
 
-# The lines of one channel (tests/vm/init) of the results.
+# Prints the lines of one channel of the results (tests/vm/init).
 channel() { sed -n "s/\r\$//; s/^$2| \?//p" "$WORK/$1.results"; }
 
-# A test of this script's own, in the form of check_report.py.
+# Reports one of this script's own tests, in the form of check_report.py.
 own_test() {
     python3 -c 'import json, sys
 print(json.dumps(dict(zip(("suite", "test", "verdict", "detail"), sys.argv[1:]))))' "$@"
@@ -322,7 +324,7 @@ $(tail -n 20 "$log")"
 $(grep -E -A 30 "$splats" "$WORK/$series.kernel" | tr -d '\r')}"
 }
 
-# Ends here, with this reason, if no guest can be had on this machine.
+# Ends the script with this reason if no guest can run on this machine.
 skip_all() {
     for one in "${wanted[@]}"; do own_test "vm-$one" "kernel" skip "$*"; done >"$WORK/all"
     printf '%-10s %s\n' vm "$(scripts/check_report.py count "$WORK/all") ($*)"
@@ -344,7 +346,7 @@ for file in build/{xdp-sieve,bpf-tests,xdp_sieve.bpf.o,xdp_sieve_tc.bpf.o}; do
     [ -e "$file" ] || die "there is no $file: run make first"
 done
 for file in selftests vm; do make --no-print-directory -s -C "tests/$file" all; done
-# What the guests run, as GoogleTest's filter and as the selftests' scripts.
+# Selects what the guests run: a filter for GoogleTest, and scripts for the selftests.
 gtest_filter='*'
 selftests="$(make --no-print-directory -s -C tests/selftests --eval 'names: ; @echo $''(TEST_PROGS)' names) $(
     cd tests/selftests && echo ../vm/*.sh)"
@@ -370,7 +372,7 @@ done
 make_root
 : >"$WORK/all"
 started=$SECONDS
-# All guests at once: most tests keep one processor busy.
+# Runs all guests at once: most tests keep one processor busy.
 for one in "${wanted[@]}"; do
     status=0
     get_kernel "$one" || status=$?

@@ -1,28 +1,29 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-# Runs unit tests and the kernel's side on arm64 in QEMU. `make vmtest ARCH=arm64` cross-builds first; docs/arm64.md
-# says what that needs. Not part of `make check`: without an arm64 host every instruction is emulated.
+# Runs the unit tests and the tests of the kernel side on arm64 in QEMU. `make vmtest ARCH=arm64` cross-builds first;
+# docs/arm64.md says what that needs. `make check` leaves this out: without an arm64 host, every instruction is
+# emulated.
 #
 #     vmtest_arm64.sh [KERNEL...]     by default 6.1-cloud (4 KiB pages) and 6.12-16k (16 KiB pages)
 #
-# Prints the failed and skipped tests and `N passed, N failed, N skipped`; exit 1 if one failed. What a guest printed
-# stays in build/vm-arm64/KERNEL.log, kernels are kept beside it. A guest is busybox, the tests, and the shared
-# libraries of this machine's arm64 packages.
+# Prints the failed and skipped tests and `N passed, N failed, N skipped`; exits with 1 if a test failed. A guest's
+# output stays in build/vm-arm64/KERNEL.log. Kernels are kept beside it. A guest holds busybox, the tests, and the
+# shared libraries of this machine's arm64 packages.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 VM=build/vm-arm64
 BUILD=build/arm64
 LIBRARIES=(/lib/aarch64-linux-gnu /usr/lib/aarch64-linux-gnu)
-limit=${VMTEST_TIMEOUT:-3000} # seconds a guest
+limit=${VMTEST_TIMEOUT:-3000} # seconds for each guest
 read -ra suites <<<"${VMTEST_SUITES:-unit bpf}"
-# All but what builds sets for minutes when emulated, and what a machine's speed decides.
+# A sample: no tests that build sets for minutes when emulated, and none that depend on the speed of the machine.
 sample="Hash.*:Pattern*:WideLine*:Image*:*Golden*:*Ddlcbf*:*Bucket*:LineTasks*:Capture*:AddressText*:KeyText*"
 unit_filter=${VMTEST_UNIT_FILTER:-$sample:PrefixExpansion*:CountMin*}
 bpf_filter=${VMTEST_GTEST_FILTER:-*-VerifierCost*}
 counts=(SIEVE_TEST_COUNT=2000 SIEVE_CHURN_SWAPS=5)
 modules=(veth tun dummy)
-# What the tests run besides busybox, and the libraries of it that no development package brings.
+# Programs that the tests run besides busybox, and libraries that no development package brings.
 packages=(iproute2 libmnl0 libbsd0 libmd0)
 
 die() {
@@ -40,7 +41,7 @@ kernel_package() {
     { apt-cache pkgnames linux-image-6 || true; } | grep -E "$pattern" | sort -V | tail -n 1 | grep .
 }
 
-# fetched PACKAGE: the path of an arm64 package, downloaded unless it is there.
+# fetched PACKAGE: prints the path of an arm64 package, which it downloads unless it is there.
 fetched() {
     mkdir -p "$VM/packages"
     compgen -G "$VM/packages/$1_*.deb" >/dev/null ||
@@ -62,19 +63,19 @@ get_kernel() {
     echo "$version" >"$VM/$1/version"
     local name file
     for name in "${modules[@]}"; do
-        for file in $(grep -E "(^|/)$name\.ko:" "$from/modules.dep" | tr -d ':' || true); do # else built in
+        for file in $(grep -E "(^|/)$name\.ko:" "$from/modules.dep" | tr -d ':' || true); do # no such file: built in
             install -D -m 644 "$from/$file" "$VM/$1/modules/$file"
         done
     done
     cp "$from"/modules.{builtin,order} "$VM/$1/"
-    # QEMU wants the bare image.
+    # QEMU needs the uncompressed image.
     case $(file -b "$new/boot/vmlinuz-$version") in
     gzip*) zcat "$new/boot/vmlinuz-$version" ;;
     *) cat "$new/boot/vmlinuz-$version" ;;
     esac >"$VM/$1/Image"
 }
 
-# take_libraries FILE...: what they are linked with, and the loader.
+# take_libraries FILE...: copies the libraries that the files are linked with, and the loader.
 take_libraries() {
     local name folder
     for name in $(aarch64-linux-gnu-readelf -d -l "$@" |
@@ -129,7 +130,8 @@ boot() {
     cp "$VM/$1"/modules.{dep,builtin,order} "$root/lib/modules/$version/"
     archive "$root" "$WORK/modules.cpio"
     cat "$WORK/root.cpio" "$WORK/modules.cpio" >"$WORK/$1.cpio"
-    # One processor, as on x86-64: emulated code must not be patched under another one's feet.
+    # One processor, as on x86-64: with two, QEMU may run the old form of an instruction that the kernel has just
+    # patched.
     nice timeout --foreground --kill-after=10 "$limit" qemu-system-aarch64 -machine virt -cpu max,pauth-impdef=on \
         -accel tcg -smp 1 -m 2G -nodefaults -display none -no-reboot -monitor none -serial "file:$WORK/$1.console" \
         -kernel "$VM/$1/Image" -initrd "$WORK/$1.cpio" \

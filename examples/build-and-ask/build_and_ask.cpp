@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Builds an image out of a feed of source addresses and asks it about the addresses on the command line:
+// Builds an image from a feed of source addresses, then asks it about the addresses on the command line:
 //
 //     build-and-ask FEED IMAGE ADDRESS...
 #include <cstdio>
@@ -24,7 +24,7 @@ int main(int argc, char** argv) {
     if (!keys) return complain(keys.error());
     if (const auto added = keys->add_feed(argv[1]); !added) return complain(added.error());
 
-    // How large must it be for one false positive in ten thousand?
+    // How large must the image be for one false positive in ten thousand?
     const auto plan = libsieve::plan(keys->count(), 1e-4, 0);
     if (!plan) return complain(plan.error());
     libsieve::BuildOptions options{.fpr = 1e-4, .label = argv[1]};

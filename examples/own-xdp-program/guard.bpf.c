@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Another project's XDP program that asks a filter image: IPv4 packets whose source is in the image are
- * dropped. All it takes are sieve's headers and an array map that holds the image's lines.
+ * Another project's XDP program that asks a filter image. It drops IPv4 packets whose source is in the image.
+ * The program needs only sieve's headers and an array map that holds the image's lines.
  */
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
@@ -24,7 +24,7 @@ static __always_inline const void* line_of(__u32 number) {
     return bpf_map_lookup_elem(&image, &number);
 }
 
-/* Locate, fetch, test. */
+/* Locates the key's lines, fetches them, and tests them. */
 static __always_inline int image_holds(const struct sieve_key* key) {
     const struct sieve_lookup* lookup = line_of(0);
     const struct sieve_line* line[SIEVE_MAX_CHOICES];

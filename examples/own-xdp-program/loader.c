@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Loads guard.bpf.o with an image in its map and asks it, without any interface, what becomes of a packet
- * from each IPv4 address on the command line: loader OBJECT IMAGE ADDRESS...
+ * Loads guard.bpf.o with an image in its map: loader OBJECT IMAGE ADDRESS...
+ * Then asks it what happens to a packet from each IPv4 address on the command line. No interface is involved.
  */
 #include <arpa/inet.h>
 #include <linux/if_ether.h>
@@ -14,7 +14,7 @@
 #include <bpf/libbpf.h>
 #include <libsieve/libsieve.h>
 
-/* Loads the object with a map of as many lines as the image has, and copies them. */
+/* Loads the object with a map that has as many lines as the image, and copies the image's lines into it. */
 static struct bpf_object* load(const char* path, const libsieve_image* image) {
     struct bpf_object* object = bpf_object__open(path);
     struct bpf_map* map;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Building filters of every kind and asking them in user space, at 10^6 keys, on one thread: what each effort
-// costs and what rate it buys, at 16 bits a key and (`sizes/`) at others. The counter `fpr` is exact, from
-// the filter's bits.
+// Benchmarks for every kind in user space, with 10^6 keys, on one thread: building filters and asking them.
+// They show what each effort costs and which rate it gives, at 16 bits a key and (`sizes/`) at other sizes.
+// The counter `fpr` is exact, computed from the filter's bits.
 #include <benchmark/benchmark.h>
 
 #include <cstdint>
@@ -21,14 +21,14 @@ namespace {
 constexpr std::uint64_t keys = 1'000'000;
 constexpr std::uint64_t asked = 1 << 16;
 
-// One form of a kind, at one size.
+// One form of a kind at one size.
 struct Contestant {
     const FilterKind* kind;
     KindOptions form;
     double bits_per_key;
 };
 
-// Every form of every kind, at 16 bits a key or at as many as the kind needs to take all keys.
+// Every form of every kind, at 16 bits a key, or at as many bits as the kind needs for all keys.
 std::vector<Contestant> contestants() {
     std::vector<Contestant> all;
     for (const FilterKind* kind : filter_kinds())
@@ -36,7 +36,7 @@ std::vector<Contestant> contestants() {
     return all;
 }
 
-// The kinds whose rate is promised at these sizes.
+// The kinds that promise a rate at these sizes.
 bool is_promised(const Contestant& contestant) {
     return contestant.kind->facts().takes_hashes;
 }
@@ -79,7 +79,7 @@ void build(benchmark::State& state, const BuildOptions& options) {
     state.counters["bits_per_key"] = options.bits_per_key.value_or(0);
 }
 
-// Members are the keys from the first index on, non-members those from `keys` on.
+// Members are the keys from the first index on; non-members are those from `keys` on.
 void query(benchmark::State& state, const BuildOptions& options, bool members) {
     const Result<BuiltSet> built = build_set(bench::member_keys(keys), options, {});
     if (!built) {
@@ -89,7 +89,7 @@ void query(benchmark::State& state, const BuildOptions& options, bool members) {
     const KeySet candidates = bench::member_keys(keys + asked);
     std::vector<sieve_key> questions;
     for (std::uint64_t i = 0; i < asked; i++) {
-        // Spread over the set, so that its lines are not warm.
+        // Spread over the set, so that its lines are not in the cache.
         const std::uint64_t member = i * (keys / asked);
         questions.push_back(candidates.at(members ? member : keys + i));
     }

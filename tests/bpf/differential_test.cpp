@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Four answers to one question, for a million keys and a million packets: the real program in the kernel, the
-// same image asked in user space, an independent reading of the image, and an exact set.
+// Four answers to one question, for a million keys and a million packets. The question goes to the real
+// program in the kernel, to the same image in user space, to an independent reading of the image, and to an
+// exact set.
 #include <cstring>
 #include <random>
 #include <set>
@@ -59,8 +60,8 @@ model::Key model_key(const sieve_key& key) {
     return out;
 }
 
-/// Whether tests/model reads images of the kind; the others have slow models of their parts among the unit
-/// tests. No default: whoever adds a kind decides.
+/// Whether tests/model reads images of the kind. The unit tests have slow models of parts of the other kinds.
+/// The switch has no default, so that whoever adds a kind decides.
 bool has_image_model(sieve_kind kind) {
     switch (kind) {
     case SIEVE_KIND_BLOCKED:
@@ -114,7 +115,7 @@ TEST_P(Differential, AllFourAgree) {
     packets::Carrier carrier;
     std::uint64_t non_members = 0;
     std::uint64_t matched = 0;
-    KeySet drawn(c.fields); // puts a flow into the set's form
+    KeySet drawn(c.fields); // brings a flow into the set's form
     for (std::size_t i = 0; i < test::bounded(c.packets); i++) {
         sieve_key key{};
         if (i % 2 == 0) {
@@ -163,7 +164,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"ManyBits", SIEVE_FIELD_SRC, 1, 0, 40, 5'000, 20'000}),
     [](const auto& info) { return info.param.name; });
 
-/// Every kind with the fewest choices, as many as it has if nobody chooses, and the most.
+/// Every kind with the fewest choices, with its default number of choices, and with the most.
 std::vector<Case> cases_of_kinds() {
     constexpr std::uint32_t fields[] = {SIEVE_FIELD_SRC, pair, SIEVE_FIELD_ALL};
     std::vector<Case> cases;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// The d-left filters in every form that an image can say, grouped and overfull buckets included, most of
-// which no build makes by itself: the kernel answers as user space does, and no member is missed.
+// The d-left filters in every form that an image can have, grouped and overfull buckets included. No build
+// chooses most of these forms by itself. The kernel must answer as user space does, and miss no member.
 #include <random>
 #include <string>
 #include <vector>

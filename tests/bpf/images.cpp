@@ -16,7 +16,7 @@ Image image_of_keys(KeySet keys, std::uint64_t seed, double bits_per_key, sieve_
     options.seed = seed;
     options.threads = 1;
     options.kind.kind = kind;
-    if (kind == SIEVE_KIND_BLOCKED) options.kind.rounds = 1; // good enough for what is not about the rate
+    if (kind == SIEVE_KIND_BLOCKED) options.kind.rounds = 1; // good enough for tests that ignore the rate
     options.trials = 20'000;                                 // enough for small sets, and quick
     options.label = "test";
     return value_or_fail(build_set(std::move(keys), options, [](std::string_view, double) {})).image;
@@ -42,7 +42,7 @@ Image random_image(std::size_t keys, std::uint64_t seed, double bits_per_key, si
 
 Image copy_of(const Image& image) {
     Image copy = value_or_fail(Image::create(image.filter().size(), image.file().witnesses));
-    // The header line is the first of all lines.
+    // The header line is the first line.
     std::memcpy(static_cast<void*>(&copy.lookup()), image.lines().data(), image.bytes());
     return copy;
 }

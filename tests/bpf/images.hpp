@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Small sets for tests: built as any other, with a seed, so that a test sees the same filter every time.
+// Small sets for tests. They are built like any other set, but with a seed, so that a test always sees the
+// same filter.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@
 
 namespace sieve::test {
 
-// The value of what a test cannot go on without; GoogleTest reports the exception as the test's failure.
+// The value that a test cannot go on without. GoogleTest reports the exception as the test's failure.
 template <class T>
 T value_or_fail(Result<T> result) {
     if (!result) throw std::runtime_error(result.error().message);
@@ -29,13 +30,13 @@ T value_or_fail(Result<T> result) {
 [[nodiscard]] Image random_image(std::size_t keys, std::uint64_t seed, double bits_per_key = 16,
                                  sieve_kind kind = SIEVE_KIND_BLOCKED);
 
-// The set of these keys, built as the kind's defaults have it.
+// The set of these keys, built with the kind's defaults.
 [[nodiscard]] Image image_of_keys(KeySet keys, std::uint64_t seed, double bits_per_key, sieve_kind kind);
 
-// The same bytes again, to be damaged.
+// A copy of the bytes, to be damaged.
 [[nodiscard]] Image copy_of(const Image& image);
 
-// The map of a set; fails the test if the kernel does not want it.
+// The map of a set; fails the test if the kernel refuses it.
 [[nodiscard]] kernel::FilterMap map_of(const Image& image, const std::string& name = "test");
 
 } // namespace sieve::test

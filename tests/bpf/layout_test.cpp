@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// What the BPF compiler made of the shared structs, told by the object's BTF, against this compiler's.
+// The BPF compiler's layout of the shared structs, by the object's BTF, against this compiler's layout.
 #include <cstddef>
 #include <map>
 #include <string>
@@ -55,7 +55,7 @@ class Layout : public ::testing::Test {
 
 kernel::BpfObject* Layout::object_ = nullptr;
 
-// All members must be named here, so that a new one is a decision on both sides.
+// All members must be named here, so that adding one is a decision on both sides.
 #define MEMBER(type, member)                                                                                 \
     { #member, offsetof(type, member) }
 #define EXPECT_LAYOUT(type, ...)                                                                             \

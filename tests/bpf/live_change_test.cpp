@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Filters that change under packets: one processor runs the real program over members and non-members without
-// a pause, another swaps filters of all kinds and sizes and inserts and deletes keys in place. No member is
-// ever missed, non-members match as often as predicted, and nothing of it is left in the kernel afterwards.
+// Filters that change under packets. One processor runs the real program over members and non-members without
+// a pause. The other one swaps filters of all kinds and sizes, and inserts and deletes keys in place. No
+// member is ever missed, non-members match as often as predicted, and nothing is left in the kernel
+// afterwards.
 //
-// SIEVE_CHURN_SWAPS and SIEVE_CHURN_UPDATES set how many swaps and updates there are.
+// SIEVE_CHURN_SWAPS and SIEVE_CHURN_UPDATES set the number of swaps and updates.
 #include <sched.h>
 
 #include <atomic>
@@ -44,8 +45,8 @@ std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
     return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
 }
 
-// Two of the processors that this process may use; where there is only one, it twice: then the kernel takes
-// turns in the middle of what either side does.
+// Two of the processors that this process may use, or the only one twice. The kernel then takes turns in the
+// middle of either side's work.
 std::vector<int> two_processors() {
     cpu_set_t allowed;
     CPU_ZERO(&allowed);
@@ -64,7 +65,7 @@ void stay_on(int cpu) {
     ASSERT_EQ(::sched_setaffinity(0, sizeof(one), &one), 0);
 }
 
-// Distinct source addresses; the same seed, the same addresses.
+// Distinct source addresses. Equal seeds give equal addresses.
 std::vector<sieve_key> sources(std::size_t count, std::uint64_t seed) {
     std::mt19937_64 random(seed);
     std::set<std::uint64_t> drawn;
@@ -83,10 +84,10 @@ KeySet set_of(std::span<const sieve_key> keys) {
     return set;
 }
 
-// What one filter was asked while it was in force.
+// The packets that one filter was asked about while it was in force.
 struct Account {
     std::atomic<std::uint64_t> non_members{0}, matched{0};
-    double least = 1, most = 0; // expected rates in that time; the changing side's
+    double least = 1, most = 0; // expected rates in that time, written by the changing side
     void expects(double rate) {
         least = std::min(least, rate);
         most = std::max(most, rate);
@@ -100,8 +101,8 @@ struct Account {
     }
 };
 
-// The asking side: runs the program over members, which must all match, and non-members, and accounts for the
-// filter that was in force for certain: `epoch` is even then, and the same before and after.
+// The asking side: runs the program over members, which must all match, and over non-members. It charges them
+// to the filter that was certainly in force: then `epoch` is even, and the same before and after.
 class Asker {
   public:
     Asker(const Scratch& scratch, std::span<const sieve_key> members, std::span<const sieve_key> non_members,
@@ -113,7 +114,8 @@ class Asker {
         account_ = account;
         epoch_.fetch_add(1);
     }
-    // Returns when non-members have been asked for the present account since the call; only while `run` runs.
+    // Returns when, since the call, non-members have been charged to the present account. Call only while
+    // `run` runs.
     void await_non_members() const {
         const std::atomic<std::uint64_t>& non_members = (*accounts_)[account_].non_members;
         const auto hangs = std::chrono::steady_clock::now() + std::chrono::minutes(5);
@@ -144,7 +146,7 @@ class Asker {
         EXPECT_GT(asked_, 0U);
         EXPECT_EQ(missed_, 0U) << "members, of " << asked_;
         EXPECT_EQ(failed_, 0U);
-        // The program's own account: it passed non-members only.
+        // The program's own counters: it passed non-members only.
         const auto stats = read_stats(scratch_->instance());
         ASSERT_TRUE(stats) << stats.error().message;
         EXPECT_EQ(stats->passed.packets, passed_);
@@ -153,7 +155,7 @@ class Asker {
     [[nodiscard]] std::uint64_t missed() const { return missed_; }
 
   private:
-    // One run at a time: before several in one call the kernel waits for grace periods.
+    // One run at a time, because the kernel waits for grace periods before several runs in one call.
     bool matches(const sieve_key& key) {
         const auto verdict = scratch_->run(carrier_.carry(key, SIEVE_FIELD_SRC));
         if (!verdict) failed_++;
@@ -169,7 +171,7 @@ class Asker {
     std::uint64_t asked_ = 0, missed_ = 0, passed_ = 0, failed_ = 0;
 };
 
-// Runs `change` on one processor while the asker runs on the other.
+// Runs `change` on one processor while the asker runs on the other one.
 void side_by_side(Asker& asker, const std::vector<int>& processors, const std::function<void()>& change) {
     std::atomic<bool> stop{false};
     std::thread asking([&] {
@@ -185,7 +187,7 @@ void side_by_side(Asker& asker, const std::vector<int>& processors, const std::f
     asking.join();
 }
 
-// Guests go in and out of a filter in force, at random; half of them are in on average.
+// Guests are inserted into a filter in force and deleted, at random. On average, half of them are in.
 class Guests {
   public:
     Guests(std::span<const sieve_key> keys, const sieve_lookup& lookup) {
@@ -222,7 +224,7 @@ struct People {
     std::vector<sieve_key> all = sources(300'000, 11);
     std::span<const sieve_key> members{all.data(), 1'000};
     std::span<const sieve_key> guests{all.data() + 1'000, 600};
-    std::span<const sieve_key> others{all.data() + 1'600, 100'000}; // more members, of some sets
+    std::span<const sieve_key> others{all.data() + 1'600, 100'000}; // further members, of some sets
     std::span<const sieve_key> non_members{all.data() + 101'600, 198'400};
 };
 
@@ -243,7 +245,7 @@ TEST(LiveChange, NoMemberIsMissedWhileItsBucketsAreRewritten) {
     Guests guests(people.guests, live.lookup());
     side_by_side(asker, processors, [&] {
         std::mt19937_64 random(5);
-        // Of a phase; the rate of each is computed.
+        // For one phase. The rate of each filter is computed.
         const std::uint64_t batches = std::max<std::uint64_t>(1, updates / phases / 1000);
         for (std::size_t phase = 0; phase < phases; phase++) {
             asker.begin_change();
@@ -271,7 +273,7 @@ std::size_t open_descriptors() {
     return count;
 }
 
-// The kernel takes a map down some grace periods after its last user left.
+// The kernel frees a map some grace periods after its last user left.
 bool comes_to_nothing(const std::function<int()>& open) {
     for (int attempt = 0; attempt < 6000; attempt++) {
         const UniqueFd fd(open());
@@ -349,7 +351,7 @@ TEST(LiveChange, SwapsOfAllKindsAndUpdatesAtOnce) {
         missed = asker.missed();
     }
     EXPECT_GE(done + full, updates * 9 / 10);
-    // Back to where it began.
+    // Back to the start.
     EXPECT_EQ(open_descriptors(), descriptors);
     for (const std::uint32_t id : map_ids)
         ASSERT_TRUE(comes_to_nothing([id] { return bpf_map_get_fd_by_id(id); }))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// No test may leave pins: they keep programs and maps alive after all processes and network namespaces have
+// No test may leave pins. Pins keep programs and maps alive after all processes and network namespaces have
 // gone.
 #include <algorithm>
 #include <filesystem>
@@ -39,7 +39,7 @@ class NothingLeft : public testing::EmptyTestEventListener {
 // A global environment is set up after InitGoogleTest, which gtest_main calls.
 class Watch : public testing::Environment {
     void SetUp() override {
-        testing::UnitTest::GetInstance()->listeners().Append(new NothingLeft); // GoogleTest's from here on
+        testing::UnitTest::GetInstance()->listeners().Append(new NothingLeft); // GoogleTest now owns it
     }
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// A network namespace for the length of a test body.
+// A network namespace that lasts as long as a test body.
 #pragma once
 
 #include <sched.h>
@@ -15,16 +15,16 @@
 
 namespace sieve::test {
 
-// Programs that share a hook are pinned by libxdp, and pins outlive a namespace.
+// libxdp pins programs that share a hook, and pins outlive a namespace.
 inline void take_programs_away() {
     for (const kernel::Interface& interface : kernel::all_interfaces())
-        if (const auto hook = kernel::read_hook(interface); hook && hook->ours) // tc's filters go with it
+        if (const auto hook = kernel::read_hook(interface); hook && hook->ours) // tc's filters go too
             if (const auto done = kernel::detach(*hook); !done) ADD_FAILURE() << done.error().message;
 }
 
-// Runs the body in a thread that has a network namespace of its own, so that neither the machine's interfaces
-// nor a controller at work there are disturbed. The namespace and all in it go when the thread ends, however
-// the body ends.
+// Runs the body in a thread that has its own network namespace, so that the body disturbs neither the
+// machine's interfaces nor a controller at work there. The namespace and all its content go when the thread
+// ends, however the body ends.
 template <class Body>
 void in_own_network(Body body) {
     std::thread([&body] {
@@ -38,7 +38,7 @@ void in_own_network(Body body) {
     }).join();
 }
 
-// Runs `ip ...` in the namespace of the calling thread; true if that worked.
+// Runs `ip ...` in the namespace of the calling thread; returns true on success.
 inline bool ip(const std::string& arguments) {
     return std::system(("ip " + arguments + " 2>/dev/null").c_str()) == 0;
 }

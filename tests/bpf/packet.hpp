@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Packets written as they are read: Ethernet{} / Vlan{} / IPv4{.src = "10.0.0.1"} / Tcp{.sport = 1}.
+// Packets as source text that reads like them: Ethernet{} / Vlan{} / IPv4{.src = "10.0.0.1"} / Tcp{.sport =
+// 1}.
 //
-// Types, next headers and lengths that are not given follow from what comes behind; any can be given wrong.
+// Types, next headers and lengths follow from the layers behind, unless a test gives them. A test may give
+// wrong ones.
 #pragma once
 
 #include <arpa/inet.h>
@@ -17,7 +19,7 @@ namespace sieve::test {
 
 using Bytes = std::vector<std::uint8_t>;
 
-// What a layer says of itself to the layer before it.
+// What a layer tells the layer before it about itself.
 struct Identity {
     std::uint16_t ethertype = 0x88b5; // "local experimental": no IP
     std::uint8_t protocol = 253;      // likewise
@@ -40,8 +42,8 @@ inline void put_address(Bytes& bytes, int family, const std::string& text) {
     bytes.insert(bytes.end(), address, address + (family == AF_INET ? 4 : 16));
 }
 
-// Every layer has its identity, and encode(): its bytes, given the next layer's identity and how many bytes
-// follow it.
+// Every layer has its identity, and encode(): its bytes, given the next layer's identity and the number of
+// bytes behind it.
 
 struct Ethernet {
     std::optional<std::uint16_t> type{};
@@ -80,9 +82,9 @@ struct IPv4 {
     unsigned version = 4;
     std::optional<unsigned> ihl{};
     std::optional<std::uint16_t> total{};
-    unsigned offset = 0; // of a fragment, in units of eight bytes
+    unsigned offset = 0; // a fragment's, in units of eight bytes
     bool more = false;
-    std::size_t options = 0; // bytes of them, a multiple of four
+    std::size_t options = 0; // bytes, a multiple of four
 
     [[nodiscard]] Identity identity() const { return {.ethertype = 0x0800, .protocol = 4}; }
     [[nodiscard]] Bytes encode(const Identity& next, std::size_t behind) const {
@@ -156,7 +158,7 @@ struct Fragment6 {
     }
 };
 
-// TCP, UDP and SCTP begin alike, and nobody here reads further.
+// TCP, UDP and SCTP begin alike, and no code here reads further.
 template <std::uint8_t protocol_number, std::size_t header_bytes>
 struct Ports {
     std::uint16_t sport = 1000;
@@ -189,7 +191,7 @@ struct Icmp6 {
     [[nodiscard]] Bytes encode(const Identity&, std::size_t) const { return {type, 0, 0, 0, 0, 0, 0, 0}; }
 };
 
-// Anything; by itself of no known protocol.
+// Any bytes; the default protocol is unknown.
 struct Payload {
     std::size_t bytes = 0;
     std::uint8_t protocol = 253;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// The parser in the kernel (BPF_PROG_TEST_RUN), as each hook's program has it: known packets, each of their
-// truncations, and mutations of them against the model.
+// The parser in the kernel (BPF_PROG_TEST_RUN), in each hook's program: known packets, every truncation of
+// them, and mutations of them, against the model.
 #include <algorithm>
 #include <array>
 #include <map>
@@ -45,8 +45,8 @@ class Parse : public ::testing::TestWithParam<kernel::HookPoint> {
         return static_cast<sieve_link>(scratch_->instance().control().link);
     }
 
-    // What the program saw of a frame. The kernel wants 14 bytes at least, so shorter ones are not asked; nor
-    // are those that it does not run tc's programs on, all of them cut inside their IP header.
+    // What the program saw of a frame. The kernel needs at least 14 bytes, so shorter frames are not tested.
+    // Nor are frames that the kernel refuses for tc's programs, all of them cut inside their IP header.
     // `segment` is not zero for a packet that awaits segmentation.
     Parsed seen(const Bytes& frame, std::uint32_t segment = 0) {
         Parsed parsed;
@@ -56,7 +56,7 @@ class Parse : public ::testing::TestWithParam<kernel::HookPoint> {
         const sieve_trace trace = scratch_->trace();
         parsed.outcome = trace.outcome;
         parsed.have = trace.have;
-        // The program leaves words behind that `have` does not cover; they are nobody's business.
+        // The program leaves old words where `have` does not cover them. Their values do not matter.
         if ((trace.have & SIEVE_FIELD_SRC) != 0)
             parsed.key[0] = trace.key.word[0], parsed.key[1] = trace.key.word[1];
         if ((trace.have & SIEVE_FIELD_DST) != 0)
@@ -94,7 +94,7 @@ Packet tagged(int tags, const Layer& next) {
     return packet / next;
 }
 
-// One of everything, whole and well-formed; the raw material of truncations and mutations.
+// One packet of every sort, whole and well-formed: the raw material of truncations and mutations.
 std::vector<Packet> corpus() {
     std::vector<Packet> packets{
         Ethernet{} / Arp{},
@@ -174,7 +174,7 @@ TEST_P(Parse, TunnelsAreNotEntered) {
     EXPECT_EQ(seen(packet.bytes()).key[1], 0xffff0a000001U);
 }
 
-// From four tags on another parser reads them than before.
+// From four tags on, another parser reads the tags.
 TEST_P(Parse, VlanTagsUpToTheBound) {
     for (const int tags : {0, 1, 2, 3, 4, 5, 6, 20, 63, 64}) {
         SCOPED_TRACE(tags);
@@ -204,12 +204,12 @@ TEST_P(Parse, Ipv4Fragments) {
     expect(Ethernet{} / IPv4{.more = true} / Udp{}, SIEVE_OUTCOME_COMPLETE, SIEVE_FIELD_ALL);
     expect(Ethernet{} / IPv4{.offset = 1, .more = true} / Udp{}, SIEVE_OUTCOME_FRAGMENT, with_proto);
     expect(Ethernet{} / IPv4{.offset = 0x1fff} / Udp{}, SIEVE_OUTCOME_FRAGMENT, with_proto);
-    // A first fragment too small for its ports.
+    // A first fragment that is too small for its ports.
     expect(Ethernet{} / IPv4{.protocol = 17, .more = true} / Payload{.bytes = 3}, SIEVE_OUTCOME_SHORT,
            with_proto);
 }
 
-// From eight headers on another parser reads them than before.
+// From eight headers on, another parser reads the headers.
 TEST_P(Parse, Ipv6ExtensionChainsUpToTheBound) {
     for (const int extensions : {0, 1, 2, 7, 8, 9, 10, 30, 63, 64}) {
         SCOPED_TRACE(extensions);
@@ -220,7 +220,7 @@ TEST_P(Parse, Ipv6ExtensionChainsUpToTheBound) {
         expect(chain(extensions, Udp{}), SIEVE_OUTCOME_LONG_CHAIN, addresses);
     expect(chain(20, Fragment6{.offset = 5}) / Payload{.bytes = 8, .protocol = 17}, SIEVE_OUTCOME_FRAGMENT,
            with_proto);
-    // The chain goes on in the next fragment.
+    // The chain of headers continues in the next fragment.
     expect(Ethernet{} / IPv6{} / Fragment6{.more = true} / Extension{.next_header = 60},
            SIEVE_OUTCOME_CUT_CHAIN, addresses);
     expect(Ethernet{} / IPv6{} / Extension{.type = 0, .units = 200} / Extension{.type = 60, .units = 100} /
@@ -234,7 +234,7 @@ TEST_P(Parse, Ipv6Fragments) {
     expect(Ethernet{} / IPv6{} / Fragment6{.more = true} / Udp{}, SIEVE_OUTCOME_COMPLETE, SIEVE_FIELD_ALL);
     expect(Ethernet{} / IPv6{} / Fragment6{.offset = 1} / Payload{.bytes = 8, .protocol = 17},
            SIEVE_OUTCOME_FRAGMENT, with_proto);
-    // Of a later fragment, the header behind the fragment header is somewhere else.
+    // In a later fragment, the header behind the fragment header is somewhere else.
     expect(Ethernet{} / IPv6{} / Fragment6{.offset = 1, .next_header = 60} / Payload{.bytes = 8},
            SIEVE_OUTCOME_FRAGMENT, addresses);
     expect(Ethernet{} / IPv6{} / Extension{} / Fragment6{.offset = 9} / Payload{.bytes = 8, .protocol = 6},
@@ -246,7 +246,7 @@ TEST_P(Parse, NeighbourDiscovery) {
         const bool discovery = type >= 133 && type <= 137;
         expect(Ethernet{} / IPv6{.hop_limit = 255} / Icmp6{.type = type},
                discovery ? SIEVE_OUTCOME_NEIGHBOUR : SIEVE_OUTCOME_COMPLETE, discovery ? 0 : with_proto);
-        // Routed at least once, so none of this link's.
+        // Routed at least once, so not of this link.
         expect(Ethernet{} / IPv6{.hop_limit = 254} / Icmp6{.type = type}, SIEVE_OUTCOME_COMPLETE, with_proto);
     }
 }
@@ -258,12 +258,12 @@ TEST_P(Parse, HeadersThatContradictThemselves) {
     expect(Ethernet{} / IPv4{.total = 19} / Udp{}, SIEVE_OUTCOME_MALFORMED, 0);
     expect(Ethernet{} / IPv4{.ihl = 15, .total = 59} / Payload{.bytes = 80}, SIEVE_OUTCOME_MALFORMED, 0);
     expect(Ethernet{} / IPv6{.version = 4} / Udp{}, SIEVE_OUTCOME_MALFORMED, 0);
-    // Options that the packet does not have.
+    // The header claims options that the packet does not have.
     expect(Ethernet{} / IPv4{.ihl = 15, .total = 60} / Payload{.bytes = 10}, SIEVE_OUTCOME_TRUNCATED, 0);
 }
 
 TEST_P(Parse, PaddingIsNotPorts) {
-    // By the IP header's account the packet ends before, within, or right behind the ports.
+    // By the IP header's length, the packet ends before, within, or right behind the ports.
     for (std::uint16_t bytes = 0; bytes < 8; bytes++) {
         const bool ports = bytes >= 4;
         expect(Ethernet{} / IPv4{.total = static_cast<std::uint16_t>(20 + bytes)} / Udp{} /
@@ -275,16 +275,16 @@ TEST_P(Parse, PaddingIsNotPorts) {
     }
 }
 
-// Linux takes a length of zero before a hop-by-hop header for "all there is", jumbogram or not.
+// Before a hop-by-hop header, Linux reads a length of zero as "all there is", jumbogram or not.
 TEST_P(Parse, NoLengthBeforeAHopByHopHeader) {
     expect(Ethernet{} / IPv6{.length = 0} / Extension{.type = 0} / Udp{}, SIEVE_OUTCOME_COMPLETE, all);
     expect(Ethernet{} / IPv6{.length = 0} / Extension{.type = 0} / Extension{} / Tcp{},
            SIEVE_OUTCOME_COMPLETE, all);
     expect(tagged(9, IPv6{.length = 0}) / Extension{.type = 0} / Udp{}, SIEVE_OUTCOME_COMPLETE, all);
-    // Before any other header zero is the length.
+    // Before any other header, zero is the length.
     expect(Ethernet{} / IPv6{.length = 0} / Extension{} / Udp{}, SIEVE_OUTCOME_CUT_CHAIN, addresses);
     expect(Ethernet{} / IPv6{.length = 0} / Udp{}, SIEVE_OUTCOME_SHORT, with_proto);
-    // And so is any other number.
+    // So is any other number.
     expect(Ethernet{} / IPv6{.length = 8} / Extension{.type = 0} / Udp{}, SIEVE_OUTCOME_SHORT, with_proto);
 }
 
@@ -317,7 +317,7 @@ TEST_P(Parse, PacketsWithoutALinkHeader) {
     agree(bare(Ethernet{} / IPv6{.hop_limit = 255} / Icmp6{.type = 135}), SIEVE_OUTCOME_NEIGHBOUR, 0);
     agree(Bytes(60, 0x10), SIEVE_OUTCOME_NON_IP, 0);
     agree(Bytes(60, 0x4f), SIEVE_OUTCOME_FRAGMENT, with_proto);
-    // An Ethernet frame is no bare packet: its first byte belongs to an address.
+    // An Ethernet frame is no bare IP packet: its first byte belongs to an address.
     agree((Ethernet{} / IPv4{} / Udp{}).bytes(), SIEVE_OUTCOME_NON_IP, 0);
     for (const Packet& packet : corpus()) {
         const Bytes whole = bare(packet);
@@ -328,8 +328,8 @@ TEST_P(Parse, PacketsWithoutALinkHeader) {
     }
 }
 
-// BIG TCP: packets that await segmentation may be longer than their length fields can tell, and then have
-// zero there. At XDP nothing tells such a packet but its length, which no test run can have.
+// BIG TCP: packets that await segmentation may be too long for their length fields, which then hold zero. At
+// XDP only the packet's length shows this, and no test run can have such a length.
 TEST_P(Parse, PacketsThatAwaitSegmentationMayLackALength) {
     const Packet v4 = Ethernet{} / IPv4{.total = 0} / Tcp{} / Payload{.bytes = 1000};
     const Packet v6 = Ethernet{} / IPv6{.length = 0} / Tcp{} / Payload{.bytes = 1000};
@@ -346,7 +346,7 @@ TEST_P(Parse, PacketsThatAwaitSegmentationMayLackALength) {
         EXPECT_EQ(parsed.key[4], 1000ULL << 24 | 2000ULL << 8 | 6);
         EXPECT_EQ(parsed, parse_by_model(packet.bytes(), SIEVE_LINK_ETHERNET, true));
     }
-    // A length that is there counts.
+    // A length other than zero counts.
     const Packet stated = Ethernet{} / IPv4{.total = 22} / Tcp{} / Payload{.bytes = 1000};
     EXPECT_EQ(seen(stated.bytes(), 500), parse_by_model(stated.bytes(), SIEVE_LINK_ETHERNET, true));
     EXPECT_EQ(seen(stated.bytes(), 500).outcome, SIEVE_OUTCOME_SHORT);
@@ -371,7 +371,7 @@ TEST_P(Parse, MutationsAgreeWithTheModel) {
     std::array<std::size_t, SIEVE_OUTCOME_SLOTS> outcomes{};
     for (int i = 0; i < 200'000; i++) {
         Bytes bytes = packets[random() % packets.size()].bytes();
-        // Few bytes change, mostly in the headers, often to values that mean something there.
+        // Few bytes change, mostly in the headers, often to values that have a meaning there.
         for (std::uint64_t changes = 1 + random() % 3; changes > 0; changes--) {
             static constexpr std::uint8_t telling[] = {0,  1,   6,   17,  43,  44,  51,   58,
                                                        60, 132, 135, 139, 140, 255, 0x45, 0x60};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Which set decides: order, actions, the default, and what is passed whatever the default.
+// Which set decides: order, actions, the default, and the packets that pass whatever the default is.
 #include <linux/bpf.h>
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ class Policy : public ::testing::Test {
         return verdict.value_or(XDP_ABORTED);
     }
 
-    // The name of the set that decided, "default", or "not asked".
+    // The name of the deciding set, "default", or "not asked".
     [[nodiscard]] std::string decided_by(const Packet& packet) const {
         const std::uint32_t said = verdict(packet);
         const sieve_trace trace = scratch_->trace();
@@ -49,7 +49,7 @@ class Policy : public ::testing::Test {
         return "nobody";
     }
 
-    // Hits of a set since it came.
+    // Hits of a set since it was loaded.
     [[nodiscard]] sieve_counter hits(const std::string& name) const {
         const auto table = scratch_->table().read();
         const kernel::SetInForce* set = table.find(name);
@@ -132,7 +132,7 @@ TEST_F(Policy, AnAllowlistLetsInWhatKeepsTheHostOnTheNet) {
         EXPECT_EQ(verdict(packet), XDP_PASS);
         EXPECT_EQ(decided_by(packet), "not asked");
     }
-    // But a non-member's echo request is a non-member's, and so are fragments, which hide their ports.
+    // But a non-member's echo request counts as a non-member's. So do its fragments, which hide their ports.
     EXPECT_EQ(verdict(Ethernet{} / IPv6{} / Icmp6{}), XDP_DROP);
     EXPECT_EQ(verdict(Ethernet{} / IPv4{.src = "10.0.0.2", .offset = 1} / Payload{.bytes = 20}), XDP_DROP);
 }
@@ -149,7 +149,7 @@ Packet with_extensions(int extensions, const std::string& source, const Layer& l
     return packet / last;
 }
 
-// One packet for each reason, from 10.0.0.1 or 2001:db8::9 as far as that can be read.
+// One packet for each reason, from 10.0.0.1 or 2001:db8::9 as far as the packet can be read.
 std::vector<std::pair<std::uint32_t, Packet>> unreadable_packets() {
     return {
         {SIEVE_OUTCOME_SHORT, Ethernet{} / IPv4{.src = "10.0.0.1", .protocol = 6} / Payload{.bytes = 1}},
@@ -178,25 +178,25 @@ TEST_F(Policy, UnreadablePacketsAreDroppedUnlessToldOtherwise) {
             EXPECT_EQ(after.dropped.packets, before.dropped.packets + (wanted == XDP_DROP));
         };
         const bool has_addresses = reason < SIEVE_OUTCOME_TRUNCATED;
-        // No set is asked, not even one that would let the packet in.
+        // No set is asked, not even one that would let the packet pass.
         for (const sieve_action by_default : {SIEVE_ACTION_PASS, SIEVE_ACTION_DROP})
             for (const sieve_action action : {SIEVE_ACTION_PASS, SIEVE_ACTION_DROP}) {
                 put(by_default, {{"set", action, map.fd()}}, SIEVE_ACTION_DROP);
                 expect(XDP_DROP, "not asked");
             }
-        // The sets are asked with what was read.
+        // The sets are asked about the fields that were read.
         put(SIEVE_ACTION_PASS, {{"set", SIEVE_ACTION_DROP, map.fd()}}, SIEVE_ACTION_PASS);
         expect(has_addresses ? XDP_DROP : XDP_PASS, has_addresses ? "set" : "not asked");
         put(SIEVE_ACTION_DROP, {}, SIEVE_ACTION_PASS);
         expect(has_addresses ? XDP_DROP : XDP_PASS, has_addresses ? "default" : "not asked");
     }
-    // A program that nobody has told anything drops nothing.
+    // A program that no controller has configured drops nothing.
     const auto fresh = kernel::Scratch::load(true);
     ASSERT_TRUE(fresh);
     for (const auto& [reason, packet] : unreadable_packets()) EXPECT_EQ(fresh->run(packet.bytes()), XDP_PASS);
 }
 
-// Whatever the stack takes off a frame, it finds no listed source behind it.
+// Whatever headers the stack removes from a frame, it finds no listed source behind them.
 TEST_F(Policy, NothingHidesAMember) {
     const auto hosts = map_of(image_of({"10.0.0.1", "2001:db8::9"}));
     const auto ports = map_of(image_of({"10.0.0.1 53", "2001:db8::9 53"}, "src,dport"));
@@ -222,7 +222,7 @@ TEST_F(Policy, AKeyWithPortsNeedsAPacketWithPorts) {
     EXPECT_EQ(verdict(Ethernet{} / IPv4{.src = "10.0.0.1"} / Tcp{.dport = 53}), XDP_DROP);
     EXPECT_EQ(verdict(Ethernet{} / IPv4{.src = "10.0.0.1"} / Udp{.dport = 0}), XDP_DROP);
     EXPECT_EQ(verdict(Ethernet{} / IPv4{.src = "10.0.0.1"} / Udp{.dport = 54}), XDP_PASS);
-    // Port 0 is a port; no port is none.
+    // Port 0 is a port. A missing port is not.
     EXPECT_EQ(verdict(Ethernet{} / IPv4{.src = "10.0.0.1"} / Icmp{}), XDP_PASS);
     EXPECT_EQ(
         verdict(Ethernet{} / IPv4{.src = "10.0.0.1", .protocol = 17, .offset = 1} / Payload{.bytes = 8}),

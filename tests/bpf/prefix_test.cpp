@@ -38,8 +38,8 @@ sieve_key key_of(uint128 address, std::uint32_t field) {
     return key;
 }
 
-// The German prefixes of both families in one set: both ends and a random address of every entry match;
-// random addresses outside match as often as expected of their family.
+// The German prefixes of both families in one set. Both ends and a random address of every entry match.
+// Random addresses outside match as often as expected for their family.
 TEST_P(Prefixes, OfACountryMatchInsideAndHardlyOutside) {
     const Case& c = GetParam();
     auto feed = read_feed({"tests/data/de-ipv4.cidr", "tests/data/de-ipv6.cidr"}, c.field, {.ranges = true});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// What a process has little of, for the length of a scope: file descriptors, addresses.
+// Makes something scarce for the length of a scope: file descriptors, address space.
 #pragma once
 
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 
 namespace sieve::test {
 
-// Lowers a soft limit of this process and raises it again.
+// Lowers a soft limit of this process, and restores it at the end.
 class Limit {
   public:
     Limit(__rlimit_resource resource, rlim_t most) : resource_(resource) {
@@ -30,7 +30,7 @@ class Limit {
     rlimit before_{};
 };
 
-// The limit of RLIMIT_NOFILE that leaves so many descriptors to open.
+// The limit of RLIMIT_NOFILE that leaves this many descriptors to open.
 inline rlim_t descriptors_left(std::size_t count) {
     std::vector<int> opened;
     while (opened.size() <= count) opened.push_back(::fcntl(STDERR_FILENO, F_DUPFD, 0));
@@ -40,7 +40,7 @@ inline rlim_t descriptors_left(std::size_t count) {
     return static_cast<rlim_t>(first_forbidden);
 }
 
-// The limit of RLIMIT_AS that leaves so many bytes of addresses.
+// The limit of RLIMIT_AS that leaves this many bytes of address space.
 inline rlim_t addresses_left(std::size_t bytes) {
     std::size_t pages = 0;
     std::ifstream("/proc/self/statm") >> pages;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// What the programs cost the verifier, in instructions that it walked, against the committed figures: a
-// program that loads here and has quietly become too much for another kernel is found before it gets there.
+// What the programs cost the verifier, in instructions walked, against the committed figures. A program may
+// load here and have become too much for another kernel: this test finds it first.
 #include <sys/utsname.h>
 
 #include <cstdlib>
@@ -26,9 +26,9 @@ using namespace test;
 
 constexpr char record_path[] = "tests/bpf/verifier_cost.json";
 constexpr char record_variable[] = "SIEVE_RECORD_VERIFIER_COST";
-// Compilers of one version and kernels of one series differ by less.
+// Compilers of one version and kernels of one series differ by less than this.
 constexpr double tolerance = 0.10;
-// Half of what the verifier walks before it gives up: kernels to come may take the rest.
+// Half of what the verifier walks before it gives up. Future kernels may use the rest.
 constexpr std::uint32_t most_instructions = 500'000;
 
 using Costs = std::map<std::string, std::uint32_t>; // by program
@@ -89,7 +89,7 @@ TEST(VerifierCost, IsAsRecorded) {
     }
 }
 
-// The bytes of stack that a program takes itself, less the functions that it calls; by the verifier's word.
+// The bytes of stack that a program itself uses, without the functions that it calls, by the verifier's log.
 std::uint32_t own_stack(HookPoint point, const char* name) {
     const std::unique_ptr<Skeleton> skeleton = open_skeleton(point, true);
     if (!skeleton) throw std::runtime_error("opening a skeleton");
@@ -106,8 +106,8 @@ std::uint32_t own_stack(HookPoint point, const char* name) {
     return static_cast<std::uint32_t>(std::stoul(said.substr(at + mark.size())));
 }
 
-// Linux 6.1 rounds each function's stack up to a multiple of 32 bytes, later kernels to less, and takes 512
-// bytes for a chain of calls. The deepest chain, to the sketch of `top`, leaves three times 32 for the
+// Linux 6.1 rounds each function's stack up to a multiple of 32 bytes; later kernels round to less. A chain
+// of calls may use 512 bytes. The deepest chain, to the sketch of `top`, leaves three times 32 bytes for the
 // program.
 TEST(VerifierCost, TheStackFitsOnEveryKernel) {
     constexpr std::uint32_t most = 96;

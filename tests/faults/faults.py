@@ -1,22 +1,23 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-"""Ends a command of xdp-sieve, or fails it, at each of its system calls in turn, while packets flow.
+"""Kills a command of xdp-sieve, or fails it, at each of its system calls in turn, while packets flow.
 
     faults.py CASE --hook xdp|egress [--sample N | --every N] --work FOLDER --inside NS/IFACE --outside NS/IFACE
 
-After each fault must hold:
-  - Every packet was judged by the old table or by the new one, all old verdicts before all new ones.
+After each fault, this must hold:
+  - The old table or the new one judged every packet, and all old verdicts come before all new ones.
   - The table in force is the old or the new one, whole, and the one that the exit code promises: 0 and 5 the new
     one, 1 to 4 the old one. A command that was killed promises nothing.
-  - The next command works without complaint, and what it promises is so.
-  - Of all filters that were ever in the kernel only those of the table in force are left.
-And at the end of a case nothing is left: no program, map, pin or lock file.
+  - The next command works without complaint, and does what it promises.
+  - Of all filters that were ever in the kernel, only those of the table in force are left.
+At the end of a case, nothing is left: no program, map, pin or lock file.
 
---sample N takes few places of each case, always the same: those around the call with which the change takes effect,
-with every fault, and N others, evenly spread, with one fault each. --every N takes every Nth place with every
-fault. Without either all places are taken; of a call that a command repeats for each of thousands of keys, some.
+A place is one system call of the command. --sample N takes few places of each case, always the same ones: the places
+around the call with which the change takes effect, with every fault, and N others, evenly spread, with one fault each.
+--every N takes every Nth place with every fault. Without either option, all places are taken. If a command repeats a
+call for each of thousands of keys, some of these calls are taken.
 
-One line for each violation; the last line is a count. Exit 1 if there was a violation.
+Prints one line for each violation, and a count as the last line. Exit 1 if there was a violation.
 """
 
 import argparse
@@ -37,13 +38,13 @@ import traffic  # noqa: E402
 BUILD = pathlib.Path(os.environ["BUILD"])
 SIEVE = os.environ.get("SIEVE", str(BUILD / "xdp-sieve"))
 INJECT = str(BUILD / "selftests" / "inject")
-PATIENCE = traffic.PATIENCE  # until a wait counts as a hang; no result depends on it
+PATIENCE = traffic.PATIENCE  # seconds until a wait counts as a hang; no result depends on it
 KILLED = 128 + 9
 
 # --- faults -------------------------------------------------------------------------------------------------
 
-# What a call can answer in earnest. With a +, all later calls of that name do, too. Calls that are not here cannot
-# fail, or not in a way that a program could answer: there the command is only killed.
+# The errors that a call can really return. With a +, all later calls of that name fail, too. Calls that are not
+# listed here cannot fail, or not in a way that a program could handle: at these, the command is only killed.
 MEMORY = ["ENOMEM", "ENOMEM+"]
 FILES = ["EMFILE", "EACCES"]
 ERRORS = {
@@ -84,7 +85,7 @@ ERRORS = {
     "unlinkat": ["EBUSY"],
     "write": ["ENOSPC", "EIO"],
 }
-# Calls whose number depends on what threads meet, or that a loop repeats: so many, evenly spread.
+# Calls whose number depends on how threads meet, or that a loop repeats: take this many, evenly spread.
 REPEATED = {"sched_yield": 2, "futex": 4, "bpf.PROG_TEST_RUN": 12, "bpf.MAP_LOOKUP_ELEM": 12}
 
 
@@ -109,7 +110,7 @@ class Place:
 
 
 def places_of(calls):
-    """The places among a command's calls, in their order."""
+    """The selected places among a command's calls, in their order."""
     seen, places = {}, []
     for call in calls:
         seen[call] = seen.get(call, 0) + 1
@@ -120,7 +121,7 @@ def places_of(calls):
 
 
 def plan_of(places, turn, options):
-    """What to do: pairs of a place and a fault."""
+    """The selected faults: pairs of a place and a fault."""
     whole = [(place, fault) for place in places for fault in faults_of(place.call)]
     if options.every:
         chosen = set(places[:: options.every])
@@ -139,7 +140,7 @@ def plan_of(places, turn, options):
 
 # --- tables -------------------------------------------------------------------------------------------------
 
-# Sources, and the lists that they are in.
+# Sources, and the lists that contain them.
 SOURCES = {
     "kept": ("192.0.2.1", {"old", "new", "live"}),
     "old": ("192.0.2.2", {"old"}),
@@ -150,8 +151,8 @@ SOURCES = {
     "stranger": ("192.0.2.9", set()),
 }
 GUESTS = 2000
-# How many keys are in each list: `status` tells, and no two are the same.
-FILL = {"old": 5, "new": 6, "third": 7, "live": 6000}  # the last one with room for the guests
+# How many keys each list has. The numbers differ, so that `status` tells the lists apart.
+FILL = {"old": 5, "new": 6, "third": 7, "live": 6000}  # the last one has room for the guests
 
 
 def write_lists(work):
@@ -168,9 +169,10 @@ def write_lists(work):
 
 @dataclasses.dataclass(frozen=True)
 class Table:
-    """What may be in force: sets in their order, each of one list; None in its place is no program at all."""
+    """A possible content of the hook point: sets in their order, each of one list. None instead of it means no
+    program."""
 
-    sets: tuple  # of (name, list, arguments behind it)
+    sets: tuple  # (name, list, further arguments) of each
     guests: bool = False  # the guests are in the live list
 
     def drops(self, source):
@@ -182,14 +184,14 @@ class Table:
                 ((name, list_name, rest or ".sieve") for name, list_name, rest in self.sets)]
 
     def told(self):
-        """What `status` says about it."""
+        """What `status` says about this table."""
         return [(name, FILL[list_name] + (GUESTS if self.guests else 0)) for name, list_name, _ in self.sets]
 
     def maps(self):
         return sum(2 if "verify" in rest else 1 for _, _, rest in self.sets)
 
 
-BETWEEN = "between"  # the old table and the new one: some keys are in
+BETWEEN = "between"  # between the old table and the new one: some keys are in
 
 
 @dataclasses.dataclass(frozen=True)
@@ -197,10 +199,10 @@ class Case:
     before: Table | None
     after: Table | None
     command: tuple  # IFACE stands for the interface, WORK for the folder of the lists
-    turn: str  # the call in front of which, or with which, the change takes effect
-    last: int = 1  # the last of its name, or the last but so many
+    turn: str  # the change takes effect with this call, or just before it
+    last: int = 1  # counted from the end: 1 is the last call of that name
     standard_input: str = ""
-    by_key: bool = False  # each key changes by itself, and some may have changed when others have not
+    by_key: bool = False  # each key changes separately, so some may have changed when others have not
 
 
 def cases(tag):
@@ -209,7 +211,7 @@ def cases(tag):
     both, third = Table(((s, "old", ""), (t, "third", ""))), Table(((t, "third", ""),))
     other = Table(((t, "third", ".txt,verify"), (s, "new", "")))
     live, guests = Table(((d, "live", ""),)), Table(((d, "live", ""),), guests=True)
-    # In front of the grace period, whose first call makes a map, the banks are flipped.
+    # The banks flip just before the grace period, whose first call makes a map.
     flip = {"turn": "bpf.MAP_CREATE", "last": 2}
     by_key = {"standard_input": "guests.txt", "by_key": True}
     return {
@@ -226,11 +228,11 @@ def cases(tag):
 # --- the kernel's objects -----------------------------------------------------------------------------------
 
 
-CONTROL = ".data.sieve"  # the map of a program's control block
+CONTROL = ".data.sieve"  # the map with a program's control block
 
 
 class Bpf:
-    """The few commands of bpf(2) that tell which maps there are."""
+    """The few commands of bpf(2) that list maps."""
 
     CALL = {"x86_64": 321, "aarch64": 280}[os.uname().machine]
     LOOKUP, NEXT_MAP, OPEN_MAP, INFO = 1, 12, 14, 15
@@ -244,7 +246,7 @@ class Bpf:
         return self.libc.syscall(self.CALL, command, memory, len(attributes)), memory
 
     def maps(self):
-        """(id, name, value) of each map; the value of index 0 only of control blocks."""
+        """(id, name, value) of each map. The value is that of index 0, and only for control blocks."""
         at = 0
         while True:
             result, memory = self.call(self.NEXT_MAP, struct.pack("=III", at, 0, 0))
@@ -253,7 +255,7 @@ class Bpf:
             at = struct.unpack_from("=I", memory, 4)[0]
             file, _ = self.call(self.OPEN_MAP, struct.pack("=III", at, 0, 0))
             if file < 0:
-                continue  # gone meanwhile
+                continue  # the map has gone in the meantime
             try:
                 info = ctypes.create_string_buffer(self.INFO_BYTES)
                 self.call(self.INFO, struct.pack("=IIQ", file, self.INFO_BYTES, ctypes.addressof(info)))
@@ -274,11 +276,11 @@ class Bpf:
 
 
 class Violation(Exception):
-    """What must hold does not."""
+    """Something that must hold does not."""
 
 
 class Bench:
-    """A case under test: its commands, its packets, its traces in the kernel."""
+    """A case under test: its commands, its packets, and its objects in the kernel."""
 
     def __init__(self, options):
         self.options = options
@@ -291,11 +293,11 @@ class Bench:
         egress = options.hook == "egress"
         ends = [options.inside, options.outside] if egress else [options.outside, options.inside]
         self.ports = traffic.Port(ends[0], drops=egress), traffic.Port(ends[1])
-        # A fence is asked for its key, too, but has none, and so passes.
+        # A fence reaches the sets, too, but it has no key, and so it passes.
         self.line = traffic.Line(*self.ports, os.getpid() & 0xFFFF)
         self.packets = {source: self.line.packet(f"udp {address} 198.51.100.2 1000 53")
                         for source, (address, _) in SOURCES.items()}
-        self.sent = []  # the sources, since the last judgement
+        self.sent = []  # the sources of the packets since the last judgement
 
     # Commands.
 
@@ -314,7 +316,7 @@ class Bench:
                 source.close()
 
     def run(self, words):
-        """A command that must work without complaint."""
+        """Runs a command that must work without complaint."""
         process = self.start([SIEVE, "-q", *self.argv(words)])
         _, err = process.communicate(timeout=PATIENCE)
         if process.returncode != 0 or err:
@@ -338,7 +340,7 @@ class Bench:
         self.line.receive()
 
     def verdicts(self):
-        """(source, arrived) of what was sent since the last call, all of it judged."""
+        """(source, arrived) of the packets sent since the last call. All of them have been judged."""
         self.line.settle()
         arrived = self.line.arrived[len(self.line.arrived) - len(self.sent) :]
         judged = list(zip(self.sent, arrived))
@@ -351,7 +353,7 @@ class Bench:
         return arrived == 0 if drops else arrived == 1 or (lossy and arrived == 0)
 
     def expect(self, table):
-        """That all packets are judged by the table, and that `status` tells the same."""
+        """Checks that the table judges all packets, and that `status` says the same."""
         self.send_round()
         wrong = [source for source, arrived in self.verdicts() if not self.fits(table, source, arrived)]
         if wrong:
@@ -359,7 +361,8 @@ class Bench:
         self.expect_maps(table)
 
     def table_in_force(self):
-        """By the packets' verdicts and by `status`, which must agree: the old table or the new one."""
+        """Finds the table in force, the old or the new one, by the packets' verdicts and by `status`. Both must
+        agree."""
         self.send_round()
         judged = self.verdicts()
         tables = self.case.before, self.case.after
@@ -385,13 +388,13 @@ class Bench:
         return "the old table" if table is self.case.before else "the new one"
 
     def judge_meanwhile(self, judged, table):
-        """The packets that were sent during the command: old verdicts, then new ones."""
+        """Checks the packets that were sent during the command: old verdicts, then new ones."""
         before, after = self.case.before, self.case.after
-        # Native XDP makes and takes away queues of a veth; packets that are in them then are lost.
+        # Native XDP creates and removes queues of a veth. Packets in these queues are lost.
         lossy = self.options.hook == "xdp" and (before is None or after is None)
         by_source = [[one for one in judged if one[0] == source] for source in SOURCES]
         for some in by_source if self.case.by_key else [judged]:
-            # The packets in front of this one had the old verdict: as many as possible.
+            # The packets before this one had the old verdict. The loop finds the largest such number.
             turn = next((at for at, one in enumerate(some) if not self.fits(before, *one, lossy)), len(some))
             if table is before and turn < len(some):
                 raise Violation(f"{some[turn][0]}, packet {turn} of {len(some)}, was not judged by the old table")
@@ -410,7 +413,8 @@ class Bench:
             time.sleep(0.002)
 
     def expect_maps(self, table):
-        """Of our sets' maps only those in force; the kernel frees them a moment after the last reference went."""
+        """Checks that of our sets' maps only those in force are left. The kernel frees maps shortly after their last
+        reference."""
         wanted = table.maps() if table else 0
 
         def ours():
@@ -424,8 +428,8 @@ class Bench:
 
     def expect_nothing_left(self):
         def control_blocks():
-            # Others may be at work on this machine. A program of ours names its sets there, and one that was killed
-            # before it had any could only be held by a pin.
+            # Other processes may work on this machine. Our program names its sets in its control block. If a program
+            # was killed before it had sets, only a pin could hold it.
             return [number for number, name, value in self.bpf.maps() if name == CONTROL and self.tag.encode() in value]
 
         self.await_true(lambda: not control_blocks(), lambda: f"programs are left, with the maps {control_blocks()}")
@@ -449,7 +453,7 @@ class Bench:
         return report.read_text(encoding="ascii").split()
 
     def under_fault(self, place, fault):
-        """The exit status and what was said; None for the status if the command did not come to that place."""
+        """The exit status and the command's messages. The status is None if the command never reached that place."""
         report = self.work / "report"
         process = self.start([INJECT, report, place.call, str(place.index), fault_argument(fault), "--",
                               SIEVE, *self.argv(self.case.command)])
@@ -465,7 +469,7 @@ class Bench:
         return process.returncode if report.stat().st_size else None, err.strip()
 
     def check(self, place, fault):
-        """One fault; whether it happened."""
+        """Injects one fault; returns whether it happened."""
         status, said = self.under_fault(place, fault)
         judged = self.verdicts()
         table = self.table_in_force()
@@ -489,7 +493,7 @@ class Bench:
         return status is not None
 
     def recover(self, table):
-        """The next command finds its way, whatever the fault has left."""
+        """Checks that the next command works, whatever the fault has left."""
         if table is None and self.case.before is None:
             self.run(self.case.command)
             self.expect(self.case.after)
@@ -498,7 +502,7 @@ class Bench:
         self.expect_no_lock_file()
 
     def start_over(self):
-        """After a violation, by force: so that the next fault is judged by itself."""
+        """Cleans up by force after a violation, so that the next fault is judged separately."""
         self.sent = []
         subprocess.run(["nsenter", f"--net=/run/netns/{self.namespace}", SIEVE, "-q", *self.argv(["unload", "IFACE"])],
                        stderr=subprocess.DEVNULL, check=False)
@@ -506,7 +510,7 @@ class Bench:
             self.put(self.case.before)
 
     def show(self, text):
-        """On a terminal: how far it is."""
+        """Shows the progress on a terminal."""
         if os.isatty(self.options.progress):
             os.write(self.options.progress, f"\r\033[K{text}".encode())
 
@@ -536,7 +540,7 @@ class Bench:
         self.expect_nothing_left()
         print(f"{self.options.case} at {self.options.hook}: {len(calls)} system calls, {happened} faults at "
               f"{len({place for place, _ in plan})} places, {violations} violations")
-        # How often some calls are made depends on how threads meet; most places must have been reached.
+        # How often some calls are made depends on how threads meet. Most places must have been reached.
         return 1 if violations or happened * 4 < len(plan) * 3 else 0
 
 

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Runs a command and lets one of its system calls fail, or kills the command there.
+// Runs a command and makes one of its system calls fail, or kills the command there.
 //
 //     inject REPORT -- COMMAND...                    lists the calls
 //     inject REPORT CALL INDEX FAULT -- COMMAND...   FAULT: kill, an errno value, or one with a + behind it
 //
-// CALL is a name such as openat; calls of bpf(2) are told apart by their command, such as bpf.MAP_CREATE.
-// INDEX counts the calls of that name from 1, over all threads, from the first call that main() makes: what
-// the dynamic loader does is not counted. The call does not reach the kernel: the process dies before it, or
-// gets the error. With a + all later calls of that name fail as well.
+// CALL is a name such as openat. Calls of bpf(2) are told apart by their command, such as bpf.MAP_CREATE.
+// INDEX counts the calls of that name from 1, over all threads, from the first call that main() makes: calls
+// of the dynamic loader do not count. The call does not reach the kernel: the process dies before it, or gets
+// the error. With a +, all later calls of that name fail as well.
 //
-// REPORT gets one line for each call that was counted, or was failed. The exit status is the command's, 128
-// and the signal's number if a signal ended it; 125 if nothing could be done.
+// REPORT gets one line for each counted or failed call. The exit status is the command's, or 128 plus the
+// signal's number if a signal ended the command, or 125 if inject itself failed.
 //
-// Calls are held up by seccomp's user notification: no ptrace, so threads run on and their number does not
-// matter.
+// seccomp's user notification holds up the calls. There is no ptrace, so threads run on, and their number
+// does not matter.
 #include <fcntl.h>
 #include <linux/bpf.h>
 #include <linux/filter.h>
@@ -100,7 +100,7 @@ std::string name_of(const seccomp_data& call) {
     return found != names.end() ? found->second : (bpf ? "bpf." : "call.") + std::to_string(number);
 }
 
-// The system call's number, and bpf()'s command if it is that.
+// The system call's number, and for bpf() its command.
 struct Target {
     int call = 0;
     std::optional<int> command;
@@ -124,13 +124,13 @@ struct Plan {
     int error = 0;
 };
 
-// The first call of main(), which no dynamic loader makes: prepare_streams() asks for its standard input's
-// flags.
+// The first call of main(), which no dynamic loader makes: prepare_streams() asks for the flags of its
+// standard input.
 bool is_start(const seccomp_data& call) {
     return call.nr == SYS_fcntl && call.args[0] == STDIN_FILENO && call.args[1] == F_GETFD;
 }
 
-// Holds up the calls that the plan is about, or all; and fcntl(), for the start.
+// Holds up the calls in the plan, or all calls; and fcntl(), to recognise the start.
 std::vector<sock_filter> filter_of(const Plan& plan) {
     constexpr auto call_at = offsetof(seccomp_data, nr);
     constexpr auto command_at = offsetof(seccomp_data, args) + (__BYTE_ORDER == __BIG_ENDIAN ? 4 : 0);
@@ -151,7 +151,7 @@ std::vector<sock_filter> filter_of(const Plan& plan) {
     return filter;
 }
 
-// The child's and the parent's words to one another. They cannot be system calls, which the filter holds up.
+// Messages between child and parent. They cannot be system calls, because the filter would hold these up.
 struct Shared {
     std::atomic<int> listener = 0; // the child's descriptor; negative: an errno value
     std::atomic<bool> taken = false;
@@ -189,7 +189,7 @@ class Supervisor {
   private:
     void take() {
         seccomp_notif call{};
-        if (::ioctl(listener_, SECCOMP_IOCTL_NOTIF_RECV, &call) != 0) return; // it has died meanwhile
+        if (::ioctl(listener_, SECCOMP_IOCTL_NOTIF_RECV, &call) != 0) return; // the child has died
         seccomp_notif_resp answer{};
         answer.id = call.id;
         answer.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
@@ -200,7 +200,7 @@ class Supervisor {
                 return;
             }
             answer.flags = 0;
-            // brk() tells a failure by an address below the one that was asked for.
+            // brk() reports a failure by an address below the requested one.
             answer.error = call.data.nr == SYS_brk ? 0 : -plan_.error;
         }
         ::ioctl(listener_, SECCOMP_IOCTL_NOTIF_SEND, &answer);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Fuzzes the reader of captures. With an odd first byte the rest is a file as it stands. With an even one the
-// rest is a list of packets, which the target writes as a file of some format and link type, and every frame
-// is held against a model of the link layers.
+// Fuzzes the reader of captures. If the first byte is odd, the rest is a file as it is. If the first byte is
+// even, the rest is a list of packets: the target writes them as a file of some format and link type, and
+// compares every frame with a model of the link layers.
 //
-// Whatever the file: packets are numbered from 1, frames lie in memory that may be read, and the end of a
-// garbled file is an error that names the packet.
+// For any file: packets are numbered from 1, frames are in readable memory, and a garbled file ends in an
+// error that names the packet.
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -23,7 +23,7 @@ using File = std::vector<std::uint8_t>;
 
 Total compared("frames compared with the model");
 
-// A file that is written in either byte order.
+// A file written in either byte order.
 class Writer {
   public:
     explicit Writer(bool big) : big_(big) {}
@@ -43,7 +43,7 @@ class Writer {
     File file_;
 };
 
-// The packets of a list: each a byte of its length, then its bytes.
+// The packets of a list: for each, a byte with its length, then its bytes.
 std::vector<Bytes> packets_of(Bytes list) {
     std::vector<Bytes> packets;
     while (!list.empty()) {
@@ -105,8 +105,8 @@ File block_file(const std::vector<Bytes>& packets, std::uint32_t link, bool big)
     return out.file();
 }
 
-// The packet as libpcap hands it over from a file in that byte order. A cooked CAN packet holds its CAN ID in
-// the byte order of the machine that captured it; libpcap turns it into this machine's (pcap-common.c,
+// The packet as libpcap returns it from a file in that byte order. A cooked CAN packet holds its CAN ID in
+// the byte order of the capturing machine; libpcap converts it to this machine's (pcap-common.c,
 // swap_pseudo_headers).
 File handed_over(sieve::model::LinkType type, Bytes packet, bool big) {
     using sieve::model::Link;
@@ -123,7 +123,7 @@ File handed_over(sieve::model::LinkType type, Bytes packet, bool big) {
     return bytes;
 }
 
-// Reads it to its end or its first error.
+// Reads the file to its end or to its first error.
 std::optional<std::vector<File>> read(const std::string& path) {
     auto capture = sieve::packets::Capture::open(path);
     if (!capture) {

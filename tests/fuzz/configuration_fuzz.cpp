@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Fuzzes the configuration of `apply`: any text is judged without harm.
+// Fuzzes the configuration of `apply`: no text does harm.
 //
-// What must hold: mistakes stand in the order of the file and inside it; a configuration without a mistake
-// has a use for each set, and what is printed of it reads back to the same.
+// What must hold: mistakes are in the order of the file and inside it. A configuration without a mistake uses
+// every set. Its printed form reads back to the same configuration.
 #include <algorithm>
 #include <string>
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Fuzzes the feed reader. The first byte chooses fields and options, the second one how the text lies in the
-// reader's blocks; the rest is the feed. Each execution reads the feed, and then a number of its mutations.
+// Fuzzes the feed reader. The first byte chooses fields and options. The second byte chooses how the text is
+// split into the reader's blocks. The rest is the feed. Each execution reads the feed, then a number of its
+// mutations.
 //
-// What must hold of any bytes: the keys, ranges and counts are those of the model in tests/model, in the
+// What must hold for any bytes: the keys, ranges and counts are those of the model in tests/model, in the
 // order of the feed; every line is counted once; blocks and threads make no difference; every key reads back
 // from its text.
 #include <algorithm>
@@ -23,7 +24,7 @@ using namespace sieve::fuzz;
 using sieve::model::Meaning;
 using namespace std::string_view_literals;
 
-// The reader takes blocks of no less.
+// The smallest block that the reader accepts.
 constexpr std::size_t block = std::size_t{16} << 10;
 constexpr std::size_t longest = 600;
 constexpr int variants = 24;
@@ -48,7 +49,7 @@ Choices choices_of(std::uint8_t byte) {
                         .block_bytes = block}};
 }
 
-// What starts like this is another format, and refused as such.
+// A text that starts like this is another format, and is refused as such.
 bool is_alien(const std::string& text) {
     for (const std::string_view magic : {"\x1f\x8b"sv,
                                          "\xfd"
@@ -58,7 +59,8 @@ bool is_alien(const std::string& text) {
     return false;
 }
 
-// Holds what was read against the model's reading of the lines. False if the model does not know.
+// Compares the reader's result with the model's reading of the lines. False if the model does not know the
+// answer.
 void check_against_model(const std::string& text, const Choices& choices,
                          const sieve::Result<sieve::Feed>& read) {
     std::size_t keys = 0;
@@ -121,7 +123,7 @@ void check_equal(const sieve::Result<sieve::Feed>& a, const sieve::Result<sieve:
     for (std::size_t i = 0; i < a->keys.size(); i++) FUZZ_REQUIRE(same(a->keys.at(i), b->keys.at(i)));
 }
 
-// The text behind so many bytes of comments that a block ends within it.
+// The text behind this many bytes of comments, so that a block ends within it.
 std::string moved(const std::string& text, std::uint8_t where) {
     const std::size_t cut = text.size() * where / 256;
     std::string longer = std::string(block - 1 - std::min(cut, block / 2), '#');
@@ -162,7 +164,7 @@ void check_blocks(StandardInput& input, const std::string& text, Choices choices
     check_equal(blocks, read_standard_input(choices));
 }
 
-// Letters and words that mean something in some line.
+// Letters and words that have a meaning in some line.
 constexpr std::string_view letters = "0123456789abcdefABCDEFx.:/-,;#{}[]\"\\+ \t\r\n\0\x7f\xff"sv;
 constexpr std::array<std::string_view, 22> words = {
     "192.0.2.1", "2001:db8::",   "::ffff:", "::",        "/24",       "/32",         "/128", " - ",
@@ -183,13 +185,13 @@ void mutate(std::string& text, Random& random) {
     case 2:
         text.erase(at, length);
         break;
-    case 3: // a part once more, elsewhere
+    case 3: // a part repeated elsewhere
         text.insert(at, std::string(text, from, length));
         break;
     case 4:
         if (at < text.size()) text[at] = static_cast<char>(text[at] ^ (1 << random.below(8)));
         break;
-    case 5: // another digit, most of the time
+    case 5: // usually another digit
         if (at < text.size()) text[at] = static_cast<char>(text[at] + static_cast<int>(random.below(5)) - 2);
         break;
     case 6:

@@ -10,8 +10,8 @@ FUZZ_BIN    := $(FUZZ_NAMES:%=$(FUZZ)/%)
 FUZZ_FLAGS  := -O1 -g1 -fno-omit-frame-pointer -Wall -Wextra -Werror \
                -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
 
-# The rooms of libsieve that read what comes from outside are built with the sanitizers. What else they need
-# comes from the library as it is, which saves most of the time that building takes.
+# The folders of libsieve that read untrusted input are built with the sanitizers. The code that they need comes from
+# the normal library, which saves most of the build time.
 FUZZ_ROOMS   := util keys feeds packets image
 FUZZ_LIB_SRC := $(shell find $(FUZZ_ROOMS:%=userspace/libsieve/%) -name '*.cpp') \
                 $(wildcard userspace/libsieve/filters/kinds/*.cpp userspace/libsieve/filters/kinds/*/*_kind.cpp)
@@ -19,7 +19,7 @@ FUZZ_CLI_OBJ := $(addprefix $(FUZZ)/userspace/,xdp-sieve/set_argument.o libsieve
 FUZZ_TOML_OBJ := $(addprefix $(FUZZ)/userspace/libsieve/,control/build_options.o service/configuration.o \
                  service/configuration_reader.o service/configuration_text.o service/duration.o)
 FUZZ_LIB_OBJ := $(FUZZ_LIB_SRC:%.cpp=$(FUZZ)/%.o)
-# The packet path's parser as either hook has it.
+# The packet path's parser, once for each hook.
 FUZZ_PARSERS := $(FUZZ)/tests/fuzz/packet_parser_XDP.o $(FUZZ)/tests/fuzz/packet_parser_TC.o
 FUZZ_OWN_OBJ := $(patsubst %,$(FUZZ)/%.o,$(basename $(wildcard tests/fuzz/*.cpp tests/model/*.cpp))) \
                 $(FUZZ_CLI_OBJ) $(FUZZ_TOML_OBJ) $(FUZZ_PARSERS)
@@ -28,13 +28,13 @@ FUZZ_OWN_OBJ := $(patsubst %,$(FUZZ)/%.o,$(basename $(wildcard tests/fuzz/*.cpp 
 
 fuzz-build: $(FUZZ_BIN)
 
-# TIME: seconds for each target. TARGETS: some of them. Without TARGETS and with root's rights also against the stack.
+# TIME: seconds for each target. TARGETS: some of the targets. Without TARGETS, root also fuzzes against the stack.
 fuzz: fuzz-build
 	scripts/fuzz.sh --time $(or $(TIME),60) $(TARGETS)
 	$(if $(TARGETS),,[ "$$(id -u)" -ne 0 ] || $(MAKE) --no-print-directory fuzz-stack)
 
-# Random frames into interfaces with the filter in force, TIME seconds in each mode: the kernel's stack must deliver
-# none of a listed source. Each run draws other frames; SEED repeats one.
+# Sends random frames into interfaces with the filter in force, TIME seconds in each mode. The kernel's stack must
+# deliver none from a listed source. Each run draws other frames; SEED repeats a run.
 fuzz-stack: $(B)/xdp-sieve $(BPF_OBJ)
 	TIME=$(or $(TIME),60) SEED=$${SEED:-$$(date +%s)} tests/selftests/stack.sh
 
@@ -42,11 +42,11 @@ $(FUZZ)/%.o: %.cpp
 	@mkdir -p $(@D)
 	$(FUZZ_CXX) $(CPPFLAGS) -std=c++20 $(FUZZ_FLAGS) -MMD -MP -c $< -o $@
 
-# toml++ 3.3 takes it for granted that no character lies between the blocks of its table of blanks, where U+03DA
-# does. What it then compares is right all the same.
+# toml++ 3.3 assumes that no character lies between the blocks of its table of blanks, but U+03DA does. The comparison
+# that follows is right all the same.
 $(FUZZ)/userspace/libsieve/service/configuration_reader.o: FUZZ_FLAGS += -fno-sanitize=unreachable
 
-# The packet path reads headers wherever they lie, as BPF may.
+# The packet path reads headers at any alignment, as BPF may.
 $(FUZZ_PARSERS): $(FUZZ)/tests/fuzz/packet_parser_%.o: tests/fuzz/packet_parser.c
 	@mkdir -p $(@D)
 	$(FUZZ_CC) $(CPPFLAGS) $(FUZZ_FLAGS) -fno-sanitize=alignment -Wno-unused-function -DPACKET_PARSER_$* \

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Anonymous pages that end where memory without access begins.
+// Anonymous pages that end right before inaccessible memory.
 //
-// An image maps its lines itself, where AddressSanitizer does not look. A target that is linked with
-// --wrap=mmap, --wrap=munmap and --wrap=madvise hands out lines whose last byte is the last one that may be
-// read; their page's bytes before the first line are poisoned.
+// An image maps its lines itself, so AddressSanitizer does not check them. In a target that is linked with
+// --wrap=mmap, --wrap=munmap and --wrap=madvise, an image's last byte is the last readable byte. The page's
+// bytes before the first line are poisoned.
 #pragma once
 
 #include <cstddef>
 
 namespace sieve::fuzz {
 
-// True if such a block is in use; for a target that wants to know that none was left behind.
+// True if such a block is in use. A target asks this to see that none was left behind.
 [[nodiscard]] bool guarded_pages_in_use();
 
 } // namespace sieve::fuzz

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Fuzzes what reads filter images. The first byte says what of the image is put right after the mutation, so
-// that neither the checksum nor the counts protect what is behind them; the rest is the image. Each execution
-// judges the image, and then a number of its mutations.
+// Fuzzes the code that reads filter images. The first byte says which parts of the image are repaired after a
+// mutation, so that neither the checksum nor the counts protect the code behind them. The rest is the image.
+// Each execution judges the image, then a number of its mutations.
 //
-// What must hold: an image is refused with a message, or whatever a program does with it stays within its
-// lines and gives answers that make sense; a blocked filter answers as the model in tests/model does; the
-// file and the memory are judged alike.
+// What must hold: an image is refused with a message, or every use of it stays within its lines and gives
+// sensible answers. A blocked filter answers as the model in tests/model does. The file and the memory are
+// judged alike.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -28,8 +28,8 @@ constexpr std::size_t header_bytes = SIEVE_FIRST_LINE * line_bytes;
 constexpr std::size_t most_lines = 200;
 constexpr std::size_t file_at = SIEVE_FILE_LINE * line_bytes;
 
-// Bits of the first byte: what is left as the mutation made it; and whether the filter shall hold every key,
-// since few mutations of a filter would hold its witnesses.
+// Bits of the first byte: which parts stay as the mutation made them, and whether the filter is made to hold
+// every key, because few mutated filters would hold their witnesses.
 enum Leave : std::uint8_t {
     leave_identity = 1,
     leave_lines = 2,
@@ -50,7 +50,7 @@ struct Field {
     std::size_t bytes;
 };
 
-// The header's fields that something depends on.
+// The header's fields that other checks depend on.
 constexpr std::array<Field, 30> fields{{
     {offsetof(sieve_lookup, magic), 4},
     {offsetof(sieve_lookup, kind), 1},
@@ -84,7 +84,7 @@ constexpr std::array<Field, 30> fields{{
     {file_at + offsetof(sieve_file, label), 64},
 }};
 
-// Numbers at which something changes, doubles among them.
+// Numbers at which behaviour changes, doubles among them.
 constexpr std::array<std::uint64_t, 24> telling = {0,
                                                    1,
                                                    2,
@@ -114,7 +114,7 @@ void store(std::uint8_t* image, std::size_t at, std::uint64_t value, std::size_t
     std::memcpy(image + at, &value, std::min<std::size_t>(bytes, 8));
 }
 
-// Takes from a witness what its fields do not select.
+// Removes from a witness what its fields do not select.
 void strip_witness(std::uint8_t* line, const sieve_lookup& lookup) {
     sieve_witness witness;
     std::memcpy(&witness, line, sizeof(witness));
@@ -125,7 +125,7 @@ void strip_witness(std::uint8_t* line, const sieve_lookup& lookup) {
     std::memcpy(line, &witness, sizeof(witness));
 }
 
-// Makes the header's sizes, counts and witnesses agree with the bytes that there are, where that is possible.
+// Makes the header's sizes, counts and witnesses agree with the actual bytes, where that is possible.
 void put_right(std::vector<std::uint8_t>& bytes, std::uint8_t leave) {
     if ((leave & leave_size) == 0) bytes.resize(bytes.size() / line_bytes * line_bytes);
     if (bytes.size() < header_bytes) return;
@@ -193,7 +193,7 @@ sieve_key random_key(Random& random) {
     return key;
 }
 
-// All that programs ask of an image that passed its check.
+// All questions that programs ask of an image that passed its check.
 void use(const sieve::Image& image, Random& random) {
     used.add(1);
     const sieve_lookup& lookup = image.lookup();
@@ -236,10 +236,10 @@ void use(const sieve::Image& image, Random& random) {
                      model.contains({key.word[0], key.word[1], key.word[2], key.word[3], key.word[4]}));
 }
 
-// The input of the target: the byte that says what is put right, and the image.
+// The target's input: the byte that says what is repaired, and the image.
 using Input = std::vector<std::uint8_t>;
 
-// Changes fields, lines and the size of an input that holds a whole header at least.
+// Changes fields, lines and the size of an input that holds at least a whole header.
 void mutate(Input& input, Random& random, std::size_t most) {
     const std::size_t lines = (input.size() - 1) / line_bytes;
     std::uint8_t* image = input.data() + 1;
@@ -262,7 +262,7 @@ void mutate(Input& input, Random& random, std::size_t most) {
                 image[line * line_bytes + i] = static_cast<std::uint8_t>(random.next());
             break;
         }
-        case 5: // a filter that holds everything, so that its witnesses match
+        case 5: // a filter that holds every key, so that its witnesses match
             std::memset(image + header_bytes, random.one_in(4) ? 0 : 0xff,
                         (lines - SIEVE_FIRST_LINE) * line_bytes * random.below(9) / 8);
             break;
@@ -279,8 +279,8 @@ void mutate(Input& input, Random& random, std::size_t most) {
     }
 }
 
-// Judges one image, in memory as a builder has it and as a file. Most whole images that are refused are asked
-// in memory only, which is faster.
+// Judges one image, in memory as a builder has it, and as a file. Most whole images that are refused are
+// judged in memory only, which is faster.
 void judge(StandardInput& file, const Input& input) {
     judged.add(1);
     const std::uint8_t leave = input[0];

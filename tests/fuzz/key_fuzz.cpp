@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Fuzzes keys and field lists as the command line takes them. The first byte chooses the fields, the rest is
+// Fuzzes keys and field lists as the command line reads them. The first byte chooses the fields, the rest is
 // the text.
 //
-// What must hold: a text is a key if and only if the model in tests/model says so, and then the same key;
-// keys and field lists read back from what is printed of them; the C library reads a printed address as the
-// same.
+// What must hold: a text is a key if and only if the model in tests/model says so, and both read the same
+// key. Printed keys and field lists read back unchanged. The C library reads a printed address as the same
+// address.
 #include <arpa/inet.h>
 
 #include <algorithm>

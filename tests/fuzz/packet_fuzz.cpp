@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Fuzzes the packet path's parser, compiled for user space as each hook has it, against the model in
-// tests/model.
+// Fuzzes the packet path's parser against the model in tests/model. The parser is compiled for user space, as
+// each hook has it.
 //
-// The input is a frame. Each execution compares the frame, and then a number of its truncations and
-// mutations.
+// The input is a frame. Each execution compares the results for the frame, then for a number of its
+// truncations and mutations.
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -26,8 +26,8 @@ namespace test = sieve::test;
 constexpr std::size_t longest = 2048;
 constexpr int variants = 48;
 
-// Memory for one packet that ends where a page without access begins: a read beyond the packet's end is a
-// crash, whoever makes it.
+// Memory for one packet that ends right before an inaccessible page: a read beyond the packet's end crashes,
+// whoever reads.
 class Stage {
   public:
     Stage() {
@@ -51,7 +51,7 @@ class Stage {
 
 Total total("packets parsed for each hook and compared with the model");
 
-// How a packet comes to the parser.
+// How a packet reaches the parser.
 struct Arrival {
     sieve_link link = SIEVE_LINK_ETHERNET;
     bool segmented = false;
@@ -60,7 +60,7 @@ struct Arrival {
 
 using Run = void (*)(const sieve_parser_packet*, sieve_parser_result*);
 
-// What the parser leaves in words that `have` does not cover is nobody's business.
+// The parser may leave anything in words that `have` does not cover.
 test::Parsed parse(Run run, const test::Bytes& packet, Arrival arrival) {
     static Stage stage;
     sieve_parser_result result{};
@@ -102,7 +102,7 @@ constexpr std::array<std::uint8_t, 28> telling = {0,  1,  2,   4,   5,   6,    8
                                                   88, 96, 129, 132, 135, 0x81, 0x86, 0xff};
 
 void mutate(test::Bytes& packet, Random& random) {
-    // Most of what matters lies in the first headers.
+    // Most bytes that matter are in the first headers.
     const std::size_t at =
         random.below(random.one_in(4) ? packet.size() : std::min<std::size_t>(packet.size(), 80));
     switch (random.below(4)) {
@@ -120,7 +120,7 @@ void mutate(test::Bytes& packet, Random& random) {
     }
 }
 
-// A packet of layers, most of them as they should be.
+// A packet of layers, most of them well-formed.
 class Builder {
   public:
     explicit Builder(Random& random) : random_(random) {}
@@ -232,7 +232,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         Arrival arrival{.segmented = random.one_in(8)};
         if (random.one_in(4)) arrival.apart = random.below(variant.size() + 1);
         if (random.one_in(4)) {
-            // The same without its Ethernet header.
+            // The same packet without its Ethernet header.
             arrival.link = SIEVE_LINK_IP;
             variant.erase(variant.begin(),
                           variant.begin() + std::min<std::ptrdiff_t>(14, std::ssize(variant)));

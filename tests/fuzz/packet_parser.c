@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Compiled once for each hook. The two meet in one program, so the second one's global names are changed. The
- * helpers that the parser calls are written here; there is one packet at a time.
+ * Compiled once for each hook. Both objects are linked into one program, so the second one's global names are
+ * changed. This file defines the helpers that the parser calls. There is one packet at a time.
  */
 #include <string.h>
 
@@ -16,7 +16,7 @@ static struct {
     __u32 bytes;
 } packet;
 
-/* As bpf_xdp_load_bytes() and bpf_skb_load_bytes(): all or nothing, wherever the bytes lie. */
+/* Like bpf_xdp_load_bytes() and bpf_skb_load_bytes(): all or nothing, wherever the bytes are. */
 static long load_bytes(__u32 offset, void* to, __u32 bytes) {
     if (offset > 0xffff || offset > packet.bytes || bytes > packet.bytes - offset) return -14;
     memcpy(to, packet.begin + offset, bytes);
@@ -56,7 +56,7 @@ void sieve_parser_run_tc(const struct sieve_parser_packet* given, struct sieve_p
 #include "../../bpf/hook_xdp.h"
 #include "../../bpf/parse_deep.h"
 
-/* At the XDP hook nothing marks such a packet but its length. */
+/* At the XDP hook, only the length shows that a packet is one of these. */
 #define LONGER_THAN_STATED 70000
 
 void sieve_parser_run_xdp(const struct sieve_parser_packet* given, struct sieve_parser_result* result) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * The packet path's parser (bpf/parse.h) as functions of user space, one for each hook. packet_parser.c is
- * the only file that knows how the parser is called.
+ * The packet path's parser (bpf/parse.h) as user-space functions, one for each hook. Only packet_parser.c
+ * knows how the parser is called.
  */
 #ifndef SIEVE_TESTS_PACKET_PARSER_H
 #define SIEVE_TESTS_PACKET_PARSER_H
@@ -18,11 +18,11 @@ struct sieve_parser_result {
     __u32 outcome;
 };
 
-/* All three addresses must lie below 4 GiB, because a context of BPF holds addresses in 32 bits. */
+/* All three addresses must be below 4 GiB, because a BPF context holds addresses in 32 bits. */
 struct sieve_parser_packet {
     const unsigned char* begin;
     const unsigned char* end;
-    const unsigned char* reach; /* how far direct access goes; the rest lies elsewhere */
+    const unsigned char* reach; /* how far direct access goes; the rest is elsewhere */
     __u32 link;                 /* enum sieve_link: what the packet begins with */
     int segmented;              /* the packet awaits segmentation */
 };

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // Fuzzes sets as the command line names them: NAME=SOURCE[,OPTION]...
 //
-// The model here reads the text as xdp-sieve/set_argument.hpp describes it. What must hold: a text whose
-// options it knows is taken if and only if the model takes it; whatever is taken has the name, sources,
-// action, verification and fields of the text; and a refusal names the argument.
+// The model here reads the text as xdp-sieve/set_argument.hpp describes it. What must hold: if the model
+// knows all options of a text, the text is accepted if and only if the model accepts it. An accepted text
+// gives the name, sources, action, verification and fields that it states. A refusal names the argument.
 #include <algorithm>
 #include <array>
 #include <optional>
@@ -20,7 +20,7 @@ using namespace sieve::fuzz;
 
 struct Wanted {
     bool good = false;
-    bool known = true; // all options are the model's business
+    bool known = true; // the model knows all options
     std::string name{};
     std::vector<std::string> sources{};
     std::optional<std::string> action{}; // "drop", or "redirect=eth0"
@@ -80,7 +80,7 @@ Wanted read(const std::string& text) {
             wanted.skip_invalid = true;
             wanted.build_options++;
         } else if (name == "key" && cut != std::string::npos) {
-            // Its fields go on until the next option, and stand in their order.
+            // The fields go on until the next option, and are in their fixed order.
             wanted.build_options++;
             wanted.fields = 0;
             std::size_t number = field_number(value);

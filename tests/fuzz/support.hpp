@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// What all fuzz targets share: how a disagreement is reported, files in memory, and numbers for the totals.
+// Parts that all fuzz targets share: reporting a disagreement, files in memory, and numbers for the totals.
 #pragma once
 
 #include <sys/mman.h>
@@ -12,10 +12,10 @@
 #include <string>
 #include <string_view>
 
-// libFuzzer's part of the bargain.
+// The functions that libFuzzer calls.
 extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t most);
 
-// What must hold. libFuzzer keeps the input of a run that aborts.
+// Checks what must hold. libFuzzer keeps the input of a run that aborts.
 #define FUZZ_REQUIRE(condition)                                                                              \
     do {                                                                                                     \
         if (!(condition)) ::sieve::fuzz::disagree(#condition, __FILE__, __LINE__);                           \
@@ -30,7 +30,7 @@ using Bytes = std::span<const std::uint8_t>;
     std::abort();
 }
 
-// Counts what one execution checks several of, and prints the total when the process ends.
+// Counts checks, of which one execution may make several, and prints the total when the process ends.
 class Total {
   public:
     explicit Total(const char* what) : what_(what) {}
@@ -45,7 +45,7 @@ class Total {
     std::uint64_t count_ = 0;
 };
 
-// A file that exists in memory only and has a path. The content is replaced as a whole.
+// A file in memory that has a path. Writing replaces its whole content.
 class MemoryFile {
   public:
     explicit MemoryFile(const char* name) : fd_(::memfd_create(name, MFD_CLOEXEC)) {
@@ -71,8 +71,8 @@ class MemoryFile {
     std::string path_;
 };
 
-// The same as standard input, whose path is "-". The kernel looks for no path and opens nothing, so that this
-// is the cheapest way to have the library read bytes as a file.
+// The same file as standard input, whose path is "-". The kernel looks up no path and opens nothing, so this
+// is the cheapest way to make the library read bytes as a file.
 class StandardInput : public MemoryFile {
   public:
     explicit StandardInput(const char* name) : MemoryFile(name) {
@@ -86,7 +86,7 @@ class StandardInput : public MemoryFile {
     void rewind() { FUZZ_REQUIRE(::lseek(STDIN_FILENO, 0, SEEK_SET) == 0); }
 };
 
-// A message is one line that any terminal can show, and not endless.
+// A message must be one line of limited length that any terminal can show.
 inline void require_message(std::string_view message) {
     FUZZ_REQUIRE(!message.empty() && message.size() < 1500);
     for (const char c : message) FUZZ_REQUIRE(c >= ' ' && c <= '~');
@@ -111,7 +111,7 @@ class Random {
     std::uint64_t state_;
 };
 
-// FNV-1a; the seed of an input's random numbers.
+// FNV-1a; gives the seed of an input's random numbers.
 inline std::uint64_t fingerprint(Bytes bytes) {
     std::uint64_t sum = 0xcbf29ce484222325ULL;
     for (const std::uint8_t byte : bytes) sum = (sum ^ byte) * 0x100000001b3ULL;

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-# The installed library as another project meets it: headers and libraries in a folder of their own, found by
-# pkg-config; the examples are built there, against nothing of this tree, and run.
+# The installed library as another project sees it: headers and libraries in a separate folder, found by pkg-config.
+# The examples are built there without this tree, and run.
 # shellcheck source=../selftests/lib.sh
 . "$(dirname "$0")/../selftests/lib.sh"
 
@@ -13,7 +13,7 @@ STAGE=$WORK/stage
 
 export PKG_CONFIG_PATH=$STAGE/lib/pkgconfig LD_LIBRARY_PATH=$STAGE/lib
 
-# installed EXAMPLE: a copy of the example, out of this tree's reach.
+# installed EXAMPLE: copies the example out of this tree's reach.
 installed() {
     rm -rf "${WORK:?}/$1"
     cp -r "$ROOT/examples/$1" "$WORK/$1"
@@ -22,7 +22,7 @@ installed() {
 
 feed() { printf '192.0.2.%d\n' $(seq 1 100); }
 
-# What is installed is owned by nobody's build folder: the prefix alone decides.
+# The installed files depend on the prefix alone, not on any build folder.
 installs() {
     make --no-print-directory -C "$ROOT" -s install PREFIX="$STAGE" >/dev/null
     for file in bin/xdp-sieve lib/libsieve.a lib/libsieve.so include/libsieve/libsieve.h include/sieve/image.h \
@@ -33,7 +33,7 @@ installs() {
         fail "pkg-config and the program name different versions"
 }
 
-# The header declares the interface; the library must define just that.
+# The header declares the interface. The library must define exactly these functions.
 symbols() {
     local declared defined
     declared=$(grep -oE '\blibsieve_[a-z_]+\(' "$STAGE/include/libsieve/libsieve.h" | tr -d '(' | sort -u)
@@ -43,7 +43,7 @@ symbols() {
         fail "the soname is not libsieve.so.0"
 }
 
-# The C header is C, and C++ too; the BPF headers need nothing but linux/types.h.
+# The C header is valid C and C++. The BPF headers need only linux/types.h.
 headers() {
     local language
     for language in c c++; do
@@ -77,7 +77,7 @@ python_example() {
     grep -q 'ask.py: key "nonsense"' "$WORK/error" || fail "ask.py complained: $(cat "$WORK/error")"
 }
 
-# Needs the kernel: the guard's program is loaded and run on packets made up for it.
+# Needs the kernel: loads the guard's program and runs it on made-up packets.
 bpf_example() {
     local folder said
     folder=$(installed own-xdp-program)
@@ -92,8 +92,8 @@ bpf_example() {
     [ "$said" -ge 95 ] || fail "the guard passed only $said of 100 non-members"
 }
 
-# Puts sets in force, changes them and takes them away again, through the shared library alone, on an interface in a
-# network namespace of its own. The command line tells what is there.
+# Loads sets, changes them and removes them again, through the shared library alone, on an interface in a separate
+# network namespace. The command line shows the result.
 in_force() {
     local interface=libsieve0
     feed >"$WORK/feed.txt"

@@ -80,12 +80,12 @@ Entry read_single(std::string_view text, std::size_t word) {
         if (!length) return entry;
         for (unsigned bit = *length + (128 - bits); bit < 128; bit++) {
             const std::uint64_t mask = std::uint64_t{1} << (63 - bit % 64);
-            if ((first->words[bit / 64] & mask) != 0) return entry; // bits set behind the prefix
+            if ((first->words[bit / 64] & mask) != 0) return entry; // bits are set behind the prefix
             last[bit / 64] |= mask;
         }
         entry.rest = text;
     } else {
-        // What stands behind the address; a dash there makes a range, if an address follows it.
+        // The text behind the address. A dash there makes a range if an address follows.
         std::string_view behind{token.data() + cut, token.size() - cut + text.size()};
         entry.rest = behind;
         skip(behind, blanks);

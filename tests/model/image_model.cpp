@@ -9,15 +9,15 @@ namespace {
 
 using Wide = unsigned __int128;
 
-// Steele, Lea, Flood, "Fast splittable pseudorandom number generators" (OOPSLA 2014), mix64variant13, by
-// hand.
+// Steele, Lea, Flood, "Fast splittable pseudorandom number generators" (OOPSLA 2014), mix64variant13, written
+// out.
 std::uint64_t mix13(std::uint64_t z) {
     z = (z ^ (z >> 30)) * 13787848793156543929ULL;
     z = (z ^ (z >> 27)) * 10723151780598845931ULL;
     return z ^ (z >> 31);
 }
 
-// The product's bits from `low` up, `count` of them.
+// `count` bits of the product, from bit `low` up.
 std::uint64_t product_bits(std::uint64_t a, std::uint64_t b, unsigned low, unsigned count) {
     const std::uint64_t product = static_cast<std::uint64_t>(static_cast<Wide>(a) * b);
     return (product >> low) % (std::uint64_t{1} << count);
@@ -42,8 +42,8 @@ BlockedImage::BlockedImage(std::span<const unsigned char> bytes) : bytes_(bytes.
         nh_key_[i] = static_cast<std::uint32_t>(number(16 + 4 * i, 4));
 }
 
-// NH over the message of 32-bit words that the selected fields make at their fixed places; the second word is
-// NH with the key two words on (UMAC, section 4: Toeplitz).
+// NH over the message of 32-bit words that the selected fields make at their fixed offsets. The second word
+// is NH with the key two words further on (UMAC, section 4: Toeplitz).
 std::pair<std::uint64_t, std::uint64_t> BlockedImage::hash(const Key& key) const {
     std::uint64_t ports = 0;
     if (fields_ & 4) ports += key[4] / (1 << 24) % 65536 * (1 << 24);
@@ -102,7 +102,8 @@ std::set<unsigned> BlockedImage::pattern(std::uint64_t test) const {
     return bits;
 }
 
-// The address as 128 binary digits, those behind the length cleared, and the length mixed into both sums.
+// The address as 128 binary digits. Digits behind the length are cleared, and the length is mixed into both
+// sums.
 std::pair<std::uint64_t, std::uint64_t> BlockedImage::hash_prefix(const Key& key, unsigned length) const {
     const std::size_t word = fields_ == 1 ? 0 : 2;
     std::array<std::uint64_t, 2> cut = {0, 0};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// A slow, independent reading of a filter image, written from the format's description and from the papers:
-// it includes none of the headers that the kernel and user space share, so that a fault in those shows as a
-// difference.
+// A slow, independent reading of a filter image, written from the format's description and from the papers.
+// It includes none of the headers that the kernel and user space share, so that a fault in these headers
+// shows as a difference.
 #pragma once
 
 #include <array>
@@ -24,7 +24,7 @@ class BlockedImage {
     // Algorithm 4 of the one-plus-alpha paper: all bits of one of the key's lines are one.
     [[nodiscard]] bool contains(const Key& key) const;
 
-    // The bits that the key sets in its line, by number in the line (0..511); without repetitions.
+    // The bits that the key sets in its line, by their number in the line (0..511), without repetitions.
     [[nodiscard]] std::set<unsigned> pattern(std::uint64_t test) const;
 
     // The lines that may hold the key.

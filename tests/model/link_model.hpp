@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// The Ethernet frame that stands for a captured packet, written from the registry of link types
-// (https://www.tcpdump.org/linktypes.html) without a line of the code under test.
+// The Ethernet frame that represents a captured packet. Written from the registry of link types
+// (https://www.tcpdump.org/linktypes.html), without any of the code under test.
 #pragma once
 
 #include <array>

@@ -6,7 +6,7 @@ namespace sieve::test {
 
 namespace {
 
-// Thrown by a read beyond the end; says nothing more.
+// Thrown by a read beyond the end; carries no further information.
 struct PastTheEnd {};
 
 class Reader {
@@ -21,7 +21,7 @@ class Reader {
     }
     [[nodiscard]] bool holds(std::size_t at, std::size_t bytes) const { return at + bytes <= packet_.size(); }
 
-    // The length that a header states at `at`. Zero may stand for one that is too large for the field.
+    // The length that a header states at `at`. Zero may mean that the length is too large for the field.
     [[nodiscard]] std::size_t length(std::size_t at) const {
         const std::size_t stated = number(at, 2);
         return stated == 0 && segmented_ ? 65536 : stated;
@@ -80,7 +80,7 @@ Parsed ipv6(const Reader& read, std::size_t at) {
     parsed.have = SIEVE_FIELD_SRC | SIEVE_FIELD_DST;
     for (std::size_t i = 0; i < 4; i++) parsed.key[i] = read.number(at + 8 + 8 * i, 8);
     std::uint64_t type = read.number(at + 6, 1);
-    // Linux: a length of zero before a hop-by-hop header is no length.
+    // Linux: before a hop-by-hop header, a length of zero means that no length is given.
     const std::size_t end =
         at + 40 + (read.number(at + 4, 2) == 0 && type == 0 ? 65536 : read.length(at + 4));
     std::size_t next = at + 40;
@@ -103,7 +103,7 @@ Parsed ipv6(const Reader& read, std::size_t at) {
         next += bytes;
     }
     if (type == 58 && read.number(at + 7, 1) == 255 && next + 1 <= end) {
-        if (!read.holds(next, 1)) { // who knows whether it is neighbour discovery?
+        if (!read.holds(next, 1)) { // it may be neighbour discovery
             parsed.have |= SIEVE_FIELD_PROTO;
             parsed.key[4] = 58;
             parsed.outcome = SIEVE_OUTCOME_SHORT;

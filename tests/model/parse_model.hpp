@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// What a packet should be parsed to, written from the RFCs and the contract in sieve/policy.h, slowly, over a
-// byte vector, and without a line of the packet path.
+// The right result of parsing a packet, by the RFCs and the contract in sieve/policy.h. The model reads a
+// byte vector slowly, and uses no code of the packet path.
 #pragma once
 
 #include <array>
@@ -24,8 +24,8 @@ struct Parsed {
 
 std::ostream& operator<<(std::ostream& out, const Parsed& parsed);
 
-// `segmented`: the packet awaits segmentation, so that a length of zero stands for one that is too
-// large for its field.
+// `segmented`: the packet awaits segmentation, so a length of zero means that the length is too large for its
+// field.
 [[nodiscard]] Parsed parse_by_model(const Bytes& packet, sieve_link link = SIEVE_LINK_ETHERNET,
                                     bool segmented = false);
 

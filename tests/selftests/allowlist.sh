@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-# An allowlist, default drop, must not cut the host off: ARP and IPv6 neighbour discovery live, friends get in.
+# An allowlist with default drop must not cut the host off: ARP and IPv6 neighbour discovery work, and members get in.
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -8,13 +8,14 @@ setup
 image "$WORK/friends.sieve" src "$OUT4" "$OUT6"
 image "$WORK/nobody.sieve" src 203.0.113.250
 
-# Forget whom we know, so that each ping has to ask again.
+# Empties the neighbour tables, so that each ping has to ask again.
 forget() {
     ip -n "$OUT" neigh flush dev "$OUT_IF"
     ip -n "$IN" neigh flush dev "$IN_IF"
 }
 
-# ping_from NAMESPACE ADDRESS [SECONDS]: there is an answer, however long it takes; or none in so many seconds.
+# ping_from NAMESPACE ADDRESS [SECONDS]: waits for an answer, however long it takes. With SECONDS, none may come by
+# then.
 ping_from() {
     forget
     inside "$1" ping -q -c 2 -i 0.2 -W "${3:-$PATIENCE}" "$2" | grep -q ' 0% packet loss'
@@ -38,7 +39,7 @@ ping6() {
     [ "$(counter outcomes.neighbour)" -gt 0 ] || fail "no neighbour discovery was seen: the test proves nothing"
 }
 
-# Without the set that holds it the same peer is a non-member: resolved, but not heard.
+# Without the set that holds it, the same peer is a non-member: it is resolved, but none of its packets get in.
 non_members() {
     ipv6_up
     trap ipv6_down EXIT
@@ -51,7 +52,7 @@ non_members() {
         fail "a non-member's neighbour solicitation got no answer"
 }
 
-# TCP, both ways, through the allowlist: whole connections, not only single packets.
+# TCP through the allowlist, both ways: whole connections, not only single packets.
 connection() {
     local got
     attach
@@ -78,7 +79,7 @@ print("same" if back == sent else "different")
     [ "$got" = same ] || fail "the connection gave $got"
 }
 
-# Default drop takes all that has a key, but nothing that has none.
+# Default drop drops every packet that has a key, and no packet without one.
 no_key() {
     attach
     sieve -q load --default drop "$IN_IF" "friends=$WORK/friends.sieve"

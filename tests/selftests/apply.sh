@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-# A configuration made so: `apply` attaches, swaps what changed and nothing else, and changes nothing when it is wrong.
+# `apply` puts a configuration in force: it attaches, swaps only what changed, and changes nothing if there is a
+# mistake.
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -8,7 +9,8 @@ setup
 CONFIG=$WORK/xdp-sieve.toml LISTS=$WORK/lists STATE=$WORK/state
 MEMBER=203.0.113.1 FRIEND=203.0.113.77 STRANGER=203.0.113.200
 
-# A set of the file bad.txt, one of the folder friends/; $1 are more lines of the interface, $2 of the set bad.
+# Writes a configuration with two sets: one of the file bad.txt, one of the folder friends/. $1 holds further lines
+# for the interface, $2 for the set bad.
 configure() {
     cat >"$CONFIG" <<END
 [service]
@@ -27,7 +29,7 @@ ${2-}
 END
 }
 
-# Every test starts from nothing.
+# Gives each test a clean start.
 fresh() {
     rm -rf "$STATE" "$LISTS"
     mkdir -p "$LISTS/friends"
@@ -36,7 +38,7 @@ fresh() {
     configure "$@"
 }
 
-# of_set COMMAND SET MEMBER: what status or stats tells of a set.
+# of_set COMMAND SET MEMBER: prints a member of a set's object in the JSON of status or stats.
 of_set() {
     sieve --json "$1" "$IN_IF" | jq -r --arg set "$2" ".interfaces[0].sets[] | select(.name == \$set).$3"
 }
@@ -73,7 +75,7 @@ twice() {
     [ "$(bpftool -j prog show id "$(program_id)" | jq -c .map_ids)" = "$map_ids" ] || fail "other maps"
     [ "$(sieve --json apply "$CONFIG" | jq -c '[.changed, .hooks[0].step, .sets[].replaced]')" = \
         '[false,"nothing",false,false]' ] || fail "$(sieve --json apply "$CONFIG")"
-    # A file that was written anew with the same content is no change either.
+    # Writing a file anew with the same content is no change either.
     cp "$LISTS/bad.txt" "$WORK/same" && cp "$WORK/same" "$LISTS/bad.txt"
     sieve apply "$CONFIG" | grep -qx "nothing to do" || fail "the same content was built again"
     unchanged "$before"
@@ -96,7 +98,7 @@ one_list() {
 drop udp $STRANGER $IN4 1 2
 drop udp $MEMBER $IN4 1 2
 END
-    # One more file in a folder.
+    # Add one more file to a folder.
     echo "$MEMBER" >"$LISTS/friends/b.txt"
     sieve -q apply "$CONFIG"
     verdicts <<<"pass udp $MEMBER $IN4 1 2"
@@ -120,7 +122,7 @@ other_table() {
 pass udp $MEMBER $IN4 1 2
 drop udp $STRANGER $IN4 1 2
 END
-    # A hook that the configuration no longer names is given back, and so is the set's memory on disk.
+    # `apply` detaches from a hook that the configuration no longer names, and removes the set's record from disk.
     sed -i 's/^default = .*/hook = "egress"/' "$CONFIG"
     sieve -q apply "$CONFIG"
     [ -z "$(program_id)" ] || fail "still attached at XDP"
@@ -177,7 +179,7 @@ guards() {
     configure "" 'guards.protect = ["192.0.2.7"]'
     refused 3 'refused: set bad: the list holds 192.0.2.7, or a part of it' sieve apply "$CONFIG"
     unchanged "$before"
-    # What was meant is allowed.
+    # A change that the operator allows goes through.
     head -n 100 "$WORK/long" >"$LISTS/bad.txt"
     configure "" 'guards.most-shrink = 0.8'
     sieve -q apply "$CONFIG"
@@ -216,7 +218,7 @@ os.setgroups([]), os.setgid(65534), os.setuid(65534), os.execv(sys.argv[1], sys.
     "${user[@]}" "$WORK/xdp-sieve" apply --check "$CONFIG" >"$WORK/said"
     grep -q 'is correct' "$WORK/said" || fail "$(cat "$WORK/said")"
     [ ! -e "$STATE" ] || fail "--check has made the state directory"
-    # With a state directory that it may not read, too.
+    # The same with a state directory that it may not read.
     sieve -q apply "$CONFIG"
     "${user[@]}" "$WORK/xdp-sieve" -q apply --check "$CONFIG"
     echo "no address" >>"$LISTS/bad.txt"
@@ -236,14 +238,14 @@ effective() {
     sieve config "$WORK/first.toml" | diff "$WORK/first.toml" - || fail "it reads back otherwise"
     sieve --json config "$CONFIG" | jq -e '.set.bad.fpr == 1e-9 and .service."on-stop" == "keep"' >/dev/null ||
         fail "$(sieve --json config "$CONFIG")"
-    # The manual page has every key.
+    # The manual page describes every key.
     if [ -e "$here/../../docs/xdp-sieve.toml.5" ]; then
         sed -nE 's/^(# )?([a-z0-9-]+)( =|: ).*/\2/p' "$WORK/first.toml" | sort -u | while read -r key; do
             grep -Eq "^\.It.* Cm (.* )?$key( |$)" "$here/../../docs/xdp-sieve.toml.5" ||
                 fail "no $key in the manual page"
         done
     fi
-    # What is installed as an example is right, but for its lists.
+    # The installed example is valid, apart from the lists that it names.
     if [ -e "$here/../../examples/xdp-sieve.toml" ]; then "$SIEVE" -q config "$here/../../examples/xdp-sieve.toml"; fi
 }
 
@@ -254,7 +256,7 @@ verified() {
     [ "$(sieve --json status "$IN_IF" | jq '.interfaces[0].sets[1].verify_bytes > 0')" = true ] || fail "not verified"
     judged
     [ "$(sieve apply "$CONFIG")" = "nothing to do" ] || fail "not the same"
-    # The list is gone, the program is gone: the last good image comes back with its keys when the sources are back.
+    # The list and the program are gone. The last good image comes back, with its keys once the sources are back.
     echo "$STRANGER" >>"$LISTS/bad.txt"
     sieve -q apply "$CONFIG"
     verdicts <<<"drop udp $STRANGER $IN4 1 2"

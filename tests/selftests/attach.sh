@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-# The program on an interface: every way to attach it, and that it works and is found there.
+# The program on an interface: every way to attach it works, and the controller finds it.
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
 setup
 image "$WORK/bad.sieve" src 203.0.113.7 2001:db8:bad::7
 
-# What an attached program must do: be found, take a set, drop its members and nothing else.
+# What an attached program must do: the controller finds it, it takes a set, and it drops members and nothing else.
 works() {
     local mode=$1
     sieve -q load "$IN_IF" "bad=$WORK/bad.sieve"
@@ -21,7 +21,7 @@ END
     [ "$(counter dropped.packets)" = 6 ] && [ "$(counter passed.packets)" -ge 6 ] || fail "counted wrongly"
 }
 
-# By ip link, without a set: everything passes. Then sets come into the running program.
+# Attached by ip link, without a set: everything passes. Sets then come into the running program.
 by_ip_link() {
     local before
     attach "$1" xdp
@@ -36,7 +36,7 @@ ip_link_xdp() { by_ip_link xdp native; }
 ip_link_xdpdrv() { by_ip_link xdpdrv native; }
 ip_link_xdpgeneric() { by_ip_link xdpgeneric skb; }
 
-# `load` on an interface without a program attaches it.
+# `load` attaches the program if the interface has none.
 by_load() {
     sieve -q load "$@" "$IN_IF" "bad=$WORK/bad.sieve" 2>/dev/null
     [ -n "$(program_id)" ] || fail "load attached nothing"
@@ -51,7 +51,7 @@ load_other_mode() {
     sieve -q load -m skb "$IN_IF" "bad=$WORK/bad.sieve"
 }
 
-# Frames of several buffers.
+# Frames that span several buffers.
 jumbo() {
     make_link 9000
     trap 'make_link' EXIT
@@ -65,7 +65,7 @@ pass udp 203.0.113.8 $IN4 1000 53 size=8900
 pass udp 203.0.113.8 $IN4 1000 53
 drop udp 203.0.113.7 $IN4 1000 53
 END
-    # The bytes are those of the whole frame: header, payload, and not only the first buffer.
+    # The byte counter covers the whole frame, header and payload, not only the first buffer.
     [ "$(counter 'sets[0].bytes')" -gt $((6 * 8900)) ] || fail "counted $(counter 'sets[0].bytes') bytes"
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-# Bad input: the right exit code, one line that says what is wrong, and nothing changed.
+# Bad input gives the right exit code and one line that says what is wrong, and changes nothing.
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -8,7 +8,7 @@ setup
 image "$WORK/good.sieve" src 203.0.113.1 203.0.113.2 203.0.113.3
 SIZE=$(stat -c %s "$WORK/good.sieve")
 
-# Every command that reads a set must refuse it, and the program in force stays as it was.
+# Every command that reads a set must refuse it, and the program in force must stay as it was.
 # set_refused CODE PATTERN FILE
 set_refused() {
     local before
@@ -17,20 +17,20 @@ set_refused() {
     before=$(state)
     refused "$1" "$2" sieve swap "$IN_IF" "bad=$3"
     refused "$1" "$2" sieve load "$IN_IF" "bad=$3"
-    # Not even the sets before and behind the wrong one.
+    # Not even the sets before and after the bad one are loaded.
     refused "$1" "$2" sieve load --default drop "$IN_IF" "other=$WORK/good.sieve" "bad=$3" "more=$WORK/good.sieve"
     unchanged "$before"
     verdicts <<END
 drop udp 203.0.113.1 $IN4 1 2
 pass udp 203.0.113.9 $IN4 1 2
 END
-    # Without a program on the interface: none is left there.
+    # On an interface without a program, the command leaves none.
     reset_interfaces
     refused "$1" "$2" sieve load "$IN_IF" "bad=$3"
     [ -z "$(program_id)" ] || fail "a load that failed has attached the program"
 }
 
-# build_refused PATTERN FEED...: no image is written, and one that is there stays.
+# build_refused PATTERN FEED...: the build writes no image, and leaves an existing one alone.
 build_refused() {
     local pattern=$1
     shift
@@ -47,7 +47,7 @@ malformed_line() {
     printf '%s\n' "# comment" 203.0.113.1 "203.0.113.256 7" 203.0.113.3 >"$WORK/feed"
     build_refused 'feed:3: .*203\.0\.113\.256' "$WORK/feed"
     set_refused 3 'feed:3: ' "$WORK/feed"
-    # Asked to, it counts the line and goes on.
+    # With the option, the build counts the line and goes on.
     sieve -q build --skip-invalid -o "$WORK/some.sieve" "$WORK/feed" 2>/dev/null
     [ "$(sieve --json inspect "$WORK/some.sieve" | jq -c '[.keys, .skipped_lines]')" = '[2,1]' ] ||
         fail "the malformed line was not counted"
@@ -94,7 +94,7 @@ too_long() {
     set_refused 3 'long\.sieve' "$WORK/long.sieve"
 }
 
-# One bit, anywhere: kind, geometry, hash key, checksum, statistics, filter, witnesses.
+# Flips one bit, anywhere: kind, geometry, hash key, checksum, statistics, filter, witnesses.
 flip() {
     python3 -c '
 import sys
@@ -112,7 +112,7 @@ flipped() {
     set_refused 3 'flipped\.sieve' "$WORK/flipped.sieve"
 }
 
-# Another format's image, or one of a machine of the other byte order: not ours, so it can only be a feed.
+# An image of another format or byte order is not recognised as an image, so it can only be a feed.
 foreign_image() {
     flip 0 1
     refused 3 'flipped\.sieve' sieve inspect "$WORK/flipped.sieve"
@@ -125,8 +125,8 @@ open(sys.argv[2], "wb").write(data)' "$WORK/good.sieve" "$WORK/swapped.sieve"
     set_refused 3 'swapped\.sieve' "$WORK/swapped.sieve"
 }
 
-# An image that its checksum says is whole, but which does not hold its own members, fails the test in the
-# kernel. Making one takes the real checksum, so it is left to the unit tests; here: an image as a feed.
+# An image whose checksum is right but that misses its own members fails the preflight. Making one takes the real
+# checksum, so the unit tests cover it. Here, an image is given where a feed is expected.
 image_as_feed() { build_refused 'good\.sieve' "$WORK/good.sieve"; }
 
 missing_interface() {
@@ -192,7 +192,7 @@ unwritable() {
     refused 3 'folder/new\.sieve' sieve build -o "$WORK/no/folder/new.sieve" "$DATA/ipsum.txt"
 }
 
-# Linux has names that JSON has not: what is not UTF-8 is replaced, and the answer stays JSON.
+# Linux allows names that JSON does not. Bytes that are not UTF-8 are replaced, and the answer stays valid JSON.
 strange_name() {
     local image=$WORK/$'\xff.sieve'
     sieve --json build -o "$image" "$DATA/ipsum.txt" >"$WORK/out"
@@ -201,13 +201,13 @@ strange_name() {
     [ "$(jq -s 'length' "$WORK/out")" = 3 ] || fail "not three answers: $(cat "$WORK/out")"
 }
 
-# What takes minutes says at once that it would be in vain.
+# A command that takes minutes says at once that it would fail.
 bench_in_vain() {
     refused 2 'keys x' sieve bench --keys 1e4,x
     refused 3 'no/folder' sieve bench --quick -o "$WORK/no/folder/out.json"
 }
 
-# A good answer, on the other hand, is silent on standard error.
+# A command that succeeds, on the other hand, prints nothing on standard error.
 good_input() {
     attach
     sieve load "$IN_IF" "bad=$WORK/good.sieve" >/dev/null 2>"$WORK/err"

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-"""What the help, the manual page and the README say of commands, options, kinds and exit codes.
+"""Compares what the help, the manual page and the README say of commands, options, kinds and exit codes.
 
-command_line.py XDP-SIEVE MANUAL README commands|options|kinds|codes: prints what differs; exit 1 if anything does.
+command_line.py XDP-SIEVE MANUAL README commands|options|kinds|codes: prints the differences; exit 1 if there are any.
 """
 import re
 import subprocess
@@ -20,7 +20,7 @@ def said(*arguments):
 
 
 def same(what, **sides):
-    """Each side is a set; they must be equal."""
+    """Reports a difference between two sets, which must be equal."""
     global failed
     union = set().union(*sides.values())
     for name, side in sides.items():
@@ -33,7 +33,7 @@ def same(what, **sides):
 
 
 def section(name, level="Sh"):
-    """The manual's lines of a section or subsection."""
+    """The lines of a section or subsection of the manual."""
     found = re.search(rf"^\.{level} {re.escape(name)}$\n(.*?)(?=^\.S[hs] |\Z)", manual, re.M | re.S)
     return found.group(1) if found else ""
 
@@ -44,7 +44,7 @@ def synopsis(command):
 
 
 def mentioned(text):
-    """The long options in a piece of the manual, and the short ones."""
+    """The long options in a part of the manual, and the short ones."""
     return set("-" + o for o in re.findall(r"\bFl (-[a-z][a-z-]*|[a-z]\b)", text)) - COMMON
 
 
@@ -63,18 +63,18 @@ elif WHAT == "options":
     for command in commands:
         options = helped(command)
         described = mentioned(section(command, "Ss"))
-        if command in ("insert", "delete"):  # described together
+        if command in ("insert", "delete"):  # the manual describes them together
             described |= mentioned(section("insert", "Ss")) & options
-        if command == "replay":  # as for load
+        if command == "replay":  # takes the same options as load
             described |= mentioned(section("load", "Ss")) & options
-        described |= {"--hook"} & options  # for all commands, described with load
+        described |= {"--hook"} & options  # every command takes it; the manual describes it with load
         if not options and not described:
             continue
-        # A short name stands for its long one in the synopsis.
+        # In the synopsis, a short name stands for its long one.
         pairs = re.findall(r"^  (-[a-z]),(--[a-z-]+)", said(command, "--help"), re.M)
         brief = mentioned(synopsis(command))
         brief |= {long for short, long in pairs if short in brief} | {short for short, long in pairs if long in brief}
-        # A description may name another command's option.
+        # A description may mention another command's option.
         described -= set().union(*(helped(other) for other in commands)) - options
         same(f"options of {command}", help=options, synopsis=brief, manual=described)
     every = set().union(*(helped(c) for c in commands)) | COMMON

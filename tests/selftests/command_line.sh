@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-# The command line's words: help, manual page and README tell the same, and what users write is understood.
+# The command line's words: the help, the manual page and the README agree, and the tool understands what users write.
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -25,7 +25,7 @@ no_bsd() {
     head -n 1 "$WORK/page" | grep -q "System Manager's Manual" || fail "headed $(head -n 1 "$WORK/page")"
 }
 
-# A feed becomes a set in force in one go, built as `build` would have with the same options.
+# `load` puts a feed in force in one step. It builds the same set as `build` with the same options.
 feed_options() {
     printf '%s\n' "203.0.113.1 443" "203.0.113.2 53" >"$WORK/feed"
     printf '%s\n' "203.0.113.3 53" "no address" >"$WORK/more"
@@ -36,7 +36,7 @@ feed_options() {
         "$WORK/feed"
     [ "$(sieve --json status "$IN_IF" | jq -r '.interfaces[0].sets[0].identity')" = \
         "$("$SIEVE" --json inspect "$WORK/c2.sieve" | jq -r .identity)" ] || fail "not what build makes of it"
-    # Two feeds, malformed lines and verification; swap and replay take the same.
+    # Two feeds, malformed lines and verification; swap and replay take the same options.
     sieve -q swap "$IN_IF" "c2=$WORK/feed,feed=$WORK/more,skip-invalid,key=src,dport" 2>/dev/null
     sieve --json status "$IN_IF" | jq -e '.interfaces[0].sets[0] | .keys == 3 and .key == "src,dport"' >/dev/null ||
         fail "$(sieve --json status "$IN_IF")"

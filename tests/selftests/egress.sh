@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-# tc's hooks: packets that leave and that arrive, beside XDP, each with its own sets; TCP that awaits segmentation;
-# interfaces without an Ethernet header.
+# tc's hooks: packets that leave and packets that arrive, beside XDP, each hook with its own sets; TCP packets that
+# await segmentation; interfaces without an Ethernet header.
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -10,13 +10,13 @@ LISTED4=198.51.100.66 LISTED6=2001:db8:51::66
 image "$WORK/c2.sieve" dst "$LISTED4" "$LISTED6" 203.0.113.66
 image "$WORK/bad.sieve" src 203.0.113.1 2001:db8:a::1
 
-# A new veth pair: clsact and its filters went with the old one.
+# Makes a new veth pair. clsact and its filters go with the old pair.
 fresh() {
     make_link
     ip -n "$IN" link set "$IN_IF" gso_max_segs 65535 2>/dev/null || true
 }
 
-# What leaves IN arrives at OUT as the table of packets says.
+# The packets that leave IN arrive at OUT as the table of packets says.
 leaving() {
     verdicts --sender-drops --from "$IN/$IN_IF" --to "$OUT/$OUT_IF"
 }
@@ -36,10 +36,10 @@ packets_that_leave() {
     fresh
     sieve -q load "$IN_IF" --hook egress "c2=$WORK/c2.sieve"
     leaving_table | leaving
-    # Three rounds of six packets.
+    # Three rounds of six packets each.
     [ "$(counter_at egress 'sets[0].packets')" = 9 ] || fail "$(counter_at egress 'sets[0].packets') hits instead of 9"
     [ "$(counter_at egress dropped.packets)" = 9 ] || fail "$(counter_at egress dropped.packets) dropped instead of 9"
-    # What arrives is another matter.
+    # The egress hook does not judge packets that arrive.
     verdicts <<END
 pass udp 203.0.113.1 $LISTED4 1 2
 END
@@ -47,7 +47,7 @@ END
     leaving_table | sed 's/^drop/pass/' | leaving
 }
 
-# Three tables on one interface.
+# Three tables on one interface: one for each hook.
 all_hooks() {
     fresh
     sieve -q load "$IN_IF" "bad=$WORK/bad.sieve"
@@ -55,7 +55,7 @@ all_hooks() {
     sieve -q load "$IN_IF" --hook ingress "in=$WORK/in.txt" "both=$WORK/in.txt,action=count"
     sieve -q load "$IN_IF" --hook egress "c2=$WORK/c2.sieve,action=drop" "both=$WORK/in.txt,action=count" --default pass
     leaving_table | leaving
-    # A packet socket sees what arrives before tc does; the counters tell what tc made of it.
+    # A packet socket sees arriving packets before tc does, so the counters tell tc's verdicts.
     verdicts <<END
 drop udp 203.0.113.1 $IN4 1 2
 pass udp 203.0.113.2 $IN4 1 2
@@ -69,7 +69,7 @@ END
         fail "status does not show the three"
     sieve status "$IN_IF" | grep -q "^$IN_IF egress: " || fail "status does not name the hook"
 
-    # The set's name says which table; where it does not, the hook must be named.
+    # The set's name says which table is meant. Where the name is ambiguous, the command must name the hook.
     printf '203.0.113.3\n' >"$WORK/other.txt"
     sieve swap "$IN_IF" "in=$WORK/other.txt" >"$WORK/told"
     grep -q "^$IN_IF ingress: in: 1 key, " "$WORK/told" || fail "swap says $(cat "$WORK/told")"
@@ -94,7 +94,7 @@ END
 
 sampling() { [ "$(sieve --json status "$IN_IF" | jq '.interfaces[0].sampling')" = 1 ]; }
 
-# Keys in and out, matches told and counted, at tc as at XDP.
+# Inserting and deleting keys, events and counters work at tc as at XDP.
 other_commands() {
     fresh
     printf '%s\n' 203.0.113.{100..199} >"$WORK/hundred"
@@ -121,7 +121,7 @@ END
     sieve top "$IN_IF" | grep -q "^$IN_IF egress: " || fail "top does not name the hook"
 }
 
-# Plain tc attaches, every command finds it.
+# Plain tc attaches the program, and every command finds it.
 plain_tc() {
     fresh
     inside "$IN" tc qdisc add dev "$IN_IF" clsact
@@ -143,8 +143,8 @@ plain_tc() {
 
 hit_twice() { [ "$(counter_at egress 'sets[0].packets')" -ge 2 ]; }
 
-# through_egress ADDRESS BYTES: a transfer whose packets are longer than so many bytes on average; it is stopped, and
-# let go on.
+# through_egress ADDRESS BYTES: transfers data in packets of more than BYTES on average. A set stops the transfer;
+# without the set, the transfer goes on.
 through_egress() {
     local packets bytes
     tcp "$IN" "$OUT" "$1"
@@ -153,7 +153,7 @@ through_egress() {
     packets=$(counter_at egress passed.packets) bytes=$(counter_at egress passed.bytes)
     echo "$packets packets of $((bytes / packets)) bytes"
     [ $((bytes / packets)) -gt "$2" ] || fail "the packets did not await segmentation"
-    # All that was transferred is in packets whose key was read; neighbour discovery may have sent others besides.
+    # The transferred bytes are all in packets whose key was read. Neighbour discovery may have sent others besides.
     [ "$(counter_at egress 'sets[1].bytes')" -gt 20000000 ] || fail "not all of them were read"
     sieve -q load "$IN_IF" --hook egress "c2=$WORK/c2.sieve,action=drop"
     tell_tcp "arrived"
@@ -170,7 +170,7 @@ through_egress() {
 segmented() {
     fresh
     ip -n "$OUT" address add "$LISTED4/24" dev "$OUT_IF"
-    # Beside XDP on the way in, which TCP's acknowledgements come by.
+    # An XDP program judges the way in, by which TCP's acknowledgements arrive.
     sieve -q load "$IN_IF" "bad=$WORK/bad.sieve"
     through_egress "$LISTED4" 3000
 }
@@ -184,7 +184,7 @@ big_tcp() {
     ipv6_down
 }
 
-# An interface that carries IP alone. Packets of a listed source come in, and packets to a listed destination leave.
+# An interface that carries bare IP. Packets from a listed source arrive, and packets to a listed destination leave.
 bare_ip() {
     fresh
     ip -n "$IN" tuntap add dev bare mode tun 2>/dev/null || skip "this kernel has no tun"
@@ -215,7 +215,7 @@ os.write(tun, packet("192.0.2.67", b"other"))
 if host.recv(100) != b"other": sys.exit("a listed source got in")
 try: host.sendto(b"66", ("192.0.2.66", 5000))
 except OSError: pass
-# The interface has its carrier since somebody reads from it, but its queue may have to wait for the news.
+# The interface has its carrier once a reader opens it, but its queue may start a little later.
 for _ in range(int(os.environ["PATIENCE"]) * 5):
     host.sendto(b"67", ("192.0.2.67", 5000))
     if select.select([tun], [], [], 0.2)[0]:

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-# Where the program runs: without rights, without bpffs, in a sandbox; it says so or does without.
+# The program in poor environments: without privileges, without bpffs, in a sandbox. It works, or says what it lacks.
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
 setup
 image "$WORK/bad.sieve" src 203.0.113.7
-# Nobody must be able to read what it shall run.
+# An unprivileged user must be able to read what it runs.
 chmod 755 "$WORK"
-chmod 644 "$WORK/bad.sieve" # an image holds secrets, so it is its owner's alone
+chmod 644 "$WORK/bad.sieve" # an image holds secrets, so only its owner may read it
 install -m 755 "$SIEVE" "$WORK/xdp-sieve"
 
 as_nobody() {
@@ -34,7 +34,7 @@ no_privileges() {
     unchanged "$before"
 }
 
-# The least rights that load needs are fewer than root's.
+# load needs fewer privileges than root has.
 few_capabilities() {
     inside "$IN" setpriv --inh-caps=-all --bounding-set=-all,+bpf,+net_admin,+sys_admin \
         "$SIEVE" -q load "$IN_IF" "bad=$WORK/bad.sieve" 2>/dev/null
@@ -43,7 +43,7 @@ few_capabilities() {
 
 no_bpffs() {
     findmnt -t bpf /sys/fs/bpf >/dev/null || echo "no bpffs is mounted here anyway"
-    # A mount namespace of its own: nobody else sees the unmounting.
+    # In a separate mount namespace, so that nobody else sees the unmounting.
     # shellcheck disable=SC2016
     inside "$IN" unshare --mount --propagation private bash -c '
         while umount /sys/fs/bpf 2>/dev/null; do :; done
@@ -59,14 +59,14 @@ END
     [ -z "$(program_id)" ] || fail "unload left a program"
 }
 
-# ip netns exec mounts a sysfs of its own, without bpffs.
+# `ip netns exec` mounts another sysfs, which has no bpffs.
 ip_netns_exec() {
     ip netns exec "$IN" "$SIEVE" -q load "$IN_IF" "bad=$WORK/bad.sieve" 2>/dev/null
     verdicts <<<"drop udp 203.0.113.7 $IN4 1 2"
     ip netns exec "$IN" "$SIEVE" -q unload "$IN_IF"
 }
 
-# The controller needs no file, no folder and no terminal.
+# The controller needs no open file, no folder and no terminal.
 bare() {
     inside "$IN" env -i "$SIEVE" -q load "$IN_IF" "bad=$WORK/bad.sieve" </dev/null 2>/dev/null
     (cd / && inside "$IN" env -i "$SIEVE" -q swap "$IN_IF" "bad=$WORK/bad.sieve" <&- >/dev/null 2>&1)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-# Sampled matches: as text, as JSON, as a capture that another program reads; and nothing is left behind.
+# Sampled matches: as text, as JSON, as a capture that another program reads. Nothing is left behind.
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -8,21 +8,21 @@ setup
 image "$WORK/a.sieve" src 203.0.113.1 203.0.113.2 2001:db8:a::1
 image "$WORK/b.sieve" src 203.0.113.2
 
-# control MEMBER: whether and how often samples are taken now, as status tells it.
+# control MEMBER: prints a member of status's object that says whether and how often samples are taken.
 sampling() { sieve --json status "$IN_IF" | jq -r '.interfaces[0].sampling'; }
 
 sampled_one_in() { [ "$(sampling)" = "$1" ]; }
 
-# listen OUTPUT OPTIONS...: in the background, until end_listening; returns when it is in place.
+# listen OUTPUT OPTIONS...: listens in the background until end_listening. Returns once samples are taken.
 listen() {
     local output=$1
     shift
-    # Without a shell in between, which would not hand signals on.
+    # No shell in between, because a shell would not forward signals.
     (exec nsenter --net="/run/netns/$IN" "$SIEVE" "$@") >"$output" 2>"$WORK/remarks" &
     listener=$!
     await samples_are_taken
 }
-# A listener that could not start has said why.
+# A listener that failed to start has printed the reason.
 samples_are_taken() {
     cat "$WORK/remarks" >"$WORK/awaited"
     [ "$(sampling)" != 0 ]
@@ -63,7 +63,7 @@ text() {
     [ "$(grep -c ' drop seen,bad .* 203.0.113.2 198.51.100.2 1001 80 tcp$' "$WORK/lines")" = 3 ] ||
         fail "$(cat "$WORK/lines")"
     grep -q '9 events, 0 lost' "$WORK/remarks" || fail "$(cat "$WORK/remarks")"
-    # The wall clock's time.
+    # The time stamps are the wall clock's.
     stamp=$(date -d "$(head -n 1 "$WORK/lines" | cut -d' ' -f1)" +%s)
     [ "$stamp" -ge "$((before - 1))" ] && [ "$stamp" -le "$(($(date +%s) + 1))" ] || fail "at $stamp"
 }
@@ -82,7 +82,7 @@ json() {
         fail "$(cat "$WORK/lines")"
 }
 
-# Read back by Python alone: nanosecond pcap, Ethernet, 256 bytes a packet at most.
+# Python alone reads the capture back: nanosecond pcap, Ethernet, at most 256 bytes of each packet.
 pcap() {
     local before
     load_both
@@ -113,12 +113,12 @@ for length, head in packets:
     sport, dport, bytes_above = struct.unpack_from("!HHH", head, 34)
     assert sport == 7 and length == 34 + bytes_above and dport == (9 if length > 1000 else 8), (sport, dport)
 END
-    # And our own replay reads it.
+    # Our own replay reads the capture, too.
     sieve --json replay --pcap "$WORK/matches.pcap" "b=$WORK/b.sieve" |
         jq -s -e 'length == 6 and all(.verdict == "drop")' >/dev/null || fail "replay reads another capture"
 }
 
-# 3,000 matches, one in ten: 300, within five sigma (82).
+# 3,000 matches, sampled one in ten: 300, within five sigma (82).
 sample() {
     load_both
     listen "$WORK/lines" events "$IN_IF" --sample 10
@@ -139,7 +139,7 @@ count() {
     [ "$(sampling)" = 0 ] || fail "samples are still taken"
 }
 
-# Who takes over is served; who was there before ends, and says why.
+# A new listener takes over and gets the samples. The earlier listener ends and says why.
 take_over() {
     local first
     load_both
@@ -154,7 +154,7 @@ take_over() {
     [ "$(wc -l <"$WORK/first")" = 0 ] || fail "the first listener saw: $(cat "$WORK/first")"
 }
 
-# A listener that was killed leaves its ring; the next one clears up.
+# A killed listener leaves its ring in the kernel. The next listener removes it.
 killed() {
     load_both
     listen "$WORK/lines" events "$IN_IF"

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-# A command is killed, or fails, at its system calls in turn while packets flow (tests/faults/faults.py): a sample
-# here, always the same; `make faults` takes all of them. FAULTS holds faults.py's choice of places, FAULT_CASES and
-# FAULT_HOOKS the cases.
+# Kills a command, or fails it, at its system calls in turn while packets flow (tests/faults/faults.py). This test
+# takes a sample, always the same; `make faults` takes all calls. FAULTS holds faults.py's options for selecting
+# calls. FAULT_CASES and FAULT_HOOKS select the cases and the hooks.
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -21,7 +21,7 @@ faults() {
 
 tests=()
 for hook in ${FAULT_HOOKS:-xdp egress}; do
-    # What a hook has nothing to do with is tried at one of them.
+    # A case that does not depend on the hook runs at one hook only.
     common="load swap remove unload"
     [ "$hook" != xdp ] || common="load table swap insert delete remove unload"
     for name in ${FAULT_CASES:-$common}; do

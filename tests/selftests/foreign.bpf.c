@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* Somebody else's XDP program, for foreign.sh: it drops IPv6 and nothing else, which shows that it runs. */
+/* A foreign XDP program, for foreign.sh. It drops IPv6 and nothing else, which shows that it runs. */
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-# Another XDP program on the interface: never replaced, changed or taken away without --force.
+# A foreign XDP program on the interface: without --force, no command replaces, changes or removes it.
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -11,7 +11,7 @@ image "$WORK/bad.sieve" src 203.0.113.7
 
 attach_foreign() { ip -n "$IN" link set dev "$IN_IF" "${1:-xdp}" obj "$FOREIGN" sec xdp; }
 
-# still_there ID: it runs as before.
+# still_there ID: the foreign program runs as before.
 still_there() {
     [ "$(program_id)" = "$1" ] || fail "the other program is gone"
     verdicts <<END
@@ -46,7 +46,7 @@ END
     [ -z "$(program_id)" ] || fail "unload left a program"
 }
 
-# --force that fails for another reason has not taken the other program away already.
+# If --force fails for another reason, the foreign program is still there.
 forced_in_vain() {
     local id
     attach_foreign

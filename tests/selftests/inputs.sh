@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-# One list in every dress: file, pipe, FIFO, standard input, slow writers, many small files. Every command reads all of
-# it, whatever the dress, or says why not.
+# One list in many forms: file, pipe, FIFO, standard input, slow writers, many small files. Every command reads all of
+# it, whatever the form, or says why it cannot.
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
 setup
-# Longer than a pipe holds (64 KiB), so that who opens it twice cannot get all of it.
+# Longer than a pipe holds (64 KiB), so that a command which opens the list twice cannot read all of it.
 address_lists 11 plain 6000 few 40
 { echo "# a list" && sed '0~11s/$/ # why/; 0~7s/$/\r/; 0~13s/^/\n/' "$WORK/plain"; } >"$WORK/list"
 [ "$(stat -c %s "$WORK/list")" -gt 80000 ] || exit 1
@@ -19,7 +19,7 @@ import os, sys
 for byte in sys.stdin.buffer.read(): os.write(1, bytes([byte]))'
 }
 
-# dressed DRESS LIST COMMAND...: runs the command with each @ in it replaced by a name of the list.
+# dressed FORM LIST COMMAND...: runs the command with each @ in it replaced by a name of the list in that form.
 dressed() {
     local dress=$1 list=$2 status=0 fifo=$WORK/fifos/${2##*/}
     shift 2
@@ -36,14 +36,14 @@ dressed() {
         mkfifo "$fifo"
         if [ "$dress" = fifo ]; then cat "$list" >"$fifo" & else slowly <"$list" >"$fifo" & fi
         "${@//@/$fifo}" || status=$?
-        kill $! 2>/dev/null || true # where the command did not open it
+        kill $! 2>/dev/null || true # the command may not have opened it
         wait $! 2>/dev/null || true
         return "$status"
         ;;
     esac
 }
 
-# The image without its label, which tells the name of the list, and the checksum over that.
+# Prints the image without its label, which contains the list's name, and without the checksum over the label.
 bytes_of() {
     python3 -c '
 import hashlib, sys
@@ -75,7 +75,7 @@ builds_of_many() {
     mkdir "$WORK/parts"
     split -l 3 -a 4 -d "$WORK/list" "$WORK/parts/part"
     for threads in 1 8; do
-        # More files than a process may hold open.
+        # More files than a process may have open.
         (ulimit -n 256 && "$SIEVE" -q build --seed 7 --threads "$threads" -o "$WORK/many.sieve" "$WORK"/parts/*)
         [ "$(bytes_of "$WORK/many.sieve")" = "$expected" ] || fail "$threads threads: another image"
     done
@@ -88,12 +88,12 @@ builds_of_many() {
     [ "$(bytes_of "$WORK/many.sieve")" = "$expected" ] || fail "of two FIFOs: another image"
 }
 
-# answered WHAT JQ EXPECTED: what the last command answered.
+# answered WHAT JQ EXPECTED: checks a value in the last command's answer.
 answered() {
     [ "$(jq -c "$2" "$WORK/out")" = "$3" ] || fail "$1: $(cat "$WORK/out")"
 }
 
-# A feed, with and without verification, and an image, put in force and exchanged.
+# A feed, with and without verification, and an image: loaded and swapped.
 loads_the_same() {
     local dress count
     for dress in $DRESSES; do
@@ -104,7 +104,7 @@ loads_the_same() {
         answered "swap, $dress" '.keys' 40
         dressed "$dress" "$WORK/list" sieve --json load "$IN_IF" "set=@,verify" >"$WORK/out"
         answered "verify, $dress" '.sets[0] | [.keys, .verify]' '[6000,true]'
-        # Swapped, it stays verified.
+        # After a swap, the set is still verified.
         dressed "$dress" "$WORK/few" sieve --json swap "$IN_IF" "set=@" >"$WORK/out"
         answered "swap and verify, $dress" '[.keys, .verify]' '[40,true]'
         dressed "$dress" "$WORK/list" sieve --json load "$IN_IF" "set=$WORK/expected.sieve,verify=@" >"$WORK/out"
@@ -162,7 +162,7 @@ sys.stdout.buffer.write(struct.pack("<IIII", 0, 0, len(frame), len(frame)) + fra
     done
 }
 
-# Where nothing could come of it, an error: what can be read once is wanted twice, or it is something else.
+# Inputs that cannot work are errors: an input that can be read only once is needed twice, or it is no list at all.
 not_twice() {
     mkfifo "$WORK/once"
     ln -s once "$WORK/alias"
@@ -174,7 +174,7 @@ not_twice() {
     refused 2 'once' sieve load "$IN_IF" "a=$WORK/once" "b=$WORK/expected.sieve,verify=$WORK/alias"
     refused 2 'once' sieve replay - --pcap - <"/dev/null"
     refused 2 'once' sieve query - --stdin </dev/null
-    # The same file for two sets is no harm.
+    # The same file may be given for two sets.
     sieve -q load "$IN_IF" "a=$WORK/few" "b=$WORK/few"
     local dress
     image "$WORK/other.sieve" src 203.0.113.1

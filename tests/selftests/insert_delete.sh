@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-# Single keys into and out of a set in force: at once, in place, without a moment in which a present key is missed.
+# Inserts single keys into a set in force and deletes them: at once, in place, and never missing a member.
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
 setup
 CHANGES=${CHANGES:-25}
 
-# 2000 members, 600 that come and go, 300 non-members.
+# 2000 members, 600 guests (keys that are inserted and deleted), 300 non-members.
 address_lists 20261122 members 2000 guests 600 non-members 300
-# A seed with which no guest and no non-member matches by mistake at the start, nor under the changes below.
+# With this seed, no guest and no non-member is a false positive, neither at the start nor after the changes below.
 "$SIEVE" -q build --kind ddlcbf --seed 1 --bits-per-key 40 -o "$WORK/set.sieve" "$WORK/members"
 
 begin() {
@@ -17,7 +17,7 @@ begin() {
     sieve -q load "$IN_IF" "set=$WORK/set.sieve"
 }
 
-# packets VERDICT FILE [COUNT]: a table for verdicts().
+# packets VERDICT FILE [COUNT]: prints a table for verdicts().
 packets() { head -n "${3:-100}" "$2" | awk -v verdict="$1" -v to="$IN4" '{ print verdict, "udp", $1, to, 1, 2 }'; }
 
 status_of() { sieve --json status "$IN_IF" | jq -r ".interfaces[0].sets[0].$1"; }
@@ -34,25 +34,25 @@ comes_and_goes() {
     packets pass "$WORK/guests" 1 | verdicts
     [ "$(status_of keys)" = 2000 ] && [ "$(status_of live_changes)" = 2 ] || fail "status: $(sieve status)"
     sieve status "$IN_IF" | grep -q ', 2 keys inserted or deleted since' || fail "status does not tell"
-    # Several at once, and the whole list on standard input; JSON.
+    # Several keys at once, and the whole list on standard input; answers in JSON.
     sieve --json insert "$IN_IF" set --stdin <"$WORK/guests" >"$WORK/answer"
     [ "$(jq -c '[.inserted, .keys, .full]' "$WORK/answer")" = '[600,2600,[]]' ] || fail "$(cat "$WORK/answer")"
     packets drop "$WORK/guests" 600 | verdicts --repeat 1
     packets drop "$WORK/members" 2000 | verdicts --repeat 1
     packets pass "$WORK/non-members" 300 | verdicts --repeat 1
-    # Taking them out again loses no member.
+    # Deleting the guests again loses no member.
     sieve --json delete "$IN_IF" set --stdin <"$WORK/guests" >"$WORK/answer"
     [ "$(jq -c '[.deleted, .keys, .absent]' "$WORK/answer")" = '[600,2000,[]]' ] || fail "$(cat "$WORK/answer")"
     packets pass "$WORK/guests" 600 | verdicts --repeat 1
     packets drop "$WORK/members" 2000 | verdicts --repeat 1
-    # A swap replaces all, changes included.
+    # A swap replaces the whole filter, insertions and deletions included.
     sieve -q insert "$IN_IF" set "$guest"
     sieve -q swap "$IN_IF" "set=$WORK/set.sieve"
     packets pass "$WORK/guests" 1 | verdicts
     [ "$(status_of live_changes)" = 0 ] || fail "the new filter has changes"
 }
 
-# Members match in every packet while hundreds of others come and go beside them.
+# Members match in every packet while hundreds of other keys are inserted and deleted.
 under_traffic() {
     local i
     begin
@@ -63,7 +63,7 @@ under_traffic() {
     } | shuf --random-source="$OBJECT" >"$WORK/flows"
     start_stream "$WORK/flows" "$WORK/report"
     stream_round
-    # So often, and until packets of all flows have met changes.
+    # Repeat this often, and until packets of all flows have met changes.
     for ((i = 0; i < CHANGES || stream_meanwhile < 900; i++)); do
         under_stream sieve -q insert "$IN_IF" set --stdin <"$WORK/guests"
         [ "$i" -gt 0 ] || stream_round
@@ -75,13 +75,13 @@ under_traffic() {
     jq -c '{packets, arrived, wrong, seconds}' "$WORK/report"
     jq -r '.examples[]' "$WORK/report"
     [ "$(jq .wrong "$WORK/report")" = 0 ] || fail "wrong verdicts"
-    # Each was sent twice while it was out and once while it was in, at the least.
+    # Each guest was sent at least twice while it was out and once while it was in.
     jq -e '.groups.guests.old | .arrived >= 600 and .arrived + 300 <= .sent' "$WORK/report" >/dev/null ||
         fail "the guests did not come and go"
     [ "$(status_of keys)" = 2000 ] || fail "keys: $(status_of keys)"
 }
 
-# Each kind of key: the set's fields, IPv6.
+# Each kind of key: by the set's fields, and IPv6.
 fields() {
     printf '%s\n' "192.0.2.1 53 udp" "2001:db8::1 443 tcp" |
         "$SIEVE" -q build --kind ddlcbf --key src,dport,proto --bits-per-key 200 -o "$WORK/flows.sieve" -
@@ -118,7 +118,7 @@ refusals() {
     refused 3 '10.0.0.0/8' sieve insert "$IN_IF" set "$guest" 10.0.0.0/8
     refused 3 'nonsense' sieve insert "$IN_IF" set "$guest" nonsense
     unchanged "$before"
-    # Once more on purpose; it then stays until it was deleted as often.
+    # Insert the key a second time on purpose. It then stays until it is deleted as often.
     sieve -q insert --again "$IN_IF" set "$member"
     sieve -q delete "$IN_IF" set "$member"
     packets drop "$WORK/members" 1 | verdicts
@@ -128,7 +128,7 @@ refusals() {
     refused 3 'is of kind blocked, .* --kind ddlcbf' sieve insert "$IN_IF" set "$guest"
     refused 3 'is of kind blocked' sieve delete "$IN_IF" set "$member"
     unchanged "$before"
-    # Its keys are elsewhere, too.
+    # A verified set has its keys in the exact set, too, so its filter cannot change alone.
     sieve -q load "$IN_IF" "set=$WORK/set.sieve,verify=$WORK/members"
     before=$(state)
     refused 3 'is verified' sieve insert "$IN_IF" set "$guest"
@@ -136,7 +136,7 @@ refusals() {
     unchanged "$before"
 }
 
-# More keys than there is room for: those that fit are in, whole; the others are named and changed nothing.
+# More keys than there is room for: keys that fit are in; the command names the others, which changed nothing.
 overflow() {
     local inserted
     head -n 60 "$WORK/members" | "$SIEVE" -q build --kind ddlcbf --bits-per-key 40 -o "$WORK/small.sieve" -
@@ -153,14 +153,14 @@ overflow() {
     grep -vxFf "$WORK/full" "$WORK/guests" >"$WORK/in"
     packets drop "$WORK/in" 600 | verdicts --repeat 1
     refused 1 'none of|does not fit|matches already' sieve insert "$IN_IF" set "$(tail -n 1 "$WORK/full")"
-    # Room again. What matched already was not inserted and must not be deleted.
+    # Now there is room again. Keys that matched already were not inserted, and must not be deleted.
     jq -r '.matched_already[]' "$WORK/answer" >>"$WORK/full"
     grep -vxFf "$WORK/full" "$WORK/guests" >"$WORK/in"
     sieve -q delete "$IN_IF" set --stdin <"$WORK/in"
     packets drop "$WORK/members" 60 | verdicts --repeat 1
 }
 
-# Two controllers at the same time take turns; no change is lost.
+# Two controllers at the same time take turns, and no change is lost.
 two_controllers() {
     local first second first_half second_half
     begin

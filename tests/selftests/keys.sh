@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-# What a key is made of: each combination of fields, both address families, packets that lack a field.
+# The fields of a key: each combination of fields, both address families, and packets that lack a field.
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -78,7 +78,7 @@ pass udp 203.0.113.1 $IN4 53 1000
 END
 }
 
-# A packet without ports never matches a set whose keys have ports; its addresses are there all the same.
+# A packet without ports never matches a set whose keys have ports. Sets of addresses alone still match it.
 no_ports() {
     one_set src,sport "203.0.113.1 0" "203.0.113.1 1000"
     verdicts <<END
@@ -98,7 +98,7 @@ pass icmp 203.0.113.1 $IN4
 END
 }
 
-# IPv4 and IPv6 in one set, and sets of different fields after each other.
+# IPv4 and IPv6 in one set, and sets of different fields one after the other.
 mixed() {
     image "$WORK/flows.sieve" src,dst,sport,dport,proto "203.0.113.1 192.0.2.1 1000 53 udp"
     image "$WORK/hosts.sieve" src 203.0.113.1 2001:db8::1
@@ -112,7 +112,7 @@ pass udp 2001:db8::2 $IN6 1000 53
 END
 }
 
-# What the feed says and what the packet says are the same address, however it is written.
+# The feed's spelling of an address does not matter: the packet's address is the same.
 notations() {
     one_set src 2001:DB8:0:0:0:0:0:00A1 ::ffff:203.0.113.9
     verdicts <<END
@@ -121,8 +121,9 @@ drop udp 203.0.113.9 $IN4 1 2
 END
 }
 
-# Prefixes and ranges, with single addresses in between: the first and the last address are in, their neighbours
-# are not. Each packet asks at several lengths, so non-members that a filter mistakes are not that rare: ask it.
+# Prefixes and ranges, with single addresses in between. The first and the last address are members, their neighbours
+# are not. Each packet asks at several lengths, so false positives are not rare: the test asks the filter which they
+# are.
 prefixes() {
     local non_member
     image "$WORK/set.sieve" src 203.0.113.0/25 198.18.0.0/15 192.0.2.9-192.0.2.20 192.0.2.77 2001:db8:bad::/48

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-# Every kind of filter: loaded, and swapped for another while packets flow.
+# Every kind of filter: loaded, then swapped for another kind while packets flow.
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -12,7 +12,7 @@ mapfile -t KINDS < <("$SIEVE" --json kinds | jq -r '.[].kind')
 }
 ROUNDS=${ROUNDS:-2}
 
-# For each kind a list of its own length that shares 150 addresses with all others.
+# Makes a list for each kind. The lists differ in length, and all share 150 addresses.
 lists=() length=300
 for kind in "${KINDS[@]}"; do
     lists+=("$kind" "$length")
@@ -23,7 +23,7 @@ for kind in "${KINDS[@]}"; do
     "$SIEVE" -q build --kind "$kind" --bits-per-key 30 -o "$WORK/$kind.sieve" "$WORK/common" "$WORK/$kind"
 done
 
-# said_by KIND LIST: what the kind's image says of the list's first addresses; asked once.
+# said_by KIND LIST: prints what the kind's image says of the list's first addresses. The image is asked only once.
 said_by() {
     local said=$WORK/said-$1-$2
     if [ ! -e "$said" ]; then
@@ -33,7 +33,7 @@ said_by() {
     cat "$said"
 }
 
-# flows_of OLD NEW: traffic with the verdicts under either kind's set.
+# flows_of OLD NEW: prints flows with the verdict under either kind's set.
 flows_of() {
     local group
     for group in common non-members "$1" "$2"; do
@@ -73,7 +73,7 @@ swap_to() {
         fail "too few packets before or after the swap from $old to $new"
 }
 
-# From each kind to another, and in a second round back.
+# From each kind to the next, and in a second round back.
 swaps() {
     local i other
     attach
@@ -84,7 +84,7 @@ swaps() {
     done
 }
 
-# A table of all kinds at once: each set's counter sees its own members.
+# A table with a set of each kind: each set's counter counts its own members.
 all_at_once() {
     local kind arguments=()
     for kind in "${KINDS[@]}"; do arguments+=("$kind=$WORK/$kind.sieve,action=count"); done

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-# The few rules that the selftests need of the kernel's lib.mk: all, run_tests, clean.
+# The few rules of the kernel's lib.mk that the selftests need: all, run_tests, clean.
 
 CLANG  ?= clang-19
 BUILD  ?= $(abspath ../../build)
@@ -15,7 +15,7 @@ $(OUTPUT)/%.bpf.o: %.bpf.c
 	@mkdir -p $(@D)
 	$(CLANG) -g -O2 -target bpf -mcpu=v3 -Wall -Wextra -Werror -I/usr/include/$(ARCH) -c $< -o $@
 
-# What lets a command fail at a system call (tests/faults).
+# This program makes a command fail at a system call (tests/faults).
 $(OUTPUT)/inject: ../faults/inject.cpp
 	@mkdir -p $(@D)
 	$(CXX) -O2 -std=c++20 -Wall -Wextra -Werror $< -o $@

@@ -1,13 +1,13 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-# What all selftests share: KTAP output, a pair of network namespaces, and short words for what tests say.
+# The parts that all selftests share: KTAP output, a pair of network namespaces, and short helper functions.
 #
 # A test script sources this, defines functions, and ends in
 #
 #     ktap_run "description" function ...
 #
-# Each function runs in a subshell with `set -e`: the first command that fails fails the test. What it printed
-# on the way is shown as KTAP diagnostics. Everything is taken away again at the end, whatever the end.
+# Each function runs in a subshell with `set -e`: the first command that fails fails the test. The function's output
+# appears as KTAP diagnostics. At the end, everything is removed again, however the test ends.
 set -euo pipefail
 
 readonly KSFT_PASS=0 KSFT_FAIL=1 KSFT_SKIP=4
@@ -19,7 +19,7 @@ OBJECT=$BUILD/xdp_sieve.bpf.o
 TC_OBJECT=$BUILD/xdp_sieve_tc.bpf.o
 DATA=$(cd "$here/../data" && pwd)
 
-# The two ends: packets go from OUT, a peer somewhere, to IN, the host that filters.
+# The two ends: packets go from OUT, a remote peer, to IN, the host that filters.
 OUT=sieve-$$-out IN=sieve-$$-in
 OUT_IF=veth-out IN_IF=veth-in
 OUT4=198.51.100.1 IN4=198.51.100.2 OUT6=2001:db8:51::1 IN6=2001:db8:51::2
@@ -36,7 +36,7 @@ skip_all() {
     exit "$KSFT_SKIP"
 }
 
-# ktap_run DESCRIPTION FUNCTION ...: one test each, and a last one of what all of them left behind.
+# ktap_run DESCRIPTION FUNCTION ...: runs each function as a test. One more test checks that nothing is left behind.
 ktap_run() {
     local number=0 failed=0 skipped=0 passed=0 status description line
     set -- "$@" "no pin is left behind" no_pin_left
@@ -45,7 +45,7 @@ ktap_run() {
     while [ $# -gt 0 ]; do
         number=$((number + 1))
         description=$1
-        # Not in a condition, which would switch `set -e` off in there.
+        # Not inside a condition: that would switch `set -e` off in the subshell.
         set +e
         rm -f "$WORK/skipped"
         (
@@ -55,7 +55,7 @@ ktap_run() {
         ) >"$WORK/log" 2>&1
         status=$?
         set -e
-        # The controller's own exit codes mean other things.
+        # The controller's exit codes have other meanings, so none of them may count as a skip.
         if [ "$status" -eq "$KSFT_SKIP" ] && [ ! -e "$WORK/skipped" ]; then status=$KSFT_FAIL; fi
         while IFS= read -r line || [ -n "$line" ]; do echo "# $line"; done <"$WORK/log"
         case $status in
@@ -82,11 +82,11 @@ ktap_run() {
     exit "$KSFT_PASS"
 }
 
-# Pins keep programs and maps alive after all processes and network namespaces have gone. They are files; the
-# folders and links between these are what iproute2 makes for whoever uses it first.
+# Pins keep programs and maps alive after all processes and network namespaces have gone. Pins are files; iproute2
+# creates the folders and links around them on its first use.
 pins() { find /sys/fs/bpf -type f 2>/dev/null | sort; }
 
-# Others may be at work on this machine: what they pin goes again.
+# Other processes may work on this machine. What they pin disappears again.
 no_pin_left() { await no_new_pin; }
 no_new_pin() {
     local left
@@ -94,20 +94,20 @@ no_new_pin() {
     [ -z "$left" ] || { echo "left behind: $left" >"$WORK/awaited" && return 1; }
 }
 
-# Ends a test function: it cannot be done here, for this reason.
+# Ends a test function as skipped, for this reason: the machine cannot run it.
 skip() {
     echo "$*" >"$WORK/skipped"
     exit "$KSFT_SKIP"
 }
 
-# Ends a test function: it failed.
+# Ends a test function as failed.
 fail() {
     echo "$*"
     exit "$KSFT_FAIL"
 }
 
-# await COMMAND...: returns as soon as the command succeeds. The last thing that it wrote to $WORK/awaited says
-# what was missing.
+# await COMMAND...: returns as soon as the command succeeds. The last output that it wrote to $WORK/awaited says what
+# was missing.
 await() {
     local end=$((SECONDS + PATIENCE))
     : >"$WORK/awaited"
@@ -117,19 +117,19 @@ await() {
     done
 }
 
-# await_line FILE PATTERN: a process in the background has written a line like this.
+# await_line FILE PATTERN: waits until a background process has written a matching line.
 await_line() { await grep -Eqs -- "$2" "$1"; }
 
 # --- the network --------------------------------------------------------------------------------------------
 
-# Runs a command in a network namespace and, unlike `ip netns exec`, with the mounts of the caller.
+# Runs a command in a network namespace. Unlike `ip netns exec`, this keeps the caller's mounts.
 inside() {
     local namespace=$1
     shift
     nsenter --net="/run/netns/$namespace" "$@"
 }
 
-# Ends whatever still runs in our two namespaces. Starts no program: it comes after every test.
+# Ends every process in our two namespaces. Uses no external program, because it runs after every test.
 end_jobs() {
     local process namespace
     for process in /proc/[0-9]*; do
@@ -155,7 +155,7 @@ cleanup() {
     exit "$status"
 }
 
-# Two namespaces and a veth pair; one queue, so that packets keep their order. Skips all if that cannot be had.
+# Makes two namespaces and a veth pair with one queue, so that packets keep their order. Skips all tests if it cannot.
 setup() {
     local tool
     [ "$(id -u)" -eq 0 ] || skip_all "root is needed"
@@ -175,14 +175,14 @@ setup() {
     conversation verdicts "$here/traffic.py" verdicts
 }
 
-# Anew, if there are any: nothing is left of what the stack held, such as fragments.
+# Makes the namespaces anew if they exist: nothing remains of what the stack held, such as fragments.
 make_namespaces() {
     local namespace
     reset_interfaces
     for namespace in "$OUT" "$IN"; do
         ip netns del "$namespace" 2>/dev/null || true
         ip netns add "$namespace" || skip_all "this kernel has no network namespaces"
-        # Quiet: no packet but the tests' own, unless a test asks for IPv6 to be up.
+        # Only the tests' own packets may flow, so IPv6 stays down unless a test asks for it.
         inside "$namespace" sysctl -qw net.ipv6.conf.all.disable_ipv6=1 net.ipv6.conf.default.disable_ipv6=1
         ip -n "$namespace" link set lo up
     done
@@ -216,8 +216,8 @@ ipv6_down() {
     inside "$IN" sysctl -qw net.ipv6.conf.all.disable_ipv6=1
 }
 
-# After each test: no program, whoever attached it. What a dispatcher pinned outlives it; one of another network
-# namespace may have pins of the same names, so that nobody but its owner may take them away.
+# After each test: detaches the program, whoever attached it. A dispatcher's pins outlive the dispatcher. Another
+# network namespace's dispatcher may have pins of the same names, so only the owner may remove them.
 reset_interfaces() {
     if compgen -G "/sys/fs/bpf/xdp/dispatch-*" >/dev/null; then
         sieve -q unload --hook xdp "$IN_IF" 2>/dev/null || true
@@ -228,12 +228,12 @@ link set dev $IN_IF xdpgeneric off
 END
 }
 
-# attach [MODE [SECTION]]: our program, by plain ip link.
+# attach [MODE [SECTION]]: attaches our program by plain ip link.
 attach() {
     ip -n "$IN" link set dev "$IN_IF" "${1:-xdp}" obj "$OBJECT" sec "${2:-xdp}"
 }
 
-# The id of the program on the filtering side, whoever's it is; nothing if there is none.
+# Prints the id of the program on the filtering side, ours or foreign; nothing if there is none.
 program_id() {
     ip -n "$IN" link show "$IN_IF" | sed -nE 's/.*prog\/xdp id ([0-9]+).*/\1/p'
 }
@@ -242,7 +242,7 @@ program_id() {
 
 sieve() { inside "$IN" "$SIEVE" "$@"; }
 
-# insist COMMAND...: again while it gives up because another controller has the lock, as it does after ten seconds.
+# insist COMMAND...: retries while the command gives up on the controllers' lock, as it does after ten seconds.
 insist() {
     local status said=$WORK/said-$BASHPID
     while true; do
@@ -254,14 +254,14 @@ insist() {
     return "$status"
 }
 
-# image FILE KEY ENTRY...: an image of these entries.
+# image FILE KEY ENTRY...: builds an image from these entries.
 image() {
     local file=$1 key=$2
     shift 2
     printf '%s\n' "$@" | "$SIEVE" -q build --key "$key" -o "$file" -
 }
 
-# address_lists SEED NAME COUNT ...: lists of IPv4 addresses, none twice, as files of these names.
+# address_lists SEED NAME COUNT ...: writes files of these names with random IPv4 addresses, no address twice.
 address_lists() {
     python3 - "$WORK" "$@" <<'END'
 import random, sys
@@ -277,12 +277,12 @@ for name, count in zip(lists[::2], map(int, lists[1::2])):
 END
 }
 
-# said_of IMAGE FILE: each address of the file with "drop" if the image holds it and "pass" if not.
+# said_of IMAGE FILE: prints each address of the file, with "drop" if the image holds it and "pass" if not.
 said_of() {
     ("$SIEVE" query "$1" --stdin || true) <"$2" | sed 's/ present$/ drop/; s/ absent$/ pass/'
 }
 
-# refused CODE PATTERN COMMAND...: fails with that code and exactly one line on standard error.
+# refused CODE PATTERN COMMAND...: the command must fail with that code and exactly one line on standard error.
 refused() {
     local code=$1 pattern=$2 status=0
     shift 2
@@ -293,21 +293,21 @@ refused() {
     [ ! -s "$WORK/out" ] || fail "something on standard output: $*: $(cat "$WORK/out")"
 }
 
-# Everything that a refused command must leave as it was.
+# Prints everything that a refused command must leave as it was.
 state() {
     program_id
     if sieve --json status "$IN_IF"; then sieve --json stats "$IN_IF"; fi 2>&1
 }
 
-# unchanged STATE: it is what it was.
+# unchanged STATE: checks that the state is still this one.
 unchanged() {
     diff <(echo "$1") <(state) || fail "something has changed"
 }
 
-# counter JQ-PATH: one number of `stats`.
+# counter JQ-PATH: prints one number of `stats`.
 counter() { sieve --json stats "$IN_IF" | jq -r ".interfaces[0].$1"; }
 
-# counter_at HOOK JQ-PATH: the same of one hook.
+# counter_at HOOK JQ-PATH: prints one number of one hook.
 counter_at() { sieve --json stats "$IN_IF" --hook "$1" | jq -r ".interfaces[0].$2"; }
 
 # --- packets ------------------------------------------------------------------------------------------------
@@ -315,8 +315,8 @@ counter_at() { sieve --json stats "$IN_IF" --hook "$1" | jq -r ".interfaces[0].$
 verdicts_in='' verdicts_out=''
 stream_job='' stream_in='' stream_out='' stream_sent=0 stream_meanwhile=0
 
-# conversation NAME COMMAND...: runs it in the background. Its process is $NAME_job, what is written to $NAME_in
-# is its standard input, and its standard output is read from $NAME_out.
+# conversation NAME COMMAND...: runs the command in the background. Its process is $NAME_job. What is written to
+# $NAME_in becomes its standard input, and $NAME_out reads its standard output.
 conversation() {
     local -n job=$1_job input=$1_in output=$1_out
     local pipe=$WORK/$1
@@ -328,7 +328,8 @@ conversation() {
     exec {input}>"$pipe.in" {output}<"$pipe.out"
 }
 
-# Sends the packets of a table (standard input: VERDICT PACKET, see traffic.py, whose arguments these are) and compares.
+# verdicts ARGUMENTS...: sends the packets of the table on standard input (lines of VERDICT PACKET) and compares their
+# verdicts. traffic.py describes the arguments.
 verdicts() {
     local table line
     mapfile -t table
@@ -342,8 +343,9 @@ verdicts() {
     fail "traffic.py has not answered"
 }
 
-# start_stream FLOWS REPORT: traffic in the background, at most $RATE packets a second, till stop_stream. Returns
-# when the first packets have been judged. In a namespace of ours, so that end_jobs finds it whatever happens.
+# start_stream FLOWS REPORT: sends traffic in the background, at most $RATE packets a second, until stop_stream.
+# Returns when the first packets have been judged. The sender runs in one of our namespaces, so that end_jobs always
+# finds it.
 start_stream() {
     rm -f "$2"
     conversation stream nsenter --net="/run/netns/$OUT" "$here/traffic.py" stream --from "$OUT/$OUT_IF" \
@@ -351,23 +353,23 @@ start_stream() {
     hear_stream sending
 }
 
-# hear_stream WORD: returns when the stream has said it. $stream_sent is the number of packets sent by then.
+# hear_stream WORD: returns when the stream has printed WORD. $stream_sent is the number of packets sent by then.
 hear_stream() {
     local word=
     read -r -t "$PATIENCE" word stream_sent <&"$stream_out" || fail "no '$1' from the traffic: hung or ended"
     [ "$word" = "$1" ] || fail "the traffic said $word instead of $1"
 }
 
-# tell_stream WORD [N]: one of traffic.py's requests; returns when the stream has answered.
+# tell_stream WORD [N]: sends one of traffic.py's requests; returns when the stream has answered.
 tell_stream() {
     echo "$*" >&"$stream_in"
     hear_stream "$1"
 }
 
-# Returns when a packet of every flow has been sent and judged since the call.
+# Returns when, since the call, a packet of every flow has been sent and judged.
 stream_round() { tell_stream more; }
 
-# under_stream COMMAND...: runs it, and notes in $stream_meanwhile how many packets were sent while it ran.
+# under_stream COMMAND...: runs the command. $stream_meanwhile is the number of packets sent while it ran.
 under_stream() {
     local before
     tell_stream count
@@ -377,14 +379,14 @@ under_stream() {
     stream_meanwhile=$((stream_meanwhile + stream_sent - before))
 }
 
-# Ends the traffic; its status tells whether every verdict was right.
+# Ends the traffic. The exit status tells whether every verdict was right.
 stop_stream() {
     tell_stream stop
     exec {stream_in}>&- {stream_out}<&-
     wait "$stream_job"
 }
 
-# tcp FROM TO ADDRESS: connects a namespace to that address of another one.
+# tcp FROM TO ADDRESS: connects a namespace to that address of another namespace.
 tcp() {
     local answer
     coproc tcp_pair { exec "$here/tcp_pair.py" "$1" "$2" "$3"; }
@@ -393,12 +395,12 @@ tcp() {
     [ "$answer" = connected ] || fail "$answer"
 }
 
-# tell_tcp COMMAND: its answer's number is $told.
+# tell_tcp COMMAND: $told is the number in the answer.
 tell_tcp() {
     local word
     echo "$1" >&"$tcp_in"
     read -r -t "$((PATIENCE * 2))" word told <&"$tcp_out" || fail "no answer to $1"
 }
 
-# Ends the connection.
+# Ends the TCP connection.
 end_tcp() { exec {tcp_in}>&- {tcp_out}<&-; }

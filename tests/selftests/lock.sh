@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-# Two controllers at once: one after the other, nothing lost, nobody waits for ever.
+# Two controllers at once: they take turns, no change is lost, and nobody waits for ever.
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
 setup
 for i in {1..8}; do image "$WORK/$i.sieve" src "203.0.113.$i"; done
 
-# hold_lock NAMESPACE: another controller that does not come to an end; sets $holder.
+# hold_lock NAMESPACE: starts another controller that does not end; sets $holder.
 hold_lock() {
     : >"$WORK/held"
-    # Not by a function: $! shall be the holder itself.
+    # Not by a function: $! must be the holder itself.
     nsenter --net="/run/netns/$1" python3 -c '
 import fcntl, os, signal
 os.makedirs("/run/xdp-sieve", 0o700, exist_ok=True)
@@ -32,7 +32,7 @@ let_go() {
 
 names() { sieve --json status "$IN_IF" | jq -r '[.interfaces[0].sets[].name] | join(" ")'; }
 
-# Whoever comes second says whom it waits for, and goes on when that one has ended, even by force.
+# The second controller says whom it waits for. It goes on when the first one has ended, even by force.
 waits() {
     local command waiter
     attach
@@ -43,7 +43,7 @@ waits() {
         # shellcheck disable=SC2086
         nsenter --net="/run/netns/$IN" "$SIEVE" $command >"$WORK/out" 2>"$WORK/err" &
         waiter=$!
-        # The waiter gives up after ten seconds: ask it nothing that takes long.
+        # The waiter gives up after ten seconds, so the test must not ask it for anything slow.
         await_line "$WORK/err" "waiting for process $holder"
         kill -0 "$waiter" 2>/dev/null || fail "${command%% *} did not wait: $(cat "$WORK/err")"
         [ ! -s "$WORK/out" ] || fail "${command%% *} has done its work already"
@@ -52,15 +52,15 @@ waits() {
     done
 }
 
-# without_waiting COMMAND...: it comes to its end while another one holds a lock, and waits for nobody. One that
-# needs the lock says whom it waits for, and fails in the end.
+# without_waiting COMMAND...: the command finishes while another controller holds a lock. A command that needs this
+# lock would say whom it waits for, and fail in the end.
 without_waiting() {
     "$@" >/dev/null 2>"$WORK/err" || fail "failed: $* ($(cat "$WORK/err"))"
     ! grep -q 'waiting for' "$WORK/err" || fail "waits: $* ($(cat "$WORK/err"))"
     kill -0 "$holder" || fail "the lock was not held: the test proves nothing"
 }
 
-# Looking needs no lock.
+# Commands that only read need no lock.
 readers() {
     attach
     sieve -q load "$IN_IF" "a=$WORK/1.sieve"
@@ -70,7 +70,7 @@ readers() {
     let_go
 }
 
-# Nor does another network namespace's controller.
+# A controller of another network namespace needs another lock.
 other_namespace() {
     hold_lock "$OUT"
     without_waiting sieve load "$IN_IF" "a=$WORK/1.sieve"
@@ -88,7 +88,7 @@ gives_up() {
     unchanged "$before"
 }
 
-# Whoever is not root can neither take the lock nor keep root from it, whatever addresses and files he takes.
+# A user who is not root can neither take the lock nor keep root from it, whatever addresses and files he takes.
 unprivileged() {
     attach
     sieve -q load "$IN_IF" "a=$WORK/1.sieve"
@@ -115,7 +115,7 @@ while True: signal.pause()' >"$WORK/bound" &
     refused 4 "run it as root" setpriv --bounding-set=-all --inh-caps=-all "$SIEVE" load lo "a=$WORK/1.sieve"
 }
 
-# Six controllers each take one set out of the same table: read, change, write. Not one change gets lost.
+# Six controllers each remove one set from the same table: read, change, write. No change is lost.
 no_lost_change() {
     local round i jobs
     attach
@@ -137,7 +137,7 @@ pass udp 203.0.113.1 $IN4 1 2
 END
 }
 
-# Several loads at once, each attaching if it is the first: one whole table is in force, with one program.
+# Several loads at once, each of which attaches if it is first: one whole table is in force, with one program.
 one_table_wins() {
     local i jobs=() left
     for i in 1 2 3 4; do

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-# Output that nobody takes: nothing aborts, a change is made all the same, and the exit code tells the truth.
+# Output that nobody reads: nothing aborts, changes are made all the same, and the exit code tells the truth.
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -8,7 +8,7 @@ setup
 image "$WORK/one.sieve" src 203.0.113.1
 image "$WORK/two.sieve" src 203.0.113.1 203.0.113.2
 
-# told CODE COMMAND...: ends with that code.
+# told CODE COMMAND...: the command must end with that code.
 told() {
     local code=$1 status=0
     shift
@@ -22,7 +22,7 @@ full_both() { sieve "$@" >/dev/full 2>/dev/full; }
 closed_out() { sieve "$@" >&- 2>"$WORK/err"; }
 closed_err() { sieve "$@" 2>&-; }
 closed_all() { sieve "$@" <&- >&- 2>&-; }
-# The reader is gone before there is anything to read.
+# The reader has gone before there is any output.
 gone_reader() {
     local pipe status=0
     exec {pipe}> >(exit 0)
@@ -38,7 +38,7 @@ changed() {
     local way code
     for way in full_out full_err full_both closed_out closed_err closed_all gone_reader; do
         case $way in *_err) code=0 ;; *) code=5 ;; esac
-        # A remark goes to standard error, the report to standard output.
+        # Remarks go to standard error, the report to standard output.
         told "$code" "$way" load "$IN_IF" "a=$WORK/one.sieve" "b=$WORK/one.sieve" >/dev/null
         [ "$(keys)" = "a 1, b 1" ] || fail "$way: load left $(keys)"
         told "$code" "$way" swap "$IN_IF" "a=$WORK/two.sieve" >/dev/null
@@ -50,7 +50,7 @@ changed() {
     done
 }
 
-# What failed says so by its code, whether or not the message arrives.
+# A failed command says so by its exit code, whether or not the message arrives.
 refusals() {
     local way before
     attach
@@ -66,7 +66,7 @@ refusals() {
     unchanged "$before"
 }
 
-# Quiet commands have nothing to tell.
+# Quiet commands have no output.
 quiet() {
     told 0 full_both -q load "$IN_IF" "a=$WORK/one.sieve"
     told 0 closed_all -q unload "$IN_IF"
@@ -88,7 +88,7 @@ answers() {
     told 0 sieve -q query "$WORK/new.sieve" 192.0.2.1
 }
 
-# A loop ends when nobody reads.
+# A loop ends when nobody reads its output.
 watching() {
     attach
     told 5 timeout 20 nsenter --net="/run/netns/$IN" "$SIEVE" stats "$IN_IF" --watch 0.1 >/dev/full 2>/dev/null

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-# What commands write: nothing that is not theirs is replaced, and nothing half is left behind, whatever ends them.
+# Files that commands write: a command replaces only its own files, and leaves no partial file, whatever ends it.
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -8,16 +8,16 @@ setup
 address_lists 12 list 3000
 build() { "$SIEVE" -q build "$@" "$WORK/list"; }
 
-# left_in FOLDER: the names in it, on one line.
+# left_in FOLDER: prints the names in it, on one line.
 left_in() { find "$1" -mindepth 1 -printf '%P ' | tr ' ' '\n' | sort | xargs; }
 
 replaces_its_own() {
     local out=$WORK/own
     mkdir "$out"
     build -o "$out/new.sieve"
-    build -o "$out/new.sieve" # an image by an image
+    build -o "$out/new.sieve" # an image replaces an image
     : >"$out/empty"
-    build -o "$out/empty" # as mktemp makes
+    build -o "$out/empty" # an empty file, as mktemp makes it, may be replaced
     echo precious >"$out/precious"
     refused 3 'precious.*no filter image.*--force' build -o "$out/precious"
     [ "$(cat "$out/precious")" = precious ] || fail "it was overwritten"
@@ -57,16 +57,16 @@ refuses_others() {
     cmp "$WORK/list" "$out/feed" || fail "the feed was overwritten"
 }
 
-# cut_short SIGNAL CALL: a build into $WORK/half that gets the signal at its first such call.
+# cut_short SIGNAL CALL: starts a build into $WORK/half that gets the signal at its first call of CALL.
 cut_short() {
-    # The leak checker of a sanitized build does not work where somebody traces.
+    # The leak checker of a sanitized build does not work under ptrace.
     ASAN_OPTIONS=${ASAN_OPTIONS:-}:detect_leaks=0 \
         strace -f -o "$WORK/trace" -e "trace=$2" -e "inject=$2:signal=SIG$1:when=1" \
         "$SIEVE" -q build --seed 2 -o "$WORK/half/set.sieve" "$WORK/list" 2>/dev/null || true
     [ ! -e "$WORK/half/set.sieve" ] || "$SIEVE" inspect "$WORK/half/set.sieve" >/dev/null || fail "half an image"
 }
 
-# A signal in the middle of writing, at each system call that writing makes: nothing is left, or a whole image.
+# A signal at each system call that writing makes: afterwards there is no file, or a whole image.
 interrupted() {
     local out=$WORK/half call signal old
     command -v strace >/dev/null || skip "strace is not installed"
@@ -74,7 +74,7 @@ interrupted() {
     mkdir "$out"
     for old in "" set.sieve; do
         for call in write fsync linkat rename; do
-            # A new name needs no other before it.
+            # A new file gets its name by linkat, without a rename.
             [ "$old$call" != rename ] || continue
             for signal in INT TERM HUP; do
                 rm -f "$out"/*
@@ -88,7 +88,7 @@ interrupted() {
             done
         done
     done
-    # Not even SIGKILL leaves anything of a new file: it has no name before it is whole.
+    # Even SIGKILL leaves nothing of a new file, because the file has no name before it is whole.
     for call in write fsync linkat; do
         rm -f "$out"/*
         cut_short KILL "$call"
@@ -100,7 +100,7 @@ interrupted() {
     done
 }
 
-# Names of feeds become labels, and a terminal obeys what is in them.
+# Names of feeds become labels, and a terminal would obey control characters in them.
 harmless_labels() {
     local feed=$WORK/$'\e[31mred\e]0;title\a'
     cp "$WORK/list" "$feed"
@@ -117,13 +117,13 @@ harmless_labels() {
     grep -qF '\x1b[31mred' "$WORK/out" || fail "the label is gone: $(cat "$WORK/out")"
 }
 
-# Too little memory is an error that says so, wherever it runs out.
+# Too little memory gives an error that says so, wherever memory runs out.
 little_memory() {
     local least=14000 limit status message
     [ -z "${SANITIZED:-}" ] || skip "a sanitizer reserves more addresses than the limits of this test"
     python3 -c '
 for i in range(400000): print(f"{10 + (i >> 16)}.{i >> 8 & 255}.{i & 255}.{i * 7 & 255}")' >"$WORK/many"
-    # With less, the dynamic loader cannot even start the program.
+    # With less memory, the dynamic loader cannot even start the program.
     until (ulimit -v "$least" && exec "$SIEVE" --version) >"$WORK/version" 2>&1; do least=$((least + 500)); done
     for limit in 0 500 1000 2000 3000 4000 5000 6000 8000 10000 12000 14000 18000 22000 30000; do
         limit=$((least + limit))

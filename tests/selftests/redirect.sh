@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-# Redirection to another interface and to another CPU: who goes there, and what happens when it has gone.
+# Redirection to another interface and to another CPU: which packets go there, and what happens once the target has
+# gone.
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -8,7 +9,7 @@ setup
 image "$WORK/a.sieve" src 203.0.113.1 2001:db8:a::1
 image "$WORK/b.sieve" src 203.0.113.2
 
-# The third place: what is redirected out of IN's second interface arrives at OUT's.
+# A third namespace, SIDE: packets redirected out of IN's second interface arrive there.
 SIDE_OUT=side-out SIDE_IN=side-in
 add_side() {
     ip -n "$OUT" link del "$SIDE_OUT" 2>/dev/null || true
@@ -17,13 +18,13 @@ add_side() {
     ip -n "$OUT" link set "$SIDE_OUT" up
     ip -n "$IN" link set "$SIDE_IN" up
 }
-# A veth takes redirected frames only if its peer polls, which it does with a program.
+# A veth takes redirected frames only if its peer polls. The peer polls while it has a program.
 make_side() {
     add_side
     ip -n "$OUT" link set dev "$SIDE_OUT" xdp obj "$OBJECT" sec xdp
 }
 
-# At the side arrives what the table of packets says; `fence` there comes by an ordinary way.
+# SIDE receives what the table of packets says. `fence` gets there by an ordinary route.
 at_the_side() {
     verdicts --to "$OUT/$SIDE_OUT" --fence "$IN/$SIDE_IN"
 }
@@ -72,7 +73,7 @@ END
 native_cpu() { to_cpu xdpdrv; }
 generic_cpu() { to_cpu xdpgeneric; }
 
-# An interface that vanishes takes its place in the kernel's table along: the default, and counted.
+# An interface that vanishes takes its entry in the kernel's map along: its packets get the default and are counted.
 vanished() {
     make_side
     attach
@@ -85,10 +86,10 @@ pass udp 203.0.113.3 $IN4 1 2
 END
     [ "$(counter redirect_failed)" = 3 ] || fail "$(counter redirect_failed) failed instead of 3"
     sieve status "$IN_IF" | grep -q gone || fail "status does not say that it is gone"
-    # Other sets change as ever, and so does this one's filter.
+    # Other sets can still change, and so can this set's filter.
     sieve -q swap "$IN_IF" "a=$WORK/b.sieve"
     verdicts <<<"pass udp 203.0.113.2 $IN4 1 2"
-    # A new interface of that name is found by a new load.
+    # A new interface of that name needs a new load.
     make_side
     sieve -q load --default drop "$IN_IF" "a=$WORK/a.sieve,redirect=$SIDE_IN"
     at_the_side <<<"pass udp 203.0.113.1 $IN4 1 2"
@@ -119,7 +120,7 @@ refusals() {
     unchanged "$before"
 }
 
-# A frame sent back is still addressed to its receiver: at egress it would even come by the program again.
+# A frame sent back keeps its receiver's address: at egress it would even pass the program again.
 to_itself() {
     local before hook
     attach
@@ -132,7 +133,7 @@ to_itself() {
     unchanged "$before"
 }
 
-# Refused if it is down already, and seen if it goes down later.
+# A target that is down is refused. `status` shows a target that goes down later.
 is_down() {
     local hook
     make_side
@@ -153,7 +154,7 @@ is_down() {
 }
 target_state() { sieve --json status "$IN_IF" | jq -r '.interfaces[0].sets[0].target_state'; }
 
-# In native mode the target's driver must send: a veth does while its other end polls, here for GRO.
+# In native mode, the target's driver must be able to send. A veth can while its other end polls, here for GRO.
 cannot_send() {
     local words="$SIDE_IN does not send"
     add_side
@@ -174,7 +175,7 @@ cannot_send() {
     at_the_side <<<"pass udp 203.0.113.1 $IN4 1 2"
 }
 
-# What begins with an Ethernet header is no packet for an interface that carries bare IP.
+# An interface that carries bare IP cannot send a packet that begins with an Ethernet header.
 other_link() {
     ip -n "$IN" tuntap add dev bare mode tun 2>/dev/null || skip "this kernel has no tun"
     ip -n "$IN" link set bare up
@@ -189,7 +190,8 @@ smaller_mtu() {
     grep -q 'MTU is 1400.*is 1500' "$WORK/err" || fail "no warning of the MTU: $(cat "$WORK/err")"
 }
 
-# A sender leaves the checksum to its interface, a veth to nobody, and the note of that is lost with the socket buffer.
+# A sender leaves the checksum to its interface, and a veth computes none. Redirection loses the mark that says so,
+# which is part of the socket buffer.
 unfinished_checksums() {
     local before
     echo "$OUT4" >"$WORK/sender"
@@ -204,7 +206,7 @@ unfinished_checksums() {
 
     sieve load -m native "$IN_IF" "a=$WORK/sender,redirect=cpu:0" 2>"$WORK/err"
     grep -q "unfinished checksums.*-m skb.*ethtool -K" "$WORK/err" || fail "no warning: $(cat "$WORK/err")"
-    # That the warning is right, and so is its advice.
+    # The warning is right, and so is its advice.
     echo "transfer 1000000" >&"$tcp_in"
     await segments_are_damaged "$before"
     inside "$OUT" ethtool -K "$OUT_IF" tx off >"$WORK/ethtool"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-# Taking away: one set, the last one, the program; and that nothing of it is left anywhere.
+# Removing one set, the last set, and the program: nothing of it is left anywhere.
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -17,7 +17,7 @@ load_three() {
     sieve -q load "$IN_IF" "a=$WORK/a.sieve" "b=$WORK/b.sieve" "c=$WORK/c.sieve"
 }
 
-# The other sets stay, in their order, with what they have counted.
+# The other sets keep their order and their counters.
 remove_one() {
     load_three
     verdicts <<END
@@ -35,7 +35,7 @@ END
     [ "$(hits a) $(hits c)" = "6 6" ] || fail "the counters of the others: $(hits a) $(hits c)"
 }
 
-# A set of the same name that comes later starts to count at zero.
+# A set of the same name that is loaded later starts to count at zero.
 comes_again() {
     load_three
     verdicts <<<"drop udp 203.0.113.1 $IN4 1 2"
@@ -46,7 +46,7 @@ comes_again() {
     [ "$(hits a)" = 3 ] || fail "counted $(hits a) instead of 3"
 }
 
-# A swap, on the other hand, keeps the name's counters.
+# A swap, on the other hand, keeps the set's counters.
 swap_keeps_counters() {
     load_three
     verdicts <<<"drop udp 203.0.113.1 $IN4 1 2"
@@ -83,10 +83,10 @@ remove_unknown() {
     unchanged "$before"
 }
 
-# The filters' maps are freed as soon as no packet can be using them.
+# The kernel frees the filter maps as soon as no packet can be using them.
 map_of() { sieve --json status "$IN_IF" | jq ".interfaces[0].sets[] | select(.name == \"$1\") | .map_id"; }
 
-# gone KIND ID: after a while, since the kernel frees in the background.
+# gone KIND ID: waits until the object has gone, since the kernel frees in the background.
 gone() { await not_there "$@"; }
 not_there() { ! bpftool "$1" show id "$2" >/dev/null 2>&1; }
 
@@ -101,10 +101,10 @@ old_filters_go() {
     gone map "$b"
 }
 
-# leaves_nothing: after unload neither programs, maps, pins nor files.
+# leaves_nothing: after unload there are no programs, maps, pins or files.
 leaves_nothing() {
     local program maps id
-    program=$(sieve --json status "$IN_IF" | jq '.interfaces[0].program_id') # not a dispatcher's
+    program=$(sieve --json status "$IN_IF" | jq '.interfaces[0].program_id') # not the dispatcher's
     maps="$(bpftool -j prog show id "$program" | jq -r '.map_ids[]') $(map_of a) $(map_of b)"
     for id in $maps; do bpftool map show id "$id" >/dev/null || fail "map $id is not there"; done
     sieve -q swap "$IN_IF" "a=$WORK/c.sieve"
@@ -116,10 +116,10 @@ leaves_nothing() {
     refused 1 "no xdp-sieve" sieve unload "$IN_IF"
 }
 
-# Files that appeared anywhere a controller could leave one. Others may be at work on this machine, in folders of
-# their own (mktemp's), so a name counts only if it is in none of these and stays.
+# Lists the files that appeared wherever a controller could leave one. Other processes may work on this machine in
+# their own folders (mktemp's), so a name counts only if it is outside these folders and stays.
 listing() {
-    # Not every machine has all of them.
+    # Some machines lack some of these folders.
     { find /sys/fs/bpf /run /var/lib /tmp -maxdepth 4 -not -path '/run/netns*' -not -path '/tmp/tmp.*/*' \
         2>/dev/null || true; } |
         { grep -i -e sieve -e dispatch || true; } | sort
@@ -143,12 +143,12 @@ unload_after_ip_link() {
     leaves_nothing
 }
 
-# What ip link attached, ip link can take away, sets and all.
+# ip link can remove what ip link attached, sets included.
 ip_link_off() {
     local program maps id
     attach
     sieve -q load "$IN_IF" "a=$WORK/a.sieve"
-    program=$(sieve --json status "$IN_IF" | jq '.interfaces[0].program_id') # not a dispatcher's
+    program=$(sieve --json status "$IN_IF" | jq '.interfaces[0].program_id') # not the dispatcher's
     maps="$(bpftool -j prog show id "$program" | jq -r '.map_ids[]') $(map_of a)"
     ip -n "$IN" link set dev "$IN_IF" xdp off
     gone prog "$program"

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-# Runs test programs one after the other and prints one KTAP document, each program's own nested in it.
+# Runs test programs one after the other. Prints one KTAP document, with each program's own nested in it.
 #
 #     runner.sh PROGRAM...
 #
-# Exit codes as those of one test: 0 passed, 1 failed, 4 all skipped, or $ALL_SKIPPED in its place.
+# Exits with the code of a single test: 0 passed, 1 failed, 4 all skipped ($ALL_SKIPPED replaces the 4).
 set -euo pipefail
 cd "$(dirname "$0")"
 
@@ -18,7 +18,7 @@ program_job=
 cleanup() {
     local status=$?
     trap '' HUP INT PIPE TERM
-    # timeout hands it on to the program and all that it has started; the program then cleans up.
+    # timeout forwards the signal to the program and its children; the program then cleans up.
     if [ -n "$program_job" ]; then
         kill "$program_job" 2>/dev/null || true
         wait "$program_job" 2>/dev/null || true
@@ -39,7 +39,8 @@ for program in "$@"; do
     number=$((number + 1))
     status=0
     started=$SECONDS
-    # SIGTERM first, so that the program can clean up. In the background: a shell that waits hears signals.
+    # SIGTERM comes first, so that the program can clean up. It runs in the background, because a waiting shell hears
+    # signals.
     timeout --kill-after=60 "$timeout" "./$program" >"$WORK/output" 2>&1 &
     program_job=$!
     sed -u 's/^/  /' <"$WORK/output" &

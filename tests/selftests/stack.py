@@ -1,25 +1,25 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-"""Frames against the network stack itself: what does it take from a listed source, filter or not?
+"""Compares the filter with the network stack: which packets from a listed source does the stack deliver?
 
-Whatever the filter thinks of a frame, the stack behind it has the last word. So the oracle is the stack: raw
-sockets get every packet that it delivers to this host, reassembled and without its tags and extension headers.
+Whatever the filter makes of a frame, the stack behind it has the last word. So the stack is the oracle: raw sockets
+get every packet that it delivers to this host, reassembled and without its tags and extension headers.
 
     stack.py feeds FOLDER
         Writes FOLDER/hosts and FOLDER/ports: the listed sources, and the listed pairs of source and destination
         port. All other sources and ports are not listed.
 
     stack.py known --from NS/IFACE --to NS/IFACE --to-address V4 --to-address V6 [--filtered]
-        Sends packets of listed sources in every disguise that Linux is known to see through. Without a filter each
-        one must be delivered, with --filtered none may.
+        Sends packets from listed sources in every disguise that Linux is known to see through. Without a filter, the
+        stack must deliver each one. With --filtered, it may deliver none.
 
     stack.py random ... [--filtered] --frames N | --seconds N [--seed N] [--longest BYTES] [--pcap FILE]
-        Sends N frames, or sends for N seconds: layers at random, most of them as they should be, and mutations.
-        Prints how many packets were delivered. With --filtered, one from a listed source is a failure; the frames that
-        it came from are written to the capture. Without, so few deliveries that the frames prove nothing are a failure.
+        Sends N frames, or sends for N seconds: random layers, most of them well-formed, and mutations. Prints how many
+        packets were delivered. With --filtered, a delivered packet from a listed source is a failure, and its frames
+        are written to the capture. Without --filtered, too few deliveries to prove anything are a failure.
 
-Equal arguments send equal frames. Exit 1: a failure; 3: nothing can be said. Only run this on interfaces that the
-test has made.
+Equal arguments send equal frames. Exit 1: a failure; 3: no result. Run this only on interfaces that the test has
+made.
 """
 
 import argparse
@@ -40,7 +40,7 @@ HOP, ROUTING, FRAGMENT, ESP, AUTH, NONE, DEST = 0, 43, 44, 50, 51, 59, 60
 ICMP, IPIP, TCP, UDP, ICMPV6, SCTP, UDPLITE, EXPERIMENT = 1, 4, 6, 17, 58, 132, 136, 253
 WITH_PORTS = (TCP, UDP, SCTP)
 HEARD = {4: (ICMP, IPIP, TCP, UDP, SCTP, UDPLITE, EXPERIMENT), 6: (TCP, UDP, ICMPV6, SCTP, UDPLITE, EXPERIMENT)}
-DISCOVERY = range(133, 138)  # never filtered: it keeps the host on its link
+DISCOVERY = range(133, 138)  # never filtered, because it keeps the host on its link
 
 LISTED_HOST = {4: ipaddress.ip_address("203.0.113.1"), 6: ipaddress.ip_address("2001:db8:a::1")}
 LISTED_PAIR = {4: ipaddress.ip_address("203.0.113.2"), 6: ipaddress.ip_address("2001:db8:a::2")}
@@ -53,7 +53,7 @@ FENCE_PORT = 40001
 
 
 def is_listed(source, ports, protocol):
-    """Of a delivered packet whose payload begins with these bytes."""
+    """Whether a delivered packet, whose payload begins with these bytes, has a listed port."""
     if source in LISTED_HOST.values():
         return not (protocol == ICMPV6 and ports and ports[0] in DISCOVERY)
     if source not in LISTED_PAIR.values() or protocol not in WITH_PORTS or len(ports) < 4:
@@ -62,7 +62,7 @@ def is_listed(source, ports, protocol):
 
 
 class Host:
-    """The receiving end: hears whatever the stack delivers that came by the interface."""
+    """The receiving end: hears whatever the stack delivers from the interface."""
 
     def __init__(self, place):
         namespace, interface = place.split("/")
@@ -95,7 +95,7 @@ class Host:
                     packet = packet[(packet[0] & 15) * 4 :]
                 if protocol == UDP and packet[2:4] == struct.pack("!H", FENCE_PORT):
                     continue
-                # A scope may follow the address.
+                # An interface scope may follow the address.
                 if is_listed(ipaddress.ip_address(sender[0].partition("%")[0]), packet[:4], protocol):
                     listed += 1
                 else:
@@ -104,7 +104,7 @@ class Host:
 
 
 class Wire:
-    """Sends frames, and knows when the stack is done with them."""
+    """Sends frames, and knows when the stack has handled them."""
 
     def __init__(self, options):
         self.port = Port(options.sender)
@@ -120,7 +120,8 @@ class Wire:
         return self.host.take()
 
     def await_fence(self):
-        """A packet behind all others: its arrival says that they have been judged. The pair has one queue."""
+        """Sends a packet after all others. The pair has one queue, so its arrival says that the others have been
+        judged."""
         self.number += 1
         text = struct.pack("!I", self.number)
         udp = struct.pack("!4H", FENCE_PORT, FENCE_PORT, 8 + len(text), 0) + text
@@ -156,7 +157,7 @@ def ipv6(source, target, following, payload, length=None, hops=64):
 
 
 def extension(kind, following, units=0):
-    """An extension header of (units + 1) * 8 bytes that Linux takes. Its option is unknown and may be skipped."""
+    """An extension header of (units + 1) * 8 bytes that Linux accepts. Its option is unknown and may be skipped."""
     size = units * 8 + 6
     if kind == ROUTING:
         return struct.pack("!BBBB", following, units, 253, 0) + bytes(size - 2)
@@ -168,7 +169,7 @@ def fragment(following, identification, offset=0, more=False):
 
 
 def transport(protocol, source, target, sport, dport, text=b"sieve"):
-    """An upper header and its payload, with the right checksum."""
+    """An upper-layer header and its payload, with the right checksum."""
     if protocol == UDP or protocol == UDPLITE:
         body, at = struct.pack("!4H", sport, dport, 8 + len(text), 0) + text, 6
     elif protocol == TCP:
@@ -185,16 +186,16 @@ def transport(protocol, source, target, sport, dport, text=b"sieve"):
 
 
 def tagged(tags, ethertype):
-    """The tags, each a pair of TPID and control word, and the type of what follows."""
+    """The tags, each a pair of TPID and control word, followed by the type of the payload."""
     head = b"".join(struct.pack("!HH", tpid, control) for tpid, control in tags)
     return head + struct.pack("!H", ethertype)
 
 
-# --- frames that Linux is known to take -----------------------------------------------------------------------
+# --- frames that Linux is known to accept ---------------------------------------------------------------------
 
 
 def disguises(wire):
-    """Names and frames; each is a packet of a listed source and port."""
+    """Names and frames. Each frame is a packet from a listed source and port."""
     for version, ethertype in ((4, ETH_IPV4), (6, ETH_IPV6)):
         target = wire.target[version]
         for protocol in (UDP, TCP):
@@ -249,11 +250,11 @@ def run_known(wire, options):
     return 1 if wrong else 0
 
 
-# --- frames at random -----------------------------------------------------------------------------------------
+# --- random frames --------------------------------------------------------------------------------------------
 
 
 class Maker:
-    """Frames by a seed. What it draws depends on nothing else."""
+    """Draws frames by a seed, and by nothing else."""
 
     def __init__(self, wire, seed, longest):
         self.wire, self.longest = wire, longest
@@ -280,9 +281,9 @@ class Maker:
         return protocol, transport(protocol, source, target, self.random.randrange(65536), dport, text)
 
     def extensions(self, protocol, packet):
-        """Extension headers in front of the packet; the first one's kind."""
+        """Puts extension headers in front of the packet; returns the first one's kind."""
         count = self.random.randrange(80 if self.one_in(6) else 6) if self.one_in(2) else 0
-        long = self.longest > 4096 and self.one_in(3)  # beyond the first buffer of a jumbo frame
+        long = self.longest > 4096 and self.one_in(3)  # reaches beyond the first buffer of a jumbo frame
         if long:
             count = self.random.randrange(self.longest // 248)
         for _ in range(count):
@@ -324,7 +325,7 @@ class Maker:
             for at, more, part in self.parts(packet, pieces)]
 
     def parts(self, packet, pieces):
-        """(offset, more, bytes) of so many fragments, in any order, now and then overlapping."""
+        """(offset, more, bytes) of each fragment, in any order, now and then overlapping."""
         cuts = sorted(self.random.randrange(len(packet) // 8 + 1) * 8 for _ in range(pieces - 1))
         parts = []
         for begin, end in zip([0, *cuts], [*cuts, len(packet)]):
@@ -335,7 +336,7 @@ class Maker:
         return parts
 
     def mutate(self, frame, ip_at):
-        """Some bytes changed, mostly in headers; the IPv4 header's checksum mostly right again."""
+        """Changes some bytes, mostly in headers. The IPv4 header's checksum is usually right again."""
         frame = bytearray(frame)
         for _ in range(self.random.randrange(1, 4)):
             reach = min(len(frame), ip_at + 64 if self.random.randrange(4) else len(frame))
@@ -358,7 +359,7 @@ class Maker:
         return bytes(frame)
 
     def frames(self):
-        """What belongs together: a frame, or the fragments of a packet."""
+        """A group of frames: a single frame, or the fragments of a packet."""
         ethertype, packets = self.ip_packets()
         frames = []
         for packet in packets:
@@ -380,7 +381,7 @@ def write_capture(path, frames):
 
 
 def guilty(wire, groups):
-    """Of groups of frames that got in together: those that do so alone; all of them, if none does."""
+    """Of groups that were delivered together: those that are delivered alone, or all of them if none is."""
     alone = [frames for frames in groups if wire.delivered(frames)[0]]
     return [frame for frames in alone or groups for frame in frames]
 
@@ -422,7 +423,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     verbs = parser.add_subparsers(dest="verb", required=True)
     verbs.add_parser("feeds").add_argument("folder")
-    for name in ("known", "random"):  # the last one's options follow
+    for name in ("known", "random"):  # the options of `random` follow
         verb = verbs.add_parser(name)
         verb.add_argument("--from", dest="sender", required=True, metavar="NS/IFACE")
         verb.add_argument("--to", dest="receiver", required=True, metavar="NS/IFACE")

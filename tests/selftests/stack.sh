@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-# Nothing that the stack delivers from a listed source gets past the filter: packets in known disguises, and frames at
-# random. The stack is the oracle (stack.py); each frame is sent without a filter first.
+# No packet that the stack delivers from a listed source gets past the filter: packets in known disguises, and random
+# frames. The stack is the oracle (stack.py); each frame is first sent without a filter.
 #
-#     FRAMES=1000000 SEED=7 tests/selftests/stack.sh      more random frames than `make check` sends, and other ones
-#     TIME=600 SEED=7 tests/selftests/stack.sh            ten minutes of them in each mode
+#     FRAMES=1000000 SEED=7 tests/selftests/stack.sh      more random frames than `make check` sends, and different ones
+#     TIME=600 SEED=7 tests/selftests/stack.sh            ten minutes of random frames in each mode
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -16,7 +16,7 @@ amount=(--frames "$FRAMES")
 "$SIEVE" -q build --key src -o "$WORK/hosts.sieve" "$WORK/hosts"
 "$SIEVE" -q build --key src,dport -o "$WORK/ports.sieve" "$WORK/ports"
 
-# fresh [MTU]: new namespaces, so that no fragment of another test waits for its rest.
+# fresh [MTU]: makes new namespaces, so that no fragment of another test waits for its rest.
 fresh() {
     make_namespaces
     make_link "$@"
@@ -30,7 +30,7 @@ against_stack() {
 
 load_lists() { sieve -q load "$IN_IF" "hosts=$WORK/hosts.sieve" "ports=$WORK/ports.sieve" "$@"; }
 
-# One random run; what got in is kept in the build folder.
+# One random run. Frames that got past the filter are kept in the build folder.
 frames() {
     local name=$1
     shift
@@ -42,7 +42,7 @@ known_unfiltered() {
     against_stack known
 }
 
-# known_filtered WAY...: the options of `load`.
+# known_filtered OPTION...: the arguments are options of `load`.
 known_filtered() {
     fresh
     load_lists "$@"
@@ -55,7 +55,7 @@ known_native() { known_filtered -m native; }
 known_skb() { known_filtered -m skb; }
 known_ingress() { known_filtered --hook ingress; }
 
-# Whoever asks for it gets what the parser cannot read, and nothing else.
+# With --unreadable pass, packets that the parser cannot read pass, and nothing else.
 known_passed() {
     local delivered
     fresh
@@ -87,7 +87,7 @@ random_native() { random_filtered native -m native; }
 random_skb() { random_filtered skb -m skb; }
 random_ingress() { random_filtered ingress --hook ingress; }
 
-# Headers in further buffers of a jumbo frame, where direct access does not reach.
+# Headers in later buffers of a jumbo frame, which direct access does not reach.
 random_jumbo() {
     fresh 9000
     frames jumbo-none --longest 9000
@@ -100,7 +100,7 @@ random_jumbo() {
     sieve stats "$IN_IF"
 }
 
-# big_packets INTERFACE: TCP hands it more than 64 KiB at once. iproute2 6.1 does not know the attribute for IPv4.
+# big_packets INTERFACE: lets TCP hand it more than 64 KiB at once. iproute2 6.1 lacks the attribute for IPv4.
 big_packets() {
     inside "$OUT" python3 - "$1" 100000 <<'END'
 import socket, struct, sys
@@ -117,8 +117,8 @@ END
 
 hit_twice() { [ "$(counter 'sets[0].packets')" -ge 2 ]; }
 
-# big_tcp ADDRESS SOURCE: segments longer than an IP header can state, through the generic hook: counted, then dropped.
-# The set asks for the protocol, which lies behind a hop-by-hop header.
+# big_tcp ADDRESS SOURCE: segments too long for the IP header's length field, at the generic hook. They are counted,
+# then dropped. The set asks for the protocol, which is behind a hop-by-hop header.
 big_tcp() {
     local packets bytes total
     fresh
@@ -126,7 +126,7 @@ big_tcp() {
     tcp "$OUT" "$IN" "$1"
     printf '%s tcp\n' "$2" >"$WORK/sender"
     sieve -q load "$IN_IF" -m skb "sender=$WORK/sender,key=src,proto,action=count"
-    # TCP makes longer packets when it has got going. What the program saw is one thing, what it could read another.
+    # TCP makes longer packets once it has ramped up. Check first what the program saw, then what it could read.
     for total in 20000000 40000000 60000000 80000000; do
         tell_tcp "transfer 20000000"
         packets=$(counter packets) bytes=$(counter bytes)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-# What status tells of how the program came to the interface, and the options that choose its place there.
+# What status says about how the program was attached, and the options that choose its rank.
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -9,13 +9,13 @@ image "$WORK/bad.sieve" src 203.0.113.7
 
 told() { sieve --json status "$IN_IF" | jq -r ".interfaces[0].$1"; }
 
-# With the program alone, whichever way it came; behind a dispatcher, see tests/vm/coexistence.sh.
+# The program alone, attached in each way. tests/vm/coexistence.sh covers it behind a dispatcher.
 by_ip_link() {
     attach
     [ "$(told attached_by)" = other ] || fail "status tells that $(told attached_by) attached it"
     [ "$(told dispatcher)" = false ] || fail "status tells of a dispatcher"
     sieve status "$IN_IF" | grep -q 'alone, by ip link or another tool' || fail "told: $(sieve status "$IN_IF")"
-    # Sets that come later do not change who attached it.
+    # Sets that are loaded later do not change who attached the program.
     sieve -q load "$IN_IF" "bad=$WORK/bad.sieve"
     [ "$(told attached_by)" = other ] || fail "status tells that $(told attached_by) attached it"
 }
@@ -28,7 +28,7 @@ by_load() {
         [ ! -s "$WORK/err" ] || fail "load says: $(cat "$WORK/err")"
     else
         sieve status "$IN_IF" | grep -Eq ', alone(,|$)' || fail "told: $(sieve status "$IN_IF")"
-        # It was asked for something that it did not do, and says so.
+        # The command could not do what the option asked for, and says so.
         grep -q 'attached alone' "$WORK/err" || fail "load does not say that it is alone"
         grep -q -- '--priority and --chain have no effect' "$WORK/err" || fail "load does not say what was in vain"
     fi

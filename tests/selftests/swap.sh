@@ -7,14 +7,14 @@
 setup
 SWAPS=${SWAPS:-250} ROUNDS=${ROUNDS:-3}
 
-# Two lists of different length with 200 addresses in common, and non-members that neither filter mistakes.
+# Two lists of different length with 200 addresses in common, and non-members that match neither filter.
 address_lists 20261120 common 200 a 4600 b 20000 non-members 1000
-# So many bits that no non-member is likely (below 1e-6 in all) to match one of the two sets and not the other, which
-# would make its verdict depend on the moment.
+# So many bits that probably no non-member (below 1e-6 in all) matches one of the two sets and not the other. The
+# verdict on such a non-member would depend on the moment.
 "$SIEVE" -q build --bits-per-key 40 -o "$WORK/a.sieve" "$WORK/common" "$WORK/a"
 "$SIEVE" -q build --bits-per-key 40 -o "$WORK/b.sieve" "$WORK/common" "$WORK/b"
 
-# flows_of GROUP FILE COUNT: lines for the traffic, with the verdict under a.sieve and under b.sieve.
+# flows_of GROUP FILE COUNT: prints lines for the traffic, with the verdicts under a.sieve and under b.sieve.
 flows_of() {
     head -n "$3" "$2" >"$WORK/some"
     paste -d ' ' <(said_of "$WORK/a.sieve" "$WORK/some") <(said_of "$WORK/b.sieve" "$WORK/some") |
@@ -33,14 +33,14 @@ judge() {
     [ "$(jq .wrong "$WORK/report")" = 0 ] || fail "wrong verdicts"
 }
 
-# judge_change FLOWS: both tables have judged every one of these flows.
+# judge_change FLOWS: checks that both tables have judged every one of these flows.
 judge_change() {
     judge
     jq -e --argjson flows "$(wc -l <"$1")" '[([.groups[].old.sent] | add), ([.groups[].new.sent] | add)] |
         all(. >= $flows)' "$WORK/report" >/dev/null || fail "not all flows were judged by both tables"
 }
 
-# The program has seen every packet: what did not arrive was dropped by it and not lost elsewhere.
+# The program has seen every packet: a packet that did not arrive was dropped by the program and not lost elsewhere.
 none_lost() {
     local seen
     seen=$(($(counter packets) - $(counter outcomes.non_ip)))
@@ -49,7 +49,7 @@ none_lost() {
     [ "$(counter dropped.packets)" = "$(jq '.packets - .arrived' "$WORK/report")" ] || fail "dropped by somebody else"
 }
 
-# One swap: every verdict before the flip is the old set's, every one after it the new set's.
+# One swap: every verdict before the flip is the old set's, and every verdict after it is the new set's.
 one_swap() {
     local round
     for ((round = 0; round < ROUNDS; round++)); do
@@ -68,7 +68,7 @@ one_swap() {
     done
 }
 
-# A new table: other sets, another order, another default, in one step. Whatever was dropped now passes.
+# A new table: other sets, another order, another default, in one step. Packets that were dropped now pass.
 one_load() {
     local round
     awk '{ $3 = $3 == "drop" ? "pass" : "drop" } { print }' "$WORK/flows" >"$WORK/inverted"
@@ -110,7 +110,7 @@ other_fields() {
     none_lost
 }
 
-# Hundreds of swaps: what both sets hold never arrives, what neither holds always does.
+# Hundreds of swaps: members of both sets never arrive, non-members of both always do.
 many_swaps() {
     local i
     awk '$1 != "common" && $1 != "non-members" { $2 = $3 = "any" } { print }' "$WORK/flows" >"$WORK/steady"
@@ -118,7 +118,7 @@ many_swaps() {
     sieve -q load "$IN_IF" "set=$WORK/a.sieve"
     start_stream "$WORK/steady" "$WORK/report"
     stream_round
-    # So often, and until packets of all flows have met swaps.
+    # Swap this often, and until packets of all flows have met swaps.
     for ((i = 0; i < SWAPS || stream_meanwhile < 1200; i++)); do
         if ((i % 2)); then
             under_stream sieve -q swap "$IN_IF" "set=$WORK/a.sieve"
@@ -131,7 +131,7 @@ many_swaps() {
     stop_stream || true
     judge
     none_lost
-    # Both sets were in force, or nothing was tested.
+    # Both sets must have been in force, or the test has shown nothing.
     jq -e '.groups | [.["only-a"], .["only-b"]] | all(.old.arrived > 0 and .old.arrived < .old.sent)' \
         "$WORK/report" >/dev/null || fail "the sets did not alternate"
 }

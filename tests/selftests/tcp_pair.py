@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-"""A TCP connection between two network namespaces, steered on standard input.
+"""A TCP connection between two network namespaces, controlled by standard input.
 
     tcp_pair.py FROM-NAMESPACE TO-NAMESPACE ADDRESS
 
-Connects to ADDRESS in the second namespace and says "connected". Then each line is one command:
+Connects to ADDRESS in the second namespace and prints "connected". Then each line is one command:
 
-    transfer BYTES   sends so many and answers "transferred BYTES" when all of them have arrived, unchanged
-    queue BYTES      gives the kernel as many of them as it takes at once, and answers "queued BYTES"
-    arrived          answers "arrived BYTES": what has come of them since, without waiting
-    finish           answers "transferred BYTES" when the rest of what was queued has arrived, unchanged
+    transfer BYTES   sends BYTES bytes; answers "transferred BYTES" when all of them have arrived, unchanged
+    queue BYTES      gives the kernel as many of BYTES bytes as it takes at once; answers "queued BYTES"
+    arrived          answers "arrived BYTES" at once: how many bytes have arrived since the previous answer
+    finish           answers "transferred BYTES" when the rest of the queued bytes has arrived, unchanged
 """
 
 import os
@@ -19,7 +19,7 @@ import sys
 
 from traffic import PATIENCE, in_namespace
 
-BLOCK = bytes(range(251)) * 1045  # a prime period, so that a shift is seen
+BLOCK = bytes(range(251)) * 1045  # a prime period, so that a shift shows
 
 
 class Pair:
@@ -41,7 +41,7 @@ class Pair:
         self.sent = self.arrived = 0
 
     def send(self, most):
-        """Sends up to so many bytes; how many the kernel took."""
+        """Sends up to this many bytes; returns how many the kernel took."""
         begin = self.sent % 251
         try:
             done = self.sender.send(BLOCK[begin : begin + min(most, len(BLOCK) - 251)])
@@ -51,7 +51,7 @@ class Pair:
         return done
 
     def receive(self):
-        """Reads what is there; how much that was."""
+        """Reads the bytes that are there; returns how many."""
         try:
             data = self.receiver.recv(1 << 18)
         except BlockingIOError:

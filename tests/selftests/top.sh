@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-# The heaviest keys: known ones are found, in order, and every count is within the bound of the exact one.
+# The heavy keys: `top` finds known ones, in order, and every count is within the bound of the exact count.
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
 setup
-# 300 members; member i sends every round if i < 3, and each of the others once.
+# 300 members. The first three send more packets than the others.
 python3 -c 'for i in range(300): print(f"203.0.{113 + i // 250}.{i % 250}")' >"$WORK/feed"
 "$SIEVE" -q build -o "$WORK/a.sieve" "$WORK/feed"
 image "$WORK/flows.sieve" src,dport "203.0.113.0 53" "203.0.113.7 80"
@@ -26,8 +26,8 @@ heavy() {
     verdicts --repeat 100 <<<"drop tcp 203.0.113.2 $IN4 1 2"
     verdicts --repeat 50 <<<"pass udp 198.18.0.1 $IN4 1 2"
     top -n 5 >"$WORK/top"
-    # Exact: 2 for each, and 500, 300, 100 more. N = 600 + 900; an estimate is never too low, and too high by more
-    # than N 4 / 4093 = 1.5 with a chance of 0.4% for each.
+    # Exact counts: 2 for each member, and 500, 300, 100 more for the first three. N = 600 + 900. An estimate is never
+    # too low, and exceeds the exact count by more than N 4 / 4093 = 1.5 with a chance of 0.4% for each key.
     jq -e '.matches == 1500 and (.keys | length == 5) and
         ([.keys[:3][].key.src] == ["203.0.113.0", "203.0.113.1", "203.0.113.2"]) and
         ([.keys[:3][].packets] | .[0] >= 502 and .[0] <= 503 and .[1] >= 302 and .[1] <= 303 and .[2] >= 102 and
@@ -39,7 +39,7 @@ heavy() {
     top --watch 0.05 --times 2 -n 1 | jq -s -e 'length == 2' >/dev/null || fail "no two rounds"
 }
 
-# Two sets that match the same packet count it each, by their own fields.
+# Two sets that match the same packet each count it, under their own fields.
 two_sets() {
     attach
     sieve -q load "$IN_IF" "all=$WORK/a.sieve,action=count" "flows=$WORK/flows.sieve,action=drop"

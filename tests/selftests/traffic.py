@@ -2,27 +2,27 @@
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 """Sends packets over a veth pair and says exactly which of them arrived.
 
-Every packet ends in a number of its own, so the receiver (a packet socket behind the XDP hook, in the other
-network namespace) can tell for each one whether it came through, came twice or never came. That the last one
-is through is known by a frame without a flow key, which the filter always passes, sent behind it: a pair with
-one queue keeps the order. Nothing here uses the filter's own code or counters.
+Every packet ends in its own number. So the receiver (a packet socket behind the XDP hook, in the other network
+namespace) can tell for each packet whether it arrived once, twice or never. A fence follows the last packet: a frame
+without a key, which the filter always passes. A pair with one queue keeps the order, so the fence's arrival says that
+all packets before it have been judged. Nothing here uses the filter's code or counters.
 
     traffic.py verdicts
         Answers one table after the other. A request on standard input is a line of arguments, the table, and a
-        line "end"; the answer is a line for each packet that came out otherwise, and "status N": 0 all right,
-        1 something wrong, 3 nothing can be said. A line of the table is a verdict and a packet, such as
-        "drop udp 192.0.2.1 198.51.100.2 1000 53". The arguments: --from NS/IFACE --to NS/IFACE; each packet is
-        sent --repeat times; where packets are redirected, --fence NS/IFACE is where the last frame is sent
-        from, beside the filter. A packet that must arrive and has not is waited for --patience seconds.
+        line "end". The answer is a line for each packet with a wrong verdict, and "status N": 0 all right,
+        1 something wrong, 3 no result. A line of the table is a verdict and a packet, such as
+        "drop udp 192.0.2.1 198.51.100.2 1000 53". The arguments are --from NS/IFACE --to NS/IFACE; --repeat N, how
+        often each packet is sent; --fence NS/IFACE, where fences are sent from, beside the filter, if packets are
+        redirected; --patience SECONDS, how long to wait for a packet that must arrive.
 
     traffic.py stream --from NS/IFACE --to NS/IFACE --flows FILE [--back-flows FILE] --report FILE
         Sends the flows of the file over and over until standard input says "stop" or ends. A line of the file
-        is "GROUP OLD NEW PACKET": the verdict while the old set is in force and under the new one. It prints
-        "sending N" as soon as the first packets have been judged, and answers each line that it reads by one
-        line, "WORD N", where N packets have been sent so far:
+        is "GROUP OLD NEW PACKET": the verdict while the old set is in force, and the one under the new set. The
+        command prints "sending N" as soon as the first packets have been judged. It answers each line that it
+        reads with the line "WORD N", where N packets have been sent so far:
             count     at once
             more [N]  when N more packets have been sent and judged; without N, each flow once more
-            begin     at once: a swap is about to be asked for
+            begin     at once: a swap is about to be requested
             end       at once: the swap was reported done
             stop      at once; the report follows
         So a test waits for packets, however long they take. --back-flows go the other way; all must arrive.
@@ -49,7 +49,7 @@ ETH_P_ALL = 0x0003
 ETH_P_IP = 0x0800
 ETH_P_IPV6 = 0x86DD
 ETH_P_8021Q = 0x8100
-ETH_P_FENCE = 0x88B5  # "local experimental": what follows the last packet
+ETH_P_FENCE = 0x88B5  # "local experimental": the fence, a frame behind the last packet
 SOL_PACKET = 263
 PACKET_STATISTICS = 6
 PACKET_IGNORE_OUTGOING = 23
@@ -62,18 +62,18 @@ PROTO_FRAGMENT = 44
 MAGIC = b"sieve#"
 TRAILER = len(MAGIC) + 6  # the magic, the run and the number
 BURST = 32
-AHEAD = 3  # bursts that may be on their way at once: well below the 256 places of a veth queue
+AHEAD = 3  # bursts that may be on their way at once: far below the 256 entries of a veth queue
 VERDICTS = ("drop", "pass", "any")
 # Seconds until a wait counts as a hang. No result depends on it.
 PATIENCE = float(os.environ.get("PATIENCE", 60))
 
 
 class Trouble(Exception):
-    """Something that makes the result void: no verdict can be derived from it."""
+    """The result is void: no verdict can be derived from it."""
 
 
 def in_namespace(name, action):
-    """Runs the action in a network namespace and comes back."""
+    """Runs the action in a network namespace and returns to the old one."""
     libc = ctypes.CDLL(None, use_errno=True)
     with open("/proc/self/ns/net", "rb") as home, open(f"/run/netns/{name}", "rb") as there:
         if libc.setns(there.fileno(), CLONE_NEWNET) != 0:
@@ -90,7 +90,7 @@ class Port:
 
     def __init__(self, place, drops=False):
         namespace, interface = place.split("/")
-        self.drops = drops  # what leaves may be dropped here, which looks to the sender like a full queue
+        self.drops = drops  # egress may drop frames, which looks to the sender like a full queue
 
         def open_socket():
             opened = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
@@ -104,7 +104,7 @@ class Port:
         self.mac = self.socket.getsockname()[4]
 
     def lost(self):
-        """How many frames the socket had no room for since it was last asked."""
+        """How many frames the socket had no room for since the last call."""
         return struct.unpack("II", self.socket.getsockopt(SOL_PACKET, PACKET_STATISTICS, 8))[1]
 
     def send(self, frame):
@@ -120,7 +120,7 @@ class Port:
 
 
 def ones_sum(data):
-    """The sum of a text of 16-bit words, not folded."""
+    """The sum of the data's 16-bit words, not folded."""
     if len(data) % 2:
         data += b"\0"
     return sum(struct.unpack(f"!{len(data) // 2}H", data))
@@ -133,7 +133,7 @@ def fold(total):
 
 
 class Packet:
-    """One flow's frame, but for the number."""
+    """One flow's frame, without the packet's number."""
 
     def __init__(self, text, source_mac, target_mac, run):
         self.text = text
@@ -180,13 +180,13 @@ class Packet:
 
         self.checksum_at = None if at is None else len(start) + at
         self.checksum = ones_sum(body)
-        if name != "icmp":  # all others include the pseudo header
+        if name != "icmp":  # all other checksums include the pseudo header
             self.checksum += ones_sum(source.packed + target.packed) + proto + len(body)
         self.trailer_odd = len(body) % 2
 
     @staticmethod
     def upper_header(name, sport, dport):
-        """The header, and where its checksum is, if it has one."""
+        """The header, and the offset of its checksum if it has one."""
         if name == "udp":
             return struct.pack("!HHHH", sport, dport, 0, 0), 6
         if name == "tcp":
@@ -207,21 +207,21 @@ class Packet:
 
 
 class Line:
-    """One direction: what was sent by one port and what came out of the other."""
+    """One direction: the packets that one port sent and the ones that the other port received."""
 
     def __init__(self, sender, receiver, run, fence=None):
         self.sender, self.receiver, self.run = sender, receiver, run
         self.fence = fence or sender
         self.mark = MAGIC + struct.pack("!H", run)
-        self.arrived = []  # how often, by number
-        self.fences_sent = self.fences = 0  # the newest one's number: sent, and arrived
+        self.arrived = []  # how often each arrived, by number
+        self.fences_sent = self.fences = 0  # the newest fence's number: sent, and arrived
         self.fence_start = receiver.mac + sender.mac + struct.pack("!H", ETH_P_FENCE) + bytes(40) + self.mark
 
     def packet(self, text):
         return Packet(text, self.sender.mac, self.receiver.mac, self.run)
 
     def send(self, packet):
-        """Sends one packet, and waits where too many are on their way: a full veth queue drops in silence."""
+        """Sends one packet. Waits while too many are on their way, since a full veth queue drops silently."""
         self.sender.send(packet.numbered(len(self.arrived)))
         self.arrived.append(0)
         if len(self.arrived) % BURST == 0:
@@ -246,7 +246,7 @@ class Line:
             self.send_fence()
 
     def receive(self, wait=0.0):
-        """Takes in what is there; waits for the first one at most so long."""
+        """Reads what has arrived; waits for the first frame until the timeout."""
         if wait:
             select.select([self.receiver.socket], [], [], wait)
         arrived, mark = self.arrived, self.mark
@@ -264,8 +264,8 @@ class Line:
             pass
 
     def settle(self):
-        """Returns when everything that was sent has either arrived or never will."""
-        # Twice: the first flushes what the receiving side may hold back to merge packets.
+        """Returns when everything that was sent has arrived or never will."""
+        # Twice: the first fence flushes packets that the receiver may hold back to merge them.
         for _ in range(2):
             self.send_fence()
             self.await_fence(self.fences_sent)
@@ -275,7 +275,7 @@ class Line:
             raise Trouble(f"the receiver had no room for {lost} packets")
 
     def await_packets(self, missing, patience):
-        """Gives packets that do not keep their order with the fences, such as redirected ones, their time."""
+        """Waits for packets that do not keep their order with the fences, such as redirected ones."""
         deadline = time.monotonic() + patience
         while missing() and time.monotonic() < deadline:
             self.receive(0.05)
@@ -288,7 +288,7 @@ def read_verdict(text):
 
 
 def is_wrong(verdict, count):
-    """A packet must arrive once or not at all; twice is wrong whatever was expected."""
+    """A packet must arrive once or not at all. Arriving twice is always wrong."""
     return count > 1 or (verdict == "pass" and count == 0) or (verdict == "drop" and count == 1)
 
 
@@ -330,7 +330,7 @@ def answer_tables():
     for number, words in enumerate(iter(sys.stdin.readline, "")):
         table = list(iter(sys.stdin.readline, "end\n"))
         try:
-            # Every run has a number of its own, so that a packet that comes late does not count for the next.
+            # Every run has its own number, so that a late packet does not count for the next run.
             status = run_verdicts(parser.parse_args(words.split()), table, os.getpid() + number)
         except Trouble as trouble:
             print(f"traffic: {trouble}")
@@ -339,7 +339,7 @@ def answer_tables():
 
 
 class Stream:
-    """Flows over and over, and the judgement about them."""
+    """Sends flows over and over, and judges the results."""
 
     def __init__(self, line, path):
         self.line = line
@@ -360,7 +360,7 @@ class Stream:
             self.line.send(self.flows[i % len(self.flows)][3])
 
     def cut(self, begin, end):
-        """The packet from which on the new set judged, such that as few verdicts as possible are wrong."""
+        """The packet from which on the new set judged, chosen such that the fewest verdicts are wrong."""
         arrived, flows = self.line.arrived, self.flows
         wrong = sum(is_wrong(flows[i % len(flows)][2], arrived[i]) for i in range(begin, end))
         best, at = wrong, begin
@@ -372,7 +372,7 @@ class Stream:
         return at
 
     def judged(self, begin, end):
-        """The report, after a while in which packets that are late may still come."""
+        """The report, after a wait for late packets."""
         self.line.await_packets(lambda: self.report(begin, end)["missing"], PATIENCE)
         return self.report(begin, end)
 
@@ -408,7 +408,7 @@ class Stream:
 
 
 class Requests:
-    """What standard input asks of a stream; each line is answered by one."""
+    """The requests on standard input of a stream. Each line gets an answer of one line."""
 
     def __init__(self, stream):
         self.stream = stream
@@ -417,7 +417,7 @@ class Requests:
         self.pending = b""
 
     def read(self, wait):
-        """Takes in what is asked, and waits at most so long for it."""
+        """Reads requests; waits for them until the timeout."""
         if not select.select([0], [], [], wait)[0]:
             return
         text = os.read(0, 4096)
@@ -437,7 +437,7 @@ class Requests:
             self.answer("more")
 
     def answer(self, word):
-        # Nobody may be there any more to read it.
+        # The reader may have gone already.
         with contextlib.suppress(BrokenPipeError):
             print(f"{word} {self.stream.sent()}", flush=True)
 
@@ -461,7 +461,7 @@ def run_stream(options):
             streams[0].line.settle()
             requests.answer("sending")
         requests.answer_due()
-        # The rate is a limit: a machine that is slower sends fewer.
+        # The rate is a limit: a slower machine sends fewer packets.
         requests.read(max(0.0, streams[0].sent() / options.rate - (time.monotonic() - started)))
     for stream in streams:
         stream.line.settle()

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-# What becomes of a packet: each action, either default, sets in their order, and what is counted.
+# The verdict on a packet: each action, either default, sets in their order, and what is counted.
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -64,7 +64,7 @@ count_under_default_drop() {
     [ "$(hits a)" = 3 ] || fail "$(hits a) hits instead of 3"
 }
 
-# The action that is not given is the one that differs from the default.
+# The default action of a set differs from the table's default.
 natural_action() {
     attach
     sieve -q load "$IN_IF" "a=$WORK/a.sieve"
@@ -73,7 +73,7 @@ natural_action() {
     verdicts <<<"pass udp 203.0.113.1 $IN4 1 2"
 }
 
-# 203.0.113.2 is in both: the set that is asked first decides.
+# 203.0.113.2 is in both sets: the set that is asked first decides.
 order() {
     attach
     sieve -q load "$IN_IF" "a=$WORK/a.sieve,action=pass" "b=$WORK/b.sieve,action=drop"
@@ -91,7 +91,7 @@ pass udp 203.0.113.1 $IN4 1 2
 END
 }
 
-# A set that only counts does not end the search.
+# A set that only counts does not end the lookup.
 count_then_drop() {
     attach
     sieve -q load "$IN_IF" "a=$WORK/a.sieve,action=count" "b=$WORK/b.sieve,action=drop"
@@ -103,7 +103,7 @@ END
     [ "$(hits a)/$(hits b)" = 6/6 ] || fail "hits $(hits a)/$(hits b) instead of 6/6"
 }
 
-# Sixteen sets, the most there may be: the last one is still asked.
+# Sixteen sets, the maximum: the last one is still asked.
 many_sets() {
     local sets=() i
     attach

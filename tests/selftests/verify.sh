@@ -1,22 +1,22 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-# Verification: behind a filter that takes every seventh non-member for a member, no verdict is wrong.
+# Verification: behind a filter with a false positive rate of one in seven, no verdict is wrong.
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
 setup
-# 3,000 members, and 1,500 non-members that are in no list.
+# 3,000 members, and 1,500 non-members.
 address_lists 20261121 feed 3000 newer 3000 non-members 1500
 "$SIEVE" -q build --bits-per-key 4 --seed 5 -o "$WORK/bad.sieve" "$WORK/feed"
 "$SIEVE" -q build --bits-per-key 4 --seed 6 -o "$WORK/newer.sieve" "$WORK/newer"
 
-# packets VERDICT FILE: one from each address.
+# packets VERDICT FILE: prints one packet from each address.
 packets() { sed "s/.*/$1 udp & $IN4 1 2/" "$WORK/$2"; }
 
-# Thousands of packets: one of each will do.
+# Thousands of packets: sending each once is enough.
 all_verdicts() { verdicts --repeat 1 "$@"; }
 
-# avoided_as_expected: the number of false positives that verification avoided is what the filter's rate says,
+# avoided_as_expected: the number of false positives that verification avoided must agree with the filter's rate,
 # within five sigma.
 avoided_as_expected() {
     sieve --json stats "$IN_IF" | jq -e '.interfaces[0].sets[0].verify | . as $v |
@@ -28,7 +28,7 @@ avoided_as_expected() {
 
 no_false_positive() {
     attach
-    # Without verification there are many, or this tests nothing.
+    # Without verification there are many false positives, or this test shows nothing.
     sieve -q load "$IN_IF" "bad=$WORK/bad.sieve"
     ! packets pass non-members | all_verdicts --patience 0 >"$WORK/wrong" || fail "the filter makes no mistakes"
     [ "$(wc -l <"$WORK/wrong")" -gt 100 ] || fail "only $(wc -l <"$WORK/wrong") non-members matched"
@@ -41,7 +41,7 @@ no_false_positive() {
     sieve stats "$IN_IF" | grep -q 'avoided by verifying bad' || fail "stats does not say it"
 }
 
-# An allowlist on which no non-member gets in.
+# An allowlist that no non-member gets through.
 allowlist() {
     attach
     sieve -q load --default drop "$IN_IF" "friends=$WORK/bad.sieve,action=pass,verify=$WORK/feed"
@@ -60,12 +60,12 @@ swap_keeps() {
     packets pass non-members | all_verdicts
     refused 2 'verify=FEED' sieve swap "$IN_IF" "bad=$WORK/newer.sieve"
     sieve -q swap "$IN_IF" "bad=$WORK/newer.sieve,verify=$WORK/newer"
-    # The new filter's mistakes are counted from its beginning.
+    # The counter starts anew with the new filter.
     [ "$(counter 'sets[0].verify.non_members')" = 0 ] || fail "counted: $(counter 'sets[0].verify')"
     { packets drop newer; packets pass non-members; } | all_verdicts
     avoided_as_expected
     packets pass feed | all_verdicts
-    # A feed brings its own keys.
+    # A feed brings its own exact set.
     sieve -q swap "$IN_IF" "bad=$WORK/feed"
     [ "$(sieve --json status "$IN_IF" | jq '.interfaces[0].sets[0].verify')" = true ] || fail "no longer verified"
     { packets drop feed; packets pass newer; } | all_verdicts

@@ -59,7 +59,7 @@ TEST(Command, ItHasNoRights) {
     EXPECT_EQ(printed("grep -E '^(CapEff|CapBnd|NoNewPrivs)' /proc/self/status | tr -d '\\t'"),
               "CapEff:0000000000000000\nCapBnd:0000000000000000\nNoNewPrivs:1\n");
     EXPECT_EQ(printed("id -u; id -g; id -G; pwd; head -c 1 | wc -c"), "65534\n65534\n65534\n/\n0\n");
-    // Nothing of this process is open there: the last one is the directory itself.
+    // No descriptor of this process is open there. The last one is the directory itself.
     const UniqueFd secret = memory_file("secret");
     EXPECT_EQ(printed("ls /proc/self/fd | tr '\\n' ' '"), "0 1 2 3 ");
 }
@@ -81,7 +81,7 @@ TEST(Command, ItsTimeHasALimitAndNothingOfItStays) {
               "command sh: took longer than 0.5 s and was ended (waiting)");
     // Its process group is gone.
     EXPECT_TRUE(await([&] { return ::kill(-leader, 0) != 0; }));
-    // What it left in the background goes with it, and is not waited for.
+    // Background processes that it left end with the group, and nobody waits for them.
     EXPECT_EQ(printed("sleep 1000 & echo 192.0.2.1"), "192.0.2.1\n");
 }
 

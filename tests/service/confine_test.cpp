@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// What a confined process can still ask of the kernel, asked by such a process.
+// What a confined process can still ask of the kernel. Such a process asks.
 #include "libsieve/service/confine.hpp"
 
 #include <arpa/inet.h>
@@ -32,7 +32,8 @@ Confinement confinement(ChildRole role) {
             .descriptors = 32};
 }
 
-// The wait status of a process that was confined and then asked the question. Its exit status is the answer.
+// The wait status of a process that confined itself and then asked the question. Its exit status is the
+// answer.
 int ask(ChildRole role, const std::function<int()>& question) {
     const pid_t pid = ::fork();
     if (pid == 0) {
@@ -43,12 +44,12 @@ int ask(ChildRole role, const std::function<int()>& question) {
     ::waitpid(pid, &status, 0);
     return status;
 }
-// The answer; 100 and the signal if it did not live to give one.
+// The answer, or 100 plus the signal that killed the process.
 int answer(ChildRole role, const std::function<int()>& question) {
     const int status = ask(role, question);
     return WIFSIGNALED(status) ? 100 + WTERMSIG(status) : WEXITSTATUS(status);
 }
-// 0 or the error number of a call that returns -1 on errors.
+// 0, or the error number of a call that returns -1 on errors.
 int error_of(long result) {
     return result < 0 ? errno : 0;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Downloads, each in a child of its own.
+// Downloads, each in a separate child.
 #include <gtest/gtest.h>
 
 #include "libsieve/service/gather.hpp"
@@ -20,7 +20,7 @@ class Download : public testing::Test {
                       const SourceProvenance* known = nullptr) {
         return gather(HttpOrigin{url, nginx_->authority()}, known, settings);
     }
-    // The sentence of a download that must fail.
+    // The message of a download that must fail.
     static std::string error_of(const std::string& url, const SandboxSettings& settings = quick_settings()) {
         const auto done = fetch(url, settings);
         return done ? "was downloaded" : done.error().error.message;
@@ -96,7 +96,7 @@ TEST_F(Download, CertificatesAreChecked) {
                quick_settings());
     ASSERT_FALSE(other);
     EXPECT_SAYS(other.error().error.message, "https://localhost:8443/list.txt: SSL certificate problem");
-    // The system's authorities do not know the test's.
+    // The system's authorities do not include the test's.
     const auto system = gather(HttpOrigin{"https://localhost:8443/list.txt"}, nullptr, quick_settings());
     ASSERT_FALSE(system);
     EXPECT_SAYS(system.error().error.message, "certificate");
@@ -214,7 +214,7 @@ TEST_F(Download, TheChildHasNoRights) {
     std::string privileges;
     std::string seccomp;
     std::string user;
-    // The child waits for the answer meanwhile.
+    // Meanwhile the child waits for the answer.
     const ScriptedServer server([&](int connection, const std::string&) {
         capabilities = status_of(child, "CapEff") + status_of(child, "CapBnd");
         privileges = status_of(child, "NoNewPrivs");

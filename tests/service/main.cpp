@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Tests of refreshes with real children, servers and certificates; as root. All of it happens in a network
-// namespace of its own.
+// Tests of refreshes with real children, servers and certificates. They need root, and run in a separate
+// network namespace.
 #include <net/if.h>
 #include <sched.h>
 #include <sys/ioctl.h>
@@ -35,7 +35,7 @@ int main(int argc, char** argv) {
         std::fputs("service-tests: a network namespace of its own needs root\n", stderr);
         return 1;
     }
-    // Servers that talk to a client that has gone.
+    // Writing to a client that has gone must not end a server.
     (void)std::signal(SIGPIPE, SIG_IGN);
     return RUN_ALL_TESTS();
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Refreshes as a whole: what a good list becomes, and what a hostile one can do.
+// Whole refreshes: the result of a good list, and the harm that a hostile list can do.
 #include "libsieve/service/sandbox.hpp"
 
 #include <fcntl.h>
@@ -31,7 +31,7 @@ RefreshRequest request_of(Origins... origins) {
     return request;
 }
 
-// What a refresh built; a failed test if it did not.
+// The result of a refresh. Without a result, the test fails.
 BuiltList built(const RefreshRequest& request) {
     auto done = refresh_in_sandbox(request);
     if (!done) throw std::runtime_error(done.error().error.message);
@@ -106,13 +106,13 @@ TEST(Sandbox, NothingNewIsUnchanged) {
     EXPECT_EQ(children.size(), 1U);
     EXPECT_TRUE(unchanged(request));
     EXPECT_EQ(children.size(), 1U) << "no child for what is known";
-    // Other bytes, the same list.
+    // Different bytes, but the same list.
     folder.write("a.txt", "# new today\n192.0.2.2\n192.0.2.1\n");
     EXPECT_TRUE(unchanged(request));
     EXPECT_EQ(children.size(), 2U);
     folder.write("a.txt", "192.0.2.1\n192.0.2.3\n");
     EXPECT_FALSE(unchanged(request));
-    // A list that went away is a change, too.
+    // A list that has gone is a change, too.
     folder.write("a.txt", "192.0.2.1\n192.0.2.2\n");
     request.origins.push_back(FileOrigin{folder.write("b.txt", "192.0.2.9\n")});
     EXPECT_FALSE(unchanged(request));
@@ -146,7 +146,7 @@ TEST(Sandbox, PackedListsAreUnpackedThere) {
     folder.shell(
         "gzip -k list.txt && zstd -q list.txt && xz -k list.txt && zip -q both.zip list.txt more.txt");
     for (const char* name : {"list.txt.gz", "list.txt.zst", "list.txt.xz", "both.zip"}) {
-        // By content, whatever the name.
+        // The content decides, whatever the name.
         std::filesystem::rename(folder.path(name), folder.path("feed"));
         const BuiltList list = built(request_of(FileOrigin{folder.path("feed")}));
         EXPECT_TRUE(holds(list.image, "192.0.2.2")) << name;
@@ -210,14 +210,14 @@ class HeldUp : public testing::Test {
         request_ = request_of(OpenOrigin{reading_.get(), "a list"});
         request_.sandbox.started = [this](ChildRole, pid_t pid) { child_ = pid; };
     }
-    // Confined, and in read(2).
+    // The child is confined and is in read(2).
     [[nodiscard]] bool waits_for_its_list() const {
         if (child_ == 0 || status_of(child_, "Seccomp") != "2") return false;
         long call = -1;
         std::ifstream("/proc/" + std::to_string(child_) + "/syscall") >> call;
         return call == SYS_read;
     }
-    // Does this to the child when it waits for its list; the refresh's error.
+    // Acts on the child while it waits for its list; returns the refresh's error.
     Error error_after(const std::function<void(pid_t)>& what) {
         std::thread other([&] {
             if (await([&] { return waits_for_its_list(); })) what(child_);
@@ -268,7 +268,7 @@ TEST_F(HeldUp, CanBeCalledOff) {
 }
 
 TEST(Sandbox, ProcessorTimeHasALimit) {
-    // One line without an end, which takes no memory.
+    // One endless line, which takes no memory.
     const UniqueFd endless(::open("/dev/zero", O_RDONLY | O_CLOEXEC));
     RefreshRequest request = request_of(OpenOrigin{endless.get(), "endless"});
     request.feed.skip_invalid = true;

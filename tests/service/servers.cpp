@@ -28,7 +28,7 @@ bool answers(std::uint16_t port) {
     return ::connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
 }
 
-// One process, which ends with the test.
+// One process. It ends with the test.
 constexpr const char* configuration = R"(
 daemon off;
 master_process off;
@@ -78,7 +78,7 @@ void Nginx::make_certificates() const {
     folder_.write("extensions", "subjectAltName = DNS:localhost\n");
     folder_.shell("openssl x509 -req -in server.csr -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 "
                   "-extfile extensions -out server.pem");
-    // `x509` knows no dates of the past.
+    // `x509` cannot set dates in the past.
     folder_.write("index", "");
     folder_.write("ca.conf",
                   "[ca]\ndefault_ca = here\n[here]\ndatabase = index\nnew_certs_dir = .\n"
@@ -141,7 +141,7 @@ ScriptedServer::ScriptedServer(const std::string& answer)
     : ScriptedServer([answer](int connection, const std::string&) { send_all(connection, answer); }) {}
 
 ScriptedServer::~ScriptedServer() {
-    ::shutdown(listening_.get(), SHUT_RDWR); // accept() returns
+    ::shutdown(listening_.get(), SHUT_RDWR); // this makes accept() return
     thread_.join();
 }
 
@@ -153,7 +153,7 @@ void ScriptedServer::serve() {
         char byte = 0;
         while (!request.ends_with("\r\n\r\n") && ::recv(connection.get(), &byte, 1, 0) == 1) request += byte;
         if (!request.empty()) script_(connection.get(), request);
-        // All that was sent shall arrive: not a reset, but an end.
+        // The client must receive everything: the connection ends normally, without a reset.
         ::shutdown(connection.get(), SHUT_WR);
         while (::recv(connection.get(), &byte, 1, 0) > 0) {
         }

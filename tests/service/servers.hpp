@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Servers on loopback: a real nginx with certificates of a test authority, and one that says what a test
-// tells it.
+// Servers on loopback: a real nginx with certificates of a test authority, and a server that sends what a
+// test tells it to.
 #pragma once
 
 #include <sys/types.h>
@@ -18,8 +18,8 @@
 
 namespace sieve::service::test {
 
-// nginx serves the folder's "www" on http://localhost:8080 and https://localhost:8443; on 8444 with a
-// certificate that has expired. ca.pem is the authority of both, other.pem another one.
+// nginx serves the folder's "www" on http://localhost:8080 and https://localhost:8443, and on 8444 with an
+// expired certificate. ca.pem is the authority of both certificates; other.pem is another authority.
 class Nginx {
   public:
     Nginx();
@@ -32,7 +32,7 @@ class Nginx {
     }
     [[nodiscard]] const Folder& folder() const { return folder_; }
     [[nodiscard]] std::string authority() const { return folder_.path("ca.pem"); }
-    // "GET /list.txt 304", a line each, in the order in which they were answered.
+    // Lines such as "GET /list.txt 304", in the order of the answers.
     [[nodiscard]] std::string log() const { return folder_.read("access.log"); }
 
   private:
@@ -42,7 +42,7 @@ class Nginx {
     pid_t pid_ = -1;
 };
 
-// Answers each connection with what the script writes. The script gets the request's head.
+// Answers each connection with what the script writes. The script gets the head of the request.
 class ScriptedServer {
   public:
     using Script = std::function<void(int connection, const std::string& request)>;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// What tests of refreshes share: folders, files in memory, processes, and waiting for what must happen.
+// Parts that the tests of refreshes share: folders, files in memory, processes, and waiting for events.
 #pragma once
 
 #include <sys/mman.h>
@@ -23,7 +23,7 @@
 
 namespace sieve::service::test {
 
-// Waits until it holds. The deadline only ends a test that hangs.
+// Waits until the condition holds. The deadline only ends a hanging test.
 inline bool await(const std::function<bool()>& holds) {
     const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     while (!holds()) {
@@ -39,7 +39,7 @@ class Folder {
         std::string pattern = (std::filesystem::temp_directory_path() / "sieve-service-XXXXXX").string();
         if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp");
         path_ = pattern;
-        // A server without privileges reads here.
+        // A server without privileges must be able to read here.
         std::filesystem::permissions(path_, std::filesystem::perms(0755));
     }
     Folder(const Folder&) = delete;
@@ -82,7 +82,7 @@ inline std::string content_of(int file) {
     return text;
 }
 
-// The value of a line of /proc/PID/status, without blanks around it; empty: it is not there.
+// The value of a line of /proc/PID/status, without surrounding blanks; empty if the line is missing.
 inline std::string status_of(pid_t pid, const std::string& name) {
     std::ifstream file("/proc/" + std::to_string(pid) + "/status");
     for (std::string line; std::getline(file, line);)
@@ -93,7 +93,7 @@ inline std::string status_of(pid_t pid, const std::string& name) {
     return {};
 }
 
-// Small limits, so that what goes wrong ends soon.
+// Small limits, so that failures come soon.
 inline SandboxSettings quick_settings() {
     SandboxSettings settings;
     settings.limits.connect = std::chrono::seconds(20);

@@ -1,22 +1,23 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-# Interfaces whose packets begin with an IP header, each with a real peer: WireGuard, IP tunnels, PPP. Every hook reads
-# them, and GRE, which the parser could only guess at, is refused. tests/selftests/egress.sh has tun.
+# Interfaces whose packets begin with an IP header, each with a real peer: WireGuard, IP tunnels, PPP. Every hook
+# reads these packets. GRE is refused, because the parser could only guess. tests/selftests/egress.sh tests tun.
 # shellcheck source=../selftests/lib.sh
 . "$(dirname "$0")/../selftests/lib.sh"
 
 setup
 
-# Inside the tunnel: 1 and 2 are the ends, and 66 to 68 other addresses of the far one.
+# Addresses inside the tunnel: 1 and 2 are the ends; 66 to 68 are further addresses of the far end.
 inner4=10.9.0. inner6=2001:db8:9::
 
-# both COMMAND...: for each end its namespace, the own and the other end's outer address, its number and the other's.
+# both COMMAND...: runs the command for each end, with its namespace, its own and the other end's outer address, its
+# number and the other end's number.
 both() {
     "$@" "$OUT" "$OUT4" "$IN4" 1 2
     "$@" "$IN" "$IN4" "$OUT4" 2 1
 }
 
-# Gives the interface `bare` its addresses. Whether an address is a duplicate cannot be asked there, and needs no time.
+# Gives the interface `bare` its addresses. Duplicate detection does not work there, so it is switched off.
 addresses() {
     local namespace=$1 number=$4 host
     sysctl_in "$namespace" net.ipv6.conf.all.disable_ipv6=0 net.ipv6.conf.bare.disable_ipv6=0
@@ -36,15 +37,15 @@ wireguard_end() {
         peer "$(cat "$WORK/public$other")" endpoint "$peer:51820" allowed-ips 0.0.0.0/0,::/0
 }
 
-# What a dispatcher pinned outlives the interface.
+# A dispatcher's pins outlive the interface.
 remove_bare() {
     sieve -q unload bare --hook xdp 2>/dev/null || true
     ip -n "$OUT" link del bare 2>/dev/null || true
     ip -n "$IN" link del bare 2>/dev/null || true
 }
 
-# A listed source is dropped at xdp, another one at tc's ingress, and a listed destination at egress; whoever is not
-# listed gets through, both ways. What was sent first and has not arrived when the last has is dropped: the order stays.
+# XDP drops one listed source, tc's ingress another one, and egress a listed destination. Packets of other addresses
+# pass, both ways. The order stays: a packet that was sent before an arrived packet and has not arrived is dropped.
 filters() {
     local base
     for base in $([ "$family" = 6 ] || echo "$inner4") $([ "$family" = 4 ] || echo "$inner6"); do
@@ -66,13 +67,13 @@ def opened(namespace, host):
     return in_namespace(namespace, make)
 host = opened(near, 2)
 peers = {number: opened(far, number) for number in (66, 67, 68)}
-for number in (67, 66, 68, 67):  # the first one has WireGuard shake hands
+for number in (67, 66, 68, 67):  # the first one makes WireGuard shake hands
     peers[number].sendto(b"%d" % number, (f"{base}2", 5000))
 arrived = [host.recv(100) for _ in range(2)]
 if arrived != [b"67", b"67"]: sys.exit(f"{arrived} arrived: a listed source got in")
 for number in (66, 67, 68):
     try: host.sendto(b"%d" % number, (f"{base}{number}", 5000))
-    except OSError: pass  # dropped before our eyes
+    except OSError: pass  # the local program dropped it, and the socket says so
 for number in (67, 68):
     if peers[number].recv(100) != b"%d" % number: sys.exit(f"{number} was sent something else")
 peers[66].setblocking(False)
@@ -134,7 +135,7 @@ gre() {
     remove_bare
 }
 
-# The far end's daemon starts the near one's at the other side of a pseudo-terminal.
+# The far end's daemon starts the near end's daemon at the other side of a pseudo-terminal.
 ppp() {
     local family=4 job host
     remove_bare

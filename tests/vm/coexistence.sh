@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-# Beside another XDP program, by libxdp's dispatcher: both see the packets, and either goes without the other.
+# Running beside another XDP program, by libxdp's dispatcher: both see the packets, and each can leave without the
+# other.
 # shellcheck source=../selftests/lib.sh
 . "$(dirname "$0")/../selftests/lib.sh"
 
@@ -16,15 +17,15 @@ program_name() {
     ip -n "$IN" -j -d link show "$IN_IF" | jq -r '.[0].xdp.prog.name // .[0].xdp.attached[0].prog.name // empty'
 }
 
-# The ids of the programs behind the dispatcher that have this name.
+# Prints the ids of the programs behind the dispatcher that have this name.
 ids_of() { loader status "$IN_IF" | awk -v name="$1" '$1 == "=>" && $3 == name { print $4 }'; }
 
-# How many packets the other program has counted.
+# Prints how many packets the other program has counted.
 seen() { bpftool -j map dump name neighbour_seen | jq '.[0].formatted.value // .[0].elements[0].formatted.value'; }
 
 sieve_status() { sieve --json status "$IN_IF" | jq -r ".interfaces[0].$1"; }
 
-# Takes all away, by the other programs' own tools.
+# Removes everything with the other programs' own tools.
 clear_all() {
     inside "$IN" xdp-filter unload "$IN_IF" >/dev/null 2>&1 || true
     loader unload "$IN_IF" --all >/dev/null 2>&1 || true
@@ -32,19 +33,19 @@ clear_all() {
     reset_interfaces
 }
 
-# add_neighbour MODE PRIORITY: attaches it as its own tool does.
+# add_neighbour MODE PRIORITY: attaches the neighbour as its own tool does.
 add_neighbour() {
     loader load -m "$1" -P "$2" "$IN_IF" "$NEIGHBOUR"
     [ "$(program_name)" = xdp_dispatcher ] || skip "this kernel refuses the programs of libxdp's dispatcher"
 }
 
-# All that follows is known of a kernel that has the dispatcher.
+# All later tests need a kernel that supports the dispatcher.
 add_sieve() {
     sieve load "$@" "$IN_IF" "bad=$WORK/bad.sieve" 2>"$WORK/err" || fail "load: $(cat "$WORK/err")"
     [ ! -s "$WORK/err" ] || fail "load says: $(cat "$WORK/err")"
 }
 
-# Both do their work: members dropped by us, port 9 by the neighbour, and all else arrives.
+# Both programs do their work: ours drops members, the neighbour drops port 9, and all other packets arrive.
 both_work() {
     [ "$(program_name)" = xdp_dispatcher ] || fail "$(program_name) is attached, and not the dispatcher"
     [ "$(sieve_status dispatcher)" = true ] || fail "status does not tell of the dispatcher"
@@ -75,7 +76,7 @@ pass udp 203.0.113.8 $IN4 1000 9
 END
 }
 
-# joins MODE: it is there first; we join, and go, and it does not notice.
+# joins MODE: the neighbour is there first. Ours joins and leaves, and the neighbour does not notice.
 joins() {
     local id
     clear_all
@@ -90,7 +91,7 @@ joins() {
     neighbour_works_alone
     [ "$(ids_of neighbour)" = "$id" ] || fail "the other program was loaded anew"
     refused 1 'xdp-sieve' sieve stats "$IN_IF"
-    # And once more, as nothing may be left of the first time.
+    # Once more, because nothing may be left of the first time.
     add_sieve -m "$1"
     both_work
     clear_all
@@ -98,7 +99,7 @@ joins() {
 joins_native() { joins native; }
 joins_skb() { joins skb; }
 
-# We are there first, and it joins and goes.
+# Ours is there first. The neighbour joins and leaves.
 is_joined() {
     clear_all
     add_neighbour native 10
@@ -112,7 +113,7 @@ is_joined() {
     [ -z "$(program_id)" ] || fail "unload left a program"
 }
 
-# asked NEIGHBOUR US: how many of the 15 packets of both_work each has seen.
+# asked NEIGHBOUR US: checks how many of the 15 packets of both_work each program has seen.
 asked() {
     local before
     before=$(seen)
@@ -121,8 +122,8 @@ asked() {
     [ "$(counter outcomes.complete)" = "$2" ] || fail "we saw $(counter outcomes.complete) packets instead of $2"
 }
 
-# The one with the lower number is asked first, and the other one only about what it passed. The neighbour drops
-# 3 of the 15 packets, and we drop 6.
+# The program with the lower priority number is asked first, the other one only about packets that the first one
+# passed. The neighbour drops 3 of the 15 packets, and ours drops 6.
 order() {
     local ours
     clear_all
@@ -136,7 +137,7 @@ order() {
     add_sieve --priority 29
     asked 9 15
     clear_all
-    # It comes to us, and finds its place before us or behind us.
+    # The neighbour joins us, with a rank before or behind ours.
     add_sieve --priority 30
     add_neighbour native 31
     asked 9 15
@@ -148,7 +149,7 @@ order() {
     clear_all
 }
 
-# After which of our verdicts the next one is asked, whose word then counts.
+# Which of our verdicts let the next program be asked. Its verdict then counts.
 chain() {
     local before
     clear_all
@@ -173,7 +174,7 @@ END
     clear_all
 }
 
-# Who is there, with whom, and in which order; by our own status, and as the other tool tells it.
+# The programs behind the dispatcher and their order, by our status and by the other tool.
 told() {
     clear_all
     add_neighbour native 50
@@ -190,7 +191,7 @@ told() {
     grep -q "asked then: *neighbour (id $(ids_of neighbour)), priority 50, chain pass" "$WORK/told" ||
         fail "the neighbour is told wrongly"
     loader status "$IN_IF" | grep -E '=> +7 +xdp_sieve ' || fail "xdp-loader tells otherwise"
-    # Once attached, the place cannot be changed.
+    # After attaching, the rank cannot change.
     refused 2 'priority 7.*unload' sieve load --priority 8 "$IN_IF" "bad=$WORK/bad.sieve"
     refused 2 'priority 7.*unload' sieve load --chain pass "$IN_IF" "bad=$WORK/bad.sieve"
     loader unload "$IN_IF" --id "$(ids_of neighbour)"
@@ -199,7 +200,7 @@ told() {
     sieve -q unload "$IN_IF"
 }
 
-# xdp-tools' own filter, before us and after us. It drops what comes from an address that it was told of.
+# xdp-tools' own filter, before us and behind us. It drops packets from an address that it was given.
 xdp_filter() {
     clear_all
     command -v xdp-filter >/dev/null || skip "xdp-filter is not installed"
@@ -210,7 +211,7 @@ xdp_filter() {
     [ "$(sieve_status 'programs | map(.name) | index("xdp_sieve")')" = 1 ] || fail "we are not asked second"
     inside "$IN" xdp-filter unload "$IN_IF"
     three_sources drop pass pass
-    # The other way round.
+    # The other order.
     inside "$IN" xdp-filter load -m native -f ipv4 "$IN_IF"
     inside "$IN" xdp-filter ip -m src 203.0.113.50
     three_sources drop drop pass
@@ -220,7 +221,7 @@ xdp_filter() {
     [ -z "$(program_id)" ] || fail "something is still attached"
 }
 
-# three_sources MEMBER FILTERED OTHER: verdicts for a member of ours, for xdp-filter's address, and for others.
+# three_sources MEMBER FILTERED OTHER: the verdicts for our member, for xdp-filter's address, and for other sources.
 three_sources() {
     verdicts <<END
 $1 udp 203.0.113.7 $IN4 1000 53
@@ -229,7 +230,7 @@ $3 udp 203.0.113.8 $IN4 1000 53
 END
 }
 
-# Frames of several buffers: the program for those goes behind a dispatcher, too.
+# Frames that span several buffers: the program for these frames goes behind a dispatcher, too.
 jumbo() {
     make_link 9000
     trap 'clear_all; make_link' EXIT
@@ -270,7 +271,7 @@ END
     clear_all
 }
 
-# While it comes and goes, the packets that flow are judged as ever.
+# While the neighbour joins and leaves, our verdicts stay right.
 under_traffic() {
     local round
     clear_all
@@ -297,7 +298,7 @@ under_traffic() {
     sieve -q unload "$IN_IF"
 }
 
-# And while we come and go, nothing of the neighbour's is lost: it counts every packet.
+# While ours joins and leaves, the neighbour loses nothing: it counts every packet.
 counts_on() {
     local round before sent
     clear_all
@@ -320,7 +321,7 @@ counts_on() {
     clear_all
 }
 
-# A program that was attached alone cannot be joined: neither we it, nor anybody us.
+# A program that was attached alone cannot be joined, neither theirs nor ours.
 alone() {
     local id
     clear_all
@@ -338,7 +339,7 @@ alone() {
     sieve_works_alone
 }
 
-# libxdp pins what it shares; once all are gone nothing may be left of it.
+# libxdp pins what it shares. Once all programs have left, no pin may be left.
 nothing_left() {
     local before after
     clear_all

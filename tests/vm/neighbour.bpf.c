@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Somebody else's XDP program, for coexistence.sh, as libxdp would have it: it counts the packets with an IP
- * header and drops those of UDP to port 9 (over IPv4, without options), which shows who was asked first.
+ * A foreign XDP program for coexistence.sh, in libxdp's form. It counts the packets with an IP header and
+ * drops those of UDP to port 9 (over IPv4, without options), which shows which program was asked first.
  */
 #include <linux/bpf.h>
 #include <linux/if_ether.h>

@@ -31,7 +31,7 @@ TEST(EventRing, TellsWhatWasMatchedAndWhatWasLost) {
         return true;
     };
     (void)scratch.run(member); // before anybody listens
-    // The smallest ring that there is, one page, and more packets than it holds.
+    // The smallest ring possible, one page, and more packets than it holds.
     const auto page = static_cast<std::uint32_t>(::sysconf(_SC_PAGESIZE));
     const std::uint32_t packets = page / 40;
     {
@@ -72,7 +72,7 @@ TEST(EventRing, ShortPacketsAreWhole) {
         return true;
     }));
     std::vector<std::size_t> sizes;
-    for (const unsigned payload : {0U, 1U, 213U, 214U, 215U, 1000U}) { // 42 bytes of headers before
+    for (const unsigned payload : {0U, 1U, 213U, 214U, 215U, 1000U}) { // 42 bytes of headers come first
         const Bytes frame =
             (Ethernet{} / IPv4{.src = "10.0.0.1"} / Udp{} / Payload{.bytes = payload}).bytes();
         sizes.push_back(frame.size());

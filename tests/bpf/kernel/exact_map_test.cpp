@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Verification: behind the worst filters no non-member is taken for a member, no member is missed, and what
-// was avoided is what the filter's rate says.
+// Verification: behind the worst filters there is no false positive and no missed member, and the number of
+// avoided false positives agrees with the filter's rate.
 #include "libsieve/kernel/exact_map.hpp"
 
 #include <arpa/inet.h>
@@ -33,7 +33,7 @@ using namespace test;
 
 constexpr double bad_bits = 4; // a non-member in seven matches
 
-// A set as a list, as a filter that is as bad as can be, and as an exact set.
+// A set as a list, as the worst possible filter, and as an exact set.
 struct Verified {
     KeySet keys;
     std::vector<AddressRange> ranges;
@@ -83,7 +83,7 @@ class Verification : public ::testing::Test {
         return difference(value_or_fail(read_stats(scratch_.instance())).verified[set.slot],
                           set.verified_baseline);
     }
-    // So many of the non-members were mistaken as the filter's rate says, within five sigma.
+    // The number of avoided false positives agrees with the filter's rate, within five sigma.
     static void expect_rate(const sieve_verified& counted, double rate) {
         const auto n = static_cast<double>(counted.non_members);
         EXPECT_NEAR(static_cast<double>(counted.avoided), n * rate, 5 * std::sqrt(n * rate * (1 - rate)))
@@ -126,7 +126,7 @@ TEST_F(Verification, OfAddresses) {
     EXPECT_EQ(stats.hit[scratch_.table().read().sets[0].slot].packets, members.size());
 }
 
-// Only the set's own fields are compared, and a packet without them is no member.
+// Only the set's own fields are compared. A packet without these fields is no member.
 TEST_F(Verification, OfFlows) {
     KeySet keys(value_or_fail(parse_fields("src,dport")));
     for (int i = 0; i < 2000; i++)
@@ -203,7 +203,7 @@ TEST_F(Verification, OfPrefixes) {
     EXPECT_GT(members, 0U);
 }
 
-// Whatever goes wrong, the filter's word stands: a non-member too much rather than a member missed.
+// Whatever goes wrong, the filter's answer stands: prefer a false positive to a missed member.
 TEST_F(Verification, WithoutItsExactSetTheFilterDecides) {
     const auto map = map_of(image_of({"10.0.0.1"}));
     ASSERT_TRUE(scratch_.ask_only(map.fd()));
@@ -232,7 +232,7 @@ TEST(ExactMap, TheTableHoldsItWithTheFilter) {
                                              {{"plain", SIEVE_ACTION_COUNT, plain.fd()},
                                               {"set", SIEVE_ACTION_DROP, set.map.fd(), 0, set.exact.fd()}}}));
     }
-    // Another order keeps both maps; the filter of the other set is not verified.
+    // Another order keeps both maps. The filter of the other set is not verified.
     ASSERT_TRUE(scratch.table().replace(
         {SIEVE_ACTION_DROP, {{"set", SIEVE_ACTION_PASS, -1}, {"plain", SIEVE_ACTION_COUNT, -1}}}));
     TableInForce table = scratch.table().read();
@@ -251,7 +251,7 @@ TEST(ExactMap, TheTableHoldsItWithTheFilter) {
     };
     EXPECT_EQ(verdict(0x0a000002), XDP_PASS);
     EXPECT_EQ(verdict(0x0a000001), XDP_DROP);
-    // A filter that comes without one is not verified by the old one.
+    // If a new filter comes without an exact set, the old exact set does not verify it.
     const auto plain = map_of(image_of({"10.0.0.1"}));
     ASSERT_TRUE(scratch.table().replace({SIEVE_ACTION_DROP, {{"set", SIEVE_ACTION_PASS, plain.fd()}}}));
     EXPECT_FALSE(exists(second));
@@ -259,7 +259,7 @@ TEST(ExactMap, TheTableHoldsItWithTheFilter) {
     EXPECT_EQ(scratch.table().read().find("set")->exact_id, 0U);
 }
 
-// The controller dies before each of its steps: a member is never missed, and the maps do not get mixed up.
+// The controller dies before each of its steps: no member is ever missed, and the maps do not get mixed up.
 TEST(ExactMap, DeathAtEveryStepMissesNoMember) {
     struct Death {};
     const Scratch scratch = value_or_fail(Scratch::load(false));
@@ -317,7 +317,7 @@ TEST(ExactMap, PreflightFindsOneThatDoesNotBelong) {
     EXPECT_GT(plain->matched, 300U);
     EXPECT_EQ(plain->avoided, 0U);
 
-    exact.resize(exact.size() / 2); // keys that are missing
+    exact.resize(exact.size() / 2); // missing keys
     const ExactMap half = value_or_fail(ExactMap::create(exact, "half"));
     EXPECT_FALSE(preflight.check(set.image, set.map, "set", &half));
 }
@@ -349,7 +349,7 @@ TEST(ExactKeys, RefuseAnotherFeed) {
     }
 }
 
-// The kernel's own account of the map's memory, where it tells it truly (since Linux 6.4).
+// The kernel's own account of the map's memory, which is right since Linux 6.4.
 TEST(ExactMap, TakesTheMemoryThatIsSaid) {
     std::vector<sieve_key> keys(20'000);
     for (std::size_t i = 0; i < keys.size(); i++) keys[i].word[0] = i;
@@ -374,7 +374,7 @@ TEST(ExactMap, WhatTheKernelRefusesIsSaid) {
     ASSERT_FALSE(scarce);
     EXPECT_NE(scarce.error().message.find("a BPF hash map of 3 keys"), std::string::npos)
         << scarce.error().message;
-    // The kernel makes no map without room, and counts its elements in 32 bits.
+    // The kernel makes no map without room for elements, and it counts elements in 32 bits.
     EXPECT_FALSE(ExactMap::create({}, "bad"));
     const auto huge = ExactMap::create({keys.data(), std::size_t{1} << 32}, "bad");
     ASSERT_FALSE(huge);

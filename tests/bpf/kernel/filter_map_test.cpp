@@ -46,7 +46,7 @@ TEST(FilterMap, NoDescriptorIsARefusal) {
         << map.error().message;
 }
 
-// The map is made and cannot be filled.
+// The map can be made, but not filled.
 TEST(FilterMap, NoAddressesAreARefusal) {
     constexpr std::uint64_t lines = std::uint64_t{1} << 18;
     const Image image = value_or_fail(Image::create(lines, 0));

@@ -10,7 +10,7 @@ namespace {
 
 using namespace test;
 
-// It takes two descriptors, and gives them back.
+// Waiting takes two descriptors and gives them back.
 TEST(GracePeriod, NeedsTwoDescriptors) {
     for (const std::size_t left : {0, 1, 2}) {
         const rlim_t limit = descriptors_left(left);

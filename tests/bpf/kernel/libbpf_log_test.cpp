@@ -9,7 +9,7 @@
 namespace sieve::kernel {
 namespace {
 
-// Says something as libbpf does, through whatever function it was told to print with.
+// Prints a message as libbpf does, through the function that libbpf was told to print with.
 [[gnu::format(printf, 2, 3)]] void say(libbpf_print_level level, const char* format, ...) {
     const libbpf_print_fn_t print = libbpf_set_print(nullptr);
     libbpf_set_print(print);

@@ -72,7 +72,7 @@ TEST(Lock, RefusalNamesTheHolder) {
         const std::string process = fmt::format("process {} ", child);
         EXPECT_NE(lock.error().message.find(process), std::string::npos) << lock.error().message;
         EXPECT_NE(told.find(process), std::string::npos) << told;
-        EXPECT_GE(waited, 290ms); // nothing is said of the most: that depends on the machine
+        EXPECT_GE(waited, 290ms); // no upper bound, because that depends on the machine
         ::kill(child, SIGKILL);
         ::waitpid(child, nullptr, 0);
     });
@@ -82,7 +82,7 @@ TEST(Lock, DeathOfTheHolderFreesItAtOnce) {
     in_own_network([] {
         const pid_t child = holding_child();
         bool waited = false;
-        // Patience for an hour: the test's own end tells that the holder's was enough.
+        // An hour's patience: if the test ends at all, the holder's end was enough.
         const auto lock = Lock::take(1h, [&](const std::string& /*holder*/) {
             waited = true;
             ::kill(child, SIGKILL);
@@ -121,7 +121,7 @@ TEST(Lock, ManyTakersTakeTurns) {
     });
 }
 
-// Runs the body in a child that is nobody; its exit code.
+// Runs the body in a child without privileges; returns the child's exit code.
 int as_nobody(const std::function<int()>& body) {
     const pid_t child = ::fork();
     if (child == 0) ::_exit(::setgid(65534) == 0 && ::setuid(65534) == 0 ? body() : 100);
@@ -133,7 +133,7 @@ int as_nobody(const std::function<int()>& body) {
 TEST(Lock, NobodyButRootCanHoldOrHinderIt) {
     in_own_network([] {
         const std::string path = fmt::format("{}/{}", Lock::folder, Lock::file_name().value());
-        // Also not while the file is there.
+        // Not even while the file is there.
         const auto held = Lock::take(0ms);
         ASSERT_TRUE(held) << held.error().message;
         struct stat info {};
@@ -152,7 +152,7 @@ TEST(Lock, NobodyButRootCanHoldOrHinderIt) {
     });
 }
 
-// What any local user could take before: the abstract address of the network namespace.
+// Any local user could once take this: the abstract address of the network namespace.
 TEST(Lock, AnAbstractSocketDoesNotHinderIt) {
     in_own_network([] {
         const UniqueFd socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -194,7 +194,7 @@ TEST(Lock, AFolderThatOthersMayWriteToIsRefused) {
     });
 }
 
-// The folder takes one descriptor, the file another.
+// The folder takes one descriptor, the file another one.
 TEST(Lock, NoDescriptorIsARefusal) {
     in_own_network([] {
         for (const std::size_t left : {0, 1}) {

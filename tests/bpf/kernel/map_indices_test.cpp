@@ -15,7 +15,7 @@ TEST(MapIndices, OnlyWhatDiffersChanges) {
     EXPECT_EQ(change.indices, (std::vector<std::uint32_t>{33, 34}));
     EXPECT_EQ(change.ids, (std::vector<std::uint32_t>{5, 6}));
     EXPECT_EQ(change.gone, (std::vector<std::uint32_t>{35}));
-    // Nothing is known of what is there: all are written.
+    // Nothing is known of the old content, so all map indices are written.
     EXPECT_EQ(change_of(0, {}, target).indices.size(), 3U);
     EXPECT_EQ(change_of(0, {}, target).gone, (std::vector<std::uint32_t>{3}));
 }

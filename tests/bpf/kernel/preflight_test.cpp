@@ -14,7 +14,7 @@ namespace {
 
 using namespace test;
 
-// One instance for all: that is how the commands use it.
+// One instance for all sets, as the commands use it.
 Result<PreflightReport> check(const Image& image) {
     static auto preflight = Preflight::start();
     if (!preflight) return tl::unexpected(preflight.error());
@@ -87,7 +87,7 @@ TEST(Preflight, CountsKeysThatNoPacketCarries) {
     EXPECT_EQ(report->non_members, 4'096U);
 }
 
-// Nothing can be tested, so nothing was: "0 members matched" is no proof.
+// Nothing can be tested, so nothing was: "0 members matched" proves nothing.
 TEST(Preflight, RefusesASetOfWhichNoPacketCanCarryAKey) {
     std::vector<std::string> keys;
     for (int i = 0; i < 100; i++) keys.push_back(fmt::format("10.0.0.{} {} icmp", i, i));
@@ -145,11 +145,11 @@ TEST(Preflight, RefusesWrongFilters) {
     }
 }
 
-// A map whose rate is within what chance allows, but whose bits are not the image's.
+// A map whose rate is within the limits of chance, but whose bits are not the image's.
 TEST(Preflight, NoticesAMapThatAnswersOtherwiseThanTheImage) {
     const Image good = random_image(20'000, 5, 6);
     Image damaged = copy_of(good);
-    // One line of 235, or where tests make smaller sets (bounded.hpp) half a line: 1% of non-members at most.
+    // One line of 235, or half a line where tests make smaller sets (bounded.hpp): at most 1% of non-members.
     const int words = damaged.filter().size() > 200 ? SIEVE_LINE_WORDS : SIEVE_LINE_WORDS / 2;
     for (int w = 0; w < words; w++) damaged.filter()[0].word[w] = ~0ULL;
     auto preflight = Preflight::start();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Redirection: the verdict, what becomes of packets whose target has gone, and that it changes with the
-// table.
+// Redirection: the verdict, what becomes of packets whose target has gone, and that a redirection changes
+// with the table.
 #include "libsieve/kernel/redirect_maps.hpp"
 
 #include <linux/bpf.h>
@@ -97,7 +97,7 @@ TEST(Redirect, MembersGoToTheTargetAndNobodyElse) {
     });
 }
 
-// An interface that goes takes its entry along; the packets then get the default, and are counted.
+// An interface that goes takes its map entry along. The packets then get the default and are counted.
 TEST(Redirect, WithoutItsTargetAPacketGetsTheDefault) {
     in_own_network([] {
         ASSERT_TRUE(ip("link add in type veth peer name out"));
@@ -118,7 +118,7 @@ TEST(Redirect, WithoutItsTargetAPacketGetsTheDefault) {
         EXPECT_EQ(stats.passed.packets, 1U);
         EXPECT_EQ(stats.redirected.packets, 2U);
 
-        // The rest of the table can still be changed: keeps the set whose target has gone.
+        // The rest of the table can still change. The set whose target has gone stays.
         WantedTable wanted{SIEVE_ACTION_DROP, {}};
         const TableInForce live = scratch.table().read();
         const SetInForce& gone = *live.find("out");
@@ -134,7 +134,7 @@ TEST(Redirect, WithoutItsTargetAPacketGetsTheDefault) {
         ASSERT_TRUE(more) << more.error().message;
         EXPECT_EQ(verdict_on(scratch, "10.0.0.1"), XDP_DROP);
 
-        // But a new target must be there.
+        // But a new target must exist.
         wanted.sets.back().target = 99'999;
         const auto refused = scratch.table().replace(wanted);
         ASSERT_FALSE(refused);
@@ -143,7 +143,8 @@ TEST(Redirect, WithoutItsTargetAPacketGetsTheDefault) {
     });
 }
 
-// The targets are the bank's: the same ones keep their map, other ones come with the flip, and none is left.
+// The targets belong to the bank. Unchanged targets keep their map, new ones come with the flip, and no old
+// map is left.
 TEST(Redirect, TargetsChangeWithTheTable) {
     in_own_network([] {
         ASSERT_TRUE(ip("link add in type veth peer name out"));
@@ -170,7 +171,7 @@ TEST(Redirect, TargetsChangeWithTheTable) {
     });
 }
 
-// The controller dies before each of its steps: the verdict is the old table's or the new one's.
+// The controller dies before each of its steps: the verdict is the old table's or the new table's.
 TEST(Redirect, DeathAtEveryStepLeavesAWholeTable) {
     struct Death {};
     in_own_network([] {
@@ -203,7 +204,7 @@ TEST(Redirect, DeathAtEveryStepLeavesAWholeTable) {
     });
 }
 
-/// A target that went since the table in force was made stays in the next one; a new one must be there.
+/// A target that has gone since the table in force was made stays in the next table. A new target must exist.
 TEST(Redirect, TargetsThatCannotBeAreRefused) {
     in_own_network([] {
         constexpr std::uint32_t nowhere = 99'999;

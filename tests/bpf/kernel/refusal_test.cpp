@@ -19,7 +19,7 @@ TEST(Refusal, SaysWhatWhyAndWhatHelps) {
     EXPECT_EQ(refusal("it", EBUSY).value().message, "it: Device or resource busy (errno 16)");
 }
 
-// What rights a caller should get, and how, is the front end's advice.
+// The front end advises which privileges a caller needs, and how to get them.
 TEST(Refusal, ForLackOfRightsIsAKindOfItsOwn) {
     for (const int error : {EPERM, -EPERM, EACCES}) {
         const Error refused = refusal("loading it", error).value();

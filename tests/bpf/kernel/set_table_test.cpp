@@ -64,7 +64,7 @@ class SetTableTest : public ::testing::Test {
         return difference(read_stats(scratch_->instance())->hit[set->slot], set->baseline).packets;
     }
 
-    // The map that really is in a bank's place for a slot.
+    // The map that a bank really has for a slot.
     [[nodiscard]] std::uint32_t map_in(std::uint32_t bank, std::uint32_t slot) const {
         const std::uint32_t index = bank * SIEVE_SLOTS + slot;
         std::uint32_t id = 0;
@@ -74,7 +74,7 @@ class SetTableTest : public ::testing::Test {
         return map_in(static_cast<std::uint32_t>(scratch_->instance().control().active), slot);
     }
 
-    // At rest both banks say the same, hold the same maps, and these are the ones that are noted.
+    // Between changes both banks say the same, hold the same maps, and these maps are the noted ones.
     void expect_rest() const {
         const volatile sieve_control& control = scratch_->instance().control();
         EXPECT_EQ(control.changing, 0U);
@@ -90,8 +90,8 @@ class SetTableTest : public ::testing::Test {
     std::unique_ptr<Scratch> scratch_;
 };
 
-// An instance that was loaded with its filters and asked about each of them goes into service as if nobody
-// had: at rest, its table as wished, its counters at zero.
+// An instance that was loaded with its filters and asked about each of them goes into service as new: both
+// banks agree, its table is as wished, and its counters are zero.
 TEST_F(SetTableTest, PutsATestedInstanceIntoService) {
     const Image images[] = {image_of({"10.0.0.1"}), image_of({"10.0.0.2"}), image_of({"10.0.0.3"})};
     std::vector<FilterMap> maps;
@@ -139,7 +139,7 @@ TEST_F(SetTableTest, PutsATestedInstanceIntoService) {
             EXPECT_EQ(id, slot < 3 ? maps[slot].id() : 0U);
             EXPECT_EQ(control.bank[bank].slot[slot].map_id, id);
         }
-    // And changes go on from there.
+    // And further changes work.
     ASSERT_TRUE(table.replace({SIEVE_ACTION_PASS, {{"two", SIEVE_ACTION_DROP, -1}}}));
     EXPECT_EQ(table.read().sets.front().map_id, maps[1].id());
 }
@@ -208,7 +208,7 @@ TEST_F(SetTableTest, KeepsCountersThroughSwapAndOrder) {
 
 TEST_F(SetTableTest, NewSetsCountFromZeroInUsedSlots) {
     const auto map = map_of(image_of({"10.0.0.1"}));
-    // More rounds than there are slots, so that each is used again.
+    // More rounds than there are slots, so that each slot is used again.
     for (std::uint32_t round = 0; round < 2 * SIEVE_SLOTS; round++) {
         const std::string name = fmt::format("set{}", round);
         ASSERT_TRUE(replace({SIEVE_ACTION_PASS, {{name, SIEVE_ACTION_DROP, map.fd()}}}));
@@ -247,7 +247,7 @@ TEST_F(SetTableTest, RefusesWhatItCannotDo) {
         {SIEVE_ACTION_PASS, {{"", SIEVE_ACTION_DROP, map.fd()}}},
         {SIEVE_ACTION_PASS, {{"a b", SIEVE_ACTION_DROP, map.fd()}}},
         {SIEVE_ACTION_PASS, {{std::string(SIEVE_NAME_BYTES, 'x'), SIEVE_ACTION_DROP, map.fd()}}},
-        // A descriptor that is no map, and a map that is no filter.
+        // A descriptor that is not a map, and a map that is not a filter map.
         {SIEVE_ACTION_PASS, {{"x", SIEVE_ACTION_DROP, 0}}},
         {SIEVE_ACTION_PASS, {{"x", SIEVE_ACTION_DROP, scratch_->instance().stats_fd()}}},
     };
@@ -273,7 +273,7 @@ TEST_F(SetTableTest, ChangingNothingFlipsNothing) {
 }
 
 // The controller dies before each of its steps in turn. The program must judge by the old table or the new
-// one, and the next controller must find its way.
+// one, and the next controller must work.
 TEST_F(SetTableTest, DeathAtEveryStepLeavesAWholeTable) {
     const Image old_image = image_of({"10.0.0.1", "10.0.0.9"});
     const Image new_image = image_of({"10.0.0.9", "203.0.113.5"}, "src", 100);
@@ -336,11 +336,11 @@ TEST_F(SetTableTest, DeathAtEveryStepLeavesAWholeTable) {
                     EXPECT_EQ(now, change.after);
                     EXPECT_GE(steps, change.least_steps);
                 }
-                // Every set that is in force has its filter.
+                // Every set in force has its filter.
                 const auto in_force = scratch_->table().read();
                 for (const SetInForce& set : in_force.sets) EXPECT_NE(map_in_force(set.slot), 0U) << set.name;
             }
-            // The next controller wants something else altogether.
+            // The next controller wants a different table.
             ASSERT_TRUE(replace({SIEVE_ACTION_PASS, {{"last", SIEVE_ACTION_DROP, last.fd()}}}));
             EXPECT_TRUE(drops("10.0.0.2"));
             EXPECT_FALSE(drops("10.0.0.1"));
@@ -353,8 +353,8 @@ TEST_F(SetTableTest, DeathAtEveryStepLeavesAWholeTable) {
     }
 }
 
-// Whoever finds a change unfinished writes a whole bank anew. At every hook: tc's programs have no map of
-// CPUs, so there is one map less in which a bank has indices.
+// A controller that finds an unfinished change writes a whole bank anew. This is tested at every hook: tc's
+// programs have no CPU map, so their banks have indices in one map less.
 TEST_F(SetTableTest, FinishesADeadControllersChangeAtEveryHook) {
     for (const HookPoint point : all_hook_points) {
         SCOPED_TRACE(hook_point_name(point));
@@ -363,7 +363,7 @@ TEST_F(SetTableTest, FinishesADeadControllersChangeAtEveryHook) {
         ASSERT_TRUE(
             replace({SIEVE_ACTION_PASS,
                      {{"one", SIEVE_ACTION_DROP, first.fd()}, {"two", SIEVE_ACTION_DROP, second.fd()}}}));
-        // Each bank is the active one once.
+        // Each bank is once the active one.
         for (const sieve_action otherwise : {SIEVE_ACTION_DROP, SIEVE_ACTION_PASS, SIEVE_ACTION_DROP}) {
             scratch_->instance().control().changing = 1;
             ASSERT_TRUE(
@@ -381,7 +381,7 @@ TEST_F(SetTableTest, FinishesADeadControllersChangeAtEveryHook) {
     }
 }
 
-// No descriptor is to be had while one of these lives.
+// While one of these objects lives, no descriptor can be opened.
 class NoDescriptors {
   public:
     NoDescriptors() {
@@ -397,8 +397,8 @@ class NoDescriptors {
     rlimit before_{};
 };
 
-// A step fails, for want of a descriptor or of memory: before the flip the old table stays, and the error
-// says what was refused; after it the new one is in force, and the error says that.
+// A step fails for lack of a descriptor or of memory. Before the flip, the old table stays, and the error
+// says what was refused. After the flip, the new table is in force, and the error says so.
 TEST_F(SetTableTest, AnErrorTellsWhetherTheNewTableIsInForce) {
     const auto old_map = map_of(image_of({"10.0.0.1"})), new_map = map_of(image_of({"10.0.0.2"}));
     const WantedTable before{SIEVE_ACTION_PASS, {{"bad", SIEVE_ACTION_DROP, old_map.fd()}}};
@@ -427,7 +427,7 @@ TEST_F(SetTableTest, AnErrorTellsWhetherTheNewTableIsInForce) {
             EXPECT_EQ(done.error().message.starts_with("the new table is in force"), flipped);
             EXPECT_EQ(drops("10.0.0.1"), !flipped);
             EXPECT_EQ(drops("10.0.0.2"), flipped);
-            // The next change finishes this one.
+            // The next change finishes this change.
             ASSERT_TRUE(replace(before));
             EXPECT_TRUE(drops("10.0.0.1"));
             EXPECT_FALSE(drops("10.0.0.2"));
@@ -435,8 +435,8 @@ TEST_F(SetTableTest, AnErrorTellsWhetherTheNewTableIsInForce) {
         }
 }
 
-// Packets run on one CPU while the table changes on the other. Whatever the moment, a member is dropped, a
-// non-member passes, and the friend's exception is asked before the ban.
+// Packets run on one CPU while the table changes on the other. At every moment a member is dropped, a
+// non-member passes, and the allowlist's exception is asked before the blocklist.
 TEST_F(SetTableTest, NoPacketSeesHalfOfAChange) {
     const Image members_small = image_of({"10.0.0.1", "10.0.0.2"});
     const Image members_large = image_of({"10.0.0.1", "10.0.0.2"}, "src", 256);
@@ -460,12 +460,12 @@ TEST_F(SetTableTest, NoPacketSeesHalfOfAChange) {
             packets += 3;
         }
     });
-    // However fast this machine is: so many changes, and so many packets between them.
+    // However fast the machine is: at least this many changes, and this many packets between them.
     for (int round = 0; round < 60 || (packets < bounded(10'000) && round < 6000); round++) {
         const auto map = map_of(round % 2 == 0 ? members_large : members_small);
         const auto exception = map_of(friends);
         WantedTable wanted;
-        // The sets change their names, places, filters and neighbours, but not their sense.
+        // The sets change their names, order, filters and neighbours, but not their meaning.
         if (round % 3 == 0)
             wanted.sets.push_back({fmt::format("extra{}", round), SIEVE_ACTION_COUNT, exception.fd()});
         wanted.sets.push_back({fmt::format("friends{}", round % 4), SIEVE_ACTION_PASS, exception.fd()});

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// The sketch in the kernel against exact counts: never too low, too high as rarely as the theorem says.
+// The kernel's sketch against exact counts: it is never too low, and too high as rarely as the theorem says.
 #include "libsieve/kernel/sketch.hpp"
 
 #include <linux/bpf.h>
@@ -57,7 +57,7 @@ TEST(Sketch, CountsWithinTheBound) {
     }
     const double allowed = tally_failure() * static_cast<double>(tally.keys.size());
     EXPECT_LE(static_cast<double>(above), allowed + 5 * std::sqrt(allowed) + 1);
-    // The heaviest twenty are there, in their order as far as the error lets them be told apart.
+    // The twenty heaviest keys are there, in order as far as the error can tell them apart.
     for (std::size_t i = 0; i < 10; i++)
         EXPECT_EQ(exact.at(tally.keys[i].key.word[1]), 2000 / (i + 1) + 1) << i;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Published claims: one-plus-alpha paper, section 4 (B = 500, k = round(c ln 2)), drawn there with
-// paper_model.
+// Published claims: one-plus-alpha paper, section 4 (B = 500, k = round(c ln 2)). paper_model draws filters
+// of that section.
 #include "libsieve/analysis/blocked.hpp"
 
 #include <gtest/gtest.h>
@@ -35,7 +35,8 @@ double poisson(double mean, double j) {
     return std::exp(j * std::log(mean) - mean - std::lgamma(j + 1));
 }
 
-/// (3.5) literally, P_choose as in (3.2), with the classical Runge-Kutta method and a fixed small step.
+/// Equation (3.5) literally, with P_choose as in (3.2), by the classical Runge-Kutta method with a fixed
+/// small step.
 std::vector<double> literal_load_distribution(double mean_load, double alpha, std::size_t top) {
     const auto slope = [alpha, top](const std::vector<double>& d) {
         std::vector<double> gain(top + 1);
@@ -67,7 +68,7 @@ std::vector<double> literal_load_distribution(double mean_load, double alpha, st
     return d;
 }
 
-/// Which block a key goes to: the least loaded of `choices` random ones, the first of equals.
+/// The block that a key goes to: the least loaded of `choices` random blocks, the first one on a tie.
 std::size_t place(test::Sampler& random, const std::vector<unsigned>& load, double alpha, unsigned choices) {
     std::size_t best = random.below(load.size());
     if (!random.chance(alpha)) return best;
@@ -129,8 +130,8 @@ TEST(BlockedLoads, AreThoseOfBallsInBins) {
         std::vector<double> histogram(loads.size(), 0.0);
         for (const unsigned l : load) histogram.at(l) += 1;
         for (std::size_t j = 0; j < loads.size(); ++j) {
-            // Five sigma of a binomial count, which is more than that of dependent blocks, and one for the
-            // tails.
+            // Five sigma of a binomial count, which varies more than a count over dependent blocks, and one
+            // for the tails.
             const double expected = loads[j] * blocks;
             EXPECT_NEAR(histogram[j], expected, 5 * std::sqrt(expected) + 1)
                 << "alpha=" << c.alpha << " choices=" << c.choices << " j=" << j;
@@ -155,7 +156,7 @@ TEST(BlockedRate, QueryFormsAgreeForSmallRates) {
 }
 
 TEST(BlockedRate, IsTheRateOfARealFilter) {
-    // The whole filter, k probes in the block with replacement; the rate follows from the ones of each block.
+    // The whole filter, k probes in the block with replacement. The rate follows from the ones of each block.
     constexpr std::size_t blocks = 4000;
     const Filter f{.bits_per_key = 20, .block_bits = 512, .k = 14, .alpha = 1, .choices = 2};
     test::Mean rate;
@@ -178,7 +179,7 @@ TEST(BlockedRate, IsTheRateOfARealFilter) {
     }
     EXPECT_LT(rate.sigma() / rate.value(), 0.005);
     EXPECT_NEAR(fpr(f), rate.value(), 5 * rate.sigma());
-    // The paper's (2.1) ignores how much the ones of so small a block scatter: 5 % too low here.
+    // The paper's (2.1) ignores how much the ones of so small a block vary: it is 5 % too low here.
     EXPECT_LT(fpr(f, paper_model), rate.value() - 5 * rate.sigma());
 }
 
@@ -217,7 +218,7 @@ TEST(BlockedRate, OptimaOfFigure4) {
 }
 
 TEST(BlockedRate, BestKMatchesTheFiguresOfTheDesign) {
-    // DESIGN.md, section 5, B = 512. Its row for two choices comes from (2.1), the one for one choice from
+    // DESIGN.md, section 5, B = 512. The row for two choices comes from (2.1), the row for one choice from
     // the exact rate.
     struct Case {
         double c, one, two;

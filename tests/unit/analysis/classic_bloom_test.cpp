@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Published numbers: Grandi, section 3. Exact rationals: Python's fractions from (18).
+// Published numbers: Grandi, section 3. Python's fractions computed the exact rationals from (18).
 #include "libsieve/analysis/classic_bloom.hpp"
 
 #include <gtest/gtest.h>
@@ -59,7 +59,7 @@ TEST(ClassicBloomMoments, AreThoseOfThePmf) {
 TEST(ClassicBloomMoments, VarianceKeepsItsDigitsInLargeFilters) {
     const BloomShape s{4'000'000'000, 400'000'000, 7};
     const double l = 0.7;
-    // The limit is that of the standard filter.
+    // The limit is the same as that of the standard filter.
     const double limit = 4e9 * std::exp(-l) * (1 - (1 + l) * std::exp(-l));
     EXPECT_NEAR(ones_variance(s), limit, 1e-7 * limit);
 }
@@ -84,8 +84,8 @@ TEST(ClassicBloomFpp, TableHoldsTheRateOfEveryLoad) {
     for (const std::uint64_t n : {1U, 17U}) EXPECT_NEAR(table[n] / fpp({512, n, 20}), 1, 1e-13);
 }
 
-/// FPP_C by the direct alternating sum (18), O(k^2). Its terms reach C(k, k/2), about 2^k / sqrt(k), so that
-/// in long double it has an absolute error near 1e-19 * 2^k.
+/// FPP_C by the direct alternating sum (18), O(k^2). Its terms reach C(k, k/2), about 2^k / sqrt(k), so the
+/// absolute error in long double is near 1e-19 * 2^k.
 double fpp_by_sum(BloomShape shape) {
     const auto m = static_cast<long double>(shape.m);
     const auto k = static_cast<long double>(shape.k);
@@ -102,9 +102,9 @@ double fpp_by_sum(BloomShape shape) {
     return static_cast<double>(sum);
 }
 
-/// FPP_C by the paper's difference scheme (19), O(k^2). Cancels likewise. Precondition: k < m.
+/// FPP_C by the paper's difference scheme (19), O(k^2). It cancels in the same way. Precondition: k < m.
 double fpp_by_iteration(BloomShape shape) {
-    // psi[i] is psi_C(h, m - i). Where m - i <= k the factor (1 - k/(m-i))^n is that of an impossible event:
+    // psi[i] is psi_C(h, m - i). Where m - i <= k, the factor (1 - k/(m-i))^n is that of an impossible event:
     // zero.
     std::vector<long double> psi(shape.k + 1, 1.0L);
     for (unsigned h = 1; h <= shape.k; ++h) {
@@ -171,7 +171,7 @@ TEST(ClassicBloomFpp, PublishedOptimaS1AndS2) {
     EXPECT_EQ(best[1], 10U);
     EXPECT_NEAR(fpp({128, 16, 5}), 0.022, 0.5e-3);
     EXPECT_NEAR(fpp({128, 8, 10}), 0.00046, 0.5e-5);
-    // Differences between the two filters' minima, relative to the standard one's.
+    // Differences between the minima of the two filters, relative to the standard filter's minimum.
     EXPECT_NEAR(100 * (1 - fpp({128, 16, 5}) / standard_bloom::fpp({128, 16, 5})), 3.28, 0.005);
     EXPECT_NEAR(100 * (1 - fpp({128, 8, 10}) / standard_bloom::fpp({128, 8, 11})), 13.59,
                 0.02); // exactly 13.61

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Published numbers: d-left paper, Tables I and II and sections II-A to II-C. The 64-bit rates are reproduced
-// to all four digits printed. The 128-bit ones are not: 4.2575e-5 for 4.259e-5, 2.2430e-5
-// for 2.245e-5, 2.0431e-5 for 2.042e-5 (printed as 0.0002042, a misprint). The first two are obtained to all
-// digits if the load 5 is left without its sorted bit, f(5) = 24, against the paper's own f(a) = floor(120/a)
-// + 1; the third differs by one unit of its last digit.
+// Published numbers: d-left paper, Tables I and II and sections II-A to II-C. The 64-bit rates agree in all
+// four printed digits. The 128-bit rates do not: 4.2575e-5 for 4.259e-5, 2.2430e-5 for 2.245e-5, and
+// 2.0431e-5 for 2.042e-5 (printed as 0.0002042, a misprint). The first two agree in all digits if the load 5
+// has no sorted bit, f(5) = 24, against the paper's own f(a) = floor(120/a) + 1. The third differs by one
+// unit of its last digit.
 #include "libsieve/analysis/d_left.hpp"
 
 #include <gtest/gtest.h>
@@ -99,7 +99,7 @@ TEST(DLeftLoads, AreThoseOfRealPlacement) {
                 EXPECT_NEAR(count, expected, 5 * std::sqrt(expected) + 1)
                     << subtables << " subtables, subtable " << i << ", load " << j;
             }
-        // Ties go to the left, so that the left subtables are fuller.
+        // Ties go to the left, so the left subtables are fuller.
         for (unsigned i = 1; i < subtables; ++i) {
             double left = 0;
             double right = 0;
@@ -131,7 +131,7 @@ TEST(DLeftLayout, CountersHaveRoomForTheirStates) {
     EXPECT_EQ(counter_states(layout_64(), 6), 7U);
     EXPECT_EQ(counter_states(layout_64_semi_sorted(), 6), 16U); // exactly four bits
     EXPECT_EQ(counter_states(layout_128_one_bit(), 11), 78U);
-    // The paper claims loads up to 11 in eight bits; they end at 10.
+    // The paper claims loads up to 11 in eight bits. In fact they end at 10.
     EXPECT_EQ(counter_states(layout_128_two_bits(), 10), 255U);
     EXPECT_EQ(counter_states(layout_128_two_bits(), 11), 267U);
 }
@@ -159,13 +159,13 @@ TEST(DLeftRate, PublishedRates128FollowFromAnUnsortedLoadOf5) {
     const auto but_24_at_5 = [](const BucketLayout& layout) {
         return [layout](unsigned a) { return a == 5 ? 24 : layout(a); };
     };
-    // The paper cuts its digits off.
+    // The paper truncates its digits.
     EXPECT_EQ(std::floor(1e8 * false_positive(loads, but_24_at_5(layout_128_one_bit()))), 4259);
     EXPECT_EQ(std::floor(1e8 * false_positive(loads, but_24_at_5(layout_128_two_bits()))), 2245);
 }
 
 TEST(DLeftRate, PublishedSimulationHadFourKeysPerBucket) {
-    // "49152 balls and 8192 bins" gave 4.4988e-4: that is 3 subtables of 4096 buckets, not 8192 buckets in
+    // "49152 balls and 8192 bins" gave 4.4988e-4: this means 3 subtables of 4096 buckets, not 8192 buckets in
     // all.
     const double observed = 4.4988e-4;
     EXPECT_NEAR(false_positive(load_distribution(3, 49152.0 / 12288), layout_64_semi_sorted()), observed,

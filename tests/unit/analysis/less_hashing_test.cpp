@@ -98,8 +98,8 @@ TEST(CountMin, ShapeKeepsThePromiseOfTheTheorem) {
 }
 
 TEST(CountMin, SketchOfOneHeavyItemStaysWithinTheBound) {
-    // Another item holds nearly all of N: the estimate is too high just if both hashes collide, 1/w^2 since w
-    // is prime.
+    // Another item holds nearly all of N. The estimate is too high only if both hashes collide: 1/w^2,
+    // because w is prime.
     constexpr std::size_t width = 11;
     constexpr unsigned depth = 3;
     constexpr int trials = 200'000;

@@ -41,11 +41,11 @@ TEST(Integrate, LogisticGrowthMatchesItsClosedForm) {
 }
 
 TEST(Integrate, StepsThatFailAreTakenAgain) {
-    // The first step tried, 0.001, reaches the end at once and is too long.
+    // The first step tried, 0.001, reaches the end at once, but is too long to be accurate.
     State fast{1.0};
     integrate(fast, 1e-3, [](const State& x, State& dydt) { dydt[0] = -300 * x[0]; });
     EXPECT_NEAR(fast[0], std::exp(-0.3), 1e-10);
-    // 1/(1000 - t): long steps at first, which must shrink a thousandfold near the pole.
+    // 1/(1000 - t): the steps are long at first and must shrink a thousandfold near the pole.
     State pole{1e-3};
     integrate(pole, 999.9, [](const State& x, State& dydt) { dydt[0] = x[0] * x[0]; });
     EXPECT_NEAR(pole[0], 10, 1e-6);

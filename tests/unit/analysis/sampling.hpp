@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Reproducible random choices for the Monte Carlo oracles, and the yardstick for their noise.
+// Reproducible random choices for the Monte Carlo oracles, and a measure of their noise.
 #pragma once
 
 #include <cmath>
@@ -8,7 +8,7 @@
 
 namespace sieve::analysis::test {
 
-/// A fixed-seed source; the same numbers with every standard library.
+/// A source with a fixed seed. It gives the same numbers with every standard library.
 class Sampler {
   public:
     explicit Sampler(std::uint64_t seed) : engine_(seed) {}
@@ -23,7 +23,7 @@ class Sampler {
     std::mt19937_64 engine_;
 };
 
-/// Mean of samples and the standard error of that mean.
+/// The mean of samples, and the standard error of that mean.
 class Mean {
   public:
     void add(double x) {

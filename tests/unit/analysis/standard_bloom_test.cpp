@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // Published numbers: Grandi, section 3 (m = 128; n = 16 is his S1, n = 8 his S2), and the rows c = 1 of Table
-// 1 of the two-choice paper. In section 3 the names A1 and A2 are exchanged: by (4) and (5), A1 > A2 always
-// (because (1-1/m)^m < 1/e) and both lie below FPP_S, so that A1 is the better one, but the larger errors are
-// printed for A1. Some of the printed positions and last digits are slightly off; the exact rationals below,
-// computed with Python's fractions from (10) and (18), decide.
+// 1 of the two-choice paper. Section 3 exchanges the names A1 and A2: by (4) and (5), A1 > A2 always (because
+// (1-1/m)^m < 1/e), and both are below FPP_S. So A1 is the better approximation, but the paper prints the
+// larger errors for A1. Some of the printed positions and last digits are slightly off. The exact rationals
+// below decide; Python's fractions computed them from (10) and (18).
 #include "libsieve/analysis/standard_bloom.hpp"
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ std::vector<double> enumerate_ones(BloomShape s) {
     return count;
 }
 
-/// Equation (6) as printed, for sizes at which it does not cancel too badly.
+/// Equation (6) as printed, for sizes at which it does not cancel too much.
 long double pmf_as_printed(BloomShape s, unsigned x) {
     const auto choose = [](unsigned a, unsigned b) {
         return std::exp(std::lgamma(a + 1.0L) - std::lgamma(b + 1.0L) - std::lgamma(a - b + 1.0L));
@@ -100,7 +100,8 @@ TEST(StandardBloomMoments, AreThoseOfThePmf) {
 }
 
 TEST(StandardBloomMoments, VarianceKeepsItsDigitsInLargeFilters) {
-    // m e^{-l} (1 - (1 + l) e^{-l}) with l = kn/m is the limit; the naive form of (8) has no digit left here.
+    // m e^{-l} (1 - (1 + l) e^{-l}) with l = kn/m is the limit. The naive form of (8) has no correct digit
+    // left here.
     const BloomShape s{4'000'000'000, 400'000'000, 7};
     const double l = 0.7;
     const double limit = 4e9 * std::exp(-l) * (1 - (1 + l) * std::exp(-l));
@@ -215,7 +216,7 @@ TEST(StandardBloomApproximations, PublishedLargestErrors) {
         EXPECT_NEAR(a1.percent, is_s1 ? 9.50 : 32.84, 0.0055); // printed for A2
         EXPECT_NEAR(a2.percent, is_s1 ? 11.18 : 35.33, 0.005); // printed for A1
         EXPECT_NEAR(a3.percent, is_s1 ? 0.28 : 4.53, 0.0055);
-        // The paper puts them at k = 19, 19, 39 and 35, 35, 33; the maxima are flat.
+        // The paper finds the maxima at k = 19, 19, 39 and 35, 35, 33. They are flat.
         EXPECT_EQ(a1.k, is_s1 ? 18U : 35U);
         EXPECT_EQ(a2.k, is_s1 ? 18U : 35U);
         EXPECT_EQ(a3.k, is_s1 ? 38U : 32U);

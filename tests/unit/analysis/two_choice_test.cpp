@@ -14,7 +14,7 @@
 namespace sieve::analysis::two_choice {
 namespace {
 
-/// E[min] of c binomials by summing over all c-tuples of their values.
+/// E[min] of c binomials, summed over all c-tuples of their values.
 double expected_min_by_enumeration(double zeros, unsigned k, unsigned groups) {
     std::vector<double> pmf(k + 1);
     for (unsigned x = 0; x <= k; ++x)
@@ -86,7 +86,7 @@ TEST(TwoChoice, RateOfAFilterFromItsOnes) {
 }
 
 TEST(TwoChoice, EquationIsTheLimitOfGreedyFilling) {
-    // A real filter: distinct zeros that each group would set, ties to the first group.
+    // A real filter: each group counts the distinct zeros that it would set; ties go to the first group.
     struct Case {
         std::size_t bits_per_key;
         unsigned k, groups;

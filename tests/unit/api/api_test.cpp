@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// The C interface: what other languages and older programs rely on.
+// The C interface, on which other languages and older programs rely.
 #include "libsieve/api/libsieve.h"
 
 #include <cmath>
@@ -14,7 +14,7 @@
 
 namespace {
 
-// The message of an error, which is freed.
+// Returns an error's message and frees it.
 std::string said(libsieve_error* error) {
     std::string message = libsieve_error_message(error);
     libsieve_error_free(error);
@@ -103,7 +103,7 @@ TEST(Api, ErrorsHaveAKindAndASentence) {
     libsieve_error_free(nullptr);
 }
 
-// A program that was compiled when the structures ended earlier.
+// A program compiled when the structures were shorter.
 TEST(Api, OlderStructuresAreRespected) {
     libsieve_keys* keys = addresses(100);
     libsieve_build_options options{};
@@ -178,7 +178,7 @@ TEST(Api, PlansEveryKind) {
     EXPECT_FALSE(libsieve_plan_new(10'000, 0, 0, &plan, nullptr)) << "neither a rate nor a memory";
 }
 
-// What a table refuses before it asks the kernel, which a unit test may not.
+// Input that a table refuses before it asks the kernel, which a unit test must not ask.
 TEST(Api, ATableTakesOnlyWhatMakesSense) {
     libsieve_table* table = nullptr;
     libsieve_error* error = nullptr;

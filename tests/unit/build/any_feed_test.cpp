@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// A random list in every dress that the grammar of feeds allows, as one file or several, of any kind with any
-// options: whatever comes of it holds every member. SIEVE_TEST_FEEDS says how many lists are tried.
+// A random list in any form that the grammar of feeds allows: one file or several, any kind, any options. If
+// the build succeeds, the set holds every member. SIEVE_TEST_FEEDS sets the number of lists.
 #include <unistd.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@
 namespace sieve {
 namespace {
 
-/// Writes keys as text, and knows what it wrote without the parser.
+/// Writes keys as text, and knows what it wrote without using the parser.
 class Dresser {
   public:
     Dresser(std::uint64_t seed, std::uint32_t fields) : random_(seed), fields_(fields) {}
@@ -170,7 +170,7 @@ class Dresser {
     std::uint32_t fields_;
 };
 
-/// Anything that `build` takes; sizes that no kind refuses.
+/// Any options that `build` takes, with sizes that no kind refuses.
 BuildOptions any_options(Dresser& dice, bool ranges, std::uint64_t seed) {
     std::vector<const FilterKind*> kinds = filter_kinds();
     if (ranges) std::erase_if(kinds, [](const FilterKind* kind) { return !kind->facts().takes_prefixes; });
@@ -240,7 +240,7 @@ void build_and_ask(std::uint64_t seed, const std::filesystem::path& folder) {
             << kind_name(options.kind.kind)
             << fmt::format(": missed {:016x} {:016x} {:016x} {:016x} {:016x}", member.word[0], member.word[1],
                            member.word[2], member.word[3], member.word[4]);
-    // And its witnesses are members, each once.
+    // The witnesses are members, each of them once.
     std::set<std::vector<__u64>> witnesses;
     for (const sieve_witness& witness : built->image.witnesses()) {
         EXPECT_TRUE(built->image.contains(witness.key));
@@ -262,7 +262,7 @@ TEST(AnyFeed, LosesNoMember) {
     if (!testing::Test::HasFailure()) std::filesystem::remove_all(folder);
 }
 
-/// A list of one key many times over, and of a few keys of which one fills nearly all of it.
+/// A list with one key many times, and a list with a few keys, one of which fills nearly all of it.
 TEST(AnyFeed, WitnessesAreAllDifferent) {
     for (const std::size_t repeated : {3U, 100'000U}) {
         KeySet keys(SIEVE_FIELD_SRC);

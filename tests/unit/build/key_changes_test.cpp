@@ -53,7 +53,7 @@ struct Filter {
     }
 };
 
-// Memory runs out behind the first 4,096 keys: the error says that something was changed, and the header
+// Memory runs out after the first 4,096 keys. The error says that something was changed, and the header says
 // what.
 TEST(KeyChanges, AreToldWhenNotAllAreMade) {
     Filter filter(1024);
@@ -108,7 +108,7 @@ TEST(KeyChanges, TellWhatCanBeTold) {
     EXPECT_EQ(report.done, 0U);
     EXPECT_EQ(report.told.size(), 3U);
     EXPECT_EQ(std::memcmp(before.data(), filter.lines.data(), before.size() * sizeof(sieve_line)), 0);
-    // As often out as in.
+    // Deleted as often as inserted.
     EXPECT_EQ(filter.change(addresses(0x0a000000, 1), KeyChange::insert_again).done, 1U);
     filter.change(addresses(0x0a000000, 1), KeyChange::erase);
     EXPECT_EQ(filter.holds(addresses(0x0a000000, 1)), 1U);

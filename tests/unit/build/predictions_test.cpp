@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// What `build` predicts is what it then gets, whatever is asked for: kinds and their forms, efforts, sizes,
-// bits per key, single addresses and prefixes. A sample of all combinations runs with the unit tests; with
-// SIEVE_TEST_PREDICTIONS=all all of them do (an hour).
+// `build` gets what it predicts, whatever it is asked for: kinds and their forms, efforts, sizes, bits per
+// key, single addresses and prefixes. The unit tests run a sample of all combinations.
+// SIEVE_TEST_PREDICTIONS=all runs all of them (an hour).
 #include <cmath>
 #include <cstdlib>
 #include <random>
@@ -17,8 +17,8 @@
 namespace sieve {
 namespace {
 
-/// A single small filter is a matter of luck, and so is a larger one whose rate comes from a few overfull
-/// lines: what is predicted is the mean of several.
+/// A single small filter is a matter of luck. So is a larger one whose rate comes from a few overfull lines.
+/// The prediction is the mean of several filters.
 constexpr std::uint64_t keys_together = 30'000;
 constexpr int more_filters = 8;
 
@@ -33,7 +33,7 @@ struct Wish {
                            kind.choices.value_or(0), effort_name(kind.effort), bits_per_key, keys,
                            prefixes ? "prefixes" : "keys");
     }
-    /// Roughly, in keys placed once: of the filters that are built, and of those that predict them.
+    /// A rough measure, in keys placed once: the filters that are built, and the filters that predict them.
     [[nodiscard]] std::uint64_t work() const {
         const FilterKind& asked = kind_of(kind.kind);
         const std::uint64_t passes = 1 + asked.rounds_of(kind) * (asked.facts().rebalances_slowly ? 5 : 1);
@@ -61,7 +61,7 @@ std::vector<Wish> all_wishes() {
     return wishes;
 }
 
-/// Random addresses; or one prefix of many that is stored as so many single ones, and an address elsewhere.
+/// Random addresses; or one prefix that is stored as many single addresses, and an address elsewhere.
 Result<BuiltSet> build(const Wish& wish, std::uint64_t seed) {
     BuildOptions options;
     options.kind = wish.kind;
@@ -109,7 +109,7 @@ void keeps_its_promise(const Wish& wish, std::uint64_t seed) {
     for (std::uint64_t f = 0; f < filters || (f < filters + more_filters && !ratios.within_a_tenth()); f++) {
         const auto built = build(wish, seed + f);
         if (!built) {
-            // Refused for what was asked for, before any work; the counting kind alone has too little room.
+            // The options were refused before any work. Only the counting kind has too little room.
             EXPECT_EQ(built.error().kind, ErrorKind::invalid_request) << built.error().message;
             EXPECT_TRUE(kind_of(wish.kind.kind).facts().changes_live) << built.error().message;
             EXPECT_LT(wish.bits_per_key, wish.kind.choices == 2U ? 24 : 20) << built.error().message;
@@ -128,7 +128,7 @@ TEST(Predictions, AreRightWithinATenth) {
     const char* asked = std::getenv("SIEVE_TEST_PREDICTIONS");
     std::mt19937_64 random(20);
     std::shuffle(wishes.begin(), wishes.end(), random);
-    // In units of work(), about 100 ns each.
+    // In units of work(), each about 100 ns.
     std::uint64_t budget = asked == nullptr              ? 25'000'000
                            : std::string(asked) == "all" ? ~std::uint64_t{0}
                                                          : std::strtoull(asked, nullptr, 10);
@@ -143,7 +143,7 @@ TEST(Predictions, AreRightWithinATenth) {
     EXPECT_GE(done, 10U);
 }
 
-/// Each was refused, or wrong by a third and more.
+/// Each of these was once refused, or wrong by a third or more.
 TEST(Predictions, AreRightWhereTheyWereNot) {
     const auto blocked = [](std::uint32_t choices) {
         return KindOptions{.kind = SIEVE_KIND_BLOCKED, .choices = choices, .effort = Effort::fast};

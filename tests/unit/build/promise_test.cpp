@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// A filter that is worse than promised is refused; an honest one is not. Filters are built for real, and then
-// the promise or the bits are made wrong.
+// A filter that is worse than promised is refused. An honest filter is not. The tests build real filters, and
+// then make the promise or the bits wrong.
 #include "libsieve/build/promise.hpp"
 
 #include <algorithm>
@@ -32,8 +32,8 @@ Result<BuiltSet> build(const KindOptions& kind, std::uint64_t count, double bits
     return build_set(std::move(keys), options, {});
 }
 
-// At 60,000 keys and up to 24 bits a key, chance moves no kind's rate by more than 4%: six times that is less
-// than what lies between 1.5 and 2.
+// At 60,000 keys and up to 24 bits a key, chance moves no kind's rate by more than 4%. Six times that is less
+// than the distance between 1.5 and 2.
 TEST(Promise, EveryKindIsRefusedAtTwiceThePrediction) {
     for (const FilterKind* kind : filter_kinds())
         for (const double bits : {16.0, 24.0}) {
@@ -50,7 +50,7 @@ TEST(Promise, EveryKindIsRefusedAtTwiceThePrediction) {
         }
 }
 
-// A builder that forgets the second choice.
+// A builder that never uses the second choice.
 TEST(Promise, OneChoiceIsNotWhatTwoPromise) {
     const auto promised = build({.kind = SIEVE_KIND_BLOCKED, .choices = 2U}, 60'000, 16);
     const auto broken = build({.kind = SIEVE_KIND_BLOCKED, .choices = 1U}, 60'000, 16);
@@ -60,7 +60,7 @@ TEST(Promise, OneChoiceIsNotWhatTwoPromise) {
     EXPECT_FALSE(check_promise(broken->image, report));
 }
 
-// A builder that crowds all keys into a part of the lines: the filter's parts differ so much that they
+// A builder that crowds all keys into some of the lines: the filter's parts then differ so much that they
 // explain any rate.
 TEST(Promise, AScatterAsLargeAsTheRateIsNoExcuse) {
     auto built = build({.kind = SIEVE_KIND_BLOCKED}, 60'000, 16);
@@ -87,7 +87,7 @@ TEST(Promise, AMeasurementThatContradictsTheBitsIsRefused) {
     }
 }
 
-// Of a small set a few lines make up the rate. Nobody can tell bad luck from a bad builder there.
+// In a small set, a few lines decide the rate. There, bad luck looks the same as a bad builder.
 TEST(Promise, SmallSetsAreNotCompared) {
     const auto built = build({.kind = SIEVE_KIND_BLOCKED}, 4'000, 16);
     ASSERT_TRUE(built) << built.error().message;

@@ -46,8 +46,8 @@ std::span<const unsigned char> bytes_of(const Image& image) {
     return {reinterpret_cast<const unsigned char*>(image.lines().data()), image.bytes()};
 }
 
-// Every combination of choices, alpha and size, sets from one key to thousands: each member is present, and
-// the independent model agrees on members and non-members.
+// Every combination of choices, alpha and size, with sets from one key to thousands. Each member is present,
+// and the independent model agrees on members and non-members.
 TEST(SetBuilder, NeverMissesAMemberAndAgreesWithTheModel) {
     std::uint64_t seed = 1;
     for (const std::uint32_t choices : {1U, 2U, 3U})
@@ -77,7 +77,7 @@ TEST(SetBuilder, NeverMissesAMemberAndAgreesWithTheModel) {
                 }
 }
 
-// The figures that the design promises for two and three choices at these sizes; 2^16 keys, exact from the
+// The rates that the design promises for two and three choices at these sizes; 2^16 keys, exact from the
 // bits.
 struct Promise {
     double bits_per_key;
@@ -108,8 +108,8 @@ INSTANTIATE_TEST_SUITE_P(Table, PromisedRate,
                                          Promise{16, 3, 2.14e-4}, Promise{20, 3, 3.01e-5},
                                          Promise{24, 3, 4.67e-6}, Promise{32, 3, 1.47e-7}));
 
-// Structured keys are what real sets and real non-members are made of. Members and non-members come from the
-// same run of addresses, the same /16, the same flows but for one port bit; the rate must be that of random
+// Real sets and real non-members consist of structured keys. Here members and non-members come from the same
+// run of addresses, the same /16, or the same flows but for one port bit. The rate must be that of random
 // keys, to 4 sigma.
 struct Structure {
     const char* name;
@@ -199,8 +199,8 @@ INSTANTIATE_TEST_SUITE_P(
                   65536}),
     [](const auto& info) { return "Case" + std::to_string(info.index); });
 
-// Every kind behind the same interface: no member missed, the prediction true, the measurement too
-// (build_set refuses otherwise).
+// Every kind behind the same interface: no member is missed, the prediction is right, and so is the
+// measurement (otherwise build_set refuses).
 class EveryKind : public testing::TestWithParam<sieve_kind> {};
 
 TEST_P(EveryKind, HoldAllKeysAndKeepTheirPrediction) {
@@ -235,7 +235,8 @@ TEST_P(EveryKind, HoldAllKeysAndKeepTheirPrediction) {
     EXPECT_EQ(build_set(random_sources(10, 1), options, {}).has_value(), facts.takes_hashes);
 }
 
-// Keys reach a kind's builder sorted by where they go; what is placed for good must not suffer from that.
+// Keys reach a kind's builder sorted by their position in the filter. Keys that are placed for good must not
+// suffer from it.
 TEST_P(EveryKind, KeepTheirPredictionWithoutRebalancing) {
     BuildOptions options = seeded(300);
     options.kind.kind = GetParam();

@@ -19,7 +19,7 @@ class Allowlist : public testing::Test {
     Files files;
     FakeKernel kernel;
 
-    // The warnings of a table of one set.
+    // The warnings for a table with one set.
     std::vector<Warning> warnings(const std::vector<std::string>& entries, sieve_action default_action,
                                   std::optional<sieve_action> action = {}, bool verified = false) {
         TableSpec spec;

@@ -25,7 +25,7 @@ class Apply : public testing::Test {
     }
     SetSpec bad() const { return Files::set("bad", files.feed("bad", {"192.0.2.1"})); }
 
-    // Expects that kind of error, and that nothing was changed, brought in or is left of it.
+    // Expects an error of that kind, and that nothing was changed, loaded or left behind.
     Error refused(const TableSpec& spec, ErrorKind kind, bool before_any_work = true) {
         const auto applied = apply(kernel, spec, {});
         EXPECT_FALSE(applied);
@@ -232,7 +232,7 @@ TEST_F(Apply, ATableThatTheKernelRefusesGivesTheLockBack) {
 
 TEST_F(Apply, WithoutRightsNothingIsRead) {
     kernel.may_load = false;
-    // The feed is wrong as well, which is not found out.
+    // The feed is wrong as well, but nothing reads it.
     refused(table({Files::set("bad", files.path("missing"))}), ErrorKind::not_permitted);
 }
 

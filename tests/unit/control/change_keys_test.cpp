@@ -19,7 +19,7 @@ class ChangeKeys : public testing::Test {
     FakeKernel kernel;
     const HookName eth0{.interface = "eth0"};
 
-    // A set in force of that kind and these fields.
+    // A set in force, of that kind and with these fields.
     void put(const std::string& name, sieve_kind kind, std::uint32_t fields = SIEVE_FIELD_SRC) {
         FeedSpec spec;
         spec.build.kind.kind = kind;

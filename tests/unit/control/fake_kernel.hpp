@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// A kernel with one interface, eth0, that keeps what it is told and notes in which order: for tests of what
-// control decides.
+// A kernel with one interface, eth0. It keeps what it is told, and notes the order of the calls. Tests use it
+// to see what control decides.
 #pragma once
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace sieve::test {
 
 class FakeKernel final : public control::Kernel {
   public:
-    // What runs on eth0, to be set by a test.
+    // What runs on eth0. A test sets it.
     struct Running {
         bool ours = false;
         bool foreign = false;
@@ -39,18 +39,18 @@ class FakeKernel final : public control::Kernel {
     bool may_load = true;
     bool busy = false; // another controller holds the lock
     int mtu_of_eth0 = 1500;
-    // As redirections see the interfaces: eth0, where packets come from, and eth1, where they go.
+    // The interfaces that redirections see: packets come from eth0 and go to eth1.
     kernel::Device eth0 = ordinary_device(), eth1 = ordinary_device();
     std::string failing_set;       // its test in the kernel fails
     bool refuses_tables = false;   // replacing a table fails
     bool cannot_tidy_up = false;   // changes are made, and what follows them fails
     std::function<void()> on_lock; // what somebody else does until the lock is there
 
-    // Interfaces besides eth0, without a program of ours. One named "gone" goes away when its hooks are read.
+    // Interfaces besides eth0, without a program of ours. One named "gone" disappears when its hooks are
+    // read.
     std::vector<std::string> more_interfaces;
     std::function<void(std::uint32_t map_id)> on_read_filter; // what somebody else does meanwhile
-    // What the program samples while a listener polls, a list for each poll. Behind the last list, polling
-    // fails.
+    // The program's samples while a listener polls, a list for each poll. After the last list, polling fails.
     std::vector<std::vector<sieve_event>> samples;
     std::uint64_t samples_lost = 0;
     std::optional<std::size_t> taken_over_after; // polls; then another listener is in place
@@ -61,7 +61,7 @@ class FakeKernel final : public control::Kernel {
     std::optional<bool> with_frags;        // of the last trial
     std::shared_ptr<int> open_maps = std::make_shared<int>(0);
 
-    // A network card whose driver can all that there is.
+    // A network card whose driver supports every feature.
     static kernel::Device ordinary_device() {
         return {.up = true,
                 .carrier = true,
@@ -256,7 +256,7 @@ class FakeKernel final : public control::Kernel {
   private:
     static std::uint32_t id_of(int fd) { return static_cast<std::uint32_t>(fd + 1000); }
 
-    // What the real table makes of a wish.
+    // What the real table makes of the wanted one.
     [[nodiscard]] kernel::TableInForce live(const kernel::WantedTable& wanted,
                                             kernel::HookPoint point = kernel::HookPoint::xdp) {
         kernel::TableInForce table;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// A folder of feeds and images for the length of a test, and sets out of them.
+// A folder of feeds and images that lasts as long as a test, and sets made from them.
 #pragma once
 
 #include <unistd.h>
@@ -28,14 +28,14 @@ class Files {
 
     [[nodiscard]] std::string path(const std::string& name) const { return (folder_ / name).string(); }
 
-    // A feed of these lines; its path.
+    // Writes a feed of these lines; returns its path.
     std::string feed(const std::string& name, const std::vector<std::string>& lines) const {
         std::ofstream file(path(name));
         for (const std::string& line : lines) file << line << "\n";
         return path(name);
     }
 
-    // An image built of them.
+    // Builds an image of these lines.
     std::string image(const std::string& name, const std::vector<std::string>& lines,
                       control::FeedSpec spec = {}) const {
         auto inputs = Input::of_all({feed(name + ".txt", lines)});
@@ -52,7 +52,7 @@ class Files {
         return spec;
     }
 
-    // A set of one source.
+    // A set with one source.
     static control::SetSpec set(const std::string& name, const std::string& source) {
         control::SetSpec spec;
         spec.name = name;

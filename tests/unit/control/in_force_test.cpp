@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Which hook is meant where several may be.
+// Finds the hook that a command means when there are several.
 #include "libsieve/control/in_force.hpp"
 
 #include <gtest/gtest.h>

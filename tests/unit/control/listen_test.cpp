@@ -26,7 +26,7 @@ class Listen : public testing::Test {
         event.head[2] = 7;
         return event;
     }
-    // Listens for so many rounds.
+    // Listens for this many rounds.
     Result<Heard> listen_for(int rounds, const ListenOptions& options = {}) {
         const Listener listener{.event =
                                     [&](const Event& event) {
@@ -82,7 +82,7 @@ TEST_F(Listen, SwitchesSamplingOffAfterAnError) {
     EXPECT_EQ(refused.error().message, "reading events");
     EXPECT_EQ(heard.size(), 1U);
     EXPECT_EQ(kernel.running.watching.sample, 0U);
-    // The listener's own error, such as a full disk.
+    // An error of the listener itself, such as a full disk.
     const Listener full{.event = [](const Event&) {},
                         .go_on = []() -> Result<bool> { return bad_input("no room"); }};
     EXPECT_EQ(listen(kernel, {.interface = "eth0"}, {}, full, {}).error().message, "no room");

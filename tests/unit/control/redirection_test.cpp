@@ -76,7 +76,7 @@ TEST_F(Redirection, OneWithoutACarrierMayGetIt) {
     }
 }
 
-// Only the driver itself takes what native XDP redirects; the generic hook and tc send as the stack does.
+// Only the driver itself can send what native XDP redirects. The generic hook and tc send as the stack does.
 TEST_F(Redirection, InNativeModeTheDriverMustSend) {
     kernel.eth1.xdp->sends = false;
     refused(at(HookPoint::xdp), ErrorKind::no_native_mode, "eth1 does not send");
@@ -122,7 +122,7 @@ TEST_F(Redirection, FramesOfSeveralBuffers) {
     EXPECT_EQ(warned(at(HookPoint::xdp, Mode::skb)), Kinds{});
 }
 
-// An XDP frame has no room for the note that a checksum is still to be computed.
+// An XDP frame has no room for the mark that a checksum is still to be computed.
 TEST_F(Redirection, UnfinishedChecksumsAreLostInNativeModeOnly) {
     kernel.eth0.unfinished_checksums = true;
     for (const char* target : {"cpu:3", "eth1"}) {
@@ -152,7 +152,7 @@ TEST_F(Redirection, ExpectsTheModeThatRunsElseTheChosenElseTheDrivers) {
     EXPECT_EQ(expected(ModeChoice::automatic), Mode::skb);
 }
 
-// The whole way, from a table that is wanted.
+// The whole way, starting from a wanted table.
 class ApplyRedirection : public Redirection {
   protected:
     Files files;

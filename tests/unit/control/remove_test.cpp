@@ -56,7 +56,7 @@ TEST(Remove, OfASetThatIsNotThere) {
     EXPECT_FALSE(kernel.changed());
 }
 
-// What fails behind the change is no refusal: the error, and so the exit code, says that the change was made.
+// A failure after the change is no refusal: the error, and so the exit code, says that the change was made.
 TEST(Remove, AndUnloadSayThatTheyAreDoneWhenWhatFollowsFails) {
     FakeKernel kernel;
     kernel.put("a");

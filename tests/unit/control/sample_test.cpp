@@ -118,7 +118,7 @@ TEST_F(SampleRates, AreUnknownForWhatWasNotThere) {
     kernel.running.program = 41; // unloaded and loaded anew
     EXPECT_FALSE(rates_since(before, take(11).front()));
     kernel.running.program = 40;
-    // Taken out and put in again, by chance into the same slot.
+    // The set was removed and loaded again, by chance into the same slot.
     kernel.running.table.sets[0].baseline = {.packets = 17, .bytes = 1700};
     const auto rates = rates_since(before, take(11).front());
     ASSERT_TRUE(rates);

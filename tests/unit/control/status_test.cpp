@@ -18,7 +18,7 @@ class ReadStatus : public testing::Test {
     FakeKernel kernel;
     const HookName eth0{.interface = "eth0"};
 
-    // A set of so many keys in force.
+    // A set in force with this many keys.
     kernel::SetInForce put(const std::string& name, int keys, bool verified = false) {
         std::vector<std::string> lines;
         for (int i = 0; i < keys; i++) lines.push_back("192.0.2." + std::to_string(i));
@@ -69,7 +69,7 @@ TEST_F(ReadStatus, CoversAllInterfacesAndHooks) {
     EXPECT_EQ(overview->foreign.front().interface, "eth0");
     EXPECT_EQ(overview->foreign.front().id, 6U);
     EXPECT_EQ(overview->foreign.front().name, "foreigner");
-    // A name narrows it.
+    // A name selects one set.
     EXPECT_TRUE(read_status(kernel, {.interface = "eth0", .point = kernel::HookPoint::xdp})->ours.empty());
     EXPECT_TRUE(read_status(kernel, {.interface = "eth1"})->ours.empty());
     EXPECT_FALSE(read_status(kernel, {.interface = "gone"}));
@@ -95,7 +95,7 @@ TEST_F(ReadStatus, ReadsTheTableAgainIfAFilterLeaves) {
     const auto overview = read_status(kernel, eth0);
     ASSERT_TRUE(overview) << overview.error().message;
     EXPECT_EQ(overview->ours.front().table.sets.front().set.map_id, 700U);
-    // A filter that is not there at all is an error.
+    // A missing filter is an error.
     kernel.take_filter(700);
     EXPECT_FALSE(read_status(kernel, eth0));
 }

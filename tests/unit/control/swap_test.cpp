@@ -109,7 +109,7 @@ TEST_F(Swap, ASetLoadedAnewMeanwhileIsLeftAlone) {
     refused(feed("bad"), ErrorKind::not_attached);
 }
 
-// The table is read again under the lock, so that a change that somebody made meanwhile is not undone.
+// The table is read again under the lock, so that a swap does not undo another controller's change.
 TEST_F(Swap, AnotherSetsChangeMeanwhileIsKept) {
     kernel.on_lock = [this] { kernel.running.table.sets[0].action = SIEVE_ACTION_PASS; };
     ASSERT_TRUE(swap(kernel, eth0, feed("bad"), {}));

@@ -56,7 +56,7 @@ TEST_F(TopKeysTest, StopsOnlyWhatIsOn) {
 
 TEST_F(TopKeysTest, AreNamedByTheirSets) {
     kernel.running.watching.counts_keys = true;
-    // The set in slot 5 has left. What it matched must not push out other sets' keys.
+    // The set in slot 5 has been removed. Its matches must not push out other sets' keys.
     kernel.running.tally = {
         .since = 99, .total = 4093, .keys = {heavy(5, 2000), heavy(1, 1000), heavy(0, 10), heavy(0, 1)}};
     const auto top = read_top_keys(kernel, eth0, 2);

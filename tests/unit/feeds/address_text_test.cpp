@@ -42,7 +42,7 @@ TEST(AddressText, WritesWhatRfc5952Asks) {
         EXPECT_EQ(format_address(c.upper, c.lower), c.text);
 }
 
-// The C library writes the same, but for the addresses of ::/96, of which it makes dotted quads.
+// The C library writes the same text, except for the addresses of ::/96, which it writes as dotted quads.
 TEST(AddressText, AgreesWithTheCLibrary) {
     std::mt19937_64 random(1);
     for (int i = 0; i < 100'000; ++i) {

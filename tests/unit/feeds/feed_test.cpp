@@ -28,7 +28,7 @@ constexpr std::uint32_t src = SIEVE_FIELD_SRC;
 constexpr std::uint32_t dst = SIEVE_FIELD_DST;
 constexpr std::uint32_t src_dport_proto = SIEVE_FIELD_SRC | SIEVE_FIELD_DPORT | SIEVE_FIELD_PROTO;
 
-// A folder of its own for each test, gone when the test is.
+// Each test has its own folder, which is removed with the test.
 class FeedTest : public testing::Test {
   protected:
     FeedTest() {
@@ -43,7 +43,7 @@ class FeedTest : public testing::Test {
         return path;
     }
 
-    // The error's message with the folder's name taken out of it.
+    // The error's message, without the folder's name.
     std::string message(const Result<Feed>& feed) {
         if (feed) return "no error";
         EXPECT_EQ(feed.error().kind, ErrorKind::bad_input);
@@ -75,7 +75,7 @@ bool same(const KeySet& a, const KeySet& b) {
     return true;
 }
 
-// Standard input is a pipe that a thread fills with `text`, a few bytes at a time where `piece` says so.
+// Standard input is a pipe. A thread fills it with `text`, `piece` bytes at a time if that is set.
 class PipedInput {
   public:
     PipedInput(std::string text, std::size_t piece) : saved_(::dup(STDIN_FILENO)) {
@@ -225,10 +225,10 @@ TEST_F(FeedTest, FilesThatAreNoFeeds) {
     fs::create_directory(folder_ / "folder");
     EXPECT_EQ(message(read_feed({file("1.2.3.4\n"), folder_ / "folder"}, src)),
               "folder: is a directory, expected a file");
-    // A missing file is found before a bad line of another.
+    // A missing file is found before a bad line of another file.
     EXPECT_EQ(message(read_feed({file("x\n"), folder_ / "none"}, src)),
               "none: cannot be read: No such file or directory");
-    // Reading fails where opening does not.
+    // Opening works, but reading fails.
     EXPECT_EQ(message(read_feed({"/proc/self/mem"}, src)),
               "/proc/self/mem: cannot be read: Input/output error");
     if (::geteuid() != 0) {
@@ -305,7 +305,7 @@ TEST_F(FeedTest, SkippedLinesAreCountedAndTheFirstAreShown) {
     EXPECT_EQ(text_of(wide->keys), "1.2.3.4");
 }
 
-// Lines at, behind and far behind the limit, at every place of a block.
+// Lines at the limit, just beyond it and far beyond it, at every offset in a block.
 TEST_F(FeedTest, LongLines) {
     const std::string longest = "1.2.3.4 " + std::string(feed_line_limit - 8, 'x');
     for (const std::string& end : {"\n"s, "\r\n"s, ""s}) {
@@ -382,7 +382,7 @@ TEST_F(FeedTest, TheFirstErrorIsTheOneReported) {
                       "list:150007: found \"bad150007\",");
 }
 
-// What looked at a feed before it was read must not have taken anything from it; and the books balance.
+// A check that looked at a feed before it was read must not have consumed any of it. The counts must add up.
 TEST_F(FeedTest, TakesEveryByteOfAnyInput) {
     std::string text = "# piped\n";
     for (int i = 0; i < 9'000; ++i)
@@ -432,7 +432,7 @@ TEST_F(FeedTest, RefusesAnImage) {
               "list: a filter image, expected a feed of keys (images hold no keys)");
 }
 
-// A feed of every kind of line, with the keys that it must yield made beside it, and not read from it.
+// A feed with every sort of line. The expected keys are made beside it, not read from it.
 struct Sample {
     std::string text;
     KeySet keys{src};
@@ -508,7 +508,7 @@ TEST_F(FeedTest, ProgressRisesFromNothingToAll) {
     EXPECT_EQ(shares.back(), 1.0);
 }
 
-// A real list, with its second column.
+// A real list that has a second column.
 TEST(Feed, ReadsIpsum) {
     const auto feed = read_feed({"tests/data/ipsum.txt"}, src);
     ASSERT_TRUE(feed) << feed.error().message;

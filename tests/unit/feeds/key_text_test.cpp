@@ -222,7 +222,7 @@ TEST(KeyText, EveryOtherFaultSaysWhatItIs) {
     }
 }
 
-// A 0 prefix of IPv6 in v4-mapped space ends before the mapping does: its network is no IPv4 prefix.
+// A prefix 0 of IPv6 in v4-mapped space covers more than the mapping, so its network is no IPv4 prefix.
 TEST(KeyText, AMappedPrefixShorterThanTheMappingIsIpv6) {
     const auto key = parse_key("::ffff:1.2.3.4/90", src);
     ASSERT_FALSE(key);
@@ -273,7 +273,7 @@ TEST(KeyText, WhatIsFormattedIsReadBack) {
     }
 }
 
-// The C library's reading of an address: IPv4 as v4-mapped, so that both families compare.
+// The C library's reading of an address. IPv4 addresses are v4-mapped, so that both families compare.
 std::optional<std::array<std::uint64_t, 2>> oracle(const std::string& text) {
     std::array<unsigned char, 16> bytes{};
     if (inet_pton(AF_INET, text.c_str(), bytes.data() + 12) == 1)
@@ -285,8 +285,8 @@ std::optional<std::array<std::uint64_t, 2>> oracle(const std::string& text) {
     return std::array<std::uint64_t, 2>{be64toh(words[0]), be64toh(words[1])};
 }
 
-// Holds texts of `make` with up to three changed bytes against the C library; good and bad ones must both be
-// many.
+// Compares the reading of `make`'s texts, with up to three changed bytes, with the C library's. There must be
+// many good texts and many bad ones.
 template <class Make>
 void compare_with_oracle(Make make, std::string_view alphabet, std::uint64_t seed) {
     std::mt19937_64 random(seed);

@@ -8,7 +8,7 @@
 namespace sieve {
 namespace {
 
-// The numbers are written out, not taken from the header that the table is made of.
+// The numbers are written out here, not taken from the header that the table is made from.
 TEST(Protocols, CommonNamesHaveTheirNumbers) {
     struct {
         const char* name;

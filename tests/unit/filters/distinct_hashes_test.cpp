@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::array<__u64, SIEVE_HASH_KEY_WORDS> hash_key = {11, 22, 33, 44, 55, 66};
 
-// Addresses out of a space of half as many, so that most come more than once.
+// Draws addresses from a space of half as many, so that most occur more than once.
 KeySet crowded_keys(std::size_t count) {
     std::mt19937_64 random(count);
     KeySet keys(SIEVE_FIELD_SRC);
@@ -26,7 +26,7 @@ KeySet crowded_keys(std::size_t count) {
     return keys;
 }
 
-// Against hashing one by one, std::sort and std::unique; whatever the number of threads.
+// Compares with hashing one by one, std::sort and std::unique, for any number of threads.
 TEST(DistinctHashes, AreTheSortedHashesEachOnce) {
     for (const std::size_t count : {0U, 1U, 2U, 100U, 5'000U, 300'000U}) {
         const KeySet keys = crowded_keys(count);

@@ -16,14 +16,14 @@ WideLine wide(const sieve_line& line) {
     return result;
 }
 
-// Against an array of plain integers, with the limit of 7 that sticks.
+// Compares with an array of plain integers that stick at the limit of 7.
 TEST(LineCounters, CountLikeIntegersThatStickAtSeven) {
     std::mt19937_64 random(1);
     LineCounters counters{};
     std::vector<int> model(SIEVE_LINE_BITS);
     std::vector<sieve_line> added;
     for (int step = 0; step < 4000; step++) {
-        // More additions than removals at first, then the other way round, so that counters meet both ends.
+        // More additions than removals at first, then fewer, so that counters reach both ends.
         const bool add = added.empty() || random() % 100 < (step < 2000 ? 70U : 30U);
         sieve_line pattern{};
         if (add) {

@@ -42,8 +42,8 @@ struct Shape {
 };
 class TasksOfLines : public testing::TestWithParam<Shape> {};
 
-// Every key is in exactly one task, every task in exactly one step, and no line is touched by two tasks of a
-// step: the lines of each task are gathered the slow way, from its keys.
+// Every key is in exactly one task, every task in exactly one step, and no two tasks of a step touch the same
+// line. The test gathers the lines of each task the slow way, from the task's keys.
 TEST_P(TasksOfLines, ShareNothingWithinAStep) {
     const sieve_lookup lookup = geometry(GetParam().choices, GetParam().lines, GetParam().alpha);
     std::vector<sieve_hash> keys = random_hashes(100'000);
@@ -97,7 +97,8 @@ TEST(LineTasks, RunsEachTaskOnceAndTellsHowFarItIs) {
     EXPECT_EQ(told, keys.size());
 }
 
-// All parts of a filter of two choices fill at one pace: every region is in exactly one task of each step.
+// All parts of a filter with two choices fill at the same pace: every region is in exactly one task of each
+// step.
 TEST(LineTasks, KeepRegionsInPace) {
     const std::vector<sieve_hash> keys = random_hashes(400'000);
     const sieve_lookup lookup = geometry(2, 25'000);
@@ -117,7 +118,7 @@ TEST(LineTasks, KeepRegionsInPace) {
     }
 }
 
-// A region that is smaller than the others fills up before them.
+// A region that is smaller than the others fills up first.
 TEST(LineTasks, RegionsAreOfOneSize) {
     for (const std::uint32_t choices : {1U, 2U, 3U})
         for (const std::uint32_t lines : {1U, 2U, 1024U, 1025U, 1250U, 3073U, 50'000U, 1'000'003U}) {

@@ -53,7 +53,7 @@ TEST(PlanRecommendation, SkipsWhatCannotBe) {
     impossible.infeasible = "out of reach";
     EXPECT_EQ(recommended({impossible, candidate("b", 900, 1e-3, 2)}, request), "b");
     EXPECT_EQ(recommended({impossible}, request), "none");
-    // More lines than one would like, if there is nothing else; then the fewest.
+    // If there is nothing else, more lines than desirable, but then the fewest.
     EXPECT_EQ(recommended({candidate("a", 900, 1e-3, 9), candidate("b", 1900, 1e-3, 4)}, request), "b");
 }
 
@@ -80,7 +80,7 @@ TEST(MakePlan, KeepsItsPromisesForARate) {
     EXPECT_LT(with("--kind blocked --choices 2").bits_per_key,
               with("--kind blocked --choices 1").bits_per_key);
     EXPECT_LT(with("--kind bloom --choices 3").bits_per_key, with("--kind bloom --choices 1").bits_per_key);
-    // A non-member is told after about two probes of a group in a half-full filter.
+    // In a half-full filter, about two probes of a group reveal a non-member.
     EXPECT_NEAR(with("--kind bloom --choices 1").lines_non_member, 2, 0.5);
     ASSERT_TRUE(plan->recommended);
 }

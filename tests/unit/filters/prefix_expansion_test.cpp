@@ -37,7 +37,7 @@ std::set<Prefix> expanded(const PrefixPlan& plan) {
     return prefixes;
 }
 
-// What a packet does: cut the address to each length of its family.
+// What the packet path does: cut the address to each length of its family.
 bool probed(const PrefixPlan& plan, const std::set<Prefix>& prefixes, uint128 address) {
     const auto upper = static_cast<std::uint64_t>(address >> 64);
     const auto lower = static_cast<std::uint64_t>(address);
@@ -51,8 +51,8 @@ bool probed(const PrefixPlan& plan, const std::set<Prefix>& prefixes, uint128 ad
     return false;
 }
 
-// Random ranges of both families: the probes answer exactly as a scan of the ranges does, inside, outside and
-// at every edge, whatever the number of lengths.
+// Random ranges of both families. The probes answer exactly as a scan of the ranges does: inside, outside and
+// at every edge, for any number of lengths.
 TEST(PrefixExpansion, AnswersLikeTheRangesThemselves) {
     std::mt19937_64 random(1);
     for (int round = 0; round < 60; round++) {
@@ -99,7 +99,7 @@ TEST(PrefixExpansion, AnswersLikeTheRangesThemselves) {
 }
 
 TEST(PrefixExpansion, AggregatesFirst) {
-    // Two halves, one inside the other, a duplicate, a neighbour: one /23.
+    // Two halves, a prefix inside a prefix, a duplicate and a neighbour make one /23.
     const auto plan = plan_prefixes(
         {v4(0x0a000000, 25), v4(0x0a000080, 25), v4(0x0a000010, 28), v4(0x0a000000, 25), v4(0x0a000100, 24)},
         {});
@@ -112,12 +112,12 @@ TEST(PrefixExpansion, AggregatesFirst) {
     EXPECT_DOUBLE_EQ(plan->covered[0], 512.0 / 4294967296.0);
 }
 
-// The choice is the best there is: against every choice of three lengths out of all, by brute force.
+// The choice is optimal: a brute-force search compares it with every choice of three lengths.
 TEST(PrefixExpansion, ChoosesTheBestLengths) {
     std::mt19937_64 random(2);
     for (int round = 0; round < 20; round++) {
-        // Spread over far-apart /14 blocks so that nothing aggregates; enough of the short ones to make one
-        // length dear.
+        // Spread over distant /14 blocks so that nothing aggregates, with enough short prefixes to make one
+        // length expensive.
         std::vector<AddressRange> ranges;
         std::array<double, 33> counts{};
         for (std::uint32_t i = 0; i < 60; i++) {
@@ -153,7 +153,7 @@ TEST(PrefixExpansion, TakesTheWholeOfAFamily) {
          {address_number(0, sieve_v4_mapped(0)), address_number(0, sieve_v4_mapped(~0U)), uint128{0},
           ~uint128{0}, all_ipv4.first - 1, all_ipv4.last + 1})
         EXPECT_TRUE(probed(*everything, prefixes, address));
-    // All of IPv6 is not IPv4.
+    // All of IPv6 does not include IPv4.
     const auto six = plan_prefixes({v6(0, 0)}, {});
     ASSERT_TRUE(six) << six.error().message;
     EXPECT_EQ(six->probes.count[0], 0);

@@ -12,7 +12,7 @@ namespace {
 
 class WideLines : public testing::TestWithParam<std::uint32_t> {};
 
-// Against the pattern that the packet path asks for.
+// Compares with the pattern that the packet path asks for.
 TEST_P(WideLines, HaveThePatternOfTheSharedHeader) {
     std::mt19937_64 random(GetParam());
     for (int i = 0; i < 1000; i++) {
@@ -24,7 +24,7 @@ TEST_P(WideLines, HaveThePatternOfTheSharedHeader) {
     }
 }
 
-// Against the plain formula, on lines of every fill from empty to full.
+// Compares with the plain formula, on lines from empty to full.
 TEST_P(WideLines, HaveTheRateOfTheirFill) {
     std::mt19937_64 random(GetParam());
     const PatternRate plain(GetParam());

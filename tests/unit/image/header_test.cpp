@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Images that were made to be wrong: their checksum is right, whatever else is.
+// Images that are wrong on purpose. Only their checksum is right.
 #include "libsieve/image/header.hpp"
 
 #include <fcntl.h>
@@ -91,7 +91,7 @@ const std::vector<Made>& images() {
     return made;
 }
 
-// Whatever is done with an image that was loaded. Run under AddressSanitizer and UBSan, too.
+// Everything that programs do with a loaded image. Run this under AddressSanitizer and UBSan, too.
 void use(const Image& image, std::mt19937_64& random) {
     const sieve_lookup& lookup = image.lookup();
     const sieve_file& file = image.file();
@@ -123,7 +123,7 @@ void use(const Image& image, std::mt19937_64& random) {
     }
 }
 
-// Every byte of the header with every bit flipped, and with the extreme values.
+// Every byte of the header, with every bit flipped, and with the extreme values.
 TEST(ImageHeaderTest, EveryByteIsRefusedOrHarmless) {
     std::mt19937_64 random(1);
     for (const auto& [name, bytes] : images()) {
@@ -145,7 +145,8 @@ TEST(ImageHeaderTest, EveryByteIsRefusedOrHarmless) {
                 }
             }
         }
-        // Identity, seconds, rounds, some counts and rates may be anything; all else is bound.
+        // Identity, seconds, rounds, and some counts and rates may have any value. All other fields are
+        // checked.
         EXPECT_GT(refused, tried / 2) << name;
     }
 }
@@ -178,7 +179,7 @@ TEST(ImageHeaderTest, EveryWordIsRefusedOrHarmless) {
                 }
 }
 
-// The filter's lines and the witnesses: whatever they hold, no access goes astray.
+// The filter's lines and the witnesses: no content leads to an access out of bounds.
 TEST(ImageHeaderTest, AnyContentIsRefusedOrHarmless) {
     std::mt19937_64 random(3);
     for (const auto& [name, bytes] : images()) {
@@ -197,7 +198,7 @@ TEST(ImageHeaderTest, AnyContentIsRefusedOrHarmless) {
     }
 }
 
-// What a resealed header said that could not be, and what became of it before.
+// Impossible statements of a header with a right checksum, and what they once led to.
 TEST(ImageHeaderTest, SaysWhatCannotBe) {
     const std::vector<char>& plain = images().front().bytes;
     const std::vector<char>& prefixes = images().back().bytes;
@@ -230,12 +231,12 @@ TEST(ImageHeaderTest, SaysWhatCannotBe) {
     EXPECT_TRUE(says(refusal(plain, plain.size() - 48, std::uint64_t{1}), "witness that is no key"));
 }
 
-// The header is judged before the rest is read or memory is asked for.
+// The header is judged before the rest is read and before memory is allocated.
 TEST(ImageHeaderTest, IsJudgedFirst) {
     const auto sparse = load(images().front().bytes, std::size_t{6} << 30);
     ASSERT_FALSE(sparse);
     EXPECT_NE(sparse.error().message.find("was cut or mixed up"), std::string::npos);
-    // A pipe that never ends.
+    // An endless pipe.
     int ends[2];
     ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
     const UniqueFd from(ends[0]);

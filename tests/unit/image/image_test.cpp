@@ -22,7 +22,7 @@
 namespace sieve {
 namespace {
 
-// A folder that goes away with the test.
+// A folder that is removed with the test.
 class ImageFile : public testing::Test {
   protected:
     void SetUp() override {
@@ -61,8 +61,7 @@ class ImageFile : public testing::Test {
         EXPECT_NE(loaded.error().message.find(path_.string()), std::string::npos) << loaded.error().message;
         return loaded.error().message;
     }
-    // Sets a number in the file and makes the checksum right again, so that only the check in question can
-    // object.
+    // Sets a number in the file and corrects the checksum, so that only the check under test can object.
     template <class T>
     std::vector<char> with(std::size_t offset, T value) const {
         std::vector<char> bytes = bytes_;
@@ -92,7 +91,7 @@ TEST_F(ImageFile, ComesBackAsItWas) {
         << "an image holds secret keys";
 }
 
-// No single flipped bit goes unnoticed, wherever it is.
+// Every single flipped bit is noticed, wherever it is.
 TEST_F(ImageFile, RefusesEveryFlippedBit) {
     for (std::size_t bit = 0; bit < bytes_.size() * 8; bit += 37) {
         std::vector<char> bytes = bytes_;
@@ -127,7 +126,7 @@ TEST_F(ImageFile, RefusesForeignFilesAndSaysWhy) {
     EXPECT_NE(refusal().find("is a directory"), std::string::npos);
 }
 
-// A well-made lie: the checksum is right, the content cannot be.
+// A consistent lie: the checksum is right, but the content is impossible.
 TEST_F(ImageFile, RefusesAGeometryThatCannotBe) {
     write(with(offsetof(sieve_lookup, kind), std::uint8_t{200}));
     EXPECT_NE(refusal().find("unknown filter kind"), std::string::npos);
@@ -152,7 +151,7 @@ TEST_F(ImageFile, RefusesAGeometryThatCannotBe) {
     EXPECT_NE(refusal().find("label"), std::string::npos);
 }
 
-// A file is measured before it is read; of a pipe nobody knows the length.
+// A file is measured before it is read. The length of a pipe is unknown.
 TEST_F(ImageFile, RefusesAStreamThatGoesOn) {
     const std::filesystem::path fifo = folder_ / "fifo";
     ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
@@ -206,7 +205,7 @@ TEST(Image, ThatCannotBeHeldIsRefused) {
         << beyond_memory.error().message;
 }
 
-// What a builder made is checked like what was read.
+// An image from a builder is checked like one from a file.
 TEST(Image, InMemoryIsCheckedToo) {
     Image image = std::move(*Image::create(4, 1));
     EXPECT_FALSE(image.check("built image")); // it has no kind
@@ -230,8 +229,8 @@ TEST_F(ImageFile, ThatCannotBeWrittenLeavesNothing) {
     EXPECT_EQ(files, 2U) << "a temporary file was left behind";
 }
 
-// The bytes of a fixed build are pinned: whoever changes them changes the format, and raises
-// SIEVE_IMAGE_VERSION; or the builder, or which keys the rate is measured with.
+// The bytes of a fixed build are pinned. A change of them is a change of the format, of the builder, or of
+// the keys that measure the rate. For a change of the format, raise SIEVE_IMAGE_VERSION.
 TEST_F(ImageFile, IsGolden) {
     EXPECT_EQ(bytes_.size(), 5504U);
     EXPECT_EQ(XXH3_64bits(bytes_.data(), bytes_.size()), 5235750473531199660U);

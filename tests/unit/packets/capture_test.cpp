@@ -195,7 +195,7 @@ TEST_F(CaptureTest, RefusesLinksThatAreNotUnderstood) {
     EXPECT_NE(outcome.error.find("Ethernet"), std::string::npos) << outcome.error;
 }
 
-// The numbers are LINKTYPE_ values of files, as at tcpdump.org/linktypes.html.
+// The numbers are the LINKTYPE_ values in files, as listed at tcpdump.org/linktypes.html.
 TEST_F(CaptureTest, MakesFramesOfWhatOtherLinksCarry) {
     struct Case {
         std::uint32_t link_type;
@@ -260,7 +260,7 @@ TEST_F(CaptureTest, RawPacketsOfNoVersionAreNotIp) {
 }
 
 TEST_F(CaptureTest, SurvivesGarbage) {
-    // Any byte changed: an end or an error, never more than the file holds.
+    // Any byte changed: the reader ends or fails, and never returns more than the file holds.
     const Bytes good = pcap({Bytes(60, 7), Bytes(60, 8)});
     for (std::size_t at = 0; at < good.size(); at++) {
         Bytes bad = good;

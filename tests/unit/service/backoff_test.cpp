@@ -11,7 +11,7 @@ using namespace std::chrono_literals;
 constexpr BackoffLimits limits{.first = 10s, .most = 100s, .most_asked_for = 1000s};
 
 TEST(Backoff, DoublesUpToTheMost) {
-    // The largest draw comes close to the whole wait, the smallest is its half.
+    // The largest draw comes close to the whole wait. The smallest draw is half of it.
     EXPECT_EQ(backoff_delay(1, 0, {}, limits), 5s);
     EXPECT_EQ(backoff_delay(2, 0, {}, limits), 10s);
     EXPECT_EQ(backoff_delay(3, 0, {}, limits), 20s);

@@ -32,7 +32,7 @@ TEST(ChildMessages, AnOrderComesAsItWasSent) {
     const BuildOrder& back = std::get<BuildOrder>(*read);
     EXPECT_EQ(back.lists.size(), 2U);
     EXPECT_EQ(back.lists[0], "a \"b\"");
-    // What was written again is the same: every field is in it.
+    // Writing it again gives the same bytes: every field is in it.
     BuildOrder same = back;
     same.lists = order.lists;
     EXPECT_EQ(write_order(same), write_order(order));
@@ -85,7 +85,8 @@ TEST(ChildMessages, WhatAHostileChildReportsIsNonsenseAtWorst) {
         EXPECT_FALSE(read_http_report(line)) << line;
     }
     EXPECT_FALSE(read_build_report(std::string(60000, '[')));
-    // No word about the kernel is believed, and no byte that a terminal obeys comes through.
+    // The parent believes no statement about the kernel, and no control character for a terminal gets
+    // through.
     const auto failed =
         read_build_report(R"({"failed":{"kind":"kernel_refused","message":"\u001b[31m\n","retry_after":5}})");
     ASSERT_FALSE(failed);

@@ -13,7 +13,7 @@ ReadConfiguration read(const std::string& text) {
     return read_configuration(text, "/etc/xdp-sieve/xdp-sieve.toml");
 }
 
-// The configuration of a text without mistakes.
+// The configuration in a text without mistakes.
 Configuration right(const std::string& text) {
     ReadConfiguration read = service::read_configuration(text, "/etc/xdp-sieve/xdp-sieve.toml");
     for (const Mistake& mistake : read.mistakes) ADD_FAILURE() << mistake_text("", mistake);
@@ -138,11 +138,11 @@ TEST_P(WrongConfiguration, IsRefusedWithLineAndKey) {
     EXPECT_NE(mistake.message.find(GetParam().message), std::string::npos) << mistake_text("x.toml", mistake);
 }
 
-// One more line in the set, which is line 6 of the file.
+// A further line in the set: line 6 of the file.
 std::string in_set(const std::string& line) {
     return small() + line + "\n";
 }
-// One more line in the interface, which is line 4.
+// A further line in the interface: line 4.
 std::string in_interface(const std::string& line) {
     return std::string(interface) + line + "\n" + set;
 }
@@ -308,7 +308,7 @@ TEST(ConfigurationText, ReadsBackToTheSame) {
 }
 
 TEST(ConfigurationText, NamesEveryKeyThatTheReaderKnows) {
-    // The reader lists its keys when it meets one that is not close to any.
+    // The reader lists its keys when it meets an unknown key that resembles none of them.
     const std::string printed = configuration_text(right(small()));
     for (const char* at : {"service.", "set.bad.", "set.bad.guards.", "interface."}) {
         const std::string key = "qqqqqqqqqqqq";
@@ -325,7 +325,7 @@ TEST(ConfigurationText, NamesEveryKeyThatTheReaderKnows) {
         std::istringstream words(list);
         for (std::string word; words >> word;) {
             if (word.back() == ',') word.pop_back();
-            // Either has a size of one kind only, and one action.
+            // Each configuration has a size in one form only, and one action.
             if (word == "fpr" || word == "memory" || word == "redirect" || word == "guards") continue;
             EXPECT_NE(printed.find("\n" + word + " = "), printed.find("\n# " + word + ":")) << at << word;
         }

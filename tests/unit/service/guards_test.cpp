@@ -71,7 +71,7 @@ TEST_F(Guards, AFirstListIsComparedWithNone) {
 }
 
 TEST_F(Guards, AListThatCoversTooMuch) {
-    // A quarter is 2^30 addresses; prefixes that overlap count once.
+    // A quarter is 2^30 addresses. Overlapping prefixes count once.
     passes(list_of({"64.0.0.0/3", "64.0.0.0/8", "96.0.0.0/3"}));
     refuses(Guard::coverage, {"25% of all IPv4", "most-ipv4 is 25%"}, list_of({"64.0.0.0/2", "8.8.8.8"}));
     refuses(Guard::coverage, {"100% of all IPv4"}, list_of({"0.0.0.0/0"}));

@@ -18,7 +18,7 @@ std::vector<std::string> texts(const std::vector<HostAddress>& addresses) {
 
 using Texts = std::vector<std::string>;
 
-// The texts are those of Linux 6.1 on a little-endian machine.
+// The texts come from Linux 6.1 on a little-endian machine.
 TEST(HostAddresses, GatewaysOfIpv4Routes) {
     const auto found = gateways_of_ipv4_routes(
         "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT\n"
@@ -45,7 +45,7 @@ TEST(HostAddresses, Resolvers) {
 }
 
 TEST(HostAddresses, Administrators) {
-    // Established to port 22; listening on it; established to port 80; an own connection to a port 22
+    // Established to port 22; listening on port 22; established to port 80; our own connection to a port 22
     // elsewhere.
     const auto found = administrators_of(
         "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// What needs no server; tests/service/download_test.cpp has the rest.
+// Tests that need no server. tests/service/download_test.cpp has the others.
 #include "libsieve/service/http_source.hpp"
 
 #include <gtest/gtest.h>

@@ -13,7 +13,7 @@ using test::list_of;
 TEST(ListChange, NothingChangesBetweenTheSameLists) {
     const std::vector<std::string> entries{"192.0.2.1", "2001:db8::/32", "192.0.2.0/24"};
     EXPECT_FALSE(compare_lists(list_of(entries), list_of(entries)).any());
-    // Order and repetitions mean nothing.
+    // Order and repetitions do not matter.
     EXPECT_FALSE(
         compare_lists(list_of({"192.0.2.1", "192.0.2.2"}), list_of({"192.0.2.2", "192.0.2.1", "192.0.2.2"}))
             .any());

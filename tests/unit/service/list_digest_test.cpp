@@ -22,7 +22,7 @@ TEST(ListDigest, SaysWhetherTwoListsSayTheSame) {
     EXPECT_NE(digest({"192.0.2.1"}), both);
     EXPECT_NE(digest({"192.0.2.1", "192.0.2.3"}), both);
     EXPECT_NE(digest({"192.0.2.1", "192.0.2.2"}, SIEVE_FIELD_DST), both);
-    // Ranges are what they are, not what they cover.
+    // A range counts as a range, however it is written, and not as its addresses.
     const std::string range = digest({"192.0.2.0/31"});
     EXPECT_EQ(digest({"192.0.2.0-192.0.2.1"}), range);
     EXPECT_NE(digest({"192.0.2.0", "192.0.2.1"}), range);

@@ -12,7 +12,7 @@
 
 namespace sieve::test {
 
-// The list of these entries.
+// The list with these entries.
 inline Feed list_of(const std::vector<std::string>& entries, std::uint32_t fields = SIEVE_FIELD_SRC) {
     Feed list(fields);
     for (const std::string& entry : entries) {
@@ -26,7 +26,7 @@ inline Feed list_of(const std::vector<std::string>& entries, std::uint32_t field
     return list;
 }
 
-// So many addresses, from 11.0.0.0 on.
+// This many addresses, from 11.0.0.0 on.
 inline std::vector<std::string> addresses(int count) {
     std::vector<std::string> all;
     for (int i = 0; i < count; i++)

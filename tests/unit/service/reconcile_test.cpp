@@ -31,7 +31,7 @@ class Reconcile : public testing::Test {
         const Image image = Image::load(files.image(name, {"192.0.2.1"})).value();
         wanted[name] = {WantedFilter::last_good, identity_text(image.file())};
     }
-    // Puts the set in force with the image that is wanted.
+    // Puts the set in force with the wanted image.
     kernel::SetInForce& run(const std::string& name, sieve_action action = SIEVE_ACTION_DROP,
                             bool verified = false) {
         kernel::SetInForce& set = kernel.put(name, action, verified);

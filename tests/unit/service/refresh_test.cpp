@@ -34,7 +34,7 @@ class Refresh : public testing::Test {
         if (!result) throw std::runtime_error(result.error().message);
         return std::move(*result);
     }
-    // One refresh to its end.
+    // Runs one refresh to its end.
     SetRecord refreshed() {
         auto record = build_image(set, examined(), state, protection, {});
         if (!record) throw std::runtime_error(record.error().message);
@@ -149,8 +149,8 @@ TEST_F(Refresh, TheLastGoodListCanBeReadAgain) {
     EXPECT_EQ(list->keys.size(), 3U);
 }
 
-// A seed makes every build the same, so that the gateway is mistaken for a member again and again, until the
-// builder gives up.
+// The seed makes every build the same, so the gateway is a false positive again and again, until the builder
+// gives up.
 TEST_F(Refresh, AFilterThatMistakesTheGatewayIsBuiltAgain) {
     files.feed("bad.txt", test::addresses(1000));
     set.feed.build.bits_per_key = 1;
@@ -159,7 +159,7 @@ TEST_F(Refresh, AFilterThatMistakesTheGatewayIsBuiltAgain) {
     control::Observer observer;
     observer.remark = [&](const std::string& text) { remarks.push_back(text); };
     std::set<std::size_t> seen;
-    // More than half of all non-members match such a filter, and by far not all.
+    // More than half of all non-members match such a filter, but far from all.
     for (std::uint64_t seed = 1; seed <= 40 && seen.size() < 2; seed++) {
         set.feed.build.seed = seed;
         remarks.clear();

@@ -35,7 +35,7 @@ class StateDirectoryTest : public testing::Test {
         std::ifstream in(file);
         return {std::istreambuf_iterator<char>(in), {}};
     }
-    // Stages a set of these entries and commits it.
+    // Stages a set with these entries and commits it.
     SetRecord keep(const StateDirectory& state, const std::string& set,
                    const std::vector<std::string>& entries) {
         auto image = Image::load(files.image("image", entries)).value();
@@ -140,7 +140,7 @@ TEST_F(StateDirectoryTest, ADamagedEntryCountsAsNone) {
         file.seekp(500);
         file << "x";
     });
-    // No way out of the directory.
+    // No name leads out of the directory.
     damaged([&](const SetRecord& r) {
         std::string text = content(record_path);
         text.replace(text.find(r.identity), r.identity.size(), "../../../../etc/shadow");

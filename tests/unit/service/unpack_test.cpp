@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Archives that the usual tools made.
+// Archives made by the usual tools.
 #include "libsieve/service/unpack.hpp"
 
 #include <fcntl.h>
@@ -37,7 +37,7 @@ class Unpack : public testing::Test {
         text << std::ifstream(files_.path(name), std::ios::binary).rdbuf();
         return text.str();
     }
-    // The file unpacked, or why not.
+    // The unpacked file, or the reason why not.
     [[nodiscard]] std::string unpacked(const std::string& name, const UnpackLimits& limits = ample) const {
         const UniqueFd from(::open(files_.path(name).c_str(), O_RDONLY | O_CLOEXEC));
         const UniqueFd to(::memfd_create("to", MFD_CLOEXEC));
@@ -48,7 +48,7 @@ class Unpack : public testing::Test {
         text.resize(static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
         return text;
     }
-    // Each prefix of the file, cut at some places, is refused.
+    // Each prefix of the file, cut at some offsets, is refused.
     void refuse_every_cut(const std::string& name) const {
         const std::string whole = read(name);
         for (const std::size_t left : {whole.size() - 1, whole.size() - 4, whole.size() - 9, whole.size() / 2,
@@ -130,10 +130,10 @@ TEST_F(Unpack, ABombIsPutOut) {
         EXPECT_NE(unpacked(name, {.bytes = ample.bytes, .ratio = 200}).find("more than 200 times as many"),
                   std::string::npos)
             << name;
-        // Of an archive's files the last line is ended, too.
+        // In an archive, the last line of each file gets an end, too.
         EXPECT_EQ(unpacked(name).size(), 5'000'000U + (name == "zero.zip"s ? 1 : 0)) << name;
     }
-    // A small list may shrink as it likes.
+    // A small list may shrink without limit.
     shell("head -c 1000000 /dev/zero | zstd -q >small.zst");
     EXPECT_EQ(unpacked("small.zst", {.bytes = ample.bytes, .ratio = 2}).size(), 1'000'000U);
 }

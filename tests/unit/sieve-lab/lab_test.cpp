@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// What sieve-lab makes of measurements: verdicts, files, and back.
+// sieve-lab's results from measurements: verdicts, files, and reading them back.
 #include <algorithm>
 #include <cmath>
 #include <set>

@@ -26,7 +26,7 @@ sieve_key random_key(std::mt19937_64& random) {
     return key;
 }
 
-// UMAC's NH of one pair of words, from the paper's definition over the integers.
+// UMAC's NH of one pair of words, by the paper's definition over the integers.
 TEST(Hash, NhStepIsTheDefinition) {
     std::mt19937_64 random(1);
     for (int i = 0; i < 1000; i++) {
@@ -49,7 +49,7 @@ TEST(Hash, MixIsStaffordsThirteenth) {
     for (const auto value : expected) EXPECT_EQ(sieve_mix(state += 0x9e3779b97f4a7c15ULL), value);
 }
 
-// Only the selected fields count, and each of them does.
+// Only the selected fields count, and each of them does count.
 TEST(Hash, DependsOnExactlyTheSelectedFields) {
     const auto secret = hash_key(2);
     std::mt19937_64 random(3);
@@ -78,8 +78,8 @@ TEST(Hash, DependsOnExactlyTheSelectedFields) {
     }
 }
 
-// Each of the 128 output bits flips with chance 1/2 when an input bit does, over random secrets: 4,096 trials
-// have a standard deviation of 32, and 40 x 128 pairs of bits stay within 5.5 of them.
+// Each of the 128 output bits flips with chance 1/2 when an input bit flips, over random secrets. 4,096
+// trials have a standard deviation of 32, and 40 x 128 pairs of bits stay within 5.5 of these.
 TEST(Hash, Avalanches) {
     constexpr int trials = 4096;
     std::mt19937_64 random(4);
@@ -107,9 +107,9 @@ TEST(Hash, Avalanches) {
     }
 }
 
-// Differentials that hold for every seed are the way to beat a keyed hash without knowing the key. Pairs that
-// differ in upper bits of two words, where plain multiply-xorshift chains collide always, do not collide in a
-// million seeds.
+// A differential that holds for every seed defeats a keyed hash without knowledge of the key. Pairs that
+// differ in the upper bits of two words always collide in plain multiply-xorshift chains. Here they do not
+// collide in a million seeds.
 TEST(Hash, HasNoSeedIndependentCollisions) {
     std::mt19937_64 random(5);
     const std::array<std::pair<std::uint64_t, std::uint64_t>, 4> differences = {

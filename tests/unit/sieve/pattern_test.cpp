@@ -31,8 +31,8 @@ sieve_line random_line(std::mt19937_64& random, int words_and) {
 
 class Pattern : public testing::TestWithParam<std::uint32_t> {};
 
-// The mask that the builder sets and the probes that the packet path makes are the same pattern: a line that
-// is the mask is covered, and with any one of its bits taken out it is not.
+// The builder's mask and the packet path's probes are the same pattern: a line equal to the mask is covered,
+// and the same line with any one bit removed is not.
 TEST_P(Pattern, ProbesAskForExactlyTheMask) {
     const std::uint32_t hashes = GetParam();
     std::mt19937_64 random(hashes);
@@ -62,8 +62,8 @@ TEST_P(Pattern, ProbesAskForExactlyTheMask) {
     }
 }
 
-// PatternRate is the exact probability over hashes: 200,000 random hashes on lines of three fills, five
-// sigma.
+// PatternRate is the exact probability over hashes: 200,000 random hashes on lines of three fills, within
+// five sigma.
 TEST_P(Pattern, RateIsTheShareOfCoveredHashes) {
     const std::uint32_t hashes = GetParam();
     std::mt19937_64 random(100 + hashes);
@@ -84,7 +84,7 @@ TEST_P(Pattern, RateIsTheShareOfCoveredHashes) {
 
 INSTANTIATE_TEST_SUITE_P(AllHashes, Pattern, testing::Range(1U, SIEVE_PATTERN_MAX_HASHES + 1U));
 
-// All bits of a line are used alike: chi-square over 512 cells, 511 degrees of freedom, within five sigma.
+// All bits of a line are used equally: chi-square over 512 cells, 511 degrees of freedom, within five sigma.
 TEST(PatternSpread, AllBitsAlike) {
     for (const std::uint32_t hashes : {1U, 2U, 4U, 7U, 13U, 24U}) {
         std::mt19937_64 random(hashes);

@@ -7,7 +7,7 @@ namespace sieve {
 namespace {
 
 TEST(Digest, IsXxh3Of128Bits) {
-    // The value that xxHash documents for no input at all (XXH128 of 0 bytes, seed 0).
+    // The value that xxHash documents for empty input (XXH128 of 0 bytes, seed 0).
     EXPECT_EQ(digest_of(""), "99aa06d3014798d86001c324468d497f");
 }
 

@@ -32,7 +32,7 @@ class InputTest : public testing::Test {
     fs::path folder_;
 };
 
-// Everything behind what was looked at.
+// Everything after the bytes that were peeked at.
 std::string rest_of(Input& input, std::size_t piece) {
     std::string all;
     std::string buffer(piece, '\0');
@@ -65,7 +65,7 @@ TEST_F(InputTest, LooksWithoutTaking) {
     EXPECT_EQ(input->read_all(all.data(), 20).value(), 10U);
 }
 
-// A FIFO is opened when it is read, so that naming it waits for nobody; and it is opened once.
+// A FIFO is opened when it is read, so that naming it does not wait. It is opened only once.
 TEST_F(InputTest, ReadsAFifoOnce) {
     const std::string path = folder_ / "fifo";
     ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
@@ -80,7 +80,7 @@ TEST_F(InputTest, ReadsAFifoOnce) {
     EXPECT_EQ(rest_of(*input, 3), "0123456789");
 }
 
-// Somebody else may have made a pipe that we share non-blocking.
+// Another process may have made a shared pipe non-blocking.
 TEST_F(InputTest, WaitsForANonBlockingPipe) {
     int ends[2];
     ASSERT_EQ(::pipe2(ends, O_NONBLOCK | O_CLOEXEC), 0);

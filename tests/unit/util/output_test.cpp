@@ -47,7 +47,7 @@ class OutputTest : public testing::TestWithParam<Staging> {
     Status write(const std::string& name, std::string_view text, Replace replace = Replace::ours) const {
         return write_output(folder_ / name, text, numbers, replace, GetParam());
     }
-    // The error of all ways to write there, and nothing changed.
+    // The error, which is the same for all ways to write there. Nothing may have changed.
     std::string refusal(const std::string& name, Replace replace = Replace::ours) const {
         const auto before = names();
         const Status checked = check_output(folder_ / name, numbers, replace);
@@ -122,7 +122,7 @@ TEST_P(OutputTest, IsNoneOfTheInputs) {
     }
 }
 
-// What is too large for the limit is an error, not the end of the process, and leaves nothing.
+// Exceeding the file size limit is an error, does not end the process, and leaves nothing behind.
 TEST_P(OutputTest, LeavesNothingWhenItFails) {
     file("old", "1 2 3 old");
     rlimit before{};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// What the kernel tells of real interfaces, with `ip` and ethtool's requests as the other hand.
+// What the kernel says of real interfaces; `ip` and ethtool's requests set them up.
 #include "libsieve/kernel/hooks/device.hpp"
 
 #include <linux/ethtool.h>
@@ -32,7 +32,7 @@ Device device(const std::string& name) {
     return value_or_fail(read_device(value_or_fail(find_interface(name))));
 }
 
-// Linux tells the features of drivers since 6.3.
+// Linux reports the features of drivers since 6.3.
 bool kernel_tells_features() {
     utsname system{};
     int major = 0, minor = 0;
@@ -70,7 +70,7 @@ TEST(Device, UpAndCarrier) {
     });
 }
 
-// A veth sends what native XDP redirects while the other end polls, as it does with a program.
+// A veth sends what native XDP redirects while the other end polls. An end with a program polls.
 TEST(Device, WhoSendsWhatNativeXdpRedirects) {
     in_own_network([] {
         ASSERT_TRUE(ip("link add in type veth peer name out") && ip("link set in up") &&
@@ -105,7 +105,7 @@ TEST(Device, WhereUnfinishedChecksumsComeFrom) {
     });
 }
 
-// The other end's settings are not to be had from here, whatever they are.
+// The other end's settings cannot be read from here.
 TEST(Device, AnEndInAnotherNamespaceIsNotTrusted) {
     in_own_network([] {
         ASSERT_TRUE(ip("link add in type veth peer name out"));
@@ -120,7 +120,7 @@ TEST(Device, AnEndInAnotherNamespaceIsNotTrusted) {
         });
         const std::uint32_t index = value_or_fail(find_interface("out")).index;
         EXPECT_TRUE(ip(fmt::format("link set out netns {}", elsewhere.get_future().get())));
-        // An interface that has that end's index here is another one.
+        // Another interface here has that end's index.
         EXPECT_TRUE(ip(fmt::format("link add decoy index {} type veth peer name decoys", index)));
         EXPECT_TRUE(take_checksums("decoy", false));
         EXPECT_TRUE(device("in").unfinished_checksums);

@@ -22,14 +22,14 @@ std::string file(const std::string& path) {
     return text.str();
 }
 
-/// What lies between the first `from` and the next `to`.
+/// The text between the first `from` and the next `to`.
 std::string between(const std::string& text, const std::string& from, const std::string& to) {
     const std::size_t begin = text.find(from);
     if (begin == std::string::npos) return {};
     return text.substr(begin, text.find(to, begin) - begin);
 }
 
-/// What the expression's group matches, everywhere in the text.
+/// The texts that the expression's group matches.
 std::vector<std::string> matches(const std::string& text, const std::string& expression) {
     const std::regex pattern(expression);
     std::vector<std::string> found;
@@ -85,7 +85,7 @@ TEST(Registry, RefusesPrefixesInWordsForAnOperator) {
     EXPECT_EQ(geometry_fault(lookup), "kind bloom cannot hold prefixes, only kind blocked can");
 }
 
-/// Facts that contradict each other, or what the kind does.
+/// Facts that contradict each other or the kind's behaviour.
 TEST(Registry, FactsAreTrue) {
     for (const FilterKind* kind : filter_kinds()) {
         const KindFacts& facts = kind->facts();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// A kind of filter that no other file knows: all of user space works with it once it is registered. What it
-// takes is what docs/adding-a-kind.md says.
+// A kind of filter that no other file knows. Once it is registered, all of user space works with it.
+// docs/adding-a-kind.md says what a kind needs.
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ namespace {
 
 constexpr auto toy_number = static_cast<sieve_kind>(7);
 
-/// The bit of a table that a key sets: Bloom's filter with one hash function.
+/// The bit of a table that a key sets: a Bloom filter with one hash function.
 std::uint64_t bit_of(const sieve_lookup& lookup, const sieve_hash& hash) {
     return hash.test % (std::uint64_t{lookup.buckets} * SIEVE_LINE_BITS);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// The attacker against filters of known structure: it must find the structure that is there, and none where
-// none is.
+// The attacker against filters of known structure: it must find an existing structure, and none where there
+// is none.
 #include "sieve-lab/simulations/adaptive_attacker.hpp"
 
 #include <cmath>
@@ -31,7 +31,7 @@ Attack play(const std::function<bool(const sieve_key&)>& matches, Strategy strat
     return attack(target_of(matches), space, strategy, queries, random);
 }
 
-// A verdict that depends on the whole key and on nothing else, for one key in 512.
+// A verdict that depends on the whole key and on nothing else: one key in 512 matches.
 bool unstructured(const sieve_key& key) {
     return mix(key.word[0] ^ mix(key.word[1] ^ mix(key.word[3] ^ mix(key.word[4])))) % 512 == 0;
 }
@@ -49,7 +49,8 @@ TEST(AdaptiveAttacker, GainsNothingWhereVerdictsAreIndependent) {
 }
 
 TEST(AdaptiveAttacker, RunsOfMembersDoNotHideHits) {
-    // Neighbours of neighbours are the same keys: each may count once only, or misses outnumber matches.
+    // Neighbours of neighbours are the same keys. Each may count only once, or misses would outnumber
+    // matches.
     Target target = target_of(unstructured);
     const KeySpace space = KeySpace::ipv4_source();
     Random random(5);
@@ -71,13 +72,13 @@ TEST(AdaptiveAttacker, FindsRunsOfNeighbours) {
 
 TEST(AdaptiveAttacker, FindsABitThatVerdictsDoNotDependOn) {
     const auto blind = [](const sieve_key& key) { return mix(key.word[1] & ~(1ULL << 19)) % 512 == 0; };
-    // Odd multiples of that bit in the field's last bits come back to the key or to its twin: some hits only,
-    // but the first round of steps has one in 64.
+    // Odd multiples of that bit in the field's last bits come back to the key or to its twin. So some hits
+    // are repeated, but the first round of steps has one hit in 64.
     EXPECT_GT(play(blind, Strategy::differences).hits, 300U);
 }
 
 TEST(AdaptiveAttacker, FindsAnAffineVerdict) {
-    // True where a linear form of the key is small: closed under z + y - x more often than by chance.
+    // True where a linear form of the key is small: z + y - x then matches more often than by chance.
     const auto affine = [](const sieve_key& key) {
         return static_cast<std::uint32_t>(key.word[1] * 0x9e3779b1U) < (1U << 23);
     };

@@ -27,7 +27,7 @@ TEST(BloomSchemes, DrawWhatTheirDefinitionsSay) {
             if (scheme == Scheme::classic) {
                 ASSERT_EQ(std::set(g.begin(), g.end()).size(), k);
             }
-            // The i-th difference of a progression of that degree is a constant.
+            // The i-th difference of a progression of degree i is a constant.
             const std::uint64_t range = scheme == Scheme::partition ? m / k : m;
             const auto at = [&](std::size_t i) {
                 return scheme == Scheme::partition ? g[i] - i * range : g[i];
@@ -66,9 +66,9 @@ TEST(BloomSchemes, HaveNoFalseNegative) {
         }
 }
 
-// Theorems 5.1 and 5.2, Figure 1: n = 10,000, c = 8, k = 6, all schemes have the standard filter's rate
-// (1 - e^{-k/c})^k = 0.021577. Four sigma: of the queries, and of the filters (a filter's own rate varies by
-// 0.4%).
+// Theorems 5.1 and 5.2, Figure 1: n = 10,000, c = 8, k = 6. All schemes have the standard filter's rate (1 -
+// e^{-k/c})^k = 0.021577. Four sigma of the queries and of the filters together (a filter's own rate varies
+// by 0.4%).
 TEST(BloomSchemes, AllHaveTheStandardFiltersRate) {
     constexpr std::uint64_t n = 10'000;
     constexpr int filters = 6;
@@ -91,8 +91,8 @@ TEST(BloomSchemes, AllHaveTheStandardFiltersRate) {
     }
 }
 
-// In a filter of 128 bits the differences show: Grandi, section 3 (n = 16, k = 5: the classic filter is 3.28%
-// better), and double hashing far worse than independent probes.
+// In a filter of 128 bits, the differences show: the classic filter is 3.28% better (Grandi, section 3; n =
+// 16, k = 5), and double hashing is far worse than independent probes.
 TEST(BloomSchemes, DifferInSmallFiltersAsComputed) {
     constexpr std::uint64_t m = 128;
     constexpr std::uint64_t n = 16;

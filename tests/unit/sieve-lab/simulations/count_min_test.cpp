@@ -12,7 +12,7 @@
 namespace sieve {
 namespace {
 
-// A skewed stream, as of packets over flows: item i about (items / (i + 1)) times.
+// A skewed stream, like packets over flows: item i occurs about (items / (i + 1)) times.
 std::map<std::uint64_t, std::uint64_t> skewed(std::uint64_t items, std::mt19937_64& random) {
     std::map<std::uint64_t, std::uint64_t> counts;
     for (std::uint64_t i = 0; i < items; i++) counts[random()] += items / (i + 1);
@@ -46,8 +46,8 @@ TEST(CountMin, IsExactWhereNothingCollides) {
 }
 
 // Theorem 9.1, over many draws of the hash functions and for several eps. The share of bad estimates stays
-// below the bound; where all items count the same it comes close enough to what d rows must give (a
-// non-member sees an item in a row with chance 1/w) that a sketch with fewer rows would be seen.
+// below the bound. If all items occur equally often, the share comes close to what d rows must give: a
+// non-member meets an item in a row with chance 1/w. A sketch with fewer rows would show.
 TEST(CountMin, ErrsNoMoreOftenThanTheorem91Allows) {
     std::mt19937_64 random(2);
     struct Case {
@@ -78,8 +78,8 @@ TEST(CountMin, ErrsNoMoreOftenThanTheorem91Allows) {
     }
 }
 
-// One heavy item in an otherwise empty sketch is seen by a non-member only if both meet in all rows: h1 and
-// h2 agree, with chance 1/w^2 (w prime), or d = 1 and h1 agrees, with chance 1/w. Five sigma.
+// One heavy item in an otherwise empty sketch. A non-member sees it only if both meet in all rows: h1 and h2
+// agree, with chance 1/w^2 (w prime), or d = 1 and h1 agrees, with chance 1/w. Five sigma.
 TEST(CountMin, RowsAreIndependentAsFarAsTwoHashesCan) {
     constexpr std::uint64_t width = 13;
     for (const std::uint32_t depth : {1U, 2U, 7U, 13U}) {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Published numbers: d-left paper, section III-C. One trial each; trials differ by 0.6% (standard deviation).
+// Published numbers: d-left paper, section III-C. One trial each. The standard deviation between trials is
+// 0.6%.
 #include "sieve-lab/simulations/ddlcbf_experiment.hpp"
 
 #include <gtest/gtest.h>
@@ -26,7 +27,7 @@ TEST(DdlcbfExperiment, Plain) {
 }
 
 TEST(DdlcbfExperiment, Dynamic) {
-    // Ours is 3% below; the paper leaves the length of the minimal remainder open (see the header).
+    // Our rate is 3% lower. The paper does not give the length of the minimal remainder (see the header).
     const CountingOutcome outcome = run(paper_ddlcbf());
     EXPECT_NEAR(outcome.rate, 4.586e-4, 0.03 * 4.586e-4);
     EXPECT_NEAR(outcome.rate, 4.729e-4, 0.06 * 4.729e-4);

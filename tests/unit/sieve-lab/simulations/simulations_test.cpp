@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// The simulations against the formulas that they are to confirm: two independent ways to the same number.
+// The simulations against the formulas that they should confirm: two independent ways to the same number.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -33,7 +33,7 @@ TEST(GreedyGroups, FillAsEquation32Says) {
                 filter.insert_all(random);
                 return std::vector<double>{filter.ones()};
             });
-            // O(1/n) away from the limit.
+            // The distance from the limit is O(1/n).
             expect_mean(observed.of(0), analysis::two_choice::fraction_of_ones(16, 11, groups), 2e-4);
         }
     }
@@ -58,7 +58,7 @@ TEST(DLeftTable, LoadsFollowTheEquations) {
     constexpr std::uint32_t buckets = 20'000;
     Random random(3);
     DLeftTable table(3, buckets);
-    table.insert(random, 100'000); // in two parts, which must be the same as in one
+    table.insert(random, 100'000); // two parts must give the same as one
     table.insert(random, 140'000);
     const auto loads = table.loads();
     const auto expected = analysis::d_left::load_distribution(3, 4);
@@ -86,7 +86,7 @@ TEST(DLeftTable, GroupsOfOneAreFormulaOneAndGroupsOfFourFollowTheirFormula) {
     EXPECT_NEAR(table.false_positive_grouped(layout, 4) / formula, 1, 0.02);
 }
 
-// Of the buckets of all subtables, the sum of each subtable's share that holds more than four keys.
+// Over the buckets of all subtables: the sum of each subtable's share of buckets with more than four keys.
 double share_above_four(const DLeftTable& table) {
     double share = 0;
     for (const auto& subtable : table.loads())
@@ -126,7 +126,7 @@ TEST(BlockLoads, FollowTheEquations) {
 }
 
 TEST(BlockRate, IsTheExactRateOfABlockOfAnySize) {
-    // All blocks hold 25 keys: (9) of Grandi for 500 bits, which (2.1) misses by several percent.
+    // All blocks hold 25 keys: Grandi's (9) for 500 bits. (2.1) is off by several percent here.
     for (const unsigned k : {13U, 14U}) { // odd and even: two probes are drawn at a time
         Random random(7);
         const std::vector<std::uint32_t> loads(40'000, 25);

@@ -37,7 +37,7 @@ TEST(Moments, OfNoneAndOfOneHaveNoSpread) {
 }
 
 TEST(Moments, KeepTheirDigitsFarFromZero) {
-    // The naive sum of squares has no digit left here.
+    // The naive sum of squares has no correct digit left here.
     const Moments m = of({1e9 + 4, 1e9 + 7, 1e9 + 13, 1e9 + 16});
     EXPECT_DOUBLE_EQ(m.mean(), 1e9 + 10);
     EXPECT_DOUBLE_EQ(m.variance(), 30);
@@ -106,8 +106,9 @@ TEST(Sigmas, AreTheDistanceInErrorsOfTheDifference) {
 }
 
 TEST(Sigmas, OfHonestMeasurementsHaveUnitVariance) {
-    // Means of 40 of our samples against means of 160 of theirs, both normal enough: if the errors were of a
-    // sample instead of a mean, or only one side's, or divided by the wrong number of trials, this is not 1.
+    // Means of 40 of our samples against means of 160 of theirs, both normal enough. The result would not be
+    // 1 if an error were that of a sample instead of a mean, were only one side's, or were divided by the
+    // wrong number of trials.
     Random random(1);
     const auto mean_of = [&random](int trials) {
         Moments moments;

@@ -64,7 +64,7 @@ TEST(RunTrials, PassOnWhatATrialThrows) {
     std::atomic<unsigned> ran = 0;
     const auto trial = [&ran](Random& /*random*/) -> std::vector<double> {
         if (++ran == 3) throw std::runtime_error("third");
-        // All of them would take minutes, so that a thread that is held up cannot matter.
+        // All trials would take minutes, so a delayed thread does not matter.
         if (ran > 3) std::this_thread::sleep_for(std::chrono::milliseconds(1));
         return {0};
     };

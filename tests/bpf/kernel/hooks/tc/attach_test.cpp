@@ -35,7 +35,7 @@ bool tc(const std::string& arguments) {
     return std::system(("tc " + arguments + " >/dev/null 2>&1").c_str()) == 0;
 }
 
-// An end of a veth pair, up, named "in". No packets but a test's own: the kernel's IPv6 is not up.
+// An end of a veth pair, up, named "in". Only the test's own packets flow, because the kernel's IPv6 is down.
 Interface make_veth(int mtu = 1500) {
     EXPECT_EQ(std::system("sysctl -qw net.ipv6.conf.default.disable_ipv6=1"), 0);
     EXPECT_TRUE(ip(fmt::format("link add in mtu {0} type veth peer name out mtu {0}", mtu)));
@@ -51,7 +51,7 @@ Hook hook_of(const Interface& interface, HookPoint point) {
     return value_or_fail(read_hook(interface, point));
 }
 
-// A program that is not ours: it lets the next one decide, or ends the classification.
+// A foreign program: it lets the next program decide, or ends the classification.
 UniqueFd foreign_program(std::int32_t action = TC_ACT_UNSPEC) {
     const std::array<bpf_insn, 2> code{
         bpf_insn{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = 0, .src_reg = 0, .off = 0, .imm = action},
@@ -134,7 +134,7 @@ TEST(TcAttach, OtherFiltersStay) {
             EXPECT_EQ(hook.filters.size(), 4U);
             ASSERT_TRUE(detach(hook));
             EXPECT_EQ(priorities(in, point), (std::vector<std::uint32_t>{7, 50, 60}));
-            // Whoever looked before sees that it has gone.
+            // A caller that looked before sees that the program has gone.
             EXPECT_FALSE(detach(hook));
             EXPECT_EQ(priorities(in, point), (std::vector<std::uint32_t>{7, 50, 60}));
         });
@@ -158,7 +158,7 @@ TEST(TcAttach, WhatTheTcToolAttachedIsFoundAndTakenAway) {
                       map.id());
             ASSERT_TRUE(detach(hook));
             EXPECT_FALSE(find_ours("in", point));
-            // Without `da` nothing that the program says would have an effect.
+            // Without `da`, the program's return value would have no effect.
             ASSERT_TRUE(tc(fmt::format("filter add dev in {0} bpf obj {1} sec tc/{0}", hook_point_name(point),
                                        object.string())));
             const auto useless = find_ours("in", point);
@@ -175,7 +175,8 @@ TEST(TcAttach, ARaceEndsInARefusal) {
         const Hook looked_free = hook_of(in, HookPoint::egress);
         const auto first = attach(looked_free, load(HookPoint::egress), {});
         ASSERT_TRUE(first) << first.error().message;
-        // At the same priority the kernel itself refuses the handle; at another one the look afterwards does.
+        // At the same priority the kernel itself refuses the handle. At another priority, the check
+        // afterwards refuses it.
         for (const std::uint32_t priority : {50U, 51U}) {
             const auto second =
                 attach(looked_free, load(HookPoint::egress), {.rank = {.priority = priority}});
@@ -221,15 +222,15 @@ TEST(TcAttach, UnknownHardwareIsRefused) {
 // --- packets that a test run cannot make
 // ---------------------------------------------------------------------
 
-// As in linux/virtio_net.h, which no C++ compiler takes: what a packet socket is told of a frame.
+// As in linux/virtio_net.h, which no C++ compiler accepts: what a packet socket learns about a frame.
 struct VirtioHeader {
     std::uint8_t flags, gso_type;
-    std::uint16_t header_bytes; // which lie in the packet's linear part
+    std::uint16_t header_bytes; // they are in the packet's linear part
     std::uint16_t gso_size, csum_start, csum_offset;
 };
 
-// Sends a frame out of an interface. Of its bytes no more than `linear` lie in the packet's linear part, if
-// it is longer than a page.
+// Sends a frame out of an interface. If the frame is longer than a page, at most `linear` of its bytes are in
+// the packet's linear part.
 void send_frame(const Interface& interface, const Bytes& frame, std::uint16_t linear = 0) {
     const UniqueFd socket(::socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0));
     const int on = 1;
@@ -244,11 +245,11 @@ void send_frame(const Interface& interface, const Bytes& frame, std::uint16_t li
     bytes.insert(bytes.end(), frame.begin(), frame.end());
     const ssize_t sent = ::sendto(socket.get(), bytes.data(), bytes.size(), 0,
                                   reinterpret_cast<const sockaddr*>(&to), sizeof(to));
-    // A packet that is dropped on its way out is reported to its sender so.
+    // The kernel reports a packet dropped on its way out to its sender this way.
     ASSERT_TRUE(sent == static_cast<ssize_t>(bytes.size()) || (sent < 0 && errno == ENOBUFS)) << errno;
 }
 
-// Our program at that hook of "in", dropping what comes from 10.0.0.1 and 2001:db8::bad.
+// Our program at that hook of "in", dropping packets from 10.0.0.1 and 2001:db8::bad.
 Instance dropping(const Interface& in, HookPoint point) {
     const auto map = map_of(image_of({"10.0.0.1", "2001:db8::bad"}));
     const BpfObject object = load(point);
@@ -265,7 +266,8 @@ TEST(TcPackets, TagsInTheMetadataAndInTheFrame) {
         in_own_network([&] {
             const Interface in = make_veth();
             const Instance instance = dropping(in, point);
-            // The first tag of a packet that arrives goes to the packet's metadata before tc sees it.
+            // The kernel moves the first tag of an arriving packet to the packet's metadata before tc sees
+            // it.
             const Interface from = point == HookPoint::egress ? in : value_or_fail(find_interface("out"));
             std::uint64_t sent = 0;
             for (int tags = 0; tags <= 4; tags++) {
@@ -301,8 +303,8 @@ TEST(TcPackets, HeadersOutsideTheLinearPart) {
     });
 }
 
-// A packet that passes is left to the filters behind ours; one that a filter before ours accepts does not
-// come.
+// A packet that passes goes on to the filters behind ours. A packet that a filter before ours accepts never
+// reaches ours.
 TEST(TcPackets, OtherFiltersAreAskedToo) {
     in_own_network([] {
         const Interface in = make_veth();
@@ -322,7 +324,7 @@ TEST(TcPackets, OtherFiltersAreAskedToo) {
         EXPECT_EQ(count(instance), 1U);
         EXPECT_EQ(count(arrived), 1U);
         ASSERT_EQ(add_filter(in, HookPoint::egress, dropping_all.get(), 60), 0);
-        send("10.9.9.9"); // passes ours, and then meets the next one
+        send("10.9.9.9"); // passes ours, then meets the next filter
         EXPECT_EQ(count(instance), 2U);
         EXPECT_EQ(count(arrived), 1U);
         ASSERT_EQ(add_filter(in, HookPoint::egress, accepting.get(), 40), 0);
@@ -355,14 +357,14 @@ TEST(TcPackets, RedirectsToAnInterfaceThatIsThere) {
             Stats stats = value_or_fail(read_stats(object.instance()));
             EXPECT_EQ(stats.redirected.packets, 1U) << hook_point_name(point);
             EXPECT_EQ(value_or_fail(read_stats(arrived)).dropped.packets, 1U) << hook_point_name(point);
-            // The target has gone: the default decides, as at XDP.
+            // The target has gone, so the default decides, as at XDP.
             ASSERT_TRUE(ip("link del to"));
             send_frame(from, frame);
             stats = value_or_fail(read_stats(object.instance()));
             EXPECT_EQ(stats.redirected.packets, 1U);
             EXPECT_EQ(stats.redirect_failed, 1U);
             EXPECT_EQ(stats.passed.packets, 1U);
-            // A CPU is no target here.
+            // At tc, a CPU is no target.
             const auto refused = table.replace(
                 {SIEVE_ACTION_PASS,
                  {{.name = "cpu", .action = SIEVE_ACTION_REDIRECT_CPU, .map_fd = map.fd(), .target = 0}}});

@@ -23,7 +23,7 @@ namespace {
 
 using namespace test;
 
-// A program that is not ours: passes everything.
+// A foreign program that passes everything.
 UniqueFd foreign_program() {
     const std::array<bpf_insn, 2> pass{
         bpf_insn{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = 0, .src_reg = 0, .off = 0, .imm = XDP_PASS},
@@ -88,7 +88,7 @@ TEST(Attach, SetsArePutThroughTheAttachedProgram) {
                             .replace({SIEVE_ACTION_PASS, {{"bad", SIEVE_ACTION_DROP, map.fd()}}}));
             ASSERT_TRUE(attach(hook_of(in), object, {}));
         }
-        // The loader is gone; the sets it put are found, and more can be put.
+        // The loader has gone. Its sets are found, and more sets can be put in force.
         const Hook hook = value_or_fail(find_ours("in"));
         SetTable table(*hook.instance);
         ASSERT_EQ(table.read().sets.size(), 1U);
@@ -182,7 +182,7 @@ TEST(Attach, ARaceWithAnotherToolEndsInARefusal) {
         const Interface in = make_veth();
         const auto index = static_cast<int>(in.index);
         const LogCapture quiet;
-        // It was free when we looked; then somebody came.
+        // The hook was free when we looked. Then another program was attached.
         const Hook looked_free = hook_of(in);
         const UniqueFd foreign = foreign_program();
         ASSERT_EQ(bpf_xdp_attach(index, foreign.get(), XDP_FLAGS_DRV_MODE, nullptr), 0);
@@ -191,7 +191,7 @@ TEST(Attach, ARaceWithAnotherToolEndsInARefusal) {
         ASSERT_FALSE(refused);
         EXPECT_EQ(refused.error().kind, ErrorKind::kernel_refused);
         EXPECT_EQ(hook_of(in).attached->id, id);
-        // It was one program when we looked, and --force was meant for that one; now it is another.
+        // --force was meant for the program that we saw. Now another program is there.
         const Hook looked_foreign = hook_of(in);
         const UniqueFd other = foreign_program();
         ASSERT_EQ(bpf_xdp_attach(index, other.get(), XDP_FLAGS_DRV_MODE, nullptr), 0);
@@ -199,18 +199,19 @@ TEST(Attach, ARaceWithAnotherToolEndsInARefusal) {
         ASSERT_NE(other_id, id);
         EXPECT_FALSE(attach(looked_foreign, load(), {.mode = ModeChoice::native, .force = true}));
         EXPECT_EQ(hook_of(in).attached->id, other_id);
-        // Ours was there when we looked, and is not ours to take away any more.
+        // Our program was there when we looked. Now the program is not ours to remove.
         ASSERT_EQ(bpf_xdp_detach(index, XDP_FLAGS_DRV_MODE, nullptr), 0);
         ASSERT_TRUE(attach(hook_of(in), load(), {}));
         const Hook ours = hook_of(in);
         ASSERT_EQ(bpf_xdp_attach(index, other.get(), XDP_FLAGS_DRV_MODE, nullptr), 0);
         EXPECT_FALSE(detach(ours));
         EXPECT_EQ(hook_of(in).attached->id, other_id);
-        unpin_dispatcher(in.index, ours.attached->id); // it was taken away by force
+        unpin_dispatcher(in.index, ours.attached->id); // the program was removed by force
     });
 }
 
-// Attaches a set and takes it away again, as two runs of a controller would; the ids of program and filter.
+// Attaches a set and removes it again, as two runs of a controller would; returns the ids of program and
+// filter.
 std::array<std::uint32_t, 2> attach_and_detach() {
     std::array<std::uint32_t, 2> ids{};
     in_own_network([&] {
@@ -230,7 +231,7 @@ std::array<std::uint32_t, 2> attach_and_detach() {
 }
 
 TEST(Attach, NothingStaysBehind) {
-    // In a process of its own, because libxdp does not close all its descriptors before the process ends.
+    // In a separate process, because libxdp keeps some descriptors open until the process ends.
     int result[2];
     ASSERT_EQ(::pipe(result), 0);
     const pid_t child = ::fork();
@@ -247,7 +248,7 @@ TEST(Attach, NothingStaysBehind) {
     ::close(result[1]);
     EXPECT_EQ(status, 0);
     ASSERT_NE(ids[0], 0U);
-    // The kernel frees a program and its maps a little later, behind a grace period.
+    // The kernel frees a program and its maps a little later, after a grace period.
     const auto exists = [&ids] { return program_exists(ids[0]) || UniqueFd(bpf_map_get_fd_by_id(ids[1])); };
     for (int i = 0; i < 6000 && exists(); i++) std::this_thread::sleep_for(std::chrono::milliseconds(10));
     EXPECT_FALSE(exists());

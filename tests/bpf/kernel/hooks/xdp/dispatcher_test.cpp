@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// What can be tested of it without a dispatcher, which not every kernel takes; the rest is
-// tests/vm/coexistence.sh.
+// Tests that need no dispatcher, because some kernels refuse dispatchers. tests/vm/coexistence.sh has the
+// other tests.
 #include "libsieve/kernel/hooks/xdp/dispatcher.hpp"
 
 #include <linux/bpf.h>

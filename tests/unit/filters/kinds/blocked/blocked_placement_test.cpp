@@ -40,8 +40,8 @@ struct Shape {
 };
 class BlockedPlacement : public testing::TestWithParam<Shape> {};
 
-// No bit but those of the keys, and all bits of each key in one of its lines; the same lines whatever the
-// number of threads.
+// Only the keys' bits are set, and each key has all of its bits in one of its lines. The lines do not depend
+// on the number of threads.
 TEST_P(BlockedPlacement, HoldsEveryKeyTheSameWithAnyThreads) {
     const Shape& shape = GetParam();
     const sieve_lookup lookup = geometry(shape.choices, shape.hashes, shape.lines, shape.alpha);
@@ -78,7 +78,8 @@ INSTANTIATE_TEST_SUITE_P(Shapes, BlockedPlacement,
                                          Shape{2, 31, 20'000, 50}, Shape{2, 13, 50'000, 5000, 0x4000},
                                          Shape{3, 14, 100'000, 6000}, Shape{3, 14, 10, 2}));
 
-// Rebalancing lowers the rate it minimises, more rounds more so, and reports what the lines say.
+// Rebalancing lowers the rate that it minimises. More rounds lower it further. The reported rate is that of
+// the lines.
 TEST(BlockedPlacementRate, FallsWithRounds) {
     const sieve_lookup lookup = geometry(2, 13, 1024);
     const std::vector<sieve_hash> keys = random_hashes(32 * 1024, 5);

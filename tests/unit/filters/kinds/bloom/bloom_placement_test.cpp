@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// The unblocked filter: its probes against a model that is written from their definition, its placement
-// against the published tables of the two-choice paper.
+// The unblocked filter: its probes against a model written from their definition, and its placement against
+// the published tables of the two-choice paper.
 #include "libsieve/filters/kinds/bloom/bloom_placement.hpp"
 
 #include <algorithm>
@@ -34,8 +34,9 @@ sieve_lookup shape(std::uint32_t groups, std::uint32_t hashes, std::uint32_t lin
     return lookup;
 }
 
-// Probe i of group g by the definition: x = A^i M^g locate + (A^(i-1) + ... + 1) N^g test modulo 2^64; its
-// upper 9 bits are the bit, the 32 below say how far into the lines. Shares no code with sieve/bloom.h.
+// Probe i of group g by the definition: x = A^i M^g locate + (A^(i-1) + ... + 1) N^g test modulo 2^64. The
+// upper 9 bits of x are the bit, the 32 below them say how far into the lines. Shares no code with
+// sieve/bloom.h.
 std::uint64_t model_position(const sieve_hash& hash, unsigned g, unsigned i, std::uint32_t lines) {
     std::uint64_t x = hash.locate;
     std::uint64_t y = hash.test;
@@ -103,7 +104,7 @@ void check_filter(const sieve_lookup& lookup, std::size_t keys, BloomSearch sear
     ASSERT_DOUBLE_EQ(report.final_ones,
                      static_cast<double>(std::count(ones.begin(), ones.end(), true)) / (lines * 512.0));
 
-    // Whether the model finds the key, and the bits of the groups that it finds it by.
+    // Whether the model finds the key, and the bits of the groups in which it finds the key.
     const auto covered = [&](const sieve_hash& hash, Bits& explained) {
         bool any = false;
         for (unsigned g = 0; g < lookup.choices; g++) {
@@ -121,7 +122,7 @@ void check_filter(const sieve_lookup& lookup, std::size_t keys, BloomSearch sear
         ASSERT_TRUE(sieve_bloom_covered(&lookup, member, filter.data()));
         ASSERT_TRUE(covered(member, explained));
     }
-    // A counter at its limit keeps its bit whether or not any key still needs it.
+    // A counter at its limit keeps its bit, whether or not a key still needs the bit.
     if (report.saturated == 0) {
         ASSERT_EQ(explained, ones);
     }
@@ -130,9 +131,9 @@ void check_filter(const sieve_lookup& lookup, std::size_t keys, BloomSearch sear
         ASSERT_EQ(sieve_bloom_covered(&lookup, non_member, filter.data()) != 0, covered(non_member, ignored));
 }
 
-// For any number of groups, probes and lines, any load (up to far too many keys), any order and search: every
-// key is covered, the filter answers as the model does, every one belongs to a covered group, the ones are as
-// reported.
+// For any number of groups, probes and lines, any load (up to far too many keys), any order and any search:
+// every key is covered, the filter answers as the model does, every one belongs to a covered group, and the
+// reported ones are right.
 TEST(BloomPlacement, LosesNoKeyAndSetsNothingElse) {
     std::mt19937_64 random(2);
     for (const std::uint32_t groups : {1U, 2U, 3U})
@@ -158,7 +159,7 @@ TEST(BloomPlacement, IsTheSameAgainWithTheSameSeed) {
     EXPECT_NE(build(1), build(2));
 }
 
-// With so many keys that several processors decide at once.
+// With enough keys that several processors decide at once.
 TEST(BloomPlacement, DoesNotDependOnTheNumberOfThreads) {
     std::mt19937_64 random(4);
     const auto keys = random_hashes(600'000, random);
@@ -188,7 +189,7 @@ TEST(BloomPlacement, TellsHowFarItIs) {
     EXPECT_EQ(calls, 8);
 }
 
-// A mean over trials, and how far it may be from a published one.
+// A mean over trials, and how far it may be from a published mean.
 class Trials {
   public:
     void add(double x) {
@@ -197,7 +198,7 @@ class Trials {
         squares_ += x * x;
     }
     double mean() const { return sum_ / n_; }
-    // Standard error of the difference to a mean of `published` trials of the same kind, rounded to `digit`.
+    // The standard error of the difference from a mean of `published` such trials, rounded to `digit`.
     double sigma(double published, double digit) const {
         const double variance = std::max(0.0, squares_ / n_ - mean() * mean()) * n_ / (n_ - 1);
         return std::sqrt(variance / n_ + variance / published + digit * digit / 12);
@@ -209,8 +210,8 @@ class Trials {
     double squares_ = 0;
 };
 
-// A row of the two-choice paper's Table 1 (one round) or Table 3: n = 10,000, mean of 1000 trials, false
-// positive probability from the fraction of ones. The paper counts the online pass as the first round.
+// A row of the two-choice paper's Table 1 (one round) or Table 3: n = 10,000, the mean of 1000 trials, the
+// false positive probability from the fraction of ones. The paper counts the online pass as the first round.
 struct Published {
     int bits_per_key;
     unsigned groups, hashes, rounds;
@@ -220,8 +221,8 @@ struct Published {
 
 class PublishedTable : public testing::TestWithParam<Published> {};
 
-// n is 9984 here, which makes m a whole number of lines at the same m/n. Four sigma; the paper's own error
-// is part of it.
+// Here n is 9984, which makes m a whole number of lines at the same m/n. Four sigma; the paper's own error is
+// part of it.
 TEST_P(PublishedTable, IsReproduced) {
     const Published& row = GetParam();
     constexpr std::size_t n = 9984;
@@ -256,9 +257,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Published{16, 2, 14, 10, 2.259e-4, 1e-7}, Published{16, 2, 14, 15, 2.223e-4, 1e-7},
                     Published{16, 3, 15, 30, 1.604e-4, 1e-7}, Published{16, 3, 15, 40, 1.582e-4, 1e-7}));
 
-// Queries are what counts in the end: as many non-members pass as the fraction of ones says, to 5 sigma, in
-// small filters, too, where double hashing (x + i y modulo m) lets 1.8 times (100 keys) to 3.6 times (32
-// keys) as many pass.
+// Queries decide in the end: as many non-members match as the fraction of ones says, to 5 sigma. This must
+// hold in small filters, too, where double hashing (x + i y modulo m) lets 1.8 times (100 keys) to 3.6 times
+// (32 keys) as many match.
 TEST(BloomPlacement, NonMembersPassAsOftenAsIndependentProbesWould) {
     struct Case {
         std::size_t keys;
@@ -286,7 +287,7 @@ TEST(BloomPlacement, NonMembersPassAsOftenAsIndependentProbesWould) {
     }
 }
 
-// Beyond the paper. The rates are those of the design's table "unblocked, c = 3, offline, ties also moved".
+// Beyond the paper: the rates of the design's table "unblocked, c = 3, offline, ties also moved".
 struct Promise {
     int bits_per_key;
     double fpr;
@@ -313,8 +314,8 @@ INSTANTIATE_TEST_SUITE_P(Design, PromisedBloomRate,
                                          Promise{16, 1.48e-4}, Promise{20, 1.76e-5}, Promise{24, 2.14e-6},
                                          Promise{32, 3.27e-8}));
 
-// Each step beyond the paper is worth at least 2% at the same number of rounds with three groups; with two,
-// where greedy rounds already end near what any search has reached, it is never worse.
+// With three groups, each step beyond the paper gains at least 2% at the same number of rounds. With two
+// groups, greedy rounds already end near the best that any search has reached; there, no step is worse.
 TEST(BloomPlacement, EachSearchBeatsTheOneBefore) {
     constexpr std::size_t n = 16'384;
     std::mt19937_64 random(8);

@@ -64,7 +64,7 @@ TEST(NibbleCounters, CountLikeIntegersThatStickAtFifteen) {
         ASSERT_EQ(lines[at / 512].word[at % 512 / 64] >> (at % 64) & 1, model[at] != 0 ? 1U : 0U);
 }
 
-// After any sequence of insertions and deletions the filter is the one that holds the keys still there.
+// After any sequence of insertions and deletions, the filter equals one built from the remaining keys.
 TEST(CountingBloom, IsTheFilterOfTheKeysThatAreIn) {
     std::mt19937_64 random(2);
     for (const std::uint8_t hashes : {std::uint8_t{1}, std::uint8_t{7}, std::uint8_t{32}}) {
@@ -114,7 +114,7 @@ TEST(CountingBloom, RefusesToDeleteWhatIsCertainlyAbsent) {
     counting.write(after);
     EXPECT_TRUE(same(before, after));
     for (const auto& key : in) EXPECT_TRUE(counting.contains(key));
-    // A key that has been taken out is refused the second time.
+    // Deleting a key that has been deleted is refused.
     const double ones = counting.fraction_of_ones();
     ASSERT_TRUE(counting.remove(in[0]));
     EXPECT_LT(counting.fraction_of_ones(), ones);

@@ -51,7 +51,7 @@ TEST(CountingBucket, FullIsRefusedAndChangesNothing) {
     for (std::uint64_t i = 1; i <= 7; i++) ASSERT_TRUE(bucket.insert(i << 56, word));
     EXPECT_FALSE(bucket.insert(std::uint64_t{0x80} << 56, word));
     EXPECT_EQ(bucket.load(), 7U);
-    // One of those that are here can still be counted, once, by its counter of one bit.
+    // A remainder that is already here can still be counted once more, in its counter of one bit.
     EXPECT_TRUE(bucket.insert(std::uint64_t{3} << 56, word));
     EXPECT_FALSE(bucket.insert(std::uint64_t{3} << 56, word));
     EXPECT_TRUE(bucket.erase(std::uint64_t{3} << 56));
@@ -77,7 +77,7 @@ TEST(CountingBucket, CountersNeverWrap) {
 }
 
 TEST(CountingBucket, DeletesTheLongestMatch) {
-    // A short and a long remainder that agree as far as the short one goes.
+    // A short and a long remainder that agree in the short one's bits.
     CountingBucket bucket(7);
     bucket.restore({.remainder = 0xab00000000000000ULL, .length = 12, .keys = 1});
     bucket.restore({.remainder = 0xab0cd00000000000ULL, .length = 20, .keys = 1});
@@ -97,8 +97,9 @@ TEST(CountingBucket, RateCountsWhatIsCoveredOnce) {
     EXPECT_DOUBLE_EQ(bucket.rate(), std::ldexp(1, -12) + std::ldexp(1, -16));
 }
 
-// Against a plain list of keys: no present key is ever missed, whatever came and went. Callers keep keys of
-// one minimal remainder together in one bucket, which is what makes deletions safe; here there is but one.
+// Compares with a plain list of keys: no present key is ever missed, whatever was inserted and deleted.
+// Callers keep keys of one minimal remainder together in one bucket, which makes deletions safe. Here there
+// is only one bucket.
 TEST(CountingBucket, NeverLosesAKey) {
     std::mt19937_64 random(2);
     for (const CountingShape& shape : {word, plain, two_sizes, CountingShape{.counter_bits = 0},
@@ -112,7 +113,7 @@ TEST(CountingBucket, NeverLosesAKey) {
                     ASSERT_TRUE(bucket.erase(present[victim]));
                     present.erase(present.begin() + static_cast<std::ptrdiff_t>(victim));
                 } else {
-                    // Few leading values, so that remainders coincide often.
+                    // Few leading values, so that remainders often coincide.
                     const std::uint64_t key = (random() % 4 << 62) | (random() % 2 << 45) |
                                               (random() % 16 << 40) | (random() >> 24);
                     if (bucket.insert(key, shape)) present.push_back(key);
@@ -146,7 +147,7 @@ TEST(CountingBucket, TwoSizesGiveNewRemaindersWhatIsLeft) {
         held.push_back(random());
         ASSERT_TRUE(bucket.insert(held.back(), two_sizes));
     }
-    // However the first came in, seven fit with 16 bits and a counter each.
+    // However the first keys were inserted, seven fit with 16 bits and a counter each.
     for (const auto length : lengths()) EXPECT_GE(length, 15U);
     for (int i = 0; i < 4; i++) {
         ASSERT_TRUE(bucket.erase(held.back()));

@@ -69,7 +69,8 @@ TEST(DdlcbfTables, FollowTheRule) {
         }
 }
 
-// The inverse of sieve_ddlcbf_permute(): the builder needs none, but it shows that P_i is a permutation.
+// The inverse of sieve_ddlcbf_permute(). The builder does not need it, but it shows that P_i is a
+// permutation.
 sieve_ddlcbf_pair unpermute(sieve_ddlcbf_pair pair, std::uint32_t subtable, std::uint32_t buckets,
                             std::uint32_t bits) {
     const __u64* rounds = sieve_ddlcbf_rounds[subtable];
@@ -161,7 +162,7 @@ TEST(DdlcbfShape, SurvivesTheHeader) {
     }
 }
 
-// The shared test against the bucket as an object, for buckets with a past.
+// The shared test against the bucket as an object, for buckets with earlier insertions and deletions.
 TEST(DdlcbfBucket, WordIsReadAndTestedAsItWasWritten) {
     std::mt19937_64 random(3);
     for (const DdlcbfShape& shape : all_shapes()) {

@@ -30,7 +30,7 @@ std::string name(const DleftShape& shape) {
            (shape.grouped ? ", grouped" : "");
 }
 
-// The rule by which counter values are given out, from the paper's description (section II-B), not the table.
+// The rule that assigns counter values, from the paper's description (section II-B), not from the table.
 std::vector<std::uint32_t> states_by_rule(bool wide, std::uint32_t sorting) {
     std::vector<std::uint32_t> states;
     for (std::uint32_t a = 0; a <= (wide ? 10U : 6U); a++) {
@@ -93,7 +93,7 @@ TEST(DleftShape, FingerprintLengthsOfThePaper) {
         EXPECT_EQ(wide.fingerprint_length(a), 120 / a + 1);
     EXPECT_EQ(wide.fingerprint_length(6), 22U);
     EXPECT_EQ(wide.fingerprint_length(7), 19U);
-    // The loads 5, 4, 4, 3 of section II-C share out 15 bits each, 5, 5, 4, 4 at least 13.
+    // Section II-C: the loads 5, 4, 4, 3 leave 15 bits for each fingerprint; 5, 5, 4, 4 leave at least 13.
     EXPECT_EQ(one.grouped_width(16), 15U);
     EXPECT_EQ(one.grouped_width(18), 13U);
 }
@@ -119,7 +119,7 @@ TEST(DleftShape, SurvivesTheHeader) {
     }
 }
 
-// A line of random buckets, and what went into it.
+// A line of random buckets, and the fingerprints that went into it.
 struct RandomLine {
     std::vector<std::vector<std::uint64_t>> tests;
     sieve_line line{};
@@ -136,7 +136,7 @@ struct RandomLine {
     }
 };
 
-// The fingerprint's length by the paper, here without the code under test: what a bucket of this line uses.
+// The fingerprint's length by the paper, without the code under test: the length in a bucket of this line.
 std::uint32_t expected_length(const DleftShape& shape, const std::vector<std::vector<std::uint64_t>>& tests,
                               std::size_t b) {
     const auto load = static_cast<std::uint32_t>(tests[b].size());
@@ -157,8 +157,8 @@ bool test_line(const DleftShape& shape, const sieve_line& line, std::uint32_t sl
     return sieve_dleft_in_line(&lookup, &line, slot, test) != 0;
 }
 
-// The shared test against the definition: a fingerprint matches if it agrees with a member of its bucket in
-// as many leading bits as the paper gives them, at any load.
+// The shared test against the definition: at any load, a fingerprint matches if it agrees with a member of
+// its bucket in as many leading bits as the paper gives it.
 TEST(DleftTest, MatchesExactlyThePrefixesOfTheMembers) {
     std::mt19937_64 random(1);
     for (const DleftShape& shape : all_shapes()) {
@@ -176,7 +176,7 @@ TEST(DleftTest, MatchesExactlyThePrefixesOfTheMembers) {
                 const std::uint32_t length =
                     always || members.empty() ? 0 : expected_length(shape, made.tests, b);
                 if (!always && !members.empty() && length < 64) {
-                    // Just within and just outside of the fingerprint.
+                    // Just inside and just outside the fingerprint.
                     queries.push_back(members[0] ^ (std::uint64_t{1} << (63 - length)));
                     queries.push_back(members[0] ^ (std::uint64_t{1} << (64 - length)));
                 }
@@ -267,7 +267,7 @@ TEST(DleftBucket, GroupedNarrowBucketsCannotOverflow) {
     EXPECT_TRUE(encode_line({.sorting = 1}, spans, line).has_value());
 }
 
-/// An image that no builder of ours wrote need not keep the order; its rate was 2 then.
+/// An image from another builder may lack the order. Its rate once came out as 2.
 TEST(DleftBucket, RateCountsEqualFingerprintsOnceInAnyOrder) {
     DleftBucket bucket;
     bucket.load = 4;

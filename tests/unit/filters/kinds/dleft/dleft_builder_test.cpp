@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Published numbers: d-left paper, sections II-A to II-E, from filters that are really built. Rates are exact
-// for each filter (no sampling), so that what is left is how much one filter differs from another.
+// Published numbers: d-left paper, sections II-A to II-E, compared with filters that are really built. The
+// rate of each filter is exact (no sampling), so only the variation between filters remains.
 #include "libsieve/filters/kinds/dleft/dleft_builder.hpp"
 
 #include <gtest/gtest.h>
@@ -64,7 +64,7 @@ struct MeanRate {
     double error = 0; // standard error of the mean
 };
 
-// The union bound, which is what the paper gives, over `trials` filters of fresh keys.
+// The union bound, which the paper gives, over `trials` filters with fresh keys.
 MeanRate mean_rate(const DleftShape& shape, std::uint32_t buckets, std::size_t keys,
                    const DleftOptions& options, int trials) {
     double sum = 0;
@@ -82,8 +82,7 @@ MeanRate mean_rate(const DleftShape& shape, std::uint32_t buckets, std::size_t k
 
 constexpr DleftOptions online{.rounds = 0};
 
-// Within five standard errors of our mean, and the share by which a filter of finite size differs from the
-// limit.
+// Within five standard errors of our mean, plus the share by which a finite filter differs from the limit.
 void expect_rate(const MeanRate& found, double published, double finite_size) {
     EXPECT_NEAR(found.mean, published, 5 * found.error + finite_size * published)
         << "standard error " << found.error;
@@ -97,10 +96,10 @@ TEST(DleftPublished, Narrow) {
 }
 
 TEST(DleftPublished, SimulationOf49152KeysHad3Times4096Buckets) {
-    // 10^8 queries gave the paper 4.4988e-4, standard error 2.1e-6.
+    // The paper measured 4.4988e-4 with 10^8 queries, standard error 2.1e-6.
     const MeanRate fits = mean_rate(narrow(3, 1), 4096, 49152, online, 4);
     EXPECT_NEAR(fits.mean, 4.4988e-4, 5 * std::hypot(fits.error, 2.1e-6));
-    // The text says 8192 bins: 3 x 2728 buckets, an average load of 6, are fifty times worse.
+    // The text says 8192 bins: 3 x 2728 buckets, an average load of 6, would be fifty times worse.
     EXPECT_GT(mean_rate(narrow(3, 1), 2728, 49152, online, 2).mean, 50 * 4.4988e-4);
 }
 
@@ -113,7 +112,7 @@ TEST(DleftPublished, Wide) {
 
 TEST(DleftPublished, OfflineBalancing) {
     // Section II-D, ten rounds, ties to the left as at the insertion. The paper averages an unknown number of
-    // measurements; ours are lower by 1% (64 bits) and 0.2% (128).
+    // measurements. Ours are lower by 1% (64 bits) and 0.2% (128).
     const DleftOptions paper{.rounds = 10, .ties = DleftTies::left};
     expect_rate(mean_rate(narrow(2, 1), 4096, 32768, paper, 4), 2.3894e-4, 0.015);
     expect_rate(mean_rate(wide(2, 2), 4096, 49152, paper, 4), 4.605e-6, 0.005);
@@ -130,7 +129,7 @@ TEST(DleftBalancing, StayingIsWorstOfTheThree) {
     EXPECT_NEAR(mean_rate(narrow(2, 1), 4096, 32768, stay, 3).mean, 2.803e-4, 0.02 * 2.803e-4);
 }
 
-// Loads against Tables I and II: four standard deviations of a count, which is smaller than Poisson's.
+// Loads against Tables I and II: four standard deviations of a count, which varies less than Poisson's.
 void expect_loads(const Built& built, const std::vector<double>& table) {
     double buckets = 0;
     std::vector<double> count;
@@ -220,7 +219,7 @@ TEST(DleftBuilder, FindsEveryKeyAtAnyLoadAndInAnyOrder) {
 TEST(DleftBuilder, MeasuredRateIsTheExactOne) {
     std::mt19937_64 random(12);
     for (const auto& [name, shape] : shapes()) {
-        // Loads at which the rate is high, overflow included where it can be.
+        // Loads at which the rate is high, including overflow where it is possible.
         const double load = shape.wide() ? (shape.grouped ? 9.5 : 11.5) : (shape.grouped ? 4.3 : 6.5);
         const auto keys = random_hashes(static_cast<std::size_t>(load * 128 * shape.subtables), 13);
         const Built built(shape, 128, keys, online);
@@ -237,7 +236,7 @@ TEST(DleftBuilder, MeasuredRateIsTheExactOne) {
 }
 
 TEST(DleftBuilder, EqualKeysAreAllKept) {
-    // Nine times the same fingerprint in the same two buckets, and non-members around it.
+    // The same fingerprint nine times in the same two buckets, and non-members around it.
     auto keys = random_hashes(400, 14);
     for (int i = 0; i < 9; i++) keys.push_back({0x0000000100000001ULL, 0x123456789abcdef0ULL});
     for (const auto& shape : {narrow(2, 1), wide(2, 2)}) {
@@ -252,7 +251,7 @@ TEST(DleftBuilder, EqualKeysAreAllKept) {
 }
 
 TEST(DleftBuilder, RatesWhileFillingGrowFromNothing) {
-    // Section II-E. 64-bit buckets are not semi-sorted below four keys, 128-bit ones are at every load.
+    // Section II-E: 64-bit buckets are not semi-sorted below four keys; 128-bit buckets are at every load.
     for (const auto& [shape, keys] : {std::pair{narrow(3, 1), 12288}, {wide(3, 2), 19660}}) {
         const auto hashes = random_hashes(static_cast<std::size_t>(keys), 15);
         std::vector<double> rates; // after each quarter of the keys

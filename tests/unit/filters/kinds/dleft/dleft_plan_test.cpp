@@ -41,7 +41,7 @@ TEST(DleftPlan, ModelIsThePapers) {
     EXPECT_NEAR(model_dleft_fpr(20, big), 2.245e-5, 0.002 * 2.245e-5);
     const DleftShape grouped{.kind = SIEVE_KIND_DLEFT128, .subtables = 3, .sorting = 2, .grouped = true};
     EXPECT_NEAR(model_dleft_fpr(20, grouped), 2.042e-5, 0.002 * 2.042e-5);
-    // Overfull, too: what an overflowed bucket does is in the model.
+    // Overfull filters, too: the model includes overflowed buckets.
     EXPECT_NEAR(model_dleft_fpr(9, narrow),
                 built_rate(57600, dleft_lines_for_bits(57600, 9, narrow), narrow, 0),
                 0.02 * model_dleft_fpr(9, narrow));
