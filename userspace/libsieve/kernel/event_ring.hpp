@@ -29,7 +29,7 @@ class EventRing {
     static Result<EventRing> start(const Instance& instance, std::uint32_t sample, Visit visit,
                                    std::uint32_t bytes = 1U << 20);
 
-    // Visits the waiting events. If there are none, waits up to that long for some. An interrupt or the
+    // Visits the waiting events. If there are none, waits up to `milliseconds` for some. An interrupt or the
     // visitor may end the call early.
     [[nodiscard]] Status poll(int milliseconds);
 
