@@ -92,8 +92,8 @@ class Kernel {
 
     // Refuses at once what the kernel would refuse at the end, before minutes of work are spent.
     [[nodiscard]] virtual Status may_load_programs() = 0;
-    // Announces that a program will be attached soon. What has to be found out for that leaves behind
-    // something that takes a grace period to go, so finding it out early is cheaper.
+    // Announces that a program will be attached soon, so that the kernel is probed now. The probes leave
+    // programs that the kernel frees after a grace period; attaching within that period takes longer.
     virtual void expect_to_attach() = 0;
 
     // Waits up to `patience` for another controller. `waiting` is told once who that controller is.
