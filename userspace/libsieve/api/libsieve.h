@@ -142,8 +142,7 @@ struct libsieve_build_options {
     const char* effort;  /* "fast", "normal" or "best"; NULL: normal */
     uint32_t choices;    /* lines, groups or subtables that a key chooses from; 0: the kind's default */
     uint32_t threads;    /* 0: as many as processors */
-    uint64_t
-        seed; /* with use_seed: builds the same image again; for tests, since it makes the hash keys known */
+    uint64_t seed;       /* with use_seed: builds the same image again; for tests, its hash keys are known */
     bool use_seed;
     const char* label; /* where the keys came from, for people; NULL: none */
 };
