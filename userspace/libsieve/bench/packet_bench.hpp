@@ -17,8 +17,7 @@ namespace sieve::bench {
 
 struct PacketOptions {
     std::uint32_t rounds = 15;
-    double milliseconds =
-        60; // how long a measurement inside the kernel lasts, warming of the caches included
+    double milliseconds = 60;       // of a measurement inside the kernel, warming of the caches included
     double link_milliseconds = 300; // how long a measurement on the link lasts
 };
 
