@@ -13,7 +13,7 @@ namespace sieve::control {
 
 // As it is wanted. A redirecting action names its target: an interface, or "cpu:3".
 struct WantedAction {
-    sieve_action action = SIEVE_ACTION_DROP; // either of the two redirects; the target decides
+    sieve_action action = SIEVE_ACTION_DROP; // if redirecting, either redirect: the target decides
     std::string target{};
 };
 
