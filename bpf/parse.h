@@ -8,11 +8,11 @@
  * reach. Tunnels are not entered. A field is provided only if the packet truly carries it: bytes beyond the
  * length that the IP header states are padding, not ports.
  *
- * The cursor moves forward only, each read is checked against the packet's end, every loop has a constant
+ * The cursor only moves forward, each read is checked against the packet's end, and every loop has a constant
  * bound.
  *
- * The hook's header (hook_xdp.h, hook_tc.h) comes first: it says what a packet's context is, and which
- * packets may leave the IP header's length field at zero.
+ * Include the hook's header (hook_xdp.h, hook_tc.h) first. It defines a packet's context, and tells which
+ * packets may have zero in the IP header's length field.
  */
 #ifndef SIEVE_BPF_PARSE_H
 #define SIEVE_BPF_PARSE_H
@@ -37,8 +37,8 @@
 #define SIEVE_FAST_VLAN_TAGS 4
 #define SIEVE_FAST_EXTENSIONS 8
 
-/* Next-header values of IPv6 that are followed (IANA "IPv6 Extension Header Types"), but for ESP, which hides
- * what follows. */
+/* The next-header values of IPv6 that the parser follows (IANA "IPv6 Extension Header Types"). ESP is left
+ * out, since it hides what follows. */
 #define SIEVE_NEXTHDR_HOP 0
 #define SIEVE_NEXTHDR_ROUTING 43
 #define SIEVE_NEXTHDR_FRAGMENT 44
@@ -48,7 +48,7 @@
 #define SIEVE_NEXTHDR_HIP 139
 #define SIEVE_NEXTHDR_SHIM6 140
 
-/* The most that an IP header's length field can state. */
+/* The largest length that an IP header can state. */
 #define SIEVE_LONGEST_STATED 0xffff
 
 #define SIEVE_IPV4_OFFSET_MASK 0x1fff
@@ -59,7 +59,7 @@
 #define SIEVE_ND_LAST 137
 #define SIEVE_ND_HOP_LIMIT 255
 
-/* Where an IP header can start, as the verifier is told: after Ethernet and four tags. */
+/* Tells the verifier where an IP header can start: at most after Ethernet and four tags. */
 #define SIEVE_OFFSET_MASK 0x3f
 
 struct sieve_vlan_tag {
@@ -67,8 +67,8 @@ struct sieve_vlan_tag {
     __be16 protocol;
 };
 
-/* The fragment header; the others have their length in place of `length_or_zero` and nothing else in common.
- */
+/* The fragment header. In the other extension headers, `length_or_zero` is the length; the members behind it
+ * have no meaning there. */
 struct sieve_fragment {
     __u8 next;
     __u8 length_or_zero;
@@ -109,8 +109,8 @@ static __always_inline void sieve_take_ports(const struct sieve_ports* ports, __
         sieve_transport_word(bpf_ntohs(ports->source), bpf_ntohs(ports->destination), proto);
 }
 
-/* `end` is the packet's, `available` how many bytes from the cursor on belong to the IP packet by its own
- * account. */
+/* `end` is the packet's end. `available` is the number of bytes from the cursor on that belong to the IP
+ * packet by the length that its header states. */
 static __always_inline void sieve_parse_transport(void* cursor, void* end, __s64 available, __u8 proto,
                                                   struct sieve_parsed* parsed) {
     struct sieve_ports* ports = cursor;
@@ -126,10 +126,10 @@ static __always_inline void sieve_parse_transport(void* cursor, void* end, __s64
 }
 
 /*
- * The length that an IP header states. Zero stands for "longer than the field can tell" in the packets that
- * the stack builds for segmentation (BIG TCP), and wherever `open_end` is negative. All that matters here is
- * that their ports belong to them. There is no branch: the verifier would walk all that follows for either
- * side of it.
+ * The length that an IP header states. Zero means "longer than the field can tell" in packets that the stack
+ * builds for segmentation (BIG TCP), and wherever `open_end` is negative. For such packets the result is
+ * SIEVE_LONGEST_STATED, which is enough to make their ports part of them. The code has no branch: the
+ * verifier would walk everything that follows once for each side.
  */
 static __always_inline __u32 sieve_stated_length(SIEVE_CONTEXT* ctx, const struct sieve_parsed* parsed,
                                                  __be16 length, __s64 open_end) {
@@ -140,12 +140,12 @@ static __always_inline __u32 sieve_stated_length(SIEVE_CONTEXT* ctx, const struc
     return stated | sieve_within((__u64)lacks >> 48, SIEVE_LONGEST_STATED);
 }
 
-/* Whether the IPv4 header can be believed: its own length, and that of the packet. */
+/* Whether the header's version, its own length and the packet's length make sense. */
 static __always_inline int sieve_is_sound_ipv4(const struct iphdr* ip, __u32 header, __u32 total) {
     return ip->version == 4 && header >= sizeof(*ip) && total >= header;
 }
 
-/* Addresses; and true if what follows the header is the upper protocol's. */
+/* Takes the addresses. True if the upper protocol's header follows, false for a later fragment. */
 static __always_inline int sieve_take_ipv4(const struct iphdr* ip, struct sieve_parsed* parsed) {
     parsed->key.word[1] = sieve_v4_mapped(bpf_ntohl(ip->saddr));
     parsed->key.word[3] = sieve_v4_mapped(bpf_ntohl(ip->daddr));
@@ -183,8 +183,8 @@ static __always_inline __u64 sieve_load_be64(const void* bytes) {
     return bpf_be64_to_cpu(*(const __be64*)bytes);
 }
 
-/* Extension headers as two bitmaps of the type, so that asking costs no branch; in-between types are none of
- * them. */
+/* The types of extension headers as two bitmaps, so that a test needs no branch. One bitmap covers types 0 to
+ * 63, the other 128 to 191. Other types are no extension headers. */
 #define SIEVE_EXTENSIONS_LOW                                                                                 \
     (1ULL << SIEVE_NEXTHDR_HOP | 1ULL << SIEVE_NEXTHDR_ROUTING | 1ULL << SIEVE_NEXTHDR_FRAGMENT |            \
      1ULL << SIEVE_NEXTHDR_AUTH | 1ULL << SIEVE_NEXTHDR_DEST)
@@ -194,7 +194,7 @@ static __always_inline __u64 sieve_load_be64(const void* bytes) {
      1ULL << (SIEVE_NEXTHDR_HIP - SIEVE_EXTENSIONS_HIGH_BASE) |                                              \
      1ULL << (SIEVE_NEXTHDR_SHIM6 - SIEVE_EXTENSIONS_HIGH_BASE))
 
-/* One of both bitmaps, or neither, moved to where its types begin; the other is moved out of sight. */
+/* Tests `type` in the bitmap that covers it. The shift by 63 or more clears the other bitmap. */
 static __always_inline int sieve_is_extension(__u8 type) {
     __u64 page = type >> 6;
     __u64 low = sieve_shift_right(SIEVE_EXTENSIONS_LOW, page * 63);
@@ -202,26 +202,26 @@ static __always_inline int sieve_is_extension(__u8 type) {
     return (int)(sieve_shift_right(low | high, type) & 1);
 }
 
-/* Whether an extension header's type is this one, as a number and without a branch: the verifier would walk
- * the rest of the chain for either side of it. */
+/* Whether an extension header's type is `wanted`. The result is a number and the code has no branch: the
+ * verifier would walk the rest of the chain once for each side. */
 static __always_inline __u64 sieve_extension_is(__u8 type, __u8 wanted) {
     return sieve_shift_right(1ULL << wanted, type) & 1;
 }
 
-/* True if the header at hand is that of a fragment other than the first. A number, as above. */
+/* Not zero if the header is a fragment header, of a fragment other than the first. A number, as above. */
 static __always_inline __u64 sieve_is_later_fragment(__u8 type, const struct sieve_fragment* header) {
     return sieve_extension_is(type, SIEVE_NEXTHDR_FRAGMENT) *
            (header->offset & bpf_htons(SIEVE_IPV6_OFFSET_MASK));
 }
 
-/* What is known of a later fragment: its protocol, if no extension header hides it. */
+/* Takes what a later fragment tells: its protocol, unless an extension header hides it. */
 static __always_inline void sieve_take_later_fragment(__u8 next, struct sieve_parsed* parsed) {
     parsed->outcome = SIEVE_OUTCOME_FRAGMENT;
     if (!sieve_is_extension(next)) sieve_take_protocol(next, parsed);
 }
 
-/* Bytes of an extension header: of a fragment header 8, of an authentication header (length + 2) * 4, else
- * (length + 1) * 8. The mask takes nothing away, but tells the verifier. */
+/* The size of an extension header in bytes: 8 for a fragment header, (length + 2) * 4 for an authentication
+ * header, (length + 1) * 8 for the others. The mask changes nothing; it tells the verifier the bound. */
 static __always_inline __u64 sieve_extension_bytes(__u8 type, const struct sieve_fragment* header) {
     __u64 is_fragment = sieve_extension_is(type, SIEVE_NEXTHDR_FRAGMENT);
     __u64 is_auth = sieve_extension_is(type, SIEVE_NEXTHDR_AUTH);
@@ -238,8 +238,8 @@ static __always_inline void sieve_take_ipv6(const struct ipv6hdr* ip, struct sie
 }
 
 /*
- * How many bytes follow the IPv6 header by its own account. Linux takes a length of zero before a hop-by-hop
- * header for "all there is", whether or not that header has the jumbo payload option (ip6_rcv_core()).
+ * The number of bytes behind the IPv6 header, by the length that it states. Before a hop-by-hop header, Linux
+ * takes a length of zero to mean "all there is", with or without the jumbo payload option (ip6_rcv_core()).
  */
 static __always_inline __s64 sieve_ipv6_payload(SIEVE_CONTEXT* ctx, const struct sieve_parsed* parsed,
                                                 const struct ipv6hdr* ip) {
@@ -260,8 +260,8 @@ static __always_inline void sieve_set_discovery(struct sieve_parsed* parsed) {
 }
 
 /*
- * The IPv6 packet at `offset`. A global function, so that the verifier walks the chain of extension headers
- * once and not once for each number of VLAN tags. Returns nothing of use.
+ * Parses the IPv6 packet at `offset`. This is a global function, so that the verifier walks the chain of
+ * extension headers once and not once for each number of VLAN tags. The return value means nothing.
  */
 __noinline int sieve_parse_ipv6(SIEVE_CONTEXT* ctx, struct sieve_parsed* parsed, __u32 offset) {
     void* end = (void*)(long)ctx->data_end;
@@ -281,7 +281,7 @@ __noinline int sieve_parse_ipv6(SIEVE_CONTEXT* ctx, struct sieve_parsed* parsed,
 
     available = sieve_ipv6_payload(ctx, parsed, ip);
     type = ip->nexthdr;
-    /* One turn more than there may be headers: the last finds the upper protocol or gives up. */
+    /* One turn more than the allowed headers: the last turn finds the upper protocol or gives up. */
     for (i = 0; i <= SIEVE_FAST_EXTENSIONS; i++) {
         struct sieve_fragment* header = cursor;
         __u64 bytes;
@@ -317,8 +317,8 @@ __noinline int sieve_parse_ipv6(SIEVE_CONTEXT* ctx, struct sieve_parsed* parsed,
 }
 
 /*
- * A packet that begins with its IP header. A global function, so that the verifier walks IPv4 here once, and
- * packets with an Ethernet header pay no more than a branch. Returns nothing of use.
+ * Parses a packet that begins with its IP header. This is a global function, so that the verifier walks IPv4
+ * here only once, and packets with an Ethernet header pay only for a branch. The return value means nothing.
  */
 __noinline int sieve_parse_bare(SIEVE_CONTEXT* ctx, struct sieve_parsed* parsed) {
     void* data = (void*)(long)ctx->data;
@@ -338,7 +338,7 @@ __noinline int sieve_parse_bare(SIEVE_CONTEXT* ctx, struct sieve_parsed* parsed)
     return 0;
 }
 
-/* A packet that begins with an Ethernet header. */
+/* Parses a packet that begins with an Ethernet header. */
 static __always_inline void sieve_parse_ethernet(SIEVE_CONTEXT* ctx, struct sieve_parsed* parsed) {
     void* data = (void*)(long)ctx->data;
     void* end = (void*)(long)ctx->data_end;
@@ -371,7 +371,7 @@ static __always_inline void sieve_parse_ethernet(SIEVE_CONTEXT* ctx, struct siev
         parsed->outcome = sieve_is_vlan(type) ? SIEVE_OUTCOME_DEEP_VLAN : SIEVE_OUTCOME_NON_IP;
 }
 
-/* Fills `parsed` for a packet of so many bytes; on an outcome without a key, `have` is zero. */
+/* Fills `parsed` for a packet of `bytes` bytes. If the outcome gives no key, `have` is zero. */
 static __always_inline void sieve_parse(SIEVE_CONTEXT* ctx, __u32 bytes, struct sieve_parsed* parsed) {
     __builtin_memset(parsed, 0, sizeof(*parsed));
     parsed->bytes = bytes;

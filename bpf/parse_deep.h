@@ -1,26 +1,26 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Packets that parse.h leaves unfinished: those with more VLAN tags or more IPv6 extension headers than it
- * follows, and those whose headers lie where direct access does not reach (in further buffers of a jumbo
- * frame, in pages beside the linear part). They are read again from the start. Each header is copied out of
- * the packet, which costs a helper call, so that nothing depends on where it lies.
+ * Reads the packets that parse.h leaves unfinished. These have more VLAN tags or more IPv6 extension headers
+ * than parse.h follows, or their headers lie where direct access does not reach (in further buffers of a
+ * jumbo frame, in pages beside the linear part). Such a packet is read again from the start. Each header is
+ * copied out of the packet. The copy costs a helper call, but works wherever the header lies.
  *
- * The bounds on loops, SIEVE_MAX_VLAN_TAGS and SIEVE_MAX_EXTENSIONS, limit what a hostile packet costs to a
- * few microseconds. bpf_loop: the verifier checks a header once, however many there may be.
+ * The loop bounds, SIEVE_MAX_VLAN_TAGS and SIEVE_MAX_EXTENSIONS, limit the cost of a hostile packet to a few
+ * microseconds. With bpf_loop, the verifier checks the code for one header once, however many there may be.
  */
 #ifndef SIEVE_BPF_PARSE_DEEP_H
 #define SIEVE_BPF_PARSE_DEEP_H
 
 #include "parse.h"
 
-/* Where a walk over headers is. */
+/* The state of a walk over headers. */
 struct sieve_walk {
     SIEVE_CONTEXT* ctx;
-    __s64 available; /* bytes from `at` on that belong to the IPv6 packet by its own account */
+    __s64 available; /* bytes from `at` on that belong to the IP packet by its header */
     __u32 at;        /* offset in the packet */
-    __u16 outcome;   /* COMPLETE while nothing stands in the way */
-    __be16 type;     /* of the frame: what is at `at` */
-    __u8 next;       /* likewise within IPv6 */
+    __u16 outcome;   /* COMPLETE until something stops the walk */
+    __be16 type;     /* Ethernet type of what is at `at` */
+    __u8 next;       /* next-header value of what is at `at`, within IPv6 */
     __u8 reserved[7];
 };
 
@@ -76,7 +76,7 @@ static __always_inline void sieve_deep_transport(const struct sieve_walk* walk, 
     sieve_take_ports(&ports, proto, parsed);
 }
 
-/* ICMPv6 that may be neighbour discovery. */
+/* Parses ICMPv6 that may be neighbour discovery. */
 static __always_inline void sieve_deep_icmp(const struct sieve_walk* walk, struct sieve_parsed* parsed) {
     __u8 type;
 
@@ -133,7 +133,8 @@ static __always_inline void sieve_deep_ipv6(struct sieve_walk* walk, struct siev
         sieve_deep_transport(walk, walk->next, parsed);
 }
 
-/* Fills `parsed` anew. A global function: it is rare, and its stack is its own. Returns nothing of use. */
+/* Fills `parsed` anew. This is a global function: it runs rarely, and it gets its own stack frame. The return
+ * value means nothing. */
 __noinline int sieve_parse_deep(SIEVE_CONTEXT* ctx, struct sieve_parsed* parsed) {
     struct sieve_walk walk = {.ctx = ctx, .outcome = SIEVE_OUTCOME_COMPLETE};
     __u32 bytes;
@@ -165,7 +166,7 @@ __noinline int sieve_parse_deep(SIEVE_CONTEXT* ctx, struct sieve_parsed* parsed)
     return 0;
 }
 
-/* Reads on after sieve_parse(), if the packet goes on where that one stopped. */
+/* Reads on after sieve_parse(), if the packet continues where sieve_parse() stopped. */
 static __always_inline void sieve_parse_further(SIEVE_CONTEXT* ctx, struct sieve_parsed* parsed) {
     if (parsed->outcome == SIEVE_OUTCOME_LONG_CHAIN || parsed->outcome == SIEVE_OUTCOME_DEEP_VLAN ||
         (parsed->outcome != SIEVE_OUTCOME_MALFORMED && (__u64)ctx->data_end - ctx->data < parsed->bytes))

@@ -3,12 +3,12 @@
  * The packet path: parse -> key -> sets in order -> verdict. See docs/ for the flow and sieve/policy.h for
  * how the controller steers it.
  *
- * The path is written once. Each hook compiles it with a header of its own (hook_xdp.h, hook_tc.h), included
- * first, which defines:
+ * The path is written once. Each hook compiles it with the hook's own header (hook_xdp.h, hook_tc.h), which
+ * is included first and defines:
  *
- *   SIEVE_CONTEXT             the type that a program of this hook is given
+ *   SIEVE_CONTEXT             the type of the context that this hook passes to a program
  *   sieve_length_reserve()    negative if the packet may be longer than its IP header can state
- *   sieve_load()              bytes of the packet, copied from an offset, wherever they lie
+ *   sieve_load()              copies bytes of the packet from an offset, wherever they lie
  *   sieve_redirect()          the verdict on a packet for another interface or CPU
  */
 #ifndef SIEVE_BPF_PATH_H
@@ -23,9 +23,9 @@
 #include "watch.h"
 
 /*
- * For a packet that sieve_parse() has not read to its end: reads on where there is more to read, and else
- * says what the policy says of unreadable packets. True if that is to drop it. A global function: such
- * packets are rare, and the path to the sets stays short.
+ * Handles a packet that sieve_parse() has not read to its end. Reads on if there is more to read. If the
+ * packet stays unreadable, applies the policy for unreadable packets. True if the policy drops the packet.
+ * This is a global function: such packets are rare, and the path to the sets stays short.
  */
 __noinline int sieve_refuses_unreadable(SIEVE_CONTEXT* ctx, struct sieve_parsed* parsed,
                                         struct sieve_answer* answer) {
@@ -40,7 +40,7 @@ __noinline int sieve_refuses_unreadable(SIEVE_CONTEXT* ctx, struct sieve_parsed*
     return 1;
 }
 
-/* Asks the set that is i-th in order; true if it decides. */
+/* Asks the i-th set in order. True if it decides. */
 static __always_inline int sieve_ask_set(const struct sieve_parsed* parsed, struct sieve_stats* stats,
                                          struct sieve_answer* answer, __u32 i) {
     __u32 bank = answer->bank & (SIEVE_BANKS - 1);
@@ -64,8 +64,8 @@ static __always_inline int sieve_ask_set(const struct sieve_parsed* parsed, stru
 }
 
 /*
- * A set after the first. A global function, so that the verifier checks it once and not in each turn of the
- * loop over sets: four fifths of the time that loading takes.
+ * Asks a set after the first. This is a global function, so that the verifier checks it once and not in each
+ * turn of the loop over sets. That saves four fifths of the loading time.
  */
 __noinline int sieve_ask_next(const struct sieve_parsed* parsed, struct sieve_stats* stats,
                               struct sieve_answer* answer, __u32 i) {
@@ -74,9 +74,9 @@ __noinline int sieve_ask_next(const struct sieve_parsed* parsed, struct sieve_st
 }
 
 /*
- * Asks the sets in order; counts every hit. A global function, so that the verifier checks it once for any
- * key instead of once for each way through the parser. The first set is asked without a further call: most
- * have but one.
+ * Asks the sets in order and counts every hit. This is a global function, so that the verifier checks it once
+ * for any key instead of once for each path through the parser. The first set is asked without a further
+ * call, since most tables have only one.
  */
 __noinline int sieve_ask(const struct sieve_parsed* parsed, struct sieve_stats* stats,
                          struct sieve_answer* answer) {
@@ -95,7 +95,7 @@ __noinline int sieve_ask(const struct sieve_parsed* parsed, struct sieve_stats* 
     return 0;
 }
 
-/* The verdict for an action; counts packets that cannot go where they should. */
+/* The verdict for the answer's action. Counts packets that cannot be redirected. */
 static __always_inline int sieve_verdict(const struct sieve_answer* answer, struct sieve_stats* stats) {
     __u32 action = answer->action;
 
@@ -116,14 +116,14 @@ static __always_inline void sieve_count(struct sieve_counter* counter, __u64 byt
     counter->bytes += bytes;
 }
 
-/* The whole path, from a packet of so many bytes to its verdict (enum sieve_verdict). */
+/* The whole path, from a packet of `bytes` bytes to its verdict (enum sieve_verdict). */
 static __always_inline int sieve_filter(SIEVE_CONTEXT* ctx, __u32 bytes) {
     struct sieve_answer answer = {.action = SIEVE_ACTION_PASS, .decision = SIEVE_NOT_ASKED};
     struct sieve_parsed parsed;
     struct sieve_stats* stats;
     int verdict;
 
-    /* The bank is 0 until the sets are asked: a zero on the stack that serves as the key here. */
+    /* `bank` is 0 until the sets are asked, so it can serve as the map index here. */
     stats = bpf_map_lookup_elem(&sieve_stats, &answer.bank);
     if (!stats) return SIEVE_VERDICT_PASS; /* cannot happen: the array has one entry */
 
@@ -141,7 +141,7 @@ static __always_inline int sieve_filter(SIEVE_CONTEXT* ctx, __u32 bytes) {
     else
         sieve_count(&stats->redirected, parsed.bytes);
 
-    /* A non-member costs the first branch only. */
+    /* A non-member takes only the first branch. */
     if (SIEVE_UNLIKELY(answer.hits) && SIEVE_UNLIKELY(sieve_control.watch))
         sieve_watch(ctx, &parsed, &answer, stats);
 
@@ -157,8 +157,8 @@ static __always_inline int sieve_filter(SIEVE_CONTEXT* ctx, __u32 bytes) {
 }
 
 /*
- * Never called and never loaded: it makes this object's BTF describe the image's lines as it does the maps'
- * values, so that a test can hold this compiler's layout of them against the controller's.
+ * This function is never called or loaded. It makes the object's BTF describe an image's lines, as it
+ * describes the maps' values. A test compares this compiler's layout of the lines with the controller's.
  */
 __noinline int sieve_layout(const struct sieve_lookup* lookup, const struct sieve_probes* probes,
                             const struct sieve_file* file, const struct sieve_witness* witness) {

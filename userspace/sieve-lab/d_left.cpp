@@ -45,13 +45,13 @@ FingerprintLength with_24_bits_at_load_5(const BucketLayout& layout) {
     return [layout](unsigned load) { return load == 5 ? 24 : layout(load); };
 }
 
-/// The error of a rate that the paper printed with that many decimals: it looks like the share of hits among
-/// 10^decimals queries, as the one of section II-B is, 44988 of 1000 times 100000.
+/// The error of a rate that the paper prints with this many decimals. It looks like the share of hits among
+/// 10^decimals queries. The rate of section II-B is such a share: 44988 of 1000 times 100000.
 double printed_error(double rate, int decimals) {
     return experiments::counting_error(rate, std::pow(10.0, decimals));
 }
 
-/// Formula (1) on a filter of the product: real fingerprints in real bits.
+/// Formula (1) on one of the product's filters: real fingerprints in real bits.
 double product_rate(Random& random, const DleftShape& shape, std::uint64_t keys,
                     const DleftOptions& options) {
     sieve_lookup lookup{};
@@ -64,7 +64,7 @@ double product_rate(Random& random, const DleftShape& shape, std::uint64_t keys,
     return placed ? union_bound_dleft_fpr(lookup, lines) : 1;
 }
 
-/// Mean over a few filters of the product: they are slower than balls and bins.
+/// The mean over a few of the product's filters, since they are slower than balls and bins.
 Row product_row(const TrialPlan& plan, const std::string& name, const DleftShape& shape, std::uint64_t keys,
                 const DleftOptions& options) {
     TrialPlan few = plan;
@@ -182,7 +182,7 @@ void add_formulas(std::vector<Row>& rows) {
 
 constexpr std::uint64_t simulated_keys = 49152;
 
-/// Formula (1) on the loads of simulated filters with 3 subtables of so many 64-bit buckets.
+/// Formula (1) on the loads of simulated filters with 3 subtables of this many 64-bit buckets.
 Moments simulated_rate(const TrialPlan& plan, const char* stage, std::uint32_t in_subtable) {
     return run_trials(plan, stage,
                       [in_subtable](Random& random) {
@@ -361,7 +361,7 @@ struct Filling {
     }
 };
 
-/// The rate of simulated filters at each step.
+/// The rate of the simulated filters at each step.
 experiments::Observations simulate(const TrialPlan& plan, const Filling& filling) {
     return run_trials(plan, fmt::format("{}-bit buckets", filling.name), [&filling](Random& random) {
         DLeftTable filter(3, buckets);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// What an experiment is: a table or a figure of a paper, made anew and held beside what was printed; or an
-// attack, held beside what the filter promises.
+// An experiment reproduces a table or figure of a paper and compares it with the printed one. Or it is an
+// attack, compared with what the filter promises.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace sieve::lab {
 
-/// How a number of ours stands to the printed one.
+/// How one of our numbers compares with the printed one.
 enum class Verdict {
     agrees,    ///< within three standard errors and the rounding of the print
     explained, ///< not so, and the row says why
@@ -22,7 +22,7 @@ enum class Verdict {
     ours       ///< nothing was printed to compare with
 };
 
-/// More than this many standard errors beyond the rounding of the print do not agree.
+/// A number that is further than this many standard errors beyond the rounding of the print does not agree.
 inline constexpr double most_sigmas = 3;
 
 /// One number of a table.
@@ -67,8 +67,8 @@ struct Plot {
     std::vector<Curve> curves{};
 };
 
-/// What a run brought to light. Holds nothing of the machine or the time it took, so that equal runs are
-/// equal.
+/// The results of a run. They hold nothing about the machine or the run's duration, so equal runs give equal
+/// results.
 struct Outcome {
     std::string name{};
     std::uint64_t trials = 0; ///< 0 if nothing was drawn at random
@@ -80,7 +80,7 @@ struct Outcome {
     std::vector<std::string> notes{}; ///< paragraphs
 };
 
-/// No row differs and every claim holds, or the outcome says why not.
+/// True if no row differs and every claim holds or has an explanation.
 bool stands(const Outcome& outcome);
 
 /// What an experiment is about, and so the page of docs/ that shows it.
@@ -102,7 +102,7 @@ struct Experiment {
 /// All experiments, in the order of the papers.
 const std::vector<Experiment>& all_experiments();
 
-/// Runs one with its default number of trials, the paper's, or that of `trials`.
+/// Runs one experiment with its default number of trials, the paper's number, or `trials`.
 Outcome run(const Experiment& experiment, std::optional<std::uint64_t> trials, bool full,
             experiments::TrialPlan plan);
 

@@ -32,8 +32,8 @@ std::uint64_t queries_for(double p) {
     return static_cast<std::uint64_t>(std::ceil(10 / p));
 }
 
-/// One trial of section 8: n keys into m = cn bits, then queries with non-members; the number Q that the
-/// filter takes for members.
+/// One trial of section 8: inserts n keys into m = cn bits, then queries non-members. Q is the number that
+/// the filter takes for members.
 double false_positives(Random& random, Scheme scheme, std::uint64_t n, unsigned c, unsigned k,
                        std::uint64_t queries) {
     schemes::SchemeFilter filter(scheme, c * n, k);
@@ -47,14 +47,14 @@ constexpr std::array compared = {Scheme::standard,        Scheme::partition,    
                                  Scheme::enhanced_square, Scheme::enhanced_cube, Scheme::triple_hashing};
 constexpr std::array<std::uint64_t, 5> sizes = {100, 300, 1000, 3000, 10000};
 
-/// What Figure 1 shows for one number of bits for each key: the rate of every compared scheme at every size.
+/// What Figure 1 shows for one number of bits per key: the rate of each compared scheme at each size.
 struct SchemeRates {
     unsigned c = 0;
     unsigned k = 0;
     double limit = 0;                         // p
     std::vector<std::vector<Moments>> rate{}; // by scheme and size
 
-    /// How far the scheme's rate lies above that of the standard one: relatively, and in sigma.
+    /// How far the scheme's rate lies above the standard scheme's: relatively, and in sigma.
     [[nodiscard]] double excess(std::size_t scheme, std::size_t size) const {
         return rate[scheme][size].mean() / rate[0][size].mean() - 1;
     }
@@ -113,7 +113,7 @@ void add_rows(const SchemeRates& rates, Outcome& outcome) {
                           rates.rate[i][s].mean(), rates.rate[i][s].standard_error()));
 }
 
-/// At few bits for each key all schemes are alike.
+/// At few bits per key, all schemes are alike.
 Claim claim_of_likeness(const SchemeRates& rates) {
     double worst = 0;
     for (const auto& of_scheme : rates.rate)
@@ -131,7 +131,7 @@ Claim claim_of_likeness(const SchemeRates& rates) {
         "smallest n of the figure."};
 }
 
-/// At many bits for each key the partition scheme is worse, until n is large.
+/// At many bits per key, the partition scheme is worse until n is large.
 void add_claims_of_partition(const SchemeRates& rates, Outcome& outcome) {
     double others = 0;
     for (std::size_t i = 2; i < compared.size(); ++i) others = std::max(others, rates.excess(i, 0));
@@ -168,7 +168,7 @@ Outcome figure_1(const TrialPlan& plan) {
     return outcome;
 }
 
-/// Figure 2 for one scheme: how often Q false positives were counted, beside the normal density.
+/// Figure 2 for one scheme: how often Q false positives were counted, next to the normal density.
 struct CountOfQueries {
     Scheme scheme{};
     std::uint64_t queries = 0;
@@ -180,14 +180,14 @@ struct CountOfQueries {
     }
 };
 
-constexpr int most_counted = 30; // the figure's last Q
+constexpr int most_counted = 30; // the last Q in the figure
 
 void add_rows(const CountOfQueries& count, const Moments& q, Outcome& outcome) {
     const std::string name(schemes::name(count.scheme));
     const double expected = static_cast<double>(count.queries) * count.p;
     outcome.rows.push_back(
         measured(fmt::format("{}: mean of Q against 464 p", name), fmt::format("{:.4f}", expected), q, 0));
-    // The error of a standard deviation: one part in sqrt(2 trials).
+    // The relative error of a standard deviation is 1 / sqrt(2 trials).
     outcome.rows.push_back(measured(
         fmt::format("{}: deviation of Q against sqrt(464 p (1-p))", name),
         fmt::format("{:.4f}", std::sqrt(expected * (1 - count.p))), q.deviation(),
@@ -195,7 +195,7 @@ void add_rows(const CountOfQueries& count, const Moments& q, Outcome& outcome) {
         "A little wider than a binomial distribution, because filters differ in their number of ones."));
 }
 
-/// The curves of the density and of the histogram, and the claim that they are alike.
+/// The curves of the density and the histogram, and the claim that they are alike.
 void add_histogram(const CountOfQueries& count, const std::vector<std::vector<double>>& by_trial, Plot plot,
                    Outcome& outcome) {
     std::array<double, most_counted + 1> histogram{};
@@ -258,8 +258,8 @@ struct SketchCase {
     std::uint64_t width = 0;
     std::uint32_t depth = 0;
     double epsilon = 0;
-    // Heavy: as many equal items as may each pass epsilon N alone, the hardest case for a sketch that wide.
-    // Else: 2000 items, the i-th counted 1000/i + 1 times.
+    // Heavy: the largest number of equal items that can each exceed epsilon N, the hardest case for a sketch
+    // of that width. Otherwise: 2000 items, the i-th counted 1000/i + 1 times.
     bool heavy = false;
 
     [[nodiscard]] std::uint64_t items() const {
@@ -272,7 +272,8 @@ struct SketchCase {
     }
 };
 
-/// One trial: the share of non-members whose estimate is above a + epsilon N, and how many estimates are low.
+/// One trial: the share of non-members whose estimate is above a + epsilon N, and the number of estimates
+/// that are too low.
 std::vector<double> estimate_all(const SketchCase& s, Random& random) {
     constexpr std::uint64_t asked = 50;
     auto sketch = CountMin::create(s.width, s.depth, random());
@@ -287,7 +288,7 @@ std::vector<double> estimate_all(const SketchCase& s, Random& random) {
         const std::uint64_t truth = counted ? s.count_of(i) : 0;
         const std::uint64_t estimate = sketch->estimate(item[i]);
         if (estimate < truth) below += 1;
-        // The theorem is about any one item. All others can collide with a non-member.
+        // The theorem is about any single item. For a non-member, all other items may collide with it.
         if (!counted && static_cast<double>(estimate) > s.epsilon * static_cast<double>(sketch->total()))
             high += 1;
     }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// sieve-lab: makes the papers' tables and figures anew, beside what was printed.
+// sieve-lab: reproduces the papers' tables and figures and compares them with the printed ones.
 #include <unistd.h>
 
 #include <chrono>
@@ -143,7 +143,7 @@ Result<Exit> run_run(const Arguments& arguments) {
     return fine ? Exit::done : Exit::no;
 }
 
-/// The stored outcome of an experiment, or a new one with the default number of trials.
+/// The stored outcome of an experiment, or that of a new run with the default number of trials.
 Result<Outcome> stored_or_run(const Experiment& experiment, const Arguments& arguments) {
     const auto path = arguments.results / (experiment.name + ".json");
     if (!std::filesystem::exists(path)) {

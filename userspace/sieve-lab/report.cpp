@@ -67,7 +67,7 @@ std::string wrap(const std::string& text, std::size_t width, const std::string& 
     return out;
 }
 
-/// Explanations in the order of their first row, each once, with a number.
+/// The explanations in the order of their first row, each once and numbered.
 class Footnotes {
   public:
     std::size_t operator()(const std::string& text) {
@@ -82,7 +82,7 @@ class Footnotes {
     std::vector<std::string> texts_;
 };
 
-/// Rows whose explanation is wanted: those that need one, and ours with a remark.
+/// The rows whose explanation is printed: those that need one, and rows of ours with a remark.
 bool has_footnote(const Row& row) {
     return !row.explanation.empty() && row.verdict != Verdict::agrees;
 }
@@ -318,10 +318,10 @@ constexpr const char* attacks_introduction =
     "- A row *agrees* up to three standard errors. One that does not must be *explained* by a note, or "
     "the experiment fails.\n\n";
 
-/// What of a page depends on its subject.
+/// The parts of a page that depend on its subject.
 struct PageText {
     const char* introduction;
-    const char* reference; ///< the column of what a number is compared with
+    const char* reference; /// heading of the column of reference numbers
     const char* claimant;  ///< who makes the claims
 };
 
@@ -400,7 +400,7 @@ std::string to_gnuplot(const Plot& plot, const std::string& svg) {
     std::string curves;
     for (std::size_t i = 0; i < plot.curves.size(); ++i) {
         const auto& curve = plot.curves[i];
-        // A simulation has the colour of the formula before it, if that is what it simulates.
+        // A simulation has the colour of the preceding formula, if it simulates that formula.
         const auto stem = [](const std::string& name) { return name.substr(0, name.rfind(',')); };
         const bool same = i > 0 && !curve.line && plot.curves[i - 1].line &&
                           stem(curve.name) == stem(plot.curves[i - 1].name);

@@ -26,7 +26,7 @@ Result<Outcome> from_json(const nlohmann::json& json);
 std::string csv_header();
 std::string to_csv(const Outcome& outcome);
 
-/// The page of a subject: the experiments about it, with their outcomes. Images are looked for in figures/.
+/// The page of a subject: its experiments with their outcomes. The page looks for images in figures/.
 std::string to_markdown(Subject subject, const std::vector<std::pair<const Experiment*, Outcome>>& all);
 
 /// A gnuplot program, data included, that writes the plot to `svg`.

@@ -43,7 +43,7 @@ std::vector<Scene> scenes() {
     };
 }
 
-/// Half of the keys at random, half in runs of 100 neighbours, as lists of addresses have them.
+/// Half of the keys are random; the other half are runs of 100 neighbours, as lists of addresses have them.
 std::vector<sieve_key> draw_members(const KeySpace& space, Random& random) {
     constexpr std::uint64_t run = 100;
     const std::size_t last = space.fields().size() - 1;
@@ -62,7 +62,7 @@ BuiltSet must_build(Result<BuiltSet> built) {
     return std::move(*built);
 }
 
-/// Two builds of the same keys: the one that is attacked, and the one from which false positives are
+/// Two builds of the same keys: the attacked one, and one whose false positives are replayed against it.
 /// replayed.
 std::vector<double> play_all(const Scene& scene, Random& random) {
     const std::vector<sieve_key> members = draw_members(scene.space, random);
@@ -115,7 +115,7 @@ std::string in_print(double rate) {
     return fmt::format("{:.4e}", rate);
 }
 
-/// The rate of all trials together beside the rate that the filters' bits promise.
+/// The rate of all trials together, next to the rate that the filters' bits promise.
 Row attack_row(std::string quantity, double promised, double hits, double chosen,
                std::string explanation = {}) {
     return measured(std::move(quantity), in_print(promised), chosen == 0 ? 0 : hits / chosen,
@@ -152,8 +152,9 @@ Outcome adaptive_attacker(const TrialPlan& plan) {
     return outcome;
 }
 
-/// What finds structure where there is some: the same game against filters that have it.
-/// A Bloom filter of the product's compression without its finaliser.
+/// The control: the same game against filters that have structure, which the attacks must find.
+///
+/// This one is a Bloom filter of the product's compression without its finaliser.
 class UnmixedBloom {
   public:
     UnmixedBloom(const std::vector<sieve_key>& members, Random& random)
@@ -188,7 +189,7 @@ class UnmixedBloom {
 
 constexpr std::uint64_t limit_queries = 1'000'000;
 
-/// One game against a filter without a finaliser: its rate, false positives, choices.
+/// One game against a filter without a finaliser: its rate, its false positives, its choices.
 std::vector<double> attack_unmixed(Random& random) {
     const KeySpace space = KeySpace::ipv4_source();
     std::vector<sieve_key> members;
@@ -213,15 +214,15 @@ std::vector<AddressRange> random_networks(Random& random) {
     return ranges;
 }
 
-/// The space of /24 networks, one address each.
+/// The space of /24 networks, with one address for each.
 KeySpace networks_of_24() {
     sieve_key form{};
     form.word[1] = sieve_v4_mapped(1);
     return KeySpace(form, {{1, 8, 24}});
 }
 
-/// Two games against a set of /24 prefixes: its rate, then false positives and choices for attackers who
-/// choose addresses, and networks.
+/// Two games against a set of /24 prefixes, by attackers who choose addresses and by attackers who choose
+/// networks. Gives the rate, then false positives and choices of each.
 std::vector<double> attack_prefixes(Random& random) {
     const std::vector<AddressRange> ranges = random_networks(random);
     BuildOptions options;

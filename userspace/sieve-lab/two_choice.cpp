@@ -49,9 +49,9 @@ Moments online(const TrialPlan& plan, const Filter& f, bool rate, GroupHashing h
         .of(0);
 }
 
-/// The smallest and largest of 1000 trials, expected from the trials at hand: the rate is p^k, so that its
-/// logarithm is as normal as the number of ones. The extremes of 1000 normal variables lie 3.241 deviations
-/// off, give or take 0.352.
+/// The smallest and largest of 1000 trials, as expected from our trials. The rate is p^k, so its logarithm is
+/// as normal as the number of ones. The extremes of 1000 normal variables lie 3.241 deviations from the mean,
+/// give or take 0.352.
 void extremes(Outcome& outcome, const TrialPlan& plan, const Filter& f, const char* least, const char* most) {
     const auto observed = run_trials(plan, f.name() + ", extremes", [&](Random& random) {
         GreedyGroups filter(random, keys, f.bits_per_key * keys, f.k, f.groups);
@@ -61,7 +61,7 @@ void extremes(Outcome& outcome, const TrialPlan& plan, const Filter& f, const ch
     const Moments logs = observed.of(0);
     constexpr double away = 3.241;
     constexpr double scatter = 0.352;
-    // Our deviation is known to one part in sqrt(2 trials).
+    // The relative error of our deviation is 1 / sqrt(2 trials).
     const double known = away / std::sqrt(2.0 * static_cast<double>(logs.count()));
     for (const int side : {-1, 1}) {
         const double value = std::exp(logs.mean() + side * away * logs.deviation());
@@ -134,9 +134,9 @@ Outcome table_2(const TrialPlan& plan) {
     return outcome;
 }
 
-/// The product's builder on random hashes: rate after so many rounds.
+/// The product's builder on random hashes: the rate after a number of rounds.
 double product_rate(Random& random, const Filter& f, std::uint32_t rounds, BloomSearch search) {
-    // Whole lines: 10,048 keys and 157 lines have 8 bits a key to the last digit, 314 have 16, 628 have 32.
+    // Whole lines: with 10,048 keys, 157 lines give exactly 8 bits per key, 314 give 16, and 628 give 32.
     constexpr std::uint32_t product_keys = 10'048;
     std::vector<sieve_hash> hashes(product_keys);
     for (auto& hash : hashes) hash = {random(), random()};
@@ -151,7 +151,7 @@ double product_rate(Random& random, const Filter& f, std::uint32_t rounds, Bloom
     return bloom_rate(report.final_ones, f.k, f.groups);
 }
 
-/// A filter of Table 3, and the rates that the paper prints after so many rounds.
+/// A filter of Table 3, and the rates that the paper prints after some numbers of rounds.
 struct OfflineFilter {
     Filter filter;
     std::vector<std::pair<unsigned, const char*>> printed; // rounds and rate
@@ -176,7 +176,7 @@ void add_simulation(const TrialPlan& plan, const OfflineFilter& run, std::vector
                      run.printed[i].second, observed.of(i), published_trials));
 }
 
-/// The same filter by the product's builder.
+/// The same filter, built by the product's builder.
 void add_product(const TrialPlan& plan, const OfflineFilter& run, std::vector<Row>& rows) {
     const auto& f = run.filter;
     TrialPlan few = plan;

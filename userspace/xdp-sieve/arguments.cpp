@@ -23,7 +23,7 @@ Argument Argument::between(int least, int most) {
 }
 
 Argument Argument::positive() {
-    // CLI11's own check says that the number is not between 0 and one of 309 digits.
+    // CLI11's own check has an unhelpful message: the number is not between 0 and a number of 309 digits.
     option_->check([](const std::string& text) {
         double value = 0;
         return CLI::detail::lexical_cast(text, value) && value > 0 ? std::string()
@@ -72,7 +72,7 @@ constexpr bool is_whole = std::is_integral_v<T> || std::is_same_v<T, std::option
 template <class T>
 Argument Arguments::add(const std::string& names, T& into, const std::string& description) {
     CLI::Option* option = app_->add_option(names, into, description);
-    // CLI11 reads whole numbers from digits only.
+    // CLI11 reads a whole number only if it consists of digits.
     if constexpr (is_whole<T>)
         option->transform([](std::string text) {
             const std::optional<std::uint64_t> number = parse_whole(text);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// The commands of the command line: each is one file with one function that registers it.
+// The commands of the command line. Each command is one file with one function that registers it.
 #pragma once
 
 #include <functional>
@@ -11,11 +11,12 @@
 
 namespace sieve::cli {
 
-// A command's work: the exit code of an answer, or the error to print.
+// A command's work: returns an exit code, or the error to print.
 using Action = std::function<Result<Exit>()>;
 
-// Registers a command, whose arguments `define` adds; the action that it returns runs when the command was
-// chosen. Errors go to standard error as "xdp-sieve: MESSAGE; ADVICE" and become the exit code.
+// Registers a command. `define` adds the command's arguments and returns its action, which runs if the
+// command was chosen. An error is printed to standard error as "xdp-sieve: MESSAGE; ADVICE" and becomes the
+// exit code.
 void add_command(CLI::App& app, Context& context, const std::string& name, const std::string& description,
                  const std::function<Action(Arguments command)>& define);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// xdp-sieve apply: makes a whole configuration so, once. A second time there is nothing to do.
+// xdp-sieve apply: makes the host match a configuration, once. A second run has nothing to do.
 #include <memory>
 #include <optional>
 #include <string>
@@ -41,7 +41,7 @@ Result<std::vector<service::SetSurvey>> survey(const service::Configuration& con
     return service::survey_sets(configuration, state, host, {}, observer(context));
 }
 
-// Reads all there is to read, and touches nothing.
+// Reads everything that there is to read, and changes nothing.
 Result<Exit> run_check(const ApplyArguments& arguments, const service::Configuration& configuration,
                        Context& context) {
     SIEVE_ASSIGN(const service::StateDirectory state,
@@ -66,12 +66,12 @@ Result<Exit> run_check(const ApplyArguments& arguments, const service::Configura
     return Exit::done;
 }
 
-// What came into a set's list and went, compared with the last good one.
+// Compares a set's list with the last good one: which entries are new, and which are gone.
 Result<service::ListChange> list_change(const service::SetSurvey& survey,
                                         const service::StateDirectory& state) {
     Feed before(survey.set->feed.fields);
     if (survey.before()) {
-        // A list of other fields has nothing in common with the new one.
+        // If the last good list has other fields, nothing in it compares with the new list.
         if (auto list = service::last_good_list(*survey.set, *survey.before(), state))
             before = std::move(*list);
     }
@@ -112,7 +112,7 @@ Result<Exit> run_diff(const ApplyArguments& arguments, const service::Configurat
     return Exit::done;
 }
 
-// The first failure, with what was changed in spite of it.
+// The first failure, with a note of what was changed in spite of it.
 std::optional<Error> failure_of(const service::CycleReport& report) {
     std::string changed;
     std::optional<Error> error;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// xdp-sieve bench: what a lookup costs here, beside what it must cost and what the kernel's own sets cost.
+// xdp-sieve bench: measures what a lookup costs here, next to the least it can cost and the kernel's own
+// sets.
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
@@ -202,11 +203,11 @@ void print_table(const bench::LoadTable& table) {
     for (const std::string& reason : table.skipped) print_out("left out: {}\n", reason);
 }
 
-// Packets and loading are measured at sizes that matter there.
+// Packets and loading are measured only at sizes where their cost matters.
 constexpr std::uint64_t least_packet_keys = 1'000'000;
 constexpr std::uint64_t least_load_keys = 1'000'000;
 
-// The tables come in alphabetical order; without the packets' ones, lookups are the first.
+// JSON sorts the tables by name. Without the tables on packets, "lookups" comes first.
 const OutputKind numbers{.name = "file of a benchmark's numbers",
                          .beginnings = {"{\n  \"links\": [", "{\n  \"lookups\": ["},
                          .mode = 0666};
@@ -217,7 +218,7 @@ class Runner {
         : arguments_(arguments), context_(context), progress_(progress_bar(context)) {}
 
     Status run() {
-        // What would be in vain after minutes is refused at once.
+        // Refuse bad sizes at once, not after minutes of measuring.
         std::vector<std::uint64_t> sizes;
         for (const std::string& text : arguments_.keys) {
             SIEVE_ASSIGN(const std::uint64_t keys, parse_keys(text));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// xdp-sieve build: feeds to an image.
+// xdp-sieve build: turns feeds into an image.
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -22,7 +22,7 @@ namespace sieve::cli {
 namespace {
 
 struct BuildArguments {
-    std::vector<std::optional<std::string>> values; // of build_options(), those that take one
+    std::vector<std::optional<std::string>> values; // one for each of build_options() that takes a value
     bool skip_invalid = false;
     bool force = false;
     std::string output;

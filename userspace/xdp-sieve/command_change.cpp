@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// xdp-sieve insert, xdp-sieve delete: single keys into and out of a set in force, in place.
+// xdp-sieve insert, xdp-sieve delete: change single keys of a set in force, in place.
 #include <algorithm>
 #include <memory>
 
@@ -21,7 +21,7 @@ namespace sieve::cli {
 
 namespace {
 
-// So many refused keys are named, one a line; JSON names all.
+// The number of refused keys that are named, one on each line. JSON names all.
 constexpr std::size_t named_at_most = 8;
 
 struct ChangeArguments {
@@ -47,7 +47,7 @@ std::string why_told(const ChangeArguments& arguments) {
 constexpr char why_full[] =
     "does not fit, its buckets are full; delete keys first, or build a larger set and swap";
 
-/// What became of keys that were not changed, one line each.
+/// Tells what became of keys that were not changed, one line for each.
 std::vector<std::string> refused(const ChangeArguments& arguments, const KeyChangeReport& report,
                                  std::uint32_t fields) {
     std::vector<std::string> lines;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// xdp-sieve config: the configuration as it takes effect, with every default.
+// xdp-sieve config: prints the configuration as it takes effect, with every default.
 #include <memory>
 #include <string>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// xdp-sieve events: matches as they happen, a sample of them, as lines or as a capture.
+// xdp-sieve events: shows a sample of matches as they happen, as lines or as a capture.
 #include <ctime>
 #include <memory>
 #include <optional>
@@ -80,7 +80,7 @@ Result<Exit> run_events(const EventsArguments& arguments, const Context& context
     kernel::set_verbose(context.verbose);
     SIEVE_ASSIGN(const control::HookName name, parse_hook(arguments.interface, arguments.hook));
     control::RealKernel kernel;
-    SIEVE_TRY(control::find_ours(kernel, name)); // no capture is made where nothing can be heard
+    SIEVE_TRY(control::find_ours(kernel, name)); // create no capture where there is nothing to listen to
     std::optional<packets::CaptureWriter> capture;
     if (!arguments.capture.empty()) {
         SIEVE_ASSIGN(capture,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// xdp-sieve inspect: what an image is.
+// xdp-sieve inspect: describes an image.
 #include <algorithm>
 #include <bit>
 #include <ctime>
@@ -27,7 +27,7 @@ struct InspectArguments {
     bool secrets = false;
 };
 
-// How many lines have how many ones, in steps of `step`.
+// The number of lines for each number of ones, in steps of `step`.
 struct FillHistogram {
     static constexpr int step = 16;
     std::vector<std::uint64_t> lines = std::vector<std::uint64_t>(SIEVE_LINE_BITS / step + 1);

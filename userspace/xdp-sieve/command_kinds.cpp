@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// xdp-sieve kinds: the kinds of filter that there are.
+// xdp-sieve kinds: lists the kinds of filter.
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// xdp-sieve load: attach if needed, then put a whole table of sets in force.
+// xdp-sieve load: attaches the program if needed, then puts a whole table of sets in force.
 #include <memory>
 #include <optional>
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// xdp-sieve plan: every kind of filter for so many keys, side by side.
+// xdp-sieve plan: compares every kind of filter for a number of keys.
 #include <memory>
 
 #include <fmt/core.h>
@@ -21,7 +21,7 @@ struct PlanArguments {
     std::string memory;
 };
 
-/// Options of `build` that make the candidate.
+/// The options of `build` that make the candidate.
 std::string build_options(const Candidate& c, const PlanArguments& arguments) {
     return arguments.request.fpr ? fmt::format("{} --fpr {}", c.options, *arguments.request.fpr)
                                  : fmt::format("{} --memory {}", c.options, arguments.memory);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// xdp-sieve query: is a key in an image?
+// xdp-sieve query: tells whether keys are in an image.
 #include <memory>
 
 #include <fmt/core.h>

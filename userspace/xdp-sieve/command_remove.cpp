@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// xdp-sieve remove: one set less.
+// xdp-sieve remove: takes one set out of force.
 #include <memory>
 
 #include <nlohmann/json.hpp>

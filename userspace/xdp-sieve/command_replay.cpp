@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// xdp-sieve replay: what would become of each packet of a capture, by the real program in the kernel.
+// xdp-sieve replay: tells what the real program in the kernel would do with each packet of a capture.
 #include <filesystem>
 #include <memory>
 #include <optional>
@@ -35,7 +35,7 @@ struct ReplayArguments {
     std::string hook;
 };
 
-// A set as `load` takes it, or a path alone, which names the set by its file.
+// A set as `load` takes it, or a path alone; then the file's name becomes the set's name.
 Result<control::SetSpec> parse_replay_set(const std::string& text, std::size_t number) {
     const std::size_t equals = text.find('=');
     if (equals != std::string::npos && kernel::is_set_name(text.substr(0, equals)))

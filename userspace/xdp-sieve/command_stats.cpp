@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// xdp-sieve stats: what was counted, once or over and over with rates.
+// xdp-sieve stats: shows the counters, once, or again and again with rates.
 #include <memory>
 #include <optional>
 
@@ -59,7 +59,7 @@ nlohmann::json to_json(const Sample& sample) {
             {"outcomes", std::move(outcomes)}};
 }
 
-// One line: packets and bytes, and how fast they grow if that is known.
+// One line: packets and bytes, and their rates if these are known.
 void print_row(const std::string& name, const sieve_counter& counter,
                const std::optional<control::Rate>& rate) {
     print_out("  {:<32} {:>18} {:>12}", name, format_count(counter.packets), format_bytes(counter.bytes));
@@ -129,7 +129,7 @@ Result<Exit> run_stats(std::string interface, const std::string& hook, Watch wat
         if (context.json) {
             nlohmann::json out = {{"interfaces", nlohmann::json::array()}};
             for (const Sample& sample : now) out["interfaces"].push_back(to_json(sample));
-            // One line a round, so that a reader can follow.
+            // One line per round, so that a reader can follow.
             print_out("{}\n", watch.on() ? json_text(out, json_one_line) : json_text(out));
         } else {
             for (const Sample& sample : now) print_table(sample, control::rates_since(before, sample));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// xdp-sieve status: what is attached and which sets are in force, as the kernel tells it.
+// xdp-sieve status: shows what is attached and which sets are in force, as the kernel reports it.
 #include <ctime>
 #include <memory>
 

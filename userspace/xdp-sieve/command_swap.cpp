@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// xdp-sieve swap: another filter for one set, while packets flow.
+// xdp-sieve swap: replaces the filter of one set while packets flow.
 #include <memory>
 
 #include "libsieve/control/real_kernel.hpp"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// xdp-sieve top: the keys that were matched most.
+// xdp-sieve top: shows the keys that matched most.
 #include <ctime>
 #include <memory>
 
@@ -50,7 +50,7 @@ nlohmann::ordered_json to_json(const TopArguments& arguments, const control::Top
 
 void print_table(const TopArguments& arguments, const control::TopKeys& top) {
     const auto now = static_cast<std::uint64_t>(std::time(nullptr));
-    // Counts are whole numbers, so an error below one is none.
+    // Counts are whole numbers, so an error below one means an exact count.
     const std::string bound =
         top.error < 1 ? std::string("exact") : fmt::format("at most {:.0f} too high", top.error);
     print_out("{}: {} in {}; each count is {} with a probability of {:.1f}%, and none is too low\n",

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// xdp-sieve unload: takes the program away, and with it everything, since nothing is pinned.
+// xdp-sieve unload: detaches the program. Everything else goes with it, since nothing is pinned.
 #include <memory>
 
 #include <nlohmann/json.hpp>

@@ -17,7 +17,7 @@ void remark(const Context& context, const std::string& text) {
 
 namespace {
 
-// Draws "stage  [#####     ]  50%" on one line that clears itself at the end.
+// Draws "stage  [#####     ]  50%" on one line, which is erased at the end.
 class Bar {
   public:
     ~Bar() {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// What holds for all commands: the options in front of them, the exit code, and what is said on the way.
+// What all commands share: the options in front of the command, the exit code, and the remarks on the way.
 #pragma once
 
 #include <string>
@@ -15,16 +15,17 @@ struct Context {
     bool quiet = false;
     bool verbose = false;
     Exit exit = Exit::done;
-    bool changed = false; // what is in force was changed: from now on no exit code may deny it
+    bool changed = false; // what is in force was changed; from now on, no exit code may say otherwise
 };
 
 // Prints a remark to standard error unless --quiet.
 void remark(const Context& context, const std::string& text);
 
-// A progress bar on standard error if that is a terminal, quiet is off and the work lasts over a second.
+// A progress bar on standard error. It appears if standard error is a terminal, --quiet is off, and the work
+// takes over a second.
 Progress progress_bar(const Context& context);
 
-// Both, and whom is being waited for, for the library.
+// Both as an observer for the library, which also reports the controller that we wait for.
 control::Observer observer(const Context& context);
 
 } // namespace sieve::cli

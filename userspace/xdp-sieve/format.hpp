@@ -12,13 +12,13 @@
 namespace sieve::cli {
 
 std::string format_count(std::uint64_t count); // 1,234,567
-// "1 key", "1,234 keys"; `many` where an s is not enough.
+// "1 key", "1,234 keys". Give `many` where the plural needs more than an s.
 std::string format_counted(std::uint64_t count, const std::string& one, const std::string& many = {});
 std::string format_bytes(std::uint64_t bytes); // 1.9 MiB
 std::string format_rate(double rate);          // 2.63e-04, or 0
 std::string format_age(std::uint64_t seconds); // 3 min, 5 h, 2 days
 
-// The lengths of a prefix set, such as "IPv4 /16 /24, IPv6 /32"; empty if there are none.
+// The lengths of a prefix set, such as "IPv4 /16 /24, IPv6 /32"; empty if it is no prefix set.
 std::string format_probes(const sieve_probes& probes);
 nlohmann::json probes_to_json(const sieve_probes& probes);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// `--hook`, and how a hook is named to people.
+// `--hook`, and how messages name a hook.
 #pragma once
 
 #include <string>
@@ -11,13 +11,13 @@
 
 namespace sieve::cli {
 
-// Adds the option to a command that names an interface; `otherwise` says what holds without it.
+// Adds the option to a command that names an interface. `otherwise` says what applies without the option.
 void add_hook(Arguments command, std::string& into, const std::string& otherwise);
 
-// What help says of most commands' `--hook`.
+// The help text for `--hook` of most commands.
 inline constexpr char hook_in_use[] = "the one in use if not given";
 
-// The hook that the two arguments name. An empty text names none.
+// The hook that the two arguments name. An empty text names nothing.
 [[nodiscard]] Result<control::HookName> parse_hook(const std::string& interface, const std::string& hook);
 
 // "eth0" at XDP, "eth0 egress" at tc.

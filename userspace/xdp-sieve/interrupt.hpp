@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Ctrl-C and SIGTERM, for commands that go on until they are told to end and then have something to put away.
+// Ctrl-C and SIGTERM for commands that run until they are told to end, and then must clean up.
 #pragma once
 
 #include <algorithm>
@@ -11,14 +11,14 @@ namespace sieve::cli {
 
 inline volatile std::sig_atomic_t interrupted = 0;
 
-// From now on `interrupted` is set instead of the process ending; system calls return early.
+// From now on, a signal sets `interrupted` instead of ending the process, and system calls return early.
 inline void watch_for_interrupt() {
     struct sigaction action {};
     action.sa_handler = [](int) { interrupted = 1; };
     for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaction(signal, &action, nullptr);
 }
 
-// So many seconds, or less if `interrupted` is set meanwhile.
+// Sleeps for that many seconds, or less if `interrupted` is set meanwhile.
 inline void sleep_for(double seconds) {
     using Clock = std::chrono::steady_clock;
     const auto until = Clock::now() + std::chrono::duration<double>(seconds);

@@ -3,7 +3,8 @@
 
 namespace sieve::cli {
 
-// Not a template of the header's: to make text takes as long to compile as the rest of a command.
+// This is no template in the header: the code that makes text takes as long to compile as the rest of a
+// command.
 std::string json_text(const nlohmann::json& value, int indent) {
     return value.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// JSON as text, whatever it was made of.
+// Turns JSON into text, whatever the JSON was made from.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ namespace sieve::cli {
 
 inline constexpr int json_one_line = -1;
 
-// Names of files and interfaces need not be UTF-8, and JSON must be: what is not becomes U+FFFD.
+// Names of files and interfaces need not be UTF-8, but JSON must be. Bytes that are not UTF-8 become U+FFFD.
 std::string json_text(const nlohmann::json& value, int indent = 2);
 std::string json_text(const nlohmann::ordered_json& value, int indent = 2);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Keys as commands take them: as arguments, or a feed on standard input.
+// Keys as commands take them: as arguments, or as a feed on standard input.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace sieve::cli {
 
-// The keys of `texts`, or those of standard input if that is asked for.
+// The keys in `texts`, or those on standard input if `standard_input` is set.
 [[nodiscard]] Result<KeySet> read_key_arguments(const std::vector<std::string>& texts, bool standard_input,
                                                 std::uint32_t fields, const Context& context);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// xdp-sieve: builds filters out of feeds and steers the program that asks them.
+// xdp-sieve: builds filters from feeds and steers the program that asks them.
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -49,15 +49,15 @@ std::vector<std::string> command_names(const CLI::App& app) {
     return names;
 }
 
-// The help of the command that was being read.
+// The help command to suggest: that of the command that was being parsed.
 std::string help_of(const CLI::App& app) {
     const auto chosen = app.get_subcommands();
     return chosen.empty() ? "xdp-sieve --help"
                           : fmt::format("xdp-sieve {} --help", chosen.front()->get_name());
 }
 
-// What is wrong with the command's name, which CLI11 does not say; nothing if nothing is. The options in
-// front of it take no values.
+// Says what is wrong with the command's name, which CLI11 does not. Empty if the name is right. The options
+// in front of the command take no values.
 std::string fault_of_command(const CLI::App& app, const std::vector<std::string>& words) {
     const std::vector<std::string> names = command_names(app);
     for (const std::string& word : words) {
@@ -68,7 +68,7 @@ std::string fault_of_command(const CLI::App& app, const std::vector<std::string>
     return {};
 }
 
-// Runs the command, which leaves its exit code in the context.
+// Runs the command. The context then holds its exit code.
 void run(int argc, char** argv, Context& context) {
     CLI::App app{
         "Packet filter for very large lists: 10^4 to 10^8 keys in a few bits each.\n"
@@ -103,9 +103,10 @@ void run(int argc, char** argv, Context& context) {
     }
 }
 
-// An exception is our own error or a lack of memory; whether something was changed before it is known.
+// An exception is a bug of ours or a shortage of memory. The context knows whether something was changed
+// before.
 Exit after_exception(const Context& context, const char* text) {
-    // No formatting, which takes memory.
+    // Do not format: formatting takes memory.
     write_text(stderr, "xdp-sieve: ");
     write_text(stderr, text);
     write_text(stderr, context.changed ? "; the change was made\n" : "\n");
@@ -115,8 +116,8 @@ Exit after_exception(const Context& context, const char* text) {
 constexpr char out_of_memory[] =
     "out of memory: the set is too large for this machine, or for a limit (`ulimit`)";
 
-// oneTBB's workers start further workers, and where a thread cannot be had they throw what nobody can catch.
-// All parallel work comes before a command changes anything, so that it may end there.
+// oneTBB's worker threads start further workers. If a thread cannot be started, a worker throws, and nobody
+// can catch that. The process may end here, since all parallel work comes before a command changes anything.
 [[noreturn]] void end_without_memory() {
     try {
         if (const std::exception_ptr error = std::current_exception()) std::rethrow_exception(error);
@@ -132,11 +133,11 @@ constexpr char out_of_memory[] =
     std::abort();
 }
 
-// What was done, and whether it could be told.
+// Reports whether the output was written, and returns the exit code.
 Exit finish(const Context& context) {
     if (flush_output()) return context.exit;
     const int error = output_error();
-    // A reader that has seen enough, such as head, knows.
+    // A reader that closed the pipe, such as head, has seen enough. It needs no message.
     if (error != EPIPE)
         print_error("xdp-sieve: standard output could not be written: {}{}\n",
                     error == 0 ? "unknown error" : errno_text(error),

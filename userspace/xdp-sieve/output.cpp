@@ -22,7 +22,8 @@ void note_error(std::FILE* stream) {
 void prepare_streams() {
     for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
         if (::fcntl(fd, F_GETFD) < 0 && errno == EBADF) {
-            // The lowest free number, which is fd. Open the wrong way round, it answers EBADF as if closed.
+            // open() returns the lowest free number, which is fd. Opened in the wrong direction, it answers
+            // EBADF like a closed one.
             if (::open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0) return;
         }
     std::signal(SIGPIPE, SIG_IGN); // NOLINT(cert-err33-c)

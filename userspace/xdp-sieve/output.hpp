@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// What is printed. Printing never fails on the way: a change that was made is not undone because nobody could
-// be told. Whether standard output took everything is asked once, at the end.
+// What is printed. Printing itself reports no failure: a change that was made is not undone because nobody
+// could be told. A single check at the end tells whether standard output took everything.
 #pragma once
 
 #include <cstdio>
@@ -11,9 +11,9 @@
 
 namespace sieve::cli {
 
-// To be called before anything else. A closed standard stream gets a descriptor that refuses to be used, so
-// that no file or map that is opened later gets its number and our text; and a reader that goes away makes
-// writing fail instead of killing the process in the middle of a change.
+// Call this before anything else. It gives a closed standard stream a descriptor that cannot be used.
+// Otherwise a file or map that is opened later would get that number, and our text. It also makes writing
+// fail when a reader has gone; otherwise a signal would kill the process in the middle of a change.
 void prepare_streams();
 
 void write_text(std::FILE* stream, std::string_view text);
@@ -28,10 +28,10 @@ void print_error(fmt::format_string<T...> format, T&&... values) {
     write_text(stderr, fmt::format(format, std::forward<T>(values)...));
 }
 
-// Writes what is buffered. False if standard output did not take everything, now or earlier.
+// Writes the buffered text. False if standard output did not take everything, now or earlier.
 [[nodiscard]] bool flush_output();
 
-// Why it did not: an errno value.
+// The reason for that, as an errno value.
 [[nodiscard]] int output_error();
 
 } // namespace sieve::cli

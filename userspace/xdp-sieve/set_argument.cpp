@@ -16,7 +16,7 @@ namespace sieve::cli {
 
 namespace {
 
-// One word between commas: NAME or NAME=VALUE.
+// One part between commas: NAME or NAME=VALUE.
 struct Word {
     std::string name;
     std::optional<std::string> value;
@@ -39,8 +39,8 @@ std::vector<std::string> split(const std::string& text) {
     }
 }
 
-// The commas of a list of fields are not those between options. The first piece is the source, whatever it
-// looks like.
+// A comma inside a list of fields does not separate options, so the pieces of such a list are joined again.
+// The first piece is always the source, whatever it looks like.
 std::vector<std::string> join_fields(const std::vector<std::string>& pieces) {
     std::vector<std::string> joined{pieces.front()};
     bool in_key = false;
@@ -56,7 +56,7 @@ std::vector<std::string> join_fields(const std::vector<std::string>& pieces) {
     return joined;
 }
 
-// Sets one option of the set; nothing if it is none of the set's own.
+// Sets an option that only a set has. Returns nothing if the word is no such option.
 std::optional<Status> set_own_option(const Word& word, control::SetSpec& set) {
     const std::string value = word.value.value_or("");
     if (word.name == "action" || word.name == "redirect") {

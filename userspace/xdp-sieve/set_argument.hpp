@@ -23,7 +23,7 @@ namespace sieve::cli {
 // Errors are of kind invalid_request and name the argument.
 [[nodiscard]] Result<control::SetSpec> parse_set_argument(const std::string& text);
 
-// "pass" or "drop", as the option of that name, such as `--default`, takes it.
+// "pass" or "drop", as the value of `option`, such as `--default`.
 [[nodiscard]] Result<sieve_action> parse_pass_or_drop(const char* option, const std::string& text);
 
 } // namespace sieve::cli

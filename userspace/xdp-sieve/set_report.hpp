@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// A set that was put in force, in words and as JSON.
+// Describes a set that was put in force, in words and as JSON.
 #pragma once
 
 #include <string>
@@ -16,17 +16,17 @@ using control::action_name;
 using control::describe_action;
 using control::SetAction;
 
-// Adds the members "action" and, of a redirecting one, "target" and "target_state".
+// Adds the member "action". For a redirecting action, also adds "target" and "target_state".
 void add_action(nlohmann::json& out, SetAction action);
 
-// The set in --json output of the commands that put it in force.
+// The set, in the --json output of commands that put it in force.
 nlohmann::json to_json(const control::ReadySet& set);
 
 // "bad: 1,234 keys, 2.4 MiB; tested in 21 ms: 512 members matched, 3 of 10,000 non-members did (2.7
 // expected)"
 std::string describe(const control::ReadySet& set);
 
-// Remarks what a person should know of its test.
+// Prints the remarks on the set's test that a person should know about.
 void remark_on_test(const control::ReadySet& set, const Context& context);
 
 } // namespace sieve::cli

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Which command a misspelt one may have meant.
+// Suggests which command a misspelt word may have meant.
 #pragma once
 
 #include <string>

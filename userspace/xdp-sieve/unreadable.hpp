@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Packets that the parser cannot read to their end: how the command line speaks of them.
+// How the command line describes packets that the parser cannot read to their end.
 #pragma once
 
 #include <string>
@@ -14,10 +14,11 @@ namespace sieve::cli {
 inline constexpr char unreadable_help[] = "what becomes of packets that cannot be read to their end, such as "
                                           "those with cut-off headers: drop or pass";
 
-// The line of a table that counts packets of this enum sieve_outcome: "parsed: arp", "unreadable: short".
+// The label of the table row that counts packets of an enum sieve_outcome: "parsed: arp", "unreadable:
+// short".
 std::string outcome_row(std::uint32_t outcome);
 
-// The member "unreadable" of --json output: what becomes of such packets, and how many there were, by reason.
+// The member "unreadable" of --json output: what becomes of such packets, and their number by reason.
 nlohmann::json unreadable_json(sieve_action action, const kernel::Stats& stats);
 
 // "3 packets were unreadable: 2 short, 1 malformed"; nothing if there were none.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// --watch [SECONDS] and --times, for commands that can show something again and again.
+// --watch [SECONDS] and --times, for commands that can show something repeatedly.
 #pragma once
 
 #include <cstdint>
@@ -14,16 +14,17 @@ namespace sieve::cli {
 
 class Watch {
   public:
-    // The arguments; this object must outlive the parsing.
+    // Adds the arguments. This object must outlive the parsing.
     void add_to(Arguments& command, const std::string& description);
 
-    // What was given. A word behind --watch that is no number is the interface, if there is none yet
-    // (`stats --watch eth0`). From now on, if there is something to watch, Ctrl-C ends the sleep of next().
+    // Reads what was given. A word behind --watch that is no number is the interface, unless there is one
+    // already (`stats --watch eth0`). If there is something to watch, Ctrl-C ends the sleep of next() from
+    // now on.
     Status begin(std::string& interface);
 
     [[nodiscard]] bool on() const { return argument_ && argument_->given(); }
 
-    // Sleeps; false if it was the last time, or the operator has had enough.
+    // Sleeps until the next round. False if this was the last round, or if Ctrl-C ended the sleep.
     bool next();
 
   private:

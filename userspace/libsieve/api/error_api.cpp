@@ -47,7 +47,7 @@ bool fail(libsieve_error** error, int kind, const char* message) noexcept {
     try {
         *error = std::make_unique<libsieve_error>(libsieve_error{kind, message}).release();
     } catch (const std::bad_alloc&) {
-        // No memory to say that there is none: the accessors take a null error for that.
+        // There is no memory for an error object. The accessors take a null error to mean just that.
         *error = nullptr;
     }
     return false;

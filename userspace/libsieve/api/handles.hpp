@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// What the opaque objects of the C interface hold, and how a Result becomes an answer in C.
+// What the C interface's opaque objects hold, and how a Result becomes an answer in C.
 #pragma once
 
 #include <algorithm>
@@ -44,12 +44,12 @@ struct libsieve_table {
 
 namespace sieve::api {
 
-// Hands the error to the caller, who frees it, if the caller wants it. Always false.
+// Passes the error to the caller, who frees it, if the caller asked for it. Always returns false.
 bool fail(libsieve_error** error, const Error& problem);
 bool fail(libsieve_error** error, int kind, const char* message) noexcept;
 
-// Runs `body`, which returns a Status. No exception crosses the C interface: a shortage of memory or threads
-// becomes an error of its kind.
+// Runs `body`, which returns a Status. No exception crosses the C interface: if memory or threads run out,
+// the answer is an error of that kind.
 template <class Body>
 bool guarded(libsieve_error** error, Body&& body) noexcept {
     try {
@@ -61,7 +61,7 @@ bool guarded(libsieve_error** error, Body&& body) noexcept {
     }
 }
 
-// Copies as much of `from` as the caller's structure, which starts with its size, has room for.
+// Copies as much of `from` as fits into the caller's structure, which begins with its size.
 template <class T>
 void fill(T* into, T from) {
     const std::size_t room = std::min(into->size, sizeof(T));
@@ -69,7 +69,7 @@ void fill(T* into, T from) {
     std::memcpy(into, &from, room);
 }
 
-// The caller's options at today's size: what an older caller does not know is zero.
+// The caller's options in a structure of today's size. Members that an older caller does not know are zero.
 template <class T>
 T at_full_size(const T* given) {
     T options{};

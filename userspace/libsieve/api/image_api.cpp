@@ -21,7 +21,7 @@ void libsieve_image_describe(const libsieve_image* image, libsieve_image_info* i
     const sieve_file& file = image->image.file();
     libsieve_image_info all{};
     all.kind = sieve::kind_name(lookup.kind);
-    all.label = reinterpret_cast<const char*>(file.label); // check() saw to its end
+    all.label = reinterpret_cast<const char*>(file.label); // check() made sure that the label ends
     all.fields = lookup.fields;
     all.probes = lookup.probes;
     all.keys = file.keys;

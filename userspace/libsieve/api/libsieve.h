@@ -48,7 +48,7 @@ LIBSIEVE_API const char* libsieve_version(void);
 
 typedef struct libsieve_error libsieve_error;
 
-/* What a program can decide by; the numbers never change their meaning. */
+/* The kinds that a program can base decisions on. The numbers never change their meaning. */
 enum libsieve_error_kind {
     LIBSIEVE_ERROR_INVALID = 1,   /* the request makes no sense: options, names, sizes */
     LIBSIEVE_ERROR_BAD_INPUT = 2, /* a feed, an image or a key is wrong */
@@ -72,7 +72,7 @@ typedef struct libsieve_keys libsieve_keys;
 /* The fields of a comma list such as "src,dport,proto". */
 LIBSIEVE_API bool libsieve_parse_fields(const char* text, uint32_t* fields, libsieve_error** error);
 
-/* One key as people write it, its fields in their order: "192.0.2.1" or "192.0.2.1 443 tcp". */
+/* One key as people write it, with its fields in their order: "192.0.2.1" or "192.0.2.1 443 tcp". */
 LIBSIEVE_API bool libsieve_parse_key(const char* text, uint32_t fields, struct sieve_key* key,
                                      libsieve_error** error);
 
@@ -81,13 +81,14 @@ LIBSIEVE_API bool libsieve_keys_new(uint32_t fields, libsieve_keys** keys, libsi
 /* Adds the selected fields of a key; all others are ignored. */
 LIBSIEVE_API bool libsieve_keys_add(libsieve_keys* keys, const struct sieve_key* key, libsieve_error** error);
 
-/* Adds an entry as a feed has it: a key, or for keys of one address also a prefix or a range. */
+/* Adds an entry as a feed has it: a key or, for keys of one address, also a prefix or a range. */
 LIBSIEVE_API bool libsieve_keys_add_text(libsieve_keys* keys, const char* text, libsieve_error** error);
 
-/* Adds all entries of a feed; "-" is standard input. A malformed line fails, and then no entry is added. */
+/* Adds all entries of a feed; "-" is standard input. If a line is malformed, the call fails and adds no
+ * entry. */
 LIBSIEVE_API bool libsieve_keys_add_feed(libsieve_keys* keys, const char* path, libsieve_error** error);
 
-/* Entries, repetitions included; a prefix or range counts as one. */
+/* The number of entries, duplicates included. A prefix or a range counts as one. */
 LIBSIEVE_API uint64_t libsieve_keys_count(const libsieve_keys* keys);
 LIBSIEVE_API void libsieve_keys_free(libsieve_keys* keys);
 
@@ -95,13 +96,13 @@ LIBSIEVE_API void libsieve_keys_free(libsieve_keys* keys);
 
 typedef struct libsieve_image libsieve_image;
 
-/* What an image says of itself. False positive rates (FPR) are shares of non-members that match. */
+/* What an image says about itself. A false positive rate (FPR) is a share of non-members that match. */
 struct libsieve_image_info {
     size_t size;
     const char* kind;     /* as `xdp-sieve build --kind` takes it */
     const char* label;    /* where the keys came from, for people */
     uint32_t fields;      /* enum sieve_field bits */
-    uint32_t probes;      /* 0: keys are exact; else the most prefix lengths that a lookup asks for */
+    uint32_t probes;      /* 0: keys are exact; otherwise the most prefix lengths that a lookup asks for */
     uint64_t keys;        /* distinct keys; of a prefix set, prefixes after expansion */
     uint64_t entries;     /* of the feed */
     uint64_t duplicates;  /* entries whose key the set already had */
@@ -109,25 +110,24 @@ struct libsieve_image_info {
     uint64_t identity[2]; /* random: tells one build from another */
     double bits_per_key;  /* of the filter alone */
     double predicted_fpr; /* before the build */
-    double expected_fpr;  /* exactly, from the bits of this image */
+    double expected_fpr;  /* exact, from the bits of this image */
     double measured_fpr;  /* on random non-members */
 };
 
 /* Opens and checks an image file. */
 LIBSIEVE_API bool libsieve_image_open(const char* path, libsieve_image** image, libsieve_error** error);
 
-/* Writes the image to a new file, or in the place of another image. */
+/* Writes the image to a new file, or over another image. */
 LIBSIEVE_API bool libsieve_image_save(libsieve_image* image, const char* path, libsieve_error** error);
 
-/* Fills what `info->size` has room for. */
+/* Fills as much as `info->size` has room for. */
 LIBSIEVE_API void libsieve_image_describe(const libsieve_image* image, struct libsieve_image_info* info);
 
-/* Whether the set may hold the key; of a prefix set, whether it may hold one of the address's prefixes. False
- * is certain. */
+/* Whether the set may hold the key; of a prefix set, whether it may hold one of the address's prefixes.
+ * The answer false is certain. */
 LIBSIEVE_API bool libsieve_image_contains(const libsieve_image* image, const struct sieve_key* key);
 
-/* The image's bytes: what the value area of a BPF array map (value size 64, *lines entries) is filled with.
- */
+/* The image's bytes. They fill the value area of a BPF array map (value size 64, *lines entries). */
 LIBSIEVE_API const void* libsieve_image_lines(const libsieve_image* image, uint32_t* lines);
 LIBSIEVE_API void libsieve_image_free(libsieve_image* image);
 
@@ -136,19 +136,19 @@ LIBSIEVE_API void libsieve_image_free(libsieve_image* image);
 struct libsieve_build_options {
     size_t size;
     const char* kind;    /* NULL: the default kind */
-    double bits_per_key; /* at most one of these three; all zero: the kind's default size */
-    double fpr;          /* the smallest filter that is predicted to stay below this rate */
-    uint64_t memory;     /* the largest filter whose image fits these bytes */
+    double bits_per_key; /* give at most one of these three; all zero: the kind's default size */
+    double fpr;          /* takes the smallest filter that is predicted to stay below this rate */
+    uint64_t memory;     /* takes the largest filter whose image fits into these bytes */
     const char* effort;  /* "fast", "normal" or "best"; NULL: normal */
     uint32_t choices;    /* lines, groups or subtables that a key chooses from; 0: the kind's default */
     uint32_t threads;    /* 0: as many as processors */
-    uint64_t seed;       /* with use_seed: the same image again; for tests, since it makes the hash known */
+    uint64_t seed;       /* with use_seed: builds the same image again; for tests, its hash keys are known */
     bool use_seed;
     const char* label; /* where the keys came from, for people; NULL: none */
 };
 
 /*
- * Builds an image of the keys, which are consumed: `keys` is empty afterwards, also when building fails.
+ * Builds an image of the keys and consumes them: `keys` is empty afterwards, even if building fails.
  * `options` may be NULL.
  */
 LIBSIEVE_API bool libsieve_build(libsieve_keys* keys, const struct libsieve_build_options* options,
@@ -163,7 +163,7 @@ struct libsieve_candidate {
     size_t size;
     const char* kind;
     const char* parameters; /* for people: "2 choices, k = 13" */
-    const char* infeasible; /* why the candidate cannot be had; NULL if it can */
+    const char* infeasible; /* why the candidate is impossible; NULL if it is possible */
     bool recommended;
     uint64_t bytes; /* of the image */
     double bits_per_key;
@@ -172,12 +172,12 @@ struct libsieve_candidate {
     double lines_hit;  /* likewise of a member */
 };
 
-/* Every kind for so many keys; give either a rate to stay below or the bytes of the whole image. */
+/* Every kind for that many keys. Give either a rate to stay below, or the bytes of the whole image. */
 LIBSIEVE_API bool libsieve_plan_new(uint64_t keys, double fpr, uint64_t memory, libsieve_plan** plan,
                                     libsieve_error** error);
 LIBSIEVE_API size_t libsieve_plan_count(const libsieve_plan* plan);
 
-/* Fills what `candidate->size` has room for; false if there is no such candidate. */
+/* Fills as much as `candidate->size` has room for. Returns false if there is no such candidate. */
 LIBSIEVE_API bool libsieve_plan_candidate(const libsieve_plan* plan, size_t index,
                                           struct libsieve_candidate* candidate);
 LIBSIEVE_API void libsieve_plan_free(libsieve_plan* plan);
@@ -185,8 +185,8 @@ LIBSIEVE_API void libsieve_plan_free(libsieve_plan* plan);
 /* ---- In force ---- */
 
 /*
- * The sets that packets on one hook of an interface meet, in their order. Needs root. Sets are named by
- * files, images or feeds, since whoever looks later must be able to tell where a set came from.
+ * The sets that packets on one hook of an interface meet, in their order. Needs root. Sets come from files,
+ * images or feeds, so that anybody who looks later can tell where a set came from.
  */
 typedef struct libsieve_table libsieve_table;
 
@@ -207,12 +207,13 @@ LIBSIEVE_API bool libsieve_table_add(libsieve_table* table, const char* name, co
 
 /*
  * Tests every set in the kernel, attaches the program if it is not there yet, and puts the table in force
- * between two packets, in the place of the one that was there.
+ * between two packets. It replaces the table that was there.
  */
 LIBSIEVE_API bool libsieve_table_apply(const libsieve_table* table, libsieve_error** error);
 LIBSIEVE_API void libsieve_table_free(libsieve_table* table);
 
-/* One change of what is in force. `hook` may be NULL where only one hook has the program, or the set. */
+/* These functions change one thing that is in force. `hook` may be NULL if only one hook has the program,
+ * or the set. */
 LIBSIEVE_API bool libsieve_swap(const char* interface, const char* hook, const char* name, const char* path,
                                 libsieve_error** error);
 LIBSIEVE_API bool libsieve_remove(const char* interface, const char* hook, const char* name,

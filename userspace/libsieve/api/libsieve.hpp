@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// libsieve for C++: the interface of libsieve.h with owners, strings and errors as values.
+// libsieve for C++: the interface of libsieve.h with owners, strings, and errors as values.
 //
-// Header only, so that no C++ type crosses the library's boundary: a program may use another compiler,
+// Header only, so that no C++ type crosses the library's boundary. A program may use another compiler,
 // another standard library or another version of the standard than libsieve was built with. Needs C++20. No
-// function throws, but for std::bad_alloc from the standard library's own strings.
+// function throws, except for std::bad_alloc from the standard library's own strings.
 //
 //     auto keys = libsieve::Keys::of(SIEVE_FIELD_SRC);
 //     if (auto added = keys->add_feed("list.txt"); !added) return complain(added.error());
@@ -28,7 +28,7 @@ struct Error {
     std::string message;
 };
 
-// A value, or why there is none.
+// A value, or the reason why there is none.
 template <class T>
 class [[nodiscard]] Result {
   public:
@@ -38,14 +38,14 @@ class [[nodiscard]] Result {
     [[nodiscard]] bool has_value() const { return content_.index() == 0; }
     explicit operator bool() const { return has_value(); }
 
-    // Only with a value.
+    // Precondition: there is a value.
     [[nodiscard]] T& operator*() & { return *std::get_if<0>(&content_); }
     [[nodiscard]] const T& operator*() const& { return *std::get_if<0>(&content_); }
     [[nodiscard]] T&& operator*() && { return std::move(*std::get_if<0>(&content_)); }
     [[nodiscard]] T* operator->() { return std::get_if<0>(&content_); }
     [[nodiscard]] const T* operator->() const { return std::get_if<0>(&content_); }
 
-    // Only without one.
+    // Precondition: there is no value.
     [[nodiscard]] const Error& error() const { return *std::get_if<1>(&content_); }
 
   private:
@@ -87,7 +87,7 @@ inline Result<std::uint32_t> parse_fields(const std::string& text) {
     return fields;
 }
 
-// One key as people write it, its fields in their order.
+// One key as people write it, with its fields in their order.
 inline Result<sieve_key> parse_key(const std::string& text, std::uint32_t fields) {
     sieve_key key{};
     libsieve_error* error = nullptr;
@@ -156,7 +156,7 @@ class Image {
         return info;
     }
 
-    // Whether the set may hold the key; false is certain.
+    // Whether the set may hold the key. The answer false is certain.
     [[nodiscard]] bool contains(const sieve_key& key) const {
         return libsieve_image_contains(image_.get(), &key);
     }
@@ -168,7 +168,7 @@ class Image {
         return contains(*key);
     }
 
-    // The bytes that a BPF array map (value size 64) is filled with.
+    // The bytes that fill a BPF array map (value size 64).
     [[nodiscard]] const void* lines(std::uint32_t& count) const {
         return libsieve_image_lines(image_.get(), &count);
     }
@@ -179,7 +179,7 @@ class Image {
     detail::Owner<libsieve_image, libsieve_image_free> image_;
 };
 
-// What is not set is the default.
+// Options that are not set take the default.
 struct BuildOptions {
     std::string kind{};
     double bits_per_key = 0;
@@ -213,7 +213,7 @@ inline Result<Image> build(Keys keys, const BuildOptions& chosen = {}) {
 struct Candidate {
     std::string kind;
     std::string parameters;
-    std::string infeasible; // empty: the candidate can be had
+    std::string infeasible; // why the candidate is impossible; empty if it is possible
     bool recommended = false;
     std::uint64_t bytes = 0;
     double bits_per_key = 0;
@@ -222,7 +222,7 @@ struct Candidate {
     double lines_hit = 0;
 };
 
-// Every kind for so many keys; give either a rate to stay below or the bytes of the whole image.
+// Every kind for that many keys. Give either a rate to stay below, or the bytes of the whole image.
 inline Result<std::vector<Candidate>> plan(std::uint64_t keys, double fpr, std::uint64_t memory) {
     libsieve_plan* raw = nullptr;
     libsieve_error* error = nullptr;
@@ -258,7 +258,8 @@ class Table {
         return std::monostate{};
     }
 
-    // A set behind the others: an image or a feed. Without an action: the opposite of the default.
+    // Adds a set behind the others, from an image or a feed. Without an action, the set does the opposite of
+    // the default.
     Status add(const std::string& name, const std::string& path, const std::string& action = {}) {
         libsieve_error* error = nullptr;
         if (!libsieve_table_add(table_.get(), name.c_str(), path.c_str(), detail::text_or_null(action),

@@ -21,7 +21,7 @@ namespace sieve::bench {
 
 namespace {
 
-// The number behind "NAME:" in a file of such lines; 0 if there is none.
+// The number behind "NAME:" in a file of such lines; 0 if there is no such line.
 std::uint64_t number_in(const std::string& path, const std::string& name) {
     std::ifstream file(path);
     std::string word;

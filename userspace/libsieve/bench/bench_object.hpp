@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// The loaded copy of bpf/bench/sieve_bench.bpf.c: programs that ask, many times a run, and the maps they ask.
+// The loaded copy of bpf/bench/sieve_bench.bpf.c: programs that do many lookups in each run, and the maps
+// where they look.
 #pragma once
 
 #include <cstdint>
@@ -14,27 +15,27 @@ struct bench_control;
 
 namespace sieve::bench {
 
-// Which addresses are asked about.
+// Which addresses are looked up.
 enum class Traffic { non_members, members, half };
 inline constexpr int traffics = 3;
 [[nodiscard]] const char* traffic_name(Traffic traffic);
 
-// Whether one lookup's cache misses may overlap with the next one's, as far as the processor can look ahead.
+// Whether one lookup's cache misses may overlap with those of the next, as far as the processor looks ahead.
 enum class Spacing { together, apart };
 inline constexpr int spacings = 2;
 [[nodiscard]] const char* spacing_name(Spacing spacing);
 
-// How large the maps are made.
+// The sizes of the maps.
 struct BenchSizes {
     std::uint64_t keys = 1;
-    std::uint64_t lines = 1; // that the floor draws from
-    int floor_map = -1;      // whose lines
-    bool peers = true;       // the kernel's sets too
+    std::uint64_t lines = 1; // from which the floor draws one at random
+    int floor_map = -1;      // the map that holds these lines
+    bool peers = true;       // also load the kernel's own sets
     bool lru = true;
     bool lpm = true;
     KernelBloom plain, tuned, equal;
 
-    // Where no peer is asked.
+    // For runs that ask no peer.
     static BenchSizes floor_only(std::uint64_t lines, int map) {
         BenchSizes sizes;
         sizes.lines = lines;
@@ -51,7 +52,7 @@ class BenchObject {
     [[nodiscard]] sieve_bench_bpf& skeleton() const { return *skeleton_; }
     [[nodiscard]] bench_control& control() const;
 
-    // Chooses what the next runs draw.
+    // Chooses the addresses that the next runs draw.
     void draw(Traffic traffic, std::uint64_t keys) const;
 
   private:
@@ -64,13 +65,14 @@ class BenchObject {
     std::unique_ptr<sieve_bench_bpf, Destroy> skeleton_;
 };
 
-// Runs a program `repeat` times on the frame inside the kernel; nanoseconds a run, by the kernel's clock.
+// Runs a program `repeat` times on the frame inside the kernel. Returns nanoseconds per run by the kernel's
+// clock.
 Result<double> run_program(int program, std::span<const std::uint8_t> frame, std::uint32_t repeat);
 
 // The bytes that the kernel says it holds for a map ("memlock" of its fdinfo).
 [[nodiscard]] std::uint64_t map_bytes(int fd);
 
-// What the machine could still give, in bytes.
+// The memory that the machine has left, in bytes.
 [[nodiscard]] std::uint64_t available_memory();
 
 } // namespace sieve::bench

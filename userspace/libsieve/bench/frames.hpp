@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// The frames that the benchmark sends; their source addresses are rewritten on the way.
+// The frames that the benchmark sends. Its programs rewrite the source addresses.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@ namespace sieve::bench {
 inline constexpr std::size_t frame_bytes = 64;
 using Frame = std::array<std::uint8_t, frame_bytes>;
 
-inline constexpr std::size_t ipv4_source = 26; // where its source address begins
+inline constexpr std::size_t ipv4_source = 26; // offset of the source address
 
 [[nodiscard]] Frame ipv4_tcp_frame();
 [[nodiscard]] Frame ipv6_udp_frame(); // from a v4-mapped address, so that a set of IPv4 addresses can match

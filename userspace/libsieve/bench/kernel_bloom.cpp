@@ -9,11 +9,11 @@ namespace sieve::bench {
 
 namespace {
 
-constexpr std::uint32_t most_hashes = 15; // four bits of map_extra
+constexpr std::uint32_t most_hashes = 15; // map_extra has four bits for it
 constexpr int most_bits_log2 = 32;
 
 std::uint64_t bits_of(std::uint64_t max_entries, std::uint32_t hashes) {
-    const std::uint64_t wanted = max_entries * hashes / 5 * 7; // 7/5 for 1/ln 2
+    const std::uint64_t wanted = max_entries * hashes / 5 * 7; // the kernel uses 7/5 for 1/ln 2
     if (wanted > 1ULL << 31) return 1ULL << most_bits_log2;
     return std::bit_ceil(std::max<std::uint64_t>(wanted, 64));
 }
@@ -24,7 +24,7 @@ double rate(std::uint64_t keys, std::uint64_t bits, std::uint32_t hashes) {
     return std::pow(fill, hashes);
 }
 
-// The settings that make the kernel allocate exactly `bits`.
+// The settings that make the kernel allocate exactly `bits` bits.
 KernelBloom settings(std::uint64_t keys, std::uint64_t bits, std::uint32_t hashes) {
     std::uint64_t entries = std::max<std::uint64_t>(1, bits / 7 * 5 / hashes);
     while (bits_of(entries, hashes) > bits) entries--;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// The kernel's own Bloom filter map and its best settings: bloom_map_alloc() in kernel/bpf/bloom_filter.c.
+// The kernel's Bloom filter map (bloom_map_alloc() in kernel/bpf/bloom_filter.c) and its best settings.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,15 @@ namespace sieve::bench {
 struct KernelBloom {
     std::uint32_t max_entries = 1;
     std::uint32_t hashes = 1;
-    double fpr = 1; // of n keys in that many bits with that many independent hashes
+    double fpr = 1; // of `keys` keys in `bits` bits, with independent hashes
     std::uint64_t bits = 0;
 };
 
-// As its manual says: max_entries is the number of keys; the fewest hashes that reach the rate, or, if none
-// do, the best.
+// The settings by the map's manual: max_entries is the number of keys. Takes the fewest hashes that reach the
+// rate, or the best number if none does.
 [[nodiscard]] KernelBloom kernel_bloom_plain(std::uint64_t keys, double fpr);
 
-// The fewest bits that reach the rate, whatever max_entries that takes, and then the fewest hashes.
+// The fewest bits that reach the rate, with any max_entries; then the fewest hashes.
 [[nodiscard]] KernelBloom kernel_bloom_tuned(std::uint64_t keys, double fpr);
 
 // The power of two that is closest to `bits`, and the best number of hashes for it.

@@ -40,7 +40,8 @@ constexpr const char* sender_name = "sieve-tx";
 constexpr const char* receiver_name = "sieve-rx";
 constexpr std::uint32_t batch = 64;
 
-// What the receiving interface's first queue saw, by ethtool's counters, which exist whatever program runs.
+// What the first queue of the receiving interface saw, from ethtool's counters. These exist whatever program
+// runs.
 class Counters {
   public:
     static Result<Counters> open() {
@@ -95,7 +96,7 @@ class Counters {
     std::uint32_t index_ = 0;
 };
 
-// Sends until told to stop; the number of packets.
+// Sends until it is told to stop, then returns the number of packets.
 class Sender {
   public:
     virtual ~Sender() = default;
@@ -110,7 +111,8 @@ class FrameSender : public Sender {
     }
 
     Result<std::uint64_t> send_for(std::chrono::duration<double> time) override {
-        // Each call waits for grace periods, 4 ms and more, before it begins; those must not count.
+        // Each call first waits for grace periods, 4 ms and more. The repeat count is high to make that wait
+        // negligible.
         constexpr int repeat = 1 << 19;
         const auto start = std::chrono::steady_clock::now();
         std::uint64_t sent = 0;
@@ -190,14 +192,14 @@ class SocketSender : public Sender {
     std::vector<mmsghdr> messages_;
 };
 
-// Whether the receiver's queue is served by a kernel thread of its own; true if that could be had.
+// Switches whether a kernel thread serves the receiver's queue. Returns true if that worked.
 bool serve_by_thread(bool on) {
     std::ofstream file(fmt::format("/sys/class/net/{}/threaded", receiver_name));
     file << (on ? 1 : 0) << std::flush;
     return file.good();
 }
 
-// Ties the receiver's kernel thread to a processor.
+// Ties the receiver's kernel thread to one processor.
 void pin_receiver(unsigned processor) {
     const std::string wanted = fmt::format("napi/{}", receiver_name);
     for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
@@ -274,7 +276,7 @@ class Link {
             for (std::size_t i = 0; i < std::size(tested); i++) {
                 const Tested& one = tested[i];
                 SIEVE_TRY(attach(one.program));
-                // Non-members are dropped by default, so that nothing is measured but our program.
+                // The default drops non-members, so that only our program is measured.
                 SIEVE_TRY(filtering_.table().replace(
                     {.default_action =
                          one.traffic == Traffic::non_members ? SIEVE_ACTION_DROP : SIEVE_ACTION_PASS,

@@ -19,7 +19,7 @@ namespace {
 
 constexpr const char* interface = "sieve-rx";
 
-// A directory that goes with everything in it.
+// A temporary directory that is removed with everything in it.
 class Workplace {
   public:
     static Result<Workplace> create() {
@@ -43,7 +43,7 @@ class Workplace {
     std::filesystem::path path_;
 };
 
-// The sum of these lines of /proc/meminfo, in bytes: what the kernel has allocated for itself.
+// The sum of some lines of /proc/meminfo, in bytes: the memory that the kernel has allocated for itself.
 std::uint64_t kernel_memory() {
     std::ifstream file("/proc/meminfo");
     std::uint64_t sum = 0, value = 0;
@@ -88,7 +88,7 @@ class Loader {
         }
         for (std::uint32_t round = 0; round < options_.rounds; round++)
             for (std::size_t i = 0; i < measurements.size(); i++) {
-                // What takes seconds needs no repetition to be told from what takes milliseconds.
+                // No repetition is needed to tell seconds from milliseconds.
                 if (round > 0 && table.rows[i].seconds[0] > 3) continue;
                 SIEVE_TRY(measurements[i]());
                 progress("loading", static_cast<double>(round * measurements.size() + i + 1) /
@@ -111,7 +111,7 @@ class Loader {
     Status prepare_ipset() {
         SIEVE_TRY(run_tool({"ipset", "create", "probe", "hash:ip"}));
         SIEVE_TRY(run_tool({"ipset", "destroy", "probe"}));
-        // As many buckets as it takes from the start, so that it need not grow on the way.
+        // Start with all buckets, so that the set need not grow.
         return write_addresses(place_.file("set.ipset"), addresses_,
                                fmt::format("create bench hash:ip hashsize {0} maxelem {0}\n", keys_),
                                "add bench ", "\n", "");

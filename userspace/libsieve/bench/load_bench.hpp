@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// How long until a list is in force, by the commands that people type, and what it takes up then.
+// How long it takes until a list is in force, with the commands that people type, and how much memory it then
+// takes.
 #pragma once
 
 #include <cstdint>
@@ -15,16 +16,16 @@
 namespace sieve::bench {
 
 struct LoadOptions {
-    std::filesystem::path program; // this one: its `load` is measured as a process of its own
+    std::filesystem::path program; // this program; its `load` is measured as a separate process
     std::uint32_t rounds = 5;
-    std::uint64_t most_list_keys = 1'000'000; // for ipset and nftables, which take their time
+    std::uint64_t most_list_keys = 1'000'000; // for ipset and nftables, which are slow
 };
 
 struct LoadRow {
     std::string name;
     Rounds seconds;
     std::uint64_t bytes = 0; // in the kernel
-    std::string bytes_by;    // who says so
+    std::string bytes_by;    // where `bytes` comes from
 };
 
 struct LoadTable {
@@ -33,7 +34,7 @@ struct LoadTable {
     std::vector<std::string> skipped;
 };
 
-// `image` is the set of member_keys() of its size. The commands run in a network namespace of their own.
+// `image` is the set of the member_keys() of its size. The commands run in their own network namespace.
 Result<LoadTable> bench_loading(Image& image, const LoadOptions& options, const Progress& progress);
 
 } // namespace sieve::bench

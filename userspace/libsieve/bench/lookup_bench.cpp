@@ -24,19 +24,19 @@ namespace sieve::bench {
 
 namespace {
 
-// Tries have no use beyond; and they are built one allocation a prefix.
+// More prefixes would make no sense for tries. Besides, the kernel allocates each prefix separately.
 constexpr std::uint64_t most_prefixes = 100'000;
-// What a hash map entry costs at most, with its share of the buckets; to tell what would not fit.
+// The most that a hash map entry takes, with its share of the buckets. Tells which maps would not fit.
 constexpr std::uint64_t bytes_per_entry = 120;
 
 constexpr std::size_t frame_bytes = 64;
 
 constexpr std::uint64_t most_keys_to_rebalance_slowly = 2'000'000;
 
-// Above this only the reference is built and asked, so that the rest has its memory.
+// With more keys only the reference is built and asked, so that the other contestants have the memory.
 constexpr std::uint64_t most_keys_of_all_kinds = 20'000'000;
 
-// What the others are compared with: what is built if nobody chooses.
+// Whether this filter is the reference for the others: the one that is built if nobody chooses.
 bool is_reference(const KindOptions& form) {
     const FilterKind& standard = standard_kind();
     return form.kind == standard.facts().number &&
@@ -47,10 +47,10 @@ double seconds_since(std::chrono::steady_clock::time_point start) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// A contestant, and how it is run.
+// A contestant and how to run it.
 struct Runner {
     int program = -1;
-    std::uint32_t index = 0; // filters: where it lies
+    std::uint32_t index = 0; // of a filter: its map index
     std::uint32_t repeat = 1;
     std::uint64_t asked[traffics]{}, found[traffics]{};
 };
@@ -85,7 +85,7 @@ class Bench {
         add(std::move(contestant), program);
     }
 
-    // Every kind that packets are asked with, in the forms that are worth it.
+    // Builds a filter of every kind that packets can ask, in the forms that are worth it.
     Status build_filters() {
         for (const FilterKind* kind : filter_kinds())
             for (const KindOptions& form : kind->forms())
@@ -102,7 +102,7 @@ class Bench {
         BuildOptions build;
         build.bits_per_key = std::max(options_.bits_per_key, facts.least_bits_per_key);
         build.kind = form;
-        // A minute each otherwise; what a lookup costs does not depend on it.
+        // Rebalancing takes a minute here, and the cost of a lookup does not depend on it.
         const bool online = facts.rebalances_slowly && options_.keys > most_keys_to_rebalance_slowly;
         if (online) build.kind.effort = Effort::fast;
         build.label = "benchmark";
@@ -169,7 +169,7 @@ class Bench {
         return {};
     }
 
-    // Adds a kernel map, filled by `fill`.
+    // Adds a kernel map that `fill` fills.
     template <class Fill>
     Status add_peer(const std::string& name, const std::string& settings, std::optional<double> fpr,
                     bpf_map* map, const bpf_program* program, Fill fill,
@@ -213,7 +213,7 @@ class Bench {
         return {};
     }
 
-    // Runs for about that long; nanoseconds a lookup.
+    // Runs `repeat` times. Returns nanoseconds per lookup.
     Result<double> sample(Runner& runner, std::uint32_t repeat) const {
         const std::array<std::uint8_t, frame_bytes> frame{};
         SIEVE_ASSIGN(const double run, run_program(runner.program, frame, repeat));
@@ -224,14 +224,14 @@ class Bench {
         bench_control& control = object_->control();
         object_->draw(Traffic::non_members, options_.keys);
         control.apart = 1;
-        for (Runner& runner : runners_) { // how often is long enough?
+        for (Runner& runner : runners_) { // find out how many repetitions last long enough
             control.index = runner.index;
             SIEVE_ASSIGN(const double first, sample(runner, 8));
             runner.repeat = static_cast<std::uint32_t>(
                 std::clamp(options_.milliseconds * 1e6 / (std::max(first, 1.0) * control.lookups), 4.0, 1e5));
         }
-        // One after the other, there in one round and back in the next, so that none always comes first; the
-        // peers last, whose large maps drive the filters' lines out.
+        // The order is reversed from round to round, so that no contestant always comes first. The peers come
+        // last, since their large maps drive the filters' lines out of the caches.
         std::vector<std::size_t> order;
         for (std::size_t i = 0; i < runners_.size(); i++)
             if (table_.contestants[i].role != Role::peer) order.push_back(i);
@@ -250,7 +250,7 @@ class Bench {
         return {};
     }
 
-    // Every kind of measurement of one contestant, with its lines in the caches as far as they fit.
+    // Makes every kind of measurement of one contestant, with its lines in the caches as far as they fit.
     Status measure_all(std::size_t index) {
         SIEVE_TRY(warm_up(index));
         for (int t = 0; t < traffics; t++)
@@ -259,9 +259,9 @@ class Bench {
         return {};
     }
 
-    // Brings the contestant's lines back into the caches, as far as they fit, from where the others have
-    // driven them: in service a filter has them for itself. Until it gets no faster, since how often is
-    // enough depends on what was there before.
+    // Brings the contestant's lines back into the caches, as far as they fit. The others have driven the
+    // lines out, but a filter in service has the caches to itself. How many runs are enough depends on what
+    // was cached before, so the warm-up ends when runs get no faster.
     Status warm_up(std::size_t index) {
         constexpr double often = 8; // each line, on average, at a time
         constexpr double line_bytes = 64;
@@ -287,7 +287,8 @@ class Bench {
         return {};
     }
 
-    // One measurement, after a run half as long that makes up for what the one before has displaced.
+    // Makes one measurement. A run half as long comes first and brings back what the previous measurement
+    // displaced.
     Status measure_one(std::size_t index, Traffic traffic, Spacing spacing) {
         Runner& runner = runners_[index];
         Contestant& contestant = table_.contestants[index];
@@ -305,7 +306,7 @@ class Bench {
         return {};
     }
 
-    // A benchmark of something that answers wrongly is worth nothing.
+    // Refuses to report a contestant that answers wrongly.
     Status check() const {
         for (const Contestant& contestant : table_.contestants) {
             if (contestant.role != Role::filter && contestant.role != Role::peer) continue;
@@ -325,9 +326,9 @@ class Bench {
     const Progress& progress_;
     LookupTable table_;
     std::vector<Contestant> filters_;
-    std::vector<kernel::FilterMap> maps_; // beside filters_
-    std::size_t reference_ = 0;           // of filters_: what the others are compared with
-    std::vector<Runner> runners_;         // beside table_.contestants
+    std::vector<kernel::FilterMap> maps_; // entry i belongs to filters_[i]
+    std::size_t reference_ = 0;           // index into filters_ of what the others are compared with
+    std::vector<Runner> runners_;         // entry i belongs to table_.contestants[i]
     BenchSizes sizes_;
     std::optional<BenchObject> object_;
 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// One lookup of one address in the kernel: our filters, the kernel's own sets, and what any of them must
-// cost.
+// Measures one lookup of one address in the kernel: in our filters, in the kernel's own sets, and in
+// baselines that show what any lookup must cost.
 #pragma once
 
 #include <array>
@@ -20,11 +20,12 @@ namespace sieve::bench {
 struct LookupOptions {
     std::uint64_t keys = 1'000'000;
     double bits_per_key = 16;
-    std::uint32_t rounds = 15; // measurements of everything, in turn
-    double milliseconds = 3;   // a measurement lasts
+    std::uint32_t rounds = 15; // each contestant is measured once in every round
+    double milliseconds = 3;   // how long one measurement lasts
 };
 
-// Nanoseconds a lookup, a round each; what a baseline does not depend on is measured once only.
+// Nanoseconds per lookup, one number for each round. A contestant that a setting does not affect is measured
+// only once.
 struct Times {
     std::array<std::array<Rounds, spacings>, traffics> of;
     [[nodiscard]] const Rounds& at(Traffic traffic, Spacing spacing) const {
@@ -35,8 +36,8 @@ struct Times {
 enum class Role {
     empty, // the loop alone
     base,  // makes a key and hashes it
-    floor, // base, and one random line of as many as the filter has
-    touch, // base, and two lines
+    floor, // base, then reads one random line of as many as the filter has
+    touch, // base, then reads two lines
     filter,
     peer,
 };
@@ -44,13 +45,13 @@ enum class Role {
 struct Contestant {
     std::string name;
     Role role = Role::peer;
-    bool reference = false;      // what the others are compared with: one of the filters
-    std::string settings;        // for people
-    std::uint64_t bytes = 0;     // what the kernel holds for it
+    bool reference = false;      // the filter that the others are compared with
+    std::string settings;        // text for people
+    std::uint64_t bytes = 0;     // that the kernel holds for it
     std::optional<double> load;  // seconds from keys (peers) or image (filters) to a map in the kernel
     std::optional<double> build; // seconds from keys to image
     std::optional<double> fpr;   // expected
-    std::array<double, traffics> found{}; // share of yes
+    std::array<double, traffics> found{}; // share of lookups that answered yes
     Times times;
 };
 
@@ -58,17 +59,17 @@ struct LookupTable {
     std::uint64_t keys = 0;
     double bits_per_key = 0;
     std::vector<Contestant> contestants;
-    std::vector<std::string> skipped; // and why
-    std::optional<Image> image;       // of the filter with two choices, for further measurements
+    std::vector<std::string> skipped; // what was left out, and why
+    std::optional<Image> image;       // the image of the filter with two choices, for further measurements
 
     [[nodiscard]] const Contestant& find(Role role) const;
     [[nodiscard]] const Contestant& reference() const;
 
-    // Nanoseconds a lookup without what key and hash cost.
+    // Nanoseconds per lookup, less the cost of key and hash.
     [[nodiscard]] Rounds net(const Contestant& contestant, Traffic traffic, Spacing spacing) const;
-    // That as a multiple of the floor's.
+    // The net cost as a multiple of the floor's.
     [[nodiscard]] Rounds to_floor(const Contestant& contestant, Traffic traffic, Spacing spacing) const;
-    // Likewise, of the reference's: how many times faster that is.
+    // The net cost as a multiple of the reference's: how many times faster the reference is.
     [[nodiscard]] Rounds to_reference(const Contestant& contestant, Traffic traffic, Spacing spacing) const;
 };
 

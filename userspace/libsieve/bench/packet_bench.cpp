@@ -22,7 +22,7 @@ namespace sieve::bench {
 
 namespace {
 
-constexpr std::uint32_t trial = 10'000; // packets, to learn how many a measurement takes
+constexpr std::uint32_t trial = 10'000; // packets; a trial run tells how many a measurement takes
 
 struct Tested {
     std::string name;
@@ -32,7 +32,7 @@ struct Tested {
     bool at_tc = false;
 };
 
-// Frames of one sort, and the program of the bench that hands them to the program under test.
+// Frames of one sort, and the bench's program that hands them to the program under test.
 struct Family {
     const char* name;
     int program;
@@ -51,7 +51,7 @@ std::vector<Family> families_of(const BenchObject& object) {
     };
 }
 
-// Every combination that means something: members only where there is a set, each program at its hook.
+// Every combination that makes sense: members only where there is a set, each program at its own hook.
 std::vector<PacketRow> rows_of(std::span<const Family> families, std::span<const Tested> tested) {
     std::vector<PacketRow> rows;
     for (const Family& family : families)
@@ -64,7 +64,7 @@ std::vector<PacketRow> rows_of(std::span<const Family> families, std::span<const
     return rows;
 }
 
-// Nanoseconds per packet of a row, once.
+// Nanoseconds per packet of a row, from one measurement.
 Result<double> measure(const BenchObject& object, const PacketRow& row, std::span<const Family> families,
                        std::span<const Tested> tested, std::uint64_t keys, const PacketOptions& options) {
     const Family& family =

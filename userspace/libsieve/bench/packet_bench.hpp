@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Whole packets through the real program: parse to verdict, inside the kernel and over a veth pair.
+// Measures whole packets through the real program, from parsing to the verdict, inside the kernel and over a
+// veth pair.
 #pragma once
 
 #include <cstdint>
@@ -16,20 +17,20 @@ namespace sieve::bench {
 
 struct PacketOptions {
     std::uint32_t rounds = 15;
-    double milliseconds = 60;       // a measurement inside the kernel lasts; it includes warming the caches
-    double link_milliseconds = 300; // a measurement on the link lasts
+    double milliseconds = 60;       // of a measurement inside the kernel, warming of the caches included
+    double link_milliseconds = 300; // how long a measurement on the link lasts
 };
 
 // One program on one kind of packets.
 struct PacketRow {
-    std::string family; // "IPv4/TCP", "IPv6/UDP", and the same with ", tc" behind
+    std::string family; // "IPv4/TCP" or "IPv6/UDP", followed by ", tc" at tc's hook
     std::string program;
     Traffic traffic = Traffic::non_members;
     Rounds nanoseconds;
 };
 
-// Nanoseconds a packet in BPF_PROG_TEST_RUN, with what it costs to give the packet a new address: that is in
-// every row, and what "empty" shows.
+// Nanoseconds per packet in BPF_PROG_TEST_RUN. Each row includes the cost of giving the packet a new address,
+// which the row "empty" shows.
 struct PacketTable {
     std::uint64_t keys = 0;
     std::vector<PacketRow> rows;
@@ -38,7 +39,7 @@ struct PacketTable {
 // The image must be one of member_keys().
 Result<PacketTable> bench_packets(const Image& image, const PacketOptions& options, const Progress& progress);
 
-// Where the packets come from, and where they are received.
+// Where the packets come from and where they are received.
 enum class Generator {
     frames,       // XDP frames from BPF_PROG_TEST_RUN; sender and receiver share a processor
     frames_apart, // the same, received by a kernel thread on another processor
@@ -46,18 +47,18 @@ enum class Generator {
 };
 [[nodiscard]] const char* generator_name(Generator generator);
 
-// What one program takes, in packets a second.
+// What one program handles, in packets per second.
 struct LinkResult {
     std::string program;
     Rounds rate;
 };
 
-// The first result is that of a program which is nothing but XDP_DROP. Ours drops non-members by default, as
-// an allowlist does, and members for their match, as a blocklist does.
+// The first result is that of a program which is nothing but XDP_DROP. Our program drops non-members by the
+// default, as an allowlist does, and drops members because they match, as a blocklist does.
 struct LinkRow {
     Generator generator = Generator::frames;
     std::vector<LinkResult> results;
-    // How many times as many were sent as XDP_DROP took: above 1 the receiver is the limit.
+    // Packets sent, as a multiple of what XDP_DROP handled. Above 1, the receiver is the limit.
     double offered = 0;
 };
 
@@ -67,7 +68,7 @@ struct LinkTable {
     std::vector<std::string> skipped;
 };
 
-// Makes a veth pair in a network namespace that no one else sees and that ends with the call.
+// Makes a veth pair in a private network namespace, which is gone when the call returns.
 Result<LinkTable> bench_link(const Image& image, const PacketOptions& options, const Progress& progress);
 
 } // namespace sieve::bench

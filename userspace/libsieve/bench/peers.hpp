@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Filling the kernel's own sets, by the fastest way each has.
+// Fills the kernel's own sets, each in the fastest way that it offers.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,9 @@
 namespace sieve::bench {
 
 // Each returns the seconds it took. Keys are IPv4 addresses in host order.
-Result<double> fill_hash(int map, std::span<const std::uint32_t> addresses);  // BPF_MAP_UPDATE_BATCH
-Result<double> fill_lpm(int map, std::span<const std::uint32_t> addresses);   // as /32 prefixes, likewise
-Result<double> fill_bloom(int map, std::span<const std::uint32_t> addresses); // has no batches: one by one
+Result<double> fill_hash(int map, std::span<const std::uint32_t> addresses); // BPF_MAP_UPDATE_BATCH
+Result<double> fill_lpm(int map, std::span<const std::uint32_t> addresses);  // as /32 prefixes, likewise
+Result<double> fill_bloom(int map,
+                          std::span<const std::uint32_t> addresses); // one by one, since it has no batches
 
 } // namespace sieve::bench

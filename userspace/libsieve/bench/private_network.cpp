@@ -27,7 +27,7 @@ Status enter() {
     if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
         ::mount("sysfs", "/sys", "sysfs", 0, nullptr) != 0)
         return kernel::refusal("mounting /sys for the benchmark", errno);
-    // No packets but the benchmark's.
+    // Keep the kernel's own IPv6 packets out.
     std::ofstream("/proc/sys/net/ipv6/conf/all/disable_ipv6") << 1;
     std::ofstream("/proc/sys/net/ipv6/conf/default/disable_ipv6") << 1;
     return {};
@@ -35,7 +35,7 @@ Status enter() {
 
 constexpr const char* usual_path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-// What a command reads and writes; nothing, if not said.
+// What a command reads and writes. A stream that is not redirected leads to nothing.
 class Redirections {
   public:
     Redirections(const std::string& input, const std::string& output) {
@@ -76,7 +76,7 @@ Result<double> run_tool(const std::vector<std::string>& arguments, const std::st
     pointers.push_back(nullptr);
     const Redirections redirections(input, output);
     const auto start = std::chrono::steady_clock::now();
-    // Not by fork(), which takes milliseconds to copy the page tables of a process with large sets.
+    // Do not use fork(): copying the page tables of a process with large sets takes milliseconds.
     pid_t child = 0;
     if (const int error =
             ::posix_spawnp(&child, pointers[0], redirections.get(), nullptr, pointers.data(), environ);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// A network namespace without a name, for as long as a piece of work lasts.
+// A network namespace without a name that lasts as long as one piece of work.
 #pragma once
 
 #include <functional>
@@ -10,19 +10,20 @@
 
 namespace sieve::bench {
 
-// Runs `work` in a thread with a network and a mount namespace of its own, where /sys shows that network. The
-// kernel takes all of it away when the thread ends, however it ends.
+// Runs `work` in a thread with its own network and mount namespaces, where /sys shows that network. The
+// kernel removes both when the thread ends, however it ends.
 Status in_private_network(const std::function<Status()>& work);
 
-// Runs a program to its end, found in PATH, and returns the seconds it took; an error if it does not end with
-// 0. `input` becomes its standard input if not empty; what it prints goes nowhere, or to `output`.
+// Finds a program in PATH, runs it to its end, and returns the seconds that it took. An error if its exit
+// code is not 0. `input`, if not empty, becomes its standard input. Its output is discarded, or goes to
+// `output`.
 Result<double> run_tool(const std::vector<std::string>& arguments, const std::string& input = {},
                         const std::string& output = {});
 
-// True if a program of that name is in PATH or where administrators keep theirs.
+// True if a program of that name is in PATH, or in the usual directories if PATH is unset.
 [[nodiscard]] bool have_tool(const std::string& name);
 
-// Ties the calling thread to a processor; errors are ignored.
+// Ties the calling thread to a processor. Ignores errors.
 void pin_to_processor(unsigned processor);
 
 } // namespace sieve::bench

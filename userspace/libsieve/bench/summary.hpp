@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// What many measurements of one thing say.
+// Summarises many measurements of one thing.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,8 @@ struct Summary {
 
 [[nodiscard]] Summary summarise(std::vector<double> samples);
 
-// One number for each round; what was measured in the same round saw the same disturbances, so that a ratio
-// is taken round by round and summarised afterwards.
+// One number for each round. Measurements of the same round saw the same disturbances, so take ratios round
+// by round first and summarise them afterwards.
 using Rounds = std::vector<double>;
 
 [[nodiscard]] Rounds minus(const Rounds& left, const Rounds& right);

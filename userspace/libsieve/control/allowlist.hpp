@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Allowlists of prefixes whose false positives nothing rejects.
+// Warns of allowlists of prefixes whose false positives nothing rejects.
 #pragma once
 
 #include <span>
@@ -11,10 +11,10 @@
 
 namespace sieve::control {
 
-// A warning for each of `sets` that is a prefix set without verification whose matches pass while the table
-// drops the rest. The promised rate is about prefixes: a probe that matches by mistake matches for every
-// address of its prefix, so whoever finds one false positive has its neighbours, too (docs/security.md).
-// `table` holds the sets by name.
+// Returns a warning for each of `sets` that is a prefix set without verification, if its matches pass while
+// the table drops the rest. The promised rate is about prefixes: a probe that matches by mistake matches for
+// every address of its prefix. So whoever finds one false positive has found its neighbours, too
+// (docs/security.md). `table` holds the sets by name.
 [[nodiscard]] std::vector<Warning> allowlist_warnings(std::span<const ReadySet> sets,
                                                       const kernel::WantedTable& table);
 

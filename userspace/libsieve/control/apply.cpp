@@ -27,7 +27,7 @@ bool other_mode(const kernel::Hook& hook, kernel::ModeChoice choice) {
     return false;
 }
 
-// Where our program is among those that share the hook.
+// The rank of our program among those that share the hook.
 std::string rank_text(const kernel::Hook& hook) {
     if (const kernel::TcFilter* filter = hook.filter(); filter != nullptr)
         return fmt::format("as a filter of tc with priority {}", filter->priority);
@@ -37,7 +37,7 @@ std::string rank_text(const kernel::Hook& hook) {
                 : "behind libxdp's dispatcher";
 }
 
-// What is attached there forbids this table.
+// Refuses a table that conflicts with what is attached at the hook.
 Status hook_allows(const kernel::Hook& hook, const TableSpec& spec) {
     if (spec.point != kernel::HookPoint::xdp && (spec.mode != kernel::ModeChoice::automatic || spec.chain))
         return invalid_request(fmt::format("hook {}: a mode and a chain belong to the XDP hook",
@@ -58,7 +58,7 @@ Status hook_allows(const kernel::Hook& hook, const TableSpec& spec) {
     return {};
 }
 
-// What is attached there, or where its packets are to go, forbids this table.
+// Refuses a table that conflicts with what is attached at the hook, or whose targets cannot deliver.
 Status may_apply(Kernel& kernel, const kernel::Hook& hook, const TableSpec& spec) {
     SIEVE_TRY(hook_allows(hook, spec));
     if (!redirects(spec.sets)) return {};
@@ -107,7 +107,7 @@ Result<Applied> apply(Kernel& kernel, const TableSpec& spec, const Observer& obs
         SIEVE_TRY(kernel.replace_table(hook, applied.table));
         applied.hook = std::move(hook);
     }
-    // The table is in force: what goes wrong from here on must not deny it.
+    // The table is in force. An error from here on must not claim that it is not.
     const Status warned = without_throwing([&]() -> Status {
         applied.warnings = target_warnings(kernel, {interface, spec.point, applied.hook.mode}, spec.sets);
         for (Warning& warning : allowlist_warnings(prepared.sets, applied.table))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Puts a whole table of sets in force on a hook, in the place of the one that was there.
+// Puts a whole table of sets in force on a hook and replaces the table that was there.
 #pragma once
 
 #include <vector>
@@ -15,17 +15,17 @@ namespace sieve::control {
 struct Applied {
     kernel::Hook hook;                // as it is now
     bool attached_now = false;        // our program was not there before
-    std::vector<std::string> remarks; // of attaching
-    bool place_ignored = false;       // a priority or chain was given, and the program is alone
+    std::vector<std::string> remarks; // from attaching
+    bool place_ignored = false;       // a priority or chain was given, but the program is alone
     std::vector<Warning> warnings{};  // of the table
     std::vector<ReadySet> sets{};
     kernel::WantedTable table;
 };
 
 // Attaches the program first if the hook does not have it. Whatever can be refused without work is refused
-// before any, and again when the lock is held: minutes may lie between. Errors of kind foreign_program,
-// other_version and attached_otherwise besides those of check_targets() and prepare(); nothing was changed
-// then.
+// before the work, and checked again under the lock, since minutes may lie between. Errors: those of
+// check_targets() and prepare(); foreign_program, other_version, attached_otherwise. After any of these
+// errors, nothing was changed.
 [[nodiscard]] Result<Applied> apply(Kernel& kernel, const TableSpec& spec, const Observer& observer);
 
 } // namespace sieve::control

@@ -34,7 +34,7 @@ Status set_real(std::optional<double>& into, const std::string& text) {
     return into ? Status() : invalid_request("expected a number, such as 0.5 or 1e-5");
 }
 
-// "16 (ddlcbf: 24)": the size of each kind if none is given.
+// "16 (ddlcbf: 24)": the size for each kind if none is given.
 std::string standard_sizes() {
     const double most_kinds = standard_kind().facts().bits_per_key;
     std::string others;
@@ -44,7 +44,7 @@ std::string standard_sizes() {
     return fmt::format("{}{}", most_kinds, others);
 }
 
-// "blocked 1 to 3 choices (2), ...": what `choices` may be, and what it is if not given.
+// "blocked 1 to 3 choices (2), ...": the range of `choices` for each kind, and its default.
 std::string ranges_of_choices() {
     std::string text;
     for (const FilterKind* kind : filter_kinds()) {

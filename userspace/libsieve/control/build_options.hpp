@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// How a feed becomes a filter, in words: one list of options. `build` takes them as --NAME, a set of `load`,
-// `swap` and `replay` as ,NAME=VALUE, and a set of the configuration as NAME = VALUE.
+// How a feed becomes a filter, in words. There is one list of options: `build` takes them as --NAME, a set of
+// `load`, `swap` and `replay` as ,NAME=VALUE, and a set of the configuration as NAME = VALUE.
 #pragma once
 
 #include <span>
@@ -13,16 +13,16 @@ namespace sieve::control {
 
 struct BuildOption {
     const char* name;
-    const char* value; // what the help calls its value; nothing: the option takes none
+    const char* value; // what the help calls the value; null for an option without a value
     std::string help;
-    // Sets the option; an error says what was expected, without the name.
+    // Sets the option. An error says what was expected, without the option's name.
     Status (*set)(FeedSpec& feed, const std::string& text);
 };
 
 // In the order in which the help shows them.
 [[nodiscard]] std::span<const BuildOption> build_options();
 
-// Sets the option and notes that it was chosen. `as_given` begins the error, as "--fpr x" does.
+// Sets the option and records that it was chosen. An error begins with `as_given`, such as "--fpr x".
 [[nodiscard]] Status set_build_option(const BuildOption& option, const std::string& text,
                                       const std::string& as_given, FeedSpec& feed);
 

@@ -18,7 +18,7 @@ struct OpenSet {
     std::unique_ptr<RunningFilter> filter;
 };
 
-// The set's filter, if keys of it can be changed.
+// Opens the set's filter if its keys can be changed one by one.
 Result<OpenSet> open_changeable(Kernel& kernel, const HookName& name, const std::string& set) {
     SIEVE_ASSIGN(const kernel::Hook hook, find_ours(kernel, name, set));
     SIEVE_ASSIGN(const TableWithSet now, table_with(kernel, hook, set));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Single keys into and out of a set in force, in place.
+// Inserts and erases single keys of a set in force, in place.
 #pragma once
 
 #include <cstdint>
@@ -14,17 +14,17 @@ namespace sieve::control {
 
 struct ChangeableSet {
     kernel::HookPoint point = kernel::HookPoint::xdp; // the hook that has the set
-    std::uint32_t fields = 0;                         // of its keys
+    std::uint32_t fields = 0;                         // that the set's keys have
 };
 
-// For whoever has to read keys before they can be changed. Errors: not_attached, no_such_set; fixed_keys if
-// the set's kind, or its verification, lets no single key change.
+// Finds the set, for callers that must read keys before they can change them. Errors: not_attached,
+// no_such_set; fixed_keys if the set's kind, or its verification, rules out changing single keys.
 [[nodiscard]] Result<ChangeableSet> find_changeable(Kernel& kernel, const HookName& hook,
                                                     const std::string& set);
 
-// Inserts or erases each key, which has the set's fields; those that cannot be changed are in the report.
-// Errors as above, and changed_meanwhile if the set has other fields now. The keys are read before the lock
-// is taken: somebody may be typing them.
+// Inserts or erases each key, which has the set's fields. The report names the keys that could not be
+// changed. Errors as above, and changed_meanwhile if the set has other fields now. The caller reads the keys
+// before this function takes the lock: somebody may be typing them.
 [[nodiscard]] Result<KeyChangeReport> change_keys(Kernel& kernel, const HookName& hook,
                                                   const std::string& set, const KeySet& keys,
                                                   KeyChange change, const Observer& observer);

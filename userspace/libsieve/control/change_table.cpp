@@ -17,7 +17,7 @@ namespace sieve::control {
 
 namespace {
 
-// The filters that are to stay are still in force, and redirected packets can reach their targets.
+// Checks that the filters to be kept are still in force and that redirected packets can reach their targets.
 Status check_hook(Kernel& kernel, const TableChange& change, const kernel::Hook& hook) {
     const kernel::TableInForce now = kernel.read_table(hook);
     for (std::size_t i = 0; i < change.table.sets.size(); i++) {

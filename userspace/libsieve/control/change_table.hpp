@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Changes the table of a program that runs already: sets come, go, change places, actions and filters, all in
-// one step; filters that stay are not touched.
+// Changes the table of a program that runs already. Sets are added, removed and reordered, and get new
+// actions and filters, all in one step. Filters that stay are not touched.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@
 
 namespace sieve::control {
 
-// The maps of a set in force that is to keep them. The exact set belongs to its filter.
+// The maps of a set in force that keeps its filter. The exact set stays with its filter.
 struct KeptFilter {
     std::uint32_t map_id = 0;
     std::uint32_t exact_id = 0; // 0: matches are not verified
@@ -24,20 +24,20 @@ struct KeptFilter {
 };
 
 struct TableChange {
-    TableSpec table;                             // as it shall be; mode, rank and force are not looked at
-    std::vector<std::optional<KeptFilter>> kept; // of each set; nothing: its filter comes from its sources
+    TableSpec table;                             // the wanted table; mode, rank and force are ignored
+    std::vector<std::optional<KeptFilter>> kept; // for each set; nothing: its filter comes from its sources
 };
 
 struct TableChanged {
     kernel::Hook hook;
     std::vector<Warning> warnings{};    // of the table
-    std::vector<ReadySet> brought_in{}; // the sets that got a filter, in their order
+    std::vector<ReadySet> brought_in{}; // the sets that got a filter, in order
     double milliseconds = 0;            // of the change itself, without building and testing
 };
 
-// A set that has its name before and after keeps its counters. Errors besides those of check_targets()
-// and prepare(): not_attached, other_version; changed_meanwhile if a filter to be kept is in force no more.
-// Nothing was changed then.
+// Sets are matched by name: one that was there before keeps its counters. Errors: those of check_targets()
+// and prepare(); not_attached; other_version; changed_meanwhile if a filter to be kept is no longer in force.
+// After any of these errors, nothing was changed.
 [[nodiscard]] Result<TableChanged> change_table(Kernel& kernel, const TableChange& change,
                                                 const Observer& observer);
 

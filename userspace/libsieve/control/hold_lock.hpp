@@ -9,10 +9,11 @@
 
 namespace sieve::control {
 
-// Longer than any change takes, short enough for a person and for a timer's next run.
+// Longer than any change takes, and short enough for a person or a timer that waits.
 inline constexpr std::chrono::seconds lock_patience{10};
 
-// Tells the observer which process holds the lock. Error busy, naming that process, if the wait is too long.
+// Takes the lock. While it waits, the observer is told which process holds the lock. If the wait is too long,
+// the error is busy and names that process.
 [[nodiscard]] inline Result<Held> hold_lock(Kernel& kernel, const Observer& observer) {
     return kernel.hold_lock(lock_patience, observer.waiting);
 }

@@ -45,7 +45,7 @@ Result<std::vector<kernel::Hook>> read_hooks(Kernel& kernel, const HookName& nam
     std::vector<kernel::Hook> all;
     for (const kernel::Interface& interface : kernel.interfaces()) {
         Result<std::vector<kernel::Hook>> hooks = read_hooks_of(kernel, interface, name.point);
-        if (!hooks && !kernel.find_interface(interface.name)) continue; // it has gone
+        if (!hooks && !kernel.find_interface(interface.name)) continue; // the interface has gone
         if (!hooks) return tl::unexpected(std::move(hooks.error()));
         std::move(hooks->begin(), hooks->end(), std::back_inserter(all));
     }
@@ -65,7 +65,7 @@ Result<kernel::Hook> find_ours(Kernel& kernel, const HookName& name, const std::
         SIEVE_ASSIGN(kernel::Hook hook,
                      kernel.read_hook(interface, name.point.value_or(kernel::HookPoint::xdp)));
         SIEVE_TRY(kernel::refuse_unless_ours(hook));
-        return hook; // it came meanwhile
+        return hook; // the program was attached meanwhile
     }
     if (hooks.size() > 1 && !set.empty()) {
         const auto with_set = [&](const kernel::Hook& hook) { return has_set(kernel, hook, set); };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// The kernel's side as control sees it: a seam, so that all that control decides is tested without root.
-// There are two of it: RealKernel, and the tests' fake one.
+// The kernel's side as control sees it. This is a seam: it lets tests cover all of control's decisions
+// without root. There are two implementations, RealKernel and the tests' fake.
 #pragma once
 
 #include <chrono>
@@ -27,22 +27,22 @@
 
 namespace sieve::control {
 
-// A copy of the program that no packet reaches, with sets in its slots, from 0 on.
+// A copy of the program that no packet reaches, with sets in its slots from 0 on.
 class Trial {
   public:
     virtual ~Trial() = default;
 
-    // Asks the program about members and non-members of the set in that slot. See kernel::preflight().
+    // Asks the program about members and non-members of the set in `slot`. See kernel::preflight().
     [[nodiscard]] virtual Result<kernel::PreflightReport> test(std::uint32_t slot, const ReadySet& set) = 0;
 
-    // Puts the table in force in this very copy and attaches it where `before` was just read: the first
-    // packet that it sees is judged by the table. Called once, last. See kernel::attach().
+    // Puts the table in force in this same copy and attaches the copy at the hook that `before` describes, as
+    // it was just read. The table judges the very first packet. Called once, last. See kernel::attach().
     [[nodiscard]] virtual Result<kernel::Attached> go_live(const kernel::Hook& before,
                                                            const kernel::WantedTable& table,
                                                            const kernel::AttachOptions& options) = 0;
 };
 
-// A copy of the program that is asked about one packet after the other.
+// A copy of the program that is asked about packets, one after another.
 class Replayer {
   public:
     virtual ~Replayer() = default;
@@ -50,7 +50,7 @@ class Replayer {
     [[nodiscard]] virtual const kernel::TableInForce& table() const = 0;
 };
 
-// A running filter's lines: what is written there, packets see.
+// The lines of a filter in force. Packets see what is written there.
 class RunningFilter {
   public:
     virtual ~RunningFilter() = default;
@@ -59,25 +59,25 @@ class RunningFilter {
     [[nodiscard]] virtual std::span<sieve_line> lines() = 0;
 };
 
-// What the program reports about matches, beyond counting them.
+// What the program reports about matches, besides counting them.
 struct Watching {
-    std::uint32_t sample = 0; // one match in so many is sampled for a listener; 0: none is
+    std::uint32_t sample = 0; // one match in `sample` is sampled for a listener; 0: none
     bool counts_keys = false; // matches are counted by key
 };
 
-// Sampled matches on their way from the program to this listener. The hook that it was started at outlives
-// it.
+// The path of sampled matches from the program to this listener. The hook that it was started at must outlive
+// the stream.
 class EventStream {
   public:
     virtual ~EventStream() = default;
-    // Hands over what is there, or waits for it as long. See kernel::EventRing.
+    // Hands over the events that are there, or waits up to `milliseconds` for some. See kernel::EventRing.
     [[nodiscard]] virtual Status poll(int milliseconds) = 0;
     [[nodiscard]] virtual bool in_place() const = 0; // false once another listener has taken over
-    [[nodiscard]] virtual Status stop() = 0;         // with the lock
+    [[nodiscard]] virtual Status stop() = 0;         // the caller holds the lock
     [[nodiscard]] virtual Result<std::uint64_t> lost() const = 0;
 };
 
-// The right to change what runs in this network namespace, given back by the last owner.
+// The right to change what runs in this network namespace. The last owner's release gives it back.
 using Held = std::shared_ptr<const void>;
 
 class Kernel {
@@ -90,13 +90,13 @@ class Kernel {
     [[nodiscard]] virtual Result<kernel::Device> read_device(const kernel::Interface& interface) = 0;
     [[nodiscard]] virtual Result<kernel::Target> find_target(const std::string& name) = 0;
 
-    // Refuses what would be refused at the end, before minutes of work are spent on it.
+    // Refuses at once what the kernel would refuse at the end, before minutes of work are spent.
     [[nodiscard]] virtual Status may_load_programs() = 0;
-    // A program will be attached soon: whatever has to be found out for that, and takes a grace period to go,
-    // is better found out now.
+    // Announces that a program will be attached soon, so that the kernel is probed now. The probes leave
+    // programs that the kernel frees after a grace period; attaching within that period takes longer.
     virtual void expect_to_attach() = 0;
 
-    // Waits up to `patience` for another controller; tells `waiting` once who that is.
+    // Waits up to `patience` for another controller. `waiting` is told once who that controller is.
     [[nodiscard]] virtual Result<Held>
     hold_lock(std::chrono::milliseconds patience,
               const std::function<void(const std::string& holder)>& waiting) = 0;
@@ -104,8 +104,8 @@ class Kernel {
     [[nodiscard]] virtual Result<SetMaps> bring_in(const Image& image, const std::vector<sieve_key>* exact,
                                                    const std::string& name) = 0;
 
-    // Loads a copy of the program with sets that `make` makes meanwhile, in another thread. The sets outlive
-    // the call. `frags`: also the program for multi-buffer frames.
+    // Loads a copy of the program. Another thread calls `make` meanwhile for the copy's sets, which must
+    // outlive the call. `frags`: also loads the program for multi-buffer frames.
     using MakeSets = std::function<Result<std::vector<const ReadySet*>>()>;
     [[nodiscard]] virtual Result<std::unique_ptr<Trial>> start_trial(kernel::HookPoint point, bool frags,
                                                                      const MakeSets& make) = 0;
@@ -114,16 +114,16 @@ class Kernel {
 
     [[nodiscard]] virtual Result<kernel::Hook> read_hook(const kernel::Interface& interface,
                                                          kernel::HookPoint point) = 0;
-    // For a hook that speaks our version.
+    // The hook must speak our version.
     [[nodiscard]] virtual kernel::TableInForce read_table(const kernel::Hook& hook) = 0;
-    // These change what packets meet. An error of kind unfinished: it was changed all the same. Any other: it
-    // was not.
+    // These calls change what packets meet. After an error of kind unfinished, the change was made all the
+    // same. After any other error, it was not.
     [[nodiscard]] virtual Status replace_table(const kernel::Hook& hook,
                                                const kernel::WantedTable& table) = 0;
     [[nodiscard]] virtual Status detach(const kernel::Hook& hook) = 0;
     [[nodiscard]] virtual Result<std::unique_ptr<RunningFilter>> open_filter(std::uint32_t map_id) = 0;
 
-    // What is in force, read only. The hooks speak our version.
+    // Reading what is in force. The hooks must speak our version.
     [[nodiscard]] virtual Result<kernel::FilterHeader> read_filter(std::uint32_t map_id) = 0;
     // The memory of an exact set.
     [[nodiscard]] virtual Result<std::uint64_t> exact_bytes(std::uint32_t exact_id) = 0;
@@ -131,7 +131,7 @@ class Kernel {
     [[nodiscard]] virtual Watching watching(const kernel::Hook& hook) = 0;
     [[nodiscard]] virtual Result<kernel::Tally> read_tally(const kernel::Hook& hook, std::size_t most) = 0;
 
-    // Switched with the lock. See kernel/sketch.hpp and kernel/event_ring.hpp.
+    // The caller holds the lock. See kernel/sketch.hpp and kernel/event_ring.hpp.
     [[nodiscard]] virtual Status start_tally(const kernel::Hook& hook) = 0;
     [[nodiscard]] virtual Status stop_tally(const kernel::Hook& hook) = 0;
     using VisitEvent = std::function<bool(const sieve_event& event)>; // false ends the poll

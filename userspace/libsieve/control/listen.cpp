@@ -55,12 +55,12 @@ Result<Heard> listen(Kernel& kernel, const HookName& name, const ListenOptions& 
     }
     heard.taken_over = !stream->in_place();
     {
-        // Whatever happened: sampling must not go on without a listener.
+        // Sampling must not go on without a listener, even after an error.
         SIEVE_ASSIGN(const Held lock, hold_lock(kernel, observer));
         SIEVE_TRY(stream->stop());
     }
     SIEVE_TRY(done);
-    if (wants_more()) SIEVE_TRY(stream->poll(0)); // events that came before sampling was off
+    if (wants_more()) SIEVE_TRY(stream->poll(0)); // events from before sampling was off
     SIEVE_ASSIGN(heard.lost, stream->lost());
     return heard;
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Listening to matches as they happen: sampling is switched on, events are handed over, sampling is switched
-// off.
+// Listening to matches as they happen: switches sampling on, hands over the events, switches sampling off.
 #pragma once
 
 #include <cstdint>
@@ -19,40 +18,41 @@
 
 namespace sieve::control {
 
-// A sampled match. A set that left between the match and its arrival here has no name any more.
+// A sampled match. A set that left before the event arrived here has no name any more.
 struct Event {
     std::uint64_t time = 0;                  // nanoseconds since 1970
     std::uint32_t verdict = 0;               // enum sieve_verdict
     std::optional<std::string> decided_by{}; // the deciding set; nothing if the default decided
-    std::vector<std::string> sets{};         // that matched, in their order
+    std::vector<std::string> sets{};         // the sets that matched, in their order
     std::uint32_t length = 0;                // of the packet
     sieve_key key{};
     std::uint32_t have = 0;               // the fields that the packet has
-    std::span<const std::uint8_t> head{}; // the packet's first bytes; valid during the call
+    std::span<const std::uint8_t> head{}; // the packet's first bytes; valid only during the call
 };
 
 struct ListenOptions {
-    std::uint32_t sample = 1; // one match in so many, at random
-    std::uint64_t most = 0;   // events, then listening ends; 0: it ends as the listener says
+    std::uint32_t sample = 1; // samples one match in `sample`, at random
+    std::uint64_t most = 0;   // ends listening after that many events; 0: the listener decides
 };
 
-// Who listens.
+// The callbacks of a listener.
 struct Listener {
     std::function<void(const Event& event)> event;
-    // Called before each wait, at least ten times a second. False ends the listening, and so does an error,
-    // which listen() returns.
+    // Called before each wait, at least ten times a second. Listening ends if it returns false or an error.
+    // listen() returns that error.
     std::function<Result<bool>()> go_on;
 };
 
 struct Heard {
-    kernel::HookPoint point = kernel::HookPoint::xdp; // the hook that was found
+    kernel::HookPoint point = kernel::HookPoint::xdp; // the hook where it listened
     std::uint64_t events = 0;
-    std::uint64_t lost = 0;  // samples that found no room
+    std::uint64_t lost = 0;  // samples for which the ring had no room
     bool taken_over = false; // another listener has replaced this one
 };
 
-// Listens at the one hook that the name covers. Takes the lock twice: to switch sampling on and off. Sampling
-// is off when this returns, unless another listener has taken over or the lock could not be had.
+// Listens at the one hook that the name covers. Takes the lock twice: to switch sampling on, and to switch it
+// off. Sampling is off when this returns, unless another listener has taken over or the lock was not to be
+// had.
 [[nodiscard]] Result<Heard> listen(Kernel& kernel, const HookName& name, const ListenOptions& options,
                                    const Listener& listener, const Observer& observer);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Callbacks for progress and remarks while control is at work. Nothing here prints.
+// Callbacks for progress and remarks while control works. Nothing in control prints.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@ struct Observer {
     Progress progress = [](std::string_view, double) {};
     // A sentence for the operator, such as why a line of a feed was skipped.
     std::function<void(const std::string& text)> remark = [](const std::string&) {};
-    // Called while another controller is at work, for which this one waits.
+    // Called while this controller waits for another one, which `holder` names.
     std::function<void(const std::string& holder)> waiting = [](const std::string&) {};
 };
 

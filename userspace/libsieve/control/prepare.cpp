@@ -39,7 +39,7 @@ Result<std::vector<ReadySet>> bring_in(Kernel& kernel, std::span<const SetSpec> 
 
 Result<PreparedSets> prepare(Kernel& kernel, kernel::HookPoint point, bool frags,
                              std::span<const SetSpec> sets, const Observer& observer) {
-    // Building may take minutes; without rights, or without an input, it would be in vain.
+    // Building may take minutes. Find out first whether this process lacks the rights or an input.
     SIEVE_TRY(kernel.may_load_programs());
     SIEVE_ASSIGN(std::vector<SetInputs> inputs, find_inputs(sets));
     PreparedSets prepared;

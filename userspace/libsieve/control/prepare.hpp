@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// From wanted sets to sets that are in the kernel and have answered correctly there. Nothing is in force yet,
-// and nothing has to be undone if a set fails.
+// Turns wanted sets into sets that are in the kernel and have answered correctly there. None of them is in
+// force yet, so nothing has to be undone if a set fails.
 #pragma once
 
 #include <memory>
@@ -18,28 +18,28 @@
 
 namespace sieve::control {
 
-// Refuses what no table can hold: too many sets, a name twice, an invalid name.
+// Refuses what no table can hold: too many sets, a repeated name, an invalid name.
 [[nodiscard]] Status check_names(std::span<const SetSpec> sets);
 
-// Reads or builds every set from its inputs and brings it into the kernel, untested.
+// Reads or builds every set from its inputs and loads it into the kernel, untested.
 [[nodiscard]] Result<std::vector<ReadySet>> bring_in(Kernel& kernel, std::span<const SetSpec> sets,
                                                      std::vector<SetInputs> inputs, const Observer& observer);
 
-// Sets that were tested, and the trial that they were tested in: set i is in slot i.
+// Sets that were tested, and the trial that tested them: set i is in slot i.
 struct PreparedSets {
     std::vector<ReadySet> sets;
     std::unique_ptr<Trial> trial;
 };
 
-// Brings every set in and has it tested there. `frags`: see Kernel::start_trial().
+// Loads every set into the kernel and tests it there. `frags`: see Kernel::start_trial().
 [[nodiscard]] Result<PreparedSets> prepare(Kernel& kernel, kernel::HookPoint point, bool frags,
                                            std::span<const SetSpec> sets, const Observer& observer);
 
-// What each set's match does, with its target looked up.
+// What a match with each set does, with its target looked up.
 [[nodiscard]] Result<std::vector<SetAction>> find_actions(Kernel& kernel, std::span<const SetSpec> sets,
                                                           sieve_action default_action);
 
-// The table of these sets, in this order, with the spec's other wishes.
+// The table of these sets, in this order, with everything else that the spec asks for.
 [[nodiscard]] kernel::WantedTable wanted_table(const std::vector<ReadySet>& sets,
                                                const std::vector<SetAction>& actions, const TableSpec& spec);
 

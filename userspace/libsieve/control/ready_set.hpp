@@ -26,7 +26,7 @@ struct ReadySet {
     std::string name{};
     Image image;
     SetMaps maps;
-    kernel::PreflightReport preflight{}; // of a set that was tested
+    kernel::PreflightReport preflight{}; // filled once the set was tested
 };
 
 } // namespace sieve::control

@@ -158,7 +158,7 @@ kernel::TableInForce RealKernel::read_table(const kernel::Hook& hook) {
 }
 
 Status RealKernel::replace_table(const kernel::Hook& hook, const kernel::WantedTable& table) {
-    // Whoever attached the program may not have said what packets begin with.
+    // A tool other than ours may have attached the program without telling it what packets begin with.
     SIEVE_ASSIGN(const sieve_link link, kernel::interface_link(hook.interface));
     hook.instance->control().link = link;
     return kernel::SetTable(*hook.instance).replace(table);

@@ -15,7 +15,7 @@ using kernel::Device;
 using kernel::HookPoint;
 using kernel::Mode;
 
-// A frame of more bytes lies in several buffers, and the program for those is attached.
+// A larger MTU brings frames in several buffers, so the program for multi-buffer frames is attached.
 constexpr int one_buffer_mtu = 1500;
 
 std::set<std::string> targets_of(std::span<const SetSpec> sets) {
@@ -34,7 +34,7 @@ const char* beginning(sieve_link link) {
     return link == SIEVE_LINK_ETHERNET ? "an Ethernet header" : "an IP header";
 }
 
-// At tc the kernel takes an Ethernet header away where the target has none, and cannot make one.
+// At tc, the kernel removes an Ethernet header where the target has none. It cannot add one.
 bool fits(HookPoint point, sieve_link from, sieve_link to) {
     return from == to || (point != HookPoint::xdp && from == SIEVE_LINK_ETHERNET);
 }
@@ -124,7 +124,7 @@ std::vector<Warning> target_warnings(Kernel& kernel, const RedirectSource& sourc
     std::vector<Warning> warnings;
     const std::set<std::string> targets = targets_of(sets);
     if (targets.empty()) return warnings;
-    // What has gone since the table went live is not there to be warned of; `status` shows it.
+    // An interface that has gone since the table went live needs no warning: `status` shows it.
     const Result<Device> from = kernel.read_device(source.interface);
     if (!from) return warnings;
     if (in_driver(source) && from->unfinished_checksums)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// What would become of packets: the real program with these sets, asked without an interface.
+// What would become of packets: the real program judges them with these sets, without an interface.
 #pragma once
 
 #include <array>
@@ -15,8 +15,8 @@
 
 namespace sieve::control {
 
-// Brings the table's sets, from the inputs that find_inputs() gave for them, into a copy of the program of
-// their own. Interface and place of the spec are not looked at.
+// Loads the table's sets into their own copy of the program, from the inputs that find_inputs() gave for
+// them. The spec's interface, mode and rank are ignored.
 [[nodiscard]] Result<std::unique_ptr<Replayer>>
 start_replay(Kernel& kernel, const TableSpec& spec, std::vector<SetInputs> inputs, const Observer& observer);
 

@@ -23,7 +23,7 @@ bool same_program(const Sample& a, const Sample& b) {
     return a.interface == b.interface && a.point == b.point && a.program_id == b.program_id;
 }
 
-// Whether it is one set that was in force all along, and not another one of its name.
+// Whether `a` and `b` are one set that was in force all along, and not two sets of one name.
 bool same_set(const kernel::SetInForce& a, const kernel::SetInForce& b) {
     return a.name == b.name && a.slot == b.slot && a.baseline.packets == b.baseline.packets;
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// What the program counted at a moment, and how fast the counters grew between two moments.
+// What the program had counted at one moment, and how fast the counters grew between two moments.
 #pragma once
 
 #include <chrono>
@@ -16,17 +16,17 @@
 
 namespace sieve::control {
 
-// What verification showed of a filter since that filter came.
+// What verification has shown about a filter since that filter went live.
 struct Verified {
     sieve_verified counted{};
-    double expected_rate = 0; // of false positives, as the filter's header says
+    double expected_rate = 0; // of false positives, by the filter's header
 
-    // The share of non-members that matched; 0 if none was asked.
+    // The share of non-members that matched; 0 if none was asked about.
     [[nodiscard]] double rate() const;
 };
 
-// The counters of one hook at one moment, with the table that they belong to. Counters never fall while
-// program_id and, for a set, its baseline stay the same.
+// The counters of one hook at one moment, with the table that they belong to. The counters never fall while
+// program_id stays the same; those of a set also need an unchanged baseline.
 struct Sample {
     std::string interface;
     kernel::HookPoint point = kernel::HookPoint::xdp;
@@ -35,20 +35,20 @@ struct Sample {
     TableStatus table;
     kernel::Stats stats; // since the program was loaded
 
-    // All packets, whatever became of them.
+    // All packets, whatever their verdict.
     [[nodiscard]] sieve_counter seen() const;
-    // Of a set of this sample: its hits since it came.
+    // The hits of a set of this sample since the set went live.
     [[nodiscard]] sieve_counter hits(const SetStatus& set) const;
-    // Of a set of this sample; nothing if its matches are not verified.
+    // What verification showed of a set of this sample; nothing if its matches are not verified.
     [[nodiscard]] std::optional<Verified> verified(const SetStatus& set) const;
 };
 
 // A sample of every hook that the name covers. Without an interface, hooks whose program speaks another
-// version are left out, and finding none is no error. With one: not_attached if our program runs at none of
-// its hooks, other_version if it is another one.
+// version are left out, and finding no hook is no error. With an interface, the errors are not_attached if
+// our program runs at none of its hooks, and other_version if the program there speaks another version.
 [[nodiscard]] Result<std::vector<Sample>> take_samples(Kernel& kernel, const HookName& name);
 
-// Growth a second.
+// Growth per second.
 struct Rate {
     double packets = 0;
     double bits = 0;
@@ -59,11 +59,11 @@ struct Rates {
     Rate passed;
     Rate dropped;
     Rate redirected;
-    std::map<std::string, Rate> sets; // by name; a set that came between the samples has no rate yet
+    std::map<std::string, Rate> sets; // by name; a set that went live between the samples has no rate yet
 };
 
-// How fast the counters grew up to `now` since `earlier`, samples that were taken before. Nothing if there is
-// none of the same program.
+// How fast the counters grew from `earlier`, a previous set of samples, to `now`. Nothing if `earlier` has no
+// sample of the same program.
 [[nodiscard]] std::optional<Rates> rates_since(const std::vector<Sample>& earlier, const Sample& now);
 
 } // namespace sieve::control

@@ -29,7 +29,7 @@ const char* action_name(sieve_action action) {
     case SIEVE_ACTION_REDIRECT_CPU:
         return "redirect";
     }
-    return "unknown"; // of a newer program
+    return "unknown"; // an action of a newer program
 }
 
 std::string describe_action(SetAction action) {

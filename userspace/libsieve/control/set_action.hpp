@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// What a match with a set does: as it is wanted, and as the kernel has it.
+// What a match with a set does: as it is wanted, and as the kernel holds it.
 #pragma once
 
 #include <cstdint>
@@ -11,29 +11,30 @@
 
 namespace sieve::control {
 
-// As it is wanted. A redirect names its target, an interface or "cpu:3".
+// As it is wanted. A redirecting action names its target: an interface, or "cpu:3".
 struct WantedAction {
-    sieve_action action = SIEVE_ACTION_DROP; // of a redirect either of the two: the target decides
+    sieve_action action = SIEVE_ACTION_DROP; // if redirecting, either redirect: the target decides
     std::string target{};
 };
 
-// As the kernel has it.
+// As the kernel holds it.
 struct SetAction {
     sieve_action action = SIEVE_ACTION_DROP;
-    std::uint32_t target = 0; // of a redirect: the interface's index, the CPU's number
+    std::uint32_t target = 0; // of a redirecting action: the interface's index or the CPU's number
 };
 
-// "drop", "pass" or "count"; a redirect is named by its target. Error for any other text.
+// Parses "drop", "pass" or "count". A redirecting action is given by its target instead. Error for any other
+// text.
 [[nodiscard]] Result<WantedAction> parse_action(const std::string& text);
 
-// What a set without an action of its own does: the opposite of the default. A match that changes nothing
-// would make the set pointless.
+// The action of a set that names none: the opposite of the default. With the default itself, a match would
+// change nothing, and the set would be pointless.
 [[nodiscard]] SetAction natural_action(sieve_action default_action);
 
 // "drop", "pass", "count" or "redirect".
 [[nodiscard]] const char* action_name(sieve_action action);
 
-// The same, and where to: "redirect=eth1", "redirect=cpu:3", "redirect=eth1 (down)".
+// The same with the target: "redirect=eth1", "redirect=cpu:3", "redirect=eth1 (down)".
 [[nodiscard]] std::string describe_action(SetAction action);
 
 } // namespace sieve::control

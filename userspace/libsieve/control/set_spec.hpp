@@ -14,18 +14,19 @@
 
 namespace sieve::control {
 
-// How a feed becomes a filter. An image was built already and takes none of this.
+// How a feed becomes a filter. An image is built already, so none of this applies to it.
 struct FeedSpec {
     std::uint32_t fields = SIEVE_FIELD_SRC;
     BuildOptions build{};
-    bool skip_invalid = false; // count malformed lines and go on
-    // The names of what was chosen here, for the message if the source turns out to be an image.
+    bool skip_invalid = false; // count malformed lines instead of failing
+    // The names of the options that were chosen, for the error message if the source turns out to be an
+    // image.
     std::vector<std::string> chosen;
 };
 
-// Verification puts the keys themselves behind the filter.
+// Verification keeps the keys themselves behind the filter.
 struct Verification {
-    std::string feed; // the feed that lists them; empty: the set's own sources, which are feeds then
+    std::string feed; // lists the keys; empty: the set's own sources do, and then they are feeds
 };
 
 struct SetSpec {

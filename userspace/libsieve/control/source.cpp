@@ -54,7 +54,7 @@ std::string names_of(std::span<const Input> inputs) {
     return fmt::format("{}", fmt::join(names, ", "));
 }
 
-// An image, and the keys from the feed that it was built of if it is to be verified.
+// Opens an image. If it is to be verified, reads the keys from the feed that it was built from.
 Result<OpenedSet> open_image(const SetSpec& spec, SetInputs inputs, const Observer& observer) {
     Input& source = inputs.sources.front();
     if (!spec.feed.chosen.empty())
@@ -77,7 +77,7 @@ Result<OpenedSet> open_image(const SetSpec& spec, SetInputs inputs, const Observ
     return set;
 }
 
-// A set built of its feeds.
+// Builds a set from its feeds.
 Result<OpenedSet> open_feeds(const SetSpec& spec, SetInputs inputs, const Observer& observer) {
     if (inputs.verify_feed)
         return invalid_request(fmt::format("set {}: a feed is verified with itself, not with {}", spec.name,

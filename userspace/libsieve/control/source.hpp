@@ -15,40 +15,39 @@
 
 namespace sieve::control {
 
-// What a set is made of: inputs that were found, and that nobody has read yet.
+// What a set is made of: inputs that were found and that nobody has read yet.
 struct SetInputs {
-    std::vector<Input> sources; // one image, or feeds
-    std::optional<Input>
-        verify_feed; // that lists the keys of a verified set; nothing: they are the sources' own
+    std::vector<Input> sources;       // one image, or feeds
+    std::optional<Input> verify_feed; // lists the keys of a verified set; nothing: the sources list them
 };
 
-// The inputs of each set, in order. Errors: bad_input where one cannot be read; invalid_request where two of
-// them, or one and `other`, would read the same pipe.
+// Finds the inputs of each set, in order. Errors: bad_input if an input cannot be read; invalid_request if
+// two of them, or one of them and `other`, would read the same pipe.
 [[nodiscard]] Result<std::vector<SetInputs>> find_inputs(std::span<const SetSpec> sets,
                                                          const Input* other = nullptr);
 
-// The two steps of build_from_feeds(), for whoever looks at the list in between: reads the feeds; builds the
-// set of a list that came from these feeds.
+// The two steps of build_from_feeds(), for callers that look at the list between them. The first reads the
+// feeds. The second builds the set from a list that came from these feeds.
 [[nodiscard]] Result<Feed> read_list(std::span<Input> feeds, const FeedSpec& spec, const Observer& observer);
 [[nodiscard]] Result<BuiltSet> build_list(Feed list, std::span<const Input> feeds, const FeedSpec& spec,
                                           const Observer& observer);
 
-// Reads the feeds and builds their set. Remarks tell what was skipped and why.
+// Reads the feeds and builds a set from them. Remarks say what was skipped and why.
 [[nodiscard]] Result<BuiltSet> build_from_feeds(std::span<Input> feeds, const FeedSpec& spec,
                                                 const Observer& observer);
 
-// A filter that can be brought into the kernel.
+// A filter that can be loaded into the kernel.
 struct OpenedSet {
     Image image;
-    std::optional<std::vector<sieve_key>> exact; // its keys, if they are to verify its matches
+    std::optional<std::vector<sieve_key>> exact; // the set's keys, if they are to verify its matches
 };
 
-// The set's image, read or built. Errors: what reading and building say; invalid_request for options of a
-// feed on an image, for an image among several sources, and for a feed to be verified with another one;
+// Reads or builds the set's image. Errors: those of reading and building; invalid_request for a feed's
+// options on an image, for an image among several sources, and for a feed to be verified with another feed;
 // needs_feed for an image to be verified without the feed that lists its keys.
 [[nodiscard]] Result<OpenedSet> open_set(const SetSpec& spec, SetInputs inputs, const Observer& observer);
 
-// The same of inputs that are found on the way.
+// The same, but finds the inputs first.
 [[nodiscard]] Result<OpenedSet> open_set(const SetSpec& spec, const Observer& observer);
 
 } // namespace sieve::control

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// What is attached, and which sets are in force: the state of hooks as a value, for whoever shows or exports
-// it. Reading takes no lock and changes nothing.
+// What is attached and which sets are in force: the state of hooks as a value, for callers that show or
+// export it. Reading takes no lock and changes nothing.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +20,9 @@ struct SetStatus {
     std::uint64_t exact_bytes = 0; // memory of the exact set; 0 if matches are not verified
 
     [[nodiscard]] bool verified() const { return set.exact_id != 0; }
-    // Bits of the filter's lines, without header and witnesses, for each key.
+    // Bits of the filter's lines per key, without header and witnesses.
     [[nodiscard]] double bits_per_key() const;
-    // The filter's FPR as it is now, before verification.
+    // The filter's present FPR, before verification.
     [[nodiscard]] double expected_rate() const;
     // The image's identity: 32 hexadecimal digits.
     [[nodiscard]] std::string identity() const;
@@ -36,7 +36,7 @@ struct TableStatus {
 };
 
 // A hook where our program runs. If the program speaks another version (hook.other_version says which), only
-// `hook` is known.
+// `hook` is filled in.
 struct HookStatus {
     kernel::Hook hook;
     TableStatus table;
@@ -44,7 +44,7 @@ struct HookStatus {
     Watching watching;
 };
 
-// A hook that somebody else's program holds.
+// A hook where somebody else's program runs.
 struct ForeignProgram {
     std::string interface;
     kernel::HookPoint point = kernel::HookPoint::xdp;
@@ -57,11 +57,11 @@ struct Overview {
     std::vector<ForeignProgram> foreign;
 };
 
-// The status of all hooks that the name covers; see read_hooks(). That our program runs nowhere is no error.
+// The status of all hooks that the name covers; see read_hooks(). It is no error if our program runs nowhere.
 [[nodiscard]] Result<Overview> read_status(Kernel& kernel, const HookName& name);
 
-// The table at a hook that speaks our version. A filter can leave while its header is read; then the table is
-// read again.
+// The table at a hook that speaks our version. If a filter leaves while its header is being read, the table
+// is read again.
 [[nodiscard]] Result<TableStatus> read_table_status(Kernel& kernel, const kernel::Hook& hook);
 
 } // namespace sieve::control

@@ -19,9 +19,9 @@ struct Swapped {
     std::vector<Warning> warnings{};
 };
 
-// A verified set stays verified, and one that is not verified stays so. Errors: not_attached, no_such_set;
-// invalid_request for an action or for verification that the set in force does not have; changed_meanwhile if
-// somebody loaded the set anew, with or without verification, while the new filter was made.
+// A verified set stays verified, and an unverified set stays unverified. Errors: not_attached, no_such_set;
+// invalid_request for an action, or for verification that the set in force does not have; changed_meanwhile
+// if somebody loaded the set anew while the new filter was made and so switched its verification on or off.
 [[nodiscard]] Result<Swapped> swap(Kernel& kernel, const HookName& hook, SetSpec spec,
                                    const Observer& observer);
 

@@ -24,14 +24,14 @@ struct TableSpec {
     // Drop or pass: what becomes of packets that the parser cannot read to their end (enum sieve_outcome).
     sieve_action unreadable = SIEVE_ACTION_DROP;
 
-    // For attaching, if no program of ours is there yet.
+    // For attaching, if our program is not there yet.
     kernel::ModeChoice mode = kernel::ModeChoice::automatic;
     std::optional<std::uint32_t> priority; // among programs that share the hook; see DispatcherRank
     std::optional<std::uint32_t> chain{};
     bool force = false; // replace somebody else's program
 };
 
-// How a mode is chosen, in words.
+// The words for the ways to choose a mode.
 struct ModeWord {
     kernel::ModeChoice choice;
     std::string_view word;
@@ -40,7 +40,7 @@ inline constexpr ModeWord mode_words[] = {{kernel::ModeChoice::automatic, "auto"
                                           {kernel::ModeChoice::native, "native"},
                                           {kernel::ModeChoice::skb, "skb"}};
 
-// The mode of that word; nothing if there is none.
+// The mode that a word stands for; nothing if the word is unknown.
 [[nodiscard]] constexpr std::optional<kernel::ModeChoice> parse_mode(std::string_view word) {
     for (const ModeWord& mode : mode_words)
         if (word == mode.word) return mode.choice;

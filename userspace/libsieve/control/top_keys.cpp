@@ -23,7 +23,7 @@ struct NamedSet {
     std::uint32_t fields = 0;
 };
 
-// The sets in force by slot. A filter that leaves meanwhile has none.
+// The sets in force, by slot. A set whose filter leaves during the call is left out.
 std::map<std::uint32_t, NamedSet> sets_by_slot(Kernel& kernel, const kernel::Hook& hook) {
     std::map<std::uint32_t, NamedSet> sets;
     for (const kernel::SetInForce& set : kernel.read_table(hook).sets)

@@ -8,7 +8,7 @@ namespace sieve::control {
 Result<Unloaded> unload(Kernel& kernel, const HookName& name, const Observer& observer) {
     SIEVE_ASSIGN(const Held lock, hold_lock(kernel, observer));
     SIEVE_ASSIGN(const std::vector<kernel::Hook> hooks, hooks_of(kernel, name));
-    if (hooks.size() != 1) { // none or several; a program of another version does as well
+    if (hooks.size() != 1) { // find_ours() decides, or has the error
         SIEVE_ASSIGN(const kernel::Hook hook, find_ours(kernel, name));
         SIEVE_TRY(kernel.detach(hook));
         return Unloaded{.point = hook.point, .program_id = hook.ours->id};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Takes our program off a hook, and with it all of its sets: nothing is pinned, so nothing is left.
+// Detaches our program from a hook. All of its sets go with it: nothing is pinned, so nothing is left.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,10 @@ namespace sieve::control {
 
 struct Unloaded {
     kernel::HookPoint point = kernel::HookPoint::xdp; // where the program ran
-    std::uint32_t program_id = 0;                     // that it had
+    std::uint32_t program_id = 0;                     // the id that the program had
 };
 
-// Takes away a program of ours of any version. Error not_attached, also where somebody else's program runs.
+// Detaches our program, whatever its version. Error not_attached, even if somebody else's program runs there.
 [[nodiscard]] Result<Unloaded> unload(Kernel& kernel, const HookName& hook, const Observer& observer);
 
 } // namespace sieve::control

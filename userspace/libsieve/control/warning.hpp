@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// What was done as asked, and may still not do what its operator expects. Front ends print it with their
-// advice.
+// A change was made as asked, but may not do what its operator expects. Front ends print the warning with
+// their advice.
 #pragma once
 
 #include <cstdint>

@@ -17,7 +17,7 @@
 namespace sieve::kernel {
 
 Result<UniqueFd> create_filter_table() {
-    // Filters of any size may stand where one of their kind did when the table was made.
+    // The inner map made here sets only the type. The kernel accepts arrays of any size in its place later.
     const UniqueFd line = create_line_array("sieve_line", 1);
     if (!line) return refusal("a BPF map of one line", errno);
     LIBBPF_OPTS(bpf_map_create_opts, options);
@@ -62,7 +62,8 @@ Result<std::future<Status>> begin_to_fill_both_banks(int table_fd, std::span<con
     std::future<Status> putting =
         std::async(std::launch::async, [table_fd, change] { return put_maps(table_fd, change); });
     for (;;) {
-        // They are put there in order, and this is how to see it: the call itself returns when all is over.
+        // put_maps() fills the indices in order, so the last index shows when all are filled. The call itself
+        // returns only after the grace period.
         std::uint32_t id = 0;
         if (bpf_map_lookup_elem(table_fd, &last, &id) == 0 && id == last_id) return putting;
         if (putting.wait_for(std::chrono::microseconds(50)) != std::future_status::ready) continue;

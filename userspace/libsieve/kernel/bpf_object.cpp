@@ -28,7 +28,7 @@ std::string kernel_release() {
 tl::unexpected<Error> load_refusal(int error, const LogCapture& log) {
     const std::string verifier = log.verifier_log(log_lines);
     if (verifier.empty()) return refusal("loading the program", error);
-    // The verifier's errno values say little (EACCES is a bad memory access); its log says it all.
+    // The verifier's errno values say little (EACCES is a bad memory access). Its log tells what is wrong.
     return refusal(
         "loading the program", error,
         fmt::format("the verifier of this kernel ({}) refuses it, please report it; its log ends in:\n{}",
@@ -52,11 +52,11 @@ Result<BpfObject::Loaded> BpfObject::load_skeleton(const Options& options, bool 
         bpf_map* const sets = skeleton->map(SIEVE_MAP_NAME(sets));
         if (const int error = bpf_map__reuse_fd(sets, table.get()); error != 0)
             return load_refusal(error, log);
-        // libbpf has a descriptor of its own, which lives as long as the skeleton.
+        // libbpf keeps its own descriptor, which lives as long as the skeleton.
         filled = std::async(std::launch::async, fill, bpf_map__fd(sets));
     }
     const int error = skeleton->load();
-    Filling filling; // behind the skeleton: its end waits for what it does with the table
+    Filling filling; // declared after the skeleton: its destructor waits for the work on the table
     if (filled.valid()) {
         SIEVE_ASSIGN(filling, filled.get());
     }
@@ -65,7 +65,7 @@ Result<BpfObject::Loaded> BpfObject::load_skeleton(const Options& options, bool 
 }
 
 Result<BpfObject> BpfObject::load(const Options& options) {
-    std::optional<Result<std::vector<int>>> filters; // not made before they are asked for
+    std::optional<Result<std::vector<int>>> filters; // made at the first request
     Fill fill;
     if (options.filters)
         fill = [&](int table_fd) -> Result<Filling> {
@@ -74,7 +74,8 @@ Result<BpfObject> BpfObject::load(const Options& options) {
             return begin_to_fill_both_banks(table_fd, **filters);
         };
     Result<Loaded> loaded = load_skeleton(options, options.frags, fill);
-    // Before Linux 5.18 there are no multi-buffer programs; whoever then needs one learns it when attaching.
+    // Linux before 5.18 has no multi-buffer programs. Load without one; if it is needed, attaching will say
+    // so.
     if (!loaded && options.frags && (!filters || *filters)) loaded = load_skeleton(options, false, fill);
     if (!loaded) return tl::unexpected(std::move(loaded.error()));
     const auto map_fd = [&](const char* name) { return bpf_map__fd(loaded->skeleton->map(name)); };

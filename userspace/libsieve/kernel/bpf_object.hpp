@@ -66,7 +66,7 @@ class BpfObject {
     std::unique_ptr<Skeleton> skeleton_;
     HookPoint point_ = HookPoint::xdp;
     Instance instance_;
-    Filling filling_; // last: its end waits for what it does with the skeleton's table
+    Filling filling_; // last member: its destructor waits for the work on the skeleton's table
 };
 
 } // namespace sieve::kernel

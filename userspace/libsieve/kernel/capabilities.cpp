@@ -23,7 +23,7 @@ namespace {
 
 constexpr const char* name = "sieve_probe";
 
-// The least XDP program: return XDP_PASS.
+// The smallest XDP program: return XDP_PASS.
 constexpr std::array<bpf_insn, 2> pass_all = {
     bpf_insn{
         .code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0, .src_reg = 0, .off = 0, .imm = XDP_PASS},
@@ -33,7 +33,8 @@ UniqueFd load(bpf_prog_type type, const bpf_prog_load_opts* options) {
     return UniqueFd(bpf_prog_load(type, name, "GPL", pass_all.data(), pass_all.size(), options));
 }
 
-// The type of that program's one function, `int sieve_probe(struct xdp_md *ctx)`, and its number.
+// Loads BTF for the program's one function, `int sieve_probe(struct xdp_md *ctx)`. `function` becomes that
+// function's type id.
 UniqueFd load_types(std::uint32_t& function) {
     const std::unique_ptr<btf, decltype(&btf__free)> types(btf__new_empty(), &btf__free);
     if (!types) return UniqueFd();
@@ -51,7 +52,7 @@ UniqueFd load_types(std::uint32_t& function) {
     return UniqueFd(bpf_btf_load(raw, size, nullptr));
 }
 
-// Only a clear refusal counts; whatever else goes wrong here says nothing about libxdp's own attempt.
+// Only a clear refusal counts. Any other failure here says nothing about whether libxdp would succeed.
 bool may_replace_functions() {
     std::uint32_t function = 0;
     const UniqueFd types = load_types(function);
@@ -70,7 +71,7 @@ bool may_replace_functions() {
     return extension || (errno != EPERM && errno != EACCES);
 }
 
-// Where libxdp looks for its state, unless it is told otherwise.
+// Whether libxdp finds a bpffs for its state. We trust an environment that names another place.
 bool has_bpffs() {
     if (std::getenv("LIBXDP_BPFFS") != nullptr || std::getenv("LIBXDP_BPFFS_AUTOMOUNT") != nullptr)
         return true;

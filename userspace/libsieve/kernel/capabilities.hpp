@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// What this kernel lets us do. Each question is answered by a minimal try, which takes a fraction of a
-// millisecond; the verification of our own program takes tens of milliseconds.
+// What this kernel allows. Each question is answered by a minimal attempt, which takes a fraction of a
+// millisecond. Verifying our own program would take tens of milliseconds.
 #pragma once
 
 #include "libsieve/util/result.hpp"

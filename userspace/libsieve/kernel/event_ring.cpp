@@ -77,7 +77,7 @@ Status EventRing::stop() {
     control.ring_id = 0;
     SIEVE_ASSIGN(const UniqueFd outer, open_map(instance_->rare().events));
     SIEVE_TRY(clear_map(outer.get(), 0));
-    return grace_period(); // then the last sample is in
+    return grace_period(); // after this, the last sample is in the ring
 }
 
 Result<std::uint64_t> EventRing::lost() const {

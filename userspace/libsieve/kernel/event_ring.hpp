@@ -24,11 +24,12 @@ class EventRing {
     // Called with each event; false ends the poll.
     using Visit = std::function<bool(const sieve_event& event)>;
 
-    // From now on one match in `sample` is kept until it is polled. `bytes`: a power of two, and whole pages.
+    // From now on, one match in `sample` is kept until it is polled. `bytes` is a power of two and whole
+    // pages.
     static Result<EventRing> start(const Instance& instance, std::uint32_t sample, Visit visit,
                                    std::uint32_t bytes = 1U << 20);
 
-    // Visits the events that are there; if there are none, waits so long for some. An interrupt or the
+    // Visits the waiting events. If there are none, waits up to `milliseconds` for some. An interrupt or the
     // visitor may end the call early.
     [[nodiscard]] Status poll(int milliseconds);
 

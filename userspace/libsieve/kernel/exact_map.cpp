@@ -18,7 +18,7 @@ namespace sieve::kernel {
 
 namespace {
 
-// Keys that go to the kernel in one call.
+// The number of keys that one system call passes to the kernel.
 constexpr std::size_t batch_keys = std::size_t{1} << 16;
 
 constexpr std::uint64_t element_bytes = 48 + sizeof(sieve_key) + sizeof(std::uint64_t);

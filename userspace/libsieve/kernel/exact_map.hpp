@@ -31,8 +31,8 @@ class ExactMap {
     std::uint64_t keys_;
 };
 
-// Kernel memory of an exact set of so many keys: 96 bytes for each key (the kernel's own 48, the key, the
-// value in a word), and 16 for each bucket. The number of buckets is a power of two.
+// The kernel memory of an exact set: 96 bytes for each key (48 of the kernel's own, the key, the value in a
+// word) and 16 for each bucket. The number of buckets is a power of two.
 [[nodiscard]] std::uint64_t exact_map_bytes(std::uint64_t keys);
 
 // The number of keys of the exact set whose map has this id.

@@ -14,7 +14,7 @@ namespace sieve::kernel {
 // A set's name as the name of a map: the kernel takes 15 letters, digits, underscores and dots.
 [[nodiscard]] std::string map_name(const std::string& name);
 
-// An empty array of so many lines, with the flags of a filter map. `name` is as map_name() gives it.
+// An empty array of `lines` lines, with the flags of a filter map. `name` comes from map_name().
 [[nodiscard]] UniqueFd create_line_array(const char* name, std::uint32_t lines);
 
 class FilterMap {

@@ -31,13 +31,13 @@ Result<bpf_map_info> map_info(int fd) {
     return info;
 }
 
-// The two words every version of the control block begins with.
+// The two words that every version of the control block begins with.
 struct Stamp {
     std::uint32_t magic = 0;
     std::uint32_t abi = 0;
 };
 
-// The stamp of a map that may be our control map.
+// Reads the stamp of a map that may be our control map.
 Result<Stamp> read_stamp(int fd, const bpf_map_info& info) {
     std::vector<std::uint8_t> value(info.value_size);
     const std::uint32_t zero = 0;
@@ -87,7 +87,7 @@ Result<Instance> Instance::from_maps(UniqueFd control, UniqueFd sets, UniqueFd s
     SIEVE_ASSIGN(const bpf_map_info control_info, map_info(control.get()));
     SIEVE_ASSIGN(const bpf_map_info sets_info, map_info(sets.get()));
     SIEVE_ASSIGN(const bpf_map_info stats_info, map_info(stats.get()));
-    // The ABI number promises these; a program built out of an unfinished tree may still break the promise.
+    // The ABI number implies this layout. A program built from an unfinished tree may still differ.
     if (control_info.value_size != sizeof(sieve_control) ||
         sets_info.max_entries != SIEVE_BANKS * SIEVE_SLOTS || stats_info.value_size != sizeof(sieve_stats))
         return failure(ErrorKind::other_version,
@@ -101,7 +101,7 @@ Result<Instance> Instance::from_maps(UniqueFd control, UniqueFd sets, UniqueFd s
 }
 
 Result<std::optional<Instance>> Instance::from_program(int program_fd) {
-    std::vector<std::uint32_t> ids(64); // more maps than our program has
+    std::vector<std::uint32_t> ids(64); // more than our program has maps
     bpf_prog_info program{};
     program.nr_map_ids = static_cast<std::uint32_t>(ids.size());
     program.map_ids = reinterpret_cast<std::uintptr_t>(ids.data());

@@ -16,7 +16,8 @@ namespace {
 bool verbose_output = false;
 thread_local std::string* capture = nullptr;
 
-// A verifier log can be 16 MiB; its end is what matters, its beginning is kept for the headline.
+// A verifier log can be 16 MiB. We keep its end, which says what is wrong, and its beginning for the
+// headline.
 constexpr std::size_t capture_limit = 1 << 20;
 
 void keep(const char* format, va_list arguments) {
@@ -83,7 +84,7 @@ LogCapture::~LogCapture() {
 }
 
 std::string LogCapture::verifier_log(std::size_t lines) const {
-    // libbpf frames it so.
+    // libbpf puts the verifier's log between these two marks.
     std::string_view text = text_;
     const std::size_t begin = text.rfind("-- BEGIN PROG LOAD LOG --");
     if (begin == std::string_view::npos) return {};

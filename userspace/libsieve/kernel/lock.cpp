@@ -23,7 +23,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// flock has no time limit, so the lock is asked for again and again.
+// flock has no time limit, so we poll.
 constexpr auto pause = std::chrono::milliseconds(5);
 
 constexpr std::size_t longest_note = 512;
@@ -38,7 +38,7 @@ Result<UniqueFd> open_folder() {
     if (!fd) return lock_refusal(Lock::folder, errno);
     struct stat info {};
     if (::fstat(fd.get(), &info) != 0) return lock_refusal(Lock::folder, errno);
-    // Whoever may write here could take the lock, or its file, away.
+    // Anybody who can write here could take the lock or remove its file.
     if (info.st_uid != 0 || (info.st_mode & (S_IRWXG | S_IRWXO)) != 0)
         return kernel_refused(
             fmt::format("the lock among controllers: {} is not root's alone (owner {}, mode "
@@ -47,7 +47,7 @@ Result<UniqueFd> open_folder() {
     return fd;
 }
 
-// A text of a file in /proc or of a lock file as one line that is harmless on a terminal.
+// Turns a text from /proc or from a lock file into one line that is harmless on a terminal.
 std::string one_line(std::string text) {
     while (!text.empty() && (text.back() == '\0' || text.back() == '\n')) text.pop_back();
     for (char& c : text)
@@ -61,24 +61,24 @@ std::string own_note() {
     std::ifstream file("/proc/self/cmdline", std::ios::binary);
     std::string command{std::istreambuf_iterator<char>(file), {}};
     if (const std::size_t end = command.find('\0'); end != std::string::npos)
-        command.erase(0, command.substr(0, end).rfind('/') + 1); // the program's folder
+        command.erase(0, command.substr(0, end).rfind('/') + 1); // strip the program's directory
     return fmt::format("process {} ({})", ::getpid(), one_line(std::move(command)));
 }
 
-// The note only serves to name the holder, so it may fail.
+// The note only names the holder, so a failure does not matter.
 void write_note(int file) {
     const std::string note = own_note() + "\n";
     if (::ftruncate(file, 0) != 0 || ::pwrite(file, note.data(), note.size(), 0) < 0) return;
 }
 
-// Who wrote into the lock file; empty for a holder that has only just got the lock.
+// The note in the lock file, which names the holder. Empty if the holder has only just taken the lock.
 std::string holder_of(int file) {
     std::array<char, 2 * longest_note> text{};
     const ssize_t length = ::pread(file, text.data(), text.size(), 0);
     return length <= 0 ? std::string() : one_line(std::string(text.data(), static_cast<std::size_t>(length)));
 }
 
-// The file that is locked must be the one that has the name: its last holder may have removed it.
+// Whether the locked file still has the lock's name: the previous holder may have removed the file.
 Result<bool> still_named(int folder, const std::string& name, int file) {
     struct stat locked {};
     struct stat named {};
@@ -135,7 +135,7 @@ Result<Lock> Lock::take(std::chrono::milliseconds patience,
 }
 
 Lock::~Lock() {
-    // While the lock is still held, so that nobody else's file is removed.
+    // Do this while we still hold the lock, so that we cannot remove another controller's file.
     if (file_) ::unlinkat(folder_.get(), name_.c_str(), 0);
 }
 

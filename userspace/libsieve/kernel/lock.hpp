@@ -15,8 +15,8 @@ namespace sieve::kernel {
 //
 // The lock is flock(2) on the file /run/xdp-sieve/net-INODE.lock, where INODE is the network namespace's
 // inode number. The folder belongs to root and nobody else may enter it, so nobody else can take the lock or
-// block its holder. The kernel releases the lock of a controller that dies. For those who wait, the file
-// holds the process id and the command of the lock's holder. It is removed when the lock is released.
+// block its holder. The kernel releases the lock of a controller that dies. The file holds the process id and
+// the command of the lock's holder, for those who wait. Releasing the lock removes the file.
 //
 // Controllers of one network namespace that see different /run folders, as in containers, do not see each
 // other's locks.

@@ -13,7 +13,7 @@ namespace sieve::kernel {
 
 namespace {
 
-constexpr int not_supported = 524; // the kernel's own ENOTSUPP, which no header of user space names
+constexpr int not_supported = 524; // ENOTSUPP: internal to the kernel, so no user-space header defines it
 
 } // namespace
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// The indices of a map-in-map of the program, and which map to put at which.
+// The indices of one of the program's maps-in-maps, and the maps to put there.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ struct MapChange {
 [[nodiscard]] MapChange change_of(std::uint32_t first, std::span<const std::uint32_t> present,
                                   std::span<const std::uint32_t> target);
 
-// Puts the maps at their indices: in one batch, which costs one grace period, if the kernel can (5.18), else
-// one by one, each with a grace period of its own.
+// Puts the maps at their indices. Linux 5.18 and later takes all in one batch, which costs one grace period.
+// Older kernels take them one by one, and each costs a grace period.
 [[nodiscard]] Status put_maps(int outer_fd, const MapChange& change);
 
 // Empties one index, which may be empty already.

@@ -27,7 +27,8 @@ namespace sieve::kernel {
 namespace {
 
 constexpr std::uint64_t non_members_wanted = 4096;
-// Key spaces can be smaller than that (one port); then all of it is asked, and drawing stops here.
+// A key space can be smaller (a single port). Then all of its keys are asked, and this bound ends the
+// drawing.
 constexpr std::uint64_t draws_at_most = 4 * non_members_wanted;
 
 using Words = std::array<std::uint64_t, SIEVE_KEY_WORDS>;
@@ -56,11 +57,11 @@ double shape_bits(const sieve_key& key, std::uint32_t fields) {
     return bits;
 }
 
-// The chance that a random key is a member after all: of 10^8 IPv4 addresses one random one in 43 is. Members
-// are spread over the shapes as the witnesses are.
+// The chance that a random key is a member after all. With 10^8 IPv4 addresses, one random address in 43 is.
+// We assume that the members' shapes are distributed like those of the witnesses.
 double member_share(const Image& image) {
     const std::uint32_t fields = image.lookup().fields;
-    if (image.lookup().probes > 0) { // the builder knows what the prefixes cover
+    if (image.lookup().probes > 0) { // the builder knows how many addresses the prefixes cover
         double chance = 0;
         for (const sieve_witness& witness : image.witnesses()) {
             const bool v4 =
@@ -101,7 +102,7 @@ PreflightQuestions::Keys witnesses_of(const Image& image) {
 PreflightQuestions::Keys non_members_of(const Image& image) {
     const std::uint32_t fields = image.lookup().fields;
     RandomKeys draw(image.witnesses(), fields, image.file().identity[0]);
-    std::set<Words> asked; // a key twice would count one false positive twice
+    std::set<Words> asked; // asking a key twice would count one false positive twice
     PreflightQuestions::Keys questions;
     packets::Carrier carrier;
     for (std::uint64_t i = 0; i < draws_at_most && questions.keys.size() < non_members_wanted; i++) {
@@ -112,8 +113,8 @@ PreflightQuestions::Keys non_members_of(const Image& image) {
     return questions;
 }
 
-// Asks the program about each key: whether it matched. A packet takes some microseconds, most of it the
-// system call, so all processors ask at once.
+// Asks the program about each key; tells for each whether it matched. A packet takes a few microseconds, most
+// of them for the system call, so all processors ask at once.
 Result<std::vector<char>> ask(const Scratch& scratch, const std::vector<sieve_key>& keys,
                               std::uint32_t fields) {
     constexpr std::size_t portion = 256;
@@ -140,7 +141,8 @@ Result<std::vector<char>> ask(const Scratch& scratch, const std::vector<sieve_ke
 
 PreflightQuestions::PreflightQuestions(const Image& image)
     : witnesses_(witnesses_of(image)), non_members_(non_members_of(image)), held_(non_members_.keys.size()) {
-    // Not for the work's sake: TBB takes a millisecond to start, better now than when the kernel is asked.
+    // The work alone would not need TBB. But TBB takes a millisecond to start, and it is better to pay that
+    // now than while the kernel is being asked.
     tbb::parallel_for(std::size_t{0}, held_.size(),
                       [&](std::size_t i) { held_[i] = image.contains(non_members_.keys[i]) ? 1 : 0; });
 }

@@ -24,8 +24,8 @@ struct PreflightReport {
     double milliseconds = 0;
 };
 
-// The keys that an image is asked about in the kernel, and its own answers. Drawing them takes milliseconds
-// and needs no kernel, so it can be done while the program is verified.
+// The keys that the kernel is asked about for an image, and the image's own answers. Drawing the keys takes
+// milliseconds and needs no kernel, so it can happen while the program is verified.
 class PreflightQuestions {
   public:
     explicit PreflightQuestions(const Image& image);

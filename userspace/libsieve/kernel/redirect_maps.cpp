@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::string_view cpu_prefix = "cpu:";
 
-// True if the number is in a list such as "0-3,8", as sysfs writes them.
+// Whether a list in sysfs's format, such as "0-3,8", contains the number.
 bool in_list(const std::string& list, std::uint32_t number) {
     const char* at = list.data();
     const char* end = at + list.size();
@@ -82,7 +82,7 @@ std::string target_name(const Target& target) {
 
 TargetState target_state(const Target& target) {
     if (target.action == SIEVE_ACTION_REDIRECT_CPU) {
-        return TargetState::ready; // a CPU that goes offline hands its queue to another
+        return TargetState::ready; // when a CPU goes offline, the kernel hands its queue to another CPU
     }
     char name[IF_NAMESIZE] = "";
     if (::if_indextoname(target.number, name) == nullptr) return TargetState::gone;

@@ -24,7 +24,7 @@ struct Target {
 // The target as find_target takes it. An interface that no longer exists is named by its index.
 [[nodiscard]] std::string target_name(const Target& target);
 
-// Whether the target is there and takes packets: for those who only show it.
+// Whether the target exists and takes packets. Only for display.
 enum class TargetState { ready, down, gone };
 [[nodiscard]] TargetState target_state(const Target& target);
 

@@ -21,7 +21,7 @@ namespace sieve::kernel {
 
 namespace {
 
-// The verdict behind what a program tells tc, as in bpf/hook_tc.h.
+// The verdict that a tc action stands for, as in bpf/hook_tc.h.
 std::uint32_t verdict_of_tc(std::uint32_t action) {
     if (action == TC_ACT_SHOT) return SIEVE_VERDICT_DROP;
     return action == TC_ACT_REDIRECT ? SIEVE_VERDICT_REDIRECT : SIEVE_VERDICT_PASS;

@@ -54,7 +54,7 @@ class Scratch {
     [[nodiscard]] sieve_trace trace() const;
     [[nodiscard]] const BpfObject& object() const { return object_; }
 
-    // The instance as it was before it was asked, to be put into service.
+    // Releases the instance, restored to its state before it was asked, so that it can go into service.
     [[nodiscard]] Result<BpfObject> release() &&;
 
   private:

@@ -22,7 +22,7 @@ namespace sieve::kernel {
 
 namespace {
 
-// The control block is shared with a running program: word by word, so that nothing is read or written twice.
+// The control block is shared with a running program, so copy word by word: nothing is read or written twice.
 void copy_policy(sieve_policy& to, const volatile sieve_policy& from) {
     static_assert(sizeof(sieve_policy) % sizeof(std::uint32_t) == 0);
     auto* target = reinterpret_cast<std::uint32_t*>(&to);
@@ -40,7 +40,7 @@ std::string slot_name(const sieve_slot& slot) {
     return {slot.name, ::strnlen(slot.name, sizeof(slot.name))};
 }
 
-// The maps that a bank's indices shall hold, by the ids that its policy notes.
+// The maps that belong at a bank's map indices, by the ids that its policy notes.
 struct BankMaps {
     std::array<std::uint32_t, SIEVE_SLOTS> sets{};
     std::array<std::uint32_t, SIEVE_SLOTS> exact{};
@@ -113,7 +113,7 @@ Status SetTable::write_bank(std::uint32_t bank, const std::optional<sieve_policy
     };
     const auto add_rare = [&](std::uint32_t id, const auto member) -> Status {
         MapChange changed = change(member);
-        // Not every program has every one of these maps, and what it does not have is not used.
+        // Not every program has all of these maps, and a program does not use a map that it lacks.
         if (id == 0 || (changed.indices.empty() && changed.gone.empty())) return {};
         SIEVE_ASSIGN(UniqueFd fd, open_map(id));
         outers.push_back({fd.get(), std::move(changed)});
@@ -148,7 +148,7 @@ Status SetTable::finish_change() {
 }
 
 TableInForce SetTable::read() const {
-    // A bank that was left in between may be half written.
+    // A bank that stops being active while we read it may be half overwritten. Then read again.
     std::uint32_t bank = 0;
     sieve_policy policy{};
     do {
@@ -173,8 +173,8 @@ Result<sieve_policy> SetTable::policy_of(const WantedTable& wanted, const sieve_
         return invalid_request(
             fmt::format("{} sets, but the program takes at most {}", wanted.sets.size(), SIEVE_MAX_SETS));
     const TableInForce live = read();
-    // Both banks being equal and at rest, the slots that the policy does not name are used by no packet:
-    // their counters stand still and can be taken for a baseline.
+    // Both banks are equal and no change is under way, so no packet uses a slot that the policy does not
+    // name. The counters of such a slot stand still and can serve as a baseline.
     std::set<std::uint32_t> free;
     for (std::uint32_t slot = 0; slot < SIEVE_SLOTS; slot++) free.insert(slot);
     for (const SetInForce& set : live.sets) free.erase(set.slot);
@@ -208,7 +208,7 @@ Result<sieve_policy> SetTable::policy_of(const WantedTable& wanted, const sieve_
             slot = before->slot;
             note = present.slot[slot];
         } else {
-            slot = *free.begin(); // there are as many as two tables need
+            slot = *free.begin(); // there are as many slots as two tables need
             free.erase(slot);
             SIEVE_ASSIGN(const Stats* const now, counted());
             note.baseline = now->hit[slot];
@@ -219,7 +219,8 @@ Result<sieve_policy> SetTable::policy_of(const WantedTable& wanted, const sieve_
             note.exact_id = 0;
             if (set.exact_fd >= 0) {
                 SIEVE_ASSIGN(note.exact_id, map_id(set.exact_fd));
-                // Of this filter, not of the one before. The few packets until the flip do not matter here.
+                // The baseline of this filter, not of the previous one. The few packets before the flip do
+                // not matter here.
                 if (before == nullptr || before->exact_id != note.exact_id) {
                     SIEVE_ASSIGN(const Stats* const now, counted());
                     note.verified_baseline = now->verified[slot];
@@ -257,9 +258,9 @@ Status SetTable::add_targets(sieve_policy& policy, const sieve_policy& present,
 Status SetTable::install(const WantedTable& wanted) {
     for (auto& bank : instance_->control().bank) copy_policy(bank, sieve_policy{});
     SIEVE_ASSIGN(sieve_policy policy, policy_of(wanted, sieve_policy{}));
-    std::vector<UniqueFd> held; // until the program holds them
+    std::vector<UniqueFd> held; // keeps the maps until the program holds them
     SIEVE_TRY(add_targets(policy, sieve_policy{}, held));
-    sieve_policy there = policy; // all but the targets' maps
+    sieve_policy there = policy; // what is in the kernel already: everything but the targets' maps
     there.devices_id = there.cpus_id = 0;
     for (std::uint32_t bank = 0; bank < SIEVE_BANKS; bank++) SIEVE_TRY(write_bank(bank, there, policy));
     return {};
@@ -270,22 +271,22 @@ Status SetTable::replace(const WantedTable& wanted) {
     const std::uint32_t bank = active();
     const sieve_policy present = read_bank(bank);
     SIEVE_ASSIGN(sieve_policy target, policy_of(wanted, present));
-    std::vector<UniqueFd> held; // until the program holds them
+    std::vector<UniqueFd> held; // keeps the maps until the program holds them
     SIEVE_TRY(add_targets(target, present, held));
     if (std::memcmp(&target, &present, sizeof(target)) == 0) return {};
 
     step("begin");
     instance_->control().changing = 1;
     if (Status written = write_bank(bank ^ 1, present, target); !written) {
-        (void)finish_change(); // if that does not work either, the next controller does it
+        (void)finish_change(); // if this fails too, the next controller does it
         return written;
     }
     step("flip");
-    // The program must not see the new bank before it is written. Both sides are ordinary memory here, so the
-    // order of the stores is all there is to take care of.
+    // The program must see the new bank's content before it sees the flip. Both are ordinary memory here, so
+    // a release fence is enough.
     std::atomic_thread_fence(std::memory_order_release);
     instance_->control().active = bank ^ 1;
-    // From here on the new table is in force, whatever happens.
+    // The new table is in force from here on, even if the next step fails.
     if (const Status done = without_throwing([&] { return leave_bank(bank, present, target); }); !done)
         return unfinished("the new table is in force, but the old one stays in memory until the next change",
                           done.error());

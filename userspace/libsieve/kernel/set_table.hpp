@@ -80,8 +80,8 @@ class SetTable {
     // other error: the table in force is what it was.
     [[nodiscard]] Status replace(const WantedTable& wanted);
 
-    // The same for an instance that no packet runs through yet, loaded with the filters of exactly these sets
-    // in this order (BpfObject::Options::filters). It need not wait for packets.
+    // The same for an instance that no packet runs through yet. It was loaded with the filters of exactly
+    // these sets in this order (BpfObject::Options::filters). There is no need to wait for packets.
     [[nodiscard]] Status install(const WantedTable& wanted);
 
     // For tests: called with the name of each step before the step. An exception from it stands for the
@@ -92,7 +92,8 @@ class SetTable {
   private:
     [[nodiscard]] std::uint32_t active() const;
     [[nodiscard]] sieve_policy read_bank(std::uint32_t bank) const;
-    // Writes a bank: only the map indices whose filter differs from `present`'s, or all without it.
+    // Writes a bank. With `present`, writes only the map indices whose filter differs from its; otherwise
+    // all.
     [[nodiscard]] Status write_bank(std::uint32_t bank, const std::optional<sieve_policy>& present,
                                     const sieve_policy& target);
     [[nodiscard]] Status finish_change();
@@ -101,7 +102,8 @@ class SetTable {
                                     const sieve_policy& target);
     [[nodiscard]] Result<sieve_policy> policy_of(const WantedTable& wanted,
                                                  const sieve_policy& present) const;
-    // Gives a policy the maps of its targets: the present ones, if they are the same targets, or new ones.
+    // Gives a policy the maps of its targets: the present maps if the targets are the same, otherwise new
+    // ones.
     [[nodiscard]] Status add_targets(sieve_policy& policy, const sieve_policy& present,
                                      std::vector<UniqueFd>& held) const;
     void step(std::string_view name) const;

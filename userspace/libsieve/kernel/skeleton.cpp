@@ -16,7 +16,7 @@ class SkeletonOf final : public Skeleton {
     [[nodiscard]] bpf_object* object() const override { return generated_->obj; }
 
     void set_tracing(bool tracing) override {
-        // The variable is read-only for the program; before loading it is ours to set.
+        // The variable is read-only for the program. Before loading, user space may set it.
         const_cast<std::uint32_t&>(
             static_cast<const volatile std::uint32_t&>(generated_->rodata->sieve_tracing)) = tracing ? 1 : 0;
     }
@@ -61,12 +61,12 @@ std::unique_ptr<Skeleton> open_skeleton(HookPoint point, bool frags) {
     bpf_program* program = nullptr;
     bpf_object__for_each_program(program, skeleton->object()) {
         bpf_program__set_autoload(program, false);
-        // libbpf 1.1 does not know the sections tc/ingress and tc/egress.
+        // libbpf 1.1 does not know the section names tc/ingress and tc/egress.
         if (!xdp) bpf_program__set_type(program, BPF_PROG_TYPE_SCHED_CLS);
     }
     bpf_program__set_autoload(skeleton->program(program_name(point)), true);
     if (xdp) bpf_program__set_autoload(skeleton->program(SIEVE_PROGRAM_FRAGS), frags);
-    // tc redirects to no CPU.
+    // tc cannot redirect to a CPU.
     if (!xdp) bpf_map__set_autocreate(skeleton->map(SIEVE_MAP_NAME(cpus)), false);
     return skeleton;
 }

@@ -33,7 +33,7 @@ std::uint32_t sketch_lines() {
     return sieve_sketch_cpu_line(cpus());
 }
 
-// The lines of a sketch's map in our address space.
+// The lines of a sketch's map, mapped into this process.
 class Lines {
   public:
     static Result<Lines> map(int fd, int protection) {
@@ -61,7 +61,8 @@ std::uint64_t counter(const sieve_line* lines, std::uint32_t cpu, std::uint32_t 
     return lines[line].word[column % SIEVE_LINE_WORDS];
 }
 
-// The estimate over all CPUs: rows are summed first, so that it is that of one sketch of all packets.
+// The estimate over all CPUs. Each row is summed over the CPUs first, which gives the estimate of a single
+// sketch that saw all packets.
 std::uint64_t estimate(const sieve_line* lines, const sieve_key& key, std::uint32_t slot) {
     std::uint32_t column = sieve_sketch_sum(lines, lines + 1, &key, slot) % SIEVE_SKETCH_WIDTH;
     const sieve_line* second = lines + SIEVE_SKETCH_HASH_LINES;

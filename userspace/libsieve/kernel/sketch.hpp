@@ -34,10 +34,10 @@ inline constexpr double tally_error = 4.0 / SIEVE_SKETCH_WIDTH;
 // Bytes of kernel memory that counting takes, on this machine.
 [[nodiscard]] std::uint64_t tally_bytes();
 
-// Counts from zero from now on; with the Lock.
+// Starts counting from zero. The caller holds the Lock.
 [[nodiscard]] Status start_tally(const Instance& instance);
 
-// Stops counting and gives the memory back; with the Lock.
+// Stops counting and frees the memory. The caller holds the Lock.
 [[nodiscard]] Status stop_tally(const Instance& instance);
 
 // The `most` heaviest keys. A key that was matched often is missing only if two heavier ones of the same CPU

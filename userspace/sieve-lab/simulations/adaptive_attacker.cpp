@@ -12,7 +12,7 @@ namespace sieve::experiments {
 
 namespace {
 
-// Neighbours asked on each side of a known key.
+// How many neighbours are asked on each side of a known key.
 constexpr std::uint64_t reach = 2048;
 
 struct KeyHash {
@@ -29,12 +29,12 @@ struct SameKey {
     }
 };
 
-// A set of hashes that is only ever added to; a plain table, since it takes ten million of them.
+// A set of hashes that only grows. It is a plain table because it holds ten million of them.
 class AskedKeys {
   public:
     explicit AskedKeys(std::uint64_t most) : slots_(std::bit_ceil(2 * most + 2)) {}
 
-    // True if it was not there.
+    // True if the hash was not there.
     bool insert(const sieve_key& key) {
         const std::uint64_t hash = KeyHash{}(key) | 1; // 0 is an empty slot
         for (std::size_t at = hash >> 1;; at++) {
@@ -54,8 +54,8 @@ std::uint64_t mask_of(const KeyField& field) {
     return ~std::uint64_t{0} >> (64 - field.width);
 }
 
-// One game: counts, and remembers what matched. A key that did not match never will, so that asking it again
-// gains nothing; only matches must be told from repetitions.
+// One game: counts the queries and remembers what matched. A key that did not match never will, so asking it
+// again gains nothing. Only matches must be checked for repetition.
 class Game {
   public:
     Game(const Target& target, const KeySpace& space, std::uint64_t queries, Random& random)
@@ -67,10 +67,11 @@ class Game {
     [[nodiscard]] Random& random() { return random_; }
     [[nodiscard]] const std::vector<sieve_key>& positives() const { return attack_.positives; }
 
-    // Asks without counting the key as chosen; true if it is a new false positive.
+    // Asks without counting the key as chosen. True if it is a new false positive.
     bool explore(const sieve_key& key) { return ask(key) == Answer::positive; }
 
-    // The same, as the attacker's choice; members and false positives that it knew already do not count.
+    // Asks a key as the attacker's choice. Members, and false positives that the attacker already knew, do
+    // not count.
     bool choose(const sieve_key& key) {
         const Answer answer = ask(key);
         if (answer == Answer::nothing) return false;
@@ -79,7 +80,7 @@ class Game {
         return answer == Answer::positive;
     }
 
-    // The same, for strategies that come by the same keys often: repetitions cost nothing and count for
+    // The same, for strategies that often produce the same keys. Repetitions cost nothing and count for
     // nothing.
     bool choose_once(const sieve_key& key) {
         if (left_ == 0) return false;
@@ -87,7 +88,7 @@ class Game {
         return asked_->insert(key) && choose(key);
     }
 
-    // Random keys until only `rest` queries are left.
+    // Asks random keys until only `rest` queries are left.
     void explore_until(std::uint64_t rest) {
         while (left_ > rest) explore(space_.random(random_));
     }
@@ -115,7 +116,7 @@ class Game {
     Attack attack_;
 };
 
-// Both neighbours at each distance, the nearest first; in the field that varies fastest, the last one.
+// Both neighbours at each distance, nearest first, in the last field, which varies fastest.
 template <typename Ask>
 void ask_neighbours(Game& game, const sieve_key& key, std::uint64_t to, Ask&& ask) {
     const std::size_t field = game.space().fields().size() - 1;
@@ -127,7 +128,7 @@ void ask_neighbours(Game& game, const sieve_key& key, std::uint64_t to, Ask&& as
 }
 
 void play_near_members(Game& game, const std::vector<sieve_key>& members, std::uint64_t queries) {
-    // Each member's neighbours once, as many as the queries allow.
+    // Asks each member's neighbours once, as far as the queries allow.
     for (const sieve_key& member : members)
         ask_neighbours(game, member, queries / 2 / members.size(),
                        [&](const sieve_key& key) { game.choose_once(key); });
@@ -140,7 +141,7 @@ void play_near_hits(Game& game, std::uint64_t queries) {
         const sieve_key key = next.front();
         next.pop_front();
         ask_neighbours(game, key, reach, [&](const sieve_key& neighbour) {
-            if (game.choose_once(neighbour)) next.push_front(neighbour); // a good place: stay there
+            if (game.choose_once(neighbour)) next.push_front(neighbour); // this place is good, so stay here
         });
     }
 }
@@ -171,7 +172,7 @@ void play_differences(Game& game, std::uint64_t queries) {
         }
     std::sort(steps.begin(), steps.end(), [](const Step& a, const Step& b) { return a.rate() > b.rate(); });
     steps.resize(std::min<std::size_t>(steps.size(), 8));
-    // Odd multiples are steps that were not tried.
+    // Odd multiples are steps that have not been tried.
     for (std::uint64_t times = 3; !game.over() && !start.empty() && times < 1U << 20; times += 2)
         for (const sieve_key& key : start)
             for (const Step& step : steps) game.choose_once(moved(key, step, times));
@@ -185,7 +186,7 @@ void play_parallelograms(Game& game, std::uint64_t queries) {
     while (!game.over()) game.choose(game.space().parallelogram(any(), any(), any()));
 }
 
-// An arm is a setting of all fields but one, or of a single field's upper half; 1024 of them, of which the
+// An arm is a setting of all fields but one, or of a single field's upper half. There are 1024 arms, and the
 // better half survives each round. Only the last rounds' keys count: there the attacker uses what it has
 // learned.
 void play_half_words(Game& game, std::uint64_t queries) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// An attacker who chooses each key after the verdicts on the earlier ones, and looks for non-members that a
-// filter matches more often than it promises.
+// An attacker who chooses each key after the verdicts on earlier keys. The attacker looks for non-members
+// that a filter matches more often than it promises.
 //
 // The game is that of Naor, Yogev, "Bloom Filters in Adversarial Environments" (CRYPTO 2015), section 2: the
-// attacker wins with a key that was not asked before. A known false positive is one until the next build, so
-// that repeating one is not counted as a gain.
+// attacker wins with a key that was not asked before. A known false positive stays one until the next build,
+// so repeating it does not count as a gain.
 #pragma once
 
 #include <cstdint>
@@ -41,8 +41,8 @@ class KeySpace {
     /// The key with that field set, modulo 2^width.
     [[nodiscard]] sieve_key with(sieve_key key, std::size_t field, std::uint64_t value) const;
     [[nodiscard]] sieve_key random(Random& random) const;
-    /// z + y - x in every field: where a hash is affine in the fields, its value for the result follows from
-    /// theirs.
+    /// z + y - x in every field. Where a hash is affine in the fields, its value for the result follows from
+    /// its values for x, y and z.
     [[nodiscard]] sieve_key parallelogram(const sieve_key& x, const sieve_key& y, const sieve_key& z) const;
 
   private:
@@ -50,11 +50,11 @@ class KeySpace {
     std::vector<KeyField> fields_;
 };
 
-/// How an attacker chooses keys. Each first spends half of its queries on random keys, if it has to find
-/// false positives to start from.
+/// How an attacker chooses keys. A strategy that needs false positives to start from first spends half of its
+/// queries on random keys.
 enum class Strategy {
     oblivious,      ///< random keys: what the promised rate is about
-    near_members,   ///< next to the members, which a public feed tells
+    near_members,   /// next to the members, which a public feed lists
     near_hits,      ///< next to the false positives found so far, and next to those found there
     differences,    ///< false positive plus or minus 2^j, in each field; then multiples of what worked best
     parallelograms, ///< z + y - x of three false positives

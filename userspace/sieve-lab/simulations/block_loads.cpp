@@ -24,12 +24,12 @@ std::vector<std::uint32_t> place_in_blocks(Random& random, std::uint64_t keys, s
 
 double block_rate(Random& random, const std::vector<std::uint32_t>& loads, unsigned block_bits, unsigned k) {
     assert(block_bits >= 2 && k >= 1 && !loads.empty());
-    // rate[ones], so that no power is taken twice
+    // rate[ones] is tabulated, so that each power is computed once
     std::vector<double> rate(block_bits + 1);
     for (unsigned ones = 0; ones <= block_bits; ++ones)
         rate[ones] = std::pow(static_cast<double>(ones) / block_bits, k);
 
-    std::vector<std::uint64_t> set_by(block_bits, 0); // the block that set the bit last, from 1 on
+    std::vector<std::uint64_t> set_by(block_bits, 0); // the last block that set the bit, counted from 1
     double sum = 0;
     for (std::size_t b = 0; b < loads.size(); ++b) {
         unsigned ones = 0;

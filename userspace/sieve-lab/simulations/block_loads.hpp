@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// The blocked filters of the one-plus-alpha paper (E. Krimer, M. Erez, Internet Mathematics 7, 2010), as its
-// own simulator has them: a block of any number of bits, a key in the less loaded of two blocks.
+// The blocked filters of the one-plus-alpha paper (E. Krimer, M. Erez, Internet Mathematics 7, 2010), as the
+// paper's own simulator has them: a block has any number of bits, and a key goes into the less loaded of two
+// blocks.
 //
-// The product's filter (filters/blocked_placement.hpp) differs on purpose: lines of 512 bits, one bit per
-// 64-bit word, and each key where it adds least to the false positive rate.
+// The product's filter (filters/blocked_placement.hpp) differs on purpose: it has lines of 512 bits, sets one
+// bit per 64-bit word, and puts each key where the key adds least to the false positive rate.
 #pragma once
 
 #include <cstdint>

@@ -92,7 +92,7 @@ class SchemeFilter {
         return std::all_of(probes_.begin(), probes_.end(), [this](std::uint64_t at) { return bits_[at]; });
     }
 
-    /// The places of a key's probes, in their order.
+    /// The positions of a key's probes, in order.
     [[nodiscard]] const std::vector<std::uint64_t>& probes(std::uint64_t key) {
         draw(key);
         return probes_;
@@ -106,7 +106,7 @@ class SchemeFilter {
         const std::uint64_t m = bits_.size();
         const std::uint64_t k = probes_.size();
         const std::uint64_t part = m / k;
-        // Numbers of the generator come in sequence; keys that follow each other must not share any.
+        // The generator's numbers come in sequence. Consecutive keys must not share any of them.
         random = SplitMix64(random.below(~std::uint64_t{0}));
         const auto below = [&random](std::uint64_t n) { return random.below(n); };
         switch (scheme_) {

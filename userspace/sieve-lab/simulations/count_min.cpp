@@ -20,7 +20,7 @@ bool is_prime(std::uint64_t n) {
     return true;
 }
 
-// Below the Mersenne prime, by rejection.
+// A number below the Mersenne prime, by rejection.
 std::uint64_t draw(std::mt19937_64& random) {
     for (;;)
         if (const std::uint64_t x = random() >> 3; x < mersenne) return x;

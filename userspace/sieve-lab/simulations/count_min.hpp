@@ -11,22 +11,22 @@
 
 namespace sieve {
 
-/// Counts of items in d rows of w counters. Row j counts an item at g_j = h1 + j h2 mod w, with h1 and h2
-/// pairwise independent and w prime, so that two items meet in more than one row only if they meet in all.
+/// Counts items in d rows of w counters. Row j counts an item at g_j = h1 + j h2 mod w. The hashes h1 and h2
+/// are pairwise independent and w is prime, so two items that meet in more than one row meet in all.
 ///
-/// An estimate is never below the truth, and is above it by more than eps N (N the total of all counts) with
-/// a probability of at most 2/(eps w^2) + (2/(eps w))^d over the choice of the hash functions: Theorem 9.1,
-/// analysis::less_hashing::count_min_overestimate_bound.
+/// An estimate is never below the truth. It exceeds the truth by more than eps N (N is the total of all
+/// counts) with a probability of at most 2/(eps w^2) + (2/(eps w))^d over the choice of the hash functions.
+/// This is Theorem 9.1, analysis::less_hashing::count_min_overestimate_bound.
 class CountMin {
   public:
-    /// Errors: a width that is no prime below 2^32, no rows, more rows than columns (row w would repeat row
-    /// 0).
+    /// Errors: a width that is not a prime below 2^32, no rows, or more rows than columns (row w would repeat
+    /// row 0).
     static Result<CountMin> create(std::uint64_t width, std::uint32_t depth, std::uint64_t seed);
 
     /// Counts an item `count` more times.
     void update(std::uint64_t item, std::uint64_t count = 1);
 
-    /// How often the item was counted: never too low.
+    /// How often the item was counted; never too low.
     [[nodiscard]] std::uint64_t estimate(std::uint64_t item) const;
 
     /// N: the sum of all counts.
@@ -37,7 +37,7 @@ class CountMin {
 
   private:
     // Multilinear hashing of the item's halves modulo the prime 2^61 - 1: (a0 low + a1 high + b mod p) mod w.
-    // Pairwise independent, but for a bias below w / p of the last reduction.
+    // It is pairwise independent, except for a bias below w / p from the last reduction.
     struct Hash {
         std::uint64_t a0, a1, b;
         [[nodiscard]] std::uint64_t operator()(std::uint64_t item, std::uint64_t width) const;

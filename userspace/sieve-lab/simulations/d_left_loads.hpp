@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Balls and bins for the d-left filter: who lands where, without fingerprints. F. Bonomi et al., "Bloom
-// Filters via d-Left Hashing and Dynamic Bit Reassignment" (Allerton 2006), whose own simulations (sections
-// II-B and II-D) are made this way, too.
+// Balls and bins for the d-left filter: where each key lands, without fingerprints. The simulations of F.
+// Bonomi et al., "Bloom Filters via d-Left Hashing and Dynamic Bit Reassignment" (Allerton 2006, sections
+// II-B and II-D) work the same way.
 #pragma once
 
 #include <cstdint>
@@ -12,20 +12,20 @@
 
 namespace sieve::experiments {
 
-/// What a key that is put in again does when several of its buckets are least loaded.
+/// What a key does when it is inserted again and several of its buckets are least loaded.
 enum class Tie { left, random };
 
 /// A d-left table of counts.
 class DLeftTable {
   public:
-    /// At most 255 keys may meet in a bucket.
+    /// A bucket holds at most 255 keys.
     DLeftTable(unsigned subtables, std::uint32_t buckets_per_subtable);
 
-    /// Inserts keys one by one, each into the least loaded of one random bucket of each subtable, the
-    /// leftmost of equals.
+    /// Inserts keys one by one. A key has one random bucket in each subtable and goes into the least loaded
+    /// of them, the leftmost if several are.
     void insert(Random& random, std::uint64_t keys);
 
-    /// Section II-D: takes out each key in the order of insertion and puts it in again, into its least loaded
+    /// Section II-D: takes each key out, in the order of insertion, and puts it back into its least loaded
     /// bucket.
     void rebalance(Random& random, unsigned rounds, Tie tie);
 

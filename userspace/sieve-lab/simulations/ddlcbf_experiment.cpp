@@ -9,7 +9,7 @@ namespace sieve {
 
 namespace {
 
-// The filter, buckets as objects; hashing is the shared header's.
+// The filter, with buckets as objects. The hashing comes from the shared header.
 class Table {
   public:
     explicit Table(const CountingExperiment& e)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // The experiment of section III-C of the d-left paper (Allerton 2006): how good a counting filter is after
-// many deletions and insertions. Buckets are as large as one likes here, not a machine word.
+// many deletions and insertions. Here a bucket may have any size, not only that of a machine word.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct CountingExperiment {
     std::uint32_t subtables = 4;
     std::uint32_t buckets = 2048;         // in each subtable
     std::uint64_t keys = 49152;           // inserted first
-    std::uint64_t exchanges = 1ULL << 20; // then so often a random key is deleted and a fresh one inserted
+    std::uint64_t exchanges = 1ULL << 20; // then: delete a random key, insert a fresh one
     std::uint64_t seed = 1;
     std::uint64_t queries = 0; // non-members looked up at the end; 0: only the exact rate
 };

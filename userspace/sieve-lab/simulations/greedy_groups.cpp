@@ -29,8 +29,8 @@ GreedyGroups::GreedyGroups(Random& random, std::uint32_t keys, std::uint32_t bit
 }
 
 unsigned GreedyGroups::cheapest(std::uint32_t key, Random& random) const {
-    // Two equal hashes of a group count as two here. That happens to a share k^2 / 2m of the groups, and to
-    // matter it must meet a close decision.
+    // Two equal hashes of a group count as two here. A share k^2 / 2m of the groups has such a pair, and it
+    // matters only if the decision is close.
     unsigned best = 0;
     unsigned best_cost = ~0U;
     unsigned equals = 0;

@@ -3,7 +3,7 @@
 // Mitzenmacher, Internet Mathematics 4, 2007, section 3): independent random hashes, any number of bits.
 //
 // The product's filter (filters/bloom_placement.hpp) derives its hashes from two words and has whole lines of
-// 512 bits; this one is what its figures are held against.
+// 512 bits. Its figures are compared with those of the filter here.
 #pragma once
 
 #include <cstdint>
@@ -19,18 +19,19 @@ enum class GroupHashing {
     doubled      ///< a1 + i a2 mod m, a2 odd, two numbers for each group; section 3.1
 };
 
-/// A filter of `bits` bits and the keys in it, each in one of its groups.
+/// A filter of `bits` bits and its keys, each in one of the key's groups.
 class GreedyGroups {
   public:
     /// Draws the hashes of all keys. Preconditions: bits < 2^32, k >= 1, 1 <= groups <= 255.
     GreedyGroups(Random& random, std::uint32_t keys, std::uint32_t bits, unsigned k, unsigned groups,
                  GroupHashing hashing = GroupHashing::independent);
 
-    /// Section 3.1, online: each key takes the group that needs fewest new ones, ties at random.
+    /// Section 3.1, online: each key takes the group that needs the fewest new ones. Ties are broken at
+    /// random.
     void insert_all(Random& random);
 
-    /// Section 3.2, one round: each key, in the order of insertion, is taken out and takes the group that
-    /// needs fewest new ones, ties at random.
+    /// Section 3.2, one round: takes each key out, in the order of insertion, and puts it into the group that
+    /// needs the fewest new ones. Ties are broken at random.
     void rebalance(Random& random);
 
     /// Fraction of ones, p.

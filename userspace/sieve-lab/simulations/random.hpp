@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// The random numbers of simulations: fast, and the same on every machine and with any number of threads.
+// Random numbers for simulations: fast, and the same on every machine and with any number of threads.
 #pragma once
 
 #include <cstddef>
@@ -9,13 +9,13 @@
 
 namespace sieve::experiments {
 
-/// A number that has nothing to do with x, the same one for the same x.
+/// Mixes x: the result depends only on x, but looks unrelated to it.
 inline std::uint64_t mix(std::uint64_t x) {
     return SplitMix64(x)();
 }
 
-/// xoshiro256++ (D. Blackman, S. Vigna, "Scrambled linear pseudorandom number generators", 2021). A standard
-/// library would be slower and need not agree with another one on its distributions.
+/// xoshiro256++ (D. Blackman, S. Vigna, "Scrambled linear pseudorandom number generators", 2021). The
+/// standard library's generators would be slower, and its distributions may differ between implementations.
 class Random {
   public:
     using result_type = std::uint64_t;

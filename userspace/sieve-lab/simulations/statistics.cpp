@@ -48,7 +48,7 @@ Result<Printed> parse_printed(std::string_view text) {
     if (error != std::errc{} || end != number.data() + number.size() || !std::isfinite(result.value))
         return wrong();
 
-    // A unit of the last digit: 10 to the exponent less the number of digits after the point.
+    // A unit of the last digit: 10 to the power of the exponent minus the number of digits after the point.
     const std::string_view mantissa = number.substr(0, number.find_first_of("eE"));
     int exponent = 0;
     if (mantissa.size() < number.size()) {
@@ -80,7 +80,7 @@ Printed printed(std::string_view text) {
 }
 
 double beyond_rounding(const Printed& published, double ours) {
-    // A value on the very edge of the interval may round either way; allow for its last bits.
+    // A value on the very edge of the interval may round either way, so allow for its last bits.
     const double slack = 1e-9 * std::abs(published.value);
     if (ours > published.upper + slack) return ours - published.upper;
     if (ours < published.lower - slack) return ours - published.lower;

@@ -21,7 +21,7 @@ Moments Observations::of(const std::function<double(const std::vector<double>&)>
 
 namespace {
 
-/// FNV-1a: the stage's share of a trial's seed.
+/// FNV-1a: what the stage contributes to a trial's seed.
 std::uint64_t hash_text(std::string_view text) {
     std::uint64_t hash = 0xcbf29ce484222325;
     for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Runs independent trials on all cores. The result does not depend on how many there are.
+// Runs independent trials on all cores. The result does not depend on the number of cores.
 #pragma once
 
 #include <cstdint>
@@ -30,12 +30,13 @@ struct Observations {
 
     /// Mean and spread of observation `i`, summed in the order of the trials.
     Moments of(std::size_t i) const;
-    /// Of a function of the trial's observations, such as a difference of two that share their keys.
+    /// Mean and spread of a function of a trial's observations, such as a difference of two that share their
+    /// keys.
     Moments of(const std::function<double(const std::vector<double>&)>& value) const;
 };
 
-/// Runs the trials. Trial t draws from a generator seeded with (seed, stage, t) alone. `stage` names the work
-/// for the progress bar and keeps the random numbers of different stages apart.
+/// Runs the trials. The random numbers of trial t depend only on (seed, stage, t). `stage` names the work for
+/// the progress bar and keeps the random numbers of different stages apart.
 Observations run_trials(const TrialPlan& plan, std::string_view stage, const Trial& trial);
 
 } // namespace sieve::experiments

@@ -28,7 +28,7 @@ Status may_attach(const Hook& hook, bool force) {
 }
 
 Result<Attached> attach(const Hook& before, const BpfObject& object, const AttachOptions& options) {
-    // Before the first packet comes.
+    // Set this before the first packet arrives.
     SIEVE_ASSIGN(const sieve_link link, interface_link(before.interface));
     object.instance().control().link = link;
     return before.point == HookPoint::xdp ? xdp::attach(before, object, options)

@@ -32,7 +32,8 @@ struct Attached {
 // The hook of an interface where our program runs and speaks our version. Else refuse_unless_ours()'s error.
 [[nodiscard]] Result<Hook> find_ours(const std::string& interface, HookPoint point = HookPoint::xdp);
 
-// An error if somebody else's program is attached, unless forced. A dispatcher may take our program in.
+// An error if somebody else's program is attached, unless `force` is set. A dispatcher is no error: it may
+// take our program in.
 [[nodiscard]] Status may_attach(const Hook& hook, bool force);
 
 // Attaches a loaded object of the same hook point where `before`, just read, found no program of ours.
@@ -43,8 +44,7 @@ struct Attached {
 // changed, or that this is not known; any other error: nothing was.
 Result<Attached> attach(const Hook& before, const BpfObject& object, const AttachOptions& options);
 
-// Takes our program away, only ours, and only if the hook is still as it was read. Errors as those of
-// attach().
+// Detaches our program, and no other, if the hook is still as it was read. Errors as those of attach().
 [[nodiscard]] Status detach(const Hook& hook);
 
 } // namespace sieve::kernel

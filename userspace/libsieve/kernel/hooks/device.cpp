@@ -27,15 +27,15 @@ namespace sieve::kernel {
 namespace {
 
 using Socket = std::unique_ptr<mnl_socket, decltype(&::mnl_socket_close)>;
-using Buffer = std::array<char, 32768>; // the most that the kernel puts into one message
+using Buffer = std::array<char, 32768>; // the kernel puts no more into one message
 
-// linux/netdev.h, which came with Linux 6.3.
+// Defined in linux/netdev.h since Linux 6.3.
 constexpr const char* netdev_family = "netdev";
 constexpr std::uint8_t netdev_cmd_dev_get = 1;
 constexpr std::uint16_t netdev_a_dev_ifindex = 1, netdev_a_dev_xdp_features = 3;
 constexpr std::uint64_t xdp_act_basic = 1 << 0, xdp_act_ndo_xmit = 1 << 2, xdp_act_ndo_xmit_sg = 1 << 6;
 
-// Sends one request and calls `take` with each message of the answer; 0 or an errno value.
+// Sends one request and calls `take` with each message of the answer. Returns 0 or an errno value.
 int ask(int bus, nlmsghdr* request, mnl_cb_t take, void* to) {
     const Socket socket(mnl_socket_open2(bus, SOCK_CLOEXEC), ::mnl_socket_close);
     if (!socket || mnl_socket_bind(socket.get(), 0, MNL_SOCKET_AUTOPID) < 0) return errno;
@@ -53,7 +53,7 @@ int ask(int bus, nlmsghdr* request, mnl_cb_t take, void* to) {
     }
 }
 
-// Calls the Take that `to` is with an attribute.
+// A libmnl callback: calls the Take object that `to` points to with an attribute.
 template <class Take>
 int hand_over(const nlattr* attribute, void* to) {
     (*static_cast<Take*>(to))(attribute);
@@ -78,7 +78,7 @@ struct Link {
     unsigned type = 0;
     int mtu = 0;
     std::string kind;                     // "veth", "tun"; empty for hardware
-    std::optional<std::uint32_t> partner; // the interface's index, if it is in this network namespace
+    std::optional<std::uint32_t> partner; // index of the peer, if it is in this network namespace
 };
 
 int take_link(const nlmsghdr* message, void* to) {
@@ -170,7 +170,8 @@ std::optional<XdpFeatures> read_xdp_features(std::uint32_t index) {
 // --- ethtool
 // ------------------------------------------------------------------------------------------------
 
-// True if senders leave checksums to that interface (`ethtool -K IFACE tx on`); nothing if it does not tell.
+// True if senders leave checksums to the interface (`ethtool -K IFACE tx on`). Nothing if the driver does not
+// say.
 std::optional<bool> takes_checksums(std::uint32_t index) {
     const UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     ifreq request{};
@@ -182,8 +183,9 @@ std::optional<bool> takes_checksums(std::uint32_t index) {
     return value.data != 0;
 }
 
-// A veth hands over what its other end was given, a tap what a virtual machine wrote. Other drivers either
-// receive whole frames from a wire or (virtio_net) have checksums finished while a program is attached.
+// A veth passes on what was sent into its other end; a tap passes on what a virtual machine wrote. Both may
+// lack checksums. Other drivers either receive whole frames from a wire or have checksums finished while a
+// program is attached (virtio_net).
 bool may_lack_checksums(const Link& link) {
     if (link.kind == "veth") return !link.partner || takes_checksums(*link.partner).value_or(true);
     return link.kind == "tun";

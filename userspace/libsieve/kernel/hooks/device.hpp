@@ -26,16 +26,17 @@ struct Device {
     int mtu = 0;
     std::optional<sieve_link> link;   // what packets begin with; nothing if that is not known
     std::optional<XdpFeatures> xdp{}; // nothing: the kernel does not tell (Linux before 6.3)
-    // Frames may arrive whose TCP or UDP checksum nobody has computed, because the sender leaves that to its
-    // interface, and the interface hands them on in memory. The socket buffer says so; an XDP frame cannot.
+    // Frames may arrive with a TCP or UDP checksum that nobody has computed: the sender left it to its
+    // interface, and the interface passes the frames on in memory. The socket buffer records that; an XDP
+    // frame cannot.
     bool unfinished_checksums = false;
 };
 
 // Asks the kernel (rtnetlink, the generic netlink family "netdev", ethtool). An error if there is no such
-// interface; what else the kernel does not tell stays unset.
+// interface. Whatever else the kernel does not tell stays unset.
 [[nodiscard]] Result<Device> read_device(const Interface& interface);
 
-// True unless the interface of that index is known to be down: for those who only show it.
+// False if the interface with that index is known to be down. Only for display.
 [[nodiscard]] bool is_up(std::uint32_t index);
 
 } // namespace sieve::kernel

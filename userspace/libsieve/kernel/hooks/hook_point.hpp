@@ -29,7 +29,7 @@ inline constexpr HookPoint all_hook_points[] = {HookPoint::xdp, HookPoint::ingre
     return "unknown";
 }
 
-// The hook point of that name; nothing if there is none.
+// The hook point with that name; nothing if there is none.
 [[nodiscard]] constexpr std::optional<HookPoint> parse_hook_point(std::string_view name) {
     for (const HookPoint point : all_hook_points)
         if (name == hook_point_name(point)) return point;

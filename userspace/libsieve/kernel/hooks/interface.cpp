@@ -18,11 +18,11 @@ namespace sieve::kernel {
 
 namespace {
 
-// linux/if_arp.h has them, and cannot be included beside net/if_arp.h.
+// linux/if_arp.h defines these, but it cannot be included together with net/if_arp.h.
 constexpr unsigned hardware_raw_ip = 519;
 constexpr unsigned hardware_none = 0xfffe; // tun, WireGuard
 
-// Asks the kernel about an interface; an errno value, or 0.
+// Asks the kernel about an interface; returns 0 or an errno value.
 int ask(const Interface& interface, unsigned long what, ifreq& request) {
     const UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     request = {};
@@ -60,7 +60,7 @@ std::optional<sieve_link> link_of_hardware(unsigned type) {
     case ARPHRD_ETHER:
     case ARPHRD_LOOPBACK:
         return SIEVE_LINK_ETHERNET;
-    case ARPHRD_PPP: // its two bytes of protocol are put in front behind tc, and taken off before it
+    case ARPHRD_PPP: // two bytes of protocol: removed before tc on arrival, added after tc on departure
     case ARPHRD_TUNNEL:
     case ARPHRD_TUNNEL6:
     case ARPHRD_SIT:

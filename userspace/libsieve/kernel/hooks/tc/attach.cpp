@@ -28,7 +28,7 @@ bpf_tc_hook libbpf_hook(const Interface& interface, bpf_tc_attach_point point) {
     return hook;
 }
 
-// 0 or a negative errno value.
+// Returns 0 or a negative errno value.
 int remove_filter(const Hook& hook, const TcFilter& filter) {
     const LogCapture log;
     const bpf_tc_hook at = libbpf_hook(hook.interface, libbpf_point(hook.point));
@@ -45,7 +45,7 @@ bool contains(const std::vector<TcFilter>& filters, const TcFilter& filter) {
     });
 }
 
-// Success if the filter is gone, whatever the kernel's answer.
+// Removes the filter. Succeeds if the filter is gone, whatever the kernel answered.
 Status remove_surely(const Hook& hook, const TcFilter& filter, const std::string& what) {
     const int error = remove_filter(hook, filter);
     if (error == 0) return {};
@@ -54,7 +54,8 @@ Status remove_surely(const Hook& hook, const TcFilter& filter, const std::string
     return contains(*now, filter) ? Status(refusal(what, error)) : Status();
 }
 
-// Puts the program where `before` has none of ours, or one of another version. 0 or a negative errno value.
+// Adds the program where `before` has none of ours, or replaces ours of another version. Returns 0 or a
+// negative errno value.
 int add_filter(const Hook& before, const BpfObject& object, std::uint32_t priority) {
     const LogCapture log;
     const auto both = static_cast<bpf_tc_attach_point>(BPF_TC_INGRESS | BPF_TC_EGRESS);
@@ -92,14 +93,14 @@ std::string remedy(int error, std::uint32_t priority) {
 
 } // namespace
 
-// An answer of the kernel can be lost on its way (no memory for it, a signal): after an error, attach() and
-// detach() look what is there now, and that counts.
+// The kernel's answer can get lost (no memory for it, a signal). So after an error, attach() and detach()
+// trust only what they find at the hook.
 Result<Attached> attach(const Hook& before, const BpfObject& object, const AttachOptions& options) {
     const std::string what =
         fmt::format("attaching to {}'s {} hook", before.interface.name, hook_point_name(before.point));
     SIEVE_ASSIGN(const std::uint32_t id, program_id(object.program_fd()));
     const int error = add_filter(before, object, options.rank.priority);
-    // Another controller's lock is of its network namespace alone, and `tc` knows no lock: who is there now?
+    // Our lock covers one network namespace only, and `tc` takes no lock. So read the hook again.
     Result<Hook> now = without_throwing([&] { return tc::read_hook(before.interface, before.point); });
     if (!now)
         return error == 0 ? unfinished(what + " worked, but reading the hook again did not", now.error())

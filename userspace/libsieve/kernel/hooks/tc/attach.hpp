@@ -6,7 +6,7 @@
 
 namespace sieve::kernel::tc {
 
-// Our filter's handle among those of its priority; whoever sees it in `tc filter` knows whose it is.
+// Our filter's handle among those of its priority. An operator recognises our filter in `tc filter` by it.
 inline constexpr std::uint32_t our_handle = 0x51e7e;
 
 // Adds our filter at the priority that the options' rank names, and clsact if it is not there yet. Other
@@ -14,8 +14,8 @@ inline constexpr std::uint32_t our_handle = 0x51e7e;
 // another kind, or if another controller has put a program of ours there meanwhile.
 Result<Attached> attach(const Hook& before, const BpfObject& object, const AttachOptions& options);
 
-// Takes our filter away. clsact stays: taking it away would take away every filter that another tool adds in
-// that moment, and one without filters costs a packet next to nothing.
+// Removes our filter. clsact stays: removing clsact would also remove any filter that another tool adds at
+// that moment. clsact without filters costs a packet next to nothing.
 [[nodiscard]] Status detach(const Hook& hook);
 
 } // namespace sieve::kernel::tc

@@ -26,7 +26,7 @@ std::uint32_t parent_of(HookPoint point) {
     return TC_H_MAKE(TC_H_CLSACT, point == HookPoint::ingress ? TC_H_MIN_INGRESS : TC_H_MIN_EGRESS);
 }
 
-// A message's attributes, or those nested in one of them, by type.
+// The attributes of a message, or those nested in one attribute, by type.
 struct Attributes {
     static constexpr std::size_t types = TCA_MAX + 1;
     static_assert(TCA_BPF_MAX < types);
@@ -51,7 +51,7 @@ int take_filter(const nlmsghdr* message, void* to) {
     if (message->nlmsg_type != RTM_NEWTFILTER ||
         mnl_attr_parse(message, sizeof(*header), attributes.take, &attributes) < 0)
         return MNL_CB_OK;
-    // The first message of a priority tells of the priority itself, and has no handle.
+    // The first message of each priority describes the priority itself and has no handle.
     if (attributes.text(TCA_KIND) != "bpf" || attributes.of[TCA_OPTIONS] == nullptr ||
         attributes.number(TCA_CHAIN) != 0)
         return MNL_CB_OK;
@@ -67,11 +67,11 @@ int take_filter(const nlmsghdr* message, void* to) {
     return MNL_CB_OK;
 }
 
-// One dump; 0 or an errno value, EINTR if the filters have changed meanwhile.
+// Lists the filters once. Returns 0 or an errno value; EINTR if the filters changed meanwhile.
 int dump(const Interface& interface, HookPoint point, std::vector<TcFilter>& filters) {
     const Socket socket(mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC), ::mnl_socket_close);
     if (!socket || mnl_socket_bind(socket.get(), 0, MNL_SOCKET_AUTOPID) < 0) return errno;
-    std::array<char, 32768> buffer{}; // the most that the kernel puts into one part of a dump
+    std::array<char, 32768> buffer{}; // the kernel puts no more into one part of a dump
     nlmsghdr* request = mnl_nlmsg_put_header(buffer.data());
     request->nlmsg_type = RTM_GETTFILTER;
     request->nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
@@ -110,7 +110,7 @@ Result<Hook> read_hook(const Interface& interface, HookPoint point) {
     SIEVE_ASSIGN(hook.filters, list_filters(interface, point));
     for (const TcFilter& filter : hook.filters) {
         Result<Program> program = open_program(filter.program_id);
-        if (!program) continue; // gone meanwhile
+        if (!program) continue; // the program has gone meanwhile
         SIEVE_TRY(recognise(hook, *program));
         if (!hook.ours) continue;
         hook.attached = std::move(*program);

@@ -9,8 +9,8 @@
 
 namespace sieve::kernel::tc {
 
-// All of them, in the order in which they are asked; none if there is no clsact. Chains other than the first
-// are left out: packets get there only by another filter's will.
+// All filters, in the order in which they are asked; none if there is no clsact. Only the first chain is
+// listed: packets reach other chains only if a filter sends them there.
 [[nodiscard]] Result<std::vector<TcFilter>> list_filters(const Interface& interface, HookPoint point);
 
 // What is at that hook now; ours is the first filter whose program is ours.

@@ -51,7 +51,7 @@ std::vector<Mode> modes_of(ModeChoice choice) {
     return {Mode::native, Mode::skb};
 }
 
-// A refusal that another mode or the other program would meet as well.
+// Whether another mode, or the other program, would meet the same refusal.
 bool is_final(int error) {
     switch (std::abs(error)) {
     case EPERM:
@@ -65,7 +65,7 @@ bool is_final(int error) {
     }
 }
 
-// One request to the kernel; `replaced` < 0 means that there must be no program yet.
+// Sends one request to the kernel. `replaced` < 0 means that no program may be attached yet.
 int set_program(const Interface& interface, Mode mode, int program, int replaced) {
     LIBBPF_OPTS(bpf_xdp_attach_opts, options);
     options.old_prog_fd = replaced < 0 ? 0 : replaced;
@@ -74,14 +74,14 @@ int set_program(const Interface& interface, Mode mode, int program, int replaced
     return bpf_xdp_attach(static_cast<int>(interface.index), program, flags, &options);
 }
 
-// What became of a request. An answer of the kernel can be lost on its way (no memory for it, a signal):
-// after an error, what is there now counts.
+// What became of a request. The kernel's answer can get lost (no memory for it, a signal), so after an error
+// we look at what is attached now.
 struct Outcome {
-    int error = 0;     // 0: the program that was asked for is there
-    bool known = true; // false: even asking failed
+    int error = 0;     // 0: the requested program is attached
+    bool known = true; // false: we could not even read what is attached
 };
 
-// The same, and whether it was done.
+// Sends the request and finds out whether it was carried out.
 Outcome request(const Interface& interface, Mode mode, int program, int replaced) {
     const int error = set_program(interface, mode, program, replaced);
     if (error == 0) return {};
@@ -93,7 +93,7 @@ Outcome request(const Interface& interface, Mode mode, int program, int replaced
     return {there == *wanted ? 0 : error, true};
 }
 
-// What the kernel, or the driver through it, said to an attempt to attach or detach.
+// The error for a failed attempt to attach or detach, with what the kernel or the driver said about it.
 tl::unexpected<Error> attach_refusal(const std::string& what, int error, const LogCapture& log,
                                      ModeChoice choice) {
     std::string remedy;
@@ -124,9 +124,9 @@ tl::unexpected<Error> attach_refusal(const std::string& what, int error, const L
     return refusal(what, error, remedy);
 }
 
-// Takes the place of the program that `before` found, or of none. A program can take another's place in the
-// same mode only; in another mode the other one must go first, and comes back if ours is refused. An error is
-// of kind unfinished if not all is as it was.
+// Replaces the program that `before` found, or attaches where it found none. The kernel replaces a program
+// only within one mode. In another mode the old program must be detached first; if ours is then refused, the
+// old one is attached again. An error of kind unfinished means that the hook is no longer as it was.
 Result<Outcome> take_place(const Hook& before, Mode mode, int program, const std::string& what) {
     const auto unknown = [&](const Outcome& outcome) {
         return outcome_unknown(what, refusal("asking what runs there", outcome.error).value());
@@ -150,7 +150,7 @@ Result<Outcome> take_place(const Hook& before, Mode mode, int program, const std
     return outcome;
 }
 
-// Our program was attached; what is there now.
+// Reads the hook after our program was attached.
 Result<Hook> read_back(const Interface& interface) {
     Result<Hook> now = without_throwing([&] { return xdp::read_hook(interface); });
     if (!now)
@@ -164,7 +164,7 @@ Result<Hook> read_back(const Interface& interface) {
     return now;
 }
 
-// Attaches alone, in the first way that the driver takes.
+// Attaches without a dispatcher, in the first mode that the driver accepts.
 Result<Attached> attach_alone(const Hook& before, const BpfObject& object, ModeChoice choice) {
     const LogCapture log;
     const std::string what = fmt::format("attaching to {}", before.interface.name);
@@ -191,8 +191,8 @@ struct CloseProgram {
 };
 using LibxdpProgram = std::unique_ptr<xdp_program, CloseProgram>;
 
-// Hands a second copy of the program, over the first one's maps, to libxdp, which links it into a dispatcher,
-// or attaches it alone if there is no dispatcher to be had. 0 or a negative errno value.
+// Gives libxdp a second copy of the program, which shares the first one's maps. libxdp links the copy into a
+// dispatcher, or attaches it alone if no dispatcher can be used. Returns 0 or a negative errno value.
 int attach_by_libxdp(const Hook& before, const BpfObject& object, bool frags, Mode mode,
                      const DispatcherRank& rank) {
     const LogCapture log;
@@ -202,7 +202,7 @@ int attach_by_libxdp(const Hook& before, const BpfObject& object, bool frags, Mo
     if (const long error = libxdp_get_error(raw); error != 0) return static_cast<int>(error);
     const LibxdpProgram program(raw);
     int error = xdp_program__set_run_prio(raw, rank.priority);
-    // libxdp cannot tell by the section; libbpf notes it when it loads.
+    // libxdp cannot tell from the section: libbpf sets the flag only when it loads the program.
     if (error == 0 && frags) error = xdp_program__set_xdp_frags_support(raw, true);
     for (unsigned verdict = XDP_ABORTED; error == 0 && verdict <= XDP_REDIRECT; verdict++)
         error = xdp_program__set_chain_call_enabled(raw, verdict, (rank.chain >> verdict & 1) != 0);
@@ -210,7 +210,7 @@ int attach_by_libxdp(const Hook& before, const BpfObject& object, bool frags, Mo
     return xdp_program__attach(raw, static_cast<int>(before.interface.index), libxdp_mode(mode), 0);
 }
 
-// Whether our program at the hook is one over these maps.
+// Whether our program at the hook uses this instance's maps.
 Result<bool> runs_with(const Hook& hook, const Instance& instance) {
     if (!hook.ours || !hook.instance) return false;
     SIEVE_ASSIGN(const std::uint32_t there, map_id(hook.instance->control_fd()));
@@ -218,7 +218,7 @@ Result<bool> runs_with(const Hook& hook, const Instance& instance) {
     return there == here;
 }
 
-// What is at the hook after an attempt, if that is our program over these maps.
+// The hook after an attempt, if it now runs our program with this instance's maps.
 Result<std::optional<Hook>> attached_by_now(const Interface& interface, const Instance& instance) {
     SIEVE_ASSIGN(Hook now, xdp::read_hook(interface));
     SIEVE_ASSIGN(const bool runs, runs_with(now, instance));
@@ -226,8 +226,8 @@ Result<std::optional<Hook>> attached_by_now(const Interface& interface, const In
     return std::optional<Hook>(std::move(now));
 }
 
-// Attaches by libxdp in the first way that works; nothing if none does. What is there after an attempt
-// counts, not what libxdp says: it also fails when it has attached and cannot do what follows.
+// Attaches through libxdp in the first mode that works; returns nothing if none does. We trust the hook, not
+// libxdp's answer: libxdp also reports an error when it has attached the program and a later step failed.
 Result<std::optional<Attached>> attach_among_others(const Hook& before, const BpfObject& object,
                                                     const AttachOptions& options) {
     for (const Mode mode : modes_of(options.mode))
@@ -239,7 +239,7 @@ Result<std::optional<Attached>> attach_among_others(const Hook& before, const Bp
             if (!now)
                 return outcome_unknown(fmt::format("attaching to {}", before.interface.name), now.error());
             if (*now) return Attached{.hook = std::move(**now), .frags = frags, .remarks = {}};
-            if (error == 0) return std::nullopt; // somebody was quicker
+            if (error == 0) return std::nullopt; // another tool attached a program first
         }
     return std::nullopt;
 }
@@ -266,7 +266,7 @@ Result<Attached> attach(const Hook& before, const BpfObject& object, const Attac
     const bool dispatcher = before.attached && before.attached->name == dispatcher_name;
     SIEVE_TRY(may_attach(before, options.force));
 
-    // libxdp has the program verified once more; where that would be in vain it need not be tried.
+    // With libxdp the program is verified a second time, so skip the attempt where it cannot succeed.
     const bool in_vain = !dispatcher && !may_use_dispatcher();
     if ((!before.attached && !in_vain) || dispatcher) {
         SIEVE_ASSIGN(std::optional<Attached> attached, attach_among_others(before, object, options));
@@ -297,7 +297,7 @@ Result<Attached> attach(const Hook& before, const BpfObject& object, const Attac
 
 namespace {
 
-// 0 or a negative errno value.
+// Returns 0 or a negative errno value.
 int detach_by_libxdp(const Hook& hook) {
     const LogCapture log;
     xdp_program* raw = xdp_program__from_id(hook.ours->id);
@@ -310,7 +310,8 @@ Status leave_dispatcher(const Hook& hook) {
     const LogCapture log;
     const int error = detach_by_libxdp(hook);
     if (error == 0) return {};
-    // What is there now counts: libxdp also fails when it has detached and cannot do what follows.
+    // We trust the hook: libxdp also reports an error when it has detached the program and a later step
+    // failed.
     const std::string what = fmt::format("taking xdp-sieve out of {}'s dispatcher", hook.interface.name);
     const Result<Hook> now = without_throwing([&] { return xdp::read_hook(hook.interface); });
     if (!now) return outcome_unknown(what, now.error());

@@ -21,7 +21,7 @@ Status look_behind_dispatcher(Hook& hook, const Program& dispatcher) {
     return {};
 }
 
-// What the kernel runs there, by id; 0 for nothing.
+// Asks the kernel which program runs there; returns its id, or 0 if there is none.
 Result<std::uint32_t> ask_kernel(Hook& hook) {
     LIBBPF_OPTS(bpf_xdp_query_opts, query);
     {
@@ -31,7 +31,7 @@ Result<std::uint32_t> ask_kernel(Hook& hook) {
     }
     std::uint32_t id = query.prog_id;
     if (query.attach_mode == XDP_ATTACHED_NONE) return 0;
-    // With several modes at once the driver's comes first on a packet's way.
+    // If several modes have a program, the driver's sees the packet first.
     if (query.attach_mode == XDP_ATTACHED_MULTI)
         id = query.drv_prog_id != 0 ? query.drv_prog_id : query.skb_prog_id;
     if (id == query.skb_prog_id && id != 0) hook.mode = Mode::skb;
@@ -39,7 +39,7 @@ Result<std::uint32_t> ask_kernel(Hook& hook) {
     return id;
 }
 
-// Looks once; the id of the program that it saw.
+// Reads the hook once and returns the id of the program that it found.
 Result<std::uint32_t> look(Hook& hook) {
     SIEVE_ASSIGN(const std::uint32_t id, ask_kernel(hook));
     if (id == 0) return 0;
@@ -52,8 +52,9 @@ Result<std::uint32_t> look(Hook& hook) {
 
 } // namespace
 
-// A dispatcher is replaced by another one whenever a program joins or leaves; who looks right then may see
-// the old one without its programs, or miss it. So a look counts if the same program is there after it.
+// libxdp replaces the dispatcher whenever a program joins or leaves. A reader at that moment may see the old
+// dispatcher without its programs, or no dispatcher at all. So a reading counts only if the same program is
+// still attached after it.
 Result<Hook> read_hook(const Interface& interface) {
     constexpr int attempts = 20;
     for (int attempt = 1;; attempt++) {

@@ -26,9 +26,10 @@ struct FreeBtf {
 };
 using Btf = std::unique_ptr<btf, FreeBtf>;
 
-// The dispatcher's constants, which say who stands where. Nothing if there are none of the version we know.
+// The dispatcher's constants, which hold the rank of each program. Nothing if the dispatcher has none of a
+// version that we know.
 std::optional<xdp_dispatcher_config> read_config(const Program& dispatcher) {
-    std::array<std::uint32_t, 8> ids{}; // it has one map
+    std::array<std::uint32_t, 8> ids{}; // a dispatcher has one map
     bpf_prog_info info{};
     __u32 length = sizeof(info);
     info.nr_map_ids = ids.size();
@@ -49,7 +50,7 @@ std::optional<xdp_dispatcher_config> read_config(const Program& dispatcher) {
     return std::nullopt;
 }
 
-// The dispatcher's types, among them its functions prog0 to prog9.
+// The dispatcher's types, including its functions prog0 to prog9.
 Btf read_types(const Program& dispatcher) {
     bpf_prog_info info{};
     __u32 length = sizeof(info);
@@ -62,7 +63,7 @@ std::optional<std::size_t> position_of(const btf* types, std::uint32_t type_id) 
     const btf_type* type = types == nullptr ? nullptr : btf__type_by_id(types, type_id);
     const char* text = type == nullptr ? nullptr : btf__name_by_offset(types, type->name_off);
     const std::string_view name = text == nullptr ? "" : text;
-    if (name == dispatcher_name) return 0; // a single program replaces the whole dispatcher
+    if (name == dispatcher_name) return 0; // libxdp replaces the whole dispatcher by a program that is alone
     constexpr std::string_view prefix = "prog";
     if (!name.starts_with(prefix)) return std::nullopt;
     std::size_t position = 0;
@@ -75,7 +76,7 @@ std::optional<std::size_t> position_of(const btf* types, std::uint32_t type_id) 
 
 } // namespace
 
-// Each program replaces one of the dispatcher's functions, by a link to it.
+// Each program replaces one function of the dispatcher, through a link.
 std::vector<DispatchedProgram> dispatcher_members(const Program& dispatcher) {
     if (dispatcher.name != dispatcher_name) return {};
     const std::optional<xdp_dispatcher_config> config = read_config(dispatcher);
@@ -85,7 +86,8 @@ std::vector<DispatchedProgram> dispatcher_members(const Program& dispatcher) {
         const UniqueFd link(bpf_link_get_fd_by_id(id));
         bpf_link_info info{};
         __u32 length = sizeof(info);
-        if (!link || bpf_obj_get_info_by_fd(link.get(), &info, &length) != 0) continue; // gone meanwhile
+        if (!link || bpf_obj_get_info_by_fd(link.get(), &info, &length) != 0)
+            continue; // the link has gone meanwhile
         if (info.type != BPF_LINK_TYPE_TRACING || info.tracing.target_obj_id != dispatcher.id) continue;
         Result<Program> program = open_program(info.prog_id);
         if (!program) continue;

@@ -29,13 +29,13 @@ struct DispatchedProgram {
     std::optional<DispatcherRank> rank; // absent if this dispatcher does not tell in a way that we know
 };
 
-// The programs behind that dispatcher, in the order in which they are asked; empty if it is none. One that
-// goes away while we look is left out.
+// The programs behind that dispatcher, in the order in which they are asked. Empty if the program is no
+// dispatcher. A program that goes away while we look is left out.
 [[nodiscard]] std::vector<DispatchedProgram> dispatcher_members(const Program& dispatcher);
 
-// Takes away what a dispatcher that is no longer attached pinned, and with it the programs behind it.
-// libxdp_clean_references() would take away all of that interface's number, which in another network
-// namespace may be an interface at work.
+// Removes the pins of a dispatcher that is no longer attached, and so unloads the programs behind it. We do
+// not use libxdp_clean_references(): it removes all pins of that interface number, and in another network
+// namespace that number may belong to an interface in use.
 void unpin_dispatcher(std::uint32_t interface, std::uint32_t id);
 
 // "pass,drop" as bits of DispatcherRank::chain, and back; "none" for no bit at all. Nothing if a word is not
