@@ -109,8 +109,7 @@ class FilterKind {
     [[nodiscard]] virtual Result<std::unique_ptr<ChangeableFilter>>
     open_for_change(const sieve_lookup& lookup, std::span<sieve_line> lines) const;
 
-    // --- building a filter
-    // -----------------------------------------------------------------------------------
+    // --- building a filter --------------------------------------------------------------------------------
 
     /// The rounds of rebalancing that an effort is worth, found by measurement (docs/performance.md).
     [[nodiscard]] virtual std::uint32_t rounds(Effort effort, std::uint32_t choices) const = 0;
