@@ -15,7 +15,8 @@ double log_mass(double k, double n, double p) {
            (n - k) * std::log1p(-p);
 }
 
-// Sums P(X = k) from `from` away from the mean, in steps of +1 or -1, until terms no longer matter.
+// Sums P(X = k), starting at `from` and moving away from the mean in steps of +1 or -1, until terms no longer
+// matter.
 double sum_away(std::uint64_t from, std::uint64_t trials, double p, int step) {
     const auto n = static_cast<double>(trials);
     auto k = static_cast<double>(from);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Does a count of false positives fit the rate that was predicted?
+// Tests whether a count of false positives fits a predicted rate.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ double binomial_upper_tail(std::uint64_t successes, std::uint64_t trials, double
 // P(X <= successes), likewise.
 double binomial_lower_tail(std::uint64_t successes, std::uint64_t trials, double rate);
 
-// The tail probability of six standard deviations of the normal distribution. One in a billion honest
-// measurements falls outside, so one that does is taken as a contradiction.
+// The tail probability of six standard deviations of the normal distribution. Only one correct measurement in
+// a billion falls outside, so a measurement that does counts as a contradiction.
 inline constexpr double six_sigma_tail = 9.866e-10;
 
 // True unless the count is outside six sigma of the rate, on either side.

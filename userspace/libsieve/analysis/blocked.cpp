@@ -14,8 +14,8 @@ namespace sieve::analysis::blocked {
 
 namespace {
 
-/// The smallest J with Pr(Poisson(mean) > J) < 1e-25. Choice only narrows the distribution, so J suffices for
-/// all.
+/// The smallest J with Pr(Poisson(mean) > J) < 1e-25. Choice only narrows the distribution, so this J
+/// suffices for every alpha and d.
 std::size_t highest_load(double mean) {
     if (mean <= 0) return 0;
     auto x = static_cast<std::size_t>(mean) + 1;
@@ -28,7 +28,7 @@ std::size_t highest_load(double mean) {
 }
 
 /// T(x)^d - T(x+1)^d, the probability that the least loaded of d random blocks has load x, from D(x) and
-/// T(x+1). Written as D(x) sum_i T(x)^i T(x+1)^{d-1-i}: all terms positive.
+/// T(x+1). Computed as D(x) sum_i T(x)^i T(x+1)^{d-1-i}, where all terms are positive.
 double choose(double at, double above, unsigned choices) {
     const double from = at + above;
     double sum = 1;
@@ -56,7 +56,7 @@ std::vector<double> load_distribution(double mean_load, double alpha, unsigned c
         const std::size_t top = load.size() - 1;
         double above = load[top];
         double leaving_above = 0; // the rate at which blocks of load x + 1 gain a key
-        change[top] = 0;          // the last entry keeps what reaches it
+        change[top] = 0;          // no key leaves the last entry
         for (std::size_t x = top; x-- > 0;) {
             const double leaving = alpha * choose(load[x], above, choices) + (1 - alpha) * load[x];
             change[x + 1] = leaving - leaving_above;
@@ -101,7 +101,7 @@ BestAlpha best_alpha(const Filter& filter, Model model) {
         const auto loads = load_distribution(filter.mean_load(), alpha, filter.choices);
         return BestAlpha{alpha, query_fpr(block_fpr(loads, table), alpha, filter.choices, model.query)};
     };
-    // Golden sections: the rate is convex in alpha (Figure 3).
+    // Golden-section search: the rate is convex in alpha (Figure 3).
     double low = 0;
     double high = 1;
     const double section = 1 / std::numbers::phi;
@@ -120,7 +120,7 @@ BestAlpha best_alpha(const Filter& filter, Model model) {
     }
     BestAlpha best = left.fpr < right.fpr ? left : right;
     for (const double end : {0.0, 1.0}) {
-        // An optimum at an end is that end exactly, not a point beside it.
+        // An optimum at an end must be exactly that end, not a point beside it.
         const BestAlpha candidate = at(end);
         if (candidate.fpr <= best.fpr) best = candidate;
     }

@@ -3,10 +3,10 @@
 // Bloom filters" (IPL 2017), section 2.2; equation numbers below are that paper's.
 //
 // The alternating sums (12), (16) and (18) cancel in floating point. As for the standard filter (see
-// standard_bloom.hpp) the pmf and the exact rate come from a Markov chain on the number of ones with positive
-// terms only. A key draws its bits one by one; after r distinct draws, all of which are ones by now, the next
-// one meets a one with probability (x - r)/(m - r). That depends on x and r alone, so the chain needs no
-// larger state. Cost O(k n m).
+// standard_bloom.hpp), the pmf and the exact rate come from a Markov chain on the number of ones, in which
+// all terms are positive. A key draws its bits one by one. After r distinct draws, the r drawn bits are all
+// ones, so the next draw meets a one with probability (x - r)/(m - r). This depends on x and r alone, so the
+// chain needs no larger state. Cost O(k n m).
 #pragma once
 
 #include <cstdint>

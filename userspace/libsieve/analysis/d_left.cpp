@@ -13,8 +13,8 @@ namespace {
 
 constexpr double negligible = 1e-32;
 
-/// A load that less than 1e-40 of the buckets exceed when keys take any bucket; with choices they exceed it
-/// even less.
+/// A load that less than 1e-40 of the buckets exceed when each key takes a random bucket. With choices, even
+/// fewer exceed it.
 std::size_t highest_load(double average) {
     std::size_t j = 1;
     double term = average * std::exp(-average); // Pr(Poisson(average) = j)
@@ -52,8 +52,8 @@ double pow2(unsigned bits) {
 SubtableLoads load_distribution(unsigned subtables, double average_load) {
     assert(subtables >= 1 && average_load >= 0);
     const std::size_t width = highest_load(average_load) + 1;
-    // Row i of the state starts at i * width. The loads themselves are carried, not their tails, since a tail
-    // loses the digits of a rare low load.
+    // Row i of the state starts at i * width. The state holds the loads themselves, not their tails, because
+    // a tail loses the digits of a rare low load.
     std::vector<double> q(subtables * width, 0.0);
     for (unsigned i = 0; i < subtables; ++i) q[i * width] = 1.0;
 
@@ -61,11 +61,12 @@ SubtableLoads load_distribution(unsigned subtables, double average_load) {
     const auto derivative = [&](const std::vector<double>& load, std::vector<double>& change) {
         for (unsigned i = 0; i < subtables; ++i) {
             above[i] = load[i * width + width - 1];
-            change[i * width + width - 1] = 0; // the last entry keeps what reaches it
+            change[i * width + width - 1] = 0; // no key leaves the last entry
         }
         for (std::size_t j = width - 1; j-- > 0;) {
-            // above[l] is z_l,j+1 here. Going from right to left, the subtables to the right of i have theirs
-            // raised to z_lj already and those to its left have not, which is just what the product needs.
+            // above[l] starts as z_l,j+1. The loop goes from right to left, so the entries to the right of i
+            // have already been raised to z_lj and those to the left of i have not. The product needs exactly
+            // these values.
             for (unsigned i = subtables; i-- > 0;) {
                 double rate = subtables * load[i * width + j];
                 for (unsigned l = 0; l < subtables; ++l)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// The d-left Bloom filter with dynamic bit reassignment: d subtables, each key in the least loaded of its d
-// buckets, ties to the left; a bucket shares a fixed number of bits evenly among its fingerprints. F. Bonomi,
-// M. Mitzenmacher, R. Panigrahy, S. Singh, G. Varghese, "Bloom Filters via d-Left Hashing and Dynamic Bit
-// Reassignment" (Allerton 2006). Loads are those of the limit of many buckets.
+// The d-left Bloom filter with dynamic bit reassignment. The filter has d subtables. Each key goes into the
+// least loaded of its d buckets, ties to the left. A bucket divides a fixed number of bits evenly among its
+// fingerprints. Source: F. Bonomi, M. Mitzenmacher, R. Panigrahy, S. Singh, G. Varghese, "Bloom Filters via
+// d-Left Hashing and Dynamic Bit Reassignment" (Allerton 2006). Loads are those in the limit of many buckets.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +22,8 @@ using SubtableLoads = std::vector<std::vector<double>>;
 ///
 /// where z_ij is the fraction of buckets of subtable i with load j or more, and t the mean number of keys per
 /// bucket. A key enters subtable i at load j-1 if every bucket to its left holds more and every one to its
-/// right no fewer. All rows have the same length; loads above the last are held by less than 1e-32 of the
-/// buckets. Entries down to there keep six digits. Preconditions: subtables >= 1, average_load >= 0.
+/// right no fewer. All rows have the same length. Less than 1e-32 of the buckets hold a load beyond the last
+/// entry. Entries above 1e-32 keep six digits. Preconditions: subtables >= 1, average_load >= 0.
 SubtableLoads load_distribution(unsigned subtables, double average_load);
 
 /// Mean over the subtables: the fraction of all buckets with load j. Tables I and II.
@@ -32,7 +32,7 @@ std::vector<double> overall_loads(const SubtableLoads& loads);
 /// Bits of every fingerprint in a bucket of load a >= 1, f(a), semi-sorted bits included.
 using FingerprintLength = std::function<unsigned(unsigned load)>;
 
-/// How the bits of a bucket are spent; itself a FingerprintLength.
+/// How a bucket spends its bits. Callable as a FingerprintLength.
 struct BucketLayout {
     unsigned fingerprint_bits;              ///< shared evenly among the bucket's fingerprints
     unsigned (*sorted_bits)(unsigned load); ///< leading bits that semi-sorting makes implicit; section II-B
@@ -50,12 +50,13 @@ BucketLayout layout_128_one_bit();
 /// 128-bit bucket, two sorted bits at loads 6 and 7, one at all others; section II-B.
 BucketLayout layout_128_two_bits();
 
-/// False positive probability by formula (1): sum_i sum_a Q_ia a 2^{-f(a)}. A union bound over the
-/// fingerprints met, tight where the result is small. `loads` may be measured as well.
+/// False positive probability by formula (1): sum_i sum_a Q_ia a 2^{-f(a)}. This is a union bound over the
+/// fingerprints that a lookup compares; it is tight where the result is small. `loads` may also be measured
+/// loads.
 double false_positive(const SubtableLoads& loads, const FingerprintLength& length);
 
-/// The same without the union bound: 1 - prod_i sum_a Q_ia (1 - 2^{-f(a)})^a, for stored fingerprints that
-/// are independent and uniform.
+/// false_positive() without the union bound: 1 - prod_i sum_a Q_ia (1 - 2^{-f(a)})^a, for stored fingerprints
+/// that are independent and uniform.
 double false_positive_independent(const SubtableLoads& loads, const FingerprintLength& length);
 
 /// False positive probability with `group` buckets of one subtable sharing their fingerprint bits; section
@@ -65,9 +66,9 @@ double false_positive_independent(const SubtableLoads& loads, const FingerprintL
 /// with the loads of a group independent. group = 1 is formula (1). Precondition: group >= 1.
 double false_positive_grouped(const SubtableLoads& loads, const BucketLayout& layout, unsigned group);
 
-/// Number of ways in which `load` fingerprints can split over the 2^bits values of their sorted bits,
-/// C(load + 2^bits - 1, load): what the counter must tell apart at this load; section II-B. Precondition:
-/// bits <= 3.
+/// Number of ways in which `load` fingerprints can split over the 2^bits values of their sorted bits: C(load
+/// + 2^bits - 1, load). The counter must tell this many states apart at this load; section II-B.
+/// Precondition: bits <= 3.
 std::uint64_t semi_sort_states(unsigned load, unsigned bits);
 
 /// Number of states that the counter of a bucket must tell apart for loads 0..max_load.

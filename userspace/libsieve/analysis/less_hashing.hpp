@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Limits and bounds for schemes that derive all k probes from two hashes. A. Kirsch, M. Mitzenmacher, "Less
-// Hashing, Same Performance: Building a Better Bloom Filter" (RSA 33, 2008). The partition, double, enhanced
-// double and triple hashing schemes share one limit with the standard filter.
+// Limits and bounds for schemes that derive all k probes from two hashes. Source: A. Kirsch, M. Mitzenmacher,
+// "Less Hashing, Same Performance: Building a Better Bloom Filter" (RSA 33, 2008). The partition, double,
+// enhanced double and triple hashing schemes have the same limit as the standard filter.
 #pragma once
 
 namespace sieve::analysis::less_hashing {
@@ -13,9 +13,9 @@ double false_positive_limit(double bits_per_key, unsigned k);
 /// The k among floor(c ln 2) and ceil(c ln 2), at least 1, that minimises false_positive_limit; section 8.
 unsigned best_k(double bits_per_key);
 
-/// Density at x of the normal law N(Qp, Qp(1-p)) that the number of false positives among Q queries tends to
-/// in distribution, with p the limit; Theorem 7.2 (4) and Figure 2. Times the number of trials it is the
-/// expected histogram. Preconditions: queries > 0, 0 < p < 1.
+/// The number of false positives among Q queries tends in distribution to the normal law N(Qp, Qp(1-p)),
+/// where p is the limit; Theorem 7.2 (4) and Figure 2. Returns its density at x. The density times the number
+/// of trials is the expected histogram. Preconditions: queries > 0, 0 < p < 1.
 double false_positives_density(double x, double queries, double p);
 
 /// Count-Min sketch on two hash functions: d rows of w counters, w prime, N the total count. Bound on
@@ -23,7 +23,7 @@ double false_positives_density(double x, double queries, double p);
 /// Preconditions: width >= 2, depth >= 1, epsilon > 0.
 double count_min_overestimate_bound(double width, unsigned depth, double epsilon);
 
-/// A shape of sketch.
+/// The shape of a sketch.
 struct CountMinShape {
     unsigned long width; ///< w, a prime
     unsigned depth;      ///< d

@@ -3,7 +3,7 @@
 //
 // The papers' load and fill equations (two-choice (3.2), one-plus-alpha (3.3) and (3.5), d-left section II-A)
 // are smooth and not stiff: every rate lies in [-d, d] for d choices. Dormand and Prince's embedded pair 5(4)
-// therefore takes some hundred steps for ten digits. The error of each component is held below absolute +
+// therefore takes a few hundred steps for ten digits. The error of each component is held below absolute +
 // relative * |component|, so that the far tails of a load distribution keep their digits too.
 #pragma once
 

@@ -9,18 +9,18 @@
 
 namespace sieve::analysis {
 
-/// Distribution of the number of ones X in a filter of m bits, moved on by one probe per call.
+/// Distribution of the number of ones X in a filter of m bits. Each call of probe() adds one probe.
 ///
-/// Every step adds two non-negative products, so relative precision is kept in all entries. Entries below
+/// Every step adds two non-negative products, so all entries keep their relative precision. Entries below
 /// 1e-290 at the edges are dropped, which keeps the arithmetic out of the denormal range.
 class OnesChain {
   public:
     /// An empty filter: X = 0 with certainty.
     explicit OnesChain(std::uint64_t m) : pmf_(m + 1, 0.0), high_(0) { pmf_[0] = 1.0; }
 
-    /// One more probe of a key that has already made `drawn` distinct ones: uniform over the other m - drawn
-    /// bits. All bits drawn earlier by the key are ones, so the probe meets a one with probability (x -
-    /// drawn) / (m - drawn). drawn = 0 throughout gives probes with replacement.
+    /// Adds one more probe of a key that has already made `drawn` distinct probes. The probe is uniform over
+    /// the other m - drawn bits. All bits that the key drew earlier are ones, so the probe meets a one with
+    /// probability (x - drawn) / (m - drawn). With drawn = 0 throughout, probes are drawn with replacement.
     void probe(std::uint64_t drawn = 0) {
         const std::size_t m = pmf_.size() - 1;
         assert(drawn < m);

@@ -3,11 +3,11 @@
 // Bloom filters" (IPL 2017), section 2.1; equation numbers below are that paper's.
 //
 // The alternating sums (6) and (9) cancel catastrophically in floating point: their terms reach 2^m while the
-// result lies in [0, 1]. Here the same quantities come from a Markov chain on the number of ones: a probe
-// finds a one with probability x/m and leaves x as it is, or sets a zero. All terms are positive, nothing
-// cancels, and each pmf entry carries a relative error of about kn rounding errors (entries below 1e-290 are
-// dropped). Cost O(k n m): for small filters, such as one cache line. For large ones the approximations A1,
-// A2 and A3 cost O(1).
+// result lies in [0, 1]. This file computes the same quantities with a Markov chain on the number of ones. A
+// probe either finds a one, with probability x/m, and leaves x as it is, or it sets a zero. All terms are
+// positive, so nothing cancels, and each pmf entry carries a relative error of about kn rounding errors
+// (entries below 1e-290 are dropped). Cost O(k n m), which suits small filters, such as one cache line. For
+// large filters, the approximations A1, A2 and A3 cost O(1).
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ std::vector<double> ones_pmf(BloomShape shape);
 /// E[X], in bits. Equations (1) and (7).
 double ones_mean(BloomShape shape);
 
-/// Variance of X, in bits^2. Equation (8), rearranged so that it also holds its digits at m = 10^9.
+/// Variance of X, in bits^2. Equation (8), rearranged so that it keeps its digits even at m = 10^9.
 double ones_variance(BloomShape shape);
 
 /// Exact false positive probability FPP_S. Equation (9), by way of the pmf and (3).
@@ -40,8 +40,8 @@ double fpp(BloomShape shape);
 /// Entry n is the false positive probability inside a block of m bits that holds n keys.
 std::vector<double> fpp_table(std::uint64_t m, unsigned k, std::uint64_t max_n);
 
-/// FPP_A1 = (E[X]/m)^k. Equation (4). Below FPP_S and above A2, hence the better of the two; the paper's
-/// section 3 prints the errors of A1 and A2 under each other's names.
+/// FPP_A1 = (E[X]/m)^k. Equation (4). A1 lies below FPP_S and above A2, so it is the better of the two. The
+/// paper's section 3 swaps the errors of A1 and A2.
 double fpp_a1(BloomShape shape);
 
 /// FPP_A2 = (1 - e^{-kn/m})^k. Equation (5).

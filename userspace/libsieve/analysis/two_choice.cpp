@@ -30,8 +30,8 @@ double expected_new_ones(double zeros, unsigned k, unsigned groups) {
 
 double fraction_of_ones(double bits_per_key, unsigned k, unsigned groups) {
     assert(bits_per_key > 0 && k >= 1 && groups >= 1);
-    // The zeros rather than the ones: their fraction keeps its digits in an overfull filter. Time in keys per
-    // bit.
+    // The state is the fraction of zeros, not of ones: it keeps its digits in an overfull filter. Time is in
+    // keys per bit.
     std::vector<double> zeros{1.0};
     const auto derivative = [k, groups](const std::vector<double>& y, std::vector<double>& change) {
         change[0] = -expected_new_ones(std::clamp(y[0], 0.0, 1.0), k, groups);

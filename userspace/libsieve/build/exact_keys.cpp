@@ -25,8 +25,8 @@ bool equal(const sieve_key& a, const sieve_key& b) {
     return std::memcmp(&a, &b, sizeof(a)) == 0;
 }
 
-// How the image's builder expanded these ranges: its limits are not in the image, but they show in the
-// lengths that it chose. Nothing if no limit leads to them.
+// Finds out how the image's builder expanded these ranges. The builder's limits are not in the image, but
+// they show in the lengths that it chose. Empty if no limit leads to these lengths.
 std::optional<PrefixPlan> plan_of_image(const std::vector<AddressRange>& ranges, const Image& image) {
     for (std::uint32_t probes = 1; probes <= SIEVE_MAX_PROBES; probes++) {
         auto plan = plan_prefixes(
@@ -37,7 +37,7 @@ std::optional<PrefixPlan> plan_of_image(const std::vector<AddressRange>& ranges,
     return std::nullopt;
 }
 
-// The address of a stored prefix as a packet's key would have it.
+// The address of a stored prefix, as it would stand in a packet's key.
 sieve_key address_of(const sieve_key& exact, std::uint32_t fields) {
     sieve_key key{};
     key.word[sieve_address_word(fields)] = exact.word[0];
@@ -73,7 +73,8 @@ Result<std::vector<sieve_key>> exact_keys(const KeySet& keys, const std::vector<
         }
         const std::optional<PrefixPlan> plan = plan_of_image(all, image);
         if (!plan) return non_member("its prefixes lead to other lengths");
-        // Before they are made: too many cannot be the right ones.
+        // Checked before the keys are made: a wrong number cannot be the right feed, and too many keys would
+        // take memory.
         if (plan->keys != image.file().keys)
             return non_member(fmt::format("{} prefixes instead of {}", plan->keys, image.file().keys));
         expand_prefixes(*plan, [&](std::uint64_t upper, std::uint64_t lower, std::uint32_t length) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// The keys of a feed as verification looks them up (sieve/exact.h), for an image that was built of them.
+// Turns a feed into the keys of an exact set (sieve/exact.h), for an image that was built from the same feed.
 #pragma once
 
 #include <string>
@@ -14,9 +14,10 @@
 
 namespace sieve {
 
-// Distinct and in ascending order; of a prefix set the expanded prefixes, at the image's lengths. A member of
-// the image that is not among the keys would never match again, so the two must belong together: as many keys
-// as the image says it holds, and each of them in its filter. Else the error says so, naming `feed`.
+// Returns distinct keys in ascending order. For a prefix set these are the expanded prefixes, at the image's
+// lengths. Feed and image must belong together: a member of the image that is not among the keys would never
+// match again. So there must be as many keys as the image says it holds, and its filter must hold each of
+// them. Otherwise the error says so and names `feed`.
 Result<std::vector<sieve_key>> exact_keys(const KeySet& keys, const std::vector<AddressRange>& ranges,
                                           const Image& image, const std::string& feed);
 

@@ -17,12 +17,12 @@ namespace {
 
 using Words = std::array<std::uint64_t, SIEVE_KEY_WORDS>;
 
-// `status` reads the header at the same time.
+// An atomic store, because `status` may read the header at the same time.
 void store(__u64& number, std::uint64_t value) {
     std::atomic_ref<__u64>(number).store(value, std::memory_order_relaxed);
 }
 
-// An error leaves the keys changed that `report` counts.
+// After an error, the keys that `report` counts stay changed.
 Status change_each(const sieve_lookup& lookup, sieve_file& file, ChangeableFilter& filter, const KeySet& keys,
                    KeyChange change, const Progress& progress, KeyChangeReport& report) {
     std::set<Words> seen;
@@ -43,13 +43,13 @@ Status change_each(const sieve_lookup& lookup, sieve_file& file, ChangeableFilte
             continue;
         }
         if (change == KeyChange::erase) {
-            SIEVE_TRY(filter.erase(hash)); // it does contain it
+            SIEVE_TRY(filter.erase(hash)); // cannot fail: the filter contains the key
         } else if (!filter.insert(hash)) {
             report.full.push_back(key);
             continue;
         }
         report.done++;
-        // Key by key, so that the number is right whenever this process may end.
+        // Updated after each key, so that the number is right whenever this process dies.
         store(file.keys, change != KeyChange::erase ? file.keys + 1 : file.keys - (file.keys > 0 ? 1 : 0));
         store(file.changes, file.changes + 1);
     }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Single keys into and out of a counting filter that packets may be looked up in, with its header kept true.
+// Inserts single keys into a counting filter, or deletes them, while packets may be looked up. Keeps the
+// filter's header up to date.
 #pragma once
 
 #include <cstdint>
@@ -15,26 +16,28 @@
 namespace sieve {
 
 enum class KeyChange : std::uint8_t {
-    insert,       // refused if the key matches already
-    insert_again, // also then: it has to be deleted as often as it was inserted
+    insert,       // refused if the key already matches
+    insert_again, // allowed even then; the key must be deleted as often as it was inserted
     erase,
 };
 
 struct KeyChangeReport {
     std::uint64_t done = 0;      // keys that were changed
-    std::uint64_t repeated = 0;  // listed more than once, and changed once
-    std::vector<sieve_key> told; // insert: matched already; erase: did not match
+    std::uint64_t repeated = 0;  // listed more than once, but changed once
+    std::vector<sieve_key> told; // insert: already matched; erase: did not match
     std::vector<sieve_key> full; // insert: no room in their buckets
-    std::uint64_t keys = 0;      // in the filter now
-    double expected_fpr = 0;     // of the filter now, exactly, over random keys
+    std::uint64_t keys = 0;      // in the filter afterwards
+    double expected_fpr = 0;     // of the filter afterwards: exact, over random keys
 };
 
-// Makes the change for each key, one after another; each is whole before the next begins, and what cannot be
-// done changes nothing and does not hinder the others. Keeps the number of keys, the number of changes and
-// the expected rate in `file`. Error, nothing changed: the filter is not of a kind that keys can be changed
-// in, or its header and lines do not belong together, or there is no memory. Error of kind unfinished: memory
-// ran out when some keys were changed; `file` counts them. One writer at a time (sieve/ddlcbf.h tells why
+// Makes the change for each key in turn. Each change is complete before the next begins. A change that cannot
+// be made leaves the filter as it is and does not hinder the others. The function keeps the number of keys,
+// the number of changes and the expected rate in `file`. Only one writer at a time (sieve/ddlcbf.h says why
 // packets need not be kept away).
+//
+// Errors that leave everything unchanged: the filter's kind does not allow single changes, its header and
+// lines do not belong together, or there is no memory. An error of kind unfinished: memory ran out after some
+// keys were changed; `file` counts these.
 Result<KeyChangeReport> change_keys(const sieve_lookup& lookup, sieve_file& file,
                                     std::span<sieve_line> filter, const KeySet& keys, KeyChange change,
                                     const Progress& progress);

@@ -18,8 +18,8 @@ namespace sieve {
 
 namespace {
 
-// Keys that one thread draws and asks at once; each portion has random numbers of its own, so that the
-// outcome does not depend on threads.
+// How many keys one thread draws and asks as one portion. Each portion has its own random numbers, so the
+// result does not depend on the number of threads.
 constexpr std::uint64_t portion_keys = 1U << 15;
 
 } // namespace
@@ -62,7 +62,7 @@ double scatter_of_expected_fpr(const Image& image) {
     if (lookup.buckets < parts) return 1;
     sieve_lookup part = lookup;
     part.buckets = lookup.buckets / parts;
-    // Filters of subtables give a part of each.
+    // If the filter has subtables, a part takes its share of each subtable.
     const std::uint64_t subtables = image.filter().size() / lookup.buckets;
     double sum = 0;
     double squares = 0;

@@ -15,8 +15,8 @@ namespace {
 constexpr std::uint64_t least_keys_to_compare = 4096;
 constexpr double most_excess = 1.5;
 constexpr double most_deviations = 6;
-// Of 4096 keys at 32 bits each, the most volatile filter (blocked, one choice) got 2.2 times what was
-// predicted in the worst of 20 builds. Lower rates scatter more; they are too low to matter.
+// The most volatile filter (blocked, one choice) of 4096 keys at 32 bits a key got 2.2 times the predicted
+// rate in the worst of 20 builds. Lower rates scatter more, but they are too low to matter.
 constexpr double most_times_predicted = 8;
 constexpr double least_rate_that_matters = 1e-9;
 
@@ -31,7 +31,7 @@ bool is_far_above_prediction(const Image& image, const BuildReport& report) {
 } // namespace
 
 Status check_promise(const Image& image, const BuildReport& report) {
-    // Of non-members such as were measured.
+    // The expected rate of non-members with the shapes of the measured ones.
     const double expected = expected_fpr_of_witnesses(image, report.expected_fpr);
     if (!analysis::fits_rate(report.measured_hits, report.measured_trials, expected))
         return bad_input(fmt::format("refused: {} of {} random keys matched, which contradicts the expected "

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Random flow keys that look like a set's members: what false positive rates are measured with.
+// Random flow keys of the same shapes as a set's members. False positive rates are measured with them.
 #pragma once
 
 #include <cstdint>
@@ -11,11 +11,11 @@
 
 namespace sieve {
 
-// Draws a member of the sample for its shape (which address is IPv4, which protocol), then every address bit
-// and port uniformly within that shape.
+// Draws a member of the sample and takes its shape (which address is IPv4, which protocol). Then draws every
+// address bit and port uniformly within that shape.
 class RandomKeys {
   public:
-    // `sample` must not be empty; it is kept by reference.
+    // `sample` must not be empty and must outlive this object, which keeps a reference.
     RandomKeys(std::span<const sieve_witness> sample, std::uint32_t fields, std::uint64_t seed)
         : sample_(sample), fields_(fields), random_(seed) {}
 

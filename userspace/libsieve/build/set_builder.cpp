@@ -50,22 +50,22 @@ Result<BuildSecret> draw_build_secret(std::optional<std::uint64_t> seed) {
     return secret;
 }
 
-// What a filter is made of, whatever kind of key it came from.
+// What a filter is built from, for keys and for prefixes alike.
 struct Material {
     std::uint32_t fields = 0;
-    HugeArray<sieve_hash> hashes;     // of all that is to be stored, in hash_order, each once
-    std::uint64_t hashed = 0;         // how many they were before repetitions went
+    HugeArray<sieve_hash> hashes;     // of everything to be stored: in hash_order, distinct
+    std::uint64_t hashed = 0;         // number of hashes before repetitions were dropped
     std::vector<sieve_key> witnesses; // members
     sieve_probes probes{};            // of a prefix set
     std::uint64_t entries = 0;        // of the feed
     double covered[SIEVE_FAMILIES] = {0, 0};
-    std::function<bool(const sieve_key&)> is_member; // of a prefix set; others look in `hashes`
+    std::function<bool(const sieve_key&)> is_member; // of a prefix set; other sets search `hashes`
 
     // The most probes that a packet makes; 0 if keys are exact.
     [[nodiscard]] std::uint32_t most_probes() const { return std::max(probes.count[0], probes.count[1]); }
 };
 
-// Members that are collected until there are enough of them, each once.
+// Collects distinct members until there are enough of them.
 class Witnesses {
   public:
     explicit Witnesses(std::uint32_t wanted) : wanted_(wanted) {}
@@ -74,8 +74,8 @@ class Witnesses {
     void add(const sieve_key& key) {
         if (seen_.insert({std::begin(key.word), std::end(key.word)}).second) keys_.push_back(key);
     }
-    // Adds what `draw` returns. Ends early where it keeps returning the same: a few keys may make up nearly
-    // all of a list.
+    // Adds the keys that `draw` returns. Stops early if `draw` keeps returning the same keys: a few keys may
+    // make up nearly all of a list.
     template <class Draw>
     void add_drawn(const Draw& draw) {
         for (std::uint32_t draws = 0; draws / most_draws_each < wanted_ && !enough(); draws++) add(draw());
@@ -112,7 +112,7 @@ sieve_key key_of(uint128 address, std::uint32_t fields) {
     return key;
 }
 
-// One address out of all members, every range as likely as any other.
+// One address out of all members. Every range is equally likely.
 sieve_key random_member(const PrefixPlan& plan, std::uint32_t fields, std::mt19937_64& random) {
     const std::size_t index = random() % (plan.members[0].size() + plan.members[1].size());
     const AddressRange& range = index < plan.members[0].size()
@@ -163,7 +163,8 @@ Result<Material> material_of(KeySet singles, std::vector<AddressRange> ranges, c
     return material;
 }
 
-// How many lines the options ask for; of a rate, each of a packet's probes gets its share.
+// How many lines the options ask for. If the options give a rate, each of a packet's probes gets a share of
+// it.
 Result<std::uint64_t> choose_lines(const Material& material, const KindBuilder& builder,
                                    const BuildOptions& options) {
     const std::uint64_t keys = material.hashes.size();
@@ -202,7 +203,7 @@ void fill_file(sieve_file& file, const Material& material, const BuildReport& re
     file.duplicates = report.duplicates;
     file.skipped = options.skipped;
     file.rounds = report.rounds;
-    // With a seed the build is to be the same again, to the byte.
+    // With a seed, the build must be reproducible to the byte.
     file.built_at = options.seed ? 0 : static_cast<std::uint64_t>(std::time(nullptr));
     std::copy(secret.identity.begin(), secret.identity.end(), file.identity);
     file.predicted_fpr = rate_to_bits(report.predicted_fpr);
@@ -238,7 +239,7 @@ Result<BuiltSet> build(Material material, const KindBuilder& builder, const Buil
     SIEVE_ASSIGN(report.rounds, builder.fill({material.hashes.data(), material.hashes.size()}, lookup,
                                              image.filter(), secret.placement, progress));
 
-    image.file().keys = report.keys; // which the expectation depends on
+    image.file().keys = report.keys; // expected_fpr depends on it
     report.expected_fpr = expected_fpr(image);
     const auto is_stored = [&](const sieve_key& key) {
         const sieve_hash hash = sieve_hash_key(&key, lookup.hash_key, material.fields);
@@ -297,7 +298,7 @@ Result<BuiltSet> build_set(KeySet keys, std::vector<AddressRange> ranges, const 
         SIEVE_ASSIGN(Material material, material_of(std::move(keys), std::move(ranges), options, secret));
         return build(std::move(material), *builder, options, secret, progress);
     } catch (const std::exception& problem) {
-        if (!is_shortage(problem)) throw; // a bug, which the program reports
+        if (!is_shortage(problem)) throw; // a bug; the program reports it
         return failure(
             ErrorKind::out_of_memory,
             fmt::format("building a filter of {} entries takes more memory than there is", entries));

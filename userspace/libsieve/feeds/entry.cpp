@@ -16,7 +16,7 @@ namespace {
 struct Address {
     std::uint64_t upper = 0;
     std::uint64_t lower = 0;
-    bool dotted = false; // written as IPv4: its prefix lengths count from 0 to 32
+    bool dotted = false; // written as IPv4: its prefix lengths are 0 to 32
 
     [[nodiscard]] uint128 number() const { return static_cast<uint128>(upper) << 64 | lower; }
     [[nodiscard]] bool is_v4() const { return upper == 0 && lower >> 32 == SIEVE_V4_MAPPED >> 32; }
@@ -47,7 +47,7 @@ const char* parse_address(const char* p, const char* end, Address& address) {
     return parse_ipv6(p, end, address.upper, address.lower);
 }
 
-// A decimal number up to `limit` without leading zeros. Returns the byte behind it, or null.
+// A decimal number up to `limit` without leading zeros. Returns a pointer to the byte after it, or null.
 const char* parse_number(const char* p, const char* end, std::uint32_t limit, std::uint32_t& number) {
     const char* start = p;
     std::uint32_t value = 0;
@@ -61,7 +61,7 @@ const char* parse_number(const char* p, const char* end, std::uint32_t limit, st
     return p == start ? nullptr : p;
 }
 
-// The rest of "a/length". `text` is where a starts, p stands behind the slash.
+// Parses the rest of "a/length". `text` points to the start of a, p to the byte after the slash.
 bool parse_prefix(const char* text, const char*& p, const char* end, const Address& address, Fault& fault) {
     const std::uint32_t bits = address.dotted ? 32 : 128;
     std::uint32_t length = 0;
@@ -86,7 +86,7 @@ bool parse_prefix(const char* text, const char*& p, const char* end, const Addre
     return false;
 }
 
-// Judges "from-to", which ends at p.
+// Checks "from-to", which ends at p.
 bool check_range(const char* text, const char* p, const Address& from, const Address& to, Fault& fault) {
     fault = {.found = {text, p}};
     if (from.is_v4() != to.is_v4())
@@ -101,9 +101,9 @@ bool check_range(const char* text, const char* p, const Address& from, const Add
     return false;
 }
 
-// What may follow the address of a single-address key at p: "/length", "-address", or " - address". The last
-// looks like two further columns, but whoever writes it means a range, and taking its first address alone
-// would be silent.
+// Parses what may follow a single address at p: "/length", "-address", or " - address". The last form looks
+// like two further columns, but its author means a range. Taking the first address alone would silently drop
+// the rest.
 bool parse_extent(const char* text, const char*& p, const char* end, const Address& address, Fault& fault) {
     if (p != end && *p == '/') return parse_prefix(text, ++p, end, address, fault);
     const char* dash = skip_blanks(p, end);
@@ -242,7 +242,7 @@ std::string describe(const Fault& fault) {
 const char* parse_ipv6(const char* p, const char* end, std::uint64_t& upper, std::uint64_t& lower) {
     std::array<std::uint16_t, 8> groups{};
     int count = 0;
-    int gap = -1; // how many groups stand before "::"
+    int gap = -1; // number of groups before "::"
     if (end - p >= 2 && p[0] == ':' && p[1] == ':') {
         gap = 0;
         p += 2;
@@ -260,7 +260,7 @@ const char* parse_ipv6(const char* p, const char* end, std::uint64_t& upper, std
             group = group << 4 | digit;
         }
         if (p == start) {
-            if (gap != count) return nullptr; // only "::" may be followed by no group
+            if (gap != count) return nullptr; // only "::" may end the address
             break;
         }
         if (p != end && *p == '.') {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// The grammar that keys on a command line and lines of a feed share, and the words for what does not fit it.
+// The grammar that keys on a command line and lines of a feed share, and the messages for text that does not
+// fit it.
 //
-// The parsers here work on a range of bytes, stop at the first byte that they cannot use and never look
-// beyond its end. They are written by hand, without the C library, since a feed of 10^8 lines spends its time
-// in them.
+// The parsers work on a range of bytes. They stop at the first byte that they cannot use and never read
+// beyond the range. They are written by hand, without the C library, because reading a feed of 10^8 lines
+// spends most of its time here.
 #pragma once
 
 #include <array>
@@ -23,7 +24,7 @@ struct FieldName {
     std::string_view long_name; // in a sentence
 };
 
-// In the order in which keys are written.
+// In the order of the fields in a written key.
 inline constexpr std::array<FieldName, 5> field_names{{
     {SIEVE_FIELD_SRC, "src", "source address"},
     {SIEVE_FIELD_DST, "dst", "destination address"},
@@ -32,33 +33,34 @@ inline constexpr std::array<FieldName, 5> field_names{{
     {SIEVE_FIELD_PROTO, "proto", "protocol"},
 }};
 
-// Whether keys of these fields are one address and nothing else; only such keys may be written as prefix or
-// range.
+// Whether a key of these fields is one address and nothing else. Only such a key may be written as a prefix
+// or a range.
 [[nodiscard]] constexpr bool is_single_address(std::uint32_t fields) {
     return fields == SIEVE_FIELD_SRC || fields == SIEVE_FIELD_DST;
 }
 
 enum class FaultKind : std::uint8_t {
     none,
-    field,           // `found` is not what `field` looks like
-    missing,         // the text ended where `field` should stand
+    field,           // `found` is not a value of `field`
+    missing,         // the text ended where `field` was expected
     surplus,         // `found` follows a complete key
     prefix_length,   // not a number up to `limit`
-    host_bits,       // bits set behind the prefix length; `hint` is the prefix without them
+    host_bits,       // bits are set beyond the prefix length; `hint` is the prefix without them
     prefix,          // a prefix of more than one address (`span` + 1)
     range,           // a range of more than one address (`span` + 1)
-    range_end,       // what follows the dash is not an address
+    range_end,       // no address follows the dash
     range_backwards, // the end comes before the start
-    range_families,  // from IPv4 to IPv6 or the other way round
+    range_families,  // from IPv4 to IPv6 or vice versa
     not_single,      // a prefix or a range among several fields
     nul,             // a NUL byte
     too_long,        // a line of more than `limit` bytes
     json,            // not an object
-    json_address,    // no member, or no string, or more than one that holds the address
-    json_fields,     // JSON is for single addresses
+    json_address,    // the address is missing, no string, or given twice
+    json_fields,     // JSON only works for single addresses
 };
 
-// Why a text is no key. Cheap to make: a sentence is only written of those that are shown.
+// Why a text is not a key. A Fault is cheap to make: describe() writes the sentence, and only for the faults
+// that are shown.
 struct Fault {
     FaultKind kind = FaultKind::none;
     std::uint32_t field = 0;
@@ -68,19 +70,20 @@ struct Fault {
     std::string hint{};
 };
 
-// Whether the text was a whole prefix or range of addresses, which is no key but may be a member of a set.
+// Whether the text was a whole prefix or range of addresses. Such a text is not a key, but it may be an entry
+// of a prefix set.
 [[nodiscard]] constexpr bool is_range(const Fault& fault) {
     return fault.kind == FaultKind::prefix || fault.kind == FaultKind::range;
 }
 
-// The run of addresses of such a fault; `first` is the key that parse_entry left.
+// The range of addresses of such a fault; `first` is the key that parse_entry stored.
 [[nodiscard]] inline AddressRange range_of(const sieve_key& first, std::uint32_t fields, const Fault& fault) {
     const int word = sieve_address_word(fields);
     const uint128 number = address_number(first.word[word], first.word[word + 1]);
     return {number, number + fault.span};
 }
 
-// What was found, quoted, and what was expected.
+// Says what was found, in quotation marks, and what was expected.
 [[nodiscard]] std::string describe(const Fault& fault);
 
 // Text from outside, made printable and put in quotation marks.
@@ -96,8 +99,8 @@ struct Fault {
     return c == '#' || c == ';';
 }
 
-// A dotted quad, strictly: four decimal numbers up to 255 without leading zeros. Returns the byte behind it,
-// or null.
+// A strict dotted quad: four decimal numbers up to 255 without leading zeros. Returns a pointer to the byte
+// after it, or null.
 [[nodiscard]] inline const char* parse_ipv4(const char* p, const char* end, std::uint32_t& address) {
     std::uint32_t value = 0;
     for (int part = 0;;) {
@@ -125,18 +128,19 @@ struct Fault {
     return p;
 }
 
-// An IPv6 address in any form of RFC 4291, the embedded dotted quad included. Returns the byte behind it, or
-// null.
+// An IPv6 address in any form of RFC 4291, including an embedded dotted quad. Returns a pointer to the byte
+// after it, or null.
 [[nodiscard]] const char* parse_ipv6(const char* p, const char* end, std::uint64_t& upper,
                                      std::uint64_t& lower);
 
-// One key from p on. On success p stands behind its last field, and further columns may follow. On failure
-// says why; where that is that a single-address key is a whole prefix or range, `key` is its first address.
+// Parses one key from p on. On success p points behind the key's last field; further columns may follow. On
+// failure `fault` says why. If the reason is that a single-address key is a whole prefix or range, `key`
+// holds its first address.
 [[nodiscard]] bool parse_entry(const char*& p, const char* end, std::uint32_t fields, sieve_key& key,
                                Fault& fault);
 
-// The address of a line that is a JSON object, as Spamhaus and others publish them. A line of metadata holds
-// none: then the answer is true and `has_key` false.
+// Parses the address of a line that is a JSON object, as Spamhaus and others publish them. A line of metadata
+// has no address: the function then returns true and sets `has_key` to false.
 [[nodiscard]] bool parse_json(std::string_view line, std::uint32_t fields, sieve_key& key, bool& has_key,
                               Fault& fault);
 

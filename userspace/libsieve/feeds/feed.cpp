@@ -32,7 +32,7 @@ constexpr std::size_t skipped_shown = 5;
 
 // A malformed line of a block.
 struct BadLine {
-    std::uint64_t line; // counted from the block's first, from 1
+    std::uint64_t line; // the block's first line is 1
     std::string why;
 };
 
@@ -44,8 +44,8 @@ struct Block {
     std::size_t size = 0;
     std::size_t file = 0;             // index into the inputs
     bool starts_file = false;         // it holds the first bytes of the file
-    std::optional<Error> unreadable;  // why the file could not be read any further
-    std::optional<std::string> alien; // what the file is instead of a feed, and what to do
+    std::optional<Error> unreadable;  // why the file could not be read to its end
+    std::optional<std::string> alien; // if the file is no feed: what it is, and what to do
 
     KeySet keys;
     std::vector<AddressRange> ranges;
@@ -56,15 +56,15 @@ struct Block {
     std::vector<BadLine> bad_first; // the first few
 };
 
-// First stage: cuts the files into blocks that end where a line ends. Of a line that is longer than a block,
-// the middle is lost: what stays is beyond the limit still, which is all that matters of it, and no input can
-// make a block grow.
+// First stage: cuts the files into blocks of whole lines. If a line is longer than a block, its middle is
+// dropped. The rest still exceeds the line limit, which is all that matters for the error message, and no
+// input can make a block grow.
 class Reader {
   public:
     Reader(std::span<Input> inputs, std::size_t block_bytes)
         : inputs_(inputs), block_bytes_(std::max(block_bytes, smallest_block)) {}
 
-    // Fills a block; false after the last one.
+    // Fills a block. Returns false after the last block.
     bool next(Block& block) {
         if (!block.text) block.text = std::make_unique_for_overwrite<char[]>(block_bytes_ + 1);
         block.unreadable.reset();
@@ -91,7 +91,7 @@ class Reader {
         carried_.clear();
     }
 
-    // Reads until the block is full or the file ends. Returns whether the file goes on.
+    // Reads until the block is full or the file ends. Returns true if more of the file follows.
     bool fill(Block& block) {
         Input& input = inputs_[file_];
         char* text = block.text.get();
@@ -102,7 +102,7 @@ class Reader {
             Result<std::size_t> got = input.read(text + size, block_bytes_ - size);
             if (!got) {
                 block.unreadable = std::move(got.error());
-                file_ = inputs_.size(); // nothing is read behind an error
+                file_ = inputs_.size(); // nothing is read after an error
                 return false;
             }
             if (*got == 0) {
@@ -126,8 +126,8 @@ class Reader {
     std::string carried_;  // the start of a line whose end was not in the last block
 };
 
-// Second stage: turns a block's lines into keys. Blocks know nothing of each other, so that any thread may do
-// it.
+// Second stage: turns a block's lines into keys. Blocks are independent of each other, so any thread may
+// parse any block.
 class Parser {
   public:
     Parser(std::uint32_t fields, const FeedOptions& options)
@@ -185,7 +185,8 @@ class Parser {
   private:
     enum class Line { key, range, comment, bad };
 
-    // Skips a byte order mark; refuses what is no text, since its bytes would only make a puzzling message.
+    // Skips a byte order mark. Refuses a file that is not text, because its bytes would only make a puzzling
+    // message.
     static bool begin_file(Block& block, const char*& p) {
         const std::string_view text(p, block.size);
         if (text.starts_with("\xef\xbb\xbf")) p += 3;
@@ -209,8 +210,9 @@ class Parser {
         return true;
     }
 
-    // The line that most feeds are full of: an IPv4 address at its start, and then its end, or columns and
-    // comments that do not matter. Returns the start of the next line; null if the line is anything else.
+    // Handles the most common line: an IPv4 address at its start, followed by the end of the line or by
+    // columns and comments that do not matter. Returns the start of the next line, or null if the line is
+    // anything else.
     static const char* plain_ipv4(const char* p, const char* end, std::uint32_t& address) {
         const char* start = p;
         p = entry::parse_ipv4(p, end, address);
@@ -257,14 +259,14 @@ class Parser {
     bool ranges_;
 };
 
-// Third stage: puts the blocks together in the order of the feed, and stops at the first error.
+// Third stage: joins the blocks in the order of the feed and stops at the first error.
 class Collector {
   public:
     Collector(std::span<const Input> inputs, std::uint32_t fields, const FeedOptions& options,
               std::uint64_t total_bytes)
         : inputs_(inputs), options_(options), total_bytes_(total_bytes), feed_(fields) {}
 
-    // False when reading is over.
+    // Returns false when reading is over.
     bool take(Block& block) {
         if (block.file != file_) {
             file_ = block.file;
@@ -297,7 +299,7 @@ class Collector {
     Result<Feed> finish() && {
         if (error_) return tl::unexpected(std::move(*error_));
         if (feed_.keys.empty() && feed_.ranges.empty()) return bad_input(no_keys());
-        // A member that is lost here is never missed again, so the books must balance.
+        // If a member were lost here, nobody would ever notice. So the numbers must add up.
         const std::uint64_t entries = feed_.keys.size() + feed_.ranges.size();
         std::uint64_t taken = 0;
         for (const Input& input : inputs_) taken += input.taken();
@@ -321,8 +323,8 @@ class Collector {
         return fmt::format("{}:{}: {}", inputs_[file_].name(), line_ + bad.line, bad.why);
     }
 
-    // Once the first keys tell how many there will be, asks for their room at once: growing by doubling would
-    // hold the keys twice for a while, and room that is asked for and not used costs nothing.
+    // Reserves memory for all keys as soon as the first block tells about how many there will be. Growing by
+    // doubling would hold the keys twice for a while. Reserved memory that is not used costs nothing.
     void make_room(const Block& block) {
         if (made_room_ || block.keys.empty()) return;
         made_room_ = true;
@@ -332,7 +334,7 @@ class Collector {
             feed_.keys.reserve(
                 static_cast<std::size_t>(static_cast<double>(block.keys.size()) * ratio * 1.05));
         } catch (const std::exception&) {
-            // A guess that was too high; the keys may fit all the same.
+            // The guess was too high; the keys may still fit.
         }
     }
 
@@ -361,7 +363,7 @@ class Collector {
     bool made_room_ = false;
 };
 
-// The size of all inputs together; zero if that of one is not known.
+// The total size of all inputs; 0 if the size of any input is unknown.
 std::uint64_t total_size(std::span<const Input> inputs) {
     std::uint64_t total = 0;
     for (const Input& input : inputs) {
@@ -388,8 +390,8 @@ void run(Reader& reader, const Parser& parser, Collector& collector, std::uint32
         }
         return;
     }
-    // Blocks are taken in the order in which they were read, and no more than `in_flight` are on their way,
-    // so that a block is free again when its turn in the ring comes.
+    // Blocks are taken in the order in which they were read, and at most `in_flight` blocks are in the
+    // pipeline. So a block is free again by the time the ring comes back to it.
     namespace tbb = oneapi::tbb;
     const std::size_t in_flight = std::size_t{2} * threads;
     std::vector<Block> ring;
@@ -397,7 +399,7 @@ void run(Reader& reader, const Parser& parser, Collector& collector, std::uint32
     for (std::size_t i = 0; i < in_flight; ++i) ring.emplace_back(fields);
     std::size_t turn = 0;
     std::atomic<bool> stop = false;
-    // More threads than cores are rarely wise, but whoever asks for them gets them.
+    // More threads than cores are rarely wise, but a caller that asks for them gets them.
     const tbb::global_control workers(tbb::global_control::max_allowed_parallelism, threads);
     tbb::task_arena arena(static_cast<int>(threads));
     arena.execute([&] {

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Feeds: the lists of keys that people already have.
+// Reads feeds: the lists of keys that people already have.
 //
 //   # one entry a line; this is a feed of the fields src,dport,proto
 //   192.0.2.1      443  tcp
 //   2001:db8::7,   53,  udp,  further columns are ignored    ; and so are comments
 //
-// The fields stand in the order of the field list, separated by blanks, tabs or commas, any mixture of them.
-// Blank lines, CRLF, a missing last newline and a byte order mark are fine. A line that starts with '{' is a
-// JSON object: for sets of one address its member "cidr", "ip", "ipv4" or "ipv6" is the entry; an object of
-// "type": "metadata" is a comment. A set of one address also takes prefixes (192.0.2.0/24) and ranges
-// (192.0.2.1-192.0.2.9), where the reader asks for them.
+// The fields come in the order of the field list, separated by any mixture of blanks, tabs and commas. Blank
+// lines, CRLF, a missing last newline and a byte order mark are fine. A line that starts with '{' is a JSON
+// object. In a set of one address, its member "cidr", "ip", "ipv4" or "ipv6" is the entry; an object of
+// "type": "metadata" counts as a comment. A set of one address also takes prefixes (192.0.2.0/24) and ranges
+// (192.0.2.1-192.0.2.9), if the caller asks for them.
 //
-// Cost: one pass, a block at a time, parsed in parallel and put together in the order of the feed. Memory:
-// the keys, and two blocks a thread. Files are read, not mapped: a list that is cut short while we read it
-// then is an error or a short list, and not a SIGBUS; and pipes work like files.
+// Cost: one pass. Blocks are parsed in parallel and joined in the order of the feed. Memory: the keys, and
+// two blocks a thread. Files are read, not mapped: a list that is truncated during the read leads to an error
+// or a short list, not to a SIGBUS. Pipes work like files.
 #pragma once
 
 #include <cstddef>
@@ -30,14 +30,14 @@
 
 namespace sieve {
 
-// The longest line of a feed in bytes, its end not counted. What is longer is not a list.
+// The longest line of a feed in bytes, without its end. A file with longer lines is not a list.
 inline constexpr std::size_t feed_line_limit = 4096;
 
 struct FeedOptions {
     bool skip_invalid = false; // count malformed lines and go on
-    bool ranges = false;       // take prefixes and ranges of addresses, too; else they are malformed lines
-    unsigned threads = 0;      // 0: one a core
-    Progress progress{};       // stage "reading"; 0 until the end where the size of an input is unknown
+    bool ranges = false;       // also take prefixes and ranges of addresses; otherwise they are malformed
+    unsigned threads = 0;      // 0: one for each core
+    Progress progress{};       // stage "reading"; stays 0 until the end if the size of an input is unknown
     std::size_t block_bytes = std::size_t{256}
                               << 10; // what a thread parses at a time; at least 16 KiB are taken
 };
@@ -45,25 +45,25 @@ struct FeedOptions {
 struct Feed {
     explicit Feed(std::uint32_t fields) : keys(fields) {}
 
-    KeySet keys;                      // in the order of the feed, repetitions included
+    KeySet keys;                      // in the order of the feed, with repetitions
     std::vector<AddressRange> ranges; // prefixes and ranges of more than one address, likewise
     std::uint64_t lines = 0;
     std::uint64_t comments = 0; // lines without an entry: blank, comment, metadata
-    std::uint64_t skipped = 0;  // malformed lines; zero unless they are skipped
-    std::uint64_t bytes = 0;    // of the inputs, all of them
-    // lines = comments + skipped + keys.size() + ranges.size(); read_feed() sees to it
+    std::uint64_t skipped = 0;  // malformed lines; 0 unless skip_invalid
+    std::uint64_t bytes = 0;    // of all inputs together
+    // read_feed() guarantees: lines = comments + skipped + keys.size() + ranges.size()
 
-    std::vector<std::string> skipped_first; // "FILE:LINE: why" of the first few of them
+    std::vector<std::string> skipped_first; // "FILE:LINE: why" for the first few malformed lines
 };
 
-// Reads all keys of these fields from the inputs, each to its end. The first malformed line, in the order of
-// the feed and whatever the number of threads, is the error, unless malformed lines are skipped; so is a feed
-// without a key, and an input that is a filter image or compressed. Two inputs that are one are a usage
-// error.
+// Reads all keys of these fields from the inputs, each to its end. Errors: a malformed line, unless malformed
+// lines are skipped; a feed without a key; an input that is a filter image or compressed; a usage error if
+// one input is named twice. If several lines are malformed, the error names the first one in the order of the
+// feed, whatever the number of threads.
 [[nodiscard]] Result<Feed> read_feed(std::span<Input> inputs, std::uint32_t fields,
                                      const FeedOptions& options = {});
 
-// The same for inputs by their paths; "-" is standard input.
+// The same for the inputs at these paths; "-" is standard input.
 [[nodiscard]] Result<Feed> read_feed(const std::vector<std::string>& paths, std::uint32_t fields,
                                      const FeedOptions& options = {});
 

@@ -17,7 +17,7 @@ constexpr std::string_view expected_list =
 
 struct Parsed {
     sieve_key key{};
-    entry::Fault fault{}; // none: the whole text is the key
+    entry::Fault fault{}; // no fault: the whole text is the key
 };
 
 Parsed parse(std::string_view text, std::uint32_t fields) {
@@ -25,7 +25,7 @@ Parsed parse(std::string_view text, std::uint32_t fields) {
     const char* p = text.data();
     const char* end = p + text.size();
     if (!entry::parse_entry(p, end, fields, parsed.key, parsed.fault)) return parsed;
-    parsed.fault = {}; // what was tried on the way to the key does not matter
+    parsed.fault = {}; // failed attempts on the way to the key do not matter
     while (p != end && entry::is_separator(*p)) ++p;
     if (p != end) parsed.fault = {.kind = entry::FaultKind::surplus, .found = {p, end}};
     return parsed;

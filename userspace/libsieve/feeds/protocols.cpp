@@ -14,8 +14,9 @@ struct Protocol {
     std::string_view name;
 };
 
-// The names are those of the kernel's header, in lower case; the first name of a number is the one that is
-// printed. A table of our own, since what a feed means must not depend on the machine's /etc/protocols.
+// The names are those of the kernel's header, in lower case. If a number has several names, the first is
+// printed. The table is our own, because the meaning of a feed must not depend on the machine's
+// /etc/protocols.
 constexpr std::array protocols{
     Protocol{IPPROTO_HOPOPTS, "hopopts"},
     Protocol{IPPROTO_IP, "ip"},

@@ -7,10 +7,10 @@
 
 namespace sieve {
 
-// The number of a protocol's name, in either case; -1 where there is none.
+// The number of the protocol with this name, in either case; -1 if there is none.
 [[nodiscard]] int protocol_number(std::string_view name);
 
-// The common name of a protocol's number; empty where there is none.
+// The common name of the protocol with this number; empty if there is none.
 [[nodiscard]] std::string_view protocol_name(std::uint8_t number);
 
 } // namespace sieve

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// What the builders of the two Bloom kinds have in common: a shape whose number of hashes may be left open,
-// and plans that overload on it.
+// The part that the builders of the two Bloom kinds share. Both kinds have a shape whose number of hashes may
+// be left open, and planning functions that take this shape.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,8 @@
 
 namespace sieve {
 
-// The rooms' functions, found by the type of the shape; a builder's own members would hide their names.
+// The planning functions of a kind; the type of the shape selects the kind. These wrappers have other names
+// than the builder's members, which would hide the functions.
 namespace plan_of {
 template <class Shape>
 Result<std::uint64_t> lines(std::uint64_t keys, double fpr, const Shape& shape, std::uint32_t rounds) {
@@ -52,14 +53,14 @@ class BloomLikeBuilder : public KindBuilder {
     [[nodiscard]] const Shape& shape() const { return shape_; }
     [[nodiscard]] std::uint32_t rounds() const { return rounds_; }
 
-    /// The hashes that were asked for, or the best number at that size.
+    /// The requested number of hashes, or the best number at that size.
     [[nodiscard]] std::uint8_t hashes_for(std::uint64_t keys, std::uint64_t lines) const {
         return static_cast<std::uint8_t>(
             shape_.hashes != 0 ? shape_.hashes : best_hashes(bits_per_key_of(keys, lines), shape_));
     }
 
   private:
-    /// The shape with the number of hashes that the header has.
+    /// The shape, with the number of hashes from the header.
     [[nodiscard]] Shape used(const sieve_lookup& lookup) const {
         Shape shape = shape_;
         shape.hashes = lookup.hashes;

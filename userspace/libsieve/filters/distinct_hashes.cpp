@@ -14,11 +14,11 @@ namespace sieve {
 
 namespace {
 
-// Keys are counted and placed in so many portions, each by one thread.
+// Keys are counted and written in this many portions, one thread for each.
 constexpr std::size_t portions = 16;
 
-// Hashes that are sorted at a time should fit into the first or second-level cache; more than 2^13 places to
-// write to would not.
+// Hashes that are sorted together should fit into the first- or second-level cache. The CPU can write to 2^13
+// buckets at a time without many cache misses, but hardly to more.
 constexpr std::size_t bucket_keys = 2048;
 constexpr unsigned most_bucket_bits = 13;
 

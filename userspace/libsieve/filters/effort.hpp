@@ -9,9 +9,9 @@
 namespace sieve {
 
 enum class Effort {
-    fast,   // each key is placed once, and stays
+    fast,   // each key is placed once and never moved
     normal, // rebalanced until further rounds gain little
-    best,   // rebalanced until they gain next to nothing
+    best,   // rebalanced until further rounds gain next to nothing
 };
 
 // "fast", "normal" or "best".

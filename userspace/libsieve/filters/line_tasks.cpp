@@ -13,18 +13,18 @@ namespace sieve {
 
 namespace {
 
-// Regions: of about so many lines each (tasks should not be shorter than it takes to start them), and at most
-// so many of them, by choices. 160 regions of 2048 lines are a filter of 10^7 keys and 16 bits; of these
-// lines' counters two regions take 800 KB.
+// A region has about this many lines, because a task should take longer than starting it does. The maximum
+// number of regions depends on the number of choices. 160 regions of 2048 lines make a filter of 10^7 keys at
+// 16 bits a key; the line counters of two such regions take 800 KB.
 constexpr std::uint32_t lines_of_region = 1024;
 constexpr std::array<std::uint32_t, SIEVE_MAX_CHOICES + 1> most_regions = {1, 160, 160, 24};
 
-// Keys are counted and moved in so many portions, each by one thread.
+// Keys are counted and moved in this many portions, one thread for each.
 constexpr std::size_t portions = 16;
 
 using Regions = std::array<std::uint32_t, SIEVE_MAX_CHOICES>;
 
-// Tells a combination of regions, whatever their order, from all others: a number below regions^choices.
+// Numbers a combination of regions, in any order, uniquely: below regions^choices.
 std::uint32_t combination(Regions r, std::uint32_t regions, std::uint32_t choices) {
     if (choices == 1) return r[0];
     if (r[0] > r[1]) std::swap(r[0], r[1]);
@@ -57,7 +57,7 @@ void LineTasks::group(std::span<const sieve_hash> keys, const sieve_lookup& look
                             keys.size() * (p + 1) / portions - keys.size() * p / portions);
     };
 
-    // A counting sort by combination: counts of all portions, then each one's places.
+    // A counting sort by combination: `place` first holds the counts of each portion, then its positions.
     std::vector<std::vector<std::size_t>> place(portions, std::vector<std::size_t>(combinations));
     tbb::parallel_for(std::size_t{0}, portions, [&](std::size_t p) {
         for (const sieve_hash& hash : portion(p)) place[p][combination_of(hash)]++;
@@ -82,9 +82,10 @@ void LineTasks::group(std::span<const sieve_hash> keys, const sieve_lookup& look
     order(choices, task_of);
 }
 
-// Of two choices, step s is all pairs of regions (i, j) with i + j = s modulo their number: every region is
-// in exactly one task of each step, so that all parts of the filter fill at the same pace, which the online
-// rule lives on. Of three, tasks in a random order join the first step that leaves their regions alone.
+// With two choices, step s consists of all pairs of regions (i, j) with i + j = s modulo the number of
+// regions. Every region is then in exactly one task of each step, so all parts of the filter fill at the same
+// pace. The online rule needs this. With three choices, tasks are taken in a random order, and each joins the
+// first step that does not use its regions.
 void LineTasks::order(std::uint32_t choices, const std::vector<std::uint32_t>& task_of) {
     const std::uint32_t regions = regions_;
     if (choices < 3) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Keys grouped by the regions of the filter that their lines lie in, and the groups ordered so that threads
-// do not meet.
+// Groups keys by the regions of the filter that hold their lines, and orders the groups so that threads never
+// work on the same region.
 #pragma once
 
 #include <cstddef>
@@ -15,16 +15,17 @@
 
 namespace sieve {
 
-// The filter's lines are cut into regions small enough that those of one key fit into a processor's
-// second-level cache together (in filters up to some 10^7 keys; larger ones have larger regions). All regions
-// of a filter are of the same size, to a line or two: a short one would fill up before the others, and the
-// online rule, which cannot look ahead, would make up to twice the false positive rate of it. A task is all
-// keys whose lines lie in the same two (or three) regions; a step is a set of tasks that have no region in
-// common. Tasks of a step may run at once, on any number of threads, and the outcome is that of running one
-// after the other.
+// The filter's lines are cut into regions. Regions are so small that the regions of one key fit together into
+// a processor's second-level cache (for filters of up to some 10^7 keys; larger filters have larger regions).
+// All regions have the same size, to within a line or two. A shorter region would fill up before the others,
+// and the online rule, which cannot look ahead, would then up to double the false positive rate.
+//
+// A task is the set of all keys whose lines lie in the same two (or three) regions. A step is a set of tasks
+// that have no region in common. The tasks of a step may run at once on any number of threads; the result is
+// the same as running them one after another.
 class LineTasks {
   public:
-    // Takes a copy of the keys, grouped. The grouping depends on keys and geometry alone.
+    // Copies the keys and groups them. The grouping depends on keys and geometry alone.
     LineTasks(std::span<const sieve_hash> keys, const sieve_lookup& lookup);
 
     struct Task {
@@ -45,8 +46,8 @@ class LineTasks {
         return static_cast<std::uint32_t>(line * scale_ >> scale_bits);
     }
 
-    // Calls work(task's index) for all tasks, step by step, in parallel within each; `after` with the number
-    // of keys done so far, by one thread at a time.
+    // Calls work(index of the task) for all tasks: step by step, and in parallel within each step. Calls
+    // `after_step` after each step, from one thread, with the number of keys done so far.
     void run(const std::function<void(std::uint32_t)>& work,
              const std::function<void(std::size_t)>& after_step) const;
 

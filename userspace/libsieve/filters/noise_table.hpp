@@ -8,8 +8,8 @@
 
 namespace sieve {
 
-/// A table of random numbers with a distribution, indexed by random bits: what annealing adds to costs,
-/// without a logarithm for each.
+/// A table of random numbers with a given distribution, indexed by random bits. Annealing adds these numbers
+/// to costs; the table saves it a logarithm for each.
 template <unsigned bits>
 class NoiseTable {
   public:
@@ -22,7 +22,7 @@ class NoiseTable {
             table_[i] = static_cast<float>(quantile((static_cast<double>(i) + 0.5) / table_.size()));
     }
 
-    /// The lowest bits choose.
+    /// The lowest bits of `random` choose the element.
     [[nodiscard]] float operator()(std::uint64_t random) const { return table_[random % table_.size()]; }
 
     static NoiseTable exponential() {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// How likely a non-member's pattern (sieve/pattern.h) is covered by a line, from the number of ones in its
-// words.
+// The probability that a line covers a non-member's pattern (sieve/pattern.h), from the number of ones in the
+// line's words.
 #pragma once
 
 #include <array>
@@ -10,14 +10,15 @@
 
 namespace sieve {
 
-// Ones in each of a line's words.
+// The number of ones in each of a line's words.
 using WordFill = std::array<std::uint8_t, SIEVE_LINE_WORDS>;
 
 WordFill word_fill(const sieve_line& line);
 
-// The exact probability that a random pattern of k bits is covered, for one k. Full rounds multiply (ones/64)
-// over all words; each group of the rest averages over its places. Bits of one pattern are independent given
-// the places, so this is no approximation (but see the tests: the hash only stretches 64 bits).
+// The exact probability that a line covers a random pattern of k bits, for one k. Full rounds contribute
+// (ones/64) for each of the eight words. Each group of the remaining bits averages over the words that it may
+// use. The bits of a pattern are independent once its words are chosen, so this is no approximation. (The
+// tests show the one limit: the hash only stretches 64 bits.)
 class PatternRate {
   public:
     explicit PatternRate(std::uint32_t hashes);

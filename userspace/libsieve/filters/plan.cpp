@@ -20,7 +20,7 @@ namespace sieve {
 
 namespace {
 
-/// What is compared: one form of one kind.
+/// One form of one kind, for comparison.
 struct Form {
     const FilterKind* kind;
     KindOptions options;
@@ -38,7 +38,7 @@ Result<std::vector<Form>> all_forms() {
     return forms;
 }
 
-/// Lines of the filter for what is asked for. Error: why the form cannot do it.
+/// The number of lines that the request needs. Error: why the form cannot meet the request.
 Result<std::uint64_t> choose_lines(const KindBuilder& builder, const PlanRequest& request,
                                    std::uint64_t overhead) {
     if (request.fpr) return builder.lines_for_fpr(request.keys, *request.fpr);
@@ -79,11 +79,11 @@ Candidate work_out(const Form& form, const PlanRequest& request) {
     return c;
 }
 
-/// Builds a small filter of the candidate's form and takes the time. Nanoseconds a key; 0 if it cannot be
-/// built so small.
+/// Builds a small filter of the candidate's form and measures the time. Returns nanoseconds a key; 0 if the
+/// form cannot be built that small.
 double calibrate(const Form& form, const Candidate& c) {
-    // About a thousand lines, so that the build of a large set, which waits for memory, is not flattered too
-    // much.
+    // About a thousand lines: a much smaller filter would stay in the cache and look too fast beside a large
+    // set, whose build waits for memory.
     constexpr std::uint64_t sample_keys = 32768;
     const std::uint64_t lines = form.builder->lines_for_bits(sample_keys, c.bits_per_key);
     sieve_lookup lookup{};
@@ -91,7 +91,7 @@ double calibrate(const Form& form, const Candidate& c) {
     std::mt19937_64 random(sample_keys);
     const std::vector<sieve_hash> hashes = sample_hashes(sample_keys, random);
     std::vector<sieve_line> filter(lines);
-    // Processor time: what else the machine does must not count.
+    // Processor time, so that other load on the machine does not count.
     const std::clock_t start = std::clock();
     if (!form.builder->fill(hashes, lookup, filter, 0, {})) return 0;
     const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
@@ -113,7 +113,7 @@ Status check(const PlanRequest& request) {
 void recommend(Plan& plan, const PlanRequest& request) {
     const bool for_rate = request.fpr.has_value();
     const auto lines = [](const Candidate& c) { return std::max(c.lines_non_member, c.lines_member); };
-    // What is to be small: the memory for a rate, the rate for a memory.
+    // The cost to minimise: the memory if a rate was given, the rate if a memory was given.
     const auto cost = [for_rate](const Candidate& c) {
         return for_rate ? static_cast<double>(c.bytes) : c.fpr;
     };
@@ -170,7 +170,7 @@ Result<Plan> make_plan(const PlanRequest& request, const Progress& progress) {
             pool.emplace_back(work);
         work();
     }
-    // One after the other, so that they do not take each other's time.
+    // One build after another, so that builds do not compete for the processor.
     if (request.calibrate)
         for (std::size_t i = 0; i < forms.size(); ++i)
             if (plan.candidates[i].infeasible.empty())

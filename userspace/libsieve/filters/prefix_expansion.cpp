@@ -51,7 +51,7 @@ std::uint32_t trailing_zeros(uint128 number) {
 template <class Visit>
 void split_into_prefixes(const AddressRange& range, const Visit& visit) {
     for (uint128 at = range.first;;) {
-        // The largest block that starts here, is aligned, and does not go beyond the range.
+        // The largest aligned prefix that starts here and does not go beyond the range.
         std::uint32_t host = at == 0 ? bits : trailing_zeros(at);
         while (host > 0 && (host == bits ? last_address : (uint128{1} << host) - 1) > range.last - at) host--;
         visit(at, bits - host);
@@ -61,8 +61,8 @@ void split_into_prefixes(const AddressRange& range, const Visit& visit) {
     }
 }
 
-// For each number of lengths from 1 to max_probes the cheapest choice: `keys[k-1]` prefixes with
-// `lengths[k-1]`.
+// For each number of lengths k from 1 to max_probes, the cheapest choice: `lengths[k-1]` makes `keys[k-1]`
+// prefixes.
 struct Choices {
     std::vector<double> keys;
     std::vector<std::vector<std::uint32_t>> lengths;
@@ -71,7 +71,8 @@ struct Choices {
 Choices choose_lengths(const Counts& counts, std::uint32_t max_probes) {
     std::uint32_t longest = bits;
     while (longest > 0 && counts[longest] == 0) longest--;
-    // step[i][l]: prefixes of lengths i+1 .. l, all expanded to l; i = -1 is "none before", kept at row 0.
+    // step[i][l]: number of prefixes when lengths i+1 .. l are all expanded to l. i = -1 means that there is
+    // no shorter length; it is kept at row 0.
     const auto step = [&counts](std::uint32_t from, std::uint32_t to) {
         double sum = 0;
         for (std::uint32_t length = from; length <= to; length++)

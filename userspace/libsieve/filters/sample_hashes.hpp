@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Hashes of keys that nobody has, for the filters that predictions are made with.
+// Random hashes, for the sample filters that predictions are made with.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace sieve {
 
-/// That many random hashes in hash_order, which is how a builder gets those of a real set: what is placed for
-/// good depends on the order.
+/// Returns `count` random hashes in hash_order. A builder gets the hashes of a real set in the same order,
+/// and the order matters where a key is placed once and never moved.
 std::vector<sieve_hash> sample_hashes(std::uint64_t count, std::mt19937_64& random);
 
 } // namespace sieve

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// An order unlike the keys' own, for a pass that places each key for good: that is at its best when keys come
-// from everywhere, and keys are sorted by where they go. (It evens the pace; it is not random. The d-left
-// filter, which needs an order that has nothing to do with its buckets, is twice as bad with it.)
+// Visits keys in an order unlike their own, for a pass that places each key once and never moves it. Keys are
+// sorted by the lines that they go to, but such a pass works best when keys come from everywhere. The order
+// is evenly spread, not random. The d-left filter needs an order that has nothing to do with its buckets;
+// this order doubles its rate.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +18,7 @@ inline std::size_t scattering_stride(std::size_t n) {
     return stride;
 }
 
-// The next one in that order.
+// The index that follows `at` in this order.
 inline std::size_t scattered_next(std::size_t at, std::size_t stride, std::size_t n) {
     return at + stride < n ? at + stride : at + stride - n;
 }

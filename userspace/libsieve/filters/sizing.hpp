@@ -8,24 +8,25 @@
 
 namespace sieve {
 
-/// Sizes outside these are refused.
+/// Sizes outside these limits are refused.
 inline constexpr double least_bits_per_key = 1;
 inline constexpr double most_bits_per_key = 256;
 
-/// Below this no false positive rate is promised: no kind compares more than 64 bits of a key's hash.
+/// The lowest false positive rate that is promised: no kind compares more than 64 bits of a key's hash.
 inline constexpr double least_fpr = 1e-15;
 
-/// Lines that give each key at least that many bits: at least one.
+/// The fewest lines that give each key at least `bits_per_key` bits, and at least one line.
 std::uint64_t lines_for_bits(std::uint64_t keys, double bits_per_key);
 
-/// Bits of `lines` lines for each of `keys` keys.
+/// The bits that `lines` lines have for each of `keys` keys.
 double bits_per_key_of(std::uint64_t keys, std::uint64_t lines);
 
-/// Witnesses of an image: one for a thousand keys, within bounds that keep small sets small and the preflight
-/// short.
+/// The number of witnesses of an image: one for a thousand keys, within bounds that keep small sets small and
+/// the preflight short.
 std::uint32_t witness_count(std::uint64_t keys);
 
-/// The rate of a packet that makes `probes` probes (a prefix set), from that of one; and the other way round.
+/// rate_of_probes: the rate of a packet that makes `probes` probes (of a prefix set), from the rate of one
+/// probe. rate_of_one_probe is the inverse.
 double rate_of_probes(double rate, std::uint32_t probes);
 double rate_of_one_probe(double rate, std::uint32_t probes);
 

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// A line as one vector of eight words, for the builder's hot loops: with AVX-512 a register, else as many as
-// it takes. Everything here is inlined into functions that are compiled for several processors.
+// A line as one vector of eight words, for the builder's hot loops. With AVX-512 the vector is one register;
+// otherwise the compiler uses several. All functions here are inlined into functions that are compiled for
+// several processors.
 #pragma once
 
 #include <cstdint>
 
 #include <sieve/pattern.h>
 
-// These vectors never cross a function call that is not inlined, so that no calling convention matters.
+// These vectors only cross inlined calls, so the calling convention does not matter.
 #pragma GCC diagnostic ignored "-Wpsabi"
 
 namespace sieve {
@@ -42,9 +43,9 @@ SIEVE_ALWAYS_INLINE WideLine wide_pattern(std::uint64_t hash, std::uint32_t hash
     return mask;
 }
 
-// PatternRate of two lines at once: lanes 0 to 7 are the first one's words. The product of all words comes
-// out of a tree whose inner nodes are the products that the groups of the rest need: pairs of words four
-// apart, then every second word.
+// PatternRate for two lines at once: lanes 0 to 7 hold the words of the first line. A tree of products
+// computes the product of all words. Its inner nodes are the products that the remaining bits need: pairs of
+// words four apart, then every second word.
 class WideRate {
   public:
     explicit WideRate(std::uint32_t hashes)

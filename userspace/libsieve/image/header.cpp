@@ -16,11 +16,11 @@ namespace sieve {
 
 namespace {
 
-// 9999-12-31: what lies behind it has no date that could be printed.
+// 9999-12-31: later times have no date that could be printed.
 constexpr std::uint64_t last_second = 253402300799;
-// Counts are added up and divided: far below 2^64, and exact as a double.
+// Counts are added and divided, so they must stay far below 2^64 and exact as a double.
 constexpr std::uint64_t most_counted = std::uint64_t{1} << 53;
-// The builder takes at least one bit per key, and a rate near 1 less than that; never so little.
+// The builder takes at least one bit a key, or less for a rate near 1, but never as little as this.
 constexpr std::uint64_t most_keys_per_line = std::uint64_t{8} * SIEVE_LINE_BITS;
 
 bool is_rate(std::uint64_t bits) {
@@ -139,7 +139,7 @@ std::string label_text(const sieve_file& file) {
 
 std::string header_fault(const ImageHeader& header) {
     const auto& [lookup, probes, file] = header;
-    // In this order: each trusts what those before it have found in order.
+    // The order matters: each check trusts what the checks before it have accepted.
     std::string fault = identity_fault(lookup, file);
     if (fault.empty()) fault = geometry_fault(lookup);
     if (fault.empty()) fault = probes_fault(lookup, probes);

@@ -32,7 +32,8 @@ Result<sieve_line*> allocate(std::uint64_t count) {
         return failure(ErrorKind::out_of_memory,
                        fmt::format("{} MiB for the filter are not to be had: {}",
                                    (count * sizeof(sieve_line)) >> 20, errno_text(errno)));
-    // The builder's accesses are random: fewer and larger pages. Only a hint, so its failure does not matter.
+    // The builder accesses the pages at random, so fewer and larger pages help. This is only a hint; its
+    // failure does not matter.
     ::madvise(pages, count * sizeof(sieve_line), MADV_HUGEPAGE);
     return static_cast<sieve_line*>(pages);
 }
@@ -136,7 +137,7 @@ Result<Image> Image::load(const std::filesystem::path& path) {
 }
 
 std::uint64_t Image::checksum() const {
-    // Everything but the eight bytes that hold it.
+    // The checksum covers everything except the eight bytes that hold it.
     const auto* begin = reinterpret_cast<const char*>(lines_);
     const std::size_t at = SIEVE_FILE_LINE * sizeof(sieve_line) + offsetof(sieve_file, checksum);
     const std::size_t after = at + sizeof(std::uint64_t);

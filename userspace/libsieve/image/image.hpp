@@ -22,11 +22,11 @@ namespace sieve {
 class Image {
   public:
     // Zeroed pages for a filter of `filter_lines` lines and `witnesses` witness lines, with magic, version
-    // and sizes set. Error: out_of_memory; bad_input for more lines than a map can have.
+    // and sizes set. Errors: out_of_memory; bad_input if a map cannot have that many lines.
     static Result<Image> create(std::uint64_t filter_lines, std::uint32_t witnesses);
 
-    // Reads an image to the input's end and checks it; a wrong, cut, altered or foreign one is refused with
-    // what is wrong with it. The header is judged before memory is asked for and the rest is read.
+    // Reads an image up to the input's end and checks it. Refuses a wrong, truncated, altered or foreign
+    // image, and says what is wrong with it. Checks the header before it allocates memory and reads the rest.
     static Result<Image> load(Input& input);
 
     // The same for a path; "-" is standard input.
@@ -36,15 +36,16 @@ class Image {
     Image& operator=(Image&& other) noexcept;
     ~Image();
 
-    // Writes the checksum, then the file, as write_output() does: as a whole or not at all, and for its owner
-    // alone, because an image holds secret hash keys. What stands there is replaced if it is an image, or if
-    // that was asked for.
+    // Writes the checksum, then the file. As with write_output(), the file is replaced as a whole or not at
+    // all. Only its owner may read it, because an image holds secret hash keys. An existing file is replaced
+    // only if it is an image, or if `replace` allows it.
     [[nodiscard]] Status save(const std::filesystem::path& path, Replace replace = Replace::ours);
 
-    // Sets the checksum over the present content.
+    // Sets the checksum of the current content.
     void seal();
 
-    // Everything that can be wrong with an image's bytes, named with `origin` (a path or "built image").
+    // Checks everything that can be wrong with an image's bytes. The error names `origin` (a path or "built
+    // image").
     [[nodiscard]] Status check(const std::string& origin) const;
 
     [[nodiscard]] sieve_lookup& lookup();
@@ -63,12 +64,12 @@ class Image {
     [[nodiscard]] std::span<sieve_witness> witnesses();
     [[nodiscard]] std::span<const sieve_witness> witnesses() const;
 
-    // The whole image, as the kernel's map takes it.
+    // The whole image, as the kernel's map holds it.
     [[nodiscard]] std::span<const sieve_line> lines() const { return {lines_, count_}; }
     [[nodiscard]] std::size_t bytes() const { return count_ * sizeof(sieve_line); }
 
-    // True if the filter may hold the key (of a prefix set: one of the address's prefixes): the same locate
-    // and test as the packet path.
+    // True if the filter may hold the key or, for a prefix set, one of the address's prefixes. Runs the same
+    // locate and test as the packet path.
     [[nodiscard]] bool contains(const sieve_key& key) const;
 
   private:
@@ -80,10 +81,10 @@ class Image {
     std::size_t count_ = 0;
 };
 
-// True if the input begins like a filter image; nothing is taken from it.
+// True if the input begins like a filter image. Only peeks at the input.
 [[nodiscard]] Result<bool> is_image(Input& input);
 
-// How an image file begins, for whoever would overwrite it.
+// How an image file begins, for code that may overwrite one.
 [[nodiscard]] const OutputKind& image_output();
 
 } // namespace sieve

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Addresses as numbers, and runs of them: what prefixes and ranges of a feed are before they become keys.
+// Addresses as numbers, and ranges of them. A feed's prefixes and ranges have this form until they become
+// keys.
 #pragma once
 
 #include <cstdint>
@@ -10,12 +11,12 @@ namespace sieve {
 
 __extension__ using uint128 = unsigned __int128;
 
-// An address of a key as a number of 128 bits (IPv4 in its v4-mapped form).
+// A key's address as a 128-bit number (IPv4 in its v4-mapped form).
 [[nodiscard]] constexpr uint128 address_number(std::uint64_t upper, std::uint64_t lower) {
     return static_cast<uint128>(upper) << 64 | lower;
 }
 
-// All addresses from `first` to `last`, both included; within one family.
+// All addresses from `first` to `last`, inclusive. Both have the same family.
 struct AddressRange {
     uint128 first = 0;
     uint128 last = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Flow keys of one kind, packed: what a feed yields and a builder takes.
+// Packed flow keys of one set of fields, as a feed yields and a builder takes them.
 #pragma once
 
 #include <cstddef>
@@ -10,9 +10,9 @@
 
 namespace sieve {
 
-// A list of flow keys that all select the same fields. Only the words that these fields live in are kept (16
-// bytes for an address, 40 for a five-tuple), since sets reach 10^8 keys. Order and repetitions are the
-// feed's.
+// A list of flow keys that all select the same fields. It stores only the words that hold these fields (16
+// bytes for an address, 40 for a five-tuple), because sets reach 10^8 keys. Order and repetitions are those
+// of the feed.
 class KeySet {
   public:
     explicit KeySet(std::uint32_t fields);
@@ -32,7 +32,7 @@ class KeySet {
     // The key at an index in canonical form (unselected fields zero).
     [[nodiscard]] sieve_key at(std::size_t index) const;
 
-    // Gives the memory back.
+    // Removes all keys and frees their memory.
     void clear();
 
   private:

@@ -16,7 +16,7 @@ Result<Capture> Capture::open(const std::string& path) {
     char why[PCAP_ERRBUF_SIZE] = "";
     std::unique_ptr<pcap, Close> handle(pcap_open_offline(path.c_str(), why));
     if (!handle) {
-        // libpcap begins some messages with the path and some not.
+        // Some messages of libpcap begin with the path, others do not.
         const std::string text = why;
         return bad_input(text.starts_with(path) ? text : fmt::format("{}: {}", path, text));
     }

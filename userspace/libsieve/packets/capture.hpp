@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Packets out of a capture file (pcap or pcapng), as Ethernet frames.
+// Reads packets from a capture file (pcap or pcapng), as Ethernet frames.
 #pragma once
 
 #include <cstdint>
@@ -16,9 +16,9 @@ struct pcap;
 namespace sieve::packets {
 
 struct CapturedPacket {
-    std::uint64_t number = 0;            // from 1, as in Wireshark
+    std::uint64_t number = 0;            // counts from 1, as in Wireshark
     std::uint32_t length = 0;            // on the wire
-    std::span<const std::uint8_t> bytes; // the frame as far as it was captured; valid until the next packet
+    std::span<const std::uint8_t> bytes; // the captured part of the frame; valid until the next packet
 };
 
 class Capture {
@@ -26,8 +26,8 @@ class Capture {
     // "-" is standard input.
     static Result<Capture> open(const std::string& path);
 
-    // The next packet, or nothing at the end. A file that is cut or garbled is an error that names the packet
-    // and, where the file has positions, the byte.
+    // The next packet, or nothing at the end of the file. Error: the file is truncated or garbled. The error
+    // names the packet and, if the file has positions, the byte.
     [[nodiscard]] Result<std::optional<CapturedPacket>> next();
 
   private:

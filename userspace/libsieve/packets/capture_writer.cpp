@@ -41,7 +41,7 @@ Result<CaptureWriter> CaptureWriter::create(const std::string& path, std::uint32
     }
     std::unique_ptr<pcap_dumper, Close> file(pcap_dump_fopen(handle.get(), stream));
     if (!file) {
-        // libpcap begins some messages with the path and some not.
+        // Some messages of libpcap begin with the path, others do not.
         const std::string text = pcap_geterr(handle.get());
         return bad_input(text.starts_with(path) ? text : fmt::format("{}: {}", path, text));
     }
@@ -52,7 +52,8 @@ void CaptureWriter::write(std::uint64_t time, std::uint32_t length, std::span<co
     constexpr std::uint64_t second = 1'000'000'000;
     pcap_pkthdr header{};
     header.ts.tv_sec = static_cast<decltype(header.ts.tv_sec)>(time / second);
-    header.ts.tv_usec = static_cast<decltype(header.ts.tv_usec)>(time % second); // nanoseconds, as was said
+    // nanoseconds, as the file's header says
+    header.ts.tv_usec = static_cast<decltype(header.ts.tv_usec)>(time % second);
     header.caplen = static_cast<bpf_u_int32>(bytes.size());
     header.len = length;
     pcap_dump(reinterpret_cast<u_char*>(file_.get()), &header, bytes.data());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Packets into a capture file (pcap, nanoseconds) of Ethernet frames.
+// Writes packets to a capture file (pcap, nanoseconds) of Ethernet frames.
 #pragma once
 
 #include <cstdint>
@@ -17,15 +17,15 @@ namespace sieve::packets {
 
 class CaptureWriter {
   public:
-    // "-" is standard output; a file is opened as open_output() does. `snap`: the longest that a packet's
-    // bytes will be.
+    // "-" is standard output. A file is opened with open_output(). `snap` is the maximum number of bytes kept
+    // of a packet.
     static Result<CaptureWriter> create(const std::string& path, std::uint32_t snap,
                                         Replace replace = Replace::ours);
 
-    // `time`: nanoseconds since 1970; `length`: on the wire; `bytes`: its head.
+    // `time`: nanoseconds since 1970. `length`: bytes on the wire. `bytes`: the first bytes of the packet.
     void write(std::uint64_t time, std::uint32_t length, std::span<const std::uint8_t> bytes);
 
-    // What was written is in the file, or an error.
+    // Flushes everything written so far to the file.
     [[nodiscard]] Status flush();
 
   private:

@@ -14,13 +14,13 @@ namespace sieve::packets {
 
 namespace {
 
-constexpr std::size_t upper_bytes = 8; // a UDP header, and more than the packet path reads of any other
+constexpr std::size_t upper_bytes = 8; // a UDP header; the packet path reads less of any other header
 
 bool has_ports(std::uint8_t proto) {
     return proto == IPPROTO_TCP || proto == IPPROTO_UDP || proto == IPPROTO_SCTP;
 }
 
-// IANA "IPv6 Extension Header Types"; a packet with such a next header has its protocol elsewhere.
+// IANA "IPv6 Extension Header Types". A packet with such a next header has its protocol in a later header.
 bool is_extension(std::uint8_t proto) {
     constexpr std::array<std::uint8_t, 8> types{0, 43, 44, 51, 60, 135, 139, 140};
     return std::find(types.begin(), types.end(), proto) != types.end();

@@ -11,20 +11,20 @@
 
 namespace sieve::packets {
 
-// True for an address of a key that is IPv4.
+// True if a key's address is IPv4.
 [[nodiscard]] bool is_v4_mapped(std::uint64_t upper, std::uint64_t lower);
 
-// Writes packets into one buffer, over and over.
+// Writes packets, always into the same buffer.
 class Carrier {
   public:
-    // The packet whose `fields` are the key's, valid until the next call. IPv4 if all selected addresses are
-    // v4-mapped, else IPv6 (which can carry a mapped address beside another); UDP unless the key says
-    // otherwise. Empty if no packet can carry the key: ports with a protocol that has none, or in IPv6 a
-    // protocol number that is an extension header's.
+    // The packet whose `fields` have the key's values; valid until the next call. The packet is IPv4 if all
+    // selected addresses are v4-mapped, otherwise IPv6 (which can also carry a mapped address). It is UDP
+    // unless the key says otherwise. Empty if no packet can carry the key: the key has ports but its protocol
+    // has none, or its protocol number is that of an IPv6 extension header and the packet is IPv6.
     std::span<const std::uint8_t> carry(const sieve_key& key, std::uint32_t fields);
 
   private:
-    static constexpr std::size_t longest = 14 + 40 + 8; // Ethernet, IPv6, the beginning of what is above
+    static constexpr std::size_t longest = 14 + 40 + 8; // Ethernet, IPv6, the first bytes of the layer above
 
     std::array<std::uint8_t, longest> bytes_{};
 };

@@ -31,7 +31,7 @@ bool is_one_of(const Values& values, Value value) {
     return std::find(values.begin(), values.end(), value) != values.end();
 }
 
-// An IP packet and nothing before it.
+// An IP packet without a link-layer header.
 std::optional<Packet> read_raw(Bytes captured) {
     if (captured.empty()) return std::nullopt;
     const int version = captured[0] >> 4;
@@ -40,8 +40,9 @@ std::optional<Packet> read_raw(Bytes captured) {
     return Packet{no_ethertype, captured};
 }
 
-// Four bytes before it: the address family, in the byte order of the machine (NULL) or the network (LOOP).
-// All of them are below 256, so that the order can be seen; that of IPv6 differs from system to system.
+// The IP packet follows four bytes with the address family, in the byte order of the machine (NULL) or of the
+// network (LOOP). All families are below 256, so the value shows the byte order. The number for IPv6 differs
+// from system to system.
 std::optional<Packet> read_family(Bytes captured) {
     constexpr std::size_t header = 4;
     constexpr std::array<int, 4> inet6 = {10, 24, 28, 30}; // Linux, NetBSD, FreeBSD, macOS
@@ -56,8 +57,9 @@ std::optional<Packet> read_family(Bytes captured) {
     return Packet{no_ethertype, payload};
 }
 
-// Linux's cooked packets, of either version: the kind of device tells what the protocol field means (pcap's
-// link-layer header types, LINKTYPE_LINUX_SLL). Of a GRE device it is GRE's protocol type, an Ethertype.
+// Linux's cooked packets, version 1 or 2. The kind of device tells what the protocol field means (pcap's
+// link-layer header types, LINKTYPE_LINUX_SLL). For a GRE device the field is GRE's protocol type, an
+// Ethertype.
 std::optional<Packet> read_cooked(Bytes captured, std::size_t header, std::size_t device,
                                   std::size_t protocol) {
     constexpr std::array<int, 5> not_ethertypes = {ARPHRD_NETLINK, ARPHRD_IEEE80211, ARPHRD_IEEE80211_PRISM,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Captures that were not made on Ethernet (`tcpdump -i any`, tunnels, loopback of BSD): the frames that the
-// XDP program would see if the same packets came over Ethernet.
+// Turns captures from other links than Ethernet (`tcpdump -i any`, tunnels, BSD loopback) into the frames
+// that the XDP program would see if the same packets came over Ethernet.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,12 @@ namespace sieve::packets {
 
 class LinkLayer {
   public:
-    // Of one of pcap's DLT_ numbers; nothing for a link whose packets are not understood.
+    // The link layer with this DLT_ number of pcap; empty if its packets are not understood.
     static std::optional<LinkLayer> of(int type);
 
-    // The frame of what was captured: itself on Ethernet, else in memory of this object, valid until the next
-    // call. A packet that is cut within its link-layer header gives an empty one.
+    // The frame of a captured packet. On Ethernet this is the packet itself; otherwise it lies in this
+    // object's memory and is valid until the next call. Empty if the packet is cut off within its link-layer
+    // header.
     std::span<const std::uint8_t> frame(std::span<const std::uint8_t> captured);
 
   private:

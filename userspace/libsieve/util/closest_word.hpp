@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Which known word a misspelt one may have meant.
+// Suggests the known word that a misspelt word may have meant.
 #pragma once
 
 #include <string>
@@ -7,8 +7,9 @@
 
 namespace sieve {
 
-// The known word that takes the fewest insertions, deletions, replacements and exchanges of neighbours to get
-// (optimal string alignment distance), if those are at most a third of its letters; else an empty string.
+// Returns the known word that is the fewest insertions, deletions, replacements and swaps of neighbours away
+// (optimal string alignment distance). Returns an empty string if that distance is more than a third of the
+// word's letters.
 [[nodiscard]] std::string closest_word(const std::string& word, const std::vector<std::string>& known);
 
 } // namespace sieve

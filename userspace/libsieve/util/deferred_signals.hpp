@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// A stretch of work that signals must not cut in two.
+// Keeps signals from interrupting a piece of work.
 #pragma once
 
 #include <array>
@@ -8,9 +8,10 @@
 
 namespace sieve {
 
-// While an object lives, a signal that would end the process only makes pending() true; the process gets it
-// again when the object goes. A file that is too large (SIGXFSZ) is an error of write(2) meanwhile. Signals
-// that are ignored or handled stay so. For the whole process: one object at a time.
+// While an object of this class exists, a signal that would end the process only makes pending() true. The
+// destructor raises the signal again. Meanwhile a file that grows too large (SIGXFSZ) is an error of
+// write(2). Signals that are ignored or handled keep their disposition. The object affects the whole process,
+// so only one may exist at a time.
 class DeferredSignals {
   public:
     DeferredSignals();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/util/digest.hpp"
 
-#define XXH_STATIC_LINKING_ONLY // for a state that is a member
+#define XXH_STATIC_LINKING_ONLY // makes the state a complete type, so that it can be a member
 #include <xxhash.h>
 
 #include <fmt/core.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Tells whether two contents are the same: XXH3 with 128 bits. It finds changes, and is no defence against
-// somebody who makes two contents of one digest on purpose.
+// Tells whether two contents are the same: XXH3 with 128 bits. The digest detects changes. It does not
+// protect against somebody who deliberately makes two contents with the same digest.
 #pragma once
 
 #include <memory>
@@ -18,7 +18,7 @@ class Digest {
 
     void add(std::string_view bytes);
 
-    // Of all that was added: 32 hexadecimal digits.
+    // The digest of everything added so far, in 32 hexadecimal digits.
     [[nodiscard]] std::string hex() const;
 
   private:

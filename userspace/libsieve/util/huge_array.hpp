@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// A large zeroed array on large pages, where the kernel has them: what is accessed all over the place
-// otherwise spends its time on translating addresses.
+// A large zeroed array, on large pages if the kernel has them. On small pages, random accesses spend their
+// time on address translation.
 #pragma once
 
 #include <sys/mman.h>
@@ -13,7 +13,7 @@
 
 namespace sieve {
 
-// Move-only. Fails as std::vector does, with std::bad_alloc.
+// Move-only. Throws std::bad_alloc, as std::vector does.
 template <class T>
 class HugeArray {
     static_assert(std::is_trivially_copyable_v<T> && std::is_trivially_destructible_v<T>,
@@ -45,7 +45,7 @@ class HugeArray {
     [[nodiscard]] std::size_t size() const { return size_; }
     [[nodiscard]] bool empty() const { return size_ == 0; }
 
-    // Forgets all elements from `size` on; their memory stays until the end.
+    // Drops all elements from `size` on. Their memory is freed only with the array.
     void truncate(std::size_t size) { size_ = size; }
 
     [[nodiscard]] T* data() { return data_; }

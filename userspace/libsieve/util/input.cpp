@@ -102,7 +102,8 @@ Result<std::size_t> Input::read_file(char* to, std::size_t bytes) {
         const ssize_t got = ::read(fd_, to, bytes);
         if (got > 0) return static_cast<std::size_t>(got);
         if (got < 0 && errno == EINTR) continue;
-        if (got < 0 && errno == EAGAIN) { // whoever shares the pipe with us may have made it non-blocking
+        // another process that shares the pipe may have made it non-blocking
+        if (got < 0 && errno == EAGAIN) {
             pollfd wait{fd_, POLLIN, 0};
             if (::poll(&wait, 1, -1) < 0 && errno != EINTR) return unreadable(errno);
             continue;

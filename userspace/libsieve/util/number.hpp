@@ -10,11 +10,11 @@
 
 namespace sieve {
 
-// "1000000" or "1e6"; nothing if it is no whole number from 0 to 2^64 - 1. With a point or an exponent only
-// numbers up to 2^53 are taken, since larger ones are not exact.
+// "1000000" or "1e6"; empty if the text is not a whole number from 0 to 2^64 - 1. Numbers with a point or an
+// exponent may be at most 2^53, because larger ones are not exact.
 [[nodiscard]] std::optional<std::uint64_t> parse_whole(const std::string& text);
 
-// "0.5" or "1e-5"; nothing if it is no finite number.
+// "0.5" or "1e-5"; empty if the text is not a finite number.
 [[nodiscard]] std::optional<double> parse_real(const std::string& text);
 
 // "65536", "1e6", "512K", "64M", "1.5G" (powers of 1024).

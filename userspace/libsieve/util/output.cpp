@@ -31,10 +31,10 @@ tl::unexpected<Error> unwritable(const std::string& path, int error) {
     return unwritable(path, errno_text(error));
 }
 
-// Where the output goes once symbolic links are followed.
+// The output's path after symbolic links are followed.
 struct Target {
     std::string path;
-    std::optional<FileIdentity> present; // the file that stands there
+    std::optional<FileIdentity> present; // the file that exists there
 };
 
 const char* describe_type(mode_t mode) {
@@ -53,9 +53,9 @@ const char* describe_type(mode_t mode) {
     }
 }
 
-// Whether the file begins like one of the kind, or is empty.
+// Whether the file is empty or begins like an output of this kind.
 Result<bool> is_of_kind(const std::string& path, const OutputKind& kind) {
-    // Without waiting: what was a file a moment ago may be a FIFO now.
+    // O_NONBLOCK: the path may have become a FIFO in the meantime, and open() must not wait for it.
     const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
     if (!fd) return unwritable(path, errno);
     std::array<char, 64> first{};
@@ -92,7 +92,7 @@ std::string directory_of(const std::string& path) {
     return slash == std::string::npos ? "." : path.substr(0, slash + 1);
 }
 
-// The error number, or 0. Gives up when a signal waits.
+// Returns 0 or the error number. Gives up when a signal is pending.
 int write_all(int fd, std::span<const char> content, const DeferredSignals& signals) {
     constexpr std::size_t most = std::size_t{16} << 20;
     while (!content.empty()) {
@@ -105,7 +105,7 @@ int write_all(int fd, std::span<const char> content, const DeferredSignals& sign
     return ::fsync(fd) != 0 ? errno : 0;
 }
 
-// A name that nobody has yet, beside the target: "set.sieve.Qx4fT0". The file exists when this returns.
+// Creates a file with a new name beside the target: "set.sieve.Qx4fT0".
 UniqueFd create_beside(const std::string& target, mode_t mode, std::string& name) {
     name = target + ".XXXXXX";
     UniqueFd fd(::mkostemp(name.data(), O_CLOEXEC));
@@ -117,15 +117,16 @@ UniqueFd create_beside(const std::string& target, mode_t mode, std::string& name
     return fd;
 }
 
-// Gives the file its name. 0, or the error number; EEXIST if the name was to be new and is not.
+// Gives the file its name. Returns 0 or the error number; EEXIST if the name had to be new but exists.
 int rename_to(const std::string& from, const Target& target) {
     if (target.present) return ::rename(from.c_str(), target.path.c_str()) != 0 ? errno : 0;
     if (::renameat2(AT_FDCWD, from.c_str(), AT_FDCWD, target.path.c_str(), RENAME_NOREPLACE) == 0) return 0;
     if (errno != EINVAL && errno != ENOSYS) return errno;
-    return ::rename(from.c_str(), target.path.c_str()) != 0 ? errno : 0; // no such thing on this file system
+    // the file system has no RENAME_NOREPLACE
+    return ::rename(from.c_str(), target.path.c_str()) != 0 ? errno : 0;
 }
 
-// Gives a file without a name this one, which must be new.
+// Gives an unnamed file this name, which must be new.
 int link_as(int fd, const std::string& name) {
     const std::string self = fmt::format("/proc/self/fd/{}", fd);
     return ::linkat(AT_FDCWD, self.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) != 0 ? errno : 0;
@@ -142,7 +143,7 @@ int write_named(const Target& target, std::span<const char> content, mode_t mode
     return error;
 }
 
-// linkat(2) replaces nothing, so the file gets another name first.
+// linkat(2) does not replace a file, so the new file gets a temporary name first.
 int replace_by(int fd, const Target& target) {
     std::uint64_t random = 0;
     if (::getrandom(&random, sizeof(random), 0) != sizeof(random)) return errno;
@@ -154,18 +155,19 @@ int replace_by(int fd, const Target& target) {
     return error;
 }
 
-// The error number, or 0; EOPNOTSUPP where the file system has no such files, and the file can be written in
-// the other way.
+// Returns 0 or the error number. EOPNOTSUPP: the file system has no unnamed files, so the caller must write a
+// named one.
 int write_unnamed(const Target& target, std::span<const char> content, mode_t mode,
                   const DeferredSignals& signals) {
     const UniqueFd fd(::open(directory_of(target.path).c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, mode));
     if (!fd) return errno == EISDIR || errno == EINVAL ? EOPNOTSUPP : errno;
     if (const int failed = write_all(fd.get(), content, signals); failed != 0) return failed;
     const int error = target.present ? replace_by(fd.get(), target) : link_as(fd.get(), target.path);
-    return error == ENOENT ? EOPNOTSUPP : error; // there is no /proc, through which a file gets its name
+    return error == ENOENT ? EOPNOTSUPP : error; // there is no /proc, which linkat() needs to name the file
 }
 
-// A new name is on the disk once its directory is. File systems that cannot do that need not.
+// A new name is on the disk once its directory is. Errors are ignored: some file systems cannot sync a
+// directory.
 void sync_directory(const std::string& path) {
     const UniqueFd fd(::open(directory_of(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (fd) ::fsync(fd.get());
@@ -187,7 +189,7 @@ Status check_output(const std::string& path, const OutputKind& kind, Replace rep
 Status write_output(const std::string& path, std::span<const char> content, const OutputKind& kind,
                     Replace replace, Staging staging) {
     SIEVE_ASSIGN(const Target target, find_target(path, kind, replace));
-    const DeferredSignals signals; // none comes between a name for a while and its end
+    const DeferredSignals signals; // no signal ends the process while a temporary name exists
     int error = EOPNOTSUPP;
     if (staging == Staging::unnamed) error = write_unnamed(target, content, kind.mode, signals);
     if (error == EOPNOTSUPP) error = write_named(target, content, kind.mode, signals);

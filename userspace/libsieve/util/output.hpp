@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// What a command writes to a file that somebody named: it replaces nothing that is not its own, and it comes
-// to be as a whole or not at all.
+// Writes the file that a user named as a command's output. The output replaces no file of another kind, and
+// the file appears complete or not at all.
 //
-// An output is a new name or a regular file. A symbolic link is followed: the file it leads to is replaced,
-// and the link stays; a link that leads to nothing is refused. An existing file must begin like one that the
-// same command wrote, or be empty, unless the caller says Replace::anything.
+// An output is a new name or a regular file. A symbolic link is followed: the file it points to is replaced,
+// and the link stays. A dangling link is refused. An existing file must be empty or begin like an output of
+// the same command, unless the caller says Replace::anything.
 #pragma once
 
 #include <sys/types.h>
@@ -23,33 +23,34 @@ namespace sieve {
 struct OutputKind {
     const char* name = "";                      // "filter image"
     std::vector<std::string_view> beginnings{}; // how such a file can begin
-    mode_t mode = 0666;                         // of a new file; the umask takes from it
+    mode_t mode = 0666;                         // of a new file, before the umask
 };
 
 enum class Replace {
-    ours,     // what begins like an output of this kind, and empty files
+    ours,     // empty files, and files that begin like this kind of output
     anything, // any regular file
 };
 
-// Whether write_output() could write there, as far as can be told beforehand; refuses, whatever may be
-// replaced, an output that is one of the inputs. bad_input says what stands in the way.
+// Checks whether write_output() could write there, as far as this can be known beforehand. Refuses an output
+// that is one of the inputs, whatever `replace` says. The error is bad_input and says what prevents the
+// output.
 [[nodiscard]] Status check_output(const std::string& path, const OutputKind& kind, Replace replace,
                                   std::span<const Input> inputs = {});
 
 enum class Staging {
-    unnamed, // O_TMPFILE, where the file system has it
-    named,   // under another name in the same directory
+    unnamed, // O_TMPFILE, if the file system supports it
+    named,   // under a temporary name in the same directory
 };
 
-// Writes the file. It gets its name when all of it is on the disk; until then, whatever ends the process, it
-// has none, and what stood there before stays. Where the file system has no O_TMPFILE, or a file is replaced,
-// it has another name for a while, and signals that would end the process wait until that name is gone. The
-// errors are bad_input.
+// Writes the file. The file gets its name only when all of it is on the disk. Until then it has no name, and
+// any earlier file stays, whatever ends the process. If the file system has no O_TMPFILE, or if a file is
+// replaced, the new file has a temporary name for a short time; signals that would end the process wait until
+// that name is gone. Errors are bad_input.
 [[nodiscard]] Status write_output(const std::string& path, std::span<const char> content,
                                   const OutputKind& kind, Replace replace,
                                   Staging staging = Staging::unnamed);
 
-// Opens a file that grows while it is written, such as a capture: emptied if it was there.
+// Opens a file that grows while it is written, such as a capture. An existing file is emptied.
 [[nodiscard]] Result<UniqueFd> open_output(const std::string& path, const OutputKind& kind, Replace replace);
 
 } // namespace sieve

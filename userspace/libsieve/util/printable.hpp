@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Text from outside, made fit for a terminal.
+// Makes text from outside safe for a terminal.
 #pragma once
 
 #include <cstddef>
@@ -8,8 +8,8 @@
 
 namespace sieve {
 
-// The text with control and non-ASCII bytes escaped as in "\x1b", cut after `longest` bytes. Names and labels
-// come out of files that anybody may have made, and a terminal obeys some bytes.
+// Returns the text with control and non-ASCII bytes escaped as in "\x1b", cut after `longest` bytes. Names
+// and labels come from files that anybody may have made, and a terminal obeys some bytes.
 [[nodiscard]] std::string printable(std::string_view text, std::size_t longest = 256);
 
 } // namespace sieve

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Errors as values. Whatever can fail returns a Result; nothing public throws.
+// Errors as values. Every public function that can fail returns a Result; none throws.
 #pragma once
 
 #include <cstdint>
@@ -11,51 +11,52 @@
 
 namespace sieve {
 
-// What went wrong, for a caller that has to decide what to do next. Front ends map it to an exit code and to
-// advice; the library knows neither.
+// The kind of error, for a caller that has to decide what to do next. Front ends map it to an exit code and
+// to advice; the library knows neither.
 enum class ErrorKind : std::uint8_t {
     // The question was understood, and the answer is no.
-    no,           // a key is absent, nothing can be recommended
+    no,           // a key is absent, no filter can be recommended
     not_attached, // no program of ours runs there (facts: interface, and a foreign program if one runs)
     no_such_set,  // facts: interface, set, in_force
 
     // An argument is wrong, or contradicts another one or what is in force. Nothing was changed.
     invalid_request,
     several_hooks, // the program runs at more than one hook, and none was named (facts: interface, hooks)
-    attached_otherwise, // our program runs there in another mode or place than asked for (facts: interface)
-    needs_feed,         // a set can be verified with its keys only, and an image has none (facts: set, path)
+    // our program runs there in another mode or at another rank than asked for (facts: interface)
+    attached_otherwise,
+    needs_feed, // verification needs the set's keys, which an image does not have (facts: set, path)
 
-    // What was given to read is wrong. Nothing was changed.
+    // An input is wrong. Nothing was changed.
     bad_input,     // a feed, an image, a capture or a key
     fixed_keys,    // the set's kind or its verification does not let single keys change (facts: set)
     out_of_memory, // this process could not get the memory
 
-    // The kernel, or our rights in it, said no. Nothing was changed.
+    // The kernel refused, or the process lacks a privilege. Nothing was changed.
     kernel_refused,
     not_permitted,
-    no_native_mode,    // the driver does not take the program, and no other hook was allowed
-    foreign_program,   // somebody else's program holds the hook (facts: interface, program, program_id)
+    no_native_mode,    // the driver does not take the program, and no other mode was allowed
+    foreign_program,   // a foreign program holds the hook (facts: interface, program, program_id)
     other_version,     // our program, but of another version of the control block (facts: interface)
     busy,              // another controller holds the lock
-    changed_meanwhile, // what was looked at is no longer there; the same request may succeed now
+    changed_meanwhile, // what the request relied on has changed; a retry may succeed
 
-    // The change was made, or part of it, and what follows it could not be done. The message tells what is
-    // in force and what is left to do.
+    // All or part of the change was made, but something that follows it could not be done. The message says
+    // what is in force and what is left to do.
     unfinished,
 };
 
-// The particulars that advice can name. Empty where an error has none.
+// Details that advice can name. A detail that an error does not have is empty.
 struct Facts {
     std::string interface {};
-    std::string program{}; // the name of somebody else's program
+    std::string program{}; // the name of the foreign program
     std::uint32_t program_id = 0;
     std::string set{};
-    std::vector<std::string> in_force{}; // the sets that are
+    std::vector<std::string> in_force{}; // the sets in force
     std::string path{};
-    std::vector<std::string> hooks{}; // the hooks that come into question
+    std::vector<std::string> hooks{}; // the hooks to choose from
 };
 
-// One sentence for a person: where, what was found, what was expected.
+// `message` is one sentence for a person: where, what was found, what was expected.
 struct Error {
     ErrorKind kind = ErrorKind::bad_input;
     std::string message{};
@@ -85,7 +86,7 @@ using Status = Result<void>;
 
 } // namespace sieve
 
-// Returns the error of a failed Result from the calling function; else carries on.
+// Returns from the calling function with the error of a failed Result; otherwise carries on.
 #define SIEVE_TRY(expression)                                                                                \
     do {                                                                                                     \
         if (auto sieve_try_result = (expression); !sieve_try_result)                                         \
@@ -94,7 +95,7 @@ using Status = Result<void>;
 
 #define SIEVE_CONCAT_(a, b) a##b
 #define SIEVE_CONCAT(a, b) SIEVE_CONCAT_(a, b)
-// Declares `variable` from a Result's value, or returns its error from the calling function.
+// Declares `variable` with a Result's value, or returns from the calling function with its error.
 #define SIEVE_ASSIGN(variable, expression)                                                                   \
     auto SIEVE_CONCAT(sieve_result_, __LINE__) = (expression);                                               \
     if (!SIEVE_CONCAT(sieve_result_, __LINE__))                                                              \

@@ -16,7 +16,7 @@ Status draw_secret(std::optional<std::uint64_t> seed, std::span<std::uint64_t> w
         for (auto& word : words) word = stream();
         return {};
     }
-    // Up to 256 bytes getrandom is never interrupted and never short.
+    // getrandom() for up to 256 bytes is never interrupted and never short.
     if (words.size_bytes() > 256 ||
         ::getrandom(words.data(), words.size_bytes(), 0) != static_cast<ssize_t>(words.size_bytes()))
         return kernel_refused(fmt::format("getrandom: no secret seed to be had: {}", errno_text(errno)));

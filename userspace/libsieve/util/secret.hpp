@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Where a build's randomness comes from: the kernel, or a seed that a person gave to have the same build
-// again.
+// The source of a build's randomness: the kernel, or a seed that makes the build reproducible.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +10,9 @@
 
 namespace sieve {
 
-// Fills `words`. Without a seed they come from getrandom(2) and nobody can guess them; with one they are the
-// first words of the 64-bit Mersenne twister for it: the same everywhere, and known to whoever knows the
-// seed, so for tests and comparisons only.
+// Fills `words`. Without a seed, the words come from getrandom(2) and nobody can guess them. With a seed,
+// they are the first words of the 64-bit Mersenne twister with that seed: the same on every machine, and
+// known to everybody who knows the seed. So seeds are only for tests and comparisons.
 Status draw_secret(std::optional<std::uint64_t> seed, std::span<std::uint64_t> words);
 
 } // namespace sieve

@@ -12,7 +12,7 @@ bool is_shortage(const std::exception& error) {
     if (dynamic_cast<const std::bad_alloc*>(&error) != nullptr) return true;
     if (const auto* system = dynamic_cast<const std::system_error*>(&error))
         return system->code().value() == ENOMEM || system->code().value() == EAGAIN;
-    // oneTBB has no type for it: src/tbb/rml_thread_monitor.h, handle_perror().
+    // oneTBB has no exception type of its own for this: src/tbb/rml_thread_monitor.h, handle_perror().
     return std::string_view(error.what()).starts_with("pthread_create");
 }
 

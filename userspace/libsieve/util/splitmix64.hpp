@@ -8,8 +8,7 @@
 namespace sieve {
 
 /// SplitMix64 (G. Steele, D. Lea, C. Flood, "Fast splittable pseudorandom number generators", OOPSLA 2014):
-/// the mix of sieve/hash.h over a counter. Any state is a good one, and neighbouring ones give unrelated
-/// numbers.
+/// the mix of sieve/hash.h over a counter. Any state is good, and neighbouring states give unrelated numbers.
 class SplitMix64 {
   public:
     explicit SplitMix64(std::uint64_t state) : state_(state) {}

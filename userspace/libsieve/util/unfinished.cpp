@@ -12,7 +12,7 @@ tl::unexpected<Error> joined(std::string_view first, std::string_view middle, co
     try {
         error.message.append(first).append(middle).append(": ").append(why.message);
     } catch (const std::exception&) {
-        error.message = "not finished"; // as short as takes no memory
+        error.message = "not finished"; // short enough to need no allocation
     }
     return tl::unexpected(std::move(error));
 }

@@ -24,7 +24,7 @@ class UniqueFd {
     }
 
     [[nodiscard]] int get() const { return fd_; }
-    // Leaves the descriptor to the caller.
+    // Gives up ownership: the caller has to close the descriptor.
     int release() { return std::exchange(fd_, -1); }
     explicit operator bool() const { return fd_ >= 0; }
 

@@ -17,7 +17,7 @@ namespace sieve {
 
 namespace {
 
-/// Stands for the numbers that no kind has.
+/// Represents the numbers that no kind has.
 class NoKind final : public FilterKind {
   public:
     constexpr NoKind()
@@ -60,10 +60,10 @@ constexpr Table built_in() {
 }
 #undef SIEVE_KIND_ENTRY
 
-/// By number.
+/// The kinds by number.
 constinit Table table = built_in();
 
-/// What is wrong with the options that all kinds have in common.
+/// Checks the options that all kinds share.
 Status check(const KindFacts& facts, const KindOptions& options) {
     if (options.alpha && !facts.takes_alpha)
         return invalid_request(fmt::format("alpha is no option of kind {}", facts.name));

@@ -83,7 +83,8 @@ std::uint32_t BlockedKind::rounds(Effort effort, std::uint32_t choices) const {
     case Effort::fast:
         return 0;
     case Effort::normal:
-        // Rebalancing takes longer to make use of a third line: each move proposes but one of the other two.
+        // Rebalancing takes longer to exploit a third line, because each move proposes only one of the other
+        // two.
         return choices > 2 ? 24 : 16;
     case Effort::best:
         return 64;

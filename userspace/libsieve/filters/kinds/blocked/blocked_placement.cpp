@@ -22,17 +22,17 @@ namespace sieve {
 
 namespace {
 
-// Where the annealing starts, in units of the mean added rate of a key, and the share of the rounds that it
-// takes. Both found by measurement (docs/performance.md); the optimum is flat.
+// The annealing's start temperature, in units of the mean rate that a key adds, and the share of the rounds
+// that annealing takes. Both found by measurement (docs/performance.md); the optimum is flat.
 constexpr double start_temperature = 1.0;
 constexpr double cooling_share = 0.95;
 
-// How many keys ahead the lines are requested from memory.
+// How many keys ahead the lines are prefetched.
 constexpr std::size_t lookahead = 8;
 
 using Noise = NoiseTable<10>;
 
-// What all tasks of a pass work on. Lines and choices of one task's keys are no other's of the same step.
+// The data that all tasks of a pass work on. Tasks of the same step never share a line or a key's choice.
 struct Work {
     const sieve_lookup& lookup;
     WideRate rate;
@@ -46,7 +46,7 @@ struct Work {
 
 struct Order {
     LineTasks::Task task;
-    bool online;       // put in instead of moving
+    bool online;       // insert instead of moving
     float temperature; // of moves, in the unit of rates
     std::uint64_t seed;
 };
@@ -62,7 +62,7 @@ SIEVE_ALWAYS_INLINE void request(const Work& work, const sieve_hash& hash) {
     }
 }
 
-// Puts a key where it adds least to the sum of the lines' rates; ties at random.
+// Puts a key into the line where it adds least to the sum of the lines' rates; ties at random.
 template <std::uint32_t Choices>
 SIEVE_ALWAYS_INLINE void put(Work& work, std::size_t index, SplitMix64& random) {
     const sieve_hash hash = work.keys[index];
@@ -77,7 +77,7 @@ SIEVE_ALWAYS_INLINE void put(Work& work, std::size_t index, SplitMix64& random) 
     std::uint64_t ties = random();
     for (std::uint32_t c = 1; c < Choices; c++) {
         const float added = with[c] - work.rates[at[c]];
-        // Among equals each must have the same chance: the c-th of them takes over with probability
+        // Each of several equal lines must have the same chance: the c-th of them takes over with probability
         // 1/(c+1).
         ties >>= 16;
         if (added < best_added || (added == best_added && ties % (c + 1) == 0)) {
@@ -148,11 +148,11 @@ SIEVE_ALWAYS_INLINE void visit_any(Work& work, const Order& order) {
     if (work.lookup.choices == 3)
         visit<3>(work, order);
     else
-        visit<2>(work, order); // also of one choice, which locate repeats
+        visit<2>(work, order); // also for one choice: locate repeats its line
 }
 
 #ifdef __x86_64__
-// The hot loop for what newer processors have as well. clang has no attribute for the width that it prefers.
+// The hot loop is also compiled for newer processors. clang has no attribute for the preferred vector width.
 #ifdef __clang__
 #define SIEVE_NEWEST "arch=x86-64-v4,avx512vpopcntdq"
 #else
@@ -222,7 +222,7 @@ PlacementReport place_blocked(std::span<const sieve_hash> keys, const sieve_look
     PlacementReport report;
     pass(true, 0);
     report.online_rate = report.final_rate = mean_rate(work.rates);
-    // All rates that were added come to the sum of the lines' rates, which were zero.
+    // The lines' rates started at zero, so all added rates sum up to the sum of the lines' rates.
     const double mean_added = keys.empty() ? 0
                                            : report.online_rate * static_cast<double>(lines.size()) /
                                                  static_cast<double>(keys.size());

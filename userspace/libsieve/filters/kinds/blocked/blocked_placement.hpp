@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Which of its lines each key of a blocked filter is put into: the heart of the builder.
+// Places the keys of a blocked filter: decides which of its lines each key takes. This is the heart of the
+// builder.
 #pragma once
 
 #include <cstdint>
@@ -20,23 +21,24 @@ struct PlacementOptions {
 };
 
 struct PlacementReport {
-    double online_rate = 0;      // pass probability of a random line after the online pass, mean over lines
-    double final_rate = 0;       // likewise at the end
+    // probability that a random line covers a random pattern, after the online pass
+    double online_rate = 0;
+    double final_rate = 0;       // the same at the end
     std::uint32_t rounds = 0;    // rebalancing rounds that were run
-    std::uint64_t saturated = 0; // bits whose counter reached its limit and could not be taken back
+    std::uint64_t saturated = 0; // bits whose counter reached its limit and could not be decremented
 };
 
 // Fills `lines` (as many as lookup.buckets, zeroed) with all keys, in any order.
 //
-// Online: each key goes where it adds least to the pass probability of a line (not where fewest keys are: the
-// sum over lines of that probability is what the false positive rate is made of). Then rounds of rebalancing
-// (two-choice paper, section 3.2): each key is looked at again. Beyond the paper: a key always moves to
-// another line that is as good, and, ever less often, to a worse one (simulated annealing by Metropolised
-// Gibbs sampling: J. Liu, Biometrika 83, 1996), which leads out of the local minima that the greedy rounds
-// end in. The other line is proposed and accepted if what it costs is at most T times an exponential draw; so
-// nothing is written for a key that stays, and only its two lines are looked at.
+// Online pass: each key goes to the line whose pass probability it raises least. (This is not always the line
+// with the fewest keys: the false positive rate is made of the sum of the pass probabilities.) Rounds of
+// rebalancing follow (two-choice paper, section 3.2): each round looks at each key again. Beyond the paper, a
+// key always moves to another line that is as good. It also moves, less and less often, to a worse line
+// (simulated annealing by Metropolised Gibbs sampling: J. Liu, Biometrika 83, 1996); this leads out of the
+// local minima in which greedy rounds end. A move to another line is proposed and accepted if it costs at
+// most T times an exponential draw. So a key that stays causes no write, and only two lines are read.
 //
-// Parallel by the parts of the filter that keys touch (line_tasks.hpp), within the caller's limit of threads.
+// Runs in parallel on separate regions of the filter (line_tasks.hpp), within the caller's limit of threads.
 // Memory: a copy of the keys (16 bytes each) and one byte a key, 196 bytes a line. Time: 20 to 35 ns a key
 // and round on a processor with AVX-512.
 PlacementReport place_blocked(std::span<const sieve_hash> keys, const sieve_lookup& lookup,

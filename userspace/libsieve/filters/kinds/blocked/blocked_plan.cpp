@@ -23,11 +23,11 @@ namespace sieve {
 
 namespace {
 
-// Keys of the filters that a prediction is made with: its standard error is then below 1%.
+// Keys of the sample filters for predictions: with this many, the standard error is below 1%.
 constexpr std::uint64_t sample_keys = 32768;
-// Likewise without rebalancing, where a key costs a twentieth: the online rule does up to 10% worse in
-// filters of a few regions (line_tasks.hpp) than in those of one or of many, so that only a filter of the
-// same size will do.
+// The same without rebalancing, where a key takes a twentieth of the time. In filters of a few regions
+// (line_tasks.hpp) the online rule does up to 10% worse than in filters of one region or of many, so only a
+// sample filter of the same size gives the right rate.
 constexpr std::uint64_t online_sample_keys = 1 << 18;
 
 constexpr std::uint64_t most_filters = 64;
@@ -47,9 +47,9 @@ double alpha_from_image(std::uint16_t alpha) {
 
 namespace {
 
-// The best k for filters as the builder makes them, at certain sizes. Rebalancing lets keys share bits, which
-// moves the best k above ln 2 (m/n); where lines are many bits a key, the uneven loads of lines pull it down
-// again. Measured on 2^17 keys; between the sizes it runs straight.
+// The best k for the builder's filters, at certain sizes. Rebalancing lets keys share bits, which moves the
+// best k above ln 2 (m/n). At many bits a key, the uneven loads of lines pull it down again. Measured on 2^17
+// keys; values between the sizes are interpolated linearly.
 struct BestHashes {
     double bits_per_key;
     std::array<double, SIEVE_MAX_CHOICES> hashes; // by choices, 1 to 3
@@ -107,15 +107,15 @@ double model_fpr(double bits_per_key, const BlockedShape& shape) {
 
 namespace {
 
-// The mean rate of a line when each key has but one: the binomial distribution of a line's keys, and lines of
-// so many keys each. Where keys have many bits, few heavy lines make up the rate, and it would take very
-// large samples of whole filters to meet enough of them.
+// The mean rate of a line when each key has only one line. It averages the rates of lines with a given number
+// of keys over the binomial distribution of that number. At many bits a key, a few heavy lines make up the
+// rate, and only very large samples of whole filters would contain enough of them.
 double line_rate_without_choice(std::uint64_t keys, std::uint64_t lines, std::uint32_t hashes) {
     constexpr int sample_lines = 2048;
     constexpr double negligible = 1e-20;
     const auto n = static_cast<double>(keys);
     const double others = static_cast<double>(lines) - 1;
-    std::vector<double> share; // of lines with so many keys
+    std::vector<double> share; // share of lines by their number of keys
     if (lines == 1) {
         share.assign(keys + 1, 0);
         share.back() = 1;
@@ -147,7 +147,7 @@ double predict_fpr(std::uint64_t keys, std::uint64_t lines, const BlockedShape& 
     assert(keys > 0 && lines > 0 && shape.hashes > 0);
     if (shape.choices == 1 || shape.alpha == 0)
         return line_rate_without_choice(keys, lines, shape.hashes) + collision_rate(keys, lines);
-    // Small filters as they are, large ones scaled down.
+    // Small filters are built in their own size; large filters are scaled down.
     const std::uint64_t most_keys = rounds == 0 ? online_sample_keys : sample_keys;
     const bool small = keys <= most_keys;
     const std::uint64_t filters = std::clamp<std::uint64_t>((sample_keys + keys - 1) / keys, 1, most_filters);
@@ -184,7 +184,7 @@ Result<std::uint64_t> lines_for_fpr(std::uint64_t keys, double fpr, const Blocke
         if (used.hashes == 0) used.hashes = best_hashes(bits, shape);
         return predict_fpr(keys, lines, used, rounds);
     };
-    // Doubling from the information-theoretic least, then halving the interval in between.
+    // Starts at the information-theoretic minimum, doubles, then bisects the last interval.
     std::uint64_t enough = lines_for_bits(keys, std::max(least_bits_per_key, -std::log2(fpr)));
     std::uint64_t few = 0;
     while (predicted(enough) > fpr) {

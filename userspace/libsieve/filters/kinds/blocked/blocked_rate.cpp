@@ -10,12 +10,12 @@ namespace sieve {
 
 namespace {
 
-// Filters of so few lines that all ways to draw `choices` of them can be gone through.
+// The limit for small filters: up to this many ways to draw `choices` lines, all of them are evaluated.
 constexpr double most_draws = 1 << 16;
 
-// The rate of a pattern that may be covered by any of the drawn lines, over all draws. One pattern is asked
-// in all of them, so the lines' common ones count (inclusion and exclusion); in large filters that averages
-// out.
+// The probability that any of the drawn lines covers a pattern, averaged over all draws. A query asks all its
+// lines for the same pattern, so ones that lines have in common matter (inclusion and exclusion). In large
+// filters this effect averages out.
 double rate_over_all_draws(std::span<const sieve_line> lines, const PatternRate& rate,
                            std::uint32_t choices) {
     const auto both = [](const sieve_line& a, const sieve_line& b) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// The exact false positive rate of a blocked filter that is there, from its bits.
+// The exact false positive rate of a finished blocked filter, from its bits.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,9 @@
 
 namespace sieve {
 
-// Over random hashes: the mean rate of a line, asked as often as a key has lines. `keys` is what the filter
-// holds. Filters of a few lines, whose lines are not independent draws, are gone through draw by draw.
+// The rate over random hashes: the mean rate of a line, asked once for each line that a key has. `keys` is
+// the number of keys in the filter. In filters of a few lines, a key's lines are not independent draws, so
+// all draws are evaluated one by one.
 double expected_blocked_rate(const sieve_lookup& lookup, std::span<const sieve_line> lines,
                              std::uint64_t keys);
 

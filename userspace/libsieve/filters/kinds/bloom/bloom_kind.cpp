@@ -75,8 +75,8 @@ std::string BloomKind::parameters(const sieve_lookup& lookup, std::uint64_t) con
 }
 
 LinesTouched BloomKind::lines_touched(const sieve_lookup& lookup, double fpr) const {
-    // A group is asked probe by probe until one finds a zero, 1/(1-p) of them; a member's own group, each as
-    // likely as the other, takes all k. From 1 - (1 - p^k)^c = fpr.
+    // A lookup probes a group until it finds a zero: 1/(1-p) probes on average. A member's own group takes
+    // all k probes, and each group is equally likely to be its own. p follows from 1 - (1 - p^k)^c = fpr.
     const double groups = lookup.choices;
     const double one_group = -std::expm1(std::log1p(-std::min(fpr, 0.999)) / groups);
     const double ones = std::pow(one_group, 1.0 / lookup.hashes);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// The kind `bloom` (sieve/bloom.h): a Bloom filter whose keys set bits anywhere, by one of a few groups of
-// hash functions.
+// The kind `bloom` (sieve/bloom.h): a Bloom filter in which a key sets bits anywhere, chosen by one of a few
+// groups of hash functions.
 #pragma once
 
 #include <sieve/bloom.h>

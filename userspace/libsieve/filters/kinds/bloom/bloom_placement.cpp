@@ -18,38 +18,39 @@ namespace sieve {
 
 namespace {
 
-// The annealing's temperatures, in ones, at its start and its end, and the share of the rounds that it takes;
-// the rest only moves where nothing is lost. Found by measurement (16 bits a key, c = 3, 16 to 150 rounds).
+// The annealing's temperatures at its start and its end, measured in ones, and the share of the rounds that
+// annealing takes. The remaining rounds only make moves that cost nothing. Found by measurement (16 bits a
+// key, c = 3, 16 to 150 rounds).
 constexpr float start_temperature = 1.0F;
 constexpr float end_temperature = 0.3F;
 constexpr double annealing_share = 0.9;
 
-// How many keys ahead the counters are requested from memory.
+// How many keys ahead the counters are prefetched.
 constexpr std::size_t lookahead = 6;
 constexpr std::size_t window = 8; // the power of two above
 
 using Noise = NoiseTable<12>;
 
-// The hot loops, compiled for what newer x86 processors have as well; the loader picks. Not with clang++:
-// release 19 leaves out the inline functions that a clone calls, so that the program does not link (14 did
-// not).
+// The hot loops are also compiled for newer x86 processors; the loader picks a version. clang++ cannot do
+// this: release 19 leaves out the inline functions that a clone calls, so the program does not link (release
+// 14 linked).
 #if defined(__x86_64__) && !defined(__clang__)
 #define SIEVE_CLONES [[gnu::target_clones("arch=x86-64-v3", "default")]]
 #else
 #define SIEVE_CLONES
 #endif
 
-// Probes are worked on in batches of so many; the last batch of a group is filled up with probes of a counter
-// that nobody counts.
+// Probes are processed in batches of this size. The last batch of a group is padded with probes of a spare
+// counter that no key uses.
 constexpr std::uint32_t batch = 8;
 
-// Where one key's probes go, group by group.
+// The positions of one key's probes, group by group.
 struct alignas(64) Positions {
     std::uint64_t at[SIEVE_BLOOM_MAX_GROUPS][SIEVE_BLOOM_MAX_HASHES];
 };
 
-// Probe i of group g, as sieve/bloom.h makes them one from the other, is a linear combination of the key's
-// two words; with the coefficients known, all can be computed at once.
+// sieve/bloom.h derives each probe from the one before it. Probe i of group g is therefore a linear
+// combination of the key's two words, and with known coefficients all probes can be computed at once.
 struct Coefficients {
     explicit Coefficients(std::uint32_t groups, std::uint32_t hashes) {
         sieve_hash of_locate = {1, 0};
@@ -71,21 +72,21 @@ struct Coefficients {
     alignas(64) std::uint64_t test[SIEVE_BLOOM_MAX_GROUPS][SIEVE_BLOOM_MAX_HASHES] = {};
 };
 
-// Keys whose moves are decided, on all processors, before any of them is made: few enough of all that hardly
-// two of them compete for the same bits. What is decided by one processor at a time, with random numbers of
-// its own, so that the outcome does not depend on how many there are.
+// How many keys' moves are decided, on all processors, before any of them is made. The number is a small
+// share of all keys, so that few of them compete for the same bits. Each portion is decided by one processor
+// with the portion's own random numbers, so the result does not depend on the number of processors.
 constexpr std::size_t most_at_once = 1U << 15;
 constexpr std::size_t least_at_once = 1U << 6;
 constexpr std::size_t least_batches = 512;
 constexpr std::size_t portion = 1U << 8;
 
-// After how many keys progress is told.
+// How many keys are processed between progress reports.
 constexpr std::size_t progress_keys = 1U << 16;
 
-// What a pass does with each key, one after the other.
+// What a pass does with each key in turn.
 enum class Step {
-    online, // puts it in
-    greedy, // takes it out and puts it in anew
+    online, // inserts it
+    greedy, // removes it and inserts it again
 };
 
 class BloomPlacement {
@@ -99,8 +100,7 @@ class BloomPlacement {
         counters_.increment(nobody_); // neither zero nor one
     }
 
-    // Visits all keys in their order, with their counters on the way from memory. Returns how many keys
-    // changed their group.
+    // Visits all keys in order and prefetches their counters. Returns how many keys changed their group.
     SIEVE_CLONES std::uint64_t pass(Step step, const Progress& progress, double from, double to) {
         const std::size_t n = keys_.size();
         std::array<Positions, window> ring;
@@ -121,7 +121,8 @@ class BloomPlacement {
         return moved;
     }
 
-    // Moves keys to other groups, unless that costs more than the temperature allows. Returns how many moved.
+    // Moves keys to other groups unless a move costs more than the temperature allows. Returns how many keys
+    // moved.
     std::uint64_t move_all(float temperature, const Progress& progress, double from, double to) {
         const std::size_t n = keys_.size();
         const std::size_t batch_keys = std::clamp(n / least_batches, least_at_once, most_at_once);
@@ -176,7 +177,7 @@ class BloomPlacement {
         }
     }
 
-    // How many of a group's counters have this value: with 0, the ones that it would set.
+    // How many of a group's counters have this value; for 0, the number of new ones that the key would set.
     [[gnu::always_inline]] [[nodiscard]] int count(const std::uint64_t* at, std::uint64_t value) const {
         const std::uint64_t* words = counters_.words();
         std::uint64_t sum = 0;
@@ -193,13 +194,14 @@ class BloomPlacement {
         for (std::uint32_t i = 0; i < hashes_; i++) counters_.decrement(key.at[group][i]);
     }
 
-    // Two-choice paper, sections 3.1 and (with the key taken out before) 3.2; ties at random.
+    // Two-choice paper, section 3.1, or 3.2 if the key has been removed before. Ties are broken at random.
     [[gnu::always_inline]] void insert(std::size_t index, const Positions& key) {
         std::uint32_t best = 0;
         int best_cost = count(key.at[0], 0);
         for (std::uint32_t g = 1; g < groups_; g++) {
             const int cost = count(key.at[g], 0);
-            // Among equals each must have the same chance: the g-th of them takes over with chance 1/(g+1).
+            // Each of several equal groups must have the same chance: the g-th of them takes over with
+            // probability 1/(g+1).
             ties_ = cost == best_cost ? ties_ + 1 : cost < best_cost ? 1 : ties_;
             if (cost < best_cost || (cost == best_cost && below(ties_) == 0)) {
                 best = g;
@@ -210,7 +212,7 @@ class BloomPlacement {
         put(key, best);
     }
 
-    // Which of these keys go where.
+    // Decides the group of each of these keys.
     SIEVE_CLONES void decide(std::size_t first, std::size_t end, float temperature, SplitMix64 random,
                              std::vector<Move>& moves) const {
         std::array<Positions, window> ring;
@@ -235,10 +237,10 @@ class BloomPlacement {
         }
     }
 
-    // Another group for a key, if that costs nothing, or what the temperature allows; else its own. The key
-    // is not taken out for the comparison: what it alone holds has count one. (This overlooks bits that two
-    // of its own probes share, which only makes the comparison less exact, and only in filters of a few
-    // lines.)
+    // Returns another group for a key if moving there costs nothing, or no more than the temperature allows;
+    // otherwise the key's own group. The key is not removed for the comparison: a counter that only this key
+    // holds has the value one. (This overlooks bits that two of the key's own probes share. The comparison is
+    // then less exact, but only in filters of a few lines.)
     [[gnu::always_inline]] [[nodiscard]] std::uint32_t
     elsewhere(const Positions& key, std::uint32_t own, float temperature, std::uint64_t random) const {
         const int own_cost = count(key.at[own], 1);
@@ -249,7 +251,7 @@ class BloomPlacement {
         for (std::uint32_t g = 0; g < groups_; g++) {
             if (g == own) continue;
             const int cost = count(key.at[g], 0);
-            // Without temperature the noise only breaks ties.
+            // At temperature 0 the noise only breaks ties.
             const float score = static_cast<float>(cost) - std::max(temperature, 1e-3F) * gumbel_(random);
             random >>= Noise::index_bits;
             if (score < best_score) {
@@ -269,7 +271,7 @@ class BloomPlacement {
     std::uint32_t hashes_;
     std::uint32_t lines_;
     std::uint32_t padded_; // hashes, rounded up to whole batches
-    std::uint64_t nobody_; // the counter behind the filter's own
+    std::uint64_t nobody_; // the spare counter after the filter's own
     Coefficients coefficients_;
     NibbleCounters counters_;
     std::vector<std::uint8_t> choice_;

@@ -18,14 +18,14 @@ namespace sieve {
 
 namespace {
 
-// Bits of the filters that a prediction is made with: the standard error of the rate is then below 1%.
+// Lines of a sample filter for predictions: with this many, the standard error of the rate is below 1%.
 constexpr std::uint64_t sample_lines = 1024;
 constexpr std::uint64_t most_filters = 64;
 constexpr std::uint64_t sample_seed = 0x5349455645; // any; fixed, so that predictions can be compared
 
-// Probes that do best with two groups and with three, at certain sizes: rebalancing lets keys share bits,
-// which moves the best k above ln 2 (m/n). Measured on 60,000 keys, 40 rounds; between the sizes it runs
-// straight.
+// The best numbers of probes with two groups and with three, at certain sizes. Rebalancing lets keys share
+// bits, which moves the best k above ln 2 (m/n). Measured on 60,000 keys with 40 rounds; values between the
+// sizes are interpolated linearly.
 struct BestHashes {
     double bits_per_key;
     double two;
@@ -83,7 +83,7 @@ double model_fpr(double bits_per_key, const BloomGroups& shape) {
 double predict_fpr(std::uint64_t keys, std::uint64_t lines, const BloomGroups& shape, std::uint32_t rounds) {
     assert(keys > 0 && lines > 0 && shape.hashes > 0);
     if (keys == 0 || lines == 0) return 0;
-    // Small filters as they are, several of them; large ones scaled down.
+    // Small filters are built in their own size, several of them; large filters are scaled down.
     const std::uint64_t filter_lines = std::min(lines, sample_lines);
     const std::uint64_t filter_keys =
         lines <= sample_lines ? keys
@@ -113,10 +113,11 @@ Result<std::uint64_t> lines_for_fpr(std::uint64_t keys, double fpr, const BloomG
         if (used.hashes == 0) used.hashes = best_hashes(bits, shape);
         return predict_fpr(keys, lines, used, rounds);
     };
-    // The greatest size worth a try is where ones have become so few that even one group's rate is out of
-    // sight: 16 bits for each probe that there may be.
+    // The largest size worth trying has 16 bits for each possible probe. Ones are then so few that even one
+    // group's rate is far below any target.
     const std::uint64_t most = lines_of(keys, 16.0 * SIEVE_BLOOM_MAX_HASHES);
-    // Up from the information-theoretic least in steps of a quarter, then halving the interval in between.
+    // Starts at the information-theoretic minimum, grows by a quarter each step, then bisects the last
+    // interval.
     std::uint64_t enough = std::min(most, lines_of(keys, -std::log2(fpr)));
     std::uint64_t few = 0;
     while (predicted(enough) > fpr) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Choosing an unblocked Bloom filter before it is built: how many bits a key sets, how large it must be, how
-// good it will be. The unblocked counterpart of blocked_plan.hpp.
+// Plans an unblocked Bloom filter before it is built: how many bits a key sets, how many lines the filter
+// needs, and its false positive rate. The unblocked counterpart of blocked_plan.hpp.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace sieve {
 
-/// What can be chosen of an unblocked filter besides its size.
+/// The choices for an unblocked filter besides its size.
 struct BloomGroups {
     std::uint32_t groups = 3; ///< c: groups of hash functions that a key chooses from
     std::uint32_t hashes = 0; ///< k: probes of a group; 0: the best number is chosen
@@ -21,14 +21,14 @@ struct BloomGroups {
 /// rate for the other searches).
 std::uint32_t best_hashes(double bits_per_key, const BloomGroups& shape);
 
-/// False positive rate without rebalancing: two-choice paper, differential equation (3.2). Hashes must be
-/// set.
+/// The false positive rate without rebalancing: two-choice paper, differential equation (3.2). `shape.hashes`
+/// must be set.
 double model_fpr(double bits_per_key, const BloomGroups& shape);
 
-/// False positive rate of a filter of `keys` keys in `lines` lines as place_bloom makes it. No formula is
-/// known for rebalancing, so smaller filters of the same shape are built out of random hashes; the rate
-/// depends on the bits per key alone (two-choice paper, section 3.2). Hashes must be set. Deterministic;
-/// takes 0.1 to 0.3 s.
+/// The false positive rate of a filter of `keys` keys in `lines` lines, as place_bloom makes it. No formula
+/// is known for rebalancing, so the function builds smaller filters of the same shape from random hashes: the
+/// rate depends on the bits per key alone (two-choice paper, section 3.2). `shape.hashes` must be set.
+/// Deterministic; takes 0.1 to 0.3 s.
 double predict_fpr(std::uint64_t keys, std::uint64_t lines, const BloomGroups& shape, std::uint32_t rounds);
 
 /// The fewest lines for which predict_fpr (with best_hashes unless the shape says otherwise) is at most

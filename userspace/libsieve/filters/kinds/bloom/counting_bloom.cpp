@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint64_t low_bits = 0x1111111111111111; // the lowest bit of each counter of a word
 
-// The lowest bit of each counter tells whether all, or any, of its four bits are set.
+// In the result, the lowest bit of each counter says whether all, or any, of the counter's four bits are set.
 std::uint64_t all_of_each(std::uint64_t word) {
     return word & (word >> 1) & (word >> 2) & (word >> 3) & low_bits;
 }
@@ -56,7 +56,7 @@ Result<CountingBloom> CountingBloom::create(std::uint32_t lines, std::uint32_t h
     return CountingBloom(lines, hashes);
 }
 
-// Calls visit(position) for each probe until it answers false.
+// Calls visit(position) for each probe until visit returns false.
 template <class Visit>
 void CountingBloom::for_each_position(sieve_hash key, Visit visit) const {
     sieve_bloom_probe probe = sieve_bloom_first(key);

@@ -16,9 +16,9 @@
 
 namespace sieve {
 
-/// Counters of four bits, sixteen a word. One that reaches 15 stays there for ever, since nobody knows any
-/// more how many keys it stands for: its bit is never cleared, which costs a little accuracy and can never
-/// lose a key.
+/// Counters of four bits, sixteen in a word. A counter that reaches 15 stays at 15, because it no longer
+/// tells how many keys it stands for. Its bit is never cleared, which costs a little accuracy but never loses
+/// a key.
 class NibbleCounters {
   public:
     static constexpr std::uint64_t limit = 15;
@@ -47,39 +47,40 @@ class NibbleCounters {
     /// How many counters are not zero.
     [[nodiscard]] std::uint64_t ones() const;
 
-    /// The Bloom filter: counter 512 l + b becomes bit b of line l. There must be 512 counters a line, or
-    /// more.
+    /// Writes the Bloom filter: counter 512 l + b becomes bit b of line l. There must be at least 512
+    /// counters for each line.
     void write(std::span<sieve_line> lines) const;
 
-    /// The words themselves, for loops that the compiler is to vectorise.
+    /// The words themselves, for loops that the compiler should vectorise.
     [[nodiscard]] const std::uint64_t* words() const { return words_.data(); }
 
   private:
     HugeArray<std::uint64_t> words_;
 };
 
-/// A counting Bloom filter of one group of hash functions (sieve/bloom.h), to insert into and delete from.
+/// A counting Bloom filter with one group of hash functions (sieve/bloom.h). Keys can be inserted and
+/// deleted.
 class CountingBloom {
   public:
-    /// Errors: no lines or hashes, or more than sieve/bloom.h knows.
+    /// Errors: no lines or hashes, or more than sieve/bloom.h allows.
     static Result<CountingBloom> create(std::uint32_t lines, std::uint32_t hashes);
 
     void insert(sieve_hash key);
 
-    /// Takes a key out that was inserted before. Refused, and nothing changed, where the filter can tell that
-    /// it was not: a counter is zero. (An absent key that is a false positive cannot be told; taking it out
-    /// would make members absent, as with every counting Bloom filter.)
+    /// Deletes a key that was inserted before. Error: a counter is zero, so the key was never inserted;
+    /// nothing has changed. (The filter cannot detect an absent key that is a false positive. Deleting such a
+    /// key makes members absent, as in every counting Bloom filter.)
     Status remove(sieve_hash key);
 
     [[nodiscard]] bool contains(sieve_hash key) const;
 
-    /// Counters at their limit: bits that no deletion clears any more.
+    /// Number of counters at their limit. Deletions never clear their bits.
     [[nodiscard]] std::uint64_t saturated() const { return counters_.saturated(); }
 
     /// Fraction of counters that are not zero.
     [[nodiscard]] double fraction_of_ones() const;
 
-    /// The plain filter: `filter` has as many lines as this one.
+    /// Writes the plain filter. `filter` must have as many lines as this one.
     void write(std::span<sieve_line> filter) const { counters_.write(filter); }
 
   private:
