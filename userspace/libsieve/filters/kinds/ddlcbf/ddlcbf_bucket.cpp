@@ -66,8 +66,9 @@ bool CountingBucket::insert(std::uint64_t remainder, const CountingShape& shape)
     return true;
 }
 
-// Section III-B: remainders do not grow, but what they leave unused goes to the new ones. Of the ways to have
-// two sizes at most, the one with the lowest false positive rate is taken.
+// Section III-B: remainders do not grow, but a new remainder can use the bits that the others leave unused. A
+// bucket may have at most two sizes of remainders. Of the ways to achieve this, the function takes the one
+// with the lowest false positive rate.
 bool CountingBucket::insert_two_sizes(std::uint64_t remainder, const CountingShape& shape) {
     if (load_ + 1 > shape.most_cells) return false;
     std::uint32_t shortest = 64;
@@ -79,7 +80,7 @@ bool CountingBucket::insert_two_sizes(std::uint64_t remainder, const CountingSha
     const auto shorts = static_cast<std::uint32_t>(std::count_if(
         cells_.begin(), cells_.begin() + load_, [&](const Cell& c) { return c.length == shortest; }));
 
-    // A way: cells longer than `above` are cut to `cut`, the new one gets `fresh` bits.
+    // A way: remainders longer than `above` are cut to `cut` bits, and the new one gets `fresh` bits.
     struct Way {
         std::uint32_t above, cut, fresh;
     };
@@ -88,16 +89,16 @@ bool CountingBucket::insert_two_sizes(std::uint64_t remainder, const CountingSha
         return cell <= shape.counter_bits ? 0 : std::min(64U, cell - shape.counter_bits);
     };
     const std::uint32_t even = share(0, load_ + 1);
-    std::array<Way, 3> ways{{{0, even, even}, {}, {}}}; // all the same
+    std::array<Way, 3> ways{{{0, even, even}, {}, {}}}; // all of the same length
     std::uint32_t many = 1;
     if (load_ > 0) {
         const std::uint32_t short_cell = shortest + shape.counter_bits;
-        // The long ones make room for the new one, which becomes one of them.
+        // The long remainders make room for the new one, which becomes as long as they are.
         const std::uint32_t long_ones = load_ - shorts;
         const std::uint32_t together =
             std::min(share(shorts * short_cell, long_ones + 1), long_ones == 0 ? 64 : longest);
         if (together >= shortest) ways[many++] = {shortest, together, together};
-        // The long ones become short; the new one has all that is left.
+        // The long remainders become short; the new one gets all the remaining bits.
         const std::uint32_t alone = share(load_ * short_cell, 1);
         if (alone >= shortest) ways[many++] = {shortest, shortest, alone};
     }
@@ -137,7 +138,7 @@ bool CountingBucket::erase(std::uint64_t remainder) {
 double CountingBucket::rate() const {
     double sum = 0;
     for (std::uint32_t i = 0; i < load_; i++) {
-        // What a shorter or equal one covers already counts once.
+        // Skips a remainder that a shorter or equal one covers: it has been counted.
         bool covered = false;
         for (std::uint32_t j = 0; j < load_ && !covered; j++)
             covered = j != i && cells_[j].length <= cells_[i].length &&

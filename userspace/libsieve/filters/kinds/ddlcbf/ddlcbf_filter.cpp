@@ -144,9 +144,10 @@ Status DdlcbfFilter::insert(const sieve_hash& hash) {
     const auto full = [] {
         return bad_input("the key's buckets are full: build a larger filter, or delete keys first");
     };
-    // Where its like are, it must go, too; else to the least loaded bucket, the leftmost of these. (To go
-    // where the rate grows least, sparing buckets whose remainders would have to shrink, was tried: loads
-    // become uneven, and after twenty exchanges a key the rate is 1.3 to 1.8 times as high.)
+    // If a bucket holds keys with the same minimal remainder, this key must go there, too. Otherwise it goes
+    // to the least loaded bucket, the leftmost of several. (Another rule was tried: go where the rate grows
+    // least, and spare buckets whose remainders would have to shrink. Loads then become uneven, and after
+    // twenty exchanges a key the rate is 1.3 to 1.8 times as high.)
     std::array<CountingBucket, SIEVE_DLEFT_MAX_SUBTABLES> buckets;
     std::uint32_t best = 0;
     for (std::uint32_t i = 0; i < shape_.subtables; i++) {

@@ -17,18 +17,18 @@ namespace sieve {
 
 namespace {
 
-// Measured to wear least under exchanges (ddlcbf_filter.hpp).
+// By measurement, this value wears least under exchanges (ddlcbf_filter.hpp).
 constexpr std::uint32_t default_minimal = 11;
 
 constexpr std::uint64_t sample_keys = 32768;
 constexpr std::uint64_t sample_seed = 0x5349455645; // any; fixed, so that predictions can be compared
 
-// Filters with more keys that are expected to find no room are refused before they are built; with fewer, an
-// order of insertions in which all fit is soon found.
+// The most keys that may be expected to find no room. A filter with more is refused before it is built; with
+// fewer, an order of insertions in which all keys fit is soon found.
 constexpr double most_keys_without_room = 0.5;
 constexpr std::uint64_t most_attempts = 16;
 
-// Filled as it will be used: by insertions, in no order, and nothing is rebalanced.
+// Fills the filter the way it will be used: by insertions in no particular order, without rebalancing.
 class DdlcbfBuilder final : public KindBuilder {
   public:
     explicit DdlcbfBuilder(const DdlcbfShape& shape) : shape_(shape) {}
@@ -39,7 +39,8 @@ class DdlcbfBuilder final : public KindBuilder {
     }
 
     [[nodiscard]] Result<std::uint64_t> lines_for_fpr(std::uint64_t keys, double fpr) const override {
-        // In steps of 1%, from as few bits as may do; each try is a small filter.
+        // Grows in steps of 1%, starting from the fewest bits that could suffice. Each try builds a small
+        // filter.
         for (double bits = std::max(12.0, -std::log2(fpr)); bits < most_bits_per_key; bits *= 1.01) {
             sieve_lookup lookup{};
             const std::uint64_t lines = lines_for_bits(keys, bits);
@@ -94,7 +95,7 @@ class DdlcbfBuilder final : public KindBuilder {
     [[nodiscard]] Result<std::uint32_t> fill(std::span<const sieve_hash> keys, const sieve_lookup& lookup,
                                              std::span<sieve_line> lines, std::uint64_t,
                                              const Progress& progress) const override {
-        // Whether the last key finds room is a matter of luck, and of the order of all.
+        // Whether the last key finds room depends on luck and on the order of all keys.
         std::vector<sieve_hash> reordered;
         for (std::uint64_t attempt = 0; attempt < most_attempts; attempt++) {
             SIEVE_ASSIGN(const bool all, insert_all(keys, lookup, lines, progress));
@@ -114,7 +115,7 @@ class DdlcbfBuilder final : public KindBuilder {
         return ddlcbf_keys_without_room(keys, lines, shape_) <= most_keys_without_room;
     }
 
-    // False if a key finds no room.
+    // Returns false if a key finds no room.
     static Result<bool> insert_all(std::span<const sieve_hash> keys, const sieve_lookup& lookup,
                                    std::span<sieve_line> lines, const Progress& progress) {
         std::fill(lines.begin(), lines.end(), sieve_line{});
@@ -162,7 +163,8 @@ bool DdlcbfKind::holds(const sieve_lookup& lookup, const sieve_hash& hash, const
 
 double DdlcbfKind::expected_rate(const sieve_lookup& lookup, std::span<const sieve_line> filter,
                                  std::uint64_t) const {
-    std::vector<sieve_line> copy(filter.begin(), filter.end()); // filters are opened for change only
+    // DdlcbfFilter::open takes only writable lines
+    std::vector<sieve_line> copy(filter.begin(), filter.end());
     const auto opened = DdlcbfFilter::open(lookup, copy);
     return opened ? opened->expected_fpr() : 1;
 }

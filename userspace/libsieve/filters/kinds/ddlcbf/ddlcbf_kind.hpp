@@ -11,7 +11,7 @@ namespace sieve {
 
 class DdlcbfKind final : public FilterKind {
   public:
-    // At 20 bits per key a filter has just been filled; the standard size leaves room for insertions.
+    // At 20 bits a key, a new filter is just full; the default size leaves room for insertions.
     constexpr DdlcbfKind()
         : FilterKind({.number = SIEVE_KIND_DDLCBF,
                       .name = "ddlcbf",

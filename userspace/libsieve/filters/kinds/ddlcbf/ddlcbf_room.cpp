@@ -9,7 +9,7 @@ double ddlcbf_keys_without_room(std::uint64_t keys, std::uint64_t lines, const D
     const double buckets = static_cast<double>(lines) * (1U << SIEVE_DDLCBF_LINE_SHIFT);
     const double average = static_cast<double>(keys) / buckets;
     const std::uint32_t capacity = shape.bucket().capacity();
-    // The equations take long for loads that are hopeless anyway.
+    // The equations take long to solve for loads that are hopeless anyway.
     if (average >= capacity) return static_cast<double>(keys);
     const std::vector<double> loads =
         analysis::d_left::overall_loads(analysis::d_left::load_distribution(shape.subtables, average));

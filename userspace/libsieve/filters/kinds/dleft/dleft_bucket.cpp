@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint32_t word_bits = 64;
 constexpr std::uint32_t none_state = 0xffff;
 
-// Up to 64 bits at any bit offset of a line.
+// Writes up to 64 bits at any bit offset of a line.
 void put_bits(sieve_line& line, std::uint32_t at, std::uint32_t width, std::uint64_t value) {
     if (width == 0) return;
     value &= ~std::uint64_t{0} >> (word_bits - width);
@@ -31,7 +31,7 @@ std::uint64_t get_bits(const sieve_line& line, std::uint32_t at, std::uint32_t w
 }
 
 std::span<const std::uint16_t> states(const DleftShape& shape) {
-    // Those not listed are zero, as the empty bucket's is.
+    // States that are not listed are zero, like the empty bucket's state.
     if (shape.wide()) return sieve_dleft_states128[shape.sorting];
     return sieve_dleft_states64[shape.sorting];
 }
@@ -73,8 +73,8 @@ std::uint64_t get_cell(const sieve_line& line, const Cell& cell) {
            (get_bits(line, cell.upper.at, cell.upper.bits) << cell.lower.bits);
 }
 
-// Where cell `index` of `load` is in the bucket that begins with bit `base` of the line; `skip` bits of each
-// word are taken by the counter.
+// Finds cell `index` of `load` cells in the bucket that begins at bit `base` of the line. The counter takes
+// `skip` bits of each word.
 Cell cell_of(const DleftShape& shape, std::uint32_t base, std::uint32_t skip, std::uint32_t load,
              std::uint32_t width, std::uint32_t index) {
     if (!shape.wide()) return {{base + skip + index * width, width}, {}};
@@ -168,7 +168,7 @@ DleftBucket decode_bucket(const DleftShape& shape, const sieve_line& line, std::
     return bucket;
 }
 
-// Bits of a counter in a group, and of all that a group is.
+// Bits of a counter in a group, and bits of a whole group.
 std::uint32_t counter_bits(const DleftShape& shape) {
     return shape.wide() ? 8 : 4;
 }
@@ -276,7 +276,7 @@ DleftShape shape_of(const sieve_lookup& lookup) {
 
 double DleftBucket::rate() const {
     if (always) return 1;
-    // The builder stores them in ascending order. An image from elsewhere may hold them in any order.
+    // The builder stores fingerprints in ascending order. An image from elsewhere may hold them in any order.
     std::array<std::uint64_t, std::tuple_size_v<decltype(fingerprints)>> ordered{};
     std::copy_n(fingerprints.begin(), load, ordered.begin());
     const auto end = ordered.begin() + load;

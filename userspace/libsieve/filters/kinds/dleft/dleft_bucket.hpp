@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// The bits of a d-left bucket, written and read: what sieve/dleft.h describes and tests, in plain steps.
+// Writes and reads the bits of a d-left bucket: what sieve/dleft.h describes and tests, in plain steps.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@
 
 namespace sieve {
 
-// What can be chosen of a d-left filter besides its size.
+// The choices for a d-left filter besides its size.
 struct DleftShape {
     sieve_kind kind = SIEVE_KIND_DLEFT64;
     std::uint32_t subtables = 3;
@@ -24,11 +24,11 @@ struct DleftShape {
     [[nodiscard]] std::uint32_t buckets_per_line() const {
         return 1U << (wide() ? SIEVE_DLEFT128_LINE_SHIFT : SIEVE_DLEFT64_LINE_SHIFT);
     }
-    // Highest load that the counter can tell.
+    // The highest load that the counter can represent.
     [[nodiscard]] std::uint32_t top_load() const {
         return wide() ? SIEVE_DLEFT128_TOP_LOAD : SIEVE_DLEFT64_TOP_LOAD;
     }
-    // Highest load at which a bucket tells one key from another; beyond, it matches everything.
+    // The highest load at which a bucket tells keys apart. A fuller bucket matches everything.
     [[nodiscard]] std::uint32_t most_load() const {
         return grouped  ? top_load()
                : wide() ? top_load() + SIEVE_DLEFT_ALWAYS
@@ -36,41 +36,41 @@ struct DleftShape {
     }
     // Leading bits that semi-sorting makes implicit at that load; section II-B.
     [[nodiscard]] std::uint32_t sorted_bits(std::uint32_t load) const;
-    // Bits that a bucket by itself stores of every fingerprint at that load.
+    // Bits that an ungrouped bucket stores of every fingerprint at that load.
     [[nodiscard]] std::uint32_t cell_width(std::uint32_t load) const;
     // The same for a group of four whose loads add up to `sum`.
     [[nodiscard]] std::uint32_t grouped_width(std::uint32_t sum) const;
-    // f(a) of a bucket by itself, sorted bits included; section II-A.
+    // f(a) of an ungrouped bucket, including sorted bits; section II-A.
     [[nodiscard]] std::uint32_t fingerprint_length(std::uint32_t load) const {
         return cell_width(load) + sorted_bits(load);
     }
-    // What is wrong with it, if anything.
+    // Returns an error that says what is wrong with the shape, if anything is.
     [[nodiscard]] Status check() const;
 };
 
-// The shape in an image's header, and back. `lookup.buckets` is left alone.
+// Stores the shape in an image's header, and reads it back. `lookup.buckets` is left alone.
 void store_shape(const DleftShape& shape, sieve_lookup& lookup);
 DleftShape shape_of(const sieve_lookup& lookup);
 
-// A bucket, read. A fingerprint is its value in `length` bits, sorted bits included.
+// A decoded bucket. A fingerprint is a value of `length` bits, including sorted bits.
 struct DleftBucket {
     std::uint32_t load = 0;
     std::uint32_t length = 0;
-    bool overflowed = false; // its load is above shape.top_load()
-    bool always = false;     // it matches everything; then it has no fingerprints and load 0
+    bool overflowed = false; // the load is above shape.top_load()
+    bool always = false;     // the bucket matches everything; it then has no fingerprints, and its load is 0
     std::array<std::uint64_t, SIEVE_DLEFT128_TOP_LOAD + SIEVE_DLEFT_ALWAYS> fingerprints{};
 
-    // The exact probability that a random fingerprint is in the bucket: equal ones count once.
+    // The exact probability that a random fingerprint is in the bucket. Equal fingerprints count once.
     [[nodiscard]] double rate() const;
 };
 
-// Writes all buckets of a line, whose old content does not matter. `tests[b]` are the tested halves of the
-// hashes that are in bucket b, in any order (they are put in order). Fails, the line untouched, if a group of
-// 64-bit buckets has a bucket above the top load.
+// Writes all buckets of a line and ignores the line's old content. `tests[b]` holds the tested halves of the
+// hashes in bucket b, in any order; the function sorts them. Error: a group of 64-bit buckets has a bucket
+// above the top load; the line has not changed.
 Status encode_line(const DleftShape& shape, std::span<const std::span<std::uint64_t>> tests,
                    sieve_line& line);
 
-// All buckets of a line.
+// Decodes all buckets of a line.
 std::vector<DleftBucket> decode_line(const DleftShape& shape, const sieve_line& line);
 
 } // namespace sieve

@@ -14,7 +14,7 @@ namespace sieve {
 namespace {
 
 constexpr std::uint8_t highest_count = std::numeric_limits<std::uint8_t>::max();
-// Keys whose fingerprints are held at once while lines are written.
+// The most keys whose fingerprints are in memory at once while lines are written.
 constexpr std::uint64_t keys_at_once = 1U << 24;
 constexpr std::size_t prefetch_distance = 16;
 
@@ -56,7 +56,8 @@ class Placement {
     [[nodiscard]] std::uint64_t bucket(std::size_t key) const { return choices(key).bucket[choice_[key]]; }
     [[nodiscard]] std::uint8_t load(std::uint64_t bucket) const { return loads_[bucket]; }
 
-    // Each key into its least loaded bucket, ties to the left. False if a load passes all bounds.
+    // Inserts each key into its least loaded bucket, ties to the left. Returns false if a load exceeds its
+    // limit.
     bool insert_all() {
         for (std::size_t key = 0; key < keys_.size(); key++) {
             request(key);
@@ -71,7 +72,7 @@ class Placement {
         return true;
     }
 
-    // Section II-D: each key out and in again. Returns how many moved.
+    // Section II-D: removes each key and inserts it again. Returns how many keys moved.
     std::uint64_t balance(DleftTies ties, TieRandom& random) {
         std::uint64_t moved = 0;
         for (std::size_t key = 0; key < keys_.size(); key++) {
@@ -88,7 +89,7 @@ class Placement {
     }
 
   private:
-    // Asks for the loads that will soon be wanted.
+    // Prefetches the loads of a key that comes soon.
     void request(std::size_t key) const {
         if (key + prefetch_distance >= keys_.size()) return;
         const Choices next = choices(key + prefetch_distance);
@@ -126,12 +127,12 @@ Status check(const sieve_lookup& lookup, std::uint64_t lines) {
     return {};
 }
 
-// Writes the lines from `begin` on that hold at most keys_at_once keys (but one line at least); returns where
-// that ends.
+// Writes lines from `begin` on: as many as hold at most keys_at_once keys, but at least one. Returns the end
+// of these lines.
 Result<std::uint64_t> write_lines(const Placement& placement, std::span<const sieve_hash> keys,
                                   const DleftShape& shape, std::span<sieve_line> lines, std::uint64_t begin) {
     const std::uint32_t per_line = shape.buckets_per_line();
-    std::vector<std::uint64_t> start{0}; // of each bucket's fingerprints
+    std::vector<std::uint64_t> start{0}; // where each bucket's fingerprints start
     std::uint64_t end = begin;
     for (; end < lines.size() && start.back() <= keys_at_once; end++)
         for (std::uint32_t b = 0; b < per_line; b++)

@@ -17,7 +17,8 @@ namespace sieve {
 namespace {
 
 constexpr std::uint64_t sample_keys = 1U << 15;
-// Lower rates come from a few overfull buckets, of which it takes more filters to meet enough.
+// Lower rates come from a few overfull buckets. More sample filters are needed to contain enough of these
+// buckets.
 constexpr double rare_rate = 1e-5;
 constexpr std::uint64_t filters_for_rare = 8;
 constexpr double most_bits = 256;
@@ -26,7 +27,7 @@ double bucket_bits(const DleftShape& shape) {
     return static_cast<double>(SIEVE_LINE_BITS) / shape.buckets_per_line();
 }
 
-// The exact rate of one filter of random hashes, filled as a real one.
+// The exact rate of one filter of random hashes, filled like a real one.
 double sample_rate(std::uint64_t keys, std::uint64_t lines, const DleftShape& shape, std::uint32_t rounds,
                    std::uint64_t seed) {
     std::mt19937_64 random(seed);
@@ -39,7 +40,7 @@ double sample_rate(std::uint64_t keys, std::uint64_t lines, const DleftShape& sh
     return expected_dleft_fpr(lookup, filter);
 }
 
-// How the paper's analysis sees the shape.
+// The shape in the terms of the paper's analysis.
 analysis::d_left::BucketLayout layout_of(const DleftShape& shape) {
     if (shape.sorting == 0) return {shape.wide() ? 120U : 60U, [](unsigned) { return 0U; }};
     if (!shape.wide()) return analysis::d_left::layout_64_semi_sorted();
@@ -70,7 +71,7 @@ double predict_dleft_fpr(std::uint64_t keys, std::uint64_t lines, const DleftSha
     std::uint64_t filters = std::clamp<std::uint64_t>(sample_keys / std::max<std::uint64_t>(keys, 1), 1, 256);
     if (keys > sample_keys) {
         const double share = static_cast<double>(sample_keys) / static_cast<double>(keys);
-        // As many keys as give the sample the same load to the last digit.
+        // Chooses the number of keys that gives the sample exactly the same load.
         const double load = static_cast<double>(keys) / static_cast<double>(lines);
         lines = std::max<std::uint64_t>(
             1, static_cast<std::uint64_t>(std::llround(static_cast<double>(lines) * share)));
