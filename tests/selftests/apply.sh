@@ -228,7 +228,7 @@ os.setgroups([]), os.setgid(65534), os.setuid(65534), os.execv(sys.argv[1], sys.
         "${user[@]}" "$WORK/xdp-sieve" apply --check "$CONFIG"
     configure
     refused 4 'root' "${user[@]}" "$WORK/xdp-sieve" apply "$CONFIG"
-    refused 2 'expected one of them' "${user[@]}" "$WORK/xdp-sieve" apply --check --diff "$CONFIG"
+    refused 2 'expected only one of them' "${user[@]}" "$WORK/xdp-sieve" apply --check --diff "$CONFIG"
 }
 
 effective() {

@@ -178,7 +178,8 @@ Result<Exit> run_apply(const ApplyArguments& arguments, const service::Configura
 
 Result<Exit> run(const ApplyArguments& arguments, Context& context) {
     kernel::set_verbose(context.verbose);
-    if (arguments.check && arguments.diff) return invalid_request("--check and --diff: expected one of them");
+    if (arguments.check && arguments.diff)
+        return invalid_request("--check and --diff: expected only one of them");
     SIEVE_ASSIGN(const service::Configuration configuration, service::load_configuration(arguments.path));
     if (arguments.check) return run_check(arguments, configuration, context);
     if (arguments.diff) return run_diff(arguments, configuration, context);
@@ -188,7 +189,7 @@ Result<Exit> run(const ApplyArguments& arguments, Context& context) {
 } // namespace
 
 void add_apply(CLI::App& app, Context& context) {
-    add_command(app, context, "apply", "make a configuration so: its sets on its interfaces",
+    add_command(app, context, "apply", "put a configuration in force: its sets on its interfaces",
                 [&context](Arguments command) -> Action {
                     auto arguments = std::make_shared<ApplyArguments>();
                     command.add("CONFIG", arguments->path, "the configuration").show_default();

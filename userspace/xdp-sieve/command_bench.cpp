@@ -172,7 +172,7 @@ nlohmann::json to_json(const bench::LinkTable& table) {
 }
 
 void print_table(const bench::LinkTable& table) {
-    print_out("\nveth, one set of {} keys: packets a second (share of what XDP_DROP takes)\n",
+    print_out("\nveth, one set of {} keys: packets a second (share of what XDP_DROP handles)\n",
               format_count(table.keys));
     for (const bench::LinkRow& row : table.rows) {
         print_out("{}, offered {:.2f} times what XDP_DROP took\n", bench::generator_name(row.generator),
@@ -297,7 +297,8 @@ void add_bench(CLI::App& app, Context& context) {
                 .between(3, 1001)
                 .show_default();
             command.add("-o,--output", arguments->output, "write the numbers as JSON to this file, too");
-            command.add_flag("--force", arguments->force, "replace a file that holds no such numbers, too");
+            command.add_flag("--force", arguments->force,
+                             "also replace a file that is not a benchmark's output");
             command.add_flag("--quick", arguments->quick, "small sets and few rounds: seconds, not minutes");
             return [arguments, &context] { return run_bench(*arguments, context); };
         });

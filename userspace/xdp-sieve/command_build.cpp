@@ -128,7 +128,7 @@ void add_build(CLI::App& app, Context& context) {
                             command.add_flag(name, arguments->skip_invalid, option.help);
                     }
                     command.add("-o,--output", arguments->output, "the image to write").required();
-                    command.add_flag("--force", arguments->force, "replace a file that is no image, too");
+                    command.add_flag("--force", arguments->force, "also replace a file that is not an image");
                     command.add("FEED", arguments->feeds, "files of keys, one a line; - is standard input")
                         .required();
                     return [arguments, &context] { return run_build(*arguments, context); };

@@ -129,9 +129,8 @@ Action define(Arguments command, Context& context, bool erase) {
     add_hook(command, arguments->hook, "the one that has the set if not given");
     command.add_flag("--stdin", arguments->standard_input, "read the keys from standard input, as a feed");
     if (!erase)
-        command.add_flag(
-            "--again", arguments->again,
-            "insert also what matches already; it must then be deleted as often as it was inserted");
+        command.add_flag("--again", arguments->again,
+                         "also insert keys that match already; delete each as often as it was inserted");
     return [arguments, &context] { return run_change(*arguments, context); };
 }
 

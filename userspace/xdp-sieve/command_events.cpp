@@ -110,21 +110,22 @@ Result<Exit> run_events(const EventsArguments& arguments, const Context& context
 } // namespace
 
 void add_events(CLI::App& app, Context& context) {
-    add_command(app, context, "events", "show matches as they happen, or write them to a capture",
-                [&context](Arguments command) -> Action {
-                    auto arguments = std::make_shared<EventsArguments>();
-                    command.add("IFACE", arguments->interface, "the interface").required();
-                    command.add("--sample", arguments->listening.sample, "one match in so many, at random")
-                        .positive()
-                        .show_default();
-                    command.add("--count", arguments->listening.most, "stop after so many").positive();
-                    command.add("--pcap", arguments->capture,
-                                "write the packets' heads to this capture instead; - is standard output");
-                    command.add_flag("--force", arguments->force,
-                                     "let the capture replace a file that is none of this command's, too");
-                    add_hook(command, arguments->hook, hook_in_use);
-                    return [arguments, &context] { return run_events(*arguments, context); };
-                });
+    add_command(
+        app, context, "events", "show matches as they happen, or write them to a capture",
+        [&context](Arguments command) -> Action {
+            auto arguments = std::make_shared<EventsArguments>();
+            command.add("IFACE", arguments->interface, "the interface").required();
+            command.add("--sample", arguments->listening.sample, "sample one match in this many, at random")
+                .positive()
+                .show_default();
+            command.add("--count", arguments->listening.most, "stop after this many events").positive();
+            command.add("--pcap", arguments->capture,
+                        "write the packets' heads to this capture instead; - is standard output");
+            command.add_flag("--force", arguments->force,
+                             "also replace a file that is not a capture of this command");
+            add_hook(command, arguments->hook, hook_in_use);
+            return [arguments, &context] { return run_events(*arguments, context); };
+        });
 }
 
 } // namespace sieve::cli

@@ -45,7 +45,7 @@ void print_table() {
             facts.bits_per_key, facts.takes_prefixes ? "yes" : "no", facts.changes_live ? "yes" : "no",
             facts.summary);
     }
-    print_out("\n* and figures in brackets: what is built if nothing else is asked for\n");
+    print_out("\n* and figures in brackets: the defaults\n");
 }
 
 } // namespace

@@ -101,8 +101,7 @@ Result<Exit> run_load(const LoadArguments& arguments, Context& context) {
     SIEVE_ASSIGN(const control::Applied applied, control::apply(kernel, table, observer(context)));
     context.changed = true;
     for (const std::string& text : applied.remarks) remark(context, text);
-    if (applied.place_ignored)
-        remark(context, "--priority and --chain have no effect on a program that is alone");
+    if (applied.place_ignored) remark(context, "--priority and --chain have no effect without a dispatcher");
     for (const control::Warning& warning : applied.warnings) remark(context, warning_text(warning));
     for (const control::ReadySet& set : applied.sets) remark_on_test(set, context);
     print(applied, context);
@@ -122,7 +121,7 @@ void add_load(CLI::App& app, Context& context) {
                      "NAME=IMAGE or NAME=FEED, with ,action=drop|pass|count or "
                      ",redirect=INTERFACE|cpu:NUMBER and with ,verify[=FEED] behind it; behind a feed "
                      "also ,feed=FILE for more of them and the options of `build`, such as ,fpr=1e-5; "
-                     "without an action a match does what the default does not")
+                     "the default action is the opposite of --default")
                 .required();
             add_hook(command, arguments->hook, "xdp if not given");
             command
@@ -139,7 +138,7 @@ void add_load(CLI::App& app, Context& context) {
             command.add("--chain", arguments->chain,
                         "beside other programs at xdp: after which of our verdicts the next one is asked, a "
                         "comma list of pass, drop and redirect, or none; pass if not given");
-            command.add_flag("--force", arguments->force, "take the place of another XDP program");
+            command.add_flag("--force", arguments->force, "replace another XDP program");
             return [arguments, &context] { return run_load(*arguments, context); };
         });
 }

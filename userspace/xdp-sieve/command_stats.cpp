@@ -86,7 +86,7 @@ void print_verdicts(const Sample& sample, const std::optional<control::Rates>& r
     if (sample.stats.redirected.packets > 0)
         print_row("redirected", sample.stats.redirected, rate(&control::Rates::redirected));
     if (sample.stats.redirect_failed > 0)
-        print_out("  {:<32} {:>18}\n", "without their target, by default",
+        print_out("  {:<32} {:>18}\n", "redirect failed, by default",
                   format_count(sample.stats.redirect_failed));
 }
 
@@ -149,7 +149,7 @@ void add_stats(CLI::App& app, Context& context) {
                     auto interface = std::make_shared<std::string>(), hook = std::make_shared<std::string>();
                     auto watch = std::make_shared<Watch>();
                     command.add("IFACE", *interface, "one interface; all of them if not given");
-                    watch->add_to(command, "again every SECONDS (1), with rates");
+                    watch->add_to(command, "repeat every SECONDS (1), with rates");
                     add_hook(command, *hook, "all of them if not given");
                     return [interface, hook, watch, &context] {
                         return run_stats(*interface, *hook, *watch, context);

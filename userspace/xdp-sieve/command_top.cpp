@@ -53,7 +53,7 @@ void print_table(const TopArguments& arguments, const control::TopKeys& top) {
     // Counts are whole numbers, so an error below one means an exact count.
     const std::string bound =
         top.error < 1 ? std::string("exact") : fmt::format("at most {:.0f} too high", top.error);
-    print_out("{}: {} in {}; each count is {} with a probability of {:.1f}%, and none is too low\n",
+    print_out("{}: {} in {}; no count is too low; each is {} with a probability of {:.1f}%\n",
               hook_title(arguments.interface, top.point), format_counted(top.matches, "match", "matches"),
               format_age(now > top.since ? now - top.since : 0), bound, 100 * (1 - top.error_chance));
     print_out("{:>16} {:>7}  {:<15} {}\n", "packets", "share", "set", "key");
@@ -95,9 +95,9 @@ void add_top(CLI::App& app, Context& context) {
                     auto arguments = std::make_shared<TopArguments>();
                     command.add("IFACE", arguments->interface, "the interface");
                     command.add("-n", arguments->most, "how many keys").between(1, 1024).show_default();
-                    arguments->watch.add_to(command, "again every SECONDS (1)");
+                    arguments->watch.add_to(command, "repeat every SECONDS (1)");
                     command.add_flag("--reset", arguments->reset, "count from zero");
-                    command.add_flag("--off", arguments->off, "count no longer");
+                    command.add_flag("--off", arguments->off, "stop counting");
                     add_hook(command, arguments->hook, hook_in_use);
                     return [arguments, &context] { return run_top(*arguments, context); };
                 });

@@ -73,7 +73,7 @@ void run(int argc, char** argv, Context& context) {
     CLI::App app{
         "Packet filter for very large lists: 10^4 to 10^8 keys in a few bits each.\n"
         "Exit codes: 0 done, 1 the answer is no, 2 usage, 3 bad input, 4 the kernel refused, 5 done, "
-        "but not all that follows; 2 to 4 changed nothing."};
+        "but a later step failed; 2 to 4 changed nothing."};
     app.name("xdp-sieve");
     app.set_version_flag("--version", std::string("xdp-sieve ") + version);
     app.require_subcommand(1);

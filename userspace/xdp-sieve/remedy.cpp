@@ -19,9 +19,9 @@ std::string warning_remedy(const control::Warning& warning) {
     case control::WarningKind::smaller_mtu:
         return fmt::format("`ip link set {} mtu ...` raises it", warning.facts.interface);
     case control::WarningKind::sending_unknown:
-        return "`-m skb` needs no such driver, and xdp-monitor shows what is dropped";
+        return "`-m skb` does not need driver support, and xdp-monitor shows what is dropped";
     case control::WarningKind::unfinished_checksums:
-        return "`-m skb` keeps it, and `ethtool -K IFACE tx off` at the other end has senders finish "
+        return "`-m skb` avoids this, and `ethtool -K IFACE tx off` at the other end makes senders finish "
                "checksums";
     case control::WarningKind::prefix_allowlist:
         return fmt::format("`{}=FEED,verify` (or IMAGE,verify=FEED) lets no false positive in",
@@ -64,7 +64,7 @@ std::string remedy(const Error& error) {
     case ErrorKind::no_native_mode:
         return "`-m skb` uses the generic hook, which every driver has";
     case ErrorKind::foreign_program:
-        return "`--force` takes its place";
+        return "`--force` replaces it";
     case ErrorKind::other_version:
         return facts.interface.empty() ? std::string("`xdp-sieve unload` takes it away")
                                        : fmt::format("`xdp-sieve unload {}` takes it away", facts.interface);

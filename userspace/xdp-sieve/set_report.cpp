@@ -54,7 +54,7 @@ std::string describe(const control::ReadySet& set) {
 void remark_on_test(const control::ReadySet& set, const Context& context) {
     const kernel::PreflightReport& report = set.preflight;
     if (report.uncarriable > 0)
-        remark(context, fmt::format("set {}: {} of {} are flows that no packet can be of (ports with a "
+        remark(context, fmt::format("set {}: {} of {} are keys that no packet can carry (ports with a "
                                     "protocol that has none)",
                                     set.name, report.uncarriable,
                                     format_counted(report.uncarriable + report.members, "sampled key")));

@@ -68,7 +68,7 @@ TEST(Remedy, SpeaksOfFlags) {
     const auto text = [](ErrorKind kind, Facts facts = {}) {
         return error_text({kind, "it", std::move(facts)});
     };
-    EXPECT_EQ(text(ErrorKind::foreign_program), "it; `--force` takes its place");
+    EXPECT_EQ(text(ErrorKind::foreign_program), "it; `--force` replaces it");
     EXPECT_EQ(text(ErrorKind::no_native_mode), "it; `-m skb` uses the generic hook, which every driver has");
     EXPECT_EQ(text(ErrorKind::bad_input), "it");
     Facts facts;

@@ -52,7 +52,7 @@ Status hook_allows(const kernel::Hook& hook, const TableSpec& spec) {
                        {.interface = hook.interface.name});
     if (spec.priority || spec.chain)
         return failure(ErrorKind::attached_otherwise,
-                       fmt::format("{} runs xdp-sieve already, {}, and its rank stays what it was",
+                       fmt::format("{} runs xdp-sieve already, {}, and its rank cannot be changed",
                                    hook.interface.name, rank_text(hook)),
                        {.interface = hook.interface.name});
     return {};
@@ -115,7 +115,7 @@ Result<Applied> apply(Kernel& kernel, const TableSpec& spec, const Observer& obs
         return {};
     });
     if (!warned)
-        return unfinished("the new table is in force, but not looked through for warnings", warned.error());
+        return unfinished("the new table is in force, but could not be checked for warnings", warned.error());
     applied.sets = std::move(prepared.sets);
     return applied;
 }

@@ -48,11 +48,12 @@ Result<KeyChangeReport> change_keys(Kernel& kernel, const HookName& hook, const 
     SIEVE_ASSIGN(const OpenSet open, open_changeable(kernel, hook, set));
     RunningFilter* filter = open.filter.get();
     if (filter->lookup().fields != keys.fields())
-        return failure(ErrorKind::changed_meanwhile,
-                       fmt::format("set {} was swapped for one of other fields ({}) meanwhile; nothing was "
-                                   "changed",
-                                   set, format_fields(filter->lookup().fields)),
-                       {.interface = hook.interface, .set = set});
+        return failure(
+            ErrorKind::changed_meanwhile,
+            fmt::format("set {} was meanwhile replaced by a set with other fields ({}); nothing was "
+                        "changed",
+                        set, format_fields(filter->lookup().fields)),
+            {.interface = hook.interface, .set = set});
     return sieve::change_keys(filter->lookup(), filter->file(), filter->lines(), keys, change,
                               observer.progress);
 }

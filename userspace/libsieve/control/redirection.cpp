@@ -47,7 +47,7 @@ Status check_device(const RedirectSource& source, const Device& from, const std:
                                           name, name));
     if (from.link && to.link && !fits(source.point, *from.link, *to.link))
         return kernel_refused(fmt::format("redirect={}: {}'s packets begin with {}, {}'s with {}; expected "
-                                          "an interface that takes packets as they are",
+                                          "an interface with the same link header",
                                           name, source.interface.name, beginning(*from.link), name,
                                           beginning(*to.link)));
     if (in_driver(source) && to.xdp && !to.xdp->sends)
@@ -68,7 +68,7 @@ std::vector<Warning> device_warnings(const RedirectSource& source, const Device&
     };
     if (!to.carrier)
         warn(WarningKind::no_carrier,
-             "the interface has no carrier; until it has, what is redirected is lost");
+             "the interface has no carrier; redirected packets are lost until it has one");
     if (source.point != HookPoint::xdp) return warnings;
     if (from.mtu > to.mtu)
         warn(WarningKind::smaller_mtu,
@@ -108,10 +108,10 @@ Status check_targets(Kernel& kernel, const RedirectSource& source, std::span<con
         SIEVE_ASSIGN(const kernel::Target target, kernel.find_target(name));
         if (target.action != SIEVE_ACTION_REDIRECT_DEVICE) continue;
         if (target.number == source.interface.index)
-            return invalid_request(
-                fmt::format("redirect={}: packets would leave where they came from, still addressed to this "
-                            "host; expected another interface",
-                            name));
+            return invalid_request(fmt::format("redirect={}: packets would leave through the interface they "
+                                               "arrived on, still addressed to this "
+                                               "host; expected another interface",
+                                               name));
         SIEVE_ASSIGN(const Device from, kernel.read_device(source.interface));
         SIEVE_ASSIGN(const Device to, kernel.read_device({name, target.number}));
         SIEVE_TRY(check_device(source, from, name, to));
@@ -132,7 +132,7 @@ std::vector<Warning> target_warnings(Kernel& kernel, const RedirectSource& sourc
             {WarningKind::unfinished_checksums,
              fmt::format(
                  "packets that the other end of {} sends may have unfinished checksums, and native XDP "
-                 "loses the note of that when it redirects them: their receiver drops them",
+                 "drops that information when it redirects them: their receiver drops them",
                  source.interface.name),
              {.interface = source.interface.name}});
     for (const std::string& name : targets) {

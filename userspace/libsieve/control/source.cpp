@@ -80,8 +80,9 @@ Result<OpenedSet> open_image(const SetSpec& spec, SetInputs inputs, const Observ
 // Builds a set from its feeds.
 Result<OpenedSet> open_feeds(const SetSpec& spec, SetInputs inputs, const Observer& observer) {
     if (inputs.verify_feed)
-        return invalid_request(fmt::format("set {}: a feed is verified with itself, not with {}", spec.name,
-                                           inputs.verify_feed->name()));
+        return invalid_request(
+            fmt::format("set {}: a set built from feeds is verified with those feeds, not with {}", spec.name,
+                        inputs.verify_feed->name()));
     SIEVE_ASSIGN(Feed feed, read_feeds(inputs.sources, spec.feed.fields, spec.feed.skip_invalid,
                                        spec.feed.build.threads, observer));
     std::optional<Feed> kept;

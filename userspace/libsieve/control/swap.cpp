@@ -25,8 +25,8 @@ Result<Swapped> swap(Kernel& kernel, const HookName& name, SetSpec spec, const O
         at.point = hook.point;
         SIEVE_ASSIGN(const TableWithSet now, table_with(kernel, hook, spec.name));
         if (spec.verify && !now.verified())
-            return invalid_request(
-                fmt::format("set {} is not verified; load the table anew to verify it", spec.name));
+            return invalid_request(fmt::format(
+                "set {} is not verified; load the table again with `verify` to change that", spec.name));
         if (now.verified() && !spec.verify) spec.verify = Verification{};
     }
     SIEVE_ASSIGN(PreparedSets prepared, prepare(kernel, *at.point, false, {&spec, 1}, observer));
@@ -38,7 +38,7 @@ Result<Swapped> swap(Kernel& kernel, const HookName& name, SetSpec spec, const O
     if (now.verified() != set.maps.verified())
         return failure(
             ErrorKind::changed_meanwhile,
-            fmt::format("set {} was loaded anew while its filter was made; swap it again", spec.name),
+            fmt::format("set {} was reloaded while its new filter was being built; swap it again", spec.name),
             {.interface = name.interface, .set = spec.name});
     now.table.sets[now.index].map_fd = set.maps.filter_fd;
     now.table.sets[now.index].exact_fd = set.maps.exact_fd;

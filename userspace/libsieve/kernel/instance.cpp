@@ -91,7 +91,7 @@ Result<Instance> Instance::from_maps(UniqueFd control, UniqueFd sets, UniqueFd s
     if (control_info.value_size != sizeof(sieve_control) ||
         sets_info.max_entries != SIEVE_BANKS * SIEVE_SLOTS || stats_info.value_size != sizeof(sieve_stats))
         return failure(ErrorKind::other_version,
-                       "the program's maps have another layout than this xdp-sieve expects");
+                       "the program's maps do not have the layout that this xdp-sieve expects");
     void* pages = ::mmap(nullptr, control_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, control.get(), 0);
     if (pages == MAP_FAILED)
         return refusal("mapping the program's control block", errno,

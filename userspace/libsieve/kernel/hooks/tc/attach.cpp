@@ -112,7 +112,8 @@ Result<Attached> attach(const Hook& before, const BpfObject& object, const Attac
     if (error != 0) return refusal(what, error, remedy(error, options.rank.priority));
     if (mine != now->filters.end())
         if (const Status removed = remove_surely(before, *mine, what); !removed)
-            return unfinished(what + ": another program came in between, and both are there now",
+            return unfinished(what +
+                                  ": another program of ours was added meanwhile, and both are attached now",
                               removed.error());
     return kernel_refused(fmt::format("{}: another program came in between; nothing was changed", what));
 }

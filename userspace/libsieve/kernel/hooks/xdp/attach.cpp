@@ -105,7 +105,7 @@ tl::unexpected<Error> attach_refusal(const std::string& what, int error, const L
     switch (std::abs(error)) {
     case EBUSY:
     case EEXIST:
-        add("another program came in between or is attached by a BPF link; its owner must take it away");
+        add("another program was attached meanwhile, or is attached by a BPF link; its owner must detach it");
         break;
     case EPERM:
     case EACCES:
@@ -144,9 +144,10 @@ Result<Outcome> take_place(const Hook& before, Mode mode, int program, const std
     if (outcome.error == 0 || !other_mode) return outcome;
     const Outcome back = request(before.interface, before.mode, before.attached->fd.get(), -1);
     if (!back.known || back.error != 0)
-        return unfinished(fmt::format("{} failed, and {}, which had to go first, could not be put back", what,
-                                      program_text(*before.attached)),
-                          refusal("attaching it", back.error).value());
+        return unfinished(
+            fmt::format("{} failed, and {}, which was detached for it, could not be attached again", what,
+                        program_text(*before.attached)),
+            refusal("attaching it", back.error).value());
     return outcome;
 }
 
@@ -159,7 +160,7 @@ Result<Hook> read_back(const Interface& interface) {
             now.error());
     if (!now->ours)
         return failure(ErrorKind::unfinished,
-                       fmt::format("attaching to {} worked, but another tool took the program away at once",
+                       fmt::format("attaching to {} worked, but another tool detached the program at once",
                                    interface.name));
     return now;
 }
@@ -279,9 +280,9 @@ Result<Attached> attach(const Hook& before, const BpfObject& object, const Attac
         }
     }
     if (dispatcher && !options.force)
-        return foreign_program(before,
-                               fmt::format("libxdp's dispatcher (id {}), which would not take xdp-sieve in",
-                                           before.attached->id));
+        return foreign_program(
+            before,
+            fmt::format("libxdp's dispatcher (id {}), which did not accept xdp-sieve", before.attached->id));
 
     SIEVE_ASSIGN(Attached attached, attach_alone(before, object, options.mode));
     if (dispatcher) unpin_dispatcher(before.interface.index, before.attached->id);
