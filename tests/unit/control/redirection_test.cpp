@@ -59,7 +59,7 @@ TEST_F(Redirection, AnOrdinaryTargetNeedsNoWord) {
 
 TEST_F(Redirection, TheInterfaceItselfIsRefusedAtEveryHook) {
     for (const HookPoint point : kernel::all_hook_points)
-        refused(at(point), ErrorKind::invalid_request, "where they came from", "eth0");
+        refused(at(point), ErrorKind::invalid_request, "interface they arrived on", "eth0");
 }
 
 TEST_F(Redirection, ATargetThatIsDownIsRefusedAtEveryHook) {
