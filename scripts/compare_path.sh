@@ -28,6 +28,7 @@ spaces=("sieve-old-$$" "sieve-new-$$")
 cleanup() {
     local status=$? space
     trap '' HUP INT TERM
+    # Interrupted early, not every namespace exists.
     for space in "${spaces[@]}"; do ip netns del "$space" 2>/dev/null || true; done
     rm -rf "$WORK"
     exit "$status"

@@ -402,5 +402,16 @@ tell_tcp() {
     read -r -t "$((PATIENCE * 2))" word told <&"$tcp_out" || fail "no answer to $1"
 }
 
+# tcp_is_stopped WAIT...: what the far end has not got yet does not arrive. WAIT succeeds once the set has dropped the
+# packets that are sent meanwhile.
+tcp_is_stopped() {
+    tell_tcp "arrived"
+    tell_tcp "queue 200000"
+    [ "$told" -gt 0 ] || fail "the kernel took nothing"
+    await "$@"
+    tell_tcp "arrived"
+    [ "$told" = 0 ] || fail "$told bytes arrived"
+}
+
 # Ends the TCP connection.
 end_tcp() { exec {tcp_in}>&- {tcp_out}<&-; }

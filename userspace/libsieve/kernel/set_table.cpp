@@ -66,6 +66,28 @@ std::set<std::uint32_t> targets_of(const sieve_policy& policy, sieve_action acti
     return targets;
 }
 
+// Refuses what the program cannot hold or do. `cpus`: its hook hands packets to other CPUs.
+Status check_wanted(const WantedTable& wanted, const TableInForce& live, bool cpus) {
+    if (wanted.sets.size() > SIEVE_MAX_SETS)
+        return invalid_request(
+            fmt::format("{} sets, but the program takes at most {}", wanted.sets.size(), SIEVE_MAX_SETS));
+    std::set<std::string> names;
+    for (const WantedSet& set : wanted.sets) {
+        if (!is_set_name(set.name) || !names.insert(set.name).second)
+            return invalid_request(
+                fmt::format("set name `{}`: expected 1 to {} of A-Z a-z 0-9 . _ -, each once", set.name,
+                            SIEVE_NAME_BYTES - 1));
+        if (live.find(set.name) == nullptr && set.map_fd < 0)
+            return invalid_request(fmt::format("no set {}", set.name));
+        if (set.action == SIEVE_ACTION_REDIRECT_CPU && !cpus)
+            return invalid_request(
+                fmt::format("set {}: only the XDP hook hands packets to another CPU; expected "
+                            "an interface to redirect to",
+                            set.name));
+    }
+    return {};
+}
+
 } // namespace
 
 const SetInForce* TableInForce::find(std::string_view name) const {
@@ -169,10 +191,8 @@ TableInForce SetTable::read() const {
 }
 
 Result<sieve_policy> SetTable::policy_of(const WantedTable& wanted, const sieve_policy& present) const {
-    if (wanted.sets.size() > SIEVE_MAX_SETS)
-        return invalid_request(
-            fmt::format("{} sets, but the program takes at most {}", wanted.sets.size(), SIEVE_MAX_SETS));
     const TableInForce live = read();
+    SIEVE_TRY(check_wanted(wanted, live, instance_->rare().cpus != 0));
     // Both banks are equal and no change is under way, so no packet uses a slot that the policy does not
     // name. The counters of such a slot stand still and can serve as a baseline.
     std::set<std::uint32_t> free;
@@ -189,19 +209,8 @@ Result<sieve_policy> SetTable::policy_of(const WantedTable& wanted, const sieve_
     sieve_policy policy{};
     policy.default_action = wanted.default_action;
     policy.unreadable = wanted.unreadable;
-    std::set<std::string> names;
     for (const WantedSet& set : wanted.sets) {
-        if (!is_set_name(set.name) || !names.insert(set.name).second)
-            return invalid_request(
-                fmt::format("set name `{}`: expected 1 to {} of A-Z a-z 0-9 . _ -, each once", set.name,
-                            SIEVE_NAME_BYTES - 1));
         const SetInForce* before = live.find(set.name);
-        if (before == nullptr && set.map_fd < 0) return invalid_request(fmt::format("no set {}", set.name));
-        if (set.action == SIEVE_ACTION_REDIRECT_CPU && instance_->rare().cpus == 0)
-            return invalid_request(
-                fmt::format("set {}: only the XDP hook hands packets to another CPU; expected "
-                            "an interface to redirect to",
-                            set.name));
         std::uint32_t slot = 0;
         sieve_slot note{};
         if (before != nullptr) {
