@@ -137,6 +137,76 @@ Result<std::vector<char>> ask(const Scratch& scratch, const std::vector<sieve_ke
     return matched;
 }
 
+// Asks the program about the image's witnesses. Each of them is a member and must match.
+Result<void> ask_members(PreflightReport& report, const Scratch& scratch, const Image& image,
+                         const PreflightQuestions& questions, const std::string& name) {
+    SIEVE_ASSIGN(const std::vector<char> matched,
+                 ask(scratch, questions.witnesses().keys, image.lookup().fields));
+    report.uncarriable = questions.witnesses().uncarriable;
+    report.members = matched.size();
+    if (report.members == 0)
+        return bad_input(
+            fmt::format("set {}: no packet can carry any of its {} sampled keys, so nothing would "
+                        "ever match and nothing can be tested; nothing was changed",
+                        name, report.uncarriable));
+    if (const auto silent = std::count(matched.begin(), matched.end(), 0); silent > 0)
+        return bad_input(
+            fmt::format("set {}: {} of {} of its own keys did not match when the kernel was asked; "
+                        "nothing was changed",
+                        name, silent, report.members));
+    return {};
+}
+
+// Asks the program about random keys. It must judge each of them as the image does. With an exact set behind
+// the image, it may reject what the image matches by mistake.
+Result<void> ask_non_members(PreflightReport& report, const Scratch& scratch, std::uint32_t slot,
+                             const Image& image, const PreflightQuestions& questions, const std::string& name,
+                             bool verified) {
+    const auto avoided = [&]() -> Result<std::uint64_t> {
+        SIEVE_ASSIGN(const Stats stats, read_stats(scratch.instance()));
+        return stats.verified[slot].avoided;
+    };
+    SIEVE_ASSIGN(const std::uint64_t avoided_before, avoided());
+    SIEVE_ASSIGN(const std::vector<char> matched,
+                 ask(scratch, questions.non_members().keys, image.lookup().fields));
+    SIEVE_ASSIGN(const std::uint64_t avoided_after, avoided());
+    report.non_members = matched.size();
+    report.matched = static_cast<std::uint64_t>(std::count(matched.begin(), matched.end(), 1));
+    report.avoided = avoided_after - avoided_before;
+    std::uint64_t otherwise = 0;
+    for (std::size_t i = 0; i < matched.size(); i++) {
+        const bool holds = questions.held()[i] != 0;
+        const bool as_told = verified ? holds || matched[i] == 0 : holds == (matched[i] != 0);
+        otherwise += as_told ? 0 : 1;
+    }
+    if (otherwise > 0)
+        return bad_input(
+            fmt::format("set {}: the kernel judged {} of {} random keys otherwise than the image "
+                        "does; nothing was changed",
+                        name, otherwise, report.non_members));
+    return {};
+}
+
+// Compares how many random keys matched with the rate that the image promises.
+Result<void> judge_rates(PreflightReport& report, const Image& image, const std::string& name,
+                         bool verified) {
+    const double share = member_share(image);
+    report.expected_rate =
+        share + (1 - share) * expected_fpr_of_witnesses(image, rate_from_bits(image.file().expected_fpr));
+    if (verified && !analysis::fits_rate(report.matched, report.non_members, share))
+        return bad_input(fmt::format(
+            "set {}: {} of {} random keys matched though the exact set was asked, {:.3g} "
+            "members expected; nothing was changed",
+            name, report.matched, report.non_members, share * static_cast<double>(report.non_members)));
+    if (!analysis::fits_rate(report.matched + report.avoided, report.non_members, report.expected_rate))
+        return bad_input(
+            fmt::format("set {}: {} of {} random keys matched when the kernel was asked, expected "
+                        "{:.3g} by its false positive rate; nothing was changed",
+                        name, report.matched + report.avoided, report.non_members,
+                        report.expected_rate * static_cast<double>(report.non_members)));
+    return {};
+}
+
 } // namespace
 
 PreflightQuestions::PreflightQuestions(const Image& image)
@@ -152,58 +222,10 @@ Result<PreflightReport> preflight(const Scratch& scratch, std::uint32_t slot, co
                                   bool verified) {
     const auto begin = std::chrono::steady_clock::now();
     scratch.ask_slot(slot, verified);
-    const std::uint32_t fields = image.lookup().fields;
     PreflightReport report;
-
-    SIEVE_ASSIGN(const std::vector<char> known, ask(scratch, questions.witnesses().keys, fields));
-    report.uncarriable = questions.witnesses().uncarriable;
-    report.members = known.size();
-    if (report.members == 0)
-        return bad_input(
-            fmt::format("set {}: no packet can carry any of its {} sampled keys, so nothing would "
-                        "ever match and nothing can be tested; nothing was changed",
-                        name, report.uncarriable));
-    if (const auto silent = std::count(known.begin(), known.end(), 0); silent > 0)
-        return bad_input(
-            fmt::format("set {}: {} of {} of its own keys did not match when the kernel was asked; "
-                        "nothing was changed",
-                        name, silent, report.members));
-
-    const auto avoided = [&]() -> Result<std::uint64_t> {
-        SIEVE_ASSIGN(const Stats stats, read_stats(scratch.instance()));
-        return stats.verified[slot].avoided;
-    };
-    SIEVE_ASSIGN(const std::uint64_t avoided_before, avoided());
-    SIEVE_ASSIGN(const std::vector<char> matched, ask(scratch, questions.non_members().keys, fields));
-    report.non_members = matched.size();
-    report.matched = static_cast<std::uint64_t>(std::count(matched.begin(), matched.end(), 1));
-    std::uint64_t otherwise = 0;
-    for (std::size_t i = 0; i < matched.size(); i++) {
-        const bool holds = questions.held()[i] != 0;
-        const bool as_told = verified ? holds || matched[i] == 0 : holds == (matched[i] != 0);
-        otherwise += as_told ? 0 : 1;
-    }
-    if (otherwise > 0)
-        return bad_input(
-            fmt::format("set {}: the kernel judged {} of {} random keys otherwise than the image "
-                        "does; nothing was changed",
-                        name, otherwise, report.non_members));
-    const double share = member_share(image);
-    report.expected_rate =
-        share + (1 - share) * expected_fpr_of_witnesses(image, rate_from_bits(image.file().expected_fpr));
-    SIEVE_ASSIGN(const std::uint64_t avoided_after, avoided());
-    report.avoided = avoided_after - avoided_before;
-    if (verified && !analysis::fits_rate(report.matched, report.non_members, share))
-        return bad_input(fmt::format(
-            "set {}: {} of {} random keys matched though the exact set was asked, {:.3g} "
-            "members expected; nothing was changed",
-            name, report.matched, report.non_members, share * static_cast<double>(report.non_members)));
-    if (!analysis::fits_rate(report.matched + report.avoided, report.non_members, report.expected_rate))
-        return bad_input(
-            fmt::format("set {}: {} of {} random keys matched when the kernel was asked, expected "
-                        "{:.3g} by its false positive rate; nothing was changed",
-                        name, report.matched + report.avoided, report.non_members,
-                        report.expected_rate * static_cast<double>(report.non_members)));
+    SIEVE_TRY(ask_members(report, scratch, image, questions, name));
+    SIEVE_TRY(ask_non_members(report, scratch, slot, image, questions, name, verified));
+    SIEVE_TRY(judge_rates(report, image, name, verified));
     report.milliseconds =
         std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
     return report;
