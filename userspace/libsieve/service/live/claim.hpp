@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// One reason why an address or a prefix is on a list: a decision, or a line of a file.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "libsieve/keys/address_range.hpp"
+
+namespace sieve::service::live {
+
+// Wall-clock time, because expiry outlives this process.
+using Time = std::chrono::time_point<std::chrono::system_clock, std::chrono::milliseconds>;
+
+inline constexpr Time never = Time(std::chrono::milliseconds(std::numeric_limits<std::int64_t>::max()));
+
+// An address, or the addresses that share its first bits. The other bits are zero.
+struct Prefix {
+    uint128 address = 0;
+    std::uint8_t length = 128; // of 128 bits: an IPv4 /24 is 120
+
+    [[nodiscard]] bool is_single() const { return length == 128; }
+    [[nodiscard]] AddressRange range() const;
+    [[nodiscard]] friend bool operator==(const Prefix&, const Prefix&) = default;
+};
+
+// "192.0.2.7" or "192.0.2.0/24".
+[[nodiscard]] std::string prefix_text(const Prefix& prefix);
+
+// The same prefix may have several claims; it stays on the list until the last of them has gone.
+struct Claim {
+    Prefix prefix;
+    std::uint64_t id = 0; // tells one claim of a prefix from another: the number of the decision
+    Time until = never;
+
+    [[nodiscard]] friend bool operator==(const Claim&, const Claim&) = default;
+};
+
+// What comes and what goes, in this order: first all of `removed`, then all of `added`.
+struct ClaimChange {
+    std::vector<Claim> removed; // their `until` means nothing
+    std::vector<Claim> added;   // a claim that is there already gets a new `until`
+
+    [[nodiscard]] bool empty() const { return removed.empty() && added.empty(); }
+};
+
+} // namespace sieve::service::live

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// The set beside a set that follows a stream: it holds the stream's prefixes, which cannot be changed in
+// place.
+//
+// A set NAME that follows CrowdSec has a companion NAME-ranges. Nobody configures it; it comes right after
+// NAME wherever NAME is used, with the same action, key and guards.
+#pragma once
+
+#include <string>
+
+#include "libsieve/service/configuration.hpp"
+#include "libsieve/util/result.hpp"
+
+namespace sieve::service::live {
+
+inline constexpr char companion_suffix[] = "-ranges";
+
+[[nodiscard]] std::string companion_name(const std::string& set);
+
+// The configuration with the companions of all its sets. invalid_request if a companion's name is too long,
+// or is that of another set.
+[[nodiscard]] Result<Configuration> with_companions(Configuration configuration);
+
+// Whether the set is a companion in such a configuration: it has no source of its own.
+[[nodiscard]] bool is_companion(const Configuration& configuration, const std::string& set);
+
+} // namespace sieve::service::live

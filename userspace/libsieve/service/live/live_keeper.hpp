@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// Keeps one live set current: follows its stream or its files, lets claims expire, changes the filters in
+// force in place, and rebuilds them when that is due.
+//
+// How a daemon uses it:
+//
+//     open()    at the start, before the first cycle: afterwards the set has a last good image, so that the
+//     cycle can
+//               put it in force (an empty list has one, too)
+//     step()    on a thread of its own, again and again: does whatever is due, and says when to call it
+//     again.
+//               wake() from any thread makes the next step() look at files and hooks at once
+//
+// A cycle must not ask the sources of a live set: it gives its sets to run_cycle() without them (is_live()).
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "libsieve/control/kernel.hpp"
+#include "libsieve/control/observer.hpp"
+#include "libsieve/service/configuration.hpp"
+#include "libsieve/service/gather.hpp"
+#include "libsieve/service/host_addresses.hpp"
+#include "libsieve/service/live/claim.hpp"
+#include "libsieve/service/live/live_set.hpp"
+#include "libsieve/service/state_directory.hpp"
+#include "libsieve/util/result.hpp"
+
+namespace sieve::service::live {
+
+// What happened, for the log, the status and the metrics.
+struct LiveEvent {
+    enum class What : std::uint8_t {
+        changed, // the list changed in place
+        rebuilt, // a new image was swapped in
+        failed,  // `error`: a source could not be asked, or its answer was not taken. The list stays
+        remark,  // `text`
+    };
+    What what = What::remark;
+    std::string set{}; // or its companion
+    LiveChange change{};
+    std::optional<RebuildReason> reason{}; // of a rebuild
+    std::optional<Guard> guard{};          // that refused
+    std::optional<Error> error{};
+    std::string text{};
+    std::uint64_t entries = 0; // on the list now
+};
+
+struct LiveKeeperSettings {
+    Configuration configuration{}; // as with_companions() made it
+    std::string set{};             // the name of the live set
+    SandboxSettings sandbox{};
+    std::function<void(const LiveEvent& event)> tell{}; // called on the thread of step()
+    std::mutex* exclusive =
+        nullptr;                 // held while images change; a daemon holds it during a cycle. May be null
+    std::function<Time()> now{}; // null: the system's clock
+};
+
+class LiveKeeper {
+  public:
+    [[nodiscard]] static Result<std::unique_ptr<LiveKeeper>> open(LiveKeeperSettings settings,
+                                                                  control::Kernel& kernel,
+                                                                  const StateDirectory& state,
+                                                                  HostAddresses& host);
+    virtual ~LiveKeeper() = default;
+
+    // Does what is due. Blocks while it asks, changes and swaps; never longer than the sandbox's limits
+    // allow. Returns when it wants to be called again at the latest.
+    virtual Time step() = 0;
+
+    // From any thread: a file changed, or a cycle put tables in force. The next step() looks.
+    virtual void wake() = 0;
+
+    struct State {
+        std::uint64_t entries = 0; // single addresses
+        std::uint64_t ranges = 0;  // prefixes, in the companion
+        std::uint64_t claims = 0;  // decisions or lines
+        bool in_step = false;      // the list is what the source had when it was last asked
+        unsigned failures = 0;     // of the source, in a row
+        Time asked{};              // when it last answered
+        std::string last_error{};
+    };
+    [[nodiscard]] virtual State state() const = 0; // from any thread
+};
+
+} // namespace sieve::service::live

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// The exact list of a set whose single addresses change in place, and the filters in force that are to hold
+// it (docs/live-changes.md).
+//
+//     change()   the list changes; the journal has it first; then every filter in force gets the difference
+//     level()    the same without a new change: for filters that came meanwhile, such as on a new interface
+//     rebuild    a new image of the list, swapped in: when the filter fills up, when it has worn out, and
+//     when it
+//                is unknown which keys are in it
+//
+// A filter in force is recognised by its image's identity and by the number of changes in its header:
+//
+//     the base image, unchanged               gets every difference since the base image
+//     the map and number of changes as noted  gets the latest difference
+//     anything else                           is replaced: somebody else changed it, or a crash left it half
+//     done
+//
+// Not thread-safe. change(), level() and finish_rebuild() block: they take the controllers' lock. They belong
+// to a thread of their own (live_keeper.hpp has one).
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "libsieve/control/kernel.hpp"
+#include "libsieve/control/live_filters.hpp"
+#include "libsieve/control/observer.hpp"
+#include "libsieve/image/image.hpp"
+#include "libsieve/keys/key_set.hpp"
+#include "libsieve/service/configuration.hpp"
+#include "libsieve/service/guards.hpp"
+#include "libsieve/service/live/claim.hpp"
+#include "libsieve/service/live/claim_list.hpp"
+#include "libsieve/service/live/journal.hpp"
+#include "libsieve/service/state_directory.hpp"
+#include "libsieve/util/result.hpp"
+
+namespace sieve::service::live {
+
+// Why a new image is needed.
+enum class RebuildReason : std::uint8_t {
+    no_image, // there is none yet
+    full,     // the filter is about to be full
+    worn,     // so many keys came and went that its rate has suffered
+    unknown,  // it is unknown which keys are in a filter in force
+    no_room,  // a key did not fit
+    options,  // the set's options have changed
+};
+[[nodiscard]] const char* rebuild_reason_text(RebuildReason reason);
+
+struct LiveChange {
+    std::uint64_t added = 0;             // prefixes that came onto the list
+    std::uint64_t removed = 0;           // that left it
+    std::uint64_t filters = 0;           // in force, that have the list now
+    std::uint64_t keys = 0;              // insertions and deletions, over all filters
+    std::chrono::microseconds taken{0};  // with the lock, for all filters together
+    double expected_fpr = 0;             // the highest of the filters'; 0: not computed this time
+    std::vector<std::string> kept_out{}; // addresses that this host depends on, and so were not taken
+    std::optional<RebuildReason> rebuild_due{};
+};
+
+// Everything that a build needs, so that another thread can do it.
+struct RebuildOrder {
+    control::FeedSpec feed;
+    KeySet keys;
+};
+
+// Makes the image of a rebuild. Blocks for as long as building takes.
+[[nodiscard]] Result<Image> build_live_image(RebuildOrder order);
+
+struct LiveSetOptions {
+    SetConfiguration set;
+    Protection protection{};
+};
+
+class LiveSet {
+  public:
+    // Reads the last good image's list and its journal. Nothing there: an empty list. `state` must outlive
+    // the set. Errors: the set cannot be changed in place (check_live()), or its files cannot be read or
+    // written.
+    [[nodiscard]] static Result<LiveSet> open(LiveSetOptions options, const StateDirectory& state,
+                                              const control::Observer& observer);
+
+    [[nodiscard]] const std::string& name() const { return options_.set.name; }
+    [[nodiscard]] const ClaimList& list() const { return list_; }
+    [[nodiscard]] std::optional<RebuildReason> rebuild_due() const { return due_; }
+    void set_protection(Protection protection) { options_.protection = std::move(protection); }
+
+    // Takes the change into the list and the journal, and puts the difference in force. Addresses that this
+    // host depends on are left out. Errors: a guard refused it, or the journal cannot be written: nothing has
+    // changed then. If the filters cannot be had (`busy`, for instance), the list has the change, and the
+    // next level() puts it in force.
+    [[nodiscard]] Result<LiveChange> change(control::Kernel& kernel, ClaimChange change,
+                                            const control::Observer& observer);
+    // The same, from the whole list as a source has it now.
+    [[nodiscard]] Result<LiveChange> replace(control::Kernel& kernel, std::vector<Claim> all,
+                                             const control::Observer& observer);
+    // Removes what has ended by now.
+    [[nodiscard]] Result<LiveChange> expire(control::Kernel& kernel, Time now,
+                                            const control::Observer& observer);
+    [[nodiscard]] std::optional<Time> next_expiry() { return list_.next_expiry(); }
+
+    // Puts in force what is not yet, on every hook that has the set.
+    [[nodiscard]] Result<LiveChange> level(control::Kernel& kernel, const control::Observer& observer);
+
+    // A rebuild: take the order, build, give the image back. Changes may go on meanwhile.
+    [[nodiscard]] Result<RebuildOrder> begin_rebuild();
+    // Stages the image, swaps it in wherever the set is in force, makes it the last good one, and levels.
+    [[nodiscard]] Result<LiveChange> finish_rebuild(control::Kernel& kernel, Image image,
+                                                    const control::Observer& observer);
+    // The rebuild failed. It stays due.
+    void abandon_rebuild();
+    // All three in one, for whoever can wait.
+    [[nodiscard]] Result<LiveChange> rebuild(control::Kernel& kernel, const control::Observer& observer);
+
+  private:
+    LiveSet(LiveSetOptions options, const StateDirectory& state)
+        : options_(std::move(options)), state_(&state) {}
+
+    struct PrefixHash {
+        std::size_t operator()(const Prefix& prefix) const;
+    };
+    // Prefixes of which one list has what another has not. True: it is on the later one.
+    using Difference = std::unordered_map<Prefix, bool, PrefixHash>;
+
+    // What a change does to the list, before it is done.
+    struct Outcome {
+        ClaimChange change;
+        std::vector<std::string> kept_out;
+    };
+
+    [[nodiscard]] Status load(const control::Observer& observer);
+    [[nodiscard]] std::vector<std::string> keep_out(std::vector<Claim>& added) const;
+    [[nodiscard]] Result<LiveChange> take(control::Kernel& kernel, ClaimChange change, bool whole_list,
+                                          const control::Observer& observer);
+    void enter(const ClaimChange& change, LiveChange* counts);
+    static void note(Difference& difference, const Prefix& prefix, bool on);
+    [[nodiscard]] std::optional<Refusal> guard(const ClaimChange& change, bool whole_list) const;
+    [[nodiscard]] control::KeyDifference keys_of(const Difference& difference) const;
+    [[nodiscard]] Status put_in_force(control::Kernel& kernel, LiveChange& report,
+                                      const control::Observer& observer);
+    void judge_fill(const std::vector<control::FilterChanged>& filters);
+    void due(RebuildReason reason);
+    [[nodiscard]] Status start_journal(const std::string& identity, const std::vector<ClaimChange>& changes);
+    [[nodiscard]] Status compact_if_long();
+
+    LiveSetOptions options_;
+    const StateDirectory* state_;
+    ClaimList list_;
+    std::string base_;               // identity of the last good image; empty: there is none
+    Difference since_base_;          // what the list has that the base image has not, and the other way round
+    Difference pending_;             // what the noted filters have not got yet
+    std::vector<NotedFilter> noted_; // filters in force as the last change left them
+    std::optional<Journal> journal_;
+    std::optional<RebuildReason> due_;
+
+    struct Rebuilding {
+        std::string list_path;          // the claims that the new image is made of
+        std::vector<ClaimChange> since; // that came after them
+        Difference difference;          // likewise
+        std::uint64_t entries = 0;
+        std::uint64_t keys = 0;
+    };
+    std::optional<Rebuilding> rebuilding_;
+    double last_fpr_ = 0;
+    std::uint64_t changes_at_rate_ = 0;
+};
+
+// Whether the set is kept by a LiveSet: it follows a stream, or it is of kind ddlcbf, of one address, not
+// verified, and all its sources are files.
+[[nodiscard]] bool is_live(const SetConfiguration& set);
+// An error if a set that follows a stream cannot be kept so: it is verified, or its kind or key is a wrong
+// one.
+[[nodiscard]] Status check_live(const SetConfiguration& set);
+
+} // namespace sieve::service::live
