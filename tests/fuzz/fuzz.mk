@@ -17,7 +17,10 @@ FUZZ_LIB_SRC := $(shell find $(FUZZ_ROOMS:%=userspace/libsieve/%) -name '*.cpp')
                 $(wildcard userspace/libsieve/filters/kinds/*.cpp userspace/libsieve/filters/kinds/*/*_kind.cpp)
 FUZZ_CLI_OBJ := $(addprefix $(FUZZ)/userspace/,xdp-sieve/set_argument.o libsieve/control/build_options.o)
 FUZZ_TOML_OBJ := $(addprefix $(FUZZ)/userspace/libsieve/,control/build_options.o service/configuration.o \
-                 service/configuration_reader.o service/configuration_text.o service/duration.o)
+                 service/configuration_interfaces.o service/configuration_reader.o service/configuration_section.o \
+                 service/configuration_sets.o service/configuration_sources.o service/configuration_text.o \
+                 service/configuration_toml.o service/duration.o service/listen_address.o service/source_spec.o \
+                 service/url.o)
 FUZZ_LIB_OBJ := $(FUZZ_LIB_SRC:%.cpp=$(FUZZ)/%.o)
 # The packet path's parser, once for each hook.
 FUZZ_PARSERS := $(FUZZ)/tests/fuzz/packet_parser_XDP.o $(FUZZ)/tests/fuzz/packet_parser_TC.o
@@ -44,7 +47,7 @@ $(FUZZ)/%.o: %.cpp
 
 # toml++ 3.3 assumes that no character lies between the blocks of its table of blanks, but U+03DA does. The comparison
 # that follows is right all the same.
-$(FUZZ)/userspace/libsieve/service/configuration_reader.o: FUZZ_FLAGS += -fno-sanitize=unreachable
+$(FUZZ)/userspace/libsieve/service/configuration_toml.o: FUZZ_FLAGS += -fno-sanitize=unreachable
 
 # The packet path reads headers at any alignment, as BPF may.
 $(FUZZ_PARSERS): $(FUZZ)/tests/fuzz/packet_parser_%.o: tests/fuzz/packet_parser.c

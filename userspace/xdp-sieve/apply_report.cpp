@@ -87,6 +87,9 @@ std::string describe(const HookPlan& plan, bool done) {
     if (plan.default_before)
         text += fmt::format("  ~ default: {} -> {}\n", action_name(*plan.default_before),
                             action_name(plan.entry->default_action));
+    if (plan.unreadable_before)
+        text += fmt::format("  ~ unreadable: {} -> {}\n", action_name(*plan.unreadable_before),
+                            action_name(plan.entry->unreadable));
     return text;
 }
 
@@ -98,7 +101,11 @@ nlohmann::json to_json(const HookPlan& plan) {
     for (const SetPlan& set : plan.sets) out["sets"].push_back(to_json(set));
     if (!plan.order_before.empty()) out["order_before"] = plan.order_before;
     if (plan.default_before) out["default_before"] = action_name(*plan.default_before);
-    if (plan.entry != nullptr) out["default"] = action_name(plan.entry->default_action);
+    if (plan.unreadable_before) out["unreadable_before"] = action_name(*plan.unreadable_before);
+    if (plan.entry != nullptr) {
+        out["default"] = action_name(plan.entry->default_action);
+        out["unreadable"] = action_name(plan.entry->unreadable);
+    }
     return out;
 }
 

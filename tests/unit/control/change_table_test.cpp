@@ -53,12 +53,15 @@ TEST_F(ChangeTable, OrderActionsAndDefaultNeedNoFilter) {
     keep("b", WantedAction{SIEVE_ACTION_COUNT, {}});
     keep("a", WantedAction{SIEVE_ACTION_PASS, {}});
     change.table.default_action = SIEVE_ACTION_DROP;
+    change.table.unreadable = SIEVE_ACTION_PASS;
+    kernel.running.table.unreadable = SIEVE_ACTION_DROP;
     const auto changed = change_table(kernel, change, {});
     ASSERT_TRUE(changed) << changed.error().message;
     EXPECT_TRUE(changed->brought_in.empty());
     EXPECT_EQ(kernel.steps, (std::vector<std::string>{"lock", "replace", "unlock"}));
     const kernel::TableInForce& now = kernel.running.table;
     EXPECT_EQ(now.default_action, SIEVE_ACTION_DROP);
+    EXPECT_EQ(now.unreadable, SIEVE_ACTION_PASS);
     ASSERT_EQ(now.sets.size(), 2U);
     EXPECT_EQ(now.sets[0].name, "b");
     EXPECT_EQ(now.sets[0].action, SIEVE_ACTION_COUNT);

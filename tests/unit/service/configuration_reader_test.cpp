@@ -31,15 +31,17 @@ TEST(ConfigurationReader, FillsInDefaults) {
     const Configuration configuration = right(small());
     EXPECT_EQ(configuration.state_directory, standard_state_directory);
     EXPECT_EQ(configuration.on_stop, OnStop::keep);
+    EXPECT_EQ(configuration.listen, "127.0.0.1:9273");
     ASSERT_EQ(configuration.interfaces.size(), 1U);
     const InterfaceConfiguration& entry = configuration.interfaces[0];
     EXPECT_EQ(entry.name, "eth0");
     EXPECT_EQ(entry.hook, kernel::HookPoint::xdp);
     EXPECT_EQ(entry.default_action, SIEVE_ACTION_PASS);
+    EXPECT_EQ(entry.unreadable, SIEVE_ACTION_DROP);
     EXPECT_EQ(entry.sets, std::vector<std::string>{"bad"});
     ASSERT_EQ(configuration.sets.size(), 1U);
     const SetConfiguration& bad = configuration.sets[0];
-    EXPECT_EQ(bad.sources, (std::vector<SourceSpec>{{SourceKind::file, "/etc/xdp-sieve/bad.txt"}}));
+    EXPECT_EQ(bad.sources, (std::vector<SourceSpec>{FileSpec{"/etc/xdp-sieve/bad.txt"}}));
     EXPECT_FALSE(bad.action);
     EXPECT_EQ(bad.feed.fields, SIEVE_FIELD_SRC);
     EXPECT_EQ(bad.feed.build.kind.kind, SIEVE_KIND_BLOCKED);
@@ -52,11 +54,13 @@ TEST(ConfigurationReader, TakesEveryKey) {
 [service]
 state-directory = "/srv/sieve"
 on-stop = "unload"
+listen = "[::1]:9000"
 [[interface]]
 name = "eth*"
 hook = "xdp"
 mode = "skb"
 default = "drop"
+unreadable = "pass"
 priority = 20
 chain = "pass,drop"
 sets = ["friends", "out"]
@@ -90,17 +94,17 @@ redirect = "cpu:3"
 )");
     EXPECT_EQ(configuration.state_directory, "/srv/sieve");
     EXPECT_EQ(configuration.on_stop, OnStop::unload);
+    EXPECT_EQ(configuration.listen, "[::1]:9000");
     ASSERT_EQ(configuration.interfaces.size(), 2U);
     EXPECT_EQ(configuration.interfaces[0].mode, kernel::ModeChoice::skb);
+    EXPECT_EQ(configuration.interfaces[0].unreadable, SIEVE_ACTION_PASS);
     EXPECT_EQ(configuration.interfaces[0].priority, 20U);
     EXPECT_EQ(configuration.interfaces[0].chain, (1U << 2) | (1U << 1)); // XDP_PASS is 2, XDP_DROP 1
     EXPECT_EQ(configuration.interfaces[1].hook, kernel::HookPoint::egress);
     const SetConfiguration* friends = configuration.find_set("friends");
     ASSERT_NE(friends, nullptr);
-    EXPECT_EQ(friends->sources,
-              (std::vector<SourceSpec>{{SourceKind::file, "/a.txt"},
-                                       {SourceKind::folder, "/lists/"},
-                                       {SourceKind::glob, "/etc/xdp-sieve/lists.d/*.netset"}}));
+    EXPECT_EQ(friends->sources, (std::vector<SourceSpec>{FileSpec{"/a.txt"}, FolderSpec{"/lists/"},
+                                                         GlobSpec{"/etc/xdp-sieve/lists.d/*.netset"}}));
     EXPECT_TRUE(friends->verify);
     EXPECT_EQ(friends->refresh, std::chrono::seconds(90));
     EXPECT_EQ(friends->feed.build.kind.kind, SIEVE_KIND_BLOOM);
@@ -117,6 +121,61 @@ redirect = "cpu:3"
     EXPECT_EQ(out->feed.build.memory, 64U << 20);
     ASSERT_TRUE(out->action);
     EXPECT_EQ(out->action->target, "cpu:3");
+}
+
+// The sources of the set `bad` in a text without mistakes.
+std::vector<SourceSpec> sources(const std::string& value) {
+    return right(std::string(interface) + "[set.bad]\nsources = " + value + "\n").sets.at(0).sources;
+}
+
+TEST(ConfigurationReader, TakesUrls) {
+    EXPECT_EQ(sources("[\"https://lists.example/a?b\", \"http://127.0.0.1:8080/x\"]"),
+              (std::vector<SourceSpec>{HttpSpec{.url = "https://lists.example/a?b"},
+                                       HttpSpec{.url = "http://127.0.0.1:8080/x"}}));
+    EXPECT_EQ(sources("{ url = \"https://lists.example/a\" }"),
+              (std::vector<SourceSpec>{HttpSpec{.url = "https://lists.example/a"}}));
+    EXPECT_EQ(sources("[{ url = \"https://lists.example/a\", certificates = \"ca.pem\", proxy = "
+                      "\"http://proxy:3128\", timeout = \"20s\", most-bytes = \"2M\" }]"),
+              (std::vector<SourceSpec>{HttpSpec{.url = "https://lists.example/a",
+                                                .certificates = "/etc/xdp-sieve/ca.pem",
+                                                .proxy = "http://proxy:3128",
+                                                .limits = {std::chrono::seconds(20), 2U << 20}}}));
+}
+
+TEST(ConfigurationReader, TakesCommands) {
+    EXPECT_EQ(
+        sources("{ command = [\"export-list\", \"--all\", \"\"], user = \"lists\", most-bytes = 1000 }"),
+        (std::vector<SourceSpec>{CommandSpec{
+            .arguments = {"export-list", "--all", ""}, .user = "lists", .limits = {.most_bytes = 1000}}}));
+    // A path starts from the configuration's folder, a name is found in PATH.
+    EXPECT_EQ(sources("{ command = \"./export\" }"),
+              (std::vector<SourceSpec>{CommandSpec{.arguments = {"/etc/xdp-sieve/export"}}}));
+}
+
+TEST(ConfigurationReader, TakesCrowdsec) {
+    EXPECT_EQ(sources("{ crowdsec = \"http://127.0.0.1:8080\", key-file = \"key\" }"),
+              (std::vector<SourceSpec>{
+                  CrowdsecSpec{.url = "http://127.0.0.1:8080", .key_file = "/etc/xdp-sieve/key"}}));
+    EXPECT_EQ(
+        sources(
+            "{ crowdsec = \"https://lapi\", key-file = \"/key\", types = [\"ban\", \"captcha\"], scopes = "
+            "[\"Range\"], origins = [\"cscli\"], poll = \"1m\", certificates = \"/ca.pem\" }"),
+        (std::vector<SourceSpec>{CrowdsecSpec{.url = "https://lapi",
+                                              .key_file = "/key",
+                                              .types = {"ban", "captcha"},
+                                              .scopes = {"Range"},
+                                              .origins = {"cscli"},
+                                              .poll = std::chrono::minutes(1),
+                                              .certificates = "/ca.pem"}}));
+}
+
+TEST(Configuration, TellsWhichSetFollowsAStream) {
+    const Configuration configuration = right(
+        std::string(interface) + "[set.bad]\nsources = { crowdsec = \"http://lapi\", key-file = \"key\" }\n");
+    const CrowdsecSpec* stream = followed_stream(configuration.sets[0]);
+    ASSERT_NE(stream, nullptr);
+    EXPECT_EQ(stream->url, "http://lapi");
+    EXPECT_EQ(followed_stream(right(small()).sets[0]), nullptr);
 }
 
 struct Wrong {
@@ -147,6 +206,14 @@ std::string in_interface(const std::string& line) {
     return std::string(interface) + line + "\n" + set;
 }
 
+// The whole set, with these sources: line 5 of the file.
+std::string with_sources(const std::string& value) {
+    return std::string(interface) + "[set.bad]\nsources = " + value + "\n";
+}
+std::string crowdsec(const std::string& more) {
+    return "{ crowdsec = \"http://lapi:8080\", key-file = \"/key\"" + more + " }";
+}
+
 const Wrong wrong[] = {
     {"NotToml", small() + "sources = [\n", 6, "", "not TOML"},
     {"KeyThatParserGivesUpOn", small() + "[[=interface]]\n", 6, "", "not TOML: expected a key"},
@@ -164,6 +231,15 @@ const Wrong wrong[] = {
      "an absolute path"},
     {"OnStop", small() + "[service]\non-stop = \"die\"\n", 7, "service.on-stop",
      R"("keep" or "unload", found "die")"},
+    {"ListenWithoutPort", small() + "[service]\nlisten = \"127.0.0.1\"\n", 7, "service.listen",
+     "expected \"ADDRESS:PORT\""},
+    {"ListenPortZero", small() + "[service]\nlisten = \"127.0.0.1:0\"\n", 7, "service.listen",
+     "found \"127.0.0.1:0\""},
+    {"ListenName", small() + "[service]\nlisten = \"localhost:9273\"\n", 7, "service.listen",
+     "found \"localhost:9273\""},
+    {"ListenWithoutBrackets", small() + "[service]\nlisten = \"::1:9273\"\n", 7, "service.listen",
+     "[ADDRESS]:PORT"},
+    {"ListenNumber", small() + "[service]\nlisten = 9273\n", 7, "service.listen", "found 9273"},
     {"NoInterface", "[set.bad]\nsources = [\"x\"]\n", 0, "interface", "at least one [[interface]]"},
     {"InterfaceIsTable", "[interface]\nname = \"eth0\"\n", 1, "interface", "[[interface]]"},
     {"InterfaceWithoutName", "[[interface]]\nsets = [\"bad\"]\n" + std::string(set), 1, "interface",
@@ -182,6 +258,8 @@ const Wrong wrong[] = {
      "only the hook xdp"},
     {"Default", in_interface("default = \"count\""), 4, "interface.default",
      R"("pass" or "drop", found "count")"},
+    {"Unreadable", in_interface("unreadable = \"count\""), 4, "interface.unreadable",
+     R"("pass" or "drop", found "count")"},
     {"Priority", in_interface("priority = 65536"), 4, "interface.priority", "from 1 to 65535, found 65536"},
     {"Chain", in_interface("chain = \"never\""), 4, "interface.chain", "aborted, drop, pass"},
     {"UnknownSet", "[[interface]]\nname = \"eth0\"\nsets = [\"bda\"]\n" + std::string(set), 3,
@@ -197,6 +275,52 @@ const Wrong wrong[] = {
      "named twice"},
     {"SourceIsNumber", std::string(interface) + "[set.bad]\nsources = [7]\n", 5, "set.bad.sources",
      "found 7"},
+    {"SourceScheme", with_sources("[\"ftp://lists.example/a\"]"), 5, "set.bad.sources",
+     "expected an http or https URL with a host, found \"ftp://"},
+    {"SourceUrlWithoutHost", with_sources("[\"http:///a\"]"), 5, "set.bad.sources", "URL with a host"},
+    {"SourceUrlTwice", with_sources("[\"http://u:secret@a/b\", \"http://u:secret@a/b\"]"), 5,
+     "set.bad.sources", "http://a/b is named twice"},
+    {"SourceTableWithoutKind", with_sources("{ timeout = \"1s\" }"), 5, "set.bad.sources",
+     "no url, command or crowdsec"},
+    {"SourceTableWithTwoKinds", with_sources("{ url = \"http://a\", command = \"b\" }"), 5, "set.bad.sources",
+     "url and command: expected only one of them"},
+    {"SourceTableKey", with_sources("{ url = \"http://a\", time-out = \"1s\" }"), 5,
+     "set.bad.sources.time-out", "did you mean timeout?"},
+    {"SourceTableUrl", with_sources("{ url = \"a.txt\" }"), 5, "set.bad.sources.url",
+     "expected an http or https URL with a host, found \"a.txt\""},
+    {"SourceUserOfUrl", with_sources("{ url = \"http://a\", user = \"x\" }"), 5, "set.bad.sources.user",
+     "unknown key"},
+    {"SourceCertificates", with_sources("{ url = \"http://a\", certificates = true }"), 5,
+     "set.bad.sources.certificates", "(PEM) of the authorities to trust, found true"},
+    {"SourceProxy", with_sources("{ url = \"http://a\", proxy = \"proxy\" }"), 5, "set.bad.sources.proxy",
+     "the URL of a proxy"},
+    {"SourceTimeout", with_sources("{ url = \"http://a\", timeout = \"25h\" }"), 5, "set.bad.sources.timeout",
+     "from \"1s\" to \"1d\""},
+    {"SourceMostBytes", with_sources("{ url = \"http://a\", most-bytes = 0 }"), 5,
+     "set.bad.sources.most-bytes", "a number of bytes"},
+    {"SourceCommandEmpty", with_sources("{ command = [] }"), 5, "set.bad.sources.command",
+     "a program and its arguments"},
+    {"SourceCommandNumber", with_sources("{ command = [\"a\", 1] }"), 5, "set.bad.sources.command",
+     "found 1"},
+    {"SourceCommandUser", with_sources("{ command = \"a\", user = 0 }"), 5, "set.bad.sources.user",
+     "the name of a user"},
+    {"CrowdsecWithoutKey", with_sources("{ crowdsec = \"http://lapi:8080\" }"), 5, "set.bad.sources",
+     "no key-file"},
+    {"CrowdsecUrl", with_sources("{ crowdsec = \"lapi\", key-file = \"/k\" }"), 5, "set.bad.sources.crowdsec",
+     "URL with a host, found \"lapi\""},
+    {"CrowdsecScope", with_sources(crowdsec(", scopes = [\"Country\"]")), 5, "set.bad.sources.scopes",
+     "expected \"Ip\" or \"Range\", found \"Country\""},
+    {"CrowdsecNoScope", with_sources(crowdsec(", scopes = []")), 5, "set.bad.sources.scopes", "at least one"},
+    {"CrowdsecNoType", with_sources(crowdsec(", types = []")), 5, "set.bad.sources.types", "at least one"},
+    {"CrowdsecTypeTwice", with_sources(crowdsec(", types = [\"ban\", \"ban\"]")), 5, "set.bad.sources.types",
+     "named twice"},
+    {"CrowdsecOrigin", with_sources(crowdsec(", origins = [1]")), 5, "set.bad.sources.origins", "found 1"},
+    {"CrowdsecPoll", with_sources(crowdsec(", poll = \"2h\"")), 5, "set.bad.sources.poll",
+     "from \"1s\" to \"1h\""},
+    {"CrowdsecBesideAFile", with_sources("[\"a.txt\", " + crowdsec("") + "]"), 5, "set.bad.sources",
+     "no other source"},
+    {"CrowdsecOfPorts", with_sources(crowdsec("")) + "key = \"src,dport\"\n", 6, "set.bad.key",
+     R"(expected "src" or "dst" for a set that follows CrowdSec)"},
     {"Action", in_set("action = \"reject\""), 6, "set.bad.action", R"("drop", "pass" or "count")"},
     {"ActionAndRedirect", in_set("action = \"drop\"\nredirect = \"eth1\""), 7, "set.bad.redirect",
      "an action already"},
@@ -283,6 +407,11 @@ TEST(ConfigurationText, ReadsBackToTheSame) {
                "\"count\""),
         in_set("alpha = 0.25\nskip-invalid = true\nkey = \"src,dport\"\nredirect = \"eth1\""),
         in_interface("mode = \"native\"\npriority = 7\nchain = \"none\"\ndefault = \"drop\""),
+        "[service]\nlisten = \"\"\n" + in_interface("unreadable = \"pass\""),
+        with_sources("[\"a/\", \"http://a:b@c/d?e#f\", { url = \"https://g\", proxy = \"socks5h://h\", "
+                     "timeout = \"1d\", "
+                     "most-bytes = 7 }, { command = [\"i\", \"\\u0001\"], user = \"j\" }]"),
+        with_sources(crowdsec(", origins = [\"lists\"], poll = \"90s\"")),
         std::string(interface) + "[set.bad]\nsources = [\"a\\\"\\\\b\\u0001\", \"lists/\", \"*.txt\"]\n",
     };
     for (const std::string& text : texts) {
@@ -302,6 +431,8 @@ TEST(ConfigurationText, ReadsBackToTheSame) {
         EXPECT_EQ(a.refresh, b.refresh);
         EXPECT_EQ(a.verify, b.verify);
         EXPECT_EQ(a.action.has_value(), b.action.has_value());
+        EXPECT_EQ(configuration.listen, again.listen);
+        EXPECT_EQ(configuration.interfaces[0].unreadable, again.interfaces[0].unreadable);
         EXPECT_EQ(configuration.interfaces[0].chain, again.interfaces[0].chain);
         EXPECT_EQ(configuration.interfaces[0].mode, again.interfaces[0].mode);
     }
@@ -329,6 +460,31 @@ TEST(ConfigurationText, NamesEveryKeyThatTheReaderKnows) {
             if (word == "fpr" || word == "memory" || word == "redirect" || word == "guards") continue;
             EXPECT_NE(printed.find("\n" + word + " = "), printed.find("\n# " + word + ":")) << at << word;
         }
+    }
+}
+
+TEST(ConfigurationText, NamesEveryKeyOfASource) {
+    const auto printed = [](const std::string& source) {
+        return configuration_text(right(with_sources("{ " + source + " }")));
+    };
+    struct Kind {
+        std::string source;
+        std::vector<std::string> keys;
+    };
+    for (const Kind& kind :
+         {Kind{"url = \"http://a\"", {"certificates", "most-bytes", "proxy", "timeout", "url"}},
+          Kind{"command = \"a\"", {"command", "most-bytes", "timeout", "user"}},
+          Kind{"crowdsec = \"http://a\", key-file = \"/k\"",
+               {"certificates", "crowdsec", "key-file", "origins", "poll", "scopes", "types"}}}) {
+        const ReadConfiguration wrong = read(with_sources("{ " + kind.source + ", qqqqqqqqqqqq = 1 }"));
+        ASSERT_EQ(wrong.mistakes.size(), 1U);
+        std::string known;
+        for (std::size_t i = 0; i < kind.keys.size(); i++) {
+            known += (i == 0 ? "" : i + 1 == kind.keys.size() ? " or " : ", ") + kind.keys[i];
+            EXPECT_NE(printed(kind.source).find(" " + kind.keys[i] + " = "), std::string::npos)
+                << kind.keys[i];
+        }
+        EXPECT_EQ(wrong.mistakes[0].message, "unknown key, expected " + known);
     }
 }
 

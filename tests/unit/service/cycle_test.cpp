@@ -34,7 +34,7 @@ class CycleTest : public testing::Test {
     void add_set(const std::string& name, const std::vector<std::string>& entries) {
         SetConfiguration set;
         set.name = name;
-        set.sources = {{SourceKind::file, files.feed(name + ".txt", entries)}};
+        set.sources = {FileSpec{files.feed(name + ".txt", entries)}};
         set.feed = Files::quick();
         configuration.sets.push_back(std::move(set));
     }

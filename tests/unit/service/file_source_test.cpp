@@ -40,7 +40,7 @@ class FileSource : public testing::Test {
 
 TEST_F(FileSource, AFileIsOnePiece) {
     const std::string path = files.feed("a.txt", {"192.0.2.1"});
-    const Pieces pieces = fetched({SourceKind::file, path});
+    const Pieces pieces = fetched(FileSpec{path});
     ASSERT_EQ(pieces.size(), 1U);
     EXPECT_EQ(pieces[0]->record().name, path);
     EXPECT_EQ(pieces[0]->record().bytes, 10U);
@@ -55,25 +55,25 @@ TEST_F(FileSource, AFolderIsItsListsInOrder) {
     for (const char* name : {"b.txt", "a.txt", ".hidden", "c.txt~", "d.bak", "e.dpkg-old", "f.tmp", "g"})
         files.feed(name, {"192.0.2.1"});
     std::filesystem::create_directory(files.path("folder"));
-    EXPECT_EQ(names_of(fetched({SourceKind::folder, files.path("")})),
+    EXPECT_EQ(names_of(fetched(FolderSpec{files.path("")})),
               (std::vector<std::string>{"a.txt", "b.txt", "g"}));
 }
 
 TEST_F(FileSource, AnEmptyFolderHasNoPiece) {
-    EXPECT_TRUE(fetched({SourceKind::folder, files.path("")}).empty());
+    EXPECT_TRUE(fetched(FolderSpec{files.path("")}).empty());
 }
 
 TEST_F(FileSource, APatternIsWhatMatches) {
     for (const char* name : {"b.netset", "a.netset", "c.txt"}) files.feed(name, {"192.0.2.1"});
-    EXPECT_EQ(names_of(fetched({SourceKind::glob, files.path("*.netset")})),
+    EXPECT_EQ(names_of(fetched(GlobSpec{files.path("*.netset")})),
               (std::vector<std::string>{"a.netset", "b.netset"}));
-    EXPECT_TRUE(fetched({SourceKind::glob, files.path("*.ipset")}).empty());
+    EXPECT_TRUE(fetched(GlobSpec{files.path("*.ipset")}).empty());
 }
 
 TEST_F(FileSource, WhatIsNotThereIsAnError) {
-    for (const SourceSpec& spec : {SourceSpec{SourceKind::file, files.path("none")},
-                                   SourceSpec{SourceKind::folder, files.path("none/")},
-                                   SourceSpec{SourceKind::file, files.path("")}}) {
+    for (const SourceSpec& spec :
+         {SourceSpec{FileSpec{files.path("none")}}, SourceSpec{FolderSpec{files.path("none/")}},
+          SourceSpec{FileSpec{files.path("")}}}) {
         const auto pieces = make_source(spec)->fetch({});
         ASSERT_FALSE(pieces);
         EXPECT_EQ(pieces.error().kind, ErrorKind::bad_input);
@@ -83,11 +83,11 @@ TEST_F(FileSource, WhatIsNotThereIsAnError) {
 
 TEST_F(FileSource, APipeIsNoList) {
     ASSERT_EQ(::mkfifo(files.path("pipe").c_str(), 0600), 0);
-    EXPECT_FALSE(make_source({SourceKind::file, files.path("pipe")})->fetch({}));
+    EXPECT_FALSE(make_source(FileSpec{files.path("pipe")})->fetch({}));
 }
 
 TEST_F(FileSource, TheDigestIsThatOfTheContent) {
-    const SourceSpec spec{SourceKind::file, files.feed("a.txt", {"192.0.2.1"})};
+    const SourceSpec spec = FileSpec{files.feed("a.txt", {"192.0.2.1"})};
     const auto before = records_of(fetched(spec));
     files.feed("a.txt", {"192.0.2.1"}); // written anew, the same
     EXPECT_TRUE(same_content(fetched(spec, before), before));
@@ -96,7 +96,7 @@ TEST_F(FileSource, TheDigestIsThatOfTheContent) {
 }
 
 TEST_F(FileSource, AnOldStampSparesReading) {
-    const SourceSpec spec{SourceKind::file, files.feed("a.txt", {"192.0.2.1"})};
+    const SourceSpec spec = FileSpec{files.feed("a.txt", {"192.0.2.1"})};
     auto before = records_of(fetched(spec));
     before[0].digest = "from the record";
     before[0].read += 3600; // long after the last change
@@ -109,7 +109,7 @@ TEST_F(FileSource, AnOldStampSparesReading) {
 }
 
 TEST_F(FileSource, AFileThatChangesMeanwhileIsNoticed) {
-    const SourceSpec spec{SourceKind::file, files.feed("a.txt", {"192.0.2.1"})};
+    const SourceSpec spec = FileSpec{files.feed("a.txt", {"192.0.2.1"})};
     const Pieces pieces = fetched(spec);
     files.feed("a.txt", {"192.0.2.1", "192.0.2.2"});
     EXPECT_FALSE(pieces[0]->confirm());
@@ -120,20 +120,17 @@ TEST_F(FileSource, AFileThatChangesMeanwhileIsNoticed) {
 TEST_F(FileSource, AFileOfTwoSourcesIsReadOnce) {
     files.feed("a.txt", {"192.0.2.1"});
     files.feed("b.txt", {"192.0.2.2"});
-    const auto pieces =
-        fetch_all({{SourceKind::file, files.path("b.txt")}, {SourceKind::folder, files.path("")}}, {});
+    const auto pieces = fetch_all({FileSpec{files.path("b.txt")}, FolderSpec{files.path("")}}, {});
     ASSERT_TRUE(pieces);
     EXPECT_EQ(names_of(*pieces), (std::vector<std::string>{"b.txt", "a.txt"}));
 }
 
 TEST_F(FileSource, ASourceTellsWhereToWatch) {
     const std::string folder = files.path("");
-    EXPECT_EQ(make_source({SourceKind::folder, folder})->folders(), std::vector<std::string>{folder});
+    EXPECT_EQ(make_source(FolderSpec{folder})->folders(), std::vector<std::string>{folder});
     const std::string bare = folder.substr(0, folder.size() - 1);
-    EXPECT_EQ(make_source({SourceKind::file, files.path("a.txt")})->folders(),
-              std::vector<std::string>{bare});
-    EXPECT_EQ(make_source({SourceKind::glob, files.path("*.txt")})->folders(),
-              std::vector<std::string>{bare});
+    EXPECT_EQ(make_source(FileSpec{files.path("a.txt")})->folders(), std::vector<std::string>{bare});
+    EXPECT_EQ(make_source(GlobSpec{files.path("*.txt")})->folders(), std::vector<std::string>{bare});
 }
 
 } // namespace

@@ -20,7 +20,7 @@ class Guards : public testing::Test {
 
     Guards() {
         set.name = "bad";
-        set.sources = {{SourceKind::file, "/lists/bad.txt"}};
+        set.sources = {FileSpec{"/lists/bad.txt"}};
     }
 
     void passes(const Feed& list, std::optional<std::uint64_t> before = {}) {

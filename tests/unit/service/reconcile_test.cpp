@@ -20,6 +20,7 @@ class Reconcile : public testing::Test {
     WantedSets wanted;
 
     Reconcile() {
+        kernel.running.table.unreadable = SIEVE_ACTION_DROP; // the configuration's default
         configuration.interfaces.push_back({.name = "eth0", .sets = {"a", "b"}});
         for (const char* name : {"a", "b"}) add_set(name);
     }
@@ -151,6 +152,16 @@ TEST_F(Reconcile, ActionsAndDefaultMatter) {
     EXPECT_EQ(only_hook().default_before, SIEVE_ACTION_DROP);
     configuration.interfaces[0].default_action = SIEVE_ACTION_DROP; // and so the sets pass
     EXPECT_TRUE(only_hook().sets[0].other_action());
+}
+
+TEST_F(Reconcile, WhatBecomesOfUnreadablePacketsMatters) {
+    run("a");
+    run("b");
+    ASSERT_EQ(only_hook().step, HookStep::nothing);
+    configuration.interfaces[0].unreadable = SIEVE_ACTION_PASS;
+    const HookPlan hook = only_hook();
+    EXPECT_EQ(hook.step, HookStep::change);
+    EXPECT_EQ(hook.unreadable_before, SIEVE_ACTION_DROP);
 }
 
 TEST_F(Reconcile, ARedirectIsComparedByItsTarget) {

@@ -25,7 +25,7 @@ class Refresh : public testing::Test {
 
     Refresh() {
         set.name = "bad";
-        set.sources = {{SourceKind::file, files.feed("bad.txt", {"192.0.2.1", "192.0.2.2", "192.0.2.1"})}};
+        set.sources = {FileSpec{files.feed("bad.txt", {"192.0.2.1", "192.0.2.2", "192.0.2.1"})}};
         set.feed = Files::quick();
     }
 
@@ -112,7 +112,7 @@ TEST_F(Refresh, TheListInForceIsWhatANewOneIsComparedWith) {
 
 TEST_F(Refresh, AnEmptySourceIsRefusedAsEmpty) {
     std::filesystem::create_directory(files.path("lists"));
-    set.sources = {{SourceKind::folder, files.path("lists/")}};
+    set.sources = {FolderSpec{files.path("lists/")}};
     const Examined none = examined();
     ASSERT_TRUE(none.refusal);
     EXPECT_EQ(none.refusal->guard, Guard::empty);
@@ -123,7 +123,7 @@ TEST_F(Refresh, AnEmptySourceIsRefusedAsEmpty) {
 TEST_F(Refresh, AFileThatJoinsAFolderIsNoticed) {
     std::filesystem::create_directory(files.path("lists"));
     files.feed("lists/a.txt", {"192.0.2.1"});
-    set.sources = {{SourceKind::folder, files.path("lists/")}};
+    set.sources = {FolderSpec{files.path("lists/")}};
     refreshed();
     EXPECT_FALSE(examined().changed());
     files.feed("lists/b.txt", {"192.0.2.2"});

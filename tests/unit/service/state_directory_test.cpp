@@ -40,7 +40,7 @@ class StateDirectoryTest : public testing::Test {
                    const std::vector<std::string>& entries) {
         auto image = Image::load(files.image("image", entries)).value();
         const std::string list = files.feed("list.txt", entries);
-        auto pieces = make_source({SourceKind::file, list})->fetch({}).value();
+        auto pieces = make_source(FileSpec{list})->fetch({}).value();
         SetRecord record;
         record.identity = identity_text(image.file());
         record.build = "options";
@@ -111,8 +111,7 @@ TEST_F(StateDirectoryTest, PiecesBecomeOneListWithWholeLines) {
                                        << "192.0.2.1"; // a byte order mark, and no end of the last line
     std::ofstream(files.path("b.txt")) << "192.0.2.2\r\n";
     auto image = Image::load(files.image("image", {"192.0.2.1", "192.0.2.2"})).value();
-    const auto pieces =
-        fetch_all({{SourceKind::file, files.path("a.txt")}, {SourceKind::file, files.path("b.txt")}}, {});
+    const auto pieces = fetch_all({FileSpec{files.path("a.txt")}, FileSpec{files.path("b.txt")}}, {});
     ASSERT_TRUE(state.stage("bad", image, *pieces));
     EXPECT_EQ(content(state.list_path("bad", identity_text(image.file()))), "192.0.2.1\n192.0.2.2\r\n");
 }

@@ -52,7 +52,8 @@ Result<TableChanged> change_table(Kernel& kernel, const TableChange& change, con
         SIEVE_ASSIGN(prepared, prepare(kernel, spec.point, false, fresh, observer));
     }
 
-    kernel::WantedTable wanted{.default_action = spec.default_action, .sets = {}};
+    kernel::WantedTable wanted{
+        .default_action = spec.default_action, .sets = {}, .unreadable = spec.unreadable};
     std::size_t next = 0;
     for (std::size_t i = 0; i < spec.sets.size(); i++) {
         kernel::WantedSet set{

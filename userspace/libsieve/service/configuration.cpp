@@ -28,6 +28,10 @@ const InterfaceConfiguration* entry_for(const Configuration& configuration, cons
     return found;
 }
 
+const CrowdsecSpec* followed_stream(const SetConfiguration& set) {
+    return set.sources.empty() ? nullptr : std::get_if<CrowdsecSpec>(&set.sources.front());
+}
+
 bool takes_packets(const Configuration& configuration, const SetConfiguration& set) {
     return std::any_of(configuration.interfaces.begin(), configuration.interfaces.end(),
                        [&](const InterfaceConfiguration& entry) {

@@ -14,25 +14,13 @@
 #include "libsieve/control/set_spec.hpp"
 #include "libsieve/control/table_spec.hpp"
 #include "libsieve/keys/address_range.hpp"
+#include "libsieve/service/source_spec.hpp"
 
 namespace sieve::service {
 
 inline constexpr char standard_configuration[] = "/etc/xdp-sieve/xdp-sieve.toml";
 inline constexpr char standard_state_directory[] = "/var/lib/xdp-sieve";
-
-// Where the entries of a list come from.
-enum class SourceKind : std::uint8_t {
-    file,
-    folder, // every list in it
-    glob,   // every file that matches
-};
-
-struct SourceSpec {
-    SourceKind kind = SourceKind::file;
-    std::string path; // absolute
-
-    [[nodiscard]] friend bool operator==(const SourceSpec&, const SourceSpec&) = default;
-};
+inline constexpr char standard_listen[] = "127.0.0.1:9273";
 
 // Which new lists are too implausible to go live (guards.hpp).
 struct GuardLimits {
@@ -59,6 +47,7 @@ struct InterfaceConfiguration {
     kernel::HookPoint hook = kernel::HookPoint::xdp;
     kernel::ModeChoice mode = kernel::ModeChoice::automatic;
     sieve_action default_action = SIEVE_ACTION_PASS;
+    sieve_action unreadable = SIEVE_ACTION_DROP; // or pass: packets that cannot be read to their end
     std::optional<std::uint32_t> priority{};
     std::optional<std::uint32_t> chain{};
     std::vector<std::string> sets{}; // in the order in which they are asked
@@ -74,6 +63,8 @@ enum class OnStop : std::uint8_t {
 struct Configuration {
     std::string state_directory = standard_state_directory;
     OnStop on_stop = OnStop::keep;
+    std::string listen =
+        standard_listen; // of metrics and status page: "ADDRESS:PORT" or "[ADDRESS]:PORT"; empty: off
     std::vector<InterfaceConfiguration> interfaces{}; // in the order of the file
     std::vector<SetConfiguration> sets{};             // by name
 
@@ -84,6 +75,10 @@ struct Configuration {
 // nothing if there is none.
 [[nodiscard]] const InterfaceConfiguration* entry_for(const Configuration& configuration,
                                                       const std::string& interface, kernel::HookPoint hook);
+
+// The stream that the set follows; nothing for a set whose sources are asked. A set with a stream has no
+// other source.
+[[nodiscard]] const CrowdsecSpec* followed_stream(const SetConfiguration& set);
 
 // Whether a match with the set keeps a packet from where it goes, on any interface.
 [[nodiscard]] bool takes_packets(const Configuration& configuration, const SetConfiguration& set);

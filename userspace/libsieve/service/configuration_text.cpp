@@ -34,12 +34,6 @@ std::string list_of(const std::vector<std::string>& texts) {
     return fmt::format("[{}]", fmt::join(all, ", "));
 }
 
-// A folder is told by its last character.
-std::string path_of(const SourceSpec& source) {
-    const bool slash = source.kind == SourceKind::folder && !source.path.ends_with('/');
-    return slash ? source.path + '/' : source.path;
-}
-
 class Text {
   public:
     void line(const std::string& text) { out_ += text + '\n'; }
@@ -50,11 +44,6 @@ class Text {
     template <class T>
     void number(std::string_view name, T value) {
         key(name, fmt::format("{}", value));
-    }
-    // TOML's integers have a sign; what is larger is a text.
-    void whole(std::string_view name, std::uint64_t value) {
-        const std::string digits = fmt::format("{}", value);
-        key(name, value > std::numeric_limits<std::int64_t>::max() ? quoted(digits) : digits);
     }
     void flag(std::string_view name, bool value) { key(name, value ? "true" : "false"); }
     // A key that has no default that could be written.
@@ -67,13 +56,59 @@ class Text {
     std::string out_;
 };
 
+// TOML's integers have a sign; what is larger is a text.
+std::string whole_of(std::uint64_t value) {
+    const std::string digits = fmt::format("{}", value);
+    return value > std::numeric_limits<std::int64_t>::max() ? quoted(digits) : digits;
+}
+
+std::string limits_of(const FetchLimits& limits) {
+    return fmt::format("timeout = {}, most-bytes = {}", quoted(duration_text(limits.timeout)),
+                       whole_of(limits.most_bytes));
+}
+
+std::string text_of(const FileSpec& file) {
+    return quoted(file.path);
+}
+// A folder is told by its last character.
+std::string text_of(const FolderSpec& folder) {
+    return quoted(folder.path.ends_with('/') ? folder.path : folder.path + '/');
+}
+std::string text_of(const GlobSpec& glob) {
+    return quoted(glob.pattern);
+}
+std::string text_of(const HttpSpec& http) {
+    return fmt::format("{{ url = {}, certificates = {}, proxy = {}, {} }}", quoted(http.url),
+                       quoted(http.certificates), quoted(http.proxy), limits_of(http.limits));
+}
+std::string text_of(const CommandSpec& command) {
+    return fmt::format("{{ command = {}, user = {}, {} }}", list_of(command.arguments), quoted(command.user),
+                       limits_of(command.limits));
+}
+std::string text_of(const CrowdsecSpec& crowdsec) {
+    return fmt::format("{{ crowdsec = {}, key-file = {}, types = {}, scopes = {}, origins = {}, poll = {}, "
+                       "certificates = {} }}",
+                       quoted(crowdsec.url), quoted(crowdsec.key_file), list_of(crowdsec.types),
+                       list_of(crowdsec.scopes), list_of(crowdsec.origins),
+                       quoted(duration_text(crowdsec.poll)), quoted(crowdsec.certificates));
+}
+
+// On one line if there is one source, else each on a line of its own.
+std::string sources_of(const std::vector<SourceSpec>& sources) {
+    std::vector<std::string> all;
+    for (const SourceSpec& source : sources)
+        all.push_back(std::visit([](const auto& one) { return text_of(one); }, source));
+    if (all.size() == 1) return fmt::format("[{}]", all.front());
+    return fmt::format("[\n    {},\n]", fmt::join(all, ",\n    "));
+}
+
 void write_build_options(Text& text, const control::FeedSpec& feed) {
     const BuildOptions& build = feed.build;
     const KindFacts& facts = kind_of(build.kind.kind).facts();
     text.word("key", format_fields(feed.fields));
     text.word("kind", facts.name);
     if (build.fpr) text.number("fpr", *build.fpr);
-    if (build.memory) text.whole("memory", *build.memory);
+    if (build.memory) text.key("memory", whole_of(*build.memory));
     if (build.bits_per_key) text.number("bits-per-key", *build.bits_per_key);
     if (build.kind.choices) text.number("choices", *build.kind.choices);
     if (build.kind.alpha)
@@ -87,7 +122,7 @@ void write_build_options(Text& text, const control::FeedSpec& feed) {
     text.word("effort", effort_name(build.kind.effort));
     if (build.kind.rounds) text.number("rounds", *build.kind.rounds);
     text.number("max-probes", build.prefixes.max_probes);
-    text.whole("max-keys", build.prefixes.max_keys);
+    text.key("max-keys", whole_of(build.prefixes.max_keys));
     text.flag("skip-invalid", feed.skip_invalid);
 }
 
@@ -102,9 +137,7 @@ void write_guards(Text& text, const GuardLimits& guards) {
 
 void write_set(Text& text, const SetConfiguration& set) {
     text.line(fmt::format("\n[set.{}]", quoted(set.name)));
-    std::vector<std::string> sources;
-    for (const SourceSpec& source : set.sources) sources.push_back(path_of(source));
-    text.key("sources", list_of(sources));
+    text.key("sources", sources_of(set.sources));
     if (!set.action)
         text.none("action", "the opposite of the interface's default");
     else if (set.action->target.empty())
@@ -129,6 +162,7 @@ void write_interface(Text& text, const InterfaceConfiguration& entry) {
     for (const control::ModeWord& mode : control::mode_words)
         if (mode.choice == entry.mode) text.word("mode", std::string(mode.word));
     text.word("default", control::action_name(entry.default_action));
+    text.word("unreadable", control::action_name(entry.unreadable));
     if (entry.priority)
         text.number("priority", *entry.priority);
     else
@@ -147,6 +181,7 @@ std::string configuration_text(const Configuration& configuration) {
     text.line("[service]");
     text.word("state-directory", configuration.state_directory);
     text.word("on-stop", configuration.on_stop == OnStop::keep ? "keep" : "unload");
+    text.word("listen", configuration.listen);
     for (const InterfaceConfiguration& entry : configuration.interfaces) write_interface(text, entry);
     for (const SetConfiguration& set : configuration.sets) write_set(text, set);
     return text.take();

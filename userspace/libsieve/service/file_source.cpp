@@ -131,6 +131,14 @@ Result<std::vector<std::string>> files_of_glob(const std::string& pattern) {
     return files;
 }
 
+// What a source names that is a file, a folder or a pattern; empty for others.
+std::string path_of(const SourceSpec& spec) {
+    if (const auto* file = std::get_if<FileSpec>(&spec)) return file->path;
+    if (const auto* folder = std::get_if<FolderSpec>(&spec)) return folder->path;
+    if (const auto* glob = std::get_if<GlobSpec>(&spec)) return glob->pattern;
+    return {};
+}
+
 class FileSource final : public Source {
   public:
     explicit FileSource(SourceSpec spec) : spec_(std::move(spec)) {}
@@ -146,15 +154,9 @@ class FileSource final : public Source {
     }
 
     std::vector<std::string> folders() const override {
-        const std::filesystem::path path(spec_.path);
-        switch (spec_.kind) {
-        case SourceKind::folder:
-            return {spec_.path};
-        case SourceKind::file:
-            return {path.parent_path().string()};
-        case SourceKind::glob:
-            break;
-        }
+        const std::filesystem::path path(path_of(spec_));
+        if (std::holds_alternative<FolderSpec>(spec_)) return {path.string()};
+        if (!std::holds_alternative<GlobSpec>(spec_)) return {path.parent_path().string()};
         // Below a folder that is itself a pattern, only those that are there now are known.
         glob_t matches{};
         std::vector<std::string> folders;
@@ -166,15 +168,10 @@ class FileSource final : public Source {
 
   private:
     [[nodiscard]] Result<std::vector<std::string>> files() const {
-        switch (spec_.kind) {
-        case SourceKind::file:
-            break;
-        case SourceKind::folder:
-            return files_of_folder(spec_.path);
-        case SourceKind::glob:
-            return files_of_glob(spec_.path);
-        }
-        return std::vector{spec_.path};
+        if (const auto* file = std::get_if<FileSpec>(&spec_)) return std::vector{file->path};
+        if (const auto* folder = std::get_if<FolderSpec>(&spec_)) return files_of_folder(folder->path);
+        if (const auto* glob = std::get_if<GlobSpec>(&spec_)) return files_of_glob(glob->pattern);
+        return bad_input(fmt::format("{}: cannot be read yet", source_name(spec_)));
     }
 
     SourceSpec spec_;

@@ -162,7 +162,7 @@ const char* guard_name(Guard guard) {
 Refusal empty_list(const SetConfiguration& set) {
     std::string sources;
     for (const SourceSpec& source : set.sources)
-        sources += (sources.empty() ? "" : ", ") + printable(source.path);
+        sources += (sources.empty() ? "" : ", ") + source_name(source);
     return {Guard::empty, fmt::format("set {}: its list is empty: no entry in {}; put one there, or take the "
                                       "set out of the configuration",
                                       set.name, sources)};

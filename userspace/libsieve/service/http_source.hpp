@@ -36,13 +36,6 @@ struct HttpFailure {
     std::optional<std::chrono::seconds> retry_after; // when the server wants to be asked again
 };
 
-// For messages and files: the URL without user, password and fragment; a query, which may hold a key, is
-// "?...".
-[[nodiscard]] std::string displayed_url(const std::string& url);
-
-// bad_input unless it is an http or https URL with a host.
-[[nodiscard]] Status check_url(const std::string& url);
-
 // Downloads, and writes the body as it comes to `to`, an empty file. Redirects lead to https only, at most
 // limits.redirects of them. Whatever is no complete answer of status 200, or 304 if it was asked for, is a
 // failure; `to` holds anything then. libcurl's global state must be initialised.

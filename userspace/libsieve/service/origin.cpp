@@ -3,7 +3,7 @@
 
 #include <fmt/core.h>
 
-#include "libsieve/service/http_source.hpp"
+#include "libsieve/service/url.hpp"
 #include "libsieve/util/digest.hpp"
 #include "libsieve/util/printable.hpp"
 

@@ -27,6 +27,7 @@ control::TableSpec table_of(const Configuration& configuration, const InterfaceC
     table.interface = interface;
     table.point = entry.hook;
     table.default_action = entry.default_action;
+    table.unreadable = entry.unreadable;
     table.mode = entry.mode;
     table.priority = entry.priority;
     table.chain = entry.chain;
@@ -160,7 +161,8 @@ class HookPlanner {
         const auto is_in_force = [&](const std::string& name) { return now.find(name) != nullptr; };
         if (common(entry.sets, is_in_force) != common(names, is_wanted)) plan_.order_before = names;
         if (now.default_action != entry.default_action) plan_.default_before = now.default_action;
-        const bool changes = plan_.default_before || !plan_.order_before.empty() ||
+        if (now.unreadable != entry.unreadable) plan_.unreadable_before = now.unreadable;
+        const bool changes = plan_.default_before || plan_.unreadable_before || !plan_.order_before.empty() ||
                              std::any_of(plan_.sets.begin(), plan_.sets.end(),
                                          [](const SetPlan& set) { return set.changes(); });
         plan_.step = changes ? HookStep::change : HookStep::nothing;

@@ -59,12 +59,13 @@ struct HookPlan {
     std::string interface {};
     kernel::HookPoint point = kernel::HookPoint::xdp;
     HookStep step = HookStep::nothing;
-    std::uint32_t program_id = 0;                  // that runs there; 0: none of ours
-    const InterfaceConfiguration* entry = nullptr; // none for a hook to be unloaded
-    std::vector<SetPlan> sets{};                   // the wanted ones in their order, then those that go
-    std::vector<std::string> order_before{};       // if sets that stay change places: all as they are
-    std::optional<sieve_action> default_before{};  // if it changes
-    std::optional<Error> obstacle{};               // why nothing can be done here
+    std::uint32_t program_id = 0;                    // that runs there; 0: none of ours
+    const InterfaceConfiguration* entry = nullptr;   // none for a hook to be unloaded
+    std::vector<SetPlan> sets{};                     // the wanted ones in their order, then those that go
+    std::vector<std::string> order_before{};         // if sets that stay change places: all as they are
+    std::optional<sieve_action> default_before{};    // if it changes
+    std::optional<sieve_action> unreadable_before{}; // likewise
+    std::optional<Error> obstacle{};                 // why nothing can be done here
 };
 
 struct Plan {

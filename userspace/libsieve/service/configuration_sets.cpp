@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/service/configuration_sets.hpp"
+
+#include <fmt/core.h>
+
+#include "libsieve/control/build_options.hpp"
+#include "libsieve/feeds/key_text.hpp"
+#include "libsieve/filters/kinds/registry.hpp"
+#include "libsieve/service/configuration_sources.hpp"
+
+namespace sieve::service {
+
+namespace {
+
+// Options of a build that a service does not leave to the configuration.
+constexpr std::string_view seed_option = "seed";
+
+constexpr std::chrono::hours longest_refresh{24 * 3650};
+
+void read_action(Section& section, SetConfiguration& set) {
+    if (const toml::node* node = section.find("action")) {
+        const Result<control::WantedAction> action =
+            control::parse_action(node->is_string() ? node->ref<std::string>() : std::string());
+        if (action)
+            set.action = *action;
+        else
+            section.expected(*node, "action",
+                             R"("drop", "pass" or "count" (or redirect = "INTERFACE|cpu:NUMBER"))");
+    }
+    const toml::node* node = section.find("redirect");
+    if (node == nullptr) return;
+    if (!node->is_string() || node->ref<std::string>().empty())
+        return section.expected(*node, "redirect", R"(an interface or "cpu:NUMBER")");
+    if (set.action) return section.mistake(*node, "redirect", "the set has an action already");
+    set.action = control::WantedAction{SIEVE_ACTION_REDIRECT_DEVICE, node->ref<std::string>()};
+}
+
+// What is wrong; empty if nothing is.
+std::string set_option(const control::BuildOption& option, const toml::node& node, control::FeedSpec& feed) {
+    if (option.value == nullptr) {
+        if (!node.is_boolean()) return fmt::format("expected true or false, found {}", found(node));
+        if (node.ref<bool>()) static_cast<void>(option.set(feed, ""));
+        return {};
+    }
+    std::string text;
+    if (node.is_string())
+        text = node.ref<std::string>();
+    else if (node.is_integer() || node.is_floating_point())
+        text = found(node);
+    else
+        return fmt::format("expected a number or a text, found {}", found(node));
+    const Status set = option.set(feed, text);
+    return set ? std::string() : fmt::format("{}, found {}", set.error().message, found(node));
+}
+
+// The options of `build`, from the one table of them. False if one was wrong.
+bool read_build_options(Section& section, SetConfiguration& set) {
+    bool right = true;
+    for (const control::BuildOption& option : control::build_options()) {
+        if (option.name == seed_option) continue;
+        const toml::node* node = section.find(option.name);
+        if (node == nullptr) continue;
+        const std::string problem = set_option(option, *node, set.feed);
+        if (problem.empty()) continue;
+        section.mistake(*node, option.name, problem);
+        right = false;
+    }
+    return right;
+}
+
+// What was not chosen, and how the options go together.
+void fill_in(Section& section, SetConfiguration& set) {
+    BuildOptions& build = set.feed.build;
+    const FilterKind& kind = kind_of(build.kind.kind);
+    if (const Status right = check_build_options(build); !right)
+        return section.mistake(right.error().message);
+    if (!build.bits_per_key && !build.fpr && !build.memory) build.bits_per_key = kind.facts().bits_per_key;
+    build.kind.choices = kind.choices_of(build.kind);
+    build.kind.rounds = kind.rounds_of(build.kind);
+    set.feed.chosen.clear(); // it is a feed, whatever was chosen
+}
+
+void read_guards(Mistakes& mistakes, const toml::table& table, const std::string& key,
+                 SetConfiguration& set) {
+    Section section(mistakes, table, key);
+    GuardLimits& guards = set.guards;
+    section.number("most-shrink", 0, 1, "a share", guards.most_shrink);
+    section.number("most-growth", 1, 1e9, "a factor", guards.most_growth);
+    section.number("most-ipv4", 0, 1, "a share of all IPv4 addresses", guards.most_ipv4);
+    section.number("most-ipv6", 0, 1, "a share of all IPv6 addresses", guards.most_ipv6);
+    section.flag("protect-host", guards.protect_host);
+    section.texts("protect", "an address, a prefix or a range",
+                  [&](const toml::node& node, const std::string& text) {
+                      if (const auto member = parse_member(text, SIEVE_FIELD_SRC); !member)
+                          section.mistake(node, "protect", member.error().message);
+                      else
+                          guards.protect.push_back(text);
+                  });
+    section.finish();
+}
+
+// What CrowdSec decides about, its sets can hold.
+void check_stream(Section& section, const toml::table& table, const SetConfiguration& set) {
+    const std::uint32_t fields = set.feed.fields;
+    if (followed_stream(set) == nullptr || fields == SIEVE_FIELD_SRC || fields == SIEVE_FIELD_DST) return;
+    const toml::node* node = table.get("key");
+    if (node != nullptr)
+        section.mistake(*node, "key",
+                        fmt::format("expected \"src\" or \"dst\" for a set that follows CrowdSec, found {}",
+                                    found(*node)));
+}
+
+} // namespace
+
+SetConfiguration read_set(Mistakes& mistakes, const std::string& name, const toml::table& table,
+                          const std::string& key, const std::filesystem::path& folder) {
+    Section section(mistakes, table, key);
+    SetConfiguration set;
+    set.name = name;
+    read_sources(section, folder, set);
+    read_action(section, set);
+    section.flag("verify", set.verify);
+    section.duration("refresh", longest_refresh, set.refresh);
+    const bool options_read = read_build_options(section, set);
+    check_stream(section, table, set);
+    if (const toml::table* guards = section.table("guards"))
+        read_guards(mistakes, *guards, section.key("guards"), set);
+    section.finish();
+    if (options_read) fill_in(section, set);
+    return set;
+}
+
+} // namespace sieve::service

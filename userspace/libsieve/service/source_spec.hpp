@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// The sources of a set's list as the configuration names them, with every default filled in.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace sieve::service {
+
+// One file.
+struct FileSpec {
+    std::string path{}; // absolute
+
+    [[nodiscard]] friend bool operator==(const FileSpec&, const FileSpec&) = default;
+};
+
+// Every list in a folder.
+struct FolderSpec {
+    std::string path{}; // absolute, with / at its end
+
+    [[nodiscard]] friend bool operator==(const FolderSpec&, const FolderSpec&) = default;
+};
+
+// Every file that matches.
+struct GlobSpec {
+    std::string pattern{}; // absolute
+
+    [[nodiscard]] friend bool operator==(const GlobSpec&, const GlobSpec&) = default;
+};
+
+// How long one refresh of a source may last, and how much it may bring.
+struct FetchLimits {
+    std::chrono::seconds timeout = std::chrono::minutes(5);
+    std::uint64_t most_bytes = std::uint64_t{256} << 20; // as they come, so packed if the list is packed
+
+    [[nodiscard]] friend bool operator==(const FetchLimits&, const FetchLimits&) = default;
+};
+
+// A list on an HTTP server.
+struct HttpSpec {
+    std::string url{};
+    std::string certificates{}; // file of the authorities to trust (PEM); empty: the system's
+    std::string proxy{};        // URL; empty: none
+    FetchLimits limits{};
+
+    [[nodiscard]] friend bool operator==(const HttpSpec&, const HttpSpec&) = default;
+};
+
+// The standard output of a command.
+struct CommandSpec {
+    std::vector<std::string> arguments{}; // the program first; no shell is involved
+    std::string user{};                   // empty: the user of downloads and builds
+    FetchLimits limits{};
+
+    [[nodiscard]] friend bool operator==(const CommandSpec&, const CommandSpec&) = default;
+};
+
+// The decisions of a CrowdSec local API, followed as a stream.
+struct CrowdsecSpec {
+    std::string url{};
+    std::string key_file{};                              // holds the bouncer's key
+    std::vector<std::string> types{"ban"};               // of decisions
+    std::vector<std::string> scopes{"Ip", "Range"};      // of decisions
+    std::vector<std::string> origins{};                  // of decisions; none: all
+    std::chrono::seconds poll{std::chrono::seconds{10}}; // between two questions
+    std::string certificates{}; // file of the authorities to trust (PEM); empty: the system's
+
+    [[nodiscard]] friend bool operator==(const CrowdsecSpec&, const CrowdsecSpec&) = default;
+};
+
+using SourceSpec = std::variant<FileSpec, FolderSpec, GlobSpec, HttpSpec, CommandSpec, CrowdsecSpec>;
+
+// For messages: the path, the pattern, the URL without credentials, "command NAME", "CrowdSec URL".
+[[nodiscard]] std::string source_name(const SourceSpec& source);
+
+} // namespace sieve::service
