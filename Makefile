@@ -36,8 +36,12 @@ endif
 # Builders and models are loops over bits, so the vectoriser pays off.
 $(B)/userspace/libsieve/filters/%.o $(B)/userspace/libsieve/build/%.o: CXXFLAGS += -O3
 CPPFLAGS += -Iinclude -Iuserspace -Itests -I$(B)/bpf
-# Libraries for fetching, unpacking and confining sources. The installed library does not need them.
-SERVICE_LIBS := -Wl,--push-state,--as-needed -lcurl -larchive -lseccomp -Wl,--pop-state
+# Libraries for fetching, unpacking and confining sources, and for metrics and their HTTP server. The installed
+# library does not need them. prometheus-cpp-dev cannot be installed for two architectures side by side, so a
+# cross-build names the library by its file.
+PROMETHEUS_LIB := $(if $(filter arm64,$(ARCH)),-l:libprometheus-cpp-core.so.1.0,-lprometheus-cpp-core)
+SERVICE_LIBS := -Wl,--push-state,--as-needed -lcurl -larchive -lseccomp -lmicrohttpd $(PROMETHEUS_LIB) \
+	-Wl,--pop-state
 LIBS     := -lxdp -lbpf -lmnl -lelf -lz -lpcap -lfmt -lxxhash -ltbb -lpthread
 BPFFLAGS := -g -O2 -target bpf -mcpu=v3 -Wall -Wextra -Werror -Iinclude -I/usr/include/$(TRIPLET)
 

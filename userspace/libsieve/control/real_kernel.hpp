@@ -6,7 +6,7 @@
 
 namespace sieve::control {
 
-class RealKernel final : public Kernel {
+class RealKernel : public Kernel {
   public:
     Result<kernel::Interface> find_interface(const std::string& name) override;
     std::vector<kernel::Interface> interfaces() override;

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// Who keeps a configuration in force in this network namespace. The daemon leaves a note beside the lock of
+// controllers, /run/xdp-sieve/net-INODE.manager:
+//
+//     {"pid": 812, "started": 1753000000, "listen": "127.0.0.1:9273", "state": "/var/lib/xdp-sieve",
+//      "version": "0.9.0"}
+//
+// The daemon holds an flock(2) on the note, and the note counts only while somebody does: a daemon that was
+// killed manages nothing.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "libsieve/kernel/lock.hpp"
+#include "libsieve/util/result.hpp"
+#include "libsieve/util/unique_fd.hpp"
+
+namespace sieve::service::watching {
+
+struct Manager {
+    pid_t pid = 0;
+    std::int64_t started = 0; // seconds since 1970
+    std::string listen{};     // of the status page; empty: there is none
+    std::string state{};      // the state directory
+    std::string version{};
+
+    [[nodiscard]] friend bool operator==(const Manager&, const Manager&) = default;
+};
+
+// The note of a running daemon. It is removed when this object goes.
+class ManagerNote {
+  public:
+    // For the network namespace of the calling thread. Makes the folder if it is not there. Errors: busy, if
+    // another process manages this namespace; kernel_refused, if the note cannot be written.
+    [[nodiscard]] static Result<ManagerNote> leave(const Manager& manager,
+                                                   const std::string& folder = kernel::Lock::folder);
+    ManagerNote(ManagerNote&&) noexcept = default;
+    ManagerNote& operator=(ManagerNote&&) = delete;
+    ~ManagerNote();
+
+  private:
+    ManagerNote(std::string path, UniqueFd held) : path_(std::move(path)), held_(std::move(held)) {}
+
+    std::string path_;
+    UniqueFd held_;
+};
+
+// The manager that runs now; nothing if there is none, or if we may not know.
+[[nodiscard]] std::optional<Manager> find_manager(const std::string& folder = kernel::Lock::folder);
+
+} // namespace sieve::service::watching
