@@ -22,6 +22,12 @@ void store(__u64& number, std::uint64_t value) {
     std::atomic_ref<__u64>(number).store(value, std::memory_order_relaxed);
 }
 
+// Counts a change, after each key, so that the numbers are right whenever this process dies.
+void count(sieve_file& file, bool came) {
+    store(file.keys, came ? file.keys + 1 : file.keys - (file.keys > 0 ? 1 : 0));
+    store(file.changes, file.changes + 1);
+}
+
 // After an error, the keys that `report` counts stay changed.
 Status change_each(const sieve_lookup& lookup, sieve_file& file, ChangeableFilter& filter, const KeySet& keys,
                    KeyChange change, const Progress& progress, KeyChangeReport& report) {
@@ -49,9 +55,33 @@ Status change_each(const sieve_lookup& lookup, sieve_file& file, ChangeableFilte
             continue;
         }
         report.done++;
-        // Updated after each key, so that the number is right whenever this process dies.
-        store(file.keys, change != KeyChange::erase ? file.keys + 1 : file.keys - (file.keys > 0 ? 1 : 0));
-        store(file.changes, file.changes + 1);
+        count(file, change != KeyChange::erase);
+    }
+    return {};
+}
+
+// After an error, the keys that `report` counts stay changed.
+Status change_difference(const sieve_lookup& lookup, sieve_file& file, ChangeableFilter& filter,
+                         const KeySet& removed, const KeySet& added, DifferenceReport& report) {
+    const auto hash_of = [&](const KeySet& keys, std::size_t i) {
+        const sieve_key key = keys.at(i);
+        return sieve_hash_key(&key, lookup.hash_key, lookup.fields);
+    };
+    for (std::size_t i = 0; i < removed.size(); i++) {
+        if (!filter.erase(hash_of(removed, i))) {
+            report.absent++;
+            continue;
+        }
+        report.done++;
+        count(file, false);
+    }
+    for (std::size_t i = 0; i < added.size(); i++) {
+        if (!filter.insert(hash_of(added, i))) {
+            report.no_room++;
+            continue;
+        }
+        report.done++;
+        count(file, true);
     }
     return {};
 }
@@ -74,6 +104,24 @@ Result<KeyChangeReport> change_keys(const sieve_lookup& lookup, sieve_file& file
     return unfinished(change == KeyChange::erase ? "some keys were deleted, not all"
                                                  : "some keys were inserted, not all",
                       all.error());
+}
+
+Result<DifferenceReport> apply_difference(const sieve_lookup& lookup, sieve_file& file,
+                                          std::span<sieve_line> filter, const KeySet& removed,
+                                          const KeySet& added, bool rate) {
+    SIEVE_ASSIGN(const std::unique_ptr<ChangeableFilter> changeable,
+                 kind_of(lookup).open_for_change(lookup, filter));
+    DifferenceReport report;
+    const Status all = without_throwing(
+        [&] { return change_difference(lookup, file, *changeable, removed, added, report); });
+    report.keys = file.keys;
+    if (!all && report.done == 0) return tl::unexpected(all.error());
+    if (!all) return unfinished("a part of the keys was changed, not all", all.error());
+    if (rate) {
+        report.expected_fpr = changeable->expected_fpr();
+        store(file.expected_fpr, std::bit_cast<std::uint64_t>(*report.expected_fpr));
+    }
+    return report;
 }
 
 } // namespace sieve

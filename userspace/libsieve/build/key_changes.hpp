@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -41,5 +42,22 @@ struct KeyChangeReport {
 Result<KeyChangeReport> change_keys(const sieve_lookup& lookup, sieve_file& file,
                                     std::span<sieve_line> filter, const KeySet& keys, KeyChange change,
                                     const Progress& progress);
+
+// What came of a difference.
+struct DifferenceReport {
+    std::uint64_t done = 0;             // keys that came or went
+    std::uint64_t no_room = 0;          // keys to be added whose buckets are full: the filter misses them
+    std::uint64_t absent = 0;           // keys to be removed that the filter did not have
+    std::uint64_t keys = 0;             // in the filter afterwards
+    std::optional<double> expected_fpr; // of the filter afterwards, if it was asked for
+};
+
+// Removes keys and then adds keys, for a caller that knows exactly which keys are in the filter: `removed`
+// were added before, `added` were not, and no key is named twice. A key to be added may match already, as a
+// false positive; it is added all the same. `rate`: also computes the expected rate, which walks the whole
+// filter, and stores it in `file`. Everything else is as for change_keys().
+Result<DifferenceReport> apply_difference(const sieve_lookup& lookup, sieve_file& file,
+                                          std::span<sieve_line> filter, const KeySet& removed,
+                                          const KeySet& added, bool rate);
 
 } // namespace sieve

@@ -21,6 +21,7 @@ struct KeyDifference {
     explicit KeyDifference(std::uint32_t fields) : removed(fields), added(fields) {}
     KeySet removed; // goes first, which makes room
     KeySet added;
+    std::vector<sieve_key> strangers{}; // keys that are no members, and must not be mistaken for members
 
     [[nodiscard]] bool empty() const { return removed.empty() && added.empty(); }
 };
@@ -43,6 +44,7 @@ struct FilterChanged {
     std::uint64_t done = 0;    // keys that came or went
     std::uint64_t no_room = 0; // keys that did not fit: the filter misses them
     std::uint64_t absent = 0;  // keys to be removed that the filter did not have
+    bool mistaken = false;     // a stranger matches now
     std::optional<double> expected_fpr{};
 };
 
