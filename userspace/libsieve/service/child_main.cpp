@@ -26,6 +26,9 @@
 #include "libsieve/service/child_messages.hpp"
 #include "libsieve/service/list_digest.hpp"
 #include "libsieve/service/list_file.hpp"
+#include "libsieve/service/live/claim_file.hpp"
+#include "libsieve/service/live/decisions.hpp"
+#include "libsieve/service/url.hpp"
 #include "libsieve/util/shortage.hpp"
 
 namespace sieve::service {
@@ -89,6 +92,24 @@ Status read_certificates(FetchOrder& order) {
     return {};
 }
 
+// The body that was downloaded, as decisions.
+Status read_decisions(const FetchOrder& order) {
+    constexpr int body = child_descriptor::first;
+    if (::lseek(body, 0, SEEK_SET) != 0) return bad_input(errno_text(errno));
+    SIEVE_ASSIGN(const std::string text, read_whole(body, order.request.limits.source_bytes));
+    SIEVE_ASSIGN(const live::Decisions decisions,
+                 live::parse_decisions(text, order.decisions->filter,
+                                       live::Time(std::chrono::milliseconds(order.decisions->now))));
+    return live::write_claim_file(decisions, body + 1);
+}
+
+// What the API means by its refusal.
+std::string explain(const FetchOrder& order, const HttpFailure& failure) {
+    constexpr long forbidden = 403;
+    if (!order.decisions || failure.status != forbidden) return failure.message;
+    return failure.message + ": it does not know the key; `cscli bouncers add NAME` makes one";
+}
+
 tl::expected<std::string, ChildFailure> work(FetchOrder order) {
     const auto failed = [](Error error) { return tl::unexpected(ChildFailure{std::move(error), {}}); };
     if (auto read = read_certificates(order); !read) return failed(std::move(read.error()));
@@ -98,8 +119,14 @@ tl::expected<std::string, ChildFailure> work(FetchOrder order) {
     if (auto confined = confine(order.confinement); !confined) return failed(std::move(confined.error()));
     auto answer = fetch_http(order.request, child_descriptor::first);
     if (!answer)
-        return tl::unexpected(ChildFailure{{ErrorKind::bad_input, std::move(answer.error().message)},
-                                           answer.error().retry_after});
+        return tl::unexpected(
+            ChildFailure{{ErrorKind::bad_input, explain(order, answer.error())}, answer.error().retry_after});
+    if (order.decisions)
+        if (Status read = read_decisions(order); !read) {
+            read.error().message =
+                fmt::format("{}: {}", displayed_url(order.request.url), read.error().message);
+            return failed(std::move(read.error()));
+        }
     return write_report(*answer);
 }
 

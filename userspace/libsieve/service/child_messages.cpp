@@ -64,6 +64,7 @@ json json_of(const HttpRequest& request) {
             {"proxy", request.proxy},
             {"etag", request.etag},
             {"last_modified", request.last_modified},
+            {"headers", request.headers},
             {"source_bytes", limits.source_bytes},
             {"connect", limits.connect.count()},
             {"fetch", limits.fetch.count()},
@@ -79,6 +80,7 @@ HttpRequest http_request_of(const json& from) {
     to.proxy = from.at("proxy").get<std::string>();
     to.etag = from.at("etag").get<std::string>();
     to.last_modified = from.at("last_modified").get<std::string>();
+    to.headers = from.at("headers").get<std::vector<std::string>>();
     to.limits.source_bytes = from.at("source_bytes").get<std::uint64_t>();
     to.limits.connect = std::chrono::milliseconds{from.at("connect").get<std::int64_t>()};
     to.limits.fetch = std::chrono::milliseconds{from.at("fetch").get<std::int64_t>()};
@@ -134,9 +136,15 @@ control::FeedSpec feed_of(const json& from) {
 }
 
 json json_of(const FetchOrder& order) {
-    return {{"confinement", json_of(order.confinement)},
-            {"request", json_of(order.request)},
-            {"certificates_path", order.certificates_path}};
+    json to = {{"confinement", json_of(order.confinement)},
+               {"request", json_of(order.request)},
+               {"certificates_path", order.certificates_path}};
+    if (order.decisions)
+        to["decisions"] = {{"types", order.decisions->filter.types},
+                           {"scopes", order.decisions->filter.scopes},
+                           {"origins", order.decisions->filter.origins},
+                           {"now", order.decisions->now}};
+    return to;
 }
 
 json json_of(const CommandOrder& order) {
@@ -154,12 +162,20 @@ json json_of(const BuildOrder& order) {
             {"unpack_ratio", order.limits.ratio}};
 }
 
+std::optional<DecisionOrder> decision_order_of(const json& fetch) {
+    const auto from = fetch.find("decisions");
+    if (from == fetch.end()) return std::nullopt;
+    const auto words = [&](const char* name) { return from->at(name).get<std::vector<std::string>>(); };
+    return DecisionOrder{{words("types"), words("scopes"), words("origins")},
+                         from->at("now").get<std::int64_t>()};
+}
+
 AnyOrder order_of(const json& from) {
     const Confinement confinement = confinement_of(from.at("confinement"));
     switch (confinement.role) {
     case ChildRole::fetch:
         return FetchOrder{confinement, http_request_of(from.at("request")),
-                          from.at("certificates_path").get<std::string>()};
+                          from.at("certificates_path").get<std::string>(), decision_order_of(from)};
     case ChildRole::command:
         return CommandOrder{confinement, from.at("arguments").get<std::vector<std::string>>()};
     case ChildRole::build:

@@ -16,16 +16,25 @@
 #include "libsieve/control/set_spec.hpp"
 #include "libsieve/service/confine.hpp"
 #include "libsieve/service/http_source.hpp"
+#include "libsieve/service/live/decisions.hpp"
 #include "libsieve/service/unpack.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve::service {
 
-// Descriptor: the empty file that takes the body.
+// How the body is to be read as an answer of CrowdSec.
+struct DecisionOrder {
+    live::DecisionFilter filter;
+    std::int64_t now = 0; // in milliseconds since 1970
+};
+
+// Descriptors: the empty file that takes the body and, with `decisions`, the one that takes what the body
+// says (live/claim_file.hpp).
 struct FetchOrder {
     Confinement confinement;
     HttpRequest request;
     std::string certificates_path; // read before the child gives up its rights; empty: the system's
+    std::optional<DecisionOrder> decisions{};
 };
 
 // No descriptor: standard output goes to the parent.

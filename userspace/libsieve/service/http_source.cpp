@@ -75,6 +75,7 @@ class Download {
         }
         if (!request_.etag.empty()) add_header("If-None-Match: " + request_.etag);
         if (!request_.last_modified.empty()) add_header("If-Modified-Since: " + request_.last_modified);
+        for (const std::string& line : request_.headers) add_header(line);
         if (headers_) set(CURLOPT_HTTPHEADER, headers_.get());
     }
     void set_limits() {
@@ -186,6 +187,7 @@ class Download {
     }
     [[nodiscard]] tl::unexpected<HttpFailure> fail(const std::string& why) const {
         HttpFailure failure{fmt::format("{}: {}", displayed_url(request_.url), why), {}};
+        if (curl_) ::curl_easy_getinfo(curl_.get(), CURLINFO_RESPONSE_CODE, &failure.status);
         curl_off_t seconds = 0;
         if (curl_ && ::curl_easy_getinfo(curl_.get(), CURLINFO_RETRY_AFTER, &seconds) == CURLE_OK &&
             seconds > 0)

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <tl/expected.hpp>
 
@@ -22,6 +23,9 @@ struct HttpRequest {
     std::string etag;
     std::string last_modified;
     SandboxLimits limits;
+    // Further lines of the request's header. They may hold a key: with redirects, they go wherever those
+    // lead.
+    std::vector<std::string> headers{};
 };
 
 struct HttpAnswer {
@@ -34,6 +38,7 @@ struct HttpAnswer {
 struct HttpFailure {
     std::string message;                             // one sentence that names the URL
     std::optional<std::chrono::seconds> retry_after; // when the server wants to be asked again
+    long status = 0;                                 // of the answer; 0: there was none
 };
 
 // Downloads, and writes the body as it comes to `to`, an empty file. Redirects lead to https only, at most

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -25,6 +26,11 @@ struct Prefix {
     [[nodiscard]] bool is_single() const { return length == 128; }
     [[nodiscard]] AddressRange range() const;
     [[nodiscard]] friend bool operator==(const Prefix&, const Prefix&) = default;
+};
+
+// Differs from process to process: a hostile list must not choose where its entries go.
+struct PrefixHash {
+    std::size_t operator()(const Prefix& prefix) const;
 };
 
 // "192.0.2.7" or "192.0.2.0/24".

@@ -27,7 +27,9 @@ class ClaimList {
     bool remove(const Prefix& prefix, std::uint64_t id);
 
     [[nodiscard]] bool contains(const Prefix& prefix) const;
-    [[nodiscard]] const Claim* find(const Prefix& prefix, std::uint64_t id) const;
+    [[nodiscard]] std::optional<Claim> find(const Prefix& prefix, std::uint64_t id) const;
+    // The number of claims of that prefix.
+    [[nodiscard]] std::uint64_t count(const Prefix& prefix) const;
     [[nodiscard]] std::size_t claims() const { return claims_; }     // of all prefixes
     [[nodiscard]] std::size_t prefixes() const { return prefixes_; } // distinct ones
 
@@ -43,8 +45,14 @@ class ClaimList {
 
   private:
     struct Slot {
-        Claim claim;
-        bool used = false;
+        std::uint64_t upper = 0; // of the address
+        std::uint64_t lower = 0;
+        std::uint64_t id = 0;
+        std::int64_t until = 0;  // in milliseconds since 1970
+        std::uint8_t length = 0; // 0: the slot is free
+
+        [[nodiscard]] bool has(const Prefix& prefix) const;
+        [[nodiscard]] Claim claim() const;
     };
     struct Ending {
         Time until;
@@ -58,11 +66,12 @@ class ClaimList {
     [[nodiscard]] std::size_t home(const Prefix& prefix) const;
     [[nodiscard]] std::size_t next(std::size_t index) const { return (index + 1) & (slots_.size() - 1); }
     [[nodiscard]] std::optional<std::size_t> index_of(const Prefix& prefix, std::uint64_t id) const;
-    void put(const Claim& claim);
+    void free_slot(std::size_t index);
+    void put(const Slot& slot);
     void grow();
-    void drop_stale_endings();
+    void note_ending(const Claim& claim);
+    [[nodiscard]] bool is_current(const Ending& ending) const;
 
-    std::uint64_t seed_; // secret: a hostile list must not choose where its entries go
     std::vector<Slot> slots_;
     std::size_t claims_ = 0;
     std::size_t prefixes_ = 0;
