@@ -11,8 +11,10 @@ namespace sieve::service {
 
 namespace {
 
-bool is_asked(const CycleOptions& options, const std::string& set) {
-    return options.ask == Ask::all || (options.ask == Ask::some && options.sets.contains(set));
+// A stream is followed by a live set (live/live_keeper.hpp), and a companion has no source at all.
+bool is_asked(const CycleOptions& options, const SetConfiguration& set) {
+    if (set.sources.empty() || followed_stream(set) != nullptr) return false;
+    return options.ask == Ask::all || (options.ask == Ask::some && options.sets.contains(set.name));
 }
 
 // The set as the state directory has it.
@@ -203,7 +205,7 @@ Result<std::vector<SetSurvey>> survey_sets(const Configuration& configuration, c
         SetSurvey survey{.set = &set};
         survey.protection.takes_packets = takes_packets(configuration, set);
         survey.protection.host = addresses;
-        if (!is_asked(options, set.name)) {
+        if (!is_asked(options, set)) {
             survey.asked = false;
             survey.examined = remembered(set, state, observer);
             surveys.push_back(std::move(survey));

@@ -159,6 +159,22 @@ const char* guard_name(Guard guard) {
     return "unknown";
 }
 
+std::optional<Refusal> check_entries(const SetConfiguration& set, std::uint64_t entries,
+                                     std::uint64_t entries_before) {
+    return check_size(set, entries, entries_before);
+}
+
+std::vector<ProtectedRange> protected_ranges(const SetConfiguration& set, const Protection& protection) {
+    std::vector<ProtectedRange> ranges;
+    if (!protection.takes_packets || !guards_addresses(set)) return ranges;
+    if (set.guards.protect_host)
+        for (const HostAddress& host : protection.host)
+            ranges.push_back({{host.address, host.address}, host.what});
+    for (const std::string& text : set.guards.protect)
+        ranges.push_back({range_of(text), "in the list protect"});
+    return ranges;
+}
+
 Refusal empty_list(const SetConfiguration& set) {
     std::string sources;
     for (const SourceSpec& source : set.sources)

@@ -46,6 +46,19 @@ struct Protection {
                                                 std::optional<std::uint64_t> entries_before,
                                                 const Protection& protection);
 
+// The guards that need to know only how many entries there are and were.
+[[nodiscard]] std::optional<Refusal> check_entries(const SetConfiguration& set, std::uint64_t entries,
+                                                   std::uint64_t entries_before);
+
+// What the set must not take from the host, as ranges: those of `protection` and the set's `protect` list.
+// Each comes with its name for a message.
+struct ProtectedRange {
+    AddressRange range;
+    std::string what;
+};
+[[nodiscard]] std::vector<ProtectedRange> protected_ranges(const SetConfiguration& set,
+                                                           const Protection& protection);
+
 // The refusal of a set without any entry.
 [[nodiscard]] Refusal empty_list(const SetConfiguration& set);
 

@@ -28,6 +28,7 @@
 #include "libsieve/service/gather.hpp"
 #include "libsieve/service/host_addresses.hpp"
 #include "libsieve/service/live/claim.hpp"
+#include "libsieve/service/live/fetch_decisions.hpp"
 #include "libsieve/service/live/live_set.hpp"
 #include "libsieve/service/state_directory.hpp"
 #include "libsieve/util/result.hpp"
@@ -52,14 +53,19 @@ struct LiveEvent {
     std::uint64_t entries = 0; // on the list now
 };
 
+using FetchDecisions = std::function<tl::expected<Decisions, GatherFailure>(
+    const CrowdsecSpec& source, CrowdsecStream::Ask ask, Time now, const SandboxSettings& settings)>;
+
 struct LiveKeeperSettings {
     Configuration configuration{}; // as with_companions() made it
     std::string set{};             // the name of the live set
     SandboxSettings sandbox{};
     std::function<void(const LiveEvent& event)> tell{}; // called on the thread of step()
     std::mutex* exclusive =
-        nullptr;                 // held while images change; a daemon holds it during a cycle. May be null
-    std::function<Time()> now{}; // null: the system's clock
+        nullptr; // held while images change; a daemon holds it during a cycle. May be null
+    // For tests. Null: the system's clock, and fetch_decisions().
+    std::function<Time()> now{};
+    FetchDecisions fetch{};
 };
 
 class LiveKeeper {

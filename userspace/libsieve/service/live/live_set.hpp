@@ -46,29 +46,37 @@ namespace sieve::service::live {
 // Why a new image is needed.
 enum class RebuildReason : std::uint8_t {
     no_image, // there is none yet
-    full,     // the filter is about to be full
-    worn,     // so many keys came and went that its rate has suffered
+    options,  // the set's options have changed
     unknown,  // it is unknown which keys are in a filter in force
     no_room,  // a key did not fit
-    options,  // the set's options have changed
+    mistaken, // the filter mistakes an address that this host depends on for a member
+    full,     // the filter is about to be full
+    worn,     // so many keys came and went that its rate has suffered, or that the journal is long
 };
 [[nodiscard]] const char* rebuild_reason_text(RebuildReason reason);
+// Whether packets may be judged wrongly until then; the other reasons can wait.
+[[nodiscard]] bool is_urgent(RebuildReason reason);
 
 struct LiveChange {
     std::uint64_t added = 0;             // prefixes that came onto the list
     std::uint64_t removed = 0;           // that left it
-    std::uint64_t filters = 0;           // in force, that have the list now
+    std::uint64_t filters = 0;           // in force, that have the whole list now
     std::uint64_t keys = 0;              // insertions and deletions, over all filters
-    std::chrono::microseconds taken{0};  // with the lock, for all filters together
+    std::chrono::microseconds taken{0};  // for them, with taking the lock and finding the filters
     double expected_fpr = 0;             // the highest of the filters'; 0: not computed this time
     std::vector<std::string> kept_out{}; // addresses that this host depends on, and so were not taken
+    std::optional<Refusal> refusal{};    // by a guard: nothing has changed
+    std::optional<Error>
+        delayed{}; // the list has the change, but the filters could not be had; level() again
     std::optional<RebuildReason> rebuild_due{};
 };
 
 // Everything that a build needs, so that another thread can do it.
 struct RebuildOrder {
-    control::FeedSpec feed;
+    std::string set;
+    BuildOptions build;
     KeySet keys;
+    std::vector<HostAddress> strangers; // that the filter must not mistake for members
 };
 
 // Makes the image of a rebuild. Blocks for as long as building takes.
@@ -92,10 +100,9 @@ class LiveSet {
     [[nodiscard]] std::optional<RebuildReason> rebuild_due() const { return due_; }
     void set_protection(Protection protection) { options_.protection = std::move(protection); }
 
-    // Takes the change into the list and the journal, and puts the difference in force. Addresses that this
-    // host depends on are left out. Errors: a guard refused it, or the journal cannot be written: nothing has
-    // changed then. If the filters cannot be had (`busy`, for instance), the list has the change, and the
-    // next level() puts it in force.
+    // Takes the change into the list and the journal, and puts the difference in force. All prefixes are
+    // single addresses. Those that this host depends on are left out. Error: the journal cannot be written;
+    // nothing has changed then.
     [[nodiscard]] Result<LiveChange> change(control::Kernel& kernel, ClaimChange change,
                                             const control::Observer& observer);
     // The same, from the whole list as a source has it now.
@@ -123,53 +130,43 @@ class LiveSet {
     LiveSet(LiveSetOptions options, const StateDirectory& state)
         : options_(std::move(options)), state_(&state) {}
 
-    struct PrefixHash {
-        std::size_t operator()(const Prefix& prefix) const;
-    };
-    // Prefixes of which one list has what another has not. True: it is on the later one.
+    // Prefixes that one list has and another has not. True: the later one has it.
     using Difference = std::unordered_map<Prefix, bool, PrefixHash>;
 
-    // What a change does to the list, before it is done.
-    struct Outcome {
-        ClaimChange change;
-        std::vector<std::string> kept_out;
-    };
-
+    [[nodiscard]] std::uint32_t fields() const { return options_.set.feed.fields; }
+    [[nodiscard]] std::string journal_path(const std::string& identity) const;
     [[nodiscard]] Status load(const control::Observer& observer);
-    [[nodiscard]] std::vector<std::string> keep_out(std::vector<Claim>& added) const;
+    [[nodiscard]] Status load_journal(const control::Observer& observer);
+
     [[nodiscard]] Result<LiveChange> take(control::Kernel& kernel, ClaimChange change, bool whole_list,
                                           const control::Observer& observer);
-    void enter(const ClaimChange& change, LiveChange* counts);
-    static void note(Difference& difference, const Prefix& prefix, bool on);
+    void drop_what_changes_nothing(ClaimChange& change) const;
     [[nodiscard]] std::optional<Refusal> guard(const ClaimChange& change, bool whole_list) const;
+    void enter(const ClaimChange& change, LiveChange& report);
+    static void note(Difference& difference, const Prefix& prefix, bool on);
+
+    void put_in_force(control::Kernel& kernel, LiveChange& report, const control::Observer& observer);
     [[nodiscard]] control::KeyDifference keys_of(const Difference& difference) const;
-    [[nodiscard]] Status put_in_force(control::Kernel& kernel, LiveChange& report,
-                                      const control::Observer& observer);
-    void judge_fill(const std::vector<control::FilterChanged>& filters);
+    void judge(const control::FilterChanged& filter);
     void due(RebuildReason reason);
-    [[nodiscard]] Status start_journal(const std::string& identity, const std::vector<ClaimChange>& changes);
-    [[nodiscard]] Status compact_if_long();
 
     LiveSetOptions options_;
     const StateDirectory* state_;
     ClaimList list_;
     std::string base_;               // identity of the last good image; empty: there is none
-    Difference since_base_;          // what the list has that the base image has not, and the other way round
-    Difference pending_;             // what the noted filters have not got yet
+    Difference since_base_;          // between the list of that image and this list
+    Difference pending_;             // between the list of the noted filters and this list
     std::vector<NotedFilter> noted_; // filters in force as the last change left them
     std::optional<Journal> journal_;
     std::optional<RebuildReason> due_;
+    std::uint64_t changes_since_rate_ = 0;
 
     struct Rebuilding {
-        std::string list_path;          // the claims that the new image is made of
-        std::vector<ClaimChange> since; // that came after them
+        std::vector<ClaimChange> since; // that came since the order was taken
         Difference difference;          // likewise
-        std::uint64_t entries = 0;
-        std::uint64_t keys = 0;
+        std::uint64_t claims = 0;       // in the order
     };
     std::optional<Rebuilding> rebuilding_;
-    double last_fpr_ = 0;
-    std::uint64_t changes_at_rate_ = 0;
 };
 
 // Whether the set is kept by a LiveSet: it follows a stream, or it is of kind ddlcbf, of one address, not

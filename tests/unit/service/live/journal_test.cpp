@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/service/live/journal.hpp"
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include <gtest/gtest.h>
+
+#include "unit/service/live/live_world.hpp"
+
+namespace sieve::service::live {
+namespace {
+
+using test::at_second;
+using test::claim;
+
+class JournalTest : public testing::Test {
+  protected:
+    test::Files files;
+    const std::string path = files.path("journal");
+    const ClaimChange first{{claim("192.0.2.1", 1)},
+                            {claim("192.0.2.2", 2, at_second(5)), claim("2001:db8::/32", 3)}};
+    const ClaimChange second{{}, {claim("192.0.2.3", 4)}};
+    const std::vector<NotedFilter> filters{{7, 3}, {9, 1}};
+
+    std::string bytes() const {
+        std::ifstream file(path, std::ios::binary);
+        return {std::istreambuf_iterator<char>(file), {}};
+    }
+    void write(const std::string& text) const { std::ofstream(path, std::ios::binary) << text; }
+    Journal::Content read() const {
+        Journal::Content content;
+        const auto journal = Journal::open(path, content);
+        if (!journal) throw std::runtime_error(journal.error().message);
+        return content;
+    }
+    static void expect_same(const ClaimChange& a, const ClaimChange& b) {
+        EXPECT_EQ(a.removed, b.removed);
+        EXPECT_EQ(a.added, b.added);
+    }
+};
+
+TEST_F(JournalTest, KeepsChangesAndFilters) {
+    {
+        auto journal = Journal::create(path);
+        ASSERT_TRUE(journal);
+        ASSERT_TRUE(journal->append(first));
+        ASSERT_TRUE(journal->append_done(filters));
+        ASSERT_TRUE(journal->append(second));
+    }
+    Journal::Content content;
+    auto journal = Journal::open(path, content);
+    ASSERT_TRUE(journal);
+    ASSERT_EQ(content.changes.size(), 2U);
+    expect_same(content.changes[0], first);
+    expect_same(content.changes[1], second);
+    EXPECT_EQ(content.filters, filters);
+    EXPECT_FALSE(content.finished);
+    EXPECT_FALSE(content.torn);
+    ASSERT_TRUE(journal->append_done(filters));
+    EXPECT_TRUE(read().finished);
+}
+
+TEST_F(JournalTest, BeginsWithChanges) {
+    ASSERT_TRUE(Journal::create(path, {first, second}));
+    EXPECT_EQ(read().changes.size(), 2U);
+    EXPECT_FALSE(read().finished);
+}
+
+// At every byte where a crash may have cut it off.
+TEST_F(JournalTest, ATornEndIsDetectedWhereverItIs) {
+    std::vector<std::size_t> ends;
+    {
+        auto journal = Journal::create(path);
+        ends.push_back(journal->bytes());
+        ASSERT_TRUE(journal->append(first));
+        ends.push_back(journal->bytes());
+        ASSERT_TRUE(journal->append_done(filters));
+        ends.push_back(journal->bytes());
+        ASSERT_TRUE(journal->append(second));
+        ends.push_back(journal->bytes());
+    }
+    const std::string whole = bytes();
+    for (std::size_t length = ends[0]; length <= whole.size(); length++) {
+        write(whole.substr(0, length));
+        std::size_t records = 0;
+        while (records + 1 < ends.size() && ends[records + 1] <= length) records++;
+        const Journal::Content content = read();
+        EXPECT_EQ(content.torn, length != ends[records]) << length;
+        EXPECT_EQ(content.changes.size(), records == 0 ? 0 : records == 3 ? 2 : 1) << length;
+        EXPECT_EQ(content.finished, records == 0 || records == 2) << length;
+        EXPECT_EQ(bytes().size(), ends[records]) << length; // cut off
+    }
+}
+
+TEST_F(JournalTest, AChangedByteIsDetectedWhereverItIs) {
+    {
+        auto journal = Journal::create(path);
+        ASSERT_TRUE(journal->append(first));
+    }
+    const std::string whole = bytes();
+    const std::size_t head = std::string("xdp-sieve journal 1\n").size();
+    for (std::size_t at = head; at < whole.size(); at++) {
+        std::string other = whole;
+        other[at] = static_cast<char>(other[at] ^ 0x10);
+        write(other);
+        const Journal::Content content = read();
+        EXPECT_TRUE(content.torn) << at;
+        EXPECT_TRUE(content.changes.empty()) << at;
+    }
+}
+
+TEST_F(JournalTest, WhatIsNoJournalIsRefused) {
+    write("something else\n");
+    Journal::Content content;
+    const auto journal = Journal::open(path, content);
+    ASSERT_FALSE(journal);
+    EXPECT_NE(journal.error().message.find("is no journal"), std::string::npos) << journal.error().message;
+}
+
+} // namespace
+} // namespace sieve::service::live

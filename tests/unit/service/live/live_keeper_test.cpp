@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/service/live/live_keeper.hpp"
+
+#include <filesystem>
+#include <fstream>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "libsieve/service/live/companion.hpp"
+#include "unit/service/live/live_world.hpp"
+
+namespace sieve::service::live {
+namespace {
+
+using namespace std::chrono_literals;
+using test::claim;
+using test::LiveWorld;
+using Ask = CrowdsecStream::Ask;
+
+class LiveKeeperTest : public testing::Test, public LiveWorld {
+  protected:
+    Time now{1'000'000s};
+    std::vector<LiveEvent> events;
+    std::vector<Ask> asked;
+    // What the API says next; a failure if there is nothing.
+    std::optional<Decisions> answer{Decisions{}};
+
+    static Configuration configuration_of(SetConfiguration set) {
+        Configuration configuration;
+        configuration.interfaces = {{.name = "eth0", .sets = {set.name}}};
+        configuration.sets = {std::move(set)};
+        return with_companions(configuration).value();
+    }
+    std::unique_ptr<LiveKeeper> open(const SetConfiguration& set) {
+        LiveKeeperSettings settings;
+        settings.configuration = configuration_of(set);
+        settings.set = set.name;
+        settings.tell = [this](const LiveEvent& event) { events.push_back(event); };
+        settings.now = [this] { return now; };
+        settings.fetch = [this](const CrowdsecSpec&, Ask ask, Time,
+                                const SandboxSettings&) -> tl::expected<Decisions, GatherFailure> {
+            asked.push_back(ask);
+            if (!answer)
+                return tl::unexpected(GatherFailure{{ErrorKind::bad_input, "the API is away", {}}, {}});
+            return *answer;
+        };
+        auto keeper = LiveKeeper::open(std::move(settings), kernel, state, host);
+        if (!keeper) throw std::runtime_error(keeper.error().message);
+        return std::move(*keeper);
+    }
+    // Until it has nothing to do at this moment.
+    Time settle(LiveKeeper& keeper) {
+        for (;;) {
+            const Time next = keeper.step();
+            if (next > now + 1s) return next;
+            if (next > now) std::this_thread::sleep_for(1ms); // a build on another thread
+        }
+    }
+    [[nodiscard]] const LiveEvent* last(LiveEvent::What what) const {
+        for (auto event = events.rbegin(); event != events.rend(); ++event)
+            if (event->what == what) return &*event;
+        return nullptr;
+    }
+    [[nodiscard]] std::uint64_t ranges_in_force() {
+        return kernel.open_filter(map_id("block-ranges")).value()->file().keys;
+    }
+};
+
+TEST_F(LiveKeeperTest, AStreamsSetAndItsCompanionHaveImagesFromTheStart) {
+    const auto keeper = open(stream_set());
+    EXPECT_TRUE(state.read("block", observer.remark));
+    EXPECT_TRUE(state.read("block-ranges", observer.remark));
+    EXPECT_TRUE(asked.empty());
+}
+
+TEST_F(LiveKeeperTest, FollowsTheStream) {
+    const auto keeper = open(stream_set());
+    put_in_force();
+    put_in_force("block-ranges");
+    answer = Decisions{.added = {claim("192.0.2.1", 1, now + 1h), claim("198.51.100.0/24", 2, now + 1h)}};
+    EXPECT_EQ(settle(*keeper), now + 10s);
+    EXPECT_EQ(asked, std::vector{Ask::whole_list});
+    EXPECT_TRUE(in_force_has("192.0.2.1"));
+    EXPECT_EQ(keeper->state().entries, 1U);
+    EXPECT_EQ(keeper->state().ranges, 1U);
+    EXPECT_TRUE(keeper->state().in_step);
+    // The companion was swapped.
+    EXPECT_EQ(identity_text(kernel.open_filter(map_id("block-ranges")).value()->file()),
+              state.read("block-ranges", observer.remark)->identity);
+    now += 10s;
+    answer = Decisions{.added = {claim("192.0.2.2", 3, now + 1h)}, .deleted = {claim("192.0.2.1", 1)}};
+    settle(*keeper);
+    EXPECT_EQ(asked, (std::vector{Ask::whole_list, Ask::difference}));
+    EXPECT_FALSE(in_force_has("192.0.2.1"));
+    EXPECT_TRUE(in_force_has("192.0.2.2"));
+}
+
+TEST_F(LiveKeeperTest, DecisionsStayAndEndWhileTheApiIsAway) {
+    const auto keeper = open(stream_set());
+    put_in_force();
+    put_in_force("block-ranges");
+    answer = Decisions{.added = {claim("192.0.2.1", 1, now + 1min), claim("192.0.2.2", 2, now + 2h),
+                                 claim("198.51.100.0/24", 3, now + 1min)}};
+    settle(*keeper);
+    answer.reset();
+    events.clear();
+    now += 10s;
+    settle(*keeper);
+    EXPECT_FALSE(keeper->state().in_step);
+    EXPECT_EQ(keeper->state().last_error, "the API is away");
+    ASSERT_NE(last(LiveEvent::What::failed), nullptr);
+    now += 10s;
+    settle(*keeper);
+    EXPECT_EQ(std::count_if(events.begin(), events.end(),
+                            [](const LiveEvent& event) { return event.what == LiveEvent::What::failed; }),
+              1); // told once
+    EXPECT_TRUE(in_force_has("192.0.2.1"));
+    now += 40s;
+    settle(*keeper);
+    EXPECT_FALSE(in_force_has("192.0.2.1"));
+    EXPECT_TRUE(in_force_has("192.0.2.2"));
+    EXPECT_EQ(keeper->state().ranges, 0U);
+    // It comes back without the second decision.
+    answer = Decisions{.added = {claim("192.0.2.3", 9, now + 1h)}};
+    now += 2min;
+    asked.clear();
+    settle(*keeper);
+    EXPECT_EQ(asked, std::vector{Ask::whole_list});
+    EXPECT_FALSE(in_force_has("192.0.2.2"));
+    EXPECT_TRUE(in_force_has("192.0.2.3"));
+    EXPECT_TRUE(keeper->state().in_step);
+}
+
+TEST_F(LiveKeeperTest, AnAnswerThatAGuardRefusesChangesNothingAndIsAskedForAgain) {
+    SetConfiguration set = stream_set();
+    const auto keeper = open(set);
+    put_in_force();
+    put_in_force("block-ranges");
+    answer = Decisions{};
+    for (const std::string& address : test::addresses(200))
+        answer->added.push_back(claim(address, answer->added.size(), now + 24h));
+    settle(*keeper);
+    EXPECT_EQ(keeper->state().entries, 200U);
+    now += 1h; // the whole list is asked for
+    answer = Decisions{};
+    settle(*keeper);
+    EXPECT_EQ(keeper->state().entries, 200U);
+    EXPECT_TRUE(in_force_has("11.0.0.7"));
+    ASSERT_NE(last(LiveEvent::What::failed), nullptr);
+    EXPECT_EQ(last(LiveEvent::What::failed)->guard, Guard::shrink);
+    now += 1min;
+    settle(*keeper);
+    EXPECT_EQ(asked.back(), Ask::whole_list);
+}
+
+TEST_F(LiveKeeperTest, RangesThatCoverTooMuchAreRefused) {
+    const auto keeper = open(stream_set());
+    put_in_force();
+    put_in_force("block-ranges");
+    answer = Decisions{.added = {claim("0.0.0.0/1", 1, now + 1h)}};
+    settle(*keeper);
+    ASSERT_NE(last(LiveEvent::What::failed), nullptr);
+    EXPECT_EQ(last(LiveEvent::What::failed)->guard, Guard::coverage);
+    EXPECT_EQ(keeper->state().ranges, 0U);
+}
+
+TEST_F(LiveKeeperTest, AFullFilterIsRebuiltWhileChangesGoOn) {
+    const auto keeper = open(stream_set());
+    put_in_force();
+    put_in_force("block-ranges");
+    answer = Decisions{};
+    for (std::uint64_t i = 0; i < 4500; i++)
+        answer->added.push_back({{test::prefix_of("10.0.0.0").address + i}, i, now + 24h});
+    settle(*keeper);
+    ASSERT_NE(last(LiveEvent::What::rebuilt), nullptr);
+    EXPECT_EQ(last(LiveEvent::What::rebuilt)->reason, RebuildReason::full);
+    for (std::uint64_t i = 0; i < 4500; i++)
+        ASSERT_TRUE(in_force_has(Prefix{test::prefix_of("10.0.0.0").address + i}));
+    EXPECT_EQ(keys_in_force(), 4500U);
+}
+
+class WatchedFileTest : public LiveKeeperTest {
+  protected:
+    const std::string path = files.path("list.txt");
+    void write(const std::vector<std::string>& lines) {
+        files.feed("list.new", lines);
+        std::filesystem::rename(files.path("list.new"), path);
+    }
+};
+
+TEST_F(WatchedFileTest, OneMoreLineGoesInPlace) {
+    write({"192.0.2.1", "192.0.2.2", "192.0.2.2"});
+    const auto keeper = open(file_set(path));
+    put_in_force();
+    settle(*keeper);
+    const std::string identity = identity_in_force();
+    write({"192.0.2.1", "192.0.2.2", "192.0.2.2", "192.0.2.3"});
+    keeper->wake();
+    settle(*keeper);
+    EXPECT_TRUE(in_force_has("192.0.2.3"));
+    write({"192.0.2.1", "192.0.2.2", "192.0.2.3"}); // it was there twice
+    keeper->wake();
+    settle(*keeper);
+    EXPECT_TRUE(in_force_has("192.0.2.2"));
+    write({"192.0.2.1", "192.0.2.3"});
+    keeper->wake();
+    settle(*keeper);
+    EXPECT_FALSE(in_force_has("192.0.2.2"));
+    EXPECT_EQ(keys_in_force(), 2U);
+    EXPECT_EQ(identity_in_force(), identity); // all of it in place
+}
+
+TEST_F(WatchedFileTest, ABrokenListChangesNothing) {
+    write({"192.0.2.1", "192.0.2.2"});
+    const auto keeper = open(file_set(path));
+    put_in_force();
+    settle(*keeper);
+    for (const std::vector<std::string>& lines :
+         {std::vector<std::string>{"192.0.2.1", "nonsense"}, {"192.0.2.1", "192.0.2.0/24"}, {}}) {
+        events.clear();
+        write(lines);
+        keeper->wake();
+        settle(*keeper);
+        ASSERT_NE(last(LiveEvent::What::failed), nullptr);
+        EXPECT_EQ(keys_in_force(), 2U) << last(LiveEvent::What::failed)->error->message;
+        EXPECT_FALSE(keeper->state().in_step);
+    }
+    write({"192.0.2.1", "192.0.2.2", "192.0.2.3"});
+    keeper->wake();
+    settle(*keeper);
+    EXPECT_TRUE(in_force_has("192.0.2.3"));
+    EXPECT_TRUE(keeper->state().in_step);
+}
+
+TEST_F(WatchedFileTest, WhatChangedWhileNobodyLookedIsFoundAtTheStart) {
+    write({"192.0.2.1", "192.0.2.2"});
+    {
+        const auto keeper = open(file_set(path));
+        put_in_force();
+        settle(*keeper);
+    }
+    write({"192.0.2.2", "192.0.2.3"});
+    const auto keeper = open(file_set(path));
+    settle(*keeper);
+    EXPECT_FALSE(in_force_has("192.0.2.1"));
+    EXPECT_TRUE(in_force_has("192.0.2.3"));
+    EXPECT_EQ(keys_in_force(), 2U);
+}
+
+TEST(Companions, StandBesideTheirSetsEverywhere) {
+    Configuration configuration;
+    SetConfiguration other;
+    other.name = "allow";
+    other.sources = {FileSpec{"/allow"}};
+    SetConfiguration set = LiveWorld::stream_set();
+    set.guards.protect = {"192.0.2.1"};
+    configuration.sets = {other, set};
+    configuration.interfaces = {{.name = "eth0", .sets = {"allow", "block"}},
+                                {.name = "eth1", .sets = {"block", "allow"}}};
+    const auto whole = with_companions(configuration);
+    ASSERT_TRUE(whole);
+    EXPECT_EQ(whole->interfaces[0].sets, (std::vector<std::string>{"allow", "block", "block-ranges"}));
+    EXPECT_EQ(whole->interfaces[1].sets, (std::vector<std::string>{"block", "block-ranges", "allow"}));
+    ASSERT_NE(whole->find_set("block-ranges"), nullptr);
+    EXPECT_EQ(whole->find_set("block-ranges")->guards.protect, set.guards.protect);
+    EXPECT_NE(whole->find_set("block-ranges")->feed.build.kind.kind, SIEVE_KIND_DDLCBF);
+    EXPECT_TRUE(is_companion(*whole, "block-ranges"));
+    EXPECT_FALSE(is_companion(*whole, "block"));
+    other.name = "block-ranges";
+    configuration.sets = {set, other};
+    const auto taken = with_companions(configuration);
+    ASSERT_FALSE(taken);
+    EXPECT_NE(taken.error().message.find("expected another name"), std::string::npos)
+        << taken.error().message;
+}
+
+} // namespace
+} // namespace sieve::service::live

@@ -1,0 +1,486 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/service/live/live_set.hpp"
+
+#include <filesystem>
+#include <map>
+#include <random>
+#include <set>
+
+#include <gtest/gtest.h>
+
+#include "libsieve/build/key_changes.hpp"
+#include "unit/service/live/live_world.hpp"
+
+namespace sieve::service::live {
+namespace {
+
+using test::at_second;
+using test::claim;
+using test::LiveWorld;
+
+class LiveSetTest : public testing::Test, public LiveWorld {
+  protected:
+    SetConfiguration configuration = stream_set();
+    Protection protection{.takes_packets = true, .host = {}};
+
+    LiveSet open() {
+        auto set = LiveSet::open({configuration, protection}, state, observer);
+        if (!set) throw std::runtime_error(set.error().message);
+        return std::move(*set);
+    }
+    // A set whose first image is in force at XDP.
+    LiveSet open_in_force() {
+        LiveSet set = open();
+        EXPECT_TRUE(set.rebuild(kernel, observer));
+        put_in_force();
+        return set;
+    }
+    [[nodiscard]] std::string journal_path() {
+        return files.path("state/sets/block/") + state.read("block", observer.remark)->identity + ".journal";
+    }
+};
+
+TEST_F(LiveSetTest, BeginsWithoutAnImageAndHasAnEmptyOneAfterTheFirstRebuild) {
+    LiveSet set = open();
+    EXPECT_EQ(set.rebuild_due(), RebuildReason::no_image);
+    const auto done = set.rebuild(kernel, observer);
+    ASSERT_TRUE(done) << done.error().message;
+    EXPECT_FALSE(set.rebuild_due());
+    put_in_force();
+    EXPECT_FALSE(in_force_has("192.0.2.1"));
+    EXPECT_EQ(keys_in_force(), 1U); // the placeholder
+}
+
+TEST_F(LiveSetTest, AddsAndRemovesInPlace) {
+    LiveSet set = open_in_force();
+    const std::string identity = identity_in_force();
+    auto done = set.change(kernel, {{}, {claim("192.0.2.1", 1), claim("2001:db8::1", 2)}}, observer);
+    ASSERT_TRUE(done) << done.error().message;
+    EXPECT_EQ(done->added, 2U);
+    EXPECT_EQ(done->keys, 2U);
+    EXPECT_EQ(done->filters, 1U);
+    EXPECT_FALSE(done->rebuild_due);
+    EXPECT_TRUE(in_force_has("192.0.2.1"));
+    EXPECT_TRUE(in_force_has("2001:db8::1"));
+    done = set.change(kernel, {{claim("192.0.2.1", 1)}, {}}, observer);
+    ASSERT_TRUE(done) << done.error().message;
+    EXPECT_EQ(done->removed, 1U);
+    EXPECT_FALSE(in_force_has("192.0.2.1"));
+    EXPECT_TRUE(in_force_has("2001:db8::1"));
+    EXPECT_EQ(identity_in_force(), identity); // no swap
+}
+
+TEST_F(LiveSetTest, AnAddressStaysUntilItsLastClaimHasGone) {
+    LiveSet set = open_in_force();
+    ASSERT_TRUE(set.change(kernel, {{}, {claim("192.0.2.1", 1), claim("192.0.2.1", 2)}}, observer));
+    EXPECT_EQ(keys_in_force(), 2U);
+    ASSERT_TRUE(set.change(kernel, {{claim("192.0.2.1", 1)}, {}}, observer));
+    EXPECT_TRUE(in_force_has("192.0.2.1"));
+    ASSERT_TRUE(set.change(kernel, {{claim("192.0.2.1", 2)}, {}}, observer));
+    EXPECT_FALSE(in_force_has("192.0.2.1"));
+    EXPECT_EQ(keys_in_force(), 1U);
+}
+
+TEST_F(LiveSetTest, NeverDeletesWhatWasNotInserted) {
+    LiveSet set = open_in_force();
+    ASSERT_TRUE(set.change(kernel, {{}, {claim("192.0.2.1", 1)}}, observer));
+    const auto done = set.change(
+        kernel, {{claim("192.0.2.2", 1), claim("192.0.2.1", 7), claim("192.0.2.1", 7)}, {}}, observer);
+    ASSERT_TRUE(done);
+    EXPECT_EQ(done->removed, 0U);
+    EXPECT_EQ(done->keys, 0U);
+    EXPECT_TRUE(in_force_has("192.0.2.1"));
+}
+
+TEST_F(LiveSetTest, AClaimThatGoesAndComesAtOnceStays) {
+    LiveSet set = open_in_force();
+    ASSERT_TRUE(set.change(kernel, {{}, {claim("192.0.2.1", 1)}}, observer));
+    const auto done = set.change(kernel, {{claim("192.0.2.1", 1)}, {claim("192.0.2.1", 1)}}, observer);
+    ASSERT_TRUE(done);
+    EXPECT_EQ(done->keys, 0U);
+    EXPECT_TRUE(in_force_has("192.0.2.1"));
+    EXPECT_EQ(set.list().prefixes(), 1U);
+}
+
+TEST_F(LiveSetTest, EveryHookThatHasTheSetGetsTheChange) {
+    LiveSet set = open_in_force();
+    put_in_force("block", kernel::HookPoint::ingress);
+    const auto done = set.change(kernel, {{}, {claim("192.0.2.1", 1)}}, observer);
+    ASSERT_TRUE(done);
+    EXPECT_EQ(done->filters, 2U);
+    EXPECT_TRUE(in_force_has("192.0.2.1"));
+    EXPECT_TRUE(in_force_has("192.0.2.1", kernel::HookPoint::ingress));
+}
+
+TEST_F(LiveSetTest, AHookThatComesLaterGetsAllThatCameSinceTheImage) {
+    LiveSet set = open_in_force();
+    ASSERT_TRUE(set.change(kernel, {{}, {claim("192.0.2.1", 1), claim("192.0.2.2", 2)}}, observer));
+    ASSERT_TRUE(set.change(kernel, {{claim("192.0.2.2", 2)}, {}}, observer));
+    put_in_force("block", kernel::HookPoint::egress);
+    EXPECT_FALSE(in_force_has("192.0.2.1", kernel::HookPoint::egress));
+    const auto done = set.level(kernel, observer);
+    ASSERT_TRUE(done);
+    EXPECT_EQ(done->filters, 2U);
+    EXPECT_TRUE(in_force_has("192.0.2.1", kernel::HookPoint::egress));
+    EXPECT_FALSE(in_force_has("192.0.2.2", kernel::HookPoint::egress));
+}
+
+TEST_F(LiveSetTest, ASecondLevelChangesNothing) {
+    LiveSet set = open_in_force();
+    ASSERT_TRUE(set.change(kernel, {{}, {claim("192.0.2.1", 1)}}, observer));
+    const auto done = set.level(kernel, observer);
+    ASSERT_TRUE(done);
+    EXPECT_EQ(done->keys, 0U);
+    EXPECT_EQ(keys_in_force(), 2U);
+}
+
+TEST_F(LiveSetTest, WhileAnotherControllerIsAtWorkTheChangeWaits) {
+    LiveSet set = open_in_force();
+    kernel.busy = true;
+    auto done = set.change(kernel, {{}, {claim("192.0.2.1", 1)}}, observer);
+    ASSERT_TRUE(done);
+    ASSERT_TRUE(done->delayed);
+    EXPECT_EQ(done->delayed->kind, ErrorKind::busy);
+    EXPECT_FALSE(in_force_has("192.0.2.1"));
+    kernel.busy = false;
+    done = set.level(kernel, observer);
+    ASSERT_TRUE(done);
+    EXPECT_FALSE(done->delayed);
+    EXPECT_TRUE(in_force_has("192.0.2.1"));
+}
+
+TEST_F(LiveSetTest, WhatSomebodyElseChangedIsReplaced) {
+    LiveSet set = open_in_force();
+    ASSERT_TRUE(set.change(kernel, {{}, {claim("192.0.2.1", 1)}}, observer));
+    KeySet other(SIEVE_FIELD_SRC);
+    other.add(key_of(test::prefix_of("192.0.2.9").address, SIEVE_FIELD_SRC));
+    auto filter = kernel.open_filter(map_id()).value();
+    ASSERT_TRUE(apply_difference(filter->lookup(), filter->file(), filter->lines(), KeySet(SIEVE_FIELD_SRC),
+                                 other, false));
+    auto done = set.change(kernel, {{}, {claim("192.0.2.2", 2)}}, observer);
+    ASSERT_TRUE(done);
+    EXPECT_EQ(done->rebuild_due, RebuildReason::unknown);
+    done = set.rebuild(kernel, observer);
+    ASSERT_TRUE(done) << done.error().message;
+    EXPECT_FALSE(done->rebuild_due);
+    EXPECT_TRUE(in_force_has("192.0.2.1"));
+    EXPECT_TRUE(in_force_has("192.0.2.2"));
+    EXPECT_FALSE(in_force_has("192.0.2.9"));
+}
+
+TEST_F(LiveSetTest, ReplaceTakesOnlyTheDifference) {
+    LiveSet set = open_in_force();
+    ASSERT_TRUE(set.replace(kernel, {claim("192.0.2.1", 1), claim("192.0.2.2", 2)}, observer));
+    const auto done = set.replace(kernel, {claim("192.0.2.2", 2), claim("192.0.2.3", 3)}, observer);
+    ASSERT_TRUE(done);
+    EXPECT_EQ(done->added, 1U);
+    EXPECT_EQ(done->removed, 1U);
+    EXPECT_EQ(done->keys, 2U);
+    EXPECT_FALSE(in_force_has("192.0.2.1"));
+    EXPECT_TRUE(in_force_has("192.0.2.3"));
+}
+
+TEST_F(LiveSetTest, ClaimsEndByTheClock) {
+    LiveSet set = open_in_force();
+    ASSERT_TRUE(set.change(
+        kernel, {{}, {claim("192.0.2.1", 1, at_second(100)), claim("192.0.2.2", 2, at_second(200))}},
+        observer));
+    EXPECT_EQ(set.next_expiry(), at_second(100));
+    ASSERT_TRUE(set.expire(kernel, at_second(99), observer));
+    EXPECT_TRUE(in_force_has("192.0.2.1"));
+    ASSERT_TRUE(set.expire(kernel, at_second(100), observer));
+    EXPECT_FALSE(in_force_has("192.0.2.1"));
+    EXPECT_TRUE(in_force_has("192.0.2.2"));
+    // It is prolonged.
+    ASSERT_TRUE(set.change(kernel, {{}, {claim("192.0.2.2", 2, at_second(300))}}, observer));
+    ASSERT_TRUE(set.expire(kernel, at_second(200), observer));
+    EXPECT_TRUE(in_force_has("192.0.2.2"));
+    EXPECT_EQ(set.next_expiry(), at_second(300));
+}
+
+TEST_F(LiveSetTest, AnotherProcessGoesOnWhereThisOneEnded) {
+    {
+        LiveSet set = open_in_force();
+        ASSERT_TRUE(set.change(kernel, {{}, {claim("192.0.2.1", 1), claim("192.0.2.2", 2, at_second(100))}},
+                               observer));
+        ASSERT_TRUE(set.change(kernel, {{}, {claim("192.0.2.3", 3)}}, observer));
+    }
+    LiveSet set = open();
+    EXPECT_EQ(set.list().prefixes(), 3U);
+    EXPECT_EQ(set.next_expiry(), at_second(100));
+    auto done = set.level(kernel, observer);
+    ASSERT_TRUE(done);
+    EXPECT_EQ(done->keys, 0U);
+    EXPECT_FALSE(done->rebuild_due);
+    done = set.change(kernel, {{claim("192.0.2.1", 1)}, {claim("192.0.2.4", 4)}}, observer);
+    ASSERT_TRUE(done);
+    EXPECT_FALSE(done->rebuild_due);
+    EXPECT_FALSE(in_force_has("192.0.2.1"));
+    EXPECT_TRUE(in_force_has("192.0.2.3"));
+    EXPECT_EQ(keys_in_force(), 4U);
+}
+
+TEST_F(LiveSetTest, AfterARebootTheImageGetsTheJournalsDifference) {
+    {
+        LiveSet set = open_in_force();
+        ASSERT_TRUE(set.change(kernel, {{}, {claim("192.0.2.1", 1), claim("192.0.2.2", 2)}}, observer));
+    }
+    put_in_force(); // as it was built
+    EXPECT_FALSE(in_force_has("192.0.2.1"));
+    LiveSet set = open();
+    const auto done = set.level(kernel, observer);
+    ASSERT_TRUE(done);
+    EXPECT_FALSE(done->rebuild_due);
+    EXPECT_TRUE(in_force_has("192.0.2.1"));
+    EXPECT_TRUE(in_force_has("192.0.2.2"));
+}
+
+TEST_F(LiveSetTest, AChangeInFlightAtACrashLeadsToARebuild) {
+    {
+        LiveSet set = open_in_force();
+        ASSERT_TRUE(set.change(kernel, {{}, {claim("192.0.2.1", 1)}}, observer));
+        kernel.busy = true; // the journal has the change, and the filter does not
+        ASSERT_TRUE(set.change(kernel, {{}, {claim("192.0.2.2", 2)}}, observer));
+        kernel.busy = false;
+    }
+    LiveSet set = open();
+    auto done = set.level(kernel, observer);
+    ASSERT_TRUE(done);
+    EXPECT_EQ(done->rebuild_due, RebuildReason::unknown);
+    done = set.rebuild(kernel, observer);
+    ASSERT_TRUE(done) << done.error().message;
+    EXPECT_TRUE(in_force_has("192.0.2.1"));
+    EXPECT_TRUE(in_force_has("192.0.2.2"));
+    EXPECT_EQ(keys_in_force(), 2U);
+}
+
+TEST_F(LiveSetTest, ATornJournalLosesItsLastChangeOnly) {
+    {
+        LiveSet set = open_in_force();
+        ASSERT_TRUE(set.change(kernel, {{}, {claim("192.0.2.1", 1)}}, observer));
+        ASSERT_TRUE(set.change(kernel, {{}, {claim("192.0.2.2", 2)}}, observer));
+    }
+    std::filesystem::resize_file(journal_path(), std::filesystem::file_size(journal_path()) - 60);
+    remarks.clear();
+    LiveSet set = open();
+    EXPECT_EQ(set.list().prefixes(), 1U);
+    ASSERT_EQ(remarks.size(), 1U);
+    EXPECT_NE(remarks[0].find("cut short"), std::string::npos) << remarks[0];
+    const auto done = set.level(kernel, observer);
+    ASSERT_TRUE(done);
+    EXPECT_EQ(done->rebuild_due, RebuildReason::unknown);
+}
+
+TEST_F(LiveSetTest, ChangesDuringARebuildAreInTheNewFilter) {
+    LiveSet set = open_in_force();
+    ASSERT_TRUE(set.change(kernel, {{}, {claim("192.0.2.1", 1), claim("192.0.2.2", 2)}}, observer));
+    auto order = set.begin_rebuild();
+    ASSERT_TRUE(order);
+    ASSERT_TRUE(set.change(kernel, {{claim("192.0.2.1", 1)}, {claim("192.0.2.3", 3)}}, observer));
+    EXPECT_TRUE(in_force_has("192.0.2.3")); // not held up
+    auto image = build_live_image(std::move(*order));
+    ASSERT_TRUE(image);
+    const std::string before = identity_in_force();
+    const auto done = set.finish_rebuild(kernel, std::move(*image), observer);
+    ASSERT_TRUE(done) << done.error().message;
+    EXPECT_NE(identity_in_force(), before);
+    EXPECT_FALSE(in_force_has("192.0.2.1"));
+    EXPECT_TRUE(in_force_has("192.0.2.2"));
+    EXPECT_TRUE(in_force_has("192.0.2.3"));
+    EXPECT_EQ(keys_in_force(), 2U);
+    LiveSet again = open();
+    EXPECT_EQ(again.list().prefixes(), 2U);
+    const auto levelled = again.level(kernel, observer);
+    ASSERT_TRUE(levelled);
+    EXPECT_FALSE(levelled->rebuild_due);
+}
+
+TEST_F(LiveSetTest, ARebuildThatCannotBeSwappedInChangesNothing) {
+    LiveSet set = open_in_force();
+    ASSERT_TRUE(set.change(kernel, {{}, {claim("192.0.2.1", 1)}}, observer));
+    const std::string before = identity_in_force();
+    kernel.failing_set = "block";
+    EXPECT_FALSE(set.rebuild(kernel, observer));
+    EXPECT_EQ(identity_in_force(), before);
+    ASSERT_TRUE(set.change(kernel, {{}, {claim("192.0.2.2", 2)}}, observer));
+    EXPECT_TRUE(in_force_has("192.0.2.2"));
+    EXPECT_EQ(state.read("block", observer.remark)->identity, before);
+    EXPECT_EQ(open().list().prefixes(), 2U);
+}
+
+TEST_F(LiveSetTest, AFilterGrowsBeforeItIsFull) {
+    LiveSet set = open_in_force();
+    std::uint64_t id = 0;
+    while (!set.rebuild_due()) {
+        ClaimChange change;
+        for (int i = 0; i < 500; i++, id++)
+            change.added.push_back({{test::prefix_of("10.0.0.0").address + id}, id});
+        const auto done = set.change(kernel, std::move(change), observer);
+        ASSERT_TRUE(done);
+        ASSERT_LT(id, 100'000U);
+    }
+    EXPECT_EQ(set.rebuild_due(), RebuildReason::full);
+    EXPECT_FALSE(is_urgent(*set.rebuild_due()));
+    for (std::uint64_t i = 0; i < id; i++)
+        ASSERT_TRUE(in_force_has(Prefix{test::prefix_of("10.0.0.0").address + i})) << i;
+    ASSERT_TRUE(set.rebuild(kernel, observer));
+    EXPECT_FALSE(set.rebuild_due());
+    EXPECT_EQ(keys_in_force(), id);
+    const auto lines = kernel.open_filter(map_id()).value()->lines().size();
+    EXPECT_GE(512.0 * static_cast<double>(lines) / static_cast<double>(id), 40.0);
+}
+
+TEST_F(LiveSetTest, TheHostsAddressesAreNeverInserted) {
+    protection.host = {test::host_address("192.0.2.254")};
+    configuration.guards.protect = {"198.51.100.0/24"};
+    LiveSet set = open_in_force();
+    const auto done = set.change(
+        kernel, {{}, {claim("192.0.2.254", 1), claim("198.51.100.7", 2), claim("192.0.2.1", 3)}}, observer);
+    ASSERT_TRUE(done);
+    EXPECT_EQ(done->added, 1U);
+    EXPECT_EQ(done->kept_out, (std::vector<std::string>{"192.0.2.254: a gateway of eth0",
+                                                        "198.51.100.7: in the list protect"}));
+    EXPECT_FALSE(in_force_has("192.0.2.254"));
+    EXPECT_FALSE(in_force_has("198.51.100.7"));
+}
+
+TEST_F(LiveSetTest, GuardsJudgeTheResultingList) {
+    configuration.guards.most_growth = 2;
+    LiveSet set = open_in_force();
+    std::vector<Claim> list;
+    for (const std::string& address : test::addresses(200)) list.push_back(claim(address, list.size()));
+    ASSERT_TRUE(set.replace(kernel, list, observer));
+    ASSERT_EQ(set.list().prefixes(), 200U);
+    // A whole list that is short may have been cut short.
+    const std::vector<Claim> few(list.begin(), list.begin() + 50);
+    auto done = set.replace(kernel, few, observer);
+    ASSERT_TRUE(done);
+    ASSERT_TRUE(done->refusal);
+    EXPECT_EQ(done->refusal->guard, Guard::shrink);
+    EXPECT_EQ(set.list().prefixes(), 200U);
+    // 250 more are too many, unless as many go.
+    ClaimChange more;
+    for (const std::string& address : test::addresses(450)) {
+        const std::uint64_t id = more.removed.size() + more.added.size();
+        if (id >= 200)
+            more.added.push_back(claim(address, id));
+        else if (id < 150)
+            more.removed.push_back(claim(address, id));
+        else
+            more.removed.push_back(claim("203.0.113.1", id));
+    }
+    done = set.change(kernel, {{}, more.added}, observer);
+    ASSERT_TRUE(done);
+    ASSERT_TRUE(done->refusal);
+    EXPECT_EQ(done->refusal->guard, Guard::growth);
+    EXPECT_EQ(keys_in_force(), 201U);
+    done = set.change(kernel, more, observer);
+    ASSERT_TRUE(done);
+    EXPECT_FALSE(done->refusal) << done->refusal->message;
+    EXPECT_EQ(set.list().prefixes(), 300U);
+    // A stream's deletions are no accident.
+    ClaimChange all_go;
+    set.list().for_each([&](const Claim& one) { all_go.removed.push_back(one); });
+    done = set.change(kernel, all_go, observer);
+    ASSERT_TRUE(done);
+    EXPECT_FALSE(done->refusal);
+    EXPECT_EQ(set.list().prefixes(), 0U);
+}
+
+TEST_F(LiveSetTest, RefusesSetsThatCannotChangeInPlace) {
+    configuration.verify = true;
+    EXPECT_FALSE(LiveSet::open({configuration, protection}, state, observer));
+    configuration = stream_set();
+    configuration.feed.fields = SIEVE_FIELD_SRC | SIEVE_FIELD_DPORT;
+    EXPECT_FALSE(LiveSet::open({configuration, protection}, state, observer));
+    configuration = stream_set();
+    configuration.feed.build.fpr = 0.001;
+    EXPECT_FALSE(LiveSet::open({configuration, protection}, state, observer));
+    EXPECT_TRUE(is_live(stream_set()));
+    EXPECT_TRUE(is_live(file_set("/list")));
+    SetConfiguration blocked = file_set("/list");
+    blocked.feed.build.kind.kind = SIEVE_KIND_BLOCKED;
+    EXPECT_FALSE(is_live(blocked));
+}
+
+// Random changes against a plain set of addresses. Now and then this process dies: the journal keeps a random
+// part of what was written since the last but one change, and the filter in force stays as it is, or is as it
+// was built. After each start, once the source has been asked, the filter has exactly the list: it misses no
+// member, and it counts as many keys.
+TEST_F(LiveSetTest, AgreesWithAPlainSetThroughCrashes) {
+    for (const std::uint64_t seed : {1U, 2U, 3U}) {
+        std::filesystem::remove_all(files.path("state/sets/block"));
+        kernel.running = {};
+        std::mt19937_64 random(seed);
+        const auto below = [&](std::uint64_t bound) { return random() % bound; };
+        std::map<std::pair<std::uint64_t, std::uint64_t>, bool> oracle; // by address and number
+        const auto address_of = [](std::uint64_t number) {
+            return Prefix{test::prefix_of("10.0.0.0").address + number};
+        };
+        const auto claims = [&] {
+            std::vector<Claim> all;
+            for (const auto& [one, here] : oracle) all.push_back({address_of(one.first), one.second});
+            return all;
+        };
+        const auto check = [&](const std::string& when) {
+            std::set<std::uint64_t> addresses;
+            for (const auto& [one, here] : oracle) addresses.insert(one.first);
+            for (const std::uint64_t address : addresses)
+                ASSERT_TRUE(in_force_has(address_of(address))) << when;
+            // An image of the empty list has the placeholder.
+            const std::uint64_t keys = keys_in_force();
+            ASSERT_TRUE(keys == addresses.size() || keys == addresses.size() + 1) << when << ": " << keys;
+        };
+        std::optional<LiveSet> set(open_in_force());
+        int rebuilds = 0;
+        int crashes = 0;
+        std::uintmax_t safe_bytes = 0;
+        for (int round = 0; round < 300; round++) {
+            const std::string when = "seed " + std::to_string(seed) + " round " + std::to_string(round);
+            ClaimChange change;
+            for (std::uint64_t i = below(30); i > 0; i--) {
+                const std::pair<std::uint64_t, std::uint64_t> one{below(300), below(3)};
+                const bool remove = below(2) == 0;
+                if (remove && oracle.erase(one) > 0)
+                    change.removed.push_back({address_of(one.first), one.second});
+                if (!remove &&
+                    std::none_of(change.removed.begin(), change.removed.end(), [&](const Claim& removed) {
+                        return removed.prefix == address_of(one.first) && removed.id == one.second;
+                    })) {
+                    oracle[one] = true;
+                    change.added.push_back({address_of(one.first), one.second});
+                }
+            }
+            // Removals come first.
+            for (const Claim& removed : change.removed)
+                std::erase_if(change.added, [&](const Claim& added) { return added == removed; });
+            safe_bytes = std::filesystem::file_size(journal_path());
+            const auto done = set->change(kernel, change, observer);
+            ASSERT_TRUE(done) << done.error().message;
+            ASSERT_FALSE(done->refusal);
+            ASSERT_NO_FATAL_FAILURE(check(when));
+            if (below(10) != 0) continue;
+            crashes++;
+            set.reset();
+            const std::string path = journal_path();
+            const std::uintmax_t bytes = std::filesystem::file_size(path);
+            if (below(3) != 0) std::filesystem::resize_file(path, safe_bytes + below(bytes - safe_bytes + 1));
+            if (below(3) == 0) put_in_force(); // the machine was started anew, too
+            set.emplace(open());
+            ASSERT_TRUE(set->replace(kernel, claims(), observer));
+            if (set->rebuild_due()) {
+                rebuilds++;
+                const auto rebuilt = set->rebuild(kernel, observer);
+                ASSERT_TRUE(rebuilt) << rebuilt.error().message;
+            }
+            ASSERT_FALSE(set->rebuild_due());
+            ASSERT_NO_FATAL_FAILURE(check(when + " after a crash"));
+        }
+        EXPECT_GT(crashes, 10);
+        EXPECT_GT(rebuilds, 2);
+        EXPECT_LT(rebuilds, crashes);
+    }
+}
+
+} // namespace
+} // namespace sieve::service::live

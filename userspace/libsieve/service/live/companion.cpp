@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/service/live/companion.hpp"
+
+#include <algorithm>
+
+#include <fmt/core.h>
+
+#include "libsieve/kernel/set_table.hpp"
+
+namespace sieve::service::live {
+
+std::string companion_name(const std::string& set) {
+    return set + companion_suffix;
+}
+
+Result<Configuration> with_companions(Configuration configuration) {
+    std::vector<SetConfiguration> companions;
+    for (const SetConfiguration& set : configuration.sets) {
+        if (followed_stream(set) == nullptr) continue;
+        SetConfiguration companion = set;
+        companion.name = companion_name(set.name);
+        if (!kernel::is_set_name(companion.name))
+            return invalid_request(fmt::format("set {}: follows CrowdSec, and its ranges are kept in a set "
+                                               "{}: that name is too long, expected at most "
+                                               "{} characters",
+                                               set.name, companion.name, SIEVE_NAME_BYTES - 1));
+        if (configuration.find_set(companion.name) != nullptr)
+            return invalid_request(fmt::format(
+                "set {}: set {} follows CrowdSec, and its ranges are kept in a set of this name; expected "
+                "another name",
+                companion.name, set.name));
+        companion.sources.clear();
+        companion.feed.build = BuildOptions{}; // of the default kind, which takes prefixes
+        companion.feed.chosen.clear();
+        companions.push_back(std::move(companion));
+    }
+    for (const SetConfiguration& companion : companions) {
+        const std::string name =
+            companion.name.substr(0, companion.name.size() - sizeof(companion_suffix) + 1);
+        for (InterfaceConfiguration& entry : configuration.interfaces)
+            if (const auto at = std::find(entry.sets.begin(), entry.sets.end(), name); at != entry.sets.end())
+                entry.sets.insert(at + 1, companion.name);
+        configuration.sets.push_back(companion);
+    }
+    std::sort(configuration.sets.begin(), configuration.sets.end(),
+              [](const SetConfiguration& a, const SetConfiguration& b) { return a.name < b.name; });
+    return configuration;
+}
+
+bool is_companion(const Configuration& configuration, const std::string& set) {
+    const SetConfiguration* found = configuration.find_set(set);
+    return found != nullptr && found->sources.empty() && set.ends_with(companion_suffix);
+}
+
+} // namespace sieve::service::live

@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/service/live/live_image.hpp"
+
+#include <charconv>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "libsieve/control/swap.hpp"
+#include "libsieve/image/header.hpp"
+#include "libsieve/service/configuration_text.hpp"
+#include "libsieve/service/live/decisions.hpp"
+#include "libsieve/util/digest.hpp"
+#include "libsieve/util/printable.hpp"
+
+namespace sieve::service::live {
+
+namespace {
+
+constexpr std::string_view list_head = "# xdp-sieve claims 1";
+
+// A text that is a file already.
+class FilePiece final : public Piece {
+  public:
+    FilePiece(std::string path, std::string name) : path_(std::move(path)) { record_.name = std::move(name); }
+    [[nodiscard]] const PieceRecord& record() const override { return record_; }
+    [[nodiscard]] Result<Input> open() const override { return Input::of(path_); }
+    [[nodiscard]] Status confirm() const override { return {}; }
+
+  private:
+    std::string path_;
+    PieceRecord record_;
+};
+
+// A claim whose number is 0 and that never ends needs no comment.
+std::string line_of(const Claim& claim) {
+    std::string line = prefix_text(claim.prefix);
+    if (claim.until != never)
+        line += fmt::format(" # {} {}", claim.id, claim.until.time_since_epoch().count());
+    else if (claim.id != 0)
+        line += fmt::format(" # {}", claim.id);
+    line += '\n';
+    return line;
+}
+
+template <class Number>
+bool take_number(std::string_view& from, Number& number) {
+    while (!from.empty() && from.front() == ' ') from.remove_prefix(1);
+    const auto [end, error] = std::from_chars(from.data(), from.data() + from.size(), number);
+    if (error != std::errc()) return false;
+    from.remove_prefix(static_cast<std::size_t>(end - from.data()));
+    return true;
+}
+
+// Nothing: the line is a comment, or no entry of a live list.
+std::optional<Claim> claim_of(std::string_view line, bool has_numbers) {
+    const std::size_t begin = line.find_first_not_of(" \t");
+    if (begin == std::string_view::npos) return std::nullopt;
+    const std::string_view entry = line.substr(begin, line.find_first_of(" \t,#;\r", begin) - begin);
+    const Result<Prefix> prefix = parse_decision_value(entry, true);
+    if (!prefix) return std::nullopt;
+    Claim claim{*prefix, 0, never};
+    const std::size_t comment = line.find('#');
+    if (!has_numbers || comment == std::string_view::npos) return claim;
+    std::string_view rest = line.substr(comment + 1);
+    std::int64_t until = 0;
+    if (!take_number(rest, claim.id)) return std::nullopt;
+    if (take_number(rest, until)) claim.until = Time(std::chrono::milliseconds(until));
+    return claim;
+}
+
+Status swap_everywhere(control::Kernel& kernel, const std::string& set, const std::string& path,
+                       const control::Observer& observer) {
+    SIEVE_ASSIGN(const std::vector<kernel::Hook> hooks, control::hooks_of(kernel, {}));
+    Status first_error;
+    bool swapped = false;
+    for (const kernel::Hook& hook : hooks) {
+        if (!hook.speaks_our_version() || kernel.read_table(hook).find(set) == nullptr) continue;
+        control::SetSpec spec;
+        spec.name = set;
+        spec.sources = {path};
+        auto done = control::swap(kernel, {.interface = hook.interface.name, .point = hook.point},
+                                  std::move(spec), observer);
+        if (done || done.error().kind == ErrorKind::unfinished)
+            swapped = true;
+        else if (first_error)
+            first_error = tl::unexpected(std::move(done.error()));
+    }
+    return swapped ? Status() : first_error;
+}
+
+} // namespace
+
+sieve_key key_of(uint128 address, std::uint32_t fields) {
+    sieve_key key{};
+    key.word[sieve_address_word(fields)] = static_cast<std::uint64_t>(address >> 64);
+    key.word[sieve_address_word(fields) + 1] = static_cast<std::uint64_t>(address);
+    return key;
+}
+
+std::vector<std::string> keep_out(std::vector<Claim>& added, const SetConfiguration& set,
+                                  const Protection& protection) {
+    std::vector<std::string> kept_out;
+    const std::vector<ProtectedRange> ranges = protected_ranges(set, protection);
+    if (ranges.empty()) return kept_out;
+    std::erase_if(added, [&](const Claim& claim) {
+        const AddressRange range = claim.prefix.range();
+        for (const ProtectedRange& one : ranges)
+            if (one.range.first <= range.last && range.first <= one.range.last) {
+                kept_out.push_back(fmt::format("{}: {}", prefix_text(claim.prefix), one.what));
+                return true;
+            }
+        return false;
+    });
+    return kept_out;
+}
+
+Status write_claim_list(const ClaimList& list, const std::string& path) {
+    const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+    std::error_code error;
+    std::filesystem::create_directories(folder, error);
+    std::filesystem::permissions(folder, std::filesystem::perms::owner_all, error);
+    std::ofstream file(path, std::ios::binary | std::ios::trunc);
+    file << list_head << '\n';
+    list.for_each([&](const Claim& claim) { file << line_of(claim); });
+    file.close();
+    if (!file) return bad_input(fmt::format("{}: cannot be written", printable(path)));
+    return {};
+}
+
+Status read_claim_list(const std::string& path, ClaimList& list) {
+    std::ifstream file(path, std::ios::binary);
+    if (!file) return bad_input(fmt::format("{}: cannot be read", printable(path)));
+    bool has_numbers = false;
+    for (std::string line; std::getline(file, line);) {
+        if (line == list_head) has_numbers = true;
+        if (const std::optional<Claim> claim = claim_of(line, has_numbers)) list.add(*claim);
+    }
+    if (file.bad()) return bad_input(fmt::format("{}: cannot be read", printable(path)));
+    return {};
+}
+
+std::string next_list_path(const StateDirectory& state, const std::string& set) {
+    return state.list_path(set, "next");
+}
+
+Result<std::string> publish_image(control::Kernel& kernel, const StateDirectory& state,
+                                  const SetConfiguration& set, Image& image, std::uint64_t entries,
+                                  const std::function<Status(const std::string& identity)>& before_commit,
+                                  const control::Observer& observer) {
+    const sieve_file& file = image.file();
+    SetRecord record;
+    record.identity = identity_text(file);
+    record.build = digest_of(build_text(set));
+    record.entries = entries;
+    record.keys = file.keys;
+    record.bytes = image.bytes();
+    record.expected_fpr = rate_from_bits(file.expected_fpr);
+    record.built_at = std::time(nullptr);
+    const auto publish = [&]() -> Status {
+        Pieces pieces;
+        pieces.push_back(std::make_unique<FilePiece>(next_list_path(state, set.name), "the live list"));
+        SIEVE_TRY(state.stage(set.name, image, pieces));
+        SIEVE_TRY(before_commit(record.identity));
+        return swap_everywhere(kernel, set.name, state.image_path(set.name, record.identity), observer);
+    };
+    if (Status published = publish(); !published) {
+        std::error_code error;
+        for (const std::string& path :
+             {state.image_path(set.name, record.identity), state.list_path(set.name, record.identity),
+              next_list_path(state, set.name)})
+            std::filesystem::remove(path, error);
+        return tl::unexpected(std::move(published.error()));
+    }
+    SIEVE_TRY(state.commit(set.name, record));
+    return record.identity;
+}
+
+} // namespace sieve::service::live

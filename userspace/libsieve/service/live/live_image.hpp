@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// A new image of a list of claims: from the state directory's files to the filters in force.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "libsieve/control/kernel.hpp"
+#include "libsieve/control/observer.hpp"
+#include "libsieve/image/image.hpp"
+#include "libsieve/service/configuration.hpp"
+#include "libsieve/service/guards.hpp"
+#include "libsieve/service/live/claim.hpp"
+#include "libsieve/service/live/claim_list.hpp"
+#include "libsieve/service/state_directory.hpp"
+#include "libsieve/util/result.hpp"
+
+namespace sieve::service::live {
+
+// What an empty list is made of, because a filter has at least one key: an address of the prefix that routers
+// discard (RFC 6666), so that no packet has it.
+inline constexpr Prefix placeholder{static_cast<uint128>(0x0100) << 112 | 0x5e1e'7ab1'e000'0001};
+
+// The key of an address in a set of these fields (src or dst).
+[[nodiscard]] sieve_key key_of(uint128 address, std::uint32_t fields);
+
+// Takes out of `added` what this host depends on. Returns what was taken out, for people.
+[[nodiscard]] std::vector<std::string> keep_out(std::vector<Claim>& added, const SetConfiguration& set,
+                                                const Protection& protection);
+
+// A list as text, with an entry a line, so that it is also a feed. The number and the end of a claim are in
+// its comment: "192.0.2.7 # 12 1764000000000".
+[[nodiscard]] Status write_claim_list(const ClaimList& list, const std::string& path);
+
+// Reads such a list, or any feed of addresses and prefixes; what it cannot read is left out.
+[[nodiscard]] Status read_claim_list(const std::string& path, ClaimList& list);
+
+// Where the list of the next image is written before its identity is known.
+[[nodiscard]] std::string next_list_path(const StateDirectory& state, const std::string& set);
+
+// Stages the image with the list at next_list_path(), swaps it in wherever the set is in force, and makes it
+// the last good one. `before_commit` is given the image's identity when it is staged. Returns the identity.
+// After an error, the last good image is the one that was. An error of a hook counts only if no hook has the
+// new image: the others are found to have another one at the next change.
+[[nodiscard]] Result<std::string>
+publish_image(control::Kernel& kernel, const StateDirectory& state, const SetConfiguration& set, Image& image,
+              std::uint64_t entries, const std::function<Status(const std::string& identity)>& before_commit,
+              const control::Observer& observer);
+
+} // namespace sieve::service::live

@@ -1,0 +1,446 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/service/live/live_keeper.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <future>
+#include <random>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include "libsieve/feeds/feed.hpp"
+#include "libsieve/service/live/companion.hpp"
+#include "libsieve/service/live/crowdsec_stream.hpp"
+#include "libsieve/service/live/range_set.hpp"
+#include "libsieve/service/live/watched_list.hpp"
+
+namespace sieve::service::live {
+
+namespace {
+
+// While another controller holds the lock, or a build is under way.
+constexpr std::chrono::milliseconds soon{20};
+constexpr std::chrono::seconds retry{5};
+constexpr std::uint64_t most_list_bytes = std::uint64_t{1} << 30;
+
+class Keeper final : public LiveKeeper {
+  public:
+    Keeper(LiveKeeperSettings settings, control::Kernel& kernel, const StateDirectory& state,
+           HostAddresses& host, const SetConfiguration& set)
+        : settings_(std::move(settings)), kernel_(kernel), state_directory_(state), host_(host), set_(set) {
+        observer_.remark = [this](const std::string& text) { tell_remark(text); };
+        if (!settings_.fetch) settings_.fetch = &fetch_decisions;
+        if (const CrowdsecSpec* stream = followed_stream(set_)) {
+            crowdsec_ = *stream;
+            stream_.emplace(crowdsec_.poll);
+        }
+        for (const SourceSpec& source : set_.sources)
+            if (const auto* file = std::get_if<FileSpec>(&source))
+                files_.emplace_back(file->path, most_list_bytes);
+    }
+
+    Status start() {
+        SIEVE_ASSIGN(const Protection protection, read_protection());
+        SIEVE_ASSIGN(LiveSet live, LiveSet::open({set_, protection}, state_directory_, observer_));
+        live_.emplace(std::move(live));
+        if (stream_) {
+            const std::string name = companion_name(set_.name);
+            const SetConfiguration* companion = settings_.configuration.find_set(name);
+            if (companion == nullptr)
+                return invalid_request(
+                    fmt::format("set {}: the configuration lacks its companion {}", set_.name, name));
+            SIEVE_ASSIGN(RangeSet ranges,
+                         RangeSet::open(*companion, protection, state_directory_, observer_));
+            ranges_.emplace(std::move(ranges));
+        }
+        // A first image, so that a cycle can put the set in force at once. Of a file, only one that has the
+        // list.
+        if (!stream_ && live_->rebuild_due() == RebuildReason::no_image) look_at_files(now());
+        const auto urgent = live_->rebuild_due();
+        if (urgent && *urgent == RebuildReason::no_image && (stream_ || live_->list().prefixes() > 0))
+            SIEVE_TRY(rebuild_now());
+        if (ranges_ && ranges_->is_due()) SIEVE_TRY(publish_ranges());
+        show();
+        return {};
+    }
+
+    Time step() override {
+        const bool woken = woken_.exchange(false);
+        const Time begin = now();
+        if (const auto protection = read_protection()) {
+            live_->set_protection(*protection);
+            if (ranges_) ranges_->set_protection(*protection);
+        }
+        expire(begin);
+        if (woken || begin >= level_at_) level();
+        if (stream_ && begin >= stream_->next_poll()) poll();
+        if (!files_.empty() && (woken || begin >= files_at_)) look_at_files(begin);
+        if (ranges_ && ranges_->is_due() && now() >= publish_at_)
+            if (Status published = publish_ranges(); !published) {
+                publish_at_ = now() + retry;
+                tell_failure(ranges_->name(), std::move(published.error()));
+            }
+        rebuild_if_due();
+        show();
+        return next_step();
+    }
+
+    void wake() override { woken_ = true; }
+
+    [[nodiscard]] State state() const override {
+        const std::lock_guard lock(shown_mutex_);
+        return shown_;
+    }
+
+  private:
+    [[nodiscard]] Time now() const {
+        return settings_.now ? settings_.now()
+                             : std::chrono::time_point_cast<std::chrono::milliseconds>(
+                                   std::chrono::system_clock::now());
+    }
+    [[nodiscard]] double chance() { return std::uniform_real_distribution<double>(0, 1)(random_); }
+
+    Result<Protection> read_protection() {
+        Protection protection{.takes_packets = takes_packets(settings_.configuration, set_), .host = {}};
+        SIEVE_ASSIGN(protection.host, host_.read());
+        return protection;
+    }
+
+    // --- telling
+
+    void tell(LiveEvent event) {
+        if (event.set.empty()) event.set = set_.name;
+        if (event.entries == 0) event.entries = live_ ? live_->list().prefixes() : 0;
+        if (settings_.tell) settings_.tell(event);
+    }
+    void tell_remark(const std::string& text) { tell({.what = LiveEvent::What::remark, .text = text}); }
+    void tell_failure(const std::string& set, Error error, std::optional<Guard> guard = {}) {
+        last_error_ = error.message;
+        tell({.what = LiveEvent::What::failed, .set = set, .guard = guard, .error = std::move(error)});
+    }
+    void tell_refusal(const std::string& set, const Refusal& refusal) {
+        tell_failure(set, {ErrorKind::bad_input, "refused: " + refusal.message, {}}, refusal.guard);
+    }
+    // The same addresses are kept out at every look, and named once.
+    void tell_kept_out(const std::string& set, const std::vector<std::string>& kept_out) {
+        std::string text;
+        for (const std::string& one : kept_out)
+            if (std::find(known_kept_out_.begin(), known_kept_out_.end(), one) == known_kept_out_.end())
+                text += (text.empty() ? "" : "; ") + one;
+        if (!text.empty())
+            tell_remark(fmt::format("set {}: not taken, since this host depends on them: {}", set, text));
+        if (!kept_out.empty()) known_kept_out_ = kept_out;
+    }
+    void tell_change(const LiveChange& change) {
+        tell_kept_out(set_.name, change.kept_out);
+        if (change.refusal) return tell_refusal(set_.name, *change.refusal);
+        if (change.delayed) {
+            level_at_ = now() + soon;
+            if (!std::exchange(delayed_, true)) tell_failure(set_.name, *change.delayed);
+        } else {
+            level_at_ = never;
+            delayed_ = false;
+        }
+        if (change.added + change.removed + change.keys > 0)
+            tell({.what = LiveEvent::What::changed, .change = change});
+    }
+    void show() {
+        State state;
+        state.entries = live_->list().prefixes();
+        state.claims = live_->list().claims();
+        if (ranges_) {
+            state.ranges = ranges_->list().prefixes();
+            state.claims += ranges_->list().claims();
+        }
+        state.in_step = in_step_;
+        state.failures = stream_ ? stream_->failures() : file_failures_;
+        state.asked = asked_;
+        state.last_error = state.in_step ? std::string() : last_error_;
+        const std::lock_guard lock(shown_mutex_);
+        shown_ = std::move(state);
+    }
+
+    // --- what changes the list
+
+    void expire(Time at) {
+        if (live_->next_expiry().value_or(never) <= at) {
+            auto done = live_->expire(kernel_, at, observer_);
+            if (done)
+                tell_change(*done);
+            else
+                tell_failure(set_.name, std::move(done.error()));
+        }
+        if (ranges_ && ranges_->next_expiry().value_or(never) <= at) (void)ranges_->expire(at);
+    }
+
+    void level() {
+        auto done = live_->level(kernel_, observer_);
+        if (done) tell_change(*done);
+    }
+
+    void poll() {
+        const CrowdsecStream::Ask ask = stream_->next_ask(now());
+        auto answer = settings_.fetch(crowdsec_, ask, now(), settings_.sandbox);
+        if (!answer) {
+            // The first failure is told, and then whenever it changes.
+            const bool again = stream_->failures() > 0 && answer.error().error.message == last_error_;
+            in_step_ = false;
+            stream_->failed(now(), chance(), answer.error().retry_after);
+            if (!again) tell_failure(set_.name, std::move(answer.error().error));
+            return;
+        }
+        tell_left_out(*answer);
+        const bool taken = take(ask, std::move(*answer));
+        in_step_ = taken;
+        if (taken) {
+            stream_->taken(ask, now());
+            asked_ = now();
+        } else {
+            stream_->failed(now(), chance());
+        }
+    }
+    void tell_left_out(const Decisions& answer) {
+        if (answer.ignored > 0 && !std::exchange(told_ignored_, true))
+            tell_remark(
+                fmt::format("set {}: {} decisions are of another sort and are ignored, such as those of {}",
+                            set_.name, answer.ignored, answer.first_ignored));
+        if (answer.unusable > 0 &&
+            answer.first_unusable != std::exchange(told_unusable_, answer.first_unusable))
+            tell_remark(fmt::format("set {}: {} decisions cannot be used and are left out: {}", set_.name,
+                                    answer.unusable, answer.first_unusable));
+    }
+    // False: the answer, or a part of it, was refused, and the whole list is to be asked for.
+    bool take(CrowdsecStream::Ask ask, Decisions answer) {
+        ClaimChange singles;
+        ClaimChange prefixes;
+        for (const Claim& claim : answer.added)
+            (claim.prefix.is_single() ? singles : prefixes).added.push_back(claim);
+        for (const Claim& claim : answer.deleted)
+            (claim.prefix.is_single() ? singles : prefixes).removed.push_back(claim);
+        const bool whole = ask == CrowdsecStream::Ask::whole_list;
+        bool taken = true;
+        if (whole || !prefixes.empty()) {
+            const RangeSet::Change done =
+                whole ? ranges_->replace(std::move(prefixes.added)) : ranges_->change(prefixes);
+            tell_kept_out(ranges_->name(), done.kept_out);
+            if (done.refusal) tell_refusal(ranges_->name(), *done.refusal);
+            taken = !done.refusal;
+        }
+        if (!whole && singles.empty()) return taken;
+        auto done = whole ? live_->replace(kernel_, std::move(singles.added), observer_)
+                          : live_->change(kernel_, std::move(singles), observer_);
+        return took(done) && taken;
+    }
+    bool took(Result<LiveChange>& done) {
+        if (!done) {
+            tell_failure(set_.name, std::move(done.error()));
+            return false;
+        }
+        tell_change(*done);
+        return !done->refusal;
+    }
+
+    // --- files
+
+    void look_at_files(Time at) {
+        files_at_ = at + set_.refresh;
+        auto looked = look_at_all();
+        if (looked && *looked) {
+            for (WatchedList& file : files_) file.keep();
+            in_step_ = true;
+            file_failures_ = 0;
+            asked_ = at;
+            return;
+        }
+        in_step_ = false;
+        file_failures_++;
+        if (looked) return; // a guard has told
+        if (looked.error().kind == ErrorKind::changed_meanwhile) {
+            woken_ = true;
+            return;
+        }
+        looked.error().message = fmt::format("set {}: {}", set_.name, looked.error().message);
+        tell_failure(set_.name, std::move(looked.error()));
+    }
+
+    // False: a guard refused what the files hold.
+    Result<bool> look_at_all() {
+        bool whole = false;
+        WatchedList::Difference difference;
+        for (WatchedList& file : files_) {
+            SIEVE_ASSIGN(WatchedList::Look look, file.look());
+            whole = whole || look.outcome == WatchedList::Outcome::unknown;
+            const auto append = [](std::vector<Prefix>& to, const std::vector<Prefix>& from) {
+                to.insert(to.end(), from.begin(), from.end());
+            };
+            append(difference.removed, look.difference.removed);
+            append(difference.added, look.difference.added);
+        }
+        if (whole) return read_whole();
+        if (difference.removed.empty() && difference.added.empty()) return true;
+        auto done = live_->change(kernel_, claims_of(difference), observer_);
+        return took(done);
+    }
+    // Lines with the same address are its claims 0, 1, and so on.
+    [[nodiscard]] ClaimChange claims_of(const WatchedList::Difference& difference) const {
+        std::unordered_map<Prefix, std::uint64_t, PrefixHash> counts;
+        const auto count_of = [&](const Prefix& prefix) -> std::uint64_t& {
+            return counts.try_emplace(prefix, live_->list().count(prefix)).first->second;
+        };
+        ClaimChange change;
+        for (const Prefix& prefix : difference.removed)
+            if (std::uint64_t& count = count_of(prefix); count > 0)
+                change.removed.push_back({prefix, --count, never});
+        for (const Prefix& prefix : difference.added)
+            change.added.push_back({prefix, count_of(prefix)++, never});
+        return change;
+    }
+    Result<bool> read_whole() {
+        std::vector<std::string> paths;
+        for (const WatchedList& file : files_) paths.push_back(file.path());
+        SIEVE_ASSIGN(const Feed feed,
+                     read_feed(paths, set_.feed.fields,
+                               {.skip_invalid = set_.feed.skip_invalid, .ranges = true, .threads = 1}));
+        if (!feed.ranges.empty())
+            return bad_input(
+                "the list has prefixes or ranges, and only single addresses change in place; expected "
+                "another kind than ddlcbf");
+        ClaimList counted;
+        std::vector<Claim> all;
+        all.reserve(feed.keys.size());
+        for (std::size_t i = 0; i < feed.keys.size(); i++) {
+            const sieve_key key = feed.keys.at(i);
+            const int word = sieve_address_word(set_.feed.fields);
+            const Prefix prefix{address_number(key.word[word], key.word[word + 1])};
+            const Claim claim{prefix, counted.count(prefix), never};
+            counted.add(claim);
+            all.push_back(claim);
+        }
+        auto done = live_->replace(kernel_, std::move(all), observer_);
+        return took(done);
+    }
+
+    // --- new images
+
+    [[nodiscard]] std::unique_lock<std::mutex> alone() const {
+        return settings_.exclusive != nullptr ? std::unique_lock(*settings_.exclusive)
+                                              : std::unique_lock<std::mutex>();
+    }
+    Status publish_ranges() {
+        const auto lock = alone();
+        SIEVE_TRY(ranges_->publish(kernel_, observer_));
+        tell({.what = LiveEvent::What::rebuilt,
+              .set = ranges_->name(),
+              .entries = ranges_->list().prefixes()});
+        return {};
+    }
+    Status finish(Image image) {
+        const RebuildReason reason = live_->rebuild_due().value_or(RebuildReason::worn);
+        const auto lock = alone();
+        SIEVE_ASSIGN(LiveChange done, live_->finish_rebuild(kernel_, std::move(image), observer_));
+        tell({.what = LiveEvent::What::rebuilt, .change = done, .reason = reason});
+        if (done.delayed) level_at_ = now() + soon;
+        return {};
+    }
+    Status rebuild_now() {
+        SIEVE_ASSIGN(RebuildOrder order, live_->begin_rebuild());
+        Result<Image> image = build_live_image(std::move(order));
+        if (image) return finish(std::move(*image));
+        live_->abandon_rebuild();
+        return tl::unexpected(std::move(image.error()));
+    }
+    // Another thread builds, so that changes go on in place.
+    void rebuild_if_due() {
+        if (building_.valid()) {
+            if (building_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return;
+            Result<Image> image = building_.get();
+            Status done;
+            if (image) {
+                done = finish(std::move(*image));
+            } else {
+                live_->abandon_rebuild();
+                done = tl::unexpected(std::move(image.error()));
+            }
+            if (!done) {
+                rebuild_at_ = now() + retry;
+                tell_failure(set_.name, std::move(done.error()));
+            }
+            return;
+        }
+        const bool has_list = stream_ || live_->list().prefixes() > 0;
+        if (!live_->rebuild_due() || now() < rebuild_at_ || !has_list) return;
+        Result<RebuildOrder> order = live_->begin_rebuild();
+        if (!order) {
+            rebuild_at_ = now() + retry;
+            return tell_failure(set_.name, std::move(order.error()));
+        }
+        building_ = std::async(std::launch::async, &build_live_image, std::move(*order));
+    }
+
+    [[nodiscard]] Time next_step() {
+        Time next = never;
+        const auto at = [&](Time time) { next = std::min(next, time); };
+        if (building_.valid()) at(now() + soon);
+        if (live_->rebuild_due() && !building_.valid() && (stream_ || live_->list().prefixes() > 0))
+            at(std::max(now(), rebuild_at_));
+        at(live_->next_expiry().value_or(never));
+        at(level_at_);
+        if (ranges_) {
+            at(ranges_->next_expiry().value_or(never));
+            if (ranges_->is_due()) at(std::max(now(), publish_at_));
+        }
+        if (stream_) at(stream_->next_poll());
+        if (!files_.empty()) at(files_at_);
+        if (woken_) at(now());
+        return next;
+    }
+
+    LiveKeeperSettings settings_;
+    control::Kernel& kernel_;
+    const StateDirectory& state_directory_;
+    HostAddresses& host_;
+    SetConfiguration set_;
+    control::Observer observer_;
+    CrowdsecSpec crowdsec_;
+    std::optional<CrowdsecStream> stream_;
+    std::vector<WatchedList> files_;
+    std::optional<LiveSet> live_;
+    std::optional<RangeSet> ranges_;
+    std::future<Result<Image>> building_;
+    std::mt19937_64 random_{std::random_device{}()};
+
+    std::atomic<bool> woken_{true}; // the first step looks at everything
+    Time level_at_ = never;
+    Time files_at_{};
+    Time publish_at_{};
+    Time rebuild_at_{};
+    Time asked_{};
+    bool in_step_ = false;
+    bool delayed_ = false;
+    bool told_ignored_ = false;
+    unsigned file_failures_ = 0;
+    std::string told_unusable_;
+    std::string last_error_;
+    std::vector<std::string> known_kept_out_;
+
+    mutable std::mutex shown_mutex_;
+    State shown_;
+};
+
+} // namespace
+
+Result<std::unique_ptr<LiveKeeper>> LiveKeeper::open(LiveKeeperSettings settings, control::Kernel& kernel,
+                                                     const StateDirectory& state, HostAddresses& host) {
+    const SetConfiguration* found = settings.configuration.find_set(settings.set);
+    if (found == nullptr)
+        return invalid_request(fmt::format("set {}: is not in the configuration", settings.set));
+    const SetConfiguration set = *found;
+    auto keeper = std::make_unique<Keeper>(std::move(settings), kernel, state, host, set);
+    SIEVE_TRY(keeper->start());
+    return keeper;
+}
+
+} // namespace sieve::service::live

@@ -1,0 +1,417 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/service/live/live_set.hpp"
+
+#include <algorithm>
+#include <filesystem>
+#include <string_view>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "libsieve/feeds/entry.hpp"
+#include "libsieve/feeds/key_text.hpp"
+#include "libsieve/filters/sizing.hpp"
+#include "libsieve/service/configuration_text.hpp"
+#include "libsieve/service/live/live_image.hpp"
+#include "libsieve/util/digest.hpp"
+#include "libsieve/util/printable.hpp"
+
+namespace sieve::service::live {
+
+namespace {
+
+// An image is built for twice its list. It is built anew before its lines are as full as the kind allows.
+constexpr double bits_per_key_when_built = 24;
+constexpr double room_when_built = 2;
+constexpr double least_bits_per_key = 22;
+constexpr std::uint64_t least_capacity = 4096;
+
+// Changes for each key that a filter has room for, after which it is built anew: remainders never grow again,
+// and the rate of a full filter has by then grown tenfold (ddlcbf_filter.hpp).
+constexpr std::uint64_t most_changes_per_key = 8;
+constexpr std::uint64_t longest_journal = std::uint64_t{64} << 20;
+
+// Computing a filter's rate walks the whole filter, so it waits until this share of its keys has changed.
+constexpr std::uint64_t keys_per_rate = 64;
+
+// Builds after which a false positive on an address that this host depends on is more than bad luck.
+constexpr int most_builds = 4;
+
+// An answer that lists the same decision again gives its end only so exactly.
+constexpr std::chrono::seconds same_end{2};
+
+} // namespace
+
+const char* rebuild_reason_text(RebuildReason reason) {
+    switch (reason) {
+    case RebuildReason::no_image:
+        return "there is no image yet";
+    case RebuildReason::options:
+        return "the set's options have changed";
+    case RebuildReason::unknown:
+        return "it is unknown which keys are in the filter";
+    case RebuildReason::no_room:
+        return "a key did not fit";
+    case RebuildReason::mistaken:
+        return "the filter mistakes an address that this host depends on for a member";
+    case RebuildReason::full:
+        return "the filter is about to be full";
+    case RebuildReason::worn:
+        return "many keys came and went";
+    }
+    return "";
+}
+
+bool is_urgent(RebuildReason reason) {
+    return reason != RebuildReason::full && reason != RebuildReason::worn;
+}
+
+Result<Image> build_live_image(RebuildOrder order) {
+    for (int builds = 1;; builds++) {
+        SIEVE_ASSIGN(BuiltSet built, build_set(order.keys, order.build, {}));
+        if (builds == most_builds || !mistakes_any(built.image, order.strangers))
+            return std::move(built.image);
+    }
+}
+
+// --- opening
+
+std::string LiveSet::journal_path(const std::string& identity) const {
+    std::string path = state_->list_path(name(), identity);
+    path.resize(path.size() - std::string_view("list").size());
+    return path + "journal";
+}
+
+Result<LiveSet> LiveSet::open(LiveSetOptions options, const StateDirectory& state,
+                              const control::Observer& observer) {
+    SIEVE_TRY(check_live(options.set));
+    LiveSet set(std::move(options), state);
+    SIEVE_TRY(set.load(observer));
+    return set;
+}
+
+Status LiveSet::load(const control::Observer& observer) {
+    const std::optional<SetRecord> record = state_->read(name(), observer.remark);
+    if (!record) {
+        due(RebuildReason::no_image);
+        return {};
+    }
+    SIEVE_TRY(read_claim_list(state_->list_path(name(), record->identity), list_));
+    base_ = record->identity;
+    if (record->build != digest_of(build_text(options_.set))) due(RebuildReason::options);
+    return load_journal(observer);
+}
+
+Status LiveSet::load_journal(const control::Observer& observer) {
+    const std::string path = journal_path(base_);
+    if (!std::filesystem::exists(path)) {
+        SIEVE_ASSIGN(journal_, Journal::create(path));
+        return {};
+    }
+    Journal::Content content;
+    Result<Journal> journal = Journal::open(path, content);
+    if (!journal) {
+        // The list may lack changes, so its source is asked; the filters may have any keys.
+        observer.remark(fmt::format("set {}: {}; the set is built anew", name(), journal.error().message));
+        due(RebuildReason::unknown);
+        SIEVE_ASSIGN(journal_, Journal::create(path));
+        return {};
+    }
+    if (content.torn)
+        observer.remark(
+            fmt::format("set {}: the last change in its journal was cut short and is left out", name()));
+    LiveChange ignored;
+    for (const ClaimChange& change : content.changes) enter(change, ignored);
+    pending_.clear();
+    if (content.finished && !content.torn) noted_ = std::move(content.filters);
+    journal_ = std::move(*journal);
+    return {};
+}
+
+// --- the list
+
+void LiveSet::note(Difference& difference, const Prefix& prefix, bool on) {
+    const auto [at, is_new] = difference.emplace(prefix, on);
+    if (!is_new && at->second != on) difference.erase(at); // there and back
+}
+
+void LiveSet::enter(const ClaimChange& change, LiveChange& report) {
+    const auto note_everywhere = [&](const Prefix& prefix, bool on) {
+        (on ? report.added : report.removed)++;
+        note(since_base_, prefix, on);
+        note(pending_, prefix, on);
+        if (rebuilding_) note(rebuilding_->difference, prefix, on);
+    };
+    for (const Claim& claim : change.removed)
+        if (list_.remove(claim.prefix, claim.id)) note_everywhere(claim.prefix, false);
+    for (const Claim& claim : change.added)
+        if (list_.add(claim)) note_everywhere(claim.prefix, true);
+}
+
+void LiveSet::drop_what_changes_nothing(ClaimChange& change) const {
+    // A claim that goes and comes at once stays, with its new end.
+    ClaimList coming;
+    for (const Claim& claim : change.added) coming.add(claim);
+    std::erase_if(change.removed, [&](const Claim& claim) {
+        return coming.find(claim.prefix, claim.id) || !list_.find(claim.prefix, claim.id);
+    });
+    std::erase_if(change.added, [&](const Claim& claim) {
+        const std::optional<Claim> now = list_.find(claim.prefix, claim.id);
+        if (!now) return false;
+        if (now->until == never || claim.until == never) return now->until == claim.until;
+        const auto apart = now->until - claim.until;
+        return apart < same_end && -apart < same_end;
+    });
+}
+
+std::optional<Refusal> LiveSet::guard(const ClaimChange& change, bool whole_list) const {
+    // The number of claims of each prefix that come, less those that go.
+    std::unordered_map<Prefix, std::int64_t, PrefixHash> balance;
+    for (const Claim& claim : change.removed) balance[claim.prefix]--;
+    for (const Claim& claim : change.added)
+        if (!list_.find(claim.prefix, claim.id)) balance[claim.prefix]++;
+    std::uint64_t after = list_.prefixes();
+    for (const auto& [prefix, difference] : balance) {
+        const auto before = static_cast<std::int64_t>(list_.count(prefix));
+        if (before == 0 && difference > 0) after++;
+        if (before > 0 && before + difference <= 0) after--;
+    }
+    const bool follows = followed_stream(options_.set) != nullptr;
+    if (after == 0 && !follows) return empty_list(options_.set);
+    if (base_.empty() || list_.prefixes() == 0) return std::nullopt; // there is nothing to compare with
+    std::optional<Refusal> refusal = check_entries(options_.set, after, list_.prefixes());
+    // A stream says of each decision that it ends. A list that is short may have been cut short.
+    if (refusal && refusal->guard == Guard::shrink && follows && !whole_list) return std::nullopt;
+    return refusal;
+}
+
+Result<LiveChange> LiveSet::take(control::Kernel& kernel, ClaimChange change, bool whole_list,
+                                 const control::Observer& observer) {
+    LiveChange report;
+    if (const auto range = std::find_if(change.added.begin(), change.added.end(),
+                                        [](const Claim& claim) { return !claim.prefix.is_single(); });
+        range != change.added.end())
+        return bad_input(fmt::format("set {}: {} is a prefix, and only single addresses change in place",
+                                     name(), prefix_text(range->prefix)));
+    report.kept_out = keep_out(change.added, options_.set, options_.protection);
+    drop_what_changes_nothing(change);
+    if (!change.empty()) {
+        report.refusal = guard(change, whole_list);
+        if (report.refusal) return report;
+        if (journal_) SIEVE_TRY(journal_->append(change));
+        enter(change, report);
+        if (rebuilding_) rebuilding_->since.push_back(std::move(change));
+    }
+    put_in_force(kernel, report, observer);
+    return report;
+}
+
+Result<LiveChange> LiveSet::change(control::Kernel& kernel, ClaimChange change,
+                                   const control::Observer& observer) {
+    return take(kernel, std::move(change), false, observer);
+}
+
+Result<LiveChange> LiveSet::replace(control::Kernel& kernel, std::vector<Claim> all,
+                                    const control::Observer& observer) {
+    ClaimChange change;
+    {
+        ClaimList wanted;
+        for (const Claim& claim : all) wanted.add(claim);
+        list_.for_each([&](const Claim& claim) {
+            if (!wanted.find(claim.prefix, claim.id)) change.removed.push_back(claim);
+        });
+    }
+    change.added = std::move(all);
+    return take(kernel, std::move(change), true, observer);
+}
+
+Result<LiveChange> LiveSet::expire(control::Kernel& kernel, Time now, const control::Observer& observer) {
+    ClaimChange change;
+    change.removed = list_.expired(now);
+    LiveChange report;
+    if (change.removed.empty()) return report;
+    if (journal_)
+        if (Status written = journal_->append(change); !written) {
+            for (const Claim& claim : change.removed) list_.add(claim); // their ends were taken out
+            return tl::unexpected(std::move(written.error()));
+        }
+    enter(change, report);
+    if (rebuilding_) rebuilding_->since.push_back(std::move(change));
+    put_in_force(kernel, report, observer);
+    return report;
+}
+
+// --- the filters in force
+
+Result<LiveChange> LiveSet::level(control::Kernel& kernel, const control::Observer& observer) {
+    LiveChange report;
+    put_in_force(kernel, report, observer);
+    return report;
+}
+
+void LiveSet::due(RebuildReason reason) {
+    if (!due_ || reason < *due_) due_ = reason;
+}
+
+control::KeyDifference LiveSet::keys_of(const Difference& difference) const {
+    control::KeyDifference keys(fields());
+    for (const auto& [prefix, on] : difference)
+        (on ? keys.added : keys.removed).add(key_of(prefix.address, fields()));
+    if (options_.set.guards.protect_host && options_.protection.takes_packets)
+        for (const HostAddress& host : options_.protection.host)
+            keys.strangers.push_back(key_of(host.address, fields()));
+    return keys;
+}
+
+void LiveSet::judge(const control::FilterChanged& filter) {
+    if (filter.no_room > 0) due(RebuildReason::no_room);
+    if (filter.absent > 0) due(RebuildReason::unknown);
+    if (filter.mistaken) due(RebuildReason::mistaken);
+    const double bits = 512.0 * static_cast<double>(filter.filter.lines);
+    if (static_cast<double>(filter.filter.keys) * least_bits_per_key > bits) due(RebuildReason::full);
+    const double room = bits / bits_per_key_when_built;
+    if (static_cast<double>(filter.filter.changes) > room * most_changes_per_key) due(RebuildReason::worn);
+}
+
+void LiveSet::put_in_force(control::Kernel& kernel, LiveChange& report, const control::Observer& observer) {
+    const auto begin = std::chrono::steady_clock::now();
+    if (!base_.empty()) {
+        std::optional<control::KeyDifference> latest;
+        std::optional<control::KeyDifference> whole;
+        bool unknown = false;
+        const auto difference_for = [&](const control::LiveFilter& filter) -> const control::KeyDifference* {
+            if (filter.changeable && filter.fields == fields()) {
+                if (std::find(noted_.begin(), noted_.end(), NotedFilter{filter.map_id, filter.changes}) !=
+                    noted_.end()) {
+                    if (!latest) latest = keys_of(pending_);
+                    return &*latest;
+                }
+                if (filter.changes == 0 &&
+                    fmt::format("{:016x}{:016x}", filter.identity[0], filter.identity[1]) == base_) {
+                    if (!whole) whole = keys_of(since_base_);
+                    return &*whole;
+                }
+            }
+            unknown = true;
+            return nullptr;
+        };
+        changes_since_rate_ += pending_.size();
+        const bool rates = changes_since_rate_ * keys_per_rate > list_.prefixes();
+        auto filters = control::change_live_filters(kernel, name(), difference_for, rates, observer);
+        if (filters) {
+            if (rates) changes_since_rate_ = 0;
+            std::vector<NotedFilter> noted;
+            for (const control::FilterChanged& filter : *filters) {
+                if (!filter.touched) continue;
+                judge(filter);
+                report.keys += filter.done;
+                report.expected_fpr = std::max(report.expected_fpr, filter.expected_fpr.value_or(0));
+                if (filter.no_room > 0 || filter.absent > 0) continue;
+                report.filters++;
+                noted.push_back({filter.filter.map_id, filter.filter.changes});
+            }
+            if (unknown) due(RebuildReason::unknown);
+            const bool news = noted != noted_ || !pending_.empty();
+            noted_ = std::move(noted);
+            pending_.clear();
+            // If this cannot be written, the next start rebuilds.
+            if (news && journal_) (void)journal_->append_done(noted_);
+            if (journal_ && journal_->bytes() > longest_journal) due(RebuildReason::worn);
+        } else {
+            if (filters.error().kind == ErrorKind::unfinished) {
+                noted_.clear();
+                due(RebuildReason::unknown);
+            }
+            report.delayed = std::move(filters.error());
+        }
+    }
+    report.taken =
+        std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - begin);
+    report.rebuild_due = due_;
+}
+
+// --- rebuilding
+
+Result<RebuildOrder> LiveSet::begin_rebuild() {
+    SIEVE_TRY(write_claim_list(list_, next_list_path(*state_, name())));
+    RebuildOrder order{
+        .set = name(), .build = options_.set.feed.build, .keys = KeySet(fields()), .strangers = {}};
+    order.keys.reserve(list_.prefixes());
+    list_.for_each_prefix([&](const Prefix& prefix) { order.keys.add(key_of(prefix.address, fields())); });
+    if (order.keys.empty()) order.keys.add(key_of(placeholder.address, fields()));
+    const double capacity = std::max(static_cast<double>(least_capacity),
+                                     room_when_built * static_cast<double>(list_.prefixes()));
+    const double bits = order.build.bits_per_key.value_or(bits_per_key_when_built) * capacity;
+    const double other_lines = SIEVE_FIRST_LINE + witness_count(order.keys.size());
+    order.build.bits_per_key.reset();
+    order.build.memory = static_cast<std::uint64_t>(bits / 8 + other_lines * sizeof(sieve_line));
+    order.build.kind.kind = SIEVE_KIND_DDLCBF;
+    order.build.label = name();
+    if (options_.set.guards.protect_host && options_.protection.takes_packets)
+        order.strangers = options_.protection.host;
+    rebuilding_.emplace();
+    rebuilding_->claims = list_.claims();
+    return order;
+}
+
+void LiveSet::abandon_rebuild() {
+    rebuilding_.reset();
+}
+
+Result<LiveChange> LiveSet::finish_rebuild(control::Kernel& kernel, Image image,
+                                           const control::Observer& observer) {
+    if (!rebuilding_) return invalid_request(fmt::format("set {}: no rebuild was begun", name()));
+    std::optional<Journal> journal;
+    const auto start_journal = [&](const std::string& identity) -> Status {
+        SIEVE_ASSIGN(journal, Journal::create(journal_path(identity), rebuilding_->since));
+        return {};
+    };
+    Result<std::string> identity =
+        publish_image(kernel, *state_, options_.set, image, rebuilding_->claims, start_journal, observer);
+    if (!identity) {
+        abandon_rebuild();
+        return tl::unexpected(std::move(identity.error()));
+    }
+    base_ = std::move(*identity);
+    journal_ = std::move(journal);
+    since_base_ = std::move(rebuilding_->difference);
+    pending_.clear();
+    noted_.clear();
+    due_.reset();
+    rebuilding_.reset();
+    return level(kernel, observer);
+}
+
+Result<LiveChange> LiveSet::rebuild(control::Kernel& kernel, const control::Observer& observer) {
+    SIEVE_ASSIGN(RebuildOrder order, begin_rebuild());
+    Result<Image> image = build_live_image(std::move(order));
+    if (!image) {
+        abandon_rebuild();
+        return tl::unexpected(std::move(image.error()));
+    }
+    return finish_rebuild(kernel, std::move(*image), observer);
+}
+
+// --- which sets
+
+bool is_live(const SetConfiguration& set) {
+    if (followed_stream(set) != nullptr) return true;
+    const bool files = std::all_of(set.sources.begin(), set.sources.end(), [](const SourceSpec& source) {
+        return std::holds_alternative<FileSpec>(source);
+    });
+    return files && !set.sources.empty() && set.feed.build.kind.kind == SIEVE_KIND_DDLCBF && check_live(set);
+}
+
+Status check_live(const SetConfiguration& set) {
+    const auto fault = [&](const std::string& what) {
+        return invalid_request(fmt::format("set {}: its keys change in place, {}", set.name, what));
+    };
+    if (!entry::is_single_address(set.feed.fields))
+        return fault(fmt::format("and its key is {}, expected src or dst", format_fields(set.feed.fields)));
+    if (set.verify) return fault("so it cannot be verified; expected verify = false");
+    if (set.feed.build.fpr || set.feed.build.memory)
+        return fault("so its size follows its list; expected neither fpr nor memory");
+    return {};
+}
+
+} // namespace sieve::service::live

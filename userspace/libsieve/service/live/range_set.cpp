@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/service/live/range_set.hpp"
+
+#include <utility>
+
+#include "libsieve/build/set_builder.hpp"
+#include "libsieve/service/configuration_text.hpp"
+#include "libsieve/service/live/live_image.hpp"
+#include "libsieve/util/digest.hpp"
+
+namespace sieve::service::live {
+
+Result<RangeSet> RangeSet::open(SetConfiguration set, Protection protection, const StateDirectory& state,
+                                const control::Observer& observer) {
+    RangeSet ranges(std::move(set), std::move(protection), state);
+    const std::optional<SetRecord> record = state.read(ranges.name(), observer.remark);
+    if (record) SIEVE_TRY(read_claim_list(state.list_path(ranges.name(), record->identity), ranges.list_));
+    ranges.due_ = !record || record->build != digest_of(build_text(ranges.set_));
+    return ranges;
+}
+
+// A stream may end up with no prefix at all; what it covers counts.
+std::optional<Refusal> RangeSet::guard(const ClaimList& list) const {
+    if (list.prefixes() == 0) return std::nullopt;
+    Feed feed(set_.feed.fields);
+    list.for_each_prefix([&](const Prefix& prefix) { feed.ranges.push_back(prefix.range()); });
+    // The host's addresses were kept out one by one.
+    return check_list(set_, feed, std::nullopt, Protection{});
+}
+
+RangeSet::Change RangeSet::change(const ClaimChange& change) {
+    Change report;
+    std::vector<Claim> added = change.added;
+    report.kept_out = keep_out(added, set_, protection_);
+    ClaimList after = list_;
+    for (const Claim& claim : change.removed)
+        if (after.remove(claim.prefix, claim.id)) report.removed++;
+    for (const Claim& claim : added)
+        if (after.add(claim)) report.added++;
+    if (report.added > 0) report.refusal = guard(after);
+    if (report.refusal) {
+        report.added = report.removed = 0;
+        return report;
+    }
+    list_ = std::move(after);
+    due_ = due_ || report.added + report.removed > 0;
+    return report;
+}
+
+RangeSet::Change RangeSet::replace(std::vector<Claim> all) {
+    ClaimChange whole;
+    ClaimList wanted;
+    for (const Claim& claim : all) wanted.add(claim);
+    list_.for_each([&](const Claim& claim) {
+        if (!wanted.find(claim.prefix, claim.id)) whole.removed.push_back(claim);
+    });
+    whole.added = std::move(all);
+    return change(whole);
+}
+
+RangeSet::Change RangeSet::expire(Time now) {
+    Change report;
+    for (const Claim& claim : list_.expired(now))
+        if (list_.remove(claim.prefix, claim.id)) report.removed++;
+    due_ = due_ || report.removed > 0;
+    return report;
+}
+
+Status RangeSet::publish(control::Kernel& kernel, const control::Observer& observer) {
+    SIEVE_TRY(write_claim_list(list_, next_list_path(*state_, name())));
+    KeySet keys(set_.feed.fields);
+    std::vector<AddressRange> ranges;
+    list_.for_each_prefix([&](const Prefix& prefix) {
+        if (prefix.is_single())
+            keys.add(key_of(prefix.address, set_.feed.fields));
+        else
+            ranges.push_back(prefix.range());
+    });
+    if (keys.empty() && ranges.empty()) keys.add(key_of(placeholder.address, set_.feed.fields));
+    BuildOptions options = set_.feed.build;
+    options.label = name();
+    SIEVE_ASSIGN(BuiltSet built, build_set(std::move(keys), std::move(ranges), options, {}));
+    const auto nothing_more = [](const std::string&) -> Status { return {}; };
+    SIEVE_TRY(publish_image(kernel, *state_, set_, built.image, list_.claims(), nothing_more, observer));
+    due_ = false;
+    return {};
+}
+
+} // namespace sieve::service::live

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// The prefixes of a stream: a static set beside the live one (companion.hpp). A change of its list leads to a
+// new image that is swapped in; the list is small, and changes seldom.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "libsieve/control/kernel.hpp"
+#include "libsieve/control/observer.hpp"
+#include "libsieve/service/configuration.hpp"
+#include "libsieve/service/guards.hpp"
+#include "libsieve/service/live/claim.hpp"
+#include "libsieve/service/live/claim_list.hpp"
+#include "libsieve/service/state_directory.hpp"
+#include "libsieve/util/result.hpp"
+
+namespace sieve::service::live {
+
+class RangeSet {
+  public:
+    // Reads the list of the last good image. `state` must outlive the set.
+    [[nodiscard]] static Result<RangeSet> open(SetConfiguration set, Protection protection,
+                                               const StateDirectory& state,
+                                               const control::Observer& observer);
+
+    struct Change {
+        std::uint64_t added = 0; // prefixes
+        std::uint64_t removed = 0;
+        std::vector<std::string> kept_out{};
+        std::optional<Refusal> refusal{}; // nothing has changed
+    };
+
+    [[nodiscard]] const std::string& name() const { return set_.name; }
+    [[nodiscard]] const ClaimList& list() const { return list_; }
+    void set_protection(Protection protection) { protection_ = std::move(protection); }
+
+    // Changes the list only.
+    [[nodiscard]] Change change(const ClaimChange& change);
+    [[nodiscard]] Change replace(std::vector<Claim> all);
+    [[nodiscard]] Change expire(Time now);
+    [[nodiscard]] std::optional<Time> next_expiry() { return list_.next_expiry(); }
+
+    // Whether the list has prefixes that the last good image has not, or the other way round.
+    [[nodiscard]] bool is_due() const { return due_; }
+    // Builds the image of the list and puts it in force.
+    [[nodiscard]] Status publish(control::Kernel& kernel, const control::Observer& observer);
+
+  private:
+    RangeSet(SetConfiguration set, Protection protection, const StateDirectory& state)
+        : set_(std::move(set)), protection_(std::move(protection)), state_(&state) {}
+    [[nodiscard]] std::optional<Refusal> guard(const ClaimList& list) const;
+
+    SetConfiguration set_;
+    Protection protection_;
+    const StateDirectory* state_;
+    ClaimList list_;
+    bool due_ = false;
+};
+
+} // namespace sieve::service::live
