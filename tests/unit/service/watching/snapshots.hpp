@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "libsieve/filters/filter_kind.hpp"
-#include "libsieve/image/image.hpp"
+#include "libsieve/image/header.hpp"
 #include "libsieve/service/watching/snapshot.hpp"
 
 namespace sieve::service::watching::test {
@@ -23,10 +23,10 @@ inline control::SetStatus sample_set(const std::string& name, std::uint32_t slot
     status.set.map_id = 1000 + slot;
     status.set.action = SIEVE_ACTION_DROP;
     status.filter.lookup.kind = SIEVE_KIND_BLOCKED;
-    status.filter.lookup.fields = SIEVE_SRC;
+    status.filter.lookup.fields = SIEVE_FIELD_SRC;
     status.filter.lookup.buckets = keys * 20 / 512 + 1;
     status.filter.file.keys = keys;
-    status.filter.file.expected_fpr = rate_bits(rate);
+    status.filter.file.expected_fpr = rate_to_bits(rate);
     status.filter.file.built_at = static_cast<std::uint64_t>(
         std::chrono::duration_cast<std::chrono::seconds>((sample_now - age).time_since_epoch()).count());
     status.filter.bytes = status.filter.lookup.buckets * 64 + 4096;
@@ -74,16 +74,19 @@ struct SamplePage {
             SetSnapshot set{.status = sets[i], .totals = {}, .verified = {}};
             if (sets[i].verified())
                 set.verified = control::Verified{
-                    .counted = {48'211'904, static_cast<std::uint64_t>(48'211'904 * 1.06 * sets[i].expected_rate())},
+                    .counted = {48'211'904,
+                                static_cast<std::uint64_t>(48'211'904 * 1.06 * sets[i].expected_rate())},
                     .expected_rate = sets[i].expected_rate()};
             hook.sets.push_back(set);
         }
         if (history.empty())
             for (int i = 0; i <= 360; i++)
-                history.push_back({.at = sample_now - std::chrono::seconds(3600 - 10 * i), .hooks = {}, .sets = {}});
+                history.push_back(
+                    {.at = sample_now - std::chrono::seconds(3600 - 10 * i), .hooks = {}, .sets = {}});
         for (std::size_t i = 0; i < history.size(); i++) {
             const double x = static_cast<double>(i) / 360;
-            const double wave = 1 + 0.16 * std::sin(9 * x) + 0.05 * std::sin(61 * x) + 0.03 * std::sin(173 * x);
+            const double wave =
+                1 + 0.16 * std::sin(9 * x) + 0.05 * std::sin(61 * x) + 0.03 * std::sin(173 * x);
             const double attack = std::exp(-std::pow((x - 0.58) / 0.07, 2)) + 0.1;
             auto& totals = hook.totals;
             const auto grow = [](sieve_counter& counter, double count, double bytes) {
@@ -92,7 +95,8 @@ struct SamplePage {
             };
             grow(totals.passed, 10 * packets * wave, 812);
             grow(totals.dropped, 10 * packets * 1.3 * attack, 74);
-            totals.outcome[SIEVE_OUTCOME_COMPLETE] = (totals.passed.packets + totals.dropped.packets) / 1000 * 995;
+            totals.outcome[SIEVE_OUTCOME_COMPLETE] =
+                (totals.passed.packets + totals.dropped.packets) / 1000 * 995;
             totals.outcome[SIEVE_OUTCOME_ARP] = totals.passed.packets / 2100;
             totals.outcome[SIEVE_OUTCOME_NEIGHBOUR] = totals.passed.packets / 3300;
             totals.outcome[SIEVE_OUTCOME_FRAGMENT] = totals.passed.packets / 870;
@@ -123,9 +127,10 @@ struct SamplePage {
         SetConfiguration set;
         set.name = name;
         set.refresh = refresh;
-        SourceSpec spec;
-        spec.path = source;
-        set.sources.push_back(spec);
+        if (source.starts_with("http"))
+            set.sources.emplace_back(HttpSpec{.url = source});
+        else
+            set.sources.emplace_back(FileSpec{.path = source});
         snapshot.record.configuration.sets.push_back(set);
         SetHistory& history = snapshot.record.sets[name];
         SetRecord good;

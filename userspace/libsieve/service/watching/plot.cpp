@@ -19,15 +19,24 @@ bool known(const std::vector<PlotLayer>& layers, std::size_t i) {
                        [i](const PlotLayer& layer) { return layer.series[i].has_value(); });
 }
 
-// The outline of one layer for the steps [first, last) that are all known.
-std::string outline(const std::vector<double>& bottom, const std::vector<double>& top, std::size_t first,
-                    std::size_t last, double most) {
-    const auto y = [most](double value) { return plot_height * (1 - std::min(1.0, value / most)); };
-    std::string path = fmt::format("M{} {:.2f}", first, y(top[first]));
-    for (std::size_t i = first; i < last; i++) path += fmt::format("L{:.1f} {:.2f}", i + 0.5, y(top[i]));
-    path += fmt::format("L{} {:.2f}L{} {:.2f}", last, y(top[last - 1]), last, y(bottom[last - 1]));
-    for (std::size_t i = last; i-- > first;) path += fmt::format("L{:.1f} {:.2f}", i + 0.5, y(bottom[i]));
-    return path + fmt::format("L{} {:.2f}Z", first, y(bottom[first]));
+double height_of(double value, double most) {
+    return plot_height * (1 - std::min(1.0, value / most));
+}
+
+// The upper edge of one layer for the steps [first, last), as the points of a path.
+std::string edge(const std::vector<double>& values, std::size_t first, std::size_t last, double most) {
+    std::string path = fmt::format("{} {:.2f}", first, height_of(values[first], most));
+    for (std::size_t i = first; i < last; i++)
+        path += fmt::format("L{:.1f} {:.2f}", static_cast<double>(i) + 0.5, height_of(values[i], most));
+    return path + fmt::format("L{} {:.2f}", last, height_of(values[last - 1], most));
+}
+
+// The way back along its lower edge.
+std::string way_back(const std::vector<double>& values, std::size_t first, std::size_t last, double most) {
+    std::string path = fmt::format("L{} {:.2f}", last, height_of(values[last - 1], most));
+    for (std::size_t i = last; i-- > first;)
+        path += fmt::format("L{:.1f} {:.2f}", static_cast<double>(i) + 0.5, height_of(values[i], most));
+    return path + fmt::format("L{} {:.2f}Z", first, height_of(values[first], most));
 }
 
 } // namespace
@@ -84,6 +93,10 @@ Html stacked_plot(const std::vector<PlotLayer>& layers, double most, const std::
              std::to_string(steps), title, std::to_string(steps), std::to_string(steps));
     std::vector<double> bottom(steps, 0);
     for (const PlotLayer& layer : layers) {
+        // Nothing but zeros would draw a line on the layer below.
+        if (std::none_of(layer.series.begin(), layer.series.end(),
+                         [](const auto& rate) { return rate.value_or(0) > 0; }))
+            continue;
         std::vector<double> top = bottom;
         for (std::size_t i = 0; i < steps; i++) top[i] += layer.series[i].value_or(0);
         for (std::size_t first = 0; first < steps;) {
@@ -93,8 +106,10 @@ Html stacked_plot(const std::vector<PlotLayer>& layers, double most, const std::
             }
             std::size_t last = first;
             while (last < steps && known(layers, last)) last++;
+            const std::string top_edge = edge(top, first, last, most);
             plot.add("<path class=\"").add(layer.style);
-            plot.add("\" d=\"{}\"/>", outline(bottom, top, first, last, most));
+            plot.add("\" d=\"M{}{}\"/><path class=\"", top_edge, way_back(bottom, first, last, most));
+            plot.add(layer.style).add(" line\" d=\"M{}\"/>", top_edge);
             first = last;
         }
         bottom = top;

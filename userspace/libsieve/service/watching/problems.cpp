@@ -2,6 +2,7 @@
 #include "libsieve/service/watching/problems.hpp"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include <fmt/core.h>
@@ -15,6 +16,8 @@ namespace {
 
 // The error's own words, closed like a sentence.
 std::string sentence(std::string text) {
+    constexpr std::string_view said_before = "refused: ";
+    if (text.starts_with(said_before)) text.erase(0, said_before.size());
     while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
     if (!text.empty() && text.back() != '.' && text.back() != '!' && text.back() != '?') text += '.';
     return text;

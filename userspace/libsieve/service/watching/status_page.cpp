@@ -12,6 +12,7 @@
 #include "libsieve/feeds/key_text.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/service/duration.hpp"
+#include "libsieve/service/source_spec.hpp"
 #include "libsieve/service/watching/html.hpp"
 #include "libsieve/service/watching/plot.hpp"
 #include "libsieve/service/watching/problems.hpp"
@@ -236,7 +237,7 @@ Html set_row(const Page& page, const HookSnapshot& hook, const SetSnapshot& set)
     const Clock::time_point built{std::chrono::seconds(file.built_at)};
     return html("<tr><td class=\"name\" data-label=\"Set\">{}<span class=\"sub\">{} {} {}</span></td>"
                 "<td class=\"n\" data-label=\"Matched\">{}<span class=\"sub\">{}</span></td>"
-                "<td class=\"n\" data-label=\"Now\">{}/s</td><td data-label=\"Last hour\">{}</td>"
+                "<td data-label=\"Last hour\">{}<span class=\"sub\">now {}/s</span></td>"
                 "<td class=\"n\" data-label=\"False positives expected\">{}</td>"
                 "<td class=\"n\" data-label=\"Observed\">{}</td>"
                 "<td class=\"n\" data-label=\"Keys\">{}<span class=\"sub\">{}</span></td>"
@@ -246,12 +247,12 @@ Html set_row(const Page& page, const HookSnapshot& hook, const SetSnapshot& set)
                 kind_name(status.filter.lookup.kind), format_fields(status.filter.lookup.fields),
                 short_count(static_cast<double>(set.totals.matches.packets)),
                 short_bytes(static_cast<double>(set.totals.matches.bytes)),
-                short_count(latest_rate(page.history, reading).value_or(0)),
                 spark_line(rates_over_time(page.history, page.now(), spark_steps, reading),
                            "Matches with " + status.set.name + " over the last hour"),
-                expectation(set), observation(set), whole_count(file.keys),
+                short_count(latest_rate(page.history, reading).value_or(0)), expectation(set),
+                observation(set), whole_count(file.keys),
                 file.changes == 0 ? std::string()
-                                  : short_count(static_cast<double>(file.changes)) + " changed in place",
+                                  : short_count(static_cast<double>(file.changes)) + " changed",
                 short_bytes(static_cast<double>(status.filter.bytes + status.exact_bytes)),
                 fmt::format("{:.1f}", status.bits_per_key()),
                 file.built_at == 0 ? std::string("unknown") : ago(built, page.now()));
@@ -265,7 +266,7 @@ Html sets_table(const Page& page, const HookSnapshot& hook) {
     Html table;
     table.add("<div class=\"wide\"><table><thead><tr><th>Set, in the order of asking</th><th "
               "class=\"n\">Matched</th>"
-              "<th class=\"n\">Now</th><th>Last hour</th><th class=\"n\">False positives<br>expected</th>"
+              "<th>Last hour</th><th class=\"n\">False positives<br>expected</th>"
               "<th class=\"n\"><br>observed</th><th class=\"n\">Keys</th><th class=\"n\">Memory</th>"
               "<th class=\"n\">Built</th></tr></thead><tbody>");
     for (const SetSnapshot& set : hook.sets) table.add("{}", set_row(page, hook, set));
@@ -370,7 +371,7 @@ Html result_pill(const SetHistory& set, bool stale) {
 
 std::string sources_text(const SetConfiguration& set) {
     std::string text;
-    for (const SourceSpec& source : set.sources) text += (text.empty() ? "" : ", ") + source.path;
+    for (const SourceSpec& source : set.sources) text += (text.empty() ? "" : ", ") + source_name(source);
     return text;
 }
 
@@ -403,19 +404,18 @@ Html last_refresh(const SetHistory& set, Clock::time_point now) {
 }
 
 Html times_text(const SetHistory& set) {
-    std::string text;
+    Html part;
     const std::pair<const char*, const TimeSum&> times[] = {
         {"fetched", set.fetching}, {"built", set.building}, {"tested", set.testing}};
     for (const auto& [name, time] : times)
-        if (time.count != 0)
-            text += fmt::format("{}{} in {}", text.empty() ? "" : ", ", name, short_span(time.last));
-    return html("{}", text.empty() ? "–" : text);
+        if (time.count != 0) part.add("<span class=\"sub\">{} {}</span>", name, short_span(time.last));
+    return part.empty() ? html("–") : part;
 }
 
 Html list_row(const SetConfiguration& set, const SetHistory& history, Clock::time_point now) {
     const auto confirmed = last_confirmed(history);
     const auto& good = history.last_good;
-    return html("<tr><td class=\"name\" data-label=\"List\">{} {}<span class=\"sub\">{}</span></td>"
+    return html("<tr><td class=\"name long\" data-label=\"List\">{} {}<span class=\"sub\">{}</span></td>"
                 "<td class=\"n\" data-label=\"Entries\">{}<span class=\"sub\">{}</span></td>"
                 "<td class=\"n\" data-label=\"Age\">{}<span class=\"sub\">asked every {}</span></td>"
                 "<td class=\"n\" data-label=\"Confirmed\">{}</td>"
@@ -435,7 +435,7 @@ Html lists(const Page& page) {
     if (record.configuration.sets.empty()) return {};
     Html part;
     part.add(
-        "<section class=\"card\"><div class=\"head\"><h2>Lists</h2></div><div class=\"body\"></div><div "
+        "<section class=\"card\"><div class=\"head only\"><h2>Lists</h2></div><div "
         "class=\"wide\"><table>"
         "<thead><tr><th>List and its sources</th><th class=\"n\">Entries</th><th class=\"n\">Age</th>"
         "<th class=\"n\">Confirmed</th><th>Last refresh</th><th class=\"n\">Took</th></tr></thead><tbody>");

@@ -26,7 +26,7 @@ inline constexpr Markup status_page_style = R"css(
 html { -webkit-text-size-adjust: 100%; }
 body { margin: 0; background: var(--page); color: var(--ink);
   font: 15px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "Liberation Sans", sans-serif; }
-main, header, footer { max-width: 1180px; margin: 0 auto; padding: 0 20px; }
+main, header, footer { max-width: 1240px; margin: 0 auto; padding: 0 20px; }
 header { display: flex; flex-wrap: wrap; align-items: baseline; gap: 4px 14px; padding-top: 22px; padding-bottom: 14px; }
 h1 { font-size: 22px; letter-spacing: -.01em; margin: 0; font-weight: 700; }
 h1 svg { width: 20px; height: 20px; vertical-align: -3px; margin-right: 8px; }
@@ -44,6 +44,7 @@ h3 { font-size: 12px; margin: 0 0 8px; font-weight: 600; color: var(--soft); tex
 .card { background: var(--card); border: 1px solid var(--line); border-radius: 12px; margin: 0 0 16px; overflow: hidden; }
 .card > .head { display: flex; flex-wrap: wrap; align-items: center; gap: 6px 10px; padding: 14px 18px 0; }
 .card > .body { padding: 14px 18px 16px; }
+.card > .head.only { padding-bottom: 14px; }
 .head .more { margin-left: auto; color: var(--soft); font-size: 13px; }
 .notice { border-radius: 12px; padding: 12px 18px; margin: 0 0 16px; border: 1px solid var(--line); }
 .notice.good { background: var(--good-bg); color: var(--good); border-color: transparent; font-weight: 600; }
@@ -69,10 +70,11 @@ h3 { font-size: 12px; margin: 0 0 8px; font-weight: 600; color: var(--soft); tex
 .plot .times { grid-column: 2; display: flex; justify-content: space-between; color: var(--faint); font-size: 11.5px; line-height: 1.2; }
 .nothing { position: absolute; inset: 0; display: grid; place-items: center; color: var(--faint); font-size: 13px; text-align: center; }
 svg .grid { stroke: var(--line); stroke-width: 1; fill: none; vector-effect: non-scaling-stroke; }
-svg .pass { fill: var(--pass); fill-opacity: .28; stroke: var(--pass-line); stroke-width: 1.4; vector-effect: non-scaling-stroke; stroke-linejoin: round; }
-svg .drop { fill: var(--drop); fill-opacity: .75; stroke: var(--drop); stroke-width: 1; vector-effect: non-scaling-stroke; stroke-linejoin: round; }
-svg .redirect { fill: var(--redirect); fill-opacity: .5; stroke: var(--redirect); stroke-width: 1; vector-effect: non-scaling-stroke; }
-svg.spark { width: 96px; height: 22px; display: block; }
+svg .pass { fill: var(--pass); fill-opacity: .28; } svg .drop { fill: var(--drop); fill-opacity: .8; }
+svg .redirect { fill: var(--redirect); fill-opacity: .5; }
+svg .line { fill: none; stroke-width: 1.5; vector-effect: non-scaling-stroke; stroke-linejoin: round; }
+svg .line.pass { stroke: var(--pass-line); } svg .line.drop { stroke: var(--drop); } svg .line.redirect { stroke: var(--redirect); }
+svg.spark { width: 96px; height: 24px; display: block; }
 svg.spark path { fill: none; stroke: var(--accent); stroke-width: 1.5; vector-effect: non-scaling-stroke; stroke-linejoin: round; }
 .legend { display: flex; flex-wrap: wrap; gap: 4px 18px; margin: 10px 0 0; padding: 0; list-style: none; font-size: 13.5px; }
 .legend .key { display: inline-block; width: 10px; height: 10px; border-radius: 3px; margin-right: 7px; background: var(--faint); }
@@ -85,8 +87,9 @@ td { padding: 8px 10px; border-top: 1px solid var(--line); vertical-align: middl
 th:first-child, td:first-child { padding-left: 18px; } th:last-child, td:last-child { padding-right: 18px; }
 .n { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
 td .sub, .sub { display: block; color: var(--faint); font-size: 12.5px; line-height: 1.35; }
-td.name { font-weight: 620; overflow-wrap: anywhere; } td.name .sub { font-weight: 400; }
-td.say { min-width: 220px; overflow-wrap: anywhere; }
+td.name { font-weight: 620; overflow-wrap: anywhere; min-width: 190px; } td.name .sub { font-weight: 400; }
+td.say { min-width: 200px; overflow-wrap: anywhere; }
+td.long { width: 34%; }
 .pair { display: grid; grid-template-columns: 1fr 1fr; gap: 18px 32px; padding: 14px 18px 16px; border-top: 1px solid var(--line); }
 .pair.one { grid-template-columns: 1fr; }
 .bars { display: grid; grid-template-columns: minmax(90px, auto) 1fr auto; gap: 5px 12px; align-items: center; font-size: 13.5px; margin: 0; }
@@ -112,7 +115,7 @@ a { color: var(--accent); text-decoration: none; } a:hover { text-decoration: un
   td, td:first-child, td:last-child { border: 0; padding: 0; text-align: left; min-width: 0; }
   td::before { content: attr(data-label); display: block; color: var(--soft); font-size: 12px; }
   td.name, td.say { grid-column: 1 / -1; } td.name::before { display: none; } td.name { font-size: 15.5px; }
-  td.n { white-space: normal; }
+  td.n { white-space: normal; text-align: left; } td.long { width: auto; }
 }
 )css";
 
