@@ -179,7 +179,12 @@ class HttpServer::Loop {
                 next_tick = Steady::now() + settings_.tick_every;
             }
             cut_off_late();
-            (void)MHD_run(daemon_.get());
+            // At its limit the daemon listens to nobody. When a connection has ended, the next run listens
+            // again.
+            do {
+                ended_ = false;
+                (void)MHD_run(daemon_.get());
+            } while (ended_);
         }
         daemon_.reset();
     }
@@ -191,9 +196,8 @@ class HttpServer::Loop {
         std::optional<Steady::time_point> until;
         const auto at = [&](Steady::time_point point) { until = until ? std::min(*until, point) : point; };
         if (ticks()) at(next_tick);
-        // The daemon accepts nobody at its limit, and may need another run to see that a connection has gone.
         for (const Open& open : open_)
-            at(open.cut ? Steady::now() + std::chrono::milliseconds(10) : open.since + settings_.patience);
+            if (!open.cut) at(open.since + settings_.patience);
         MHD_UNSIGNED_LONG_LONG milliseconds = 0;
         if (MHD_get_timeout(daemon_.get(), &milliseconds) == MHD_YES)
             at(Steady::now() +
@@ -232,6 +236,7 @@ class HttpServer::Loop {
                 if (!open->cut && ++living > loop.settings_.connections) cut(*open);
         } else {
             loop.open_.remove_if([&](const Open& open) { return &open == *context; });
+            loop.ended_ = true;
         }
     }
 
@@ -282,6 +287,7 @@ class HttpServer::Loop {
     bool loopback_ = false;
     UniqueFd stop_;
     std::list<Open> open_; // oldest first
+    bool ended_ = false;   // a connection, during this run
     std::unique_ptr<MHD_Daemon, StopDaemon> daemon_;
     std::thread thread_;
 };
