@@ -59,7 +59,7 @@ std::string address_text(const sockaddr_storage& address) {
     return fmt::format("[{}]:{}", text.data(), ntohs(six.sin6_port));
 }
 
-Result<Listening> listen_on(const std::string& listen, unsigned backlog) {
+Result<Listening> listen_on(const std::string& listen) {
     const auto wanted = parse_listen_address(listen);
     addrinfo hints{};
     hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE;
@@ -83,7 +83,7 @@ Result<Listening> listen_on(const std::string& listen, unsigned backlog) {
     if (addresses->ai_family == AF_INET6)
         (void)::setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one));
     if (::bind(fd, addresses->ai_addr, addresses->ai_addrlen) != 0) return refused("bind");
-    if (::listen(fd, static_cast<int>(backlog)) != 0) return refused("listen");
+    if (::listen(fd, SOMAXCONN) != 0) return refused("listen");
     sockaddr_storage bound{};
     socklen_t length = sizeof(bound);
     if (::getsockname(fd, reinterpret_cast<sockaddr*>(&bound), &length) != 0) return refused("getsockname");
@@ -134,7 +134,7 @@ class HttpServer::Loop {
     }
 
     Status start() {
-        SIEVE_ASSIGN(Listening listening, listen_on(settings_.listen, settings_.connections));
+        SIEVE_ASSIGN(Listening listening, listen_on(settings_.listen));
         address_ = listening.address;
         loopback_ = listening.loopback;
         stop_ = UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
