@@ -1,12 +1,32 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/service/watching/exposer.hpp"
 
+#include <unistd.h>
+
+#include <array>
+#include <climits>
+#include <optional>
 #include <string_view>
 #include <utility>
 
 #include "libsieve/service/watching/http_server.hpp"
+#include "libsieve/service/watching/metrics.hpp"
+#include "libsieve/service/watching/snapshot.hpp"
+#include "libsieve/service/watching/status_json.hpp"
+#include "libsieve/service/watching/status_page.hpp"
 
 namespace sieve::service::watching {
+
+namespace {
+
+constexpr std::size_t shown_top_keys = 10;
+
+std::string host_name() {
+    std::array<char, HOST_NAME_MAX + 1> name{};
+    return ::gethostname(name.data(), name.size() - 1) == 0 ? std::string(name.data()) : std::string();
+}
+
+} // namespace
 
 class Exposer::Server {
   public:
@@ -26,7 +46,18 @@ class Exposer::Server {
     [[nodiscard]] const std::string& address() const { return http_->address(); }
 
   private:
-    HttpAnswer answer(std::string_view path) const {
+    [[nodiscard]] HttpAnswer answer(std::string_view path) const {
+        if (path == "/metrics")
+            return {.type = "text/plain; version=0.0.4; charset=utf-8",
+                    .body = metrics_text(Metrics(*ledger_, *kernel_).Collect())};
+        if (path == "/")
+            return {.type = "text/html; charset=utf-8",
+                    .body = status_page(take_snapshot(*kernel_, *ledger_, shown_top_keys), ledger_->history(),
+                                        host_name()),
+                    .policy = status_page_policy};
+        if (path == "/status.json")
+            return {.type = "application/json",
+                    .body = status_json(take_snapshot(*kernel_, *ledger_, shown_top_keys))};
         if (path == "/healthz") return {.body = "ok\n"};
         return {.status = 404, .body = "there is nothing here; see /, /metrics, /status.json and /healthz\n"};
     }

@@ -17,7 +17,7 @@
 namespace sieve::service::watching {
 
 struct ExposerSettings {
-    std::string listen = "127.0.0.1:9273"; // ADDRESS:PORT or [ADDRESS]:PORT; port 0: any that is free
+    std::string listen = "127.0.0.1:9273"; // ADDRESS:PORT or [ADDRESS]:PORT
     // A request that has not arrived and been answered by then is cut off.
     std::chrono::milliseconds patience{5000};
     unsigned connections = 64; // at once; one more ends the oldest

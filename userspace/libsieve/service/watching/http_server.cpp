@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <csignal>
 #include <exception>
 #include <list>
@@ -22,6 +21,7 @@
 
 #include <fmt/core.h>
 
+#include "libsieve/service/listen_address.hpp"
 #include "libsieve/util/printable.hpp"
 #include "libsieve/util/unique_fd.hpp"
 
@@ -30,27 +30,6 @@ namespace sieve::service::watching {
 namespace {
 
 using Steady = std::chrono::steady_clock;
-
-struct Address {
-    std::string host;
-    std::string port;
-};
-
-std::optional<Address> split(std::string_view listen) {
-    const std::size_t colon = listen.rfind(':');
-    if (colon == std::string_view::npos || colon == 0) return std::nullopt;
-    std::string_view host = listen.substr(0, colon);
-    const std::string_view port = listen.substr(colon + 1);
-    unsigned number = 0;
-    const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), number);
-    if (error != std::errc() || end != port.data() + port.size() || number > 65535) return std::nullopt;
-    if (host.starts_with('[') && host.ends_with(']'))
-        host = host.substr(1, host.size() - 2);
-    else if (host.find(':') != std::string_view::npos)
-        return std::nullopt;
-    if (host == "localhost") host = "127.0.0.1";
-    return Address{std::string(host), std::string(port)};
-}
 
 struct FreeAddresses {
     void operator()(addrinfo* list) const { ::freeaddrinfo(list); }
@@ -80,17 +59,17 @@ std::string address_text(const sockaddr_storage& address) {
     return fmt::format("[{}]:{}", text.data(), ntohs(six.sin6_port));
 }
 
-Result<Listening> listen_on(const std::string& listen, unsigned backlog) {
-    const auto split_address = split(listen);
+Result<Listening> listen_on(const std::string& listen) {
+    const auto wanted = parse_listen_address(listen);
     addrinfo hints{};
     hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE;
     hints.ai_socktype = SOCK_STREAM;
     addrinfo* found = nullptr;
-    if (!split_address ||
-        ::getaddrinfo(split_address->host.c_str(), split_address->port.c_str(), &hints, &found) != 0)
-        return invalid_request(fmt::format(
-            "`{}`: expected an address and a port to listen on, such as 127.0.0.1:9273 or [::1]:9273",
-            printable(listen)));
+    if (!wanted ||
+        ::getaddrinfo(wanted->address.c_str(), std::to_string(wanted->port).c_str(), &hints, &found) != 0)
+        return invalid_request(fmt::format("`{}`: expected an address and a port to listen on, such as "
+                                           "127.0.0.1:9273 or [::1]:9273",
+                                           printable(listen)));
     const std::unique_ptr<addrinfo, FreeAddresses> addresses(found);
     Listening listening;
     const auto refused = [&](const char* doing) {
@@ -104,7 +83,7 @@ Result<Listening> listen_on(const std::string& listen, unsigned backlog) {
     if (addresses->ai_family == AF_INET6)
         (void)::setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one));
     if (::bind(fd, addresses->ai_addr, addresses->ai_addrlen) != 0) return refused("bind");
-    if (::listen(fd, static_cast<int>(backlog)) != 0) return refused("listen");
+    if (::listen(fd, SOMAXCONN) != 0) return refused("listen");
     sockaddr_storage bound{};
     socklen_t length = sizeof(bound);
     if (::getsockname(fd, reinterpret_cast<sockaddr*>(&bound), &length) != 0) return refused("getsockname");
@@ -155,12 +134,12 @@ class HttpServer::Loop {
     }
 
     Status start() {
-        SIEVE_ASSIGN(Listening listening, listen_on(settings_.listen, settings_.connections));
+        SIEVE_ASSIGN(Listening listening, listen_on(settings_.listen));
         address_ = listening.address;
         loopback_ = listening.loopback;
         stop_ = UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
         if (!stop_) return kernel_refused(fmt::format("eventfd: {}", errno_text(errno)));
-        // One connection more than are kept: the newest is let in, and the oldest ends.
+        // The daemon accepts more connections than we keep: the newest is let in, and the oldest ends.
         daemon_.reset(MHD_start_daemon(
             MHD_USE_EPOLL, 0, nullptr, nullptr, &Loop::handle, this, MHD_OPTION_LISTEN_SOCKET,
             listening.socket.get(), MHD_OPTION_CONNECTION_LIMIT, settings_.connections * 2,
@@ -200,7 +179,12 @@ class HttpServer::Loop {
                 next_tick = Steady::now() + settings_.tick_every;
             }
             cut_off_late();
-            (void)MHD_run(daemon_.get());
+            // At its limit the daemon listens to nobody. When a connection has ended, the next run listens
+            // again.
+            do {
+                ended_ = false;
+                (void)MHD_run(daemon_.get());
+            } while (ended_);
         }
         daemon_.reset();
     }
@@ -223,9 +207,13 @@ class HttpServer::Loop {
         return static_cast<int>(std::max<std::int64_t>(0, left.count()));
     }
 
-    // The daemon finds the connection closed by its client, as it seems, and lets go of it.
+    // The daemon finds the connection closed by its client, as it seems, and lets go of it. What the client
+    // did not read does not stay in memory either: closing resets the connection.
     static void cut(Open& open) {
-        if (!open.cut) (void)::shutdown(open.socket, SHUT_RDWR);
+        if (open.cut) return;
+        const linger reset{.l_onoff = 1, .l_linger = 0};
+        (void)::setsockopt(open.socket, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+        (void)::shutdown(open.socket, SHUT_RDWR);
         open.cut = true;
     }
 
@@ -248,6 +236,7 @@ class HttpServer::Loop {
                 if (!open->cut && ++living > loop.settings_.connections) cut(*open);
         } else {
             loop.open_.remove_if([&](const Open& open) { return &open == *context; });
+            loop.ended_ = true;
         }
     }
 
@@ -298,6 +287,7 @@ class HttpServer::Loop {
     bool loopback_ = false;
     UniqueFd stop_;
     std::list<Open> open_; // oldest first
+    bool ended_ = false;   // a connection, during this run
     std::unique_ptr<MHD_Daemon, StopDaemon> daemon_;
     std::thread thread_;
 };

@@ -19,7 +19,7 @@
 namespace sieve::service::watching {
 
 struct HttpSettings {
-    std::string listen = "127.0.0.1:0"; // ADDRESS:PORT or [ADDRESS]:PORT; port 0: any that is free
+    std::string listen = "127.0.0.1:9273"; // ADDRESS:PORT or [ADDRESS]:PORT
     std::chrono::milliseconds patience{5000};
     unsigned connections = 64;
     std::size_t connection_memory = 16384;

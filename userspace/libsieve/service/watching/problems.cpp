@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/service/watching/problems.hpp"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "libsieve/service/duration.hpp"
+#include "libsieve/service/watching/words.hpp"
+
+namespace sieve::service::watching {
+
+namespace {
+
+// The error's own words, closed like a sentence.
+std::string sentence(std::string text) {
+    constexpr std::string_view said_before = "refused: ";
+    if (text.starts_with(said_before)) text.erase(0, said_before.size());
+    while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
+    if (!text.empty() && text.back() != '.' && text.back() != '!' && text.back() != '?') text += '.';
+    return text;
+}
+
+std::string what_stays(const SetHistory& set, Clock::time_point now) {
+    if (!set.last_good) return "The set has no last good list.";
+    const Clock::time_point built{std::chrono::seconds(set.last_good->built_at)};
+    return fmt::format("The last good list, of {} and with {} entries, stays in force.", ago(built, now),
+                       whole_count(set.last_good->entries));
+}
+
+void add_hooks(std::vector<Problem>& problems, const Snapshot& snapshot) {
+    const auto& errors = snapshot.record.hook_errors;
+    for (const WantedHook& hook : snapshot.wanted) {
+        if (hook.up || errors.contains(hook.id) || snapshot.error) continue;
+        problems.push_back(
+            {Severity::failure, "interface-missing", hook_text(hook.id),
+             "The configuration names this hook, and the program does not run there: no "
+             "packet is judged. Either the interface is missing, or the program was taken away."});
+    }
+    for (const auto& [hook, error] : errors)
+        problems.push_back(
+            {Severity::failure, "hook-failed", hook_text(hook),
+             "The last cycle could not bring this hook in line with the configuration: " + sentence(error)});
+}
+
+void add_list(std::vector<Problem>& problems, const SetConfiguration& set, const SetHistory& history,
+              Clock::time_point now) {
+    const std::string subject = "set " + set.name;
+    const bool failed = history.last && history.last->result == SetOutcome::failed;
+    if (history.last && history.last->result == SetOutcome::refused)
+        problems.push_back(
+            {Severity::warning, "list-refused", subject,
+             fmt::format(
+                 "A guard{} refused the new list {}. {} {}",
+                 history.last->guard ? fmt::format(" ({})", guard_name(*history.last->guard)) : std::string(),
+                 ago(history.last->at, now), sentence(history.last->message), what_stays(history, now))});
+    if (failed)
+        problems.push_back({Severity::warning, "refresh-failed", subject,
+                            fmt::format("The last refresh, {}, failed. {} {}", ago(history.last->at, now),
+                                        sentence(history.last->message), what_stays(history, now))});
+    if (is_stale(set, history, now))
+        problems.push_back(
+            {Severity::warning, "list-stale", subject,
+             fmt::format("Its sources were last confirmed {}; they are to be asked every {}.",
+                         ago(last_confirmed(history).value_or(now), now), duration_text(set.refresh))});
+}
+
+} // namespace
+
+std::string hook_text(const HookId& hook) {
+    return fmt::format("{} ({})", hook.interface, kernel::hook_point_name(hook.point));
+}
+
+bool is_stale(const SetConfiguration& set, const SetHistory& history, Clock::time_point now) {
+    const auto confirmed = last_confirmed(history);
+    return confirmed && now - *confirmed > 3 * set.refresh;
+}
+
+std::vector<Problem> problems_of(const Snapshot& snapshot) {
+    std::vector<Problem> problems;
+    const Record& record = snapshot.record;
+    if (snapshot.error)
+        problems.push_back({Severity::failure, "kernel-unreadable", "kernel",
+                            "What runs in the kernel could not be read: " + sentence(*snapshot.error)});
+    add_hooks(problems, snapshot);
+    if (record.reload_error)
+        problems.push_back(
+            {Severity::warning, "configuration-rejected", "configuration",
+             "The configuration on the disk is not valid, and the one before stays in force. " +
+                 sentence(*record.reload_error)});
+    if (record.cycle_error)
+        problems.push_back({Severity::warning, "cycle-failed", "last cycle",
+                            "It changed nothing. " + sentence(*record.cycle_error)});
+    for (const SetConfiguration& set : record.configuration.sets)
+        if (const auto history = record.sets.find(set.name); history != record.sets.end())
+            add_list(problems, set, history->second, snapshot.at);
+    if (record.keeping_error)
+        problems.push_back({Severity::warning, "counters-not-kept", "counters",
+                            "They cannot be kept for the next start: " + sentence(*record.keeping_error)});
+    std::stable_sort(problems.begin(), problems.end(),
+                     [](const Problem& a, const Problem& b) { return a.severity > b.severity; });
+    return problems;
+}
+
+} // namespace sieve::service::watching

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// What this process costs, as Linux counts it.
+#pragma once
+
+#include <cstdint>
+
+namespace sieve::service::watching {
+
+// Zero for whatever cannot be read.
+struct ProcessUsage {
+    double cpu_seconds = 0;
+    double started = 0; // seconds since 1970
+    std::uint64_t resident_bytes = 0;
+    std::uint64_t virtual_bytes = 0;
+    std::uint64_t open_files = 0;
+    std::uint64_t most_files = 0; // RLIMIT_NOFILE
+    std::uint64_t threads = 0;
+};
+
+[[nodiscard]] ProcessUsage read_process_usage();
+
+} // namespace sieve::service::watching
