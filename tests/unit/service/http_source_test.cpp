@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // Tests that need no server. tests/service/download_test.cpp has the others.
 #include "libsieve/service/http_source.hpp"
+#include "libsieve/service/url.hpp"
 
 #include <gtest/gtest.h>
 
