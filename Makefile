@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-# xdp-sieve: `make` builds it, `sudo make demo` shows it at work, and `sudo make check` runs every test.
+# xdp-sieve: `make` builds it, `sudo make demo` shows it at work, and `sudo make check` runs every test,
+# and `make deb` packages it.
 
 CXX      ?= g++
 CLANG    ?= clang-19
@@ -253,9 +254,11 @@ uninstall:
 deb:
 	scripts/deb.sh
 
-# Installs, uses, upgrades and purges these packages in a Debian that debootstrap makes.
-deb-test:
-	scripts/deb_test.sh
+# Installs, uses, upgrades and purges these packages in a Debian that debootstrap makes. Then builds them again and
+# compares.
+deb-test: deb
+	tests/packages/chroot.sh $(B)/deb
+	tests/packages/reproducible.sh $(B)/deb
 
 format:
 	find bpf include userspace tests \( -name '*.[ch]' -o -name '*.[ch]pp' \) -exec clang-format -i {} +

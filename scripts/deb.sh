@@ -3,22 +3,20 @@
 # Builds the Debian packages of this tree. They appear in the output folder, with the .changes file that names them.
 # The build runs in a copy of the tree, so the tree itself stays as it is.
 #
-#     deb.sh [--output FOLDER] [--version VERSION] [--objects FOLDER]
+#     deb.sh [--output FOLDER] [--objects FOLDER]
 #
 #     --output     build/deb if not given; it is emptied first
-#     --version    of the packages, instead of debian/changelog's: for tests of upgrades
 #     --objects    packs the programs of this build folder, instead of compiling them as Debian does
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-output=build/deb version='' objects=''
+output=build/deb objects=''
 while [ $# -gt 0 ]; do
     case $1 in
     --output) output=${2:?} ;;
-    --version) version=${2:?} ;;
     --objects) objects=${2:?} ;;
     *)
-        echo "usage: deb.sh [--output FOLDER] [--version VERSION] [--objects FOLDER]" >&2
+        echo "usage: deb.sh [--output FOLDER] [--objects FOLDER]" >&2
         exit 2
         ;;
     esac
@@ -37,21 +35,24 @@ output=$(realpath "$output")
 name=xdp-sieve
 tree=$output/$name
 mkdir "$tree"
-# Without what is built, and without what git keeps. Times stay, so that make trusts the objects.
-tar -c --exclude=./build --exclude=./.git --exclude=./.ci --exclude=__pycache__ . | tar -x -C "$tree"
-if [ -n "$version" ]; then
-    sed -i "1s/(.*)/($version)/" "$tree/debian/changelog"
-fi
+# The sources: what git tracks or would track; without git, all but what is built. Times stay, so that make trusts the
+# objects.
+sources() {
+    local path
+    git ls-files -z --cached --others --exclude-standard 2>/dev/null | while IFS= read -r -d '' path; do
+        if [ -e "$path" ] || [ -L "$path" ]; then printf '%s\0' "$path"; fi
+    done || find . -mindepth 1 \( -path ./build -o -path ./.git -o -name __pycache__ \) -prune -o ! -type d -print0
+}
+sources | tar -c --null --files-from=- | tar -x -C "$tree"
 
 # Source and binary packages from a clean tree; or binary packages only, from programs that exist.
 how=()
 if [ -n "$objects" ]; then
     mkdir "$tree/build"
     (cd "$objects" && tar -c bpf userspace ./*.a ./*.so* ./*.bpf.o xdp-sieve sieve-lab) | tar -x -C "$tree/build"
-    export DEB_BUILD_OPTIONS="${DEB_BUILD_OPTIONS-} nocheck noautodbgsym"
+    export DEB_BUILD_OPTIONS="${DEB_BUILD_OPTIONS-} noautodbgsym"
     how=(--build=binary --no-pre-clean)
-fi
-if [ -z "$objects" ]; then
+else
     # Packages keep the times of sources that are older than they are, and a checkout sets them at will.
     released=$(dpkg-parsechangelog -l "$tree/debian/changelog" -S Timestamp)
     find "$tree" -exec touch --no-dereference --date="@$released" {} +
