@@ -203,9 +203,9 @@ MAN_PAGES := xdp-sieve.8 xdp-sieve.toml.5
 LAB_PAGE := sieve-lab.1
 # man_page PAGE: where a page goes.
 man_page  = $(DESTDIR)$(PREFIX)/share/man/man$(subst .,,$(suffix $1))/$1
-# install_page PAGE: pages name files under /usr/local, the default prefix.
+# install_page PAGE: pages name installed files under /usr/local, the default prefix.
 install_page = install -d $(dir $(call man_page,$1)) && \
-	sed 's|/usr/local|$(PREFIX)|g' docs/$1 > $(call man_page,$1) && chmod 644 $(call man_page,$1)
+	sed -E 's,/usr/local/(lib|share|sbin/xdp),$(PREFIX)/\1,g' docs/$1 > $(call man_page,$1) && chmod 644 $(call man_page,$1)
 # source file, and installed file
 COMPLETIONS := xdp-sieve.bash:$(PREFIX)/share/bash-completion/completions/xdp-sieve \
 	xdp-sieve.fish:$(PREFIX)/share/fish/vendor_completions.d/xdp-sieve.fish \

@@ -164,7 +164,7 @@ man_pages() {
         within sh -c "MANPAGER=cat man $page" >"$WORK/page" 2>"$WORK/said" || fail "$page: $(cat "$WORK/said")"
         [ "$(wc -l <"$WORK/page")" -gt 30 ] || fail "$page is short"
         [ ! -s "$WORK/said" ] || fail "$page: $(cat "$WORK/said")"
-        if grep -n /usr/local "$WORK/page"; then fail "$page names the wrong folder"; fi
+        if grep -nE '/usr/local/(lib|share)' "$WORK/page"; then fail "$page names the wrong folder"; fi
     done
 }
 

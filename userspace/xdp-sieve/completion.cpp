@@ -271,7 +271,7 @@ class Completer {
 
     [[nodiscard]] Candidates finish(const std::string& word) const {
         if (pending_ != nullptr) return values(value_name(*pending_), word, written_);
-        if (!only_positionals_ && word.starts_with('-') && word.size() > 1) return finish_option(word);
+        if (!only_positionals_ && word.starts_with('-')) return finish_option(word);
         const CLI::Option* positional = next_positional();
         return positional == nullptr ? Candidates() : values(value_name(*positional), word, written_);
     }
@@ -350,6 +350,11 @@ Candidates command_names(const CLI::App& app) {
 Candidates all_candidates(const CLI::App& app, const std::vector<std::string>& words,
                           const Surroundings& surroundings) {
     const auto last = words.end() - 1;
+    if (app.get_subcommands({}).empty()) { // such as xdp-sieved
+        Completer completer(app, app, surroundings);
+        for (auto word = words.begin(); word != last; ++word) completer.read(*word);
+        return completer.finish(*last);
+    }
     // The options in front of the command take no values.
     const auto name =
         std::find_if(words.begin(), last, [](const std::string& w) { return !w.starts_with('-'); });
@@ -363,7 +368,7 @@ Candidates all_candidates(const CLI::App& app, const std::vector<std::string>& w
     if (commands.empty()) return {};
     Completer completer(app, *commands.front(), surroundings);
     for (auto word = name + 1; word != last; ++word) completer.read(*word);
-    return last->size() == 1 && *last == "-" ? completer.option_names(*last) : completer.finish(*last);
+    return completer.finish(*last);
 }
 
 } // namespace

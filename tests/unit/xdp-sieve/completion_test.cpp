@@ -118,6 +118,24 @@ TEST_F(Completion, Files) {
     std::filesystem::remove_all(folder);
 }
 
+// A program without commands, such as xdp-sieved.
+TEST_F(Completion, NoCommands) {
+    CLI::App daemon;
+    std::string file;
+    bool check = false;
+    daemon.add_option("--log", file)->type_name("auto|journal");
+    daemon.add_flag("--check", check);
+    const auto of = [&](const std::vector<std::string>& words) {
+        Texts found;
+        for (const Candidate& candidate : complete(daemon, words, machine_)) found.push_back(candidate.text);
+        return found;
+    };
+    EXPECT_EQ(of({"-"}), (Texts{"--help", "--log", "--check"}));
+    EXPECT_EQ(of({"--check", "--"}), (Texts{"--help", "--log"}));
+    EXPECT_EQ(of({"--log", "j"}), Texts{"journal"});
+    EXPECT_EQ(of({""}), Texts{});
+}
+
 // A value whose name completion does not know gets no candidates, silently.
 TEST_F(Completion, KnowsEveryValue) {
     const auto check = [](const CLI::App& app, auto&& self) -> void {
