@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-# xdp-sieve: `make` builds it, `sudo make demo` shows it at work, and `sudo make check` runs every test.
+# xdp-sieve: `make` builds it, `sudo make demo` shows it at work, and `sudo make check` runs every test,
+# and `make deb` packages it.
 
 CXX      ?= g++
 CLANG    ?= clang-19
@@ -16,10 +17,13 @@ endif
 # clang includes the vendor in the triplet, too.
 TRIPLET  := $(subst -pc-,-,$(shell $(CXX) -dumpmachine))
 PREFIX   ?= /usr/local
+LIBDIR   ?= $(PREFIX)/lib
+# Where zsh looks for completions. Distributions keep theirs in share/zsh/vendor-completions.
+ZSHDIR   ?= $(PREFIX)/share/zsh/site-functions
 VERSION  := $(shell sed -n 's/.*version = "\(.*\)";/\1/p' userspace/libsieve/util/version.hpp)
 # The soname changes with every release that breaks programs built against the previous one.
-LIB_SONAME := libsieve.so.0
-LIB_REAL := libsieve.so.$(VERSION)
+LIB_SONAME := libsieve.so.1
+LIB_REAL := $(LIB_SONAME).$(VERSION)
 
 CXXFLAGS ?= -O2
 CXXFLAGS += -std=c++20 -Wall -Wextra -Werror
@@ -43,18 +47,21 @@ PROMETHEUS_LIB := $(if $(filter arm64,$(ARCH)),-l:libprometheus-cpp-core.so.1.0,
 SERVICE_LIBS := -Wl,--push-state,--as-needed -lcurl -larchive -lseccomp -lmicrohttpd $(PROMETHEUS_LIB) \
 	-Wl,--pop-state
 LIBS     := -lxdp -lbpf -lmnl -lelf -lz -lpcap -lfmt -lxxhash -ltbb -lpthread
-BPFFLAGS := -g -O2 -target bpf -mcpu=v3 -Wall -Wextra -Werror -Iinclude -I/usr/include/$(TRIPLET)
+# Objects name their sources from the tree's root, so that the same sources give the same bytes anywhere.
+BPFFLAGS := -g -O2 -target bpf -mcpu=v3 -Wall -Wextra -Werror -ffile-prefix-map=$(CURDIR)=. -Iinclude \
+	-I/usr/include/$(TRIPLET)
 
-LIB_SRC  := $(shell find userspace/libsieve -name '*.cpp' -not -path '*/bench/*' -not -path '*/service/*')
-SERVICE_SRC := $(shell find userspace/libsieve/service -name '*.cpp')
+# Sorted: the order of a folder differs between machines, and the linker keeps it.
+LIB_SRC  := $(sort $(shell find userspace/libsieve -name '*.cpp' -not -path '*/bench/*' -not -path '*/service/*'))
+SERVICE_SRC := $(sort $(shell find userspace/libsieve/service -name '*.cpp'))
 # Only the benchmarks need these libraries; the installed library does not.
-MEASURE_SRC := $(shell find userspace/libsieve/bench -name '*.cpp')
-CLI_SRC  := $(shell find userspace/xdp-sieve -name '*.cpp')
-LAB_SRC  := $(shell find userspace/sieve-lab -name '*.cpp')
-UNIT_SRC := $(shell find tests/unit tests/model -name "*.cpp")
-KERN_SRC := $(shell find tests/bpf tests/model -name "*.cpp")
-SERVICE_TEST_SRC := $(shell find tests/service -name "*.cpp")
-BENCH_SRC := $(shell find tests/bench -name '*.cpp')
+MEASURE_SRC := $(sort $(shell find userspace/libsieve/bench -name '*.cpp'))
+CLI_SRC  := $(sort $(shell find userspace/xdp-sieve -name '*.cpp'))
+LAB_SRC  := $(sort $(shell find userspace/sieve-lab -name '*.cpp'))
+UNIT_SRC := $(sort $(shell find tests/unit tests/model -name "*.cpp"))
+KERN_SRC := $(sort $(shell find tests/bpf tests/model -name "*.cpp"))
+SERVICE_TEST_SRC := $(sort $(shell find tests/service -name "*.cpp"))
+BENCH_SRC := $(sort $(shell find tests/bench -name '*.cpp'))
 LIB_HEADERS := userspace/libsieve/api/libsieve.h userspace/libsieve/api/libsieve.hpp
 LIB_OBJ  := $(LIB_SRC:%.cpp=$(B)/%.o)
 SERVICE_OBJ := $(SERVICE_SRC:%.cpp=$(B)/%.o)
@@ -73,9 +80,13 @@ SKELETON := $(HOOKS:%=$(B)/bpf/%.skel.h)
 BENCH_SKELETON := $(B)/bpf/sieve_bench.skel.h
 
 .DELETE_ON_ERROR:
-.PHONY: all deps check faults sanitize coverage vmtest soak demo bench figures install uninstall clean format tidy
+.PHONY: all programs deps check faults sanitize coverage vmtest soak demo bench figures install install-lab uninstall deb \
+	deb-test clean format tidy
 
-all: $(BPF_OBJ) $(B)/libsieve.so $(B)/xdp-sieve $(B)/sieve-lab $(B)/unit-tests $(B)/bpf-tests $(B)/service-tests
+all: programs $(B)/unit-tests $(B)/bpf-tests $(B)/service-tests
+
+# What `make install` and `make install-lab` install.
+programs: $(BPF_OBJ) $(B)/libsieve.so $(B)/libsieve.a $(B)/xdp-sieve $(B)/sieve-lab
 
 deps:
 	scripts/install-deps.sh
@@ -111,7 +122,7 @@ $(B)/libsieve.a: $(LIB_OBJ)
 
 LIB_MAP := userspace/libsieve/api/libsieve.map
 $(B)/$(LIB_REAL): $(LIB_OBJ) $(LIB_MAP)
-	$(CXX) $(CXXFLAGS) -shared -Wl,-soname,$(LIB_SONAME) -Wl,--version-script=$(LIB_MAP) -Wl,--no-undefined \
+	$(CXX) $(CXXFLAGS) $(LDFLAGS) -shared -Wl,-soname,$(LIB_SONAME) -Wl,--version-script=$(LIB_MAP) -Wl,--no-undefined \
 		$(LIB_OBJ) $(LIBS) -o $@
 
 $(B)/libsieve.so: $(B)/$(LIB_REAL)
@@ -125,22 +136,22 @@ $(B)/libsieve-bench.a: $(MEASURE_OBJ)
 	rm -f $@ && $(AR) rcs $@ $^
 
 $(B)/xdp-sieve: $(CLI_OBJ) $(B)/libsieve-bench.a $(B)/libsieve-service.a $(B)/libsieve.a
-	$(CXX) $(CXXFLAGS) $^ $(SERVICE_LIBS) $(LIBS) -o $@
+	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ $(SERVICE_LIBS) $(LIBS) -o $@
 
 $(B)/sieve-lab: $(LAB_OBJ) $(B)/libsieve.a
-	$(CXX) $(CXXFLAGS) $^ $(LIBS) -o $@
+	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ $(LIBS) -o $@
 
 # The unit tests also cover the lab's own arithmetic and the command line's parsing.
 $(B)/unit-tests: $(UNIT_OBJ) $(filter-out %/main.o,$(LAB_OBJ) $(CLI_OBJ)) $(B)/libsieve-bench.a \
 		$(B)/libsieve-service.a $(B)/libsieve.a
-	$(CXX) $(CXXFLAGS) $^ -lgtest -lgtest_main $(SERVICE_LIBS) $(LIBS) -o $@
+	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ -lgtest -lgtest_main $(SERVICE_LIBS) $(LIBS) -o $@
 
 # This program starts refreshes, so it has its own main().
 $(B)/service-tests: $(SERVICE_TEST_OBJ) $(B)/libsieve-service.a $(B)/libsieve.a
-	$(CXX) $(CXXFLAGS) $^ -lgtest $(SERVICE_LIBS) $(LIBS) -o $@
+	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ -lgtest $(SERVICE_LIBS) $(LIBS) -o $@
 
 $(B)/bpf-tests: $(KERN_OBJ) $(B)/libsieve.a
-	$(CXX) $(CXXFLAGS) $^ -lgtest -lgtest_main $(LIBS) -o $@
+	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ -lgtest -lgtest_main $(LIBS) -o $@
 
 -include $(SERVICE_OBJ:.o=.d) $(SERVICE_TEST_OBJ:.o=.d) $(BENCH_OBJ:.o=.d) $(MEASURE_OBJ:.o=.d) $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(UNIT_OBJ:.o=.d) $(LAB_OBJ:.o=.d) $(KERN_OBJ:.o=.d)
 
@@ -158,7 +169,7 @@ bench: $(B)/xdp-sieve $(B)/set-bench
 	$(B)/set-bench --benchmark_out=$(B)/bench/user.json --benchmark_out_format=json
 
 $(B)/set-bench: $(BENCH_OBJ) $(B)/libsieve-bench.a $(B)/libsieve.a
-	$(CXX) $(CXXFLAGS) $^ -lbenchmark $(LIBS) -o $@
+	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ -lbenchmark $(LIBS) -o $@
 
 # Tests the kernel side on other kernels, in QEMU. With ARCH=arm64 it tests that processor instead.
 ifeq ($(ARCH),arm64)
@@ -188,36 +199,66 @@ figures: $(B)/sieve-lab
 	scripts/figures.sh
 
 EXAMPLE := share/doc/xdp-sieve/examples/xdp-sieve.toml
+MAN_PAGES := xdp-sieve.8 xdp-sieve.toml.5
+LAB_PAGE := sieve-lab.1
+# man_page PAGE: where a page goes.
+man_page  = $(DESTDIR)$(PREFIX)/share/man/man$(subst .,,$(suffix $1))/$1
+# install_page PAGE: pages name installed files under /usr/local, the default prefix.
+install_page = install -d $(dir $(call man_page,$1)) && \
+	sed -E 's,/usr/local/(lib|share|sbin/xdp),$(PREFIX)/\1,g' docs/$1 > $(call man_page,$1) && chmod 644 $(call man_page,$1)
+# source file, and installed file
+COMPLETIONS := xdp-sieve.bash:$(PREFIX)/share/bash-completion/completions/xdp-sieve \
+	xdp-sieve.fish:$(PREFIX)/share/fish/vendor_completions.d/xdp-sieve.fish \
+	_xdp-sieve:$(ZSHDIR)/_xdp-sieve
+completion_source = $(firstword $(subst :, ,$1))
+completion_file   = $(DESTDIR)$(lastword $(subst :, ,$1))
 
-install: $(BPF_OBJ) $(B)/libsieve.so $(B)/xdp-sieve
+install: $(BPF_OBJ) $(B)/libsieve.so $(B)/libsieve.a $(B)/xdp-sieve
 	install -D -m 755 $(B)/xdp-sieve $(DESTDIR)$(PREFIX)/bin/xdp-sieve
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/lib/xdp-sieve $(BPF_OBJ)
-	install -D -m 644 docs/xdp-sieve.8 $(DESTDIR)$(PREFIX)/share/man/man8/xdp-sieve.8
-	install -D -m 644 docs/xdp-sieve.toml.5 $(DESTDIR)$(PREFIX)/share/man/man5/xdp-sieve.toml.5
+	$(foreach page,$(MAN_PAGES),$(call install_page,$(page)) &&) true
+	$(foreach one,$(COMPLETIONS),install -D -m 644 userspace/xdp-sieve/completions/$(call completion_source,$(one)) \
+		$(call completion_file,$(one)) &&) true
 	install -D -m 644 examples/xdp-sieve.toml $(DESTDIR)$(PREFIX)/$(EXAMPLE)
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include/sieve include/sieve/*.h
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include/libsieve $(LIB_HEADERS)
-	install -D -m 644 -t $(DESTDIR)$(PREFIX)/lib $(B)/libsieve.a
-	install -D -m 755 -t $(DESTDIR)$(PREFIX)/lib $(B)/$(LIB_REAL)
-	ln -sf $(LIB_REAL) $(DESTDIR)$(PREFIX)/lib/$(LIB_SONAME)
-	ln -sf $(LIB_SONAME) $(DESTDIR)$(PREFIX)/lib/libsieve.so
-	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig
+	install -D -m 644 -t $(DESTDIR)$(LIBDIR) $(B)/libsieve.a
+	install -D -m 755 -t $(DESTDIR)$(LIBDIR) $(B)/$(LIB_REAL)
+	ln -sf $(LIB_REAL) $(DESTDIR)$(LIBDIR)/$(LIB_SONAME)
+	ln -sf $(LIB_SONAME) $(DESTDIR)$(LIBDIR)/libsieve.so
+	install -d $(DESTDIR)$(LIBDIR)/pkgconfig
 	for name in libsieve libsieve-bpf; do \
-		sed -e 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|; s|@LIBS@|$(LIBS)|' \
-			userspace/libsieve/api/$$name.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/$$name.pc; \
+		sed -e 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(VERSION)|; s|@LIBS@|$(LIBS)|' \
+			userspace/libsieve/api/$$name.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/$$name.pc; \
 	done
 
+# The experiments are not part of `make install`: only readers of the papers need them.
+install-lab: $(B)/sieve-lab
+	install -D -m 755 $(B)/sieve-lab $(DESTDIR)$(PREFIX)/bin/sieve-lab
+	$(call install_page,$(LAB_PAGE))
+
 uninstall:
-	rm -f $(DESTDIR)$(PREFIX)/bin/xdp-sieve $(DESTDIR)$(PREFIX)/share/man/man8/xdp-sieve.8
-	rm -f $(DESTDIR)$(PREFIX)/share/man/man5/xdp-sieve.toml.5 $(DESTDIR)$(PREFIX)/$(EXAMPLE)
+	rm -f $(DESTDIR)$(PREFIX)/bin/xdp-sieve $(DESTDIR)$(PREFIX)/bin/sieve-lab
+	rm -f $(foreach page,$(MAN_PAGES) $(LAB_PAGE),$(call man_page,$(page))) $(DESTDIR)$(PREFIX)/$(EXAMPLE)
+	rm -f $(foreach one,$(COMPLETIONS),$(call completion_file,$(one)))
 	rm -f $(HOOKS:%=$(DESTDIR)$(PREFIX)/lib/xdp-sieve/%.bpf.o)
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/include/sieve/,$(notdir $(wildcard include/sieve/*.h)))
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/include/libsieve/,$(notdir $(LIB_HEADERS)))
-	rm -f $(addprefix $(DESTDIR)$(PREFIX)/lib/,libsieve.a libsieve.so $(LIB_SONAME) $(LIB_REAL))
-	rm -f $(addprefix $(DESTDIR)$(PREFIX)/lib/pkgconfig/,libsieve.pc libsieve-bpf.pc)
+	rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,libsieve.a libsieve.so $(LIB_SONAME) $(LIB_REAL))
+	rm -f $(addprefix $(DESTDIR)$(LIBDIR)/pkgconfig/,libsieve.pc libsieve-bpf.pc)
 	for folder in lib/xdp-sieve include/sieve include/libsieve $(dir $(EXAMPLE)) share/doc/xdp-sieve; do \
 		[ ! -d $(DESTDIR)$(PREFIX)/$$folder ] || rmdir --ignore-fail-on-non-empty $(DESTDIR)$(PREFIX)/$$folder; \
 	done
+
+# Debian packages of this tree, in build/deb: docs/packages.md.
+deb:
+	scripts/deb.sh
+
+# Installs, uses, upgrades and purges these packages in a Debian that debootstrap makes. Then builds them again and
+# compares.
+deb-test: deb
+	tests/packages/chroot.sh $(B)/deb
+	tests/packages/reproducible.sh $(B)/deb
 
 format:
 	find bpf include userspace tests \( -name '*.[ch]' -o -name '*.[ch]pp' \) -exec clang-format -i {} +

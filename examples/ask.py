@@ -12,7 +12,7 @@ class Key(ctypes.Structure):
 
 
 def load_library():
-    lib = ctypes.CDLL("libsieve.so.0")
+    lib = ctypes.CDLL("libsieve.so.1")
     error = ctypes.POINTER(ctypes.c_void_p)
     lib.libsieve_image_open.argtypes = [ctypes.c_char_p, ctypes.POINTER(ctypes.c_void_p), error]
     lib.libsieve_image_open.restype = ctypes.c_bool

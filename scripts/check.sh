@@ -4,7 +4,7 @@
 # Exits with 0 if nothing failed. With CI=true, a skipped test counts as a failure unless tests/allowed-skips names
 # it.
 #
-#     check.sh [SUITE...]        only these: style unit fuzz bpf service selftests library demo vm
+#     check.sh [SUITE...]        only these: style unit fuzz bpf service selftests library packages demo vm
 set -euo pipefail
 cd "$(dirname "$0")/.."
 unset MAKEFLAGS MAKELEVEL
@@ -14,7 +14,7 @@ unset MAKEFLAGS MAKELEVEL
     exit 1
 }
 suites=("$@")
-[ ${#suites[@]} -gt 0 ] || suites=(style unit fuzz bpf service selftests library demo vm)
+[ ${#suites[@]} -gt 0 ] || suites=(style unit fuzz bpf service selftests library packages demo vm)
 
 WORK=$(mktemp -d)
 job=
@@ -85,6 +85,7 @@ run_suite() {
     service) suite service gtest build/service-tests --gtest_color=no "--gtest_output=json:$WORK/service.json" ;;
     selftests) suite selftests ktap make --no-print-directory -s -C tests/selftests run_tests ;;
     library) suite library ktap tests/library/library.sh ;;
+    packages) suite packages ktap tests/packages/packages.sh ;;
     demo) suite demo exit scripts/demo.sh ;;
     vm) ;; # it is already running
     *)

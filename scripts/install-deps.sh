@@ -30,6 +30,10 @@ packages=(
     gnuplot-nox
     # check the style of scripts and man pages
     shellcheck mandoc
+    # shells, whose completions are tested
+    zsh fish bash-completion
+    # Debian packages and their tests
+    dpkg-dev debhelper lintian debootstrap
 )
 # For tests on other kernels. Without these packages those tests are skipped.
 wishes=(qemu-system-x86 busybox-static cpio wireguard-tools)

@@ -34,7 +34,8 @@ files() {
 licence_lines() {
     local missing
     missing=$(files '*' | grep -v -e '\.md$' -e '\.svg$' -e '\.png$' -e '\.json$' -e '/LICENSE$' -e '/\.gitignore$' \
-        -e '/\.clang-format$' -e '/tests/fuzz/.*corpus' -e '/tests/fuzz/seeds' | tr '\n' '\0' |
+        -e '/\.clang-format$' -e '/tests/fuzz/.*corpus' -e '/tests/fuzz/seeds' -e '/debian/changelog$' \
+        -e '/debian/copyright$' -e '/debian/source/format$' | tr '\n' '\0' |
         xargs -0 grep -L -I 'SPDX-License-Identifier:' || true)
     [ -z "$missing" ] || {
         echo "without an SPDX line: $missing"
@@ -53,7 +54,9 @@ licence_sides() {
     }
 }
 
-shell_scripts() { files '*.sh' | tr '\n' '\0' | xargs -0 shellcheck -x .ci/run; }
+shell_scripts() {
+    files '*.sh' '*.bash' '*.postinst' '*.postrm' '*.prerm' | tr '\n' '\0' | xargs -0 shellcheck -x .ci/run
+}
 python_scripts() { files '*.py' | tr '\n' '\0' | xargs -0 python3 -c '
 import ast, sys
 for path in sys.argv[1:]: ast.parse(open(path).read(), path)'; }

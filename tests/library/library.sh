@@ -39,8 +39,8 @@ symbols() {
     declared=$(grep -oE '\blibsieve_[a-z_]+\(' "$STAGE/include/libsieve/libsieve.h" | tr -d '(' | sort -u)
     defined=$(nm -D --defined-only "$STAGE/lib/libsieve.so" | awk '$2 != "A" { print $3 }' | sed 's/@.*//' | sort -u)
     diff <(echo "$declared") <(echo "$defined") || fail "left: declared in libsieve.h; right: defined in the library"
-    readelf -d "$STAGE/lib/libsieve.so" | grep -q 'SONAME.*\[libsieve\.so\.0\]' ||
-        fail "the soname is not libsieve.so.0"
+    readelf -d "$STAGE/lib/libsieve.so" | grep -q 'SONAME.*\[libsieve\.so\.1\]' ||
+        fail "the soname is not libsieve.so.1"
 }
 
 # The C header is valid C and C++. The BPF headers need only linux/types.h.

@@ -290,13 +290,15 @@ void add_bench(CLI::App& app, Context& context) {
         [&context](Arguments command) -> Action {
             auto arguments = std::make_shared<BenchArguments>();
             command.add("--keys", arguments->keys, "sizes of the sets, as a comma list")
+                .called("NUMBER")
                 .separated_by(',')
                 .show_default();
             command.add("--bits-per-key", arguments->bits_per_key, "size of the filters").show_default();
             command.add("--rounds", arguments->rounds, "measurements of everything, in turn")
                 .between(3, 1001)
                 .show_default();
-            command.add("-o,--output", arguments->output, "write the numbers as JSON to this file, too");
+            command.add("-o,--output", arguments->output, "write the numbers as JSON to this file, too")
+                .called("FILE");
             command.add_flag("--force", arguments->force,
                              "also replace a file that is not a benchmark's output");
             command.add_flag("--quick", arguments->quick, "small sets and few rounds: seconds, not minutes");

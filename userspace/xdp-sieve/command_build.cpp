@@ -115,24 +115,24 @@ Result<Exit> run_build(BuildArguments& arguments, const Context& context) {
 } // namespace
 
 void add_build(CLI::App& app, Context& context) {
-    add_command(app, context, "build", "build a filter image out of feeds",
-                [&context](Arguments command) -> Action {
-                    auto arguments = std::make_shared<BuildArguments>();
-                    arguments->values.resize(control::build_options().size());
-                    for (std::size_t i = 0; i < control::build_options().size(); i++) {
-                        const control::BuildOption& option = control::build_options()[i];
-                        const std::string name = fmt::format("--{}", option.name);
-                        if (option.value != nullptr)
-                            command.add(name, arguments->values[i], option.help).called(option.value);
-                        else
-                            command.add_flag(name, arguments->skip_invalid, option.help);
-                    }
-                    command.add("-o,--output", arguments->output, "the image to write").required();
-                    command.add_flag("--force", arguments->force, "also replace a file that is not an image");
-                    command.add("FEED", arguments->feeds, "files of keys, one a line; - is standard input")
-                        .required();
-                    return [arguments, &context] { return run_build(*arguments, context); };
-                });
+    add_command(
+        app, context, "build", "build a filter image out of feeds", [&context](Arguments command) -> Action {
+            auto arguments = std::make_shared<BuildArguments>();
+            arguments->values.resize(control::build_options().size());
+            for (std::size_t i = 0; i < control::build_options().size(); i++) {
+                const control::BuildOption& option = control::build_options()[i];
+                const std::string name = fmt::format("--{}", option.name);
+                if (option.value != nullptr)
+                    command.add(name, arguments->values[i], option.help).called(option.value);
+                else
+                    command.add_flag(name, arguments->skip_invalid, option.help);
+            }
+            command.add("-o,--output", arguments->output, "the image to write").called("FILE").required();
+            command.add_flag("--force", arguments->force, "also replace a file that is not an image");
+            command.add("FEED", arguments->feeds, "files of keys, one a line; - is standard input")
+                .required();
+            return [arguments, &context] { return run_build(*arguments, context); };
+        });
 }
 
 } // namespace sieve::cli

@@ -119,8 +119,10 @@ void add_events(CLI::App& app, Context& context) {
                 .positive()
                 .show_default();
             command.add("--count", arguments->listening.most, "stop after this many events").positive();
-            command.add("--pcap", arguments->capture,
-                        "write the packets' heads to this capture instead; - is standard output");
+            command
+                .add("--pcap", arguments->capture,
+                     "write the packets' heads to this capture instead; - is standard output")
+                .called("FILE");
             command.add_flag("--force", arguments->force,
                              "also replace a file that is not a capture of this command");
             add_hook(command, arguments->hook, hook_in_use);

@@ -127,17 +127,24 @@ void add_load(CLI::App& app, Context& context) {
             command
                 .add("--default", arguments->default_action,
                      "what becomes of packets that no set decides: pass or drop")
+                .called("pass|drop")
                 .show_default();
-            command.add("--unreadable", arguments->unreadable, unreadable_help).show_default();
-            command.add("-m,--mode", arguments->mode,
-                        "at xdp: native (in the driver), skb (generic) or auto (native, else skb)");
+            command.add("--unreadable", arguments->unreadable, unreadable_help)
+                .called("drop|pass")
+                .show_default();
+            command
+                .add("-m,--mode", arguments->mode,
+                     "at xdp: native (in the driver), skb (generic) or auto (native, else skb)")
+                .called("native|skb|auto");
             command
                 .add("--priority", arguments->priority,
                      "beside other programs: the lower number is asked first; 50 if not given")
                 .between(1, 65535);
-            command.add("--chain", arguments->chain,
-                        "beside other programs at xdp: after which of our verdicts the next one is asked, a "
-                        "comma list of pass, drop and redirect, or none; pass if not given");
+            command
+                .add("--chain", arguments->chain,
+                     "beside other programs at xdp: after which of our verdicts the next one is asked, a "
+                     "comma list of pass, drop and redirect, or none; pass if not given")
+                .called("VERDICTS");
             command.add_flag("--force", arguments->force, "replace another XDP program");
             return [arguments, &context] { return run_load(*arguments, context); };
         });

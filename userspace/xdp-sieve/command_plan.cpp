@@ -100,7 +100,8 @@ void add_plan(CLI::App& app, Context& context) {
                     Arguments size = command.add_one("size", "what is given");
                     size.add("--fpr", arguments->request.fpr, "the false positive rate to stay below");
                     size.add("--memory", arguments->memory,
-                             "bytes for the whole image, such as 512K, 64M or 1G");
+                             "bytes for the whole image, such as 512K, 64M or 1G")
+                        .called("BYTES");
                     return [arguments, &context] { return run_plan(*arguments, context); };
                 });
 }

@@ -129,13 +129,17 @@ void add_replay(CLI::App& app, Context& context) {
                      "this order")
                 .required();
             command.add("--pcap", arguments->capture, "the capture, pcap or pcapng; - is standard input")
+                .called("FILE")
                 .required();
             add_hook(command, arguments->hook, "whose program is run; xdp if not given");
             command
                 .add("--default", arguments->default_action,
                      "what becomes of packets that no set decides: pass or drop")
+                .called("pass|drop")
                 .show_default();
-            command.add("--unreadable", arguments->unreadable, unreadable_help).show_default();
+            command.add("--unreadable", arguments->unreadable, unreadable_help)
+                .called("drop|pass")
+                .show_default();
             return [arguments, &context] { return run_replay(*arguments, context); };
         });
 }

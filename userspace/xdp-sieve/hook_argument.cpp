@@ -5,11 +5,24 @@
 
 namespace sieve::cli {
 
+namespace {
+
+std::string names_of_hooks() {
+    std::string names;
+    for (const kernel::HookPoint point : kernel::all_hook_points)
+        names += fmt::format("{}{}", names.empty() ? "" : "|", kernel::hook_point_name(point));
+    return names;
+}
+
+} // namespace
+
 void add_hook(Arguments command, std::string& into, const std::string& otherwise) {
-    command.add(
-        "--hook", into,
-        "xdp (arriving, before the network stack), ingress (arriving, at tc) or egress (leaving, at tc); " +
-            otherwise);
+    command
+        .add("--hook", into,
+             "xdp (arriving, before the network stack), ingress (arriving, at tc) or egress (leaving, at "
+             "tc); " +
+                 otherwise)
+        .called(names_of_hooks());
 }
 
 Result<control::HookName> parse_hook(const std::string& interface, const std::string& hook) {

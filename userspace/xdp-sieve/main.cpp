@@ -6,42 +6,21 @@
 #include <cstdlib>
 #include <exception>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
 
 #include "libsieve/util/shortage.hpp"
-#include "libsieve/util/version.hpp"
-#include "xdp-sieve/command.hpp"
+#include "xdp-sieve/command_line.hpp"
+#include "xdp-sieve/completion.hpp"
 #include "xdp-sieve/output.hpp"
 #include "xdp-sieve/unknown_command.hpp"
 
 namespace sieve::cli {
 
 namespace {
-
-void add_commands(CLI::App& app, Context& context) {
-    add_build(app, context);
-    add_query(app, context);
-    add_inspect(app, context);
-    add_load(app, context);
-    add_swap(app, context);
-    add_insert(app, context);
-    add_delete(app, context);
-    add_remove(app, context);
-    add_unload(app, context);
-    add_apply(app, context);
-    add_config(app, context);
-    add_status(app, context);
-    add_stats(app, context);
-    add_events(app, context);
-    add_top(app, context);
-    add_replay(app, context);
-    add_bench(app, context);
-    add_plan(app, context);
-    add_kinds(app, context);
-}
 
 std::vector<std::string> command_names(const CLI::App& app) {
     std::vector<std::string> names;
@@ -70,19 +49,14 @@ std::string fault_of_command(const CLI::App& app, const std::vector<std::string>
 
 // Runs the command. The context then holds its exit code.
 void run(int argc, char** argv, Context& context) {
-    CLI::App app{
-        "Packet filter for very large lists: 10^4 to 10^8 keys in a few bits each.\n"
-        "Exit codes: 0 done, 1 the answer is no, 2 usage, 3 bad input, 4 the kernel refused, 5 done, "
-        "but a later step failed; 2 to 4 changed nothing."};
-    app.name("xdp-sieve");
-    app.set_version_flag("--version", std::string("xdp-sieve ") + version);
-    app.require_subcommand(1);
-    app.get_formatter()->label("SUBCOMMAND", "COMMAND");
-    app.add_flag("--json", context.json, "print JSON, for machines");
-    app.add_flag("-q,--quiet", context.quiet, "print errors only, and what was asked for");
-    app.add_flag("-v,--verbose", context.verbose, "print what libbpf and the builder say on the way");
-    add_commands(app, context);
+    CLI::App app;
+    define_command_line(app, context);
 
+    // What the shells' completion scripts run. No person types it, so the help does not show it.
+    if (argc > 1 && std::string_view(argv[1]) == "complete") {
+        print_candidates(app, {argv + 2, argv + argc});
+        return;
+    }
     if (const std::string fault = fault_of_command(app, {argv + 1, argv + argc}); !fault.empty()) {
         print_error("xdp-sieve: {}\n", fault);
         context.exit = Exit::usage;

@@ -2,6 +2,7 @@
 #include "xdp-sieve/set_argument.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -56,31 +57,42 @@ std::vector<std::string> join_fields(const std::vector<std::string>& pieces) {
     return joined;
 }
 
+Status set_one_action(control::SetSpec& set, control::WantedAction action) {
+    if (set.action) return invalid_request("a set has one action");
+    set.action = std::move(action);
+    return {};
+}
+
+constexpr SetOption own_options[] = {
+    {"action", "drop|pass|count", false, "what a match does",
+     [](control::SetSpec& set, const std::optional<std::string>& value) -> Status {
+         SIEVE_ASSIGN(control::WantedAction action, control::parse_action(value.value_or("")));
+         return set_one_action(set, std::move(action));
+     }},
+    {"redirect", "TARGET", false, "where matches are sent: an interface, or cpu:NUMBER",
+     [](control::SetSpec& set, const std::optional<std::string>& value) -> Status {
+         return set_one_action(set, {SIEVE_ACTION_REDIRECT_DEVICE, value.value_or("")});
+     }},
+    {"verify", "FILE", true, "exact verification of matches",
+     [](control::SetSpec& set, const std::optional<std::string>& value) -> Status {
+         if (value && value->empty()) return invalid_request("verify= without a feed");
+         set.verify = control::Verification{value.value_or("")};
+         return {};
+     }},
+    {"feed", "FILE", false, "one more feed of this set",
+     [](control::SetSpec& set, const std::optional<std::string>& value) -> Status {
+         if (!value || value->empty()) return invalid_request("feed= without a file");
+         set.sources.push_back(*value);
+         return {};
+     }},
+};
+
 // Sets an option that only a set has. Returns nothing if the word is no such option.
 std::optional<Status> set_own_option(const Word& word, control::SetSpec& set) {
-    const std::string value = word.value.value_or("");
-    if (word.name == "action" || word.name == "redirect") {
-        if (set.action) return invalid_request("a set has one action");
-        if (word.name == "redirect") {
-            set.action = control::WantedAction{SIEVE_ACTION_REDIRECT_DEVICE, value};
-            return Status();
-        }
-        Result<control::WantedAction> action = control::parse_action(value);
-        if (!action) return tl::unexpected(std::move(action.error()));
-        set.action = *action;
-        return Status();
-    }
-    if (word.name == "verify") {
-        if (word.value && value.empty()) return invalid_request("verify= without a feed");
-        set.verify = control::Verification{value};
-        return Status();
-    }
-    if (word.name == "feed") {
-        if (value.empty()) return invalid_request("feed= without a file");
-        set.sources.push_back(value);
-        return Status();
-    }
-    return std::nullopt;
+    const auto* option =
+        std::ranges::find_if(own_options, [&](const SetOption& o) { return word.name == o.name; });
+    if (option == std::end(own_options)) return std::nullopt;
+    return option->set(set, word.value);
 }
 
 Status set_option(const std::string& piece, control::SetSpec& set) {
@@ -103,6 +115,10 @@ Status set_option(const std::string& piece, control::SetSpec& set) {
 }
 
 } // namespace
+
+std::span<const SetOption> set_options() {
+    return own_options;
+}
 
 Result<control::SetSpec> parse_set_argument(const std::string& text) {
     const std::size_t equals = text.find('=');

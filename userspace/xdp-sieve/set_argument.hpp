@@ -13,6 +13,8 @@
 // `key` is followed by fields until the next option: key=src,dport,fpr=1e-5.
 #pragma once
 
+#include <optional>
+#include <span>
 #include <string>
 
 #include "libsieve/control/set_spec.hpp"
@@ -22,6 +24,17 @@ namespace sieve::cli {
 
 // Errors are of kind invalid_request and name the argument.
 [[nodiscard]] Result<control::SetSpec> parse_set_argument(const std::string& text);
+
+// An option that only a set has. `build` has the others: control::build_options().
+struct SetOption {
+    const char* name;
+    const char* value; // what the value is called, like that of an option of a command
+    bool value_optional;
+    const char* help;
+    Status (*set)(control::SetSpec& set, const std::optional<std::string>& value);
+};
+
+[[nodiscard]] std::span<const SetOption> set_options();
 
 // "pass" or "drop", as the value of `option`, such as `--default`.
 [[nodiscard]] Result<sieve_action> parse_pass_or_drop(const char* option, const std::string& text);

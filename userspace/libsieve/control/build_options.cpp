@@ -88,7 +88,8 @@ std::vector<BuildOption> list_options() {
                                  return facts.takes_hashes;
                              }) + ": bits set by a key; the best number if not given",
          [](FeedSpec& feed, const std::string& text) { return set_whole(feed.build.kind.hashes, text); }},
-        {"effort", "EFFORT", "time for a lower rate: fast (no rebalancing), normal or best (normal)",
+        {"effort", "fast|normal|best",
+         "time for a lower rate: fast (no rebalancing), normal or best (normal)",
          [](FeedSpec& feed, const std::string& text) -> Status {
              SIEVE_ASSIGN(feed.build.kind.effort, parse_effort(text));
              return {};

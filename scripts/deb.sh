@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+# Builds the Debian packages of this tree. They appear in the output folder, with the .changes file that names them.
+# The build runs in a copy of the tree, so the tree itself stays as it is.
+#
+#     deb.sh [--output FOLDER] [--objects FOLDER]
+#
+#     --output     build/deb if not given; it is emptied first
+#     --objects    packs the programs of this build folder, instead of compiling them as Debian does
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+output=build/deb objects=''
+while [ $# -gt 0 ]; do
+    case $1 in
+    --output) output=${2:?} ;;
+    --objects) objects=${2:?} ;;
+    *)
+        echo "usage: deb.sh [--output FOLDER] [--objects FOLDER]" >&2
+        exit 2
+        ;;
+    esac
+    shift 2
+done
+# It will be emptied, so it must be ours.
+if [ -e "$output" ] && [ ! -e "$output/.made-by-deb.sh" ]; then
+    echo "deb.sh: $output exists and was not made by deb.sh" >&2
+    exit 3
+fi
+rm -rf "$output"
+mkdir -p "$output"
+touch "$output/.made-by-deb.sh"
+output=$(realpath "$output")
+
+name=xdp-sieve
+tree=$output/$name
+mkdir "$tree"
+# The sources: what git tracks or would track; without git, all but what is built. Times stay, so that make trusts the
+# objects.
+sources() {
+    local path
+    git ls-files -z --cached --others --exclude-standard 2>/dev/null | while IFS= read -r -d '' path; do
+        if [ -e "$path" ] || [ -L "$path" ]; then printf '%s\0' "$path"; fi
+    done || find . -mindepth 1 \( -path ./build -o -path ./.git -o -name __pycache__ \) -prune -o ! -type d -print0
+}
+sources | tar -c --null --files-from=- | tar -x -C "$tree"
+
+# Source and binary packages from a clean tree; or binary packages only, from programs that exist.
+how=()
+if [ -n "$objects" ]; then
+    mkdir "$tree/build"
+    (cd "$objects" && tar -c bpf userspace ./*.a ./*.so* ./*.bpf.o xdp-sieve sieve-lab) | tar -x -C "$tree/build"
+    export DEB_BUILD_OPTIONS="${DEB_BUILD_OPTIONS-} noautodbgsym"
+    how=(--build=binary --no-pre-clean)
+else
+    # Packages keep the times of sources that are older than they are, and a checkout sets them at will.
+    released=$(dpkg-parsechangelog -l "$tree/debian/changelog" -S Timestamp)
+    find "$tree" -exec touch --no-dereference --date="@$released" {} +
+fi
+unset MAKEFLAGS MAKELEVEL MFLAGS
+if ! (cd "$tree" && dpkg-buildpackage --no-sign --jobs="$(nproc)" "${how[@]}") >"$output/build.log" 2>&1; then
+    grep -nE 'error|Error' "$output/build.log" | tail -n 20 >&2 || true
+    tail -n 20 "$output/build.log" >&2
+    echo "deb.sh: the packages could not be built: $output/build.log" >&2
+    exit 1
+fi
+rm -rf "$tree"
+(cd "$output" && ls -- *.deb)

@@ -1,0 +1,291 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+# The Debian packages as users meet them: in a Debian that debootstrap makes, they are installed by apt, used, upgraded,
+# removed and purged. Needs root and Debian's mirror.
+#
+#     chroot.sh FOLDER     with the packages that scripts/deb.sh made
+#
+# build/deb-test keeps the Debian and what apt fetched, for the next time. All that runs inside has its own mounts and
+# processes, which end with it, however it ends.
+# shellcheck source=../selftests/lib.sh
+. "$(dirname "$0")/../selftests/lib.sh"
+
+DEBS=$(realpath "${1:?the folder with the packages}")
+[ "$(id -u)" -eq 0 ] || skip_all "root is needed"
+for tool in debootstrap dpkg-scanpackages unshare zstd; do
+    command -v "$tool" >/dev/null || skip_all "$tool is not installed"
+done
+WORK=$(mktemp -d)
+pins >"$WORK/pins"
+trap cleanup EXIT
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 143' TERM
+CACHE=$BUILD/deb-test
+SYSTEM=$WORK/debian
+NEW=$(dpkg-deb -f "$(echo "$DEBS"/xdp-sieve_*.deb)" Version)
+OLD=$NEW~older
+PACKAGES=(xdp-sieve libsieve1 libsieve-dev sieve-lab)
+# What the tests use inside. What the packages need comes with them.
+TOOLS=adduser,bash-completion,fish,g++,iproute2,man-db,pkg-config,python3-minimal,zsh
+
+# within COMMAND...: runs a command in the Debian, with the machine's network.
+# within_network COMMAND...: likewise, with a network of its own, which has nothing but what the command makes.
+within() { isolated "" "$@"; }
+within_network() { isolated --net "$@"; }
+isolated() {
+    local network=$1
+    shift
+    # shellcheck disable=SC2016,SC2086 # the inner shell expands the script; no network is no word
+    unshare --mount --propagation private --pid --fork --kill-child $network sh -c '
+        root=$1
+        shift
+        mount -t proc proc "$root/proc" && mount -t sysfs sysfs "$root/sys" && mount -t bpf bpf "$root/sys/fs/bpf" &&
+            mount --bind /dev "$root/dev" && mount -t tmpfs tmpfs "$root/run" &&
+            mount --bind "$root/../repository" "$root/mnt" &&
+            mount --bind '"$CACHE/archives"' "$root/var/cache/apt/archives" || exit 99
+        exec chroot "$root" env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root TERM=dumb LC_ALL=C.UTF-8 \
+            DEBIAN_FRONTEND=noninteractive http_proxy="$http_proxy" https_proxy="$https_proxy" "$@"
+    ' sh "$SYSTEM" "$@"
+}
+# apt ARGUMENT...: what apt and dpkg say is in $WORK/apt.
+apt() { within apt-get -q -y --no-install-recommends -o Dpkg::Use-Pty=0 "$@" >"$WORK/apt" 2>&1; }
+# does ARGUMENT...: apt must succeed. refuses REASON ARGUMENT...: it must fail, and name the reason.
+does() { apt "$@" || fail "apt $*: $(tail -n 20 "$WORK/apt")"; }
+refuses() {
+    local reason=$1
+    shift
+    if apt "$@"; then fail "apt $* was not refused"; fi
+    grep -qF -- "$reason" "$WORK/apt" || fail "refused for another reason: $(cat "$WORK/apt")"
+}
+
+# The mirror that this machine uses.
+mirror() {
+    { cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2>/dev/null || true; } |
+        sed -nE 's/^(deb( \[.*\])?|URIs:) (https?:[^ ]*debian\/?)( .*)?$/\3/p' | head -n 1
+}
+
+# Debian 12 with the tools, from the cache if it is there.
+makes_debian() {
+    local base from
+    base=$CACHE/base-$(echo "$TOOLS" | cksum | cut -d' ' -f1).tar.zst
+    mkdir -p "$CACHE/archives/partial"
+    if [ ! -e "$base" ]; then
+        from=$(mirror)
+        unshare --mount --propagation private debootstrap --variant=minbase --include="$TOOLS" bookworm "$SYSTEM" \
+            "${from:-http://deb.debian.org/debian}" >"$WORK/debootstrap.log" 2>&1 ||
+            fail "debootstrap: $(tail -n 5 "$WORK/debootstrap.log")"
+        tar -C "$SYSTEM" -I zstd -cf "$base.part" .
+        mv "$base.part" "$base"
+        rm -rf "$SYSTEM"
+    fi
+    mkdir "$SYSTEM"
+    tar -C "$SYSTEM" -I zstd -xf "$base"
+    # The machine's way to the mirror.
+    cp /etc/resolv.conf "$SYSTEM/etc/resolv.conf"
+    apt-config dump | grep -iE '^Acquire::(https?::Proxy|Retries)' >"$SYSTEM/etc/apt/apt.conf.d/90machine" || true
+    # No service is started, and nothing waits for the disk.
+    printf '#!/bin/sh\nexit 101\n' >"$SYSTEM/usr/sbin/policy-rc.d"
+    chmod 755 "$SYSTEM/usr/sbin/policy-rc.d"
+    echo force-unsafe-io >"$SYSTEM/etc/dpkg/dpkg.cfg.d/unsafe-io"
+    echo 'deb [trusted=yes] file:/mnt ./' >"$SYSTEM/etc/apt/sources.list.d/packages.list"
+}
+
+# A repository with the packages, and with the same packages under a lower version.
+makes_repository() {
+    local package folder=$WORK/repository
+    mkdir "$folder"
+    for package in "${PACKAGES[@]}"; do
+        cp "$DEBS/${package}_${NEW}"_*.deb "$folder"
+        dpkg-deb -R "$folder/${package}_${NEW}"_*.deb "$WORK/older"
+        sed -i "s/^Version: .*/Version: $OLD/; s/(= $NEW)/(= $OLD)/g" "$WORK/older/DEBIAN/control"
+        dpkg-deb -Znone -b "$WORK/older" "$folder/${package}_${OLD}_older.deb" >"$WORK/said"
+        rm -rf "$WORK/older"
+    done
+    (cd "$folder" && dpkg-scanpackages --multiversion . >Packages 2>"$WORK/said") || fail "$(cat "$WORK/said")"
+    chmod -R a+rX "$folder" "$WORK"
+    within apt-get -qq update
+}
+
+# What the packages and what they bring may leave behind: nothing. Caches, logs and what dpkg and apt keep do not count.
+state() {
+    find "$SYSTEM" -xdev \( -path "$SYSTEM/var/cache" -o -path "$SYSTEM/var/log" -o -path "$SYSTEM/var/lib/dpkg" \
+        -o -path "$SYSTEM/var/lib/apt" -o -path "$SYSTEM/tmp" -o -path "$SYSTEM/root" \) -prune \
+        -o ! -name 'ld.so.cache' ! -name '*-' -printf '/%P %y %m %U:%G\n' | sort
+    cat "$SYSTEM"/etc/{passwd,group,shadow,gshadow}
+}
+
+# shellcheck disable=SC2016 # dpkg-query's own variables
+version_inside() { within dpkg-query -W -f='${Version} ${db:Status-Status}' "$1"; }
+
+installs() {
+    local package
+    state >"$WORK/before"
+    does install "${PACKAGES[@]/%/=$OLD}"
+    for package in "${PACKAGES[@]}"; do
+        [ "$(version_inside "$package")" = "$OLD installed" ] || fail "$package: $(version_inside "$package")"
+    done
+    grep -q ':/nonexistent:/usr/sbin/nologin$' <<<"$(within getent passwd xdp-sieve)" ||
+        fail "there is no user xdp-sieve"
+    [ ! -e "$SYSTEM/etc/xdp-sieve/xdp-sieve.toml" ] || fail "a configuration was made"
+}
+
+programs() {
+    local said
+    within sh -ec 'printf "192.0.2.%d\n" 1 2 3 >/tmp/list.txt
+        xdp-sieve -q build -o /tmp/list.sieve /tmp/list.txt
+        xdp-sieve query /tmp/list.sieve 192.0.2.2'
+    said=$(within xdp-sieve query /tmp/list.sieve 203.0.113.9) && fail "said $said"
+    [ -n "$(within sieve-lab list)" ] || fail "sieve-lab lists nothing"
+    # The example is a correct configuration, apart from its lists.
+    grep -qF '[set."blocklist"]' <<<"$(within xdp-sieve config /usr/share/doc/xdp-sieve/examples/xdp-sieve.toml)" ||
+        fail "the example is no configuration"
+}
+
+# In a network of its own: by the command line, and by ip link with the installed object.
+in_force() {
+    within_network sh -ec 'ip link add one type veth peer name two
+        ip link set one up
+        ip link set two up
+        xdp-sieve -q load one bad=/tmp/list.txt
+        xdp-sieve status one
+        ip link set dev two xdp obj /usr/lib/xdp-sieve/xdp_sieve.bpf.o sec xdp
+        xdp-sieve -q load two bad=/tmp/list.sieve
+        xdp-sieve -q unload one
+        xdp-sieve -q load one --hook egress out=/tmp/list.txt,key=dst
+        xdp-sieve status' | tee "$WORK/said"
+    [ "$(grep -c '^  bad ' "$WORK/said")" = 2 ] && grep -q '^one egress' "$WORK/said" || fail "something is missing"
+}
+
+man_pages() {
+    local page
+    for page in "8 xdp-sieve" "5 xdp-sieve.toml" "1 sieve-lab"; do
+        # shellcheck disable=SC2086 # section and name
+        within sh -c "MANPAGER=cat man $page" >"$WORK/page" 2>"$WORK/said" || fail "$page: $(cat "$WORK/said")"
+        [ "$(wc -l <"$WORK/page")" -gt 30 ] || fail "$page is short"
+        [ ! -s "$WORK/said" ] || fail "$page: $(cat "$WORK/said")"
+        if grep -nE '/usr/local/(lib|share)' "$WORK/page"; then fail "$page names the wrong folder"; fi
+    done
+}
+
+# Each shell finds the script by itself.
+completions() {
+    local said
+    # shellcheck disable=SC2016 # the inner shells expand these
+    said=$(within bash -c '. /usr/share/bash-completion/bash_completion; _completion_loader xdp-sieve
+        COMP_WORDS=(xdp-sieve loa) COMP_CWORD=1 COMP_LINE="xdp-sieve loa" COMP_POINT=13
+        compopt() { :; }; _xdp_sieve; echo "${COMPREPLY[@]}"')
+    [ "$said" = load ] || fail "bash: $said"
+    # shellcheck disable=SC2016
+    said=$(within zsh -fc 'autoload -U compinit; compinit -D -u; echo $_comps[xdp-sieve]')
+    [ "$said" = _xdp-sieve ] || fail "zsh: $said"
+    said=$(within fish -c 'complete -C "xdp-sieve loa"' | cut -f1)
+    [ "$said" = load ] || fail "fish: $said"
+}
+
+# Another project: a C program by pkg-config, and the installed example.
+library() {
+    cat >"$SYSTEM/tmp/ask.c" <<'END'
+#include <stdio.h>
+#include <libsieve/libsieve.h>
+int main(int argc, char** argv) {
+    libsieve_error* error = NULL;
+    libsieve_image* image = NULL;
+    struct libsieve_image_info info = {.size = sizeof info};
+    if (argc != 2 || !libsieve_image_open(argv[1], &image, &error))
+        return fprintf(stderr, "%s\n", error ? libsieve_error_message(error) : "usage: ask IMAGE"), 1;
+    libsieve_image_describe(image, &info);
+    printf("libsieve %s: %llu keys\n", libsieve_version(), (unsigned long long)info.keys);
+    libsieve_image_free(image);
+    return 0;
+}
+END
+    # shellcheck disable=SC2016
+    within sh -ec 'cd /tmp && cc -Wall -Wextra -Werror ask.c $(pkg-config --cflags --libs libsieve) -o ask
+        readelf -d ask | grep -q "NEEDED.*libsieve\.so\.1\]"
+        ./ask list.sieve
+        cp -r /usr/share/doc/libsieve-dev/examples/build-and-ask .
+        cd build-and-ask
+        g++ -std=c++20 *.cpp $(pkg-config --cflags --libs libsieve) -o build-and-ask
+        ./build-and-ask ../list.txt ../made.sieve 192.0.2.3' >"$WORK/said" || fail "$(cat "$WORK/said")"
+    grep -q '^libsieve .*: 3 keys$' "$WORK/said" && grep -qx '192.0.2.3 present' "$WORK/said" ||
+        fail "$(cat "$WORK/said")"
+}
+
+# What a user wrote stays through upgrades, until the purge.
+user_files() {
+    mkdir -p "$SYSTEM/var/lib/xdp-sieve/sets"
+    chmod 700 "$SYSTEM/var/lib/xdp-sieve"
+    printf '[[interface]]\nname = "one"\nsets = ["bad"]\n[set.bad]\nsources = ["/etc/xdp-sieve/bad.txt"]\n' \
+        >"$SYSTEM/etc/xdp-sieve/xdp-sieve.toml"
+    echo 203.0.113.1 >"$SYSTEM/etc/xdp-sieve/bad.txt"
+    within xdp-sieve apply --check
+    (cd "$SYSTEM" && find etc/xdp-sieve var/lib/xdp-sieve -type f -exec sha256sum {} + | sort) >"$WORK/mine"
+}
+untouched() {
+    (cd "$SYSTEM" && sha256sum --quiet -c "$WORK/mine") && [ -d "$SYSTEM/var/lib/xdp-sieve/sets" ] || fail "changed"
+}
+
+upgrades() {
+    local package
+    user_files
+    does upgrade
+    for package in "${PACKAGES[@]}"; do
+        [ "$(version_inside "$package")" = "$NEW installed" ] || fail "$package: $(version_inside "$package")"
+    done
+    untouched
+    does install --reinstall "${PACKAGES[@]}"
+    untouched
+}
+
+downgrades() {
+    refuses "downgraded and -y was used without --allow-downgrades" install "${PACKAGES[@]/%/=$OLD}"
+    does install --allow-downgrades "${PACKAGES[@]/%/=$OLD}"
+    [ "$(version_inside xdp-sieve)" = "$OLD installed" ] || fail "$(version_inside xdp-sieve)"
+    untouched
+    does upgrade
+    untouched
+}
+
+# Parts of one version only: the development files of one version with the library of another do not install.
+mixed_versions() {
+    refuses "libsieve-dev : Depends: libsieve1 (= $NEW)" install --allow-downgrades "libsieve1=$OLD" "libsieve-dev=$NEW"
+}
+
+removes() {
+    does remove "${PACKAGES[@]}"
+    [ ! -e "$SYSTEM/usr/bin/xdp-sieve" ] || fail "the program is still there"
+    untouched
+    does install "${PACKAGES[@]}"
+    untouched
+    does remove "${PACKAGES[@]}"
+}
+
+purges() {
+    does purge "${PACKAGES[@]}"
+    does autoremove --purge
+    rm -rf "$SYSTEM"/tmp/*
+    state >"$WORK/after"
+    diff "$WORK/before" "$WORK/after" || fail "left: before the packages; right: after them"
+}
+
+# Every mount was made in a namespace that has ended.
+nothing_mounted() {
+    if grep -F "$WORK" /proc/mounts; then fail "still mounted"; fi
+}
+
+ktap_run \
+    "a Debian" makes_debian \
+    "a repository" makes_repository \
+    "apt installs" installs \
+    "the programs run" programs \
+    "sets in force" in_force \
+    "manual pages" man_pages \
+    "completions" completions \
+    "a program with the library" library \
+    "an upgrade" upgrades \
+    "a downgrade" downgrades \
+    "parts of two versions" mixed_versions \
+    "removed" removes \
+    "purged, nothing left" purges \
+    "nothing is mounted" nothing_mounted

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// The whole command line: its commands and the options of all commands.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include "xdp-sieve/context.hpp"
+
+namespace sieve::cli {
+
+// Adds everything to `app`. Parsing runs the command, which leaves its exit code in `context`.
+void define_command_line(CLI::App& app, Context& context);
+
+} // namespace sieve::cli
