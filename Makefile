@@ -36,12 +36,12 @@ endif
 # Builders and models are loops over bits, so the vectoriser pays off.
 $(B)/userspace/libsieve/filters/%.o $(B)/userspace/libsieve/build/%.o: CXXFLAGS += -O3
 CPPFLAGS += -Iinclude -Iuserspace -Itests -I$(B)/bpf
-# Libraries for fetching, unpacking and confining sources, and for metrics and their HTTP server. The installed
-# library does not need them. prometheus-cpp-dev cannot be installed for two architectures side by side, so a
+# Libraries for fetching, unpacking and confining sources, for the daemon's event loop, and for metrics and their HTTP
+# server. The installed library does not need them. prometheus-cpp-dev cannot be installed for two architectures side by side, so a
 # cross-build names the library by its file.
 PROMETHEUS_LIB := $(if $(filter arm64,$(ARCH)),-l:libprometheus-cpp-core.so.1.0,-lprometheus-cpp-core)
-SERVICE_LIBS := -Wl,--push-state,--as-needed -lcurl -larchive -lseccomp -lmicrohttpd $(PROMETHEUS_LIB) \
-	-Wl,--pop-state
+SERVICE_LIBS := -Wl,--push-state,--as-needed -lcurl -larchive -lseccomp -lsystemd -lmicrohttpd \
+	$(PROMETHEUS_LIB) -Wl,--pop-state
 LIBS     := -lxdp -lbpf -lmnl -lelf -lz -lpcap -lfmt -lxxhash -ltbb -lpthread
 BPFFLAGS := -g -O2 -target bpf -mcpu=v3 -Wall -Wextra -Werror -Iinclude -I/usr/include/$(TRIPLET)
 
@@ -50,6 +50,7 @@ SERVICE_SRC := $(shell find userspace/libsieve/service -name '*.cpp')
 # Only the benchmarks need these libraries; the installed library does not.
 MEASURE_SRC := $(shell find userspace/libsieve/bench -name '*.cpp')
 CLI_SRC  := $(shell find userspace/xdp-sieve -name '*.cpp')
+DAEMON_SRC := $(shell find userspace/xdp-sieved -name '*.cpp')
 LAB_SRC  := $(shell find userspace/sieve-lab -name '*.cpp')
 UNIT_SRC := $(shell find tests/unit tests/model -name "*.cpp")
 KERN_SRC := $(shell find tests/bpf tests/model -name "*.cpp")
@@ -61,6 +62,8 @@ SERVICE_OBJ := $(SERVICE_SRC:%.cpp=$(B)/%.o)
 SERVICE_TEST_OBJ := $(SERVICE_TEST_SRC:%.cpp=$(B)/%.o)
 MEASURE_OBJ := $(MEASURE_SRC:%.cpp=$(B)/%.o)
 CLI_OBJ  := $(CLI_SRC:%.cpp=$(B)/%.o)
+# What the daemon's front end shares with the command line: printing, and advice on errors.
+DAEMON_OBJ := $(DAEMON_SRC:%.cpp=$(B)/%.o) $(B)/userspace/xdp-sieve/output.o $(B)/userspace/xdp-sieve/remedy.o
 LAB_OBJ  := $(LAB_SRC:%.cpp=$(B)/%.o)
 UNIT_OBJ := $(UNIT_SRC:%.cpp=$(B)/%.o)
 KERN_OBJ := $(KERN_SRC:%.cpp=$(B)/%.o)
@@ -75,7 +78,7 @@ BENCH_SKELETON := $(B)/bpf/sieve_bench.skel.h
 .DELETE_ON_ERROR:
 .PHONY: all deps check faults sanitize coverage vmtest soak demo bench figures install uninstall clean format tidy
 
-all: $(BPF_OBJ) $(B)/libsieve.so $(B)/xdp-sieve $(B)/sieve-lab $(B)/unit-tests $(B)/bpf-tests $(B)/service-tests
+all: $(BPF_OBJ) $(B)/libsieve.so $(B)/xdp-sieve $(B)/xdp-sieved $(B)/sieve-lab $(B)/unit-tests $(B)/bpf-tests $(B)/service-tests
 
 deps:
 	scripts/install-deps.sh
@@ -127,6 +130,9 @@ $(B)/libsieve-bench.a: $(MEASURE_OBJ)
 $(B)/xdp-sieve: $(CLI_OBJ) $(B)/libsieve-bench.a $(B)/libsieve-service.a $(B)/libsieve.a
 	$(CXX) $(CXXFLAGS) $^ $(SERVICE_LIBS) $(LIBS) -o $@
 
+$(B)/xdp-sieved: $(DAEMON_OBJ) $(B)/libsieve-service.a $(B)/libsieve.a
+	$(CXX) $(CXXFLAGS) $^ $(SERVICE_LIBS) $(LIBS) -o $@
+
 $(B)/sieve-lab: $(LAB_OBJ) $(B)/libsieve.a
 	$(CXX) $(CXXFLAGS) $^ $(LIBS) -o $@
 
@@ -142,7 +148,7 @@ $(B)/service-tests: $(SERVICE_TEST_OBJ) $(B)/libsieve-service.a $(B)/libsieve.a
 $(B)/bpf-tests: $(KERN_OBJ) $(B)/libsieve.a
 	$(CXX) $(CXXFLAGS) $^ -lgtest -lgtest_main $(LIBS) -o $@
 
--include $(SERVICE_OBJ:.o=.d) $(SERVICE_TEST_OBJ:.o=.d) $(BENCH_OBJ:.o=.d) $(MEASURE_OBJ:.o=.d) $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(UNIT_OBJ:.o=.d) $(LAB_OBJ:.o=.d) $(KERN_OBJ:.o=.d)
+-include $(DAEMON_OBJ:.o=.d) $(SERVICE_OBJ:.o=.d) $(SERVICE_TEST_OBJ:.o=.d) $(BENCH_OBJ:.o=.d) $(MEASURE_OBJ:.o=.d) $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(UNIT_OBJ:.o=.d) $(LAB_OBJ:.o=.d) $(KERN_OBJ:.o=.d)
 
 demo:
 	scripts/demo.sh
