@@ -194,9 +194,14 @@ figures: $(B)/sieve-lab
 	scripts/figures.sh
 
 EXAMPLE := share/doc/xdp-sieve/examples/xdp-sieve.toml
+# Where systemd looks for units: /usr/local/lib/systemd/system is one of the places.
+UNITDIR ?= $(PREFIX)/lib/systemd/system
 
-install: $(BPF_OBJ) $(B)/libsieve.so $(B)/xdp-sieve
+install: $(BPF_OBJ) $(B)/libsieve.so $(B)/xdp-sieve $(B)/xdp-sieved
 	install -D -m 755 $(B)/xdp-sieve $(DESTDIR)$(PREFIX)/bin/xdp-sieve
+	install -D -m 755 $(B)/xdp-sieved $(DESTDIR)$(PREFIX)/sbin/xdp-sieved
+	install -d $(DESTDIR)$(UNITDIR)
+	sed 's|@SBINDIR@|$(PREFIX)/sbin|' userspace/xdp-sieved/xdp-sieved.service.in > $(DESTDIR)$(UNITDIR)/xdp-sieved.service
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/lib/xdp-sieve $(BPF_OBJ)
 	install -D -m 644 docs/xdp-sieve.8 $(DESTDIR)$(PREFIX)/share/man/man8/xdp-sieve.8
 	install -D -m 644 docs/xdp-sieve.toml.5 $(DESTDIR)$(PREFIX)/share/man/man5/xdp-sieve.toml.5
@@ -215,13 +220,15 @@ install: $(BPF_OBJ) $(B)/libsieve.so $(B)/xdp-sieve
 
 uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/bin/xdp-sieve $(DESTDIR)$(PREFIX)/share/man/man8/xdp-sieve.8
+	rm -f $(DESTDIR)$(PREFIX)/sbin/xdp-sieved $(DESTDIR)$(UNITDIR)/xdp-sieved.service
 	rm -f $(DESTDIR)$(PREFIX)/share/man/man5/xdp-sieve.toml.5 $(DESTDIR)$(PREFIX)/$(EXAMPLE)
 	rm -f $(HOOKS:%=$(DESTDIR)$(PREFIX)/lib/xdp-sieve/%.bpf.o)
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/include/sieve/,$(notdir $(wildcard include/sieve/*.h)))
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/include/libsieve/,$(notdir $(LIB_HEADERS)))
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/lib/,libsieve.a libsieve.so $(LIB_SONAME) $(LIB_REAL))
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/lib/pkgconfig/,libsieve.pc libsieve-bpf.pc)
-	for folder in lib/xdp-sieve include/sieve include/libsieve $(dir $(EXAMPLE)) share/doc/xdp-sieve; do \
+	for folder in lib/systemd/system lib/systemd lib/xdp-sieve include/sieve include/libsieve $(dir $(EXAMPLE)) \
+			share/doc/xdp-sieve; do \
 		[ ! -d $(DESTDIR)$(PREFIX)/$$folder ] || rmdir --ignore-fail-on-non-empty $(DESTDIR)$(PREFIX)/$$folder; \
 	done
 

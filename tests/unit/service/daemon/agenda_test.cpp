@@ -59,7 +59,8 @@ TEST_F(AgendaTest, TheStartComparesAndThenAsksEverySet) {
     EXPECT_EQ(first->failing, Failing::stops_itself);
     const auto second = agenda.take(now);
     ASSERT_TRUE(second);
-    EXPECT_EQ(second->ask, Ask::all);
+    EXPECT_EQ(second->ask, Ask::some);
+    EXPECT_EQ(second->sets, (std::set<std::string>{"a", "b"}));
     EXPECT_FALSE(agenda.take(now));
 }
 

@@ -96,7 +96,6 @@ std::optional<CycleOptions> Agenda::take(Time now) {
         entry.changed.clear();
         entry.timer = now + entry.interval; // until it is known what became of the cycle
     }
-    if (cycle.sets.size() == sets_.size()) cycle.ask = Ask::all;
     return cycle;
 }
 

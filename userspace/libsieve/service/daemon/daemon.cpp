@@ -12,11 +12,17 @@
 #include <fmt/format.h>
 
 #include "libsieve/service/configuration_reader.hpp"
+#include "libsieve/service/live/companion.hpp"
 #include "libsieve/service/reconcile.hpp"
 
 namespace sieve::service {
 
 namespace {
+
+Result<Configuration> load(const std::string& path) {
+    SIEVE_ASSIGN(Configuration configuration, load_configuration(path));
+    return live::with_companions(std::move(configuration));
+}
 
 // Takes away every program that the service has put somewhere.
 Status unload_all(control::Kernel& kernel, const StateDirectory& state, const control::Observer& observer,
@@ -56,7 +62,7 @@ struct Daemon::Running {
 };
 
 Result<std::unique_ptr<Daemon>> Daemon::start(const DaemonParts& parts, const DaemonSettings& settings) {
-    SIEVE_ASSIGN(Configuration configuration, load_configuration(settings.configuration));
+    SIEVE_ASSIGN(Configuration configuration, load(settings.configuration));
     SIEVE_TRY(parts.kernel.may_load_programs());
     SIEVE_ASSIGN(StateDirectory state,
                  StateDirectory::open(configuration.state_directory, settings.patience, {}));
@@ -78,6 +84,7 @@ Daemon::Daemon(const DaemonParts& parts, const DaemonSettings& settings, Configu
                     return std::chrono::duration_cast<std::chrono::milliseconds>(
                         std::max(*next - now(), Time::duration::zero()));
                 }),
+      live_(parts.kernel, state_, parts.host, parts.log, parts.ledger),
       lists_(parts.loop, parts.log, [this](const std::set<std::string>& sets) { lists_changed(sets); }) {}
 
 Daemon::~Daemon() {
@@ -110,7 +117,7 @@ Status Daemon::listen() {
                  }));
     SIEVE_TRY(lists_.follow(*configuration_));
     announce();
-    agenda_.follow(*configuration_, now());
+    agenda_.follow(without_live_sets(*configuration_), now());
     agenda_.compare(now());
     arm();
     return {};
@@ -157,7 +164,10 @@ void Daemon::begin(CycleOptions options) {
     running_->began = std::chrono::steady_clock::now();
     Worker& worker = running_->options.ask == Ask::nothing ? *urgent_ : *patient_;
     if (ready_) parts_.ledger.set_state(watching::DaemonState::working);
-    worker.run([this, job = running_] {
+    const bool opens = std::exchange(live_sets_wait_, false);
+    worker.run([this, job = running_, opens] {
+        if (opens) live_.open(*job->configuration);
+        const std::lock_guard lock(live_.exclusive());
         // A cycle may take a program away, and its counters with it. A failure is the ledger's to show.
         (void)parts_.ledger.observe(parts_.kernel);
         job->report =
@@ -174,6 +184,8 @@ void Daemon::end() {
         return;
     }
     cycles_++;
+    live_.run();
+    live_.wake_all(); // their filters may have come anew
     note(*ended);
     if (ended->called_off)
         agenda_.called_off(ended->options, now());
@@ -233,7 +245,13 @@ void Daemon::tell(const Running& ended) {
 }
 
 void Daemon::notify_status(const std::string& first_line) {
-    parts_.notifier.send(fmt::format("{}STATUS={}", first_line, narrator_.standing()));
+    parts_.notifier.send(fmt::format("{}STATUS={}", first_line, standing()));
+}
+
+std::string Daemon::standing() const {
+    std::string text = narrator_.standing();
+    for (const std::string& trouble : live_.troubles()) text += "; " + trouble;
+    return text;
 }
 
 void Daemon::call_off() {
@@ -247,7 +265,7 @@ void Daemon::reload() {
     if (stopping_) return;
     parts_.ledger.set_state(watching::DaemonState::reloading);
     parts_.notifier.send(reloading_lines() + "\nSTATUS=reading the configuration anew");
-    Result<Configuration> configuration = load_configuration(settings_.configuration);
+    Result<Configuration> configuration = load(settings_.configuration);
     if (configuration && configuration->state_directory != configuration_->state_directory)
         configuration = bad_input(fmt::format(
             "{}: state-directory is now {}, and stays {} until the daemon is "
@@ -260,7 +278,7 @@ void Daemon::reload() {
                                      configuration.error().message));
         if (ready_) // else the first cycle says it
             parts_.notifier.send(fmt::format("READY=1\nSTATUS={}; the new configuration was not taken: {}",
-                                             narrator_.standing(), configuration.error().message));
+                                             standing(), configuration.error().message));
         return;
     }
     next_ = std::make_shared<const Configuration>(std::move(*configuration));
@@ -277,9 +295,10 @@ void Daemon::adopt() {
     parts_.log.notice(fmt::format("the configuration was read anew: {}", settings_.configuration));
     narrator_.follow(*configuration_);
     announce();
+    live_sets_wait_ = true; // for the comparison that follows
     if (Status watched = lists_.follow(*configuration_); !watched)
         parts_.log.warning(watched.error().message);
-    agenda_.follow(*configuration_, now());
+    agenda_.follow(without_live_sets(*configuration_), now());
     agenda_.compare(now());
 }
 
@@ -304,6 +323,7 @@ void Daemon::finish_stopping() {
     running_ = std::make_shared<Running>();
     running_->unloads = true;
     urgent_->run([this, job = running_] {
+        live_.close();
         job->unloaded = unload_all(parts_.kernel, state_, observer(), parts_.log);
     });
 }
@@ -325,6 +345,7 @@ void Daemon::interfaces_changed(const InterfaceChange& change) {
 }
 
 void Daemon::lists_changed(const std::set<std::string>& sets) {
+    live_.wake(sets);
     agenda_.lists_changed(sets, now());
     arm();
 }

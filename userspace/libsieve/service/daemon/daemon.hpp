@@ -24,6 +24,7 @@
 #include "libsieve/service/daemon/event_loop.hpp"
 #include "libsieve/service/daemon/interface_watch.hpp"
 #include "libsieve/service/daemon/list_watch.hpp"
+#include "libsieve/service/daemon/live_sets.hpp"
 #include "libsieve/service/daemon/log.hpp"
 #include "libsieve/service/daemon/narrator.hpp"
 #include "libsieve/service/daemon/notifier.hpp"
@@ -95,6 +96,7 @@ class Daemon {
     void tell(const Running& ended);
     void note(const Running& ended);
     void announce();
+    [[nodiscard]] std::string standing() const;
     void call_off();
     void adopt();
     void finish_stopping();
@@ -111,6 +113,8 @@ class Daemon {
     std::mt19937_64 dice_{std::random_device{}()};
     Agenda agenda_;
     Narrator narrator_;
+    LiveSets live_;
+    bool live_sets_wait_ = true; // for being opened, before the next cycle
     ListWatch lists_;
     std::unique_ptr<InterfaceWatch> interfaces_;
     UniqueFd cancel_; // readable: the cycle at work is called off
