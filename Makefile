@@ -40,12 +40,12 @@ endif
 # Builders and models are loops over bits, so the vectoriser pays off.
 $(B)/userspace/libsieve/filters/%.o $(B)/userspace/libsieve/build/%.o: CXXFLAGS += -O3
 CPPFLAGS += -Iinclude -Iuserspace -Itests -I$(B)/bpf
-# Libraries for fetching, unpacking and confining sources, and for metrics and their HTTP server. The installed
-# library does not need them. prometheus-cpp-dev cannot be installed for two architectures side by side, so a
-# cross-build names the library by its file.
+# Libraries for fetching, unpacking and confining sources, for the daemon's event loop, and for metrics and their HTTP
+# server. The installed library does not need them. prometheus-cpp-dev cannot be installed for two architectures side
+# by side, so a cross-build names the library by its file.
 PROMETHEUS_LIB := $(if $(filter arm64,$(ARCH)),-l:libprometheus-cpp-core.so.1.0,-lprometheus-cpp-core)
-SERVICE_LIBS := -Wl,--push-state,--as-needed -lcurl -larchive -lseccomp -lmicrohttpd $(PROMETHEUS_LIB) \
-	-Wl,--pop-state
+SERVICE_LIBS := -Wl,--push-state,--as-needed -lcurl -larchive -lseccomp -lsystemd -lmicrohttpd \
+	$(PROMETHEUS_LIB) -Wl,--pop-state
 LIBS     := -lxdp -lbpf -lmnl -lelf -lz -lpcap -lfmt -lxxhash -ltbb -lpthread
 # Objects name their sources from the tree's root, so that the same sources give the same bytes anywhere.
 BPFFLAGS := -g -O2 -target bpf -mcpu=v3 -Wall -Wextra -Werror -ffile-prefix-map=$(CURDIR)=. -Iinclude \
@@ -57,6 +57,7 @@ SERVICE_SRC := $(sort $(shell find userspace/libsieve/service -name '*.cpp'))
 # Only the benchmarks need these libraries; the installed library does not.
 MEASURE_SRC := $(sort $(shell find userspace/libsieve/bench -name '*.cpp'))
 CLI_SRC  := $(sort $(shell find userspace/xdp-sieve -name '*.cpp'))
+DAEMON_SRC := $(sort $(shell find userspace/xdp-sieved -name '*.cpp'))
 LAB_SRC  := $(sort $(shell find userspace/sieve-lab -name '*.cpp'))
 UNIT_SRC := $(sort $(shell find tests/unit tests/model -name "*.cpp"))
 KERN_SRC := $(sort $(shell find tests/bpf tests/model -name "*.cpp"))
@@ -68,6 +69,8 @@ SERVICE_OBJ := $(SERVICE_SRC:%.cpp=$(B)/%.o)
 SERVICE_TEST_OBJ := $(SERVICE_TEST_SRC:%.cpp=$(B)/%.o)
 MEASURE_OBJ := $(MEASURE_SRC:%.cpp=$(B)/%.o)
 CLI_OBJ  := $(CLI_SRC:%.cpp=$(B)/%.o)
+# What the daemon's front end shares with the command line: printing, and advice on errors.
+DAEMON_OBJ := $(DAEMON_SRC:%.cpp=$(B)/%.o) $(B)/userspace/xdp-sieve/output.o $(B)/userspace/xdp-sieve/remedy.o
 LAB_OBJ  := $(LAB_SRC:%.cpp=$(B)/%.o)
 UNIT_OBJ := $(UNIT_SRC:%.cpp=$(B)/%.o)
 KERN_OBJ := $(KERN_SRC:%.cpp=$(B)/%.o)
@@ -86,7 +89,7 @@ BENCH_SKELETON := $(B)/bpf/sieve_bench.skel.h
 all: programs $(B)/unit-tests $(B)/bpf-tests $(B)/service-tests
 
 # What `make install` and `make install-lab` install.
-programs: $(BPF_OBJ) $(B)/libsieve.so $(B)/libsieve.a $(B)/xdp-sieve $(B)/sieve-lab
+programs: $(BPF_OBJ) $(B)/libsieve.so $(B)/libsieve.a $(B)/xdp-sieve $(B)/xdp-sieved $(B)/sieve-lab
 
 deps:
 	scripts/install-deps.sh
@@ -138,6 +141,9 @@ $(B)/libsieve-bench.a: $(MEASURE_OBJ)
 $(B)/xdp-sieve: $(CLI_OBJ) $(B)/libsieve-bench.a $(B)/libsieve-service.a $(B)/libsieve.a
 	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ $(SERVICE_LIBS) $(LIBS) -o $@
 
+$(B)/xdp-sieved: $(DAEMON_OBJ) $(B)/libsieve-service.a $(B)/libsieve.a
+	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ $(SERVICE_LIBS) $(LIBS) -o $@
+
 $(B)/sieve-lab: $(LAB_OBJ) $(B)/libsieve.a
 	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ $(LIBS) -o $@
 
@@ -153,7 +159,7 @@ $(B)/service-tests: $(SERVICE_TEST_OBJ) $(B)/libsieve-service.a $(B)/libsieve.a
 $(B)/bpf-tests: $(KERN_OBJ) $(B)/libsieve.a
 	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ -lgtest -lgtest_main $(LIBS) -o $@
 
--include $(SERVICE_OBJ:.o=.d) $(SERVICE_TEST_OBJ:.o=.d) $(BENCH_OBJ:.o=.d) $(MEASURE_OBJ:.o=.d) $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(UNIT_OBJ:.o=.d) $(LAB_OBJ:.o=.d) $(KERN_OBJ:.o=.d)
+-include $(DAEMON_OBJ:.o=.d) $(SERVICE_OBJ:.o=.d) $(SERVICE_TEST_OBJ:.o=.d) $(BENCH_OBJ:.o=.d) $(MEASURE_OBJ:.o=.d) $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(UNIT_OBJ:.o=.d) $(LAB_OBJ:.o=.d) $(KERN_OBJ:.o=.d)
 
 demo:
 	scripts/demo.sh
@@ -213,8 +219,14 @@ COMPLETIONS := xdp-sieve.bash:$(PREFIX)/share/bash-completion/completions/xdp-si
 completion_source = $(firstword $(subst :, ,$1))
 completion_file   = $(DESTDIR)$(lastword $(subst :, ,$1))
 
-install: $(BPF_OBJ) $(B)/libsieve.so $(B)/libsieve.a $(B)/xdp-sieve
+# Where systemd looks for units: /usr/local/lib/systemd/system is one of the places.
+UNITDIR ?= $(PREFIX)/lib/systemd/system
+
+install: $(BPF_OBJ) $(B)/libsieve.so $(B)/libsieve.a $(B)/xdp-sieve $(B)/xdp-sieved
 	install -D -m 755 $(B)/xdp-sieve $(DESTDIR)$(PREFIX)/bin/xdp-sieve
+	install -D -m 755 $(B)/xdp-sieved $(DESTDIR)$(PREFIX)/sbin/xdp-sieved
+	install -d $(DESTDIR)$(UNITDIR)
+	sed 's|@SBINDIR@|$(PREFIX)/sbin|' userspace/xdp-sieved/xdp-sieved.service.in > $(DESTDIR)$(UNITDIR)/xdp-sieved.service
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/lib/xdp-sieve $(BPF_OBJ)
 	$(foreach page,$(MAN_PAGES),$(call install_page,$(page)) &&) true
 	$(foreach one,$(COMPLETIONS),install -D -m 644 userspace/xdp-sieve/completions/$(call completion_source,$(one)) \
@@ -239,6 +251,7 @@ install-lab: $(B)/sieve-lab
 
 uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/bin/xdp-sieve $(DESTDIR)$(PREFIX)/bin/sieve-lab
+	rm -f $(DESTDIR)$(PREFIX)/sbin/xdp-sieved $(DESTDIR)$(UNITDIR)/xdp-sieved.service
 	rm -f $(foreach page,$(MAN_PAGES) $(LAB_PAGE),$(call man_page,$(page))) $(DESTDIR)$(PREFIX)/$(EXAMPLE)
 	rm -f $(foreach one,$(COMPLETIONS),$(call completion_file,$(one)))
 	rm -f $(HOOKS:%=$(DESTDIR)$(PREFIX)/lib/xdp-sieve/%.bpf.o)
@@ -246,7 +259,8 @@ uninstall:
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/include/libsieve/,$(notdir $(LIB_HEADERS)))
 	rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,libsieve.a libsieve.so $(LIB_SONAME) $(LIB_REAL))
 	rm -f $(addprefix $(DESTDIR)$(LIBDIR)/pkgconfig/,libsieve.pc libsieve-bpf.pc)
-	for folder in lib/xdp-sieve include/sieve include/libsieve $(dir $(EXAMPLE)) share/doc/xdp-sieve; do \
+	for folder in lib/systemd/system lib/systemd lib/xdp-sieve include/sieve include/libsieve $(dir $(EXAMPLE)) \
+			share/doc/xdp-sieve; do \
 		[ ! -d $(DESTDIR)$(PREFIX)/$$folder ] || rmdir --ignore-fail-on-non-empty $(DESTDIR)$(PREFIX)/$$folder; \
 	done
 

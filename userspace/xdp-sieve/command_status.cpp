@@ -2,6 +2,7 @@
 // xdp-sieve status: shows what is attached and which sets are in force, as the kernel reports it.
 #include <ctime>
 #include <memory>
+#include <optional>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
@@ -12,6 +13,7 @@
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/image/image.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
+#include "libsieve/service/watching/manager.hpp"
 #include "xdp-sieve/command.hpp"
 #include "xdp-sieve/format.hpp"
 #include "xdp-sieve/hook_argument.hpp"
@@ -124,16 +126,32 @@ std::string foreign_text(const std::vector<control::ForeignProgram>& foreign) {
                        foreign.back().id);
 }
 
+std::string describe(const service::watching::Manager& manager) {
+    return fmt::format("xdp-sieved {} (process {}) keeps a configuration in force; its state is in {}{}",
+                       manager.version, manager.pid, manager.state,
+                       manager.listen.empty()
+                           ? std::string()
+                           : fmt::format(", its status page at http://{}/", manager.listen));
+}
+
 Result<Exit> run_status(const std::string& interface, const std::string& hook, const Context& context) {
     kernel::set_verbose(context.verbose);
     SIEVE_ASSIGN(const control::HookName name, parse_hook(interface, hook));
     control::RealKernel kernel;
     SIEVE_ASSIGN(const control::Overview overview, control::read_status(kernel, name));
+    const std::optional<service::watching::Manager> manager = service::watching::find_manager();
     if (context.json) {
         nlohmann::json out = {{"interfaces", nlohmann::json::array()}};
         for (const HookStatus& status : overview.ours) out["interfaces"].push_back(to_json(status));
+        if (manager)
+            out["manager"] = {{"pid", manager->pid},
+                              {"version", manager->version},
+                              {"started", manager->started},
+                              {"state_directory", manager->state},
+                              {"listen", manager->listen}};
         print_out("{}\n", json_text(out));
     } else {
+        if (manager) print_out("{}\n", describe(*manager));
         for (const HookStatus& status : overview.ours) print_table(status);
         if (overview.ours.empty() && !context.quiet)
             print_out("{}\n", interface.empty() ? std::string("no interface runs xdp-sieve")

@@ -225,7 +225,12 @@ TEST_F(Reconcile, AHookThatNoEntryNamesIsUnloadedIfItIsOurs) {
     EXPECT_EQ(managed.hooks[1].step, HookStep::unload);
     EXPECT_EQ(managed.hooks[1].sets.size(), 2U);
     EXPECT_EQ(plan({{"eth0", kernel::HookPoint::xdp, 39}}).hooks.size(), 1U); // another program by now
-    EXPECT_EQ(plan({{"eth5", kernel::HookPoint::xdp, 40}}).hooks.size(), 1U); // gone
+    EXPECT_EQ(plan({{"eth5", kernel::HookPoint::xdp, 39}}).hooks.size(), 1U); // gone
+    // The interface was renamed from eth5, which keeps its program.
+    const Plan renamed = plan({{"eth5", kernel::HookPoint::xdp, 40}});
+    ASSERT_EQ(renamed.hooks.size(), 2U);
+    EXPECT_EQ(renamed.hooks[1].interface, "eth0");
+    EXPECT_EQ(renamed.hooks[1].step, HookStep::unload);
 }
 
 TEST_F(Reconcile, EveryHookIsComparedWithItsOwnEntry) {

@@ -16,10 +16,12 @@
 #include <cstring>
 #include <limits>
 #include <string_view>
+#include <variant>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "libsieve/service/child_messages.hpp"
 #include "libsieve/util/printable.hpp"
 #include "libsieve/util/unique_fd.hpp"
 
@@ -105,6 +107,21 @@ class Launch {
         "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8", nullptr};
 };
 
+// Sends SIGKILL to a process of the child, or for a negative number to its group. The child may be another
+// user's by now, and this process need not have CAP_KILL: then this thread becomes that user for the call.
+// The system calls themselves change one thread; the library's functions would change all.
+void end_process(pid_t pid, const ChildOrder& order) {
+    if (::kill(pid, SIGKILL) == 0 || errno != EPERM) return;
+    const auto understood = read_order(order.message);
+    if (!understood) return;
+    const uid_t user =
+        std::visit([](const auto& any) -> uid_t { return any.confinement.user.uid; }, *understood);
+    if (::syscall(SYS_setresuid, -1, user, -1) != 0) return;
+    ::kill(pid, SIGKILL);
+    // The real user is still this process's, so this cannot be refused.
+    ::syscall(SYS_setresuid, -1, ::getuid(), -1);
+}
+
 // One child from its start to its end.
 class Child {
   public:
@@ -173,7 +190,7 @@ class Child {
             if (waiting[4].revents != 0) give_up(ChildEnd::Way::cancelled);
         }
         // Its processes with it; then nothing more is written.
-        ::kill(-pid_, SIGKILL);
+        end_process(-pid_, order_);
         if (!given_up_) read_pipes();
         return finish();
     }
@@ -236,8 +253,8 @@ class Child {
 
     // Ends what is left of the child; its wait status.
     int reap() {
-        ::kill(-pid_, SIGKILL);
-        ::kill(pid_, SIGKILL); // it may not lead a group yet
+        end_process(-pid_, order_);
+        end_process(pid_, order_); // it may not lead a group yet
         int status = 0;
         while (::waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
         }

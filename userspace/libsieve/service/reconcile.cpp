@@ -193,17 +193,34 @@ class HookPlanner {
     std::vector<control::SetAction> actions_;
 };
 
+// The hook where the managed program runs now: its interface may have been renamed since.
+std::optional<kernel::Hook> find_managed(control::Kernel& kernel,
+                                         const std::vector<kernel::Interface>& interfaces,
+                                         const ManagedHook& managed) {
+    const auto read = [&](const kernel::Interface& interface) -> std::optional<kernel::Hook> {
+        auto hook = kernel.read_hook(interface, managed.point);
+        if (!hook || !hook->ours || hook->ours->id != managed.program_id) return std::nullopt;
+        return std::move(*hook);
+    };
+    for (const kernel::Interface& interface : interfaces)
+        if (interface.name == managed.interface)
+            if (auto hook = read(interface)) return hook;
+    for (const kernel::Interface& interface : interfaces)
+        if (interface.name != managed.interface)
+            if (auto hook = read(interface)) return hook;
+    return std::nullopt;
+}
+
 // A hook that the service manages and that no entry names any more. Nothing if its program has gone, or is
 // another one than the service knows.
 std::optional<HookPlan> plan_to_unload(control::Kernel& kernel, const Configuration& configuration,
+                                       const std::vector<kernel::Interface>& interfaces,
                                        const ManagedHook& managed) {
-    const auto interface = kernel.find_interface(managed.interface);
-    if (!interface) return std::nullopt;
-    const auto hook = kernel.read_hook(*interface, managed.point);
-    if (!hook || !hook->ours || hook->ours->id != managed.program_id) return std::nullopt;
-    const InterfaceConfiguration* entry = entry_for(configuration, managed.interface, managed.point);
-    if (entry != nullptr) return std::nullopt;
-    HookPlan plan{.interface = managed.interface,
+    const std::optional<kernel::Hook> hook = find_managed(kernel, interfaces, managed);
+    if (!hook) return std::nullopt;
+    const std::string& interface = hook->interface.name;
+    if (entry_for(configuration, interface, managed.point) != nullptr) return std::nullopt;
+    HookPlan plan{.interface = interface,
                   .point = managed.point,
                   .step = HookStep::unload,
                   .program_id = managed.program_id};
@@ -253,7 +270,7 @@ Plan make_plan(control::Kernel& kernel, const Configuration& configuration, cons
         if (!there && !entry.is_pattern()) plan.missing.push_back(entry.name);
     }
     for (const ManagedHook& hook : managed)
-        if (std::optional<HookPlan> unload = plan_to_unload(kernel, configuration, hook))
+        if (std::optional<HookPlan> unload = plan_to_unload(kernel, configuration, interfaces, hook))
             plan.hooks.push_back(std::move(*unload));
     return plan;
 }

@@ -1,0 +1,329 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+# xdp-sieved keeps a configuration in force: it follows files, interfaces and signals, and a failure of any of them
+# changes no verdict.
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+setup
+SIEVED=${SIEVED:-$BUILD/xdp-sieved}
+[ -x "$SIEVED" ] || skip_all "xdp-sieved is not built"
+CONFIG=$WORK/xdp-sieve.toml LISTS=$WORK/lists STATE=$WORK/state
+MEMBER=203.0.113.1 FRIEND=203.0.113.77 STRANGER=203.0.113.200
+
+# Writes a configuration with two sets: one of the file bad.txt, one of the folder friends/. $1 holds further lines
+# for the service, $2 for the interface, $3 for the set bad.
+configure() {
+    cat >"$CONFIG" <<END
+[service]
+state-directory = "$STATE"
+${1-}
+[[interface]]
+name = "$IN_IF"
+sets = ["friends", "bad"]
+${2-}
+[set.friends]
+sources = ["lists/friends/"]
+action = "pass"
+[set.bad]
+sources = ["lists/bad.txt"]
+fpr = 1e-9
+${3-}
+END
+}
+
+# Gives each test a clean start, and a service manager that listens.
+fresh() {
+    rm -rf "$STATE" "$LISTS" "$WORK/notify" "$WORK/notified"
+    mkdir -p "$LISTS/friends"
+    printf '%s\n' "$MEMBER" 203.0.113.64/28 >"$LISTS/bad.txt"
+    printf '%s\n' "$FRIEND" >"$LISTS/friends/a.txt"
+    configure "$@"
+    : >"$WORK/notified"
+    # In one of our namespaces, so that end_jobs finds it.
+    inside "$OUT" "$here/notify_socket.py" "$WORK/notify" "$WORK/notified" &
+    await test -S "$WORK/notify"
+}
+
+# start [ENVIRONMENT...]: starts the daemon. Returns when it is ready: what it remembers is in force then.
+start() {
+    : >"$WORK/notified"
+    : >"$WORK/said"
+    env NOTIFY_SOCKET="$WORK/notify" "$@" nsenter --net="/run/netns/$IN" "$SIEVED" --config "$CONFIG" --log stderr \
+        2>"$WORK/said" &
+    daemon=$!
+    await_line "$WORK/notified" '^READY=1'
+}
+
+# stop [SIGNAL [STATUS]]: ends the daemon; its exit status must be this one.
+stop() {
+    local status=0
+    kill -s "${1-TERM}" "$daemon"
+    wait "$daemon" || status=$?
+    [ "$status" = "${2-0}" ] || fail "exit status $status: $(cat "$WORK/said")"
+}
+
+# says PATTERN: waits until the daemon has logged a matching line.
+says() { await_line "$WORK/said" "$1"; }
+
+# says_anew PATTERN COMMAND...: runs the command, and waits for a matching line that was not there before.
+says_anew() {
+    local pattern=$1 before
+    shift
+    before=$(grep -Ec -- "$pattern" "$WORK/said" || true)
+    "$@"
+    await more_lines "$pattern" "$before"
+}
+more_lines() { [ "$(grep -Ec -- "$1" "$WORK/said" || true)" -gt "$2" ]; }
+
+# The daemon may come and go without a change of what is in force.
+state() {
+    program_id
+    sieve --json status "$IN_IF" | jq 'del(.manager)'
+    sieve --json stats "$IN_IF"
+}
+
+of_set() {
+    sieve --json "$1" "$IN_IF" | jq -r --arg set "$2" ".interfaces[0].sets[] | select(.name == \$set).$3"
+}
+identity() { of_set status "$1" identity; }
+
+judged() {
+    verdicts <<END
+drop udp $MEMBER $IN4 1 2
+drop udp 203.0.113.65 $IN4 1 2
+pass udp $FRIEND $IN4 1 2
+pass udp $STRANGER $IN4 1 2
+END
+}
+
+# The first start asks the sources. The next one needs none of them, and puts the last good images in force.
+from_nothing() {
+    fresh
+    start
+    says 'set bad: a new list with 2 entries'
+    says 'set friends: a new list with 1 entry'
+    says "^xdp-sieved: $IN_IF: attached; in force: friends, bad"
+    judged
+    stop
+    [ -n "$(program_id)" ] || fail "it has taken its program away"
+    judged
+    reset_interfaces
+    rm -r "$LISTS"
+    start
+    judged
+    says 'set bad: .*lists/bad.txt: cannot be read: No such file or directory; the list of .* with 2 entries stays'
+    grep -q "^READY=1 | STATUS=2 sets in force on $IN_IF\$" "$WORK/notified" || fail "$(cat "$WORK/notified")"
+    judged
+}
+
+# A list that is changed in any of the usual ways comes into force.
+changed_files() {
+    fresh
+    start
+    says 'set bad: a new list with 2 entries'
+    echo "$STRANGER" >>"$LISTS/bad.txt"
+    says 'set bad: a new list with 3 entries \(before: 2\)'
+    verdicts <<<"drop udp $STRANGER $IN4 1 2"
+    printf '%s\n' "$MEMBER" >"$LISTS/.bad.txt.swp" # as editors do
+    mv "$LISTS/.bad.txt.swp" "$LISTS/bad.txt"
+    says 'set bad: a new list with 1 entry \(before: 3\)'
+    verdicts <<<"pass udp $STRANGER $IN4 1 2"
+    echo "$MEMBER" >"$LISTS/friends/b.txt"
+    says 'set friends: a new list with 2 entries'
+    verdicts <<<"pass udp $MEMBER $IN4 1 2"
+    mv "$LISTS" "$WORK/elsewhere"
+    says 'set friends: .*cannot be read: No such file'
+    verdicts <<<"pass udp $MEMBER $IN4 1 2"
+    mkdir "$WORK/other" && cp -r "$WORK/elsewhere/friends" "$WORK/elsewhere/bad.txt" "$WORK/other"
+    rm "$WORK/other/friends/b.txt"
+    mv "$WORK/other" "$LISTS"
+    says 'set friends: a new list with 1 entry \(before: 2\)'
+    verdicts <<<"drop udp $MEMBER $IN4 1 2"
+    rm -r "$WORK/elsewhere"
+}
+
+# A list that is broken, or that a guard refuses, changes nothing; log and status say so.
+broken_lists() {
+    local before
+    fresh
+    address_lists 20261122 long 400
+    cp "$WORK/long" "$LISTS/bad.txt"
+    echo "$MEMBER" >>"$LISTS/bad.txt"
+    start
+    says 'set bad: a new list with 401 entries'
+    before=$(state)
+    echo '<html>' >"$LISTS/bad.txt"
+    says 'warning: set bad: .*bad.txt:1: found "<html>", .*; the list of .* with 401 entries stays in force; its sources are asked again in'
+    await_line "$WORK/notified" "^STATUS=2 sets in force on $IN_IF; set bad: its refresh failed"
+    echo "$MEMBER" >"$LISTS/bad.txt"
+    says 'warning: set bad: .*shrink.*refused.*; the list of .* with 401 entries stays in force'
+    await_line "$WORK/notified" "^STATUS=2 sets in force on $IN_IF; set bad: its new list was refused"
+    { cat "$WORK/long" && echo "$IN4"; } >"$LISTS/bad.txt"
+    says "set bad: .*the list holds $IN4, this host's own address"
+    unchanged "$before"
+    : >"$WORK/notified"
+    { cat "$WORK/long" && echo "$MEMBER"; } >"$LISTS/bad.txt"
+    says 'set bad: its sources answer again'
+    await_line "$WORK/notified" "^STATUS=2 sets in force on $IN_IF\$"
+    unchanged "$before"
+    verdicts <<<"drop udp $MEMBER $IN4 1 2"
+}
+
+# Interfaces come, go, and change their names.
+interfaces() {
+    local program
+    fresh
+    start
+    says "^xdp-sieved: $IN_IF: attached"
+    ip -n "$IN" link del "$IN_IF"
+    says "$IN_IF: there is no interface of that name; its sets are put in force when it appears"
+    await_line "$WORK/notified" "interface $IN_IF is missing"
+    says_anew "^xdp-sieved: $IN_IF: attached" make_link
+    judged
+    program=$(program_id)
+    # A name that the configuration does not have: the program goes. With its name, it comes back.
+    says_anew "^xdp-sieved: other0: unloaded" ip -n "$IN" link set "$IN_IF" name other0
+    says_anew "^xdp-sieved: $IN_IF: attached" ip -n "$IN" link set other0 name "$IN_IF"
+    judged
+    [ "$(program_id)" != "$program" ] || fail "it was not unloaded"
+    # A name that the pattern has: the program stays.
+    sed -i "s/^name = .*/name = \"veth-*\"/" "$CONFIG"
+    says_anew 'the configuration was read anew' kill -HUP "$daemon"
+    await_line "$WORK/notified" '^READY=1 .*'
+    program=$(program_id)
+    says_anew 'veth-new: taken over as it runs' ip -n "$IN" link set "$IN_IF" name veth-new
+    says_anew "$IN_IF: taken over as it runs" ip -n "$IN" link set veth-new name "$IN_IF"
+    [ "$(program_id)" = "$program" ] || fail "another program"
+    judged
+}
+
+# A reload takes a configuration as a whole, or not at all.
+reloads() {
+    local before
+    fresh
+    start
+    says 'set bad: a new list with 2 entries'
+    before=$(state)
+    configure "" "" 'souces = []'
+    : >"$WORK/notified"
+    says_anew 'error: the configuration was not taken, and the one before stays: .*toml:14:1: .*did you mean sources' \
+        kill -HUP "$daemon"
+    await_line "$WORK/notified" '^RELOADING=1 | MONOTONIC_USEC=[0-9]+ | '
+    await_line "$WORK/notified" '^READY=1 | STATUS=2 sets in force .*; the new configuration was not taken: '
+    unchanged "$before"
+    echo "$STRANGER" >>"$LISTS/bad.txt" # it goes on
+    says 'set bad: a new list with 3 entries'
+    before=$(identity bad)
+    configure "" 'default = "drop"' 'action = "count"'
+    : >"$WORK/notified"
+    kill -HUP "$daemon"
+    await_line "$WORK/notified" '^READY=1 '
+    verdicts <<END
+pass udp $FRIEND $IN4 1 2
+drop udp 192.0.2.99 $IN4 1 2
+END
+    [ "$(identity bad)" = "$before" ] || fail "another filter"
+}
+
+# What is in force when the daemon ends is up to the configuration.
+stops() {
+    fresh
+    start
+    says 'set bad: a new list with 2 entries'
+    stop INT
+    judged
+    configure 'on-stop = "unload"'
+    start
+    : >"$WORK/notified"
+    stop
+    grep -q '^STOPPING=1' "$WORK/notified" || fail "$(cat "$WORK/notified")"
+    [ -z "$(program_id)" ] || fail "its program is still there"
+    # The last good images have stayed.
+    rm -r "$LISTS"
+    start
+    judged
+}
+
+# A second daemon, and a person, are told who manages this host.
+not_alone() {
+    local before
+    fresh
+    start
+    says 'set bad: a new list with 2 entries'
+    before=$(sieve --json status "$IN_IF" | jq -c .interfaces)
+    refused 4 "process $daemon manages this network namespace already" inside "$IN" "$SIEVED" --config "$CONFIG"
+    # In another namespace the state directory is the one to be missed.
+    inside "$OUT" "$SIEVED" --config "$CONFIG" --log stderr >"$WORK/out" 2>&1 && fail "a second daemon"
+    grep -q "error: state directory $STATE: process $daemon is at work with it" "$WORK/out" || fail "$(cat "$WORK/out")"
+    refused 4 "state directory $STATE: process $daemon" sieve -q apply "$CONFIG"
+    sieve status | grep -q "^xdp-sieved [0-9.]* (process $daemon) keeps a configuration in force; its state is in $STATE" ||
+        fail "$(sieve status)"
+    [ "$(sieve --json status | jq -r .manager.pid)" = "$daemon" ] || fail "$(sieve --json status)"
+    [ "$(sieve --json status "$IN_IF" | jq -c .interfaces)" = "$before" ] || fail "something has changed"
+    # What a person changes by hand stays until the daemon compares.
+    sieve -q remove "$IN_IF" friends
+    verdicts <<<"drop udp $FRIEND $IN4 1 2"
+    says_anew "$IN_IF: changed: \+friends" kill -HUP "$daemon"
+    judged
+    stop
+    if sieve status | grep -q 'keeps a configuration'; then fail "still managed"; fi
+    [ -z "$(find /run/xdp-sieve -name "net-$(stat -L -c %i "/run/netns/$IN").*")" ] || fail "a file is left"
+}
+
+# Whatever kill -9 leaves, the next start goes on from there, and changes nothing that is right.
+killed() {
+    local before
+    fresh
+    start
+    says 'set bad: a new list with 2 entries'
+    before=$(state)
+    stop KILL 137
+    unchanged "$before"
+    start
+    says "$IN_IF: taken over as it runs; in force: friends, bad"
+    unchanged "$before"
+    stop KILL 137
+    echo "$STRANGER" >>"$LISTS/bad.txt" # while nobody looks
+    start
+    says 'set bad: a new list with 3 entries \(before: 2\)'
+    verdicts <<<"drop udp $STRANGER $IN4 1 2"
+}
+
+# The watchdog hears from the loop.
+watchdog() {
+    fresh
+    # systemd names the process that the watchdog is about; without a name it is any.
+    start WATCHDOG_USEC=200000
+    await_line "$WORK/notified" '^WATCHDOG=1'
+    : >"$WORK/notified"
+    await_line "$WORK/notified" '^WATCHDOG=1'
+}
+
+# What is wrong at the start: one line, the documented exit code, and nothing is changed.
+wrong_starts() {
+    fresh
+    refused 3 'nothing.toml: cannot be read' inside "$IN" "$SIEVED" --config "$WORK/nothing.toml"
+    refused 3 'nothing.toml: cannot be read' inside "$IN" "$SIEVED" --check --config "$WORK/nothing.toml"
+    configure "" "" 'souces = []'
+    refused 3 'toml:14:1: set.bad.souces: unknown key, did you mean sources' inside "$IN" "$SIEVED" --config "$CONFIG"
+    refused 2 'see `xdp-sieved --help`' inside "$IN" "$SIEVED" --confg "$CONFIG"
+    refused 2 'expected auto, journal or stderr' inside "$IN" "$SIEVED" --log paper
+    configure
+    [ "$(inside "$IN" "$SIEVED" --check --config "$CONFIG")" = "$CONFIG is correct" ] || fail "--check"
+    mkdir "$STATE" && chmod 700 "$STATE" && echo "xdp-sieve state 2" >"$STATE/version"
+    refused 3 'another version' inside "$IN" "$SIEVED" --config "$CONFIG"
+    [ -z "$(program_id)" ] || fail "something was attached"
+}
+
+ktap_run \
+    "from nothing, and from what is remembered" from_nothing \
+    "a changed file comes into force" changed_files \
+    "a broken list changes nothing" broken_lists \
+    "interfaces come, go and are renamed" interfaces \
+    "a reload takes all or nothing" reloads \
+    "a stop keeps or unloads" stops \
+    "two daemons, and a person" not_alone \
+    "a start after kill -9" killed \
+    "the watchdog is answered" watchdog \
+    "wrong starts" wrong_starts

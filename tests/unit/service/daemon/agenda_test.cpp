@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/service/daemon/agenda.hpp"
+
+#include <gtest/gtest.h>
+
+namespace sieve::service {
+namespace {
+
+using namespace std::chrono_literals;
+
+class AgendaTest : public testing::Test {
+  protected:
+    using Time = Agenda::Time;
+
+    Time now{1000h};
+    double chance = 0.5; // no jitter either way
+    Configuration configuration;
+    Agenda agenda{[this] { return chance; },
+                  {.quiet = 10ms, .longest = 250ms, .backoff = {.first = 10s, .most = 1h}}};
+
+    AgendaTest() {
+        add("a", 1h);
+        add("b", 2h);
+        agenda.follow(configuration, now);
+    }
+    void add(const std::string& name, std::chrono::seconds refresh) {
+        SetConfiguration set;
+        set.name = name;
+        set.refresh = refresh;
+        set.sources = {FileSpec{"/lists/" + name}};
+        configuration.sets.push_back(std::move(set));
+    }
+    // What a cycle reports in which every set has the outcome.
+    CycleReport report(SetOutcome outcome, bool has_image = true) {
+        CycleReport report;
+        for (const SetConfiguration& set : configuration.sets) {
+            SetReport one{.name = set.name, .outcome = outcome};
+            if (has_image) one.last_good = SetRecord{};
+            report.sets.push_back(std::move(one));
+        }
+        return report;
+    }
+    // Runs the cycle that is due; the sets that it asked.
+    std::set<std::string> run(SetOutcome outcome = SetOutcome::unchanged) {
+        const auto cycle = agenda.take(now);
+        if (!cycle) return {"nothing was due"};
+        agenda.done(*cycle, report(outcome), now);
+        return cycle->sets;
+    }
+    // Past the first cycle, in which every set got an image.
+    void begin() { EXPECT_EQ(run(SetOutcome::replaced), (std::set<std::string>{"a", "b"})); }
+};
+
+TEST_F(AgendaTest, TheStartComparesAndThenAsksEverySet) {
+    agenda.compare(now);
+    const auto first = agenda.take(now);
+    ASSERT_TRUE(first);
+    EXPECT_EQ(first->ask, Ask::nothing);
+    EXPECT_EQ(first->failing, Failing::stops_itself);
+    const auto second = agenda.take(now);
+    ASSERT_TRUE(second);
+    EXPECT_EQ(second->ask, Ask::some);
+    EXPECT_EQ(second->sets, (std::set<std::string>{"a", "b"}));
+    EXPECT_FALSE(agenda.take(now));
+}
+
+TEST_F(AgendaTest, TimersAreSpreadAroundTheInterval) {
+    chance = 0; // the earliest
+    begin();
+    EXPECT_EQ(agenda.next(), now + 54min);
+    EXPECT_EQ(agenda.next_of("b"), now + 108min);
+    now += 54min - 1ms;
+    EXPECT_FALSE(agenda.take(now));
+    now += 1ms;
+    EXPECT_EQ(run(), std::set<std::string>{"a"});
+    EXPECT_EQ(agenda.next_of("a"), now + 54min);
+}
+
+TEST_F(AgendaTest, ATriggerWaitsUntilItIsQuiet) {
+    begin();
+    const Time first = now;
+    agenda.lists_changed({"a"}, now);
+    EXPECT_EQ(agenda.next(), now + 10ms);
+    EXPECT_FALSE(agenda.take(now + 9ms));
+    now += 9ms;
+    agenda.lists_changed({"a"}, now);
+    EXPECT_EQ(agenda.next(), now + 10ms);
+    // A stream of triggers does not hold it back for ever.
+    while (now < first + 300ms) {
+        agenda.lists_changed({"a"}, now);
+        ASSERT_LE(*agenda.next(), first + 250ms);
+        now += 9ms;
+    }
+    EXPECT_EQ(run(), std::set<std::string>{"a"});
+    EXPECT_FALSE(agenda.take(now + 1min)); // one cycle for all of them
+}
+
+TEST_F(AgendaTest, TriggersDuringACycleLeadToAnother) {
+    begin();
+    agenda.lists_changed({"a"}, now);
+    now += 10ms;
+    const auto cycle = agenda.take(now);
+    ASSERT_TRUE(cycle);
+    EXPECT_EQ(cycle->sets, std::set<std::string>{"a"});
+    agenda.lists_changed({"a", "b"}, now); // while it runs
+    agenda.interfaces_changed(now);
+    now += 5s;
+    agenda.done(*cycle, report(SetOutcome::replaced), now);
+    const auto compared = agenda.take(now);
+    ASSERT_TRUE(compared);
+    EXPECT_EQ(compared->ask, Ask::nothing);
+    EXPECT_EQ(run(), (std::set<std::string>{"a", "b"}));
+    EXPECT_FALSE(agenda.take(now + 1min));
+}
+
+TEST_F(AgendaTest, FailuresBackOffAndATriggerDoesNotWaitForThat) {
+    begin();
+    now += 1h;
+    EXPECT_EQ(run(SetOutcome::failed), std::set<std::string>{"a"});
+    // Half of the wait is sure, the other half drawn.
+    EXPECT_EQ(agenda.next_of("a"), now + 7500ms);
+    now += 7500ms;
+    EXPECT_EQ(run(SetOutcome::failed), std::set<std::string>{"a"});
+    EXPECT_EQ(agenda.next_of("a"), now + 15s);
+    agenda.lists_changed({"a"}, now);
+    now += 10ms;
+    EXPECT_EQ(run(SetOutcome::replaced), std::set<std::string>{"a"});
+    EXPECT_EQ(agenda.next_of("a"), now + 1h);
+    // What was refused does not become right by being asked more often.
+    agenda.lists_changed({"a"}, now);
+    now += 10ms;
+    run(SetOutcome::refused);
+    EXPECT_EQ(agenda.next_of("a"), now + 1h);
+}
+
+TEST_F(AgendaTest, ACycleThatCouldNotRunIsTriedAgain) {
+    const auto cycle = agenda.take(now);
+    ASSERT_TRUE(cycle);
+    agenda.failed(*cycle, now);
+    EXPECT_EQ(agenda.next(), now + 7500ms);
+    agenda.compare(now);
+    const auto compared = agenda.take(now);
+    ASSERT_TRUE(compared);
+    agenda.failed(*compared, now);
+    now += 7500ms;
+    const auto again = agenda.take(now);
+    ASSERT_TRUE(again);
+    EXPECT_EQ(again->ask, Ask::nothing);
+}
+
+TEST_F(AgendaTest, AHookThatFailsIsComparedAgain) {
+    begin();
+    CycleReport failing = report(SetOutcome::unchanged);
+    failing.hooks.emplace_back();
+    failing.hooks.back().error = Error{ErrorKind::busy, "process 1 is at work"};
+    agenda.compare(now);
+    agenda.done(*agenda.take(now), failing, now);
+    EXPECT_EQ(agenda.next(), now + 7500ms);
+    now += 7500ms;
+    agenda.done(*agenda.take(now), failing, now);
+    EXPECT_EQ(agenda.next(), now + 15s);
+    now += 15s;
+    agenda.done(*agenda.take(now), report(SetOutcome::unchanged), now);
+    EXPECT_EQ(agenda.next(), agenda.next_of("a"));
+    EXPECT_EQ(agenda.failures(), 0U);
+}
+
+TEST_F(AgendaTest, ACycleThatIsCalledOffIsDueAgain) {
+    begin();
+    agenda.lists_changed({"b"}, now);
+    now += 10ms;
+    const auto cycle = agenda.take(now);
+    ASSERT_TRUE(cycle);
+    agenda.called_off(*cycle, now);
+    EXPECT_EQ(run(), std::set<std::string>{"b"});
+}
+
+// No hook gets its table before every set of it has an image, and a set's image is kept only when it is live.
+TEST_F(AgendaTest, ASetWithoutAnImageJoinsEveryCycle) {
+    const auto first = agenda.take(now);
+    ASSERT_TRUE(first);
+    CycleReport failing = report(SetOutcome::failed, false);
+    agenda.done(*first, failing, now);
+    now += 1ms;
+    agenda.lists_changed({"b"}, now);
+    now += 10ms;
+    EXPECT_EQ(run(SetOutcome::replaced), (std::set<std::string>{"a", "b"}));
+    agenda.lists_changed({"b"}, now);
+    now += 10ms;
+    EXPECT_EQ(run(), std::set<std::string>{"b"});
+}
+
+TEST_F(AgendaTest, AReloadKeepsTheTimesOfSetsThatStay) {
+    begin();
+    now += 30min;
+    configuration.sets.erase(configuration.sets.begin() + 1);
+    configuration.sets[0].refresh = 10min; // less than what is left of the hour
+    add("c", 1h);
+    agenda.follow(configuration, now);
+    EXPECT_EQ(agenda.next_of("a"), now + 10min);
+    EXPECT_EQ(agenda.next_of("b"), std::nullopt);
+    EXPECT_EQ(agenda.next_of("c"), now);
+    agenda.lists_changed({"b"}, now); // whose watch has not ended yet
+    EXPECT_EQ(run(), std::set<std::string>{"c"});
+}
+
+} // namespace
+} // namespace sieve::service

@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/service/daemon/daemon.hpp"
+
+#include <sys/stat.h>
+
+#include <condition_variable>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+
+#include <fmt/core.h>
+#include <gtest/gtest.h>
+
+#include "unit/control/fake_kernel.hpp"
+#include "unit/control/files.hpp"
+#include "unit/service/daemon/records.hpp"
+#include "unit/service/lists.hpp"
+
+namespace sieve::service {
+namespace {
+
+using namespace std::chrono_literals;
+
+// Longer than any event takes; a test that gets its events never waits for it.
+constexpr auto patience = 60s;
+
+// The host's addresses are asked once in each cycle that asks sources. A test can hold it there.
+class SlowHost final : public HostAddresses {
+  public:
+    Result<std::vector<HostAddress>> read() override {
+        std::unique_lock lock(mutex_);
+        reads_++;
+        changed_.notify_all();
+        changed_.wait(lock, [this] { return !held_; });
+        return std::vector<HostAddress>{};
+    }
+    void hold() { set(true); }
+    void release() { set(false); }
+    void await_read(int number) {
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [&] { return reads_ >= number; });
+    }
+    int reads() {
+        const std::lock_guard lock(mutex_);
+        return reads_;
+    }
+
+  private:
+    void set(bool held) {
+        const std::lock_guard lock(mutex_);
+        held_ = held;
+        changed_.notify_all();
+    }
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    bool held_ = false;
+    int reads_ = 0;
+};
+
+class DaemonTest : public testing::Test {
+  protected:
+    test::Files files;
+    test::FakeKernel kernel;
+    SlowHost host;
+    test::RecordedLog log;
+    test::RecordedNotifier notifier;
+    watching::Ledger ledger{{}};
+    EventLoop loop = EventLoop::make().value();
+    std::unique_ptr<Daemon> daemon;
+
+    DaemonTest() {
+        sigset_t signals;
+        ::sigemptyset(&signals);
+        for (const int signal : {SIGHUP, SIGTERM, SIGINT}) ::sigaddset(&signals, signal);
+        ::pthread_sigmask(SIG_BLOCK, &signals, &before_);
+        files.feed("a.txt", {"192.0.2.1"});
+        files.feed("b.txt", {"192.0.2.2", "192.0.2.3"});
+        configure();
+    }
+    ~DaemonTest() override {
+        host.release();
+        daemon.reset();
+        ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    }
+
+    void configure(const std::string& service = {}, const std::string& interface = "eth0") {
+        std::ofstream(files.path("c.toml")) << fmt::format(R"([service]
+state-directory = "{}"
+listen = ""
+{}
+[[interface]]
+name = "{}"
+sets = ["a", "b"]
+[set.a]
+sources = ["a.txt"]
+[set.b]
+sources = ["b.txt"]
+)",
+                                                           files.path("state"), service, interface);
+    }
+    DaemonParts parts() { return {loop, kernel, host, log, notifier, ledger}; }
+    Result<std::unique_ptr<Daemon>> try_start() {
+        return Daemon::start(parts(), {.configuration = files.path("c.toml"), .patience = 0ms});
+    }
+    void start() {
+        auto started = try_start();
+        ASSERT_TRUE(started) << started.error().message;
+        daemon = std::move(*started);
+    }
+    template <class Condition>
+    void until(Condition condition) {
+        while (!condition())
+            if (!loop.run_once(patience)) FAIL() << "no event; the log:\n" << log.text();
+    }
+    void until_said(const std::string& part) {
+        until([&] { return log.says(part); });
+    }
+    // The first cycle and the one that asks every set.
+    void settle() {
+        until([this] { return daemon->cycles() >= 2 && daemon->is_idle(); });
+        log.forget();
+        kernel.steps.clear();
+    }
+
+  private:
+    sigset_t before_{};
+};
+
+TEST_F(DaemonTest, IsReadyWhenWhatIsRememberedIsInForce) {
+    start();
+    EXPECT_TRUE(notifier.sent.empty());
+    settle();
+    EXPECT_TRUE(kernel.running.ours);
+    daemon.reset();
+    // After a reboot, and with sources that do not answer.
+    kernel.running = {};
+    host.hold();
+    notifier.sent.clear();
+    start();
+    until([this] { return notifier.count("READY=1") > 0; });
+    EXPECT_TRUE(kernel.running.ours);
+    ASSERT_EQ(kernel.running.table.sets.size(), 2U);
+    EXPECT_EQ(notifier.sent.at(0), "READY=1\nSTATUS=2 sets in force on eth0");
+    host.await_read(2); // then they are asked
+}
+
+TEST_F(DaemonTest, TakesOverWhatRuns) {
+    start();
+    settle();
+    daemon.reset();
+    log.forget();
+    start();
+    until_said("eth0: taken over as it runs; in force: a, b");
+    settle();
+    EXPECT_FALSE(kernel.changed());
+}
+
+TEST_F(DaemonTest, AChangedFileComesIntoForceAndNothingElse) {
+    start();
+    settle();
+    files.feed("b.txt", {"192.0.2.2"});
+    until_said("set b: a new list with 1 entry (before: 2)");
+    EXPECT_EQ(kernel.count("bring in b"), 1U);
+    EXPECT_EQ(kernel.count("bring in a"), 0U);
+    EXPECT_TRUE(log.says("eth0: changed: b has a new filter"));
+}
+
+TEST_F(DaemonTest, ABadListChangesNothingAndIsSaid) {
+    start();
+    settle();
+    files.feed("a.txt", {"<html>"});
+    until_said("set a: ");
+    EXPECT_TRUE(log.says("found \"<html>\""));
+    EXPECT_TRUE(log.says("with 1 entry stays in force; its sources are asked again in"));
+    EXPECT_FALSE(kernel.changed());
+    until([this] { return notifier.count("set a: its refresh failed") > 0; });
+    files.feed("a.txt", {"192.0.2.1"});
+    until_said("set a: its sources answer again");
+    EXPECT_EQ(notifier.sent.back(), "STATUS=2 sets in force on eth0");
+}
+
+TEST_F(DaemonTest, ATriggerDuringACycleIsNotLost) {
+    start();
+    settle();
+    const int reads = host.reads();
+    host.hold();
+    files.feed("a.txt", {"192.0.2.7"});
+    until([this] { return !daemon->is_idle(); });
+    host.await_read(reads + 1);
+    files.feed("b.txt", {"192.0.2.8"});
+    while (loop.run_once(0ms)) { // the file's event has come
+    }
+    host.release();
+    until_said("set b: a new list with 1 entry");
+    EXPECT_TRUE(log.says("set a: a new list with 1 entry"));
+}
+
+TEST_F(DaemonTest, AReloadThatIsWrongKeepsWhatWas) {
+    start();
+    settle();
+    notifier.sent.clear();
+    configure("on-stop = \"never\"");
+    daemon->reload();
+    ASSERT_EQ(notifier.sent.size(), 2U);
+    EXPECT_NE(notifier.sent[0].find("RELOADING=1\nMONOTONIC_USEC="), std::string::npos);
+    EXPECT_NE(notifier.sent[1].find("READY=1\nSTATUS=2 sets in force on eth0; the new configuration was not "
+                                    "taken: "),
+              std::string::npos);
+    EXPECT_TRUE(log.says("the configuration was not taken, and the one before stays: "));
+    EXPECT_TRUE(log.says("c.toml:4:"));
+    EXPECT_FALSE(kernel.changed());
+    // It goes on as before.
+    files.feed("b.txt", {"192.0.2.2"});
+    until_said("set b: a new list with 1 entry");
+}
+
+TEST_F(DaemonTest, AReloadTakesTheNewConfiguration) {
+    start();
+    settle();
+    notifier.sent.clear();
+    std::ofstream(files.path("c.toml")) << fmt::format(R"([service]
+state-directory = "{}"
+listen = ""
+[[interface]]
+name = "eth0"
+default = "drop"
+sets = ["b"]
+[set.b]
+sources = ["b.txt"]
+action = "pass"
+)",
+                                                       files.path("state"));
+    ASSERT_EQ(::raise(SIGHUP), 0);
+    until([this] { return notifier.count("READY=1") > 0; });
+    EXPECT_EQ(kernel.running.table.default_action, SIEVE_ACTION_DROP);
+    ASSERT_EQ(kernel.running.table.sets.size(), 1U);
+    EXPECT_EQ(notifier.sent.back(), "READY=1\nSTATUS=1 set in force on eth0");
+    // Another state directory takes another start.
+    configure();
+    std::string text;
+    {
+        std::ifstream file(files.path("c.toml"));
+        text.assign(std::istreambuf_iterator<char>(file), {});
+    }
+    text.replace(text.find("/state\""), 7, "/other\"");
+    std::ofstream(files.path("c.toml")) << text;
+    daemon->reload();
+    EXPECT_TRUE(log.says("state-directory is now"));
+    EXPECT_EQ(daemon->configuration().sets.size(), 1U);
+}
+
+TEST_F(DaemonTest, AReloadDuringACycleCallsItOff) {
+    start();
+    settle();
+    const int reads = host.reads();
+    host.hold();
+    files.feed("a.txt", {"<html>"});
+    until([this] { return !daemon->is_idle(); });
+    host.await_read(reads + 1);
+    configure("on-stop = \"unload\"");
+    daemon->reload();
+    EXPECT_EQ(daemon->configuration().on_stop, OnStop::keep); // not under the cycle's feet
+    host.release();
+    until([this] { return daemon->configuration().on_stop == OnStop::unload; });
+    until_said("found \"<html>\"");
+    EXPECT_EQ(log.count("found \"<html>\""), 1U); // by the cycle of the new configuration
+}
+
+TEST_F(DaemonTest, InterfacesThatTheConfigurationNamesLeadToACycle) {
+    configure("", "eth*");
+    start();
+    settle();
+    const std::uint64_t cycles = daemon->cycles();
+    daemon->interfaces_changed({.names = {"docker0"}});
+    while (loop.run_once(50ms)) { // longer than a trigger is held back
+    }
+    EXPECT_EQ(daemon->cycles(), cycles);
+    daemon->interfaces_changed({.names = {"eth7", "tmp0"}});
+    until([&] { return daemon->cycles() == cycles + 1; });
+    daemon->interfaces_changed({.everything = true});
+    until([&] { return daemon->cycles() == cycles + 2; });
+    EXPECT_EQ(host.reads(), 1); // no source was asked
+}
+
+TEST_F(DaemonTest, AStopKeepsWhatIsInForceOrUnloadsIt) {
+    start();
+    settle();
+    ASSERT_EQ(::raise(SIGTERM), 0);
+    ASSERT_TRUE(daemon->run());
+    EXPECT_TRUE(kernel.running.ours);
+    EXPECT_TRUE(log.says("stopped; what is in force stays in force"));
+    EXPECT_EQ(notifier.sent.back(), "STOPPING=1\nSTATUS=stopping");
+    daemon.reset();
+
+    loop = EventLoop::make().value();
+    configure("on-stop = \"unload\"");
+    start();
+    settle();
+    daemon->stop();
+    ASSERT_TRUE(daemon->run());
+    EXPECT_FALSE(kernel.running.ours);
+    EXPECT_TRUE(log.says("eth0 xdp: unloaded"));
+    daemon.reset();
+    // What is remembered is still there for the next start.
+    loop = EventLoop::make().value();
+    host.hold();
+    start();
+    until([this] { return kernel.running.ours; });
+}
+
+TEST_F(DaemonTest, AStopDuringACycleWaitsForIt) {
+    start();
+    settle();
+    host.hold();
+    const int reads = host.reads();
+    files.feed("a.txt", {"192.0.2.7"});
+    until([this] { return !daemon->is_idle(); });
+    host.await_read(reads + 1);
+    daemon->stop();
+    EXPECT_FALSE(daemon->is_idle());
+    host.release();
+    ASSERT_TRUE(daemon->run());
+    EXPECT_TRUE(daemon->is_idle());
+}
+
+TEST_F(DaemonTest, WhatIsWrongAtTheStartChangesNothing) {
+    std::ofstream(files.path("c.toml")) << "[service]\nstate = 1\n";
+    const auto wrong = try_start();
+    ASSERT_FALSE(wrong);
+    EXPECT_EQ(wrong.error().kind, ErrorKind::bad_input);
+    configure();
+    kernel.may_load = false;
+    const auto denied = try_start();
+    ASSERT_FALSE(denied);
+    EXPECT_EQ(denied.error().kind, ErrorKind::not_permitted);
+    kernel.may_load = true;
+    start();
+    const auto second = try_start();
+    ASSERT_FALSE(second);
+    EXPECT_EQ(second.error().kind, ErrorKind::busy);
+    EXPECT_NE(second.error().message.find(fmt::format("process {}", ::getpid())), std::string::npos);
+    EXPECT_FALSE(kernel.changed());
+}
+
+TEST_F(DaemonTest, AnotherControllerIsWaitedForAndTheTableTriedAgain) {
+    start();
+    settle();
+    daemon.reset();
+    kernel.running = {};
+    kernel.busy = true;
+    auto started = Daemon::start(parts(), {.configuration = files.path("c.toml"),
+                                           .patience = 0ms,
+                                           .agenda = {.backoff = {.first = 1ms, .most = 1ms}}});
+    ASSERT_TRUE(started);
+    daemon = std::move(*started);
+    until_said("waiting for process 1 (other) to finish its change");
+    until_said("eth0: stays as it is: process 1 (other) is at work");
+    kernel.busy = false;
+    until_said("eth0: attached; in force: a, b");
+}
+
+} // namespace
+} // namespace sieve::service

@@ -1,0 +1,155 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/service/daemon/agenda.hpp"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+namespace sieve::service {
+
+namespace {
+
+bool is_far(const SetConfiguration& set) {
+    return std::any_of(set.sources.begin(), set.sources.end(), [](const SourceSpec& source) {
+        return !std::holds_alternative<FileSpec>(source) && !std::holds_alternative<FolderSpec>(source) &&
+               !std::holds_alternative<GlobSpec>(source);
+    });
+}
+
+} // namespace
+
+void Agenda::Settling::trigger(Time now, const AgendaLimits& limits) {
+    if (!first_) first_ = now;
+    due_ = std::min(now + limits.quiet, *first_ + limits.longest);
+}
+
+Agenda::Time Agenda::Entry::due() const {
+    return changed.due() ? std::min(timer, *changed.due()) : timer;
+}
+
+Agenda::Agenda(Chance chance, AgendaLimits limits) : chance_(std::move(chance)), limits_(limits) {}
+
+void Agenda::follow(const Configuration& configuration, Time now) {
+    std::map<std::string, Entry> before = std::exchange(sets_, {});
+    for (const SetConfiguration& set : configuration.sets) {
+        Entry entry;
+        if (const auto found = before.find(set.name); found != before.end())
+            entry = found->second;
+        else
+            entry.timer = now;
+        entry.interval = set.refresh;
+        entry.far = is_far(set);
+        entry.timer = std::min(entry.timer, now + entry.interval);
+        sets_.emplace(set.name, entry);
+    }
+}
+
+void Agenda::compare(Time now) {
+    compare_ = now;
+}
+
+void Agenda::ask_all(Time now) {
+    for (auto& [name, entry] : sets_) entry.timer = now;
+}
+
+void Agenda::lists_changed(const std::set<std::string>& sets, Time now) {
+    for (const std::string& name : sets)
+        if (const auto found = sets_.find(name); found != sets_.end())
+            found->second.changed.trigger(now, limits_);
+}
+
+void Agenda::interfaces_changed(Time now) {
+    interfaces_.trigger(now, limits_);
+}
+
+std::optional<Agenda::Time> Agenda::next() const {
+    std::optional<Time> next = compare_;
+    const auto sooner = [&next](Time time) { next = next ? std::min(*next, time) : time; };
+    if (interfaces_.due()) sooner(*interfaces_.due());
+    for (const auto& [name, entry] : sets_) sooner(entry.due());
+    return next;
+}
+
+std::optional<CycleOptions> Agenda::take(Time now) {
+    const auto is_due = [now](std::optional<Time> time) { return time && *time <= now; };
+    CycleOptions cycle{.ask = Ask::nothing, .sets = {}, .failing = Failing::stops_itself};
+    if (is_due(compare_) || is_due(interfaces_.due())) {
+        compare_.reset();
+        interfaces_.clear();
+        return cycle;
+    }
+    // The one that has waited longest; of several, one that is near.
+    const std::pair<const std::string, Entry>* first = nullptr;
+    for (const auto& candidate : sets_) {
+        if (!is_due(candidate.second.due())) continue;
+        const auto rank = [](const Entry& entry) { return std::pair(entry.due(), entry.far); };
+        if (first == nullptr || rank(candidate.second) < rank(first->second)) first = &candidate;
+    }
+    if (first == nullptr) return std::nullopt;
+    cycle.ask = Ask::some;
+    for (auto& [name, entry] : sets_) {
+        const bool together = !first->second.far && !entry.far && is_due(entry.due());
+        if (name == first->first || together || entry.bare) cycle.sets.insert(name);
+    }
+    for (const std::string& name : cycle.sets) {
+        Entry& entry = sets_.at(name);
+        entry.changed.clear();
+        entry.timer = now + entry.interval; // until it is known what became of the cycle
+    }
+    return cycle;
+}
+
+void Agenda::done(const CycleOptions& cycle, const CycleReport& report, Time now) {
+    for (const SetReport& set : report.sets) {
+        const auto found = sets_.find(set.name);
+        if (found == sets_.end()) continue;
+        Entry& entry = found->second;
+        entry.bare = !set.last_good;
+        if (!cycle.sets.contains(set.name)) continue;
+        if (set.outcome == SetOutcome::failed)
+            back_off(entry, now);
+        else
+            schedule(entry, now);
+    }
+    const bool failed = std::any_of(report.hooks.begin(), report.hooks.end(),
+                                    [](const HookReport& hook) { return hook.error.has_value(); });
+    if (failed)
+        back_off_comparing(now);
+    else
+        failures_ = 0;
+}
+
+void Agenda::failed(const CycleOptions& cycle, Time now) {
+    for (const std::string& name : cycle.sets)
+        if (const auto found = sets_.find(name); found != sets_.end()) back_off(found->second, now);
+    if (cycle.sets.empty()) back_off_comparing(now);
+}
+
+void Agenda::called_off(const CycleOptions& cycle, Time now) {
+    for (const std::string& name : cycle.sets)
+        if (const auto found = sets_.find(name); found != sets_.end()) found->second.timer = now;
+    if (cycle.sets.empty()) compare_ = now;
+}
+
+std::optional<Agenda::Time> Agenda::next_of(const std::string& set) const {
+    const auto found = sets_.find(set);
+    return found == sets_.end() ? std::nullopt : std::optional(found->second.due());
+}
+
+void Agenda::schedule(Entry& entry, Time now) {
+    entry.failures = 0;
+    entry.timer = now + jittered(entry.interval, chance_());
+}
+
+void Agenda::back_off(Entry& entry, Time now) {
+    entry.failures++;
+    entry.timer = now + backoff_delay(entry.failures, chance_(), {}, limits_.backoff);
+}
+
+void Agenda::back_off_comparing(Time now) {
+    failures_++;
+    const Time retry = now + backoff_delay(failures_, chance_(), {}, limits_.backoff);
+    compare_ = compare_ ? std::min(*compare_, retry) : retry;
+}
+
+} // namespace sieve::service

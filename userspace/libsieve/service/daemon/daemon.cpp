@@ -1,0 +1,353 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/service/daemon/daemon.hpp"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "libsieve/service/configuration_reader.hpp"
+#include "libsieve/service/live/companion.hpp"
+#include "libsieve/service/reconcile.hpp"
+
+namespace sieve::service {
+
+namespace {
+
+Result<Configuration> load(const std::string& path) {
+    SIEVE_ASSIGN(Configuration configuration, load_configuration(path));
+    return live::with_companions(std::move(configuration));
+}
+
+// Takes away every program that the service has put somewhere.
+Status unload_all(control::Kernel& kernel, const StateDirectory& state, const control::Observer& observer,
+                  Log& log) {
+    const Configuration nothing;
+    Status status;
+    std::vector<ManagedHook> left;
+    for (const HookPlan& plan : make_plan(kernel, nothing, {}, state.hooks()).hooks) {
+        const char* point = kernel::hook_point_name(plan.point);
+        const LogFields fields{{"INTERFACE", plan.interface}, {"HOOK", point}};
+        const auto done = carry_out(kernel, nothing, plan, {}, state, observer);
+        if (done) {
+            log.notice(fmt::format("{} {}: unloaded, since on-stop is \"unload\"", plan.interface, point),
+                       fields);
+            continue;
+        }
+        log.error(
+            fmt::format("{} {}: could not be unloaded: {}", plan.interface, point, done.error().message),
+            fields);
+        left.push_back({plan.interface, plan.point, plan.program_id});
+        status = tl::unexpected(done.error());
+    }
+    SIEVE_TRY(state.keep_hooks(left));
+    return status;
+}
+
+} // namespace
+
+struct Daemon::Running {
+    CycleOptions options;
+    std::shared_ptr<const Configuration> configuration;
+    Time began{};
+    bool called_off = false;
+    bool unloads = false; // it is no cycle, but the last act
+    Result<CycleReport> report{};
+    Status unloaded{};
+};
+
+Result<std::unique_ptr<Daemon>> Daemon::start(const DaemonParts& parts, const DaemonSettings& settings) {
+    SIEVE_ASSIGN(Configuration configuration, load(settings.configuration));
+    SIEVE_TRY(parts.kernel.may_load_programs());
+    SIEVE_ASSIGN(StateDirectory state,
+                 StateDirectory::open(configuration.state_directory, settings.patience, {}));
+    std::unique_ptr<Daemon> daemon(new Daemon(parts, settings, std::move(configuration), std::move(state)));
+    SIEVE_TRY(daemon->listen());
+    return daemon;
+}
+
+Daemon::Daemon(const DaemonParts& parts, const DaemonSettings& settings, Configuration configuration,
+               StateDirectory state)
+    : parts_(parts), settings_(settings),
+      configuration_(std::make_shared<const Configuration>(std::move(configuration))),
+      state_(std::move(state)),
+      agenda_([this] { return std::uniform_real_distribution<double>(0, 1)(dice_); }, settings.agenda),
+      narrator_(parts.log,
+                [this](const std::string& set) -> std::optional<std::chrono::milliseconds> {
+                    const auto next = agenda_.next_of(set);
+                    if (!next) return std::nullopt;
+                    return std::chrono::duration_cast<std::chrono::milliseconds>(
+                        std::max(*next - now(), Time::duration::zero()));
+                }),
+      live_(parts.kernel, state_, parts.host, parts.log, parts.ledger),
+      lists_(parts.loop, parts.log, [this](const std::set<std::string>& sets) { lists_changed(sets); }) {}
+
+Daemon::~Daemon() {
+    if (running_) call_off();
+}
+
+Status Daemon::listen() {
+    cancel_ = UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!cancel_) return failure(ErrorKind::out_of_memory, "no eventfd: " + errno_text(errno));
+    EventLoop& loop = parts_.loop;
+    SIEVE_ASSIGN(timer_, loop.timer([this] { look_at_agenda(); }));
+    SIEVE_ASSIGN(urgent_, Worker::start(Priority::normal));
+    SIEVE_ASSIGN(patient_, Worker::start(Priority::low));
+    SIEVE_ASSIGN(urgent_ended_, loop.on_readable(urgent_->ended(), [this] {
+        urgent_->acknowledge();
+        end();
+    }));
+    SIEVE_ASSIGN(patient_ended_, loop.on_readable(patient_->ended(), [this] {
+        patient_->acknowledge();
+        end();
+    }));
+    SIEVE_ASSIGN(EventSource hangup, loop.on_signal(SIGHUP, [this] { reload(); }));
+    SIEVE_ASSIGN(EventSource terminate, loop.on_signal(SIGTERM, [this] { stop(); }));
+    SIEVE_ASSIGN(EventSource interrupt, loop.on_signal(SIGINT, [this] { stop(); }));
+    signals_.push_back(std::move(hangup));
+    signals_.push_back(std::move(terminate));
+    signals_.push_back(std::move(interrupt));
+    SIEVE_ASSIGN(interfaces_, InterfaceWatch::start(loop, [this](const InterfaceChange& change) {
+                     interfaces_changed(change);
+                 }));
+    SIEVE_TRY(lists_.follow(*configuration_));
+    announce();
+    agenda_.follow(without_live_sets(*configuration_), now());
+    agenda_.compare(now());
+    arm();
+    return {};
+}
+
+Status Daemon::run() {
+    parts_.loop.answer_watchdog();
+    SIEVE_TRY(parts_.loop.run());
+    return result_;
+}
+
+Daemon::Time Daemon::now() const {
+    const auto passed = std::chrono::steady_clock::now() - started_;
+    return started_ + std::chrono::duration_cast<Time::duration>(passed * settings_.pace);
+}
+
+void Daemon::arm() {
+    const auto next = agenda_.next();
+    if (!next || running_ || stopping_) return timer_.unset();
+    timer_.set(started_ + std::chrono::duration_cast<Time::duration>((*next - started_) / settings_.pace));
+}
+
+void Daemon::look_at_agenda() {
+    if (!running_ && !stopping_)
+        if (std::optional<CycleOptions> options = agenda_.take(now())) begin(std::move(*options));
+    arm();
+}
+
+control::Observer Daemon::observer() const {
+    control::Observer observer;
+    observer.remark = [&log = parts_.log](const std::string& text) { log.info(text); };
+    observer.waiting = [&log = parts_.log](const std::string& holder) {
+        log.info(fmt::format("waiting for {} to finish its change", holder));
+    };
+    return observer;
+}
+
+void Daemon::begin(CycleOptions options) {
+    std::uint64_t count = 0;
+    (void)!::read(cancel_.get(), &count, sizeof(count)); // of an earlier cycle
+    running_ = std::make_shared<Running>();
+    running_->options = std::move(options);
+    running_->configuration = configuration_;
+    running_->began = std::chrono::steady_clock::now();
+    Worker& worker = running_->options.ask == Ask::nothing ? *urgent_ : *patient_;
+    if (ready_) parts_.ledger.set_state(watching::DaemonState::working);
+    const bool opens = std::exchange(live_sets_wait_, false);
+    worker.run([this, job = running_, opens] {
+        if (opens) live_.open(*job->configuration);
+        const std::lock_guard lock(live_.exclusive());
+        // A cycle may take a program away, and its counters with it. A failure is the ledger's to show.
+        (void)parts_.ledger.observe(parts_.kernel);
+        job->report =
+            run_cycle(parts_.kernel, *job->configuration, state_, parts_.host, job->options, observer());
+    });
+}
+
+void Daemon::end() {
+    if (!running_) return;
+    const std::shared_ptr<Running> ended = std::exchange(running_, nullptr);
+    if (ended->unloads) {
+        result_ = std::move(ended->unloaded);
+        parts_.loop.leave();
+        return;
+    }
+    cycles_++;
+    live_.run();
+    live_.wake_all(); // their filters may have come anew
+    note(*ended);
+    if (ended->called_off)
+        agenda_.called_off(ended->options, now());
+    else if (ended->report)
+        agenda_.done(ended->options, *ended->report, now());
+    else
+        agenda_.failed(ended->options, now());
+    tell(*ended);
+    if (stopping_) return finish_stopping();
+    if (next_) {
+        adopt();
+    } else if (ended->options.ask == Ask::nothing && !ended->called_off && (!ready_ || reloading_)) {
+        // What is remembered is in force. Now the sources are asked.
+        agenda_.ask_all(now());
+        ready_ = true;
+        reloading_ = false;
+        notify_status("READY=1\n");
+    } else {
+        notify_status("");
+    }
+    parts_.ledger.set_state(watching::DaemonState::ready);
+    look_at_agenda();
+}
+
+void Daemon::note(const Running& ended) {
+    watching::CycleTimes times;
+    times.took = std::chrono::steady_clock::now() - ended.began;
+    times.asked = ended.options.sets;
+    if (!ended.report) {
+        if (!ended.called_off) parts_.ledger.note_cycle_failed(ended.report.error(), times);
+        return;
+    }
+    if (ended.called_off) times.asked.clear();
+    parts_.ledger.note_cycle(*ended.report, times);
+}
+
+void Daemon::announce() {
+    parts_.ledger.set_configuration(*configuration_);
+    if (parts_.adopted) parts_.adopted(*configuration_);
+}
+
+void Daemon::tell(const Running& ended) {
+    if (!ended.report) {
+        if (!ended.called_off)
+            parts_.log.error(fmt::format("nothing was changed: {}", ended.report.error().message));
+        return;
+    }
+    CycleOptions told = ended.options;
+    if (ended.called_off) { // what did not come about will be tried again
+        told.ask = Ask::some;
+        for (const SetReport& set : ended.report->sets)
+            if (set.outcome == SetOutcome::failed) told.sets.erase(set.name);
+    }
+    const auto took =
+        std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - ended.began);
+    narrator_.tell(told, *ended.report, took);
+}
+
+void Daemon::notify_status(const std::string& first_line) {
+    parts_.notifier.send(fmt::format("{}STATUS={}", first_line, standing()));
+}
+
+std::string Daemon::standing() const {
+    std::string text = narrator_.standing();
+    for (const std::string& trouble : live_.troubles()) text += "; " + trouble;
+    return text;
+}
+
+void Daemon::call_off() {
+    if (!running_ || running_->options.ask == Ask::nothing) return; // it will not be long
+    running_->called_off = true;
+    const std::uint64_t one = 1;
+    (void)!::write(cancel_.get(), &one, sizeof(one));
+}
+
+void Daemon::reload() {
+    if (stopping_) return;
+    parts_.ledger.set_state(watching::DaemonState::reloading);
+    parts_.notifier.send(reloading_lines() + "\nSTATUS=reading the configuration anew");
+    Result<Configuration> configuration = load(settings_.configuration);
+    if (configuration && configuration->state_directory != configuration_->state_directory)
+        configuration = bad_input(fmt::format(
+            "{}: state-directory is now {}, and stays {} until the daemon is "
+            "started anew",
+            settings_.configuration, configuration->state_directory, configuration_->state_directory));
+    parts_.ledger.note_reload(configuration ? std::nullopt : std::optional(configuration.error()));
+    if (!configuration) {
+        parts_.ledger.set_state(running_ ? watching::DaemonState::working : watching::DaemonState::ready);
+        parts_.log.error(fmt::format("the configuration was not taken, and the one before stays: {}",
+                                     configuration.error().message));
+        if (ready_) // else the first cycle says it
+            parts_.notifier.send(fmt::format("READY=1\nSTATUS={}; the new configuration was not taken: {}",
+                                             standing(), configuration.error().message));
+        return;
+    }
+    next_ = std::make_shared<const Configuration>(std::move(*configuration));
+    reloading_ = true;
+    if (running_)
+        call_off(); // end() adopts it
+    else
+        adopt();
+    arm();
+}
+
+void Daemon::adopt() {
+    configuration_ = std::exchange(next_, nullptr);
+    parts_.log.notice(fmt::format("the configuration was read anew: {}", settings_.configuration));
+    narrator_.follow(*configuration_);
+    announce();
+    live_sets_wait_ = true; // for the comparison that follows
+    if (Status watched = lists_.follow(*configuration_); !watched)
+        parts_.log.warning(watched.error().message);
+    agenda_.follow(without_live_sets(*configuration_), now());
+    agenda_.compare(now());
+}
+
+void Daemon::stop() {
+    if (stopping_) return;
+    stopping_ = true;
+    parts_.ledger.set_state(watching::DaemonState::stopping);
+    parts_.notifier.send("STOPPING=1\nSTATUS=stopping");
+    timer_.unset();
+    if (running_)
+        call_off(); // end() goes on
+    else
+        finish_stopping();
+}
+
+void Daemon::finish_stopping() {
+    if (configuration_->on_stop == OnStop::keep) {
+        parts_.log.notice("stopped; what is in force stays in force");
+        parts_.loop.leave();
+        return;
+    }
+    running_ = std::make_shared<Running>();
+    running_->unloads = true;
+    urgent_->run([this, job = running_] {
+        live_.close();
+        job->unloaded = unload_all(parts_.kernel, state_, observer(), parts_.log);
+    });
+}
+
+bool Daemon::concerns(const std::string& interface) const {
+    for (const kernel::HookPoint point : kernel::all_hook_points)
+        if (entry_for(*configuration_, interface, point) != nullptr) return true;
+    return std::any_of(
+        configuration_->sets.begin(), configuration_->sets.end(),
+        [&](const SetConfiguration& set) { return set.action && set.action->target == interface; });
+}
+
+void Daemon::interfaces_changed(const InterfaceChange& change) {
+    if (!change.everything && std::none_of(change.names.begin(), change.names.end(),
+                                           [this](const std::string& name) { return concerns(name); }))
+        return;
+    agenda_.interfaces_changed(now());
+    arm();
+}
+
+void Daemon::lists_changed(const std::set<std::string>& sets) {
+    live_.wake(sets);
+    agenda_.lists_changed(sets, now());
+    arm();
+}
+
+} // namespace sieve::service

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// The daemon: runs a cycle on every trigger, one at a time, until it is told to stop.
+//
+//     files, timers, interfaces, signals --> Agenda --> a cycle on a worker thread --> log, status, metrics
+//
+// The loop's thread only waits and decides. A cycle without questions to sources runs at normal priority,
+// every other one at low priority. A reload or a stop calls off the cycle that is at work.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "libsieve/control/kernel.hpp"
+#include "libsieve/service/configuration.hpp"
+#include "libsieve/service/cycle.hpp"
+#include "libsieve/service/daemon/agenda.hpp"
+#include "libsieve/service/daemon/event_loop.hpp"
+#include "libsieve/service/daemon/interface_watch.hpp"
+#include "libsieve/service/daemon/list_watch.hpp"
+#include "libsieve/service/daemon/live_sets.hpp"
+#include "libsieve/service/daemon/log.hpp"
+#include "libsieve/service/daemon/narrator.hpp"
+#include "libsieve/service/daemon/notifier.hpp"
+#include "libsieve/service/daemon/worker.hpp"
+#include "libsieve/service/host_addresses.hpp"
+#include "libsieve/service/state_directory.hpp"
+#include "libsieve/service/watching/ledger.hpp"
+#include "libsieve/util/result.hpp"
+
+namespace sieve::service {
+
+// What the daemon works with: the host's own, or a test's. All outlive the daemon.
+struct DaemonParts {
+    EventLoop& loop;
+    control::Kernel& kernel;
+    HostAddresses& host;
+    Log& log;
+    Notifier& notifier;
+    watching::Ledger& ledger;
+    // Called with the configuration at the start, and with each one that is taken later.
+    std::function<void(const Configuration& configuration)> adopted{};
+};
+
+struct DaemonSettings {
+    std::string configuration = standard_configuration; // its path
+    // How long another holder of the state directory is waited for.
+    std::chrono::milliseconds patience{3000};
+    double pace = 1; // how many times faster than time the timers run: for tests
+    AgendaLimits agenda{};
+};
+
+class Daemon {
+  public:
+    // Reads the configuration, takes the state directory, and listens; the first cycle begins with the loop.
+    // Signals: SIGHUP, SIGTERM and SIGINT must be blocked in every thread. Errors: those of the configuration
+    // and of the state directory; nothing was changed.
+    [[nodiscard]] static Result<std::unique_ptr<Daemon>> start(const DaemonParts& parts,
+                                                               const DaemonSettings& settings);
+    Daemon(const Daemon&) = delete;
+    Daemon& operator=(const Daemon&) = delete;
+    ~Daemon();
+
+    // Until a signal, or stop(), ends it. The error is that of the loop, or of unloading (unfinished).
+    [[nodiscard]] Status run();
+
+    // What signals and watches call; a test may, too.
+    void reload();
+    void stop();
+    void interfaces_changed(const InterfaceChange& change);
+    void lists_changed(const std::set<std::string>& sets);
+
+    [[nodiscard]] bool is_ready() const { return ready_; }
+    [[nodiscard]] bool is_idle() const { return !running_; }
+    [[nodiscard]] const Configuration& configuration() const { return *configuration_; }
+    [[nodiscard]] std::uint64_t cycles() const { return cycles_; } // that have ended
+
+  private:
+    using Time = Agenda::Time;
+    struct Running; // the cycle that is at work
+
+    Daemon(const DaemonParts& parts, const DaemonSettings& settings, Configuration configuration,
+           StateDirectory state);
+    [[nodiscard]] Status listen();
+    [[nodiscard]] Time now() const;
+    void arm();
+    void look_at_agenda();
+    void begin(CycleOptions options);
+    void end();
+    void tell(const Running& ended);
+    void note(const Running& ended);
+    void announce();
+    [[nodiscard]] std::string standing() const;
+    void call_off();
+    void adopt();
+    void finish_stopping();
+    void notify_status(const std::string& first_line);
+    [[nodiscard]] bool concerns(const std::string& interface) const;
+    [[nodiscard]] control::Observer observer() const;
+
+    DaemonParts parts_;
+    DaemonSettings settings_;
+    std::shared_ptr<const Configuration> configuration_;
+    std::shared_ptr<const Configuration> next_; // of a reload, until the cycle at work has ended
+    StateDirectory state_;
+    Time started_ = std::chrono::steady_clock::now();
+    std::mt19937_64 dice_{std::random_device{}()};
+    Agenda agenda_;
+    Narrator narrator_;
+    LiveSets live_;
+    bool live_sets_wait_ = true; // for being opened, before the next cycle
+    ListWatch lists_;
+    std::unique_ptr<InterfaceWatch> interfaces_;
+    UniqueFd cancel_; // readable: the cycle at work is called off
+    EventSource timer_;
+    EventSource urgent_ended_;
+    EventSource patient_ended_;
+    std::vector<EventSource> signals_;
+    bool ready_ = false;
+    bool reloading_ = false;
+    bool stopping_ = false;
+    std::uint64_t cycles_ = 0;
+    Status result_{};
+    std::shared_ptr<Running> running_;
+    // The workers end first: what they work with is above.
+    std::unique_ptr<Worker> urgent_;
+    std::unique_ptr<Worker> patient_;
+};
+
+} // namespace sieve::service

@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/service/daemon/live_sets.hpp"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdint>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "libsieve/service/live/companion.hpp"
+#include "libsieve/service/live/live_set.hpp"
+
+namespace sieve::service {
+
+// One keeper and its thread.
+class LiveSets::Runner {
+  public:
+    Runner(std::string set, UniqueFd cancel) : set_(std::move(set)), cancel_(std::move(cancel)) {}
+    Runner(const Runner&) = delete;
+    Runner& operator=(const Runner&) = delete;
+    ~Runner() {
+        const std::uint64_t one = 1;
+        (void)!::write(cancel_.get(), &one, sizeof(one));
+        {
+            const std::lock_guard lock(mutex_);
+            over_ = true;
+        }
+        changed_.notify_all();
+        if (thread_.joinable()) thread_.join();
+    }
+
+    [[nodiscard]] const std::string& set() const { return set_; }
+    [[nodiscard]] int cancel() const { return cancel_.get(); }
+    void keep(std::unique_ptr<live::LiveKeeper> keeper) { keeper_ = std::move(keeper); }
+    [[nodiscard]] live::LiveKeeper::State state() const { return keeper_->state(); }
+
+    void run(watching::Ledger& ledger) {
+        if (!thread_.joinable()) thread_ = std::thread([this, &ledger] { work(ledger); });
+    }
+    void wake() {
+        keeper_->wake();
+        {
+            const std::lock_guard lock(mutex_);
+            woken_ = true;
+        }
+        changed_.notify_all();
+    }
+
+  private:
+    void work(watching::Ledger& ledger) {
+        std::unique_lock lock(mutex_);
+        while (!over_) {
+            woken_ = false;
+            lock.unlock();
+            const live::Time next = keeper_->step();
+            const live::LiveKeeper::State state = keeper_->state();
+            if (state.in_step && state.asked != asked_) { // its source has answered anew
+                asked_ = state.asked;
+                ledger.note_refresh(set_, {.result = SetOutcome::unchanged});
+            }
+            lock.lock();
+            changed_.wait_until(lock, next, [this] { return woken_ || over_; });
+        }
+    }
+
+    std::string set_;
+    UniqueFd cancel_;
+    std::unique_ptr<live::LiveKeeper> keeper_;
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    bool woken_ = false;
+    bool over_ = false;
+    live::Time asked_{};
+    std::thread thread_;
+};
+
+LiveSets::LiveSets(control::Kernel& kernel, const StateDirectory& state, HostAddresses& host, Log& log,
+                   watching::Ledger& ledger)
+    : kernel_(kernel), state_(state), host_(host), log_(log), ledger_(ledger) {}
+
+LiveSets::~LiveSets() {
+    close();
+}
+
+void LiveSets::open(const Configuration& configuration) {
+    close();
+    std::vector<std::unique_ptr<Runner>> opened;
+    for (const SetConfiguration& set : configuration.sets) {
+        if (!live::is_live(set)) continue;
+        UniqueFd cancel(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+        auto runner = std::make_unique<Runner>(set.name, std::move(cancel));
+        live::LiveKeeperSettings settings;
+        settings.configuration = configuration;
+        settings.set = set.name;
+        settings.sandbox.cancel = runner->cancel();
+        settings.tell = [this](const live::LiveEvent& event) { tell(event); };
+        settings.exclusive = &exclusive_;
+        auto keeper = live::LiveKeeper::open(std::move(settings), kernel_, state_, host_);
+        if (!keeper) {
+            log_.error(fmt::format("set {}: cannot be followed: {}", set.name, keeper.error().message),
+                       {{"SET", set.name}});
+            continue;
+        }
+        runner->keep(std::move(*keeper));
+        opened.push_back(std::move(runner));
+    }
+    const std::lock_guard lock(mutex_);
+    runners_ = std::move(opened);
+}
+
+void LiveSets::run() {
+    const std::lock_guard lock(mutex_);
+    for (const auto& runner : runners_) runner->run(ledger_);
+}
+
+void LiveSets::close() {
+    std::vector<std::unique_ptr<Runner>> ending;
+    {
+        const std::lock_guard lock(mutex_);
+        ending = std::exchange(runners_, {});
+    }
+    ending.clear(); // not under the lock: a keeper may take its time
+}
+
+void LiveSets::wake(const std::set<std::string>& sets) {
+    const std::lock_guard lock(mutex_);
+    for (const auto& runner : runners_)
+        if (sets.contains(runner->set())) runner->wake();
+}
+
+void LiveSets::wake_all() {
+    const std::lock_guard lock(mutex_);
+    for (const auto& runner : runners_) runner->wake();
+}
+
+std::vector<std::string> LiveSets::troubles() const {
+    std::vector<std::string> all;
+    const std::lock_guard lock(mutex_);
+    for (const auto& runner : runners_)
+        if (const auto state = runner->state(); state.failures > 0)
+            all.push_back(fmt::format("set {}: its source does not answer", runner->set()));
+    return all;
+}
+
+void LiveSets::tell(const live::LiveEvent& event) {
+    const LogFields fields{{"SET", event.set}, {"ENTRIES", fmt::format("{}", event.entries)}};
+    switch (event.what) {
+    case live::LiveEvent::What::changed:
+        ledger_.note_live_change(event.set, {.inserted = event.change.added,
+                                             .deleted = event.change.removed,
+                                             .took = event.change.taken,
+                                             .rebuild_due = event.change.rebuild_due.has_value()});
+        if (event.change.added + event.change.removed > 0)
+            log_.info(fmt::format("set {}: {} came and {} went in {:.1f} ms; {} entries are on the list",
+                                  event.set, event.change.added, event.change.removed,
+                                  static_cast<double>(event.change.taken.count()) / 1000, event.entries),
+                      fields);
+        break;
+    case live::LiveEvent::What::rebuilt:
+        ledger_.note_refresh(event.set, {.result = SetOutcome::replaced});
+        log_.notice(fmt::format("set {}: a new filter with {} entries is in force", event.set, event.entries),
+                    fields);
+        break;
+    case live::LiveEvent::What::failed: {
+        const bool refused = event.guard.has_value();
+        const std::string message = event.error ? event.error->message : std::string("failed");
+        ledger_.note_refresh(event.set, {.result = refused ? SetOutcome::refused : SetOutcome::failed,
+                                         .guard = event.guard,
+                                         .message = message});
+        const std::string begin = fmt::format("set {}: ", event.set);
+        log_.warning(fmt::format("{}{}; the list with {} entries stays in force",
+                                 message.starts_with(begin) ? "" : begin, message, event.entries),
+                     fields);
+        break;
+    }
+    case live::LiveEvent::What::remark:
+        log_.info(fmt::format("set {}: {}", event.set, event.text), fields);
+        break;
+    }
+}
+
+Configuration without_live_sets(const Configuration& configuration) {
+    Configuration rest = configuration;
+    std::erase_if(rest.sets, [&](const SetConfiguration& set) {
+        return live::is_live(set) || live::is_companion(configuration, set.name);
+    });
+    return rest;
+}
+
+} // namespace sieve::service

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// The sets that change in place, each with its keeper on a thread of its own (live/live_keeper.hpp).
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "libsieve/control/kernel.hpp"
+#include "libsieve/service/configuration.hpp"
+#include "libsieve/service/daemon/log.hpp"
+#include "libsieve/service/host_addresses.hpp"
+#include "libsieve/service/live/live_keeper.hpp"
+#include "libsieve/service/state_directory.hpp"
+#include "libsieve/service/watching/ledger.hpp"
+#include "libsieve/util/unique_fd.hpp"
+
+namespace sieve::service {
+
+class LiveSets {
+  public:
+    LiveSets(control::Kernel& kernel, const StateDirectory& state, HostAddresses& host, Log& log,
+             watching::Ledger& ledger);
+    LiveSets(const LiveSets&) = delete;
+    LiveSets& operator=(const LiveSets&) = delete;
+    ~LiveSets(); // as close()
+
+    // Opens the keepers of the configuration's live sets, in the place of those that are there. Afterwards
+    // each of these sets has a last good image. What cannot be opened is logged. Blocks: for a worker,
+    // without a cycle at work.
+    void open(const Configuration& configuration);
+    // Lets the opened keepers work. A cycle has put their sets in force.
+    void run();
+    // Calls off what they do, and waits for their ends.
+    void close();
+
+    // Something has happened to the files of these sets, or to the hooks. Those that are no live sets are
+    // left out.
+    void wake(const std::set<std::string>& sets);
+    void wake_all();
+
+    // Held by whoever changes images or tables.
+    [[nodiscard]] std::mutex& exclusive() { return exclusive_; }
+
+    // What is wrong, one sentence for each set that has trouble.
+    [[nodiscard]] std::vector<std::string> troubles() const;
+
+  private:
+    class Runner;
+
+    void tell(const live::LiveEvent& event);
+
+    control::Kernel& kernel_;
+    const StateDirectory& state_;
+    HostAddresses& host_;
+    Log& log_;
+    watching::Ledger& ledger_;
+    std::mutex exclusive_;
+    mutable std::mutex mutex_; // of runners_
+    std::vector<std::unique_ptr<Runner>> runners_;
+};
+
+// The configuration's sets that cycles refresh: neither live sets nor their companions.
+[[nodiscard]] Configuration without_live_sets(const Configuration& configuration);
+
+} // namespace sieve::service

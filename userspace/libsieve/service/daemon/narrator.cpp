@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/service/daemon/narrator.hpp"
+
+#include <algorithm>
+#include <array>
+#include <ctime>
+#include <utility>
+#include <vector>
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+namespace sieve::service {
+
+namespace {
+
+std::string counted(std::uint64_t number, const char* one, const char* several) {
+    return fmt::format("{} {}", number, number == 1 ? one : several);
+}
+
+std::string entries_text(std::uint64_t entries) {
+    return counted(entries, "entry", "entries");
+}
+
+std::string size_text(std::uint64_t bytes) {
+    if (bytes < 1024) return fmt::format("{} bytes", bytes);
+    constexpr std::array<const char*, 3> units{"KiB", "MiB", "GiB"};
+    double size = static_cast<double>(bytes) / 1024;
+    std::size_t unit = 0;
+    for (; size >= 1024 && unit + 1 < units.size(); unit++) size /= 1024;
+    return fmt::format("{:.1f} {}", size, units[unit]);
+}
+
+// In the host's time, as a person who reads the log has it on the clock.
+std::string clock_text(std::int64_t seconds) {
+    const std::time_t time = seconds;
+    std::tm parts{};
+    ::localtime_r(&time, &parts);
+    return fmt::format("{:%Y-%m-%d %H:%M:%S}", parts);
+}
+
+std::string hook_name(const HookPlan& plan) {
+    return plan.point == kernel::HookPoint::xdp ? plan.interface : fmt::format("{} {}", plan.interface, kernel::hook_point_name(plan.point));
+}
+
+// Errors of a set begin with its name already, or not.
+std::string about(const std::string& set, const std::string& message) {
+    const std::string begin = fmt::format("set {}: ", set);
+    std::string text = message;
+    for (const std::string& known : {std::string("refused: "), begin})
+        if (text.starts_with(known)) text.erase(0, known.size());
+    return begin + text;
+}
+
+std::string changes_text(const HookPlan& plan) {
+    std::vector<std::string> parts;
+    for (const SetPlan& set : plan.sets) {
+        if (set.comes) parts.push_back("+" + set.name);
+        if (set.goes) parts.push_back("-" + set.name);
+        if (set.new_filter) parts.push_back(fmt::format("{} has a new filter", set.name));
+        if (set.other_action())
+            parts.push_back(fmt::format("{} does {} now", set.name, control::describe_action(*set.action)));
+    }
+    if (!plan.order_before.empty())
+        parts.push_back(fmt::format("order {}", fmt::join(plan.entry->sets, ", ")));
+    if (plan.default_before)
+        parts.push_back(fmt::format("default {}", control::action_name(plan.entry->default_action)));
+    return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+} // namespace
+
+std::string span_text(std::chrono::milliseconds span) {
+    const double seconds = std::chrono::duration<double>(span).count();
+    if (seconds < 1) return fmt::format("{} ms", span.count());
+    if (seconds < 10) return fmt::format("{:.1f} s", seconds);
+    if (seconds < 120) return fmt::format("{:.0f} s", seconds);
+    if (seconds < 7200) return fmt::format("{:.0f} min", seconds / 60);
+    return fmt::format("{:.0f} h", seconds / 3600);
+}
+
+void Narrator::follow(const Configuration& configuration) {
+    std::erase_if(sets_, [&](const auto& known) { return configuration.find_set(known.first) == nullptr; });
+    hooks_.clear(); // as they are is said anew
+    missing_.clear();
+}
+
+void Narrator::tell(const CycleOptions& cycle, const CycleReport& report, std::chrono::milliseconds took) {
+    for (const HookReport& hook : report.hooks) tell_hook(hook, report);
+    tell_gone(report);
+    for (const SetReport& set : report.sets)
+        tell_set(set, cycle.ask == Ask::all || cycle.sets.contains(set.name), took);
+    tell_missing(report);
+}
+
+void Narrator::tell_set(const SetReport& set, bool asked, std::chrono::milliseconds took) {
+    Set& known = sets_[set.name];
+    known.has_image = set.last_good.has_value();
+    known.entries = set.last_good ? set.last_good->entries : 0;
+    if (!asked) return;
+    known.outcome = set.outcome;
+    LogFields fields{{"SET", set.name}};
+    if (set.last_good) fields.emplace_back("ENTRIES", fmt::format("{}", set.last_good->entries));
+    const bool recovered = !std::exchange(known.trouble, {}).empty();
+    switch (set.outcome) {
+    case SetOutcome::unchanged:
+        if (recovered)
+            log_.notice(fmt::format("set {}: its sources answer again; the list is the one in force, with {}",
+                                    set.name, entries_text(known.entries)),
+                        fields);
+        return;
+    case SetOutcome::replaced: {
+        fields.emplace_back("MILLISECONDS", fmt::format("{}", took.count()));
+        const std::string before =
+            set.entries_before == 0 ? "" : fmt::format(" (before: {})", set.entries_before);
+        log_.notice(
+            fmt::format("set {}: a new list with {}{}, {}, expected false positive rate {:.2g}, in {}{}",
+                        set.name, entries_text(set.last_good->entries), before,
+                        size_text(set.last_good->bytes), set.last_good->expected_fpr, span_text(took),
+                        recovered ? "; its sources answer again" : ""),
+            fields);
+        if (set.last_good->skipped > 0)
+            log_.warning(
+                fmt::format("set {}: {} skipped", set.name,
+                            counted(set.last_good->skipped, "malformed line was", "malformed lines were")),
+                fields);
+        return;
+    }
+    case SetOutcome::failed:
+    case SetOutcome::refused:
+        break;
+    }
+    const bool refused = set.outcome == SetOutcome::refused;
+    known.trouble = set.error ? set.error->message : "no interface took it";
+    fields.emplace_back("RESULT", refused ? "refused" : "failed");
+    if (set.guard) fields.emplace_back("GUARD", guard_name(*set.guard));
+    const std::string stays =
+        set.last_good ? fmt::format("the list of {} with {} stays in force",
+                                    clock_text(set.last_good->built_at), entries_text(known.entries))
+                      : std::string("there is no earlier list");
+    std::string next;
+    if (const auto wait = next_of_(set.name))
+        next = fmt::format("; its sources are asked again in {}", span_text(*wait));
+    log_.warning(
+        fmt::format("{}{}; {}{}", about(set.name, known.trouble), refused ? " (refused)" : "", stays, next),
+        fields);
+}
+
+void Narrator::tell_hook(const HookReport& hook, const CycleReport& report) {
+    const HookPlan& plan = hook.plan;
+    const std::string name = hook_name(plan);
+    const LogFields fields{{"INTERFACE", plan.interface}, {"HOOK", kernel::hook_point_name(plan.point)}};
+    if (hook.carried_out && plan.step == HookStep::unload) {
+        hooks_.erase(name);
+        log_.notice(fmt::format("{}: unloaded, since the configuration does not name it any more", name),
+                    fields);
+        return;
+    }
+    const bool known = hooks_.contains(name);
+    const std::string trouble = hook.error ? hook.error->message : std::string();
+    const std::string before = std::exchange(hooks_[name], trouble);
+    if (hook.error) {
+        if (known && before == trouble) return;
+        // The first list of a set is still on its way, or its failure is told with the set.
+        bool waits = false;
+        for (const SetReport& set : report.sets)
+            if (!set.last_good && plan.entry != nullptr &&
+                std::find(plan.entry->sets.begin(), plan.entry->sets.end(), set.name) !=
+                    plan.entry->sets.end())
+                waits = true;
+        if (waits)
+            log_.warning(fmt::format("{}: nothing is in force yet: {}", name, trouble), fields);
+        else
+            log_.error(fmt::format("{}: stays as it is: {}", name, trouble), fields);
+        return;
+    }
+    if (!hook.carried_out) return;
+    switch (plan.step) {
+    case HookStep::attach:
+        log_.notice(fmt::format("{}: attached; in force: {}", name, fmt::join(plan.entry->sets, ", ")),
+                    fields);
+        break;
+    case HookStep::change:
+        log_.notice(fmt::format("{}: changed: {}", name, changes_text(plan)), fields);
+        break;
+    case HookStep::nothing:
+        if (!known)
+            log_.info(fmt::format("{}: taken over as it runs; in force: {}", name,
+                                  fmt::join(plan.entry->sets, ", ")),
+                      fields);
+        else if (!before.empty())
+            log_.notice(fmt::format("{}: is as it should be again", name), fields);
+        break;
+    case HookStep::unload:
+        break;
+    }
+    for (const std::string& remark : hook.done.remarks)
+        log_.info(fmt::format("{}: {}", name, remark), fields);
+    for (const control::Warning& warning : hook.done.warnings) log_.warning(warning.message, fields);
+}
+
+void Narrator::tell_gone(const CycleReport& report) {
+    std::erase_if(hooks_, [&](const auto& known) {
+        const bool there = std::any_of(report.hooks.begin(), report.hooks.end(), [&](const HookReport& hook) {
+            return hook_name(hook.plan) == known.first;
+        });
+        const std::string interface = known.first.substr(0, known.first.find(' '));
+        const bool missing = std::find(report.missing.begin(), report.missing.end(), interface) !=
+                             report.missing.end(); // that is said below
+        if (!there && !missing)
+            log_.info(fmt::format("{}: the interface has gone", known.first), {{"INTERFACE", interface}});
+        return !there;
+    });
+}
+
+void Narrator::tell_missing(const CycleReport& report) {
+    std::set<std::string> now(report.missing.begin(), report.missing.end());
+    for (const std::string& name : now)
+        if (!missing_.contains(name)) {
+            log_.warning(fmt::format("{}: there is no interface of that name; its sets are put in force when "
+                                     "it appears",
+                                     name),
+                         {{"INTERFACE", name}});
+        }
+    missing_ = std::move(now);
+}
+
+std::string Narrator::standing() const {
+    std::size_t images = 0;
+    for (const auto& [name, set] : sets_)
+        if (set.has_image) images++;
+    std::vector<std::string> working;
+    std::vector<std::string> troubles;
+    for (const auto& [name, trouble] : hooks_) {
+        if (trouble.empty())
+            working.push_back(name);
+        else
+            troubles.push_back(fmt::format("{}: {}", name, trouble));
+    }
+    for (const auto& [name, set] : sets_) {
+        if (set.trouble.empty()) continue;
+        const char* what =
+            set.outcome == SetOutcome::refused ? "its new list was refused" : "its refresh failed";
+        troubles.push_back(fmt::format("set {}: {}", name, what));
+    }
+    for (const std::string& name : missing_) troubles.push_back(fmt::format("interface {} is missing", name));
+    std::string text = working.empty() ? "nothing is in force"
+                                       : fmt::format("{} in force on {}", counted(images, "set", "sets"),
+                                                     fmt::join(working, ", "));
+    if (!troubles.empty()) text += fmt::format("; {}", fmt::join(troubles, "; "));
+    return text;
+}
+
+} // namespace sieve::service

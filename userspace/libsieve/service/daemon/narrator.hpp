@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// What cycles did, in sentences: lines of the log for what is new, and one sentence on how things stand.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "libsieve/service/cycle.hpp"
+#include "libsieve/service/daemon/log.hpp"
+
+namespace sieve::service {
+
+class Narrator {
+  public:
+    // When the sources of a set will be asked again; nothing: unknown.
+    using NextOf = std::function<std::optional<std::chrono::milliseconds>(const std::string& set)>;
+
+    Narrator(Log& log, NextOf next_of) : log_(log), next_of_(std::move(next_of)) {}
+
+    // Logs what the cycle changed, what failed, and what works again. What is as it was is not said again,
+    // except for a set whose sources were asked and failed anew.
+    void tell(const CycleOptions& cycle, const CycleReport& report, std::chrono::milliseconds took);
+    // Forgets what is not in the configuration any more.
+    void follow(const Configuration& configuration);
+
+    // For `systemctl status`: "2 sets in force on eth0; set bad: its list was refused".
+    [[nodiscard]] std::string standing() const;
+
+  private:
+    struct Set {
+        SetOutcome outcome = SetOutcome::unchanged;
+        std::string trouble{}; // of the last refresh; empty: none
+        std::uint64_t entries = 0;
+        bool has_image = false;
+    };
+    void tell_set(const SetReport& set, bool asked, std::chrono::milliseconds took);
+    void tell_hook(const HookReport& hook, const CycleReport& report);
+    void tell_gone(const CycleReport& report);
+    void tell_missing(const CycleReport& report);
+
+    Log& log_;
+    NextOf next_of_;
+    std::map<std::string, Set> sets_;
+    std::map<std::string, std::string> hooks_; // "eth0 xdp": its trouble, or nothing
+    std::set<std::string> missing_;
+};
+
+// "1.4 s", "35 min", "2 h": for people.
+[[nodiscard]] std::string span_text(std::chrono::milliseconds span);
+
+} // namespace sieve::service

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// What others see of the daemon: its note, which names the manager of this network namespace, and the server
+// of metrics and status page.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "libsieve/control/real_kernel.hpp"
+#include "libsieve/service/configuration.hpp"
+#include "libsieve/service/daemon/log.hpp"
+#include "libsieve/service/watching/exposer.hpp"
+#include "libsieve/service/watching/ledger.hpp"
+#include "libsieve/service/watching/manager.hpp"
+#include "libsieve/util/result.hpp"
+
+namespace sieve::service {
+
+class PublicFace {
+  public:
+    // Claims this network namespace. Error: busy, naming the daemon that manages it.
+    [[nodiscard]] Status claim(const Configuration& configuration);
+    // Serves where the configuration says. A server that cannot be had is logged: filtering goes on without
+    // it.
+    void follow(const Configuration& configuration, watching::Ledger& ledger, Log& log);
+
+  private:
+    [[nodiscard]] Status leave_note(const Configuration& configuration, const std::string& listen);
+
+    std::string listen_; // as it was configured; empty: nothing is served
+    std::optional<watching::ManagerNote> note_;
+    control::RealKernel kernel_; // the exposer's own
+    std::optional<watching::Exposer> exposer_;
+};
+
+} // namespace sieve::service

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// xdp-sieved: keeps a configuration in force. Arguments, exit codes, and nothing else.
+#include <csignal>
+#include <cstdlib>
+#include <exception>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+
+#include <CLI/CLI.hpp>
+#include <fmt/core.h>
+
+#include "libsieve/control/real_kernel.hpp"
+#include "libsieve/kernel/libbpf_log.hpp"
+#include "libsieve/service/child_main.hpp"
+#include "libsieve/service/configuration_reader.hpp"
+#include "libsieve/service/daemon/daemon.hpp"
+#include "libsieve/service/daemon/public_face.hpp"
+#include "libsieve/service/watching/timed_kernel.hpp"
+#include "libsieve/util/version.hpp"
+#include "xdp-sieve/exit_code.hpp"
+#include "xdp-sieve/output.hpp"
+#include "xdp-sieve/remedy.hpp"
+
+namespace sieve::cli {
+
+namespace {
+
+struct Arguments {
+    std::string configuration = service::standard_configuration;
+    bool check = false;
+    std::string log = "auto";
+};
+
+// sd-event takes them from here on, on whichever thread they would have come.
+void block_signals() {
+    sigset_t signals;
+    ::sigemptyset(&signals);
+    for (const int signal : {SIGHUP, SIGTERM, SIGINT}) ::sigaddset(&signals, signal);
+    ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+}
+
+// A reload reads the file that the start has read.
+Result<std::string> absolute(const std::string& path) {
+    std::error_code error;
+    const std::filesystem::path whole = std::filesystem::absolute(path, error);
+    if (error) return bad_input(fmt::format("{}: {}", path, error.message()));
+    return whole.lexically_normal().string();
+}
+
+Result<Exit> check(const Arguments& arguments) {
+    SIEVE_ASSIGN(const service::Configuration configuration,
+                 service::load_configuration(arguments.configuration));
+    print_out("{} is correct\n", arguments.configuration);
+    return Exit::done;
+}
+
+Result<Exit> serve(const Arguments& arguments, service::Log& log) {
+    block_signals();
+    kernel::set_verbose(false);
+    service::RealHostAddresses host;
+    service::SystemdNotifier notifier;
+    SIEVE_ASSIGN(const std::string path, absolute(arguments.configuration));
+    SIEVE_ASSIGN(const service::Configuration configuration, service::load_configuration(path));
+    SIEVE_TRY(control::RealKernel().may_load_programs());
+    // Before the state directory: this error says more.
+    service::PublicFace face;
+    SIEVE_TRY(face.claim(configuration));
+    service::watching::Ledger ledger(
+        {.version = version, .counters_file = configuration.state_directory + "/counters.json"});
+    service::watching::TimedKernel kernel(ledger);
+    SIEVE_ASSIGN(service::EventLoop loop, service::EventLoop::make());
+    const service::DaemonParts parts{
+        .loop = loop,
+        .kernel = kernel,
+        .host = host,
+        .log = log,
+        .notifier = notifier,
+        .ledger = ledger,
+        .adopted = [&](const service::Configuration& adopted) { face.follow(adopted, ledger, log); }};
+    SIEVE_ASSIGN(const std::unique_ptr<service::Daemon> daemon,
+                 service::Daemon::start(parts, {.configuration = path}));
+    log.info(fmt::format("xdp-sieved {} runs with {}", version, path));
+    SIEVE_TRY(daemon->run());
+    return Exit::done;
+}
+
+Exit run(int argc, char** argv) {
+    Arguments arguments;
+    CLI::App app{
+        "Keeps a configuration in force: follows lists, interfaces and the configuration itself.\n"
+        "Exit codes: 0 stopped as asked, 2 usage, 3 bad configuration, 4 the kernel refused or another "
+        "daemon is at work, 5 stopped, but something could not be unloaded."};
+    app.name("xdp-sieved");
+    app.set_version_flag("--version", std::string("xdp-sieved ") + version);
+    app.add_option("--config", arguments.configuration, "the configuration")->capture_default_str();
+    app.add_flag("--check", arguments.check, "only say whether the configuration is correct");
+    app.add_option("--log", arguments.log, "where to: auto, journal or stderr")->capture_default_str();
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::CallForHelp&) {
+        print_out("{}", app.help());
+        return Exit::done;
+    } catch (const CLI::CallForVersion& error) {
+        print_out("{}\n", error.what());
+        return Exit::done;
+    } catch (const CLI::ParseError& error) {
+        print_error("xdp-sieved: {}; see `xdp-sieved --help`\n", error.what());
+        return Exit::usage;
+    }
+    const auto choice = service::parse_log_choice(arguments.log);
+    if (!choice) {
+        print_error("xdp-sieved: {}\n", choice.error().message);
+        return Exit::usage;
+    }
+    const std::unique_ptr<service::Log> log = service::make_log(*choice);
+    const Result<Exit> result = arguments.check ? check(arguments) : serve(arguments, *log);
+    if (result) return *result;
+    if (arguments.check)
+        print_error("xdp-sieved: {}\n", error_text(result.error()));
+    else
+        log->error(error_text(result.error()));
+    return exit_code(result.error().kind);
+}
+
+} // namespace
+} // namespace sieve::cli
+
+int main(int argc, char** argv) {
+    using namespace sieve;
+    // The sandbox executes this program anew for each child.
+    if (const std::optional<int> status = service::run_as_child(argc, argv)) return *status;
+    cli::prepare_streams();
+    try {
+        const Exit exit = cli::run(argc, argv);
+        return static_cast<int>(cli::flush_output() ? exit : Exit::incomplete);
+    } catch (const std::exception& error) {
+        cli::print_error("xdp-sieved: internal error, please report it: {}\n", error.what());
+        return static_cast<int>(Exit::kernel_refused);
+    }
+}
