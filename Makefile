@@ -55,6 +55,7 @@ UNIT_SRC := $(shell find tests/unit tests/model -name "*.cpp")
 KERN_SRC := $(shell find tests/bpf tests/model -name "*.cpp")
 SERVICE_TEST_SRC := $(shell find tests/service -name "*.cpp")
 BENCH_SRC := $(shell find tests/bench -name '*.cpp')
+LIVE_BENCH_SRC := $(shell find tests/live-bench -name '*.cpp')
 LIB_HEADERS := userspace/libsieve/api/libsieve.h userspace/libsieve/api/libsieve.hpp
 LIB_OBJ  := $(LIB_SRC:%.cpp=$(B)/%.o)
 SERVICE_OBJ := $(SERVICE_SRC:%.cpp=$(B)/%.o)
@@ -65,6 +66,7 @@ LAB_OBJ  := $(LAB_SRC:%.cpp=$(B)/%.o)
 UNIT_OBJ := $(UNIT_SRC:%.cpp=$(B)/%.o)
 KERN_OBJ := $(KERN_SRC:%.cpp=$(B)/%.o)
 BENCH_OBJ := $(BENCH_SRC:%.cpp=$(B)/%.o)
+LIVE_BENCH_OBJ := $(LIVE_BENCH_SRC:%.cpp=$(B)/%.o)
 
 # One object for each hook: XDP, and tc's ingress and egress.
 HOOKS    := xdp_sieve xdp_sieve_tc
@@ -142,7 +144,7 @@ $(B)/service-tests: $(SERVICE_TEST_OBJ) $(B)/libsieve-service.a $(B)/libsieve.a
 $(B)/bpf-tests: $(KERN_OBJ) $(B)/libsieve.a
 	$(CXX) $(CXXFLAGS) $^ -lgtest -lgtest_main $(LIBS) -o $@
 
--include $(SERVICE_OBJ:.o=.d) $(SERVICE_TEST_OBJ:.o=.d) $(BENCH_OBJ:.o=.d) $(MEASURE_OBJ:.o=.d) $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(UNIT_OBJ:.o=.d) $(LAB_OBJ:.o=.d) $(KERN_OBJ:.o=.d)
+-include $(LIVE_BENCH_OBJ:.o=.d) $(SERVICE_OBJ:.o=.d) $(SERVICE_TEST_OBJ:.o=.d) $(BENCH_OBJ:.o=.d) $(MEASURE_OBJ:.o=.d) $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(UNIT_OBJ:.o=.d) $(LAB_OBJ:.o=.d) $(KERN_OBJ:.o=.d)
 
 demo:
 	scripts/demo.sh
@@ -152,10 +154,15 @@ check:
 
 # BENCH holds further arguments, such as --quick or --keys 1e8. The second program tabulates effort against rate, by
 # kind.
-bench: $(B)/xdp-sieve $(B)/set-bench
+bench: $(B)/xdp-sieve $(B)/set-bench $(B)/live-bench
 	@mkdir -p $(B)/bench
 	$(B)/xdp-sieve bench $(BENCH) --output $(B)/bench/kernel.json
 	$(B)/set-bench --benchmark_out=$(B)/bench/user.json --benchmark_out_format=json
+	$(B)/live-bench --output $(B)/bench/live.json
+
+# Lists that change in place, beside nftables.
+$(B)/live-bench: $(LIVE_BENCH_OBJ) $(B)/tests/service/servers.o $(B)/libsieve-service.a $(B)/libsieve.a
+	$(CXX) $(CXXFLAGS) $^ $(SERVICE_LIBS) $(LIBS) -o $@
 
 $(B)/set-bench: $(BENCH_OBJ) $(B)/libsieve-bench.a $(B)/libsieve.a
 	$(CXX) $(CXXFLAGS) $^ -lbenchmark $(LIBS) -o $@

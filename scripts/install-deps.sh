@@ -22,6 +22,8 @@ packages=(
     iproute2 util-linux procps python3 iputils-ping jq strace ethtool
     # servers, certificates and archives for the service's tests
     nginx-light openssl zip zstd xz-utils
+    # the set that `make bench` compares live sets with
+    nftables
     # other XDP programs, for tests that run beside them
     xdp-tools
     # for the fuzz targets, `make sanitize` and `make coverage`
