@@ -63,6 +63,7 @@ UNIT_SRC := $(sort $(shell find tests/unit tests/model -name "*.cpp"))
 KERN_SRC := $(sort $(shell find tests/bpf tests/model -name "*.cpp"))
 SERVICE_TEST_SRC := $(sort $(shell find tests/service -name "*.cpp"))
 BENCH_SRC := $(sort $(shell find tests/bench -name '*.cpp'))
+LIVE_BENCH_SRC := $(sort $(shell find tests/live-bench -name '*.cpp'))
 LIB_HEADERS := userspace/libsieve/api/libsieve.h userspace/libsieve/api/libsieve.hpp
 LIB_OBJ  := $(LIB_SRC:%.cpp=$(B)/%.o)
 SERVICE_OBJ := $(SERVICE_SRC:%.cpp=$(B)/%.o)
@@ -75,6 +76,7 @@ LAB_OBJ  := $(LAB_SRC:%.cpp=$(B)/%.o)
 UNIT_OBJ := $(UNIT_SRC:%.cpp=$(B)/%.o)
 KERN_OBJ := $(KERN_SRC:%.cpp=$(B)/%.o)
 BENCH_OBJ := $(BENCH_SRC:%.cpp=$(B)/%.o)
+LIVE_BENCH_OBJ := $(LIVE_BENCH_SRC:%.cpp=$(B)/%.o)
 
 # One object for each hook: XDP, and tc's ingress and egress.
 HOOKS    := xdp_sieve xdp_sieve_tc
@@ -159,7 +161,9 @@ $(B)/service-tests: $(SERVICE_TEST_OBJ) $(B)/libsieve-service.a $(B)/libsieve.a
 $(B)/bpf-tests: $(KERN_OBJ) $(B)/libsieve.a
 	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ -lgtest -lgtest_main $(LIBS) -o $@
 
--include $(DAEMON_OBJ:.o=.d) $(SERVICE_OBJ:.o=.d) $(SERVICE_TEST_OBJ:.o=.d) $(BENCH_OBJ:.o=.d) $(MEASURE_OBJ:.o=.d) $(LIB_OBJ:.o=.d) $(CLI_OBJ:.o=.d) $(UNIT_OBJ:.o=.d) $(LAB_OBJ:.o=.d) $(KERN_OBJ:.o=.d)
+ALL_OBJ := $(DAEMON_OBJ) $(LIVE_BENCH_OBJ) $(SERVICE_OBJ) $(SERVICE_TEST_OBJ) $(BENCH_OBJ) $(MEASURE_OBJ) $(LIB_OBJ) \
+	$(CLI_OBJ) $(UNIT_OBJ) $(LAB_OBJ) $(KERN_OBJ)
+-include $(ALL_OBJ:.o=.d)
 
 demo:
 	scripts/demo.sh
@@ -169,10 +173,15 @@ check:
 
 # BENCH holds further arguments, such as --quick or --keys 1e8. The second program tabulates effort against rate, by
 # kind.
-bench: $(B)/xdp-sieve $(B)/set-bench
+bench: $(B)/xdp-sieve $(B)/set-bench $(B)/live-bench
 	@mkdir -p $(B)/bench
 	$(B)/xdp-sieve bench $(BENCH) --output $(B)/bench/kernel.json
 	$(B)/set-bench --benchmark_out=$(B)/bench/user.json --benchmark_out_format=json
+	$(B)/live-bench --output $(B)/bench/live.json
+
+# Lists that change in place, beside nftables.
+$(B)/live-bench: $(LIVE_BENCH_OBJ) $(B)/tests/service/servers.o $(B)/libsieve-service.a $(B)/libsieve.a
+	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ $(SERVICE_LIBS) $(LIBS) -o $@
 
 $(B)/set-bench: $(BENCH_OBJ) $(B)/libsieve-bench.a $(B)/libsieve.a
 	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ -lbenchmark $(LIBS) -o $@

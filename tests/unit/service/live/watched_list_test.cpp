@@ -24,10 +24,24 @@ std::vector<std::string> lines_of(std::string_view text) {
     return lines;
 }
 
+ChangedLines changed(const std::string& before, const std::string& now) {
+    return changed_lines(before, now.size(),
+                         [&](std::uint64_t offset, char* to, std::size_t bytes) {
+                             EXPECT_LE(offset + bytes, now.size());
+                             now.copy(to, bytes, offset);
+                             return true;
+                         })
+        .value();
+}
+std::string gone_of(const std::string& before, const ChangedLines& lines) {
+    return before.substr(lines.begin, lines.before_end - lines.begin);
+}
+
 TEST(ChangedLines, AreWholeLines) {
-    const auto check = [](const char* before, const char* now, const char* gone, const char* came) {
-        const ChangedLines lines = changed_lines(before, now);
-        EXPECT_EQ(lines.before, gone) << before << "->" << now;
+    const auto check = [](const std::string& before, const std::string& now, const char* gone,
+                          const char* came) {
+        const ChangedLines lines = changed(before, now);
+        EXPECT_EQ(gone_of(before, lines), gone) << before << "->" << now;
         EXPECT_EQ(lines.now, came) << before << "->" << now;
     };
     check("a\nb\nc\n", "a\nb\nc\n", "", "");
@@ -54,10 +68,13 @@ TEST(ChangedLines, LeaveOnlyWhatIsTheSame) {
         };
         const std::string before = text();
         const std::string now = text();
-        const ChangedLines lines = changed_lines(before, now);
+        const ChangedLines lines = changed(before, now);
+        std::string spliced = before;
+        spliced.replace(lines.begin, lines.before_end - lines.begin, lines.now);
+        ASSERT_EQ(spliced, now);
         auto gone = lines_of(before);
         auto came = lines_of(now);
-        auto changed_gone = lines_of(lines.before);
+        auto changed_gone = lines_of(gone_of(before, lines));
         auto changed_came = lines_of(lines.now);
         // before - gone + came = now, as multisets of lines
         gone.insert(gone.end(), changed_came.begin(), changed_came.end());
@@ -65,6 +82,26 @@ TEST(ChangedLines, LeaveOnlyWhatIsTheSame) {
         std::sort(gone.begin(), gone.end());
         std::sort(came.begin(), came.end());
         ASSERT_EQ(gone, came) << before << "->" << now;
+    }
+}
+
+// Beyond what is compared at a time.
+TEST(ChangedLines, OfLongTextsAreFewBytes) {
+    std::string before;
+    for (int i = 0; i < 100'000; i++) before += std::to_string(i * 7) + "\n";
+    std::mt19937_64 random(3);
+    for (int i = 0; i < 200; i++) {
+        std::string now = before;
+        const std::size_t at = random() % now.size();
+        if (i % 2 == 0)
+            now.insert(at, "1\n2");
+        else
+            now.erase(at, random() % 20);
+        const ChangedLines lines = changed(before, now);
+        EXPECT_LT(lines.now.size() + lines.before_end - lines.begin, 100U);
+        std::string spliced = before;
+        spliced.replace(lines.begin, lines.before_end - lines.begin, lines.now);
+        ASSERT_EQ(spliced, now);
     }
 }
 
@@ -108,6 +145,8 @@ TEST_F(WatchedListTest, AVersionThatWasNotKeptIsSeenAgain) {
     EXPECT_EQ(look().outcome, Outcome::lines);
     list.keep();
     EXPECT_EQ(look().outcome, Outcome::same);
+    EXPECT_EQ(list.look(true)->outcome, Outcome::unknown);
+    EXPECT_EQ(list.text(), "192.0.2.2\n");
 }
 
 TEST_F(WatchedListTest, LinesThatAreNoAddressesAreForTheWholeReader) {

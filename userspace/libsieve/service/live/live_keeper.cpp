@@ -1,10 +1,15 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/service/live/live_keeper.hpp"
 
+#include <sys/mman.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <future>
 #include <random>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -25,6 +30,16 @@ namespace {
 constexpr std::chrono::milliseconds soon{20};
 constexpr std::chrono::seconds retry{5};
 constexpr std::uint64_t most_list_bytes = std::uint64_t{1} << 30;
+
+bool write_all(int to, std::string_view text) {
+    while (!text.empty()) {
+        const ssize_t put = ::write(to, text.data(), text.size());
+        if (put < 0 && errno == EINTR) continue;
+        if (put < 0) return false;
+        text.remove_prefix(static_cast<std::size_t>(put));
+    }
+    return true;
+}
 
 class Keeper final : public LiveKeeper {
   public:
@@ -75,9 +90,10 @@ class Keeper final : public LiveKeeper {
             if (ranges_) ranges_->set_protection(*protection);
         }
         expire(begin);
-        if (woken || begin >= level_at_) level();
+        levelled_ = false;
         if (stream_ && begin >= stream_->next_poll()) poll();
         if (!files_.empty() && (woken || begin >= files_at_)) look_at_files(begin);
+        if (!levelled_ && (woken || begin >= level_at_)) level();
         if (ranges_ && ranges_->is_due() && now() >= publish_at_)
             if (Status published = publish_ranges(); !published) {
                 publish_at_ = now() + retry;
@@ -143,6 +159,7 @@ class Keeper final : public LiveKeeper {
         } else {
             level_at_ = never;
             delayed_ = false;
+            levelled_ = true;
         }
         if (change.added + change.removed + change.keys > 0)
             tell({.what = LiveEvent::What::changed, .change = change});
@@ -279,7 +296,10 @@ class Keeper final : public LiveKeeper {
             append(difference.removed, look.difference.removed);
             append(difference.added, look.difference.added);
         }
-        if (whole) return read_whole();
+        if (whole) {
+            for (WatchedList& file : files_) SIEVE_TRY(file.look(true));
+            return read_whole();
+        }
         if (difference.removed.empty() && difference.added.empty()) return true;
         auto done = live_->change(kernel_, claims_of(difference), observer_);
         return took(done);
@@ -299,10 +319,18 @@ class Keeper final : public LiveKeeper {
         return change;
     }
     Result<bool> read_whole() {
-        std::vector<std::string> paths;
-        for (const WatchedList& file : files_) paths.push_back(file.path());
+        std::vector<Input> inputs;
+        for (const WatchedList& file : files_) {
+            UniqueFd copy(::memfd_create("sieve-watched", MFD_CLOEXEC));
+            const std::string_view text = file.text();
+            if (!copy || !write_all(copy.get(), text) || ::lseek(copy.get(), 0, SEEK_SET) != 0)
+                return failure(ErrorKind::out_of_memory,
+                               fmt::format("no file in memory: {}", errno_text(errno)));
+            SIEVE_ASSIGN(Input input, Input::of(std::move(copy), file.path()));
+            inputs.push_back(std::move(input));
+        }
         SIEVE_ASSIGN(const Feed feed,
-                     read_feed(paths, set_.feed.fields,
+                     read_feed(inputs, set_.feed.fields,
                                {.skip_invalid = set_.feed.skip_invalid, .ranges = true, .threads = 1}));
         if (!feed.ranges.empty())
             return bad_input(
@@ -420,6 +448,7 @@ class Keeper final : public LiveKeeper {
     Time asked_{};
     bool in_step_ = false;
     bool delayed_ = false;
+    bool levelled_ = false; // a change has looked at all filters in this step
     bool told_ignored_ = false;
     unsigned file_failures_ = 0;
     std::string told_unusable_;

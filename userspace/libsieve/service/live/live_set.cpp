@@ -25,6 +25,8 @@ constexpr double bits_per_key_when_built = 24;
 constexpr double room_when_built = 2;
 constexpr double least_bits_per_key = 22;
 constexpr std::uint64_t least_capacity = 4096;
+// With fewer, keys soon find no room: such a difference is not even begun.
+constexpr double fewest_bits_per_key = 20.5;
 
 // Changes for each key that a filter has room for, after which it is built anew: remainders never grow again,
 // and the rate of a full filter has by then grown tenfold (ddlcbf_filter.hpp).
@@ -51,7 +53,7 @@ const char* rebuild_reason_text(RebuildReason reason) {
     case RebuildReason::unknown:
         return "it is unknown which keys are in the filter";
     case RebuildReason::no_room:
-        return "a key did not fit";
+        return "keys do not fit";
     case RebuildReason::mistaken:
         return "the filter mistakes an address that this host depends on for a member";
     case RebuildReason::full:
@@ -279,17 +281,25 @@ void LiveSet::put_in_force(control::Kernel& kernel, LiveChange& report, const co
         std::optional<control::KeyDifference> latest;
         std::optional<control::KeyDifference> whole;
         bool unknown = false;
+        const auto if_it_fits = [&](const control::LiveFilter& filter,
+                                    const control::KeyDifference& keys) -> const control::KeyDifference* {
+            const auto after = static_cast<double>(filter.keys + keys.added.size()) -
+                               static_cast<double>(keys.removed.size());
+            if (after * fewest_bits_per_key <= 512.0 * static_cast<double>(filter.lines)) return &keys;
+            due(RebuildReason::no_room);
+            return nullptr;
+        };
         const auto difference_for = [&](const control::LiveFilter& filter) -> const control::KeyDifference* {
             if (filter.changeable && filter.fields == fields()) {
                 if (std::find(noted_.begin(), noted_.end(), NotedFilter{filter.map_id, filter.changes}) !=
                     noted_.end()) {
                     if (!latest) latest = keys_of(pending_);
-                    return &*latest;
+                    return if_it_fits(filter, *latest);
                 }
                 if (filter.changes == 0 &&
                     fmt::format("{:016x}{:016x}", filter.identity[0], filter.identity[1]) == base_) {
                     if (!whole) whole = keys_of(since_base_);
-                    return &*whole;
+                    return if_it_fits(filter, *whole);
                 }
             }
             unknown = true;

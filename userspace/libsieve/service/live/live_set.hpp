@@ -48,7 +48,7 @@ enum class RebuildReason : std::uint8_t {
     no_image, // there is none yet
     options,  // the set's options have changed
     unknown,  // it is unknown which keys are in a filter in force
-    no_room,  // a key did not fit
+    no_room,  // keys do not fit
     mistaken, // the filter mistakes an address that this host depends on for a member
     full,     // the filter is about to be full
     worn,     // so many keys came and went that its rate has suffered, or that the journal is long

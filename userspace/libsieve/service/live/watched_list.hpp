@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // A list file that is followed: what came and went since it was last read, without reading all of it again.
 //
-// The text of the last version is kept. Of a new version, only the lines between the first and the last byte
-// that differ are parsed: one more address in a list of 10^6 costs reading and comparing 14 MB, and parsing
-// one line.
+// The text of the last version is kept. A new version is compared with it block by block from both ends, so
+// only what is between the first and the last byte that differ is kept in memory twice, and only those lines
+// are parsed.
 #pragma once
 
 #include <sys/types.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,12 +21,18 @@
 
 namespace sieve::service::live {
 
-// The part of two texts that differs, in whole lines.
+// Reads `bytes` bytes of a text at an offset. False: it cannot be read.
+using ReadAt = std::function<bool(std::uint64_t offset, char* to, std::size_t bytes)>;
+
+// The part of two texts that differs, in whole lines: text[begin, before_end) became `now`.
 struct ChangedLines {
-    std::string_view before;
-    std::string_view now;
+    std::size_t begin = 0;
+    std::size_t before_end = 0;
+    std::string now{};
 };
-[[nodiscard]] ChangedLines changed_lines(std::string_view before, std::string_view now);
+// Compares a text with a version of it that has so many bytes. Nothing: that version cannot be read.
+[[nodiscard]] std::optional<ChangedLines> changed_lines(std::string_view before, std::uint64_t now_bytes,
+                                                        const ReadAt& now);
 
 class WatchedList {
   public:
@@ -50,11 +58,12 @@ class WatchedList {
 
     // Looks at the file. The new version counts once keep() is called. Errors: the file cannot be read, it is
     // too large, or it changed while it was read (changed_meanwhile).
-    [[nodiscard]] Result<Look> look();
+    // `whole`: as if it were the first time.
+    [[nodiscard]] Result<Look> look(bool whole = false);
     // The list has what the last look() saw.
     void keep();
-    // The text that the last look() saw.
-    [[nodiscard]] std::string_view text() const { return next_ ? next_->text : kept_ ? kept_->text : ""; }
+    // The whole text that the last look() saw, for whoever must read all of it. Only after Outcome::unknown.
+    [[nodiscard]] std::string_view text() const { return next_ ? std::string_view(next_->lines.now) : ""; }
 
   private:
     struct Stamp {
@@ -65,15 +74,18 @@ class WatchedList {
         std::int64_t changed = 0;
         friend bool operator==(const Stamp&, const Stamp&) = default;
     };
+    // A version that is not kept yet, as what becomes of the kept one.
     struct Version {
         Stamp stamp;
-        std::string text;
+        ChangedLines lines;
     };
-    [[nodiscard]] Result<Version> read() const;
+    // `whole`: of all the text. Nothing: the version is the kept one.
+    [[nodiscard]] Result<std::optional<Version>> read(bool whole) const;
 
     std::string path_;
     std::uint64_t most_bytes_;
-    std::optional<Version> kept_;
+    std::optional<Stamp> kept_;
+    std::string kept_text_;
     std::optional<Version> next_;
 };
 
