@@ -12,6 +12,8 @@
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/image/image.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
+#include "libsieve/service/watching/manager.hpp"
+#include "libsieve/util/printable.hpp"
 #include "xdp-sieve/command.hpp"
 #include "xdp-sieve/format.hpp"
 #include "xdp-sieve/hook_argument.hpp"
@@ -124,16 +126,34 @@ std::string foreign_text(const std::vector<control::ForeignProgram>& foreign) {
                        foreign.back().id);
 }
 
+nlohmann::json to_json(const service::watching::Manager& manager) {
+    nlohmann::json out = {{"pid", manager.pid},
+                          {"started", manager.started},
+                          {"state_directory", manager.state},
+                          {"version", manager.version}};
+    out["status_page"] = manager.listen.empty() ? nlohmann::json() : "http://" + manager.listen + "/";
+    return out;
+}
+
+void print_manager(const service::watching::Manager& manager) {
+    print_out("managed by xdp-sieved {}, process {}{}\n", printable(manager.version), manager.pid,
+              manager.listen.empty() ? std::string()
+                                     : fmt::format("; status page: http://{}/", printable(manager.listen)));
+}
+
 Result<Exit> run_status(const std::string& interface, const std::string& hook, const Context& context) {
     kernel::set_verbose(context.verbose);
     SIEVE_ASSIGN(const control::HookName name, parse_hook(interface, hook));
     control::RealKernel kernel;
     SIEVE_ASSIGN(const control::Overview overview, control::read_status(kernel, name));
+    const auto manager = service::watching::find_manager();
     if (context.json) {
         nlohmann::json out = {{"interfaces", nlohmann::json::array()}};
         for (const HookStatus& status : overview.ours) out["interfaces"].push_back(to_json(status));
+        if (manager) out["manager"] = to_json(*manager);
         print_out("{}\n", json_text(out));
     } else {
+        if (manager && !context.quiet) print_manager(*manager);
         for (const HookStatus& status : overview.ours) print_table(status);
         if (overview.ours.empty() && !context.quiet)
             print_out("{}\n", interface.empty() ? std::string("no interface runs xdp-sieve")

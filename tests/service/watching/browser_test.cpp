@@ -63,7 +63,8 @@ TEST_F(BrowserTest, ShowsTheStatusPage) {
     const std::string seen = browse("--dump-dom");
     EXPECT_NE(seen.find("<title>gate · xdp-sieve</title>"), std::string::npos);
     EXPECT_NE(seen.find(">drop<"), std::string::npos);
-    EXPECT_NE(seen.find("changes nothing.</span></footer>"), std::string::npos); // nothing was closed too early
+    EXPECT_NE(seen.find("changes nothing.</span></footer>"),
+              std::string::npos); // nothing was closed too early
     EXPECT_EQ(seen.find("<script"), std::string::npos);
     // The policy refused nothing, so the page needs nothing that the policy forbids.
     EXPECT_EQ(folder_.read("err").find("Content Security Policy"), std::string::npos) << folder_.read("err");
