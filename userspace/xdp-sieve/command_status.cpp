@@ -131,7 +131,7 @@ nlohmann::json to_json(const service::watching::Manager& manager) {
                           {"started", manager.started},
                           {"state_directory", manager.state},
                           {"version", manager.version}};
-    out["status_page"] = manager.listen.empty() ? nlohmann::json() : "http://" + manager.listen + "/";
+    if (!manager.listen.empty()) out["status_page"] = "http://" + manager.listen + "/";
     return out;
 }
 
