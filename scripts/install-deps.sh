@@ -39,8 +39,8 @@ packages=(
     # Debian packages and their tests
     dpkg-dev debhelper lintian debootstrap
 )
-# For tests on other kernels. Without these packages those tests are skipped.
-wishes=(qemu-system-x86 busybox-static cpio wireguard-tools)
+# For tests on other kernels, and of the status page in a browser. Without these packages those tests are skipped.
+wishes=(qemu-system-x86 busybox-static cpio wireguard-tools chromium)
 
 case ${1-} in
 --arm64)
@@ -83,10 +83,29 @@ unpack_crowdsec() {
     rm -rf "$folder"
 }
 
+# promtool judges metrics and alert rules. Its package, prometheus, brings a server that would start with the machine,
+# so the program is taken out of the package. Without it, tests are skipped.
+get_promtool() {
+    local tools folder
+    tools=$(dirname "$0")/../build/tools
+    [ ! -x "$tools/promtool" ] && [ ! -x /usr/bin/promtool ] || return 0
+    folder=$(mktemp -d)
+    chmod 755 "$folder" # apt-get downloads as another user
+    if (cd "$folder" && apt-get download prometheus && dpkg-deb --fsys-tarfile prometheus_*.deb |
+        tar -x ./usr/bin/promtool) >"$folder/log" 2>&1; then
+        mkdir -p "$tools"
+        mv "$folder/usr/bin/promtool" "$tools/promtool"
+    else
+        echo "install-deps: no promtool: $(tail -n 1 "$folder/log")" >&2
+    fi
+    rm -rf "$folder"
+}
+
 mapfile -t missing < <(absent "${packages[@]}")
 mapfile -t wanted < <(absent "${wishes[@]}")
 if [ $((${#missing[@]} + ${#wanted[@]})) -eq 0 ]; then
     unpack_crowdsec
+    get_promtool
     exit 0
 fi
 
@@ -114,3 +133,4 @@ if ! { apt-get update && { install "${missing[@]}" "${wanted[@]}" || install "${
     exit 1
 fi
 unpack_crowdsec
+get_promtool

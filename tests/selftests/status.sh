@@ -44,6 +44,27 @@ nothing() {
     [ "$(sieve --json status | jq '.interfaces | length')" = 0 ] || fail "status tells of something"
 }
 
+# A daemon's note counts while a process holds it.
+managed() {
+    local note holder
+    note=/run/xdp-sieve/net-$(ip netns exec "$IN" stat -L -c %i /proc/self/ns/net).manager
+    [ -d /run/xdp-sieve ] || mkdir -m 700 /run/xdp-sieve
+    printf '{"pid": 812, "started": 1, "listen": "127.0.0.1:9273", "state": "/s", "version": "1.\\u001b2"}' >"$note"
+    ! sieve status | grep -q managed || fail "a note that nobody holds counts"
+    # The holder says when it has the lock, and ends with its input.
+    coproc HOLDER { flock -x "$note" sh -c 'echo held; cat >/dev/null'; }
+    holder=$HOLDER_PID
+    read -r _ <&"${HOLDER[0]}"
+    sieve status | grep -qF 'managed by xdp-sieved 1.\x1b2, process 812; status page: http://127.0.0.1:9273/' ||
+        fail "told: $(sieve status)"
+    [ "$(sieve --json status | jq -r '"\(.manager.pid) \(.manager.status_page)"')" = "812 http://127.0.0.1:9273/" ] ||
+        fail "told: $(sieve --json status)"
+    eval "exec ${HOLDER[1]}>&-"
+    wait "$holder"
+    rm "$note"
+    [ "$(sieve --json status | jq .manager)" = null ] || fail "a daemon that has gone counts"
+}
+
 wrong_options() {
     refused 2 '--chain pass,maybe: expected' sieve load --chain pass,maybe "$IN_IF" "bad=$WORK/bad.sieve"
     refused 2 '--chain : expected' sieve load --chain "" "$IN_IF" "bad=$WORK/bad.sieve"
@@ -60,4 +81,5 @@ ktap_run \
     "attached by ip link" by_ip_link \
     "attached by load, with a place" by_load \
     "nothing attached" nothing \
+    "managed by a daemon" managed \
     "wrong options" wrong_options

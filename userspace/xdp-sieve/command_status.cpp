@@ -14,6 +14,7 @@
 #include "libsieve/image/image.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
 #include "libsieve/service/watching/manager.hpp"
+#include "libsieve/util/printable.hpp"
 #include "xdp-sieve/command.hpp"
 #include "xdp-sieve/format.hpp"
 #include "xdp-sieve/hook_argument.hpp"
@@ -126,12 +127,19 @@ std::string foreign_text(const std::vector<control::ForeignProgram>& foreign) {
                        foreign.back().id);
 }
 
-std::string describe(const service::watching::Manager& manager) {
-    return fmt::format("xdp-sieved {} (process {}) keeps a configuration in force; its state is in {}{}",
-                       manager.version, manager.pid, manager.state,
-                       manager.listen.empty()
-                           ? std::string()
-                           : fmt::format(", its status page at http://{}/", manager.listen));
+nlohmann::json to_json(const service::watching::Manager& manager) {
+    nlohmann::json out = {{"pid", manager.pid},
+                          {"started", manager.started},
+                          {"state_directory", manager.state},
+                          {"version", manager.version}};
+    if (!manager.listen.empty()) out["status_page"] = "http://" + manager.listen + "/";
+    return out;
+}
+
+void print_manager(const service::watching::Manager& manager) {
+    print_out("managed by xdp-sieved {}, process {}{}\n", printable(manager.version), manager.pid,
+              manager.listen.empty() ? std::string()
+                                     : fmt::format("; status page: http://{}/", printable(manager.listen)));
 }
 
 Result<Exit> run_status(const std::string& interface, const std::string& hook, const Context& context) {
@@ -139,19 +147,14 @@ Result<Exit> run_status(const std::string& interface, const std::string& hook, c
     SIEVE_ASSIGN(const control::HookName name, parse_hook(interface, hook));
     control::RealKernel kernel;
     SIEVE_ASSIGN(const control::Overview overview, control::read_status(kernel, name));
-    const std::optional<service::watching::Manager> manager = service::watching::find_manager();
+    const auto manager = service::watching::find_manager();
     if (context.json) {
         nlohmann::json out = {{"interfaces", nlohmann::json::array()}};
         for (const HookStatus& status : overview.ours) out["interfaces"].push_back(to_json(status));
-        if (manager)
-            out["manager"] = {{"pid", manager->pid},
-                              {"version", manager->version},
-                              {"started", manager->started},
-                              {"state_directory", manager->state},
-                              {"listen", manager->listen}};
+        if (manager) out["manager"] = to_json(*manager);
         print_out("{}\n", json_text(out));
     } else {
-        if (manager) print_out("{}\n", describe(*manager));
+        if (manager && !context.quiet) print_manager(*manager);
         for (const HookStatus& status : overview.ours) print_table(status);
         if (overview.ours.empty() && !context.quiet)
             print_out("{}\n", interface.empty() ? std::string("no interface runs xdp-sieve")

@@ -61,8 +61,6 @@ using prometheus::MetricType;
       "Always 1, for each set in force, with what a match does, the kind of filter, and the fields of its "  \
       "keys.")                                                                                               \
     X(set_keys, "xdp_sieve_set_keys", Gauge, "interface,hook,set", "Keys in the filter in force.")           \
-    X(set_bits, "xdp_sieve_set_bits_per_key", Gauge, "interface,hook,set",                                   \
-      "Bits of the filter in force for each of its keys.")                                                   \
     X(set_filter_bytes, "xdp_sieve_set_filter_bytes", Gauge, "interface,hook,set",                           \
       "Memory of the filter in force. Hooks that have the same filter share it.")                            \
     X(set_exact_bytes, "xdp_sieve_set_exact_bytes", Gauge, "interface,hook,set",                             \
@@ -226,7 +224,6 @@ void add_set(Collection& all, const HookId& id, const SetSnapshot& set) {
                           format_fields(status.filter.lookup.fields)}),
             true);
     all.add(Id::set_keys, labels, std::uint64_t{status.filter.file.keys});
-    all.add(Id::set_bits, labels, status.bits_per_key());
     all.add(Id::set_filter_bytes, labels, status.filter.bytes);
     all.add(Id::set_expected, labels, status.expected_rate());
     if (status.filter.file.built_at != 0)
