@@ -257,7 +257,7 @@ not_alone() {
     inside "$OUT" "$SIEVED" --config "$CONFIG" --log stderr >"$WORK/out" 2>&1 && fail "a second daemon"
     grep -q "error: state directory $STATE: process $daemon is at work with it" "$WORK/out" || fail "$(cat "$WORK/out")"
     refused 4 "state directory $STATE: process $daemon" sieve -q apply "$CONFIG"
-    sieve status | grep -q "^xdp-sieved [0-9.]* (process $daemon) keeps a configuration in force; its state is in $STATE" ||
+    sieve status | grep -q "^managed by xdp-sieved [0-9.]*, process $daemon" ||
         fail "$(sieve status)"
     [ "$(sieve --json status | jq -r .manager.pid)" = "$daemon" ] || fail "$(sieve --json status)"
     [ "$(sieve --json status "$IN_IF" | jq -c .interfaces)" = "$before" ] || fail "something has changed"
@@ -267,7 +267,7 @@ not_alone() {
     says_anew "$IN_IF: changed: \+friends" kill -HUP "$daemon"
     judged
     stop
-    if sieve status | grep -q 'keeps a configuration'; then fail "still managed"; fi
+    if sieve status | grep -q '^managed by'; then fail "still managed"; fi
     [ -z "$(find /run/xdp-sieve -name "net-$(stat -L -c %i "/run/netns/$IN").*")" ] || fail "a file is left"
 }
 
