@@ -14,6 +14,8 @@ namespace {
 
 using namespace formats;
 
+constexpr std::size_t entries_looked_at = 100;
+
 bool starts_with_word(std::string_view line, std::string_view word) {
     return take_word(line) == word && !line.empty();
 }
@@ -89,9 +91,11 @@ ListSyntax detect_syntax(std::string_view head, std::uint32_t fields) {
     if (head.starts_with("\xef\xbb\xbf")) head.remove_prefix(3);
     bool first = true;
     bool first_is_plain = true;
-    for (std::string_view rest = head; !rest.empty();) {
+    std::size_t entries = 0;
+    for (std::string_view rest = head; !rest.empty() && entries < entries_looked_at;) {
         const std::string_view line = without_blanks(take_line(rest));
         if (line.empty() || entry::is_comment(line[0])) continue;
+        ++entries;
         if (first) {
             if (is_json(line, fields)) return ListSyntax::json;
             if (is_nft(line)) return ListSyntax::nft;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/feeds/entry.hpp"
 
+#include <algorithm>
 #include <bit>
 
 #include <fmt/format.h>
@@ -219,6 +220,17 @@ std::string count_of(uint128 span) {
     return exact ? fmt::format("2^{}", bits) : fmt::format("more than 2^{}", bits - 1);
 }
 
+// Rules out most words that are no address: an address has a dot or a colon among its first five bytes.
+bool may_be_address(const char* p, const char* end) {
+    for (const char* stop = p + std::min<std::ptrdiff_t>(5, end - p); p != stop; ++p) {
+        if (*p == '.' || *p == ':') return true;
+        const auto c = static_cast<unsigned char>(*p);
+        const bool digit = c >= '0' && c <= '9';
+        if (!digit && ((c | 0x20) < 'a' || (c | 0x20) > 'f')) return false;
+    }
+    return false;
+}
+
 } // namespace
 
 std::string quote(std::string_view text, std::size_t longest) {
@@ -375,19 +387,23 @@ bool parse_entry(const char*& p, const char* end, std::uint32_t fields, sieve_ke
     return true;
 }
 
-bool find_second_address(const char* p, const char* end, Fault& fault) {
+const char* find_second_address(const char* p, const char* end) {
     for (;;) {
         while (p != end && is_separator(*p)) ++p;
-        if (p == end || is_comment(*p)) return false;
-        Address address;
-        const char* behind = parse_address(p, end, address);
-        if (behind && (at_delimiter(behind, end) || *behind == '/' || *behind == '-' ||
-                       (*behind == ':' && address.dotted))) {
-            fault = {.kind = FaultKind::second_address, .found = token(p, end)};
-            return true;
+        if (p == end || is_comment(*p)) return nullptr;
+        if (may_be_address(p, end)) {
+            Address address;
+            const char* behind = parse_address(p, end, address);
+            if (behind && (at_delimiter(behind, end) || *behind == '/' || *behind == '-' ||
+                           (*behind == ':' && address.dotted)))
+                return p;
         }
         while (!at_delimiter(p, end)) ++p;
     }
+}
+
+Fault second_address(const char* p, const char* end) {
+    return {.kind = FaultKind::second_address, .found = token(p, end)};
 }
 
 bool parse_json(std::string_view line, std::uint32_t fields, sieve_key& key, bool& has_key, Fault& fault) {

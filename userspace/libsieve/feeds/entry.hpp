@@ -142,9 +142,10 @@ struct Fault {
 [[nodiscard]] bool parse_entry(const char*& p, const char* end, std::uint32_t fields, sieve_key& key,
                                Fault& fault);
 
-// Whether a column behind an entry is an address, too, before a comment begins; `fault` names the first. Its
-// author may have meant the end of a range, or one more entry: either would be lost without a word.
-[[nodiscard]] bool find_second_address(const char* p, const char* end, Fault& fault);
+// The first column behind an entry that is an address, too, before a comment begins; null if there is none.
+// Its author may have meant the end of a range, or one more entry: either would be lost without a word.
+[[nodiscard]] const char* find_second_address(const char* p, const char* end);
+[[nodiscard]] Fault second_address(const char* p, const char* end);
 
 // Parses the address of a line that is a JSON object, as Spamhaus and others publish them. A line of metadata
 // has no address: the function then returns true and sets `has_key` to false.

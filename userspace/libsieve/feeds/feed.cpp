@@ -344,8 +344,7 @@ class Parser {
         if (*p == '-') return nullptr; // may be a range
         const auto* stop = static_cast<const char*>(std::memchr(p, '\n', static_cast<std::size_t>(end - p)));
         if (static_cast<std::size_t>(stop - start) > feed_line_limit) return nullptr;
-        entry::Fault second;
-        return entry::find_second_address(p, stop, second) ? nullptr : stop + 1;
+        return entry::find_second_address(p, stop) ? nullptr : stop + 1;
     }
 
     Line parse_line(const char* p, const char* end, bool may_have_nul,
@@ -381,9 +380,9 @@ class Parser {
         }
         const Line line = entry::parse_entry(p, end, fields_, key, fault) ? Line::key : range_or_bad(fault);
         if (line == Line::bad) return line;
-        entry::Fault second;
-        if (!entry::find_second_address(p, end, second)) return line;
-        fault = std::move(second);
+        const char* second = entry::find_second_address(p, end);
+        if (!second) return line;
+        fault = entry::second_address(second, end);
         return Line::bad;
     }
 
