@@ -36,7 +36,7 @@ case $mode in
 *) usage ;;
 esac
 targets=("$@")
-[ ${#targets[@]} -gt 0 ] || targets=(packet image feed capture key set_argument configuration)
+[ ${#targets[@]} -gt 0 ] || targets=(packet image feed list_format capture key set_argument configuration)
 
 # A target's longest input, and the number of runs that `check` asks for: a few seconds each.
 longest() {
@@ -45,7 +45,7 @@ longest() {
     image) echo 5000 ;;
     capture) echo 800 ;;
     feed) echo 400 ;;
-    configuration) echo 1000 ;;
+    configuration | list_format) echo 1000 ;;
     *) echo 150 ;;
     esac
 }
@@ -54,7 +54,7 @@ check_runs() {
     packet) echo 6000 ;;
     image) echo 4000 ;;
     feed) echo 1500 ;;
-    configuration) echo 3000 ;;
+    configuration | list_format) echo 3000 ;;
     *) echo 50000 ;;
     esac
 }

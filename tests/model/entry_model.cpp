@@ -53,6 +53,16 @@ std::optional<unsigned> number_of(std::string_view text, unsigned most) {
     return value <= most ? std::optional(value) : std::nullopt;
 }
 
+// The length of a netmask; nothing if the text is none.
+std::optional<unsigned> netmask_of(std::string_view text) {
+    const auto mask = address_of(text);
+    if (!mask || !mask->dotted) return std::nullopt;
+    const std::uint64_t bits = mask->words[1] & 0xffffffff;
+    for (unsigned length = 0; length <= 32; length++)
+        if (bits == (0xffffffff00000000 >> length & 0xffffffff)) return length;
+    return std::nullopt;
+}
+
 std::string_view take_token(std::string_view& text, std::string_view ends) {
     const std::size_t size = std::min(text.find_first_of(ends), text.size());
     const std::string_view token = text.substr(0, size);
@@ -76,7 +86,8 @@ Entry read_single(std::string_view text, std::size_t word) {
     Words last = first->words;
     if (cut < token.size() && token[cut] == '/') {
         const unsigned bits = first->dotted ? 32 : 128;
-        const auto length = number_of(token.substr(cut + 1), bits);
+        auto length = number_of(token.substr(cut + 1), bits);
+        if (!length && first->dotted) length = netmask_of(token.substr(cut + 1));
         if (!length) return entry;
         for (unsigned bit = *length + (128 - bits); bit < 128; bit++) {
             const std::uint64_t mask = std::uint64_t{1} << (63 - bit % 64);
@@ -117,10 +128,27 @@ Entry read_entry(std::string_view text, std::uint32_t fields) {
     for (unsigned field = 0; field < 5; field++) {
         if ((fields >> field & 1) == 0) continue;
         skip(text, separators);
+        const std::string_view behind = text;
         const std::string_view token = take_token(text, ends_of_token);
         if (field < 2) {
-            const auto address = address_of(token);
-            if (!address) return entry;
+            auto address = address_of(token);
+            if (!address) {
+                // "ADDRESS:PORT" and "[ADDRESS]:PORT": the port is the next token.
+                const std::size_t colon = token.rfind(':');
+                const unsigned next = field == 0 && (fields & 2) != 0 ? 1
+                                      : (fields & 4) != 0             ? 2
+                                      : (fields & 8) != 0             ? 3
+                                                                      : 4;
+                if (colon == std::string_view::npos || (next != 2 && next != 3)) return entry;
+                if (colon + 1 == token.size() || token[colon + 1] < '0' || token[colon + 1] > '9')
+                    return entry;
+                std::string_view host = token.substr(0, colon);
+                const bool bracketed = host.size() > 1 && host.front() == '[' && host.back() == ']';
+                if (bracketed) host = host.substr(1, host.size() - 2);
+                address = address_of(host);
+                if (!address || address->dotted == bracketed) return entry;
+                text = behind.substr(colon + 1);
+            }
             entry.key[2 * field] = address->words[0];
             entry.key[2 * field + 1] = address->words[1];
             continue;
@@ -138,6 +166,22 @@ Entry read_entry(std::string_view text, std::uint32_t fields) {
     return entry;
 }
 
+namespace {
+
+// Whether a column of the text is an address, or begins with one and goes on with a sign that may follow one.
+bool has_address(std::string_view text) {
+    for (;;) {
+        skip(text, separators);
+        if (text.empty() || text[0] == '#' || text[0] == ';') return false;
+        const std::string_view token = take_token(text, ends_of_token);
+        if (address_of(token.substr(0, token.find_first_of("/-")))) return true;
+        const auto cut = address_of(token.substr(0, token.find(':')));
+        if (cut && cut->dotted) return true;
+    }
+}
+
+} // namespace
+
 Entry read_line(std::string_view line, std::uint32_t fields) {
     Entry entry;
     if (line.ends_with('\r')) line.remove_suffix(1);
@@ -148,7 +192,9 @@ Entry read_line(std::string_view line, std::uint32_t fields) {
     else if (line[0] == '{')
         entry.meaning = Meaning::unknown;
     else
-        return read_entry(line, fields);
+        entry = read_entry(line, fields);
+    if ((entry.meaning == Meaning::key || entry.meaning == Meaning::range) && has_address(entry.rest))
+        entry.meaning = Meaning::bad;
     return entry;
 }
 

@@ -62,6 +62,15 @@ std::vector<BuildOption> list_options() {
              SIEVE_ASSIGN(feed.fields, parse_fields(text));
              return {};
          }},
+        {"format", "FORMAT",
+         fmt::format(
+             "format of the list: {} (auto); csv:COLUMN+COLUMN, json:MEMBER, ipset:SET and nft:SET take "
+             "parts of it",
+             names_of_syntaxes()),
+         [](FeedSpec& feed, const std::string& text) -> Status {
+             SIEVE_ASSIGN(feed.format, parse_list_format(text));
+             return {};
+         }},
         {"kind", "KIND",
          fmt::format("kind of filter: {} ({})", names_of_kinds(), standard_kind().facts().name),
          [](FeedSpec& feed, const std::string& text) -> Status {

@@ -11,12 +11,14 @@
 
 #include "libsieve/build/set_builder.hpp"
 #include "libsieve/control/set_action.hpp"
+#include "libsieve/feeds/list_format.hpp"
 
 namespace sieve::control {
 
 // How a feed becomes a filter. An image is built already, so none of this applies to it.
 struct FeedSpec {
     std::uint32_t fields = SIEVE_FIELD_SRC;
+    ListFormat format{};
     BuildOptions build{};
     bool skip_invalid = false; // count malformed lines instead of failing
     // The names of the options that were chosen, for the error message if the source turns out to be an

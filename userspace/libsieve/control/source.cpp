@@ -15,13 +15,15 @@ namespace sieve::control {
 
 namespace {
 
-Result<Feed> read_feeds(std::span<Input> inputs, std::uint32_t fields, bool skip_invalid,
-                        std::uint32_t threads, const Observer& observer) {
+Result<Feed> read_feeds(std::span<Input> inputs, std::uint32_t fields, const ListFormat& format,
+                        bool skip_invalid, std::uint32_t threads, const Observer& observer) {
     SIEVE_ASSIGN(Feed feed, read_feed(inputs, fields,
-                                      {.skip_invalid = skip_invalid,
+                                      {.format = format,
+                                       .skip_invalid = skip_invalid,
                                        .ranges = true,
                                        .threads = threads,
                                        .progress = observer.progress}));
+    for (const std::string& decided : feed.decided) observer.remark(decided);
     if (feed.skipped > 0) {
         observer.remark(
             fmt::format("{} malformed line{} skipped", feed.skipped, feed.skipped == 1 ? " was" : "s were"));
@@ -72,7 +74,7 @@ Result<OpenedSet> open_image(const SetSpec& spec, SetInputs inputs, const Observ
     OpenedSet set{std::move(image), {}};
     if (!spec.verify) return set;
     SIEVE_ASSIGN(const Feed feed, read_feeds({&*inputs.verify_feed, 1}, set.image.lookup().fields,
-                                             set.image.file().skipped > 0, 0, observer));
+                                             ListFormat{}, set.image.file().skipped > 0, 0, observer));
     SIEVE_ASSIGN(set.exact, exact_keys(feed.keys, feed.ranges, set.image, inputs.verify_feed->name()));
     return set;
 }
@@ -83,8 +85,8 @@ Result<OpenedSet> open_feeds(const SetSpec& spec, SetInputs inputs, const Observ
         return invalid_request(
             fmt::format("set {}: a set built from feeds is verified with those feeds, not with {}", spec.name,
                         inputs.verify_feed->name()));
-    SIEVE_ASSIGN(Feed feed, read_feeds(inputs.sources, spec.feed.fields, spec.feed.skip_invalid,
-                                       spec.feed.build.threads, observer));
+    SIEVE_ASSIGN(Feed feed, read_feeds(inputs.sources, spec.feed.fields, spec.feed.format,
+                                       spec.feed.skip_invalid, spec.feed.build.threads, observer));
     std::optional<Feed> kept;
     if (spec.verify) kept = feed;
     SIEVE_ASSIGN(BuiltSet built,
@@ -120,7 +122,7 @@ Result<std::vector<SetInputs>> find_inputs(std::span<const SetSpec> sets, const 
 }
 
 Result<Feed> read_list(std::span<Input> feeds, const FeedSpec& spec, const Observer& observer) {
-    return read_feeds(feeds, spec.fields, spec.skip_invalid, spec.build.threads, observer);
+    return read_feeds(feeds, spec.fields, spec.format, spec.skip_invalid, spec.build.threads, observer);
 }
 
 Result<BuiltSet> build_list(Feed list, std::span<const Input> feeds, const FeedSpec& spec,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/feeds/entry.hpp"
 
+#include <algorithm>
 #include <bit>
 
 #include <fmt/format.h>
@@ -61,11 +62,28 @@ const char* parse_number(const char* p, const char* end, std::uint32_t limit, st
     return p == start ? nullptr : p;
 }
 
-// Parses the rest of "a/length". `text` points to the start of a, p to the byte after the slash.
+// Parses a netmask, such as 255.255.255.0, and tells its length. Null if there is none at p; the length is
+// above 32 if a one follows a zero.
+const char* parse_netmask(const char* p, const char* end, std::uint32_t& length) {
+    std::uint32_t mask = 0;
+    const char* behind = parse_ipv4(p, end, mask);
+    if (!behind || !at_delimiter(behind, end)) return nullptr;
+    length = static_cast<std::uint32_t>(std::countl_one(mask));
+    if (std::countr_zero(mask) + std::countl_one(mask) != 32) length = 33;
+    return behind;
+}
+
+// Parses the rest of "a/length" or "a/netmask". `text` points to the start of a, p to the byte after the
+// slash.
 bool parse_prefix(const char* text, const char*& p, const char* end, const Address& address, Fault& fault) {
     const std::uint32_t bits = address.dotted ? 32 : 128;
     std::uint32_t length = 0;
-    const char* behind = parse_number(p, end, bits, length);
+    const char* behind = address.dotted ? parse_netmask(p, end, length) : nullptr;
+    if (behind && length > bits) {
+        fault = {.kind = FaultKind::netmask, .found = token(text, end)};
+        return false;
+    }
+    if (!behind) behind = parse_number(p, end, bits, length);
     if (!behind || !at_delimiter(behind, end)) {
         fault = {.kind = FaultKind::prefix_length, .limit = bits, .found = token(text, end)};
         return false;
@@ -122,13 +140,34 @@ bool parse_extent(const char* text, const char*& p, const char* end, const Addre
     return true;
 }
 
+// Whether the field behind this address is a port, so that a colon may part them.
+bool port_follows(std::uint32_t fields, std::uint32_t field) {
+    const std::uint32_t behind = fields & ~((field << 1) - 1);
+    return (behind & -behind & SIEVE_FIELD_PORTS) != 0;
+}
+
+// "[2001:db8::1]:" before a port. Returns a pointer to the colon, or null.
+const char* parse_bracketed(const char* p, const char* end, Address& address) {
+    const char* behind =
+        p == end || *p != '[' ? nullptr : parse_ipv6(p + 1, end, address.upper, address.lower);
+    if (!behind || end - behind < 2 || behind[0] != ']' || behind[1] != ':') return nullptr;
+    address.dotted = true; // the colon behind it is no part of it
+    return behind + 1;
+}
+
 bool parse_address_field(const char*& p, const char* end, std::uint32_t fields, std::uint32_t field,
                          __u64* words, Fault& fault) {
     const char* text = p;
     Address address;
-    p = parse_address(text, end, address);
+    const bool has_port = port_follows(fields, field);
+    p = has_port ? parse_bracketed(text, end, address) : nullptr;
+    if (!p) p = parse_address(text, end, address);
     words[0] = address.upper;
     words[1] = address.lower;
+    if (p && address.dotted && has_port && end - p >= 2 && p[0] == ':' && p[1] >= '0' && p[1] <= '9') {
+        ++p;
+        return true;
+    }
     if (p && p != end && (*p == '/' || *p == '-') && !is_single_address(fields)) {
         fault = {.kind = FaultKind::not_single, .field = field, .found = token(text, end)};
         return false;
@@ -179,6 +218,17 @@ std::string count_of(uint128 span) {
         upper ? 128 - std::countl_zero(upper) : 64 - std::countl_zero(static_cast<std::uint64_t>(span));
     const bool exact = (span & (span + 1)) == 0;
     return exact ? fmt::format("2^{}", bits) : fmt::format("more than 2^{}", bits - 1);
+}
+
+// Rules out most words that are no address: an address has a dot or a colon among its first five bytes.
+bool may_be_address(const char* p, const char* end) {
+    for (const char* stop = p + std::min<std::ptrdiff_t>(5, end - p); p != stop; ++p) {
+        if (*p == '.' || *p == ':') return true;
+        const auto c = static_cast<unsigned char>(*p);
+        const bool digit = c >= '0' && c <= '9';
+        if (!digit && ((c | 0x20) < 'a' || (c | 0x20) > 'f')) return false;
+    }
+    return false;
 }
 
 } // namespace
@@ -232,6 +282,15 @@ std::string describe(const Fault& fault) {
             "found {}, expected a JSON object with one address as \"cidr\", \"ip\", \"ipv4\" or "
             "\"ipv6\", or with \"type\": \"metadata\"",
             found);
+    case FaultKind::second_address:
+        return fmt::format(
+            "found a second address, {}, behind the entry; expected one entry a line (DShield, "
+            "hosts, csv and p2p lists are formats of their own)",
+            found);
+    case FaultKind::netmask:
+        return fmt::format("found {}, expected a netmask such as 255.255.255.0", found);
+    case FaultKind::sentence:
+        return fault.hint;
     case FaultKind::json_fields:
         return fmt::format("found {}, expected plain columns: JSON lines are for keys of a single address",
                            found);
@@ -326,6 +385,25 @@ bool parse_entry(const char*& p, const char* end, std::uint32_t fields, sieve_ke
     key.word[4] = sieve_transport_word(static_cast<std::uint16_t>(sport), static_cast<std::uint16_t>(dport),
                                        static_cast<std::uint8_t>(proto));
     return true;
+}
+
+const char* find_second_address(const char* p, const char* end) {
+    for (;;) {
+        while (p != end && is_separator(*p)) ++p;
+        if (p == end || is_comment(*p)) return nullptr;
+        if (may_be_address(p, end)) {
+            Address address;
+            const char* behind = parse_address(p, end, address);
+            if (behind && (at_delimiter(behind, end) || *behind == '/' || *behind == '-' ||
+                           (*behind == ':' && address.dotted)))
+                return p;
+        }
+        while (!at_delimiter(p, end)) ++p;
+    }
+}
+
+Fault second_address(const char* p, const char* end) {
+    return {.kind = FaultKind::second_address, .found = token(p, end)};
 }
 
 bool parse_json(std::string_view line, std::uint32_t fields, sieve_key& key, bool& has_key, Fault& fault) {

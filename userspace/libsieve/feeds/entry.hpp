@@ -57,6 +57,9 @@ enum class FaultKind : std::uint8_t {
     json,            // not an object
     json_address,    // the address is missing, no string, or given twice
     json_fields,     // JSON only works for single addresses
+    second_address,  // another address behind a complete entry
+    netmask,         // a netmask with a one behind a zero
+    sentence,        // `hint` says it all
 };
 
 // Why a text is not a key. A Fault is cheap to make: describe() writes the sentence, and only for the faults
@@ -138,6 +141,11 @@ struct Fault {
 // holds its first address.
 [[nodiscard]] bool parse_entry(const char*& p, const char* end, std::uint32_t fields, sieve_key& key,
                                Fault& fault);
+
+// The first column behind an entry that is an address, too, before a comment begins; null if there is none.
+// Its author may have meant the end of a range, or one more entry: either would be lost without a word.
+[[nodiscard]] const char* find_second_address(const char* p, const char* end);
+[[nodiscard]] Fault second_address(const char* p, const char* end);
 
 // Parses the address of a line that is a JSON object, as Spamhaus and others publish them. A line of metadata
 // has no address: the function then returns true and sets `has_key` to false.

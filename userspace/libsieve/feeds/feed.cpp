@@ -18,7 +18,9 @@
 #include <oneapi/tbb/task_arena.h>
 #include <sieve/image.h>
 
+#include "libsieve/feeds/detect_format.hpp"
 #include "libsieve/feeds/entry.hpp"
+#include "libsieve/feeds/formats/translator.hpp"
 #include "libsieve/feeds/key_text.hpp"
 #include "libsieve/util/shortage.hpp"
 
@@ -32,8 +34,14 @@ constexpr std::size_t skipped_shown = 5;
 
 // A malformed line of a block.
 struct BadLine {
-    std::uint64_t line; // the block's first line is 1
+    std::uint64_t line; // the block's first line is 1; 0: `why` begins with the place
     std::string why;
+};
+
+// How the lines of an input are read. Plain lines need no translator.
+struct Reading {
+    ListFormat format{ListSyntax::plain, {}};
+    std::shared_ptr<const formats::LineTranslator> translator{};
 };
 
 // A run of whole lines of one file on its way through the pipeline.
@@ -42,10 +50,13 @@ struct Block {
 
     std::unique_ptr<char[]> text;
     std::size_t size = 0;
-    std::size_t file = 0;             // index into the inputs
-    bool starts_file = false;         // it holds the first bytes of the file
-    std::optional<Error> unreadable;  // why the file could not be read to its end
-    std::optional<std::string> alien; // if the file is no feed: what it is, and what to do
+    std::string document{}; // the whole of an input that is one
+    Reading reading{};
+    std::optional<std::string> decided{}; // what the input was read as, if that is to be said
+    std::size_t file = 0;                 // index into the inputs
+    bool starts_file = false;             // it holds the first bytes of the file
+    std::optional<Error> unreadable;      // why the file could not be read to its end
+    std::optional<std::string> alien;     // if the file is no feed: what it is, and what to do
 
     KeySet keys;
     std::vector<AddressRange> ranges;
@@ -61,8 +72,9 @@ struct Block {
 // input can make a block grow.
 class Reader {
   public:
-    Reader(std::span<Input> inputs, std::size_t block_bytes)
-        : inputs_(inputs), block_bytes_(std::max(block_bytes, smallest_block)) {}
+    Reader(std::span<Input> inputs, std::uint32_t fields, const FeedOptions& options)
+        : inputs_(inputs), fields_(fields), format_(options.format),
+          block_bytes_(std::max(options.block_bytes, smallest_block)) {}
 
     // Fills a block. Returns false after the last block.
     bool next(Block& block) {
@@ -72,23 +84,82 @@ class Reader {
         block.size = 0;
         block.taken = 0;
         block.starts_file = false;
+        block.document.clear();
+        block.decided.reset();
         while (file_ < inputs_.size()) {
             block.file = file_;
-            const bool goes_on = fill(block);
+            if (!chosen_ && !choose_reading(block)) return true;
+            block.reading = reading_;
+            const bool goes_on =
+                formats::is_document(reading_.format.syntax) ? fill_document(block) : fill(block);
             block.starts_file = at_start_;
             if (block.size > 0) at_start_ = false;
             if (!goes_on) finish_file();
-            if (goes_on || block.unreadable || block.size > 0) return true;
+            if (goes_on || block.unreadable || block.decided || block.size > 0) return true;
         }
         return false;
     }
 
   private:
+    // Decides how the next input is read. Returns false if it cannot be read; the block then says why.
+    bool choose_reading(Block& block) {
+        chosen_ = true;
+        reading_ = block.reading = {format_, {}};
+        if (format_.syntax == ListSyntax::plain) return true;
+        Result<std::string_view> begin = inputs_[file_].peek(format_head_bytes);
+        if (!begin) {
+            block.unreadable = std::move(begin.error());
+            file_ = inputs_.size();
+            return false;
+        }
+        std::string_view head = *begin;
+        if (head.size() == format_head_bytes) head = head.substr(0, head.rfind('\n') + 1); // whole lines
+        const bool decides = format_.syntax == ListSyntax::automatic;
+        if (decides) reading_.format.syntax = detect_syntax(head, fields_);
+        const ListSyntax syntax = reading_.format.syntax;
+        if (syntax == ListSyntax::plain) return true;
+        if (!formats::is_document(syntax)) {
+            auto translator = formats::make_line_translator(reading_.format, fields_, head);
+            if (!translator) {
+                block.alien = std::move(translator.error().message);
+                file_ = inputs_.size();
+                return false;
+            }
+            reading_.translator = std::move(*translator);
+        }
+        if (!decides) return true;
+        const ListSyntaxFacts& facts = facts_of(syntax);
+        const std::string detail = reading_.translator ? reading_.translator->remark() : std::string();
+        block.decided = fmt::format("read as {} (format {}){}{}", facts.summary, facts.name,
+                                    detail.empty() ? "" : ", ", detail);
+        return true;
+    }
+
     void finish_file() {
         if (file_ == inputs_.size()) return;
         inputs_[file_++].close();
         at_start_ = true;
+        chosen_ = false;
         carried_.clear();
+    }
+
+    // Reads the input to its end.
+    bool fill_document(Block& block) {
+        constexpr std::size_t step = std::size_t{1} << 20;
+        for (;;) {
+            const std::size_t size = block.document.size();
+            block.document.resize(size + step);
+            Result<std::size_t> got = inputs_[file_].read(block.document.data() + size, step);
+            block.document.resize(size + (got ? *got : 0));
+            if (!got) {
+                block.unreadable = std::move(got.error());
+                file_ = inputs_.size();
+                return false;
+            }
+            if (*got == 0) break;
+        }
+        block.size = block.taken = block.document.size();
+        return false;
     }
 
     // Reads until the block is full or the file ends. Returns true if more of the file follows.
@@ -120,8 +191,12 @@ class Reader {
     }
 
     std::span<Input> inputs_;
+    std::uint32_t fields_;
+    const ListFormat& format_;
     std::size_t block_bytes_;
+    Reading reading_;
     std::size_t file_ = 0;
+    bool chosen_ = false;  // it was decided how to read this file
     bool at_start_ = true; // no block of this file was handed out yet
     std::string carried_;  // the start of a line whose end was not in the last block
 };
@@ -139,13 +214,17 @@ class Parser {
         block.ranges.clear();
         block.lines = block.comments = block.bad = 0;
         block.bad_first.clear();
+        if (block.alien) return;
+        if (formats::is_document(block.reading.format.syntax)) return parse_document(block);
+        const formats::LineTranslator* const translator = block.reading.translator.get();
         const char* p = block.text.get();
         const char* end = p + block.size;
         if (block.starts_file && !begin_file(block, p)) return;
         block.keys.reserve(block.size / (single_ ? 8 : 16));
 
         const bool has_nul = std::memchr(p, 0, static_cast<std::size_t>(end - p)) != nullptr;
-        const bool fast = single_ && !has_nul;
+        const bool fast = single_ && !has_nul && translator == nullptr;
+        std::string translated;
         const int word = fields_ == SIEVE_FIELD_SRC ? 1 : 3;
         sieve_key key{};
         while (p != end) {
@@ -162,28 +241,69 @@ class Parser {
             const auto* stop =
                 static_cast<const char*>(std::memchr(p, '\n', static_cast<std::size_t>(end - p)));
             entry::Fault fault;
-            switch (parse_line(p, stop, has_nul, key, fault)) {
-            case Line::key:
-                block.keys.add(key);
-                break;
-            case Line::range:
-                block.ranges.push_back(entry::range_of(key, fields_, fault));
-                break;
-            case Line::comment:
-                ++block.comments;
-                break;
-            case Line::bad:
-                ++block.bad;
-                if (block.bad_first.size() < skipped_shown)
-                    block.bad_first.push_back({block.lines, entry::describe(fault)});
-                if (!skip_invalid_) return;
-            }
+            const Line line = parse_line(p, stop, has_nul, translator, translated, key, fault);
+            if (!take(block, line, key, fault, block.lines, {})) return;
             p = stop + 1;
         }
     }
 
   private:
     enum class Line { key, range, comment, bad };
+
+    // Adds what a line means to the block. Returns false if reading is over.
+    bool take(Block& block, Line line, const sieve_key& key, const entry::Fault& fault, std::uint64_t number,
+              const std::string& path) const {
+        switch (line) {
+        case Line::key:
+            block.keys.add(key);
+            return true;
+        case Line::range:
+            block.ranges.push_back(entry::range_of(key, fields_, fault));
+            return true;
+        case Line::comment:
+            ++block.comments;
+            return true;
+        case Line::bad:
+            break;
+        }
+        ++block.bad;
+        if (block.bad_first.size() < skipped_shown) {
+            const std::string why = entry::describe(fault);
+            block.bad_first.push_back({number, path.empty() ? why : fmt::format("{}: {}", path, why)});
+        }
+        return skip_invalid_;
+    }
+
+    void parse_document(Block& block) const {
+        bool over = false;
+        std::string_view document = block.document;
+        if (document.starts_with("\xef\xbb\xbf")) document.remove_prefix(3);
+        const Status read =
+            formats::translate_document(block.reading.format, fields_, document,
+                                        [&](const formats::Place& place, formats::Translated what,
+                                            const std::string& text, entry::Fault fault) {
+                                            if (over) return;
+                                            ++block.lines;
+                                            sieve_key key{};
+                                            const Line line = what == formats::Translated::bad
+                                                                  ? Line::bad
+                                                                  : parse_translated(text, key, fault);
+                                            over = !take(block, line, key, fault, place.line, place.path);
+                                        });
+        if (!read && !over) block.alien = read.error().message;
+        block.document.clear();
+    }
+
+    // Parses the text that a translator made. It is an entry and nothing else.
+    Line parse_translated(const std::string& text, sieve_key& key, entry::Fault& fault) const {
+        fault = {};
+        const char* p = text.data();
+        const char* const end = p + text.size();
+        const Line line = entry::parse_entry(p, end, fields_, key, fault) ? Line::key : range_or_bad(fault);
+        if (line == Line::bad || p == end) return line;
+        fault = {.kind = entry::FaultKind::surplus, .found = {p, end}};
+        return Line::bad;
+    }
 
     // Skips a byte order mark. Refuses a file that is not text, because its bytes would only make a puzzling
     // message.
@@ -223,10 +343,12 @@ class Parser {
         while (entry::is_blank(*p)) ++p;
         if (*p == '-') return nullptr; // may be a range
         const auto* stop = static_cast<const char*>(std::memchr(p, '\n', static_cast<std::size_t>(end - p)));
-        return static_cast<std::size_t>(stop - start) <= feed_line_limit ? stop + 1 : nullptr;
+        if (static_cast<std::size_t>(stop - start) > feed_line_limit) return nullptr;
+        return entry::find_second_address(p, stop) ? nullptr : stop + 1;
     }
 
-    Line parse_line(const char* p, const char* end, bool may_have_nul, sieve_key& key,
+    Line parse_line(const char* p, const char* end, bool may_have_nul,
+                    const formats::LineTranslator* translator, std::string& translated, sieve_key& key,
                     entry::Fault& fault) const {
         using enum entry::FaultKind;
         if (p != end && end[-1] == '\r') --end;
@@ -241,12 +363,27 @@ class Parser {
         }
         while (p != end && entry::is_blank(*p)) ++p;
         if (p == end || entry::is_comment(*p)) return Line::comment;
+        if (translator != nullptr) {
+            switch (translator->translate({p, end}, translated, fault)) {
+            case formats::Translated::entry:
+                return parse_translated(translated, key, fault);
+            case formats::Translated::nothing:
+                return Line::comment;
+            case formats::Translated::bad:
+                return Line::bad;
+            }
+        }
         if (*p == '{') {
             bool has_key = false;
             if (!entry::parse_json({p, end}, fields_, key, has_key, fault)) return range_or_bad(fault);
             return has_key ? Line::key : Line::comment;
         }
-        return entry::parse_entry(p, end, fields_, key, fault) ? Line::key : range_or_bad(fault);
+        const Line line = entry::parse_entry(p, end, fields_, key, fault) ? Line::key : range_or_bad(fault);
+        if (line == Line::bad) return line;
+        const char* second = entry::find_second_address(p, end);
+        if (!second) return line;
+        fault = entry::second_address(second, end);
+        return Line::bad;
     }
 
     [[nodiscard]] Line range_or_bad(const entry::Fault& fault) const {
@@ -272,6 +409,7 @@ class Collector {
             file_ = block.file;
             line_ = 0;
         }
+        if (block.decided) feed_.decided.push_back(inputs_[file_].name() + ": " + *block.decided);
         if (block.bad > 0 && !options_.skip_invalid) return fail(located(block.bad_first.front()));
         for (const BadLine& bad : block.bad_first)
             if (feed_.skipped_first.size() < skipped_shown) feed_.skipped_first.push_back(located(bad));
@@ -320,6 +458,7 @@ class Collector {
     }
 
     [[nodiscard]] std::string located(const BadLine& bad) const {
+        if (bad.line == 0) return fmt::format("{}: {}", inputs_[file_].name(), bad.why);
         return fmt::format("{}:{}: {}", inputs_[file_].name(), line_ + bad.line, bad.why);
     }
 
@@ -347,6 +486,7 @@ class Collector {
                                    fields == SIEVE_FIELD_SRC ? "source address" : "destination address");
         else
             message += fmt::format(": expected one {} a line", format_fields(fields));
+        for (const std::string& decided : feed_.decided) message += "; " + decided;
         if (feed_.skipped > 0)
             message += fmt::format("; {} malformed lines were skipped, the first: {}", feed_.skipped,
                                    feed_.skipped_first.front());
@@ -432,7 +572,7 @@ Result<Feed> read_feed(std::span<Input> inputs, std::uint32_t fields, const Feed
     const unsigned threads =
         options.threads ? options.threads : std::max(1U, std::thread::hardware_concurrency());
     try {
-        Reader reader(inputs, options.block_bytes);
+        Reader reader(inputs, fields, options);
         const Parser parser(fields, options);
         Collector collector(inputs, fields, options, total_size(inputs));
         run(reader, parser, collector, fields, threads);

@@ -5,11 +5,15 @@
 //   192.0.2.1      443  tcp
 //   2001:db8::7,   53,  udp,  further columns are ignored    ; and so are comments
 //
-// The fields come in the order of the field list, separated by any mixture of blanks, tabs and commas. Blank
-// lines, CRLF, a missing last newline and a byte order mark are fine. A line that starts with '{' is a JSON
-// object. In a set of one address, its member "cidr", "ip", "ipv4" or "ipv6" is the entry; an object of
-// "type": "metadata" counts as a comment. A set of one address also takes prefixes (192.0.2.0/24) and ranges
-// (192.0.2.1-192.0.2.9), if the caller asks for them.
+// The fields come in the order of the field list, separated by any mixture of blanks, tabs and commas; a
+// colon may part an address from its port (192.0.2.1:443, [2001:db8::7]:53). No further column may be an
+// address. Blank lines, CRLF, a missing last newline and a byte order mark are fine. A line that starts with
+// '{' is a JSON object. In a set of one address, its member "cidr", "ip", "ipv4" or "ipv6" is the entry; an
+// object of "type": "metadata" counts as a comment. A set of one address also takes prefixes (192.0.2.0/24,
+// or with a netmask 192.0.2.0/255.255.255.0) and ranges (192.0.2.1-192.0.2.9), if the caller asks for them.
+//
+// Other formats (list_format.hpp) are translated into this one, entry by entry (formats/). Documents, whose
+// entries are not bound to lines, are held in memory as a whole while they are translated.
 //
 // Cost: one pass. Blocks are parsed in parallel and joined in the order of the feed. Memory: the keys, and
 // two blocks a thread. Files are read, not mapped: a list that is truncated during the read leads to an error
@@ -22,6 +26,7 @@
 #include <string>
 #include <vector>
 
+#include "libsieve/feeds/list_format.hpp"
 #include "libsieve/keys/address_range.hpp"
 #include "libsieve/keys/key_set.hpp"
 #include "libsieve/util/input.hpp"
@@ -34,6 +39,7 @@ namespace sieve {
 inline constexpr std::size_t feed_line_limit = 4096;
 
 struct FeedOptions {
+    ListFormat format{ListSyntax::plain, {}};
     bool skip_invalid = false; // count malformed lines and go on
     bool ranges = false;       // also take prefixes and ranges of addresses; otherwise they are malformed
     unsigned threads = 0;      // 0: one for each core
@@ -47,13 +53,15 @@ struct Feed {
 
     KeySet keys;                      // in the order of the feed, with repetitions
     std::vector<AddressRange> ranges; // prefixes and ranges of more than one address, likewise
-    std::uint64_t lines = 0;
-    std::uint64_t comments = 0; // lines without an entry: blank, comment, metadata
-    std::uint64_t skipped = 0;  // malformed lines; 0 unless skip_invalid
-    std::uint64_t bytes = 0;    // of all inputs together
+    std::uint64_t lines = 0;          // of a document: the places where an entry was found or expected
+    std::uint64_t comments = 0;       // lines without an entry: blank, comment, metadata, heading
+    std::uint64_t skipped = 0;        // malformed lines; 0 unless skip_invalid
+    std::uint64_t bytes = 0;          // of all inputs together
     // read_feed() guarantees: lines = comments + skipped + keys.size() + ranges.size()
 
     std::vector<std::string> skipped_first; // "FILE:LINE: why" for the first few malformed lines
+    // "FILE: read as ..." for each input whose format was not given and is not plain.
+    std::vector<std::string> decided;
 };
 
 // Reads all keys of these fields from the inputs, each to its end. Errors: a malformed line, unless malformed

@@ -93,6 +93,7 @@ HttpRequest http_request_of(const json& from) {
 json json_of(const control::FeedSpec& feed) {
     const BuildOptions& build = feed.build;
     json to = {{"fields", feed.fields},
+               {"format", format_list_format(feed.format)},
                {"skip_invalid", feed.skip_invalid},
                {"chosen", feed.chosen},
                {"kind", static_cast<int>(build.kind.kind)},
@@ -115,6 +116,7 @@ json json_of(const control::FeedSpec& feed) {
 control::FeedSpec feed_of(const json& from) {
     control::FeedSpec to;
     to.fields = from.at("fields").get<std::uint32_t>();
+    to.format = parse_list_format(from.at("format").get<std::string>()).value();
     to.skip_invalid = from.at("skip_invalid").get<bool>();
     to.chosen = from.at("chosen").get<std::vector<std::string>>();
     BuildOptions& build = to.build;

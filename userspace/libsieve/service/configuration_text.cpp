@@ -106,6 +106,7 @@ void write_build_options(Text& text, const control::FeedSpec& feed) {
     const BuildOptions& build = feed.build;
     const KindFacts& facts = kind_of(build.kind.kind).facts();
     text.word("key", format_fields(feed.fields));
+    text.word("format", format_list_format(feed.format));
     text.word("kind", facts.name);
     if (build.fpr) text.number("fpr", *build.fpr);
     if (build.memory) text.key("memory", whole_of(*build.memory));

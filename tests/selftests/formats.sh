@@ -1,0 +1,98 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+# Lists in the formats in which they are published (tests/data/formats): the keys are those that a few lines of Python
+# find, the command says how it read the list, and lists that would be silently misread are refused.
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+setup
+FORMATS=$DATA/formats
+
+# members LIST PYTHON: builds LIST; the image holds each address that PYTHON prints, and as many entries.
+members() {
+    local list=$FORMATS/$1 code=$2 entries
+    sieve -q build --json --format auto -o "$WORK/list.sieve" --force "$list" >"$WORK/built.json" 2>"$WORK/said"
+    python3 -c "import csv, io, json, re, sys; text = open(sys.argv[1]).read()
+$code" "$list" >"$WORK/expected"
+    entries=$(wc -l <"$WORK/expected")
+    [ "$entries" -gt 0 ] || fail "Python finds no entry in $1"
+    [ "$(jq .entries "$WORK/built.json")" -eq "$entries" ] || fail "$1: $(jq .entries "$WORK/built.json") entries"
+    sieve query "$WORK/list.sieve" --stdin <"$WORK/expected" >"$WORK/answers"
+    [ "$(grep -c ' present$' "$WORK/answers")" -eq "$entries" ] || fail "$1: $(cat "$WORK/answers")"
+}
+
+# The first address of each entry; Python's own readers find the entries.
+lists_are_counted() {
+    members dshield.txt '
+for line in text.splitlines():
+    if line[:1].isdigit(): print(line.split("\t")[0])'
+    members hosts.txt '
+for line in text.splitlines():
+    words = line.split("#")[0].split()
+    if len(words) > 1 and words[0] in ("192.0.2.10", "2001:db8::10"): print(words[0])'
+    members ipset.txt 'print("\n".join(re.findall(r"^add \S+ ([0-9.]+)", text, re.M)))'
+    members nft.txt '
+inside = text[text.index("elements"):]
+print("\n".join(re.findall(r"[\s,{]((?:\d+\.){3}\d+)", re.sub("\"[^\"]*\"", "", inside))))'
+    members aws.json '
+data = json.loads(text)
+for one in data["prefixes"]: print(one["ip_prefix"].split("/")[0])
+for one in data["ipv6_prefixes"]: print(one["ipv6_prefix"].split("/")[0])'
+    members google.json '
+for one in json.loads(text)["prefixes"]: print(next(v for k, v in one.items() if k.endswith("Prefix")).split("/")[0])'
+    members cloudflare.json '
+for name in ("ipv4_cidrs", "ipv6_cidrs"):
+    for one in json.loads(text)["result"][name]: print(one.split("/")[0])'
+    members feodo.csv '
+for row in csv.DictReader(line for line in io.StringIO(text) if not line.startswith("#")): print(row["dst_ip"])'
+    members crowdsec.csv '
+for row in csv.DictReader(io.StringIO(text)): print(row["ip"].split(":", 1)[1].split("/")[0])'
+    members peerguardian.p2p '
+for line in text.splitlines():
+    if not line.startswith("#"): print(line.rsplit(":", 1)[1].split("-")[0])'
+    members netmasks.txt 'print("\n".join(line.split("/")[0] for line in text.splitlines()))'
+}
+
+it_says_how_it_read_a_list() {
+    sieve build -o "$WORK/said.sieve" "$FORMATS/dshield.txt" >/dev/null 2>"$WORK/said"
+    grep -q 'dshield.txt: read as DShield blocks (format dshield)' "$WORK/said" || fail "$(cat "$WORK/said")"
+}
+
+the_kernel_drops_a_dshield_block() {
+    attach
+    sieve -q load "$IN_IF" "bad=$FORMATS/dshield.txt" 2>/dev/null
+    verdicts <<END
+drop udp 192.0.2.0 $IN4 1 2
+drop udp 192.0.2.77 $IN4 1 2
+drop udp 192.0.2.255 $IN4 1 2
+pass udp 203.0.113.127 $IN4 1 2
+drop udp 203.0.113.128 $IN4 1 2
+END
+}
+
+traps_are_refused() {
+    grep '^192' "$FORMATS/dshield.txt" >"$WORK/block"
+    refused 3 'found a second address' sieve build --format plain -o "$WORK/x.sieve" "$WORK/block"
+    refused 3 'read as a hosts file' sieve build -o "$WORK/x.sieve" "$FORMATS/hosts-names.txt"
+    printf '192.0.2.1 x\n192.0.2.2 192.0.2.3\n' >"$WORK/two"
+    refused 3 ':2: found a second address, "192.0.2.3"' sieve build -o "$WORK/x.sieve" "$WORK/two"
+    refused 3 'both hold addresses' sieve build -o "$WORK/x.sieve" "$FORMATS/two-addresses.csv"
+    refused 2 'expected one of auto, plain' sieve build --format xml -o "$WORK/x.sieve" "$WORK/two"
+    [ ! -e "$WORK/x.sieve" ]
+}
+
+a_set_takes_a_format() {
+    sieve -q load "$IN_IF" "c2=$FORMATS/feodo.csv,key=src,dport,format=csv:dst_ip+dst_port" 2>/dev/null
+    verdicts <<END
+drop tcp 192.0.2.9 $IN4 1 443
+pass tcp 192.0.2.9 $IN4 1 80
+drop tcp 192.0.2.10 $IN4 1 8080
+END
+}
+
+ktap_run \
+    "entries are those that Python counts" lists_are_counted \
+    "the format that was decided is told" it_says_how_it_read_a_list \
+    "DShield blocks are dropped whole" the_kernel_drops_a_dshield_block \
+    "lists that look like another are refused" traps_are_refused \
+    "a set of load takes a format" a_set_takes_a_format

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// Lists in the formats in which they are published: what they mean, what is decided by their first lines, and
+// what is refused.
+#include <fstream>
+#include <sstream>
+
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "libsieve/feeds/address_text.hpp"
+#include "libsieve/feeds/detect_format.hpp"
+#include "libsieve/feeds/feed.hpp"
+#include "libsieve/feeds/key_text.hpp"
+#include "libsieve/feeds/list_format.hpp"
+
+namespace sieve {
+namespace {
+
+constexpr std::uint32_t src = SIEVE_FIELD_SRC;
+constexpr std::uint32_t endpoint = SIEVE_FIELD_DST | SIEVE_FIELD_DPORT;
+constexpr std::uint32_t service = SIEVE_FIELD_DST | SIEVE_FIELD_DPORT | SIEVE_FIELD_PROTO;
+
+ListFormat format_of(const std::string& text) {
+    return parse_list_format(text).value();
+}
+
+Result<Feed> read_text(const std::string& text, std::uint32_t fields = src,
+                       const std::string& format = "auto", bool skip = false) {
+    UniqueFd fd(::memfd_create("list", MFD_CLOEXEC));
+    EXPECT_EQ(::write(fd.get(), text.data(), text.size()), static_cast<ssize_t>(text.size()));
+    ::lseek(fd.get(), 0, SEEK_SET);
+    std::vector<Input> inputs;
+    inputs.push_back(Input::of(std::move(fd), "list").value());
+    return read_feed(inputs, fields, {.format = format_of(format), .skip_invalid = skip, .ranges = true});
+}
+
+std::string sample(const std::string& name) {
+    std::ifstream file("tests/data/formats/" + name);
+    EXPECT_TRUE(file) << name;
+    std::ostringstream text;
+    text << file.rdbuf();
+    return text.str();
+}
+
+// All entries, keys first: "a; b-c".
+std::string text_of(const Result<Feed>& feed) {
+    if (!feed) return "error: " + feed.error().message;
+    std::string text;
+    const auto add = [&](const std::string& one) { text += (text.empty() ? "" : "; ") + one; };
+    for (std::size_t i = 0; i < feed->keys.size(); i++)
+        add(format_key(feed->keys.at(i), feed->keys.fields()));
+    const auto address = [](uint128 number) {
+        return format_address(static_cast<std::uint64_t>(number >> 64), static_cast<std::uint64_t>(number));
+    };
+    for (const AddressRange& range : feed->ranges) add(address(range.first) + "-" + address(range.last));
+    return text;
+}
+
+struct Sample {
+    const char* file;
+    const char* decided; // what "auto" says; null: nothing, it is plain
+    std::uint32_t fields;
+    const char* format;
+    const char* entries;
+};
+
+class Samples : public testing::TestWithParam<Sample> {};
+
+TEST_P(Samples, AreReadRight) {
+    const Sample& one = GetParam();
+    const Result<Feed> feed = read_text(sample(one.file), one.fields, one.format);
+    EXPECT_EQ(text_of(feed), one.entries);
+    if (!feed) return;
+    EXPECT_EQ(feed->lines, feed->comments + feed->keys.size() + feed->ranges.size());
+    if (one.decided == nullptr) {
+        EXPECT_TRUE(feed->decided.empty());
+    } else {
+        ASSERT_EQ(feed->decided.size(), 1U);
+        EXPECT_EQ(feed->decided[0], std::string("list: read as ") + one.decided);
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Formats, Samples,
+    testing::Values(
+        Sample{"dshield.txt", "DShield blocks (format dshield)", src, "auto",
+               "192.0.2.0-192.0.2.255; 198.51.100.0-198.51.100.255; 203.0.113.128-203.0.113.255"},
+        Sample{"hosts.txt", "a hosts file (format hosts)", src, "auto", "192.0.2.10; 2001:db8::10"},
+        Sample{"ipset.txt", "`ipset save` (format ipset)", src, "auto",
+               "192.0.2.1; 198.51.100.0-198.51.100.255; 203.0.113.4-203.0.113.9"},
+        Sample{"ipset-ports.txt", "`ipset save` (format ipset)", service, "auto",
+               "192.0.2.1 443 tcp; 192.0.2.1 53 udp; 198.51.100.7 8080 tcp"},
+        Sample{"ipset-two.txt", nullptr, src, "ipset:good", "192.0.2.2; 192.0.2.3"},
+        Sample{"nft.txt", "an nftables set (format nft)", src, "auto",
+               "192.0.2.1; 203.0.113.7; 192.0.2.64-192.0.2.127; 198.51.100.4-198.51.100.9"},
+        Sample{"nft-ports.txt", "an nftables set (format nft)", service, "auto",
+               "192.0.2.1 443 tcp; 192.0.2.2 53 udp; 198.51.100.7 8080 tcp"},
+        Sample{"nft.json", "a JSON document (format json)", src, "auto",
+               "192.0.2.1; 203.0.113.7; 192.0.2.64-192.0.2.127; 198.51.100.4-198.51.100.9"},
+        Sample{"aws.json", "a JSON document (format json)", src, "auto",
+               "192.0.2.0-192.0.2.127; 198.51.100.128-198.51.100.255; "
+               "2001:db8:1::-2001:db8:1:ffff:ffff:ffff:ffff:ffff"},
+        Sample{"google.json", "a JSON document (format json)", src, "auto",
+               "192.0.2.0-192.0.2.255; 2001:db8:2::-2001:db8:2:0:ffff:ffff:ffff:ffff"},
+        Sample{"cloudflare.json", "a JSON document (format json)", src, "auto",
+               "192.0.2.0-192.0.2.255; 198.51.100.0-198.51.103.255; "
+               "2001:db8:3::-2001:db8:3:ffff:ffff:ffff:ffff:ffff"},
+        Sample{"array.json", "a JSON document (format json)", src, "auto",
+               "192.0.2.1; 2001:db8::1; 198.51.100.0-198.51.100.255"},
+        Sample{"unknown.json", nullptr, src, "json:hooks", "192.0.2.0-192.0.2.255"},
+        Sample{"abusech.csv", "columns with a header (format csv), column 2 (\"DstIP\")", src, "auto",
+               "192.0.2.1; 198.51.100.7"},
+        Sample{"abusech.csv", nullptr, endpoint, "csv:dstip+DstPort", "192.0.2.1 443; 198.51.100.7 8080"},
+        Sample{"feodo.csv", "columns with a header (format csv), column 2 (\"dst_ip\")", src, "auto",
+               "192.0.2.9; 192.0.2.10"},
+        Sample{"feodo.csv", nullptr, endpoint, "csv:2+3", "192.0.2.9 443; 192.0.2.10 8080"},
+        Sample{"crowdsec.csv", "columns with a header (format csv), column 3 (\"ip\")", src, "auto",
+               "192.0.2.33; 198.51.100.0-198.51.100.255"},
+        Sample{"two-addresses.csv", nullptr, src, "csv:src_ip", "192.0.2.1; 192.0.2.2"},
+        Sample{"peerguardian.p2p", "labelled ranges (P2P, eMule) (format p2p)", src, "auto",
+               "198.51.100.7; 192.0.2.0-192.0.2.127"},
+        Sample{"ipfilter.dat", "labelled ranges (P2P, eMule) (format p2p)", src, "auto",
+               "198.51.100.7; 192.0.2.0-192.0.2.127"},
+        Sample{"netmasks.txt", nullptr, src, "auto",
+               "203.0.113.9; 192.0.2.0-192.0.2.255; 198.51.100.128-198.51.100.255"},
+        Sample{"ports.txt", nullptr, endpoint, "auto", "192.0.2.1 443; 2001:db8::1 53; 198.51.100.7 8080"}),
+    [](const auto& info) {
+        std::string name = std::string(info.param.file) + "_" + std::to_string(info.index);
+        for (char& c : name)
+            if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '_';
+        return name;
+    });
+
+TEST(Formats, WhatIsAmbiguousOrSenselessIsRefused) {
+    const struct {
+        std::string text;
+        std::uint32_t fields;
+        const char* format;
+        const char* message;
+    } cases[] = {
+        // The traps: lists that are not what their first column says.
+        {"192.0.2.0\t192.0.2.255\t24\n", src, "plain",
+         "list:1: found a second address, \"192.0.2.255\", behind the entry; expected one entry a line "
+         "(DShield, "
+         "hosts, csv and p2p lists are formats of their own)"},
+        {sample("hosts-names.txt"), src, "auto",
+         "no keys in list: expected one source address a line; list: read as a hosts file (format hosts)"},
+        {"192.0.2.1 note\n192.0.2.2, 192.0.2.3\n", src, "auto",
+         "list:2: found a second address, \"192.0.2.3\", behind the entry; expected one entry a line "
+         "(DShield, "
+         "hosts, csv and p2p lists are formats of their own)"},
+        {"192.0.2.1 443 2001:db8::/32\n", endpoint, "auto",
+         "list:1: found a second address, \"2001:db8::/32\", behind the entry; expected one entry a line "
+         "(DShield, "
+         "hosts, csv and p2p lists are formats of their own)"},
+        {"192.0.2.0\t192.0.2.255\t25\n", src, "dshield",
+         "list:1: found \"192.0.2.0\\t192.0.2.255\\t25\": 192.0.2.0 to 192.0.2.255 are not a network of "
+         "length 25"},
+        {sample("ipset-two.txt"), src, "auto",
+         "list:4: found an entry of the set \"good\" behind entries of \"bad\", expected one set; choose "
+         "one, as in "
+         "ipset:\"good\""},
+        {"add bad 192.0.2.1 nomatch\n", src, "auto",
+         "list:1: found \"add bad 192.0.2.1 nomatch\": an exception (nomatch), expected an entry"},
+        {sample("ipset-ports.txt"), src, "auto",
+         "list:2: found \"192.0.2.1 tcp 443\", expected a value for each of src"},
+        {sample("ipset-ports.txt"), endpoint, "auto",
+         "list:2: found \"192.0.2.1 tcp 443\", expected a value for each of dst,dport"},
+        {"table ip t {\n set a {\n elements = { 192.0.2.1 }\n }\n set b {\n elements = { 192.0.2.2 }\n "
+         "}\n}\n",
+         src, "auto",
+         "list:6: found an element of the set \"b\" behind elements of \"a\", expected one set; choose one, "
+         "as in "
+         "nft:\"b\""},
+        {"set a { elements = { 192.0.2.1,\n", src, "nft",
+         "list: the set \"a\" does not end: a closing brace is missing"},
+        {"map a { elements = {\n192.0.2.1 : drop } }\n", src, "nft",
+         "list:2: \"a\" is a map, expected a set"},
+        {sample("unknown.json"), src, "auto",
+         "list: /hooks/0: found \"192.0.2.0/24\" in a member \"hooks\", whose meaning is not known; choose "
+         "members, "
+         "as in json:hooks"},
+        {"{\"ip\": [\"192.0.2.1\",\n", src, "auto", "list: line 2: this is not JSON"},
+        {"[\"192.0.2.1\", \"nonsense\"]", src, "auto",
+         "list: /1: found \"nonsense\", expected the source address: IPv4 such as 192.0.2.1 (no leading "
+         "zeros) or "
+         "IPv6 such as 2001:db8::1 (no zone)"},
+        {sample("two-addresses.csv"), src, "auto",
+         "list: column 1 (\"src_ip\") and column 2 (\"dst_ip\") both hold addresses; choose one, as in "
+         "csv:1"},
+        {sample("two-addresses.csv"), src, "csv:nope",
+         "list: has no column \"nope\"; its columns are \"src_ip, dst_ip, note\""},
+        {sample("two-addresses.csv"), src, "csv:4", "list: has no column 4: it has 3"},
+        {sample("feodo.csv"), endpoint, "auto",
+         "list: the columns for dst,dport are to be named, as in csv:dst_ip+dst_port"},
+        {"ip,port\n192.0.2.1,80\n192.0.2.2\n", endpoint, "csv:ip+port",
+         "list:3: found a row of 1 columns, expected column 2 (\"port\")"},
+        {"ip,port\n192.0.2.1,\n", endpoint, "csv:ip+port", "list:2: found nothing in column 2 (\"port\")"},
+        {"ip,why\n192.0.2.1,\"no end\n", src, "csv:ip",
+         "list:2: found \"192.0.2.1,\"no end\", whose quotation does not end on its line"},
+        {"192.0.2.0 - 192.0.2.9 , x , y\n", src, "p2p",
+         "list:1: found \"192.0.2.0 - 192.0.2.9 , x , y\", expected an access level from 0 to 255 behind the "
+         "range"},
+        {"192.0.2.0/255.0.255.0\n", src, "auto",
+         "list:1: found \"192.0.2.0/255.0.255.0\", expected a netmask such as 255.255.255.0"},
+        {"192.0.2.7/255.255.255.0\n", src, "auto",
+         "list:1: found \"192.0.2.7/255.255.255.0\", which has bits set behind its prefix length, expected "
+         "192.0.2.0/24"},
+        {"192.0.2.1:443\n", src, "auto",
+         "list:1: found \"192.0.2.1:443\", expected the source address: IPv4 such as 192.0.2.1 (no leading "
+         "zeros) "
+         "or IPv6 such as 2001:db8::1 (no zone)"},
+    };
+    for (const auto& one : cases)
+        EXPECT_EQ(text_of(read_text(one.text, one.fields, one.format)), std::string("error: ") + one.message);
+}
+
+TEST(Formats, BadLinesAreSkippedOnRequest) {
+    const Result<Feed> feed = read_text("[\"192.0.2.1\", \"nonsense\", \"192.0.2.2\"]", src, "auto", true);
+    EXPECT_EQ(text_of(feed), "192.0.2.1; 192.0.2.2");
+    EXPECT_EQ(feed->skipped, 1U);
+    EXPECT_EQ(feed->lines, 3U);
+    EXPECT_EQ(text_of(read_text("ip,n\n192.0.2.1,\n,\n192.0.2.3,\n", src, "csv:ip", true)),
+              "192.0.2.1; 192.0.2.3");
+}
+
+TEST(Formats, EachInputHasItsOwn) {
+    std::vector<Input> inputs;
+    for (const char* name : {"dshield.txt", "netmasks.txt", "array.json", "hosts.txt"})
+        inputs.push_back(Input::of(std::string("tests/data/formats/") + name).value());
+    const Result<Feed> feed = read_feed(inputs, src, {.format = {}, .ranges = true, .threads = 2});
+    ASSERT_TRUE(feed) << feed.error().message;
+    EXPECT_EQ(feed->keys.size() + feed->ranges.size(), 3U + 3U + 3U + 2U);
+    EXPECT_EQ(feed->decided.size(), 3U);
+}
+
+// Blocks are cut anywhere; the heading is read once.
+TEST(Formats, LargeTablesAreReadInBlocks) {
+    std::string text = "when,ip,why\n";
+    for (int i = 0; i < 50'000; i++)
+        text += "2026-11-22,10." + std::to_string(i >> 16) + "." + std::to_string(i >> 8 & 255) + "." +
+                std::to_string(i & 255) + ",\"a, b\"\n";
+    const Result<Feed> feed = read_text(text);
+    ASSERT_TRUE(feed) << feed.error().message;
+    EXPECT_EQ(feed->keys.size(), 50'000U);
+    EXPECT_EQ(feed->comments, 1U);
+}
+
+TEST(Formats, NamesAndParts) {
+    for (const char* text : {"auto", "plain", "json", "hosts", "dshield", "ipset", "nft", "csv", "p2p",
+                             "csv:ip", "csv:dst_ip+dst_port", "json:a+b", "nft:bad", "ipset:bad"})
+        EXPECT_EQ(format_list_format(format_of(text)), text);
+    const struct {
+        const char* text;
+        const char* message;
+    } cases[] = {
+        {"xml", "expected one of auto, plain, json, hosts, dshield, ipset, nft, csv, p2p, found \"xml\""},
+        {"", "expected one of auto, plain, json, hosts, dshield, ipset, nft, csv, p2p, found \"\""},
+        {"plain:x", "the format plain takes no parts, found \"plain:x\""},
+        {"csv:", "expected csv:COLUMN or csv:COLUMN+COLUMN, found \"csv:\""},
+        {"csv:a++b", "expected csv:COLUMN or csv:COLUMN+COLUMN, found \"csv:a++b\""},
+        {"nft:a+b", "expected the name of one set, found \"nft:a+b\""},
+    };
+    for (const auto& one : cases) EXPECT_EQ(parse_list_format(one.text).error().message, one.message);
+}
+
+} // namespace
+} // namespace sieve

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// Which format a list has, by its first lines.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "libsieve/feeds/list_format.hpp"
+
+namespace sieve {
+
+// The most of a list's beginning that is looked at.
+inline constexpr std::size_t format_head_bytes = std::size_t{64} << 10;
+
+// The format of a list that begins with these lines. `head` holds whole lines. Text that no other format fits
+// is plain, and the plain reader refuses what it does not understand: what looks like one format and is
+// another leads to an error, not to other entries.
+[[nodiscard]] ListSyntax detect_syntax(std::string_view head, std::uint32_t fields);
+
+} // namespace sieve

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// Tables of comma-separated values (RFC 4180), also separated by semicolons, tabs or bars. The heading is the
+// first line, or the last comment before the first row, as abuse.ch writes it. A cell may name its scope, as
+// CrowdSec writes it: "Ip:192.0.2.1". A row is one line.
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <charconv>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "libsieve/feeds/formats/translator.hpp"
+#include "libsieve/feeds/formats/words.hpp"
+#include "libsieve/feeds/key_text.hpp"
+
+namespace sieve::formats {
+
+namespace {
+
+constexpr std::size_t rows_sampled = 100;
+constexpr std::string_view delimiters = ",;\t|";
+
+using Row = std::vector<std::string>;
+
+bool same_word(std::string_view a, std::string_view b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                      [](unsigned char x, unsigned char y) { return std::tolower(x) == std::tolower(y); });
+}
+
+// The cells of a row; nothing if a quotation does not end.
+std::optional<Row> split_row(std::string_view line, char delimiter) {
+    Row row;
+    for (;;) {
+        line.remove_prefix(std::min(line.find_first_not_of(delimiter == '\t' ? " " : " \t"), line.size()));
+        std::string cell;
+        if (line.starts_with('"')) {
+            line.remove_prefix(1);
+            for (;;) {
+                const std::size_t quote = line.find('"');
+                if (quote == std::string_view::npos) return std::nullopt;
+                cell += line.substr(0, quote);
+                line.remove_prefix(quote + 1);
+                if (!line.starts_with('"')) break;
+                cell += '"'; // a doubled one stands for itself
+                line.remove_prefix(1);
+            }
+        }
+        const std::size_t end = std::min(line.find(delimiter), line.size());
+        cell += without_blanks(line.substr(0, end));
+        row.push_back(std::move(cell));
+        if (end == line.size()) return row;
+        line.remove_prefix(end + 1);
+    }
+}
+
+// The delimiter that the line has most of, outside of quotations.
+char delimiter_of(std::string_view line) {
+    std::array<std::size_t, delimiters.size()> counts{};
+    bool quoted = false;
+    for (const char c : line) {
+        if (c == '"') quoted = !quoted;
+        const std::size_t which = delimiters.find(c);
+        if (!quoted && which != std::string_view::npos) counts[which]++;
+    }
+    return delimiters[static_cast<std::size_t>(std::max_element(counts.begin(), counts.end()) -
+                                               counts.begin())];
+}
+
+std::string_view without_scope(std::string_view cell) {
+    const std::size_t colon = cell.find(':');
+    if (colon != std::string_view::npos &&
+        (same_word(cell.substr(0, colon), "ip") || same_word(cell.substr(0, colon), "range")))
+        cell.remove_prefix(colon + 1);
+    return cell;
+}
+
+// An address, prefix or range; or an address with a port.
+bool holds_address(std::string_view cell) {
+    cell = without_scope(cell);
+    if (is_address_like(cell)) return true;
+    const std::size_t colon = cell.rfind(':');
+    if (colon == std::string_view::npos || colon + 1 == cell.size() ||
+        cell.find_first_not_of("0123456789", colon + 1) != std::string_view::npos)
+        return false;
+    std::string_view host = cell.substr(0, colon);
+    if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+    return address_of(host).has_value();
+}
+
+// The beginning of a table.
+struct Head {
+    char delimiter = ',';
+    std::string heading; // the whole line, if the heading is a row of its own
+    Row names;           // of the columns; empty if there is no heading
+    std::vector<Row> rows;
+    std::size_t columns = 0;
+};
+
+Head read_head(std::string_view text) {
+    Head head;
+    std::string_view comment;
+    bool first = true;
+    while (!text.empty() && head.rows.size() < rows_sampled) {
+        const std::string_view line = without_blanks(take_line(text));
+        if (line.empty()) continue;
+        if (line.starts_with('#')) {
+            if (first)
+                comment = without_blanks(line.substr(std::min(line.find_first_not_of('#'), line.size())));
+            continue;
+        }
+        if (first) head.delimiter = delimiter_of(line);
+        std::optional<Row> row = split_row(line, head.delimiter);
+        if (!row) continue;
+        head.columns = std::max(head.columns, row->size());
+        const bool is_heading = first && std::none_of(row->begin(), row->end(), holds_address);
+        first = false;
+        if (is_heading) {
+            head.heading = line;
+            head.names = std::move(*row);
+        } else {
+            head.rows.push_back(std::move(*row));
+        }
+    }
+    if (head.names.empty() && !comment.empty()) {
+        std::optional<Row> names = split_row(comment, head.delimiter);
+        if (names && names->size() == head.columns) head.names = std::move(*names);
+    }
+    return head;
+}
+
+std::string name_of(const Head& head, std::size_t column) {
+    return column < head.names.size()
+               ? fmt::format("column {} ({})", column + 1, entry::quote(head.names[column]))
+               : fmt::format("column {}", column + 1);
+}
+
+Result<std::size_t> column_of(const Head& head, const std::string& part) {
+    std::size_t number = 0;
+    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), number);
+    if (error == std::errc() && end == part.data() + part.size()) {
+        if (number >= 1 && number <= head.columns) return number - 1;
+        return bad_input(fmt::format("has no column {}: it has {}", number, head.columns));
+    }
+    for (std::size_t i = 0; i < head.names.size(); i++)
+        if (same_word(head.names[i], part)) return i;
+    if (head.names.empty())
+        return bad_input(fmt::format("has no heading, so no column is called {}; give the column's number",
+                                     entry::quote(part)));
+    return bad_input(fmt::format("has no column {}; its columns are {}", entry::quote(part),
+                                 entry::quote(fmt::format("{}", fmt::join(head.names, ", ")), 200)));
+}
+
+// The columns that hold an address in every row.
+std::vector<std::size_t> address_columns(const Head& head) {
+    std::vector<std::size_t> found;
+    for (std::size_t column = 0; column < head.columns && !head.rows.empty(); column++)
+        if (std::all_of(head.rows.begin(), head.rows.end(),
+                        [&](const Row& row) { return column < row.size() && holds_address(row[column]); }))
+            found.push_back(column);
+    return found;
+}
+
+Result<std::size_t> only_address_column(const Head& head) {
+    const std::vector<std::size_t> found = address_columns(head);
+    if (found.size() == 1) return found.front();
+    if (found.empty())
+        return bad_input(
+            fmt::format("no column holds an address in each of the first {} rows; choose one, as "
+                        "in csv:{}",
+                        head.rows.size(), head.names.empty() ? "2" : "NAME"));
+    return bad_input(fmt::format("{} and {} both hold addresses; choose one, as in csv:{}",
+                                 name_of(head, found[0]), name_of(head, found[1]), found[0] + 1));
+}
+
+class Csv : public LineTranslator {
+  public:
+    Csv(Head head, std::vector<std::size_t> columns) : head_(std::move(head)), columns_(std::move(columns)) {}
+
+    Translated translate(std::string_view line, std::string& text, entry::Fault& fault) const override {
+        line = without_blanks(line);
+        if (line == head_.heading) return Translated::nothing;
+        const std::optional<Row> row = split_row(line, head_.delimiter);
+        if (!row) {
+            fault = fault_of(
+                fmt::format("found {}, whose quotation does not end on its line", entry::quote(line)));
+            return Translated::bad;
+        }
+        text.clear();
+        for (const std::size_t column : columns_) {
+            if (column >= row->size()) {
+                fault = fault_of(fmt::format("found a row of {} columns, expected {}", row->size(),
+                                             name_of(head_, column)));
+                return Translated::bad;
+            }
+            const std::string_view cell = without_scope(row->at(column));
+            if (cell.empty()) {
+                fault = fault_of(fmt::format("found nothing in {}", name_of(head_, column)));
+                return Translated::bad;
+            }
+            if (!text.empty()) text += ' ';
+            text += cell;
+        }
+        return Translated::entry;
+    }
+
+    std::string remark() const override {
+        std::vector<std::string> names;
+        for (const std::size_t column : columns_) names.push_back(name_of(head_, column));
+        return fmt::format("{}", fmt::join(names, ", "));
+    }
+
+  private:
+    Head head_;
+    std::vector<std::size_t> columns_;
+};
+
+} // namespace
+
+bool is_table(std::string_view head_text) {
+    const Head head = read_head(head_text);
+    return head.columns > 1 && !address_columns(head).empty();
+}
+
+Result<std::unique_ptr<const LineTranslator>> csv_translator(const ListFormat& format, std::uint32_t fields,
+                                                             std::string_view head_text) {
+    Head head = read_head(head_text);
+    std::vector<std::size_t> columns;
+    for (const std::string& part : format.parts) {
+        SIEVE_ASSIGN(const std::size_t column, column_of(head, part));
+        columns.push_back(column);
+    }
+    if (columns.empty()) {
+        if (!entry::is_single_address(fields))
+            return bad_input(fmt::format("the columns for {} are to be named, as in csv:dst_ip+dst_port",
+                                         format_fields(fields)));
+        SIEVE_ASSIGN(const std::size_t column, only_address_column(head));
+        columns.push_back(column);
+    }
+    return std::make_unique<Csv>(std::move(head), std::move(columns));
+}
+
+} // namespace sieve::formats

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// DShield's block list: the first address, the last address and the prefix length, then columns that do not
+// matter.
+#include <fmt/format.h>
+
+#include "libsieve/feeds/formats/translator.hpp"
+#include "libsieve/feeds/formats/words.hpp"
+
+namespace sieve::formats {
+
+namespace {
+
+std::optional<unsigned> length_of(std::string_view word) {
+    if (word.empty() || word.size() > 2) return std::nullopt;
+    unsigned value = 0;
+    for (const char c : word) {
+        if (c < '0' || c > '9') return std::nullopt;
+        value = value * 10 + static_cast<unsigned>(c - '0');
+    }
+    return value <= 32 ? std::optional(value) : std::nullopt;
+}
+
+class DShield : public LineTranslator {
+  public:
+    Translated translate(std::string_view line, std::string& text, entry::Fault& fault) const override {
+        const std::string_view whole = line;
+        const std::string_view first = take_word(line);
+        if (first == "Start") return Translated::nothing; // the heading
+        const std::string_view last = take_word(line);
+        const auto from = address_of(first);
+        const auto to = address_of(last);
+        const auto length = length_of(take_word(line));
+        if (!from || !to || !length || !from->v4 || !to->v4) {
+            fault = fault_of(fmt::format(
+                "found {}, expected a first address, a last address and a prefix length from 0 to 32",
+                entry::quote(whole)));
+            return Translated::bad;
+        }
+        const uint128 span = (uint128{1} << (32 - *length)) - 1;
+        if (to->number - from->number != span || (from->number & span) != 0) {
+            fault = fault_of(fmt::format("found {}: {} to {} are not a network of length {}",
+                                         entry::quote(whole), first, last, *length));
+            return Translated::bad;
+        }
+        text = fmt::format("{}-{}", first, last);
+        return Translated::entry;
+    }
+};
+
+} // namespace
+
+std::unique_ptr<const LineTranslator> dshield_translator() {
+    return std::make_unique<DShield>();
+}
+
+} // namespace sieve::formats

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// What `nft list set` and `nft list ruleset` print, and files of nft's commands:
+//
+//     set NAME { type ipv4_addr . inet_service; elements = { 192.0.2.1 . 443 timeout 1h, ... } }
+//     add element inet filter NAME { 192.0.2.1, 192.0.2.8/29, 192.0.2.32-192.0.2.40 }
+//     define NAME = { 192.0.2.1, 192.0.2.2 }
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "libsieve/feeds/formats/translator.hpp"
+#include "libsieve/feeds/formats/words.hpp"
+
+namespace sieve::formats {
+
+namespace {
+
+constexpr std::string_view signs = "{}=,;";
+
+// One sign, one word, or one quotation.
+struct Token {
+    std::string_view text{};
+    std::uint64_t line = 1;
+    bool quoted = false;
+
+    [[nodiscard]] bool is(std::string_view sign) const { return !quoted && text == sign; }
+};
+
+class Tokens {
+  public:
+    explicit Tokens(std::string_view text) : text_(text) {}
+
+    // Nothing at the end.
+    std::optional<Token> next() {
+        skip();
+        if (text_.empty()) return std::nullopt;
+        Token token;
+        token.line = line_;
+        if (text_[0] == '"') {
+            const std::size_t end = std::min(text_.find('"', 1), text_.size());
+            token.text = text_.substr(1, end - 1);
+            token.quoted = true;
+            for (const char c : token.text) line_ += c == '\n' ? 1 : 0;
+            text_.remove_prefix(std::min(end + 1, text_.size()));
+            return token;
+        }
+        const std::size_t size = signs.find(text_[0]) != std::string_view::npos
+                                     ? 1
+                                     : std::min(text_.find_first_of(" \t\r\n\"{}=,;"), text_.size());
+        token.text = text_.substr(0, size);
+        text_.remove_prefix(size);
+        return token;
+    }
+
+  private:
+    void skip() {
+        while (!text_.empty()) {
+            if (text_[0] == '#') {
+                text_.remove_prefix(std::min(text_.find('\n'), text_.size()));
+            } else if (text_[0] == '\n') {
+                line_++;
+                text_.remove_prefix(1);
+            } else if (text_[0] == ' ' || text_[0] == '\t' || text_[0] == '\r' || text_[0] == '\\') {
+                text_.remove_prefix(1);
+            } else {
+                return;
+            }
+        }
+    }
+
+    std::string_view text_;
+    std::uint64_t line_ = 1;
+};
+
+bool is_option(const Token& token) {
+    for (const std::string_view option :
+         {"timeout", "expires", "counter", "comment", "last", "limit", "quota", "ct"})
+        if (token.is(option)) return true;
+    return false;
+}
+
+class Ruleset {
+  public:
+    Ruleset(const ListFormat& format, std::uint32_t fields, std::string_view document, const EntrySink& sink)
+        : wanted_(format.parts.empty() ? std::string() : format.parts.front()),
+          chosen_(!format.parts.empty()), fields_(fields), tokens_(document), sink_(sink) {}
+
+    Status read() {
+        while (const auto token = tokens_.next()) {
+            if (token->is("set") || token->is("map") || token->is("define")) {
+                if (const auto name = tokens_.next()) set_ = name->text;
+                is_map_ = token->is("map");
+                if (token->is("define")) SIEVE_TRY(read_definition());
+            } else if (token->is("element")) {
+                SIEVE_TRY(read_command());
+            } else if (token->is("elements")) {
+                if (const auto sign = tokens_.next(); !sign || !sign->is("=")) continue;
+                if (const auto brace = tokens_.next(); !brace || !brace->is("{")) continue;
+                SIEVE_TRY(read_elements());
+            }
+        }
+        return {};
+    }
+
+  private:
+    // Behind `define NAME`: values without braces define no list.
+    Status read_definition() {
+        if (const auto sign = tokens_.next(); !sign || !sign->is("=")) return {};
+        const auto brace = tokens_.next();
+        return brace && brace->is("{") ? read_elements() : Status();
+    }
+    // Behind `add element`: [FAMILY] TABLE SET {.
+    Status read_command() {
+        while (const auto token = tokens_.next()) {
+            if (token->is("{")) return read_elements();
+            set_ = token->text;
+            is_map_ = false;
+        }
+        return {};
+    }
+    // Behind the opening brace.
+    Status read_elements() {
+        std::vector<std::string> value;
+        std::uint64_t line = 0;
+        bool options = false;
+        bool mapped = false; // what follows is not the key
+        while (const auto token = tokens_.next()) {
+            const bool ends = token->is("}");
+            if (ends || token->is(",")) {
+                if (!value.empty()) element(value, line, mapped || is_map_);
+                value.clear();
+                options = false;
+                mapped = false;
+                if (ends) return {};
+                continue;
+            }
+            if (token->is(":")) mapped = true;
+            if (is_option(*token)) options = true;
+            if (options || mapped || token->is(".")) continue;
+            if (value.empty()) line = token->line;
+            value.emplace_back(token->text);
+        }
+        return bad_input(
+            fmt::format("the set {} does not end: a closing brace is missing", entry::quote(set_)));
+    }
+    void element(const std::vector<std::string>& value, std::uint64_t line, bool maps) {
+        if (!chosen_ && wanted_.empty()) wanted_ = set_;
+        if (set_ != wanted_) {
+            if (chosen_) return;
+            return bad(line,
+                       fmt::format("found an element of the set {} behind elements of {}, expected one set; "
+                                   "choose one, as in nft:{}",
+                                   entry::quote(set_), entry::quote(wanted_), entry::quote(set_)));
+        }
+        if (maps) return bad(line, fmt::format("{} is a map, expected a set", entry::quote(set_)));
+        std::string text;
+        entry::Fault fault;
+        const bool good = order_components(value, fields_, text, fault);
+        sink_({.line = line}, good ? Translated::entry : Translated::bad, text, fault);
+    }
+    void bad(std::uint64_t line, std::string sentence) {
+        sink_({.line = line}, Translated::bad, {}, fault_of(std::move(sentence)));
+    }
+
+    std::string wanted_;
+    bool chosen_;
+    std::uint32_t fields_;
+    Tokens tokens_;
+    const EntrySink& sink_;
+    std::string set_;
+    bool is_map_ = false;
+};
+
+} // namespace
+
+Status translate_nft(const ListFormat& format, std::uint32_t fields, std::string_view document,
+                     const EntrySink& sink) {
+    return Ruleset(format, fields, document, sink).read();
+}
+
+} // namespace sieve::formats

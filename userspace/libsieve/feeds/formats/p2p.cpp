@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// Labelled ranges, as file-sharing clients read them:
+//
+//     Some network:192.0.2.0-192.0.2.255                        PeerGuardian's P2P format
+//     192.000.002.000 - 192.000.002.255 , 000 , Some network    eMule's ipfilter.dat
+//
+// eMule blocks ranges of an access level below 128. The numbers of an address may have leading zeros.
+#include <array>
+#include <charconv>
+
+#include <fmt/format.h>
+
+#include "libsieve/feeds/formats/translator.hpp"
+#include "libsieve/feeds/formats/words.hpp"
+
+namespace sieve::formats {
+
+namespace {
+
+constexpr unsigned first_allowed_level = 128;
+
+std::optional<unsigned> number_of(std::string_view digits, unsigned most) {
+    unsigned value = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    const bool good = error == std::errc() && end == digits.data() + digits.size() && digits.size() <= 3;
+    return good && value <= most ? std::optional(value) : std::nullopt;
+}
+
+// The address without leading zeros; empty if it is none.
+std::string plain_address(std::string_view padded) {
+    padded = without_blanks(padded);
+    if (address_of(padded)) return std::string(padded);
+    std::array<unsigned, 4> parts{};
+    for (std::size_t i = 0; i < parts.size(); i++) {
+        const std::size_t dot = i < 3 ? padded.find('.') : padded.size();
+        if (dot == std::string_view::npos) return {};
+        const auto part = number_of(padded.substr(0, dot), 255);
+        if (!part) return {};
+        parts[i] = *part;
+        padded.remove_prefix(std::min(dot + 1, padded.size()));
+    }
+    return fmt::format("{}", fmt::join(parts, "."));
+}
+
+class P2p : public LineTranslator {
+  public:
+    Translated translate(std::string_view line, std::string& text, entry::Fault& fault) const override {
+        std::string_view range = line;
+        bool allowed = false;
+        if (const std::size_t comma = line.find(',');
+            comma != std::string_view::npos && is_range(line.substr(0, comma))) {
+            range = line.substr(0, comma);
+            const std::string_view rest = line.substr(comma + 1);
+            const auto level = number_of(without_blanks(rest.substr(0, rest.find(','))), 255);
+            if (!level) {
+                fault = fault_of(fmt::format(
+                    "found {}, expected an access level from 0 to 255 behind the range", entry::quote(line)));
+                return Translated::bad;
+            }
+            allowed = *level >= first_allowed_level;
+        } else {
+            // A label may hold colons itself, and the addresses may be IPv6: the longest range counts.
+            std::size_t colon = line.find(':');
+            while (colon != std::string_view::npos && !is_range(line.substr(colon + 1)))
+                colon = line.find(':', colon + 1);
+            if (colon == std::string_view::npos) {
+                fault = fault_of(
+                    fmt::format("found {}, expected LABEL:FIRST-LAST or FIRST - LAST , LEVEL , LABEL",
+                                entry::quote(line)));
+                return Translated::bad;
+            }
+            range = line.substr(colon + 1);
+        }
+        if (allowed) return Translated::nothing;
+        const std::size_t dash = range.find('-');
+        text =
+            fmt::format("{}-{}", plain_address(range.substr(0, dash)), plain_address(range.substr(dash + 1)));
+        return Translated::entry;
+    }
+
+  private:
+    static bool is_range(std::string_view text) {
+        const std::size_t dash = text.find('-');
+        return dash != std::string_view::npos && !plain_address(text.substr(0, dash)).empty() &&
+               !plain_address(text.substr(dash + 1)).empty();
+    }
+};
+
+} // namespace
+
+std::unique_ptr<const LineTranslator> p2p_translator() {
+    return std::make_unique<P2p>();
+}
+
+} // namespace sieve::formats

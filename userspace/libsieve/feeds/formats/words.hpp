@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// Cutting text into words, and telling what a word is.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "libsieve/feeds/entry.hpp"
+
+namespace sieve::formats {
+
+// Takes the next word off the text: what stands before the next blank or tab, after any at the start. Empty
+// at the end.
+[[nodiscard]] std::string_view take_word(std::string_view& text);
+
+// Takes the next line off the text, without its end.
+[[nodiscard]] std::string_view take_line(std::string_view& text);
+
+[[nodiscard]] std::string_view without_blanks(std::string_view text);
+
+// An address as a 128-bit number, IPv4 in its mapped form; nothing if the whole word is no address.
+struct WordAddress {
+    uint128 number = 0;
+    bool v4 = false; // written as a dotted quad
+};
+[[nodiscard]] std::optional<WordAddress> address_of(std::string_view word);
+
+// Whether the whole word is an address, a prefix, or a range of addresses.
+[[nodiscard]] bool is_address_like(std::string_view word);
+
+// A fault in words.
+[[nodiscard]] entry::Fault fault_of(std::string sentence);
+
+// Puts an entry's components, which a packet filter's set lists in the order of its type, into the order of
+// the fields: addresses in their order, then the port, then the protocol. Returns false, with a fault, if the
+// components are not as many as the fields: then the entry means something else than the key.
+[[nodiscard]] bool order_components(std::span<const std::string> components, std::uint32_t fields,
+                                    std::string& text, entry::Fault& fault);
+
+} // namespace sieve::formats
