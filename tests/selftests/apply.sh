@@ -150,7 +150,7 @@ wrong_changes_nothing() {
     refused 4 'nowhere0' sieve apply "$CONFIG"
     unchanged "$before"
     refused 3 'nothing.toml' sieve apply "$WORK/nothing.toml"
-    echo "xdp-sieve state 2" >"$STATE/version"
+    echo "xdp-sieve state 1" >"$STATE/version"
     configure
     refused 3 'another version' sieve apply "$CONFIG"
     unchanged "$before"

@@ -58,7 +58,10 @@ TEST_F(Download, AnETagSavesTheSecondOne) {
     EXPECT_TRUE(second->unchanged);
     EXPECT_FALSE(second->content);
     EXPECT_EQ(second->provenance.digest, first->provenance.digest);
-    EXPECT_SAYS(nginx_->log(), "GET /tagged.txt 200\nGET /tagged.txt 304\n");
+    // nginx writes its log after it has answered.
+    EXPECT_TRUE(await([&] {
+        return nginx_->log().find("GET /tagged.txt 200\nGET /tagged.txt 304\n") != std::string::npos;
+    })) << nginx_->log();
     nginx_->put("tagged.txt", "192.0.2.1\n192.0.2.2\n");
     const auto third = fetch(url, quick_settings(), &second->provenance);
     ASSERT_TRUE(third) << third.error().error.message;
@@ -75,7 +78,11 @@ TEST_F(Download, ADateSavesTheSecondOne) {
     const auto second = fetch(url, quick_settings(), &first->provenance);
     ASSERT_TRUE(second) << second.error().error.message;
     EXPECT_TRUE(second->unchanged);
-    EXPECT_SAYS(nginx_->log(), "GET /by-date/dated.txt 200\nGET /by-date/dated.txt 304\n");
+    // nginx writes its log after it has answered.
+    EXPECT_TRUE(await([&] {
+        return nginx_->log().find("GET /by-date/dated.txt 200\nGET /by-date/dated.txt 304\n") !=
+               std::string::npos;
+    })) << nginx_->log();
 }
 
 TEST_F(Download, WithoutValidatorsTheDigestTells) {

@@ -21,9 +21,17 @@ using namespace test;
 
 #define EXPECT_SAYS(text, part) EXPECT_PRED_FORMAT2(testing::IsSubstring, part, text)
 
+// A refresh as a set's: its lists are read, and what is new is built.
+struct Request : ReadRequest {
+    bool exact = false;
+};
+struct Built : BuiltList {
+    ReadList read;
+};
+
 template <class... Origins>
-RefreshRequest request_of(Origins... origins) {
-    RefreshRequest request;
+Request request_of(Origins... origins) {
+    Request request;
     request.set = "bad";
     (request.origins.emplace_back(std::move(origins)), ...);
     request.feed.build.trials = 1000;
@@ -32,21 +40,31 @@ RefreshRequest request_of(Origins... origins) {
     return request;
 }
 
+// Nothing: unchanged.
+tl::expected<std::optional<Built>, GatherFailure> refresh(const Request& request) {
+    auto read = read_in_sandbox(request);
+    if (!read) return tl::unexpected(std::move(read.error()));
+    auto* list = std::get_if<ReadList>(&*read);
+    if (list == nullptr) return std::optional<Built>();
+    auto built = build_in_sandbox({request.set, request.feed, request.exact, request.sandbox}, *list);
+    if (!built) return tl::unexpected(GatherFailure{std::move(built.error()), {}});
+    return Built{std::move(*built), std::move(*list)};
+}
+
 // The result of a refresh. Without a result, the test fails.
-BuiltList built(const RefreshRequest& request) {
-    auto done = refresh_in_sandbox(request);
+Built built(const Request& request) {
+    auto done = refresh(request);
     if (!done) throw std::runtime_error(done.error().error.message);
-    auto* list = std::get_if<BuiltList>(&*done);
-    if (list == nullptr) throw std::runtime_error("unchanged");
-    return std::move(*list);
+    if (!*done) throw std::runtime_error("unchanged");
+    return std::move(**done);
 }
-bool unchanged(const RefreshRequest& request) {
-    const auto done = refresh_in_sandbox(request);
+bool unchanged(const Request& request) {
+    const auto done = refresh(request);
     if (!done) throw std::runtime_error(done.error().error.message);
-    return std::holds_alternative<UnchangedList>(*done);
+    return !*done;
 }
-Error error_of(const RefreshRequest& request) {
-    auto done = refresh_in_sandbox(request);
+Error error_of(const Request& request) {
+    auto done = refresh(request);
     return done ? Error{ErrorKind::no, "succeeded", {}} : done.error().error;
 }
 bool holds(const Image& image, const std::string& key) {
@@ -62,55 +80,54 @@ std::string addresses(std::uint32_t count) {
 
 TEST(Sandbox, AListBecomesAnImage) {
     const Folder folder;
-    RefreshRequest request =
-        request_of(FileOrigin{folder.write("a.txt", addresses(5000))},
-                   FileOrigin{folder.write("b.txt", "192.0.2.1\n2001:db8::1\n10.0.0.0\n")});
+    Request request = request_of(FileOrigin{folder.write("a.txt", addresses(5000))},
+                                 FileOrigin{folder.write("b.txt", "192.0.2.1\n2001:db8::1\n10.0.0.0\n")});
     request.feed.build.kind.kind = SIEVE_KIND_DLEFT64;
     request.feed.build.bits_per_key = 24;
-    request.exact = request.list = true;
-    const BuiltList list = built(request);
+    request.exact = true;
+    const Built list = built(request);
     EXPECT_EQ(list.image.lookup().kind, SIEVE_KIND_DLEFT64);
     EXPECT_EQ(list.image.file().keys, 5002U);
     for (const char* key : {"10.0.0.0", "10.0.19.135", "192.0.2.1", "2001:db8::1"})
         EXPECT_TRUE(holds(list.image, key)) << key;
     EXPECT_STREQ(reinterpret_cast<const char*>(list.image.file().label), "a.txt b.txt");
     EXPECT_EQ(list.exact.size(), 5002U);
-    ASSERT_TRUE(list.list);
-    EXPECT_EQ(list.list->keys.size(), 5003U);
-    EXPECT_EQ(list.known.sources.size(), 2U);
-    EXPECT_EQ(list.known.sources[1].bytes, 31U);
+    ASSERT_TRUE(list.read.list);
+    EXPECT_EQ(list.read.list->keys.size(), 5003U);
+    EXPECT_EQ(list.read.known.sources.size(), 2U);
+    EXPECT_EQ(list.read.known.sources[1].bytes, 31U);
 }
 
 TEST(Sandbox, PrefixesAndSkippedLines) {
-    RefreshRequest request = request_of();
+    Request request = request_of();
     const UniqueFd file = memory_file("192.0.2.0/24\nnonsense\n198.51.100.7\n");
     request.origins.assign(1, OpenOrigin{file.get(), "lists/net\n.txt"});
     EXPECT_SAYS(error_of(request).message, "set bad: lists/net\\x0a.txt:2: ");
     request.feed.skip_invalid = true;
-    request.list = request.exact = true;
-    const BuiltList list = built(request);
+    request.exact = true;
+    const Built list = built(request);
     EXPECT_TRUE(holds(list.image, "192.0.2.77"));
     EXPECT_FALSE(holds(list.image, "192.0.3.1"));
     EXPECT_EQ(list.image.file().skipped, 1U);
-    EXPECT_EQ(list.list->ranges.size(), 1U);
+    EXPECT_EQ(list.read.list->ranges.size(), 1U);
     EXPECT_EQ(list.exact.size(), list.image.file().keys);
-    ASSERT_EQ(list.remarks.size(), 2U);
-    EXPECT_SAYS(list.remarks[0], "1 malformed line was skipped");
+    ASSERT_EQ(list.read.remarks.size(), 2U);
+    EXPECT_SAYS(list.read.remarks[0], "1 malformed line was skipped");
 }
 
 TEST(Sandbox, NothingNewIsUnchanged) {
     const Folder folder;
-    RefreshRequest request = request_of(FileOrigin{folder.write("a.txt", "192.0.2.1\n192.0.2.2\n")});
+    Request request = request_of(FileOrigin{folder.write("a.txt", "192.0.2.1\n192.0.2.2\n")});
     std::vector<ChildRole> children;
     request.sandbox.started = [&](ChildRole role, pid_t) { children.push_back(role); };
-    request.known = built(request).known;
-    EXPECT_EQ(children.size(), 1U);
+    request.known = built(request).read.known;
+    EXPECT_EQ(children.size(), 2U);
     EXPECT_TRUE(unchanged(request));
-    EXPECT_EQ(children.size(), 1U) << "no child for what is known";
+    EXPECT_EQ(children.size(), 2U) << "no child for what is known";
     // Different bytes, but the same list.
     folder.write("a.txt", "# new today\n192.0.2.2\n192.0.2.1\n");
     EXPECT_TRUE(unchanged(request));
-    EXPECT_EQ(children.size(), 2U);
+    EXPECT_EQ(children.size(), 3U);
     folder.write("a.txt", "192.0.2.1\n192.0.2.3\n");
     EXPECT_FALSE(unchanged(request));
     // A list that has gone is a change, too.
@@ -128,16 +145,16 @@ TEST(Sandbox, WhatAServerDidNotSendAgainIsBuiltIn) {
                                  ? "HTTP/1.1 304 Not Modified\r\n\r\n"
                                  : "HTTP/1.1 200 OK\r\nETag: \"1\"\r\nContent-Length: 10\r\n\r\n192.0.2.1\n");
     });
-    RefreshRequest request =
+    Request request =
         request_of(HttpOrigin{server.url()}, FileOrigin{folder.write("own.txt", "192.0.2.2\n")});
-    request.known = built(request).known;
+    request.known = built(request).read.known;
     EXPECT_EQ(asked, 1);
     EXPECT_TRUE(unchanged(request));
     EXPECT_EQ(asked, 2);
     folder.write("own.txt", "192.0.2.3\n");
-    const BuiltList list = built(request);
+    const Built list = built(request);
     for (const char* key : {"192.0.2.1", "192.0.2.3"}) EXPECT_TRUE(holds(list.image, key)) << key;
-    EXPECT_EQ(list.known.sources[0].etag, "\"1\"");
+    EXPECT_EQ(list.read.known.sources[0].etag, "\"1\"");
 }
 
 TEST(Sandbox, PackedListsAreUnpackedThere) {
@@ -149,12 +166,12 @@ TEST(Sandbox, PackedListsAreUnpackedThere) {
     for (const char* name : {"list.txt.gz", "list.txt.zst", "list.txt.xz", "both.zip"}) {
         // The content decides, whatever the name.
         std::filesystem::rename(folder.path(name), folder.path("feed"));
-        const BuiltList list = built(request_of(FileOrigin{folder.path("feed")}));
+        const Built list = built(request_of(FileOrigin{folder.path("feed")}));
         EXPECT_TRUE(holds(list.image, "192.0.2.2")) << name;
         EXPECT_EQ(holds(list.image, "192.0.2.3"), std::string(name) == "both.zip");
     }
     folder.shell("head -c 100000000 /dev/zero | gzip >bomb.gz");
-    RefreshRequest request = request_of(FileOrigin{folder.path("bomb.gz")});
+    Request request = request_of(FileOrigin{folder.path("bomb.gz")});
     request.sandbox.limits.unpacked_bytes = 1000000;
     EXPECT_SAYS(error_of(request).message, "bomb.gz: unpacks to more than 1000000 bytes, the limit");
     request.sandbox.limits.unpacked_bytes = 1000000000;
@@ -166,8 +183,8 @@ TEST(Sandbox, PackedListsAreUnpackedThere) {
 
 TEST(Sandbox, AnImageIsCheckedThereAndHere) {
     const Folder folder;
-    RefreshRequest request = request_of(FileOrigin{folder.write("a.txt", "192.0.2.1\n")});
-    BuiltList first = built(request);
+    Request request = request_of(FileOrigin{folder.write("a.txt", "192.0.2.1\n")});
+    Built first = built(request);
     ASSERT_TRUE(first.image.save(folder.path("a.sieve")));
     request.origins.assign(1, FileOrigin{folder.path("a.sieve")});
     EXPECT_TRUE(holds(built(request).image, "192.0.2.1"));
@@ -177,6 +194,9 @@ TEST(Sandbox, AnImageIsCheckedThereAndHere) {
     bytes[bytes.size() / 2] ^= 1;
     folder.write("a.sieve", bytes);
     EXPECT_SAYS(error_of(request).message, "a.sieve");
+    bytes[bytes.size() / 2] ^= 1;
+    folder.write("a.sieve", bytes);
+    request.feed.fields = SIEVE_FIELD_SRC;
     request.exact = true;
     EXPECT_EQ(error_of(request).kind, ErrorKind::needs_feed);
 }
@@ -237,7 +257,7 @@ class HeldUp : public testing::Test {
 
     UniqueFd reading_;
     UniqueFd writing_;
-    RefreshRequest request_;
+    Request request_;
     std::atomic<pid_t> child_ = 0;
 };
 
@@ -278,7 +298,7 @@ TEST_F(HeldUp, CanBeCalledOff) {
 TEST(Sandbox, ProcessorTimeHasALimit) {
     // One endless line, which takes no memory.
     const UniqueFd endless(::open("/dev/zero", O_RDONLY | O_CLOEXEC));
-    RefreshRequest request = request_of(OpenOrigin{endless.get(), "endless"});
+    Request request = request_of(OpenOrigin{endless.get(), "endless"});
     request.feed.skip_invalid = true;
     request.sandbox.limits.processor = std::chrono::seconds(1);
     EXPECT_EQ(error_of(request).message,
@@ -288,7 +308,7 @@ TEST(Sandbox, ProcessorTimeHasALimit) {
 
 TEST(Sandbox, MemoryHasALimit) {
     const UniqueFd file = memory_file(addresses(2'000'000));
-    RefreshRequest request = request_of(OpenOrigin{file.get(), "large"});
+    Request request = request_of(OpenOrigin{file.get(), "large"});
     request.sandbox.limits.memory_bytes = std::uint64_t{40} << 20;
     const Error error = error_of(request);
     EXPECT_EQ(error.kind, ErrorKind::out_of_memory) << error.message;
@@ -299,14 +319,14 @@ TEST(Sandbox, MemoryHasALimit) {
 
 TEST(Sandbox, ALargeImageHasALimit) {
     const UniqueFd file = memory_file(addresses(100'000));
-    RefreshRequest request = request_of(OpenOrigin{file.get(), "large"});
+    Request request = request_of(OpenOrigin{file.get(), "large"});
     request.sandbox.limits.image_bytes = request.sandbox.limits.unpacked_bytes = 100'000;
     EXPECT_SAYS(error_of(request).message, "set bad: building wrote more than its limit and was ended");
 }
 
 TEST(Sandbox, SixteenThreadsFitIntoModestMemory) {
     const UniqueFd file = memory_file(addresses(200'000));
-    RefreshRequest request = request_of(OpenOrigin{file.get(), "list"});
+    Request request = request_of(OpenOrigin{file.get(), "list"});
     request.feed.build.threads = 16;
     request.sandbox.limits.memory_bytes = std::uint64_t{512} << 20;
     EXPECT_EQ(built(request).image.file().keys, 200'000U);

@@ -130,6 +130,14 @@ nlohmann::json to_json(const service::ListChange& change) {
             {"first_gone", change.first_gone}};
 }
 
+nlohmann::json to_json(const service::SetTimes& times) {
+    return {{"fetching", times.fetching.count()},
+            {"reading", times.reading.count()},
+            {"building", times.building.count()},
+            {"testing", times.testing.count()},
+            {"swapping", times.swapping.count()}};
+}
+
 nlohmann::json to_json(const service::SetRecord& record) {
     return {{"identity", record.identity}, {"entries", record.entries},
             {"keys", record.keys},         {"skipped_lines", record.skipped},

@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "libsieve/service/cycle.hpp"
 #include "libsieve/service/list_change.hpp"
 #include "libsieve/service/reconcile.hpp"
 
@@ -23,6 +24,7 @@ namespace sieve::cli {
 [[nodiscard]] nlohmann::json to_json(const service::ListChange& change);
 
 // What the state directory remembers of a set.
+[[nodiscard]] nlohmann::json to_json(const service::SetTimes& times);
 [[nodiscard]] nlohmann::json to_json(const service::SetRecord& record);
 
 } // namespace sieve::cli

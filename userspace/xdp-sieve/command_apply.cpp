@@ -13,6 +13,7 @@
 #include "libsieve/service/configuration_reader.hpp"
 #include "libsieve/service/cycle.hpp"
 #include "libsieve/service/list_change.hpp"
+#include "libsieve/service/lockout.hpp"
 #include "xdp-sieve/apply_report.hpp"
 #include "xdp-sieve/command.hpp"
 #include "xdp-sieve/format.hpp"
@@ -31,7 +32,7 @@ struct ApplyArguments {
 };
 
 std::uint64_t entries_of(const service::SetSurvey& survey) {
-    if (survey.changed()) return survey.examined->list->keys.size() + survey.examined->list->ranges.size();
+    if (survey.changed()) return survey.examined->entries();
     return survey.before() ? survey.before()->entries : 0;
 }
 
@@ -75,7 +76,9 @@ Result<service::ListChange> list_change(const service::SetSurvey& survey,
         if (auto list = service::last_good_list(*survey.set, *survey.before(), state))
             before = std::move(*list);
     }
-    return service::compare_lists(before, *survey.examined->list);
+    // An image cannot list its keys.
+    const std::optional<Feed>& now = survey.examined->read->list;
+    return service::compare_lists(before, now ? *now : Feed(survey.set->feed.fields));
 }
 
 Result<Exit> run_diff(const ApplyArguments& arguments, const service::Configuration& configuration,
@@ -84,8 +87,9 @@ Result<Exit> run_diff(const ApplyArguments& arguments, const service::Configurat
                  service::StateDirectory::look(configuration.state_directory));
     SIEVE_ASSIGN(const std::vector<service::SetSurvey> surveys, survey(configuration, state, context));
     control::RealKernel kernel;
-    const service::Plan plan =
+    service::Plan plan =
         service::make_plan(kernel, configuration, service::wanted_sets(surveys), state.hooks());
+    service::refuse_lockouts(plan, surveys, state);
     if (const std::optional<Error> error = service::first_failure(surveys, plan))
         return tl::unexpected(*error);
     nlohmann::json out = {{"configuration", arguments.path},
@@ -139,6 +143,7 @@ void print(const ApplyArguments& arguments, const service::CycleReport& report, 
             nlohmann::json entry = set.last_good ? to_json(*set.last_good) : nlohmann::json::object();
             entry["name"] = set.name;
             entry["replaced"] = set.outcome == service::SetOutcome::replaced;
+            entry["milliseconds"] = to_json(set.times);
             out["sets"].push_back(std::move(entry));
         }
         print_out("{}\n", json_text(out));
@@ -181,6 +186,10 @@ Result<Exit> run(const ApplyArguments& arguments, Context& context) {
     if (arguments.check && arguments.diff)
         return invalid_request("--check and --diff: expected only one of them");
     SIEVE_ASSIGN(const service::Configuration configuration, service::load_configuration(arguments.path));
+    for (const service::SetConfiguration& set : configuration.sets)
+        if (const service::CrowdsecSpec* stream = service::followed_stream(set))
+            remark(context, fmt::format("set {}: only xdp-sieved follows {}; what is in force stays",
+                                        set.name, service::source_name(*stream)));
     if (arguments.check) return run_check(arguments, configuration, context);
     if (arguments.diff) return run_diff(arguments, configuration, context);
     return run_apply(arguments, configuration, context);

@@ -12,6 +12,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
 
+#include "libsieve/service/child_main.hpp"
 #include "libsieve/util/shortage.hpp"
 #include "xdp-sieve/command_line.hpp"
 #include "xdp-sieve/completion.hpp"
@@ -124,6 +125,8 @@ Exit finish(const Context& context) {
 
 int main(int argc, char** argv) {
     using namespace sieve;
+    // A child of `apply` is this program, executed anew.
+    if (const auto done = service::run_as_child(argc, argv)) return *done;
     std::set_terminate(cli::end_without_memory);
     cli::prepare_streams();
     cli::Context context;

@@ -4,13 +4,11 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-#include "libsieve/service/source_provenance.hpp"
-
 namespace sieve::service {
 namespace {
 
 TEST(ChildMessages, AnOrderComesAsItWasSent) {
-    BuildOrder order;
+    ReadOrder order;
     order.confinement = {ChildRole::build, {1, 2}, 3, 4, std::chrono::seconds(5), 6, 7, 8};
     order.feed.fields = SIEVE_FIELD_DST;
     order.feed.skip_invalid = true;
@@ -23,22 +21,28 @@ TEST(ChildMessages, AnOrderComesAsItWasSent) {
     order.feed.build.prefixes = {2, 99};
     order.feed.build.trials = 77;
     order.feed.build.threads = 5;
+    order.feed.build.label = "a b";
     order.lists = {"a \"b\"", "\xff\n"};
-    order.exact = order.list = true;
     order.known_digest = "abc";
     order.limits = {123, 4.5};
     const auto read = read_order(write_order(order));
     ASSERT_TRUE(read) << read.error().message;
-    const BuildOrder& back = std::get<BuildOrder>(*read);
+    const ReadOrder& back = std::get<ReadOrder>(*read);
     EXPECT_EQ(back.lists.size(), 2U);
     EXPECT_EQ(back.lists[0], "a \"b\"");
     // Writing it again gives the same bytes: every field is in it.
-    BuildOrder same = back;
+    ReadOrder same = back;
     same.lists = order.lists;
     EXPECT_EQ(write_order(same), write_order(order));
     EXPECT_EQ(back.feed.build.seed, ~0ULL);
     EXPECT_EQ(back.feed.build.kind.rounds, 9U);
     EXPECT_EQ(back.limits.ratio, 4.5);
+
+    const BuildOrder build{order.confinement, order.feed, true};
+    const auto built = read_order(write_order(build));
+    ASSERT_TRUE(built);
+    EXPECT_EQ(write_order(*built), write_order(build));
+    EXPECT_TRUE(std::get<BuildOrder>(*built).exact);
 
     FetchOrder fetch{{ChildRole::fetch}, {}, "/ca.pem"};
     fetch.request = {"https://h/a", "PEM", "http://proxy", "\"tag\"", "today", {}};
@@ -57,19 +61,19 @@ TEST(ChildMessages, AnOrderComesAsItWasSent) {
 }
 
 TEST(ChildMessages, AReportComesAsItWasSent) {
-    const auto answer = read_http_report(write_report(HttpAnswer{true, "\"e\"", "yesterday", 12}));
+    const auto answer = read_report<HttpAnswer>(write_report(HttpAnswer{true, "\"e\"", "yesterday", 12}));
     ASSERT_TRUE(answer);
     EXPECT_TRUE(answer->unchanged);
     EXPECT_EQ(answer->etag, "\"e\"");
     EXPECT_EQ(answer->last_modified, "yesterday");
     EXPECT_EQ(answer->bytes, 12U);
-    const auto done = read_build_report(write_report(BuildDone{true, "00ff", {"one", "two"}}));
+    const auto done = read_report<ReadDone>(write_report(ReadDone{true, false, "00ff", {"one", "two"}}));
     ASSERT_TRUE(done);
     EXPECT_TRUE(done->known);
     EXPECT_EQ(done->digest, "00ff");
     EXPECT_EQ(done->remarks.size(), 2U);
-    const auto failed = read_http_report(
-        write_report(ChildFailure{{ErrorKind::out_of_memory, "too large"}, std::chrono::seconds(9)}));
+    const auto failed = read_report<HttpAnswer>(
+        write_failure(ChildFailure{{ErrorKind::out_of_memory, "too large"}, std::chrono::seconds(9)}));
     ASSERT_FALSE(failed);
     EXPECT_EQ(failed.error().error.kind, ErrorKind::out_of_memory);
     EXPECT_EQ(failed.error().error.message, "too large");
@@ -78,37 +82,24 @@ TEST(ChildMessages, AReportComesAsItWasSent) {
 
 TEST(ChildMessages, WhatAHostileChildReportsIsNonsenseAtWorst) {
     for (const std::string line :
-         {"", "{", "null", "{}", "[1]", "{\"built\":1}", "{\"built\":{\"known\":\"x\"}}", "{\"failed\":{}}",
+         {"", "{", "null", "{}", "[1]", "{\"read\":1}", "{\"read\":{\"known\":\"x\"}}", "{\"failed\":{}}",
           "{\"fetched\":{\"unchanged\":true}}", "{\"failed\":{\"kind\":1,\"message\":2}}"}) {
-        ASSERT_FALSE(read_build_report(line)) << line;
-        EXPECT_EQ(read_build_report(line).error().error.message, "reported nonsense") << line;
-        EXPECT_FALSE(read_http_report(line)) << line;
+        ASSERT_FALSE(read_report<ReadDone>(line)) << line;
+        EXPECT_EQ(read_report<ReadDone>(line).error().error.message, "reported nonsense") << line;
+        EXPECT_FALSE(read_report<HttpAnswer>(line)) << line;
     }
-    EXPECT_FALSE(read_build_report(std::string(60000, '[')));
+    EXPECT_FALSE(read_report<ReadDone>(std::string(60000, '[')));
     // The parent believes no statement about the kernel, and no control character for a terminal gets
     // through.
-    const auto failed =
-        read_build_report(R"({"failed":{"kind":"kernel_refused","message":"\u001b[31m\n","retry_after":5}})");
+    const auto failed = read_report<ReadDone>(
+        R"({"failed":{"kind":"kernel_refused","message":"\u001b[31m\n","retry_after":5}})");
     ASSERT_FALSE(failed);
     EXPECT_EQ(failed.error().error.kind, ErrorKind::bad_input);
     EXPECT_EQ(failed.error().error.message, "\\x1b[31m\\x0a");
     nlohmann::json many = {
-        {"built", {{"known", false}, {"digest", ""}, {"remarks", nlohmann::json::array()}}}};
-    for (int i = 0; i < 1000; i++) many["built"]["remarks"].push_back("x");
-    EXPECT_LE(read_build_report(many.dump())->remarks.size(), 20U);
-}
-
-TEST(SourceProvenance, SurvivesTheStateDirectory) {
-    const SourceProvenance provenance{"https://h/a", "00ff", 12, "\"e\"", "today", 1700000000, 1600000000};
-    const nlohmann::json json = provenance;
-    EXPECT_EQ(nlohmann::json::parse(json.dump()).get<SourceProvenance>(), provenance);
-    // From another version, or damaged.
-    const auto partly =
-        nlohmann::json::parse(R"({"source":"a","bytes":"many","etag":5})").get<SourceProvenance>();
-    EXPECT_EQ(partly.source, "a");
-    EXPECT_EQ(partly.bytes, 0U);
-    EXPECT_EQ(partly.etag, "");
-    EXPECT_EQ(nlohmann::json(5).get<SourceProvenance>(), SourceProvenance{});
+        {"read", {{"known", false}, {"image", false}, {"digest", ""}, {"remarks", nlohmann::json::array()}}}};
+    for (int i = 0; i < 1000; i++) many["read"]["remarks"].push_back("x");
+    EXPECT_LE(read_report<ReadDone>(many.dump())->remarks.size(), 20U);
 }
 
 } // namespace

@@ -61,6 +61,7 @@ hook = "xdp"
 mode = "skb"
 default = "drop"
 unreadable = "pass"
+protect-host = false
 priority = 20
 chain = "pass,drop"
 sets = ["friends", "out"]
@@ -98,6 +99,7 @@ redirect = "cpu:3"
     ASSERT_EQ(configuration.interfaces.size(), 2U);
     EXPECT_EQ(configuration.interfaces[0].mode, kernel::ModeChoice::skb);
     EXPECT_EQ(configuration.interfaces[0].unreadable, SIEVE_ACTION_PASS);
+    EXPECT_FALSE(configuration.interfaces[0].protect_host);
     EXPECT_EQ(configuration.interfaces[0].priority, 20U);
     EXPECT_EQ(configuration.interfaces[0].chain, (1U << 2) | (1U << 1)); // XDP_PASS is 2, XDP_DROP 1
     EXPECT_EQ(configuration.interfaces[1].hook, kernel::HookPoint::egress);
@@ -277,7 +279,7 @@ const Wrong wrong[] = {
      "found 7"},
     {"SourceScheme", with_sources("[\"ftp://lists.example/a\"]"), 5, "set.bad.sources",
      "expected an http or https URL with a host, found \"ftp://"},
-    {"SourceUrlWithoutHost", with_sources("[\"http:///a\"]"), 5, "set.bad.sources", "URL with a host"},
+    {"SourceUrlWithoutHost", with_sources("[\"http://\"]"), 5, "set.bad.sources", "URL with a host"},
     {"SourceUrlTwice", with_sources("[\"http://u:secret@a/b\", \"http://u:secret@a/b\"]"), 5,
      "set.bad.sources", "http://a/b is named twice"},
     {"SourceTableWithoutKind", with_sources("{ timeout = \"1s\" }"), 5, "set.bad.sources",
@@ -407,7 +409,7 @@ TEST(ConfigurationText, ReadsBackToTheSame) {
                "\"count\""),
         in_set("alpha = 0.25\nskip-invalid = true\nkey = \"src,dport\"\nredirect = \"eth1\""),
         in_interface("mode = \"native\"\npriority = 7\nchain = \"none\"\ndefault = \"drop\""),
-        "[service]\nlisten = \"\"\n" + in_interface("unreadable = \"pass\""),
+        "[service]\nlisten = \"\"\n" + in_interface("unreadable = \"pass\"\nprotect-host = false"),
         with_sources("[\"a/\", \"http://a:b@c/d?e#f\", { url = \"https://g\", proxy = \"socks5h://h\", "
                      "timeout = \"1d\", "
                      "most-bytes = 7 }, { command = [\"i\", \"\\u0001\"], user = \"j\" }]"),

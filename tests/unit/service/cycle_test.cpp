@@ -7,6 +7,7 @@
 
 #include "unit/control/fake_kernel.hpp"
 #include "unit/control/files.hpp"
+#include "unit/service/in_process.hpp"
 #include "unit/service/lists.hpp"
 
 namespace sieve::service {
@@ -24,6 +25,7 @@ class CycleTest : public testing::Test {
     StateDirectory state =
         StateDirectory::open(files.path("state"), std::chrono::milliseconds(0), {}).value();
     std::vector<std::string> remarks;
+    SandboxSettings sandbox = test::in_process();
 
     CycleTest() {
         configuration.interfaces.push_back({.name = "eth0", .sets = {"a", "b"}});
@@ -38,7 +40,8 @@ class CycleTest : public testing::Test {
         set.feed = Files::quick();
         configuration.sets.push_back(std::move(set));
     }
-    Result<CycleReport> run(const CycleOptions& options = {}) {
+    Result<CycleReport> run(CycleOptions options = {}) {
+        options.sandbox = sandbox;
         control::Observer observer;
         observer.remark = [this](const std::string& text) { remarks.push_back(text); };
         kernel.steps.clear();
@@ -223,6 +226,63 @@ TEST_F(CycleTest, ALostStateDirectoryIsNoHarm) {
     EXPECT_TRUE(report.changed);
     EXPECT_EQ(kernel.count("attach"), 0U);
     EXPECT_FALSE(done().changed);
+}
+
+TEST_F(CycleTest, TellsWhenToAskAgain) {
+    const CycleReport first = done();
+    for (const SetReport& set : first.sets) {
+        EXPECT_EQ(set.failures, 0U);
+        ASSERT_TRUE(set.ask_after);
+        EXPECT_GE(*set.ask_after, std::chrono::minutes(54)); // an hour and its jitter
+        EXPECT_LE(*set.ask_after, std::chrono::minutes(66));
+    }
+    files.feed("b.txt", {"nonsense"});
+    const CycleReport report = done({.failing = Failing::stops_itself, .failures = {{"a", 5}, {"b", 2}}});
+    EXPECT_EQ(report.sets[0].failures, 0U);
+    EXPECT_EQ(report.sets[1].failures, 3U);
+    EXPECT_GE(*report.sets[1].ask_after, std::chrono::seconds(20)); // 40 s, of which half is drawn
+    EXPECT_LE(*report.sets[1].ask_after, std::chrono::seconds(40));
+    const CycleReport some = done({.ask = Ask::some, .sets = {"a"}, .failing = Failing::stops_itself});
+    EXPECT_TRUE(some.sets[0].ask_after);
+    EXPECT_FALSE(some.sets[1].ask_after);
+}
+
+TEST_F(CycleTest, ASetThatFollowsAStreamIsNotAsked) {
+    done();
+    configuration.sets[1].sources = {CrowdsecSpec{.url = "http://127.0.0.1:1", .key_file = "/nonexistent"}};
+    const CycleReport report = done();
+    EXPECT_FALSE(report.changed);
+    EXPECT_EQ(report.sets[1].outcome, SetOutcome::unchanged);
+    EXPECT_FALSE(report.sets[1].ask_after);
+}
+
+TEST_F(CycleTest, ManySetsAreRefreshedAtOnce) {
+    for (int i = 0; i < 12; i++) {
+        const std::string name = "more" + std::to_string(i);
+        add_set(name, {"192.0.2." + std::to_string(i)});
+        configuration.interfaces[0].sets.push_back(name);
+    }
+    const CycleReport report = done();
+    ASSERT_EQ(report.sets.size(), 14U);
+    for (std::size_t i = 0; i < report.sets.size(); i++) {
+        EXPECT_EQ(report.sets[i].name, configuration.sets[i].name);
+        EXPECT_EQ(report.sets[i].outcome, SetOutcome::replaced);
+    }
+}
+
+TEST_F(CycleTest, AFileWithANewTimeIsReadOnce) {
+    done();
+    files.feed("b.txt", {"192.0.2.3", "192.0.2.2"}); // the same list
+    EXPECT_FALSE(done().changed);
+    const auto now = state.read("b", [](const std::string&) {});
+    ASSERT_TRUE(now);
+    int children = 0;
+    sandbox.run = [&](const ChildOrder& order) {
+        children++;
+        return test::work_in_process(order);
+    };
+    EXPECT_FALSE(done().changed);
+    EXPECT_EQ(children, 0) << "its digest is in the record";
 }
 
 } // namespace

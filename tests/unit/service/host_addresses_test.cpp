@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "libsieve/feeds/address_text.hpp"
+#include "libsieve/feeds/key_text.hpp"
 
 namespace sieve::service {
 namespace {
@@ -54,6 +55,13 @@ TEST(HostAddresses, Administrators) {
         "   2: 010200C0:0050 08006FCB:D431 01 00000000:00000000 02:000A7214 00000000     0        0 3 4\n"
         "   3: 010200C0:D431 09006FCB:0016 01 00000000:00000000 02:000A7214 00000000     0        0 4 4\n");
     EXPECT_EQ(texts(found), Texts{"203.111.0.7"});
+    EXPECT_EQ(found[0].session_through, "") << "no address of this host is known";
+    const auto local = parse_key("192.0.2.1", SIEVE_FIELD_SRC).value();
+    const auto known =
+        administrators_of("  sl header\n   0: 010200C0:0016 07006FCB:D431 01 0:0 2:0 0 0 0 1 4\n",
+                          {{address_number(local.word[0], local.word[1]), "eth7"}});
+    ASSERT_EQ(known.size(), 1U);
+    EXPECT_EQ(known[0].session_through, "eth7");
     const auto six = administrators_of("   0: B80D0120000000000000000001000000:0016 "
                                        "B80D0120000000000000000002000000:8F1C 01 00000000:00000000 "
                                        "02:0009 00000000 0 0 5 2\n"

@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "unit/control/files.hpp"
+#include "unit/service/in_process.hpp"
 #include "unit/service/lists.hpp"
 
 namespace sieve::service {
@@ -20,6 +21,7 @@ class Refresh : public testing::Test {
     Files files;
     SetConfiguration set;
     Protection protection{.takes_packets = true, .host = {test::host_address("192.0.2.254")}};
+    SandboxSettings sandbox = test::in_process();
     StateDirectory state =
         StateDirectory::open(files.path("state"), std::chrono::milliseconds(0), {}).value();
 
@@ -30,13 +32,13 @@ class Refresh : public testing::Test {
     }
 
     Examined examined() {
-        auto result = examine(set, state, protection, {});
-        if (!result) throw std::runtime_error(result.error().message);
+        auto result = examine(set, state, protection, sandbox, {});
+        if (!result) throw std::runtime_error(result.error().error.message);
         return std::move(*result);
     }
     // Runs one refresh to its end.
     SetRecord refreshed() {
-        auto record = build_image(set, examined(), state, protection, {});
+        auto record = build_image(set, examined(), state, protection, sandbox, {});
         if (!record) throw std::runtime_error(record.error().message);
         EXPECT_TRUE(state.commit(set.name, *record));
         return *record;
@@ -51,7 +53,8 @@ TEST_F(Refresh, TheFirstTimeEverythingIsNew) {
     const SetRecord record = refreshed();
     EXPECT_EQ(record.entries, 3U);
     EXPECT_EQ(record.keys, 2U);
-    ASSERT_EQ(record.pieces.size(), 1U);
+    ASSERT_EQ(record.sources.size(), 1U);
+    EXPECT_EQ(record.list_digest.size(), 32U);
     const auto image = Image::load(std::filesystem::path(state.image_path("bad", record.identity)));
     ASSERT_TRUE(image);
     EXPECT_TRUE(image->contains(parse_key("192.0.2.1", SIEVE_FIELD_SRC).value()));
@@ -86,9 +89,11 @@ TEST_F(Refresh, OtherBuildOptionsAreBuilt) {
 
 TEST_F(Refresh, AMalformedLineIsAnErrorThatNamesTheSource) {
     files.feed("bad.txt", {"192.0.2.1", "<html>"});
-    const auto result = examine(set, state, protection, {});
+    const auto result = examine(set, state, protection, sandbox, {});
     ASSERT_FALSE(result);
-    EXPECT_NE(result.error().message.find("bad.txt:2: "), std::string::npos) << result.error().message;
+    const std::string& message = result.error().error.message;
+    EXPECT_NE(message.find("bad.txt:2: "), std::string::npos) << message;
+    EXPECT_EQ(message.rfind("set bad: ", 0), 0U) << message;
 }
 
 TEST_F(Refresh, GuardsAreAsked) {
@@ -129,16 +134,61 @@ TEST_F(Refresh, AFileThatJoinsAFolderIsNoticed) {
     files.feed("lists/b.txt", {"192.0.2.2"});
     const Examined more = examined();
     ASSERT_TRUE(more.changed());
-    EXPECT_EQ(more.list->keys.size(), 2U);
+    EXPECT_EQ(more.entries(), 2U);
 }
 
-TEST_F(Refresh, AListThatChangesWhileItIsBuiltIsNotStaged) {
-    Examined first = examined();
-    files.feed("bad.txt", {"192.0.2.1", "192.0.2.2", "192.0.2.1", "192.0.2.3"});
-    const auto record = build_image(set, std::move(first), state, protection, {});
-    ASSERT_FALSE(record);
-    EXPECT_EQ(record.error().kind, ErrorKind::changed_meanwhile);
-    EXPECT_TRUE(std::filesystem::is_empty(files.path("state/sets/bad")));
+TEST_F(Refresh, OtherWordsForTheSameListAreNotBuilt) {
+    const SetRecord record = refreshed();
+    files.feed("bad.txt", {"# sorted otherwise", "192.0.2.2", "192.0.2.1", "192.0.2.1"});
+    const Examined again = examined();
+    EXPECT_FALSE(again.changed());
+    EXPECT_TRUE(again.provenance_changed);
+    EXPECT_NE(again.before->sources[0].digest, record.sources[0].digest);
+}
+
+TEST_F(Refresh, AListThatChangesWhileItIsReadIsAnError) {
+    sandbox.run = [&](const ChildOrder& order) {
+        files.feed("bad.txt", {"192.0.2.1", "192.0.2.2", "192.0.2.1", "192.0.2.3"});
+        return test::work_in_process(order);
+    };
+    const auto result = examine(set, state, protection, sandbox, {});
+    ASSERT_FALSE(result);
+    EXPECT_EQ(result.error().error.kind, ErrorKind::changed_meanwhile);
+}
+
+TEST_F(Refresh, AChildThatCrashesFailsItsRefreshOnly) {
+    refreshed();
+    files.feed("bad.txt", {"192.0.2.9"});
+    sandbox.run = [](const ChildOrder&) -> Result<ChildEnd> {
+        ChildEnd end;
+        end.way = ChildEnd::Way::signalled;
+        end.number = 11;
+        return end;
+    };
+    const auto result = examine(set, state, protection, sandbox, {});
+    ASSERT_FALSE(result);
+    EXPECT_EQ(result.error().error.message, "set bad: building was ended by signal 11 (SIGSEGV)");
+    EXPECT_TRUE(state.read("bad", [](const std::string&) {}));
+}
+
+TEST_F(Refresh, AnImageIsASourceToo) {
+    const Image image = Image::load(files.image("ready.sieve", {"192.0.2.1", "192.0.2.2"})).value();
+    set.sources = {FileSpec{files.path("ready.sieve")}};
+    const SetRecord record = refreshed();
+    EXPECT_EQ(record.identity, identity_text(image.file()));
+    EXPECT_EQ(record.entries, 2U);
+    EXPECT_FALSE(examined().changed());
+    EXPECT_FALSE(last_good_list(set, record, state)) << "an image cannot list its keys";
+    protection.host = {test::host_address("192.0.2.2")};
+    files.image("ready.sieve", {"192.0.2.2"});
+    const Examined bad = examined();
+    ASSERT_TRUE(bad.refusal);
+    EXPECT_EQ(bad.refusal->guard, Guard::protection);
+    protection.host.clear();
+    set.verify = true;
+    const auto unverified = build_image(set, examined(), state, protection, sandbox, {});
+    ASSERT_FALSE(unverified);
+    EXPECT_EQ(unverified.error().kind, ErrorKind::needs_feed);
 }
 
 TEST_F(Refresh, TheLastGoodListCanBeReadAgain) {
@@ -163,7 +213,7 @@ TEST_F(Refresh, AFilterThatMistakesTheGatewayIsBuiltAgain) {
     for (std::uint64_t seed = 1; seed <= 40 && seen.size() < 2; seed++) {
         set.feed.build.seed = seed;
         remarks.clear();
-        const auto record = build_image(set, examined(), state, protection, observer);
+        const auto record = build_image(set, examined(), state, protection, sandbox, observer);
         ASSERT_TRUE(record) << record.error().message;
         const auto image = Image::load(std::filesystem::path(state.image_path("bad", record->identity)));
         ASSERT_TRUE(image);

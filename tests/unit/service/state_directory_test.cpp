@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/service/state_directory.hpp"
 
+#include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,7 +12,10 @@
 
 #include <gtest/gtest.h>
 
+#include "libsieve/service/list_file.hpp"
+#include "libsieve/util/unique_fd.hpp"
 #include "unit/control/files.hpp"
+#include "unit/service/lists.hpp"
 
 namespace sieve::service {
 namespace {
@@ -37,17 +42,27 @@ class StateDirectoryTest : public testing::Test {
     }
     // Stages a set with these entries and commits it.
     SetRecord keep(const StateDirectory& state, const std::string& set,
-                   const std::vector<std::string>& entries) {
+                   const std::vector<std::string>& entries, bool exact = false) {
+        const UniqueFd list(::memfd_create("list", MFD_CLOEXEC));
         auto image = Image::load(files.image("image", entries)).value();
-        const std::string list = files.feed("list.txt", entries);
-        auto pieces = make_source(FileSpec{list})->fetch({}).value();
         SetRecord record;
         record.identity = identity_text(image.file());
         record.build = "options";
         record.entries = entries.size();
         record.expected_fpr = 0.125;
-        for (const auto& piece : pieces) record.pieces.push_back(piece->record());
-        EXPECT_TRUE(state.stage(set, image, pieces));
+        record.exact = exact;
+        record.sources = {{.source = "https://h/a",
+                           .digest = "00ff",
+                           .bytes = 12,
+                           .etag = "\"e\"",
+                           .last_modified = "today",
+                           .asked = 1700000000,
+                           .changed = 1600000000,
+                           .stamp = {1, 2, 3},
+                           .read = 1700000001}};
+        EXPECT_TRUE(write_list_file(test::list_of(entries), list.get()));
+        const std::vector<sieve_key> keys(exact ? 3 : 0);
+        EXPECT_TRUE(state.stage(set, image, list.get(), keys));
         EXPECT_TRUE(state.commit(set, record));
         return record;
     }
@@ -65,7 +80,7 @@ TEST_F(StateDirectoryTest, IsMadeForItsOwnerAlone) {
     struct stat info {};
     ASSERT_EQ(::stat(path.c_str(), &info), 0);
     EXPECT_EQ(info.st_mode & 07777, 0700U);
-    EXPECT_EQ(content(path + "/version"), "xdp-sieve state 1\n");
+    EXPECT_EQ(content(path + "/version"), "xdp-sieve state 2\n");
 }
 
 TEST_F(StateDirectoryTest, KeepsAndReadsARecord) {
@@ -77,10 +92,9 @@ TEST_F(StateDirectoryTest, KeepsAndReadsARecord) {
     EXPECT_EQ(read->identity, kept.identity);
     EXPECT_EQ(read->entries, 2U);
     EXPECT_EQ(read->expected_fpr, 0.125);
-    ASSERT_EQ(read->pieces.size(), 1U);
-    EXPECT_EQ(read->pieces[0].digest, kept.pieces[0].digest);
-    EXPECT_EQ(read->pieces[0].changed, kept.pieces[0].changed);
-    EXPECT_EQ(content(state.list_path("bad", kept.identity)), "192.0.2.1\n192.0.2.2\n");
+    EXPECT_EQ(read->sources, kept.sources);
+    const UniqueFd list(::open(state.list_path("bad", kept.identity).c_str(), O_RDONLY | O_CLOEXEC));
+    EXPECT_EQ(read_list_file(list.get(), SIEVE_FIELD_SRC).value().keys.size(), 2U);
     EXPECT_TRUE(Image::load(std::filesystem::path(state.image_path("bad", kept.identity))));
     EXPECT_TRUE(remarks.empty());
     EXPECT_EQ(::access((path + "/sets/bad/record.json").c_str(), R_OK), 0);
@@ -98,22 +112,21 @@ TEST_F(StateDirectoryTest, WhatWasStagedOnlyIsDiscarded) {
     const StateDirectory state = open();
     const SetRecord kept = keep(state, "bad", {"192.0.2.1"});
     auto image = Image::load(files.image("image", {"192.0.2.9"})).value();
-    ASSERT_TRUE(state.stage("bad", image, {}));
-    EXPECT_EQ(names("bad").size(), 5U);
+    ASSERT_TRUE(state.stage("bad", image, -1, {}));
+    EXPECT_EQ(names("bad").size(), 4U);
     state.discard_staged("bad");
     EXPECT_EQ(names("bad").size(), 3U);
     EXPECT_EQ(state.read("bad", remark())->identity, kept.identity);
 }
 
-TEST_F(StateDirectoryTest, PiecesBecomeOneListWithWholeLines) {
+TEST_F(StateDirectoryTest, KeepsTheKeysOfAVerifiedSet) {
     const StateDirectory state = open();
-    std::ofstream(files.path("a.txt")) << "\xef\xbb\xbf"
-                                       << "192.0.2.1"; // a byte order mark, and no end of the last line
-    std::ofstream(files.path("b.txt")) << "192.0.2.2\r\n";
-    auto image = Image::load(files.image("image", {"192.0.2.1", "192.0.2.2"})).value();
-    const auto pieces = fetch_all({FileSpec{files.path("a.txt")}, FileSpec{files.path("b.txt")}}, {});
-    ASSERT_TRUE(state.stage("bad", image, *pieces));
-    EXPECT_EQ(content(state.list_path("bad", identity_text(image.file()))), "192.0.2.1\n192.0.2.2\r\n");
+    const SetRecord kept = keep(state, "bad", {"192.0.2.1"}, true);
+    EXPECT_EQ(std::filesystem::file_size(state.exact_path("bad", kept.identity)), 3 * sizeof(sieve_key));
+    ASSERT_TRUE(state.read("bad", remark()));
+    std::filesystem::remove(state.exact_path("bad", kept.identity));
+    EXPECT_FALSE(state.read("bad", remark()));
+    EXPECT_EQ(remarks.size(), 1U);
 }
 
 TEST_F(StateDirectoryTest, ADamagedEntryCountsAsNone) {
@@ -130,7 +143,6 @@ TEST_F(StateDirectoryTest, ADamagedEntryCountsAsNone) {
     damaged([&](const SetRecord&) { std::ofstream(record_path) << "{"; });
     damaged([&](const SetRecord&) { std::ofstream(record_path) << "{\"identity\": 7}"; });
     damaged([&](const SetRecord& r) { std::filesystem::remove(state.image_path("bad", r.identity)); });
-    damaged([&](const SetRecord& r) { std::filesystem::remove(state.list_path("bad", r.identity)); });
     damaged(
         [&](const SetRecord& r) { std::filesystem::resize_file(state.image_path("bad", r.identity), 100); });
     damaged([&](const SetRecord& r) {
@@ -149,13 +161,13 @@ TEST_F(StateDirectoryTest, ADamagedEntryCountsAsNone) {
 
 TEST_F(StateDirectoryTest, AnotherVersionIsRefused) {
     static_cast<void>(open());
-    std::ofstream(path + "/version") << "xdp-sieve state 2\n";
+    std::ofstream(path + "/version") << "xdp-sieve state 1\n";
     for (const bool write : {false, true}) {
         const auto state =
             write ? StateDirectory::open(path, std::chrono::milliseconds(0), {}) : StateDirectory::look(path);
         ASSERT_FALSE(state);
         EXPECT_EQ(state.error().kind, ErrorKind::bad_input);
-        EXPECT_NE(state.error().message.find("xdp-sieve state 2"), std::string::npos)
+        EXPECT_NE(state.error().message.find("xdp-sieve state 1"), std::string::npos)
             << state.error().message;
     }
 }

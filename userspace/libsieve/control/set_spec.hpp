@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,7 +29,9 @@ struct FeedSpec {
 
 // Verification keeps the keys themselves behind the filter.
 struct Verification {
-    std::string feed; // lists the keys; empty: the set's own sources do, and then they are feeds
+    std::string feed{}; // lists the keys; empty: the set's own sources do, and then they are feeds
+    // The image's keys, distinct and rising, from a caller that has them; null: the feed lists them.
+    std::shared_ptr<const std::vector<sieve_key>> keys{};
 };
 
 struct SetSpec {

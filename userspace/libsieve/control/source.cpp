@@ -32,6 +32,16 @@ Result<Feed> read_feeds(std::span<Input> inputs, std::uint32_t fields, const Lis
     return feed;
 }
 
+Result<BuiltSet> build_feed(Feed feed, BuildOptions options, const Progress& progress) {
+    options.skipped = feed.skipped;
+    const std::uint64_t entries = feed.keys.size() + feed.ranges.size();
+    SIEVE_ASSIGN(BuiltSet built, build_set(std::move(feed.keys), std::move(feed.ranges), options, progress));
+    if (built.report.entries != entries)
+        return bad_input(fmt::format("{}: {} entries were read and {} built; this is a bug, please report it",
+                                     options.label, entries, built.report.entries));
+    return built;
+}
+
 Result<BuiltSet> build_feed(Feed feed, std::span<const Input> inputs, BuildOptions options,
                             const Progress& progress) {
     std::vector<std::string> names;
@@ -41,13 +51,7 @@ Result<BuiltSet> build_feed(Feed feed, std::span<const Input> inputs, BuildOptio
                             ? input.path()
                             : printable(std::filesystem::path(input.path()).filename().string()));
     options.label = fmt::format("{}", fmt::join(names, " "));
-    options.skipped = feed.skipped;
-    const std::uint64_t entries = feed.keys.size() + feed.ranges.size();
-    SIEVE_ASSIGN(BuiltSet built, build_set(std::move(feed.keys), std::move(feed.ranges), options, progress));
-    if (built.report.entries != entries)
-        return bad_input(fmt::format("{}: {} entries were read and {} built; this is a bug, please report it",
-                                     inputs.front().name(), entries, built.report.entries));
-    return built;
+    return build_feed(std::move(feed), std::move(options), progress);
 }
 
 std::string names_of(std::span<const Input> inputs) {
@@ -65,14 +69,16 @@ Result<OpenedSet> open_image(const SetSpec& spec, SetInputs inputs, const Observ
                         "built",
                         spec.name, source.name(), fmt::join(spec.feed.chosen, " and "),
                         spec.feed.chosen.size() == 1 ? "says" : "say"));
-    if (spec.verify && !inputs.verify_feed)
+    const bool has_keys = spec.verify && spec.verify->keys != nullptr;
+    if (spec.verify && !inputs.verify_feed && !has_keys)
         return failure(ErrorKind::needs_feed,
                        fmt::format("set {} is to be verified, and {} is an image, which cannot list its keys",
                                    spec.name, source.name()),
                        {.set = spec.name, .path = source.name()});
     SIEVE_ASSIGN(Image image, Image::load(source));
     OpenedSet set{std::move(image), {}};
-    if (!spec.verify) return set;
+    if (has_keys) set.exact = *spec.verify->keys;
+    if (!spec.verify || has_keys) return set;
     SIEVE_ASSIGN(const Feed feed, read_feeds({&*inputs.verify_feed, 1}, set.image.lookup().fields,
                                              ListFormat{}, set.image.file().skipped > 0, 0, observer));
     SIEVE_ASSIGN(set.exact, exact_keys(feed.keys, feed.ranges, set.image, inputs.verify_feed->name()));
@@ -128,6 +134,10 @@ Result<Feed> read_list(std::span<Input> feeds, const FeedSpec& spec, const Obser
 Result<BuiltSet> build_list(Feed list, std::span<const Input> feeds, const FeedSpec& spec,
                             const Observer& observer) {
     return build_feed(std::move(list), feeds, spec.build, observer.progress);
+}
+
+Result<BuiltSet> build_list(Feed list, const FeedSpec& spec, const Observer& observer) {
+    return build_feed(std::move(list), spec.build, observer.progress);
 }
 
 Result<BuiltSet> build_from_feeds(std::span<Input> feeds, const FeedSpec& spec, const Observer& observer) {

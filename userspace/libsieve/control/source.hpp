@@ -31,6 +31,8 @@ struct SetInputs {
 [[nodiscard]] Result<Feed> read_list(std::span<Input> feeds, const FeedSpec& spec, const Observer& observer);
 [[nodiscard]] Result<BuiltSet> build_list(Feed list, std::span<const Input> feeds, const FeedSpec& spec,
                                           const Observer& observer);
+// Likewise of a list that came from elsewhere; the label among the build's options names its feeds.
+[[nodiscard]] Result<BuiltSet> build_list(Feed list, const FeedSpec& spec, const Observer& observer);
 
 // Reads the feeds and builds a set from them. Remarks say what was skipped and why.
 [[nodiscard]] Result<BuiltSet> build_from_feeds(std::span<Input> feeds, const FeedSpec& spec,

@@ -12,23 +12,21 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
-#include <filesystem>
-#include <span>
+#include <numeric>
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include <fmt/core.h>
 
-#include "libsieve/build/exact_keys.hpp"
-#include "libsieve/control/source.hpp"
 #include "libsieve/service/child.hpp"
 #include "libsieve/service/child_messages.hpp"
-#include "libsieve/service/list_digest.hpp"
-#include "libsieve/service/list_file.hpp"
+#include "libsieve/service/child_work.hpp"
 #include "libsieve/service/live/claim_file.hpp"
 #include "libsieve/service/live/decisions.hpp"
 #include "libsieve/service/url.hpp"
+#include "libsieve/service/write_all.hpp"
 #include "libsieve/util/shortage.hpp"
 
 namespace sieve::service {
@@ -39,16 +37,6 @@ namespace {
 constexpr int most_arenas = 4;
 // An order holds an authority's certificates at most.
 constexpr std::size_t longest_order = std::size_t{16} << 20;
-
-Status write_all(int to, std::string_view bytes) {
-    while (!bytes.empty()) {
-        const ssize_t put = ::write(to, bytes.data(), bytes.size());
-        if (put < 0 && errno == EINTR) continue;
-        if (put < 0) return bad_input(fmt::format("cannot be written: {}", errno_text(errno)));
-        bytes.remove_prefix(static_cast<std::size_t>(put));
-    }
-    return {};
-}
 
 void say(std::string line) {
     line += '\n';
@@ -146,121 +134,32 @@ Result<std::string> run_command(const CommandOrder& order) {
     return bad_input(fmt::format("cannot be started: {}", errno_text(errno)));
 }
 
-// --- build
-// ----------------------------------------------------------------------------------------------------
-
-// A list's content, and the file that takes what it unpacks to.
-struct ListFiles {
-    int content;
-    int unpacked;
-};
-
-constexpr int image_file = child_descriptor::first;
-constexpr int exact_file = child_descriptor::first + 1;
-constexpr int list_file = child_descriptor::first + 2;
-
-ListFiles files_of(std::size_t list) {
-    const int first = child_descriptor::first + 3 + 2 * static_cast<int>(list);
-    return {first, first + 1};
-}
-
-Status refuse_html(const Input& input, std::string_view begin) {
-    if (!looks_like_html(begin)) return {};
-    return bad_input(
-        fmt::format("{}: found an HTML page, expected a list; look at it in a browser: it may be "
-                    "a notice, a login, or the page about the list",
-                    input.name()));
-}
-
-// The list as text.
-Result<Input> open_list(const BuildOrder& order, std::size_t number) {
-    const ListFiles files = files_of(number);
-    const std::string& name = order.lists[number];
-    struct stat info {};
-    if (::fstat(files.content, &info) != 0)
-        return bad_input(fmt::format("{}: cannot be read: {}", name, errno_text(errno)));
-    int text = files.content;
-    if (S_ISREG(info.st_mode)) {
-        std::array<char, first_bytes> begin{};
-        const ssize_t got = ::pread(files.content, begin.data(), begin.size(), 0);
-        if (got < 0) return bad_input(fmt::format("{}: cannot be read: {}", name, errno_text(errno)));
-        const Packing packing = packing_of({begin.data(), static_cast<std::size_t>(got)});
-        if (packing != Packing::none) {
-            tell_progress("unpacking " + name);
-            SIEVE_TRY(unpack(packing, files.content, files.unpacked, name, order.limits));
-            text = files.unpacked;
-        }
-        if (::lseek(text, 0, SEEK_SET) != 0)
-            return bad_input(fmt::format("{}: cannot be read: {}", name, errno_text(errno)));
-    }
-    tell_progress("reading " + name);
-    SIEVE_ASSIGN(Input input, Input::of(UniqueFd(text), name));
-    SIEVE_ASSIGN(const std::string_view begin, input.peek(first_bytes));
-    SIEVE_TRY(refuse_html(input, begin));
-    return input;
-}
-
-Status write_image(Image& image) {
-    image.seal();
-    const std::span<const sieve_line> lines = image.lines();
-    return write_all(image_file, {reinterpret_cast<const char*>(lines.data()), lines.size_bytes()});
-}
-
-Result<std::string> pass_image_on(const BuildOrder& order, Input& input) {
-    if (order.exact)
-        return failure(
-            ErrorKind::needs_feed,
-            fmt::format("{}: an image cannot list the keys to verify its matches with", input.name()));
-    if (!order.feed.chosen.empty())
-        return invalid_request(
-            fmt::format("{}: an image was built already and takes no option of a feed ({})", input.name(),
-                        order.feed.chosen.front()));
-    SIEVE_ASSIGN(Image image, Image::load(input));
-    SIEVE_TRY(write_image(image));
-    return write_report(BuildDone{});
-}
-
-Result<std::string> build(const BuildOrder& order) {
-    SIEVE_TRY(confine(order.confinement));
-    std::vector<Input> inputs;
-    inputs.reserve(order.lists.size());
-    for (std::size_t i = 0; i < order.lists.size(); i++) {
-        SIEVE_ASSIGN(Input input, open_list(order, i));
-        inputs.push_back(std::move(input));
-        SIEVE_ASSIGN(const bool image, is_image(inputs.back()));
-        if (image && order.lists.size() == 1) return pass_image_on(order, inputs.back());
-    }
-    BuildDone done;
-    control::Observer observer;
-    observer.remark = [&](const std::string& remark) { done.remarks.push_back(remark); };
-    tell_progress("reading the lists");
-    SIEVE_ASSIGN(Feed list, control::read_list(inputs, order.feed, observer));
-    done.digest = digest_of_list(list);
-    done.known = !order.known_digest.empty() && done.digest == order.known_digest;
-    if (done.known) return write_report(done);
-    if (order.list) SIEVE_TRY(write_list_file(list, list_file));
-    std::optional<Feed> kept;
-    if (order.exact) kept = list;
-    tell_progress("building the filter");
-    SIEVE_ASSIGN(BuiltSet built, control::build_list(std::move(list), inputs, order.feed, observer));
-    if (kept) {
-        SIEVE_ASSIGN(const std::vector<sieve_key> exact,
-                     exact_keys(kept->keys, kept->ranges, built.image, inputs.front().name()));
-        SIEVE_TRY(write_all(exact_file,
-                            {reinterpret_cast<const char*>(exact.data()), exact.size() * sizeof(sieve_key)}));
-    }
-    SIEVE_TRY(write_image(built.image));
-    return write_report(done);
-}
-
-// --------------------------------------------------------------------------------------------------------------
-
 tl::expected<std::string, ChildFailure> plainly(Result<std::string> result) {
     if (result) return std::move(*result);
     return tl::unexpected(ChildFailure{std::move(result.error()), {}});
 }
 tl::expected<std::string, ChildFailure> work(const CommandOrder& order) {
     return plainly(run_command(order));
+}
+// The descriptors that the parent gave to the child.
+std::vector<int> descriptors(std::size_t count) {
+    std::vector<int> all(count);
+    std::iota(all.begin(), all.end(), child_descriptor::first);
+    return all;
+}
+Result<std::string> read(const ReadOrder& order) {
+    SIEVE_TRY(confine(order.confinement));
+    SIEVE_ASSIGN(const ReadDone done,
+                 read_lists(order, descriptors(2 + 2 * order.lists.size()), &tell_progress));
+    return write_report(done);
+}
+Result<std::string> build(const BuildOrder& order) {
+    SIEVE_TRY(confine(order.confinement));
+    SIEVE_ASSIGN(const BuildDone done, build_filter(order, descriptors(3), &tell_progress));
+    return write_report(done);
+}
+tl::expected<std::string, ChildFailure> work(const ReadOrder& order) {
+    return plainly(read(order));
 }
 tl::expected<std::string, ChildFailure> work(const BuildOrder& order) {
     return plainly(build(order));
@@ -317,7 +216,7 @@ std::optional<int> run_as_child(int argc, char** argv) {
     std::set_terminate(&end_without_memory);
     try {
         auto done = follow_order();
-        say(done ? std::move(*done) : write_report(done.error()));
+        say(done ? std::move(*done) : write_failure(done.error()));
     } catch (const std::exception& error) {
         if (!is_shortage(error)) throw;
         report_shortage();

@@ -2,12 +2,82 @@
 #include "libsieve/service/child_messages.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include <nlohmann/json.hpp>
 
 #include "libsieve/util/printable.hpp"
 
+// What nlohmann's macros need to know about the fields' types. Each field of a message is named once, below.
+namespace nlohmann {
+
+template <class Value>
+struct adl_serializer<std::optional<Value>> {
+    static void to_json(json& to, const std::optional<Value>& value) {
+        to = value ? json(*value) : json(nullptr);
+    }
+    static void from_json(const json& from, std::optional<Value>& value) {
+        value = from.is_null() ? std::nullopt : std::optional<Value>(from.get<Value>());
+    }
+};
+
+template <class Count, class Period>
+struct adl_serializer<std::chrono::duration<Count, Period>> {
+    using Duration = std::chrono::duration<Count, Period>;
+    static void to_json(json& to, const Duration& span) { to = span.count(); }
+    static void from_json(const json& from, Duration& span) { span = Duration{from.get<Count>()}; }
+};
+
+} // namespace nlohmann
+
+namespace sieve {
+
+static void to_json(nlohmann::json& to, const ListFormat& format) {
+    to = format_list_format(format);
+}
+static void from_json(const nlohmann::json& from, ListFormat& format) {
+    // An order comes from the parent, who has parsed it once.
+    format = parse_list_format(from.get<std::string>()).value_or(ListFormat{});
+}
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(KindOptions, kind, choices, alpha, hashes, effort, rounds)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PrefixLimits, max_probes, max_keys)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BuildOptions, bits_per_key, fpr, memory, kind, prefixes, seed, trials,
+                                   threads, label, skipped)
+
+} // namespace sieve
+
+namespace sieve::control {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FeedSpec, fields, format, build, skip_invalid, chosen)
+
+} // namespace sieve::control
+
+namespace sieve::service::live {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(DecisionFilter, types, scopes, origins)
+
+} // namespace sieve::service::live
+
 namespace sieve::service {
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SandboxUser, uid, gid)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SandboxLimits, source_bytes, unpacked_bytes, unpack_ratio, connect, fetch,
+                                   low_speed_bytes, low_speed, redirects, build, memory_bytes, image_bytes,
+                                   processor, nice)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(UnpackLimits, bytes, ratio)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Confinement, role, user, memory_bytes, file_bytes, processor, descriptors,
+                                   nice, parent)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(HttpRequest, url, certificates, proxy, etag, last_modified, headers,
+                                   limits)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(HttpAnswer, unchanged, etag, last_modified, bytes)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(DecisionOrder, filter, now)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FetchOrder, confinement, request, certificates_path, decisions)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CommandOrder, confinement, arguments)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ReadOrder, confinement, feed, lists, known_digest, limits)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BuildOrder, confinement, feed, exact)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ReadDone, known, image, digest, remarks)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BuildDone, remarks)
 
 namespace {
 
@@ -17,14 +87,27 @@ using nlohmann::json;
 constexpr std::size_t longest_text = 2000;
 constexpr std::size_t most_remarks = 20;
 
-template <class Value>
-void put(json& to, const char* name, const std::optional<Value>& value) {
-    if (value) to[name] = *value;
+// The word that names each order and each report.
+constexpr const char* word(const FetchOrder&) {
+    return "fetch";
 }
-
-template <class Value>
-void take(const json& from, const char* name, std::optional<Value>& value) {
-    if (const auto found = from.find(name); found != from.end()) value = found->get<Value>();
+constexpr const char* word(const CommandOrder&) {
+    return "command";
+}
+constexpr const char* word(const ReadOrder&) {
+    return "read";
+}
+constexpr const char* word(const BuildOrder&) {
+    return "build";
+}
+constexpr const char* word(const HttpAnswer&) {
+    return "fetched";
+}
+constexpr const char* word(const ReadDone&) {
+    return "read";
+}
+constexpr const char* word(const BuildDone&) {
+    return "built";
 }
 
 // For terminals, and for whoever reads the line: any bytes may be in a message.
@@ -32,165 +115,12 @@ std::string one_line(const json& message) {
     return message.dump(-1, ' ', true, json::error_handler_t::replace);
 }
 
-json json_of(const Confinement& confinement) {
-    return {{"role", static_cast<int>(confinement.role)},
-            {"uid", confinement.user.uid},
-            {"gid", confinement.user.gid},
-            {"memory_bytes", confinement.memory_bytes},
-            {"file_bytes", confinement.file_bytes},
-            {"processor", confinement.processor.count()},
-            {"descriptors", confinement.descriptors},
-            {"nice", confinement.nice},
-            {"parent", confinement.parent}};
-}
-
-Confinement confinement_of(const json& from) {
-    Confinement to;
-    to.role = static_cast<ChildRole>(from.at("role").get<int>());
-    to.user = {from.at("uid").get<uid_t>(), from.at("gid").get<gid_t>()};
-    to.memory_bytes = from.at("memory_bytes").get<std::uint64_t>();
-    to.file_bytes = from.at("file_bytes").get<std::uint64_t>();
-    to.processor = std::chrono::seconds{from.at("processor").get<std::int64_t>()};
-    to.descriptors = from.at("descriptors").get<std::uint32_t>();
-    to.nice = from.at("nice").get<int>();
-    to.parent = from.at("parent").get<pid_t>();
-    return to;
-}
-
-json json_of(const HttpRequest& request) {
-    const SandboxLimits& limits = request.limits;
-    return {{"url", request.url},
-            {"certificates", request.certificates},
-            {"proxy", request.proxy},
-            {"etag", request.etag},
-            {"last_modified", request.last_modified},
-            {"headers", request.headers},
-            {"source_bytes", limits.source_bytes},
-            {"connect", limits.connect.count()},
-            {"fetch", limits.fetch.count()},
-            {"low_speed_bytes", limits.low_speed_bytes},
-            {"low_speed", limits.low_speed.count()},
-            {"redirects", limits.redirects}};
-}
-
-HttpRequest http_request_of(const json& from) {
-    HttpRequest to;
-    to.url = from.at("url").get<std::string>();
-    to.certificates = from.at("certificates").get<std::string>();
-    to.proxy = from.at("proxy").get<std::string>();
-    to.etag = from.at("etag").get<std::string>();
-    to.last_modified = from.at("last_modified").get<std::string>();
-    to.headers = from.at("headers").get<std::vector<std::string>>();
-    to.limits.source_bytes = from.at("source_bytes").get<std::uint64_t>();
-    to.limits.connect = std::chrono::milliseconds{from.at("connect").get<std::int64_t>()};
-    to.limits.fetch = std::chrono::milliseconds{from.at("fetch").get<std::int64_t>()};
-    to.limits.low_speed_bytes = from.at("low_speed_bytes").get<std::uint32_t>();
-    to.limits.low_speed = std::chrono::seconds{from.at("low_speed").get<std::int64_t>()};
-    to.limits.redirects = from.at("redirects").get<std::uint32_t>();
-    return to;
-}
-
-json json_of(const control::FeedSpec& feed) {
-    const BuildOptions& build = feed.build;
-    json to = {{"fields", feed.fields},
-               {"format", format_list_format(feed.format)},
-               {"skip_invalid", feed.skip_invalid},
-               {"chosen", feed.chosen},
-               {"kind", static_cast<int>(build.kind.kind)},
-               {"effort", static_cast<int>(build.kind.effort)},
-               {"max_probes", build.prefixes.max_probes},
-               {"max_keys", build.prefixes.max_keys},
-               {"trials", build.trials},
-               {"threads", build.threads}};
-    put(to, "bits_per_key", build.bits_per_key);
-    put(to, "fpr", build.fpr);
-    put(to, "memory", build.memory);
-    put(to, "choices", build.kind.choices);
-    put(to, "alpha", build.kind.alpha);
-    put(to, "hashes", build.kind.hashes);
-    put(to, "rounds", build.kind.rounds);
-    put(to, "seed", build.seed);
-    return to;
-}
-
-control::FeedSpec feed_of(const json& from) {
-    control::FeedSpec to;
-    to.fields = from.at("fields").get<std::uint32_t>();
-    to.format = parse_list_format(from.at("format").get<std::string>()).value();
-    to.skip_invalid = from.at("skip_invalid").get<bool>();
-    to.chosen = from.at("chosen").get<std::vector<std::string>>();
-    BuildOptions& build = to.build;
-    build.kind.kind = static_cast<sieve_kind>(from.at("kind").get<int>());
-    build.kind.effort = static_cast<Effort>(from.at("effort").get<int>());
-    build.prefixes.max_probes = from.at("max_probes").get<std::uint32_t>();
-    build.prefixes.max_keys = from.at("max_keys").get<std::uint64_t>();
-    build.trials = from.at("trials").get<std::uint64_t>();
-    build.threads = from.at("threads").get<std::uint32_t>();
-    take(from, "bits_per_key", build.bits_per_key);
-    take(from, "fpr", build.fpr);
-    take(from, "memory", build.memory);
-    take(from, "choices", build.kind.choices);
-    take(from, "alpha", build.kind.alpha);
-    take(from, "hashes", build.kind.hashes);
-    take(from, "rounds", build.kind.rounds);
-    take(from, "seed", build.seed);
-    return to;
-}
-
-json json_of(const FetchOrder& order) {
-    json to = {{"confinement", json_of(order.confinement)},
-               {"request", json_of(order.request)},
-               {"certificates_path", order.certificates_path}};
-    if (order.decisions)
-        to["decisions"] = {{"types", order.decisions->filter.types},
-                           {"scopes", order.decisions->filter.scopes},
-                           {"origins", order.decisions->filter.origins},
-                           {"now", order.decisions->now}};
-    return to;
-}
-
-json json_of(const CommandOrder& order) {
-    return {{"confinement", json_of(order.confinement)}, {"arguments", order.arguments}};
-}
-
-json json_of(const BuildOrder& order) {
-    return {{"confinement", json_of(order.confinement)},
-            {"feed", json_of(order.feed)},
-            {"lists", order.lists},
-            {"exact", order.exact},
-            {"list", order.list},
-            {"known_digest", order.known_digest},
-            {"unpacked_bytes", order.limits.bytes},
-            {"unpack_ratio", order.limits.ratio}};
-}
-
-std::optional<DecisionOrder> decision_order_of(const json& fetch) {
-    const auto from = fetch.find("decisions");
-    if (from == fetch.end()) return std::nullopt;
-    const auto words = [&](const char* name) { return from->at(name).get<std::vector<std::string>>(); };
-    return DecisionOrder{{words("types"), words("scopes"), words("origins")},
-                         from->at("now").get<std::int64_t>()};
-}
-
-AnyOrder order_of(const json& from) {
-    const Confinement confinement = confinement_of(from.at("confinement"));
-    switch (confinement.role) {
-    case ChildRole::fetch:
-        return FetchOrder{confinement, http_request_of(from.at("request")),
-                          from.at("certificates_path").get<std::string>(), decision_order_of(from)};
-    case ChildRole::command:
-        return CommandOrder{confinement, from.at("arguments").get<std::vector<std::string>>()};
-    case ChildRole::build:
-        break;
-    }
-    return BuildOrder{
-        confinement,
-        feed_of(from.at("feed")),
-        from.at("lists").get<std::vector<std::string>>(),
-        from.at("exact").get<bool>(),
-        from.at("list").get<bool>(),
-        from.at("known_digest").get<std::string>(),
-        {from.at("unpacked_bytes").get<std::uint64_t>(), from.at("unpack_ratio").get<double>()}};
+template <class Order>
+bool take(const json& from, AnyOrder& order) {
+    const auto found = from.find(word(Order{}));
+    if (found == from.end()) return false;
+    order = found->template get<Order>();
+    return true;
 }
 
 // Kinds of errors that a child may report. What it says about the kernel or other programs means nothing.
@@ -225,48 +155,69 @@ ChildFailure nonsense() {
 
 ChildFailure failure_of(const json& from) {
     ChildFailure failed{{kind_of_word(text_of(from, "kind")), text_of(from, "message")}, {}};
-    std::optional<std::uint32_t> seconds;
-    take(from, "retry_after", seconds);
-    if (seconds) failed.retry_after = std::chrono::seconds{*seconds};
+    if (const auto found = from.find("retry_after"); found != from.end())
+        failed.retry_after = std::chrono::seconds{found->get<std::uint32_t>()};
     return failed;
 }
 
-HttpAnswer http_answer_of(const json& from) {
-    return {from.at("unchanged").get<bool>(), text_of(from, "etag"), text_of(from, "last_modified"),
-            from.at("bytes").get<std::uint64_t>()};
+void make_printable(std::string& text) {
+    text = printable(text, longest_text);
 }
-
-BuildDone build_done_of(const json& from) {
-    BuildDone done{from.at("known").get<bool>(), text_of(from, "digest"), {}};
-    for (const json& remark : from.at("remarks")) {
-        if (done.remarks.size() == most_remarks) break;
-        done.remarks.push_back(printable(remark.get<std::string>(), longest_text));
-    }
-    return done;
+void make_printable(std::vector<std::string>& remarks) {
+    if (remarks.size() > most_remarks) remarks.resize(most_remarks);
+    for (std::string& remark : remarks) make_printable(remark);
 }
-
-template <class Done>
-tl::expected<Done, ChildFailure> read_report(const std::string& line, const char* name,
-                                             Done (*read)(const json&)) {
-    try {
-        const json report = json::parse(line);
-        if (const auto failed = report.find("failed"); failed != report.end())
-            return tl::unexpected(failure_of(*failed));
-        return read(report.at(name));
-    } catch (const json::exception&) {
-        return tl::unexpected(nonsense());
-    }
+void make_printable(HttpAnswer& answer) {
+    make_printable(answer.etag);
+    make_printable(answer.last_modified);
+}
+void make_printable(ReadDone& done) {
+    make_printable(done.digest);
+    make_printable(done.remarks);
+}
+void make_printable(BuildDone& done) {
+    make_printable(done.remarks);
 }
 
 } // namespace
 
+template <class Done>
+std::string write_report(const Done& done) {
+    return one_line({{word(done), done}});
+}
+template std::string write_report(const HttpAnswer&);
+template std::string write_report(const ReadDone&);
+template std::string write_report(const BuildDone&);
+
+template <class Done>
+tl::expected<Done, ChildFailure> read_report(const std::string& line) {
+    try {
+        const json report = json::parse(line);
+        if (const auto failed = report.find("failed"); failed != report.end())
+            return tl::unexpected(failure_of(*failed));
+        Done done = report.at(word(Done{})).template get<Done>();
+        make_printable(done);
+        return done;
+    } catch (const json::exception&) {
+        return tl::unexpected(nonsense());
+    }
+}
+template tl::expected<HttpAnswer, ChildFailure> read_report(const std::string&);
+template tl::expected<ReadDone, ChildFailure> read_report(const std::string&);
+template tl::expected<BuildDone, ChildFailure> read_report(const std::string&);
+
 std::string write_order(const AnyOrder& order) {
-    return one_line(std::visit([](const auto& one) { return json_of(one); }, order));
+    return one_line(std::visit([](const auto& one) { return json{{word(one), one}}; }, order));
 }
 
 Result<AnyOrder> read_order(std::string_view text) {
     try {
-        return order_of(json::parse(text));
+        const json from = json::parse(text);
+        AnyOrder order;
+        if (take<FetchOrder>(from, order) || take<CommandOrder>(from, order) ||
+            take<ReadOrder>(from, order) || take<BuildOrder>(from, order))
+            return order;
+        return bad_input("expected an order");
     } catch (const json::exception& error) {
         return bad_input(error.what());
     }
@@ -276,33 +227,13 @@ std::string write_progress(const std::string& at) {
     return one_line({{"at", at}});
 }
 
-std::string write_report(const HttpAnswer& answer) {
-    return one_line({{"fetched",
-                      {{"unchanged", answer.unchanged},
-                       {"etag", answer.etag},
-                       {"last_modified", answer.last_modified},
-                       {"bytes", answer.bytes}}}});
-}
-
-std::string write_report(const BuildDone& done) {
-    return one_line({{"built", {{"known", done.known}, {"digest", done.digest}, {"remarks", done.remarks}}}});
-}
-
-std::string write_report(const ChildFailure& failure) {
+std::string write_failure(const ChildFailure& failure) {
     json failed = {{"kind", word_of(failure.error.kind)},
                    {"message", failure.error.message.substr(0, longest_text)}};
     if (failure.retry_after)
         failed["retry_after"] = std::clamp<std::int64_t>(failure.retry_after->count(), 0,
                                                          std::numeric_limits<std::uint32_t>::max());
     return one_line({{"failed", failed}});
-}
-
-tl::expected<HttpAnswer, ChildFailure> read_http_report(const std::string& line) {
-    return read_report(line, "fetched", &http_answer_of);
-}
-
-tl::expected<BuildDone, ChildFailure> read_build_report(const std::string& line) {
-    return read_report(line, "built", &build_done_of);
 }
 
 } // namespace sieve::service

@@ -15,7 +15,7 @@
 
 #include "libsieve/control/set_spec.hpp"
 #include "libsieve/service/confine.hpp"
-#include "libsieve/service/http_source.hpp"
+#include "libsieve/service/download.hpp"
 #include "libsieve/service/live/decisions.hpp"
 #include "libsieve/service/unpack.hpp"
 #include "libsieve/util/result.hpp"
@@ -43,28 +43,39 @@ struct CommandOrder {
     std::vector<std::string> arguments; // the program, and what it is told
 };
 
-// Descriptors: the files that take the image, the exact keys and the parsed list, and then for each list its
-// content and, if that is packed, an empty file that takes what it unpacks to (else the content once more).
-struct BuildOrder {
+// What becomes of lists: descriptors are the empty files that take the parsed list (list_file.hpp) and the
+// image if the only list is one, and then for each list its content and, if that is packed, an empty file
+// that takes what it unpacks to (else the content once more).
+struct ReadOrder {
     Confinement confinement;
     control::FeedSpec feed;
     std::vector<std::string> lists; // names, for messages
-    bool exact = false;             // write the keys for verification, too
-    bool list = false;              // and the parsed list (list_file.hpp)
-    std::string known_digest;       // a list of this digest (list_digest.hpp) is not built again; empty: none
+    std::string known_digest;       // a list of this digest (list_digest.hpp) is not written; empty: none
     UnpackLimits limits;
 };
 
-using AnyOrder = std::variant<FetchOrder, CommandOrder, BuildOrder>;
+// Descriptors: the parsed list, and the empty files that take the image and the exact keys.
+struct BuildOrder {
+    Confinement confinement;
+    control::FeedSpec feed; // its label names the lists
+    bool exact = false;     // write the keys for verification, too
+};
+
+using AnyOrder = std::variant<FetchOrder, CommandOrder, ReadOrder, BuildOrder>;
 
 [[nodiscard]] std::string write_order(const AnyOrder& order);
 // Throws nothing: an order that is none is bad_input.
 [[nodiscard]] Result<AnyOrder> read_order(std::string_view text);
 
+struct ReadDone {
+    bool known = false;                 // the list has the known digest: nothing was written
+    bool image = false;                 // the list is an image, which was written
+    std::string digest{};               // of the list; empty: it is an image
+    std::vector<std::string> remarks{}; // such as why lines were skipped
+};
+
 struct BuildDone {
-    bool known = false;               // the list has the known digest: no image was written
-    std::string digest;               // of the list; empty: the source was an image
-    std::vector<std::string> remarks; // such as why lines were skipped
+    std::vector<std::string> remarks{};
 };
 
 struct ChildFailure {
@@ -72,15 +83,14 @@ struct ChildFailure {
     std::optional<std::chrono::seconds> retry_after;
 };
 
-// One line each.
+// One line each. Done is HttpAnswer, ReadDone or BuildDone.
 [[nodiscard]] std::string write_progress(const std::string& at);
-[[nodiscard]] std::string write_report(const HttpAnswer& answer);
-[[nodiscard]] std::string write_report(const BuildDone& done);
-[[nodiscard]] std::string write_report(const ChildFailure& failure);
+template <class Done>
+[[nodiscard]] std::string write_report(const Done& done);
+[[nodiscard]] std::string write_failure(const ChildFailure& failure);
 
-// Of a fetch, and of a build. What is no report of that sort is the failure "reported nonsense". Texts come
-// back printable.
-[[nodiscard]] tl::expected<HttpAnswer, ChildFailure> read_http_report(const std::string& line);
-[[nodiscard]] tl::expected<BuildDone, ChildFailure> read_build_report(const std::string& line);
+// What is no report of that sort is the failure "reported nonsense". Texts come back printable.
+template <class Done>
+[[nodiscard]] tl::expected<Done, ChildFailure> read_report(const std::string& line);
 
 } // namespace sieve::service

@@ -101,6 +101,7 @@ InterfaceConfiguration read_interface(Mistakes& mistakes, const toml::table& tab
     section.choice<sieve_action>("default", pass_or_drop, entry.default_action);
     section.choice<sieve_action>("unreadable", pass_or_drop, entry.unreadable);
     read_rank(section, entry);
+    section.flag("protect-host", entry.protect_host);
     read_order(section, table, sets, entry);
     section.finish();
     const bool twice = std::any_of(before.begin(), before.end(), [&](const InterfaceConfiguration& other) {

@@ -172,6 +172,7 @@ void write_interface(Text& text, const InterfaceConfiguration& entry) {
         text.word("chain", kernel::chain_text(*entry.chain));
     else if (entry.hook == kernel::HookPoint::xdp)
         text.none("chain", "pass, beside other programs");
+    text.flag("protect-host", entry.protect_host);
     text.key("sets", list_of(entry.sets));
 }
 

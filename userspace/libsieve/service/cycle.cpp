@@ -2,10 +2,17 @@
 #include "libsieve/service/cycle.hpp"
 
 #include <algorithm>
+#include <atomic>
+#include <functional>
 #include <map>
+#include <random>
+#include <thread>
 #include <utility>
 
 #include <fmt/core.h>
+
+#include "libsieve/service/backoff.hpp"
+#include "libsieve/service/lockout.hpp"
 
 namespace sieve::service {
 
@@ -25,7 +32,52 @@ Examined remembered(const SetConfiguration& set, const StateDirectory& state,
     return examined;
 }
 
-SetReport report_of(const SetSurvey& survey) {
+// In [0, 1).
+double chance() {
+    thread_local std::mt19937_64 dice{std::random_device{}()};
+    return std::uniform_real_distribution<double>(0, 1)(dice);
+}
+
+// Several sets are refreshed at a time. Each takes memory, and a build has threads of its own.
+constexpr std::size_t most_workers = 4;
+
+// Calls work(i) for each i below `count`, on some threads.
+void for_each_at_once(std::size_t count, const std::function<void(std::size_t)>& work) {
+    const std::size_t processors = std::max(1U, std::thread::hardware_concurrency());
+    const std::size_t workers = std::min({count, processors, most_workers});
+    std::atomic<std::size_t> next = 0;
+    const auto run = [&] {
+        for (std::size_t i = 0; (i = next++) < count;) work(i);
+    };
+    std::vector<std::jthread> others;
+    for (std::size_t i = 1; i < workers; i++) others.emplace_back(run);
+    run();
+}
+
+// Keeps what is remarked on a thread, to be told in order.
+class Remarks {
+  public:
+    explicit Remarks(std::size_t works) : texts_(works) {}
+    [[nodiscard]] control::Observer observer(std::size_t work) {
+        control::Observer observer;
+        observer.remark = [&texts = texts_[work]](const std::string& text) { texts.push_back(text); };
+        return observer;
+    }
+    void tell(const control::Observer& observer) const {
+        for (const auto& texts : texts_)
+            for (const std::string& text : texts) observer.remark(text);
+    }
+
+  private:
+    std::vector<std::vector<std::string>> texts_;
+};
+
+Result<SandboxSettings> sandbox_of(const CycleOptions& options) {
+    if (options.sandbox) return *options.sandbox;
+    return standard_sandbox();
+}
+
+SetReport report_of(const SetSurvey& survey, const CycleOptions& options) {
     SetReport report;
     report.name = survey.set->name;
     report.error = survey.error;
@@ -39,7 +91,35 @@ SetReport report_of(const SetSurvey& survey) {
     } else if (survey.error) {
         report.outcome = SetOutcome::failed;
     }
+    if (survey.examined) {
+        report.times.fetching = survey.examined->asking;
+        if (const auto& read = survey.examined->read) {
+            report.times.fetching = read->gathering;
+            report.times.reading = read->reading;
+        }
+    }
+    const auto failures = options.failures.find(survey.set->name);
+    if (failures != options.failures.end()) report.failures = failures->second;
     return report;
+}
+
+void survey_set(SetSurvey& survey, const StateDirectory& state, const SandboxSettings& sandbox,
+                const control::Observer& observer) {
+    if (!survey.asked) {
+        survey.examined = remembered(*survey.set, state, observer);
+        return;
+    }
+    auto examined = examine(*survey.set, state, survey.protection, sandbox, observer);
+    if (examined) {
+        survey.examined = std::move(*examined);
+        if (survey.examined->refusal)
+            survey.error = Error{ErrorKind::bad_input, "refused: " + survey.examined->refusal->message};
+        return;
+    }
+    // The last good image is still there for those who go on.
+    survey.examined = remembered(*survey.set, state, {});
+    survey.error = std::move(examined.error().error);
+    survey.retry_after = examined.error().retry_after;
 }
 
 class Cycle {
@@ -51,48 +131,71 @@ class Cycle {
 
     Result<CycleReport> run(std::vector<SetSurvey> surveys) {
         managed_ = state_.hooks();
+        for (const SetSurvey& survey : surveys)
+            if (survey.examined && survey.examined->provenance_changed) confirmed_.insert(survey.set->name);
         {
             // Before minutes are spent on building.
-            const Plan plan = make_plan(kernel_, configuration_, wanted_sets(surveys), managed_);
+            Plan plan = make_plan(kernel_, configuration_, wanted_sets(surveys), managed_);
+            refuse_lockouts(plan, surveys, state_);
             if (options_.failing == Failing::stops_all)
                 if (std::optional<Error> error = first_failure(surveys, plan))
                     return tl::unexpected(std::move(*error));
         }
-        for (SetSurvey& survey : surveys) {
-            SetReport report = report_of(survey);
-            if (survey.changed()) SIEVE_TRY(build(survey, report));
-            report_.sets.push_back(std::move(report));
-        }
+        SIEVE_TRY(build_all(surveys));
         Plan plan = make_plan(kernel_, configuration_, wanted_sets(surveys), managed_);
+        refuse_lockouts(plan, surveys, state_);
         report_.missing = plan.missing;
         for (HookPlan& hook : plan.hooks) carry_out_hook(std::move(hook));
         SIEVE_TRY(remember());
+        for (const SetSurvey& survey : surveys)
+            if (survey.asked) plan_next_visit(survey);
         return std::move(report_);
     }
 
   private:
-    // Builds and stages. A failure becomes the set's, or everyone's.
-    Status build(SetSurvey& survey, SetReport& report) {
-        Result<SetRecord> built =
-            build_image(*survey.set, std::move(*survey.examined), state_, survey.protection, observer_);
-        survey.examined->before = report.last_good;
-        if (built) {
-            staged_.emplace(survey.set->name, std::move(*built));
-            survey.examined->list.emplace(survey.set->feed.fields); // it has changed, and is built
-            return {};
+    // Builds and stages what has changed. A failure becomes the set's, or everyone's.
+    Status build_all(std::vector<SetSurvey>& surveys) {
+        SIEVE_ASSIGN(const SandboxSettings sandbox, sandbox_of(options_));
+        std::vector<std::optional<Result<SetRecord>>> built(surveys.size());
+        std::vector<std::chrono::milliseconds> times(surveys.size());
+        Remarks remarks(surveys.size());
+        for_each_at_once(surveys.size(), [&](std::size_t i) {
+            const SetSurvey& survey = surveys[i];
+            if (!survey.changed()) return;
+            const auto start = std::chrono::steady_clock::now();
+            built[i] = build_image(*survey.set, *survey.examined, state_, survey.protection, sandbox,
+                                   remarks.observer(i));
+            times[i] = std::chrono::duration_cast<std::chrono::milliseconds>(
+                std::chrono::steady_clock::now() - start);
+        });
+        remarks.tell(observer_);
+        std::optional<Error> failure;
+        for (std::size_t i = 0; i < surveys.size(); i++) {
+            SetReport report = report_of(surveys[i], options_);
+            report.times.building = times[i];
+            if (built[i] && *built[i]) {
+                staged_.emplace(surveys[i].set->name, std::move(**built[i]));
+            } else if (built[i]) {
+                state_.discard_staged(surveys[i].set->name);
+                report.outcome = SetOutcome::failed;
+                report.error = built[i]->error();
+                surveys[i].error = built[i]->error();
+                if (!failure) failure = built[i]->error();
+            }
+            report_.sets.push_back(std::move(report));
         }
-        state_.discard_staged(survey.set->name);
-        if (options_.failing == Failing::stops_all) {
-            for (const auto& [name, record] : staged_) state_.discard_staged(name);
-            Error error = std::move(built.error());
-            error.message = fmt::format("set {}: {}", survey.set->name, error.message);
-            return tl::unexpected(std::move(error));
+        if (!failure || options_.failing != Failing::stops_all) return {};
+        for (const auto& [name, record] : staged_) state_.discard_staged(name);
+        return tl::unexpected(std::move(*failure));
+    }
+
+    void plan_next_visit(const SetSurvey& survey) {
+        for (SetReport& report : report_.sets) {
+            if (report.name != survey.set->name) continue;
+            report.failures = report.error ? report.failures + 1 : 0;
+            report.ask_after = report.error ? backoff_delay(report.failures, chance(), survey.retry_after)
+                                            : jittered(survey.set->refresh, chance());
         }
-        report.outcome = SetOutcome::failed;
-        report.error = built.error();
-        survey.error = std::move(built.error());
-        survey.examined->list.reset();
-        return {};
     }
 
     [[nodiscard]] std::map<std::string, std::string> identities() const {
@@ -126,6 +229,12 @@ class Cycle {
 
     void note_live(const HookReport& report) {
         live_.insert(report.done.brought_in.begin(), report.done.brought_in.end());
+        for (SetReport& set : report_.sets)
+            if (std::find(report.done.brought_in.begin(), report.done.brought_in.end(), set.name) !=
+                report.done.brought_in.end()) {
+                set.times.testing += report.done.testing;
+                set.times.swapping += report.done.swapping;
+            }
     }
 
     // What failed stays as it was, and ours if it was ours.
@@ -139,7 +248,11 @@ class Cycle {
     Status remember() {
         for (SetReport& report : report_.sets) {
             const auto staged = staged_.find(report.name);
-            if (staged == staged_.end()) continue;
+            if (staged == staged_.end()) {
+                if (confirmed_.contains(report.name) && report.last_good)
+                    SIEVE_TRY(state_.commit(report.name, *report.last_good));
+                continue;
+            }
             if (live_.contains(report.name) || !is_planned(report.name)) {
                 SIEVE_TRY(state_.commit(report.name, staged->second));
                 report.outcome = SetOutcome::replaced;
@@ -181,7 +294,8 @@ class Cycle {
     std::vector<ManagedHook> managed_;
     std::vector<ManagedHook> now_managed_;
     std::map<std::string, SetRecord> staged_;
-    std::set<std::string> live_; // sets whose image was brought into force
+    std::set<std::string> confirmed_; // sets whose list is the same, of sources that look different
+    std::set<std::string> live_;      // sets whose image was brought into force
     bool failed_ = false;
     CycleReport report_;
 };
@@ -200,34 +314,18 @@ Result<std::vector<SetSurvey>> survey_sets(const Configuration& configuration, c
     if (options.ask != Ask::nothing) {
         SIEVE_ASSIGN(addresses, host.read());
     }
-    std::vector<SetSurvey> surveys;
-    for (const SetConfiguration& set : configuration.sets) {
-        SetSurvey survey{.set = &set};
-        survey.protection.takes_packets = takes_packets(configuration, set);
-        survey.protection.host = addresses;
-        if (!is_asked(options, set)) {
-            survey.asked = false;
-            survey.examined = remembered(set, state, observer);
-            surveys.push_back(std::move(survey));
-            continue;
-        }
-        Result<Examined> examined = examine(set, state, survey.protection, observer);
-        if (examined) {
-            survey.examined = std::move(*examined);
-            if (survey.examined->refusal)
-                survey.error = Error{ErrorKind::bad_input, "refused: " + survey.examined->refusal->message};
-        } else {
-            // The last good image is still there for those who go on.
-            survey.examined = remembered(set, state, [&] {
-                control::Observer quiet = observer;
-                quiet.remark = [](const std::string&) {};
-                return quiet;
-            }());
-            survey.error = std::move(examined.error());
-            survey.error->message = fmt::format("set {}: {}", set.name, survey.error->message);
-        }
-        surveys.push_back(std::move(survey));
-    }
+    SIEVE_ASSIGN(const SandboxSettings sandbox, sandbox_of(options));
+    std::vector<SetSurvey> surveys(configuration.sets.size());
+    Remarks remarks(surveys.size());
+    for_each_at_once(surveys.size(), [&](std::size_t i) {
+        SetSurvey& survey = surveys[i];
+        const SetConfiguration& set = configuration.sets[i];
+        survey.set = &set;
+        survey.protection = {.takes_packets = takes_packets(configuration, set), .host = addresses};
+        survey.asked = is_asked(options, set);
+        survey_set(survey, state, sandbox, remarks.observer(i));
+    });
+    remarks.tell(observer);
     return surveys;
 }
 

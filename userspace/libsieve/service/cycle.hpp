@@ -3,7 +3,9 @@
 // `xdp-sieve apply` runs one; a daemon runs one on every trigger, for the sets that the trigger is about.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -36,6 +38,9 @@ struct CycleOptions {
     Ask ask = Ask::all;
     std::set<std::string> sets{}; // with Ask::some
     Failing failing = Failing::stops_all;
+    // Failures in a row of sets whose sources were asked before; the next wait depends on them.
+    std::map<std::string, unsigned> failures{};
+    std::optional<SandboxSettings> sandbox{}; // nothing: standard_sandbox()
 };
 
 // What was found out about one set.
@@ -43,7 +48,8 @@ struct SetSurvey {
     const SetConfiguration* set = nullptr;
     bool asked = true; // its sources were; else it is what the state directory has
     std::optional<Examined> examined{};
-    std::optional<Error> error{}; // of a source, a list, or a guard
+    std::optional<Error> error{};                      // of a source, a list, or a guard
+    std::optional<std::chrono::seconds> retry_after{}; // a server that failed wants to be asked again then
     Protection protection{};
 
     [[nodiscard]] bool changed() const { return !error && examined && examined->changed(); }
@@ -51,7 +57,8 @@ struct SetSurvey {
     [[nodiscard]] bool refused() const { return examined && examined->refusal; }
 };
 
-// Examines every set as the options say. Changes nothing. Error: the host's addresses cannot be read.
+// Examines every set as the options say, several at a time. Changes nothing. A set that follows a stream is
+// not asked. Error: the host's addresses cannot be read.
 [[nodiscard]] Result<std::vector<SetSurvey>> survey_sets(const Configuration& configuration,
                                                          const StateDirectory& state, HostAddresses& host,
                                                          const CycleOptions& options,
@@ -70,6 +77,15 @@ enum class SetOutcome : std::uint8_t {
     refused,   // a guard refused the list
 };
 
+// How long a set took.
+struct SetTimes {
+    std::chrono::milliseconds fetching{0}; // asking the sources
+    std::chrono::milliseconds reading{0};  // unpacking and parsing the list
+    std::chrono::milliseconds building{0};
+    std::chrono::milliseconds testing{0};  // bringing the filter in and asking it, on all hooks
+    std::chrono::milliseconds swapping{0}; // changing the tables, on all hooks
+};
+
 struct SetReport {
     std::string name{};
     SetOutcome outcome = SetOutcome::unchanged;
@@ -77,6 +93,11 @@ struct SetReport {
     std::optional<Guard> guard{};         // that refused it
     std::optional<SetRecord> last_good{}; // after the cycle
     std::uint64_t entries_before = 0;
+    SetTimes times{};
+    unsigned failures = 0; // in a row, this cycle's included
+    // How long to wait before the sources are asked again: the refresh interval with jitter, or after a
+    // failure the backoff. Nothing if they were not asked.
+    std::optional<std::chrono::milliseconds> ask_after{};
 };
 
 struct HookReport {

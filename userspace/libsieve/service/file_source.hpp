@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Lists in files: one file, all lists of a folder, all files that match a pattern.
+// Lists in files: all lists of a folder, all files that match a pattern.
 #pragma once
 
-#include <memory>
+#include <string>
 #include <string_view>
+#include <vector>
 
-#include "libsieve/service/source.hpp"
+#include "libsieve/util/result.hpp"
 
 namespace sieve::service {
 
-// A folder's lists are its regular files, in the order of their names, but not those that editors and package
-// managers leave behind (is_list_name()). Folders in it are not entered.
-[[nodiscard]] std::unique_ptr<Source> make_file_source(const SourceSpec& spec);
+// The lists of a folder: its regular files, in the order of their names, but not those that editors and
+// package managers leave behind (is_list_name()). Folders in it are not entered. bad_input: the folder cannot
+// be read.
+[[nodiscard]] Result<std::vector<std::string>> files_of_folder(const std::string& path);
+
+// The regular files that match a pattern, in the order of their names. No match is no error.
+[[nodiscard]] Result<std::vector<std::string>> files_of_glob(const std::string& pattern);
 
 // False for hidden files and names that end in ~, .bak, .tmp, .swp, .part or .new, or have .dpkg- or .rpm in
 // them.

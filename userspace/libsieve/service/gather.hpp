@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -22,9 +23,13 @@ namespace sieve::service {
 struct SandboxSettings {
     SandboxLimits limits{};
     SandboxUser user{};
+    std::function<Result<ChildEnd>(const ChildOrder&)> run = run_child; // has a child follow an order
     ChildStarted started{}; // called before the child's work is waited for
     int cancel = -1;        // a descriptor that becomes readable when the work is to be given up; -1: none
 };
+
+// With the user that find_sandbox_user() finds, for a caller who may become another user; else as the caller.
+[[nodiscard]] Result<SandboxSettings> standard_sandbox();
 
 struct GatherFailure {
     Error error;                                       // "ORIGIN: what happened"
@@ -38,6 +43,10 @@ struct Gathered {
     SourceProvenance provenance;
     bool unchanged = false; // the content is the known one
 };
+
+// bad_input naming the source if the file that the content came from has changed since it was gathered: it
+// may have been read half old, half new.
+[[nodiscard]] Status confirm_unchanged(const Gathered& gathered, const std::string& name);
 
 // Opens a file; has a child download, or run a command. `known` is the provenance of the content that the
 // caller has, of whichever origin; a server is then asked for something newer only. A child of a command is

@@ -199,6 +199,25 @@ std::optional<Refusal> check_list(const SetConfiguration& set, const Feed& list,
     return protection.takes_packets ? check_hosts(set, ranges, protection.host) : std::nullopt;
 }
 
+std::optional<Refusal> check_image(const SetConfiguration& set, const Image& image,
+                                   std::optional<std::uint64_t> keys_before, const Protection& protection) {
+    if (std::optional<Refusal> refusal = check_size(set, image.file().keys, keys_before)) return refusal;
+    if (!guards_addresses(set) || !protection.takes_packets) return std::nullopt;
+    const auto matches = [&](uint128 address) {
+        return image.contains(key_of(address, image.lookup().fields));
+    };
+    std::vector<AddressRange> matched;
+    for (const HostAddress& address : protection.host)
+        if (matches(address.address)) matched.push_back({address.address, address.address});
+    for (const std::string& text : set.guards.protect) {
+        const AddressRange range = range_of(text);
+        if (range.first == range.last && matches(range.first)) matched.push_back(range);
+    }
+    std::sort(matched.begin(), matched.end(),
+              [](const AddressRange& a, const AddressRange& b) { return a.first < b.first; });
+    return check_hosts(set, matched, protection.host);
+}
+
 bool mistakes_any(const Image& image, std::span<const HostAddress> host) {
     return std::any_of(host.begin(), host.end(), [&](const HostAddress& address) {
         return image.contains(key_of(address.address, image.lookup().fields));

@@ -59,6 +59,12 @@ struct ProtectedRange {
 [[nodiscard]] std::vector<ProtectedRange> protected_ranges(const SetConfiguration& set,
                                                            const Protection& protection);
 
+// Likewise of a list that is an image: its size, and whether it matches an address that must not be in it.
+// What else it matches cannot be seen.
+[[nodiscard]] std::optional<Refusal> check_image(const SetConfiguration& set, const Image& image,
+                                                 std::optional<std::uint64_t> keys_before,
+                                                 const Protection& protection);
+
 // The refusal of a set without any entry.
 [[nodiscard]] Refusal empty_list(const SetConfiguration& set);
 

@@ -89,38 +89,47 @@ void append(std::vector<HostAddress>& to, std::vector<HostAddress> from) {
         if (address.address != 0 && !is_loopback(address.address)) to.push_back(std::move(address));
 }
 
-Result<std::vector<HostAddress>> own_addresses() {
+Result<std::vector<OwnAddress>> own_addresses() {
     ifaddrs* first = nullptr;
     if (::getifaddrs(&first) != 0)
         return kernel_refused("asking for this host's addresses: " + errno_text(errno));
     const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> all(first, &::freeifaddrs);
-    std::vector<HostAddress> found;
+    std::vector<OwnAddress> found;
     for (const ifaddrs* entry = first; entry != nullptr; entry = entry->ifa_next) {
         if (entry->ifa_addr == nullptr || (entry->ifa_flags & IFF_LOOPBACK) != 0) continue;
-        std::string what = fmt::format("this host's own address on {}", printable(entry->ifa_name));
         if (entry->ifa_addr->sa_family == AF_INET) {
             sockaddr_in address{};
             std::memcpy(&address, entry->ifa_addr, sizeof(address));
-            found.push_back({of_ipv4(ntohl(address.sin_addr.s_addr)), std::move(what)});
+            found.push_back({of_ipv4(ntohl(address.sin_addr.s_addr)), entry->ifa_name});
         } else if (entry->ifa_addr->sa_family == AF_INET6) {
             sockaddr_in6 address{};
             std::memcpy(&address, entry->ifa_addr, sizeof(address));
             uint128 number = 0;
             for (const std::uint8_t byte : address.sin6_addr.s6_addr) number = number << 8 | byte;
-            found.push_back({number, std::move(what)});
+            found.push_back({number, entry->ifa_name});
         }
     }
     return found;
 }
 
-std::vector<HostAddress> own_session() {
+// The interface with that address; empty if there is none.
+std::string interface_of(uint128 address, const std::vector<OwnAddress>& own) {
+    for (const OwnAddress& one : own)
+        if (one.address == address) return one.interface;
+    return {};
+}
+
+std::vector<HostAddress> own_session(const std::vector<OwnAddress>& own) {
     const char* connection = std::getenv("SSH_CONNECTION"); // NOLINT(concurrency-mt-unsafe)
     if (connection == nullptr) return {};
     const std::vector<std::string> words = words_of(connection);
     if (words.empty()) return {};
     const std::optional<uint128> address = parse_address(words.front());
     if (!address) return {};
-    return {{*address, "where this session comes from (SSH_CONNECTION)"}};
+    // Client address and port, server address and port.
+    const std::optional<uint128> local = words.size() > 2 ? parse_address(words[2]) : std::nullopt;
+    return {{*address, "where this session comes from (SSH_CONNECTION)",
+             local ? interface_of(*local, own) : std::string()}};
 }
 
 } // namespace
@@ -160,7 +169,7 @@ std::vector<HostAddress> resolvers_of(std::string_view text) {
     return found;
 }
 
-std::vector<HostAddress> administrators_of(std::string_view text) {
+std::vector<HostAddress> administrators_of(std::string_view text, const std::vector<OwnAddress>& own) {
     constexpr std::string_view established = "01";
     std::vector<HostAddress> found;
     // number: local remote state ...
@@ -172,21 +181,23 @@ std::vector<HostAddress> administrators_of(std::string_view text) {
         if (colon == std::string_view::npos || parse_hex<std::uint32_t>(local.substr(colon + 1)) != ssh_port)
             return;
         if (const auto address = parse_words(remote.substr(0, remote.find(':'))))
-            found.push_back({*address, "an administrator's session (TCP port 22)"});
+            found.push_back({*address, "an administrator's session (TCP port 22)",
+                             interface_of(parse_words(local.substr(0, colon)).value_or(0), own)});
     });
     return found;
 }
 
 Result<std::vector<HostAddress>> RealHostAddresses::read() {
     std::vector<HostAddress> all;
-    SIEVE_ASSIGN(std::vector<HostAddress> own, own_addresses());
-    append(all, std::move(own));
+    SIEVE_ASSIGN(const std::vector<OwnAddress> own, own_addresses());
+    for (const OwnAddress& one : own)
+        append(all, {{one.address, fmt::format("this host's own address on {}", printable(one.interface))}});
     append(all, gateways_of_ipv4_routes(content_of("/proc/self/net/route")));
     append(all, gateways_of_ipv6_routes(content_of("/proc/self/net/ipv6_route")));
     append(all, resolvers_of(content_of("/etc/resolv.conf")));
-    append(all, administrators_of(content_of("/proc/self/net/tcp")));
-    append(all, administrators_of(content_of("/proc/self/net/tcp6")));
-    append(all, own_session());
+    append(all, administrators_of(content_of("/proc/self/net/tcp"), own));
+    append(all, administrators_of(content_of("/proc/self/net/tcp6"), own));
+    append(all, own_session(own));
     return all;
 }
 

@@ -14,6 +14,15 @@ namespace sieve::service {
 struct HostAddress {
     uint128 address = 0;
     std::string what; // for a message: "the default gateway of eth0"
+    // Of an administrator's session: the interface with the address that the session is to. Empty: this is no
+    // session, or the interface is not known.
+    std::string session_through{};
+};
+
+// An address of this host.
+struct OwnAddress {
+    uint128 address = 0;
+    std::string interface {};
 };
 
 // A seam: the host's own, or a test's.
@@ -39,6 +48,7 @@ class RealHostAddresses final : public HostAddresses {
 // `nameserver` lines of resolv.conf(5).
 [[nodiscard]] std::vector<HostAddress> resolvers_of(std::string_view text);
 // Peers of established connections to local port 22 in /proc/net/tcp and /proc/net/tcp6.
-[[nodiscard]] std::vector<HostAddress> administrators_of(std::string_view text);
+[[nodiscard]] std::vector<HostAddress> administrators_of(std::string_view text,
+                                                         const std::vector<OwnAddress>& own = {});
 
 } // namespace sieve::service

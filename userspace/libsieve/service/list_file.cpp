@@ -13,6 +13,7 @@
 #include <fmt/core.h>
 
 #include "libsieve/feeds/entry.hpp"
+#include "libsieve/service/write_all.hpp"
 
 namespace sieve::service {
 
@@ -29,30 +30,32 @@ struct ListFileHeader {
     std::uint64_t bytes;
 };
 
-constexpr std::uint64_t list_magic = 0x31'74'73'69'6c'53'49'53; // "SISlist1"
+constexpr std::uint64_t list_magic = 0x32'74'73'69'6c'53'49'53; // "SISlist2"
 constexpr std::size_t records_at_once = 4096;
 
-Status write_all(int to, std::string_view bytes) {
-    while (!bytes.empty()) {
-        const ssize_t put = ::write(to, bytes.data(), bytes.size());
-        if (put < 0 && errno == EINTR) continue;
-        if (put < 0)
-            return bad_input(fmt::format("the parsed list cannot be written: {}", errno_text(errno)));
-        bytes.remove_prefix(static_cast<std::size_t>(put));
-    }
-    return {};
+// The words of a key that selected fields lie in, in rising order.
+std::vector<std::size_t> words_of(std::uint32_t fields) {
+    sieve_key all;
+    std::fill(std::begin(all.word), std::end(all.word), ~std::uint64_t{0});
+    KeySet one(fields);
+    one.add(all);
+    const sieve_key selected = one.at(0);
+    std::vector<std::size_t> words;
+    for (std::size_t i = 0; i < std::size(selected.word); i++)
+        if (selected.word[i] != 0) words.push_back(i);
+    return words;
 }
 
-template <class Record>
-Status write_records(int to, std::size_t count, const auto& record_at) {
-    static_assert(std::has_unique_object_representations_v<Record>);
-    std::vector<Record> block;
-    block.reserve(records_at_once);
-    for (std::size_t i = 0; i < count; i++) {
-        block.push_back(record_at(i));
-        if (block.size() < records_at_once && i + 1 < count) continue;
-        SIEVE_TRY(
-            write_all(to, {reinterpret_cast<const char*>(block.data()), block.size() * sizeof(Record)}));
+Status write_keys(int to, const KeySet& keys) {
+    const std::vector<std::size_t> words = words_of(keys.fields());
+    std::vector<std::uint64_t> block;
+    block.reserve(records_at_once * words.size());
+    for (std::size_t i = 0; i < keys.size(); i++) {
+        const sieve_key key = keys.at(i);
+        for (const std::size_t word : words) block.push_back(key.word[word]);
+        if ((i + 1) % records_at_once != 0 && i + 1 < keys.size()) continue;
+        SIEVE_TRY(write_all(
+            to, {reinterpret_cast<const char*>(block.data()), block.size() * sizeof(std::uint64_t)}));
         block.clear();
     }
     return {};
@@ -69,15 +72,15 @@ Status read_all(int from, void* to, std::size_t bytes) {
     return {};
 }
 
-// Until one is wrong.
-template <class Record>
-Status read_records(int from, std::uint64_t count, const auto& take) {
-    std::vector<Record> block(static_cast<std::size_t>(std::min<std::uint64_t>(count, records_at_once)));
+// Reads `count` records of so many words, and hands each on until one is wrong.
+Status read_records(int from, std::uint64_t count, std::size_t words, const auto& take) {
+    const std::uint64_t most = std::min<std::uint64_t>(count, records_at_once);
+    std::vector<std::uint64_t> block(static_cast<std::size_t>(most) * words);
     while (count > 0) {
-        const auto now = static_cast<std::size_t>(std::min<std::uint64_t>(count, block.size()));
-        SIEVE_TRY(read_all(from, block.data(), now * sizeof(Record)));
+        const auto now = static_cast<std::size_t>(std::min<std::uint64_t>(count, records_at_once));
+        SIEVE_TRY(read_all(from, block.data(), now * words * sizeof(std::uint64_t)));
         for (std::size_t i = 0; i < now; i++)
-            if (!take(block[i])) return bad_input("the parsed list holds an entry that is none");
+            if (!take(&block[i * words])) return bad_input("the parsed list holds an entry that is none");
         count -= now;
     }
     return {};
@@ -93,8 +96,10 @@ Status write_list_file(const Feed& list, int to) {
     const ListFileHeader header{list_magic, list.keys.fields(), list.keys.size(), list.ranges.size(),
                                 list.lines, list.comments,      list.skipped,     list.bytes};
     SIEVE_TRY(write_all(to, {reinterpret_cast<const char*>(&header), sizeof(header)}));
-    SIEVE_TRY(write_records<sieve_key>(to, list.keys.size(), [&](std::size_t i) { return list.keys.at(i); }));
-    return write_records<AddressRange>(to, list.ranges.size(), [&](std::size_t i) { return list.ranges[i]; });
+    SIEVE_TRY(write_keys(to, list.keys));
+    static_assert(std::has_unique_object_representations_v<AddressRange>);
+    return write_all(
+        to, {reinterpret_cast<const char*>(list.ranges.data()), list.ranges.size() * sizeof(AddressRange)});
 }
 
 Result<Feed> read_list_file(int from, std::uint32_t fields) {
@@ -104,9 +109,11 @@ Result<Feed> read_list_file(int from, std::uint32_t fields) {
     const auto size = static_cast<std::uint64_t>(info.st_size);
     ListFileHeader header{};
     SIEVE_TRY(read_all(from, &header, sizeof(header)));
+    const std::vector<std::size_t> words = words_of(fields);
     constexpr std::uint64_t most = std::uint64_t{1} << 40; // so that no sum below overflows
     if (header.magic != list_magic || header.fields != fields || header.keys > most || header.ranges > most ||
-        size != sizeof(header) + header.keys * sizeof(sieve_key) + header.ranges * sizeof(AddressRange))
+        size != sizeof(header) + header.keys * words.size() * sizeof(std::uint64_t) +
+                    header.ranges * sizeof(AddressRange))
         return bad_input("the parsed list has a header that does not fit it");
     if (header.ranges > 0 && !entry::is_single_address(fields))
         return bad_input("the parsed list has ranges, and keys of several fields");
@@ -117,12 +124,18 @@ Result<Feed> read_list_file(int from, std::uint32_t fields) {
     list.comments = header.comments;
     list.skipped = header.skipped;
     list.bytes = header.bytes;
-    SIEVE_TRY(read_records<sieve_key>(from, header.keys, [&](const sieve_key& key) {
+    SIEVE_TRY(read_records(from, header.keys, words.size(), [&](const std::uint64_t* record) {
+        sieve_key key{};
+        for (std::size_t i = 0; i < words.size(); i++) key.word[words[i]] = record[i];
         list.keys.add(key);
         const sieve_key kept = list.keys.at(list.keys.size() - 1);
         return std::memcmp(&kept, &key, sizeof(key)) == 0;
     }));
-    SIEVE_TRY(read_records<AddressRange>(from, header.ranges, [&](const AddressRange& range) {
+    constexpr std::size_t range_words = 4; // the lower half of each address first
+    static_assert(sizeof(AddressRange) == range_words * sizeof(std::uint64_t));
+    SIEVE_TRY(read_records(from, header.ranges, range_words, [&](const std::uint64_t* record) {
+        const auto number = [&](int at) { return uint128{record[at + 1]} << 64 | record[at]; };
+        const AddressRange range{number(0), number(2)};
         list.ranges.push_back(range);
         return is_range(range);
     }));

@@ -2,8 +2,8 @@
 // A parsed list as a file of fixed-size records, so that whoever gets it from an untrusted parser need not
 // parse.
 //
-// All numbers are little-endian: struct ListFileHeader, then the keys (struct sieve_key, unselected fields
-// zero), then the ranges (first and last address, 16 bytes each).
+// All numbers are little-endian: struct ListFileHeader, then of each key the words that hold its selected
+// fields (16 bytes for an address), then the ranges (first and last address, 16 bytes each).
 #pragma once
 
 #include <cstdint>

@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/service/origin.hpp"
 
+#include <sys/stat.h>
+
+#include <set>
+#include <utility>
+
 #include <fmt/core.h>
 
+#include "libsieve/service/file_source.hpp"
 #include "libsieve/service/url.hpp"
 #include "libsieve/util/digest.hpp"
 #include "libsieve/util/printable.hpp"
@@ -58,7 +64,58 @@ Status check(const OpenOrigin& open) {
     return {};
 }
 
+// Adds what a source stands for to a list of origins.
+class Collector {
+  public:
+    Status add(const FileSpec& file) { return add_files({file.path}); }
+    Status add(const FolderSpec& folder) {
+        SIEVE_ASSIGN(const std::vector<std::string> files, files_of_folder(folder.path));
+        return add_files(files);
+    }
+    Status add(const GlobSpec& glob) {
+        SIEVE_ASSIGN(const std::vector<std::string> files, files_of_glob(glob.pattern));
+        return add_files(files);
+    }
+    Status add(const HttpSpec& http) {
+        origins_.emplace_back(HttpOrigin{http.url, http.certificates, http.proxy, http.limits});
+        return {};
+    }
+    Status add(const CommandSpec& command) {
+        CommandOrigin origin{command.arguments, {}, command.limits};
+        if (!command.user.empty()) {
+            SIEVE_ASSIGN(origin.user, find_sandbox_user(command.user));
+        }
+        origins_.emplace_back(std::move(origin));
+        return {};
+    }
+    Status add(const CrowdsecSpec&) { return {}; }
+
+    [[nodiscard]] std::vector<Origin> take() { return std::move(origins_); }
+
+  private:
+    // A file that two sources name is one list.
+    Status add_files(const std::vector<std::string>& files) {
+        for (const std::string& path : files) {
+            struct stat info {};
+            const bool known =
+                ::stat(path.c_str(), &info) == 0 && !files_.emplace(info.st_dev, info.st_ino).second;
+            if (!known) origins_.emplace_back(FileOrigin{path});
+        }
+        return {};
+    }
+
+    std::vector<Origin> origins_;
+    std::set<std::pair<dev_t, ino_t>> files_;
+};
+
 } // namespace
+
+Result<std::vector<Origin>> origins_of(const std::vector<SourceSpec>& sources) {
+    Collector collector;
+    for (const SourceSpec& source : sources)
+        SIEVE_TRY(std::visit([&](const auto& one) { return collector.add(one); }, source));
+    return collector.take();
+}
 
 std::string origin_name(const Origin& origin) {
     return std::visit([](const auto& one) { return name(one); }, origin);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "libsieve/service/confine.hpp"
+#include "libsieve/service/source_spec.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve::service {
@@ -18,14 +19,16 @@ struct FileOrigin {
 
 struct HttpOrigin {
     std::string url;
-    std::string certificates{}; // file of the authorities to trust (PEM); empty: the system's
-    std::string proxy{};        // URL; empty: none
+    std::string certificates{};          // file of the authorities to trust (PEM); empty: the system's
+    std::string proxy{};                 // URL; empty: none
+    std::optional<FetchLimits> limits{}; // nothing: those of the refresh
 };
 
 struct CommandOrigin {
     std::vector<std::string>
         arguments; // the program, found in PATH, and what it is told; no shell is involved
-    std::optional<SandboxUser> user{}; // nothing: that of the refresh
+    std::optional<SandboxUser> user{};   // nothing: that of the refresh
+    std::optional<FetchLimits> limits{}; // likewise
 };
 
 // A descriptor that is open for reading already: a regular file, or a pipe, which is read to its end and
@@ -36,6 +39,10 @@ struct OpenOrigin {
 };
 
 using Origin = std::variant<FileOrigin, HttpOrigin, CommandOrigin, OpenOrigin>;
+
+// What these sources stand for now: each list of a folder, each file that a pattern matches. A stream stands
+// for none. Errors: bad_input for a folder that cannot be read, and for a user that there is not.
+[[nodiscard]] Result<std::vector<Origin>> origins_of(const std::vector<SourceSpec>& sources);
 
 // For messages: the path, the URL without credentials, "command NAME".
 [[nodiscard]] std::string origin_name(const Origin& origin);

@@ -1,7 +1,13 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/service/reconcile.hpp"
 
+#include <fcntl.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <filesystem>
+#include <memory>
 #include <utility>
 
 #include <fmt/core.h>
@@ -9,6 +15,7 @@
 #include "libsieve/control/apply.hpp"
 #include "libsieve/control/prepare.hpp"
 #include "libsieve/control/unload.hpp"
+#include "libsieve/service/sandbox.hpp"
 
 namespace sieve::service {
 
@@ -211,6 +218,20 @@ std::optional<kernel::Hook> find_managed(control::Kernel& kernel,
     return std::nullopt;
 }
 
+// The keys that verify matches with that image.
+Result<std::vector<sieve_key>> exact_keys_of(const StateDirectory& state, const std::string& set,
+                                             const std::string& identity) {
+    SIEVE_ASSIGN(const Image image, Image::load(std::filesystem::path(state.image_path(set, identity))));
+    const std::string path = state.exact_path(set, identity);
+    const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+    if (!file) return bad_input(fmt::format("{}: cannot be read: {}", path, errno_text(errno)));
+    return read_exact_file(file.get(), image);
+}
+
+std::chrono::milliseconds since(std::chrono::steady_clock::time_point start) {
+    return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start);
+}
+
 // A hook that the service manages and that no entry names any more. Nothing if its program has gone, or is
 // another one than the service knows.
 std::optional<HookPlan> plan_to_unload(control::Kernel& kernel, const Configuration& configuration,
@@ -284,6 +305,7 @@ Result<HookDone> carry_out(control::Kernel& kernel, const Configuration& configu
         done.program_id = plan.program_id;
         return done;
     }
+    const auto start = std::chrono::steady_clock::now();
     if (plan.step == HookStep::unload) {
         SIEVE_TRY(control::unload(kernel, name, observer));
         return done;
@@ -294,8 +316,11 @@ Result<HookDone> carry_out(control::Kernel& kernel, const Configuration& configu
         if (found == identities.end()) continue; // it keeps the filter in force
         const std::string& identity = found->second;
         set.sources = {state.image_path(set.name, identity)};
-        if (is_verified(configuration, set.name))
-            set.verify = control::Verification{state.list_path(set.name, identity)};
+        if (is_verified(configuration, set.name)) {
+            SIEVE_ASSIGN(std::vector<sieve_key> keys, exact_keys_of(state, set.name, identity));
+            set.verify = control::Verification{
+                .keys = std::make_shared<const std::vector<sieve_key>>(std::move(keys))};
+        }
     }
     if (plan.step == HookStep::attach) {
         SIEVE_ASSIGN(control::Applied applied, control::apply(kernel, table, observer));
@@ -303,6 +328,7 @@ Result<HookDone> carry_out(control::Kernel& kernel, const Configuration& configu
         done.remarks = std::move(applied.remarks);
         done.warnings = std::move(applied.warnings);
         done.brought_in = plan.entry->sets;
+        done.testing = since(start);
         return done;
     }
     control::TableChange change{.table = std::move(table), .kept = {}};
@@ -311,6 +337,8 @@ Result<HookDone> carry_out(control::Kernel& kernel, const Configuration& configu
     done.program_id = changed.hook.ours ? changed.hook.ours->id : 0;
     done.warnings = std::move(changed.warnings);
     for (const control::ReadySet& set : changed.brought_in) done.brought_in.push_back(set.name);
+    done.swapping = std::chrono::milliseconds(std::lround(changed.milliseconds));
+    done.testing = since(start) - done.swapping;
     return done;
 }
 

@@ -3,6 +3,7 @@
 // what runs already has nothing to do, and then nothing is touched.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -86,6 +87,8 @@ struct HookDone {
     std::vector<std::string> remarks{};       // of attaching
     std::vector<control::Warning> warnings{}; // of the table
     std::vector<std::string> brought_in{};    // sets that got a filter
+    std::chrono::milliseconds testing{0};     // bringing filters in and asking them, and attaching
+    std::chrono::milliseconds swapping{0};    // changing the table
 };
 
 // Carries out the plan for one hook without an obstacle. `identities` are those of the images to be put in

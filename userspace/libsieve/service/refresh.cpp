@@ -1,16 +1,23 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/service/refresh.hpp"
 
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
 #include <ctime>
 #include <utility>
 #include <vector>
 
 #include <fmt/core.h>
 
-#include "libsieve/control/source.hpp"
 #include "libsieve/image/header.hpp"
 #include "libsieve/service/configuration_text.hpp"
+#include "libsieve/service/list_file.hpp"
+#include "libsieve/service/origin.hpp"
 #include "libsieve/util/digest.hpp"
+#include "libsieve/util/printable.hpp"
 
 namespace sieve::service {
 
@@ -19,66 +26,75 @@ namespace {
 // Builds after which a false positive on an address that this host lives by is more than bad luck.
 constexpr int most_builds = 4;
 
-Result<std::vector<Input>> open_all(const Pieces& pieces) {
-    std::vector<Input> inputs;
-    inputs.reserve(pieces.size());
-    for (const std::unique_ptr<Piece>& piece : pieces) {
-        SIEVE_ASSIGN(Input input, piece->open());
-        inputs.push_back(std::move(input));
-    }
-    return inputs;
+// Whether two visits found the sources alike, at whatever time.
+bool same_sources(std::vector<SourceProvenance> a, std::vector<SourceProvenance> b) {
+    for (auto* sources : {&a, &b})
+        for (SourceProvenance& source : *sources) source.asked = source.read = 0;
+    return a == b;
 }
 
-std::uint64_t total_bytes(const Pieces& pieces) {
-    std::uint64_t total = 0;
-    for (const std::unique_ptr<Piece>& piece : pieces) total += piece->record().bytes;
-    return total;
-}
-
-Status confirm_all(const Pieces& pieces) {
-    for (const std::unique_ptr<Piece>& piece : pieces) SIEVE_TRY(piece->confirm());
-    return {};
+std::optional<Refusal> check(const SetConfiguration& set, const ReadList& read,
+                             std::optional<std::uint64_t> entries_before, const Protection& protection) {
+    return read.list ? check_list(set, *read.list, entries_before, protection)
+                     : check_image(set, *read.image, entries_before, protection);
 }
 
 } // namespace
 
-Result<Examined> examine(const SetConfiguration& set, const StateDirectory& state,
-                         const Protection& protection, const control::Observer& observer) {
+std::uint64_t Examined::entries() const {
+    if (!read) return 0;
+    return read->list ? read->list->keys.size() + read->list->ranges.size() : read->image->file().keys;
+}
+
+tl::expected<Examined, GatherFailure> examine(const SetConfiguration& set, const StateDirectory& state,
+                                              const Protection& protection, const SandboxSettings& sandbox,
+                                              const control::Observer& observer) {
+    const auto start = std::chrono::steady_clock::now();
     Examined examined;
     examined.before = state.read(set.name, observer.remark);
     examined.build = digest_of(build_text(set));
-    const std::vector<PieceRecord> none;
-    const std::vector<PieceRecord>& before = examined.before ? examined.before->pieces : none;
-    SIEVE_ASSIGN(examined.pieces, fetch_all(set.sources, before));
-    if (examined.before && examined.before->build == examined.build && same_content(examined.pieces, before))
-        return examined;
-    if (total_bytes(examined.pieces) == 0) {
-        examined.list.emplace(set.feed.fields);
+    auto origins = origins_of(set.sources);
+    if (!origins) {
+        origins.error().message = fmt::format("set {}: {}", set.name, origins.error().message);
+        return tl::unexpected(GatherFailure{std::move(origins.error()), {}});
+    }
+    if (origins->empty()) {
+        examined.read.emplace().list.emplace(set.feed.fields);
         examined.refusal = empty_list(set);
         return examined;
     }
-    SIEVE_ASSIGN(std::vector<Input> inputs, open_all(examined.pieces));
-    SIEVE_ASSIGN(examined.list, control::read_list(inputs, set.feed, observer));
-    SIEVE_TRY(confirm_all(examined.pieces));
+    ReadRequest request{
+        .set = set.name, .origins = std::move(*origins), .feed = set.feed, .sandbox = sandbox};
+    if (examined.before && examined.before->build == examined.build)
+        request.known = KnownList{examined.before->sources, examined.before->list_digest};
+    auto done = read_in_sandbox(request);
+    if (!done) return tl::unexpected(std::move(done.error()));
+    examined.asking =
+        std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start);
+    if (auto* unchanged = std::get_if<UnchangedList>(&*done)) {
+        examined.provenance_changed = !same_sources(examined.before->sources, unchanged->known.sources);
+        examined.before->sources = std::move(unchanged->known.sources);
+        return examined;
+    }
+    examined.read = std::move(std::get<ReadList>(*done));
+    for (const std::string& remark : examined.read->remarks) observer.remark(remark);
     const std::optional<std::uint64_t> entries =
         examined.before ? std::optional(examined.before->entries) : std::nullopt;
-    examined.refusal = check_list(set, *examined.list, entries, protection);
+    examined.refusal = check(set, *examined.read, entries, protection);
     return examined;
 }
 
-Result<SetRecord> build_image(const SetConfiguration& set, Examined examined, const StateDirectory& state,
-                              const Protection& protection, const control::Observer& observer) {
-    SetRecord record;
-    record.build = examined.build;
-    record.entries = examined.list->keys.size() + examined.list->ranges.size();
-    record.skipped = examined.list->skipped;
-    SIEVE_ASSIGN(const std::vector<Input> inputs, open_all(examined.pieces)); // named, not read again
-    const bool guarded = protection.takes_packets && set.guards.protect_host && !set.verify &&
+Result<SetRecord> build_image(const SetConfiguration& set, const Examined& examined,
+                              const StateDirectory& state, const Protection& protection,
+                              const SandboxSettings& sandbox, const control::Observer& observer) {
+    const ReadList& read = *examined.read;
+    const bool guarded = protection.takes_packets && set.guards.protect_host && !set.verify && read.list &&
                          guards_addresses(set) && !protection.host.empty();
-    std::optional<BuiltSet> built;
+    const BuildRequest request{set.name, set.feed, set.verify, sandbox};
+    std::optional<BuiltList> built;
     for (int builds = 1; !built; builds++) {
-        Feed list = guarded ? *examined.list : std::move(*examined.list);
-        SIEVE_ASSIGN(built, control::build_list(std::move(list), inputs, set.feed, observer));
+        SIEVE_ASSIGN(built, build_in_sandbox(request, read));
+        for (const std::string& remark : built->remarks) observer.remark(remark);
         if (!guarded || builds == most_builds || !mistakes_any(built->image, protection.host)) break;
         observer.remark(fmt::format("set {}: built again, since the filter mistook an address that this host "
                                     "lives by for a member",
@@ -86,25 +102,28 @@ Result<SetRecord> build_image(const SetConfiguration& set, Examined examined, co
         built.reset();
     }
     const sieve_file& file = built->image.file();
+    SetRecord record;
     record.identity = identity_text(file);
+    record.build = examined.build;
+    record.list_digest = read.known.digest;
+    record.entries = examined.entries();
     record.keys = file.keys;
+    record.skipped = read.list ? read.list->skipped : file.skipped;
     record.bytes = built->image.bytes();
     record.expected_fpr = rate_from_bits(file.expected_fpr);
     record.built_at = std::time(nullptr);
-    for (const std::unique_ptr<Piece>& piece : examined.pieces) record.pieces.push_back(piece->record());
-    SIEVE_TRY(state.stage(set.name, built->image, examined.pieces));
-    if (Status same = confirm_all(examined.pieces); !same) {
-        state.discard_staged(set.name);
-        return tl::unexpected(std::move(same.error()));
-    }
+    record.exact = !built->exact.empty();
+    record.sources = read.known.sources;
+    SIEVE_TRY(state.stage(set.name, built->image, read.list ? read.records.get() : -1, built->exact));
     return record;
 }
 
 Result<Feed> last_good_list(const SetConfiguration& set, const SetRecord& record,
                             const StateDirectory& state) {
-    SIEVE_ASSIGN(std::vector<Input> inputs, Input::of_all({state.list_path(set.name, record.identity)}));
-    return read_feed(inputs, set.feed.fields,
-                     {.skip_invalid = true, .ranges = true, .threads = set.feed.build.threads});
+    const std::string path = state.list_path(set.name, record.identity);
+    const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+    if (!file) return bad_input(fmt::format("{}: cannot be read: {}", printable(path), errno_text(errno)));
+    return read_list_file(file.get(), set.feed.fields);
 }
 
 } // namespace sieve::service

@@ -10,6 +10,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <span>
 #include <utility>
 
 #include <fmt/core.h>
@@ -18,6 +19,7 @@
 #include "libsieve/service/child_messages.hpp"
 #include "libsieve/service/list_file.hpp"
 #include "libsieve/service/unpack.hpp"
+#include "libsieve/service/write_all.hpp"
 
 namespace sieve::service {
 
@@ -45,20 +47,6 @@ Status seal(const UniqueFd& file) {
     return {};
 }
 
-// What a build child writes to.
-struct Products {
-    UniqueFd image;
-    UniqueFd exact;
-    UniqueFd list;
-};
-
-Result<Products> new_products() {
-    SIEVE_ASSIGN(UniqueFd image, new_file("sieve-image"));
-    SIEVE_ASSIGN(UniqueFd exact, new_file("sieve-exact"));
-    SIEVE_ASSIGN(UniqueFd list, new_file("sieve-parsed"));
-    return Products{std::move(image), std::move(exact), std::move(list)};
-}
-
 // Whether a file is needed that takes what the list unpacks to. A pipe has no first bytes to look at.
 bool is_packed(const UniqueFd& content) {
     std::array<char, 8> begin{};
@@ -71,35 +59,89 @@ bool less(const sieve_key& a, const sieve_key& b) {
                                         std::end(b.word));
 }
 
-// As many as the image holds, distinct and rising: what the kernel's map takes. That the filter matches them
-// is what the test in the kernel asks.
-Result<std::vector<sieve_key>> read_exact(const UniqueFd& file, const Image& image) {
-    struct stat info {};
-    if (::fstat(file.get(), &info) != 0) return bad_input(errno_text(errno));
-    const std::uint64_t count = image.file().keys;
-    if (static_cast<std::uint64_t>(info.st_size) / sizeof(sieve_key) != count ||
-        static_cast<std::uint64_t>(info.st_size) % sizeof(sieve_key) != 0)
-        return bad_input("the keys for verification are not as many as the image's");
-    std::vector<sieve_key> keys(count);
-    auto* to = reinterpret_cast<char*>(keys.data());
-    for (std::size_t left = keys.size() * sizeof(sieve_key); left > 0;) {
-        const ssize_t got = ::read(file.get(), to, left);
-        if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) return bad_input("the keys for verification cannot be read");
-        to += got;
-        left -= static_cast<std::size_t>(got);
+// The names of the origins' files, for the image.
+std::string label_of(const std::vector<Origin>& origins) {
+    std::string label;
+    for (const Origin& origin : origins) {
+        const std::string name = origin_name(origin);
+        const std::size_t slash = name.rfind('/');
+        label += (label.empty() ? "" : " ") +
+                 (slash == std::string::npos || slash + 1 == name.size() ? name : name.substr(slash + 1));
     }
-    if (std::adjacent_find(keys.begin(), keys.end(),
-                           [](const sieve_key& a, const sieve_key& b) { return !less(a, b); }) != keys.end())
-        return bad_input("the keys for verification are not in order");
-    return keys;
+    return label;
 }
 
-class Refresh {
+// What both steps have in common.
+class Step {
   public:
-    explicit Refresh(const RefreshRequest& request) : request_(request) {}
+    Step(const std::string& set, const control::FeedSpec& feed, const SandboxSettings& sandbox)
+        : set_(set), feed_(feed), sandbox_(sandbox) {}
 
-    tl::expected<Refreshed, GatherFailure> run() {
+  protected:
+    [[nodiscard]] Error named(Error error) const {
+        if (!set_.empty()) error.message = fmt::format("set {}: {}", set_, error.message);
+        return error;
+    }
+    [[nodiscard]] Confinement confinement(std::size_t lists) const {
+        const SandboxLimits& limits = sandbox_.limits;
+        return {
+            .role = ChildRole::build,
+            .user = sandbox_.user,
+            .memory_bytes = limits.memory_bytes,
+            .file_bytes = std::max(limits.image_bytes, limits.unpacked_bytes),
+            .processor = limits.processor,
+            // The child opens none; those of the lists must fit.
+            .descriptors = static_cast<std::uint32_t>(64 + 3 * lists),
+            .nice = limits.nice,
+            .parent = ::getpid(),
+        };
+    }
+    // Has a child follow the order; its report.
+    template <class Done>
+    Result<Done> follow(std::string message, std::vector<int> descriptors) const {
+        ChildOrder child;
+        child.role = ChildRole::build;
+        child.message = std::move(message);
+        child.descriptors = std::move(descriptors);
+        child.time_limit = sandbox_.limits.build;
+        child.started = sandbox_.started;
+        child.cancel = sandbox_.cancel;
+        SIEVE_ASSIGN(const ChildEnd end, sandbox_.run(child));
+        if (end.report.empty() || end.way != ChildEnd::Way::exited || end.number != 0)
+            return failed_building(describe(end, child, sandbox_.limits));
+        auto done = read_report<Done>(end.report);
+        if (done) return std::move(*done);
+        Error error = std::move(done.error().error);
+        if (error.kind == ErrorKind::out_of_memory)
+            error.message = fmt::format("building needs more memory than its limit of {} MiB{}",
+                                        sandbox_.limits.memory_bytes >> 20,
+                                        end.at.empty() ? std::string() : fmt::format(" while {}", end.at));
+        return tl::unexpected(std::move(error));
+    }
+    [[nodiscard]] static tl::unexpected<Error> failed_building(const std::string& what) {
+        return bad_input("building " + what);
+    }
+    // The child may have been taken over: nothing of what it wrote is believed.
+    [[nodiscard]] Result<Image> accept_image(UniqueFd file) const {
+        SIEVE_TRY(seal(file));
+        SIEVE_ASSIGN(Input input, Input::of(std::move(file), "its image"));
+        SIEVE_ASSIGN(Image image, Image::load(input));
+        if (image.lookup().fields == feed_.fields) return image;
+        return bad_input(fmt::format("its image is of {}, expected {}", format_fields(image.lookup().fields),
+                                     format_fields(feed_.fields)));
+    }
+
+    const std::string& set_;
+    const control::FeedSpec& feed_;
+    const SandboxSettings& sandbox_;
+};
+
+class ReadStep : Step {
+  public:
+    explicit ReadStep(const ReadRequest& request)
+        : Step(request.set, request.feed, request.sandbox), request_(request) {}
+
+    tl::expected<std::variant<UnchangedList, ReadList>, GatherFailure> run() {
         if (request_.origins.empty()) return failed(Error{ErrorKind::invalid_request, "expected a list", {}});
         const Clock::time_point start = Clock::now();
         if (auto done = gather_all(); !done) return tl::unexpected(std::move(done.error()));
@@ -110,27 +152,23 @@ class Refresh {
         // A server that has nothing newer did not send what is built anew with the others' news.
         if (auto done = gather_missing(); !done) return tl::unexpected(std::move(done.error()));
         const std::chrono::milliseconds gathering = since(start);
-        const Clock::time_point building = Clock::now();
-        auto refreshed = build();
-        if (refreshed)
-            if (auto* built = std::get_if<BuiltList>(&*refreshed)) {
-                built->gathering = gathering;
-                built->building = since(building);
-            }
-        return refreshed;
+        const Clock::time_point reading = Clock::now();
+        auto read = read_all();
+        if (!read) return failed(std::move(read.error()));
+        if (auto* list = std::get_if<ReadList>(&*read)) {
+            list->gathering = gathering;
+            list->reading = since(reading);
+        }
+        return std::move(*read);
     }
 
   private:
     [[nodiscard]] tl::unexpected<GatherFailure> failed(GatherFailure failure) const {
-        if (!request_.set.empty())
-            failure.error.message = fmt::format("set {}: {}", request_.set, failure.error.message);
+        failure.error = named(std::move(failure.error));
         return tl::unexpected(std::move(failure));
     }
     [[nodiscard]] tl::unexpected<GatherFailure> failed(Error error) const {
         return failed(GatherFailure{std::move(error), {}});
-    }
-    [[nodiscard]] tl::unexpected<GatherFailure> failed_building(const std::string& what) const {
-        return failed(Error{ErrorKind::bad_input, "building " + what, {}});
     }
 
     [[nodiscard]] const SourceProvenance* known_of(const Origin& origin) const {
@@ -170,104 +208,153 @@ class Refresh {
         return list;
     }
 
-    [[nodiscard]] BuildOrder build_order() const {
+    [[nodiscard]] ReadOrder order() const {
         const SandboxLimits& limits = request_.sandbox.limits;
-        BuildOrder order;
-        order.confinement = {
-            .role = ChildRole::build,
-            .user = request_.sandbox.user,
-            .memory_bytes = limits.memory_bytes,
-            .file_bytes = std::max(limits.image_bytes, limits.unpacked_bytes),
-            .processor = limits.processor,
-            // The child opens none; those of the lists must fit.
-            .descriptors = static_cast<std::uint32_t>(64 + 2 * gathered_.size()),
-            .nice = limits.nice,
-            .parent = ::getpid(),
-        };
+        ReadOrder order;
+        order.confinement = confinement(gathered_.size());
         order.feed = request_.feed;
         for (const Origin& origin : request_.origins) order.lists.push_back(origin_name(origin));
-        order.exact = request_.exact;
-        order.list = request_.list;
         if (request_.known) order.known_digest = request_.known->digest;
         order.limits = {limits.unpacked_bytes, limits.unpack_ratio};
         return order;
     }
 
-    tl::expected<Refreshed, GatherFailure> build() {
-        auto products = new_products();
-        if (!products) return failed(std::move(products.error()));
-        ChildOrder child;
-        child.role = ChildRole::build;
-        child.message = write_order(build_order());
-        child.descriptors = {products->image.get(), products->exact.get(), products->list.get()};
-        std::vector<UniqueFd> unpacked;
-        for (const Gathered& one : gathered_) {
-            child.descriptors.insert(child.descriptors.end(), 2, one.content->get());
-            if (!is_packed(*one.content)) continue;
-            auto file = new_file("sieve-unpacked");
-            if (!file) return failed(std::move(file.error()));
-            child.descriptors.back() = file->get();
-            unpacked.push_back(std::move(*file));
-        }
-        child.time_limit = request_.sandbox.limits.build;
-        child.started = request_.sandbox.started;
-        child.cancel = request_.sandbox.cancel;
-        const Result<ChildEnd> end = run_child(child);
-        if (!end) return failed(end.error());
-        unpacked.clear();
-        gathered_contents_go();
-        if (end->report.empty() || end->way != ChildEnd::Way::exited || end->number != 0)
-            return failed_building(describe(*end, child, request_.sandbox.limits));
-        auto done = read_build_report(end->report);
-        if (!done) {
-            Error error = std::move(done.error().error);
-            if (error.kind == ErrorKind::out_of_memory)
-                error.message =
-                    fmt::format("building needs more memory than its limit of {} MiB{}",
-                                request_.sandbox.limits.memory_bytes >> 20,
-                                end->at.empty() ? std::string() : fmt::format(" while {}", end->at));
-            return failed(std::move(error));
-        }
-        if (done->known) return UnchangedList{known(std::move(done->digest))};
-        auto built = accept(*products, std::move(*done));
-        if (!built) return failed_building("was of no use: " + built.error().message);
-        return std::move(*built);
-    }
-    // Memory that is not needed while the image is checked.
-    void gathered_contents_go() {
-        for (Gathered& one : gathered_) one.content.reset();
+    // Nothing came at all. A pipe, which has no digest, may still bring something.
+    [[nodiscard]] bool is_empty() const {
+        return std::all_of(gathered_.begin(), gathered_.end(), [](const Gathered& one) {
+            return one.provenance.bytes == 0 && !one.provenance.digest.empty();
+        });
     }
 
-    // The child may have been taken over: nothing of what it wrote is believed.
-    Result<BuiltList> accept(Products& products, BuildDone done) {
-        SIEVE_TRY(seal(products.image));
-        SIEVE_TRY(seal(products.exact));
-        SIEVE_TRY(seal(products.list));
-        SIEVE_ASSIGN(Input input, Input::of(std::move(products.image), "its image"));
-        SIEVE_ASSIGN(Image image, Image::load(input));
-        if (image.lookup().fields != request_.feed.fields)
-            return bad_input(fmt::format("its image is of {}, expected {}",
-                                         format_fields(image.lookup().fields),
-                                         format_fields(request_.feed.fields)));
-        BuiltList built{std::move(image),        {}, {}, known(std::move(done.digest)),
-                        std::move(done.remarks), {}, {}};
-        if (request_.exact) {
-            SIEVE_ASSIGN(built.exact, read_exact(products.exact, built.image));
+    Result<std::variant<UnchangedList, ReadList>> read_all() {
+        if (is_empty()) {
+            ReadList none;
+            none.list.emplace(request_.feed.fields);
+            none.known = known({});
+            return none;
         }
-        if (request_.list && !built.known.digest.empty()) {
-            SIEVE_ASSIGN(built.list, read_list_file(products.list.get(), request_.feed.fields));
+        SIEVE_ASSIGN(UniqueFd records, new_file("sieve-records"));
+        SIEVE_ASSIGN(UniqueFd image, new_file("sieve-image"));
+        std::vector<int> descriptors{records.get(), image.get()};
+        std::vector<UniqueFd> unpacked;
+        for (const Gathered& one : gathered_) {
+            const int content = one.content->get();
+            // A file may have been read to its end already, for its digest.
+            if (one.provenance.stamp != FileStamp{}) static_cast<void>(::lseek(content, 0, SEEK_SET));
+            descriptors.insert(descriptors.end(), 2, content);
+            if (!is_packed(*one.content)) continue;
+            SIEVE_ASSIGN(UniqueFd file, new_file("sieve-unpacked"));
+            descriptors.back() = file.get();
+            unpacked.push_back(std::move(file));
         }
+        SIEVE_ASSIGN(ReadDone done, follow<ReadDone>(write_order(order()), std::move(descriptors)));
+        for (std::size_t i = 0; i < gathered_.size(); i++) {
+            SIEVE_TRY(confirm_unchanged(gathered_[i], origin_name(request_.origins[i])));
+            gathered_[i].content.reset();
+        }
+        if (done.known) return UnchangedList{known(std::move(done.digest))};
+        ReadList list;
+        list.remarks = std::move(done.remarks);
+        list.label = label_of(request_.origins);
+        list.known = known(done.image ? std::string() : std::move(done.digest));
+        const Status accepted =
+            done.image ? take_image(list, std::move(image)) : take_list(list, std::move(records));
+        if (!accepted) return failed_building("was of no use: " + accepted.error().message);
+        return list;
+    }
+    Status take_image(ReadList& list, UniqueFd file) const {
+        SIEVE_ASSIGN(list.image, accept_image(std::move(file)));
+        return {};
+    }
+    Status take_list(ReadList& list, UniqueFd records) const {
+        SIEVE_TRY(seal(records));
+        SIEVE_ASSIGN(list.list, read_list_file(records.get(), request_.feed.fields));
+        list.records = std::move(records);
+        return {};
+    }
+
+    const ReadRequest& request_;
+    std::vector<Gathered> gathered_;
+};
+
+class BuildStep : Step {
+  public:
+    BuildStep(const BuildRequest& request, const ReadList& list)
+        : Step(request.set, request.feed, request.sandbox), request_(request), list_(list) {}
+
+    Result<BuiltList> run() {
+        const Clock::time_point start = Clock::now();
+        auto built = list_.image ? copy() : build();
+        if (!built) return tl::unexpected(named(std::move(built.error())));
+        built->building = since(start);
         return built;
     }
 
-    const RefreshRequest& request_;
-    std::vector<Gathered> gathered_;
+  private:
+    Result<BuiltList> copy() const {
+        if (request_.exact)
+            return failure(
+                ErrorKind::needs_feed,
+                fmt::format("{}: an image cannot list the keys to verify its matches with", list_.label));
+        SIEVE_ASSIGN(UniqueFd file, new_file("sieve-image"));
+        const std::span<const sieve_line> lines = list_.image->lines();
+        SIEVE_TRY(write_all(file.get(), {reinterpret_cast<const char*>(lines.data()), lines.size_bytes()}));
+        SIEVE_ASSIGN(Image image, accept_image(std::move(file)));
+        return BuiltList{.image = std::move(image)};
+    }
+    Result<BuiltList> build() const {
+        SIEVE_ASSIGN(UniqueFd file, new_file("sieve-image"));
+        SIEVE_ASSIGN(UniqueFd exact, new_file("sieve-exact"));
+        BuildOrder order{confinement(1), request_.feed, request_.exact};
+        order.feed.build.label = list_.label;
+        SIEVE_ASSIGN(BuildDone done,
+                     follow<BuildDone>(write_order(order), {list_.records.get(), file.get(), exact.get()}));
+        auto image = accept_image(std::move(file));
+        if (!image) return failed_building("was of no use: " + image.error().message);
+        BuiltList built{.image = std::move(*image), .remarks = std::move(done.remarks)};
+        if (!request_.exact) return built;
+        if (Status sealed = seal(exact); !sealed) return tl::unexpected(std::move(sealed.error()));
+        auto keys = read_exact_file(exact.get(), built.image);
+        if (!keys) return failed_building("was of no use: " + keys.error().message);
+        built.exact = std::move(*keys);
+        return built;
+    }
+
+    const BuildRequest& request_;
+    const ReadList& list_;
 };
 
 } // namespace
 
-tl::expected<Refreshed, GatherFailure> refresh_in_sandbox(const RefreshRequest& request) {
-    return Refresh(request).run();
+tl::expected<std::variant<UnchangedList, ReadList>, GatherFailure>
+read_in_sandbox(const ReadRequest& request) {
+    return ReadStep(request).run();
+}
+
+Result<BuiltList> build_in_sandbox(const BuildRequest& request, const ReadList& list) {
+    return BuildStep(request, list).run();
+}
+
+Result<std::vector<sieve_key>> read_exact_file(int from, const Image& image) {
+    struct stat info {};
+    if (::fstat(from, &info) != 0 || ::lseek(from, 0, SEEK_SET) != 0) return bad_input(errno_text(errno));
+    const std::uint64_t count = image.file().keys;
+    if (static_cast<std::uint64_t>(info.st_size) / sizeof(sieve_key) != count ||
+        static_cast<std::uint64_t>(info.st_size) % sizeof(sieve_key) != 0)
+        return bad_input("the keys for verification are not as many as the image's");
+    std::vector<sieve_key> keys(count);
+    auto* to = reinterpret_cast<char*>(keys.data());
+    for (std::size_t left = keys.size() * sizeof(sieve_key); left > 0;) {
+        const ssize_t got = ::read(from, to, left);
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) return bad_input("the keys for verification cannot be read");
+        to += got;
+        left -= static_cast<std::size_t>(got);
+    }
+    if (std::adjacent_find(keys.begin(), keys.end(),
+                           [](const sieve_key& a, const sieve_key& b) { return !less(a, b); }) != keys.end())
+        return bad_input("the keys for verification are not in order");
+    return keys;
 }
 
 } // namespace sieve::service

@@ -1,16 +1,20 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // From origins to a checked image, without letting a hostile byte near the process that asks.
 //
-//     origin      who reads it                               who reads the list
-//     file        nobody: its descriptor is passed on
-//     \                                                       . http(s)     a fetch child writes the body |
-//     a build child unpacks, parses, builds, and writes command     a command child prints it             /
-//     the image; this process checks every field of it
+//     origin     who fetches it
+//     file       nobody: its descriptor goes on
+//     http(s)    a fetch child writes the body
+//     command    a command child prints it
+//
+// Then a read child unpacks and parses all of it and writes records, and a build child makes an image of the
+// records.
+//
+// The caller checks the records, may look at them between the two steps, and checks every field of the image.
 //
 // Every child is this program executed anew (child.hpp) with the rights of confine.hpp. A list that is
 // hostile can crash, hang or starve its child, and the refresh fails with one sentence that says so.
 //
-// A program that calls refresh_in_sandbox() calls run_as_child() (child_main.hpp) first in its main().
+// A program that calls these functions calls run_as_child() (child_main.hpp) first in its main().
 #pragma once
 
 #include <chrono>
@@ -28,22 +32,22 @@
 #include "libsieve/service/gather.hpp"
 #include "libsieve/service/origin.hpp"
 #include "libsieve/service/source_provenance.hpp"
+#include "libsieve/util/unique_fd.hpp"
 
 namespace sieve::service {
 
-// What the set in force was built of, as a refresh returned it. It counts for the same feed options only.
+// What the set in force was built of, as read_in_sandbox() returned it. It counts for the same feed options
+// only.
 struct KnownList {
-    std::vector<SourceProvenance> sources;
-    std::string digest; // list_digest.hpp; empty if the origin was an image
+    std::vector<SourceProvenance> sources{};
+    std::string digest{}; // list_digest.hpp; empty if the origin was an image
 };
 
-struct RefreshRequest {
-    std::string set; // its name, for messages
-    std::vector<Origin> origins;
-    control::FeedSpec feed;
-    bool exact = false;               // the keys that verification needs, too
-    bool list = false;                // the parsed list, too
-    std::optional<KnownList> known{}; // nothing: build in any case
+struct ReadRequest {
+    std::string set{}; // its name, for messages
+    std::vector<Origin> origins{};
+    control::FeedSpec feed{};
+    std::optional<KnownList> known{}; // nothing: read in any case
     SandboxSettings sandbox{};
 };
 
@@ -52,21 +56,43 @@ struct UnchangedList {
     KnownList known; // with the times and validators of this refresh
 };
 
+struct ReadList {
+    std::optional<Feed> list{};   // checked; nothing: the origin is an image
+    UniqueFd records{};           // the list as list_file.hpp, which nobody can change any more
+    std::optional<Image> image{}; // if the origin is one: checked, and of the fields that were asked for
+    KnownList known{};
+    std::vector<std::string> remarks{}; // what a person should know, such as why lines were skipped
+    std::string label{};                // names of the origins, for the image
+    std::chrono::milliseconds gathering{0};
+    std::chrono::milliseconds reading{0};
+};
+
+// Asks every origin, and reads the lists if any has something new. Origins without a byte are a list without
+// an entry, which cannot be built. The failure begins with the set's name. Errors besides those of origins
+// and lists: changed_meanwhile for a file that changed while it was read.
+[[nodiscard]] tl::expected<std::variant<UnchangedList, ReadList>, GatherFailure>
+read_in_sandbox(const ReadRequest& request);
+
+struct BuildRequest {
+    std::string set{}; // its name, for messages
+    control::FeedSpec feed{};
+    bool exact = false; // the keys that verification needs, too
+    SandboxSettings sandbox{};
+};
+
 struct BuiltList {
     Image image; // checked, and of the fields that were asked for
     // Distinct and rising, as many as the image holds; empty unless asked for.
-    std::vector<sieve_key> exact;
-    std::optional<Feed> list; // if asked for, and unless the origin was an image
-    KnownList known;
-    std::vector<std::string> remarks; // what a person should know, such as why lines were skipped
-    std::chrono::milliseconds gathering{0};
+    std::vector<sieve_key> exact{};
+    std::vector<std::string> remarks{};
     std::chrono::milliseconds building{0};
 };
 
-using Refreshed = std::variant<UnchangedList, BuiltList>;
+// Builds the image of a list that was read. Of an image it is a copy. The error begins with the set's name.
+[[nodiscard]] Result<BuiltList> build_in_sandbox(const BuildRequest& request, const ReadList& list);
 
-// Asks every origin, and builds the set if any has something new. The failure begins with the set's name.
-// Blocks: for a thread of its own. Leaves nothing behind but lines in servers' logs.
-[[nodiscard]] tl::expected<Refreshed, GatherFailure> refresh_in_sandbox(const RefreshRequest& request);
+// As many keys as the image holds, distinct and rising: what the kernel's map takes. bad_input for any other
+// file. That the filter matches them is what the test in the kernel asks.
+[[nodiscard]] Result<std::vector<sieve_key>> read_exact_file(int from, const Image& image);
 
 } // namespace sieve::service

@@ -1,30 +1,34 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// What is remembered about a source's list: where it came from, which content it was, and what the server
-// needs to hear to tell whether the list has changed since.
+// What is remembered about a source's list: where it came from, which content it was, and what tells whether
+// the list has changed since.
 #pragma once
 
 #include <cstdint>
 #include <string>
 
-#include <nlohmann/json_fwd.hpp>
-
 namespace sieve::service {
 
+// What the file system says of a file. All zero: the content came from no file.
+struct FileStamp {
+    std::uint64_t device = 0;
+    std::uint64_t inode = 0;
+    std::int64_t status_changed = 0; // nanoseconds since 1970
+
+    [[nodiscard]] friend bool operator==(const FileStamp&, const FileStamp&) = default;
+};
+
 struct SourceProvenance {
-    std::string source; // the source's identity (source_identity()); holds no credentials
-    std::string digest; // of the bytes as they came (util/digest.hpp); empty: they came through a pipe
+    std::string source{}; // the origin's identity (origin_identity()); holds no credentials
+    std::string digest{}; // of the bytes as they came (util/digest.hpp); empty: they came through a pipe
     std::uint64_t bytes = 0;
-    std::string etag;          // as the server wrote it; empty: none
-    std::string last_modified; // likewise
-    std::int64_t asked = 0;    // seconds since 1970: when the source last gave or confirmed this content
-    std::int64_t changed = 0;  // seconds since 1970: when this content was first seen, or the file's own time
+    std::string etag{};          // as the server wrote it; empty: none
+    std::string last_modified{}; // likewise
+    std::int64_t asked = 0;      // seconds since 1970: when the source last gave or confirmed this content
+    std::int64_t changed = 0; // seconds since 1970: when this content was first seen, or the file's own time
+    FileStamp stamp{};
+    std::int64_t read = 0; // seconds since 1970: when the digest was made
 
     [[nodiscard]] friend bool operator==(const SourceProvenance&, const SourceProvenance&) = default;
 };
-
-// For the state directory. from_json() leaves out what is missing or of another type: provenance that cannot
-// be read costs one download.
-void to_json(nlohmann::json& json, const SourceProvenance& provenance);
-void from_json(const nlohmann::json& json, SourceProvenance& provenance);
 
 } // namespace sieve::service

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -19,18 +20,25 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "libsieve/service/write_all.hpp"
 #include "libsieve/util/output.hpp"
 #include "libsieve/util/printable.hpp"
 
 namespace sieve::service {
 
+// Each field of a record is named once, here.
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FileStamp, device, inode, status_changed)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SourceProvenance, source, digest, bytes, etag, last_modified, asked,
+                                   changed, stamp, read)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SetRecord, identity, build, list_digest, entries, keys, skipped, bytes,
+                                   expected_fpr, built_at, exact, sources)
+
 namespace {
 
 using nlohmann::json;
 
-constexpr std::string_view version_text = "xdp-sieve state 1\n";
+constexpr std::string_view version_text = "xdp-sieve state 2\n";
 constexpr std::string_view version_begin = "xdp-sieve state ";
-constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
 
 const OutputKind json_output{.name = "record of xdp-sieve", .beginnings = {"{", "["}, .mode = 0600};
 const OutputKind version_output{
@@ -119,37 +127,8 @@ Result<UniqueFd> take_lock(const std::string& path, std::chrono::milliseconds pa
     return fd;
 }
 
-json to_json(const PieceRecord& piece) {
-    return {{"name", piece.name},         {"digest", piece.digest},  {"bytes", piece.bytes},
-            {"modified", piece.modified}, {"read", piece.read},      {"device", piece.device},
-            {"inode", piece.inode},       {"changed", piece.changed}};
-}
-
-PieceRecord piece_of(const json& piece) {
-    PieceRecord record;
-    record.name = piece.at("name").get<std::string>();
-    record.digest = piece.at("digest").get<std::string>();
-    record.bytes = piece.at("bytes").get<std::uint64_t>();
-    record.modified = piece.at("modified").get<std::int64_t>();
-    record.read = piece.at("read").get<std::int64_t>();
-    record.device = piece.at("device").get<std::uint64_t>();
-    record.inode = piece.at("inode").get<std::uint64_t>();
-    record.changed = piece.at("changed").get<std::int64_t>();
-    return record;
-}
-
 std::string text_of(const json& value) {
     return value.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
-}
-
-json to_json(const SetRecord& record) {
-    json pieces = json::array();
-    for (const PieceRecord& piece : record.pieces) pieces.push_back(to_json(piece));
-    return {{"identity", record.identity},         {"build", record.build},
-            {"entries", record.entries},           {"keys", record.keys},
-            {"skipped", record.skipped},           {"bytes", record.bytes},
-            {"expected_fpr", record.expected_fpr}, {"built_at", record.built_at},
-            {"pieces", std::move(pieces)}};
 }
 
 bool is_identity(const std::string& text) {
@@ -159,17 +138,7 @@ bool is_identity(const std::string& text) {
 // Nothing for a text that is no record.
 std::optional<SetRecord> record_of(const std::string& text) {
     try {
-        const json value = json::parse(text);
-        SetRecord record;
-        record.identity = value.at("identity").get<std::string>();
-        record.build = value.at("build").get<std::string>();
-        record.entries = value.at("entries").get<std::uint64_t>();
-        record.keys = value.at("keys").get<std::uint64_t>();
-        record.skipped = value.at("skipped").get<std::uint64_t>();
-        record.bytes = value.at("bytes").get<std::uint64_t>();
-        record.expected_fpr = value.at("expected_fpr").get<double>();
-        record.built_at = value.at("built_at").get<std::int64_t>();
-        for (const json& piece : value.at("pieces")) record.pieces.push_back(piece_of(piece));
+        SetRecord record = json::parse(text).get<SetRecord>();
         if (!is_identity(record.identity)) return std::nullopt;
         return record;
     } catch (const json::exception&) {
@@ -177,41 +146,33 @@ std::optional<SetRecord> record_of(const std::string& text) {
     }
 }
 
-// Appends all of an input to a file, without a byte order mark, and ends its last line.
-Status append(int fd, const std::string& path, Input input) {
-    const auto put = [&](std::string_view bytes) -> Status {
-        while (!bytes.empty()) {
-            const ssize_t written = ::write(fd, bytes.data(), bytes.size());
-            if (written < 0 && errno == EINTR) continue;
-            if (written < 0) return fault(path, "cannot be written", errno);
-            bytes.remove_prefix(static_cast<std::size_t>(written));
-        }
-        return {};
-    };
-    std::vector<char> block(std::size_t{256} << 10);
-    SIEVE_ASSIGN(const std::string_view begin, input.peek(byte_order_mark.size()));
-    if (begin == byte_order_mark) {
-        SIEVE_TRY(input.read_all(block.data(), byte_order_mark.size()));
-    }
-    char last = '\n';
-    for (;;) {
-        SIEVE_ASSIGN(const std::size_t got, input.read(block.data(), block.size()));
-        if (got == 0) break;
-        SIEVE_TRY(put({block.data(), got}));
-        last = block[got - 1];
-    }
-    return last == '\n' ? Status() : put("\n");
+// A file that nobody names yet: what is left of it after a crash is removed by the next discard_staged().
+Result<UniqueFd> new_file(const std::string& path) {
+    UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600));
+    if (!fd) return fault(path, "cannot be written", errno);
+    return fd;
 }
 
-// A file that nobody names yet: what is left of it after a crash is removed by the next discard_staged().
-Status write_list(const std::string& path, const Pieces& pieces) {
-    const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600));
-    if (!fd) return fault(path, "cannot be written", errno);
-    for (const std::unique_ptr<Piece>& piece : pieces) {
-        SIEVE_ASSIGN(Input input, piece->open());
-        SIEVE_TRY(append(fd.get(), path, std::move(input)));
+// Copies a whole file.
+Status copy_file(int from, const std::string& path) {
+    SIEVE_ASSIGN(const UniqueFd to, new_file(path));
+    struct stat info {};
+    if (::fstat(from, &info) != 0) return fault(path, "cannot be written", errno);
+    for (off_t at = 0; at < info.st_size;) {
+        const ssize_t copied = ::sendfile(to.get(), from, &at, static_cast<std::size_t>(info.st_size - at));
+        if (copied < 0 && errno == EINTR) continue;
+        if (copied <= 0) return fault(path, "cannot be written", copied == 0 ? EIO : errno);
     }
-    if (::fsync(fd.get()) != 0) return fault(path, "cannot be written", errno);
+    if (::fsync(to.get()) != 0) return fault(path, "cannot be written", errno);
+    return {};
+}
+
+Status write_exact(std::span<const sieve_key> keys, const std::string& path) {
+    SIEVE_ASSIGN(const UniqueFd to, new_file(path));
+    const Status written =
+        write_all(to.get(), {reinterpret_cast<const char*>(keys.data()), keys.size_bytes()});
+    if (!written) return fault(path, written.error().message);
+    if (::fsync(to.get()) != 0) return fault(path, "cannot be written", errno);
     return {};
 }
 
@@ -255,6 +216,10 @@ std::string StateDirectory::list_path(const std::string& set, const std::string&
     return fmt::format("{}/{}.list", folder_of(set), identity);
 }
 
+std::string StateDirectory::exact_path(const std::string& set, const std::string& identity) const {
+    return fmt::format("{}/{}.exact", folder_of(set), identity);
+}
+
 std::optional<SetRecord>
 StateDirectory::read(const std::string& set,
                      const std::function<void(const std::string& text)>& remark) const {
@@ -266,7 +231,9 @@ StateDirectory::read(const std::string& set,
         remark(fmt::format("{}: is damaged; the set is built anew", printable(path)));
         return std::nullopt;
     }
-    for (const std::string& file : {image_path(set, record->identity), list_path(set, record->identity)})
+    std::vector<std::string> files{image_path(set, record->identity)};
+    if (record->exact) files.push_back(exact_path(set, record->identity));
+    for (const std::string& file : files)
         if (::access(file.c_str(), R_OK) != 0) {
             remark(fmt::format("{}: {}; the set is built anew", printable(file), errno_text(errno)));
             return std::nullopt;
@@ -280,17 +247,19 @@ StateDirectory::read(const std::string& set,
     return record;
 }
 
-Status StateDirectory::stage(const std::string& set, Image& image, const Pieces& pieces) const {
+Status StateDirectory::stage(const std::string& set, Image& image, int list,
+                             std::span<const sieve_key> exact) const {
     SIEVE_TRY(make_folder(path_ + "/sets"));
     SIEVE_TRY(make_folder(folder_of(set)));
     const std::string identity = identity_text(image.file());
     SIEVE_TRY(image.save(image_path(set, identity), Replace::anything));
-    return write_list(list_path(set, identity), pieces);
+    if (list >= 0) SIEVE_TRY(copy_file(list, list_path(set, identity)));
+    if (exact.empty()) return {};
+    return write_exact(exact, exact_path(set, identity));
 }
 
 Status StateDirectory::commit(const std::string& set, const SetRecord& record) const {
-    SIEVE_TRY(write_output(folder_of(set) + "/record.json", text_of(to_json(record)), json_output,
-                           Replace::anything));
+    SIEVE_TRY(write_output(folder_of(set) + "/record.json", text_of(record), json_output, Replace::anything));
     remove_all_but(set, record.identity);
     return {};
 }

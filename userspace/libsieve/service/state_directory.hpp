@@ -6,7 +6,8 @@
 //     lock                     held by whoever writes
 //     sets/NAME/record.json    which image is the last good one, and its provenance
 //     sets/NAME/ID.sieve       that image; ID is its identity
-//     sets/NAME/ID.list        its list: the text of all pieces
+//     sets/NAME/ID.list        its list, parsed (list_file.hpp); none if a source was the image
+//     sets/NAME/ID.exact       the keys that verify its matches, if they are to be verified
 //     hooks.json               the hooks that the service put tables on
 //
 // record.json is replaced as a whole, after the files that it names are on the disk, so that a crash leaves
@@ -18,12 +19,13 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "libsieve/image/image.hpp"
 #include "libsieve/kernel/hooks/hook_point.hpp"
-#include "libsieve/service/source.hpp"
+#include "libsieve/service/source_provenance.hpp"
 #include "libsieve/util/result.hpp"
 #include "libsieve/util/unique_fd.hpp"
 
@@ -33,13 +35,15 @@ namespace sieve::service {
 struct SetRecord {
     std::string identity{};    // of the image: 32 hexadecimal digits
     std::string build{};       // digest of build_text()
+    std::string list_digest{}; // of the list (list_digest.hpp); empty: a source was the image
     std::uint64_t entries = 0; // of the list
     std::uint64_t keys = 0;    // of the filter
     std::uint64_t skipped = 0; // malformed lines that were left out
     std::uint64_t bytes = 0;   // of the image
     double expected_fpr = 0;
     std::int64_t built_at = 0; // in seconds since 1970
-    std::vector<PieceRecord> pieces{};
+    bool exact = false;        // the keys that verify its matches are kept, too
+    std::vector<SourceProvenance> sources{};
 };
 
 // A hook that the service put its program or table on. It takes away no other.
@@ -73,9 +77,12 @@ class StateDirectory {
 
     [[nodiscard]] std::string image_path(const std::string& set, const std::string& identity) const;
     [[nodiscard]] std::string list_path(const std::string& set, const std::string& identity) const;
+    [[nodiscard]] std::string exact_path(const std::string& set, const std::string& identity) const;
 
-    // Writes image and list of a set under the image's identity, beside what is there.
-    [[nodiscard]] Status stage(const std::string& set, Image& image, const Pieces& pieces) const;
+    // Writes the files of a set's image under its identity, beside what is there. `list` is a list file, or
+    // -1; `exact` are the keys for verification, if any.
+    [[nodiscard]] Status stage(const std::string& set, Image& image, int list,
+                               std::span<const sieve_key> exact) const;
     // Makes the record the last good one, and removes the files of all others.
     [[nodiscard]] Status commit(const std::string& set, const SetRecord& record) const;
     // Removes staged files that no record names.

@@ -219,7 +219,7 @@ TEST(Staleness, IsThreeIntervalsWithoutAWord) {
     EXPECT_FALSE(is_stale(set, history, start)); // there is no list that could be old
     history.last_good = SetRecord{.built_at = 1'700'000'000 - 4 * 3600};
     EXPECT_TRUE(is_stale(set, history, start)); // after a start: it was read four hours ago
-    history.last_good->pieces = {PieceRecord{.read = 1'700'000'000 - 3600}};
+    history.last_good->sources = {SourceProvenance{.asked = 1'700'000'000 - 3600}};
     EXPECT_FALSE(is_stale(set, history, start));
     history.confirmed = start - 3h - 1s;
     EXPECT_TRUE(is_stale(set, history, start));

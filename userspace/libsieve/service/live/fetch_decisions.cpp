@@ -127,7 +127,7 @@ tl::expected<Decisions, GatherFailure> fetch_decisions(const CrowdsecSpec& sourc
             {ErrorKind::bad_input,
              fmt::format("{}: downloading {}", displayed_url(source.url), describe(*end, child, limits)),
              {}});
-    auto answer = read_http_report(end->report);
+    auto answer = read_report<HttpAnswer>(end->report);
     if (!answer) return tl::unexpected(GatherFailure{{answer.error().error}, answer.error().retry_after});
     Result<Decisions> decisions = read_claim_file(parsed.get());
     if (!decisions) {

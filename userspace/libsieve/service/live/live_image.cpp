@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/service/live/live_image.hpp"
 
+#include <fcntl.h>
+
+#include <cerrno>
 #include <charconv>
 #include <ctime>
 #include <filesystem>
@@ -19,25 +22,13 @@
 #include "libsieve/service/live/decisions.hpp"
 #include "libsieve/util/digest.hpp"
 #include "libsieve/util/printable.hpp"
+#include "libsieve/util/unique_fd.hpp"
 
 namespace sieve::service::live {
 
 namespace {
 
 constexpr std::string_view list_head = "# xdp-sieve claims 1";
-
-// A text that is a file already.
-class FilePiece final : public Piece {
-  public:
-    FilePiece(std::string path, std::string name) : path_(std::move(path)) { record_.name = std::move(name); }
-    [[nodiscard]] const PieceRecord& record() const override { return record_; }
-    [[nodiscard]] Result<Input> open() const override { return Input::of(path_); }
-    [[nodiscard]] Status confirm() const override { return {}; }
-
-  private:
-    std::string path_;
-    PieceRecord record_;
-};
 
 // A claim whose number is 0 and that never ends needs no comment.
 std::string line_of(const Claim& claim) {
@@ -165,9 +156,11 @@ Result<std::string> publish_image(control::Kernel& kernel, const StateDirectory&
     record.expected_fpr = rate_from_bits(file.expected_fpr);
     record.built_at = std::time(nullptr);
     const auto publish = [&]() -> Status {
-        Pieces pieces;
-        pieces.push_back(std::make_unique<FilePiece>(next_list_path(state, set.name), "the live list"));
-        SIEVE_TRY(state.stage(set.name, image, pieces));
+        const std::string path = next_list_path(state, set.name);
+        const UniqueFd list(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+        if (!list)
+            return bad_input(fmt::format("{}: cannot be read: {}", printable(path), errno_text(errno)));
+        SIEVE_TRY(state.stage(set.name, image, list.get(), {}));
         SIEVE_TRY(before_commit(record.identity));
         return swap_everywhere(kernel, set.name, state.image_path(set.name, record.identity), observer);
     };

@@ -66,7 +66,7 @@ std::optional<Clock::time_point> last_confirmed(const SetHistory& set) {
     if (set.confirmed) return set.confirmed;
     if (!set.last_good) return std::nullopt;
     std::int64_t read = set.last_good->built_at;
-    for (const PieceRecord& piece : set.last_good->pieces) read = std::max(read, piece.read);
+    for (const SourceProvenance& source : set.last_good->sources) read = std::max(read, source.asked);
     return Clock::time_point(std::chrono::seconds(read));
 }
 

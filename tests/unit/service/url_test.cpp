@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Tests that need no server. tests/service/download_test.cpp has the others.
-#include "libsieve/service/http_source.hpp"
 #include "libsieve/service/url.hpp"
 
 #include <gtest/gtest.h>
@@ -8,7 +6,7 @@
 namespace sieve::service {
 namespace {
 
-TEST(HttpSource, AUrlIsShownWithoutSecrets) {
+TEST(Url, AUrlIsShownWithoutSecrets) {
     EXPECT_EQ(displayed_url("https://h.example/a/b.txt"), "https://h.example/a/b.txt");
     EXPECT_EQ(displayed_url("https://user:pass@h.example:8443/a"), "https://h.example:8443/a");
     EXPECT_EQ(displayed_url("https://h.example/a?key=1234#part"), "https://h.example/a?...");
@@ -17,7 +15,7 @@ TEST(HttpSource, AUrlIsShownWithoutSecrets) {
     EXPECT_EQ(displayed_url("http://h/\x1b[31m").find('\x1b'), std::string::npos);
 }
 
-TEST(HttpSource, OnlyHttpAndHttps) {
+TEST(Url, OnlyHttpAndHttps) {
     EXPECT_TRUE(check_url("http://h/"));
     EXPECT_TRUE(check_url("https://h"));
     for (const char* url : {"", "h", "/etc/passwd", "file:///etc/passwd", "ftp://h/a", "https://"})

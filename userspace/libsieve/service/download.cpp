@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "libsieve/service/http_source.hpp"
+#include "libsieve/service/download.hpp"
 
 #include <curl/curl.h>
 #include <strings.h>

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// What a child does with lists, once it is confined: it reads them, or it builds a filter of what was read.
+// Descriptors are those of the order (child_messages.hpp); they stay open.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+
+#include "libsieve/service/child_messages.hpp"
+#include "libsieve/util/result.hpp"
+
+namespace sieve::service {
+
+// Is told what the work is at: "reading a.txt".
+using TellProgress = std::function<void(const std::string& at)>;
+
+// Unpacks and parses the lists, and writes them as one. Errors: those of the lists.
+[[nodiscard]] Result<ReadDone> read_lists(const ReadOrder& order, std::span<const int> descriptors,
+                                          const TellProgress& tell_progress);
+
+// Builds the filter, and writes the image.
+[[nodiscard]] Result<BuildDone> build_filter(const BuildOrder& order, std::span<const int> descriptors,
+                                             const TellProgress& tell_progress);
+
+} // namespace sieve::service

@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#pragma once
+
+#include <string_view>
+
+#include "libsieve/util/result.hpp"
+
+namespace sieve::service {
+
+// Writes all of it where the descriptor stands. bad_input: "cannot be written: WHY".
+[[nodiscard]] Status write_all(int to, std::string_view bytes);
+
+} // namespace sieve::service
