@@ -204,9 +204,11 @@ soak: all
 	scripts/soak.sh 3 scripts/check.sh
 
 # Injects a fault at every system call of the commands that change something: see docs/testing.md. This takes an hour
-# or two. EVERY=10 takes every tenth call; CASES="load swap" and HOOKS=xdp select cases and hooks.
-faults: $(BPF_OBJ) $(B)/xdp-sieve
+# or two. EVERY=10 takes every tenth call; CASES="load swap" and HOOKS=xdp select cases and hooks. Before that it kills
+# the daemon at KILLS random moments, 300 if not given.
+faults: $(BPF_OBJ) $(B)/xdp-sieve $(B)/xdp-sieved
 	$(MAKE) --no-print-directory -C tests/selftests all
+	KILLS=$(or $(KILLS),300) tests/selftests/daemon_kill.sh
 	FAULTS="$(if $(EVERY),--every $(EVERY))" FAULT_CASES="$(CASES)" FAULT_HOOKS="$(HOOKS)" tests/selftests/faults.sh
 
 # Draws the papers' tables and figures beside ours: docs/reproduction.md, docs/figures.

@@ -14,10 +14,12 @@ cd "$(dirname "$0")/.."
 WORLD=sieve-world-$$ HOST=sieve-host-$$
 WORK=$(mktemp -d)
 step=0
+daemon=
 
 cleanup() {
     local status=$?
     trap '' HUP INT PIPE TERM
+    if [ -n "$daemon" ]; then kill "$daemon" 2>/dev/null || true; fi
     ip netns del "$WORLD" 2>/dev/null || true
     ip netns del "$HOST" 2>/dev/null || true
     rm -rf "$WORK"
@@ -86,11 +88,46 @@ stop_traffic() {
     scripts/demo_traffic.py table "$WORK" "$1" report before after || wrong=1
 }
 
+# Waits until the daemon has logged a matching line, and prints that line.
+await_said() {
+    local line
+    for ((line = 0; line < 1200; line++)); do
+        if grep -E -- "$1" "$WORK/said" | tail -n 1 | grep . >"$WORK/line"; then
+            fold -s -w 105 "$WORK/line" | sed 's/^/     /'
+            return
+        fi
+        sleep 0.05
+    done
+    echo "demo: the daemon has not said /$1/: $(cat "$WORK/said")" >&2
+    exit 1
+}
+
+# expect_ping VERDICT: three pings from the world to the host all come back, or none does.
+expect_ping() {
+    local back
+    echo "   \$ ip netns exec $WORLD ping -c 3 -i 0.2 -W 1 198.51.100.2"
+    ip netns exec "$WORLD" ping -c 3 -i 0.2 -W 1 198.51.100.2 >"$WORK/ping" || true
+    grep transmitted "$WORK/ping" | sed 's/^/     /'
+    back=$(sed -nE 's/.* ([0-9]+) received.*/\1/p' "$WORK/ping")
+    case $1:$back in
+    pass:3 | drop:0) ;;
+    *) wrong=1 && echo "     WRONG: expected $1" ;;
+    esac
+}
+
+# The metric of packets that matched the set, as Prometheus sees it.
+show_metric() {
+    echo "   \$ ip netns exec $HOST curl -s http://127.0.0.1:9273/metrics | grep set_matched_packets_total"
+    ip netns exec "$HOST" curl -s http://127.0.0.1:9273/metrics >"$WORK/metrics"
+    grep '^xdp_sieve_set_matched_packets_total' "$WORK/metrics" | sed 's/^/     /'
+    matched=$(sed -nE 's/^xdp_sieve_set_matched_packets_total\{.*\} ([0-9.e+]+)$/\1/p' "$WORK/metrics" | head -n 1)
+}
+
 wrong=0
 say "Install what is missing, and build"
 echo "   \$ scripts/install-deps.sh && make"
 scripts/install-deps.sh
-make --no-print-directory -j"$(nproc)" build/xdp-sieve build/xdp_sieve.bpf.o >"$WORK/make.log" 2>&1 || {
+make --no-print-directory -j"$(nproc)" build/xdp-sieve build/xdp-sieved build/xdp_sieve.bpf.o >"$WORK/make.log" 2>&1 || {
     tail -n 20 "$WORK/make.log" >&2
     exit 1
 }
@@ -152,6 +189,54 @@ END
 say "What the program says of itself"
 sieve status eth0
 sieve stats eth0
+
+say "Let the service keep a list fresh: xdp-sieved follows the file"
+sieve unload eth0
+ip -n "$HOST" link set lo up
+mkdir -p "$WORK/lists"
+head -n 400 "$WORK/old.txt" >"$WORK/lists/bad.txt"
+cat >"$WORK/xdp-sieve.toml" <<END
+[service]
+state-directory = "$WORK/state"
+[[interface]]
+name = "eth0"
+sets = ["bad"]
+[set.bad]
+sources = ["$WORK/lists/bad.txt"]
+END
+sed 's/^/     | /' "$WORK/xdp-sieve.toml" | sed "s|$WORK/||"
+echo "   \$ ip netns exec $HOST build/xdp-sieved --config xdp-sieve.toml &"
+ip netns exec "$HOST" build/xdp-sieved --config "$WORK/xdp-sieve.toml" --log stderr 2>"$WORK/said" &
+daemon=$!
+await_said 'set bad: a new list with 400 entries'
+expect_ping pass
+show_metric
+before=$matched
+
+say "Add the sender's address to the list file; nobody types anything else"
+echo "   \$ echo 198.51.100.1 >>lists/bad.txt"
+echo 198.51.100.1 >>"$WORK/lists/bad.txt"
+await_said 'set bad: a new list with 401 entries'
+expect_ping drop
+show_metric
+[ "$matched" != "$before" ] || wrong=1
+
+say "Break the list: a server's error page, and a list that has lost nearly everything; the last good one stays"
+echo "   \$ echo '<html>502 Bad Gateway</html>' >lists/bad.txt"
+echo '<html>502 Bad Gateway</html>' >"$WORK/lists/bad.txt"
+await_said 'set bad: .*html.*stays in force'
+echo "   \$ echo 192.0.2.1 >lists/bad.txt"
+echo 192.0.2.1 >"$WORK/lists/bad.txt"
+await_said 'set bad: .*shrink.*stays in force'
+expect_ping drop
+run ip netns exec "$HOST" build/xdp-sieve status eth0
+
+say "Stop the service: what is in force stays in force"
+kill "$daemon"
+wait "$daemon" || wrong=1
+daemon=
+await_said 'stopped'
+expect_ping drop
 
 say "Take it off and clean up"
 sieve unload eth0

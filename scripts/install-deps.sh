@@ -21,7 +21,7 @@ packages=(
     prometheus-cpp-dev libmicrohttpd-dev
     libgtest-dev libbenchmark-dev
     # the demo and the selftests run these
-    iproute2 util-linux procps python3 iputils-ping jq strace ethtool
+    iproute2 util-linux procps python3 iputils-ping curl jq strace ethtool
     # servers, certificates and archives for the service's tests
     nginx-light openssl zip zstd xz-utils
     # the set that `make bench` compares live sets with
