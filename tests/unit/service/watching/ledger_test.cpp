@@ -229,5 +229,17 @@ TEST(Staleness, IsThreeIntervalsWithoutAWord) {
     EXPECT_FALSE(is_stale(set, history, start));
 }
 
+// One that is polled every ten seconds may be late for some minutes.
+TEST(Staleness, OfAStreamFollowsItsPolls) {
+    SetConfiguration set;
+    set.sources.emplace_back(CrowdsecSpec{.poll = 10s});
+    SetHistory history;
+    history.confirmed = start - 5min;
+    EXPECT_FALSE(is_stale(set, history, start));
+    history.confirmed = start - 5min - 1s;
+    EXPECT_TRUE(is_stale(set, history, start));
+    EXPECT_EQ(asked_every(set), 10s);
+}
+
 } // namespace
 } // namespace sieve::service::watching

@@ -59,7 +59,9 @@ struct SamplePage {
                             .virtual_bytes = 90'000'000,
                             .open_files = 31,
                             .most_files = 1024,
-                            .threads = 3};
+                            .threads = 3,
+                            .children_cpu_seconds = 41.8,
+                            .children_most_resident_bytes = 88'000'000};
     }
 
     void add_hook(const std::string& interface, kernel::HookPoint point, std::vector<control::SetStatus> sets,

@@ -44,7 +44,9 @@ SamplePage usual() {
                      sample_set("crowdsec", 2, 21'904, 1.2e-6, false, 26h)},
                     184'000);
     sample.snapshot.hooks[0].sets[2].status.filter.file.changes = 4'512;
-    sample.snapshot.hooks[0].sets[2].status.filter.lookup.kind = SIEVE_KIND_DDLCBF;
+    sieve_lookup& counting = sample.snapshot.hooks[0].sets[2].status.filter.lookup;
+    counting.kind = SIEVE_KIND_DDLCBF;
+    counting.choices = 2;
     sample.add_list("spamhaus-drop", "https://www.spamhaus.org/drop/drop_v4.json", 1'446, 9h, 12h);
     sample.add_list("ipsum", "https://raw.githubusercontent.com/stamparm/ipsum/master/ipsum.txt", 118'377,
                     2h);

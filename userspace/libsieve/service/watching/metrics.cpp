@@ -85,7 +85,8 @@ using prometheus::MetricType;
       "When the sources of the list were last asked and agreed with what is in force, in seconds since "     \
       "1970.")                                                                                               \
     X(list_interval, "xdp_sieve_list_refresh_interval_seconds", Gauge, "set",                                \
-      "How often the sources of the list are asked, by the configuration.")                                  \
+      "How often the sources of the list are asked, by the configuration; for a stream, how often it is "    \
+      "polled.")                                                                                             \
     X(list_result, "xdp_sieve_list_last_refresh", Gauge, "set,result",                                       \
       "1 for the result of the last refresh, 0 for the other results: unchanged, replaced, failed (by a "    \
       "source, the list or the build), refused (by a guard).")                                               \
@@ -129,6 +130,10 @@ using prometheus::MetricType;
       "Times that hooks and counters could not be read.")                                                    \
     X(read_duration, "xdp_sieve_kernel_read_duration_seconds", Gauge, "",                                    \
       "Time spent on reading hooks and counters for this answer.")                                           \
+    X(children_cpu, "xdp_sieve_children_cpu_seconds_total", Counter, "",                                     \
+      "Processor time of the service's children that have ended. They fetch lists and build filters.")       \
+    X(children_memory, "xdp_sieve_children_max_resident_memory_bytes", Gauge, "",                            \
+      "Resident memory of the largest child that has ended, at its most.")                                   \
     X(process_cpu, "process_cpu_seconds_total", Counter, "",                                                 \
       "Processor time that the service has used, without its children.")                                     \
     X(process_start, "process_start_time_seconds", Gauge, "",                                                \
@@ -312,6 +317,8 @@ void add_service(Collection& all, const Record& record) {
 }
 
 void add_process(Collection& all, const ProcessUsage& process) {
+    all.add(Id::children_cpu, {}, process.children_cpu_seconds);
+    all.add(Id::children_memory, {}, process.children_most_resident_bytes);
     all.add(Id::process_cpu, {}, process.cpu_seconds);
     all.add(Id::process_start, {}, process.started);
     all.add(Id::process_resident, {}, process.resident_bytes);
@@ -336,7 +343,7 @@ std::vector<MetricFamily> metrics_of(const Snapshot& snapshot) {
         all.add(Id::hook_error, labels_of(hook), true);
     for (const auto& [name, set] : snapshot.record.sets) add_list(all, name, set);
     for (const SetConfiguration& set : snapshot.record.configuration.sets)
-        all.add(Id::list_interval, {set.name}, static_cast<std::uint64_t>(set.refresh.count()));
+        all.add(Id::list_interval, {set.name}, static_cast<std::uint64_t>(asked_every(set).count()));
     for (const auto& [hook, time] : snapshot.record.swapping) all.add(Id::swapping, labels_of(hook), time);
     add_service(all, snapshot.record);
     all.add(Id::read_good, {}, !snapshot.error);

@@ -14,6 +14,9 @@ namespace sieve::service::watching {
 
 namespace {
 
+// A stream that is polled every few seconds is not stale because of one slow answer.
+constexpr std::chrono::minutes shortest_staleness{5};
+
 // The error's own words, closed like a sentence.
 std::string sentence(std::string text) {
     constexpr std::string_view said_before = "refused: ";
@@ -64,7 +67,7 @@ void add_list(std::vector<Problem>& problems, const SetConfiguration& set, const
         problems.push_back(
             {Severity::warning, "list-stale", subject,
              fmt::format("Its sources were last confirmed {}; they are to be asked every {}.",
-                         ago(last_confirmed(history).value_or(now), now), duration_text(set.refresh))});
+                         ago(last_confirmed(history).value_or(now), now), duration_text(asked_every(set)))});
 }
 
 } // namespace
@@ -75,7 +78,8 @@ std::string hook_text(const HookId& hook) {
 
 bool is_stale(const SetConfiguration& set, const SetHistory& history, Clock::time_point now) {
     const auto confirmed = last_confirmed(history);
-    return confirmed && now - *confirmed > 3 * set.refresh;
+    return confirmed &&
+           now - *confirmed > std::max<std::chrono::seconds>(3 * asked_every(set), shortest_staleness);
 }
 
 std::vector<Problem> problems_of(const Snapshot& snapshot) {

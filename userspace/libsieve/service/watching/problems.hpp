@@ -26,7 +26,7 @@ struct Problem {
 // list-refused, refresh-failed, list-stale, counters-not-kept. Failures come first.
 [[nodiscard]] std::vector<Problem> problems_of(const Snapshot& snapshot);
 
-// A list is stale if nobody has confirmed it for three refresh intervals.
+// A list is stale if nobody has confirmed it for three refresh intervals, and for five minutes.
 [[nodiscard]] bool is_stale(const SetConfiguration& set, const SetHistory& history, Clock::time_point now);
 
 // "eth0 (xdp)"

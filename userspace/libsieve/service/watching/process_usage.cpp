@@ -56,6 +56,14 @@ ProcessUsage read_process_usage() {
     usage.open_files = count_open_files();
     rlimit limit{};
     if (::getrlimit(RLIMIT_NOFILE, &limit) == 0) usage.most_files = limit.rlim_cur;
+    rusage children{};
+    if (::getrusage(RUSAGE_CHILDREN, &children) == 0) {
+        const auto seconds = [](const timeval& time) {
+            return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
+        };
+        usage.children_cpu_seconds = seconds(children.ru_utime) + seconds(children.ru_stime);
+        usage.children_most_resident_bytes = static_cast<std::uint64_t>(children.ru_maxrss) * 1024;
+    }
     return usage;
 }
 

@@ -15,6 +15,8 @@ struct ProcessUsage {
     std::uint64_t open_files = 0;
     std::uint64_t most_files = 0; // RLIMIT_NOFILE
     std::uint64_t threads = 0;
+    double children_cpu_seconds = 0;                // of children that have ended, with theirs
+    std::uint64_t children_most_resident_bytes = 0; // of the largest of them
 };
 
 [[nodiscard]] ProcessUsage read_process_usage();

@@ -62,6 +62,11 @@ Snapshot take_snapshot(control::Kernel& kernel, Ledger& ledger, std::size_t top,
     return snapshot;
 }
 
+std::chrono::seconds asked_every(const SetConfiguration& set) {
+    const CrowdsecSpec* const stream = followed_stream(set);
+    return stream != nullptr ? stream->poll : set.refresh;
+}
+
 std::optional<Clock::time_point> last_confirmed(const SetHistory& set) {
     if (set.confirmed) return set.confirmed;
     if (!set.last_good) return std::nullopt;

@@ -51,6 +51,9 @@ struct Snapshot {
 [[nodiscard]] Snapshot take_snapshot(control::Kernel& kernel, Ledger& ledger, std::size_t top = 0,
                                      Clock::time_point at = Clock::now());
 
+// How often the set's sources are asked: its refresh interval; of a stream, the time between two polls.
+[[nodiscard]] std::chrono::seconds asked_every(const SetConfiguration& set);
+
 // When the set's sources last agreed with what is in force, as far as that is known: else when they were last
 // read. Nothing if there is no list.
 [[nodiscard]] std::optional<Clock::time_point> last_confirmed(const SetHistory& set);

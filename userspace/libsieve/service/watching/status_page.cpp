@@ -426,7 +426,7 @@ Html list_row(const SetConfiguration& set, const SetHistory& history, Clock::tim
                 good && good->skipped != 0 ? whole_count(good->skipped) + " lines skipped" : std::string(),
                 good ? span_text(now - Clock::time_point(std::chrono::seconds(good->built_at)))
                      : std::string("–"),
-                duration_text(set.refresh), confirmed ? ago(*confirmed, now) : std::string("never"),
+                duration_text(asked_every(set)), confirmed ? ago(*confirmed, now) : std::string("never"),
                 last_refresh(history, now), times_text(history));
 }
 
@@ -475,6 +475,11 @@ Html service(const Page& page) {
     part.add("{}", fact("Processor", fmt::format("{:.2f} s, {} of one", process.cpu_seconds,
                                                  percent(process.cpu_seconds / up))));
     part.add("{}", fact("Memory", short_bytes(static_cast<double>(process.resident_bytes)) + " resident"));
+    if (process.children_cpu_seconds > 0)
+        part.add("{}",
+                 fact("Children that fetch and build",
+                      fmt::format("{:.2f} s, at most {}", process.children_cpu_seconds,
+                                  short_bytes(static_cast<double>(process.children_most_resident_bytes)))));
     part.add("{}", fact("Reading this from the kernel", short_span(page.snapshot.reading)));
     return part.add("</dl></div></section>");
 }
