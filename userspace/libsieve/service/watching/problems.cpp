@@ -2,7 +2,6 @@
 #include "libsieve/service/watching/problems.hpp"
 
 #include <algorithm>
-#include <string_view>
 #include <utility>
 
 #include <fmt/core.h>
@@ -17,10 +16,10 @@ namespace {
 // A stream that is polled every few seconds is not stale because of one slow answer.
 constexpr std::chrono::minutes shortest_staleness{5};
 
-// The error's own words, closed like a sentence.
-std::string sentence(std::string text) {
-    constexpr std::string_view said_before = "refused: ";
-    if (text.starts_with(said_before)) text.erase(0, said_before.size());
+// The error's own words, without what was said before, and closed like a sentence.
+std::string sentence(std::string text, const std::string& subject = {}) {
+    for (const std::string& said_before : {std::string("refused: "), subject + ": "})
+        if (text.starts_with(said_before)) text.erase(0, said_before.size());
     while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.pop_back();
     if (!text.empty() && text.back() != '.' && text.back() != '!' && text.back() != '?') text += '.';
     return text;
@@ -55,14 +54,15 @@ void add_list(std::vector<Problem>& problems, const SetConfiguration& set, const
     if (history.last && history.last->result == SetOutcome::refused)
         problems.push_back(
             {Severity::warning, "list-refused", subject,
-             fmt::format(
-                 "A guard{} refused the new list {}. {} {}",
-                 history.last->guard ? fmt::format(" ({})", guard_name(*history.last->guard)) : std::string(),
-                 ago(history.last->at, now), sentence(history.last->message), what_stays(history, now))});
+             fmt::format("A guard{} refused the new list {}. {} {}",
+                         history.last->guard ? fmt::format(" ({})", guard_name(*history.last->guard))
+                                             : std::string(),
+                         ago(history.last->at, now), sentence(history.last->message, subject),
+                         what_stays(history, now))});
     if (failed)
         problems.push_back({Severity::warning, "refresh-failed", subject,
                             fmt::format("The last refresh, {}, failed. {} {}", ago(history.last->at, now),
-                                        sentence(history.last->message), what_stays(history, now))});
+                                        sentence(history.last->message, subject), what_stays(history, now))});
     if (is_stale(set, history, now))
         problems.push_back(
             {Severity::warning, "list-stale", subject,

@@ -196,7 +196,8 @@ Html hook_plot(const Page& page, const HookSnapshot& hook) {
         stacked_plot(layers, most,
                      fmt::format("Packets per second at {} over the last hour, dropped below, passed above",
                                  hook_text(hook.id)));
-    if (!any) area.add("<div class=\"nothing\">The plot begins with the second observation.</div>");
+    if (!any)
+        area.add("<div class=\"nothing\"><span>The plot begins with the second observation.</span></div>");
     return html(
         "<div class=\"plot\"><div class=\"scale\"><span>{}</span><span>{}</span><span>0</span></div>"
         "<div class=\"area\">{}</div><div class=\"times\"><span>1 h ago</span><span>45 min</span><span>30 "

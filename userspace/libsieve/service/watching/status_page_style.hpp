@@ -69,6 +69,7 @@ h3 { font-size: 12px; margin: 0 0 8px; font-weight: 600; color: var(--soft); tex
 .plot .area > svg { position: absolute; inset: 0; width: 100%; height: 100%; display: block; }
 .plot .times { grid-column: 2; display: flex; justify-content: space-between; color: var(--faint); font-size: 11.5px; line-height: 1.2; }
 .nothing { position: absolute; inset: 0; display: grid; place-items: center; color: var(--faint); font-size: 13px; text-align: center; }
+.nothing span { background: var(--card); padding: 0 10px; }
 svg .grid { stroke: var(--line); stroke-width: 1; fill: none; vector-effect: non-scaling-stroke; }
 svg .pass { fill: var(--pass); fill-opacity: .28; } svg .drop { fill: var(--drop); fill-opacity: .8; }
 svg .redirect { fill: var(--redirect); fill-opacity: .5; }
