@@ -62,12 +62,10 @@ TEST_F(LedgerTest, CountsARefreshForEachSetThatWasAsked) {
     report.sets[0].last_good = SetRecord{.identity = "id", .entries = 7};
     report.sets[1].guard = Guard::shrink;
     report.sets[1].error = Error{ErrorKind::bad_input, "too small"};
+    report.sets[0].times = {.fetching = 1s, .reading = 200ms, .building = 300ms};
     report.changed = true;
     report.missing = {"eth9"};
-    ledger.note_cycle(report, {.at = start,
-                               .took = 2s,
-                               .asked = {"asked", "refused"},
-                               .times = {{"asked", {.fetching = Seconds(1), .building = Seconds(0.5)}}}});
+    ledger.note_cycle(report, {.at = start, .took = 2s, .asked = {"asked", "refused"}});
     const Record record = ledger.record();
     EXPECT_EQ(record.cycles, 1U);
     EXPECT_EQ(record.cycles_changed, 1U);
@@ -78,7 +76,8 @@ TEST_F(LedgerTest, CountsARefreshForEachSetThatWasAsked) {
     EXPECT_EQ(asked.confirmed, start);
     EXPECT_EQ(asked.last_good->entries, 7U);
     EXPECT_EQ(asked.fetching.sum, Seconds(1));
-    EXPECT_EQ(asked.building.count, 1U);
+    EXPECT_EQ(asked.building.sum, Seconds(0.5));
+    EXPECT_EQ(record.sets.at("refused").fetching.count, 0U);
     const SetHistory& refused = record.sets.at("refused");
     EXPECT_EQ(refused.refusals[static_cast<std::size_t>(Guard::shrink)], 1U);
     EXPECT_EQ(refused.last->message, "too small");

@@ -34,6 +34,14 @@ std::optional<Totals> read_counters(const std::string& path, const std::string& 
     return std::move(*totals);
 }
 
+// Nothing for what took no time: it did not happen.
+RefreshTimes refresh_times(const SetTimes& times) {
+    const auto measured = [](std::chrono::milliseconds took) {
+        return took.count() > 0 ? std::optional<Seconds>(took) : std::nullopt;
+    };
+    return {.fetching = measured(times.fetching), .building = measured(times.reading + times.building)};
+}
+
 } // namespace
 
 const char* daemon_state_name(DaemonState state) {
@@ -128,10 +136,9 @@ void Ledger::note_cycle(const CycleReport& report, const CycleTimes& times) {
             if (set.last_good) record_.sets[set.name].last_good = set.last_good;
             continue;
         }
-        const auto measured = times.times.find(set.name);
         refresh_noted(set.name, {.result = set.outcome,
                                  .at = times.at,
-                                 .times = measured == times.times.end() ? RefreshTimes{} : measured->second,
+                                 .times = refresh_times(set.times),
                                  .guard = set.guard,
                                  .message = set.error ? set.error->message : std::string(),
                                  .last_good = set.last_good});

@@ -57,12 +57,11 @@ struct RefreshTimes {
     std::optional<Seconds> building{}; // reading the list and building the filter
 };
 
-// When a cycle ran, and about which sets it asked. `times` may lack sets.
+// When a cycle ran, and about which sets it asked.
 struct CycleTimes {
     Clock::time_point at = Clock::now(); // its end
     Seconds took{0};
     std::set<std::string> asked{}; // the sets whose sources were asked; only these count as refreshed
-    std::map<std::string, RefreshTimes> times{}; // by set
 };
 
 // One refresh of one set.
