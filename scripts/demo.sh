@@ -194,7 +194,7 @@ say "Let the service keep a list fresh: xdp-sieved follows the file"
 sieve unload eth0
 ip -n "$HOST" link set lo up
 mkdir -p "$WORK/lists"
-head -n 400 "$WORK/old.txt" >"$WORK/lists/bad.txt"
+grep -Em 400 '^[0-9]' "$WORK/old.txt" >"$WORK/lists/bad.txt"
 cat >"$WORK/xdp-sieve.toml" <<END
 [service]
 state-directory = "$WORK/state"
