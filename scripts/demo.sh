@@ -127,7 +127,8 @@ wrong=0
 say "Install what is missing, and build"
 echo "   \$ scripts/install-deps.sh && make"
 scripts/install-deps.sh
-make --no-print-directory -j"$(nproc)" build/xdp-sieve build/xdp-sieved build/xdp_sieve.bpf.o >"$WORK/make.log" 2>&1 || {
+make --no-print-directory -j"$(nproc)" build/xdp-sieve build/xdp-sieved build/xdp_sieve.bpf.o \
+    >"$WORK/make.log" 2>&1 || {
     tail -n 20 "$WORK/make.log" >&2
     exit 1
 }
@@ -194,7 +195,7 @@ say "Let the service keep a list fresh: xdp-sieved follows the file"
 sieve unload eth0
 ip -n "$HOST" link set lo up
 mkdir -p "$WORK/lists"
-head -n 400 "$WORK/old.txt" >"$WORK/lists/bad.txt"
+grep -Em 400 '^[0-9]' "$WORK/old.txt" >"$WORK/lists/bad.txt"
 cat >"$WORK/xdp-sieve.toml" <<END
 [service]
 state-directory = "$WORK/state"
@@ -224,7 +225,7 @@ show_metric
 say "Break the list: a server's error page, and a list that has lost nearly everything; the last good one stays"
 echo "   \$ echo '<html>502 Bad Gateway</html>' >lists/bad.txt"
 echo '<html>502 Bad Gateway</html>' >"$WORK/lists/bad.txt"
-await_said 'set bad: .*html.*stays in force'
+await_said 'set bad: .*HTML.*stays in force'
 echo "   \$ echo 192.0.2.1 >lists/bad.txt"
 echo 192.0.2.1 >"$WORK/lists/bad.txt"
 await_said 'set bad: .*shrink.*stays in force'

@@ -154,7 +154,7 @@ broken_lists() {
     says 'set bad: a new list with 401 entries'
     before=$(state)
     echo '<html>' >"$LISTS/bad.txt"
-    says 'warning: set bad: .*bad.txt:1: found "<html>", .*; the list of .* with 401 entries stays in force; its sources are asked again in'
+    says 'warning: set bad: .*bad.txt: found an HTML page, .*; the list of .* with 401 entries stays in force'
     await_line "$WORK/notified" "^STATUS=2 sets in force on $IN_IF; set bad: its refresh failed"
     echo "$MEMBER" >"$LISTS/bad.txt"
     says 'warning: set bad: .*shrink.*refused.*; the list of .* with 401 entries stays in force'
@@ -307,7 +307,7 @@ wrong_starts() {
     refused 3 'nothing.toml: cannot be read' inside "$IN" "$SIEVED" --check --config "$WORK/nothing.toml"
     configure "" "" 'souces = []'
     refused 3 'toml:14:1: set.bad.souces: unknown key, did you mean sources' inside "$IN" "$SIEVED" --config "$CONFIG"
-    refused 2 'see `xdp-sieved --help`' inside "$IN" "$SIEVED" --confg "$CONFIG"
+    refused 2 'see .xdp-sieved --help.' inside "$IN" "$SIEVED" --confg "$CONFIG"
     refused 2 'expected auto, journal or stderr' inside "$IN" "$SIEVED" --log paper
     configure
     [ "$(inside "$IN" "$SIEVED" --check --config "$CONFIG")" = "$CONFIG is correct" ] || fail "--check"

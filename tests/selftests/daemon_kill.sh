@@ -29,7 +29,12 @@ version() {
     cat "$WORK/common" "$WORK/only-$1" >"$WORK/bad.new"
     mv "$WORK/bad.new" "$WORK/bad.txt"
 }
-flows_of() { head -n 200 "$WORK/$1" | awk -v g="$1" -v v="$2" -v to="$IN4" '{ print g, v, v, "udp", $1, to, 1000 + NR, 53 }'; }
+# flows_of LIST VERDICT: prints lines for the traffic.
+flows_of() {
+    head -n 200 "$WORK/$1" |
+        awk -v group="$1" -v verdict="$2" -v to="$IN4" \
+            '{ print group, verdict, verdict, "udp", $1, to, 1000 + NR, 53 }'
+}
 {
     flows_of common drop
     flows_of non-members pass

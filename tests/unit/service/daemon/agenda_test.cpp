@@ -133,6 +133,28 @@ TEST_F(AgendaTest, FailuresBackOffAndATriggerDoesNotWaitForThat) {
     EXPECT_EQ(agenda.next_of("a"), now + 1h);
 }
 
+TEST_F(AgendaTest, AServerThatAsksForTimeGetsIt) {
+    begin();
+    now += 1h;
+    auto cycle = agenda.take(now);
+    ASSERT_TRUE(cycle);
+    EXPECT_TRUE(cycle->failures.empty());
+    CycleReport failing = report(SetOutcome::failed);
+    failing.sets[0].failures = 1;
+    failing.sets[0].ask_after = 33min;
+    agenda.done(*cycle, failing, now);
+    EXPECT_EQ(agenda.next_of("a"), now + 33min);
+    now += 33min;
+    cycle = agenda.take(now);
+    ASSERT_TRUE(cycle);
+    EXPECT_EQ(cycle->failures, (std::map<std::string, unsigned>{{"a", 1}}));
+    // The refresh was well, but no interface took the list: that is no reason to wait for an hour.
+    failing.sets[0].failures = 0;
+    failing.sets[0].ask_after = 1h;
+    agenda.done(*cycle, failing, now);
+    EXPECT_EQ(agenda.next_of("a"), now + 15s);
+}
+
 TEST_F(AgendaTest, ACycleThatCouldNotRunIsTriedAgain) {
     const auto cycle = agenda.take(now);
     ASSERT_TRUE(cycle);

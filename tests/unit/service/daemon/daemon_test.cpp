@@ -14,6 +14,7 @@
 #include "unit/control/fake_kernel.hpp"
 #include "unit/control/files.hpp"
 #include "unit/service/daemon/records.hpp"
+#include "unit/service/in_process.hpp"
 #include "unit/service/lists.hpp"
 
 namespace sieve::service {
@@ -100,7 +101,8 @@ sources = ["b.txt"]
     }
     DaemonParts parts() { return {loop, kernel, host, log, notifier, ledger}; }
     Result<std::unique_ptr<Daemon>> try_start() {
-        return Daemon::start(parts(), {.configuration = files.path("c.toml"), .patience = 0ms});
+        return Daemon::start(
+            parts(), {.configuration = files.path("c.toml"), .patience = 0ms, .sandbox = test::in_process()});
     }
     void start() {
         auto started = try_start();
@@ -168,9 +170,9 @@ TEST_F(DaemonTest, AChangedFileComesIntoForceAndNothingElse) {
 TEST_F(DaemonTest, ABadListChangesNothingAndIsSaid) {
     start();
     settle();
-    files.feed("a.txt", {"<html>"});
+    files.feed("a.txt", {"nonsense"});
     until_said("set a: ");
-    EXPECT_TRUE(log.says("found \"<html>\""));
+    EXPECT_TRUE(log.says("found \"nonsense\""));
     EXPECT_TRUE(log.says("with 1 entry stays in force; its sources are asked again in"));
     EXPECT_FALSE(kernel.changed());
     until([this] { return notifier.count("set a: its refresh failed") > 0; });
@@ -254,7 +256,7 @@ TEST_F(DaemonTest, AReloadDuringACycleCallsItOff) {
     settle();
     const int reads = host.reads();
     host.hold();
-    files.feed("a.txt", {"<html>"});
+    files.feed("a.txt", {"nonsense"});
     until([this] { return !daemon->is_idle(); });
     host.await_read(reads + 1);
     configure("on-stop = \"unload\"");
@@ -262,8 +264,8 @@ TEST_F(DaemonTest, AReloadDuringACycleCallsItOff) {
     EXPECT_EQ(daemon->configuration().on_stop, OnStop::keep); // not under the cycle's feet
     host.release();
     until([this] { return daemon->configuration().on_stop == OnStop::unload; });
-    until_said("found \"<html>\"");
-    EXPECT_EQ(log.count("found \"<html>\""), 1U); // by the cycle of the new configuration
+    until_said("found \"nonsense\"");
+    EXPECT_EQ(log.count("found \"nonsense\""), 1U); // by the cycle of the new configuration
 }
 
 TEST_F(DaemonTest, InterfacesThatTheConfigurationNamesLeadToACycle) {
@@ -350,7 +352,8 @@ TEST_F(DaemonTest, AnotherControllerIsWaitedForAndTheTableTriedAgain) {
     kernel.busy = true;
     auto started = Daemon::start(parts(), {.configuration = files.path("c.toml"),
                                            .patience = 0ms,
-                                           .agenda = {.backoff = {.first = 1ms, .most = 1ms}}});
+                                           .agenda = {.backoff = {.first = 1ms, .most = 1ms}},
+                                           .sandbox = test::in_process()});
     ASSERT_TRUE(started);
     daemon = std::move(*started);
     until_said("waiting for process 1 (other) to finish its change");

@@ -94,6 +94,7 @@ std::optional<CycleOptions> Agenda::take(Time now) {
     for (const std::string& name : cycle.sets) {
         Entry& entry = sets_.at(name);
         entry.changed.clear();
+        if (entry.failures > 0) cycle.failures[name] = entry.failures;
         entry.timer = now + entry.interval; // until it is known what became of the cycle
     }
     return cycle;
@@ -106,10 +107,14 @@ void Agenda::done(const CycleOptions& cycle, const CycleReport& report, Time now
         Entry& entry = found->second;
         entry.bare = !set.last_good;
         if (!cycle.sets.contains(set.name)) continue;
-        if (set.outcome == SetOutcome::failed)
-            back_off(entry, now);
-        else
+        if (set.outcome != SetOutcome::failed) {
             schedule(entry, now);
+            continue;
+        }
+        const bool counted =
+            set.failures > entry.failures; // by the cycle, which knows what a server asks for
+        back_off(entry, now);
+        if (counted && set.ask_after) entry.timer = now + *set.ask_after;
     }
     const bool failed = std::any_of(report.hooks.begin(), report.hooks.end(),
                                     [](const HookReport& hook) { return hook.error.has_value(); });

@@ -94,6 +94,10 @@ Daemon::~Daemon() {
 Status Daemon::listen() {
     cancel_ = UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
     if (!cancel_) return failure(ErrorKind::out_of_memory, "no eventfd: " + errno_text(errno));
+    if (!settings_.sandbox) {
+        SIEVE_ASSIGN(settings_.sandbox, standard_sandbox());
+    }
+    settings_.sandbox->cancel = cancel_.get();
     EventLoop& loop = parts_.loop;
     SIEVE_ASSIGN(timer_, loop.timer([this] { look_at_agenda(); }));
     SIEVE_ASSIGN(urgent_, Worker::start(Priority::normal));
@@ -160,13 +164,14 @@ void Daemon::begin(CycleOptions options) {
     (void)!::read(cancel_.get(), &count, sizeof(count)); // of an earlier cycle
     running_ = std::make_shared<Running>();
     running_->options = std::move(options);
+    running_->options.sandbox = settings_.sandbox;
     running_->configuration = configuration_;
     running_->began = std::chrono::steady_clock::now();
     Worker& worker = running_->options.ask == Ask::nothing ? *urgent_ : *patient_;
     if (ready_) parts_.ledger.set_state(watching::DaemonState::working);
     const bool opens = std::exchange(live_sets_wait_, false);
     worker.run([this, job = running_, opens] {
-        if (opens) live_.open(*job->configuration);
+        if (opens) live_.open(*job->configuration, *settings_.sandbox);
         const std::lock_guard lock(live_.exclusive());
         // A cycle may take a program away, and its counters with it. A failure is the ledger's to show.
         (void)parts_.ledger.observe(parts_.kernel);
@@ -219,6 +224,12 @@ void Daemon::note(const Running& ended) {
         return;
     }
     if (ended.called_off) times.asked.clear();
+    for (const SetReport& set : ended.report->sets) {
+        if (!times.asked.contains(set.name)) continue;
+        watching::RefreshTimes& one = times.times[set.name];
+        one.fetching = set.times.fetching;
+        if (set.outcome == SetOutcome::replaced) one.building = set.times.reading + set.times.building;
+    }
     parts_.ledger.note_cycle(*ended.report, times);
 }
 

@@ -29,6 +29,7 @@
 #include "libsieve/service/daemon/narrator.hpp"
 #include "libsieve/service/daemon/notifier.hpp"
 #include "libsieve/service/daemon/worker.hpp"
+#include "libsieve/service/gather.hpp"
 #include "libsieve/service/host_addresses.hpp"
 #include "libsieve/service/state_directory.hpp"
 #include "libsieve/service/watching/ledger.hpp"
@@ -54,6 +55,7 @@ struct DaemonSettings {
     std::chrono::milliseconds patience{3000};
     double pace = 1; // how many times faster than time the timers run: for tests
     AgendaLimits agenda{};
+    std::optional<SandboxSettings> sandbox{}; // nothing: standard_sandbox(); `cancel` is the daemon's
 };
 
 class Daemon {

@@ -85,7 +85,7 @@ LiveSets::~LiveSets() {
     close();
 }
 
-void LiveSets::open(const Configuration& configuration) {
+void LiveSets::open(const Configuration& configuration, const SandboxSettings& sandbox) {
     close();
     std::vector<std::unique_ptr<Runner>> opened;
     for (const SetConfiguration& set : configuration.sets) {
@@ -95,6 +95,7 @@ void LiveSets::open(const Configuration& configuration) {
         live::LiveKeeperSettings settings;
         settings.configuration = configuration;
         settings.set = set.name;
+        settings.sandbox = sandbox;
         settings.sandbox.cancel = runner->cancel();
         settings.tell = [this](const live::LiveEvent& event) { tell(event); };
         settings.exclusive = &exclusive_;

@@ -34,7 +34,7 @@ class LiveSets {
     // Opens the keepers of the configuration's live sets, in the place of those that are there. Afterwards
     // each of these sets has a last good image. What cannot be opened is logged. Blocks: for a worker,
     // without a cycle at work.
-    void open(const Configuration& configuration);
+    void open(const Configuration& configuration, const SandboxSettings& sandbox);
     // Lets the opened keepers work. A cycle has put their sets in force.
     void run();
     // Calls off what they do, and waits for their ends.
