@@ -149,6 +149,7 @@ TEST_F(LiveKeeperTest, AnAnswerThatAGuardRefusesChangesNothingAndIsAskedForAgain
     EXPECT_TRUE(in_force_has("11.0.0.7"));
     ASSERT_NE(last(LiveEvent::What::failed), nullptr);
     EXPECT_EQ(last(LiveEvent::What::failed)->guard, Guard::shrink);
+    EXPECT_FALSE(keeper->state().in_step);
     now += 1min;
     settle(*keeper);
     EXPECT_EQ(asked.back(), Ask::whole_list);

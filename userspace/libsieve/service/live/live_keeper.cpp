@@ -472,4 +472,20 @@ Result<std::unique_ptr<LiveKeeper>> LiveKeeper::open(LiveKeeperSettings settings
     return keeper;
 }
 
+Status make_first_images(const Configuration& configuration, control::Kernel& kernel,
+                         const StateDirectory& state, HostAddresses& host) {
+    const auto has_image = [&](const std::string& set) {
+        return state.read(set, [](const std::string&) {}).has_value();
+    };
+    for (const SetConfiguration& set : configuration.sets) {
+        if (followed_stream(set) == nullptr) continue;
+        if (has_image(set.name) && has_image(companion_name(set.name))) continue;
+        LiveKeeperSettings settings;
+        settings.configuration = configuration;
+        settings.set = set.name;
+        SIEVE_TRY(LiveKeeper::open(std::move(settings), kernel, state, host));
+    }
+    return {};
+}
+
 } // namespace sieve::service::live
