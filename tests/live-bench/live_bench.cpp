@@ -225,6 +225,13 @@ class LiveBench {
         out["update_in_force"] =
             Cost{1e-6 * static_cast<double>(change.taken.count()), change_processor, change.keys}.to_json();
 
+        answer_ = answer_of({}, {});
+        constexpr std::size_t polls = 20;
+        out["empty_poll"] = cost_of(polls, [&] {
+                                for (std::size_t i = 0; i < polls; i++)
+                                    (void)fetch(CrowdsecStream::Ask::difference);
+                            }).to_json();
+
         // One decision after the other.
         std::vector<double> single;
         const double processor_before = processor_seconds();
@@ -452,6 +459,7 @@ int main(int argc, char** argv) {
         print_row("the first list in force", ours["first"], theirs["first"]);
         print_row("15,000 come and 14,680 go", ours["update_in_force"], theirs["update_in_force"]);
         print_row("  from the poll on", ours["update_from_poll"], {});
+        print_row("polls with nothing new", ours["empty_poll"], {});
         print_row("in chunks of 200", {}, theirs["in_chunks"]);
         print_row("one by one", ours["one_by_one"], theirs["one_by_one"]);
         fmt::print("  {:<34} {:<40} {:.1f} MB\n", "memory in the kernel",

@@ -13,6 +13,8 @@
 #include "libsieve/service/configuration_reader.hpp"
 #include "libsieve/service/cycle.hpp"
 #include "libsieve/service/list_change.hpp"
+#include "libsieve/service/live/companion.hpp"
+#include "libsieve/service/live/live_keeper.hpp"
 #include "libsieve/service/lockout.hpp"
 #include "xdp-sieve/apply_report.hpp"
 #include "xdp-sieve/command.hpp"
@@ -169,6 +171,7 @@ Result<Exit> run_apply(const ApplyArguments& arguments, const service::Configura
                  service::StateDirectory::open(configuration.state_directory, control::lock_patience,
                                                listener.waiting));
     service::RealHostAddresses host;
+    SIEVE_TRY(service::live::make_first_images(configuration, kernel, state, host));
     SIEVE_ASSIGN(const service::CycleReport report,
                  service::run_cycle(kernel, configuration, state, host, {}, listener));
     context.changed = report.changed;
@@ -185,7 +188,9 @@ Result<Exit> run(const ApplyArguments& arguments, Context& context) {
     kernel::set_verbose(context.verbose);
     if (arguments.check && arguments.diff)
         return invalid_request("--check and --diff: expected only one of them");
-    SIEVE_ASSIGN(const service::Configuration configuration, service::load_configuration(arguments.path));
+    SIEVE_ASSIGN(service::Configuration written, service::load_configuration(arguments.path));
+    SIEVE_ASSIGN(const service::Configuration configuration,
+                 service::live::with_companions(std::move(written)));
     for (const service::SetConfiguration& set : configuration.sets)
         if (const service::CrowdsecSpec* stream = service::followed_stream(set))
             remark(context, fmt::format("set {}: only xdp-sieved follows {}; what is in force stays",

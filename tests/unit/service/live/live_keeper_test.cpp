@@ -132,6 +132,28 @@ TEST_F(LiveKeeperTest, DecisionsStayAndEndWhileTheApiIsAway) {
     EXPECT_TRUE(keeper->state().in_step);
 }
 
+TEST_F(LiveKeeperTest, WhatTheHostComesToDependOnIsRemoved) {
+    const auto keeper = open(stream_set());
+    put_in_force();
+    put_in_force("block-ranges");
+    answer = Decisions{.added = {claim("192.0.2.1", 1, now + 1h), claim("192.0.2.2", 2, now + 1h),
+                                 claim("198.51.100.0/24", 3, now + 1h)}};
+    settle(*keeper);
+    EXPECT_TRUE(in_force_has("192.0.2.1"));
+    host.addresses = {test::host_address("192.0.2.1"), test::host_address("198.51.100.254")};
+    now += 1s;
+    settle(*keeper);
+    EXPECT_FALSE(in_force_has("192.0.2.1"));
+    EXPECT_TRUE(in_force_has("192.0.2.2"));
+    EXPECT_EQ(keeper->state().ranges, 0U);
+    // Nor does it come back.
+    now += 1h;
+    settle(*keeper);
+    EXPECT_EQ(asked.back(), Ask::whole_list);
+    EXPECT_FALSE(in_force_has("192.0.2.1"));
+    EXPECT_EQ(keeper->state().ranges, 0U);
+}
+
 TEST_F(LiveKeeperTest, AnAnswerThatAGuardRefusesChangesNothingAndIsAskedForAgain) {
     SetConfiguration set = stream_set();
     const auto keeper = open(set);
@@ -149,6 +171,7 @@ TEST_F(LiveKeeperTest, AnAnswerThatAGuardRefusesChangesNothingAndIsAskedForAgain
     EXPECT_TRUE(in_force_has("11.0.0.7"));
     ASSERT_NE(last(LiveEvent::What::failed), nullptr);
     EXPECT_EQ(last(LiveEvent::What::failed)->guard, Guard::shrink);
+    EXPECT_FALSE(keeper->state().in_step);
     now += 1min;
     settle(*keeper);
     EXPECT_EQ(asked.back(), Ask::whole_list);

@@ -17,10 +17,12 @@ constexpr int ipv4_bits = 32;
 
 } // namespace
 
+uint128 Prefix::host_bits() const {
+    return length == 0 ? ~uint128{0} : (uint128{1} << (address_bits - length)) - 1;
+}
+
 AddressRange Prefix::range() const {
-    const int host_bits = address_bits - length;
-    const uint128 span = host_bits == address_bits ? ~uint128{0} : (uint128{1} << host_bits) - 1;
-    return {address, address | span};
+    return {address, address | host_bits()};
 }
 
 std::size_t PrefixHash::operator()(const Prefix& prefix) const {

@@ -24,6 +24,7 @@ struct Prefix {
     std::uint8_t length = 128; // of 128 bits: an IPv4 /24 is 120
 
     [[nodiscard]] bool is_single() const { return length == 128; }
+    [[nodiscard]] uint128 host_bits() const; // ones beyond the length
     [[nodiscard]] AddressRange range() const;
     [[nodiscard]] friend bool operator==(const Prefix&, const Prefix&) = default;
 };

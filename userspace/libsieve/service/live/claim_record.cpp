@@ -38,8 +38,7 @@ bool take_claims(std::string_view& from, std::uint64_t count, std::vector<Claim>
         if (record.length == 0 || record.length > 128) return false;
         const Prefix prefix{address_number(record.upper, record.lower),
                             static_cast<std::uint8_t>(record.length)};
-        if (!prefix.is_single() && (prefix.address & (prefix.range().last - prefix.range().first)) != 0)
-            return false;
+        if ((prefix.address & prefix.host_bits()) != 0) return false;
         to.push_back({prefix, record.id, Time(std::chrono::milliseconds(record.until))});
     }
     return true;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/service/live/live_image.hpp"
 
-#include <fcntl.h>
-
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <ctime>
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -87,6 +87,19 @@ Status swap_everywhere(control::Kernel& kernel, const std::string& set, const st
     return swapped ? Status() : first_error;
 }
 
+// Null: this host does not depend on it.
+const ProtectedRange* protection_of(const Claim& claim, const std::vector<ProtectedRange>& ranges) {
+    const AddressRange range = claim.prefix.range();
+    const auto found = std::find_if(ranges.begin(), ranges.end(), [&](const ProtectedRange& one) {
+        return one.range.first <= range.last && range.first <= one.range.last;
+    });
+    return found != ranges.end() ? &*found : nullptr;
+}
+
+std::string text_of(const Claim& claim, const ProtectedRange& range) {
+    return fmt::format("{}: {}", prefix_text(claim.prefix), range.what);
+}
+
 } // namespace
 
 sieve_key key_of(uint128 address, std::uint32_t fields) {
@@ -102,13 +115,22 @@ std::vector<std::string> keep_out(std::vector<Claim>& added, const SetConfigurat
     const std::vector<ProtectedRange> ranges = protected_ranges(set, protection);
     if (ranges.empty()) return kept_out;
     std::erase_if(added, [&](const Claim& claim) {
-        const AddressRange range = claim.prefix.range();
-        for (const ProtectedRange& one : ranges)
-            if (one.range.first <= range.last && range.first <= one.range.last) {
-                kept_out.push_back(fmt::format("{}: {}", prefix_text(claim.prefix), one.what));
-                return true;
-            }
-        return false;
+        const ProtectedRange* found = protection_of(claim, ranges);
+        if (found != nullptr) kept_out.push_back(text_of(claim, *found));
+        return found != nullptr;
+    });
+    return kept_out;
+}
+
+KeptOut kept_out_of(const ClaimList& list, const SetConfiguration& set, const Protection& protection) {
+    KeptOut kept_out;
+    const std::vector<ProtectedRange> ranges = protected_ranges(set, protection);
+    if (ranges.empty()) return kept_out;
+    list.for_each([&](const Claim& claim) {
+        const ProtectedRange* found = protection_of(claim, ranges);
+        if (found == nullptr) return;
+        kept_out.claims.push_back(claim);
+        kept_out.texts.push_back(text_of(claim, *found));
     });
     return kept_out;
 }

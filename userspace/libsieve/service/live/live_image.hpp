@@ -30,6 +30,14 @@ inline constexpr Prefix placeholder{static_cast<uint128>(0x0100) << 112 | 0x5e1e
 [[nodiscard]] std::vector<std::string> keep_out(std::vector<Claim>& added, const SetConfiguration& set,
                                                 const Protection& protection);
 
+// The claims on a list that this host depends on, and the same for people.
+struct KeptOut {
+    std::vector<Claim> claims;
+    std::vector<std::string> texts;
+};
+[[nodiscard]] KeptOut kept_out_of(const ClaimList& list, const SetConfiguration& set,
+                                  const Protection& protection);
+
 // A list as text, with an entry a line, so that it is also a feed. The number and the end of a claim are in
 // its comment: "192.0.2.7 # 12 1764000000000".
 [[nodiscard]] Status write_claim_list(const ClaimList& list, const std::string& path);

@@ -85,10 +85,7 @@ class Keeper final : public LiveKeeper {
     Time step() override {
         const bool woken = woken_.exchange(false);
         const Time begin = now();
-        if (const auto protection = read_protection()) {
-            live_->set_protection(*protection);
-            if (ranges_) ranges_->set_protection(*protection);
-        }
+        protect();
         expire(begin);
         levelled_ = false;
         if (stream_ && begin >= stream_->next_poll()) poll();
@@ -181,6 +178,24 @@ class Keeper final : public LiveKeeper {
     }
 
     // --- what changes the list
+
+    // What this host depends on may have changed, such as its gateway.
+    void protect() {
+        const auto protection = read_protection();
+        if (!protection) return;
+        std::vector<uint128> addresses;
+        for (const HostAddress& host : protection->host) addresses.push_back(host.address);
+        if (std::exchange(protected_, addresses) == addresses) return;
+        live_->set_protection(*protection);
+        auto done = live_->remove_protected(kernel_, observer_);
+        if (done)
+            tell_change(*done);
+        else
+            tell_failure(set_.name, std::move(done.error()));
+        if (!ranges_) return;
+        ranges_->set_protection(*protection);
+        tell_kept_out(ranges_->name(), ranges_->remove_protected().kept_out);
+    }
 
     void expire(Time at) {
         if (live_->next_expiry().value_or(never) <= at) {
@@ -440,7 +455,8 @@ class Keeper final : public LiveKeeper {
     std::future<Result<Image>> building_;
     std::mt19937_64 random_{std::random_device{}()};
 
-    std::atomic<bool> woken_{true}; // the first step looks at everything
+    std::atomic<bool> woken_{true};                 // the first step looks at everything
+    std::optional<std::vector<uint128>> protected_; // the host's addresses, as the sets know them
     Time level_at_ = never;
     Time files_at_{};
     Time publish_at_{};
@@ -470,6 +486,22 @@ Result<std::unique_ptr<LiveKeeper>> LiveKeeper::open(LiveKeeperSettings settings
     auto keeper = std::make_unique<Keeper>(std::move(settings), kernel, state, host, set);
     SIEVE_TRY(keeper->start());
     return keeper;
+}
+
+Status make_first_images(const Configuration& configuration, control::Kernel& kernel,
+                         const StateDirectory& state, HostAddresses& host) {
+    const auto has_image = [&](const std::string& set) {
+        return state.read(set, [](const std::string&) {}).has_value();
+    };
+    for (const SetConfiguration& set : configuration.sets) {
+        if (followed_stream(set) == nullptr) continue;
+        if (has_image(set.name) && has_image(companion_name(set.name))) continue;
+        LiveKeeperSettings settings;
+        settings.configuration = configuration;
+        settings.set = set.name;
+        SIEVE_TRY(LiveKeeper::open(std::move(settings), kernel, state, host));
+    }
+    return {};
 }
 
 } // namespace sieve::service::live

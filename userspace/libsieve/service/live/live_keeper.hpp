@@ -95,4 +95,9 @@ class LiveKeeper {
     [[nodiscard]] virtual State state() const = 0; // from any thread
 };
 
+// Makes the last good images of the sets that follow a stream and have none, so that a cycle can put them in
+// force. They are empty until somebody follows the stream. `configuration` is as with_companions() made it.
+[[nodiscard]] Status make_first_images(const Configuration& configuration, control::Kernel& kernel,
+                                       const StateDirectory& state, HostAddresses& host);
+
 } // namespace sieve::service::live

@@ -227,20 +227,31 @@ Result<LiveChange> LiveSet::replace(control::Kernel& kernel, std::vector<Claim> 
     return take(kernel, std::move(change), true, observer);
 }
 
-Result<LiveChange> LiveSet::expire(control::Kernel& kernel, Time now, const control::Observer& observer) {
-    ClaimChange change;
-    change.removed = list_.expired(now);
+// What no guard has a say in.
+Result<LiveChange> LiveSet::remove(control::Kernel& kernel, ClaimChange change,
+                                   const control::Observer& observer) {
     LiveChange report;
     if (change.removed.empty()) return report;
-    if (journal_)
-        if (Status written = journal_->append(change); !written) {
-            for (const Claim& claim : change.removed) list_.add(claim); // their ends were taken out
-            return tl::unexpected(std::move(written.error()));
-        }
+    if (journal_) SIEVE_TRY(journal_->append(change));
     enter(change, report);
     if (rebuilding_) rebuilding_->since.push_back(std::move(change));
     put_in_force(kernel, report, observer);
     return report;
+}
+
+Result<LiveChange> LiveSet::expire(control::Kernel& kernel, Time now, const control::Observer& observer) {
+    const std::vector<Claim> ended = list_.expired(now);
+    auto done = remove(kernel, {ended, {}}, observer);
+    if (!done)
+        for (const Claim& claim : ended) list_.add(claim); // their ends were taken out
+    return done;
+}
+
+Result<LiveChange> LiveSet::remove_protected(control::Kernel& kernel, const control::Observer& observer) {
+    KeptOut kept_out = kept_out_of(list_, options_.set, options_.protection);
+    auto done = remove(kernel, {std::move(kept_out.claims), {}}, observer);
+    if (done) done->kept_out = std::move(kept_out.texts);
+    return done;
 }
 
 // --- the filters in force

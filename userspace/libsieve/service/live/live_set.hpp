@@ -112,6 +112,9 @@ class LiveSet {
     [[nodiscard]] Result<LiveChange> expire(control::Kernel& kernel, Time now,
                                             const control::Observer& observer);
     [[nodiscard]] std::optional<Time> next_expiry() { return list_.next_expiry(); }
+    // Removes what this host has come to depend on since it was taken.
+    [[nodiscard]] Result<LiveChange> remove_protected(control::Kernel& kernel,
+                                                      const control::Observer& observer);
 
     // Puts in force what is not yet, on every hook that has the set.
     [[nodiscard]] Result<LiveChange> level(control::Kernel& kernel, const control::Observer& observer);
@@ -140,6 +143,8 @@ class LiveSet {
 
     [[nodiscard]] Result<LiveChange> take(control::Kernel& kernel, ClaimChange change, bool whole_list,
                                           const control::Observer& observer);
+    [[nodiscard]] Result<LiveChange> remove(control::Kernel& kernel, ClaimChange change,
+                                            const control::Observer& observer);
     void drop_what_changes_nothing(ClaimChange& change) const;
     [[nodiscard]] std::optional<Refusal> guard(const ClaimChange& change, bool whole_list) const;
     void enter(const ClaimChange& change, LiveChange& report);

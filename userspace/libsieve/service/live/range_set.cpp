@@ -66,6 +66,16 @@ RangeSet::Change RangeSet::expire(Time now) {
     return report;
 }
 
+RangeSet::Change RangeSet::remove_protected() {
+    Change report;
+    KeptOut kept_out = kept_out_of(list_, set_, protection_);
+    for (const Claim& claim : kept_out.claims)
+        if (list_.remove(claim.prefix, claim.id)) report.removed++;
+    report.kept_out = std::move(kept_out.texts);
+    due_ = due_ || report.removed > 0;
+    return report;
+}
+
 Status RangeSet::publish(control::Kernel& kernel, const control::Observer& observer) {
     SIEVE_TRY(write_claim_list(list_, next_list_path(*state_, name())));
     KeySet keys(set_.feed.fields);

@@ -41,6 +41,8 @@ class RangeSet {
     [[nodiscard]] Change change(const ClaimChange& change);
     [[nodiscard]] Change replace(std::vector<Claim> all);
     [[nodiscard]] Change expire(Time now);
+    // Removes what this host has come to depend on since it was taken.
+    [[nodiscard]] Change remove_protected();
     [[nodiscard]] std::optional<Time> next_expiry() { return list_.next_expiry(); }
 
     // Whether the list has prefixes that the last good image has not, or the other way round.
