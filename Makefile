@@ -26,7 +26,9 @@ LIB_SONAME := libsieve.so.1
 LIB_REAL := $(LIB_SONAME).$(VERSION)
 
 CXXFLAGS ?= -O2
-CXXFLAGS += -std=c++20 -Wall -Wextra -Werror
+# Empty where another compiler may warn about other things, as for packages.
+WERROR   ?= -Werror
+CXXFLAGS += -std=c++20 -Wall -Wextra $(WERROR)
 # The programs, the static library and the shared library share one set of objects. The shared library exports only
 # the C interface.
 CXXFLAGS += -fPIC -fvisibility=hidden -fvisibility-inlines-hidden
