@@ -26,7 +26,9 @@ LIB_SONAME := libsieve.so.1
 LIB_REAL := $(LIB_SONAME).$(VERSION)
 
 CXXFLAGS ?= -O2
-CXXFLAGS += -std=c++20 -Wall -Wextra -Werror
+# Empty where another compiler may warn about other things, as for packages.
+WERROR   ?= -Werror
+CXXFLAGS += -std=c++20 -Wall -Wextra $(WERROR)
 # The programs, the static library and the shared library share one set of objects. The shared library exports only
 # the C interface.
 CXXFLAGS += -fPIC -fvisibility=hidden -fvisibility-inlines-hidden
@@ -71,7 +73,8 @@ SERVICE_TEST_OBJ := $(SERVICE_TEST_SRC:%.cpp=$(B)/%.o)
 MEASURE_OBJ := $(MEASURE_SRC:%.cpp=$(B)/%.o)
 CLI_OBJ  := $(CLI_SRC:%.cpp=$(B)/%.o)
 # What the daemon's front end shares with the command line: printing, and advice on errors.
-DAEMON_OBJ := $(DAEMON_SRC:%.cpp=$(B)/%.o) $(B)/userspace/xdp-sieve/output.o $(B)/userspace/xdp-sieve/remedy.o
+DAEMON_OBJ := $(DAEMON_SRC:%.cpp=$(B)/%.o) $(addprefix $(B)/userspace/xdp-sieve/,output.o remedy.o completion.o \
+	hook_argument.o set_argument.o arguments.o)
 LAB_OBJ  := $(LAB_SRC:%.cpp=$(B)/%.o)
 UNIT_OBJ := $(UNIT_SRC:%.cpp=$(B)/%.o)
 KERN_OBJ := $(KERN_SRC:%.cpp=$(B)/%.o)
@@ -216,7 +219,7 @@ figures: $(B)/sieve-lab
 	scripts/figures.sh
 
 EXAMPLE := share/doc/xdp-sieve/examples/xdp-sieve.toml
-MAN_PAGES := xdp-sieve.8 xdp-sieve.toml.5
+MAN_PAGES := xdp-sieve.8 xdp-sieved.8 xdp-sieve.toml.5
 LAB_PAGE := sieve-lab.1
 # man_page PAGE: where a page goes.
 man_page  = $(DESTDIR)$(PREFIX)/share/man/man$(subst .,,$(suffix $1))/$1
@@ -227,6 +230,9 @@ install_page = install -d $(dir $(call man_page,$1)) && \
 COMPLETIONS := xdp-sieve.bash:$(PREFIX)/share/bash-completion/completions/xdp-sieve \
 	xdp-sieve.fish:$(PREFIX)/share/fish/vendor_completions.d/xdp-sieve.fish \
 	_xdp-sieve:$(ZSHDIR)/_xdp-sieve
+# Links, for shells that look for a file with the command's name.
+MORE_COMPLETIONS := $(PREFIX)/share/bash-completion/completions/xdp-sieved \
+	$(PREFIX)/share/fish/vendor_completions.d/xdp-sieved.fish
 completion_source = $(firstword $(subst :, ,$1))
 completion_file   = $(DESTDIR)$(lastword $(subst :, ,$1))
 
@@ -242,6 +248,9 @@ install: $(BPF_OBJ) $(B)/libsieve.so $(B)/libsieve.a $(B)/xdp-sieve $(B)/xdp-sie
 	$(foreach page,$(MAN_PAGES),$(call install_page,$(page)) &&) true
 	$(foreach one,$(COMPLETIONS),install -D -m 644 userspace/xdp-sieve/completions/$(call completion_source,$(one)) \
 		$(call completion_file,$(one)) &&) true
+	for link in $(MORE_COMPLETIONS); do \
+		ln -sf "$$(basename $$link | sed s/sieved/sieve/)" $(DESTDIR)$$link; \
+	done
 	install -D -m 644 examples/xdp-sieve.toml $(DESTDIR)$(PREFIX)/$(EXAMPLE)
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include/sieve include/sieve/*.h
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include/libsieve $(LIB_HEADERS)
@@ -264,7 +273,7 @@ uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/bin/xdp-sieve $(DESTDIR)$(PREFIX)/bin/sieve-lab
 	rm -f $(DESTDIR)$(PREFIX)/sbin/xdp-sieved $(DESTDIR)$(UNITDIR)/xdp-sieved.service
 	rm -f $(foreach page,$(MAN_PAGES) $(LAB_PAGE),$(call man_page,$(page))) $(DESTDIR)$(PREFIX)/$(EXAMPLE)
-	rm -f $(foreach one,$(COMPLETIONS),$(call completion_file,$(one)))
+	rm -f $(foreach one,$(COMPLETIONS),$(call completion_file,$(one))) $(MORE_COMPLETIONS:%=$(DESTDIR)%)
 	rm -f $(HOOKS:%=$(DESTDIR)$(PREFIX)/lib/xdp-sieve/%.bpf.o)
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/include/sieve/,$(notdir $(wildcard include/sieve/*.h)))
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/include/libsieve/,$(notdir $(LIB_HEADERS)))

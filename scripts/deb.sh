@@ -49,7 +49,8 @@ sources | tar -c --null --files-from=- | tar -x -C "$tree"
 how=()
 if [ -n "$objects" ]; then
     mkdir "$tree/build"
-    (cd "$objects" && tar -c bpf userspace ./*.a ./*.so* ./*.bpf.o xdp-sieve sieve-lab) | tar -x -C "$tree/build"
+    (cd "$objects" && tar -c bpf userspace ./*.a ./*.so* ./*.bpf.o xdp-sieve xdp-sieved sieve-lab) |
+        tar -x -C "$tree/build"
     export DEB_BUILD_OPTIONS="${DEB_BUILD_OPTIONS-} noautodbgsym"
     how=(--build=binary --no-pre-clean)
 else

@@ -128,6 +128,12 @@ installs() {
     grep -q ':/nonexistent:/usr/sbin/nologin$' <<<"$(within getent passwd xdp-sieve)" ||
         fail "there is no user xdp-sieve"
     [ ! -e "$SYSTEM/etc/xdp-sieve/xdp-sieve.toml" ] || fail "a configuration was made"
+    # The service is enabled, and starts when there is a configuration.
+    [ -L "$SYSTEM/etc/systemd/system/multi-user.target.wants/xdp-sieved.service" ] || fail "the service is not enabled"
+    grep -qx 'ConditionPathExists=/etc/xdp-sieve/xdp-sieve.toml' "$SYSTEM/lib/systemd/system/xdp-sieved.service" ||
+        fail "the service would start without a configuration"
+    grep -q '^ExecStart=/usr/sbin/xdp-sieved ' "$SYSTEM/lib/systemd/system/xdp-sieved.service" ||
+        fail "the service starts another program"
 }
 
 programs() {
@@ -157,9 +163,42 @@ in_force() {
     [ "$(grep -c '^  bad ' "$WORK/said")" = 2 ] && grep -q '^one egress' "$WORK/said" || fail "something is missing"
 }
 
+# The daemon, with the installed user for its children, follows a list until it is stopped; what it did stays.
+service() {
+    cat >"$SYSTEM/tmp/service.toml" <<'END'
+[service]
+state-directory = "/tmp/state"
+listen = ""
+[[interface]]
+name = "one"
+sets = ["bad"]
+[set.bad]
+sources = ["/tmp/list.txt"]
+END
+    # shellcheck disable=SC2016 # the inner shell expands these
+    within_network sh -ec 'ip link add one type veth peer name two
+        ip link set one up
+        ip link set two up
+        xdp-sieved --check --config /tmp/service.toml
+        xdp-sieved --config /tmp/service.toml --log stderr &
+        left=$(($1 * 10))
+        until grep -q "\"name\": *\"bad\"" <<END
+$(xdp-sieve --json status one)
+END
+        do
+            left=$((left - 1))
+            [ $left -gt 0 ] && kill -0 $! || exit 1
+            sleep 0.1
+        done
+        kill -TERM $!
+        wait $!
+        xdp-sieve status one' sh "$PATIENCE" >"$WORK/said" 2>&1 || fail "$(cat "$WORK/said")"
+    grep -q '^  bad .* 3 ' "$WORK/said" || fail "$(cat "$WORK/said")"
+}
+
 man_pages() {
     local page
-    for page in "8 xdp-sieve" "5 xdp-sieve.toml" "1 sieve-lab"; do
+    for page in "8 xdp-sieve" "8 xdp-sieved" "5 xdp-sieve.toml" "1 sieve-lab"; do
         # shellcheck disable=SC2086 # section and name
         within sh -c "MANPAGER=cat man $page" >"$WORK/page" 2>"$WORK/said" || fail "$page: $(cat "$WORK/said")"
         [ "$(wc -l <"$WORK/page")" -gt 30 ] || fail "$page is short"
@@ -179,8 +218,8 @@ completions() {
     # shellcheck disable=SC2016
     said=$(within zsh -fc 'autoload -U compinit; compinit -D -u; echo $_comps[xdp-sieve]')
     [ "$said" = _xdp-sieve ] || fail "zsh: $said"
-    said=$(within fish -c 'complete -C "xdp-sieve loa"' | cut -f1)
-    [ "$said" = load ] || fail "fish: $said"
+    said=$(within fish -c 'complete -C "xdp-sieve loa"; complete -C "xdp-sieved --che"' | cut -f1 | xargs)
+    [ "$said" = "load --check" ] || fail "fish: $said"
 }
 
 # Another project: a C program by pkg-config, and the installed example.
@@ -280,6 +319,7 @@ ktap_run \
     "apt installs" installs \
     "the programs run" programs \
     "sets in force" in_force \
+    "the service" service \
     "manual pages" man_pages \
     "completions" completions \
     "a program with the library" library \

@@ -14,6 +14,7 @@ completes() {
     echo 203.0.113.1 | tee "$WORK/list.txt" >"$WORK/my list.txt"
     mkdir -p "$WORK/bin" "$WORK/a folder"
     ln -sf "$SIEVE" "$WORK/bin/xdp-sieve"
+    ln -sf "${SIEVE}d" "$WORK/bin/xdp-sieved"
     sieve -q load "$IN_IF" "bad=$WORK/list.txt"
     cd "$WORK"
     PATH=$WORK/bin:$PATH inside "$IN" "$here/completion.py" "$1" "$scripts"
@@ -45,6 +46,9 @@ xdp-sieve build -o out.sieve my\\ l => xdp-sieve build -o out.sieve my\\ list.tx
 xdp-sieve nonsense x => xdp-sieve nonsense x|
 xdp-sieve replay b=lis => xdp-sieve replay b=list.txt |
 xdp-sieve replay x=b => xdp-sieve replay x=bin/|
+xdp-sieved --che => xdp-sieved --check |
+xdp-sieved --log jo => xdp-sieved --log journal |
+xdp-sieved --config lis => xdp-sieved --config list.txt |
 xdp-sieve inspect --sec => xdp-sieve inspect --secrets |
 END
 }

@@ -18,6 +18,7 @@
 #include "libsieve/control/real_kernel.hpp"
 #include "libsieve/control/status.hpp"
 #include "libsieve/feeds/key_text.hpp"
+#include "libsieve/feeds/list_format.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
 #include "xdp-sieve/hook_argument.hpp"
@@ -111,6 +112,16 @@ Candidates kinds(const std::string&, const Written&) {
     return candidates;
 }
 
+Candidates formats(const std::string&, const Written&) {
+    Candidates candidates;
+    for (const ListSyntaxFacts& facts : list_syntaxes()) {
+        candidates.push_back({std::string(facts.name), std::string(facts.summary)});
+        if (!facts.parts.empty())
+            candidates.push_back({fmt::format("{}:", facts.name), std::string(facts.parts)});
+    }
+    return candidates;
+}
+
 // A comma list: the next of the words, which must come later in `words` than the last one that is written if
 // their order matters.
 Candidates comma_list(const std::vector<std::string>& words, bool ordered, const std::string& text) {
@@ -192,13 +203,13 @@ struct Value {
 // What the help calls values, and where their candidates come from. A name such as "pass|drop" lists its
 // candidates itself.
 constexpr std::array known_values = {
-    Value{"IFACE", interfaces}, Value{"NAME", set_names},    Value{"SET", set_arguments},
-    Value{"IMAGE", files},      Value{"FEED", files},        Value{"FILE", files},
-    Value{"CONFIG", files},     Value{"KIND", kinds},        Value{"FIELDS", fields},
-    Value{"TARGET", targets},   Value{"VERDICTS", verdicts}, Value{"KEY", nothing},
-    Value{"NUMBER", nothing},   Value{"BITS", nothing},      Value{"RATE", nothing},
-    Value{"BYTES", nothing},    Value{"SHARE", nothing},     Value{"[SECONDS]", nothing},
-    Value{"UINT", nothing},     Value{"FLOAT", nothing},
+    Value{"IFACE", interfaces},  Value{"NAME", set_names}, Value{"SET", set_arguments},
+    Value{"IMAGE", files},       Value{"FEED", files},     Value{"FILE", files},
+    Value{"CONFIG", files},      Value{"KIND", kinds},     Value{"FORMAT", formats},
+    Value{"FIELDS", fields},     Value{"TARGET", targets}, Value{"VERDICTS", verdicts},
+    Value{"KEY", nothing},       Value{"NUMBER", nothing}, Value{"BITS", nothing},
+    Value{"RATE", nothing},      Value{"BYTES", nothing},  Value{"SHARE", nothing},
+    Value{"[SECONDS]", nothing}, Value{"UINT", nothing},   Value{"FLOAT", nothing},
 };
 
 Candidates values(std::string_view name, const std::string& text, const Written& written) {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <system_error>
 
 #include <CLI/CLI.hpp>
@@ -20,6 +21,7 @@
 #include "libsieve/service/daemon/public_face.hpp"
 #include "libsieve/service/watching/timed_kernel.hpp"
 #include "libsieve/util/version.hpp"
+#include "xdp-sieve/completion.hpp"
 #include "xdp-sieve/exit_code.hpp"
 #include "xdp-sieve/output.hpp"
 #include "xdp-sieve/remedy.hpp"
@@ -95,9 +97,18 @@ Exit run(int argc, char** argv) {
         "daemon is at work, 5 stopped, but something could not be unloaded."};
     app.name("xdp-sieved");
     app.set_version_flag("--version", std::string("xdp-sieved ") + version);
-    app.add_option("--config", arguments.configuration, "the configuration")->capture_default_str();
+    app.add_option("--config", arguments.configuration, "the configuration")
+        ->type_name("CONFIG")
+        ->capture_default_str();
     app.add_flag("--check", arguments.check, "only say whether the configuration is correct");
-    app.add_option("--log", arguments.log, "where to: auto, journal or stderr")->capture_default_str();
+    app.add_option("--log", arguments.log, "where to")
+        ->type_name("auto|journal|stderr")
+        ->capture_default_str();
+    // What the shells' completion scripts run, as for xdp-sieve.
+    if (argc > 1 && std::string_view(argv[1]) == "complete") {
+        print_candidates(app, {argv + 2, argv + argc});
+        return Exit::done;
+    }
     try {
         app.parse(argc, argv);
     } catch (const CLI::CallForHelp&) {

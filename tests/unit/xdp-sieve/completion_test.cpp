@@ -65,6 +65,7 @@ TEST_F(Completion, ValuesOfOptions) {
     EXPECT_EQ(texts({"load", "-m", "n"}), Texts{"native"});
     EXPECT_EQ(texts({"build", "--effort", ""}), (Texts{"fast", "normal", "best"}));
     EXPECT_EQ(texts({"build", "--kind", "dl"}), (Texts{"dleft64", "dleft128"}));
+    EXPECT_EQ(texts({"build", "--format", "j"}), (Texts{"json", "json:"}));
     EXPECT_EQ(texts({"build", "--bits-per-key", ""}), Texts{});
 }
 
@@ -99,7 +100,8 @@ TEST_F(Completion, OptionsOfASet) {
     EXPECT_EQ(texts({"load", "eth0", "x=f,redirect="}),
               (Texts{"x=f,redirect=eth0", "x=f,redirect=wg0", "x=f,redirect=cpu:"}));
     EXPECT_EQ(texts({"load", "eth0", "x=f,key=src,dp"}), Texts{"x=f,key=src,dport"});
-    EXPECT_EQ(texts({"load", "eth0", "x=f,key=src,f"}), (Texts{"x=f,key=src,feed=", "x=f,key=src,fpr="}));
+    EXPECT_EQ(texts({"load", "eth0", "x=f,key=src,f"}),
+              (Texts{"x=f,key=src,feed=", "x=f,key=src,format=", "x=f,key=src,fpr="}));
 }
 
 TEST_F(Completion, Files) {

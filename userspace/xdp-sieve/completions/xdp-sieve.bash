@@ -1,6 +1,7 @@
 # shellcheck shell=bash
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-# Completion of xdp-sieve's command line in bash. `xdp-sieve complete` knows the candidates.
+# Completion of the command lines of xdp-sieve and xdp-sieved in bash. The programs know the candidates: their hidden
+# command `complete`.
 
 _xdp_sieve() {
     # Readline also splits words at = and :, and replaces only what follows. The program needs the whole words.
@@ -27,4 +28,4 @@ _xdp_sieve() {
         COMPREPLY+=("${line//\\,/,}")
     done < <("${COMP_WORDS[0]}" complete -- "${words[@]//\\/}" 2>/dev/null)
 }
-complete -o nosort -F _xdp_sieve xdp-sieve
+complete -o nosort -F _xdp_sieve xdp-sieve xdp-sieved

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-# Completion of xdp-sieve's command line in fish. `xdp-sieve complete` knows the candidates.
+# Completion of the command lines of xdp-sieve and xdp-sieved in fish. The programs know the candidates: their hidden
+# command `complete`.
 
 function __xdp_sieve_candidates
     set -l before (commandline -opc)
@@ -9,3 +10,4 @@ function __xdp_sieve_candidates
     $before[1] complete -- $before[2..-1] "$current" 2>/dev/null
 end
 complete -c xdp-sieve -f -k -a '(__xdp_sieve_candidates)'
+complete -c xdp-sieved -f -k -a '(__xdp_sieve_candidates)'
