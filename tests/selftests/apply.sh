@@ -262,6 +262,49 @@ verified() {
     verdicts <<<"drop udp $STRANGER $IN4 1 2"
 }
 
+all_sources() {
+    local before both
+    fresh
+    sieve -q apply "$CONFIG"
+    before=$(state)
+    # A command that fails, hangs or says too much leaves the last good list in force.
+    sed -i 's|^sources = .*bad.txt.*|sources = { command = ["sh", "-c", "echo out of order >\&2; exit 3"] }|' "$CONFIG"
+    refused 3 'set bad: command sh: ended with status 3 \(out of order\)' sieve apply "$CONFIG"
+    sed -i 's|^sources = { command.*|sources = { command = ["sleep", "1000"], timeout = "1s" }|' "$CONFIG"
+    refused 3 'set bad: command sleep: took longer than 1 s and was ended' sieve apply "$CONFIG"
+    sed -i 's|^sources = { command.*|sources = { command = ["yes"], most-bytes = 1000 }|' "$CONFIG"
+    refused 3 'set bad: command yes: printed more than 1000 bytes, the limit' sieve apply "$CONFIG"
+    echo '<!DOCTYPE html>' >"$LISTS/bad.txt"
+    sed -i 's|^sources = { command.*|sources = ["lists/bad.txt"]|' "$CONFIG"
+    refused 3 'set bad: .*lists/bad.txt: found an HTML page, expected a list' sieve apply "$CONFIG"
+    unchanged "$before"
+    judged
+    # A command and a packed list together make the list.
+    echo 203.0.113.64/28 | gzip >"$LISTS/range.gz"
+    both="[\"lists/range.gz\", { command = [\"echo\", \"$MEMBER\"] }]"
+    sed -i "s|^sources = \[\"lists/bad.txt.*|sources = $both|" "$CONFIG"
+    sieve -q apply "$CONFIG"
+    judged
+    [ "$(sieve apply "$CONFIG")" = "nothing to do" ] || fail "the same lists were built again"
+    # So does a filter that was built elsewhere.
+    printf '%s\n' "$MEMBER" 203.0.113.64/28 >"$WORK/list"
+    sieve -q build --fpr 1e-9 -o "$LISTS/ready.sieve" "$WORK/list"
+    sed -i 's|^sources = \["lists/range.gz.*|sources = ["lists/ready.sieve"]|' "$CONFIG"
+    sieve -q apply "$CONFIG"
+    judged
+    [ "$(identity bad)" = "$(sieve --json inspect "$LISTS/ready.sieve" | jq -r .identity)" ] || fail "another filter"
+}
+
+unreadable() {
+    fresh 'unreadable = "pass"'
+    sieve -q apply "$CONFIG"
+    sieve --json status "$IN_IF" | jq -e '.interfaces[0].unreadable.action == "pass"' >/dev/null || fail "not at attach"
+    configure
+    sieve apply "$CONFIG" >"$WORK/said"
+    grep -q '  ~ unreadable: pass -> drop' "$WORK/said" || fail "$(cat "$WORK/said")"
+    sieve --json status "$IN_IF" | jq -e '.interfaces[0].unreadable.action == "drop"' >/dev/null || fail "not changed"
+}
+
 ktap_run \
     "apply from nothing" from_nothing \
     "apply twice changes nothing" twice \
@@ -272,4 +315,6 @@ ktap_run \
     "--diff shows what would change" difference \
     "--check needs no root" unprivileged \
     "config prints every default" effective \
-    "a verified set" verified
+    "a verified set" verified \
+    "sources of all sorts" all_sources \
+    "packets that cannot be read" unreadable
