@@ -65,6 +65,7 @@ $(FUZZ)/image: $(addprefix $(FUZZ)/tests/,fuzz/guarded_pages.o model/image_model
 $(FUZZ)/image: FUZZ_LINK := -Wl,--wrap=mmap,--wrap=munmap,--wrap=madvise
 $(FUZZ)/set_argument: $(FUZZ_CLI_OBJ)
 $(FUZZ)/configuration: $(FUZZ_TOML_OBJ)
+$(FUZZ)/configuration: FUZZ_LINK := -lcurl
 $(filter-out $(FUZZ)/packet,$(FUZZ_BIN)): $(FUZZ)/libsieve.a
 $(FUZZ)/image $(FUZZ)/set_argument $(FUZZ)/configuration: $(B)/libsieve.a
 
