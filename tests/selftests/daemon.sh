@@ -311,7 +311,7 @@ wrong_starts() {
     refused 2 'expected auto, journal or stderr' inside "$IN" "$SIEVED" --log paper
     configure
     [ "$(inside "$IN" "$SIEVED" --check --config "$CONFIG")" = "$CONFIG is correct" ] || fail "--check"
-    mkdir "$STATE" && chmod 700 "$STATE" && echo "xdp-sieve state 2" >"$STATE/version"
+    mkdir "$STATE" && chmod 700 "$STATE" && echo "xdp-sieve state 99" >"$STATE/version"
     refused 3 'another version' inside "$IN" "$SIEVED" --config "$CONFIG"
     [ -z "$(program_id)" ] || fail "something was attached"
 }

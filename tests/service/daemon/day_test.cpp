@@ -53,7 +53,7 @@ int maps_named(const std::string& name) {
         const UniqueFd map(::bpf_map_get_fd_by_id(id));
         bpf_map_info info{};
         std::uint32_t size = sizeof(info);
-        if (map && ::bpf_map_get_info_by_fd(map.get(), &info, &size) == 0 && name == info.name) count++;
+        if (map && ::bpf_obj_get_info_by_fd(map.get(), &info, &size) == 0 && name == info.name) count++;
     }
     return count;
 }
@@ -146,7 +146,7 @@ class DaemonDay : public testing::Test {
                 const UniqueFd program(::bpf_prog_get_fd_by_id(hook->ours->id));
                 bpf_prog_info info{};
                 std::uint32_t size = sizeof(info);
-                if (::bpf_prog_get_info_by_fd(program.get(), &info, &size) == 0)
+                if (::bpf_obj_get_info_by_fd(program.get(), &info, &size) == 0)
                     held.maps_of_program = info.nr_map_ids;
             }
         for (const auto& entry : std::filesystem::recursive_directory_iterator(folder.path("state")))
