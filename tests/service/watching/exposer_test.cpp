@@ -217,8 +217,14 @@ TEST_F(ExposerTest, CountersNeverFall) {
     });
 }
 
-// A scrape of 16 sets on each of 4 interfaces. The fastest of many tells what it costs; the rest is what else
-// this machine does.
+double seconds_of(clockid_t clock) {
+    timespec time{};
+    ::clock_gettime(clock, &time);
+    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
+// A scrape of 16 sets on each of 4 interfaces. Processor time is held against the limit, that of the client
+// included: what else this machine does must not decide. The fastest of many scrapes tells what one costs.
 TEST_F(ExposerTest, AScrapeIsFast) {
     in_own_network([this] {
         ASSERT_TRUE(ip("link set lo up"));
@@ -232,23 +238,23 @@ TEST_F(ExposerTest, AScrapeIsFast) {
             load(in, std::move(sets));
         }
         start();
-        double fastest = 1, fastest_reading = 1;
+        double wall = 1, processor = 1, reading = 1;
         std::size_t bytes = 0;
         for (int i = 0; i < 30; i++) {
-            timespec begin{}, end{};
-            ::clock_gettime(CLOCK_MONOTONIC, &begin);
+            const double wall_begin = seconds_of(CLOCK_MONOTONIC),
+                         begin = seconds_of(CLOCK_PROCESS_CPUTIME_ID);
             const std::string text = get("/metrics");
-            ::clock_gettime(CLOCK_MONOTONIC, &end);
-            fastest = std::min(fastest, static_cast<double>(end.tv_sec - begin.tv_sec) +
-                                            1e-9 * static_cast<double>(end.tv_nsec - begin.tv_nsec));
-            fastest_reading = std::min(fastest_reading,
-                                       read_exposition(text).value("xdp_sieve_kernel_read_duration_seconds"));
+            wall = std::min(wall, seconds_of(CLOCK_MONOTONIC) - wall_begin);
+            processor = std::min(processor, seconds_of(CLOCK_PROCESS_CPUTIME_ID) - begin);
+            reading =
+                std::min(reading, read_exposition(text).value("xdp_sieve_kernel_read_duration_seconds"));
             bytes = text.size();
         }
         std::printf(
-            "a scrape of 16 sets on 4 interfaces: %.1f ms, of which %.1f ms reading the kernel; %zu KiB\n",
-            1000 * fastest, 1000 * fastest_reading, bytes / 1024);
-        EXPECT_LT(fastest, 0.020);
+            "a scrape of 16 sets on 4 interfaces: %.1f ms, %.1f ms of processor time; reading the kernel: "
+            "%.1f ms; %zu KiB\n",
+            1000 * wall, 1000 * processor, 1000 * reading, bytes / 1024);
+        EXPECT_LT(processor, 0.020);
         EXPECT_LT(get("/").size(), 1'000'000U);
         stop();
     });
