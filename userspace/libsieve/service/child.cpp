@@ -13,6 +13,7 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <string_view>
@@ -33,6 +34,7 @@ using Clock = std::chrono::steady_clock;
 
 // Enough of standard error to find its last line in.
 constexpr std::size_t kept_words = std::size_t{4} << 10;
+constexpr char marked_as_child[] = "XDP_SIEVE_CHILD=1"; // child_variable
 // More words on one line than this are cut.
 constexpr std::size_t longest_words = 200;
 
@@ -103,8 +105,9 @@ class Launch {
 
     std::vector<int> open_;
     std::array<const char*, 3> arguments_{"xdp-sieve: refresh", child_argument, nullptr};
-    std::array<const char*, 3> environment_{
-        "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8", nullptr};
+    std::array<const char*, 4> environment_{
+        marked_as_child, "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8",
+        nullptr};
 };
 
 // Sends SIGKILL to a process of the child, or for a negative number to its group. The child may be another
@@ -133,6 +136,11 @@ class Child {
     }
 
     [[nodiscard]] Status start() {
+        // A program that does not call run_as_child() would start itself again and again.
+        if (std::getenv(child_variable) != nullptr) // NOLINT(concurrency-mt-unsafe)
+            return invalid_request(
+                "a child of a refresh starts no refresh: this program's main() does not call "
+                "run_as_child() first");
         SIEVE_ASSIGN(const UniqueFd message, sealed_file(order_.message));
         SIEVE_ASSIGN(Pipe report, make_pipe());
         SIEVE_ASSIGN(Pipe errors, make_pipe());

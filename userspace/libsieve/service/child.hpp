@@ -31,6 +31,8 @@ inline constexpr int first = 5; // ChildOrder::descriptors, in their order
 
 // argv[1] of a child.
 inline constexpr const char* child_argument = "--sieve-child";
+// In a child's environment until run_as_child() takes it away.
+inline constexpr const char* child_variable = "XDP_SIEVE_CHILD";
 
 // A report may have so many bytes; a child that says more is ended.
 inline constexpr std::size_t longest_report = std::size_t{64} << 10;

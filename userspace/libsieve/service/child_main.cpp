@@ -211,6 +211,7 @@ std::optional<int> run_as_child(int argc, char** argv) {
         (void)std::fputs("this is for the program's own use\n", stderr);
         return usage;
     }
+    ::unsetenv(child_variable); // NOLINT(concurrency-mt-unsafe): there is one thread
     ::mallopt(M_ARENA_MAX, most_arenas);
     ::lseek(child_descriptor::order, 0, SEEK_SET);
     std::set_terminate(&end_without_memory);

@@ -224,12 +224,6 @@ void Daemon::note(const Running& ended) {
         return;
     }
     if (ended.called_off) times.asked.clear();
-    for (const SetReport& set : ended.report->sets) {
-        if (!times.asked.contains(set.name)) continue;
-        watching::RefreshTimes& one = times.times[set.name];
-        one.fetching = set.times.fetching;
-        if (set.outcome == SetOutcome::replaced) one.building = set.times.reading + set.times.building;
-    }
     parts_.ledger.note_cycle(*ended.report, times);
 }
 
