@@ -41,6 +41,8 @@ CXXFLAGS += -Wno-missing-designated-field-initializers -Wno-deprecated-declarati
 endif
 # Builders and models are loops over bits, so the vectoriser pays off.
 $(B)/userspace/libsieve/filters/%.o $(B)/userspace/libsieve/build/%.o: CXXFLAGS += -O3
+# ThreadSanitizer must not see half of oneTBB: see task_pool.hpp.
+$(B)/userspace/libsieve/util/task_pool.o: CXXFLAGS += -fno-sanitize=thread -O2
 CPPFLAGS += -Iinclude -Iuserspace -Itests -I$(B)/bpf
 # Libraries for fetching, unpacking and confining sources, for the daemon's event loop, and for metrics and their HTTP
 # server. The installed library does not need them. prometheus-cpp-dev cannot be installed for two architectures side

@@ -193,7 +193,11 @@ SIEVE_INLINE __u64 sieve_ddlcbf_bucket(__u64 word, __u64 remainder, __u32 counte
 
 /* One atomic load of a bucket. */
 SIEVE_INLINE __u64 sieve_ddlcbf_load(const struct sieve_line* line, __u32 position) {
+#ifdef __bpf__
     return *(const volatile __u64*)&line->word[position & 7];
+#else
+    return __atomic_load_n(&line->word[position & 7], __ATOMIC_RELAXED);
+#endif
 }
 
 /*

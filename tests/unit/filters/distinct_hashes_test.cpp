@@ -7,7 +7,8 @@
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <tbb/global_control.h>
+
+#include "libsieve/util/parallel.hpp"
 
 namespace sieve {
 namespace {
@@ -42,7 +43,7 @@ TEST(DistinctHashes, AreTheSortedHashesEachOnce) {
         std::sort(expected.begin(), expected.end(), hash_order);
         expected.erase(std::unique(expected.begin(), expected.end(), same), expected.end());
         for (const std::size_t threads : {1U, 4U}) {
-            const tbb::global_control limit(tbb::global_control::max_allowed_parallelism, threads);
+            const ThreadLimit limit(threads);
             const auto of_keys = distinct_hashes(keys, hash_key.data());
             EXPECT_TRUE(std::equal(of_keys.begin(), of_keys.end(), expected.begin(), expected.end(), same));
             HugeArray<sieve_hash> copy(count);

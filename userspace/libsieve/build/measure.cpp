@@ -4,15 +4,15 @@
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <numeric>
 #include <vector>
 
 #include <sieve/prefix.h>
-#include <tbb/blocked_range.h>
-#include <tbb/parallel_reduce.h>
 
 #include "libsieve/build/random_keys.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/filters/sizing.hpp"
+#include "libsieve/util/parallel.hpp"
 
 namespace sieve {
 
@@ -40,14 +40,9 @@ Measurement measure_fpr(const Image& image, std::uint64_t trials, std::uint64_t 
         }
         return measurement;
     };
-    return tbb::parallel_reduce(
-        tbb::blocked_range<std::uint64_t>(0, (trials + portion_keys - 1) / portion_keys, 1), Measurement{},
-        [&](const tbb::blocked_range<std::uint64_t>& portions, Measurement sum) {
-            for (std::uint64_t portion = portions.begin(); portion != portions.end(); portion++)
-                sum = sum + ask(portion);
-            return sum;
-        },
-        std::plus<>());
+    std::vector<Measurement> measured((trials + portion_keys - 1) / portion_keys);
+    for_each_index(measured.size(), [&](std::size_t portion) { measured[portion] = ask(portion); });
+    return std::accumulate(measured.begin(), measured.end(), Measurement{});
 }
 
 double expected_fpr(const Image& image) {

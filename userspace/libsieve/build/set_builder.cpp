@@ -14,8 +14,6 @@
 #include <vector>
 
 #include <fmt/core.h>
-#include <tbb/global_control.h>
-#include <tbb/info.h>
 
 #include <sieve/prefix.h>
 
@@ -25,6 +23,7 @@
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/filters/sizing.hpp"
 #include "libsieve/util/huge_array.hpp"
+#include "libsieve/util/parallel.hpp"
 #include "libsieve/util/secret.hpp"
 #include "libsieve/util/shortage.hpp"
 
@@ -286,9 +285,7 @@ Result<BuiltSet> build_set(KeySet keys, std::vector<AddressRange> ranges, const 
         return invalid_request(
             fmt::format("the list has prefixes or ranges, which kind {} cannot hold, only kind {} can",
                         facts.name, names_of_kinds([](const KindFacts& f) { return f.takes_prefixes; })));
-    const tbb::global_control threads(
-        tbb::global_control::max_allowed_parallelism,
-        options.threads != 0 ? options.threads : static_cast<std::size_t>(tbb::info::default_concurrency()));
+    const ThreadLimit threads(options.threads);
     SIEVE_ASSIGN(const std::unique_ptr<KindBuilder> builder, kind_builder(options.kind));
     SIEVE_ASSIGN(const BuildSecret secret, draw_build_secret(options.seed));
     const std::uint64_t entries = keys.size() + ranges.size();

@@ -2,7 +2,6 @@
 #include "libsieve/feeds/feed.hpp"
 
 #include <algorithm>
-#include <atomic>
 #include <cstring>
 #include <exception>
 #include <memory>
@@ -13,15 +12,13 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <oneapi/tbb/global_control.h>
-#include <oneapi/tbb/parallel_pipeline.h>
-#include <oneapi/tbb/task_arena.h>
 #include <sieve/image.h>
 
 #include "libsieve/feeds/detect_format.hpp"
 #include "libsieve/feeds/entry.hpp"
 #include "libsieve/feeds/formats/translator.hpp"
 #include "libsieve/feeds/key_text.hpp"
+#include "libsieve/util/parallel.hpp"
 #include "libsieve/util/shortage.hpp"
 
 namespace sieve {
@@ -522,45 +519,13 @@ Status check_feeds(std::span<const Input> inputs) {
 }
 
 void run(Reader& reader, const Parser& parser, Collector& collector, std::uint32_t fields, unsigned threads) {
-    if (threads == 1) {
-        Block block(fields);
-        while (reader.next(block)) {
-            parser.parse(block);
-            if (!collector.take(block)) break;
-        }
-        return;
-    }
-    // Blocks are taken in the order in which they were read, and at most `in_flight` blocks are in the
-    // pipeline. So a block is free again by the time the ring comes back to it.
-    namespace tbb = oneapi::tbb;
-    const std::size_t in_flight = std::size_t{2} * threads;
-    std::vector<Block> ring;
-    ring.reserve(in_flight);
-    for (std::size_t i = 0; i < in_flight; ++i) ring.emplace_back(fields);
-    std::size_t turn = 0;
-    std::atomic<bool> stop = false;
-    // More threads than cores are rarely wise, but a caller that asks for them gets them.
-    const tbb::global_control workers(tbb::global_control::max_allowed_parallelism, threads);
-    tbb::task_arena arena(static_cast<int>(threads));
-    arena.execute([&] {
-        tbb::parallel_pipeline(
-            in_flight,
-            tbb::make_filter<void, Block*>(tbb::filter_mode::serial_in_order,
-                                           [&](tbb::flow_control& control) -> Block* {
-                                               Block& block = ring[turn++ % in_flight];
-                                               if (!stop && reader.next(block)) return &block;
-                                               control.stop();
-                                               return nullptr;
-                                           }) &
-                tbb::make_filter<Block*, Block*>(tbb::filter_mode::parallel,
-                                                 [&](Block* block) {
-                                                     if (!stop) parser.parse(*block);
-                                                     return block;
-                                                 }) &
-                tbb::make_filter<Block*, void>(tbb::filter_mode::serial_in_order, [&](Block* block) {
-                    if (!stop && !collector.take(*block)) stop = true;
-                }));
-    });
+    std::vector<Block> blocks;
+    blocks.reserve(std::size_t{2} * threads);
+    for (std::size_t i = 0; i < std::size_t{2} * threads; ++i) blocks.emplace_back(fields);
+    run_in_order(threads, blocks.size(),
+                 {.fill = [&](std::size_t slot) { return reader.next(blocks[slot]); },
+                  .work = [&](std::size_t slot) { parser.parse(blocks[slot]); },
+                  .take = [&](std::size_t slot) { return collector.take(blocks[slot]); }});
 }
 
 } // namespace

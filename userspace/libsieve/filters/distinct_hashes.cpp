@@ -4,11 +4,10 @@
 #include <algorithm>
 #include <bit>
 #include <cstdint>
-#include <execution>
 #include <utility>
 #include <vector>
 
-#include <tbb/parallel_for.h>
+#include "libsieve/util/parallel.hpp"
 
 namespace sieve {
 
@@ -41,7 +40,7 @@ HugeArray<sieve_hash> distinct_hashes(const KeySet& keys, const __u64* hash_key)
     };
 
     std::vector<std::vector<std::size_t>> place(portions, std::vector<std::size_t>(buckets));
-    tbb::parallel_for(std::size_t{0}, portions, [&](std::size_t portion) {
+    for_each_index(portions, [&](std::size_t portion) {
         auto& counts = place[portion];
         for_each_hash(portion, [&](const sieve_hash&, std::size_t bucket) { counts[bucket]++; });
     });
@@ -54,14 +53,14 @@ HugeArray<sieve_hash> distinct_hashes(const KeySet& keys, const __u64* hash_key)
     begin[buckets] = total;
 
     HugeArray<sieve_hash> hashes(n);
-    tbb::parallel_for(std::size_t{0}, portions, [&](std::size_t portion) {
+    for_each_index(portions, [&](std::size_t portion) {
         auto& at = place[portion];
         for_each_hash(portion,
                       [&](const sieve_hash& hash, std::size_t bucket) { hashes[at[bucket]++] = hash; });
     });
 
     std::vector<std::size_t> end(buckets);
-    tbb::parallel_for(std::size_t{0}, buckets, [&](std::size_t bucket) {
+    for_each_index(buckets, [&](std::size_t bucket) {
         sieve_hash* first = hashes.begin() + begin[bucket];
         sieve_hash* last = hashes.begin() + begin[bucket + 1];
         std::sort(first, last, hash_order);
@@ -75,7 +74,7 @@ HugeArray<sieve_hash> distinct_hashes(const KeySet& keys, const __u64* hash_key)
 }
 
 HugeArray<sieve_hash> distinct_hashes(HugeArray<sieve_hash> hashes) {
-    std::sort(std::execution::par_unseq, hashes.begin(), hashes.end(), hash_order);
+    sort_in_parallel(hashes.begin(), hashes.end(), hash_order);
     hashes.truncate(
         static_cast<std::size_t>(std::unique(hashes.begin(), hashes.end(), same) - hashes.begin()));
     return hashes;

@@ -4,10 +4,9 @@
 #include <algorithm>
 #include <array>
 
-#include <tbb/blocked_range.h>
-#include <tbb/parallel_for.h>
-
 #include <sieve/blocked.h>
+
+#include "libsieve/util/parallel.hpp"
 
 namespace sieve {
 
@@ -59,7 +58,7 @@ void LineTasks::group(std::span<const sieve_hash> keys, const sieve_lookup& look
 
     // A counting sort by combination: `place` first holds the counts of each portion, then its positions.
     std::vector<std::vector<std::size_t>> place(portions, std::vector<std::size_t>(combinations));
-    tbb::parallel_for(std::size_t{0}, portions, [&](std::size_t p) {
+    for_each_index(portions, [&](std::size_t p) {
         for (const sieve_hash& hash : portion(p)) place[p][combination_of(hash)]++;
     });
     std::vector<std::uint32_t> task_of(combinations, ~0U);
@@ -76,7 +75,7 @@ void LineTasks::group(std::span<const sieve_hash> keys, const sieve_lookup& look
         tasks_.push_back({begin, total});
     }
     keys_ = HugeArray<sieve_hash>(keys.size());
-    tbb::parallel_for(std::size_t{0}, portions, [&](std::size_t p) {
+    for_each_index(portions, [&](std::size_t p) {
         for (const sieve_hash& hash : portion(p)) keys_[place[p][combination_of(hash)]++] = hash;
     });
     order(choices, task_of);
@@ -127,7 +126,7 @@ void LineTasks::run(const std::function<void(std::uint32_t)>& work,
         if (step.size() == 1)
             work(step.front());
         else
-            tbb::parallel_for(std::size_t{0}, step.size(), [&](std::size_t i) { work(step[i]); });
+            for_each_index(step.size(), [&](std::size_t i) { work(step[i]); });
         for (const std::uint32_t task : step) done += tasks_[task].end - tasks_[task].begin;
         if (after_step) after_step(done);
     }

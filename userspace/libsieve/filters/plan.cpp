@@ -15,6 +15,7 @@
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/filters/sample_hashes.hpp"
 #include "libsieve/filters/sizing.hpp"
+#include "libsieve/util/parallel.hpp"
 
 namespace sieve {
 
@@ -152,24 +153,14 @@ Result<Plan> make_plan(const PlanRequest& request, const Progress& progress) {
     SIEVE_ASSIGN(const std::vector<Form> forms, all_forms());
     Plan plan;
     plan.candidates.resize(forms.size());
-    std::atomic<std::size_t> next = 0;
     std::mutex mutex; // guards done and progress
     std::size_t done = 0;
-    const auto work = [&] {
-        for (std::size_t i = next++; i < forms.size(); i = next++) {
-            plan.candidates[i] = work_out(forms[i], request);
-            const std::scoped_lock lock(mutex);
-            ++done;
-            if (progress) progress("planning", static_cast<double>(done) / static_cast<double>(forms.size()));
-        }
-    };
-    {
-        std::vector<std::jthread> pool;
-        for (unsigned t = 1; t < std::min<std::size_t>(std::thread::hardware_concurrency(), forms.size());
-             ++t)
-            pool.emplace_back(work);
-        work();
-    }
+    for_each_index(forms.size(), [&](std::size_t i) {
+        plan.candidates[i] = work_out(forms[i], request);
+        const std::scoped_lock lock(mutex);
+        ++done;
+        if (progress) progress("planning", static_cast<double>(done) / static_cast<double>(forms.size()));
+    });
     // One build after another, so that builds do not compete for the processor.
     if (request.calibrate)
         for (std::size_t i = 0; i < forms.size(); ++i)

@@ -12,7 +12,6 @@
 #include <vector>
 
 #include <fmt/core.h>
-#include <tbb/parallel_for.h>
 
 #include <sieve/prefix.h>
 
@@ -21,6 +20,7 @@
 #include "libsieve/build/random_keys.hpp"
 #include "libsieve/kernel/stats.hpp"
 #include "libsieve/packets/carrier.hpp"
+#include "libsieve/util/parallel.hpp"
 
 namespace sieve::kernel {
 
@@ -121,7 +121,7 @@ Result<std::vector<char>> ask(const Scratch& scratch, const std::vector<sieve_ke
     std::vector<char> matched(keys.size());
     std::mutex mutex;
     std::optional<Error> error;
-    tbb::parallel_for(std::size_t{0}, (keys.size() + portion - 1) / portion, [&](std::size_t p) {
+    for_each_index((keys.size() + portion - 1) / portion, [&](std::size_t p) {
         packets::Carrier carrier;
         for (std::size_t i = p * portion; i < std::min(keys.size(), (p + 1) * portion); i++) {
             Result<std::uint32_t> verdict = scratch.run(carrier.carry(keys[i], fields));
@@ -213,8 +213,8 @@ PreflightQuestions::PreflightQuestions(const Image& image)
     : witnesses_(witnesses_of(image)), non_members_(non_members_of(image)), held_(non_members_.keys.size()) {
     // The work alone would not need TBB. But TBB takes a millisecond to start, and it is better to pay that
     // now than while the kernel is being asked.
-    tbb::parallel_for(std::size_t{0}, held_.size(),
-                      [&](std::size_t i) { held_[i] = image.contains(non_members_.keys[i]) ? 1 : 0; });
+    for_each_index(held_.size(),
+                   [&](std::size_t i) { held_[i] = image.contains(non_members_.keys[i]) ? 1 : 0; });
 }
 
 Result<PreflightReport> preflight(const Scratch& scratch, std::uint32_t slot, const Image& image,

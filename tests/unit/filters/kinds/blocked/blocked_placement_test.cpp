@@ -6,9 +6,10 @@
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <tbb/global_control.h>
 
 #include <sieve/blocked.h>
+
+#include "libsieve/util/parallel.hpp"
 
 namespace sieve {
 namespace {
@@ -48,7 +49,7 @@ TEST_P(BlockedPlacement, HoldsEveryKeyTheSameWithAnyThreads) {
     const std::vector<sieve_hash> keys = random_hashes(shape.keys, 3);
     std::vector<sieve_line> filter[2];
     for (int i = 0; i < 2; i++) {
-        const tbb::global_control limit(tbb::global_control::max_allowed_parallelism, i == 0 ? 1 : 4);
+        const ThreadLimit limit(i == 0 ? 1 : 4);
         filter[i].resize(shape.lines);
         place_blocked(keys, lookup, filter[i], {.rounds = 5, .seed = 9}, {});
     }

@@ -13,9 +13,9 @@
 #include <vector>
 
 #include <gtest/gtest.h>
-#include <tbb/global_control.h>
 
 #include "libsieve/filters/kinds/bloom/bloom_plan.hpp"
+#include "libsieve/util/parallel.hpp"
 
 namespace sieve {
 namespace {
@@ -164,7 +164,7 @@ TEST(BloomPlacement, DoesNotDependOnTheNumberOfThreads) {
     std::mt19937_64 random(4);
     const auto keys = random_hashes(600'000, random);
     const auto build = [&keys](std::size_t threads) {
-        const tbb::global_control limit(tbb::global_control::max_allowed_parallelism, threads);
+        const ThreadLimit limit(threads);
         std::vector<sieve_line> filter(12'000);
         const auto report = place_bloom(keys, shape(3, 7, 12'000), filter, {.rounds = 2, .seed = 9}, {});
         EXPECT_GT(report.moved, 0U);

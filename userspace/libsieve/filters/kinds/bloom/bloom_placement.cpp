@@ -7,11 +7,10 @@
 #include <cmath>
 #include <vector>
 
-#include <tbb/parallel_for.h>
-
 #include "libsieve/analysis/two_choice.hpp"
 #include "libsieve/filters/kinds/bloom/counting_bloom.hpp"
 #include "libsieve/filters/noise_table.hpp"
+#include "libsieve/util/parallel.hpp"
 #include "libsieve/util/splitmix64.hpp"
 
 namespace sieve {
@@ -134,7 +133,7 @@ class BloomPlacement {
                          from + (to - from) * static_cast<double>(begin) / static_cast<double>(n));
             const std::size_t end = std::min(n, begin + batch_keys);
             const std::uint64_t seed = random_();
-            tbb::parallel_for(std::size_t{0}, (end - begin + portion - 1) / portion, [&](std::size_t p) {
+            for_each_index((end - begin + portion - 1) / portion, [&](std::size_t p) {
                 const std::size_t first = begin + p * portion;
                 decide(first, std::min(end, first + portion), temperature, SplitMix64(sieve_mix(seed + p)),
                        moves[p]);

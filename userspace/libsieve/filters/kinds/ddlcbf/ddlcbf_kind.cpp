@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <execution>
 #include <random>
 
 #include <fmt/core.h>
@@ -12,6 +11,7 @@
 #include "libsieve/filters/kinds/ddlcbf/ddlcbf_room.hpp"
 #include "libsieve/filters/sample_hashes.hpp"
 #include "libsieve/filters/sizing.hpp"
+#include "libsieve/util/parallel.hpp"
 
 namespace sieve {
 
@@ -101,10 +101,10 @@ class DdlcbfBuilder final : public KindBuilder {
             SIEVE_ASSIGN(const bool all, insert_all(keys, lookup, lines, progress));
             if (all) return 0U;
             reordered.assign(keys.begin(), keys.end());
-            std::sort(std::execution::par_unseq, reordered.begin(), reordered.end(),
-                      [attempt](const sieve_hash& a, const sieve_hash& b) {
-                          return sieve_mix(a.test + attempt) < sieve_mix(b.test + attempt);
-                      });
+            sort_in_parallel(reordered.begin(), reordered.end(),
+                             [attempt](const sieve_hash& a, const sieve_hash& b) {
+                                 return sieve_mix(a.test + attempt) < sieve_mix(b.test + attempt);
+                             });
             keys = reordered;
         }
         return bad_input(fmt::format("{} keys find no room in {} lines", keys.size(), lines.size()));

@@ -4,10 +4,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <execution>
 #include <limits>
 
 #include <fmt/core.h>
+
+#include "libsieve/util/parallel.hpp"
 
 namespace sieve {
 
@@ -217,8 +218,8 @@ Result<DleftReport> fill_dleft(std::span<const sieve_hash> keys, const sieve_loo
                                const Progress& progress) {
     if (options.rounds > 0) return place_dleft(keys, lookup, lines, options, progress);
     std::vector<sieve_hash> scattered(keys.begin(), keys.end());
-    std::sort(std::execution::par_unseq, scattered.begin(), scattered.end(),
-              [](const sieve_hash& a, const sieve_hash& b) { return a.test < b.test; });
+    sort_in_parallel(scattered.begin(), scattered.end(),
+                     [](const sieve_hash& a, const sieve_hash& b) { return a.test < b.test; });
     return place_dleft(scattered, lookup, lines, options, progress);
 }
 
