@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/service/live/decisions.hpp"
 
+#include <random>
+
 #include <gtest/gtest.h>
 
 #include "unit/service/live/live_world.hpp"
@@ -156,6 +158,49 @@ TEST(Decisions, MembersThatDoNotCountAreSkipped) {
                               decision("192.0.2.1").substr(1) + "]}");
     ASSERT_TRUE(parsed) << parsed.error().message;
     EXPECT_EQ(parsed->added.size(), 1U);
+}
+
+// Whatever is changed in an answer, it is read or refused with one sentence, and what is read is well-formed.
+TEST(Decisions, AnyBytesAreReadOrRefused) {
+    const std::string good = R"({"new":[)" + decision("192.0.2.1", 5) + "," +
+                             decision("198.51.100.0/24", 6, "1h0m0s", "Range") + R"(],"deleted":[)" +
+                             decision("2001:db8::1", 3, "-3h2m1.5s") + R"(],"x":[{"y":null}]})";
+    std::mt19937_64 random(17);
+    int read = 0;
+    for (int i = 0; i < 50'000; i++) {
+        std::string text = good;
+        for (std::uint64_t changes = 1 + random() % 3; changes > 0; changes--) {
+            const std::size_t at = random() % text.size();
+            switch (random() % 4) {
+            case 0:
+                text[at] = static_cast<char>(random());
+                break;
+            case 1:
+                text.erase(at, 1 + random() % 10);
+                break;
+            case 2:
+                text.insert(at, 1, "{}[],:\"0-./"[random() % 11]);
+                break;
+            default:
+                text.insert(at, good.substr(random() % good.size(), random() % 40));
+            }
+            if (text.empty()) break;
+        }
+        const auto parsed = parse(text);
+        if (!parsed) {
+            ASSERT_FALSE(parsed.error().message.empty());
+            for (const char c : parsed.error().message)
+                ASSERT_TRUE(c >= ' ' && c < 0x7f) << parsed.error().message;
+            continue;
+        }
+        read++;
+        for (const Claim& claim : parsed->added) {
+            ASSERT_EQ(claim.prefix.address & claim.prefix.host_bits(), 0U);
+            ASSERT_GT(claim.prefix.length, 0);
+            ASSERT_GT(claim.until, now);
+        }
+    }
+    EXPECT_GT(read, 1000);
 }
 
 TEST(Decisions, HaveLimits) {
