@@ -10,6 +10,7 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <set>
 
 #include <gtest/gtest.h>
@@ -144,6 +145,19 @@ INSTANTIATE_TEST_SUITE_P(Both, OutputTest, testing::Values(Staging::unnamed, Sta
                          [](const auto& info) {
                              return info.param == Staging::unnamed ? "Unnamed" : "Named";
                          });
+
+// One thread's object begins before another's and ends before it, too.
+TEST(DeferredSignals, OfThreadsLeaveTheDispositionAsItWas) {
+    auto first = std::make_unique<DeferredSignals>();
+    auto second = std::make_unique<DeferredSignals>();
+    first.reset();
+    struct sigaction now {};
+    ::sigaction(SIGTERM, nullptr, &now);
+    EXPECT_NE(now.sa_handler, SIG_DFL);
+    second.reset();
+    ::sigaction(SIGTERM, nullptr, &now);
+    EXPECT_EQ(now.sa_handler, SIG_DFL);
+}
 
 TEST(DeferredSignals, ArriveAtTheEnd) {
     EXPECT_EXIT(

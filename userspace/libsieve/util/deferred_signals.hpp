@@ -2,16 +2,12 @@
 // Keeps signals from interrupting a piece of work.
 #pragma once
 
-#include <array>
-#include <csignal>
-#include <cstddef>
-
 namespace sieve {
 
-// While an object of this class exists, a signal that would end the process only makes pending() true. The
-// destructor raises the signal again. Meanwhile a file that grows too large (SIGXFSZ) is an error of
-// write(2). Signals that are ignored or handled keep their disposition. The object affects the whole process,
-// so only one may exist at a time.
+// While objects of this class exist, a signal that would end the process only makes pending() true. The
+// destructor of the last one raises the signal again. Meanwhile a file that grows too large (SIGXFSZ) is an
+// error of write(2). Signals that are ignored or handled keep their disposition. The objects affect the whole
+// process; threads may have one each.
 class DeferredSignals {
   public:
     DeferredSignals();
@@ -20,11 +16,6 @@ class DeferredSignals {
     DeferredSignals& operator=(const DeferredSignals&) = delete;
 
     [[nodiscard]] bool pending() const;
-
-  private:
-    static constexpr std::array<int, 5> signals{SIGHUP, SIGINT, SIGTERM, SIGQUIT, SIGXFSZ};
-
-    std::array<struct sigaction, signals.size()> before_{};
 };
 
 } // namespace sieve
