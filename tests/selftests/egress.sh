@@ -227,6 +227,20 @@ END
     ip -n "$IN" link del bare
 }
 
+# Linux believes what the writer of such a device says of a packet, for instance that an IPv4 packet lies behind a VLAN
+# tag. That tag may look like the beginning of an IPv6 header, and nothing in the packet tells.
+stated_protocol() {
+    local hook
+    fresh
+    ip -n "$IN" tuntap add dev bare mode tun pi 2>/dev/null || skip "this kernel has no tun"
+    ip -n "$IN" link set bare up
+    echo 192.0.2.66 >"$WORK/listed"
+    for hook in xdp ingress egress; do
+        refused 4 'bare is a tun device.*IFF_NO_PI' sieve load bare --hook "$hook" "in=$WORK/listed,key=src"
+    done
+    ip -n "$IN" link del bare
+}
+
 replayed() {
     local verdicts
     python3 - "$WORK/pcap" <<'END'
@@ -251,4 +265,5 @@ ktap_run "packets that leave are dropped by an egress set" packets_that_leave \
     "TCP that awaits segmentation is stopped and let go on" segmented \
     "the same beyond 64 KiB" big_tcp \
     "interfaces without an Ethernet header" bare_ip \
+    "a tun device whose writer states the protocol is refused" stated_protocol \
     "replay runs the hook's program" replayed

@@ -183,6 +183,57 @@ other_link() {
     ip -n "$IN" link del bare
 }
 
+# For what a blocking write brings, the tap's driver calls the generic hook's code, and the Ethernet header stays.
+# from_tap MODE NONBLOCKING LOST: how many of five packets from a listed source Linux drops.
+from_tap() {
+    local mode=$1 flag=$2 lost=$3
+    ip -n "$IN" tuntap add dev tap mode tap 2>/dev/null || skip "this kernel has no tun"
+    ip -n "$IN" link set tap address 02:00:00:00:00:02 up
+    ip -n "$IN" address add 192.0.2.1/24 dev tap
+    echo 192.0.2.66 >"$WORK/listed"
+    sieve load -m "$mode" tap "a=$WORK/listed,key=src,redirect=cpu:0" 2>"$WORK/err"
+    if [ "$mode" = native ]; then
+        grep -q 'tap is a tap.*-m skb' "$WORK/err" || fail "no warning: $(cat "$WORK/err")"
+    elif grep 'tap is a tap' "$WORK/err"; then
+        fail "a warning that is for native mode"
+    fi
+    inside "$IN" python3 - "$flag" "$lost" <<'END'
+import fcntl, os, socket, struct, sys
+flag, lost = int(sys.argv[1]), int(sys.argv[2])
+tap = os.open("/dev/net/tun", os.O_RDWR | (os.O_NONBLOCK if flag else 0))
+fcntl.ioctl(tap, 0x400454CA, struct.pack("16sH22x", b"tap", 0x1002))  # TUNSETIFF, IFF_TAP | IFF_NO_PI
+host = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+host.bind(("192.0.2.1", 5000))
+host.settimeout(float(os.environ["PATIENCE"]))
+def checksum(data):
+    total = sum(struct.unpack("!10H", data))
+    total = (total & 0xFFFF) + (total >> 16)
+    return ~(total + (total >> 16)) & 0xFFFF
+def frame(source, text):
+    udp = struct.pack("!4H", 5000, 5000, 8 + len(text), 0) + text
+    ends = socket.inet_aton(source) + socket.inet_aton("192.0.2.1")
+    head = struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(udp), 1, 0, 64, 17, 0) + ends
+    head = head[:10] + struct.pack("!H", checksum(head)) + head[12:]
+    return bytes.fromhex("020000000002020000000001") + b"\x08\0" + head + udp
+def bad_headers():
+    names, values = [line.split() for line in open("/proc/net/snmp") if line.startswith("Ip:")]
+    return int(values[names.index("InHdrErrors")])
+for _ in range(5): os.write(tap, frame("192.0.2.66", b"listed"))
+arrived = 0
+while arrived + bad_headers() < 5:  # each one ends in the socket or in the counter; a hang is the runner's
+    host.settimeout(0.1)
+    try: host.recv(100)
+    except TimeoutError: continue
+    arrived += 1
+if 5 - arrived != lost: sys.exit(f"{5 - arrived} of 5 packets were lost, expected {lost}")
+END
+    sieve -q unload tap
+    ip -n "$IN" link del tap
+}
+tap_blocking() { from_tap native 0 5; }
+tap_non_blocking() { from_tap native 1 0; }
+tap_generic() { from_tap skb 0 0; }
+
 smaller_mtu() {
     make_side
     ip -n "$IN" link set "$SIDE_IN" mtu 1400
@@ -248,4 +299,7 @@ ktap_run \
     "a target whose driver cannot send" cannot_send \
     "a target without Ethernet headers" other_link \
     "a target with a smaller MTU" smaller_mtu \
+    "a tap's packets to a CPU, native, blocking writes: lost with a warning" tap_blocking \
+    "the same, non-blocking writes" tap_non_blocking \
+    "the same, generic" tap_generic \
     "checksums that the sender left unfinished" unfinished_checksums

@@ -20,6 +20,8 @@ std::string warning_remedy(const control::Warning& warning) {
         return fmt::format("`ip link set {} mtu ...` raises it", warning.facts.interface);
     case control::WarningKind::sending_unknown:
         return "`-m skb` does not need driver support, and xdp-monitor shows what is dropped";
+    case control::WarningKind::tap_to_cpu:
+        return "`-m skb` avoids this";
     case control::WarningKind::unfinished_checksums:
         return "`-m skb` avoids this, and `ethtool -K IFACE tx off` at the other end makes senders finish "
                "checksums";

@@ -188,6 +188,13 @@ TEST(Api, ATableTakesOnlyWhatMakesSense) {
     EXPECT_FALSE(libsieve_table_set_default(table, "count", &error));
     EXPECT_NE(said(error).find("expected pass or drop"), std::string::npos);
     EXPECT_TRUE(libsieve_table_set_default(table, "drop", nullptr));
+    for (const char* wrong : {"count", "redirect=eth0", ""}) {
+        EXPECT_FALSE(libsieve_table_set_unreadable(table, wrong, &error)) << wrong;
+        EXPECT_EQ(libsieve_error_kind(error), LIBSIEVE_ERROR_INVALID) << wrong;
+        EXPECT_FALSE(said(error).empty());
+    }
+    EXPECT_TRUE(libsieve_table_set_unreadable(table, "pass", nullptr));
+    EXPECT_TRUE(libsieve_table_set_unreadable(table, "drop", nullptr));
     EXPECT_FALSE(libsieve_table_add(table, "bad", "list.txt", "explode", &error));
     EXPECT_EQ(libsieve_error_kind(error), LIBSIEVE_ERROR_INVALID);
     libsieve_error_free(error);

@@ -68,7 +68,8 @@ class FakeKernel final : public control::Kernel {
                 .mtu = 1500,
                 .link = SIEVE_LINK_ETHERNET,
                 .xdp = kernel::XdpFeatures{.native = true, .sends = true, .sends_long = true},
-                .unfinished_checksums = false};
+                .unfinished_checksums = false,
+                .tap = false};
     }
 
     [[nodiscard]] std::size_t count(const std::string& step) const {

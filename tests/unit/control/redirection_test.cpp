@@ -136,6 +136,14 @@ TEST_F(Redirection, UnfinishedChecksumsAreLostInNativeModeOnly) {
         << "nothing is redirected";
 }
 
+// The driver of a tap mixes both ways of running a program.
+TEST_F(Redirection, ATapLosesPacketsOnTheWayToACpu) {
+    kernel.eth0.tap = true;
+    EXPECT_EQ(warned(at(HookPoint::xdp), "cpu:3"), Kinds{WarningKind::tap_to_cpu});
+    EXPECT_EQ(warned(at(HookPoint::xdp), "eth1"), Kinds{});
+    EXPECT_EQ(warned(at(HookPoint::xdp, Mode::skb), "cpu:3"), Kinds{});
+}
+
 TEST_F(Redirection, ExpectsTheModeThatRunsElseTheChosenElseTheDrivers) {
     const auto expected = [&](ModeChoice choice) {
         const auto hook = kernel.read_hook({"eth0", 7}, HookPoint::xdp);

@@ -59,6 +59,7 @@ TEST(Remedy, OfWarningsToo) {
     EXPECT_EQ(text(WarningKind::one_buffer), "it");
     EXPECT_EQ(text(WarningKind::smaller_mtu), "it; `ip link set eth1 mtu ...` raises it");
     for (const auto& [kind, flag] : {std::pair{WarningKind::sending_unknown, "`-m skb`"},
+                                     {WarningKind::tap_to_cpu, "`-m skb`"},
                                      {WarningKind::unfinished_checksums, "`ethtool -K IFACE tx off`"},
                                      {WarningKind::prefix_allowlist, "`friends=FEED,verify`"}})
         EXPECT_NE(text(kind).find(flag), std::string::npos) << text(kind);

@@ -199,6 +199,13 @@ LIBSIEVE_API bool libsieve_table_set_default(libsieve_table* table, const char* 
                                              libsieve_error** error);
 
 /*
+ * What becomes of packets that the program cannot read to their end though Linux may accept them: "drop",
+ * which is the default, or "pass".
+ */
+LIBSIEVE_API bool libsieve_table_set_unreadable(libsieve_table* table, const char* action,
+                                                libsieve_error** error);
+
+/*
  * Adds a set behind the others: an image, or a feed of source addresses (at egress: of destinations).
  * `action` is "drop", "pass" or "count"; NULL: the opposite of the default.
  */

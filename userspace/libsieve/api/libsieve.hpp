@@ -258,6 +258,14 @@ class Table {
         return std::monostate{};
     }
 
+    // What becomes of packets that the program cannot read to their end: "drop", which is the default, or
+    // "pass".
+    Status set_unreadable(const std::string& action) {
+        libsieve_error* error = nullptr;
+        if (!libsieve_table_set_unreadable(table_.get(), action.c_str(), &error)) return detail::take(error);
+        return std::monostate{};
+    }
+
     // Adds a set behind the others, from an image or a feed. Without an action, the set does the opposite of
     // the default.
     Status add(const std::string& name, const std::string& path, const std::string& action = {}) {

@@ -26,6 +26,13 @@ sieve::Result<sieve::control::HookName> hook_name(const char* interface, const c
     return sieve::control::HookName{.interface = interface, .point = point};
 }
 
+sieve::Result<sieve_action> parse_pass_or_drop(const char* what, const char* action) {
+    const sieve::Result<sieve::control::WantedAction> wanted = sieve::control::parse_action(action);
+    if (!wanted || wanted->action == SIEVE_ACTION_COUNT)
+        return sieve::invalid_request(fmt::format("{} `{}`: expected pass or drop", what, action));
+    return wanted->action;
+}
+
 } // namespace
 
 bool libsieve_table_new(const char* interface, const char* hook, libsieve_table** table,
@@ -42,10 +49,14 @@ bool libsieve_table_new(const char* interface, const char* hook, libsieve_table*
 
 bool libsieve_table_set_default(libsieve_table* table, const char* action, libsieve_error** error) {
     return guarded(error, [&]() -> sieve::Status {
-        SIEVE_ASSIGN(const sieve::control::WantedAction wanted, sieve::control::parse_action(action));
-        if (wanted.action == SIEVE_ACTION_COUNT)
-            return sieve::invalid_request("default: expected pass or drop");
-        table->spec.default_action = wanted.action;
+        SIEVE_ASSIGN(table->spec.default_action, parse_pass_or_drop("default", action));
+        return {};
+    });
+}
+
+bool libsieve_table_set_unreadable(libsieve_table* table, const char* action, libsieve_error** error) {
+    return guarded(error, [&]() -> sieve::Status {
+        SIEVE_ASSIGN(table->spec.unreadable, parse_pass_or_drop("unreadable", action));
         return {};
     });
 }

@@ -137,6 +137,17 @@ std::vector<Warning> target_warnings(Kernel& kernel, const RedirectSource& sourc
              {.interface = source.interface.name}});
     for (const std::string& name : targets) {
         const Result<kernel::Target> target = kernel.find_target(name);
+        // For such packets tun.c calls the generic hook's code without setting mac_len, and the CPU map
+        // removes an Ethernet header of mac_len bytes (cpu_map_generic_redirect()).
+        if (target && target->action == SIEVE_ACTION_REDIRECT_CPU && in_driver(source) && from->tap)
+            warnings.push_back(
+                {WarningKind::tap_to_cpu,
+                 fmt::format(
+                     "redirect={}: {} is a tap, and in native mode Linux drops its packets on the other CPU "
+                     "if they were written by a blocking write, are longer than a page, or await "
+                     "segmentation",
+                     name, source.interface.name),
+                 {.interface = source.interface.name}});
         if (!target || target->action != SIEVE_ACTION_REDIRECT_DEVICE) continue;
         if (const Result<Device> to = kernel.read_device({name, target->number}); to)
             for (Warning& warning : device_warnings(source, *from, name, *to))

@@ -12,6 +12,7 @@ namespace sieve::control {
 
 enum class WarningKind : std::uint8_t {
     unfinished_checksums, // redirected packets may arrive with wrong checksums (facts: interface)
+    tap_to_cpu,           // native redirection of a tap's packets to a CPU loses some (facts: interface)
     no_carrier,           // a redirection's target has no carrier
     smaller_mtu,          // a redirection's target takes shorter frames only
     one_buffer,           // a redirection's target takes frames of one buffer only

@@ -134,6 +134,26 @@ TEST(Device, BareIp) {
         if (!ip("tuntap add dev bare mode tun")) GTEST_SKIP() << "this kernel has no tun";
         EXPECT_EQ(device("bare").link, SIEVE_LINK_IP);
         EXPECT_TRUE(device("bare").unfinished_checksums) << "a virtual machine may be behind it";
+        EXPECT_FALSE(device("bare").tap);
+        EXPECT_EQ(value_or_fail(interface_link(value_or_fail(find_interface("bare")))), SIEVE_LINK_IP);
+        ASSERT_TRUE(ip("tuntap add dev whole mode tap"));
+        EXPECT_TRUE(device("whole").tap);
+        ASSERT_TRUE(ip("link add in type veth peer name out"));
+        EXPECT_FALSE(device("in").tap);
+    });
+}
+
+// The writer's word decides what Linux makes of such a packet, and no program can read it.
+TEST(Device, ATunWhoseWritersStateTheProtocolIsRefused) {
+    in_own_network([] {
+        if (!ip("tuntap add dev told mode tun pi")) GTEST_SKIP() << "this kernel has no tun";
+        EXPECT_EQ(device("told").link, std::nullopt);
+        const auto link = interface_link(value_or_fail(find_interface("told")));
+        ASSERT_FALSE(link);
+        EXPECT_NE(link.error().message.find("IFF_NO_PI"), std::string::npos) << link.error().message;
+        ASSERT_TRUE(ip("tuntap add dev whole mode tap pi"));
+        EXPECT_EQ(value_or_fail(interface_link(value_or_fail(find_interface("whole")))), SIEVE_LINK_ETHERNET)
+            << "an Ethernet header states the type again";
     });
 }
 

@@ -5,6 +5,7 @@
 #include <linux/ethtool.h>
 #include <linux/genetlink.h>
 #include <linux/if.h>
+#include <linux/if_arp.h>
 #include <linux/if_link.h>
 #include <linux/rtnetlink.h>
 #include <linux/sockios.h>
@@ -78,6 +79,7 @@ struct Link {
     unsigned type = 0;
     int mtu = 0;
     std::string kind;                     // "veth", "tun"; empty for hardware
+    bool states_protocol = false;         // tun without IFF_NO_PI
     std::optional<std::uint32_t> partner; // index of the peer, if it is in this network namespace
 };
 
@@ -101,6 +103,12 @@ int take_link(const nlmsghdr* message, void* to) {
         case IFLA_LINKINFO:
             each_attribute(attribute, [&](const nlattr* inner) {
                 if (mnl_attr_get_type(inner) == IFLA_INFO_KIND) link.kind = mnl_attr_get_str(inner);
+                // The kind comes before its data.
+                if (mnl_attr_get_type(inner) == IFLA_INFO_DATA && link.kind == "tun")
+                    each_attribute(inner, [&](const nlattr* of_tun) {
+                        if (mnl_attr_get_type(of_tun) == IFLA_TUN_PI)
+                            link.states_protocol = mnl_attr_get_u8(of_tun) != 0;
+                    });
             });
             break;
         default:
@@ -197,12 +205,19 @@ Result<Device> read_device(const Interface& interface) {
     Link link;
     if (const int error = read_link(interface.index, link); error != 0)
         return refusal(fmt::format("asking about interface {}", interface.name), error);
+    const bool bare = link.type != ARPHRD_ETHER;
     return Device{.up = (link.flags & IFF_UP) != 0,
                   .carrier = (link.flags & IFF_LOWER_UP) != 0,
                   .mtu = link.mtu,
-                  .link = link_of_hardware(link.type),
+                  .link = bare && link.states_protocol ? std::nullopt : link_of_hardware(link.type),
                   .xdp = read_xdp_features(interface.index),
-                  .unfinished_checksums = may_lack_checksums(link)};
+                  .unfinished_checksums = may_lack_checksums(link),
+                  .tap = !bare && link.kind == "tun"};
+}
+
+bool states_protocol(std::uint32_t index) {
+    Link link;
+    return read_link(index, link) == 0 && link.type != ARPHRD_ETHER && link.states_protocol;
 }
 
 bool is_up(std::uint32_t index) {

@@ -30,11 +30,18 @@ struct Device {
     // interface, and the interface passes the frames on in memory. The socket buffer records that; an XDP
     // frame cannot.
     bool unfinished_checksums = false;
+    // A tap device. For some packets its driver runs the program as the generic hook does, though in native
+    // mode.
+    bool tap = false;
 };
 
 // Asks the kernel (rtnetlink, the generic netlink family "netdev", ethtool). An error if there is no such
 // interface. Whatever else the kernel does not tell stays unset.
 [[nodiscard]] Result<Device> read_device(const Interface& interface);
+
+// True for a tun device whose writers state each packet's protocol beside the packet (made without
+// IFF_NO_PI).
+[[nodiscard]] bool states_protocol(std::uint32_t index);
 
 // False if the interface with that index is known to be down. Only for display.
 [[nodiscard]] bool is_up(std::uint32_t index);

@@ -11,6 +11,7 @@
 
 #include <fmt/core.h>
 
+#include "libsieve/kernel/hooks/device.hpp"
 #include "libsieve/kernel/refusal.hpp"
 #include "libsieve/util/unique_fd.hpp"
 
@@ -83,6 +84,12 @@ Result<sieve_link> interface_link(const Interface& interface) {
             fmt::format("{} has hardware type {} (ARPHRD_*), whose packets xdp-sieve cannot "
                         "read; expected Ethernet or an interface that carries bare IP",
                         interface.name, type));
+    // Linux believes the writer: what looks like IPv6 may be an IPv4 packet behind a VLAN tag.
+    if (*link == SIEVE_LINK_IP && states_protocol(interface.index))
+        return kernel_refused(fmt::format(
+            "{} is a tun device whose packets' protocol is stated beside them, where xdp-sieve cannot "
+            "read it; expected one with IFF_NO_PI, as `ip tuntap add` makes it",
+            interface.name));
     return *link;
 }
 

@@ -25,7 +25,7 @@ struct Interface {
 [[nodiscard]] int interface_mtu(const Interface& interface);
 
 // What the interface's packets begin with, by its hardware type (ARPHRD_*, linux/if_arp.h). An error for a
-// type whose packets the parser could only guess at.
+// type whose packets the parser could only guess at, and for a tun device without IFF_NO_PI.
 [[nodiscard]] Result<sieve_link> interface_link(const Interface& interface);
 
 // The same for a hardware type; nothing if it is not known.
