@@ -218,9 +218,10 @@ def frame(source, text):
 def bad_headers():
     names, values = [line.split() for line in open("/proc/net/snmp") if line.startswith("Ip:")]
     return int(values[names.index("InHdrErrors")])
+before = bad_headers()
 for _ in range(5): os.write(tap, frame("192.0.2.66", b"listed"))
 arrived = 0
-while arrived + bad_headers() < 5:  # each one ends in the socket or in the counter; a hang is the runner's
+while arrived + bad_headers() - before < 5:  # each one ends in the socket or in the counter; a hang is the runner's
     host.settimeout(0.1)
     try: host.recv(100)
     except TimeoutError: continue
