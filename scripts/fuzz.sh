@@ -54,7 +54,8 @@ check_runs() {
     packet) echo 6000 ;;
     image) echo 4000 ;;
     feed) echo 1500 ;;
-    configuration | list_format) echo 3000 ;;
+    configuration) echo 3000 ;;
+    list_format) echo 800 ;;
     *) echo 50000 ;;
     esac
 }
