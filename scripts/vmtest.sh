@@ -214,7 +214,8 @@ make_root() {
     mkdir -p "$ROOT"/{proc,sys,dev,run,tmp,root,etc,var,sieve/build,usr/{bin,sbin,lib,lib64}}
     for folder in bin sbin lib lib64; do ln -s "usr/$folder" "$ROOT/$folder"; done
     ln -s /run "$ROOT/var/run"
-    echo "root:x:0:0:root:/root:/bin/sh" >"$ROOT/etc/passwd"
+    printf "%s\n" "root:x:0:0:root:/root:/bin/sh" "nobody:x:65534:65534:nobody:/nonexistent:/bin/false" \
+        >"$ROOT/etc/passwd"
     cp "$(command -v busybox)" "$ROOT/usr/bin/busybox"
     for package in "${packages[@]}"; do take_package "$package"; done
     # A link that no package owns.

@@ -280,7 +280,7 @@ all_sources() {
     unchanged "$before"
     judged
     # A command and a packed list together make the list.
-    echo 203.0.113.64/28 | gzip >"$LISTS/range.gz"
+    python3 -c "import gzip; open('$LISTS/range.gz', 'wb').write(gzip.compress(b'203.0.113.64/28\\n'))"
     both="[\"lists/range.gz\", { command = [\"echo\", \"$MEMBER\"] }]"
     sed -i "s|^sources = \[\"lists/bad.txt.*|sources = $both|" "$CONFIG"
     sieve -q apply "$CONFIG"
