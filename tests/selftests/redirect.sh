@@ -204,7 +204,7 @@ tap = os.open("/dev/net/tun", os.O_RDWR | (os.O_NONBLOCK if flag else 0))
 fcntl.ioctl(tap, 0x400454CA, struct.pack("16sH22x", b"tap", 0x1002))  # TUNSETIFF, IFF_TAP | IFF_NO_PI
 host = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 host.bind(("192.0.2.1", 5000))
-host.settimeout(float(os.environ["PATIENCE"]))
+host.settimeout(0.1)
 def checksum(data):
     total = sum(struct.unpack("!10H", data))
     total = (total & 0xFFFF) + (total >> 16)
@@ -222,7 +222,6 @@ before = bad_headers()
 for _ in range(5): os.write(tap, frame("192.0.2.66", b"listed"))
 arrived = 0
 while arrived + bad_headers() - before < 5:  # each one ends in the socket or in the counter; a hang is the runner's
-    host.settimeout(0.1)
     try: host.recv(100)
     except TimeoutError: continue
     arrived += 1

@@ -10,16 +10,6 @@ namespace sieve::formats {
 
 namespace {
 
-std::optional<unsigned> length_of(std::string_view word) {
-    if (word.empty() || word.size() > 2) return std::nullopt;
-    unsigned value = 0;
-    for (const char c : word) {
-        if (c < '0' || c > '9') return std::nullopt;
-        value = value * 10 + static_cast<unsigned>(c - '0');
-    }
-    return value <= 32 ? std::optional(value) : std::nullopt;
-}
-
 class DShield : public LineTranslator {
   public:
     Translated translate(std::string_view line, std::string& text, entry::Fault& fault) const override {
@@ -29,7 +19,7 @@ class DShield : public LineTranslator {
         const std::string_view last = take_word(line);
         const auto from = address_of(first);
         const auto to = address_of(last);
-        const auto length = length_of(take_word(line));
+        const auto length = small_number(take_word(line), 32);
         if (!from || !to || !length || !from->v4 || !to->v4) {
             fault = fault_of(fmt::format(
                 "found {}, expected a first address, a last address and a prefix length from 0 to 32",

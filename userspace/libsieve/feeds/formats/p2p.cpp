@@ -6,7 +6,6 @@
 //
 // eMule blocks ranges of an access level below 128. The numbers of an address may have leading zeros.
 #include <array>
-#include <charconv>
 
 #include <fmt/format.h>
 
@@ -19,13 +18,6 @@ namespace {
 
 constexpr unsigned first_allowed_level = 128;
 
-std::optional<unsigned> number_of(std::string_view digits, unsigned most) {
-    unsigned value = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    const bool good = error == std::errc() && end == digits.data() + digits.size() && digits.size() <= 3;
-    return good && value <= most ? std::optional(value) : std::nullopt;
-}
-
 // The address without leading zeros; empty if it is none.
 std::string plain_address(std::string_view padded) {
     padded = without_blanks(padded);
@@ -34,7 +26,7 @@ std::string plain_address(std::string_view padded) {
     for (std::size_t i = 0; i < parts.size(); i++) {
         const std::size_t dot = i < 3 ? padded.find('.') : padded.size();
         if (dot == std::string_view::npos) return {};
-        const auto part = number_of(padded.substr(0, dot), 255);
+        const auto part = small_number(padded.substr(0, dot), 255);
         if (!part) return {};
         parts[i] = *part;
         padded.remove_prefix(std::min(dot + 1, padded.size()));
@@ -51,7 +43,7 @@ class P2p : public LineTranslator {
             comma != std::string_view::npos && is_range(line.substr(0, comma))) {
             range = line.substr(0, comma);
             const std::string_view rest = line.substr(comma + 1);
-            const auto level = number_of(without_blanks(rest.substr(0, rest.find(','))), 255);
+            const auto level = small_number(without_blanks(rest.substr(0, rest.find(','))), 255);
             if (!level) {
                 fault = fault_of(fmt::format(
                     "found {}, expected an access level from 0 to 255 behind the range", entry::quote(line)));

@@ -61,6 +61,13 @@ bool is_address_like(std::string_view word) {
     return good || entry::is_range(fault) || fault.kind == entry::FaultKind::host_bits;
 }
 
+std::optional<unsigned> small_number(std::string_view word, unsigned most) {
+    if (!is_number(word) || word.size() > 3) return std::nullopt;
+    unsigned value = 0;
+    for (const char c : word) value = value * 10 + static_cast<unsigned>(c - '0');
+    return value <= most ? std::optional(value) : std::nullopt;
+}
+
 entry::Fault fault_of(std::string sentence) {
     return {.kind = entry::FaultKind::sentence, .hint = std::move(sentence)};
 }

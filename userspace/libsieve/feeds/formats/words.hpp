@@ -32,6 +32,10 @@ struct WordAddress {
 // Whether the whole word is an address, a prefix, or a range of addresses.
 [[nodiscard]] bool is_address_like(std::string_view word);
 
+// The number that a word of one to three digits is, leading zeros included; nothing if it is another word or
+// above `most`.
+[[nodiscard]] std::optional<unsigned> small_number(std::string_view word, unsigned most);
+
 // A fault in words.
 [[nodiscard]] entry::Fault fault_of(std::string sentence);
 
