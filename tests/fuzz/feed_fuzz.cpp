@@ -137,6 +137,7 @@ sieve::Result<sieve::Feed> read_standard_input(const Choices& choices) {
 
 void check(StandardInput& input, const std::string& text, const Choices& choices) {
     total.add(1);
+    sieve::fuzz::subject() = text;
     input.assign(text.data(), text.size());
     const auto read = read_standard_input(choices);
     if (!read) require_message(read.error().message);

@@ -25,8 +25,22 @@ namespace sieve::fuzz {
 
 using Bytes = std::span<const std::uint8_t>;
 
+// What is being checked right now. A target that derives many texts from one input names the text, so that a
+// disagreement can be read and repeated by hand.
+inline std::string_view& subject() {
+    static std::string_view text;
+    return text;
+}
+
 [[noreturn]] inline void disagree(const char* condition, const char* file, int line) {
     std::fprintf(stderr, "%s:%d: does not hold: %s\n", file, line, condition);
+    if (!subject().empty()) std::fputs("of: ", stderr);
+    for (const char sign : subject())
+        if (sign >= ' ' && sign <= '~' && sign != '\\')
+            std::fputc(sign, stderr);
+        else
+            std::fprintf(stderr, "\\x%02x", static_cast<unsigned char>(sign));
+    if (!subject().empty()) std::fputc('\n', stderr);
     std::abort();
 }
 

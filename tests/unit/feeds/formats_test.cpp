@@ -150,6 +150,11 @@ TEST(Formats, WhatIsAmbiguousOrSenselessIsRefused) {
          "list:2: found a second address, \"192.0.2.3\", behind the entry; expected one entry a line "
          "(DShield, "
          "hosts, csv and p2p lists are formats of their own)"},
+        // Behind a carriage return, too.
+        {"192.0.2.1,192.0.2.3\r\n192.0.2.4\r\n", src, "auto",
+         "list:1: found a second address, \"192.0.2.3\", behind the entry; expected one entry a line "
+         "(DShield, "
+         "hosts, csv and p2p lists are formats of their own)"},
         {"192.0.2.1 443 2001:db8::/32\n", endpoint, "auto",
          "list:1: found a second address, \"2001:db8::/32\", behind the entry; expected one entry a line "
          "(DShield, "

@@ -341,7 +341,8 @@ class Parser {
         if (*p == '-') return nullptr; // may be a range
         const auto* stop = static_cast<const char*>(std::memchr(p, '\n', static_cast<std::size_t>(end - p)));
         if (static_cast<std::size_t>(stop - start) > feed_line_limit) return nullptr;
-        return entry::find_second_address(p, stop) ? nullptr : stop + 1;
+        const char* text_end = stop[-1] == '\r' ? stop - 1 : stop;
+        return entry::find_second_address(p, text_end) ? nullptr : stop + 1;
     }
 
     Line parse_line(const char* p, const char* end, bool may_have_nul,
