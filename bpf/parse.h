@@ -3,10 +3,10 @@
  * Packet to flow key.
  *
  * Ethernet and up to SIEVE_FAST_VLAN_TAGS tags, or no link header at all (enum sieve_link); IPv4 with
- * options, IPv6 with up to SIEVE_FAST_EXTENSIONS extension headers; then the ports of TCP, UDP and SCTP.
- * parse_deep.h reads the rare packets that have more, or whose headers lie where direct access does not
- * reach. Tunnels are not entered. A field is provided only if the packet truly carries it: bytes beyond the
- * length that the IP header states are padding, not ports.
+ * options, IPv6 with up to SIEVE_FAST_EXTENSIONS extension headers; then the ports, if the upper protocol has
+ * any (sieve/ports.h). parse_deep.h reads the rare packets that have more, or whose headers lie where direct
+ * access does not reach. Tunnels are not entered. A field is provided only if the packet truly carries it:
+ * bytes beyond the length that the IP header states are padding, not ports.
  *
  * The cursor only moves forward, each read is checked against the packet's end, and every loop has a constant
  * bound.
@@ -27,6 +27,7 @@
 #include <bpf/bpf_helpers.h>
 
 #include <sieve/policy.h>
+#include <sieve/ports.h>
 
 #include "maps.h"
 
@@ -91,10 +92,6 @@ struct sieve_parsed {
 /* True if the type of frame is a VLAN tag. */
 static __always_inline int sieve_is_vlan(__be16 type) {
     return type == bpf_htons(ETH_P_8021Q) || type == bpf_htons(ETH_P_8021AD);
-}
-
-static __always_inline int sieve_has_ports(__u8 proto) {
-    return proto == IPPROTO_TCP || proto == IPPROTO_UDP || proto == IPPROTO_SCTP;
 }
 
 static __always_inline void sieve_take_protocol(__u8 proto, struct sieve_parsed* parsed) {

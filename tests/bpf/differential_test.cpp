@@ -36,7 +36,7 @@ struct Case {
     sieve_kind kind = SIEVE_KIND_BLOCKED;
 };
 
-// A flow that a packet can carry: IPv4 or IPv6, and TCP, UDP or SCTP.
+// A flow that a packet can carry: IPv4 or IPv6, and any protocol with ports.
 sieve_key random_flow(std::mt19937_64& random) {
     sieve_key key{};
     const bool v4 = random() % 2 == 0;
@@ -44,9 +44,9 @@ sieve_key random_flow(std::mt19937_64& random) {
         key.word[at] = v4 ? 0 : 0x2001000000000000ULL | (random() >> 16);
         key.word[at + 1] = v4 ? sieve_v4_mapped(static_cast<std::uint32_t>(random())) : random();
     }
-    constexpr std::uint8_t protocols[] = {6, 17, 132};
+    constexpr std::uint8_t protocols[] = {6, 17, 33, 132, 136};
     key.word[4] = sieve_transport_word(static_cast<std::uint16_t>(random()),
-                                       static_cast<std::uint16_t>(random()), protocols[random() % 3]);
+                                       static_cast<std::uint16_t>(random()), protocols[random() % 5]);
     return key;
 }
 

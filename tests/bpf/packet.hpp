@@ -158,7 +158,7 @@ struct Fragment6 {
     }
 };
 
-// TCP, UDP and SCTP begin alike, and no code here reads further.
+// TCP, UDP, DCCP, SCTP and UDP-Lite begin alike, and no code here reads further.
 template <std::uint8_t protocol_number, std::size_t header_bytes>
 struct Ports {
     std::uint16_t sport = 1000;
@@ -175,7 +175,9 @@ struct Ports {
 };
 using Tcp = Ports<6, 20>;
 using Udp = Ports<17, 8>;
+using Dccp = Ports<33, 12>;
 using Sctp = Ports<132, 12>;
+using UdpLite = Ports<136, 8>;
 
 struct Icmp {
     std::uint8_t type = 8;
@@ -200,8 +202,8 @@ struct Payload {
     [[nodiscard]] Bytes encode(const Identity&, std::size_t) const { return Bytes(bytes, 0xaa); }
 };
 
-using Layer =
-    std::variant<Ethernet, Vlan, Arp, IPv4, IPv6, Extension, Fragment6, Tcp, Udp, Sctp, Icmp, Icmp6, Payload>;
+using Layer = std::variant<Ethernet, Vlan, Arp, IPv4, IPv6, Extension, Fragment6, Tcp, Udp, Dccp, Sctp,
+                           UdpLite, Icmp, Icmp6, Payload>;
 
 class Packet {
   public:

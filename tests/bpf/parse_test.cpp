@@ -102,7 +102,9 @@ std::vector<Packet> corpus() {
         Ethernet{.type = 60} / Payload{.bytes = 60}, // 802.3 length
         Ethernet{} / IPv4{} / Tcp{},
         Ethernet{} / IPv4{} / Udp{} / Payload{.bytes = 20},
+        Ethernet{} / IPv4{} / Dccp{},
         Ethernet{} / IPv4{} / Sctp{},
+        Ethernet{} / IPv4{} / UdpLite{},
         Ethernet{} / IPv4{} / Icmp{},
         Ethernet{} / IPv4{} / IPv4{} / Udp{},
         Ethernet{} / IPv4{.options = 40} / Tcp{},
@@ -137,10 +139,15 @@ TEST_P(Parse, Transports) {
     for (const auto& [packet, proto] :
          std::vector<std::pair<Packet, unsigned>>{{Ethernet{} / IPv4{} / Tcp{}, 6},
                                                   {Ethernet{} / IPv4{} / Udp{}, 17},
+                                                  {Ethernet{} / IPv4{} / Dccp{}, 33},
                                                   {Ethernet{} / IPv4{} / Sctp{}, 132},
+                                                  {Ethernet{} / IPv4{} / UdpLite{}, 136},
                                                   {Ethernet{} / IPv6{} / Tcp{}, 6},
                                                   {Ethernet{} / IPv6{} / Udp{}, 17},
-                                                  {Ethernet{} / IPv6{} / Sctp{}, 132}}) {
+                                                  {Ethernet{} / IPv6{} / Dccp{}, 33},
+                                                  {Ethernet{} / IPv6{} / Sctp{}, 132},
+                                                  {Ethernet{} / IPv6{} / UdpLite{}, 136},
+                                                  {chain(9, UdpLite{}), 136}}) {
         expect(packet, SIEVE_OUTCOME_COMPLETE, SIEVE_FIELD_ALL);
         EXPECT_EQ(seen(packet.bytes()).key[4], 1000ULL << 24 | 2000ULL << 8 | proto);
     }
@@ -373,8 +380,8 @@ TEST_P(Parse, MutationsAgreeWithTheModel) {
         Bytes bytes = packets[random() % packets.size()].bytes();
         // Few bytes change, mostly in the headers, often to values that have a meaning there.
         for (std::uint64_t changes = 1 + random() % 3; changes > 0; changes--) {
-            static constexpr std::uint8_t telling[] = {0,  1,   6,   17,  43,  44,  51,   58,
-                                                       60, 132, 135, 139, 140, 255, 0x45, 0x60};
+            static constexpr std::uint8_t telling[] = {0,  1,   6,   17,  33,  43,  44,  51,   58,
+                                                       60, 132, 135, 136, 139, 140, 255, 0x45, 0x60};
             const std::size_t at = 12 + random() % std::min<std::size_t>(bytes.size() - 12, 90);
             bytes[at] = random() % 2 == 0 ? static_cast<std::uint8_t>(random())
                                           : telling[random() % std::size(telling)];

@@ -97,9 +97,9 @@ void compare(const test::Bytes& packet, Arrival arrival = {}) {
 }
 
 // Bytes that decide something in some header: protocols, types, versions, lengths.
-constexpr std::array<std::uint8_t, 28> telling = {0,  1,  2,   4,   5,   6,    8,    15,  17, 20,
-                                                  40, 41, 43,  44,  45,  50,   51,   58,  60, 63,
-                                                  88, 96, 129, 132, 135, 0x81, 0x86, 0xff};
+constexpr std::array<std::uint8_t, 30> telling = {0,  1,  2,  33, 136, 4,   5,   6,    8,    15,
+                                                  17, 20, 40, 41, 43,  44,  45,  50,   51,   58,
+                                                  60, 63, 88, 96, 129, 132, 135, 0x81, 0x86, 0xff};
 
 void mutate(test::Bytes& packet, Random& random) {
     // Most bytes that matter are in the first headers.
@@ -185,7 +185,7 @@ class Builder {
         return packet;
     }
     test::Layer upper() {
-        switch (random_.below(7)) {
+        switch (random_.below(9)) {
         case 0:
             return test::Tcp{.sport = number16(), .dport = number16()};
         case 1:
@@ -198,6 +198,10 @@ class Builder {
             return test::Icmp6{.type = static_cast<std::uint8_t>(130 + random_.below(10))};
         case 5:
             return test::Payload{random_.below(8), telling[random_.below(telling.size())]};
+        case 6:
+            return test::Dccp{.sport = number16(), .dport = number16()};
+        case 7:
+            return test::UdpLite{.sport = number16(), .dport = number16()};
         default:
             return test::Payload{random_.below(40), static_cast<std::uint8_t>(random_.next())};
         }

@@ -41,7 +41,8 @@ void upper(const Reader& read, std::size_t at, std::size_t end, unsigned proto, 
     parsed.have |= SIEVE_FIELD_PROTO;
     parsed.key[4] = proto;
     parsed.outcome = SIEVE_OUTCOME_COMPLETE;
-    if (proto != 6 && proto != 17 && proto != 132) return;
+    static const std::set<unsigned> ported{6, 17, 33, 132, 136}; // TCP, UDP, DCCP, SCTP, UDP-Lite
+    if (!ported.contains(proto)) return;
     if (at + 4 > end || !read.holds(at, 4)) {
         parsed.outcome = SIEVE_OUTCOME_SHORT;
         return;

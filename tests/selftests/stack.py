@@ -37,9 +37,12 @@ from traffic import PATIENCE, Port, Trouble, fold, in_namespace, ones_sum
 ETH_IPV4, ETH_IPV6, ETH_ARP = 0x0800, 0x86DD, 0x0806
 TPIDS = (0x8100, 0x88A8)
 HOP, ROUTING, FRAGMENT, ESP, AUTH, NONE, DEST = 0, 43, 44, 50, 51, 59, 60
-ICMP, IPIP, TCP, UDP, ICMPV6, SCTP, UDPLITE, EXPERIMENT = 1, 4, 6, 17, 58, 132, 136, 253
-WITH_PORTS = (TCP, UDP, SCTP)
-HEARD = {4: (ICMP, IPIP, TCP, UDP, SCTP, UDPLITE, EXPERIMENT), 6: (TCP, UDP, ICMPV6, SCTP, UDPLITE, EXPERIMENT)}
+ICMP, IPIP, TCP, UDP, DCCP, ICMPV6, SCTP, UDPLITE, EXPERIMENT = 1, 4, 6, 17, 33, 58, 132, 136, 253
+NAMES = {TCP: "TCP", UDP: "UDP", DCCP: "DCCP", SCTP: "SCTP", UDPLITE: "UDP-Lite"}
+WITH_PORTS = tuple(NAMES)
+HEARD = {4: (ICMP, IPIP, TCP, UDP, DCCP, SCTP, UDPLITE, EXPERIMENT),
+         6: (TCP, UDP, DCCP, ICMPV6, SCTP, UDPLITE, EXPERIMENT)}
+BOUND = (UDP, UDPLITE)  # programs listen at the listed port
 DISCOVERY = range(133, 138)  # never filtered, because it keeps the host on its link
 
 LISTED_HOST = {4: ipaddress.ip_address("203.0.113.1"), 6: ipaddress.ip_address("2001:db8:a::1")}
@@ -79,12 +82,30 @@ class Host:
             for version, family in ((4, socket.AF_INET), (6, socket.AF_INET6))
             for protocol in HEARD[version]
         ]
+        # Programs that listen at the listed port. They get only what the protocol itself accepts.
+        self.bound = []
+        for protocol in BOUND:
+            for family in (socket.AF_INET, socket.AF_INET6):
+                heard = in_namespace(namespace, lambda f=family, p=protocol: listen(f, socket.SOCK_DGRAM, p))
+                if family == socket.AF_INET6:
+                    heard.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+                heard.bind(("", LISTED_PORT))
+                self.bound.append((protocol, heard))
         self.fences = in_namespace(namespace, lambda: listen(socket.AF_INET, socket.SOCK_DGRAM, 0))
         self.fences.bind(("0.0.0.0", FENCE_PORT))
 
     def take(self):
-        """(packets of listed ends, packets of others) since the last call."""
-        listed = others = 0
+        """What came since the last call: packets of listed ends, packets of others, and how many packets of listed
+        ends reached the programs at the listed port."""
+        listed = others = at_port = 0
+        for protocol, heard in self.bound:
+            while True:
+                try:
+                    sender = heard.recvfrom(65536)[1]
+                except BlockingIOError:
+                    break
+                ports = struct.pack("!HH", 0, LISTED_PORT)
+                at_port += is_listed(ipaddress.ip_address(sender[0].partition("%")[0]), ports, protocol)
         for version, protocol, heard in self.raw:
             while True:
                 try:
@@ -100,7 +121,7 @@ class Host:
                     listed += 1
                 else:
                     others += 1
-        return listed, others
+        return listed, others, at_port
 
 
 class Wire:
@@ -176,6 +197,8 @@ def transport(protocol, source, target, sport, dport, text=b"sieve"):
         body, at = struct.pack("!HHIIBBHHH", sport, dport, 1, 0, 5 << 4, 2, 1024, 0, 0) + text, 16
     elif protocol == SCTP:
         return struct.pack("!HHII", sport, dport, 0, 0) + text
+    elif protocol == DCCP:
+        return struct.pack("!HHBBHII", sport, dport, 4, 0, 0, 0, 0) + text
     elif protocol in (ICMP, ICMPV6):
         body, at = struct.pack("!BBHI", 8 if protocol == ICMP else 128, 0, 0, 0) + text, 2
     else:
@@ -195,38 +218,43 @@ def tagged(tags, ethertype):
 
 
 def disguises(wire):
-    """Names and frames. Each frame is a packet from a listed source and port."""
-    for version, ethertype in ((4, ETH_IPV4), (6, ETH_IPV6)):
-        target = wire.target[version]
-        for protocol in (UDP, TCP):
+    """Names, upper protocols and frames. Each frame is a packet from a listed source and port."""
+    for version in (4, 6):
+        for protocol in (UDP, TCP, UDPLITE, DCCP, SCTP):
             for source in (LISTED_HOST[version], LISTED_PAIR[version]):
-                name = f"{'TCP' if protocol == TCP else 'UDP'} over IPv{version} from {source}"
-                upper = transport(protocol, source, target, 1000, LISTED_PORT)
-                bare = ipv4(source, target, protocol, upper) if version == 4 else ipv6(source, target, protocol, upper)
-                for tags in [*range(21), 63, 64, 65, 200]:
-                    for outer in TPIDS if tags else TPIDS[:1]:
-                        head = tagged([(outer if i == 0 else TPIDS[0], 0) for i in range(tags)], ethertype)
-                        yield f"{name} behind {tags} tags, the first {outer:#x}", [wire.ethernet + head + bare]
-                if version == 4:
-                    options = ipv4(source, target, protocol, upper, options=bytes([1]) * 40)
-                    yield f"{name} behind options", [wire.ethernet + tagged([(TPIDS[0], 0)] * 30, ethertype) + options]
-                    continue
-                start = wire.ethernet + tagged([], ethertype)
-                for kinds in ([DEST] * n for n in (1, 7, 8, 9, 10, 20, 63, 64, 65, 150)):
-                    yield f"{name} behind {len(kinds)} extension headers", [
-                        start + chain(source, target, kinds, protocol, upper)]
-                for kinds in ([HOP], [HOP] + [DEST] * 20, [HOP] + [DEST, ROUTING] * 10,
-                              [HOP, ROUTING, FRAGMENT] + [DEST, ROUTING] * 9):
-                    yield f"{name} behind {len(kinds)} different headers", [
-                        start + chain(source, target, kinds, protocol, upper)]
-                    if FRAGMENT not in kinds:  # a jumbogram cannot be a fragment
-                        yield f"{name} without a length, behind {len(kinds)} different headers", [
-                            start + chain(source, target, kinds, protocol, upper, length=0)]
-                # The first fragment ends between two extension headers.
-                first = fragment(DEST, 77, more=True) + extension(DEST, DEST)
-                second = fragment(DEST, 77, offset=1) + extension(DEST, protocol) + upper
-                yield f"{name} in the second fragment", [start + ipv6(source, target, FRAGMENT, part)
-                                                         for part in (first, second)]
+                upper = transport(protocol, source, wire.target[version], 1000, LISTED_PORT)
+                name = f"{NAMES[protocol]} over IPv{version} from {source}"
+                for disguise, frames in disguises_of(wire, version, protocol, source, upper):
+                    yield f"{name} {disguise}", protocol, frames
+
+
+def disguises_of(wire, version, protocol, source, upper):
+    """Names and frames. The rarer protocols have fewer, since the parser reads each protocol at one place."""
+    target = wire.target[version]
+    rare = protocol not in (UDP, TCP)
+    ethertype = ETH_IPV4 if version == 4 else ETH_IPV6
+    bare = ipv4(source, target, protocol, upper) if version == 4 else ipv6(source, target, protocol, upper)
+    for tags in (0, 5) if rare else [*range(21), 63, 64, 65, 200]:
+        for outer in TPIDS if tags else TPIDS[:1]:
+            head = tagged([(outer if i == 0 else TPIDS[0], 0) for i in range(tags)], ethertype)
+            yield f"behind {tags} tags, the first {outer:#x}", [wire.ethernet + head + bare]
+    if version == 4:
+        options = ipv4(source, target, protocol, upper, options=bytes([1]) * 40)
+        yield "behind options", [wire.ethernet + tagged([(TPIDS[0], 0)] * 30, ethertype) + options]
+        return
+    start = wire.ethernet + tagged([], ethertype)
+    for kinds in ([DEST] * n for n in ((1, 9) if rare else (1, 7, 8, 9, 10, 20, 63, 64, 65, 150))):
+        yield f"behind {len(kinds)} extension headers", [start + chain(source, target, kinds, protocol, upper)]
+    for kinds in ([HOP], [HOP] + [DEST] * 20, [HOP] + [DEST, ROUTING] * 10,
+                  [HOP, ROUTING, FRAGMENT] + [DEST, ROUTING] * 9):
+        yield f"behind {len(kinds)} different headers", [start + chain(source, target, kinds, protocol, upper)]
+        if FRAGMENT not in kinds:  # a jumbogram cannot be a fragment
+            yield f"without a length, behind {len(kinds)} different headers", [
+                start + chain(source, target, kinds, protocol, upper, length=0)]
+    # The first fragment ends between two extension headers.
+    first = fragment(DEST, 77, more=True) + extension(DEST, DEST)
+    second = fragment(DEST, 77, offset=1) + extension(DEST, protocol) + upper
+    yield "in the second fragment", [start + ipv6(source, target, FRAGMENT, part) for part in (first, second)]
 
 
 def chain(source, target, kinds, protocol, upper, length=None):
@@ -240,12 +268,16 @@ def chain(source, target, kinds, protocol, upper, length=None):
 
 def run_known(wire, options):
     wrong = count = 0
-    for name, frames in disguises(wire):
-        listed, _ = wire.delivered(frames)
+    for name, protocol, frames in disguises(wire):
+        listed, _, at_port = wire.delivered(frames)
         count += 1
-        if (listed > 0) == options.filtered:
+        if options.filtered:
+            wrong += listed + at_port > 0
+            if listed + at_port:
+                print(f"delivered: {name}")
+        elif not listed or (protocol in BOUND and not at_port):
             wrong += 1
-            print(f"{'delivered' if listed else 'not delivered'}: {name}")
+            print(f"{'not at its port' if listed else 'not delivered'}: {name}")
     print(f"{count} disguises, {wrong} wrong")
     return 1 if wrong else 0
 
@@ -382,7 +414,12 @@ def write_capture(path, frames):
 
 def guilty(wire, groups):
     """Of groups that were delivered together: those that are delivered alone, or all of them if none is."""
-    alone = [frames for frames in groups if wire.delivered(frames)[0]]
+
+    def gets_in(frames):
+        listed, _, at_port = wire.delivered(frames)
+        return listed + at_port > 0
+
+    alone = [frames for frames in groups if gets_in(frames)]
     return [frame for frames in alone or groups for frame in frames]
 
 
@@ -393,7 +430,8 @@ def run_random(wire, options):
     end = time.monotonic() + options.seconds if options.seconds else None
     while time.monotonic() < end if end else sent < options.frames:
         groups = [maker.frames() for _ in range(BATCH)]
-        got, rest = wire.delivered([frame for frames in groups for frame in frames])
+        got, rest, at_port = wire.delivered([frame for frames in groups for frame in frames])
+        got += at_port if options.filtered else 0
         sent += sum(map(len, groups))
         listed += got
         others += rest

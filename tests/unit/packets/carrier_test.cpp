@@ -46,9 +46,9 @@ TEST(Carrier, CarriesEveryFieldSet) {
                 key.word[at] = v4 ? 0 : random();
                 key.word[at + 1] = v4 ? sieve_v4_mapped(static_cast<std::uint32_t>(random())) : random();
             }
-            static constexpr std::uint8_t protocols[] = {6, 17, 132};
+            static constexpr std::uint8_t protocols[] = {6, 17, 33, 132, 136};
             key.word[4] = sieve_transport_word(static_cast<std::uint16_t>(random()),
-                                               static_cast<std::uint16_t>(random()), protocols[random() % 3]);
+                                               static_cast<std::uint16_t>(random()), protocols[random() % 5]);
             expect_carried(key, fields);
         }
     }

@@ -10,15 +10,13 @@
 #include <algorithm>
 #include <cstring>
 
+#include <sieve/ports.h>
+
 namespace sieve::packets {
 
 namespace {
 
 constexpr std::size_t upper_bytes = 8; // a UDP header; the packet path reads less of any other header
-
-bool has_ports(std::uint8_t proto) {
-    return proto == IPPROTO_TCP || proto == IPPROTO_UDP || proto == IPPROTO_SCTP;
-}
 
 // IANA "IPv6 Extension Header Types". A packet with such a next header has its protocol in a later header.
 bool is_extension(std::uint8_t proto) {
@@ -42,7 +40,7 @@ std::span<const std::uint8_t> Carrier::carry(const sieve_key& key, std::uint32_t
     const auto proto = (fields & SIEVE_FIELD_PROTO) != 0
                            ? static_cast<std::uint8_t>(key.word[4] >> SIEVE_PROTO_SHIFT)
                            : static_cast<std::uint8_t>(IPPROTO_UDP);
-    if ((fields & SIEVE_FIELD_PORTS) != 0 && !has_ports(proto)) return {};
+    if ((fields & SIEVE_FIELD_PORTS) != 0 && !sieve_has_ports(proto)) return {};
     if (!v4 && is_extension(proto)) return {};
 
     bytes_.fill(0);
@@ -72,7 +70,7 @@ std::span<const std::uint8_t> Carrier::carry(const sieve_key& key, std::uint32_t
             write_big_endian(at + offsetof(ipv6hdr, saddr) + 8 * i, key.word[i]);
         at += sizeof(ip);
     }
-    if (has_ports(proto)) {
+    if (sieve_has_ports(proto)) {
         const std::uint16_t ports[2] = {htons(static_cast<std::uint16_t>(key.word[4] >> SIEVE_SPORT_SHIFT)),
                                         htons(static_cast<std::uint16_t>(key.word[4] >> SIEVE_DPORT_SHIFT))};
         std::memcpy(at, ports, sizeof(ports));
