@@ -15,6 +15,7 @@
 #include "fetch.h"
 #include "lookup_bloom.h"
 #include "lookup_dleft.h"
+#include "lookup_xorsat.h"
 
 /* All lines are requested before any is tested, so that their cache misses overlap. */
 static __always_inline int sieve_lookup_blocked(void* filter, const struct sieve_lookup* lookup,
@@ -38,6 +39,7 @@ static __always_inline int sieve_lookup_blocked(void* filter, const struct sieve
  */
 __noinline int sieve_lookup_prefix(const struct sieve_key* key, __u32 index, __u32 length) {
     const struct sieve_lookup* lookup;
+    struct sieve_hash hash;
     __u64 upper, lower;
     void* filter;
 
@@ -45,7 +47,10 @@ __noinline int sieve_lookup_prefix(const struct sieve_key* key, __u32 index, __u
     if (!lookup || !key) return 0;
     upper = sieve_address_upper(key, lookup->fields);
     lower = sieve_address_lower(key, lookup->fields);
-    return sieve_lookup_blocked(filter, lookup, sieve_hash_prefix(upper, lower, length, lookup->hash_key));
+    hash = sieve_hash_prefix(upper, lower, length, lookup->hash_key);
+    if (SIEVE_LIKELY(lookup->kind == SIEVE_KIND_BLOCKED)) return sieve_lookup_blocked(filter, lookup, hash);
+    if (lookup->kind == SIEVE_KIND_XORSAT) return sieve_lookup_xorsat(filter, lookup, hash.locate, hash.test);
+    return 0;
 }
 
 /*
@@ -58,7 +63,6 @@ static __always_inline int sieve_lookup_prefixes(void* filter, const struct siev
     const struct sieve_probes* probes;
     __u32 line = SIEVE_PROBES_LINE, fields = lookup->fields, family, i;
 
-    if (lookup->kind != SIEVE_KIND_BLOCKED) return 0;
     probes = bpf_map_lookup_elem(filter, &line);
     if (!probes) return 0;
     family = sieve_family(sieve_address_upper(key, fields), sieve_address_lower(key, fields));
@@ -85,6 +89,7 @@ static __always_inline int sieve_lookup_key(void* filter, __u32 index, const str
     if (lookup->kind == SIEVE_KIND_DDLCBF) return sieve_lookup_ddlcbf(index, hash.locate, hash.test);
     if (lookup->kind == SIEVE_KIND_DLEFT64 || lookup->kind == SIEVE_KIND_DLEFT128)
         return sieve_lookup_dleft(index, hash.locate, hash.test);
+    if (lookup->kind == SIEVE_KIND_XORSAT) return sieve_lookup_xorsat(filter, lookup, hash.locate, hash.test);
     return 0;
 }
 

@@ -33,16 +33,23 @@ SIEVE_INLINE __u64 sieve_within(__u64 number, const __u32 mask) {
 #define SIEVE_LIKELY(x) __builtin_expect(!!(x), 1)
 #define SIEVE_UNLIKELY(x) __builtin_expect(!!(x), 0)
 
-/* value >> (by mod 64). BPF's shift uses only the lower six bits of its right operand. C must mask them, and
- * clang keeps the mask. */
+/* value >> (by mod 64), value << (by mod 64). BPF's shifts use only the lower six bits of their right
+ * operand. C must mask them, and clang keeps the mask. */
 #ifdef __bpf__
 SIEVE_INLINE __u64 sieve_shift_right(__u64 value, __u64 by) {
     asm volatile("%0 >>= %1" : "+r"(value) : "r"(by));
     return value;
 }
+SIEVE_INLINE __u64 sieve_shift_left(__u64 value, __u64 by) {
+    asm volatile("%0 <<= %1" : "+r"(value) : "r"(by));
+    return value;
+}
 #else
 SIEVE_INLINE __u64 sieve_shift_right(__u64 value, __u64 by) {
     return value >> (by & 63);
+}
+SIEVE_INLINE __u64 sieve_shift_left(__u64 value, __u64 by) {
+    return value << (by & 63);
 }
 #endif
 

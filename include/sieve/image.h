@@ -42,7 +42,8 @@ SIEVE_STATIC_ASSERT(sizeof(struct sieve_line) == SIEVE_LINE_BYTES,
     KIND(BLOOM, bloom, 2)                                                                                    \
     KIND(DLEFT64, dleft64, 3)                                                                                \
     KIND(DLEFT128, dleft128, 4)                                                                              \
-    KIND(DDLCBF, ddlcbf, 5)
+    KIND(DDLCBF, ddlcbf, 5)                                                                                  \
+    KIND(XORSAT, xorsat, 6)
 
 #define SIEVE_KIND_ENUMERATOR(UPPER, lower, number) SIEVE_KIND_##UPPER = (number),
 enum sieve_kind {
@@ -57,7 +58,8 @@ struct sieve_lookup {
     __u32 magic;
     __u8 kind;     /* enum sieve_kind */
     __u8 fields;   /* enum sieve_field bits: what a key is made of */
-    __u8 choices;  /* blocked: lines that a key may be in; bloom: groups; d-left: subtables */
+    __u8 choices;  /* blocked: lines that a key may be in; bloom: groups; d-left: subtables;
+                    * xorsat: 2 if lines export keys, else 1 */
     __u8 hashes;   /* blocked, bloom: bits per key or group, k; d-left: how buckets are written */
     __u32 buckets; /* lines: of the filter; d-left: of one subtable */
     __u16 alpha;   /* blocked: share of keys with more than one choice, in units of 2^-16; 2^16-1 means all */

@@ -65,6 +65,7 @@ model::Key model_key(const sieve_key& key) {
 bool has_image_model(sieve_kind kind) {
     switch (kind) {
     case SIEVE_KIND_BLOCKED:
+    case SIEVE_KIND_XORSAT:
         return true;
     case SIEVE_KIND_NONE:
     case SIEVE_KIND_BLOOM:
@@ -97,7 +98,7 @@ TEST_P(Differential, AllFourAgree) {
     ASSERT_TRUE(built) << built.error().message;
     EXPECT_EQ(built->report.keys, exact.size());
     const Image& image = built->image;
-    const model::BlockedImage model(
+    const model::FilterImage model(
         {reinterpret_cast<const unsigned char*>(image.lines().data()), image.bytes()});
 
     const auto map = FilterMap::create(image, "differential");

@@ -27,6 +27,7 @@ struct Case {
     std::uint32_t field;
     std::uint32_t max_probes;
     double bits_per_key;
+    sieve_kind kind = SIEVE_KIND_BLOCKED;
 };
 
 class Prefixes : public testing::TestWithParam<Case> {};
@@ -56,6 +57,7 @@ TEST_P(Prefixes, OfACountryMatchInsideAndHardlyOutside) {
 
     BuildOptions options;
     options.seed = 17;
+    options.kind.kind = c.kind;
     options.kind.rounds = 4;
     options.bits_per_key = c.bits_per_key;
     options.prefixes.max_probes = c.max_probes;
@@ -63,7 +65,7 @@ TEST_P(Prefixes, OfACountryMatchInsideAndHardlyOutside) {
     ASSERT_TRUE(built) << built.error().message;
     EXPECT_LE(built->report.probes.count[0], c.max_probes);
     const Image& image = built->image;
-    const model::BlockedImage model(
+    const model::FilterImage model(
         {reinterpret_cast<const unsigned char*>(image.lines().data()), image.bytes()});
 
     const auto map = FilterMap::create(image, "prefixes");
@@ -116,7 +118,8 @@ TEST_P(Prefixes, OfACountryMatchInsideAndHardlyOutside) {
 INSTANTIATE_TEST_SUITE_P(Sets, Prefixes,
                          testing::Values(Case{"FourProbes", SIEVE_FIELD_SRC, 4, 12},
                                          Case{"EightProbes", SIEVE_FIELD_DST, 8, 16},
-                                         Case{"TwoProbes", SIEVE_FIELD_SRC, 2, 8}),
+                                         Case{"TwoProbes", SIEVE_FIELD_SRC, 2, 8},
+                                         Case{"Xorsat", SIEVE_FIELD_SRC, 4, 12, SIEVE_KIND_XORSAT}),
                          [](const auto& info) { return info.param.name; });
 
 } // namespace

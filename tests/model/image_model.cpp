@@ -25,13 +25,14 @@ std::uint64_t product_bits(std::uint64_t a, std::uint64_t b, unsigned low, unsig
 
 } // namespace
 
-std::uint64_t BlockedImage::number(std::size_t offset, std::size_t size) const {
+std::uint64_t FilterImage::number(std::size_t offset, std::size_t size) const {
     std::uint64_t value = 0;
     for (std::size_t i = size; i-- > 0;) value = value * 256 + bytes_.at(offset + i);
     return value;
 }
 
-BlockedImage::BlockedImage(std::span<const unsigned char> bytes) : bytes_(bytes.begin(), bytes.end()) {
+FilterImage::FilterImage(std::span<const unsigned char> bytes) : bytes_(bytes.begin(), bytes.end()) {
+    kind_ = static_cast<unsigned>(number(4, 1));
     fields_ = static_cast<unsigned>(number(5, 1));
     choices_ = static_cast<unsigned>(number(6, 1));
     hashes_ = static_cast<unsigned>(number(7, 1));
@@ -44,7 +45,7 @@ BlockedImage::BlockedImage(std::span<const unsigned char> bytes) : bytes_(bytes.
 
 // NH over the message of 32-bit words that the selected fields make at their fixed offsets. The second word
 // is NH with the key two words further on (UMAC, section 4: Toeplitz).
-std::pair<std::uint64_t, std::uint64_t> BlockedImage::hash(const Key& key) const {
+std::pair<std::uint64_t, std::uint64_t> FilterImage::hash(const Key& key) const {
     std::uint64_t ports = 0;
     if (fields_ & 4) ports += key[4] / (1 << 24) % 65536 * (1 << 24);
     if (fields_ & 8) ports += key[4] / 256 % 65536 * 256;
@@ -62,7 +63,7 @@ std::pair<std::uint64_t, std::uint64_t> BlockedImage::hash(const Key& key) const
     return {mix13(sums[0]), mix13(sums[1])};
 }
 
-std::vector<std::uint64_t> BlockedImage::lines(std::uint64_t locate) const {
+std::vector<std::uint64_t> FilterImage::lines(std::uint64_t locate) const {
     const auto scaled = [this](std::uint64_t hash32) { return hash32 * line_count_ / (1ULL << 32); };
     std::vector<std::uint64_t> lines{scaled(locate % (1ULL << 32))};
     const bool phi = product_bits(locate, 11400714819323198485ULL, 48, 16) <= alpha_;
@@ -71,7 +72,7 @@ std::vector<std::uint64_t> BlockedImage::lines(std::uint64_t locate) const {
     return lines;
 }
 
-std::set<unsigned> BlockedImage::pattern(std::uint64_t test) const {
+std::set<unsigned> FilterImage::pattern(std::uint64_t test) const {
     std::set<unsigned> bits;
     const std::uint64_t rest_multiplier = 11562461410679940143ULL;
     const std::array<std::uint64_t, 3> rounds = {test, test * 11400714819323198485ULL / 65536,
@@ -104,7 +105,7 @@ std::set<unsigned> BlockedImage::pattern(std::uint64_t test) const {
 
 // The address as 128 binary digits. Digits behind the length are cleared, and the length is mixed into both
 // sums.
-std::pair<std::uint64_t, std::uint64_t> BlockedImage::hash_prefix(const Key& key, unsigned length) const {
+std::pair<std::uint64_t, std::uint64_t> FilterImage::hash_prefix(const Key& key, unsigned length) const {
     const std::size_t word = fields_ == 1 ? 0 : 2;
     std::array<std::uint64_t, 2> cut = {0, 0};
     for (unsigned bit = 0; bit < length; bit++) {
@@ -121,7 +122,7 @@ std::pair<std::uint64_t, std::uint64_t> BlockedImage::hash_prefix(const Key& key
     return {mix13(sums[0]), mix13(sums[1])};
 }
 
-bool BlockedImage::contains(const Key& key) const {
+bool FilterImage::contains(const Key& key) const {
     if (!prefixes_) return contains_hash(hash(key));
     const std::size_t word = fields_ == 1 ? 0 : 2;
     const bool v4 = key[word] == 0 && key[word + 1] / (1ULL << 32) == 65535;
@@ -133,15 +134,43 @@ bool BlockedImage::contains(const Key& key) const {
     return false;
 }
 
-bool BlockedImage::contains_hash(std::pair<std::uint64_t, std::uint64_t> hash) const {
+bool FilterImage::bit(std::uint64_t line, unsigned bit) const {
+    return number((6 + line) * 64 + bit / 8, 1) >> (bit % 8) & 1;
+}
+
+// Equation j: the exclusive or of one bit of each window is bit j of the fingerprint. Window i begins at bit
+// 56 i and has 64 bits; key-dependent is where in the window equation 0 reads. The line's first 16 bits are
+// its header.
+bool FilterImage::solves(std::uint64_t locate, std::uint64_t test) const {
+    const std::uint64_t own = locate % (1ULL << 32) * line_count_ / (1ULL << 32);
+    const auto eighth = static_cast<unsigned>(test / (1ULL << 54) % 8);
+    std::uint64_t line = own;
+    if (bit(own, 8 + eighth)) {
+        const std::uint64_t reach = std::min<std::uint64_t>(64, line_count_);
+        const std::uint64_t scattered = product_bits(8 * own + eighth, 11400714819323198485ULL, 32, 32);
+        line = (own + scattered * reach / (1ULL << 32)) % line_count_;
+    }
+    const std::uint64_t compared = (number((6 + line) * 64, 1) + test / (1ULL << 61)) / 8;
+    for (unsigned j = 0; j < compared; j++) {
+        bool sum = (locate >> 32 >> j & 1) != 0;
+        std::uint64_t digits = test;
+        for (unsigned window = 0; window < 9; window++, digits /= 64) {
+            const unsigned inside = static_cast<unsigned>(digits % 64) + j;
+            const unsigned place = 56 * window + inside;
+            if (inside < 64 && place >= 16 && bit(line, place)) sum = !sum;
+        }
+        if (sum) return false;
+    }
+    return true;
+}
+
+bool FilterImage::contains_hash(std::pair<std::uint64_t, std::uint64_t> hash) const {
     const auto [locate, test] = hash;
+    if (kind_ == xorsat) return solves(locate, test);
     const std::set<unsigned> bits = pattern(test);
     const std::vector<std::uint64_t> at = lines(locate);
     return std::any_of(at.begin(), at.end(), [&](std::uint64_t line) {
-        return std::all_of(bits.begin(), bits.end(), [&](unsigned bit) {
-            const std::size_t offset = (6 + line) * 64 + bit / 64 * 8;
-            return (number(offset, 8) >> (bit % 64)) % 2 == 1;
-        });
+        return std::all_of(bits.begin(), bits.end(), [&](unsigned one) { return bit(line, one); });
     });
 }
 

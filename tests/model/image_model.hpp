@@ -16,12 +16,16 @@ namespace sieve::model {
 
 using Key = std::array<std::uint64_t, 5>;
 
-// A blocked Bloom filter as a set of (line, bit) pairs that are one.
-class BlockedImage {
+// A blocked Bloom filter, or a XORSAT filter, as a set of (line, bit) pairs that are one.
+class FilterImage {
   public:
-    explicit BlockedImage(std::span<const unsigned char> bytes);
+    explicit FilterImage(std::span<const unsigned char> bytes);
 
-    // Algorithm 4 of the one-plus-alpha paper: all bits of one of the key's lines are one.
+    // Whether the model reads images of the kind with this number.
+    [[nodiscard]] static bool reads(unsigned kind) { return kind == blocked || kind == xorsat; }
+
+    // Blocked: algorithm 4 of the one-plus-alpha paper: all bits of one of the key's lines are one. XORSAT:
+    // the equations of docs/xorsat.md, one by one.
     [[nodiscard]] bool contains(const Key& key) const;
 
     // The bits that the key sets in its line, by their number in the line (0..511), without repetitions.
@@ -34,11 +38,17 @@ class BlockedImage {
     [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> hash(const Key& key) const;
 
   private:
+    static constexpr unsigned blocked = 1;
+    static constexpr unsigned xorsat = 6;
+
+    [[nodiscard]] bool bit(std::uint64_t line, unsigned bit) const;
+    [[nodiscard]] bool solves(std::uint64_t locate, std::uint64_t test) const;
     [[nodiscard]] bool contains_hash(std::pair<std::uint64_t, std::uint64_t> hash) const;
     [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> hash_prefix(const Key& key, unsigned length) const;
     [[nodiscard]] std::uint64_t number(std::size_t offset, std::size_t size) const;
 
     std::vector<unsigned char> bytes_;
+    unsigned kind_;
     unsigned fields_;
     unsigned choices_;
     unsigned hashes_;

@@ -20,7 +20,8 @@ const std::vector<Experiment>& all_experiments() {
     static const std::vector<Experiment> all = [] {
         std::vector<Experiment> list;
         for (auto part : {two_choice_experiments(), less_hashing_experiments(), bloom_analysis_experiments(),
-                          d_left_experiments(), one_plus_alpha_experiments(), security_experiments()})
+                          d_left_experiments(), one_plus_alpha_experiments(), xorsat_experiments(),
+                          security_experiments()})
             std::move(part.begin(), part.end(), std::back_inserter(list));
         return list;
     }();

@@ -63,7 +63,7 @@ TEST(SetBuilder, NeverMissesAMemberAndAgreesWithTheModel) {
                     options.kind.rounds = static_cast<std::uint32_t>(seed % 4);
                     const auto built = build_set(keys, options, {});
                     ASSERT_TRUE(built) << built.error().message;
-                    const model::BlockedImage model(bytes_of(built->image));
+                    const model::FilterImage model(bytes_of(built->image));
                     for (std::size_t i = 0; i < keys.size(); i++) {
                         ASSERT_TRUE(built->image.contains(keys.at(i)));
                         if (i < 100) {

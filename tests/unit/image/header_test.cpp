@@ -82,6 +82,7 @@ const std::vector<Made>& images() {
         add("dleft64", SIEVE_KIND_DLEFT64, {});
         add("dleft128", SIEVE_KIND_DLEFT128, {});
         add("ddlcbf", SIEVE_KIND_DDLCBF, {});
+        add("xorsat", SIEVE_KIND_XORSAT, {});
         const uint128 net = address_number(0, sieve_v4_mapped(0x0a000000));
         const uint128 net6 = static_cast<uint128>(0x20010db8) << 96;
         add("prefixes", SIEVE_KIND_BLOCKED,

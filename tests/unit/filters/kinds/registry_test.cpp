@@ -61,7 +61,7 @@ TEST(Registry, KnowsNothingOfOtherNumbersAndNames) {
     sieve_lookup lookup{};
     lookup.fields = SIEVE_FIELD_SRC;
     lookup.buckets = 1;
-    for (const std::uint32_t number : {0U, 6U, 255U, 256U, ~0U}) {
+    for (const std::uint32_t number : {0U, 7U, 255U, 256U, ~0U}) {
         lookup.kind = static_cast<__u8>(number);
         EXPECT_STREQ(kind_name(number), "unknown");
         EXPECT_NE(geometry_fault(lookup), number == 256 ? "" : "no fault");
@@ -69,7 +69,8 @@ TEST(Registry, KnowsNothingOfOtherNumbersAndNames) {
     }
     const auto wrong = parse_kind("cuckoo");
     ASSERT_FALSE(wrong);
-    EXPECT_NE(wrong.error().message.find("blocked, bloom, dleft64, dleft128 or ddlcbf"), std::string::npos)
+    EXPECT_NE(wrong.error().message.find("blocked, bloom, dleft64, dleft128, ddlcbf or xorsat"),
+              std::string::npos)
         << wrong.error().message;
 }
 
@@ -82,7 +83,7 @@ TEST(Registry, RefusesPrefixesInWordsForAnOperator) {
     lookup.hashes = 8;
     EXPECT_EQ(geometry_fault(lookup), "");
     lookup.probes = 2;
-    EXPECT_EQ(geometry_fault(lookup), "kind bloom cannot hold prefixes, only kind blocked can");
+    EXPECT_EQ(geometry_fault(lookup), "kind bloom cannot hold prefixes, only kind blocked or xorsat can");
 }
 
 /// Facts that contradict each other or the kind's behaviour.

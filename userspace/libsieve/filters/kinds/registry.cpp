@@ -12,6 +12,7 @@
 #include "libsieve/filters/kinds/bloom/bloom_kind.hpp"
 #include "libsieve/filters/kinds/ddlcbf/ddlcbf_kind.hpp"
 #include "libsieve/filters/kinds/dleft/dleft_kind.hpp"
+#include "libsieve/filters/kinds/xorsat/xorsat_kind.hpp"
 
 namespace sieve {
 
