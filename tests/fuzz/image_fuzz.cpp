@@ -198,7 +198,8 @@ void use(const sieve::Image& image, Random& random) {
     used.add(1);
     const sieve_lookup& lookup = image.lookup();
     const sieve_file& file = image.file();
-    FUZZ_REQUIRE(SIEVE_FIRST_LINE + image.filter().size() + image.witnesses().size() == image.lines().size());
+    FUZZ_REQUIRE(SIEVE_FIRST_LINE + image.filter().size() + image.witnesses().size() + image.exceptions().size() ==
+                 image.lines().size());
     FUZZ_REQUIRE(!image.filter().empty() && !image.witnesses().empty());
     const sieve::FilterKind& kind = sieve::kind_of(lookup);
     FUZZ_REQUIRE(kind.lines(lookup) == image.filter().size());

@@ -38,8 +38,11 @@ void print_json(const BuildArguments& arguments, const BuiltSet& built, double s
         {"key", format_fields(built.image.lookup().fields)},
         {"entries", report.entries},
         {"keys", report.keys},
-        {"probes", probes_to_json(report.probes)},
+        {"probes", probes_to_json(built.image.lookup().fields, report.probes)},
         {"duplicates", report.duplicates},
+        {"exceptions", report.exceptions},
+        {"excluded", report.excluded},
+        {"tries", report.tries},
         {"skipped_lines", built.image.file().skipped},
         {"bits_per_key", report.bits_per_key},
         {"hashes", built.image.lookup().hashes},
@@ -63,7 +66,7 @@ void print_json(const BuildArguments& arguments, const BuiltSet& built, double s
 void print_table(const BuildArguments& arguments, const BuiltSet& built, double seconds) {
     const BuildReport& report = built.report;
     print_out("image         {} ({})\n", arguments.output, format_bytes(built.image.bytes()));
-    const std::string lengths = format_probes(report.probes);
+    const std::string lengths = format_probes(built.image.lookup().fields, report.probes);
     const std::string key = format_fields(built.image.lookup().fields);
     if (lengths.empty())
         print_out("keys          {} of {}", format_count(report.keys), key);
@@ -86,6 +89,9 @@ void print_table(const BuildArguments& arguments, const BuiltSet& built, double 
     print_out("  expected    {:<10} from the bits of this filter\n", format_rate(report.expected_fpr));
     print_out("  measured    {:<10} {} of {} random keys\n", format_rate(report.measured_fpr),
               format_count(report.measured_hits), format_count(report.measured_trials));
+    if (report.exceptions > 0)
+        print_out("exceptions    {}, checked with {}; none matches, in {}\n", format_count(report.exceptions),
+                  format_counted(report.excluded, "question"), format_counted(report.tries, "try", "tries"));
     print_out("time          {:.2f} s\n", seconds);
 }
 
@@ -102,7 +108,16 @@ Result<Exit> run_build(BuildArguments& arguments, const Context& context) {
     const Replace replace = arguments.force ? Replace::anything : Replace::ours;
     SIEVE_ASSIGN(std::vector<Input> inputs, Input::of_all(arguments.feeds));
     SIEVE_TRY(check_output(arguments.output, image_output(), replace, inputs));
-    SIEVE_ASSIGN(BuiltSet built, control::build_from_feeds(inputs, feed, observer(context)));
+    std::vector<Input> exceptions;
+    if (!feed.except.empty()) {
+        SIEVE_ASSIGN(exceptions, Input::of_all({feed.except}));
+        SIEVE_TRY(check_output(arguments.output, image_output(), replace, exceptions));
+        std::vector<const Input*> all{exceptions.data()};
+        for (const Input& input : inputs) all.push_back(&input);
+        SIEVE_TRY(check_repeated(all, Repeated::files));
+    }
+    SIEVE_ASSIGN(BuiltSet built, control::build_from_feeds(inputs, feed, observer(context),
+                                                           exceptions.empty() ? nullptr : exceptions.data()));
     SIEVE_TRY(built.image.save(arguments.output, replace));
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     if (context.json)

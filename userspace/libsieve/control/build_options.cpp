@@ -118,6 +118,12 @@ std::vector<BuildOption> list_options() {
          [](FeedSpec& feed, const std::string& text) {
              return set_whole(feed.build.prefixes.max_keys, text);
          }},
+        {"except", "FILE", "never match these: a list of addresses, prefixes or keys",
+         [](FeedSpec& feed, const std::string& text) -> Status {
+             if (text.empty()) return invalid_request("expected a file");
+             feed.except = text;
+             return {};
+         }},
         {"skip-invalid", nullptr, "count malformed lines and go on",
          [](FeedSpec& feed, const std::string&) -> Status {
              feed.skip_invalid = true;

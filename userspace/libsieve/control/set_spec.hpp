@@ -22,6 +22,7 @@ struct FeedSpec {
     ListFormat format{};
     BuildOptions build{};
     bool skip_invalid = false; // count malformed lines instead of failing
+    std::string except{};      // lists keys that must not match; empty: there are none
     // The names of the options that were chosen, for the error message if the source turns out to be an
     // image.
     std::vector<std::string> chosen;

@@ -15,6 +15,7 @@
 #include <sieve/prefix.h>
 
 #include "libsieve/keys/address_range.hpp"
+#include "libsieve/keys/members.hpp"
 
 namespace sieve::entry {
 
@@ -141,6 +142,16 @@ struct Fault {
 // holds its first address.
 [[nodiscard]] bool parse_entry(const char*& p, const char* end, std::uint32_t fields, sieve_key& key,
                                Fault& fault);
+
+// Whether text that is no key, for this reason, may be a range of keys.
+[[nodiscard]] constexpr bool may_be_key_range(const Fault& fault) {
+    return fault.kind == FaultKind::not_single || (fault.kind == FaultKind::field && fault.found == "*");
+}
+
+// Parses an entry of several fields in which an address may be a prefix or a range and `*` stands for any
+// value. On success p points behind it. On failure `fault` says why.
+[[nodiscard]] bool parse_key_range(const char*& p, const char* end, std::uint32_t fields, KeyRange& range,
+                                   Fault& fault);
 
 // The first column behind an entry that is an address, too, before a comment begins; null if there is none.
 // Its author may have meant the end of a range, or one more entry: either would be lost without a word.
