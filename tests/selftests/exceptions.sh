@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-# Exceptions: what `except` lists is never hit, in images, in sets built on the way, and in verified sets. Key ranges: an
-# address among several fields may be a prefix.
+# Exceptions: what `except` lists is never hit, in images, in sets built on the way, and in verified sets. Key ranges:
+# an address among several fields may be a prefix. What is in force, and how lists and images differ.
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 
@@ -69,6 +69,73 @@ pass udp 192.0.2.1 $IN4 1 3
 END
 }
 
+wide_and_crooked_lists() {
+    echo 0.0.0.0/0 >"$WORK/route"
+    refused 3 'route: the list covers 100% of all IPv4 addresses' sieve build -o "$WORK/x.sieve" "$WORK/route"
+    sieve -q build --allow-wide -o "$WORK/route.sieve" "$WORK/route"
+    printf '8000::/1\n192.0.2.1\n' >"$WORK/half"
+    sieve -q build -o "$WORK/half.sieve" "$WORK/half"
+    refused 3 'covers 100% of all IPv4' sieve load "$IN_IF" "bad=$WORK/route"
+    printf '192.0.2.77/24\n10.0.0.1\n2001:db8::1/32\n' >"$WORK/crooked"
+    refused 3 'crooked:1: .*which has bits set' sieve build -o "$WORK/x.sieve" "$WORK/crooked"
+    sieve -q build --host-bits mask -o "$WORK/crooked.sieve" "$WORK/crooked" 2>"$WORK/said"
+    sieve build --host-bits mask -o "$WORK/crooked.sieve" "$WORK/crooked" 2>"$WORK/said" >/dev/null
+    grep -q '2 prefixes had bits set behind the length' "$WORK/said" || fail "$(cat "$WORK/said")"
+    sieve -q query "$WORK/crooked.sieve" 192.0.2.1 192.0.2.255 2001:db8:ffff::1 10.0.0.1
+    printf '192.0.2.1\n' >"$WORK/bad-lines"
+    for i in $(seq 20); do echo "x$i"; done >>"$WORK/bad-lines"
+    sieve build --skip-invalid --skipped "$WORK/skipped" -o "$WORK/some.sieve" "$WORK/bad-lines" \
+        >/dev/null 2>"$WORK/said"
+    [ "$(wc -l <"$WORK/skipped")" -eq 21 ] || fail "$(cat "$WORK/skipped")"
+    grep -q 'bad-lines:21: found "x20"' "$WORK/skipped" || fail "$(cat "$WORK/skipped")"
+    ! grep -q 'found "x' "$WORK/said" || fail "$(cat "$WORK/said")"
+}
+
+# What is in force, and why.
+explanations() {
+    printf '192.0.2.1\n192.0.2.0/30\n' >"$WORK/few"
+    echo "198.51.100.1 53 udp" >"$WORK/flows"
+    sieve -q load "$IN_IF" "seen=$WORK/few,action=count" "flows=$WORK/flows,key=src,dport,proto,action=pass" \
+        "bad=$WORK/few" 2>/dev/null
+    local before
+    before=$(sieve --json stats "$IN_IF" | jq '.interfaces[0].sets')
+    sieve explain "$IN_IF" 192.0.2.1 --feed "$WORK/few" >"$WORK/said"
+    grep -q "set bad decides (drop)" "$WORK/said" || fail "$(cat "$WORK/said")"
+    grep -q "the key is a member: $WORK/few:1" "$WORK/said" || fail "$(cat "$WORK/said")"
+    grep -q "unless set flows matches first: the key lacks its dport,proto" "$WORK/said" || fail "$(cat "$WORK/said")"
+    echo 203.0.113.9 >"$WORK/other"
+    sieve --json explain "$IN_IF" 192.0.2.3 --feed "$WORK/other" |
+        jq -e '.reason == "false_positive" and .set == "bad" and (.sets | map(.matched)) == [true, false, true]' \
+            >/dev/null || fail "a match that the list does not have"
+    local status=0
+    sieve --json query "$IN_IF" 203.0.113.9 >"$WORK/said" || status=$?
+    [ "$status" -eq 1 ] || fail "exit code $status"
+    jq -e '.results[0] | .set == null and .reason == "default" and .action == "pass"' "$WORK/said" >/dev/null
+    sieve explain "$IN_IF" "198.51.100.1 53 udp" | grep -q 'set flows decides (pass)'
+    [ "$(sieve --json stats "$IN_IF" | jq '.interfaces[0].sets')" = "$before" ] || fail "asking was counted"
+    sieve -q build -o "$WORK/few.sieve" --force "$WORK/few"
+    sieve query "$WORK/few.sieve" 192.0.2.3 --feed "$WORK/few" | grep -q "present: $WORK/few:2"
+    sieve query "$WORK/few.sieve" 192.0.2.3 --feed "$WORK/other" | grep -q 'present: a false positive'
+}
+
+differences() {
+    printf '192.0.2.1\n10.0.0.0/24\n' >"$WORK/old"
+    printf '10.0.0.0/25\n192.0.2.9\n' >"$WORK/new"
+    local status=0
+    sieve diff "$WORK/old" "$WORK/new" >"$WORK/said" || status=$?
+    [ "$status" -eq 1 ] || fail "exit code $status"
+    [ "$(cat "$WORK/said")" = "$(printf -- '- 192.0.2.1\n- 10.0.0.128/25\n+ 192.0.2.9')" ] || fail "$(cat "$WORK/said")"
+    cp "$WORK/old" "$WORK/copy"
+    sieve diff "$WORK/old" "$WORK/copy" || fail "equal lists differ"
+    sieve -q build --seed 1 -o "$WORK/old.sieve" "$WORK/old"
+    sieve -q build --seed 1 --bits-per-key 20 -o "$WORK/new.sieve" "$WORK/new"
+    status=0
+    sieve --json diff "$WORK/old.sieve" "$WORK/new.sieve" >"$WORK/said" || status=$?
+    [ "$status" -eq 1 ] || fail "exit code $status"
+    jq -e '.changed | has("built from")' "$WORK/said" >/dev/null || fail "$(cat "$WORK/said")"
+    refused 2 'expected two images or two lists' sieve diff "$WORK/old.sieve" "$WORK/new"
+}
+
 refusals() {
     printf '192.0.2.1\nx\n' >"$WORK/broken"
     refused 3 'broken:2: found "x"' sieve build --except "$WORK/broken" -o "$WORK/x.sieve" "$WORK/feed"
@@ -96,4 +163,7 @@ ktap_run \
     "sets built on the way take exceptions" sets_take_exceptions \
     "verified sets exclude networks" verified_sets_exclude_networks \
     "keys with prefixes and open fields" key_ranges \
+    "wide lists, host bits, skipped lines" wide_and_crooked_lists \
+    "explain and query an interface" explanations \
+    "diff lists and images" differences \
     "lists that cannot be had" refusals

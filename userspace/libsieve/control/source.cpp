@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/control/source.hpp"
 
+#include <cmath>
 #include <filesystem>
 #include <string>
 #include <utility>
@@ -9,6 +10,7 @@
 
 #include "libsieve/build/exact_keys.hpp"
 #include "libsieve/feeds/feed.hpp"
+#include "libsieve/keys/address_ranges.hpp"
 #include "libsieve/keys/members.hpp"
 #include "libsieve/util/printable.hpp"
 
@@ -19,19 +21,27 @@ namespace {
 Result<Feed> read_feeds(std::span<Input> inputs, std::uint32_t fields, FeedOptions options,
                         const Observer& observer) {
     options.ranges = true;
+    options.keep_skipped = observer.malformed != nullptr;
     options.progress = observer.progress;
     SIEVE_ASSIGN(Feed feed, read_feed(inputs, fields, options));
     for (const std::string& decided : feed.decided) observer.remark(decided);
+    if (feed.masked > 0)
+        observer.remark(fmt::format("{} prefix{} bits set behind the length, which were cleared", feed.masked,
+                                    feed.masked == 1 ? " had" : "es had"));
     if (feed.skipped > 0) {
         observer.remark(
             fmt::format("{} malformed line{} skipped", feed.skipped, feed.skipped == 1 ? " was" : "s were"));
-        for (const auto& reason : feed.skipped_first) observer.remark(reason);
+        for (const auto& reason : feed.skipped_first)
+            (observer.malformed ? observer.malformed : observer.remark)(reason);
     }
     return feed;
 }
 
 FeedOptions feed_options(const FeedSpec& spec) {
-    return {.format = spec.format, .skip_invalid = spec.skip_invalid, .threads = spec.build.threads};
+    return {.format = spec.format,
+            .skip_invalid = spec.skip_invalid,
+            .mask_host_bits = spec.mask_host_bits,
+            .threads = spec.build.threads};
 }
 
 // Reads the keys that must not match, and takes them out of the list.
@@ -87,6 +97,26 @@ Members members_of(Feed feed) {
     return {std::move(feed.keys), std::move(feed.ranges), std::move(feed.key_ranges)};
 }
 
+// The share of a family's addresses above which a list is more likely a mistake, such as a default route.
+constexpr double widest_share = 0.5;
+
+Status refuse_wide(const Feed& feed, const std::string& names) {
+    std::vector<AddressRange> by_family[SIEVE_FAMILIES];
+    for (const AddressRange& range : feed.ranges) by_family[family_of(range)].push_back(range);
+    for (int family = 0; family < SIEVE_FAMILIES; family++) {
+        double covered = 0;
+        for (const AddressRange& range : merge_ranges(std::move(by_family[family])))
+            covered += std::ldexp(static_cast<double>(range.last - range.first) + 1,
+                                  family == SIEVE_FAMILY_V4 ? -32 : -128);
+        if (covered > widest_share)
+            return bad_input(fmt::format(
+                "{}: the list covers {:.3g}% of all {} addresses, expected at most {:.0f}%; "
+                "allow-wide takes such a list",
+                names, 100 * covered, family == SIEVE_FAMILY_V4 ? "IPv4" : "IPv6", 100 * widest_share));
+    }
+    return {};
+}
+
 // A list without its exceptions.
 struct List {
     Feed feed;
@@ -98,6 +128,7 @@ Result<List> read_whole_list(std::span<Input> feeds, const FeedSpec& spec, const
     FeedOptions options = feed_options(spec);
     options.key_ranges = true;
     SIEVE_ASSIGN(Feed feed, read_feeds(feeds, spec.fields, options, observer));
+    if (!spec.allow_wide) SIEVE_TRY(refuse_wide(feed, names_of(feeds)));
     List list{std::move(feed), {}};
     if (exceptions == nullptr) return list;
     Members members = members_of(std::move(list.feed));

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -83,6 +84,7 @@ struct Block {
     std::uint64_t lines = 0;
     std::uint64_t comments = 0;
     std::uint64_t bad = 0;
+    std::uint64_t masked = 0;
     std::uint64_t taken = 0;        // bytes of the file that were read for this block
     std::vector<BadLine> bad_first; // the first few
     std::vector<Sighting> sightings;
@@ -228,6 +230,8 @@ class Parser {
   public:
     Parser(std::uint32_t fields, const FeedOptions& options, Sought sought)
         : fields_(fields), sought_(sought), skip_invalid_(options.skip_invalid),
+          mask_(options.mask_host_bits),
+          shown_(options.keep_skipped ? std::numeric_limits<std::size_t>::max() : skipped_shown),
           single_(entry::is_single_address(fields)), ranges_(options.ranges && single_),
           key_ranges_(options.key_ranges && !single_) {}
 
@@ -235,7 +239,7 @@ class Parser {
         block.keys = KeySet(fields_);
         block.ranges.clear();
         block.key_ranges.clear();
-        block.lines = block.comments = block.bad = 0;
+        block.lines = block.comments = block.bad = block.masked = 0;
         block.bad_first.clear();
         block.sightings.clear();
         if (block.alien) return;
@@ -282,6 +286,7 @@ class Parser {
     // Adds what a line means to the block. Returns false if reading is over.
     bool take(Block& block, Line line, const Entry& entry, const entry::Fault& fault, std::uint64_t number,
               const std::string& path) const {
+        if (fault.kind == entry::FaultKind::host_bits && line != Line::bad) ++block.masked;
         for (std::size_t i = 0; i < sought_.size(); i++)
             if (holds(line, entry, fault, sought_[i])) block.sightings.push_back({i, number, path});
         switch (line) {
@@ -301,7 +306,7 @@ class Parser {
             break;
         }
         ++block.bad;
-        if (block.bad_first.size() < skipped_shown) {
+        if (block.bad_first.size() < shown_) {
             const std::string why = entry::describe(fault);
             block.bad_first.push_back({number, path.empty() ? why : fmt::format("{}: {}", path, why)});
         }
@@ -443,16 +448,20 @@ class Parser {
         if (entry::parse_entry(p, end, fields_, entry.key, fault)) return Line::key;
         if (!key_ranges_ || !entry::may_be_key_range(fault)) return range_or_bad(fault);
         p = begin;
-        return entry::parse_key_range(p, end, fields_, entry.range, fault) ? Line::key_range : Line::bad;
+        return entry::parse_key_range(p, end, fields_, entry.range, fault, mask_) ? Line::key_range
+                                                                                  : Line::bad;
     }
 
     [[nodiscard]] Line range_or_bad(const entry::Fault& fault) const {
-        return entry::is_range(fault) && ranges_ ? Line::range : Line::bad;
+        const bool masked = mask_ && fault.kind == entry::FaultKind::host_bits;
+        return (entry::is_range(fault) || masked) && ranges_ ? Line::range : Line::bad;
     }
 
     std::uint32_t fields_;
     Sought sought_;
     bool skip_invalid_;
+    bool mask_;
+    std::size_t shown_; // malformed lines to spell out
     bool single_;
     bool ranges_;
     bool key_ranges_;
@@ -474,7 +483,8 @@ class Collector {
         if (block.decided) feed_.decided.push_back(inputs_[file_].name() + ": " + *block.decided);
         if (block.bad > 0 && !options_.skip_invalid) return fail(located(block.bad_first.front()));
         for (const BadLine& bad : block.bad_first)
-            if (feed_.skipped_first.size() < skipped_shown) feed_.skipped_first.push_back(located(bad));
+            if (options_.keep_skipped || feed_.skipped_first.size() < skipped_shown)
+                feed_.skipped_first.push_back(located(bad));
         for (const Sighting& seen : block.sightings) found_.try_emplace(seen.key, located(seen));
         make_room(block);
         feed_.keys.append(block.keys);
@@ -484,6 +494,7 @@ class Collector {
         feed_.lines += block.lines;
         feed_.comments += block.comments;
         feed_.skipped += block.bad;
+        feed_.masked += block.masked;
         line_ += block.lines;
         feed_.bytes += block.taken;
         if (block.unreadable) {

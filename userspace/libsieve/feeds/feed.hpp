@@ -45,6 +45,9 @@ struct FeedOptions {
     bool skip_invalid = false; // count malformed lines and go on
     bool ranges = false;       // also take prefixes and ranges of addresses; otherwise they are malformed
     bool key_ranges = false;   // likewise among several fields, and * for any value of a field
+    bool mask_host_bits =
+        false; // clear the bits behind a prefix's length; otherwise they make the line malformed
+    bool keep_skipped = false; // Feed::skipped_first holds all malformed lines
     unsigned threads = 0;      // 0: one for each core
     Progress progress{};       // stage "reading"; stays 0 until the end if the size of an input is unknown
     std::size_t block_bytes = std::size_t{256}
@@ -60,10 +63,11 @@ struct Feed {
     std::uint64_t lines = 0;          // of a document: the places where an entry was found or expected
     std::uint64_t comments = 0;       // lines without an entry: blank, comment, metadata, heading
     std::uint64_t skipped = 0;        // malformed lines; 0 unless skip_invalid
+    std::uint64_t masked = 0;         // prefixes whose bits behind the length were cleared
     std::uint64_t bytes = 0;          // of all inputs together
     // read_feed() guarantees: lines = comments + skipped + keys.size() + ranges.size() + key_ranges.size()
 
-    std::vector<std::string> skipped_first; // "FILE:LINE: why" for the first few malformed lines
+    std::vector<std::string> skipped_first; // "FILE:LINE: why" for the first few malformed lines, or all
     // "FILE: read as ..." for each input whose format was not given and is not plain.
     std::vector<std::string> decided;
 };

@@ -16,7 +16,7 @@ namespace sieve::service {
 namespace {
 
 // Options of a build that a service does not leave to the configuration.
-constexpr std::string_view not_configured[] = {"seed", "except"};
+constexpr std::string_view not_configured[] = {"seed", "except", "allow-wide", "host-bits"};
 
 constexpr std::chrono::hours longest_refresh{24 * 3650};
 
