@@ -33,13 +33,20 @@ static __always_inline int sieve_lookup_blocked(void* filter, const struct sieve
     return sieve_blocked_test(lookup, hash, line);
 }
 
+/* Asks a filter of a kind that takes prefixes. */
+static __always_inline int sieve_lookup_stored(void* filter, const struct sieve_lookup* lookup,
+                                               struct sieve_hash hash) {
+    if (SIEVE_LIKELY(lookup->kind == SIEVE_KIND_BLOCKED)) return sieve_lookup_blocked(filter, lookup, hash);
+    if (lookup->kind == SIEVE_KIND_XORSAT) return sieve_lookup_xorsat(filter, lookup, hash.locate, hash.test);
+    return 0;
+}
+
 /*
  * One probe of a prefix set. A global function, so that the verifier checks it once and not in each iteration
  * over the lengths.
  */
 __noinline int sieve_lookup_prefix(const struct sieve_key* key, __u32 index, __u32 length) {
     const struct sieve_lookup* lookup;
-    struct sieve_hash hash;
     __u64 upper, lower;
     void* filter;
 
@@ -47,9 +54,44 @@ __noinline int sieve_lookup_prefix(const struct sieve_key* key, __u32 index, __u
     if (!lookup || !key) return 0;
     upper = sieve_address_upper(key, lookup->fields);
     lower = sieve_address_lower(key, lookup->fields);
-    hash = sieve_hash_prefix(upper, lower, length, lookup->hash_key);
-    if (SIEVE_LIKELY(lookup->kind == SIEVE_KIND_BLOCKED)) return sieve_lookup_blocked(filter, lookup, hash);
-    if (lookup->kind == SIEVE_KIND_XORSAT) return sieve_lookup_xorsat(filter, lookup, hash.locate, hash.test);
+    return sieve_lookup_stored(filter, lookup, sieve_hash_prefix(upper, lower, length, lookup->hash_key));
+}
+
+/*
+ * One probe of a prefix set of several fields. A global function for the same reason. `probe` is packed.
+ */
+__noinline int sieve_lookup_probe(const struct sieve_key* key, __u32 index, __u32 probe) {
+    const struct sieve_lookup* lookup;
+    struct sieve_key stored;
+    void* filter;
+
+    lookup = sieve_fetch_lookup(index, &filter);
+    if (!lookup || !key) return 0;
+    sieve_store_key(key, probe, &stored);
+    return sieve_lookup_stored(filter, lookup, sieve_hash_stored(&stored, lookup->hash_key));
+}
+
+/*
+ * A prefix set of several fields. A global function, so that sets of one address have a shorter way.
+ */
+__noinline int sieve_lookup_compound(const struct sieve_key* key, __u32 index) {
+    const struct sieve_lookup* lookup;
+    const struct sieve_probes* probes;
+    __u32 line = SIEVE_PROBES_LINE, family, i;
+    void* filter;
+
+    lookup = sieve_fetch_lookup(index, &filter);
+    if (!lookup || !key) return 0;
+    probes = bpf_map_lookup_elem(filter, &line);
+    if (!probes) return 0;
+    family = sieve_key_family(key, lookup->fields) & 1;
+    for (i = 0; i < SIEVE_MAX_PROBES; i++) {
+        if (i >= probes->count[family]) return 0;
+        if (sieve_lookup_probe(key, index,
+                               sieve_pack_probe(probes->length[family][i], probes->destination[family][i],
+                                                probes->transport[family][i])))
+            return 1;
+    }
     return 0;
 }
 
@@ -63,9 +105,10 @@ static __always_inline int sieve_lookup_prefixes(void* filter, const struct siev
     const struct sieve_probes* probes;
     __u32 line = SIEVE_PROBES_LINE, fields = lookup->fields, family, i;
 
+    if (!sieve_is_one_address(fields)) return sieve_lookup_compound(key, index);
     probes = bpf_map_lookup_elem(filter, &line);
     if (!probes) return 0;
-    family = sieve_family(sieve_address_upper(key, fields), sieve_address_lower(key, fields));
+    family = sieve_key_family(key, fields);
     for (i = 0; i < SIEVE_MAX_PROBES; i++) {
         if (i >= probes->count[family & 1]) return 0;
         if (sieve_lookup_prefix(key, index, probes->length[family & 1][i])) return 1;

@@ -161,8 +161,9 @@ static __always_inline int sieve_filter(SIEVE_CONTEXT* ctx, __u32 bytes) {
  * describes the maps' values. A test compares this compiler's layout of the lines with the controller's.
  */
 __noinline int sieve_layout(const struct sieve_lookup* lookup, const struct sieve_probes* probes,
-                            const struct sieve_file* file, const struct sieve_witness* witness) {
-    return lookup && probes && file && witness;
+                            const struct sieve_file* file, const struct sieve_witness* witness,
+                            const struct sieve_exception* exception) {
+    return lookup && probes && file && witness && exception;
 }
 
 #endif

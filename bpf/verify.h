@@ -27,6 +27,17 @@ __noinline int sieve_ask_exact_prefix(const struct sieve_key* key, __u32 index, 
     return bpf_map_lookup_elem(exact, &asked) != 0;
 }
 
+/* The same for a set of several fields and a packed probe. */
+__noinline int sieve_ask_exact_probe(const struct sieve_key* key, __u32 index, __u32 probe) {
+    struct sieve_key stored;
+    void* exact;
+
+    exact = bpf_map_lookup_elem(&sieve_exact, &index);
+    if (!key || !exact) return 1;
+    sieve_store_key(key, probe, &stored);
+    return bpf_map_lookup_elem(exact, &stored) != 0;
+}
+
 /*
  * True if the exact set at that map index holds the key; of a prefix set, if it holds the prefix of any probe
  * length, whichever length the filter matched. Without an exact set the filter's answer counts: prefer a
@@ -50,10 +61,16 @@ __noinline int sieve_ask_exact(const struct sieve_key* key, __u32 index) {
     }
     probes = bpf_map_lookup_elem(filter, &line);
     if (!probes) return 1;
-    family = sieve_family(sieve_address_upper(key, fields), sieve_address_lower(key, fields)) & 1;
+    family = sieve_key_family(key, fields) & 1;
     for (i = 0; i < SIEVE_MAX_PROBES; i++) {
         if (i >= probes->count[family]) return 0;
-        if (sieve_ask_exact_prefix(key, index, probes->length[family][i])) return 1;
+        if (sieve_is_one_address(fields)
+                ? sieve_ask_exact_prefix(key, index, probes->length[family][i])
+                : sieve_ask_exact_probe(key, index,
+                                        sieve_pack_probe(probes->length[family][i],
+                                                         probes->destination[family][i],
+                                                         probes->transport[family][i])))
+            return 1;
     }
     return 0;
 }

@@ -2,8 +2,9 @@
 /*
  * Verification: the keys themselves, in a hash map behind the filter, asked only if the filter matched.
  *
- * A map key is what the filter hashes: the set's fields, all else zero. In a prefix set it is a stored
- * prefix: the address cut to its length, with the length in the word that such keys do not use.
+ * A map key is what the filter hashes: the set's fields, all else zero. In a prefix set of one address it is
+ * a stored prefix: the address cut to its length, with the length in the word that such keys do not use. In
+ * any other prefix set it is a stored key (sieve/prefix.h).
  */
 #ifndef SIEVE_EXACT_H
 #define SIEVE_EXACT_H
@@ -15,14 +16,6 @@ typedef __u8 sieve_exact_value;
 
 #define SIEVE_EXACT_LENGTH_WORD 4
 
-/* All ones if the field is one of these, else zero. There is no branch, because the verifier would walk both
- * ways. */
-SIEVE_INLINE __u64 sieve_field_mask(__u32 fields, __u32 field) {
-    __u64 mask = 0 - (__u64)((fields & field) / field);
-    SIEVE_KEEP(mask);
-    return mask;
-}
-
 /* A key of the set's fields. */
 SIEVE_INLINE void sieve_exact_of_key(const struct sieve_key* key, __u32 fields, struct sieve_key* exact) {
     const __u64 source = sieve_field_mask(fields, SIEVE_FIELD_SRC);
@@ -32,9 +25,7 @@ SIEVE_INLINE void sieve_exact_of_key(const struct sieve_key* key, __u32 fields, 
     exact->word[1] = key->word[1] & source;
     exact->word[2] = key->word[2] & destination;
     exact->word[3] = key->word[3] & destination;
-    exact->word[4] = key->word[4] & ((sieve_field_mask(fields, SIEVE_FIELD_SPORT) & SIEVE_SPORT_MASK) |
-                                     (sieve_field_mask(fields, SIEVE_FIELD_DPORT) & SIEVE_DPORT_MASK) |
-                                     (sieve_field_mask(fields, SIEVE_FIELD_PROTO) & SIEVE_PROTO_MASK));
+    exact->word[4] = key->word[4] & sieve_transport_mask_flat(fields);
 }
 
 /* A prefix: the address, of whichever field, cut to `length` bits of 128. */

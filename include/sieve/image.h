@@ -4,11 +4,13 @@
  * of the BPF array map (value size 64). Loading is: check, map, copy.
  *
  *   line 0            struct sieve_lookup: all that a packet's lookup reads besides the filter itself
- *   line 1            struct sieve_probes: the lengths of a prefix set; read for these only
+ *   line 1            struct sieve_probes: the probes of a prefix set; read for these only
  *   lines 2 to 5      struct sieve_file: identity, checksum, statistics; never read by a packet
  *   lines 6 ..        the filter's own lines (as many as sieve_lookup.buckets for the blocked kind)
- *   the rest          witnesses: a sample of the member keys, one in each line. All must match before the set
- *                     may go live. An image holds no other key
+ *   then              witnesses: a sample of the member keys, one in each line. All must match before the set
+ *                     may go live
+ *   the rest          exceptions: keys that must not match, one or a prefix of them in each line. An image
+ *                     holds no other key
  *
  * All numbers are little-endian, as on every supported machine. The magic reveals an image of another order.
  */
@@ -73,13 +75,19 @@ SIEVE_STATIC_ASSERT(sizeof(struct sieve_lookup) == SIEVE_LINE_BYTES,
 #define SIEVE_MAX_PROBES 8
 #define SIEVE_FAMILIES 2
 
-/* Line 1: the lengths at which a prefix set is probed, by family; in bits of 128, so that an IPv4 /24 is 120.
+/*
+ * Line 1: the probes of a prefix set, by family. Lengths are in bits of 128, so that an IPv4 /24 is 120.
+ *
+ * In a set of one address, a probe is a length of that address. In any other set it is what a probe compares:
+ * a length of each address (0: the address does not matter) and some of the other fields.
  */
 struct sieve_probes {
     __u8 count[SIEVE_FAMILIES];
     __u8 reserved0[6];
-    __u8 length[SIEVE_FAMILIES][SIEVE_MAX_PROBES]; /* rising */
-    __u8 reserved[40];
+    __u8 length[SIEVE_FAMILIES][SIEVE_MAX_PROBES];      /* of the only address, rising; or of the source */
+    __u8 destination[SIEVE_FAMILIES][SIEVE_MAX_PROBES]; /* length; 0 in a set of one address */
+    __u8 transport[SIEVE_FAMILIES][SIEVE_MAX_PROBES];   /* enum sieve_field bits; likewise */
+    __u8 reserved[8];
 };
 SIEVE_STATIC_ASSERT(sizeof(struct sieve_probes) == SIEVE_LINE_BYTES, "one line");
 #define SIEVE_PROBES_LINE 1
@@ -100,7 +108,7 @@ struct sieve_file {
     __u64 identity[2]; /* random: tells one build from another in `status` */
     __u64 built_at;    /* seconds since 1970 */
     __u32 rounds;      /* rebalancing rounds that were run */
-    __u32 reserved0;
+    __u32 exceptions;  /* number of exception lines */
 
     __u64 predicted_fpr; /* by the analytic model, before the build */
     __u64 expected_fpr;  /* exactly, from the bits of this image */
@@ -111,7 +119,8 @@ struct sieve_file {
     __u64 entries;    /* prefix sets: feed entries, of which `keys` prefixes were made */
     __u64 covered[2]; /* prefix sets: share of all addresses that are members, by family (double bits) */
     __u64 changes;    /* keys inserted and deleted since the build; zero but in a running map */
-    __u64 reserved[6];
+    __u64 excluded;   /* what the exceptions ask this filter: none of it matches. 0: not checked */
+    __u64 reserved[5];
 
     __u8 label[SIEVE_LINE_BYTES]; /* where the keys came from, for people; NUL-terminated */
 };
@@ -126,5 +135,22 @@ struct sieve_witness {
     __u64 reserved[3];
 };
 SIEVE_STATIC_ASSERT(sizeof(struct sieve_witness) == SIEVE_LINE_BYTES, "one a line");
+
+/* Which bits of a key matter: a length (of 128) for each address, 0 for one that does not matter. */
+struct sieve_probe {
+    __u8 source;
+    __u8 destination;
+    __u8 transport; /* enum sieve_field bits: which of the other fields */
+    __u8 reserved;
+};
+
+/* One exception: all keys whose bits that matter are these; the other bits are zero. */
+struct sieve_exception {
+    struct sieve_key key;
+    struct sieve_probe bits;
+    __u32 reserved0;
+    __u64 reserved[2];
+};
+SIEVE_STATIC_ASSERT(sizeof(struct sieve_exception) == SIEVE_LINE_BYTES, "one a line");
 
 #endif

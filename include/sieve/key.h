@@ -56,11 +56,30 @@ SIEVE_INLINE __u64 sieve_transport_word(__u16 sport, __u16 dport, __u8 proto) {
            ((__u64)proto << SIEVE_PROTO_SHIFT);
 }
 
+/* All ones if the field is one of these, else zero. There is no branch, because the verifier would walk both
+ * ways. */
+SIEVE_INLINE __u64 sieve_field_mask(__u32 fields, __u32 field) {
+    __u64 mask = 0 - (__u64)((fields & field) / field);
+    SIEVE_KEEP(mask);
+    return mask;
+}
+
 /* The bits of word 4 that the field set selects. */
 SIEVE_INLINE __u64 sieve_transport_mask(__u32 fields) {
     return ((fields & SIEVE_FIELD_SPORT) ? SIEVE_SPORT_MASK : 0) |
            ((fields & SIEVE_FIELD_DPORT) ? SIEVE_DPORT_MASK : 0) |
            ((fields & SIEVE_FIELD_PROTO) ? SIEVE_PROTO_MASK : 0);
+}
+/* The same without branches. */
+SIEVE_INLINE __u64 sieve_transport_mask_flat(__u32 fields) {
+    return (sieve_field_mask(fields, SIEVE_FIELD_SPORT) & SIEVE_SPORT_MASK) |
+           (sieve_field_mask(fields, SIEVE_FIELD_DPORT) & SIEVE_DPORT_MASK) |
+           (sieve_field_mask(fields, SIEVE_FIELD_PROTO) & SIEVE_PROTO_MASK);
+}
+
+/* Whether a key of these fields is one address and nothing else. */
+SIEVE_INLINE int sieve_is_one_address(__u32 fields) {
+    return fields == SIEVE_FIELD_SRC || fields == SIEVE_FIELD_DST;
 }
 
 #endif

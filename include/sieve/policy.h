@@ -14,7 +14,7 @@
 #include <sieve/image.h>
 
 /* Raised with every change of this file. The controller refuses a program with another number. */
-#define SIEVE_ABI 4
+#define SIEVE_ABI 5
 
 #define SIEVE_MAX_SETS 16
 #define SIEVE_BANKS 2

@@ -67,9 +67,13 @@ constexpr std::array<Field, 30> fields{{
     {line_bytes + offsetof(sieve_probes, length), 8},
     {line_bytes + offsetof(sieve_probes, length) + SIEVE_MAX_PROBES, 8},
     {line_bytes + offsetof(sieve_probes, length) + 1, 1},
+    {line_bytes + offsetof(sieve_probes, destination), 8},
+    {line_bytes + offsetof(sieve_probes, transport), 8},
     {line_bytes + offsetof(sieve_probes, reserved), 1},
     {file_at + offsetof(sieve_file, version), 4},
     {file_at + offsetof(sieve_file, witnesses), 4},
+    {file_at + offsetof(sieve_file, exceptions), 4},
+    {file_at + offsetof(sieve_file, excluded), 8},
     {file_at + offsetof(sieve_file, lines), 8},
     {file_at + offsetof(sieve_file, keys), 8},
     {file_at + offsetof(sieve_file, built_at), 8},
@@ -140,6 +144,7 @@ void put_right(std::vector<std::uint8_t>& bytes, std::uint8_t leave) {
     const std::uint64_t lines = bytes.size() / line_bytes;
     if ((leave & leave_lines) == 0) {
         file.lines = lines;
+        if ((leave & leave_rest) == 0) file.exceptions = 0;
         const std::uint64_t behind = lines - SIEVE_FIRST_LINE;
         if (behind > 1) {
             if (file.witnesses == 0 || file.witnesses >= behind) file.witnesses = 1;
@@ -151,6 +156,7 @@ void put_right(std::vector<std::uint8_t>& bytes, std::uint8_t leave) {
     }
     if ((leave & leave_counts) == 0) {
         file.changes = 0;
+        if (file.exceptions == 0) file.excluded = 0;
         file.keys %= 1000;
         file.duplicates %= 1000;
         file.keys = std::max<std::uint64_t>(file.keys, file.witnesses);
@@ -159,11 +165,13 @@ void put_right(std::vector<std::uint8_t>& bytes, std::uint8_t leave) {
     }
     if ((leave & leave_rest) == 0) {
         lookup.reserved = 0;
-        file.reserved0 = 0;
         std::fill(std::begin(file.reserved), std::end(file.reserved), 0);
         if (lookup.probes == 0) {
             std::memset(bytes.data() + line_bytes, 0, line_bytes);
             std::fill(std::begin(file.covered), std::end(file.covered), 0);
+        } else if (sieve_is_one_address(lookup.fields)) {
+            constexpr std::size_t at = line_bytes + offsetof(sieve_probes, destination);
+            std::memset(bytes.data() + at, 0, 2 * line_bytes - at);
         }
         auto* end = std::find(std::begin(file.label), std::end(file.label) - 1, 0);
         std::fill(end, std::end(file.label), 0);
@@ -200,7 +208,9 @@ void use(const sieve::Image& image, Random& random) {
     used.add(1);
     const sieve_lookup& lookup = image.lookup();
     const sieve_file& file = image.file();
-    FUZZ_REQUIRE(SIEVE_FIRST_LINE + image.filter().size() + image.witnesses().size() == image.lines().size());
+    FUZZ_REQUIRE(SIEVE_FIRST_LINE + image.filter().size() + image.witnesses().size() +
+                     image.exceptions().size() ==
+                 image.lines().size());
     FUZZ_REQUIRE(!image.filter().empty() && !image.witnesses().empty());
     const sieve::FilterKind& kind = sieve::kind_of(lookup);
     FUZZ_REQUIRE(kind.lines(lookup) == image.filter().size());

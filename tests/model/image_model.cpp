@@ -122,8 +122,45 @@ std::pair<std::uint64_t, std::uint64_t> FilterImage::hash_prefix(const Key& key,
     return {mix13(sums[0]), mix13(sums[1])};
 }
 
+// A set of several fields: the first binary digits of each address, the fields that are compared, and in the
+// upper 24 bits of the last word the probe itself. All ten 32-bit words are hashed.
+std::pair<std::uint64_t, std::uint64_t>
+FilterImage::hash_probe(const Key& key, unsigned source, unsigned destination, unsigned transport) const {
+    std::array<std::uint64_t, 5> words{};
+    for (unsigned address = 0; address < 2; address++)
+        for (unsigned bit = 0; bit < (address == 0 ? source : destination); bit++) {
+            const std::uint64_t digit = (key[2 * address + bit / 64] >> (63 - bit % 64)) % 2;
+            words[2 * address + bit / 64] += digit << (63 - bit % 64);
+        }
+    if (transport & 4) words[4] += key[4] / (1 << 24) % 65536 * (1 << 24);
+    if (transport & 8) words[4] += key[4] / 256 % 65536 * 256;
+    if (transport & 16) words[4] += key[4] % 256;
+    words[4] += (source + 256ULL * destination + 65536ULL * transport) * (1ULL << 40);
+    std::array<std::uint64_t, 2> sums{};
+    for (std::size_t pass = 0; pass < 2; pass++)
+        for (std::size_t w = 0; w < words.size(); w++)
+            sums[pass] += (words[w] % (1ULL << 32) + nh_key_[2 * (w + pass)]) % (1ULL << 32) *
+                          ((words[w] / (1ULL << 32) + nh_key_[2 * (w + pass) + 1]) % (1ULL << 32));
+    return {mix13(sums[0]), mix13(sums[1])};
+}
+
 bool FilterImage::contains(const Key& key) const {
     if (!prefixes_) return contains_hash(hash(key));
+    if (fields_ != 1 && fields_ != 2) {
+        const std::size_t word = fields_ % 2 == 1 ? 0 : 2;
+        const bool v4 = key[word] == 0 && key[word + 1] / (1ULL << 32) == 65535;
+        // Line 1: behind the lengths, eight lengths of the destination for each family, then eight field
+        // sets.
+        const std::uint64_t count = number(64 + (v4 ? 0 : 1), 1);
+        for (std::uint64_t i = 0; i < count; i++) {
+            const std::uint64_t at = 64 + 8 + (v4 ? 0 : 8) + i;
+            if (contains_hash(hash_probe(key, static_cast<unsigned>(number(at, 1)),
+                                         static_cast<unsigned>(number(at + 16, 1)),
+                                         static_cast<unsigned>(number(at + 32, 1)))))
+                return true;
+        }
+        return false;
+    }
     const std::size_t word = fields_ == 1 ? 0 : 2;
     const bool v4 = key[word] == 0 && key[word + 1] / (1ULL << 32) == 65535;
     // Line 1: counts by family (IPv4 first), then from byte 8 on eight lengths for each.

@@ -22,6 +22,8 @@ void add_command(CLI::App& app, Context& context, const std::string& name, const
 
 void add_build(CLI::App& app, Context& context);
 void add_query(CLI::App& app, Context& context);
+void add_explain(CLI::App& app, Context& context);
+void add_diff(CLI::App& app, Context& context);
 void add_inspect(CLI::App& app, Context& context);
 void add_load(CLI::App& app, Context& context);
 void add_swap(CLI::App& app, Context& context);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // xdp-sieve build: turns feeds into an image.
 #include <chrono>
+#include <deque>
 #include <memory>
 #include <optional>
 
@@ -12,6 +13,7 @@
 #include "libsieve/feeds/key_text.hpp"
 #include "libsieve/filters/kinds/blocked/blocked_plan.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
+#include "libsieve/util/output.hpp"
 #include "xdp-sieve/command.hpp"
 #include "xdp-sieve/format.hpp"
 #include "xdp-sieve/json_text.hpp"
@@ -23,11 +25,19 @@ namespace {
 
 struct BuildArguments {
     std::vector<std::optional<std::string>> values; // one for each of build_options() that takes a value
-    bool skip_invalid = false;
+    std::deque<bool> flags; // one for each of build_options(); false for those with a value
+    std::optional<std::string> skipped;
     bool force = false;
     std::string output;
     std::vector<std::string> feeds;
 };
+
+constexpr char skipped_heading[] = "# skipped by xdp-sieve build\n";
+
+const OutputKind& skipped_output() {
+    static const OutputKind kind{.name = "list of skipped lines", .beginnings = {skipped_heading}};
+    return kind;
+}
 
 void print_json(const BuildArguments& arguments, const BuiltSet& built, double seconds) {
     const BuildReport& report = built.report;
@@ -38,8 +48,11 @@ void print_json(const BuildArguments& arguments, const BuiltSet& built, double s
         {"key", format_fields(built.image.lookup().fields)},
         {"entries", report.entries},
         {"keys", report.keys},
-        {"probes", probes_to_json(report.probes)},
+        {"probes", probes_to_json(built.image.lookup().fields, report.probes)},
         {"duplicates", report.duplicates},
+        {"exceptions", report.exceptions},
+        {"excluded", report.excluded},
+        {"tries", report.tries},
         {"skipped_lines", built.image.file().skipped},
         {"bits_per_key", report.bits_per_key},
         {"hashes", built.image.lookup().hashes},
@@ -63,7 +76,7 @@ void print_json(const BuildArguments& arguments, const BuiltSet& built, double s
 void print_table(const BuildArguments& arguments, const BuiltSet& built, double seconds) {
     const BuildReport& report = built.report;
     print_out("image         {} ({})\n", arguments.output, format_bytes(built.image.bytes()));
-    const std::string lengths = format_probes(report.probes);
+    const std::string lengths = format_probes(built.image.lookup().fields, report.probes);
     const std::string key = format_fields(built.image.lookup().fields);
     if (lengths.empty())
         print_out("keys          {} of {}", format_count(report.keys), key);
@@ -86,6 +99,9 @@ void print_table(const BuildArguments& arguments, const BuiltSet& built, double 
     print_out("  expected    {:<10} from the bits of this filter\n", format_rate(report.expected_fpr));
     print_out("  measured    {:<10} {} of {} random keys\n", format_rate(report.measured_fpr),
               format_count(report.measured_hits), format_count(report.measured_trials));
+    if (report.exceptions > 0)
+        print_out("exceptions    {}, checked with {}; none matches, in {}\n", format_count(report.exceptions),
+                  format_counted(report.excluded, "question"), format_counted(report.tries, "try", "tries"));
     print_out("time          {:.2f} s\n", seconds);
 }
 
@@ -94,15 +110,32 @@ Result<Exit> run_build(BuildArguments& arguments, const Context& context) {
     control::FeedSpec feed;
     for (std::size_t i = 0; i < arguments.values.size(); i++) {
         const control::BuildOption& option = control::build_options()[i];
+        if (arguments.flags[i])
+            SIEVE_TRY(control::set_build_option(option, "", fmt::format("--{}", option.name), feed));
         if (const auto& text = arguments.values[i])
             SIEVE_TRY(
                 control::set_build_option(option, *text, fmt::format("--{} {}", option.name, *text), feed));
     }
-    feed.skip_invalid = arguments.skip_invalid;
     const Replace replace = arguments.force ? Replace::anything : Replace::ours;
     SIEVE_ASSIGN(std::vector<Input> inputs, Input::of_all(arguments.feeds));
     SIEVE_TRY(check_output(arguments.output, image_output(), replace, inputs));
-    SIEVE_ASSIGN(BuiltSet built, control::build_from_feeds(inputs, feed, observer(context)));
+    std::vector<Input> exceptions;
+    if (!feed.except.empty()) {
+        SIEVE_ASSIGN(exceptions, Input::of_all({feed.except}));
+        SIEVE_TRY(check_output(arguments.output, image_output(), replace, exceptions));
+        std::vector<const Input*> all{exceptions.data()};
+        for (const Input& input : inputs) all.push_back(&input);
+        SIEVE_TRY(check_repeated(all, Repeated::files));
+    }
+    std::string skipped = skipped_heading;
+    control::Observer watcher = observer(context);
+    if (arguments.skipped) {
+        SIEVE_TRY(check_output(*arguments.skipped, skipped_output(), replace, inputs));
+        watcher.malformed = [&](const std::string& line) { skipped += line + "\n"; };
+    }
+    SIEVE_ASSIGN(BuiltSet built, control::build_from_feeds(inputs, feed, watcher,
+                                                           exceptions.empty() ? nullptr : exceptions.data()));
+    if (arguments.skipped) SIEVE_TRY(write_output(*arguments.skipped, skipped, skipped_output(), replace));
     SIEVE_TRY(built.image.save(arguments.output, replace));
     const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     if (context.json)
@@ -119,15 +152,20 @@ void add_build(CLI::App& app, Context& context) {
         app, context, "build", "build a filter image out of feeds", [&context](Arguments command) -> Action {
             auto arguments = std::make_shared<BuildArguments>();
             arguments->values.resize(control::build_options().size());
+            arguments->flags.resize(control::build_options().size());
             for (std::size_t i = 0; i < control::build_options().size(); i++) {
                 const control::BuildOption& option = control::build_options()[i];
                 const std::string name = fmt::format("--{}", option.name);
                 if (option.value != nullptr)
                     command.add(name, arguments->values[i], option.help).called(option.value);
                 else
-                    command.add_flag(name, arguments->skip_invalid, option.help);
+                    command.add_flag(name, arguments->flags[i], option.help);
             }
             command.add("-o,--output", arguments->output, "the image to write").called("FILE").required();
+            command
+                .add("--skipped", arguments->skipped,
+                     "with --skip-invalid: write every skipped line, and why, to this file")
+                .called("FILE");
             command.add_flag("--force", arguments->force, "also replace a file that is not an image");
             command.add("FEED", arguments->feeds, "files of keys, one a line; - is standard input")
                 .required();

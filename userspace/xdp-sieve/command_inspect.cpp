@@ -64,12 +64,14 @@ void print_json(const InspectArguments& arguments, const Image& image, const Fil
         {"key", format_fields(lookup.fields)},
         {"entries", file.entries},
         {"keys", file.keys},
-        {"probes", probes_to_json(image.probes())},
+        {"probes", probes_to_json(lookup.fields, image.probes())},
         {"duplicates", file.duplicates},
         {"skipped_lines", file.skipped},
         {"lines", image.filter().size()},
         {"geometry", kind_of(lookup).geometry(lookup)},
         {"witnesses", file.witnesses},
+        {"exceptions", file.exceptions},
+        {"excluded", file.excluded},
         {"bits_per_key",
          static_cast<double>(image.filter().size()) * SIEVE_LINE_BITS / static_cast<double>(file.keys)},
         {"hashes", lookup.hashes},
@@ -109,7 +111,8 @@ void print_table(const InspectArguments& arguments, const Image& image, const Fi
               format_counted(file.skipped, "malformed line"));
     if (lookup.probes > 0)
         print_out("prefixes      {}, asked for {}\n",
-                  format_counted(file.entries, "feed entry", "feed entries"), format_probes(image.probes()));
+                  format_counted(file.entries, "feed entry", "feed entries"),
+                  format_probes(lookup.fields, image.probes()));
     print_out("filter        {}, {:.2f} bits per key, {} of 64 bytes\n", kind_name(lookup.kind),
               static_cast<double>(image.filter().size()) * SIEVE_LINE_BITS / static_cast<double>(file.keys),
               format_counted(image.filter().size(), "line"));
@@ -117,6 +120,11 @@ void print_table(const InspectArguments& arguments, const Image& image, const Fi
               format_counted(file.rounds, "round"));
     print_out("witnesses     {}, tested before the set goes live\n",
               format_counted(file.witnesses, "member key"));
+    if (file.exceptions > 0 && file.excluded > 0)
+        print_out("exceptions    {}, checked with {}: none matches\n", format_count(file.exceptions),
+                  format_counted(file.excluded, "question"));
+    else if (file.exceptions > 0)
+        print_out("exceptions    {}, left to verification\n", format_count(file.exceptions));
     print_out("false positives: predicted {}, expected {}, measured {} ({})\n",
               format_rate(rate_from_bits(file.predicted_fpr)), format_rate(rate_from_bits(file.expected_fpr)),
               format_rate(rate_from_bits(file.measured_fpr)), format_counted(file.measured_trials, "trial"));

@@ -22,6 +22,8 @@ void define_command_line(CLI::App& app, Context& context) {
     app.add_flag("-v,--verbose", context.verbose, "print what libbpf and the builder say on the way");
     add_build(app, context);
     add_query(app, context);
+    add_explain(app, context);
+    add_diff(app, context);
     add_inspect(app, context);
     add_load(app, context);
     add_swap(app, context);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "xdp-sieve/format.hpp"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <sieve/prefix.h>
+
+#include "libsieve/filters/key_expansion.hpp"
 
 namespace sieve::cli {
 
@@ -58,10 +60,27 @@ struct FamilyText {
 constexpr FamilyText families[] = {{SIEVE_FAMILY_V4, "IPv4", "ipv4", 96},
                                    {SIEVE_FAMILY_V6, "IPv6", "ipv6", 0}};
 
+// What each probe of a set of several fields compares.
+std::vector<std::string> compound_probes(const sieve_probes& probes, int family) {
+    std::vector<std::string> texts;
+    for (int i = 0; i < probes.count[family]; i++)
+        texts.push_back(describe_probe(
+            {probes.length[family][i], probes.destination[family][i], probes.transport[family][i], 0},
+            family));
+    return texts;
+}
+
 } // namespace
 
-std::string format_probes(const sieve_probes& probes) {
+std::string format_probes(std::uint32_t fields, const sieve_probes& probes) {
     std::string text;
+    if (!sieve_is_one_address(fields)) {
+        for (const auto& [family, name, json_name, first_bit] : families)
+            if (probes.count[family] > 0)
+                text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", name,
+                                    fmt::join(compound_probes(probes, family), ", "));
+        return text;
+    }
     for (const auto& [family, name, json_name, first_bit] : families) {
         if (probes.count[family] == 0) continue;
         text += fmt::format("{}{}", text.empty() ? "" : ", ", name);
@@ -71,8 +90,13 @@ std::string format_probes(const sieve_probes& probes) {
     return text;
 }
 
-nlohmann::json probes_to_json(const sieve_probes& probes) {
+nlohmann::json probes_to_json(std::uint32_t fields, const sieve_probes& probes) {
     nlohmann::json out = nlohmann::json::object();
+    if (!sieve_is_one_address(fields)) {
+        for (const auto& [family, name, json_name, first_bit] : families)
+            if (probes.count[family] > 0) out[json_name] = compound_probes(probes, family);
+        return out;
+    }
     for (const auto& [family, name, json_name, first_bit] : families)
         for (int i = 0; i < probes.count[family]; i++)
             out[json_name].push_back(probes.length[family][i] - first_bit);

@@ -18,8 +18,9 @@ std::string format_bytes(std::uint64_t bytes); // 1.9 MiB
 std::string format_rate(double rate);          // 2.63e-04, or 0
 std::string format_age(std::uint64_t seconds); // 3 min, 5 h, 2 days
 
-// The lengths of a prefix set, such as "IPv4 /16 /24, IPv6 /32"; empty if it is no prefix set.
-std::string format_probes(const sieve_probes& probes);
-nlohmann::json probes_to_json(const sieve_probes& probes);
+// The probes of a prefix set: of one address "IPv4 /16 /24, IPv6 /32", of several fields "IPv4: dst/24 dport,
+// dst dport". Empty if it is no prefix set.
+std::string format_probes(std::uint32_t fields, const sieve_probes& probes);
+nlohmann::json probes_to_json(std::uint32_t fields, const sieve_probes& probes);
 
 } // namespace sieve::cli

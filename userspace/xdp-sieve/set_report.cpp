@@ -28,6 +28,7 @@ nlohmann::json to_json(const control::ReadySet& set) {
                             {"non_members", report.non_members},
                             {"matched", report.matched},
                             {"avoided", report.avoided},
+                            {"exceptions", report.exceptions},
                             {"expected", report.expected_rate * static_cast<double>(report.non_members)},
                             {"milliseconds", report.milliseconds}}}};
     out["verify"] = set.maps.verified();
@@ -43,12 +44,15 @@ std::string describe(const control::ReadySet& set) {
         set.maps.verified()
             ? fmt::format(", verification rejected {}", format_counted(report.avoided, "false positive"))
             : "";
-    return fmt::format("{}: {}, {}{}; tested in {:.0f} ms: {} matched, {} of {} did{} ({:.3g} expected)",
+    const std::string exceptions =
+        report.exceptions > 0 ? fmt::format(", {} did not", format_counted(report.exceptions, "exception"))
+                              : "";
+    return fmt::format("{}: {}, {}{}; tested in {:.0f} ms: {} matched, {} of {} did{} ({:.3g} expected){}",
                        set.name, format_counted(set.image.file().keys, "key"),
                        format_bytes(set.image.bytes()), exact, report.milliseconds,
                        format_counted(report.members, "member"), format_count(report.matched),
                        format_counted(report.non_members, "non_member"), rejected,
-                       report.expected_rate * static_cast<double>(report.non_members));
+                       report.expected_rate * static_cast<double>(report.non_members), exceptions);
 }
 
 void remark_on_test(const control::ReadySet& set, const Context& context) {

@@ -55,6 +55,7 @@ class FakeKernel final : public control::Kernel {
     std::uint64_t samples_lost = 0;
     std::optional<std::size_t> taken_over_after; // polls; then another listener is in place
 
+    std::uint64_t replay_hits = 0;  // slots of the sets that every replayed packet matches
     std::vector<std::string> steps; // what was asked for, in order
     std::vector<kernel::AttachOptions> attached_with;
     std::vector<kernel::HookPoint> points; // that hooks were read at
@@ -174,7 +175,7 @@ class FakeKernel final : public control::Kernel {
     Result<std::unique_ptr<control::Replayer>> start_replay(kernel::HookPoint,
                                                             const kernel::WantedTable& table) override {
         steps.emplace_back("replay");
-        return std::make_unique<FakeReplayer>(live(table));
+        return std::make_unique<FakeReplayer>(live(table), replay_hits);
     }
 
     Result<kernel::Hook> read_hook(const kernel::Interface& interface, kernel::HookPoint point) override {
@@ -311,12 +312,18 @@ class FakeKernel final : public control::Kernel {
 
     class FakeReplayer final : public control::Replayer {
       public:
-        explicit FakeReplayer(kernel::TableInForce table) : table_(std::move(table)) {}
-        Result<kernel::Replayed> run(std::span<const std::uint8_t>) override { return kernel::Replayed{}; }
+        FakeReplayer(kernel::TableInForce table, std::uint64_t hits)
+            : table_(std::move(table)), hits_(hits) {}
+        Result<kernel::Replayed> run(std::span<const std::uint8_t>) override {
+            kernel::Replayed replayed;
+            replayed.trace.hits = hits_;
+            return replayed;
+        }
         const kernel::TableInForce& table() const override { return table_; }
 
       private:
         kernel::TableInForce table_;
+        std::uint64_t hits_;
     };
 
     class FakeFilter final : public control::RunningFilter {
@@ -329,7 +336,8 @@ class FakeKernel final : public control::Kernel {
             return *reinterpret_cast<sieve_file*>(lines_.data() + SIEVE_FILE_LINE);
         }
         std::span<sieve_line> lines() override {
-            return {lines_.data() + SIEVE_FIRST_LINE, lines_.size() - SIEVE_FIRST_LINE - file().witnesses};
+            return {lines_.data() + SIEVE_FIRST_LINE,
+                    lines_.size() - SIEVE_FIRST_LINE - file().witnesses - file().exceptions};
         }
 
       private:

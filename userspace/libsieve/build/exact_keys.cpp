@@ -10,6 +10,7 @@
 
 #include <sieve/exact.h>
 
+#include "libsieve/filters/key_expansion.hpp"
 #include "libsieve/filters/prefix_expansion.hpp"
 
 namespace sieve {
@@ -37,6 +38,18 @@ std::optional<PrefixPlan> plan_of_image(const std::vector<AddressRange>& ranges,
     return std::nullopt;
 }
 
+// Likewise for ranges of keys.
+std::optional<KeyPlan> plan_of_image(const Members& members, const Image& image) {
+    // The plan counts an entry without addresses for each family.
+    const std::uint64_t most = SIEVE_FAMILIES * (image.file().keys + image.file().duplicates);
+    for (std::uint32_t probes = 1; probes <= SIEVE_MAX_PROBES; probes++) {
+        auto plan = plan_keys(members.keys, members.key_ranges, {.max_probes = probes, .max_keys = most});
+        if (plan && std::memcmp(&plan->probes, &image.probes(), sizeof(sieve_probes)) == 0)
+            return std::move(*plan);
+    }
+    return std::nullopt;
+}
+
 // The address of a stored prefix, as it would stand in a packet's key.
 sieve_key address_of(const sieve_key& exact, std::uint32_t fields) {
     sieve_key key{};
@@ -45,10 +58,18 @@ sieve_key address_of(const sieve_key& exact, std::uint32_t fields) {
     return key;
 }
 
+// The probe that asks for a stored key.
+sieve_probe stored_probe(const sieve_key& key) {
+    const std::uint64_t probe = key.word[4] >> SIEVE_STORED_PROBE_SHIFT;
+    return {static_cast<__u8>(probe), static_cast<__u8>(probe >> 8), static_cast<__u8>(probe >> 16), 0};
+}
+
 } // namespace
 
-Result<std::vector<sieve_key>> exact_keys(const KeySet& keys, const std::vector<AddressRange>& ranges,
-                                          const Image& image, const std::string& feed) {
+Result<std::vector<sieve_key>> exact_keys(Members members, const Image& image, const std::string& feed) {
+    if (!image.exceptions().empty())
+        SIEVE_TRY(subtract(members, members_of(image.exceptions(), members.fields())));
+    const auto& [keys, ranges, key_ranges] = members;
     const auto non_member = [&](const std::string& why) {
         return bad_input(fmt::format(
             "{}: not what the image was built of ({}), so it cannot verify its matches", feed, why));
@@ -57,12 +78,16 @@ Result<std::vector<sieve_key>> exact_keys(const KeySet& keys, const std::vector<
     const bool prefixes = image.lookup().probes > 0;
     std::vector<sieve_key> exact;
     if (!prefixes) {
-        if (!ranges.empty()) return non_member("it has prefixes or ranges, the image has none");
+        if (members.has_ranges()) return non_member("it has prefixes or ranges, the image has none");
         exact.resize(keys.size());
         for (std::size_t i = 0; i < keys.size(); i++) {
             const sieve_key key = keys.at(i);
             sieve_exact_of_key(&key, fields, &exact[i]);
         }
+    } else if (!sieve_is_one_address(fields)) {
+        std::optional<KeyPlan> plan = plan_of_image(members, image);
+        if (!plan) return non_member("its entries lead to other probes");
+        exact = std::move(plan->stored);
     } else {
         std::vector<AddressRange> all = ranges;
         const int word = sieve_address_word(fields);
@@ -86,6 +111,7 @@ Result<std::vector<sieve_key>> exact_keys(const KeySet& keys, const std::vector<
     if (exact.size() != image.file().keys)
         return non_member(fmt::format("{} keys instead of {}", exact.size(), image.file().keys));
     const bool all_known = std::all_of(exact.begin(), exact.end(), [&](const sieve_key& key) {
+        if (prefixes && !sieve_is_one_address(fields)) return image.holds(key, stored_probe(key));
         return image.contains(prefixes ? address_of(key, fields) : key);
     });
     if (!all_known) return non_member("as many keys, but not the same");

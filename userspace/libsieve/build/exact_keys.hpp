@@ -8,17 +8,22 @@
 #include <sieve/key.h>
 
 #include "libsieve/image/image.hpp"
-#include "libsieve/keys/address_range.hpp"
-#include "libsieve/keys/key_set.hpp"
+#include "libsieve/keys/members.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve {
 
-// Returns distinct keys in ascending order. For a prefix set these are the expanded prefixes, at the image's
-// lengths. Feed and image must belong together: a member of the image that is not among the keys would never
-// match again. So there must be as many keys as the image says it holds, and its filter must hold each of
-// them. Otherwise the error says so and names `feed`.
-Result<std::vector<sieve_key>> exact_keys(const KeySet& keys, const std::vector<AddressRange>& ranges,
-                                          const Image& image, const std::string& feed);
+// Returns distinct keys in ascending order. For a prefix set these are the stored prefixes or keys of the
+// image's probes. Feed and image must belong together: a member of the image that is not among the keys would
+// never match again. So there must be as many keys as the image says it holds, and its filter must hold each
+// of them. Otherwise the error says so and names `feed`. An image's exceptions are no members, so the feed
+// may still list them.
+Result<std::vector<sieve_key>> exact_keys(Members members, const Image& image, const std::string& feed);
+
+// The same for keys and ranges of addresses.
+inline Result<std::vector<sieve_key>> exact_keys(const KeySet& keys, const std::vector<AddressRange>& ranges,
+                                                 const Image& image, const std::string& feed) {
+    return exact_keys(Members(keys, ranges), image, feed);
+}
 
 } // namespace sieve

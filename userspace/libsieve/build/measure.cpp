@@ -81,9 +81,8 @@ double scatter_of_expected_fpr(const Image& image) {
 double expected_fpr_of(const Image& image, double worst, const sieve_key& shape) {
     const sieve_lookup& lookup = image.lookup();
     if (lookup.probes == 0) return worst;
-    const __u64* address = shape.word + sieve_address_word(lookup.fields);
     return rate_of_probes(rate_of_one_probe(worst, lookup.probes),
-                          image.probes().count[sieve_family(address[0], address[1])]);
+                          image.probes().count[sieve_key_family(&shape, lookup.fields)]);
 }
 
 double expected_fpr_of_witnesses(const Image& image, double worst) {

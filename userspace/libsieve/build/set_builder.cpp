@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <ctime>
 #include <functional>
@@ -19,7 +20,9 @@
 
 #include "libsieve/build/measure.hpp"
 #include "libsieve/build/promise.hpp"
+#include "libsieve/build/random_keys.hpp"
 #include "libsieve/filters/distinct_hashes.hpp"
+#include "libsieve/filters/key_expansion.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/filters/sizing.hpp"
 #include "libsieve/util/huge_array.hpp"
@@ -52,13 +55,13 @@ Result<BuildSecret> draw_build_secret(std::optional<std::uint64_t> seed) {
 // What a filter is built from, for keys and for prefixes alike.
 struct Material {
     std::uint32_t fields = 0;
-    HugeArray<sieve_hash> hashes;     // of everything to be stored: in hash_order, distinct
-    std::uint64_t hashed = 0;         // number of hashes before repetitions were dropped
-    std::vector<sieve_key> witnesses; // members
-    sieve_probes probes{};            // of a prefix set
-    std::uint64_t entries = 0;        // of the feed
-    double covered[SIEVE_FAMILIES] = {0, 0};
-    std::function<bool(const sieve_key&)> is_member; // of a prefix set; other sets search `hashes`
+    HugeArray<sieve_hash> hashes{};                    // of everything to be stored: in hash_order, distinct
+    std::uint64_t hashed = 0;                          // number of hashes before repetitions were dropped
+    std::vector<sieve_key> witnesses{};                // members
+    sieve_probes probes{};                             // of a prefix set
+    std::uint64_t entries = 0;                         // of the feed
+    double covered[SIEVE_FAMILIES] = {0, 0};           // of a set of one address
+    std::function<bool(const sieve_key&)> is_member{}; // of a prefix set; other sets search `hashes`
 
     // The most probes that a packet makes; 0 if keys are exact.
     [[nodiscard]] std::uint32_t most_probes() const { return std::max(probes.count[0], probes.count[1]); }
@@ -89,20 +92,36 @@ class Witnesses {
     std::set<std::vector<__u64>> seen_;
 };
 
-Material material_of(KeySet keys, const BuildSecret& secret) {
-    Material material;
-    material.fields = keys.fields();
-    material.entries = keys.size();
-    material.hashes = distinct_hashes(keys, secret.hash_key.data());
-    material.hashed = keys.size();
-    Witnesses witnesses(witness_count(material.hashes.size()));
-    std::mt19937_64 pick(secret.witnesses);
-    witnesses.add_drawn([&] { return keys.at(pick() % keys.size()); });
-    for (std::size_t i = 0; i < keys.size() && !witnesses.enough(); i++) witnesses.add(keys.at(i));
-    material.witnesses = witnesses.take();
-    keys.clear();
-    return material;
-}
+// Where material comes from. A build with exceptions may ask for it several times, under other hash keys.
+class Source {
+  public:
+    virtual ~Source() = default;
+    // `last`: nobody will ask again, so the members may go.
+    virtual Material hash(const BuildSecret& secret, bool last) = 0;
+};
+
+class KeySource final : public Source {
+  public:
+    explicit KeySource(KeySet keys) : keys_(std::move(keys)) {}
+
+    Material hash(const BuildSecret& secret, bool last) override {
+        Material material;
+        material.fields = keys_.fields();
+        material.entries = keys_.size();
+        material.hashes = distinct_hashes(keys_, secret.hash_key.data());
+        material.hashed = keys_.size();
+        Witnesses witnesses(witness_count(material.hashes.size()));
+        std::mt19937_64 pick(secret.witnesses);
+        witnesses.add_drawn([&] { return keys_.at(pick() % keys_.size()); });
+        for (std::size_t i = 0; i < keys_.size() && !witnesses.enough(); i++) witnesses.add(keys_.at(i));
+        material.witnesses = witnesses.take();
+        if (last) keys_.clear();
+        return material;
+    }
+
+  private:
+    KeySet keys_;
+};
 
 sieve_key key_of(uint128 address, std::uint32_t fields) {
     sieve_key key{};
@@ -122,56 +141,154 @@ sieve_key random_member(const PrefixPlan& plan, std::uint32_t fields, std::mt199
     return key_of(range.first + (span == ~uint128{0} ? draw : draw % (span + 1)), fields);
 }
 
-Result<Material> material_of(KeySet singles, std::vector<AddressRange> ranges, const BuildOptions& options,
-                             const BuildSecret& secret) {
-    Material material;
-    material.fields = singles.fields();
-    material.entries = singles.size() + ranges.size();
-    const int word = sieve_address_word(material.fields);
-    ranges.reserve(material.entries);
-    for (std::size_t i = 0; i < singles.size(); i++) {
-        const sieve_key key = singles.at(i);
-        const uint128 address = address_number(key.word[word], key.word[word + 1]);
-        ranges.push_back({address, address});
+class PrefixSource final : public Source {
+  public:
+    static Result<std::unique_ptr<Source>> of(KeySet singles, std::vector<AddressRange> ranges,
+                                              const PrefixLimits& limits) {
+        const std::uint32_t fields = singles.fields();
+        const std::uint64_t entries = singles.size() + ranges.size();
+        const int word = sieve_address_word(fields);
+        ranges.reserve(entries);
+        for (std::size_t i = 0; i < singles.size(); i++) {
+            const sieve_key key = singles.at(i);
+            const uint128 address = address_number(key.word[word], key.word[word + 1]);
+            ranges.push_back({address, address});
+        }
+        singles.clear();
+        SIEVE_ASSIGN(PrefixPlan plan, plan_prefixes(std::move(ranges), limits));
+        return std::make_unique<PrefixSource>(std::move(plan), fields, entries);
     }
-    singles.clear();
-    SIEVE_ASSIGN(PrefixPlan planned, plan_prefixes(std::move(ranges), options.prefixes));
-    const auto plan = std::make_shared<const PrefixPlan>(std::move(planned));
-    material.probes = plan->probes;
-    std::copy(std::begin(plan->covered), std::end(plan->covered), material.covered);
-    HugeArray<sieve_hash> hashes(plan->keys);
-    expand_prefixes(*plan, [&](std::uint64_t upper, std::uint64_t lower, std::uint32_t length) {
-        hashes[material.hashed++] = sieve_hash_prefix(upper, lower, length, secret.hash_key.data());
-    });
-    hashes.truncate(material.hashed);
-    material.hashes = distinct_hashes(std::move(hashes));
-    // There are at least as many addresses as prefixes.
-    Witnesses witnesses(witness_count(plan->keys));
-    std::mt19937_64 random(secret.witnesses);
-    witnesses.add_drawn([&] { return random_member(*plan, material.fields, random); });
-    for (const auto& members : plan->members)
-        for (const AddressRange& range : members)
-            for (uint128 address = range.first; !witnesses.enough(); address++) {
-                witnesses.add(key_of(address, material.fields));
-                if (address == range.last) break;
-            }
-    material.witnesses = witnesses.take();
-    material.is_member = [plan, word](const sieve_key& key) {
-        return is_member(*plan, address_number(key.word[word], key.word[word + 1]));
-    };
-    return material;
+
+    PrefixSource(PrefixPlan plan, std::uint32_t fields, std::uint64_t entries)
+        : plan_(std::make_shared<const PrefixPlan>(std::move(plan))), fields_(fields), entries_(entries) {}
+
+    Material hash(const BuildSecret& secret, bool) override {
+        Material material;
+        material.fields = fields_;
+        material.entries = entries_;
+        material.probes = plan_->probes;
+        std::copy(std::begin(plan_->covered), std::end(plan_->covered), material.covered);
+        HugeArray<sieve_hash> hashes(plan_->keys);
+        expand_prefixes(*plan_, [&](std::uint64_t upper, std::uint64_t lower, std::uint32_t length) {
+            hashes[material.hashed++] = sieve_hash_prefix(upper, lower, length, secret.hash_key.data());
+        });
+        hashes.truncate(material.hashed);
+        material.hashes = distinct_hashes(std::move(hashes));
+        // There are at least as many addresses as prefixes.
+        Witnesses witnesses(witness_count(plan_->keys));
+        std::mt19937_64 random(secret.witnesses);
+        witnesses.add_drawn([&] { return random_member(*plan_, fields_, random); });
+        for (const auto& members : plan_->members)
+            for (const AddressRange& range : members)
+                for (uint128 address = range.first; !witnesses.enough(); address++) {
+                    witnesses.add(key_of(address, fields_));
+                    if (address == range.last) break;
+                }
+        material.witnesses = witnesses.take();
+        const int word = sieve_address_word(fields_);
+        material.is_member = [plan = plan_, word](const sieve_key& key) {
+            return is_member(*plan, address_number(key.word[word], key.word[word + 1]));
+        };
+        return material;
+    }
+
+  private:
+    std::shared_ptr<const PrefixPlan> plan_;
+    std::uint32_t fields_;
+    std::uint64_t entries_;
+};
+
+// Keys of several fields, some of them ranges.
+class KeyRangeSource final : public Source {
+  public:
+    static Result<std::unique_ptr<Source>> of(KeySet keys, std::vector<KeyRange> ranges,
+                                              const PrefixLimits& limits) {
+        SIEVE_ASSIGN(KeyPlan plan, plan_keys(keys, ranges, limits));
+        return std::make_unique<KeyRangeSource>(std::move(plan), std::move(keys), std::move(ranges));
+    }
+
+    KeyRangeSource(KeyPlan plan, KeySet keys, std::vector<KeyRange> ranges)
+        : plan_(std::make_shared<const KeyPlan>(std::move(plan))), keys_(std::move(keys)),
+          ranges_(std::move(ranges)) {}
+
+    Material hash(const BuildSecret& secret, bool) override {
+        Material material;
+        material.fields = keys_.fields();
+        material.entries = keys_.size() + ranges_.size();
+        material.probes = plan_->probes;
+        HugeArray<sieve_hash> hashes(plan_->stored.size());
+        for_each_index(plan_->stored.size(), [&](std::size_t i) {
+            hashes[i] = sieve_hash_stored(&plan_->stored[i], secret.hash_key.data());
+        });
+        material.hashes = distinct_hashes(std::move(hashes));
+        material.hashed = plan_->expanded;
+        Witnesses witnesses(witness_count(plan_->stored.size()));
+        std::mt19937_64 random(secret.witnesses);
+        witnesses.add_drawn([&] { return random_member(random); });
+        material.witnesses = witnesses.take();
+        material.is_member = [plan = plan_](const sieve_key& key) { return is_member(*plan, key); };
+        return material;
+    }
+
+  private:
+    // A member of an entry that is drawn at random. Fields that the entry leaves open get a value that a
+    // packet can have.
+    sieve_key random_member(std::mt19937_64& random) const {
+        const std::size_t index = random() % (keys_.size() + ranges_.size());
+        if (index < keys_.size()) return keys_.at(index);
+        const KeyRange& range = ranges_[index - keys_.size()];
+        const std::uint32_t fields = keys_.fields();
+        const auto draw = [&](const AddressRange& addresses) {
+            const uint128 span = addresses.last - addresses.first;
+            const uint128 number = static_cast<uint128>(random()) << 64 | random();
+            return addresses.first + (span == ~uint128{0} ? number : number % (span + 1));
+        };
+        const bool v6 = ((range.fields & SIEVE_FIELD_SRC) != 0 && !is_ipv4(range.source.first)) ||
+                        ((range.fields & SIEVE_FIELD_DST) != 0 && !is_ipv4(range.destination.first));
+        const AddressRange any =
+            v6 ? AddressRange{address_number(0x2000000000000000, 0),
+                              address_number(0x3fffffffffffffff, ~std::uint64_t{0})}
+               : AddressRange{all_ipv4.first + (std::uint64_t{1} << 24), all_ipv4.first + 0xdfffffff};
+        sieve_key key{};
+        const auto put = [&](std::uint32_t field, int word, const AddressRange& given) {
+            if ((fields & field) == 0) return;
+            const uint128 address = draw((range.fields & field) != 0 ? given : any);
+            key.word[word] = static_cast<std::uint64_t>(address >> 64);
+            key.word[word + 1] = static_cast<std::uint64_t>(address);
+        };
+        put(SIEVE_FIELD_SRC, 0, range.source);
+        put(SIEVE_FIELD_DST, 2, range.destination);
+        const std::uint64_t open =
+            sieve_transport_mask(fields & ~range.fields & SIEVE_FIELD_PORTS) & random();
+        const std::uint64_t protocol =
+            (fields & ~range.fields & SIEVE_FIELD_PROTO) != 0 ? (random() % 2 == 0 ? 6 : 17) : 0;
+        key.word[4] = range.transport | open | protocol;
+        return key;
+    }
+
+    std::shared_ptr<const KeyPlan> plan_;
+    KeySet keys_;
+    std::vector<KeyRange> ranges_;
+};
+
+Result<std::unique_ptr<Source>> source_of(Members members, const PrefixLimits& limits) {
+    if (!members.ranges.empty())
+        return PrefixSource::of(std::move(members.keys), std::move(members.ranges), limits);
+    if (!members.key_ranges.empty())
+        return KeyRangeSource::of(std::move(members.keys), std::move(members.key_ranges), limits);
+    return std::make_unique<KeySource>(std::move(members.keys));
 }
 
 // How many lines the options ask for. If the options give a rate, each of a packet's probes gets a share of
 // it.
 Result<std::uint64_t> choose_lines(const Material& material, const KindBuilder& builder,
-                                   const BuildOptions& options) {
+                                   const BuildOptions& options, std::uint64_t exceptions) {
     const std::uint64_t keys = material.hashes.size();
     if (options.fpr)
         return builder.lines_for_fpr(keys,
                                      rate_of_one_probe(*options.fpr, std::max(1U, material.most_probes())));
     if (options.memory) {
-        const std::uint64_t overhead = SIEVE_FIRST_LINE + material.witnesses.size();
+        const std::uint64_t overhead = SIEVE_FIRST_LINE + material.witnesses.size() + exceptions;
         const std::uint64_t total = *options.memory / sizeof(sieve_line);
         const std::uint64_t least = builder.lines_for_bits(keys, least_bits_per_key);
         if (total < overhead + least)
@@ -202,6 +319,7 @@ void fill_file(sieve_file& file, const Material& material, const BuildReport& re
     file.duplicates = report.duplicates;
     file.skipped = options.skipped;
     file.rounds = report.rounds;
+    file.excluded = report.excluded;
     // With a seed, the build must be reproducible to the byte.
     file.built_at = options.seed ? 0 : static_cast<std::uint64_t>(std::time(nullptr));
     std::copy(secret.identity.begin(), secret.identity.end(), file.identity);
@@ -214,30 +332,87 @@ void fill_file(sieve_file& file, const Material& material, const BuildReport& re
     std::memcpy(file.label, options.label.data(), std::min(options.label.size(), sizeof(file.label) - 1));
 }
 
-Result<BuiltSet> build(Material material, const KindBuilder& builder, const BuildOptions& options,
-                       const BuildSecret& secret, const Progress& progress) {
+// The share of random keys of the members' shapes that are members, by family: for a set of several fields
+// there is no closed formula. The preflight compares it with fewer keys than are asked here.
+void measure_cover(const Image& image, Material& material, std::uint64_t seed) {
+    constexpr std::uint64_t draws = 1U << 17;
+    RandomKeys random(image.witnesses(), material.fields, seed);
+    std::uint64_t asked[SIEVE_FAMILIES] = {0, 0};
+    std::uint64_t members[SIEVE_FAMILIES] = {0, 0};
+    for (std::uint64_t i = 0; i < draws; i++) {
+        const sieve_key key = random();
+        const int family = sieve_key_family(&key, material.fields);
+        asked[family]++;
+        members[family] += material.is_member(key) ? 1 : 0;
+    }
+    for (int family = 0; family < SIEVE_FAMILIES; family++)
+        if (asked[family] > 0 && material.probes.count[family] > 0)
+            material.covered[family] =
+                static_cast<double>(members[family]) / static_cast<double>(asked[family]);
+}
+
+// A filter that holds all keys, and was not measured yet.
+struct Filled {
+    Image image;
+    BuildReport report;
+    double rate = 0; // predicted, of one probe
+};
+
+Result<Filled> make_image(const Material& material, const KindBuilder& builder, const BuildOptions& options,
+                          const BuildSecret& secret, const Exceptions& exceptions) {
     BuildReport report;
     report.keys = material.hashes.size();
     report.duplicates = material.hashed - report.keys;
     report.entries = material.entries;
     report.probes = material.probes;
-    SIEVE_ASSIGN(const std::uint64_t lines, choose_lines(material, builder, options));
-    if (lines > std::numeric_limits<std::uint32_t>::max() - SIEVE_FIRST_LINE - material.witnesses.size())
+    report.exceptions = exceptions.lines.size();
+    SIEVE_ASSIGN(const std::uint64_t lines, choose_lines(material, builder, options, report.exceptions));
+    if (lines > std::numeric_limits<std::uint32_t>::max() - SIEVE_FIRST_LINE - material.witnesses.size() -
+                    report.exceptions)
         return invalid_request(fmt::format("{} lines of 64 bytes are more than a BPF map can hold", lines));
     report.bits_per_key = bits_per_key_of(report.keys, lines);
 
-    SIEVE_ASSIGN(Image image, Image::create(lines, static_cast<std::uint32_t>(material.witnesses.size())));
+    SIEVE_ASSIGN(Image image, Image::create(lines, static_cast<std::uint32_t>(material.witnesses.size()),
+                                            static_cast<std::uint32_t>(report.exceptions)));
     fill_lookup(image, material, secret);
+    std::copy(exceptions.lines.begin(), exceptions.lines.end(), image.exceptions().begin());
     SIEVE_TRY(builder.describe(report.keys, lines, image.lookup()));
     const sieve_lookup& lookup = image.lookup();
     if (const std::string fault = geometry_fault(lookup); !fault.empty()) return invalid_request(fault);
     const std::uint32_t probes = std::max(1U, material.most_probes());
     report.model_fpr = builder.model_fpr(report.keys, lookup);
     if (report.model_fpr) report.model_fpr = rate_of_probes(std::min(1.0, *report.model_fpr), probes);
-    report.predicted_fpr = rate_of_probes(builder.predict_fpr(report.keys, lookup), probes);
-    SIEVE_ASSIGN(report.rounds, builder.fill({material.hashes.data(), material.hashes.size()}, lookup,
-                                             image.filter(), secret.placement, progress));
+    const double rate = builder.predict_fpr(report.keys, lookup);
+    report.predicted_fpr = rate_of_probes(rate, probes);
+    return Filled{std::move(image), report, rate};
+}
 
+// Refuses exceptions that would take too many tries, and says what would do.
+Status check_exceptions(const Filled& filled, const Material& material, const KindBuilder& builder) {
+    const std::uint64_t questions = filled.report.excluded;
+    const double tries = questions == 0 ? 1 : expected_tries(questions, filled.rate);
+    if (tries <= most_expected_tries) return {};
+    constexpr double few = 1.3;
+    const double rate = rate_for_tries(questions, few);
+    const auto lines = builder.lines_for_fpr(filled.report.keys, rate);
+    return invalid_request(fmt::format(
+        "{} exceptions ask the filter {} questions, and at a false positive rate of {:.2g} for each {} "
+        "filters would "
+        "have to be built until none of them matches; {}, or put the exceptions into a set of their own in "
+        "front, "
+        "with action pass and verify",
+        filled.report.exceptions, questions, filled.rate,
+        tries < 1e6 ? fmt::format("{:.0f}", tries) : fmt::format("{:.1g}", tries),
+        lines ? fmt::format("a rate of {:.1e}, which takes {:.0f} bits per key, would need one or two",
+                            rate_of_probes(rate, std::max(1U, material.most_probes())),
+                            std::ceil(bits_per_key_of(filled.report.keys, *lines)))
+              : std::string("no size of this kind would do")));
+}
+
+Result<BuiltSet> measure(Filled filled, Material& material, const BuildOptions& options,
+                         const BuildSecret& secret) {
+    auto& [image, report, rate] = filled;
+    const sieve_lookup& lookup = image.lookup();
     image.file().keys = report.keys; // expected_fpr depends on it
     report.expected_fpr = expected_fpr(image);
     const auto is_stored = [&](const sieve_key& key) {
@@ -251,11 +426,39 @@ Result<BuiltSet> build(Material material, const KindBuilder& builder, const Buil
     report.measured_trials = measured.trials;
     report.measured_fpr = measured.rate();
     SIEVE_TRY(check_promise(image, report));
+    if (material.most_probes() > 0 && !sieve_is_one_address(material.fields))
+        measure_cover(image, material, secret.measurement);
 
     fill_file(image.file(), material, report, options, secret);
     image.seal();
     SIEVE_TRY(image.check("built image"));
     return BuiltSet{std::move(image), report};
+}
+
+// Builds filters until none of the exceptions matches.
+Result<BuiltSet> build(Source& source, const KindBuilder& builder, const BuildOptions& options,
+                       const Exceptions& exceptions, const Progress& progress) {
+    for (std::uint32_t tries = 1; tries <= most_tries; tries++) {
+        // Another seed, but one that follows from the given one.
+        const std::optional<std::uint64_t> seed =
+            options.seed ? std::optional(*options.seed + (tries - 1) * 0x9e3779b97f4a7c15) : std::nullopt;
+        SIEVE_ASSIGN(const BuildSecret secret, draw_build_secret(seed));
+        Material material = source.hash(secret, exceptions.lines.empty());
+        SIEVE_ASSIGN(Filled filled, make_image(material, builder, options, secret, exceptions));
+        filled.report.tries = tries;
+        SIEVE_ASSIGN(filled.report.excluded, count_questions(exceptions, filled.image));
+        SIEVE_TRY(check_exceptions(filled, material, builder));
+        Image& image = filled.image;
+        SIEVE_ASSIGN(filled.report.rounds,
+                     builder.fill({material.hashes.data(), material.hashes.size()}, image.lookup(),
+                                  image.filter(), secret.placement, progress));
+        if (filled.report.excluded == 0 || image.excludes(image.exceptions()))
+            return measure(std::move(filled), material, options, secret);
+    }
+    return bad_input(
+        fmt::format("refused: each of {} filters matched one of the exceptions, which contradicts the "
+                    "predicted rate; report it if it happens twice",
+                    most_tries));
 }
 
 } // namespace
@@ -277,23 +480,25 @@ Status check_build_options(const BuildOptions& options) {
     return {};
 }
 
-Result<BuiltSet> build_set(KeySet keys, std::vector<AddressRange> ranges, const BuildOptions& options,
-                           const Progress& progress) {
+Result<BuiltSet> build_set(Members members, const BuildOptions& options, const Progress& progress,
+                           const Exceptions& exceptions) {
     SIEVE_TRY(check_build_options(options));
-    if (keys.empty() && ranges.empty()) return bad_input("no keys to build a set of");
-    if (const KindFacts& facts = kind_of(options.kind.kind).facts(); !ranges.empty() && !facts.takes_prefixes)
+    if (members.empty()) return bad_input("no keys to build a set of");
+    const KindFacts& facts = kind_of(options.kind.kind).facts();
+    if (members.has_ranges() && !facts.takes_prefixes)
         return invalid_request(
             fmt::format("the list has prefixes or ranges, which kind {} cannot hold, only kind {} can",
                         facts.name, names_of_kinds([](const KindFacts& f) { return f.takes_prefixes; })));
+    if (!exceptions.lines.empty() && facts.changes_live)
+        return invalid_request(fmt::format(
+            "kind {} changes while it is in force, so it cannot promise that exceptions do not match",
+            facts.name));
     const ThreadLimit threads(options.threads);
     SIEVE_ASSIGN(const std::unique_ptr<KindBuilder> builder, kind_builder(options.kind));
-    SIEVE_ASSIGN(const BuildSecret secret, draw_build_secret(options.seed));
-    const std::uint64_t entries = keys.size() + ranges.size();
+    const std::uint64_t entries = members.size();
     try {
-        if (ranges.empty())
-            return build(material_of(std::move(keys), secret), *builder, options, secret, progress);
-        SIEVE_ASSIGN(Material material, material_of(std::move(keys), std::move(ranges), options, secret));
-        return build(std::move(material), *builder, options, secret, progress);
+        SIEVE_ASSIGN(const std::unique_ptr<Source> source, source_of(std::move(members), options.prefixes));
+        return build(*source, *builder, options, exceptions, progress);
     } catch (const std::exception& problem) {
         if (!is_shortage(problem)) throw; // a bug; the program reports it
         return failure(
@@ -302,8 +507,13 @@ Result<BuiltSet> build_set(KeySet keys, std::vector<AddressRange> ranges, const 
     }
 }
 
+Result<BuiltSet> build_set(KeySet keys, std::vector<AddressRange> ranges, const BuildOptions& options,
+                           const Progress& progress) {
+    return build_set(Members(std::move(keys), std::move(ranges)), options, progress);
+}
+
 Result<BuiltSet> build_set(KeySet keys, const BuildOptions& options, const Progress& progress) {
-    return build_set(std::move(keys), {}, options, progress);
+    return build_set(Members(std::move(keys), {}), options, progress);
 }
 
 } // namespace sieve

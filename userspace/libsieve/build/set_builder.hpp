@@ -8,10 +8,12 @@
 #include <string>
 #include <vector>
 
+#include "libsieve/build/exceptions.hpp"
 #include "libsieve/filters/kind_builder.hpp"
 #include "libsieve/filters/prefix_expansion.hpp"
 #include "libsieve/image/image.hpp"
 #include "libsieve/keys/key_set.hpp"
+#include "libsieve/keys/members.hpp"
 #include "libsieve/util/progress.hpp"
 #include "libsieve/util/result.hpp"
 
@@ -45,6 +47,9 @@ struct BuildReport {
     double measured_fpr = 0;         // on random non-members
     std::uint64_t measured_hits = 0;
     std::uint64_t measured_trials = 0;
+    std::uint64_t exceptions = 0; // prefixes and keys that must not match
+    std::uint64_t excluded = 0;   // what they asked this filter; none of it matched
+    std::uint32_t tries = 1;      // filters that were built until none of it did
 };
 
 struct BuiltSet {
@@ -56,13 +61,16 @@ struct BuiltSet {
 // range, options that the kind does not take. build_set() makes the same checks.
 [[nodiscard]] Status check_build_options(const BuildOptions& options);
 
-// Builds the filter and consumes the keys, to keep memory low. Errors: no keys, an impossible size, a rate
-// out of reach, a measurement that contradicts the prediction.
-Result<BuiltSet> build_set(KeySet keys, const BuildOptions& options, const Progress& progress);
+// Builds the filter and consumes the members, to keep memory low. If there are any ranges, the result is a
+// prefix set (sieve/prefix.h). Its rates are those of all probes of a packet together, for the family that
+// makes more of them. No exception matches the result, unless they are left to verification; none of them may
+// be a member. Errors: no keys, an impossible size, a rate out of reach, a measurement that contradicts the
+// prediction, exceptions that take too many tries.
+Result<BuiltSet> build_set(Members members, const BuildOptions& options, const Progress& progress,
+                           const Exceptions& exceptions = {});
 
-// The same for addresses and ranges; the keys' only field must be an address. If there are any ranges, the
-// result is a prefix set (sieve/prefix.h). Its rates are those of all probes of a packet together, for the
-// family that makes more of them.
+// The same for keys alone, and for addresses and ranges of them.
+Result<BuiltSet> build_set(KeySet keys, const BuildOptions& options, const Progress& progress);
 Result<BuiltSet> build_set(KeySet keys, std::vector<AddressRange> ranges, const BuildOptions& options,
                            const Progress& progress);
 

@@ -118,6 +118,23 @@ std::vector<BuildOption> list_options() {
          [](FeedSpec& feed, const std::string& text) {
              return set_whole(feed.build.prefixes.max_keys, text);
          }},
+        {"except", "FILE", "never match these: a list of addresses, prefixes or keys",
+         [](FeedSpec& feed, const std::string& text) -> Status {
+             if (text.empty()) return invalid_request("expected a file");
+             feed.except = text;
+             return {};
+         }},
+        {"host-bits", "refuse|mask", "bits behind a prefix's length: refuse the line, or clear them (refuse)",
+         [](FeedSpec& feed, const std::string& text) -> Status {
+             if (text != "refuse" && text != "mask") return invalid_request("expected refuse or mask");
+             feed.mask_host_bits = text == "mask";
+             return {};
+         }},
+        {"allow-wide", nullptr, "take a list that covers over half of the IPv4 or IPv6 addresses, too",
+         [](FeedSpec& feed, const std::string&) -> Status {
+             feed.allow_wide = true;
+             return {};
+         }},
         {"skip-invalid", nullptr, "count malformed lines and go on",
          [](FeedSpec& feed, const std::string&) -> Status {
              feed.skip_invalid = true;

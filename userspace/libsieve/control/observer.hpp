@@ -14,6 +14,9 @@ struct Observer {
     Progress progress = [](std::string_view, double) {};
     // A sentence for the operator, such as why a line of a feed was skipped.
     std::function<void(const std::string& text)> remark = [](const std::string&) {};
+    // Takes every malformed line that was skipped, as "FILE:LINE: why". Without it, the first few are
+    // remarks.
+    std::function<void(const std::string& line)> malformed{};
     // Called while this controller waits for another one, which `holder` names.
     std::function<void(const std::string& holder)> waiting = [](const std::string&) {};
 };

@@ -21,7 +21,10 @@ struct FeedSpec {
     std::uint32_t fields = SIEVE_FIELD_SRC;
     ListFormat format{};
     BuildOptions build{};
-    bool skip_invalid = false; // count malformed lines instead of failing
+    bool skip_invalid = false;   // count malformed lines instead of failing
+    bool mask_host_bits = false; // clear the bits behind a prefix's length instead of failing
+    bool allow_wide = false;     // take a list that covers most of an address family, too
+    std::string except{};        // lists keys that must not match; empty: there are none
     // The names of the options that were chosen, for the error message if the source turns out to be an
     // image.
     std::vector<std::string> chosen;

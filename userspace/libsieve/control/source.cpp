@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/control/source.hpp"
 
+#include <cmath>
 #include <filesystem>
 #include <string>
 #include <utility>
@@ -9,33 +10,65 @@
 
 #include "libsieve/build/exact_keys.hpp"
 #include "libsieve/feeds/feed.hpp"
+#include "libsieve/keys/address_ranges.hpp"
+#include "libsieve/keys/members.hpp"
 #include "libsieve/util/printable.hpp"
 
 namespace sieve::control {
 
 namespace {
 
-Result<Feed> read_feeds(std::span<Input> inputs, std::uint32_t fields, const ListFormat& format,
-                        bool skip_invalid, std::uint32_t threads, const Observer& observer) {
-    SIEVE_ASSIGN(Feed feed, read_feed(inputs, fields,
-                                      {.format = format,
-                                       .skip_invalid = skip_invalid,
-                                       .ranges = true,
-                                       .threads = threads,
-                                       .progress = observer.progress}));
+Result<Feed> read_feeds(std::span<Input> inputs, std::uint32_t fields, FeedOptions options,
+                        const Observer& observer) {
+    options.ranges = true;
+    options.keep_skipped = observer.malformed != nullptr;
+    options.progress = observer.progress;
+    SIEVE_ASSIGN(Feed feed, read_feed(inputs, fields, options));
     for (const std::string& decided : feed.decided) observer.remark(decided);
+    if (feed.masked > 0)
+        observer.remark(fmt::format("{} prefix{} bits set behind the length, which were cleared", feed.masked,
+                                    feed.masked == 1 ? " had" : "es had"));
     if (feed.skipped > 0) {
         observer.remark(
             fmt::format("{} malformed line{} skipped", feed.skipped, feed.skipped == 1 ? " was" : "s were"));
-        for (const auto& reason : feed.skipped_first) observer.remark(reason);
+        for (const auto& reason : feed.skipped_first)
+            (observer.malformed ? observer.malformed : observer.remark)(reason);
     }
     return feed;
 }
 
-Result<BuiltSet> build_feed(Feed feed, BuildOptions options, const Progress& progress) {
+FeedOptions feed_options(const FeedSpec& spec) {
+    return {.format = spec.format,
+            .skip_invalid = spec.skip_invalid,
+            .mask_host_bits = spec.mask_host_bits,
+            .threads = spec.build.threads};
+}
+
+// Reads the keys that must not match, and takes them out of the list.
+Result<Exceptions> except(Members& list, Input& input, const Observer& observer) {
+    const std::string name = input.name();
+    SIEVE_ASSIGN(Feed feed, read_feeds({&input, 1}, list.fields(),
+                                       {.format = ListFormat{}, .key_ranges = true}, observer));
+    const Members members(std::move(feed.keys), std::move(feed.ranges), std::move(feed.key_ranges));
+    SIEVE_ASSIGN(const Subtracted taken, subtract(list, members));
+    if (taken.keys > 0)
+        observer.remark(fmt::format("{} exception{} on the list and {} taken out", taken.keys,
+                                    taken.keys == 1 ? " was" : "s were", taken.keys == 1 ? "was" : "were"));
+    if (taken.ranges > 0)
+        observer.remark(fmt::format("{} prefix{} or range{} of the list held exceptions and {} split",
+                                    taken.ranges, taken.ranges == 1 ? "" : "es", taken.ranges == 1 ? "" : "s",
+                                    taken.ranges == 1 ? "was" : "were"));
+    if (list.empty()) return bad_input(fmt::format("{}: every entry of the list is an exception", name));
+    return Exceptions{.lines = prefixes_of(members)};
+}
+
+Result<BuiltSet> build_feed(Feed feed, BuildOptions options, const Progress& progress,
+                            const Exceptions& exceptions = {}) {
     options.skipped = feed.skipped;
-    const std::uint64_t entries = feed.keys.size() + feed.ranges.size();
-    SIEVE_ASSIGN(BuiltSet built, build_set(std::move(feed.keys), std::move(feed.ranges), options, progress));
+    const std::uint64_t entries = feed.keys.size() + feed.ranges.size() + feed.key_ranges.size();
+    SIEVE_ASSIGN(BuiltSet built,
+                 build_set(Members(std::move(feed.keys), std::move(feed.ranges), std::move(feed.key_ranges)),
+                           options, progress, exceptions));
     if (built.report.entries != entries)
         return bad_input(fmt::format("{}: {} entries were read and {} built; this is a bug, please report it",
                                      options.label, entries, built.report.entries));
@@ -43,7 +76,7 @@ Result<BuiltSet> build_feed(Feed feed, BuildOptions options, const Progress& pro
 }
 
 Result<BuiltSet> build_feed(Feed feed, std::span<const Input> inputs, BuildOptions options,
-                            const Progress& progress) {
+                            const Progress& progress, const Exceptions& exceptions = {}) {
     std::vector<std::string> names;
     names.reserve(inputs.size());
     for (const Input& input : inputs)
@@ -51,13 +84,59 @@ Result<BuiltSet> build_feed(Feed feed, std::span<const Input> inputs, BuildOptio
                             ? input.path()
                             : printable(std::filesystem::path(input.path()).filename().string()));
     options.label = fmt::format("{}", fmt::join(names, " "));
-    return build_feed(std::move(feed), std::move(options), progress);
+    return build_feed(std::move(feed), std::move(options), progress, exceptions);
 }
 
 std::string names_of(std::span<const Input> inputs) {
     std::vector<std::string> names;
     for (const Input& input : inputs) names.push_back(input.name());
     return fmt::format("{}", fmt::join(names, ", "));
+}
+
+Members members_of(Feed feed) {
+    return {std::move(feed.keys), std::move(feed.ranges), std::move(feed.key_ranges)};
+}
+
+// The share of a family's addresses above which a list is more likely a mistake, such as a default route.
+constexpr double widest_share = 0.5;
+
+Status refuse_wide(const Feed& feed, const std::string& names) {
+    std::vector<AddressRange> by_family[SIEVE_FAMILIES];
+    for (const AddressRange& range : feed.ranges) by_family[family_of(range)].push_back(range);
+    for (int family = 0; family < SIEVE_FAMILIES; family++) {
+        double covered = 0;
+        for (const AddressRange& range : merge_ranges(std::move(by_family[family])))
+            covered += std::ldexp(static_cast<double>(range.last - range.first) + 1,
+                                  family == SIEVE_FAMILY_V4 ? -32 : -128);
+        if (covered > widest_share)
+            return bad_input(fmt::format(
+                "{}: the list covers {:.3g}% of all {} addresses, expected at most {:.0f}%; "
+                "allow-wide takes such a list",
+                names, 100 * covered, family == SIEVE_FAMILY_V4 ? "IPv4" : "IPv6", 100 * widest_share));
+    }
+    return {};
+}
+
+// A list without its exceptions.
+struct List {
+    Feed feed;
+    Exceptions exceptions{};
+};
+
+Result<List> read_whole_list(std::span<Input> feeds, const FeedSpec& spec, const Observer& observer,
+                             Input* exceptions) {
+    FeedOptions options = feed_options(spec);
+    options.key_ranges = true;
+    SIEVE_ASSIGN(Feed feed, read_feeds(feeds, spec.fields, options, observer));
+    if (!spec.allow_wide) SIEVE_TRY(refuse_wide(feed, names_of(feeds)));
+    List list{std::move(feed), {}};
+    if (exceptions == nullptr) return list;
+    Members members = members_of(std::move(list.feed));
+    SIEVE_ASSIGN(list.exceptions, except(members, *exceptions, observer));
+    list.feed.keys = std::move(members.keys);
+    list.feed.ranges = std::move(members.ranges);
+    list.feed.key_ranges = std::move(members.key_ranges);
+    return list;
 }
 
 // Opens an image. If it is to be verified, reads the keys from the feed that it was built from.
@@ -79,9 +158,12 @@ Result<OpenedSet> open_image(const SetSpec& spec, SetInputs inputs, const Observ
     OpenedSet set{std::move(image), {}};
     if (has_keys) set.exact = *spec.verify->keys;
     if (!spec.verify || has_keys) return set;
-    SIEVE_ASSIGN(const Feed feed, read_feeds({&*inputs.verify_feed, 1}, set.image.lookup().fields,
-                                             ListFormat{}, set.image.file().skipped > 0, 0, observer));
-    SIEVE_ASSIGN(set.exact, exact_keys(feed.keys, feed.ranges, set.image, inputs.verify_feed->name()));
+    SIEVE_ASSIGN(
+        Feed feed,
+        read_feeds({&*inputs.verify_feed, 1}, set.image.lookup().fields,
+                   {.format = ListFormat{}, .skip_invalid = set.image.file().skipped > 0, .key_ranges = true},
+                   observer));
+    SIEVE_ASSIGN(set.exact, exact_keys(members_of(std::move(feed)), set.image, inputs.verify_feed->name()));
     return set;
 }
 
@@ -91,15 +173,16 @@ Result<OpenedSet> open_feeds(const SetSpec& spec, SetInputs inputs, const Observ
         return invalid_request(
             fmt::format("set {}: a set built from feeds is verified with those feeds, not with {}", spec.name,
                         inputs.verify_feed->name()));
-    SIEVE_ASSIGN(Feed feed, read_feeds(inputs.sources, spec.feed.fields, spec.feed.format,
-                                       spec.feed.skip_invalid, spec.feed.build.threads, observer));
-    std::optional<Feed> kept;
-    if (spec.verify) kept = feed;
-    SIEVE_ASSIGN(BuiltSet built,
-                 build_feed(std::move(feed), inputs.sources, spec.feed.build, observer.progress));
+    SIEVE_ASSIGN(List list, read_whole_list(inputs.sources, spec.feed, observer,
+                                            inputs.exceptions ? &*inputs.exceptions : nullptr));
+    list.exceptions.verified = spec.verify.has_value();
+    std::optional<Members> kept;
+    if (spec.verify) kept = members_of(list.feed);
+    SIEVE_ASSIGN(BuiltSet built, build_feed(std::move(list.feed), inputs.sources, spec.feed.build,
+                                            observer.progress, list.exceptions));
     OpenedSet set{std::move(built.image), {}};
     if (kept) {
-        SIEVE_ASSIGN(set.exact, exact_keys(kept->keys, kept->ranges, set.image, names_of(inputs.sources)));
+        SIEVE_ASSIGN(set.exact, exact_keys(std::move(*kept), set.image, names_of(inputs.sources)));
     }
     return set;
 }
@@ -115,12 +198,16 @@ Result<std::vector<SetInputs>> find_inputs(std::span<const SetSpec> sets, const 
         if (!feed.empty() && set.sources != std::vector{feed}) {
             SIEVE_ASSIGN(inputs.verify_feed, Input::of(feed));
         }
+        if (!set.feed.except.empty()) {
+            SIEVE_ASSIGN(inputs.exceptions, Input::of(set.feed.except));
+        }
         all.push_back(std::move(inputs));
     }
     std::vector<const Input*> inputs;
     for (const SetInputs& set : all) {
         for (const Input& source : set.sources) inputs.push_back(&source);
         if (set.verify_feed) inputs.push_back(&*set.verify_feed);
+        if (set.exceptions) inputs.push_back(&*set.exceptions);
     }
     if (other != nullptr) inputs.push_back(other);
     SIEVE_TRY(check_repeated(inputs, Repeated::files));
@@ -128,7 +215,7 @@ Result<std::vector<SetInputs>> find_inputs(std::span<const SetSpec> sets, const 
 }
 
 Result<Feed> read_list(std::span<Input> feeds, const FeedSpec& spec, const Observer& observer) {
-    return read_feeds(feeds, spec.fields, spec.format, spec.skip_invalid, spec.build.threads, observer);
+    return read_feeds(feeds, spec.fields, feed_options(spec), observer);
 }
 
 Result<BuiltSet> build_list(Feed list, std::span<const Input> feeds, const FeedSpec& spec,
@@ -140,9 +227,10 @@ Result<BuiltSet> build_list(Feed list, const FeedSpec& spec, const Observer& obs
     return build_feed(std::move(list), spec.build, observer.progress);
 }
 
-Result<BuiltSet> build_from_feeds(std::span<Input> feeds, const FeedSpec& spec, const Observer& observer) {
-    SIEVE_ASSIGN(Feed list, read_list(feeds, spec, observer));
-    return build_list(std::move(list), feeds, spec, observer);
+Result<BuiltSet> build_from_feeds(std::span<Input> feeds, const FeedSpec& spec, const Observer& observer,
+                                  Input* exceptions) {
+    SIEVE_ASSIGN(List list, read_whole_list(feeds, spec, observer, exceptions));
+    return build_feed(std::move(list.feed), feeds, spec.build, observer.progress, list.exceptions);
 }
 
 Result<OpenedSet> open_set(const SetSpec& spec, SetInputs inputs, const Observer& observer) {

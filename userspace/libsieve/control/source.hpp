@@ -17,8 +17,9 @@ namespace sieve::control {
 
 // What a set is made of: inputs that were found and that nobody has read yet.
 struct SetInputs {
-    std::vector<Input> sources;       // one image, or feeds
-    std::optional<Input> verify_feed; // lists the keys of a verified set; nothing: the sources list them
+    std::vector<Input> sources;        // one image, or feeds
+    std::optional<Input> verify_feed;  // lists the keys of a verified set; nothing: the sources list them
+    std::optional<Input> exceptions{}; // lists keys that must not match
 };
 
 // Finds the inputs of each set, in order. Errors: bad_input if an input cannot be read; invalid_request if
@@ -34,9 +35,10 @@ struct SetInputs {
 // Likewise of a list that came from elsewhere; the label among the build's options names its feeds.
 [[nodiscard]] Result<BuiltSet> build_list(Feed list, const FeedSpec& spec, const Observer& observer);
 
-// Reads the feeds and builds a set from them. Remarks say what was skipped and why.
+// Reads the feeds and builds a set from them. Remarks say what was skipped and why, and which members were
+// taken out because `exceptions`, if there are any, lists them.
 [[nodiscard]] Result<BuiltSet> build_from_feeds(std::span<Input> feeds, const FeedSpec& spec,
-                                                const Observer& observer);
+                                                const Observer& observer, Input* exceptions = nullptr);
 
 // A filter that can be loaded into the kernel.
 struct OpenedSet {

@@ -95,6 +95,7 @@ bool parse_prefix(const char* text, const char*& p, const char* end, const Addre
         uint128 network = address.number() & ~host;
         Address cleared{static_cast<std::uint64_t>(network >> 64), static_cast<std::uint64_t>(network)};
         fault = {.kind = FaultKind::host_bits,
+                 .span = host,
                  .found = token(text, end),
                  .hint = fmt::format("{}/{}", format_address(cleared.upper, cleared.lower),
                                      cleared.is_v4() && !address.dotted ? length - 96 : length)};
@@ -177,6 +178,25 @@ bool parse_address_field(const char*& p, const char* end, std::uint32_t fields, 
         fault = {.kind = FaultKind::field, .field = field, .found = token(text, end)};
         return false;
     }
+    return true;
+}
+
+// An address, a prefix or a range among several fields.
+bool parse_addresses(const char*& p, const char* end, std::uint32_t field, AddressRange& addresses,
+                     Fault& fault, bool mask_host_bits) {
+    const char* text = p;
+    Address address;
+    p = parse_address(text, end, address);
+    fault = {};
+    const bool single = p && parse_extent(text, p, end, address, fault);
+    const bool masked = mask_host_bits && fault.kind == FaultKind::host_bits;
+    if (p && !single && !masked && !is_range(fault)) return false;
+    if (!p || !at_delimiter(p, end)) {
+        fault = {.kind = FaultKind::field, .field = field, .found = token(text, end)};
+        return false;
+    }
+    const uint128 first = masked ? address.number() & ~fault.span : address.number();
+    addresses = {first, first + fault.span};
     return true;
 }
 
@@ -384,6 +404,63 @@ bool parse_entry(const char*& p, const char* end, std::uint32_t fields, sieve_ke
     }
     key.word[4] = sieve_transport_word(static_cast<std::uint16_t>(sport), static_cast<std::uint16_t>(dport),
                                        static_cast<std::uint8_t>(proto));
+    return true;
+}
+
+bool parse_key_range(const char*& p, const char* end, std::uint32_t fields, KeyRange& range, Fault& fault,
+                     bool mask_host_bits) {
+    range = {};
+    bool masked = false;
+    std::uint32_t sport = 0;
+    std::uint32_t dport = 0;
+    std::uint32_t proto = 0;
+    for (const FieldName& name : field_names) {
+        if (!(fields & name.field)) continue;
+        while (p != end && is_separator(*p)) ++p;
+        if (p == end || is_comment(*p)) {
+            fault = {.kind = FaultKind::missing, .field = name.field};
+            return false;
+        }
+        if (*p == '*' && at_delimiter(p + 1, end)) {
+            ++p;
+            continue;
+        }
+        range.fields |= name.field;
+        bool good = false;
+        switch (name.field) {
+        case SIEVE_FIELD_SRC:
+            good = parse_addresses(p, end, name.field, range.source, fault, mask_host_bits);
+            break;
+        case SIEVE_FIELD_DST:
+            good = parse_addresses(p, end, name.field, range.destination, fault, mask_host_bits);
+            break;
+        case SIEVE_FIELD_SPORT:
+            good = parse_number_field(p, end, name.field, sport, fault);
+            break;
+        case SIEVE_FIELD_DPORT:
+            good = parse_number_field(p, end, name.field, dport, fault);
+            break;
+        default:
+            good = parse_number_field(p, end, name.field, proto, fault);
+        }
+        if (!good) return false;
+        masked = masked || fault.kind == FaultKind::host_bits;
+    }
+    fault = {};
+    if (masked) fault.kind = FaultKind::host_bits;
+    if (range.fields == 0) {
+        fault = {.kind = FaultKind::sentence, .hint = "found * for each field, expected one that is given"};
+        return false;
+    }
+    const bool both = (range.fields & SIEVE_FIELD_ADDRESSES) == SIEVE_FIELD_ADDRESSES;
+    if (both && is_ipv4(range.source.first) != is_ipv4(range.destination.first)) {
+        fault = {.kind = FaultKind::sentence,
+                 .hint = "found addresses of IPv4 and of IPv6, expected two of one family"};
+        return false;
+    }
+    range.transport =
+        sieve_transport_word(static_cast<std::uint16_t>(sport), static_cast<std::uint16_t>(dport),
+                             static_cast<std::uint8_t>(proto));
     return true;
 }
 

@@ -15,6 +15,7 @@
 #include <sieve/prefix.h>
 
 #include "libsieve/keys/address_range.hpp"
+#include "libsieve/keys/members.hpp"
 
 namespace sieve::entry {
 
@@ -79,10 +80,12 @@ struct Fault {
     return fault.kind == FaultKind::prefix || fault.kind == FaultKind::range;
 }
 
-// The range of addresses of such a fault; `first` is the key that parse_entry stored.
+// The range of addresses of such a fault, or of one of kind host_bits without these bits; `first` is the key
+// that parse_entry stored.
 [[nodiscard]] inline AddressRange range_of(const sieve_key& first, std::uint32_t fields, const Fault& fault) {
     const int word = sieve_address_word(fields);
-    const uint128 number = address_number(first.word[word], first.word[word + 1]);
+    uint128 number = address_number(first.word[word], first.word[word + 1]);
+    if (fault.kind == FaultKind::host_bits) number &= ~fault.span;
     return {number, number + fault.span};
 }
 
@@ -141,6 +144,17 @@ struct Fault {
 // holds its first address.
 [[nodiscard]] bool parse_entry(const char*& p, const char* end, std::uint32_t fields, sieve_key& key,
                                Fault& fault);
+
+// Whether text that is no key, for this reason, may be a range of keys.
+[[nodiscard]] constexpr bool may_be_key_range(const Fault& fault) {
+    return fault.kind == FaultKind::not_single || (fault.kind == FaultKind::field && fault.found == "*");
+}
+
+// Parses an entry of several fields in which an address may be a prefix or a range and `*` stands for any
+// value. With `mask_host_bits`, a prefix may have bits behind its length; fault.kind is then host_bits. On
+// success p points behind the entry. On failure `fault` says why.
+[[nodiscard]] bool parse_key_range(const char*& p, const char* end, std::uint32_t fields, KeyRange& range,
+                                   Fault& fault, bool mask_host_bits = false);
 
 // The first column behind an entry that is an address, too, before a comment begins; null if there is none.
 // Its author may have meant the end of a range, or one more entry: either would be lost without a word.

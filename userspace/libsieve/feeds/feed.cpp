@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <limits>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -16,6 +18,7 @@
 
 #include "libsieve/feeds/detect_format.hpp"
 #include "libsieve/feeds/entry.hpp"
+#include "libsieve/feeds/find_keys.hpp"
 #include "libsieve/feeds/formats/translator.hpp"
 #include "libsieve/feeds/key_text.hpp"
 #include "libsieve/util/parallel.hpp"
@@ -33,6 +36,26 @@ constexpr std::size_t skipped_shown = 5;
 struct BadLine {
     std::uint64_t line; // the block's first line is 1; 0: `why` begins with the place
     std::string why;
+};
+
+// The keys that find_keys() looks for; usually none.
+using Sought = std::span<const sieve_key>;
+
+bool covers(const KeyRange& range, const sieve_key& key) {
+    const auto inside = [&](std::uint32_t field, int word, const AddressRange& addresses) {
+        const uint128 address = address_number(key.word[word], key.word[word + 1]);
+        return (range.fields & field) == 0 || (address >= addresses.first && address <= addresses.last &&
+                                               is_ipv4(address) == is_ipv4(addresses.first));
+    };
+    return ((range.transport ^ key.word[4]) & sieve_transport_mask(range.fields)) == 0 &&
+           inside(SIEVE_FIELD_SRC, 0, range.source) && inside(SIEVE_FIELD_DST, 2, range.destination);
+}
+
+// Where one of them was found.
+struct Sighting {
+    std::size_t key;
+    std::uint64_t line; // like BadLine
+    std::string path;
 };
 
 // How the lines of an input are read. Plain lines need no translator.
@@ -57,11 +80,14 @@ struct Block {
 
     KeySet keys;
     std::vector<AddressRange> ranges;
+    std::vector<KeyRange> key_ranges;
     std::uint64_t lines = 0;
     std::uint64_t comments = 0;
     std::uint64_t bad = 0;
+    std::uint64_t masked = 0;
     std::uint64_t taken = 0;        // bytes of the file that were read for this block
     std::vector<BadLine> bad_first; // the first few
+    std::vector<Sighting> sightings;
 };
 
 // First stage: cuts the files into blocks of whole lines. If a line is longer than a block, its middle is
@@ -202,15 +228,20 @@ class Reader {
 // parse any block.
 class Parser {
   public:
-    Parser(std::uint32_t fields, const FeedOptions& options)
-        : fields_(fields), skip_invalid_(options.skip_invalid), single_(entry::is_single_address(fields)),
-          ranges_(options.ranges && single_) {}
+    Parser(std::uint32_t fields, const FeedOptions& options, Sought sought)
+        : fields_(fields), sought_(sought), skip_invalid_(options.skip_invalid),
+          mask_(options.mask_host_bits),
+          shown_(options.keep_skipped ? std::numeric_limits<std::size_t>::max() : skipped_shown),
+          single_(entry::is_single_address(fields)), ranges_(options.ranges && single_),
+          key_ranges_(options.key_ranges && !single_) {}
 
     void parse(Block& block) const {
         block.keys = KeySet(fields_);
         block.ranges.clear();
-        block.lines = block.comments = block.bad = 0;
+        block.key_ranges.clear();
+        block.lines = block.comments = block.bad = block.masked = 0;
         block.bad_first.clear();
+        block.sightings.clear();
         if (block.alien) return;
         if (formats::is_document(block.reading.format.syntax)) return parse_document(block);
         const formats::LineTranslator* const translator = block.reading.translator.get();
@@ -220,10 +251,10 @@ class Parser {
         block.keys.reserve(block.size / (single_ ? 8 : 16));
 
         const bool has_nul = std::memchr(p, 0, static_cast<std::size_t>(end - p)) != nullptr;
-        const bool fast = single_ && !has_nul && translator == nullptr;
+        const bool fast = single_ && !has_nul && translator == nullptr && sought_.empty();
         std::string translated;
         const int word = fields_ == SIEVE_FIELD_SRC ? 1 : 3;
-        sieve_key key{};
+        Entry entry;
         while (p != end) {
             ++block.lines;
             if (std::uint32_t address = 0; fast) {
@@ -238,24 +269,35 @@ class Parser {
             const auto* stop =
                 static_cast<const char*>(std::memchr(p, '\n', static_cast<std::size_t>(end - p)));
             entry::Fault fault;
-            const Line line = parse_line(p, stop, has_nul, translator, translated, key, fault);
-            if (!take(block, line, key, fault, block.lines, {})) return;
+            const Line line = parse_line(p, stop, has_nul, translator, translated, entry, fault);
+            if (!take(block, line, entry, fault, block.lines, {})) return;
             p = stop + 1;
         }
     }
 
   private:
-    enum class Line { key, range, comment, bad };
+    // What a line holds: which of these it is, the line's kind says.
+    struct Entry {
+        sieve_key key{};
+        KeyRange range{};
+    };
+    enum class Line { key, range, key_range, comment, bad };
 
     // Adds what a line means to the block. Returns false if reading is over.
-    bool take(Block& block, Line line, const sieve_key& key, const entry::Fault& fault, std::uint64_t number,
+    bool take(Block& block, Line line, const Entry& entry, const entry::Fault& fault, std::uint64_t number,
               const std::string& path) const {
+        if (fault.kind == entry::FaultKind::host_bits && line != Line::bad) ++block.masked;
+        for (std::size_t i = 0; i < sought_.size(); i++)
+            if (holds(line, entry, fault, sought_[i])) block.sightings.push_back({i, number, path});
         switch (line) {
         case Line::key:
-            block.keys.add(key);
+            block.keys.add(entry.key);
             return true;
         case Line::range:
-            block.ranges.push_back(entry::range_of(key, fields_, fault));
+            block.ranges.push_back(entry::range_of(entry.key, fields_, fault));
+            return true;
+        case Line::key_range:
+            block.key_ranges.push_back(entry.range);
             return true;
         case Line::comment:
             ++block.comments;
@@ -264,11 +306,27 @@ class Parser {
             break;
         }
         ++block.bad;
-        if (block.bad_first.size() < skipped_shown) {
+        if (block.bad_first.size() < shown_) {
             const std::string why = entry::describe(fault);
             block.bad_first.push_back({number, path.empty() ? why : fmt::format("{}: {}", path, why)});
         }
         return skip_invalid_;
+    }
+
+    // Whether what a line holds includes the key.
+    bool holds(Line line, const Entry& entry, const entry::Fault& fault, const sieve_key& key) const {
+        if (line == Line::key) {
+            KeySet one(fields_); // leaves out what the fields do not select
+            one.add(entry.key);
+            const sieve_key listed = one.at(0);
+            return std::equal(std::begin(listed.word), std::end(listed.word), std::begin(key.word));
+        }
+        if (line == Line::key_range) return covers(entry.range, key);
+        if (line != Line::range) return false;
+        const int word = sieve_address_word(fields_);
+        const uint128 address = address_number(key.word[word], key.word[word + 1]);
+        const AddressRange range = entry::range_of(entry.key, fields_, fault);
+        return address >= range.first && address <= range.last && is_ipv4(address) == is_ipv4(range.first);
     }
 
     void parse_document(Block& block) const {
@@ -281,22 +339,22 @@ class Parser {
                                             const std::string& text, entry::Fault fault) {
                                             if (over) return;
                                             ++block.lines;
-                                            sieve_key key{};
+                                            Entry entry;
                                             const Line line = what == formats::Translated::bad
                                                                   ? Line::bad
-                                                                  : parse_translated(text, key, fault);
-                                            over = !take(block, line, key, fault, place.line, place.path);
+                                                                  : parse_translated(text, entry, fault);
+                                            over = !take(block, line, entry, fault, place.line, place.path);
                                         });
         if (!read && !over) block.alien = read.error().message;
         block.document.clear();
     }
 
     // Parses the text that a translator made. It is an entry and nothing else.
-    Line parse_translated(const std::string& text, sieve_key& key, entry::Fault& fault) const {
+    Line parse_translated(const std::string& text, Entry& entry, entry::Fault& fault) const {
         fault = {};
         const char* p = text.data();
         const char* const end = p + text.size();
-        const Line line = entry::parse_entry(p, end, fields_, key, fault) ? Line::key : range_or_bad(fault);
+        const Line line = parse_one(p, end, entry, fault);
         if (line == Line::bad || p == end) return line;
         fault = {.kind = entry::FaultKind::surplus, .found = {p, end}};
         return Line::bad;
@@ -346,7 +404,7 @@ class Parser {
     }
 
     Line parse_line(const char* p, const char* end, bool may_have_nul,
-                    const formats::LineTranslator* translator, std::string& translated, sieve_key& key,
+                    const formats::LineTranslator* translator, std::string& translated, Entry& entry,
                     entry::Fault& fault) const {
         using enum entry::FaultKind;
         if (p != end && end[-1] == '\r') --end;
@@ -364,7 +422,7 @@ class Parser {
         if (translator != nullptr) {
             switch (translator->translate({p, end}, translated, fault)) {
             case formats::Translated::entry:
-                return parse_translated(translated, key, fault);
+                return parse_translated(translated, entry, fault);
             case formats::Translated::nothing:
                 return Line::comment;
             case formats::Translated::bad:
@@ -373,10 +431,10 @@ class Parser {
         }
         if (*p == '{') {
             bool has_key = false;
-            if (!entry::parse_json({p, end}, fields_, key, has_key, fault)) return range_or_bad(fault);
+            if (!entry::parse_json({p, end}, fields_, entry.key, has_key, fault)) return range_or_bad(fault);
             return has_key ? Line::key : Line::comment;
         }
-        const Line line = entry::parse_entry(p, end, fields_, key, fault) ? Line::key : range_or_bad(fault);
+        const Line line = parse_one(p, end, entry, fault);
         if (line == Line::bad) return line;
         const char* second = entry::find_second_address(p, end);
         if (!second) return line;
@@ -384,14 +442,29 @@ class Parser {
         return Line::bad;
     }
 
+    // Parses an entry at p, and moves p behind it.
+    Line parse_one(const char*& p, const char* end, Entry& entry, entry::Fault& fault) const {
+        const char* const begin = p;
+        if (entry::parse_entry(p, end, fields_, entry.key, fault)) return Line::key;
+        if (!key_ranges_ || !entry::may_be_key_range(fault)) return range_or_bad(fault);
+        p = begin;
+        return entry::parse_key_range(p, end, fields_, entry.range, fault, mask_) ? Line::key_range
+                                                                                  : Line::bad;
+    }
+
     [[nodiscard]] Line range_or_bad(const entry::Fault& fault) const {
-        return entry::is_range(fault) && ranges_ ? Line::range : Line::bad;
+        const bool masked = mask_ && fault.kind == entry::FaultKind::host_bits;
+        return (entry::is_range(fault) || masked) && ranges_ ? Line::range : Line::bad;
     }
 
     std::uint32_t fields_;
+    Sought sought_;
     bool skip_invalid_;
+    bool mask_;
+    std::size_t shown_; // malformed lines to spell out
     bool single_;
     bool ranges_;
+    bool key_ranges_;
 };
 
 // Third stage: joins the blocks in the order of the feed and stops at the first error.
@@ -410,14 +483,18 @@ class Collector {
         if (block.decided) feed_.decided.push_back(inputs_[file_].name() + ": " + *block.decided);
         if (block.bad > 0 && !options_.skip_invalid) return fail(located(block.bad_first.front()));
         for (const BadLine& bad : block.bad_first)
-            if (feed_.skipped_first.size() < skipped_shown) feed_.skipped_first.push_back(located(bad));
+            if (options_.keep_skipped || feed_.skipped_first.size() < skipped_shown)
+                feed_.skipped_first.push_back(located(bad));
+        for (const Sighting& seen : block.sightings) found_.try_emplace(seen.key, located(seen));
         make_room(block);
         feed_.keys.append(block.keys);
         block.keys.clear();
         feed_.ranges.insert(feed_.ranges.end(), block.ranges.begin(), block.ranges.end());
+        feed_.key_ranges.insert(feed_.key_ranges.end(), block.key_ranges.begin(), block.key_ranges.end());
         feed_.lines += block.lines;
         feed_.comments += block.comments;
         feed_.skipped += block.bad;
+        feed_.masked += block.masked;
         line_ += block.lines;
         feed_.bytes += block.taken;
         if (block.unreadable) {
@@ -432,11 +509,15 @@ class Collector {
         return true;
     }
 
+    // For each key that was found, its first place. Valid before finish().
+    [[nodiscard]] const std::map<std::size_t, std::string>& found() const { return found_; }
+
     Result<Feed> finish() && {
         if (error_) return tl::unexpected(std::move(*error_));
-        if (feed_.keys.empty() && feed_.ranges.empty()) return bad_input(no_keys());
+        if (feed_.keys.empty() && feed_.ranges.empty() && feed_.key_ranges.empty())
+            return bad_input(no_keys());
         // If a member were lost here, nobody would ever notice. So the numbers must add up.
-        const std::uint64_t entries = feed_.keys.size() + feed_.ranges.size();
+        const std::uint64_t entries = feed_.keys.size() + feed_.ranges.size() + feed_.key_ranges.size();
         std::uint64_t taken = 0;
         for (const Input& input : inputs_) taken += input.taken();
         if (feed_.lines != feed_.comments + feed_.skipped + entries || feed_.bytes != taken)
@@ -458,6 +539,12 @@ class Collector {
     [[nodiscard]] std::string located(const BadLine& bad) const {
         if (bad.line == 0) return fmt::format("{}: {}", inputs_[file_].name(), bad.why);
         return fmt::format("{}:{}: {}", inputs_[file_].name(), line_ + bad.line, bad.why);
+    }
+
+    [[nodiscard]] std::string located(const Sighting& seen) const {
+        const std::string file = inputs_[file_].name();
+        if (seen.line != 0) return fmt::format("{}:{}", file, line_ + seen.line);
+        return seen.path.empty() ? file : fmt::format("{}: {}", file, seen.path);
     }
 
     // Reserves memory for all keys as soon as the first block tells about how many there will be. Growing by
@@ -499,6 +586,7 @@ class Collector {
     std::size_t file_ = 0;
     std::uint64_t line_ = 0; // lines of the current file that were taken
     bool made_room_ = false;
+    std::map<std::size_t, std::string> found_;
 };
 
 // The total size of all inputs; 0 if the size of any input is unknown.
@@ -529,9 +617,13 @@ void run(Reader& reader, const Parser& parser, Collector& collector, std::uint32
                   .take = [&](std::size_t slot) { return collector.take(blocks[slot]); }});
 }
 
-} // namespace
+// The list, and where the keys that were sought are.
+struct Found {
+    Feed feed;
+    std::map<std::size_t, std::string> places;
+};
 
-Result<Feed> read_feed(std::span<Input> inputs, std::uint32_t fields, const FeedOptions& options) {
+Result<Found> read(std::span<Input> inputs, std::uint32_t fields, const FeedOptions& options, Sought sought) {
     if (fields == 0 || (fields & ~std::uint32_t{SIEVE_FIELD_ALL}) != 0)
         return invalid_request("a feed needs one or more of the fields src, dst, sport, dport, proto");
     SIEVE_TRY(check_feeds(inputs));
@@ -539,16 +631,35 @@ Result<Feed> read_feed(std::span<Input> inputs, std::uint32_t fields, const Feed
         options.threads ? options.threads : std::max(1U, std::thread::hardware_concurrency());
     try {
         Reader reader(inputs, fields, options);
-        const Parser parser(fields, options);
+        const Parser parser(fields, options, sought);
         Collector collector(inputs, fields, options, total_size(inputs));
         run(reader, parser, collector, fields, threads);
-        return std::move(collector).finish();
+        auto places = collector.found();
+        SIEVE_ASSIGN(Feed feed, std::move(collector).finish());
+        return Found{std::move(feed), std::move(places)};
     } catch (const std::exception& problem) {
         if (is_shortage(problem))
             return failure(ErrorKind::out_of_memory,
                            fmt::format("{}: its keys do not fit into memory", inputs.front().name()));
         return bad_input(fmt::format("{}: cannot be read: {}", inputs.front().name(), problem.what()));
     }
+}
+
+} // namespace
+
+Result<Feed> read_feed(std::span<Input> inputs, std::uint32_t fields, const FeedOptions& options) {
+    SIEVE_ASSIGN(Found found, read(inputs, fields, options, {}));
+    return std::move(found.feed);
+}
+
+Result<std::vector<std::string>> find_keys(std::span<Input> inputs, const KeySet& keys,
+                                           const FeedOptions& options) {
+    std::vector<sieve_key> sought;
+    for (std::size_t i = 0; i < keys.size(); i++) sought.push_back(keys.at(i));
+    SIEVE_ASSIGN(const Found found, read(inputs, keys.fields(), options, sought));
+    std::vector<std::string> places(keys.size());
+    for (const auto& [key, place] : found.places) places[key] = place;
+    return places;
 }
 
 Result<Feed> read_feed(const std::vector<std::string>& paths, std::uint32_t fields,

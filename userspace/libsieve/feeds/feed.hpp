@@ -11,6 +11,7 @@
 // '{' is a JSON object. In a set of one address, its member "cidr", "ip", "ipv4" or "ipv6" is the entry; an
 // object of "type": "metadata" counts as a comment. A set of one address also takes prefixes (192.0.2.0/24,
 // or with a netmask 192.0.2.0/255.255.255.0) and ranges (192.0.2.1-192.0.2.9), if the caller asks for them.
+// So does, on request, an address among several fields; there, * stands for any value of a field.
 //
 // Other formats (list_format.hpp) are translated into this one, entry by entry (formats/). Documents, whose
 // entries are not bound to lines, are held in memory as a whole while they are translated.
@@ -29,6 +30,7 @@
 #include "libsieve/feeds/list_format.hpp"
 #include "libsieve/keys/address_range.hpp"
 #include "libsieve/keys/key_set.hpp"
+#include "libsieve/keys/members.hpp"
 #include "libsieve/util/input.hpp"
 #include "libsieve/util/progress.hpp"
 #include "libsieve/util/result.hpp"
@@ -42,6 +44,10 @@ struct FeedOptions {
     ListFormat format{ListSyntax::plain, {}};
     bool skip_invalid = false; // count malformed lines and go on
     bool ranges = false;       // also take prefixes and ranges of addresses; otherwise they are malformed
+    bool key_ranges = false;   // likewise among several fields, and * for any value of a field
+    bool mask_host_bits =
+        false; // clear the bits behind a prefix's length; otherwise they make the line malformed
+    bool keep_skipped = false; // Feed::skipped_first holds all malformed lines
     unsigned threads = 0;      // 0: one for each core
     Progress progress{};       // stage "reading"; stays 0 until the end if the size of an input is unknown
     std::size_t block_bytes = std::size_t{256}
@@ -53,13 +59,15 @@ struct Feed {
 
     KeySet keys;                      // in the order of the feed, with repetitions
     std::vector<AddressRange> ranges; // prefixes and ranges of more than one address, likewise
+    std::vector<KeyRange> key_ranges; // entries of several fields with a prefix, a range or *, likewise
     std::uint64_t lines = 0;          // of a document: the places where an entry was found or expected
     std::uint64_t comments = 0;       // lines without an entry: blank, comment, metadata, heading
     std::uint64_t skipped = 0;        // malformed lines; 0 unless skip_invalid
+    std::uint64_t masked = 0;         // prefixes whose bits behind the length were cleared
     std::uint64_t bytes = 0;          // of all inputs together
-    // read_feed() guarantees: lines = comments + skipped + keys.size() + ranges.size()
+    // read_feed() guarantees: lines = comments + skipped + keys.size() + ranges.size() + key_ranges.size()
 
-    std::vector<std::string> skipped_first; // "FILE:LINE: why" for the first few malformed lines
+    std::vector<std::string> skipped_first; // "FILE:LINE: why" for the first few malformed lines, or all
     // "FILE: read as ..." for each input whose format was not given and is not plain.
     std::vector<std::string> decided;
 };

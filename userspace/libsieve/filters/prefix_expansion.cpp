@@ -13,62 +13,28 @@
 
 #include <sieve/prefix.h>
 
+#include "libsieve/keys/address_ranges.hpp"
+
 namespace sieve {
 
 namespace {
 
-constexpr std::uint32_t bits = 128;
+constexpr std::uint32_t bits = address_bits;
 constexpr std::uint32_t v4_bits = 32;
-constexpr uint128 last_address = ~uint128{0};
 
-using Counts = std::array<double, bits + 1>; // by length
-
-int family_of(const AddressRange& range) {
-    return is_ipv4(range.first) && is_ipv4(range.last) ? SIEVE_FAMILY_V4 : SIEVE_FAMILY_V6;
-}
-
-std::vector<AddressRange> merge(std::vector<AddressRange> ranges) {
-    std::sort(ranges.begin(), ranges.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-    std::vector<AddressRange> merged;
-    for (const AddressRange& range : ranges) {
-        const bool joins =
-            !merged.empty() && (merged.back().last == last_address || range.first <= merged.back().last + 1);
-        if (joins)
-            merged.back().last = std::max(merged.back().last, range.last);
-        else
-            merged.push_back(range);
+std::string lengths_text(const LengthCounts& counts, std::uint32_t shift) {
+    std::string text;
+    for (std::uint32_t length = 0; length <= bits; length++) {
+        if (counts[length] == 0) continue;
+        if (!text.empty()) text += ", ";
+        text += std::to_string(std::llround(counts[length])) + " of /" + std::to_string(length - shift);
     }
-    return merged;
+    return text;
 }
 
-std::uint32_t trailing_zeros(uint128 number) {
-    const auto lower = static_cast<std::uint64_t>(number);
-    if (lower != 0) return static_cast<std::uint32_t>(std::countr_zero(lower));
-    return 64 + static_cast<std::uint32_t>(std::countr_zero(static_cast<std::uint64_t>(number >> 64)));
-}
+} // namespace
 
-// The fewest prefixes that make up a range, in rising order: visit(first address, length).
-template <class Visit>
-void split_into_prefixes(const AddressRange& range, const Visit& visit) {
-    for (uint128 at = range.first;;) {
-        // The largest aligned prefix that starts here and does not go beyond the range.
-        std::uint32_t host = at == 0 ? bits : trailing_zeros(at);
-        while (host > 0 && (host == bits ? last_address : (uint128{1} << host) - 1) > range.last - at) host--;
-        visit(at, bits - host);
-        const uint128 end = at + (host == bits ? last_address : (uint128{1} << host) - 1);
-        if (end == range.last) return;
-        at = end + 1;
-    }
-}
-
-// For each number of lengths k from 1 to max_probes, the cheapest choice: `lengths[k-1]` makes `keys[k-1]`
-// prefixes.
-struct Choices {
-    std::vector<double> keys;
-    std::vector<std::vector<std::uint32_t>> lengths;
-};
-
-Choices choose_lengths(const Counts& counts, std::uint32_t max_probes) {
+LengthChoices choose_lengths(const LengthCounts& counts, std::uint32_t max_probes) {
     std::uint32_t longest = bits;
     while (longest > 0 && counts[longest] == 0) longest--;
     // step[i][l]: number of prefixes when lengths i+1 .. l are all expanded to l. i = -1 means that there is
@@ -79,7 +45,7 @@ Choices choose_lengths(const Counts& counts, std::uint32_t max_probes) {
             sum += std::ldexp(counts[length], static_cast<int>(to - length));
         return sum;
     };
-    Choices choices;
+    LengthChoices choices;
     std::vector<std::array<double, bits + 1>> best(max_probes);
     std::vector<std::array<std::uint32_t, bits + 1>> before(max_probes);
     for (std::uint32_t to = 0; to <= longest; to++) best[0][to] = step(0, to);
@@ -105,24 +71,8 @@ Choices choose_lengths(const Counts& counts, std::uint32_t max_probes) {
     return choices;
 }
 
-std::string lengths_text(const Counts& counts, std::uint32_t shift) {
-    std::string text;
-    for (std::uint32_t length = 0; length <= bits; length++) {
-        if (counts[length] == 0) continue;
-        if (!text.empty()) text += ", ";
-        text += std::to_string(std::llround(counts[length])) + " of /" + std::to_string(length - shift);
-    }
-    return text;
-}
-
-} // namespace
-
 bool is_member(const PrefixPlan& plan, uint128 address) {
-    const auto& members = plan.members[is_ipv4(address) ? SIEVE_FAMILY_V4 : SIEVE_FAMILY_V6];
-    const auto after =
-        std::upper_bound(members.begin(), members.end(), address,
-                         [](uint128 value, const AddressRange& range) { return value < range.first; });
-    return after != members.begin() && address <= std::prev(after)->last;
+    return holds_address(plan.members[is_ipv4(address) ? SIEVE_FAMILY_V4 : SIEVE_FAMILY_V6], address);
 }
 
 Result<PrefixPlan> plan_prefixes(std::vector<AddressRange> ranges, const PrefixLimits& limits) {
@@ -132,9 +82,9 @@ Result<PrefixPlan> plan_prefixes(std::vector<AddressRange> ranges, const PrefixL
     PrefixPlan plan;
     for (const AddressRange& range : ranges) plan.members[family_of(range)].push_back(range);
     std::vector<AddressRange>().swap(ranges);
-    Counts counts[SIEVE_FAMILIES] = {};
+    LengthCounts counts[SIEVE_FAMILIES] = {};
     for (int family = 0; family < SIEVE_FAMILIES; family++) {
-        plan.members[family] = merge(std::move(plan.members[family]));
+        plan.members[family] = merge_ranges(std::move(plan.members[family]));
         for (const AddressRange& range : plan.members[family]) {
             split_into_prefixes(range, [&](uint128, std::uint32_t length) { counts[family][length]++; });
             const double addresses = static_cast<double>(range.last - range.first) + 1;
@@ -146,7 +96,7 @@ Result<PrefixPlan> plan_prefixes(std::vector<AddressRange> ranges, const PrefixL
         if (std::all_of(counts[family].begin(), counts[family].end(),
                         [](double count) { return count == 0; }))
             continue;
-        const Choices choices = choose_lengths(counts[family], limits.max_probes);
+        const LengthChoices choices = choose_lengths(counts[family], limits.max_probes);
         std::size_t chosen = 0;
         while (chosen + 1 < choices.keys.size() && choices.keys[chosen] > static_cast<double>(cheap_keys) &&
                choices.keys[chosen + 1] < choices.keys[chosen])

@@ -2,6 +2,7 @@
 // Controlled prefix expansion: turns a set of address ranges into prefixes of a few lengths (sieve/prefix.h).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <vector>
@@ -22,6 +23,19 @@ struct PrefixLimits {
 // in a core's own cache, and each probe saved is time saved on every packet. Only a larger set gets more of
 // the allowed lengths.
 inline constexpr std::uint64_t cheap_keys = 250'000;
+
+// How many prefixes there are of each length.
+using LengthCounts = std::array<double, 129>;
+
+// For each number of lengths k from 1 up, the cheapest choice: `lengths[k-1]`, ascending, makes `keys[k-1]`
+// prefixes.
+struct LengthChoices {
+    std::vector<double> keys;
+    std::vector<std::vector<std::uint32_t>> lengths;
+};
+
+// Exact, by dynamic programming over lengths.
+[[nodiscard]] LengthChoices choose_lengths(const LengthCounts& counts, std::uint32_t max_probes);
 
 // The prefixes to store, and the addresses that they stand for.
 struct PrefixPlan {

@@ -10,6 +10,7 @@
 #include <sieve/prefix.h>
 
 #include "libsieve/filters/kinds/registry.hpp"
+#include "libsieve/image/exceptions.hpp"
 #include "libsieve/util/printable.hpp"
 
 namespace sieve {
@@ -42,7 +43,27 @@ std::string identity_fault(const sieve_lookup& lookup, const sieve_file& file) {
     return {};
 }
 
-// The lengths of one family.
+// The probes of one family of a set of several fields.
+std::string compound_fault(const sieve_lookup& lookup, const sieve_probes& probes, int family) {
+    const std::uint32_t count = probes.count[family];
+    if (count > SIEVE_MAX_PROBES) return fmt::format("{} probes, at most {} can be", count, SIEVE_MAX_PROBES);
+    const std::uint32_t least = family == SIEVE_FAMILY_V4 ? 96 : 0;
+    const auto is_length = [&](std::uint32_t length, std::uint32_t field) {
+        return length == 0 || ((lookup.fields & field) != 0 && length >= least && length <= 128);
+    };
+    for (std::uint32_t i = 0; i < SIEVE_MAX_PROBES; i++) {
+        const std::uint32_t source = probes.length[family][i];
+        const std::uint32_t destination = probes.destination[family][i];
+        const std::uint32_t transport = probes.transport[family][i];
+        if (i >= count && (source | destination | transport) != 0) return "probes behind its last one";
+        if (!is_length(source, SIEVE_FIELD_SRC) || !is_length(destination, SIEVE_FIELD_DST) ||
+            (transport & ~(lookup.fields & SIEVE_FIELD_TRANSPORT)) != 0)
+            return "a probe that its fields do not allow";
+    }
+    return {};
+}
+
+// The lengths of one family of a set of one address.
 std::string lengths_fault(const sieve_probes& probes, int family) {
     const std::uint32_t count = probes.count[family];
     if (count > SIEVE_MAX_PROBES)
@@ -51,6 +72,8 @@ std::string lengths_fault(const sieve_probes& probes, int family) {
     for (std::uint32_t i = 0; i < SIEVE_MAX_PROBES; i++) {
         const std::uint32_t length = probes.length[family][i];
         if (i >= count && length != 0) return "prefix lengths behind its last one";
+        if ((probes.destination[family][i] | probes.transport[family][i]) != 0)
+            return "probes of several fields in a set of one address";
         if (i < count &&
             (length < least || length > 128 || (i > 0 && length <= probes.length[family][i - 1])))
             return "its prefix lengths are not a rising list";
@@ -59,10 +82,11 @@ std::string lengths_fault(const sieve_probes& probes, int family) {
 }
 
 std::string probes_fault(const sieve_lookup& lookup, const sieve_probes& probes) {
-    if (lookup.probes != 0 && lookup.fields != SIEVE_FIELD_SRC && lookup.fields != SIEVE_FIELD_DST)
-        return "a prefix set whose keys are not one address";
+    const bool one = lookup.probes == 0 || sieve_is_one_address(lookup.fields);
     for (int family = 0; family < SIEVE_FAMILIES; family++)
-        if (std::string fault = lengths_fault(probes, family); !fault.empty()) return fault;
+        if (std::string fault = one ? lengths_fault(probes, family) : compound_fault(lookup, probes, family);
+            !fault.empty())
+            return fault;
     const std::uint32_t most = std::max(probes.count[0], probes.count[1]);
     if (most != lookup.probes) return fmt::format("{} probes, but its lengths are {}", lookup.probes, most);
     if (!all_zero(probes.reserved0) || !all_zero(probes.reserved)) return "reserved bytes that are not zero";
@@ -71,11 +95,13 @@ std::string probes_fault(const sieve_lookup& lookup, const sieve_probes& probes)
 
 std::string size_fault(const sieve_lookup& lookup, const sieve_file& file) {
     const std::uint64_t filter = kind_of(lookup).lines(lookup);
-    const std::uint64_t expected = SIEVE_FIRST_LINE + filter + file.witnesses;
+    const std::uint64_t expected = SIEVE_FIRST_LINE + filter + file.witnesses + file.exceptions;
     if (expected != file.lines)
         return fmt::format("its header asks for {} lines and counts {}", expected, file.lines);
     if (expected > std::numeric_limits<std::uint32_t>::max())
         return fmt::format("a filter of {} lines is larger than a BPF map can be", expected);
+    if (file.exceptions > most_exceptions)
+        return fmt::format("{} exceptions, at most {} can be", file.exceptions, most_exceptions);
     if (file.keys == 0 || file.witnesses == 0) return "an image without keys";
     if (file.keys > filter * most_keys_per_line)
         return fmt::format("{} keys in a filter of {} lines, which cannot hold so many", file.keys, filter);
@@ -92,6 +118,9 @@ std::string counts_fault(const sieve_lookup& lookup, const sieve_file& file) {
                            file.duplicates);
     if (file.witnesses > file.keys + file.duplicates)
         return fmt::format("{} witnesses of {} keys", file.witnesses, file.keys);
+    if (file.excluded > most_exception_questions || (file.excluded > 0 && file.exceptions == 0))
+        return fmt::format("{} questions of {} exceptions, which nothing could ask", file.excluded,
+                           file.exceptions);
     if (file.built_at > last_second) return "a date of building that is none";
     if (file.changes != 0) return "keys that were changed one by one, which no file has";
     return {};
@@ -147,7 +176,7 @@ std::string header_fault(const ImageHeader& header) {
     if (fault.empty()) fault = counts_fault(lookup, file);
     if (fault.empty()) fault = rates_fault(lookup, probes, file);
     if (fault.empty()) fault = label_fault(file);
-    if (fault.empty() && (lookup.reserved != 0 || file.reserved0 != 0 || !all_zero(file.reserved)))
+    if (fault.empty() && (lookup.reserved != 0 || !all_zero(file.reserved)))
         fault = "reserved bytes that are not zero";
     return fault;
 }

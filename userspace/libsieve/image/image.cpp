@@ -3,6 +3,7 @@
 
 #include <sys/mman.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <limits>
@@ -14,6 +15,7 @@
 #include <sieve/prefix.h>
 
 #include "libsieve/filters/kinds/registry.hpp"
+#include "libsieve/image/exceptions.hpp"
 
 namespace sieve {
 
@@ -74,26 +76,35 @@ const sieve_probes& Image::probes() const {
 }
 
 std::span<sieve_line> Image::filter() {
-    return {lines_ + SIEVE_FIRST_LINE, count_ - SIEVE_FIRST_LINE - file().witnesses};
+    return {lines_ + SIEVE_FIRST_LINE, count_ - SIEVE_FIRST_LINE - file().witnesses - file().exceptions};
 }
 std::span<const sieve_line> Image::filter() const {
-    return {lines_ + SIEVE_FIRST_LINE, count_ - SIEVE_FIRST_LINE - file().witnesses};
+    return {lines_ + SIEVE_FIRST_LINE, count_ - SIEVE_FIRST_LINE - file().witnesses - file().exceptions};
 }
 std::span<sieve_witness> Image::witnesses() {
-    return {reinterpret_cast<sieve_witness*>(lines_ + count_ - file().witnesses), file().witnesses};
+    return {reinterpret_cast<sieve_witness*>(lines_ + count_ - file().exceptions - file().witnesses),
+            file().witnesses};
 }
 std::span<const sieve_witness> Image::witnesses() const {
-    return {reinterpret_cast<const sieve_witness*>(lines_ + count_ - file().witnesses), file().witnesses};
+    return {reinterpret_cast<const sieve_witness*>(lines_ + count_ - file().exceptions - file().witnesses),
+            file().witnesses};
+}
+std::span<sieve_exception> Image::exceptions() {
+    return {reinterpret_cast<sieve_exception*>(lines_ + count_ - file().exceptions), file().exceptions};
+}
+std::span<const sieve_exception> Image::exceptions() const {
+    return {reinterpret_cast<const sieve_exception*>(lines_ + count_ - file().exceptions), file().exceptions};
 }
 
-Result<Image> Image::create(std::uint64_t filter_lines, std::uint32_t witnesses) {
-    const std::uint64_t count = SIEVE_FIRST_LINE + filter_lines + witnesses;
+Result<Image> Image::create(std::uint64_t filter_lines, std::uint32_t witnesses, std::uint32_t exceptions) {
+    const std::uint64_t count = SIEVE_FIRST_LINE + filter_lines + witnesses + exceptions;
     SIEVE_ASSIGN(sieve_line * lines, allocate(count));
     Image image(lines, count);
     image.lookup().magic = SIEVE_MAGIC;
     image.file().version = SIEVE_IMAGE_VERSION;
     image.file().lines = count;
     image.file().witnesses = witnesses;
+    image.file().exceptions = exceptions;
     return image;
 }
 
@@ -165,6 +176,17 @@ Status Image::check(const std::string& origin) const {
         if (const std::string fault = witness_fault(witness, lookup()); !fault.empty()) return fail(fault);
         if (!contains(witness.key)) return fail("its filter does not hold one of its own witnesses");
     }
+    double questions = 0;
+    for (const sieve_exception& exception : exceptions()) {
+        if (const std::string fault = exception_fault(exception, lookup()); !fault.empty())
+            return fail(fault);
+        questions += count_questions(exception, lookup(), probes());
+    }
+    if (file().excluded == 0) return {};
+    if (questions != static_cast<double>(file().excluded))
+        return fail(fmt::format("its exceptions ask {} questions, and its header counts {}", questions,
+                                file().excluded));
+    if (!excludes(exceptions())) return fail("its filter matches one of its own exceptions");
     return {};
 }
 
@@ -182,11 +204,39 @@ bool Image::contains(const sieve_key& key) const {
     if (lookup().probes == 0) return contains_hash(sieve_hash_key(&key, lookup().hash_key, lookup().fields));
     const __u64* address = key.word + sieve_address_word(lookup().fields);
     const int family = sieve_family(address[0], address[1]);
+    if (!sieve_is_one_address(lookup().fields)) {
+        for (int i = 0; i < probes().count[family]; i++)
+            if (holds(key, {probes().length[family][i], probes().destination[family][i],
+                            probes().transport[family][i], 0}))
+                return true;
+        return false;
+    }
     for (int i = 0; i < probes().count[family]; i++)
         if (contains_hash(
                 sieve_hash_prefix(address[0], address[1], probes().length[family][i], lookup().hash_key)))
             return true;
     return false;
+}
+
+bool Image::holds(const sieve_key& key, const sieve_probe& probe) const {
+    const __u64* hash_key = lookup().hash_key;
+    const std::uint32_t fields = lookup().fields;
+    if (lookup().probes == 0) return contains_hash(sieve_hash_key(&key, hash_key, fields));
+    if (sieve_is_one_address(fields))
+        return contains_hash(
+            sieve_hash_prefix(sieve_address_upper(&key, fields), sieve_address_lower(&key, fields),
+                              sieve_address_word(fields) == 0 ? probe.source : probe.destination, hash_key));
+    sieve_key stored;
+    sieve_store_key(&key, sieve_pack_probe(probe.source, probe.destination, probe.transport), &stored);
+    return contains_hash(sieve_hash_stored(&stored, hash_key));
+}
+
+bool Image::excludes(std::span<const sieve_exception> exceptions) const {
+    return std::all_of(exceptions.begin(), exceptions.end(), [&](const sieve_exception& exception) {
+        return for_each_question(
+            exception, lookup(), probes(),
+            [&](const sieve_key& key, const sieve_probe& probe) { return !holds(key, probe); });
+    });
 }
 
 Result<bool> is_image(Input& input) {

@@ -21,9 +21,11 @@ namespace sieve {
 // passed check().
 class Image {
   public:
-    // Zeroed pages for a filter of `filter_lines` lines and `witnesses` witness lines, with magic, version
-    // and sizes set. Errors: out_of_memory; bad_input if a map cannot have that many lines.
-    static Result<Image> create(std::uint64_t filter_lines, std::uint32_t witnesses);
+    // Zeroed pages for a filter of `filter_lines` lines, `witnesses` witness lines and `exceptions` exception
+    // lines, with magic, version and sizes set. Errors: out_of_memory; bad_input if a map cannot have that
+    // many lines.
+    static Result<Image> create(std::uint64_t filter_lines, std::uint32_t witnesses,
+                                std::uint32_t exceptions = 0);
 
     // Reads an image up to the input's end and checks it. Refuses a wrong, truncated, altered or foreign
     // image, and says what is wrong with it. Checks the header before it allocates memory and reads the rest.
@@ -64,6 +66,10 @@ class Image {
     [[nodiscard]] std::span<sieve_witness> witnesses();
     [[nodiscard]] std::span<const sieve_witness> witnesses() const;
 
+    // The keys that the filter promises not to match, if file().excluded is not 0.
+    [[nodiscard]] std::span<sieve_exception> exceptions();
+    [[nodiscard]] std::span<const sieve_exception> exceptions() const;
+
     // The whole image, as the kernel's map holds it.
     [[nodiscard]] std::span<const sieve_line> lines() const { return {lines_, count_}; }
     [[nodiscard]] std::size_t bytes() const { return count_ * sizeof(sieve_line); }
@@ -71,6 +77,13 @@ class Image {
     // True if the filter may hold the key or, for a prefix set, one of the address's prefixes. Runs the same
     // locate and test as the packet path.
     [[nodiscard]] bool contains(const sieve_key& key) const;
+
+    // One question of a lookup: whether the filter may hold what this probe (of probes_of()) compares of the
+    // key.
+    [[nodiscard]] bool holds(const sieve_key& key, const sieve_probe& probe) const;
+
+    // Whether no exception matches. Asks at most most_exception_questions; the caller has counted them.
+    [[nodiscard]] bool excludes(std::span<const sieve_exception> exceptions) const;
 
   private:
     Image(sieve_line* lines, std::size_t count) : lines_(lines), count_(count) {}

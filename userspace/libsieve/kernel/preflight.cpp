@@ -21,12 +21,14 @@
 #include "libsieve/kernel/stats.hpp"
 #include "libsieve/packets/carrier.hpp"
 #include "libsieve/util/parallel.hpp"
+#include "libsieve/util/splitmix64.hpp"
 
 namespace sieve::kernel {
 
 namespace {
 
 constexpr std::uint64_t non_members_wanted = 4096;
+constexpr std::uint64_t exceptions_wanted = 4096;
 // A key space can be smaller (a single port). Then all of its keys are asked, and this bound ends the
 // drawing.
 constexpr std::uint64_t draws_at_most = 4 * non_members_wanted;
@@ -61,13 +63,10 @@ double shape_bits(const sieve_key& key, std::uint32_t fields) {
 // We assume that the members' shapes are distributed like those of the witnesses.
 double member_share(const Image& image) {
     const std::uint32_t fields = image.lookup().fields;
-    if (image.lookup().probes > 0) { // the builder knows how many addresses the prefixes cover
+    if (image.lookup().probes > 0) { // the builder knows how much the prefixes cover
         double chance = 0;
-        for (const sieve_witness& witness : image.witnesses()) {
-            const bool v4 =
-                fields == SIEVE_FIELD_SRC ? source_is_v4(witness.key) : destination_is_v4(witness.key);
-            chance += rate_from_bits(image.file().covered[v4 ? SIEVE_FAMILY_V4 : SIEVE_FAMILY_V6]);
-        }
+        for (const sieve_witness& witness : image.witnesses())
+            chance += rate_from_bits(image.file().covered[sieve_key_family(&witness.key, fields)]);
         return chance / static_cast<double>(image.witnesses().size());
     }
     std::map<std::tuple<bool, bool, std::uint64_t>, std::pair<std::uint64_t, double>> shapes;
@@ -85,6 +84,24 @@ double member_share(const Image& image) {
         chance += share * std::min(1.0, members / std::exp2(entry.second));
     }
     return chance;
+}
+
+// A key that the exception covers, with random bits where they do not matter.
+sieve_key key_of_exception(const sieve_exception& exception, std::uint32_t fields, SplitMix64& random) {
+    sieve_key key = exception.key;
+    const sieve_probe& bits = exception.bits;
+    if ((fields & SIEVE_FIELD_SRC) != 0) {
+        key.word[0] |= random() & ~sieve_upper_mask(bits.source);
+        key.word[1] |= random() & ~sieve_lower_mask(bits.source);
+    }
+    if ((fields & SIEVE_FIELD_DST) != 0) {
+        key.word[2] |= random() & ~sieve_upper_mask(bits.destination);
+        key.word[3] |= random() & ~sieve_lower_mask(bits.destination);
+    }
+    const std::uint32_t open = fields & ~std::uint32_t{bits.transport};
+    key.word[4] |= random() & sieve_transport_mask(open & SIEVE_FIELD_PORTS);
+    if ((open & SIEVE_FIELD_PROTO) != 0) key.word[4] |= random() % 2 == 0 ? 6 : 17;
+    return key;
 }
 
 PreflightQuestions::Keys witnesses_of(const Image& image) {
@@ -109,6 +126,29 @@ PreflightQuestions::Keys non_members_of(const Image& image) {
         const sieve_key key = draw();
         if (!carrier.carry(key, fields).empty() && asked.insert(words_of(key)).second)
             questions.keys.push_back(key);
+    }
+    return questions;
+}
+
+// Draws keys of which each is an exception: every single key, and of prefixes some.
+PreflightQuestions::Keys exceptions_of(const Image& image) {
+    const std::uint32_t fields = image.lookup().fields;
+    PreflightQuestions::Keys questions;
+    if (image.exceptions().empty()) return questions;
+    packets::Carrier carrier;
+    SplitMix64 random(image.file().identity[0]);
+    std::set<Words> asked;
+    const std::uint64_t each = std::max<std::uint64_t>(1, exceptions_wanted / image.exceptions().size());
+    for (const sieve_exception& exception : image.exceptions()) {
+        if (questions.keys.size() >= exceptions_wanted) break;
+        for (std::uint64_t i = 0; i < each; i++) {
+            const sieve_key key = key_of_exception(exception, fields, random);
+            if (!asked.insert(words_of(key)).second) continue;
+            if (carrier.carry(key, fields).empty())
+                questions.uncarriable++;
+            else
+                questions.keys.push_back(key);
+        }
     }
     return questions;
 }
@@ -187,6 +227,25 @@ Result<void> ask_non_members(PreflightReport& report, const Scratch& scratch, st
     return {};
 }
 
+// Asks the program about keys that must not match.
+Result<void> ask_exceptions(PreflightReport& report, const Scratch& scratch, const Image& image,
+                            const PreflightQuestions& questions, const std::string& name, bool verified) {
+    if (image.exceptions().empty()) return {};
+    if (image.file().excluded == 0 && !verified)
+        return bad_input(fmt::format("set {}: its exceptions were left to verification, so the set must be "
+                                     "verified; nothing was changed",
+                                     name));
+    SIEVE_ASSIGN(const std::vector<char> matched,
+                 ask(scratch, questions.exceptions().keys, image.lookup().fields));
+    report.exceptions = matched.size();
+    if (const auto hits = std::count(matched.begin(), matched.end(), 1); hits > 0)
+        return bad_input(
+            fmt::format("set {}: {} of {} exceptions matched when the kernel was asked; nothing was "
+                        "changed",
+                        name, hits, report.exceptions));
+    return {};
+}
+
 // Compares how many random keys matched with the rate that the image promises.
 Result<void> judge_rates(PreflightReport& report, const Image& image, const std::string& name,
                          bool verified) {
@@ -210,7 +269,8 @@ Result<void> judge_rates(PreflightReport& report, const Image& image, const std:
 } // namespace
 
 PreflightQuestions::PreflightQuestions(const Image& image)
-    : witnesses_(witnesses_of(image)), non_members_(non_members_of(image)), held_(non_members_.keys.size()) {
+    : witnesses_(witnesses_of(image)), non_members_(non_members_of(image)), exceptions_(exceptions_of(image)),
+      held_(non_members_.keys.size()) {
     // The work alone would not need TBB. But TBB takes a millisecond to start, and it is better to pay that
     // now than while the kernel is being asked.
     for_each_index(held_.size(),
@@ -225,6 +285,7 @@ Result<PreflightReport> preflight(const Scratch& scratch, std::uint32_t slot, co
     PreflightReport report;
     SIEVE_TRY(ask_members(report, scratch, image, questions, name));
     SIEVE_TRY(ask_non_members(report, scratch, slot, image, questions, name, verified));
+    SIEVE_TRY(ask_exceptions(report, scratch, image, questions, name, verified));
     SIEVE_TRY(judge_rates(report, image, name, verified));
     report.milliseconds =
         std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();

@@ -20,6 +20,7 @@ struct PreflightReport {
     std::uint64_t non_members = 0; // random keys that were asked
     std::uint64_t matched = 0;     // of these
     std::uint64_t avoided = 0;     // of these, matches of the filter that the exact set did not confirm
+    std::uint64_t exceptions = 0;  // keys among the exceptions that were asked; none of them matched
     double expected_rate = 0;      // at which random keys should match, including members drawn by chance
     double milliseconds = 0;
 };
@@ -36,12 +37,15 @@ class PreflightQuestions {
     };
     [[nodiscard]] const Keys& witnesses() const { return witnesses_; }
     [[nodiscard]] const Keys& non_members() const { return non_members_; }
+    // Keys among the image's exceptions, a sample if they are many.
+    [[nodiscard]] const Keys& exceptions() const { return exceptions_; }
     // Of the non-members: whether the image holds them, in user space.
     [[nodiscard]] const std::vector<char>& held() const { return held_; }
 
   private:
     Keys witnesses_;
     Keys non_members_;
+    Keys exceptions_;
     std::vector<char> held_;
 };
 
@@ -50,8 +54,10 @@ class PreflightQuestions {
 // the same shape must match if, and only if, the image matches in user space, and as often as its expected
 // false positive rate predicts, within six sigma. The random keys reveal a filter that matches everything,
 // which the witnesses cannot. If no packet can carry any witness, nothing was tested, and the set is refused.
-// If the set is verified by an exact set, random keys must match as often as they are members, and the number
-// of the filter's false positives must be as without verification. The error says which answers were wrong.
+// Packets with the image's exceptions must not match; only a set that is verified may have exceptions that
+// its filter was not built to exclude. If the set is verified by an exact set, random keys must match as
+// often as they are members, and the number of the filter's false positives must be as without verification.
+// The error says which answers were wrong.
 [[nodiscard]] Result<PreflightReport> preflight(const Scratch& scratch, std::uint32_t slot,
                                                 const Image& image, const PreflightQuestions& questions,
                                                 const std::string& name, bool verified);

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/keys/members.hpp"
+
+#include <algorithm>
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "libsieve/feeds/key_text.hpp"
+
+namespace sieve {
+namespace {
+
+// A small world: addresses 10.0.0.0 to 10.0.0.15, ports 0 to 3. Every key of it can be tried.
+constexpr std::uint32_t world = 0x0a000000;
+constexpr std::uint32_t fields = SIEVE_FIELD_SRC | SIEVE_FIELD_DST | SIEVE_FIELD_DPORT;
+
+uint128 address(std::uint32_t i) {
+    return sieve_v4_mapped(world + i);
+}
+
+bool holds(const KeyRange& range, std::uint32_t source, std::uint32_t destination, std::uint32_t port) {
+    const auto inside = [](const AddressRange& r, std::uint32_t i) {
+        return address(i) >= r.first && address(i) <= r.last;
+    };
+    return ((range.fields & SIEVE_FIELD_SRC) == 0 || inside(range.source, source)) &&
+           ((range.fields & SIEVE_FIELD_DST) == 0 || inside(range.destination, destination)) &&
+           ((range.fields & SIEVE_FIELD_DPORT) == 0 || range.transport == std::uint64_t{port} << 8);
+}
+
+bool holds(const Members& members, std::uint32_t source, std::uint32_t destination, std::uint32_t port) {
+    for (std::size_t i = 0; i < members.keys.size(); i++) {
+        const sieve_key key = members.keys.at(i);
+        if (key.word[1] == address(source) && key.word[3] == address(destination) &&
+            key.word[4] == std::uint64_t{port} << 8)
+            return true;
+    }
+    return std::any_of(members.key_ranges.begin(), members.key_ranges.end(),
+                       [&](const KeyRange& range) { return holds(range, source, destination, port); });
+}
+
+AddressRange random_range(std::mt19937& random) {
+    const std::uint32_t a = random() % 16;
+    const std::uint32_t b = random() % 16;
+    return {address(std::min(a, b)), address(std::max(a, b))};
+}
+
+Members random_members(std::mt19937& random, bool open_port) {
+    Members members(fields);
+    for (std::uint32_t i = random() % 20; i > 0; i--) {
+        sieve_key key{};
+        key.word[1] = sieve_v4_mapped(world + random() % 16);
+        key.word[3] = sieve_v4_mapped(world + random() % 16);
+        key.word[4] = std::uint64_t{random() % 4} << 8;
+        members.keys.add(key);
+    }
+    for (std::uint32_t i = 1 + random() % 5; i > 0; i--) {
+        KeyRange range{.source = random_range(random), .destination = random_range(random), .fields = fields};
+        range.transport = std::uint64_t{random() % 4} << 8;
+        if (open_port) {
+            range.fields &= ~std::uint32_t{SIEVE_FIELD_DPORT};
+            range.transport = 0;
+        }
+        members.key_ranges.push_back(range);
+    }
+    return members;
+}
+
+// Subtraction leaves exactly the keys that are in the one list and not in the other.
+TEST(Members, SubtractLeavesTheOthers) {
+    std::mt19937 random(1);
+    for (int round = 0; round < 200; round++) {
+        const Members before = random_members(random, round % 3 == 0);
+        Members taken = random_members(random, round % 3 == 0 || round % 2 == 0);
+        if (round % 3 == 0) taken.keys.clear(); // a key names the port, which the ranges leave open
+        Members after = before;
+        ASSERT_TRUE(subtract(after, taken));
+        for (std::uint32_t s = 0; s < 16; s++)
+            for (std::uint32_t d = 0; d < 16; d++)
+                for (std::uint32_t p = 0; p < 4; p++)
+                    ASSERT_EQ(holds(after, s, d, p), holds(before, s, d, p) && !holds(taken, s, d, p))
+                        << s << ' ' << d << ' ' << p;
+    }
+}
+
+TEST(Members, SubtractRefusesToSplitAnOpenField) {
+    Members list(fields);
+    list.key_ranges.push_back({.source = {address(0), address(3)},
+                               .destination = {address(0), address(0)},
+                               .fields = SIEVE_FIELD_SRC | SIEVE_FIELD_DST});
+    Members taken(fields);
+    taken.keys.add(parse_key("10.0.0.1 10.0.0.0 443", fields).value());
+    EXPECT_FALSE(subtract(list, taken));
+    Members elsewhere(fields);
+    elsewhere.keys.add(parse_key("10.0.0.4 10.0.0.0 443", fields).value());
+    EXPECT_TRUE(subtract(list, elsewhere));
+}
+
+// Prefixes and back: the same keys.
+TEST(Members, PrefixesHoldTheSameKeys) {
+    std::mt19937 random(2);
+    for (int round = 0; round < 100; round++) {
+        const Members before = random_members(random, round % 2 == 0);
+        const Members after = members_of(prefixes_of(before), fields);
+        for (std::uint32_t s = 0; s < 16; s++)
+            for (std::uint32_t d = 0; d < 16; d++)
+                for (std::uint32_t p = 0; p < 4; p++)
+                    ASSERT_EQ(holds(after, s, d, p), holds(before, s, d, p));
+    }
+}
+
+} // namespace
+} // namespace sieve

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "xdp-sieve/explain_report.hpp"
+
+#include <fmt/format.h>
+
+#include "libsieve/control/real_kernel.hpp"
+#include "libsieve/feeds/key_text.hpp"
+#include "libsieve/kernel/libbpf_log.hpp"
+#include "xdp-sieve/format.hpp"
+#include "xdp-sieve/hook_argument.hpp"
+#include "xdp-sieve/output.hpp"
+#include "xdp-sieve/set_report.hpp"
+
+namespace sieve::cli {
+
+namespace {
+
+SetAction action_of(const control::SetAnswer& answer) {
+    return {answer.status.set.action, answer.status.set.target};
+}
+
+// Why the deciding set matches: "member", "false_positive", or "unknown".
+std::string reason(const control::SetAnswer& answer, const std::optional<std::string>& place) {
+    if (answer.status.verified()) return "member";
+    if (!place) return "unknown";
+    return place->empty() ? "false_positive" : "member";
+}
+
+std::string reason_text(const control::SetAnswer& answer, const std::optional<std::string>& place) {
+    if (place && !place->empty()) return fmt::format("the key is a member: {}", *place);
+    if (answer.status.verified())
+        return place ? "the key is a member by verification, but the list does not have it: the list has "
+                       "changed"
+                     : "the key is a member: the set is verified";
+    if (place)
+        return fmt::format(
+            "a false positive, or the list has changed: the list does not have the key (rate {})",
+            format_rate(answer.status.expected_rate()));
+    return fmt::format("a member, or a false positive (rate {}): --feed FILE tells",
+                       format_rate(answer.status.expected_rate()));
+}
+
+std::string answer_text(const control::SetAnswer& answer) {
+    if (!answer.asked()) return fmt::format("not asked: it needs {}", format_fields(answer.lacking));
+    return answer.matched ? "matches" : "does not match";
+}
+
+} // namespace
+
+Result<ExplainedKey> explain_key(const std::string& interface, const std::string& hook,
+                                 const std::string& fields, const std::string& text, const Context& context) {
+    kernel::set_verbose(context.verbose);
+    SIEVE_ASSIGN(const control::HookName name, parse_hook(interface, hook));
+    control::RealKernel kernel;
+    SIEVE_ASSIGN(const kernel::Hook found, control::find_ours(kernel, name));
+    ExplainedKey explained;
+    explained.hook = hook_title(found.interface.name, found.point);
+    if (fields.empty()) {
+        SIEVE_ASSIGN(const control::TableStatus table, control::read_table_status(kernel, found));
+        SIEVE_ASSIGN(explained.fields, control::fields_of_text(table, text));
+    } else {
+        SIEVE_ASSIGN(explained.fields, parse_fields(fields));
+    }
+    SIEVE_ASSIGN(explained.key, parse_key(text, explained.fields));
+    SIEVE_ASSIGN(explained.explanation, control::explain(kernel, found, explained.key, explained.fields));
+    return explained;
+}
+
+nlohmann::ordered_json explanation_json(const ExplainedKey& explained,
+                                        const std::optional<std::string>& place) {
+    const control::Explanation& explanation = explained.explanation;
+    nlohmann::ordered_json out = {{"hook", explained.hook},
+                                  {"key", format_key(explained.key, explained.fields)},
+                                  {"fields", format_fields(explained.fields)},
+                                  {"set", nullptr},
+                                  {"reason", "default"},
+                                  {"place", nullptr},
+                                  {"action", action_name(explanation.default_action)},
+                                  {"unless", nlohmann::ordered_json::array()},
+                                  {"sets", nlohmann::ordered_json::array()}};
+    for (const std::size_t i : explanation.open) out["unless"].push_back(explanation.sets[i].status.set.name);
+    if (explanation.decided_by) {
+        const control::SetAnswer& answer = explanation.sets[*explanation.decided_by];
+        out["set"] = answer.status.set.name;
+        out["reason"] = reason(answer, place);
+        if (place && !place->empty()) out["place"] = *place;
+        out["action"] = describe_action(action_of(answer));
+    }
+    for (const control::SetAnswer& answer : explanation.sets)
+        out["sets"].push_back(
+            {{"name", answer.status.set.name},
+             {"action", describe_action(action_of(answer))},
+             {"asked", answer.asked()},
+             {"lacking", answer.asked() ? nlohmann::ordered_json()
+                                        : nlohmann::ordered_json(format_fields(answer.lacking))},
+             {"matched", answer.matched},
+             {"verified", answer.status.verified()},
+             {"expected_rate", answer.status.expected_rate()}});
+    return out;
+}
+
+void print_explanation(const ExplainedKey& explained, const std::optional<std::string>& place) {
+    const control::Explanation& explanation = explained.explanation;
+    const std::string key = format_key(explained.key, explained.fields);
+    if (explanation.decided_by) {
+        const control::SetAnswer& answer = explanation.sets[*explanation.decided_by];
+        print_out("{} at {}: set {} decides ({})\n", key, explained.hook, answer.status.set.name,
+                  describe_action(action_of(answer)));
+        print_out("  {}\n", reason_text(answer, place));
+    } else {
+        print_out("{} at {}: no set decides, so the default does ({})\n", key, explained.hook,
+                  action_name(explanation.default_action));
+    }
+    for (const std::size_t i : explanation.open)
+        print_out("  unless set {} matches first: the key lacks its {}\n",
+                  explanation.sets[i].status.set.name, format_fields(explanation.sets[i].lacking));
+    for (const control::SetAnswer& answer : explanation.sets)
+        print_out("  {:<31} {:<8} {}\n", answer.status.set.name, describe_action(action_of(answer)),
+                  answer_text(answer));
+}
+
+} // namespace sieve::cli

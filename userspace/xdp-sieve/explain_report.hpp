@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// What a table in force says about a key, in words.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "libsieve/control/explain.hpp"
+#include "xdp-sieve/context.hpp"
+
+namespace sieve::cli {
+
+struct ExplainedKey {
+    std::string hook; // its title
+    sieve_key key{};
+    std::uint32_t fields = 0;
+    control::Explanation explanation;
+};
+
+// Asks what is in force at the hook. `fields` and `hook` are as the options give them; empty: not given.
+[[nodiscard]] Result<ExplainedKey> explain_key(const std::string& interface, const std::string& hook,
+                                               const std::string& fields, const std::string& text,
+                                               const Context& context);
+
+// `place`: where the deciding set's list holds the key; empty: nowhere; nothing: no list was searched.
+[[nodiscard]] nlohmann::ordered_json explanation_json(const ExplainedKey& explained,
+                                                      const std::optional<std::string>& place);
+void print_explanation(const ExplainedKey& explained, const std::optional<std::string>& place);
+
+} // namespace sieve::cli
