@@ -218,6 +218,7 @@ endif
 # Runs every test of the kernel side many times while something else keeps all processors busy. This takes hours.
 soak: all
 	$(MAKE) --no-print-directory -C tests/selftests all
+	ROUNDS=288 tests/selftests/daemon_day.sh
 	scripts/soak.sh 10 build/bpf-tests
 	scripts/soak.sh 10 $(MAKE) --no-print-directory -s -C tests/selftests run_tests
 	scripts/soak.sh 10 scripts/vmtest.sh

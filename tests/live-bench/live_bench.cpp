@@ -191,7 +191,7 @@ class LiveBench {
              const std::vector<Decision>& deleted) {
         const double memory_before = resident();
         LiveSet live = value_of(LiveSet::open({set_, {}}, state_, {}));
-        value_of(live.rebuild(kernel_, {}));
+        value_of(live.rebuild(kernel_, sandbox_, {}));
         put_in_force();
 
         // The first list: a filter of that size is built and swapped in.
@@ -204,7 +204,7 @@ class LiveBench {
                            const LiveChange done =
                                value_of(live.replace(kernel_, std::move(decisions.added), {}));
                            if (done.refusal) fail(done.refusal->message);
-                           if (live.rebuild_due()) value_of(live.rebuild(kernel_, {}));
+                           if (live.rebuild_due()) value_of(live.rebuild(kernel_, sandbox_, {}));
                        }).to_json();
 
         answer_ = answer_of(added, deleted);

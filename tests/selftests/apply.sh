@@ -6,56 +6,13 @@
 . "$(dirname "$0")/lib.sh"
 
 setup
-CONFIG=$WORK/xdp-sieve.toml LISTS=$WORK/lists STATE=$WORK/state
-MEMBER=203.0.113.1 FRIEND=203.0.113.77 STRANGER=203.0.113.200
+# shellcheck source=service.sh
+. "$here/service.sh"
 
-# Writes a configuration with two sets: one of the file bad.txt, one of the folder friends/. $1 holds further lines
-# for the interface, $2 for the set bad.
-configure() {
-    cat >"$CONFIG" <<END
-[service]
-state-directory = "$STATE"
-[[interface]]
-name = "$IN_IF"
-sets = ["friends", "bad"]
-${1-}
-[set.friends]
-sources = ["lists/friends/"]
-action = "pass"
-[set.bad]
-sources = ["lists/bad.txt"]
-fpr = 1e-9
-${2-}
-END
-}
-
-# Gives each test a clean start.
-fresh() {
-    rm -rf "$STATE" "$LISTS"
-    mkdir -p "$LISTS/friends"
-    printf '%s\n' "$MEMBER" 203.0.113.64/28 >"$LISTS/bad.txt"
-    printf '%s\n' "$FRIEND" >"$LISTS/friends/a.txt"
-    configure "$@"
-}
-
-# of_set COMMAND SET MEMBER: prints a member of a set's object in the JSON of status or stats.
-of_set() {
-    sieve --json "$1" "$IN_IF" | jq -r --arg set "$2" ".interfaces[0].sets[] | select(.name == \$set).$3"
-}
-identity() { of_set status "$1" identity; }
 hits() { of_set stats "$1" packets; }
 
-judged() {
-    verdicts <<END
-drop udp $MEMBER $IN4 1 2
-drop udp 203.0.113.65 $IN4 1 2
-pass udp $FRIEND $IN4 1 2
-pass udp $STRANGER $IN4 1 2
-END
-}
-
 from_nothing() {
-    fresh
+    fresh_lists
     sieve apply "$CONFIG" >"$WORK/said"
     grep -q "^$IN_IF: attached" "$WORK/said" || fail "$(cat "$WORK/said")"
     judged
@@ -64,7 +21,7 @@ from_nothing() {
 
 twice() {
     local before map_ids
-    fresh
+    fresh_lists
     sieve -q apply "$CONFIG"
     judged
     before=$(state)
@@ -83,7 +40,7 @@ twice() {
 
 one_list() {
     local program friends bad hits
-    fresh
+    fresh_lists
     sieve -q apply "$CONFIG"
     judged
     program=$(program_id) friends=$(identity friends) bad=$(identity bad) hits=$(hits bad)
@@ -106,7 +63,7 @@ END
 
 other_table() {
     local bad
-    fresh
+    fresh_lists
     sieve -q apply "$CONFIG"
     bad=$(identity bad)
     sed -i -e 's/sets = .*/sets = ["bad", "friends"]/' -e 's/^action = .*/action = "count"/' \
@@ -132,11 +89,11 @@ END
 
 wrong_changes_nothing() {
     local before
-    fresh
+    fresh_lists
     sieve -q apply "$CONFIG"
     before=$(state)
     configure "" 'souces = []'
-    refused 3 "xdp-sieve.toml:13:1: set.bad.souces: unknown key, did you mean sources" sieve apply "$CONFIG"
+    refused 3 "xdp-sieve.toml:14:1: set.bad.souces: unknown key, did you mean sources" sieve apply "$CONFIG"
     unchanged "$before"
     configure
     echo "no address" >>"$LISTS/bad.txt"
@@ -159,7 +116,7 @@ wrong_changes_nothing() {
 
 guards() {
     local before
-    fresh
+    fresh_lists
     address_lists 20261122 long 400 more 1
     cp "$WORK/long" "$LISTS/bad.txt"
     sieve -q apply "$CONFIG"
@@ -188,7 +145,7 @@ guards() {
 
 difference() {
     local before
-    fresh
+    fresh_lists
     sieve apply --diff "$CONFIG" >"$WORK/said"
     grep -q "^$IN_IF: attach" "$WORK/said" && grep -q '  + set bad: drop' "$WORK/said" || fail "$(cat "$WORK/said")"
     [ -z "$(program_id)" ] && [ ! -e "$STATE" ] || fail "--diff has changed something"
@@ -213,7 +170,7 @@ END
 unprivileged() {
     local user=(python3 -c 'import os, sys
 os.setgroups([]), os.setgid(65534), os.setuid(65534), os.execv(sys.argv[1], sys.argv[1:])')
-    fresh
+    fresh_lists
     chmod 755 "$WORK" && cp "$SIEVE" "$WORK/xdp-sieve"
     "${user[@]}" "$WORK/xdp-sieve" apply --check "$CONFIG" >"$WORK/said"
     grep -q 'is correct' "$WORK/said" || fail "$(cat "$WORK/said")"
@@ -224,7 +181,7 @@ os.setgroups([]), os.setgid(65534), os.setuid(65534), os.execv(sys.argv[1], sys.
     echo "no address" >>"$LISTS/bad.txt"
     refused 3 'bad.txt:3: ' "${user[@]}" "$WORK/xdp-sieve" apply --check "$CONFIG"
     sed -i 's/^fpr = .*/fpr = 3/' "$CONFIG"
-    refused 3 'xdp-sieve.toml:10:1: set.bad: a false positive rate of 3, expected' \
+    refused 3 'xdp-sieve.toml:11:1: set.bad: a false positive rate of 3, expected' \
         "${user[@]}" "$WORK/xdp-sieve" apply --check "$CONFIG"
     configure
     refused 4 'root' "${user[@]}" "$WORK/xdp-sieve" apply "$CONFIG"
@@ -232,7 +189,7 @@ os.setgroups([]), os.setgid(65534), os.setuid(65534), os.execv(sys.argv[1], sys.
 }
 
 effective() {
-    fresh
+    fresh_lists
     sieve config "$CONFIG" >"$WORK/first.toml"
     grep -qx 'most-shrink = 0.5' "$WORK/first.toml" || fail "a default is missing: $(cat "$WORK/first.toml")"
     sieve config "$WORK/first.toml" | diff "$WORK/first.toml" - || fail "it reads back otherwise"
@@ -250,7 +207,7 @@ effective() {
 }
 
 verified() {
-    fresh
+    fresh_lists
     sed -i 's/^fpr = .*/verify = true/' "$CONFIG"
     sieve -q apply "$CONFIG"
     [ "$(sieve --json status "$IN_IF" | jq '.interfaces[0].sets[1].verify_bytes > 0')" = true ] || fail "not verified"
@@ -264,7 +221,7 @@ verified() {
 
 all_sources() {
     local before both
-    fresh
+    fresh_lists
     sieve -q apply "$CONFIG"
     before=$(state)
     # A command that fails, hangs or says too much leaves the last good list in force.
@@ -296,7 +253,7 @@ all_sources() {
 }
 
 unreadable() {
-    fresh 'unreadable = "pass"'
+    fresh_lists 'unreadable = "pass"'
     sieve -q apply "$CONFIG"
     sieve --json status "$IN_IF" | jq -e '.interfaces[0].unreadable.action == "pass"' >/dev/null || fail "not at attach"
     configure

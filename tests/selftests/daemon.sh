@@ -6,95 +6,21 @@
 . "$(dirname "$0")/lib.sh"
 
 setup
-SIEVED=${SIEVED:-$BUILD/xdp-sieved}
-[ -x "$SIEVED" ] || skip_all "xdp-sieved is not built"
-CONFIG=$WORK/xdp-sieve.toml LISTS=$WORK/lists STATE=$WORK/state
-MEMBER=203.0.113.1 FRIEND=203.0.113.77 STRANGER=203.0.113.200
-
-# Writes a configuration with two sets: one of the file bad.txt, one of the folder friends/. $1 holds further lines
-# for the service, $2 for the interface, $3 for the set bad.
-configure() {
-    cat >"$CONFIG" <<END
-[service]
-state-directory = "$STATE"
-${1-}
-[[interface]]
-name = "$IN_IF"
-sets = ["friends", "bad"]
-${2-}
-[set.friends]
-sources = ["lists/friends/"]
-action = "pass"
-[set.bad]
-sources = ["lists/bad.txt"]
-fpr = 1e-9
-${3-}
-END
-}
+# shellcheck source=service.sh
+. "$here/service.sh"
+needs_daemon
 
 # Gives each test a clean start, and a service manager that listens.
 fresh() {
-    rm -rf "$STATE" "$LISTS" "$WORK/notify" "$WORK/notified"
-    mkdir -p "$LISTS/friends"
-    printf '%s\n' "$MEMBER" 203.0.113.64/28 >"$LISTS/bad.txt"
-    printf '%s\n' "$FRIEND" >"$LISTS/friends/a.txt"
-    configure "$@"
-    : >"$WORK/notified"
-    # In one of our namespaces, so that end_jobs finds it.
-    inside "$OUT" "$here/notify_socket.py" "$WORK/notify" "$WORK/notified" &
-    await test -S "$WORK/notify"
+    fresh_lists "$@"
+    service_manager
 }
-
-# start [ENVIRONMENT...]: starts the daemon. Returns when it is ready: what it remembers is in force then.
-start() {
-    : >"$WORK/notified"
-    : >"$WORK/said"
-    env NOTIFY_SOCKET="$WORK/notify" "$@" nsenter --net="/run/netns/$IN" "$SIEVED" --config "$CONFIG" --log stderr \
-        2>"$WORK/said" &
-    daemon=$!
-    await_line "$WORK/notified" '^READY=1'
-}
-
-# stop [SIGNAL [STATUS]]: ends the daemon; its exit status must be this one.
-stop() {
-    local status=0
-    kill -s "${1-TERM}" "$daemon"
-    wait "$daemon" || status=$?
-    [ "$status" = "${2-0}" ] || fail "exit status $status: $(cat "$WORK/said")"
-}
-
-# says PATTERN: waits until the daemon has logged a matching line.
-says() { await_line "$WORK/said" "$1"; }
-
-# says_anew PATTERN COMMAND...: runs the command, and waits for a matching line that was not there before.
-says_anew() {
-    local pattern=$1 before
-    shift
-    before=$(grep -Ec -- "$pattern" "$WORK/said" || true)
-    "$@"
-    await more_lines "$pattern" "$before"
-}
-more_lines() { [ "$(grep -Ec -- "$1" "$WORK/said" || true)" -gt "$2" ]; }
 
 # The daemon may come and go without a change of what is in force.
 state() {
     program_id
     sieve --json status "$IN_IF" | jq 'del(.manager)'
     sieve --json stats "$IN_IF"
-}
-
-of_set() {
-    sieve --json "$1" "$IN_IF" | jq -r --arg set "$2" ".interfaces[0].sets[] | select(.name == \$set).$3"
-}
-identity() { of_set status "$1" identity; }
-
-judged() {
-    verdicts <<END
-drop udp $MEMBER $IN4 1 2
-drop udp 203.0.113.65 $IN4 1 2
-pass udp $FRIEND $IN4 1 2
-pass udp $STRANGER $IN4 1 2
-END
 }
 
 # The first start asks the sources. The next one needs none of them, and puts the last good images in force.
@@ -205,7 +131,7 @@ reloads() {
     start
     says 'set bad: a new list with 2 entries'
     before=$(state)
-    configure "" "" 'souces = []'
+    configure "" 'souces = []'
     : >"$WORK/notified"
     says_anew 'error: the configuration was not taken, and the one before stays: .*toml:14:1: .*did you mean sources' \
         kill -HUP "$daemon"
@@ -215,7 +141,7 @@ reloads() {
     echo "$STRANGER" >>"$LISTS/bad.txt" # it goes on
     says 'set bad: a new list with 3 entries'
     before=$(identity bad)
-    configure "" 'default = "drop"' 'action = "count"'
+    configure 'default = "drop"' 'action = "count"'
     : >"$WORK/notified"
     kill -HUP "$daemon"
     await_line "$WORK/notified" '^READY=1 '
@@ -233,7 +159,7 @@ stops() {
     says 'set bad: a new list with 2 entries'
     stop INT
     judged
-    configure 'on-stop = "unload"'
+    configure "" "" 'on-stop = "unload"'
     start
     : >"$WORK/notified"
     stop
@@ -305,7 +231,7 @@ wrong_starts() {
     fresh
     refused 3 'nothing.toml: cannot be read' inside "$IN" "$SIEVED" --config "$WORK/nothing.toml"
     refused 3 'nothing.toml: cannot be read' inside "$IN" "$SIEVED" --check --config "$WORK/nothing.toml"
-    configure "" "" 'souces = []'
+    configure "" 'souces = []'
     refused 3 'toml:14:1: set.bad.souces: unknown key, did you mean sources' inside "$IN" "$SIEVED" --config "$CONFIG"
     refused 2 'see .xdp-sieved --help.' inside "$IN" "$SIEVED" --confg "$CONFIG"
     refused 2 'expected auto, journal or stderr' inside "$IN" "$SIEVED" --log paper

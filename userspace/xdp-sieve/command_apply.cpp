@@ -171,7 +171,8 @@ Result<Exit> run_apply(const ApplyArguments& arguments, const service::Configura
                  service::StateDirectory::open(configuration.state_directory, control::lock_patience,
                                                listener.waiting));
     service::RealHostAddresses host;
-    SIEVE_TRY(service::live::make_first_images(configuration, kernel, state, host));
+    SIEVE_ASSIGN(const service::SandboxSettings sandbox, service::standard_sandbox());
+    SIEVE_TRY(service::live::make_first_images(configuration, kernel, state, host, sandbox));
     SIEVE_ASSIGN(const service::CycleReport report,
                  service::run_cycle(kernel, configuration, state, host, {}, listener));
     context.changed = report.changed;

@@ -25,6 +25,7 @@
 #include "libsieve/service/child_messages.hpp"
 #include "libsieve/util/printable.hpp"
 #include "libsieve/util/unique_fd.hpp"
+#include "libsieve/util/write_all.hpp"
 
 namespace sieve::service {
 
@@ -59,11 +60,7 @@ Result<Pipe> make_pipe() {
 Result<UniqueFd> sealed_file(std::string_view content) {
     UniqueFd file(::memfd_create("sieve-order", MFD_CLOEXEC | MFD_ALLOW_SEALING));
     if (!file) return cannot_start("memfd_create", errno);
-    while (!content.empty()) {
-        const ssize_t put = ::write(file.get(), content.data(), content.size());
-        if (put < 0) return cannot_start("write", errno);
-        content.remove_prefix(static_cast<std::size_t>(put));
-    }
+    if (!write_all(file.get(), content)) return cannot_start("write", errno);
     if (::fcntl(file.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL) != 0)
         return cannot_start("fcntl", errno);
     return file;

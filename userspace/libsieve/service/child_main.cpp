@@ -26,8 +26,8 @@
 #include "libsieve/service/live/claim_file.hpp"
 #include "libsieve/service/live/decisions.hpp"
 #include "libsieve/service/url.hpp"
-#include "libsieve/service/write_all.hpp"
 #include "libsieve/util/shortage.hpp"
+#include "libsieve/util/write_all.hpp"
 
 namespace sieve::service {
 

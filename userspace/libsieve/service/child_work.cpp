@@ -17,7 +17,7 @@
 #include "libsieve/control/source.hpp"
 #include "libsieve/service/list_digest.hpp"
 #include "libsieve/service/list_file.hpp"
-#include "libsieve/service/write_all.hpp"
+#include "libsieve/util/write_all.hpp"
 
 namespace sieve::service {
 

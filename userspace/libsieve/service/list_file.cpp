@@ -13,7 +13,7 @@
 #include <fmt/core.h>
 
 #include "libsieve/feeds/entry.hpp"
-#include "libsieve/service/write_all.hpp"
+#include "libsieve/util/write_all.hpp"
 
 namespace sieve::service {
 

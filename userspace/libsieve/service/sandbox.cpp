@@ -19,7 +19,7 @@
 #include "libsieve/service/child_messages.hpp"
 #include "libsieve/service/list_file.hpp"
 #include "libsieve/service/unpack.hpp"
-#include "libsieve/service/write_all.hpp"
+#include "libsieve/util/write_all.hpp"
 
 namespace sieve::service {
 
@@ -329,6 +329,16 @@ class BuildStep : Step {
 tl::expected<std::variant<UnchangedList, ReadList>, GatherFailure>
 read_in_sandbox(const ReadRequest& request) {
     return ReadStep(request).run();
+}
+
+Result<ReadList> own_list(Feed list, std::string label) {
+    ReadList own;
+    SIEVE_ASSIGN(own.records, new_file("sieve-records"));
+    SIEVE_TRY(write_list_file(list, own.records.get()));
+    SIEVE_TRY(seal(own.records));
+    own.list = std::move(list);
+    own.label = std::move(label);
+    return own;
 }
 
 Result<BuiltList> build_in_sandbox(const BuildRequest& request, const ReadList& list) {

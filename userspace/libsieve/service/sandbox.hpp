@@ -73,6 +73,10 @@ struct ReadList {
 [[nodiscard]] tl::expected<std::variant<UnchangedList, ReadList>, GatherFailure>
 read_in_sandbox(const ReadRequest& request);
 
+// A list that the caller has made itself, as if it had been read. out_of_memory if there is no memory for its
+// records.
+[[nodiscard]] Result<ReadList> own_list(Feed list, std::string label);
+
 struct BuildRequest {
     std::string set{}; // its name, for messages
     control::FeedSpec feed{};

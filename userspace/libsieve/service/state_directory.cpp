@@ -20,9 +20,9 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
-#include "libsieve/service/write_all.hpp"
 #include "libsieve/util/output.hpp"
 #include "libsieve/util/printable.hpp"
+#include "libsieve/util/write_all.hpp"
 
 namespace sieve::service {
 

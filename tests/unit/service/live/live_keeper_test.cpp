@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "libsieve/service/live/companion.hpp"
+#include "unit/service/in_process.hpp"
 #include "unit/service/live/live_world.hpp"
 
 namespace sieve::service::live {
@@ -15,6 +16,7 @@ namespace {
 
 using namespace std::chrono_literals;
 using test::claim;
+using test::in_process;
 using test::LiveWorld;
 using Ask = CrowdsecStream::Ask;
 
@@ -25,6 +27,7 @@ class LiveKeeperTest : public testing::Test, public LiveWorld {
     std::vector<Ask> asked;
     // What the API says next; a failure if there is nothing.
     std::optional<Decisions> answer{Decisions{}};
+    SandboxSettings sandbox = in_process();
 
     static Configuration configuration_of(SetConfiguration set) {
         Configuration configuration;
@@ -36,6 +39,7 @@ class LiveKeeperTest : public testing::Test, public LiveWorld {
         LiveKeeperSettings settings;
         settings.configuration = configuration_of(set);
         settings.set = set.name;
+        settings.sandbox = sandbox;
         settings.tell = [this](const LiveEvent& event) { events.push_back(event); };
         settings.now = [this] { return now; };
         settings.fetch = [this](const CrowdsecSpec&, Ask ask, Time,

@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "libsieve/build/key_changes.hpp"
+#include "unit/service/in_process.hpp"
 #include "unit/service/live/live_world.hpp"
 
 namespace sieve::service::live {
@@ -16,6 +17,7 @@ namespace {
 
 using test::at_second;
 using test::claim;
+using test::in_process;
 using test::LiveWorld;
 
 class LiveSetTest : public testing::Test, public LiveWorld {
@@ -31,7 +33,7 @@ class LiveSetTest : public testing::Test, public LiveWorld {
     // A set whose first image is in force at XDP.
     LiveSet open_in_force() {
         LiveSet set = open();
-        EXPECT_TRUE(set.rebuild(kernel, observer));
+        EXPECT_TRUE(set.rebuild(kernel, in_process(), observer));
         put_in_force();
         return set;
     }
@@ -43,7 +45,7 @@ class LiveSetTest : public testing::Test, public LiveWorld {
 TEST_F(LiveSetTest, BeginsWithoutAnImageAndHasAnEmptyOneAfterTheFirstRebuild) {
     LiveSet set = open();
     EXPECT_EQ(set.rebuild_due(), RebuildReason::no_image);
-    const auto done = set.rebuild(kernel, observer);
+    const auto done = set.rebuild(kernel, in_process(), observer);
     ASSERT_TRUE(done) << done.error().message;
     EXPECT_FALSE(set.rebuild_due());
     put_in_force();
@@ -160,7 +162,7 @@ TEST_F(LiveSetTest, WhatSomebodyElseChangedIsReplaced) {
     auto done = set.change(kernel, {{}, {claim("192.0.2.2", 2)}}, observer);
     ASSERT_TRUE(done);
     EXPECT_EQ(done->rebuild_due, RebuildReason::unknown);
-    done = set.rebuild(kernel, observer);
+    done = set.rebuild(kernel, in_process(), observer);
     ASSERT_TRUE(done) << done.error().message;
     EXPECT_FALSE(done->rebuild_due);
     EXPECT_TRUE(in_force_has("192.0.2.1"));
@@ -247,7 +249,7 @@ TEST_F(LiveSetTest, AChangeInFlightAtACrashLeadsToARebuild) {
     auto done = set.level(kernel, observer);
     ASSERT_TRUE(done);
     EXPECT_EQ(done->rebuild_due, RebuildReason::unknown);
-    done = set.rebuild(kernel, observer);
+    done = set.rebuild(kernel, in_process(), observer);
     ASSERT_TRUE(done) << done.error().message;
     EXPECT_TRUE(in_force_has("192.0.2.1"));
     EXPECT_TRUE(in_force_has("192.0.2.2"));
@@ -278,7 +280,7 @@ TEST_F(LiveSetTest, ChangesDuringARebuildAreInTheNewFilter) {
     ASSERT_TRUE(order);
     ASSERT_TRUE(set.change(kernel, {{claim("192.0.2.1", 1)}, {claim("192.0.2.3", 3)}}, observer));
     EXPECT_TRUE(in_force_has("192.0.2.3")); // not held up
-    auto image = build_live_image(std::move(*order));
+    auto image = build_live_image(std::move(*order), in_process());
     ASSERT_TRUE(image);
     const std::string before = identity_in_force();
     const auto done = set.finish_rebuild(kernel, std::move(*image), observer);
@@ -300,7 +302,7 @@ TEST_F(LiveSetTest, ARebuildThatCannotBeSwappedInChangesNothing) {
     ASSERT_TRUE(set.change(kernel, {{}, {claim("192.0.2.1", 1)}}, observer));
     const std::string before = identity_in_force();
     kernel.failing_set = "block";
-    EXPECT_FALSE(set.rebuild(kernel, observer));
+    EXPECT_FALSE(set.rebuild(kernel, in_process(), observer));
     EXPECT_EQ(identity_in_force(), before);
     ASSERT_TRUE(set.change(kernel, {{}, {claim("192.0.2.2", 2)}}, observer));
     EXPECT_TRUE(in_force_has("192.0.2.2"));
@@ -323,7 +325,7 @@ TEST_F(LiveSetTest, AFilterGrowsBeforeItIsFull) {
     EXPECT_FALSE(is_urgent(*set.rebuild_due()));
     for (std::uint64_t i = 0; i < id; i++)
         ASSERT_TRUE(in_force_has(Prefix{test::prefix_of("10.0.0.0").address + i})) << i;
-    ASSERT_TRUE(set.rebuild(kernel, observer));
+    ASSERT_TRUE(set.rebuild(kernel, in_process(), observer));
     EXPECT_FALSE(set.rebuild_due());
     EXPECT_EQ(keys_in_force(), id);
     const auto lines = kernel.open_filter(map_id()).value()->lines().size();
@@ -473,7 +475,7 @@ TEST_F(LiveSetTest, AgreesWithAPlainSetThroughCrashes) {
             ASSERT_TRUE(set->replace(kernel, claims(), observer));
             if (set->rebuild_due()) {
                 rebuilds++;
-                const auto rebuilt = set->rebuild(kernel, observer);
+                const auto rebuilt = set->rebuild(kernel, in_process(), observer);
                 ASSERT_TRUE(rebuilt) << rebuilt.error().message;
             }
             ASSERT_FALSE(set->rebuild_due());

@@ -14,6 +14,7 @@
 #include "libsieve/service/configuration_reader.hpp"
 #include "libsieve/service/live/companion.hpp"
 #include "libsieve/service/reconcile.hpp"
+#include "libsieve/service/watching/process_usage.hpp"
 
 namespace sieve::service {
 
@@ -110,6 +111,10 @@ Status Daemon::listen() {
         patient_->acknowledge();
         end();
     }));
+    SIEVE_ASSIGN(live_troubles_, loop.on_readable(live_.troubles_changed(), [this] {
+        live_.acknowledge();
+        if (ready_ && !stopping_) notify_status("");
+    }));
     SIEVE_ASSIGN(EventSource hangup, loop.on_signal(SIGHUP, [this] { reload(); }));
     SIEVE_ASSIGN(EventSource terminate, loop.on_signal(SIGTERM, [this] { stop(); }));
     SIEVE_ASSIGN(EventSource interrupt, loop.on_signal(SIGINT, [this] { stop(); }));
@@ -169,7 +174,9 @@ void Daemon::begin(CycleOptions options) {
     running_->began = std::chrono::steady_clock::now();
     Worker& worker = running_->options.ask == Ask::nothing ? *urgent_ : *patient_;
     if (ready_) parts_.ledger.set_state(watching::DaemonState::working);
-    const bool opens = std::exchange(live_sets_wait_, false);
+    // At the start, what is remembered is in force before the lists of live sets are read.
+    const bool opens = live_sets_wait_ && (ready_ || !live_.can_wait(*configuration_));
+    if (opens) live_sets_wait_ = false;
     worker.run([this, job = running_, opens] {
         if (opens) live_.open(*job->configuration, *settings_.sandbox);
         const std::lock_guard lock(live_.exclusive());
@@ -205,6 +212,10 @@ void Daemon::end() {
     } else if (ended->options.ask == Ask::nothing && !ended->called_off && (!ready_ || reloading_)) {
         // What is remembered is in force. Now the sources are asked.
         agenda_.ask_all(now());
+        if (live_sets_wait_) agenda_.compare(now());
+        if (!ready_)
+            parts_.log.info(fmt::format("ready {} ms after the start of this process: {}",
+                                        watching::time_since_start().count(), standing()));
         ready_ = true;
         reloading_ = false;
         notify_status("READY=1\n");
@@ -223,7 +234,9 @@ void Daemon::note(const Running& ended) {
         if (!ended.called_off) parts_.ledger.note_cycle_failed(ended.report.error(), times);
         return;
     }
-    if (ended.called_off) times.asked.clear();
+    if (ended.called_off) // what did not come about will be tried again
+        for (const SetReport& set : ended.report->sets)
+            if (set.outcome == SetOutcome::failed) times.asked.erase(set.name);
     parts_.ledger.note_cycle(*ended.report, times);
 }
 

@@ -117,6 +117,7 @@ class Daemon {
     Narrator narrator_;
     LiveSets live_;
     bool live_sets_wait_ = true; // for being opened, before the next cycle
+    EventSource live_troubles_;
     ListWatch lists_;
     std::unique_ptr<InterfaceWatch> interfaces_;
     UniqueFd cancel_; // readable: the cycle at work is called off

@@ -15,15 +15,27 @@
 
 namespace sieve::service {
 
+namespace {
+
+UniqueFd new_signal() {
+    return UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+}
+void signal(int to) {
+    const std::uint64_t one = 1;
+    (void)!::write(to, &one, sizeof(one));
+}
+
+} // namespace
+
 // One keeper and its thread.
 class LiveSets::Runner {
   public:
-    Runner(std::string set, UniqueFd cancel) : set_(std::move(set)), cancel_(std::move(cancel)) {}
+    Runner(std::string set, UniqueFd cancel, int troubles_changed)
+        : set_(std::move(set)), cancel_(std::move(cancel)), troubles_changed_(troubles_changed) {}
     Runner(const Runner&) = delete;
     Runner& operator=(const Runner&) = delete;
     ~Runner() {
-        const std::uint64_t one = 1;
-        (void)!::write(cancel_.get(), &one, sizeof(one));
+        signal(cancel_.get());
         {
             const std::lock_guard lock(mutex_);
             over_ = true;
@@ -61,6 +73,8 @@ class LiveSets::Runner {
                 asked_ = state.asked;
                 ledger.note_refresh(set_, {.result = SetOutcome::unchanged});
             }
+            const bool troubled = state.failures > 0;
+            if (std::exchange(troubled_, troubled) != troubled) signal(troubles_changed_);
             lock.lock();
             changed_.wait_until(lock, next, [this] { return woken_ || over_; });
         }
@@ -68,18 +82,21 @@ class LiveSets::Runner {
 
     std::string set_;
     UniqueFd cancel_;
+    int troubles_changed_;
     std::unique_ptr<live::LiveKeeper> keeper_;
     std::mutex mutex_;
     std::condition_variable changed_;
     bool woken_ = false;
     bool over_ = false;
+    bool troubled_ = false;
     live::Time asked_{};
     std::thread thread_;
 };
 
 LiveSets::LiveSets(control::Kernel& kernel, const StateDirectory& state, HostAddresses& host, Log& log,
                    watching::Ledger& ledger)
-    : kernel_(kernel), state_(state), host_(host), log_(log), ledger_(ledger) {}
+    : kernel_(kernel), state_(state), host_(host), log_(log), ledger_(ledger),
+      troubles_changed_(new_signal()) {}
 
 LiveSets::~LiveSets() {
     close();
@@ -90,8 +107,7 @@ void LiveSets::open(const Configuration& configuration, const SandboxSettings& s
     std::vector<std::unique_ptr<Runner>> opened;
     for (const SetConfiguration& set : configuration.sets) {
         if (!live::is_live(set)) continue;
-        UniqueFd cancel(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-        auto runner = std::make_unique<Runner>(set.name, std::move(cancel));
+        auto runner = std::make_unique<Runner>(set.name, new_signal(), troubles_changed_.get());
         live::LiveKeeperSettings settings;
         settings.configuration = configuration;
         settings.set = set.name;
@@ -144,6 +160,21 @@ std::vector<std::string> LiveSets::troubles() const {
         if (const auto state = runner->state(); state.failures > 0)
             all.push_back(fmt::format("set {}: its source does not answer", runner->set()));
     return all;
+}
+
+void LiveSets::acknowledge() {
+    std::uint64_t count = 0;
+    (void)!::read(troubles_changed_.get(), &count, sizeof(count));
+}
+
+bool LiveSets::can_wait(const Configuration& configuration) const {
+    bool any = false;
+    for (const SetConfiguration& set : configuration.sets) {
+        if (!live::is_live(set) && !live::is_companion(configuration, set.name)) continue;
+        if (!state_.read(set.name, [](const std::string&) {})) return false;
+        any = true;
+    }
+    return any;
 }
 
 void LiveSets::tell(const live::LiveEvent& event) {

@@ -31,6 +31,10 @@ class LiveSets {
     LiveSets& operator=(const LiveSets&) = delete;
     ~LiveSets(); // as close()
 
+    // Whether there is something to open that can wait until a cycle has put it in force: open() reads whole
+    // lists. That takes a last good image of each live set of the configuration, and of its companion.
+    [[nodiscard]] bool can_wait(const Configuration& configuration) const;
+
     // Opens the keepers of the configuration's live sets, in the place of those that are there. Afterwards
     // each of these sets has a last good image. What cannot be opened is logged. Blocks: for a worker,
     // without a cycle at work.
@@ -50,6 +54,9 @@ class LiveSets {
 
     // What is wrong, one sentence for each set that has trouble.
     [[nodiscard]] std::vector<std::string> troubles() const;
+    // A descriptor that becomes readable when a set gets into trouble or out of it, until acknowledge().
+    [[nodiscard]] int troubles_changed() const { return troubles_changed_.get(); }
+    void acknowledge();
 
   private:
     class Runner;
@@ -61,6 +68,7 @@ class LiveSets {
     HostAddresses& host_;
     Log& log_;
     watching::Ledger& ledger_;
+    UniqueFd troubles_changed_;
     std::mutex exclusive_;
     mutable std::mutex mutex_; // of runners_
     std::vector<std::unique_ptr<Runner>> runners_;

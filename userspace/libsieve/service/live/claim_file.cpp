@@ -15,6 +15,7 @@
 
 #include "libsieve/service/live/claim_record.hpp"
 #include "libsieve/util/printable.hpp"
+#include "libsieve/util/write_all.hpp"
 
 namespace sieve::service::live {
 
@@ -57,13 +58,9 @@ Status write_claim_file(const Decisions& decisions, int to) {
     std::string text(reinterpret_cast<const char*>(&head), sizeof(head));
     append_claims(text, decisions.added);
     append_claims(text, decisions.deleted);
-    for (std::size_t put = 0; put < text.size();) {
-        const ssize_t more = ::write(to, text.data() + put, text.size() - put);
-        if (more < 0 && errno == EINTR) continue;
-        if (more < 0) return bad_input(fmt::format("the decisions cannot be written: {}", errno_text(errno)));
-        put += static_cast<std::size_t>(more);
-    }
-    return {};
+    Status written = write_all(to, text);
+    if (!written) written.error().message = "the decisions " + written.error().message;
+    return written;
 }
 
 Result<Decisions> read_claim_file(int from) {

@@ -21,6 +21,8 @@
 #include "libsieve/service/live/crowdsec_stream.hpp"
 #include "libsieve/service/live/range_set.hpp"
 #include "libsieve/service/live/watched_list.hpp"
+#include "libsieve/service/sandbox.hpp"
+#include "libsieve/util/write_all.hpp"
 
 namespace sieve::service::live {
 
@@ -31,14 +33,9 @@ constexpr std::chrono::milliseconds soon{20};
 constexpr std::chrono::seconds retry{5};
 constexpr std::uint64_t most_list_bytes = std::uint64_t{1} << 30;
 
-bool write_all(int to, std::string_view text) {
-    while (!text.empty()) {
-        const ssize_t put = ::write(to, text.data(), text.size());
-        if (put < 0 && errno == EINTR) continue;
-        if (put < 0) return false;
-        text.remove_prefix(static_cast<std::size_t>(put));
-    }
-    return true;
+// A line that came or went can be told from the others only where each line is an entry.
+bool has_lines(const SetConfiguration& set) {
+    return set.feed.format.syntax == ListSyntax::automatic || set.feed.format.syntax == ListSyntax::plain;
 }
 
 class Keeper final : public LiveKeeper {
@@ -54,7 +51,7 @@ class Keeper final : public LiveKeeper {
         }
         for (const SourceSpec& source : set_.sources)
             if (const auto* file = std::get_if<FileSpec>(&source))
-                files_.emplace_back(file->path, most_list_bytes);
+                files_.emplace_back(file->path, most_list_bytes, has_lines(set_));
     }
 
     Status start() {
@@ -294,7 +291,9 @@ class Keeper final : public LiveKeeper {
             woken_ = true;
             return;
         }
-        looked.error().message = fmt::format("set {}: {}", set_.name, looked.error().message);
+        if (const std::string begin = fmt::format("set {}: ", set_.name);
+            !looked.error().message.starts_with(begin))
+            looked.error().message = begin + looked.error().message;
         tell_failure(set_.name, std::move(looked.error()));
     }
 
@@ -333,20 +332,27 @@ class Keeper final : public LiveKeeper {
             change.added.push_back({prefix, count_of(prefix)++, never});
         return change;
     }
-    Result<bool> read_whole() {
-        std::vector<Input> inputs;
+    // In a child: what is in the files may be anything.
+    Result<Feed> read_files() {
+        std::vector<UniqueFd> copies;
+        ReadRequest request{.set = set_.name, .feed = set_.feed, .sandbox = settings_.sandbox};
         for (const WatchedList& file : files_) {
-            UniqueFd copy(::memfd_create("sieve-watched", MFD_CLOEXEC));
-            const std::string_view text = file.text();
-            if (!copy || !write_all(copy.get(), text) || ::lseek(copy.get(), 0, SEEK_SET) != 0)
+            const UniqueFd& copy = copies.emplace_back(::memfd_create("sieve-watched", MFD_CLOEXEC));
+            if (!copy || !write_all(copy.get(), file.text()) || ::lseek(copy.get(), 0, SEEK_SET) != 0)
                 return failure(ErrorKind::out_of_memory,
                                fmt::format("no file in memory: {}", errno_text(errno)));
-            SIEVE_ASSIGN(Input input, Input::of(std::move(copy), file.path()));
-            inputs.push_back(std::move(input));
+            request.origins.emplace_back(OpenOrigin{copy.get(), file.path()});
         }
-        SIEVE_ASSIGN(const Feed feed,
-                     read_feed(inputs, set_.feed.fields,
-                               {.skip_invalid = set_.feed.skip_invalid, .ranges = true, .threads = 1}));
+        auto read = read_in_sandbox(request);
+        if (!read) return tl::unexpected(std::move(read.error().error));
+        auto* list = std::get_if<ReadList>(&*read);
+        if (list == nullptr || !list->list)
+            return bad_input("found an image, expected a list, whose keys can change in place");
+        for (const std::string& text : list->remarks) tell_remark(text);
+        return std::move(*list->list);
+    }
+    Result<bool> read_whole() {
+        SIEVE_ASSIGN(const Feed feed, read_files());
         if (!feed.ranges.empty())
             return bad_input(
                 "the list has prefixes or ranges, and only single addresses change in place; expected "
@@ -373,8 +379,9 @@ class Keeper final : public LiveKeeper {
                                               : std::unique_lock<std::mutex>();
     }
     Status publish_ranges() {
+        SIEVE_ASSIGN(Image image, ranges_->build(settings_.sandbox));
         const auto lock = alone();
-        SIEVE_TRY(ranges_->publish(kernel_, observer_));
+        SIEVE_TRY(ranges_->publish(kernel_, std::move(image), observer_));
         tell({.what = LiveEvent::What::rebuilt,
               .set = ranges_->name(),
               .entries = ranges_->list().prefixes()});
@@ -390,7 +397,7 @@ class Keeper final : public LiveKeeper {
     }
     Status rebuild_now() {
         SIEVE_ASSIGN(RebuildOrder order, live_->begin_rebuild());
-        Result<Image> image = build_live_image(std::move(order));
+        Result<Image> image = build_live_image(std::move(order), settings_.sandbox);
         if (image) return finish(std::move(*image));
         live_->abandon_rebuild();
         return tl::unexpected(std::move(image.error()));
@@ -420,7 +427,7 @@ class Keeper final : public LiveKeeper {
             rebuild_at_ = now() + retry;
             return tell_failure(set_.name, std::move(order.error()));
         }
-        building_ = std::async(std::launch::async, &build_live_image, std::move(*order));
+        building_ = std::async(std::launch::async, &build_live_image, std::move(*order), settings_.sandbox);
     }
 
     [[nodiscard]] Time next_step() {
@@ -489,7 +496,7 @@ Result<std::unique_ptr<LiveKeeper>> LiveKeeper::open(LiveKeeperSettings settings
 }
 
 Status make_first_images(const Configuration& configuration, control::Kernel& kernel,
-                         const StateDirectory& state, HostAddresses& host) {
+                         const StateDirectory& state, HostAddresses& host, const SandboxSettings& sandbox) {
     const auto has_image = [&](const std::string& set) {
         return state.read(set, [](const std::string&) {}).has_value();
     };
@@ -499,6 +506,7 @@ Status make_first_images(const Configuration& configuration, control::Kernel& ke
         LiveKeeperSettings settings;
         settings.configuration = configuration;
         settings.set = set.name;
+        settings.sandbox = sandbox;
         SIEVE_TRY(LiveKeeper::open(std::move(settings), kernel, state, host));
     }
     return {};

@@ -98,6 +98,7 @@ class LiveKeeper {
 // Makes the last good images of the sets that follow a stream and have none, so that a cycle can put them in
 // force. They are empty until somebody follows the stream. `configuration` is as with_companions() made it.
 [[nodiscard]] Status make_first_images(const Configuration& configuration, control::Kernel& kernel,
-                                       const StateDirectory& state, HostAddresses& host);
+                                       const StateDirectory& state, HostAddresses& host,
+                                       const SandboxSettings& sandbox);
 
 } // namespace sieve::service::live

@@ -9,6 +9,7 @@
 #include <fmt/core.h>
 
 #include "libsieve/feeds/entry.hpp"
+#include "libsieve/feeds/feed.hpp"
 #include "libsieve/feeds/key_text.hpp"
 #include "libsieve/filters/sizing.hpp"
 #include "libsieve/service/configuration_text.hpp"
@@ -68,9 +69,13 @@ bool is_urgent(RebuildReason reason) {
     return reason != RebuildReason::full && reason != RebuildReason::worn;
 }
 
-Result<Image> build_live_image(RebuildOrder order) {
+Result<Image> build_live_image(RebuildOrder order, const SandboxSettings& sandbox) {
+    const BuildRequest request{.set = order.set, .feed = order.feed, .sandbox = sandbox};
+    Feed keys(order.feed.fields);
+    keys.keys = std::move(order.keys);
+    SIEVE_ASSIGN(const ReadList list, own_list(std::move(keys), order.set));
     for (int builds = 1;; builds++) {
-        SIEVE_ASSIGN(BuiltSet built, build_set(order.keys, order.build, {}));
+        SIEVE_ASSIGN(BuiltList built, build_in_sandbox(request, list));
         if (builds == most_builds || !mistakes_any(built.image, order.strangers))
             return std::move(built.image);
     }
@@ -355,19 +360,18 @@ void LiveSet::put_in_force(control::Kernel& kernel, LiveChange& report, const co
 
 Result<RebuildOrder> LiveSet::begin_rebuild() {
     SIEVE_TRY(write_claim_list(list_, next_list_path(*state_, name())));
-    RebuildOrder order{
-        .set = name(), .build = options_.set.feed.build, .keys = KeySet(fields()), .strangers = {}};
+    RebuildOrder order{.set = name(), .feed = options_.set.feed, .keys = KeySet(fields()), .strangers = {}};
     order.keys.reserve(list_.prefixes());
     list_.for_each_prefix([&](const Prefix& prefix) { order.keys.add(key_of(prefix.address, fields())); });
     if (order.keys.empty()) order.keys.add(key_of(placeholder.address, fields()));
     const double capacity = std::max(static_cast<double>(least_capacity),
                                      room_when_built * static_cast<double>(list_.prefixes()));
-    const double bits = order.build.bits_per_key.value_or(bits_per_key_when_built) * capacity;
+    BuildOptions& build = order.feed.build;
+    const double bits = build.bits_per_key.value_or(bits_per_key_when_built) * capacity;
     const double other_lines = SIEVE_FIRST_LINE + witness_count(order.keys.size());
-    order.build.bits_per_key.reset();
-    order.build.memory = static_cast<std::uint64_t>(bits / 8 + other_lines * sizeof(sieve_line));
-    order.build.kind.kind = SIEVE_KIND_DDLCBF;
-    order.build.label = name();
+    build.bits_per_key.reset();
+    build.memory = static_cast<std::uint64_t>(bits / 8 + other_lines * sizeof(sieve_line));
+    build.kind.kind = SIEVE_KIND_DDLCBF;
     if (options_.set.guards.protect_host && options_.protection.takes_packets)
         order.strangers = options_.protection.host;
     rebuilding_.emplace();
@@ -403,9 +407,10 @@ Result<LiveChange> LiveSet::finish_rebuild(control::Kernel& kernel, Image image,
     return level(kernel, observer);
 }
 
-Result<LiveChange> LiveSet::rebuild(control::Kernel& kernel, const control::Observer& observer) {
+Result<LiveChange> LiveSet::rebuild(control::Kernel& kernel, const SandboxSettings& sandbox,
+                                    const control::Observer& observer) {
     SIEVE_ASSIGN(RebuildOrder order, begin_rebuild());
-    Result<Image> image = build_live_image(std::move(order));
+    Result<Image> image = build_live_image(std::move(order), sandbox);
     if (!image) {
         abandon_rebuild();
         return tl::unexpected(std::move(image.error()));

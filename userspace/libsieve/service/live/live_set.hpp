@@ -38,6 +38,7 @@
 #include "libsieve/service/live/claim.hpp"
 #include "libsieve/service/live/claim_list.hpp"
 #include "libsieve/service/live/journal.hpp"
+#include "libsieve/service/sandbox.hpp"
 #include "libsieve/service/state_directory.hpp"
 #include "libsieve/util/result.hpp"
 
@@ -74,13 +75,13 @@ struct LiveChange {
 // Everything that a build needs, so that another thread can do it.
 struct RebuildOrder {
     std::string set;
-    BuildOptions build;
+    control::FeedSpec feed;
     KeySet keys;
     std::vector<HostAddress> strangers; // that the filter must not mistake for members
 };
 
-// Makes the image of a rebuild. Blocks for as long as building takes.
-[[nodiscard]] Result<Image> build_live_image(RebuildOrder order);
+// Has an unprivileged child make the image of a rebuild. Blocks for as long as building takes.
+[[nodiscard]] Result<Image> build_live_image(RebuildOrder order, const SandboxSettings& sandbox);
 
 struct LiveSetOptions {
     SetConfiguration set;
@@ -127,7 +128,8 @@ class LiveSet {
     // The rebuild failed. It stays due.
     void abandon_rebuild();
     // All three in one, for whoever can wait.
-    [[nodiscard]] Result<LiveChange> rebuild(control::Kernel& kernel, const control::Observer& observer);
+    [[nodiscard]] Result<LiveChange> rebuild(control::Kernel& kernel, const SandboxSettings& sandbox,
+                                             const control::Observer& observer);
 
   private:
     LiveSet(LiveSetOptions options, const StateDirectory& state)

@@ -3,7 +3,6 @@
 
 #include <utility>
 
-#include "libsieve/build/set_builder.hpp"
 #include "libsieve/service/configuration_text.hpp"
 #include "libsieve/service/live/live_image.hpp"
 #include "libsieve/util/digest.hpp"
@@ -76,22 +75,26 @@ RangeSet::Change RangeSet::remove_protected() {
     return report;
 }
 
-Status RangeSet::publish(control::Kernel& kernel, const control::Observer& observer) {
-    SIEVE_TRY(write_claim_list(list_, next_list_path(*state_, name())));
-    KeySet keys(set_.feed.fields);
-    std::vector<AddressRange> ranges;
+Result<Image> RangeSet::build(const SandboxSettings& sandbox) const {
+    Feed feed(set_.feed.fields);
     list_.for_each_prefix([&](const Prefix& prefix) {
         if (prefix.is_single())
-            keys.add(key_of(prefix.address, set_.feed.fields));
+            feed.keys.add(key_of(prefix.address, set_.feed.fields));
         else
-            ranges.push_back(prefix.range());
+            feed.ranges.push_back(prefix.range());
     });
-    if (keys.empty() && ranges.empty()) keys.add(key_of(placeholder.address, set_.feed.fields));
-    BuildOptions options = set_.feed.build;
-    options.label = name();
-    SIEVE_ASSIGN(BuiltSet built, build_set(std::move(keys), std::move(ranges), options, {}));
+    if (feed.keys.empty() && feed.ranges.empty())
+        feed.keys.add(key_of(placeholder.address, set_.feed.fields));
+    SIEVE_ASSIGN(const ReadList list, own_list(std::move(feed), name()));
+    SIEVE_ASSIGN(BuiltList built,
+                 build_in_sandbox({.set = name(), .feed = set_.feed, .sandbox = sandbox}, list));
+    return std::move(built.image);
+}
+
+Status RangeSet::publish(control::Kernel& kernel, Image image, const control::Observer& observer) {
+    SIEVE_TRY(write_claim_list(list_, next_list_path(*state_, name())));
     const auto nothing_more = [](const std::string&) -> Status { return {}; };
-    SIEVE_TRY(publish_image(kernel, *state_, set_, built.image, list_.claims(), nothing_more, observer));
+    SIEVE_TRY(publish_image(kernel, *state_, set_, image, list_.claims(), nothing_more, observer));
     due_ = false;
     return {};
 }

@@ -10,10 +10,12 @@
 
 #include "libsieve/control/kernel.hpp"
 #include "libsieve/control/observer.hpp"
+#include "libsieve/image/image.hpp"
 #include "libsieve/service/configuration.hpp"
 #include "libsieve/service/guards.hpp"
 #include "libsieve/service/live/claim.hpp"
 #include "libsieve/service/live/claim_list.hpp"
+#include "libsieve/service/sandbox.hpp"
 #include "libsieve/service/state_directory.hpp"
 #include "libsieve/util/result.hpp"
 
@@ -47,8 +49,10 @@ class RangeSet {
 
     // Whether the list has prefixes that the last good image has not, or the other way round.
     [[nodiscard]] bool is_due() const { return due_; }
-    // Builds the image of the list and puts it in force.
-    [[nodiscard]] Status publish(control::Kernel& kernel, const control::Observer& observer);
+    // Has an unprivileged child build the image of the list.
+    [[nodiscard]] Result<Image> build(const SandboxSettings& sandbox) const;
+    // Puts that image in force. The list must not have changed since.
+    [[nodiscard]] Status publish(control::Kernel& kernel, Image image, const control::Observer& observer);
 
   private:
     RangeSet(SetConfiguration set, Protection protection, const StateDirectory& state)

@@ -12,7 +12,7 @@
 
 #include <fmt/core.h>
 
-#include "libsieve/feeds/entry.hpp"
+#include "libsieve/service/live/plain_addresses.hpp"
 #include "libsieve/util/printable.hpp"
 #include "libsieve/util/unique_fd.hpp"
 
@@ -21,28 +21,6 @@ namespace sieve::service::live {
 namespace {
 
 constexpr std::int64_t nanoseconds = 1'000'000'000;
-
-// Adds the addresses of the lines. False if a line is neither an address nor a comment: whoever reads the
-// whole list says what is wrong with it.
-bool take_lines(std::string_view lines, std::vector<Prefix>& to) {
-    while (!lines.empty()) {
-        const std::size_t end = std::min(lines.find('\n'), lines.size());
-        std::string_view line = lines.substr(0, end);
-        lines.remove_prefix(std::min(end + 1, lines.size()));
-        while (!line.empty() && (entry::is_blank(line.front()) || line.front() == '\r'))
-            line.remove_prefix(1);
-        if (line.empty() || entry::is_comment(line.front())) continue;
-        sieve_key key{};
-        entry::Fault fault;
-        const char* at = line.data();
-        const char* const stop = line.data() + line.size();
-        if (!entry::parse_entry(at, stop, SIEVE_FIELD_SRC, key, fault)) return false;
-        while (at != stop && (entry::is_blank(*at) || *at == '\r')) at++;
-        if (at != stop && !entry::is_comment(*at)) return false;
-        to.push_back({address_number(key.word[0], key.word[1])});
-    }
-    return true;
-}
 
 // What is compared at a time: it stays in the processor's cache.
 constexpr std::size_t block_bytes = std::size_t{64} << 10;
@@ -149,7 +127,8 @@ Result<WatchedList::Look> WatchedList::look(bool whole) {
         const std::string_view gone =
             std::string_view(kept_text_).substr(lines.begin, lines.before_end - lines.begin);
         look.outcome = Outcome::lines;
-        if (take_lines(gone, look.difference.removed) && take_lines(lines.now, look.difference.added))
+        if (plain_ && take_plain_addresses(gone, look.difference.removed) &&
+            take_plain_addresses(lines.now, look.difference.added))
             return look;
     }
     kept_.reset();

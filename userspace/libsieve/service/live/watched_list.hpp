@@ -3,7 +3,7 @@
 //
 // The text of the last version is kept. A new version is compared with it block by block from both ends, so
 // only what is between the first and the last byte that differ is kept in memory twice, and only those lines
-// are parsed.
+// are parsed, by the smallest of readers (plain_addresses.hpp). Otherwise nobody here looks into the text.
 #pragma once
 
 #include <sys/types.h>
@@ -36,9 +36,10 @@ struct ChangedLines {
 
 class WatchedList {
   public:
-    // `most_bytes`: a larger file is an error.
-    WatchedList(std::string path, std::uint64_t most_bytes)
-        : path_(std::move(path)), most_bytes_(most_bytes) {}
+    // `most_bytes`: a larger file is an error. `plain`: the list is one of lines. Of any other format, each
+    // change is Outcome::unknown.
+    WatchedList(std::string path, std::uint64_t most_bytes, bool plain = true)
+        : path_(std::move(path)), most_bytes_(most_bytes), plain_(plain) {}
 
     [[nodiscard]] const std::string& path() const { return path_; }
 
@@ -49,7 +50,8 @@ class WatchedList {
     enum class Outcome : std::uint8_t {
         same,    // nothing has changed
         lines,   // `difference` says what has
-        unknown, // the whole list must be read: it is the first time, or a changed line is no plain address
+        unknown, // the whole list must be read: it is the first time, much has changed, or a changed line is
+                 // no plain address
     };
     struct Look {
         Outcome outcome = Outcome::same;
@@ -84,6 +86,7 @@ class WatchedList {
 
     std::string path_;
     std::uint64_t most_bytes_;
+    bool plain_;
     std::optional<Stamp> kept_;
     std::string kept_text_;
     std::optional<Version> next_;

@@ -5,8 +5,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <system_error>
@@ -23,6 +26,33 @@ double boot_time() {
     return 0;
 }
 
+// /proc/self/stat; times in ticks, `started` since the machine started.
+struct OwnStat {
+    double user = 0, system = 0, threads = 0, started = 0, virtual_bytes = 0, pages = 0;
+};
+
+std::optional<OwnStat> read_own_stat() {
+    std::ifstream file("/proc/self/stat");
+    std::string text;
+    std::getline(file, text);
+    // Fields 1 and 2 are the process id and its name in parentheses, which may hold anything: proc(5).
+    const std::size_t end = text.rfind(')');
+    if (end == std::string::npos) return std::nullopt;
+    std::istringstream rest(text.substr(end + 1));
+    OwnStat stat;
+    std::string skipped;
+    for (int field = 3; field < 14; field++) rest >> skipped;
+    rest >> stat.user >> stat.system; // 14 and 15
+    for (int field = 16; field < 20; field++) rest >> skipped;
+    rest >> stat.threads >> skipped >> stat.started >> stat.virtual_bytes >> stat.pages; // 20 to 24
+    if (!rest) return std::nullopt;
+    return stat;
+}
+
+double ticks_per_second() {
+    return static_cast<double>(std::max(1L, ::sysconf(_SC_CLK_TCK)));
+}
+
 std::uint64_t count_open_files() {
     std::error_code error;
     std::filesystem::directory_iterator folder("/proc/self/fd", error), end;
@@ -35,23 +65,13 @@ std::uint64_t count_open_files() {
 
 ProcessUsage read_process_usage() {
     ProcessUsage usage;
-    std::ifstream file("/proc/self/stat");
-    std::string stat;
-    std::getline(file, stat);
-    // Fields 1 and 2 are the process id and its name in parentheses, which may hold anything: proc(5).
-    if (const std::size_t end = stat.rfind(')'); end != std::string::npos) {
-        std::istringstream rest(stat.substr(end + 1));
-        std::string skipped;
-        double user = 0, system = 0, started = 0, pages = 0;
-        for (int field = 3; field < 14; field++) rest >> skipped;
-        rest >> user >> system; // 14 and 15
-        for (int field = 16; field < 20; field++) rest >> skipped;
-        rest >> usage.threads >> skipped >> started >> usage.virtual_bytes >> pages; // 20 to 24
-        const auto ticks = static_cast<double>(std::max(1L, ::sysconf(_SC_CLK_TCK)));
-        usage.cpu_seconds = (user + system) / ticks;
-        usage.started = boot_time() + started / ticks;
+    if (const std::optional<OwnStat> stat = read_own_stat()) {
+        usage.threads = static_cast<std::uint64_t>(stat->threads);
+        usage.virtual_bytes = static_cast<std::uint64_t>(stat->virtual_bytes);
+        usage.cpu_seconds = (stat->user + stat->system) / ticks_per_second();
+        usage.started = boot_time() + stat->started / ticks_per_second();
         usage.resident_bytes =
-            static_cast<std::uint64_t>(pages) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+            static_cast<std::uint64_t>(stat->pages) * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
     }
     usage.open_files = count_open_files();
     rlimit limit{};
@@ -65,6 +85,14 @@ ProcessUsage read_process_usage() {
         usage.children_most_resident_bytes = static_cast<std::uint64_t>(children.ru_maxrss) * 1024;
     }
     return usage;
+}
+
+std::chrono::milliseconds time_since_start() {
+    const std::optional<OwnStat> stat = read_own_stat();
+    timespec now{};
+    if (!stat || ::clock_gettime(CLOCK_BOOTTIME, &now) != 0) return {};
+    const double uptime = static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+    return std::chrono::milliseconds(std::lround(1e3 * (uptime - stat->started / ticks_per_second())));
 }
 
 } // namespace sieve::service::watching

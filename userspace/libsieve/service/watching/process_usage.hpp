@@ -2,6 +2,7 @@
 // What this process costs, as Linux counts it.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 
 namespace sieve::service::watching {
@@ -20,5 +21,9 @@ struct ProcessUsage {
 };
 
 [[nodiscard]] ProcessUsage read_process_usage();
+
+// How long ago this process was started, loading of its libraries included, to a hundredth of a second. Zero
+// if that cannot be read.
+[[nodiscard]] std::chrono::milliseconds time_since_start();
 
 } // namespace sieve::service::watching

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "libsieve/service/write_all.hpp"
+#include "libsieve/util/write_all.hpp"
 
 #include <unistd.h>
 
@@ -7,7 +7,7 @@
 
 #include <fmt/core.h>
 
-namespace sieve::service {
+namespace sieve {
 
 Status write_all(int to, std::string_view bytes) {
     while (!bytes.empty()) {
@@ -19,4 +19,4 @@ Status write_all(int to, std::string_view bytes) {
     return {};
 }
 
-} // namespace sieve::service
+} // namespace sieve
