@@ -41,7 +41,8 @@ Image random_image(std::size_t keys, std::uint64_t seed, double bits_per_key, si
 }
 
 Image copy_of(const Image& image) {
-    Image copy = value_or_fail(Image::create(image.filter().size(), image.file().witnesses, image.file().exceptions));
+    Image copy =
+        value_or_fail(Image::create(image.filter().size(), image.file().witnesses, image.file().exceptions));
     // The header line is the first line.
     std::memcpy(static_cast<void*>(&copy.lookup()), image.lines().data(), image.bytes());
     return copy;

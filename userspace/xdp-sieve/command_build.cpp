@@ -125,7 +125,7 @@ Result<Exit> run_build(BuildArguments& arguments, const Context& context) {
         SIEVE_TRY(check_output(arguments.output, image_output(), replace, exceptions));
         std::vector<const Input*> all{exceptions.data()};
         for (const Input& input : inputs) all.push_back(&input);
-        SIEVE_TRY(check_repeated(all, Repeated::files));
+        SIEVE_TRY(check_repeated(all, Repeated::nothing));
     }
     std::string skipped = skipped_heading;
     control::Observer watcher = observer(context);

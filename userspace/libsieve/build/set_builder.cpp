@@ -396,13 +396,12 @@ Status check_exceptions(const Filled& filled, const Material& material, const Ki
     const double rate = rate_for_tries(questions, few);
     const auto lines = builder.lines_for_fpr(filled.report.keys, rate);
     return invalid_request(fmt::format(
-        "{} exceptions ask the filter {} questions, and at a false positive rate of {:.2g} for each {} "
-        "filters would "
-        "have to be built until none of them matches; {}, or put the exceptions into a set of their own in "
-        "front, "
-        "with action pass and verify",
-        filled.report.exceptions, questions, filled.rate,
-        tries < 1e6 ? fmt::format("{:.0f}", tries) : fmt::format("{:.1g}", tries),
+        "the exceptions ask the filter {} questions, and at a false positive rate of {:.2g} for each {} "
+        "filters "
+        "would have to be built until none of them matches; {}, or put the exceptions into a set of their "
+        "own in "
+        "front, with action pass and verify",
+        questions, filled.rate, tries < 1e6 ? fmt::format("{:.0f}", tries) : "more than a million",
         lines ? fmt::format("a rate of {:.1e}, which takes {:.0f} bits per key, would need one or two",
                             rate_of_probes(rate, std::max(1U, material.most_probes())),
                             std::ceil(bits_per_key_of(filled.report.keys, *lines)))

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <tuple>
 
 #include <sieve/prefix.h>
 
@@ -166,7 +167,11 @@ Result<Subtracted> subtract_keys(Members& list, const Members& taken) {
 }
 
 bool less(const sieve_exception& a, const sieve_exception& b) {
-    return std::memcmp(&a, &b, sizeof(a)) < 0;
+    const auto words = [](const sieve_exception& e) {
+        return std::tuple(e.key.word[0], e.key.word[1], e.key.word[2], e.key.word[3], e.key.word[4],
+                          e.bits.source, e.bits.destination, e.bits.transport);
+    };
+    return words(a) < words(b);
 }
 
 bool equal(const sieve_exception& a, const sieve_exception& b) {
