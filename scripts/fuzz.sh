@@ -36,7 +36,7 @@ case $mode in
 *) usage ;;
 esac
 targets=("$@")
-[ ${#targets[@]} -gt 0 ] || targets=(packet image feed list_format capture key set_argument configuration)
+[ ${#targets[@]} -gt 0 ] || targets=(packet image feed list_format capture key set_argument configuration decisions)
 
 # A target's longest input, and the number of runs that `check` asks for: a few seconds each.
 longest() {
@@ -45,7 +45,7 @@ longest() {
     image) echo 5000 ;;
     capture) echo 800 ;;
     feed) echo 400 ;;
-    configuration | list_format) echo 1000 ;;
+    configuration | decisions | list_format) echo 1000 ;;
     *) echo 150 ;;
     esac
 }
@@ -55,6 +55,7 @@ check_runs() {
     image) echo 4000 ;;
     feed) echo 1500 ;;
     configuration) echo 3000 ;;
+    decisions) echo 20000 ;;
     list_format) echo 800 ;;
     *) echo 50000 ;;
     esac

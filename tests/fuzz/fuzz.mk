@@ -5,7 +5,7 @@
 FUZZ        := $(B)/fuzz
 FUZZ_CC     ?= clang-19
 FUZZ_CXX    ?= clang++-19
-FUZZ_NAMES  := capture configuration feed image key list_format packet set_argument
+FUZZ_NAMES  := capture configuration decisions feed image key list_format packet set_argument
 FUZZ_BIN    := $(FUZZ_NAMES:%=$(FUZZ)/%)
 FUZZ_FLAGS  := -O1 -g1 -fno-omit-frame-pointer -Wall -Wextra -Werror \
                -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
@@ -21,11 +21,13 @@ FUZZ_TOML_OBJ := $(addprefix $(FUZZ)/userspace/libsieve/,control/build_options.o
                  service/configuration_sets.o service/configuration_sources.o service/configuration_text.o \
                  service/configuration_toml.o service/duration.o service/listen_address.o service/source_spec.o \
                  service/url.o)
+FUZZ_LIVE_OBJ := $(addprefix $(FUZZ)/userspace/libsieve/service/live/,claim.o claim_file.o claim_record.o \
+                 decisions.o plain_addresses.o)
 FUZZ_LIB_OBJ := $(FUZZ_LIB_SRC:%.cpp=$(FUZZ)/%.o)
 # The packet path's parser, once for each hook.
 FUZZ_PARSERS := $(FUZZ)/tests/fuzz/packet_parser_XDP.o $(FUZZ)/tests/fuzz/packet_parser_TC.o
 FUZZ_OWN_OBJ := $(patsubst %,$(FUZZ)/%.o,$(basename $(wildcard tests/fuzz/*.cpp tests/model/*.cpp))) \
-                $(FUZZ_CLI_OBJ) $(FUZZ_TOML_OBJ) $(FUZZ_PARSERS)
+                $(FUZZ_CLI_OBJ) $(FUZZ_TOML_OBJ) $(FUZZ_LIVE_OBJ) $(FUZZ_PARSERS)
 
 .PHONY: fuzz fuzz-build fuzz-stack
 
@@ -65,6 +67,7 @@ $(FUZZ)/image: $(addprefix $(FUZZ)/tests/,fuzz/guarded_pages.o model/image_model
 $(FUZZ)/image: FUZZ_LINK := -Wl,--wrap=mmap,--wrap=munmap,--wrap=madvise
 $(FUZZ)/set_argument: $(FUZZ_CLI_OBJ)
 $(FUZZ)/configuration: $(FUZZ_TOML_OBJ)
+$(FUZZ)/decisions: $(FUZZ_LIVE_OBJ)
 $(FUZZ)/configuration: FUZZ_LINK := -lcurl
 $(filter-out $(FUZZ)/packet,$(FUZZ_BIN)): $(FUZZ)/libsieve.a
 $(FUZZ)/image $(FUZZ)/set_argument $(FUZZ)/configuration: $(B)/libsieve.a

@@ -214,8 +214,9 @@ void Daemon::end() {
         agenda_.ask_all(now());
         if (live_sets_wait_) agenda_.compare(now());
         if (!ready_)
-            parts_.log.info(fmt::format("ready {} ms after the start of this process: {}",
-                                        watching::time_since_start().count(), standing()));
+            parts_.log.info(fmt::format(
+                "ready {} ms after the start of this process, {:.0f} ms of them on a processor: {}",
+                watching::time_since_start().count(), watching::processor_time().count(), standing()));
         ready_ = true;
         reloading_ = false;
         notify_status("READY=1\n");

@@ -95,4 +95,10 @@ std::chrono::milliseconds time_since_start() {
     return std::chrono::milliseconds(std::lround(1e3 * (uptime - stat->started / ticks_per_second())));
 }
 
+std::chrono::duration<double, std::milli> processor_time() {
+    timespec spent{};
+    if (::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &spent) != 0) return {};
+    return std::chrono::seconds(spent.tv_sec) + std::chrono::nanoseconds(spent.tv_nsec);
+}
+
 } // namespace sieve::service::watching

@@ -26,4 +26,7 @@ struct ProcessUsage {
 // if that cannot be read.
 [[nodiscard]] std::chrono::milliseconds time_since_start();
 
+// What all threads of this process have spent on processors, without its children.
+[[nodiscard]] std::chrono::duration<double, std::milli> processor_time();
+
 } // namespace sieve::service::watching
