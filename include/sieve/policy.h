@@ -14,7 +14,7 @@
 #include <sieve/image.h>
 
 /* Raised with every change of this file. The controller refuses a program with another number. */
-#define SIEVE_ABI 4
+#define SIEVE_ABI 5
 
 #define SIEVE_MAX_SETS 16
 #define SIEVE_BANKS 2
@@ -132,6 +132,7 @@ struct sieve_control {
     __u32 ring_id;
     __u32 sketch_id;
     __u64 sketch_since; /* seconds since 1970 */
+    __u64 network;      /* inode of the network namespace that `load` attached the program in; or 0 */
 };
 
 /* Who attached the program; no packet reads it. */
