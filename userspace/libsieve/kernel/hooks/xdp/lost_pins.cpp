@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstdio>
 #include <filesystem>
 #include <optional>
@@ -92,7 +91,8 @@ std::vector<std::uint32_t> own_programs(const PinFolder& folder, std::uint64_t n
 // Whether the interface runs that dispatcher or one of these programs, or may do so.
 bool in_force(const PinFolder& folder, const std::vector<std::uint32_t>& programs) {
     std::array<char, IF_NAMESIZE> name{};
-    if (::if_indextoname(folder.interface, name.data()) == nullptr) return errno != ENXIO;
+    // An interface that is not here may have moved to another namespace, together with its program.
+    if (::if_indextoname(folder.interface, name.data()) == nullptr) return true;
     const Result<Hook> hook = without_throwing([&] {
         return xdp::read_hook({name.data(), folder.interface});
     });

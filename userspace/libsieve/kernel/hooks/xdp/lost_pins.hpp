@@ -10,8 +10,9 @@
 namespace sieve::kernel::xdp {
 
 // Removes folders with a program that `load` attached, or was about to attach, in this network namespace, if
-// the program is not in force at its interface or the interface is gone. Folders of other programs and other
-// namespaces stay, and so does what cannot be judged. The caller holds the lock among controllers.
+// the program is not in force at its interface. Folders of other programs, of other namespaces and of
+// interfaces that are not in this namespace stay, and so does what cannot be judged. The caller holds the
+// lock among controllers.
 void remove_lost_pins();
 
 } // namespace sieve::kernel::xdp
