@@ -26,10 +26,12 @@ def read_info(path):
 
 
 def room_of(path):
-    """The room of a file: its folder below userspace/libsieve or userspace. include/sieve is one room."""
+    """The room of a file: its folder below userspace/libsieve or userspace. include/sieve and bpf are one room each."""
     parts = path.split("/")
     if parts[0] == "include":
         return "include/sieve"
+    if parts[0] == "bpf":
+        return "bpf"
     depth = 3 if parts[1] == "libsieve" else 2
     return "/".join(parts[:depth])
 

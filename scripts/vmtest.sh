@@ -260,15 +260,17 @@ make_initramfs() {
 
 # Replaces itself with the guest (QEMU). When emulated, an ordinary grace period of RCU takes up to a second on 6.1,
 # and every change of a set waits for two. Expedited grace periods promise the same. Where QEMU gets little time, the
-# kernel's check of its timer would fail. With programs at the same addresses every time, QEMU finds their code
-# translated: the selftests, which start thousands, take a third less time.
+# kernel's check of its timer would fail. It would also measure the frequency of the processor's clock (TSC) wrong, and
+# then report grace periods of a minute, so it uses another clock. With programs at the same addresses every time, QEMU
+# finds their code translated: the selftests, which start thousands, take a third less time.
 boot() {
-    local series=$1
+    local series=$1 kernel_options="console=ttyS0 loglevel=5 panic=-1 oops=panic norandmaps"
+    kernel_options+=" no_timer_check tsc=unstable rcupdate.rcu_expedited=1"
     exec qemu-system-x86_64 \
         -machine pc -accel "$accel" -cpu max -smp "$processors" -m "$memory" \
         -nodefaults -display none -no-reboot -monitor none \
         -kernel "$VM/$series/vmlinuz" -initrd "$WORK/$series.cpio" \
-        -append "console=ttyS0 loglevel=5 panic=-1 oops=panic no_timer_check rcupdate.rcu_expedited=1 norandmaps" \
+        -append "$kernel_options" \
         -serial "file:$WORK/$series.kernel" -serial "file:$WORK/$series.results" \
         >"$WORK/$series.qemu" 2>&1
 }

@@ -132,6 +132,7 @@ struct sieve_control {
     __u32 ring_id;
     __u32 sketch_id;
     __u64 sketch_since; /* seconds since 1970 */
+    __u64 network;      /* inode of the network namespace that `load` attached the program in; or 0 */
 };
 
 /* Who attached the program; no packet reads it. */

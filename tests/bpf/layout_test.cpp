@@ -99,7 +99,7 @@ TEST_F(Layout, Control) {
                   MEMBER(sieve_control, loader), MEMBER(sieve_control, watch), MEMBER(sieve_control, sample),
                   MEMBER(sieve_control, link), MEMBER(sieve_control, ring_id),
                   MEMBER(sieve_control, sketch_id), MEMBER(sieve_control, sketch_since),
-                  MEMBER(sieve_control, bank));
+                  MEMBER(sieve_control, network), MEMBER(sieve_control, bank));
     EXPECT_LAYOUT(sieve_policy, MEMBER(sieve_policy, sets), MEMBER(sieve_policy, default_action),
                   MEMBER(sieve_policy, unreadable), MEMBER(sieve_policy, reserved),
                   MEMBER(sieve_policy, entry), MEMBER(sieve_policy, slot), MEMBER(sieve_policy, devices_id),

@@ -11,6 +11,9 @@
 #include <stdexcept>
 #include <vector>
 
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+
 namespace sieve::test {
 
 // Lowers a soft limit of this process, and restores it at the end.
@@ -32,6 +35,11 @@ class Limit {
 
 // The limit of RLIMIT_NOFILE that leaves this many descriptors to open.
 inline rlim_t descriptors_left(std::size_t count) {
+    // libbpf probes the kernel at its first calls, and remembers for good that a probe failed. So it probes
+    // now.
+    if (const int map = bpf_map_create(BPF_MAP_TYPE_ARRAY, "sieve_probe", 4, 4, 1, nullptr); map >= 0)
+        ::close(map);
+    libbpf_num_possible_cpus();
     std::vector<int> opened;
     while (opened.size() <= count) opened.push_back(::fcntl(STDERR_FILENO, F_DUPFD, 0));
     const int first_forbidden = opened.back();

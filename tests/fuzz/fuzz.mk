@@ -8,7 +8,7 @@ FUZZ_CXX    ?= clang++-19
 FUZZ_NAMES  := capture configuration decisions feed image key list_format packet set_argument
 FUZZ_BIN    := $(FUZZ_NAMES:%=$(FUZZ)/%)
 FUZZ_FLAGS  := -O1 -g1 -fno-omit-frame-pointer -Wall -Wextra -Werror \
-               -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined
+               -fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined $(FUZZ_COUNTERS)
 
 # The folders of libsieve that read untrusted input are built with the sanitizers. The code that they need comes from
 # the normal library, which saves most of the build time.
@@ -73,6 +73,6 @@ $(filter-out $(FUZZ)/packet,$(FUZZ_BIN)): $(FUZZ)/libsieve.a
 $(FUZZ)/image $(FUZZ)/set_argument $(FUZZ)/configuration: $(B)/libsieve.a
 
 $(FUZZ_BIN): $(FUZZ)/%: $(FUZZ)/tests/fuzz/%_fuzz.o
-	$(FUZZ_CXX) -fsanitize=fuzzer,address,undefined $(FUZZ_LINK) $^ $(LIBS) -o $@
+	$(FUZZ_CXX) -fsanitize=fuzzer,address,undefined $(FUZZ_COUNTERS) $(FUZZ_LINK) $^ $(LIBS) -o $@
 
 -include $(FUZZ_LIB_OBJ:.o=.d) $(FUZZ_OWN_OBJ:.o=.d)

@@ -134,6 +134,29 @@ END
     ip netns del "$IN"
 }
 
+# The example in C: the verdicts on what no set decides, and on what cannot be read.
+c_example() {
+    local folder interface=libsieve0
+    folder=$(installed allow-only)
+    make -s -C "$folder"
+    feed >"$WORK/feed.txt"
+    ip netns add "$IN"
+    ip -n "$IN" link add "$interface" type veth peer name libsieve1
+    ip -n "$IN" link set "$interface" up
+    for unreadable in drop pass; do
+        inside "$IN" "$folder/allow-only" "$interface" "$WORK/feed.txt" "$unreadable"
+        inside "$IN" "$SIEVE" --json status "$interface" >"$WORK/status"
+        jq -e --arg unreadable "$unreadable" '.interfaces[0] | .default == "drop" and
+            .unreadable.action == $unreadable and [.sets[] | .name, .action, .keys] == ["friends", "pass", 100]' \
+            "$WORK/status" >/dev/null || fail "in force is: $(cat "$WORK/status")"
+    done
+    if inside "$IN" "$folder/allow-only" "$interface" "$WORK/feed.txt" maybe 2>"$WORK/error"; then
+        fail "an unknown verdict was accepted"
+    fi
+    grep -q maybe "$WORK/error" || fail "the error does not name the verdict: $(cat "$WORK/error")"
+    ip netns del "$IN"
+}
+
 # A program linked with the static library needs no libsieve.so.
 static_library() {
     local folder
@@ -161,5 +184,6 @@ ktap_run \
     "a Python script asks through the C interface" python_example \
     "another project's XDP program asks an image" bpf_example \
     "a C++ program puts sets in force" in_force \
+    "a C program puts an allowlist in force" c_example \
     "a C++ program links the static library" static_library \
     "make uninstall takes everything away" uninstalls

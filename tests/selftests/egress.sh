@@ -256,6 +256,9 @@ with open(sys.argv[1], "wb") as out:
 END
     verdicts=$("$SIEVE" --json replay --hook egress "$WORK/c2.sieve" --pcap "$WORK/pcap" | jq -r .verdict)
     [ "$verdicts" = $'drop\npass' ] || fail "replayed: $verdicts"
+    # The programs of all hooks judge these frames alike. The verbose log names the one that was loaded.
+    "$SIEVE" -v replay --hook egress "$WORK/c2.sieve" --pcap "$WORK/pcap" >"$WORK/log" 2>&1
+    grep -q "prog 'sieve_egress'" "$WORK/log" || fail "another program was asked"
 }
 
 ktap_run "packets that leave are dropped by an egress set" packets_that_leave \

@@ -389,6 +389,9 @@ stop_stream() {
 # tcp FROM TO ADDRESS: connects a namespace to that address of another namespace.
 tcp() {
     local answer
+    # If the sender's own egress hook drops its packets, Linux tries again every half second and gives up after this
+    # many times. The number must outlast the time that a set is in force, however slow the machine is.
+    inside "$1" sysctl -qw net.ipv4.tcp_retries2=255
     coproc tcp_pair { exec "$here/tcp_pair.py" "$1" "$2" "$3"; }
     exec {tcp_out}<&"${tcp_pair[0]}" {tcp_in}>&"${tcp_pair[1]}"
     read -r -t "$PATIENCE" answer <&"$tcp_out" || fail "no connection"

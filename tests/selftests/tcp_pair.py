@@ -68,9 +68,12 @@ class Pair:
         end = self.sent + count
         while self.arrived < end:
             writing = [self.sender] if self.sent < end else []
-            ready = select.select([self.receiver], writing, [], PATIENCE)
+            ready = select.select([self.receiver, self.sender], writing, [], PATIENCE)
             if not any(ready):
                 raise SystemExit(f"tcp_pair: {self.arrived} of {end} bytes arrived")
+            if self.sender in ready[0]:  # nobody sends to it, so its connection has ended
+                error = os.strerror(self.sender.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR))
+                raise SystemExit(f"tcp_pair: the sender gave up after {self.arrived} of {end} bytes: {error}")
             if ready[1]:
                 self.send(end - self.sent)
             while self.receive():

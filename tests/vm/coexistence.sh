@@ -7,6 +7,7 @@
 
 NEIGHBOUR=$BUILD/selftests/neighbour.bpf.o
 [ -e "$NEIGHBOUR" ] || skip_all "the other program is not built: run make -C tests/vm"
+INJECT=$BUILD/selftests/inject
 command -v xdp-loader >/dev/null || skip_all "xdp-loader is not installed"
 setup
 image "$WORK/bad.sieve" src 203.0.113.7 2001:db8:bad::7
@@ -356,6 +357,66 @@ nothing_left() {
     ! bpftool -j prog show | grep -E '"name":"(xdp_sieve|xdp_dispatcher|neighbour)' || fail "programs are left"
 }
 
+pin_folders() { find /sys/fs/bpf -name 'dispatch-*' | sort; }
+
+# The index of our set's map, if the kernel still has it.
+our_filter() { bpftool -j map show | jq '.[] | select(.name == "killed") | .id'; }
+no_filter() { [ -z "$(our_filter)" ]; }
+
+# killed_at CALL INDEX ARGUMENT...: kills a command of ours right before that system call.
+killed_at() {
+    local status=0
+    inside "$IN" "$INJECT" "$WORK/calls" "$1" "$2" kill -- "$SIEVE" -q "${@:3}" || status=$?
+    [ "$status" = 137 ] || fail "not killed at $1 $2 but ended with $status"
+}
+
+# call_behind_pins NAME: its turn among the listed calls of that name: the first one behind the last pin.
+call_behind_pins() {
+    awk -v name="$1" '$1 == "bpf.OBJ_PIN" { turn = 0 }
+        $1 == name { count++; if (!turn) turn = count }
+        END { print turn }' "$WORK/calls"
+}
+
+# The folder that must be there: that of the dispatcher that is attached.
+wanted_folder() {
+    local id
+    id=$(program_id)
+    [ -z "$id" ] || echo "/sys/fs/bpf/xdp/dispatch-$(ip -n "$IN" -j link show "$IN_IF" | jq ".[0].ifindex")-$id"
+}
+
+# recovers: after a command was killed, its pins hold our filter. The next `load` and `unload` work as ever, and no pin
+# and no filter is left behind.
+recovers() {
+    [ "$(pin_folders)" != "$(wanted_folder)" ] || fail "the killed command left no pins, so this test proves nothing"
+    [ -n "$(our_filter)" ] || fail "no filter is left, so this test proves nothing"
+    sieve -q load "$IN_IF" "killed=$WORK/bad.sieve" 2>"$WORK/err" || fail "load: $(cat "$WORK/err")"
+    verdicts <<<"drop udp 203.0.113.7 $IN4 1000 53"
+    sieve -q unload "$IN_IF"
+    [ "$(pin_folders)" = "$(wanted_folder)" ] || fail "left behind: $(pin_folders)"
+    await no_filter
+}
+
+# libxdp pins what it is about to attach. kill -9 in between must not leave a filter in memory for good.
+killed_alone() {
+    local attach_turn unpin_turn
+    [ -x "$INJECT" ] || skip "inject is not built: make -C tests/selftests"
+    clear_all
+    [ -z "${1:-}" ] || add_neighbour native 10
+    # Between pinning and attaching.
+    inside "$IN" "$INJECT" "$WORK/calls" -- "$SIEVE" -q load "$IN_IF" "killed=$WORK/bad.sieve"
+    attach_turn=$(call_behind_pins sendto)
+    # After the change, before the old dispatcher's pins are removed.
+    inside "$IN" "$INJECT" "$WORK/calls" -- "$SIEVE" -q unload "$IN_IF"
+    unpin_turn=$(call_behind_pins unlink)
+    killed_at sendto "$attach_turn" load "$IN_IF" "killed=$WORK/bad.sieve"
+    recovers
+    sieve -q load "$IN_IF" "killed=$WORK/bad.sieve"
+    killed_at unlink "$unpin_turn" unload "$IN_IF"
+    recovers
+    clear_all
+}
+killed_beside() { killed_alone neighbour; }
+
 ktap_run \
     "joins another program in the driver, and leaves it" joins_native \
     "joins another program in the generic hook, and leaves it" joins_skb \
@@ -369,4 +430,6 @@ ktap_run \
     "verdicts stay right while another program comes and goes" under_traffic \
     "another program counts on while we come and go" counts_on \
     "programs attached alone are respected" alone \
+    "a command killed inside libxdp leaves nothing that the next one does not remove" killed_alone \
+    "the same beside another program" killed_beside \
     "nothing is left behind" nothing_left

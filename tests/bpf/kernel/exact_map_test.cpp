@@ -4,8 +4,10 @@
 #include "libsieve/kernel/exact_map.hpp"
 
 #include <arpa/inet.h>
+#include <cerrno>
 #include <linux/bpf.h>
 
+#include <cerrno>
 #include <cmath>
 #include <fstream>
 #include <random>
@@ -374,11 +376,15 @@ TEST(ExactMap, WhatTheKernelRefusesIsSaid) {
     ASSERT_FALSE(scarce);
     EXPECT_NE(scarce.error().message.find("a BPF hash map of 3 keys"), std::string::npos)
         << scarce.error().message;
+    EXPECT_NE(scarce.error().message.find(fmt::format("errno {}", EMFILE)), std::string::npos)
+        << scarce.error().message;
     // The kernel makes no map without room for elements, and it counts elements in 32 bits.
     EXPECT_FALSE(ExactMap::create({}, "bad"));
     const auto huge = ExactMap::create({keys.data(), std::size_t{1} << 32}, "bad");
     ASSERT_FALSE(huge);
     EXPECT_NE(huge.error().message.find("4294967296 keys"), std::string::npos) << huge.error().message;
+    EXPECT_NE(huge.error().message.find(fmt::format("errno {}", E2BIG)), std::string::npos)
+        << huge.error().message;
     EXPECT_FALSE(read_exact_keys(0));
 }
 

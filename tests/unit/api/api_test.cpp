@@ -16,6 +16,7 @@ namespace {
 
 // Returns an error's message and frees it.
 std::string said(libsieve_error* error) {
+    if (error == nullptr) return "no error";
     std::string message = libsieve_error_message(error);
     libsieve_error_free(error);
     return message;

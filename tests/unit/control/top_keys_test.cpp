@@ -47,7 +47,10 @@ TEST_F(TopKeysTest, CountingThatSomebodyElseBeganIsKept) {
 }
 
 TEST_F(TopKeysTest, StopsOnlyWhatIsOn) {
-    EXPECT_EQ(stop_counting_keys(kernel, eth0, {}).error().kind, ErrorKind::no);
+    const Status nothing_to_stop = stop_counting_keys(kernel, eth0, {});
+    ASSERT_FALSE(nothing_to_stop);
+    EXPECT_EQ(nothing_to_stop.error().kind, ErrorKind::no);
+    EXPECT_EQ(kernel.count("stop tally"), 0U);
     EXPECT_EQ(read_top_keys(kernel, eth0, 10).error().message, "eth0: matches are not counted by key");
     kernel.running.watching.counts_keys = true;
     EXPECT_TRUE(stop_counting_keys(kernel, eth0, {}));

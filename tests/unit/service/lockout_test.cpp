@@ -68,6 +68,12 @@ TEST_F(Lockout, AFriendMayStay) {
     }
 }
 
+// The list is new, so it is asked, and not the image of an earlier cycle.
+TEST_F(Lockout, AFriendMayBeInAPrefix) {
+    connect("198.51.100.77");
+    EXPECT_TRUE(goes());
+}
+
 TEST_F(Lockout, AListThatLosesTheAdministratorIsRefused) {
     connect("192.0.2.1");
     ASSERT_TRUE(goes());

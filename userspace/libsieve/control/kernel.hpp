@@ -96,7 +96,8 @@ class Kernel {
     // programs that the kernel frees after a grace period; attaching within that period takes longer.
     virtual void expect_to_attach() = 0;
 
-    // Waits up to `patience` for another controller. `waiting` is told once who that controller is.
+    // Waits up to `patience` for another controller. `waiting` is told once who that controller is. Then
+    // tidies up behind a controller that died.
     [[nodiscard]] virtual Result<Held>
     hold_lock(std::chrono::milliseconds patience,
               const std::function<void(const std::string& holder)>& waiting) = 0;

@@ -8,6 +8,7 @@
 #include "libsieve/kernel/event_ring.hpp"
 #include "libsieve/kernel/exact_map.hpp"
 #include "libsieve/kernel/filter_map.hpp"
+#include "libsieve/kernel/hooks/xdp/lost_pins.hpp"
 #include "libsieve/kernel/lock.hpp"
 #include "libsieve/kernel/mapped_filter.hpp"
 #include "libsieve/kernel/scratch.hpp"
@@ -104,6 +105,7 @@ void RealKernel::expect_to_attach() {
 Result<Held> RealKernel::hold_lock(std::chrono::milliseconds patience,
                                    const std::function<void(const std::string& holder)>& waiting) {
     SIEVE_ASSIGN(kernel::Lock lock, kernel::Lock::take(patience, waiting));
+    kernel::xdp::remove_lost_pins();
     return std::make_shared<const kernel::Lock>(std::move(lock));
 }
 

@@ -15,6 +15,7 @@
 
 #include <fmt/core.h>
 
+#include "libsieve/kernel/network_namespace.hpp"
 #include "libsieve/kernel/refusal.hpp"
 
 namespace sieve::kernel {
@@ -93,10 +94,8 @@ Result<bool> still_named(int folder, const std::string& name, int file) {
 } // namespace
 
 Result<std::string> Lock::file_name() {
-    struct stat info {};
-    if (::stat("/proc/thread-self/ns/net", &info) != 0)
-        return refusal("asking for the network namespace (/proc/thread-self/ns/net)", errno);
-    return fmt::format("net-{}.lock", info.st_ino);
+    SIEVE_ASSIGN(const std::uint64_t network, network_namespace());
+    return fmt::format("net-{}.lock", network);
 }
 
 Result<Lock> Lock::take(std::chrono::milliseconds patience,

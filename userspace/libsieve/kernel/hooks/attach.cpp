@@ -7,6 +7,7 @@
 #include "libsieve/kernel/hooks/tc/filters.hpp"
 #include "libsieve/kernel/hooks/xdp/attach.hpp"
 #include "libsieve/kernel/hooks/xdp/attached_program.hpp"
+#include "libsieve/kernel/network_namespace.hpp"
 
 namespace sieve::kernel {
 
@@ -28,9 +29,11 @@ Status may_attach(const Hook& hook, bool force) {
 }
 
 Result<Attached> attach(const Hook& before, const BpfObject& object, const AttachOptions& options) {
-    // Set this before the first packet arrives.
+    // Set these before the first packet arrives, and before libxdp pins the program.
     SIEVE_ASSIGN(const sieve_link link, interface_link(before.interface));
+    SIEVE_ASSIGN(const std::uint64_t network, network_namespace());
     object.instance().control().link = link;
+    object.instance().control().network = network;
     return before.point == HookPoint::xdp ? xdp::attach(before, object, options)
                                           : tc::attach(before, object, options);
 }

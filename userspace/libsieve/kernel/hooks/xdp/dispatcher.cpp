@@ -107,12 +107,14 @@ std::vector<DispatchedProgram> dispatcher_members(const Program& dispatcher) {
     return members;
 }
 
-void unpin_dispatcher(std::uint32_t interface, std::uint32_t id) {
+std::string pin_root() {
     const char* bpffs = std::getenv("LIBXDP_BPFFS");
+    return fmt::format("{}/xdp", bpffs == nullptr ? "/sys/fs/bpf" : bpffs);
+}
+
+void unpin_dispatcher(std::uint32_t interface, std::uint32_t id) {
     std::error_code nothing_there;
-    std::filesystem::remove_all(
-        fmt::format("{}/xdp/dispatch-{}-{}", bpffs == nullptr ? "/sys/fs/bpf" : bpffs, interface, id),
-        nothing_there);
+    std::filesystem::remove_all(fmt::format("{}/dispatch-{}-{}", pin_root(), interface, id), nothing_there);
 }
 
 std::optional<std::uint32_t> parse_chain(std::string_view text) {

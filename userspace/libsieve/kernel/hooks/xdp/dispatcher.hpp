@@ -33,6 +33,9 @@ struct DispatchedProgram {
 // dispatcher. A program that goes away while we look is left out.
 [[nodiscard]] std::vector<DispatchedProgram> dispatcher_members(const Program& dispatcher);
 
+// The folder in which libxdp keeps its pins.
+[[nodiscard]] std::string pin_root();
+
 // Removes the pins of a dispatcher that is no longer attached, and so unloads the programs behind it. We do
 // not use libxdp_clean_references(): it removes all pins of that interface number, and in another network
 // namespace that number may belong to an interface in use.
