@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * The blocked XORSAT filter: a key's fingerprint is the exclusive or of nine windows of one line.
+ * The blocked XORSAT filter: a key's fingerprint is the exclusive or of nine windows of one line,
+ * the last of them used twice.
  *
  * Source: Weaver, Roberts, Smith, "XORSAT Set Membership Filters" (SAT 2018): a filter is a solution of
  * linear equations over GF(2), one for each bit of each member's fingerprint. Here each line of 512 bits is
