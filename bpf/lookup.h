@@ -130,9 +130,14 @@ static __always_inline int sieve_lookup_key(void* filter, __u32 index, const str
     if (SIEVE_LIKELY(lookup->kind == SIEVE_KIND_BLOCKED)) return sieve_lookup_blocked(filter, lookup, hash);
     if (lookup->kind == SIEVE_KIND_BLOOM) return sieve_lookup_bloom(index, hash.locate, hash.test);
     if (lookup->kind == SIEVE_KIND_DDLCBF) return sieve_lookup_ddlcbf(index, hash.locate, hash.test);
-    if (lookup->kind == SIEVE_KIND_DLEFT64 || lookup->kind == SIEVE_KIND_DLEFT128)
-        return sieve_lookup_dleft(index, hash.locate, hash.test);
     if (lookup->kind == SIEVE_KIND_XORSAT) return sieve_lookup_xorsat(filter, lookup, hash.locate, hash.test);
+    if (lookup->kind == SIEVE_KIND_DLEFT64 || lookup->kind == SIEVE_KIND_DLEFT128) {
+        if (SIEVE_UNLIKELY(!sieve_dleft_is_usual(lookup)))
+            return sieve_lookup_dleft(index, hash.locate, hash.test);
+        if (lookup->kind == SIEVE_KIND_DLEFT64)
+            return sieve_lookup_dleft64(filter, lookup, hash.locate, hash.test);
+        return sieve_lookup_dleft128(filter, lookup, hash.locate, hash.test);
+    }
     return 0;
 }
 

@@ -30,6 +30,34 @@ __noinline int sieve_lookup_dleft(__u32 index, __u64 locate, __u64 test) {
     return sieve_dleft_test(lookup, hash, line, position);
 }
 
+/*
+ * The filters that builders make, without a chain of look-ups. Static functions, since a global one cannot
+ * take the map.
+ */
+static __noinline int sieve_lookup_dleft64(void* filter, const struct sieve_lookup* lookup, __u64 locate,
+                                           __u64 test) {
+    const __u32 lines = lookup->buckets, buckets = lines << SIEVE_DLEFT64_LINE_SHIFT;
+    const __u32 first = sieve_reduce((__u32)locate, buckets), second = sieve_reduce(locate >> 32, buckets);
+    const struct sieve_line *a, *b;
+
+    a = sieve_fetch(filter, first >> SIEVE_DLEFT64_LINE_SHIFT);
+    b = sieve_fetch(filter, lines + (second >> SIEVE_DLEFT64_LINE_SHIFT));
+    if (!a || !b) return 0;
+    return sieve_dleft64_test(a->word[first & 7], b->word[second & 7], test);
+}
+
+static __noinline int sieve_lookup_dleft128(void* filter, const struct sieve_lookup* lookup, __u64 locate,
+                                            __u64 test) {
+    const __u32 lines = lookup->buckets, buckets = lines << SIEVE_DLEFT128_LINE_SHIFT;
+    const __u32 first = sieve_reduce((__u32)locate, buckets), second = sieve_reduce(locate >> 32, buckets);
+    const struct sieve_line *a, *b;
+
+    a = sieve_fetch(filter, first >> SIEVE_DLEFT128_LINE_SHIFT);
+    b = sieve_fetch(filter, lines + (second >> SIEVE_DLEFT128_LINE_SHIFT));
+    if (!a || !b) return 0;
+    return sieve_dleft128_test(&a->word[2 * (first & 3)], &b->word[2 * (second & 3)], test);
+}
+
 __noinline int sieve_lookup_ddlcbf(__u32 index, __u64 locate, __u64 test) {
     const struct sieve_line* line[SIEVE_DLEFT_MAX_SUBTABLES];
     struct sieve_ddlcbf_address found[SIEVE_DLEFT_MAX_SUBTABLES] = {};

@@ -92,13 +92,45 @@
 #define SIEVE_DLEFT128_SORTED_TWO 0x15a555U
 
 /* clang-format off */
+/* The states of the layouts that builders use, by counter. */
+#define SIEVE_DLEFT_LISTED(state) (state),
+#define SIEVE_DLEFT64_STATES(X) \
+    X(0x0000) X(0x1111) X(0x2222) X(0x3333) X(0x4440) X(0x4441) X(0x4442) X(0x4443) X(0x4444) X(0x5550) \
+    X(0x5551) X(0x5552) X(0x5553) X(0x5554) X(0x5555) X(0x6666)
+#define SIEVE_DLEFT128_STATES(X) \
+    X(0x0000) X(0x1110) X(0x1111) X(0x2220) X(0x2221) X(0x2222) X(0x3330) X(0x3331) X(0x3332) X(0x3333) \
+    X(0x4440) X(0x4441) X(0x4442) X(0x4443) X(0x4444) X(0x5550) X(0x5551) X(0x5552) X(0x5553) X(0x5554) \
+    X(0x5555) X(0x6000) X(0x6100) X(0x6200) X(0x6300) X(0x6400) X(0x6500) X(0x6600) X(0x6110) X(0x6210) \
+    X(0x6310) X(0x6410) X(0x6510) X(0x6610) X(0x6220) X(0x6320) X(0x6420) X(0x6520) X(0x6620) X(0x6330) \
+    X(0x6430) X(0x6530) X(0x6630) X(0x6440) X(0x6540) X(0x6640) X(0x6550) X(0x6650) X(0x6660) X(0x6111) \
+    X(0x6211) X(0x6311) X(0x6411) X(0x6511) X(0x6611) X(0x6221) X(0x6321) X(0x6421) X(0x6521) X(0x6621) \
+    X(0x6331) X(0x6431) X(0x6531) X(0x6631) X(0x6441) X(0x6541) X(0x6641) X(0x6551) X(0x6651) X(0x6661) \
+    X(0x6222) X(0x6322) X(0x6422) X(0x6522) X(0x6622) X(0x6332) X(0x6432) X(0x6532) X(0x6632) X(0x6442) \
+    X(0x6542) X(0x6642) X(0x6552) X(0x6652) X(0x6662) X(0x6333) X(0x6433) X(0x6533) X(0x6633) X(0x6443) \
+    X(0x6543) X(0x6643) X(0x6553) X(0x6653) X(0x6663) X(0x6444) X(0x6544) X(0x6644) X(0x6554) X(0x6654) \
+    X(0x6664) X(0x6555) X(0x6655) X(0x6665) X(0x6666) X(0x7000) X(0x7100) X(0x7200) X(0x7300) X(0x7400) \
+    X(0x7500) X(0x7600) X(0x7700) X(0x7110) X(0x7210) X(0x7310) X(0x7410) X(0x7510) X(0x7610) X(0x7710) \
+    X(0x7220) X(0x7320) X(0x7420) X(0x7520) X(0x7620) X(0x7720) X(0x7330) X(0x7430) X(0x7530) X(0x7630) \
+    X(0x7730) X(0x7440) X(0x7540) X(0x7640) X(0x7740) X(0x7550) X(0x7650) X(0x7750) X(0x7660) X(0x7760) \
+    X(0x7770) X(0x7111) X(0x7211) X(0x7311) X(0x7411) X(0x7511) X(0x7611) X(0x7711) X(0x7221) X(0x7321) \
+    X(0x7421) X(0x7521) X(0x7621) X(0x7721) X(0x7331) X(0x7431) X(0x7531) X(0x7631) X(0x7731) X(0x7441) \
+    X(0x7541) X(0x7641) X(0x7741) X(0x7551) X(0x7651) X(0x7751) X(0x7661) X(0x7761) X(0x7771) X(0x7222) \
+    X(0x7322) X(0x7422) X(0x7522) X(0x7622) X(0x7722) X(0x7332) X(0x7432) X(0x7532) X(0x7632) X(0x7732) \
+    X(0x7442) X(0x7542) X(0x7642) X(0x7742) X(0x7552) X(0x7652) X(0x7752) X(0x7662) X(0x7762) X(0x7772) \
+    X(0x7333) X(0x7433) X(0x7533) X(0x7633) X(0x7733) X(0x7443) X(0x7543) X(0x7643) X(0x7743) X(0x7553) \
+    X(0x7653) X(0x7753) X(0x7663) X(0x7763) X(0x7773) X(0x7444) X(0x7544) X(0x7644) X(0x7744) X(0x7554) \
+    X(0x7654) X(0x7754) X(0x7664) X(0x7764) X(0x7774) X(0x7555) X(0x7655) X(0x7755) X(0x7665) X(0x7765) \
+    X(0x7775) X(0x7666) X(0x7766) X(0x7776) X(0x7777) X(0x8880) X(0x8881) X(0x8882) X(0x8883) X(0x8884) \
+    X(0x8885) X(0x8886) X(0x8887) X(0x8888) X(0x9990) X(0x9991) X(0x9992) X(0x9993) X(0x9994) X(0x9995) \
+    X(0x9996) X(0x9997) X(0x9998) X(0x9999) X(0xaaa0) X(0xaaa1) X(0xaaa2) X(0xaaa3) X(0xaaa4) X(0xaaa5) \
+    X(0xaaa6) X(0xaaa7) X(0xaaa8) X(0xaaa9) X(0xaaaa)
+
 static const __u16 sieve_dleft_states64[2][16] = {
     { /* no semi-sorting */
         0x0000, 0x1111, 0x2222, 0x3333, 0x4444, 0x5555, 0x6666,
     },
     { /* one bit at loads 4 and 5 */
-        0x0000, 0x1111, 0x2222, 0x3333, 0x4440, 0x4441, 0x4442, 0x4443, 0x4444, 0x5550, 0x5551, 0x5552,
-        0x5553, 0x5554, 0x5555, 0x6666,
+        SIEVE_DLEFT64_STATES(SIEVE_DLEFT_LISTED)
     },
 };
 
@@ -115,28 +147,7 @@ static const __u16 sieve_dleft_states128[4][256] = { /* the last row is not used
         0xaaa5, 0xaaa6, 0xaaa7, 0xaaa8, 0xaaa9, 0xaaaa,
     },
     { /* two bits at loads 6 and 7, one at the others */
-        0x0000, 0x1110, 0x1111, 0x2220, 0x2221, 0x2222, 0x3330, 0x3331, 0x3332, 0x3333, 0x4440, 0x4441,
-        0x4442, 0x4443, 0x4444, 0x5550, 0x5551, 0x5552, 0x5553, 0x5554, 0x5555, 0x6000, 0x6100, 0x6200,
-        0x6300, 0x6400, 0x6500, 0x6600, 0x6110, 0x6210, 0x6310, 0x6410, 0x6510, 0x6610, 0x6220, 0x6320,
-        0x6420, 0x6520, 0x6620, 0x6330, 0x6430, 0x6530, 0x6630, 0x6440, 0x6540, 0x6640, 0x6550, 0x6650,
-        0x6660, 0x6111, 0x6211, 0x6311, 0x6411, 0x6511, 0x6611, 0x6221, 0x6321, 0x6421, 0x6521, 0x6621,
-        0x6331, 0x6431, 0x6531, 0x6631, 0x6441, 0x6541, 0x6641, 0x6551, 0x6651, 0x6661, 0x6222, 0x6322,
-        0x6422, 0x6522, 0x6622, 0x6332, 0x6432, 0x6532, 0x6632, 0x6442, 0x6542, 0x6642, 0x6552, 0x6652,
-        0x6662, 0x6333, 0x6433, 0x6533, 0x6633, 0x6443, 0x6543, 0x6643, 0x6553, 0x6653, 0x6663, 0x6444,
-        0x6544, 0x6644, 0x6554, 0x6654, 0x6664, 0x6555, 0x6655, 0x6665, 0x6666, 0x7000, 0x7100, 0x7200,
-        0x7300, 0x7400, 0x7500, 0x7600, 0x7700, 0x7110, 0x7210, 0x7310, 0x7410, 0x7510, 0x7610, 0x7710,
-        0x7220, 0x7320, 0x7420, 0x7520, 0x7620, 0x7720, 0x7330, 0x7430, 0x7530, 0x7630, 0x7730, 0x7440,
-        0x7540, 0x7640, 0x7740, 0x7550, 0x7650, 0x7750, 0x7660, 0x7760, 0x7770, 0x7111, 0x7211, 0x7311,
-        0x7411, 0x7511, 0x7611, 0x7711, 0x7221, 0x7321, 0x7421, 0x7521, 0x7621, 0x7721, 0x7331, 0x7431,
-        0x7531, 0x7631, 0x7731, 0x7441, 0x7541, 0x7641, 0x7741, 0x7551, 0x7651, 0x7751, 0x7661, 0x7761,
-        0x7771, 0x7222, 0x7322, 0x7422, 0x7522, 0x7622, 0x7722, 0x7332, 0x7432, 0x7532, 0x7632, 0x7732,
-        0x7442, 0x7542, 0x7642, 0x7742, 0x7552, 0x7652, 0x7752, 0x7662, 0x7762, 0x7772, 0x7333, 0x7433,
-        0x7533, 0x7633, 0x7733, 0x7443, 0x7543, 0x7643, 0x7743, 0x7553, 0x7653, 0x7753, 0x7663, 0x7763,
-        0x7773, 0x7444, 0x7544, 0x7644, 0x7744, 0x7554, 0x7654, 0x7754, 0x7664, 0x7764, 0x7774, 0x7555,
-        0x7655, 0x7755, 0x7665, 0x7765, 0x7775, 0x7666, 0x7766, 0x7776, 0x7777, 0x8880, 0x8881, 0x8882,
-        0x8883, 0x8884, 0x8885, 0x8886, 0x8887, 0x8888, 0x9990, 0x9991, 0x9992, 0x9993, 0x9994, 0x9995,
-        0x9996, 0x9997, 0x9998, 0x9999, 0xaaa0, 0xaaa1, 0xaaa2, 0xaaa3, 0xaaa4, 0xaaa5, 0xaaa6, 0xaaa7,
-        0xaaa8, 0xaaa9, 0xaaaa,
+        SIEVE_DLEFT128_STATES(SIEVE_DLEFT_LISTED)
     },
 };
 
@@ -370,6 +381,144 @@ SIEVE_DLEFT_BUCKET __u64 sieve_dleft128_bucket(__u64 word0, __u64 word1, __u64 t
 }
 
 /*
+ * The same tests for the layouts that builders use, one sorted bit with 64-bit buckets and two with 128-bit
+ * ones. All that the counter says is in one entry of a table, so that nothing waits for a chain of look-ups:
+ * head bits of the cells by the value of the sorted bits, and shifts. These tests do not know buckets that
+ * overflowed; sieve_dleft64_special and ..128_special tell them.
+ */
+struct sieve_dleft64_entry {
+    __u64 feet;
+    __u64 bodies; /* all bits of the cells but the heads */
+    __u64 heads[2];
+    __u64 sorted;
+    __u64 narrow; /* 64 - width */
+    __u64 unused[2];
+};
+SIEVE_STATIC_ASSERT(sizeof(struct sieve_dleft64_entry) == 64, "one cache line");
+
+struct sieve_dleft128_entry {
+    __u64 feet;
+    __u64 bodies;
+    __u64 heads[2][4]; /* by word and sorted bits */
+    __u64 sorted;
+    __u64 narrow;
+    __u64 split;    /* where the split cell begins in each word */
+    __u64 split_of; /* bit g: the split cell may hold a fingerprint whose sorted bits are g */
+    __u64 unused[2];
+};
+SIEVE_STATIC_ASSERT(sizeof(struct sieve_dleft128_entry) == 128, "two cache lines");
+
+/* The numbers of a state as constant expressions: load, and the cells below each value of the sorted bits. */
+#define SIEVE_DLEFT_LOAD(s) ((s) >> 12)
+#define SIEVE_DLEFT_BELOW(s, g) (((s) << 4) >> (4 * (g)) & 15)
+#define SIEVE_DLEFT_SORTED_BITS(s, of_loads) ((of_loads) >> (2 * SIEVE_DLEFT_LOAD(s)) & 3)
+
+/* clang-format off */
+#define SIEVE_DLEFT64_WIDTH(a) ((a) ? 60 / ((a) + !(a)) : 1)
+#define SIEVE_DLEFT64_FEET(a) \
+    ((a) == 0 ? 0ULL : (a) == 1 ? 0x1ULL : (a) == 2 ? 0x40000001ULL : (a) == 3 ? 0x10000100001ULL : \
+     (a) == 4 ? 0x200040008001ULL : (a) == 5 ? 0x1001001001001ULL : 0x4010040100401ULL)
+#define SIEVE_DLEFT_RANGE(w, lo, hi) ((1ULL << ((hi) * (w))) - (1ULL << ((lo) * (w))))
+#define SIEVE_DLEFT64_HEADS(s, g) \
+    (SIEVE_DLEFT64_FEET(SIEVE_DLEFT_LOAD(s)) << (SIEVE_DLEFT64_WIDTH(SIEVE_DLEFT_LOAD(s)) - 1) & \
+     (SIEVE_DLEFT_SORTED_BITS(s, SIEVE_DLEFT64_SORTED_ONE) \
+          ? SIEVE_DLEFT_RANGE(SIEVE_DLEFT64_WIDTH(SIEVE_DLEFT_LOAD(s)), SIEVE_DLEFT_BELOW(s, g), \
+                              SIEVE_DLEFT_BELOW(s, (g) + 1)) \
+          : ~0ULL))
+#define SIEVE_DLEFT64_ENTRY(s) \
+    {SIEVE_DLEFT64_FEET(SIEVE_DLEFT_LOAD(s)), \
+     (SIEVE_DLEFT64_FEET(SIEVE_DLEFT_LOAD(s)) << (SIEVE_DLEFT64_WIDTH(SIEVE_DLEFT_LOAD(s)) - 1)) - \
+         SIEVE_DLEFT64_FEET(SIEVE_DLEFT_LOAD(s)), \
+     {SIEVE_DLEFT64_HEADS(s, 0), SIEVE_DLEFT64_HEADS(s, 1)}, \
+     SIEVE_DLEFT_SORTED_BITS(s, SIEVE_DLEFT64_SORTED_ONE), \
+     64 - SIEVE_DLEFT64_WIDTH(SIEVE_DLEFT_LOAD(s)), \
+     {0, 0}},
+
+/* Cells of 128-bit buckets: at most 60 bits wide, a / 2 of them whole in each word. */
+#define SIEVE_DLEFT128_WIDTH(a) ((a) == 0 ? 1 : (a) == 1 ? 60 : 120 / ((a) + !(a)))
+#define SIEVE_DLEFT128_FEET(a) \
+    ((a) < 2 ? 0ULL : (a) < 4 ? 0x1ULL : (a) == 4 ? 0x40000001ULL : (a) == 5 ? 0x1000001ULL : \
+     (a) == 6 ? 0x10000100001ULL : (a) == 7 ? 0x400020001ULL : (a) == 8 ? 0x200040008001ULL : \
+     (a) == 9 ? 0x8004002001ULL : 0x1001001001001ULL)
+/* The number of cells below g without the odd cell, which is the last. */
+#define SIEVE_DLEFT128_WHOLE(s, g) \
+    (SIEVE_DLEFT_BELOW(s, g) - (SIEVE_DLEFT_BELOW(s, g) == (SIEVE_DLEFT_LOAD(s) | 1)))
+#define SIEVE_DLEFT128_HEADS(s, word, g) \
+    (SIEVE_DLEFT128_FEET(SIEVE_DLEFT_LOAD(s)) << (SIEVE_DLEFT128_WIDTH(SIEVE_DLEFT_LOAD(s)) - 1) & \
+     SIEVE_DLEFT_RANGE(SIEVE_DLEFT128_WIDTH(SIEVE_DLEFT_LOAD(s)), \
+                       (SIEVE_DLEFT128_WHOLE(s, g) + 1 - (word)) / 2, \
+                       (SIEVE_DLEFT128_WHOLE(s, (g) + 1) + 1 - (word)) / 2))
+#define SIEVE_DLEFT128_SPLIT(s, g) \
+    ((SIEVE_DLEFT_BELOW(s, g) != (SIEVE_DLEFT_LOAD(s) | 1) && \
+      SIEVE_DLEFT_BELOW(s, (g) + 1) == (SIEVE_DLEFT_LOAD(s) | 1)) << (g))
+#define SIEVE_DLEFT128_ENTRY(s) \
+    {SIEVE_DLEFT128_FEET(SIEVE_DLEFT_LOAD(s)), \
+     (SIEVE_DLEFT128_FEET(SIEVE_DLEFT_LOAD(s)) << (SIEVE_DLEFT128_WIDTH(SIEVE_DLEFT_LOAD(s)) - 1)) - \
+         SIEVE_DLEFT128_FEET(SIEVE_DLEFT_LOAD(s)), \
+     {{SIEVE_DLEFT128_HEADS(s, 0, 0), SIEVE_DLEFT128_HEADS(s, 0, 1), SIEVE_DLEFT128_HEADS(s, 0, 2), \
+       SIEVE_DLEFT128_HEADS(s, 0, 3)}, \
+      {SIEVE_DLEFT128_HEADS(s, 1, 0), SIEVE_DLEFT128_HEADS(s, 1, 1), SIEVE_DLEFT128_HEADS(s, 1, 2), \
+       SIEVE_DLEFT128_HEADS(s, 1, 3)}}, \
+     SIEVE_DLEFT_SORTED_BITS(s, SIEVE_DLEFT128_SORTED_TWO), \
+     64 - SIEVE_DLEFT128_WIDTH(SIEVE_DLEFT_LOAD(s)), \
+     SIEVE_DLEFT_LOAD(s) / 2 * SIEVE_DLEFT128_WIDTH(SIEVE_DLEFT_LOAD(s)), \
+     SIEVE_DLEFT128_SPLIT(s, 0) | SIEVE_DLEFT128_SPLIT(s, 1) | SIEVE_DLEFT128_SPLIT(s, 2) | \
+         SIEVE_DLEFT128_SPLIT(s, 3), \
+     {0, 0}},
+
+static const struct sieve_dleft64_entry sieve_dleft64_entries[16] = {
+    SIEVE_DLEFT64_STATES(SIEVE_DLEFT64_ENTRY)
+};
+static const struct sieve_dleft128_entry sieve_dleft128_entries[256] = {
+    SIEVE_DLEFT128_STATES(SIEVE_DLEFT128_ENTRY)
+    {0, 0, {{0, 0, 0, 0}, {0, 0, 0, 0}}, 0, 63, 0, 0, {0, 0}}, /* overflow */
+};
+/* clang-format on */
+
+/* Nonzero if a 64-bit bucket of one sorted bit, which has not overflowed, holds the fingerprint. */
+SIEVE_INLINE __u64 sieve_dleft64_plain(__u64 word, __u64 test) {
+    const struct sieve_dleft64_entry* entry = &sieve_dleft64_entries[word & 15];
+    const __u64 want = sieve_shift_right(sieve_shift_left(test, entry->sorted), entry->narrow);
+    const __u64 differ = (word >> 4) ^ (want * entry->feet);
+    const __u64 bodies = entry->bodies;
+
+    return entry->heads[test >> 63] & ~(((differ & bodies) + bodies) | differ);
+}
+
+/* Whether the bucket has overflowed. */
+SIEVE_INLINE int sieve_dleft64_special(__u64 word) {
+    return word && !(word & 15);
+}
+
+/* Nonzero if a 128-bit bucket of two sorted bits, which has not overflowed, holds the fingerprint. */
+SIEVE_INLINE __u64 sieve_dleft128_plain(__u64 word0, __u64 word1, __u64 test) {
+    const __u64 counter = sieve_within((word0 & 15) | ((word1 & 15) << 4), 255);
+    const struct sieve_dleft128_entry* entry = &sieve_dleft128_entries[counter];
+    const __u64 sorted = entry->sorted;
+    const __u64 want = sieve_shift_right(sieve_shift_left(test, sorted), entry->narrow);
+    const __u64 pattern = want * entry->feet;
+    const __u64 bodies = entry->bodies;
+    const __u32 group = (__u32)sieve_shift_right(test >> 1, 63 - sorted) & 3;
+    const __u64 payload0 = word0 >> 4;
+    const __u64 payload1 = word1 >> 4;
+    __u64 differ = payload0 ^ pattern;
+    __u64 equal = entry->heads[0][group] & ~(((differ & bodies) + bodies) | differ);
+
+    differ = payload1 ^ pattern;
+    equal |= entry->heads[1][group] & ~(((differ & bodies) + bodies) | differ);
+    if (sieve_shift_right(entry->split_of, group) & 1) {
+        const __u64 at = entry->split;
+        equal |= (sieve_shift_right(payload0, at) |
+                  sieve_shift_left(sieve_shift_right(payload1, at), 60 - at)) == want;
+    }
+    return equal;
+}
+
+SIEVE_INLINE int sieve_dleft128_special(__u64 word0, __u64 word1) {
+    return (word0 & word1 & 15) == 15;
+}
+
+/*
  * One bucket of a group of four. The group begins at `word` of its line. The four counters take `base` bits,
  * and `bits` bits are left for the cells.
  */
@@ -454,6 +603,31 @@ SIEVE_INLINE int sieve_dleft_test(const struct sieve_lookup* lookup, struct siev
     if (sieve_dleft_in_line(lookup, line[1], position[1], hash.test)) return 1;
     if (lookup->choices > 2 && sieve_dleft_in_line(lookup, line[2], position[2], hash.test)) return 1;
     return lookup->choices > 3 && sieve_dleft_in_line(lookup, line[3], position[3], hash.test);
+}
+
+/* True for what builders make: two subtables, not grouped, one sorted bit (64) or two (128). */
+SIEVE_INLINE int sieve_dleft_is_usual(const struct sieve_lookup* lookup) {
+    return lookup->choices == 2 && lookup->hashes == (lookup->kind == SIEVE_KIND_DLEFT64 ? 1 : 2);
+}
+
+/* Test of the usual filter: true if one of the key's two buckets holds its fingerprint. Both are tested
+ * before either answer is looked at, so that the two cache misses overlap. */
+SIEVE_INLINE int sieve_dleft64_test(__u64 first, __u64 second, __u64 test) {
+    __u64 any = sieve_dleft64_plain(first, test) | sieve_dleft64_plain(second, test);
+
+    if (SIEVE_UNLIKELY(sieve_dleft64_special(first))) any |= sieve_dleft64_bucket(first, test, 1);
+    if (SIEVE_UNLIKELY(sieve_dleft64_special(second))) any |= sieve_dleft64_bucket(second, test, 1);
+    return any != 0;
+}
+
+/* The same with 128-bit buckets, each of two words. */
+SIEVE_INLINE int sieve_dleft128_test(const __u64* first, const __u64* second, __u64 test) {
+    const __u64 a0 = first[0], a1 = first[1], b0 = second[0], b1 = second[1];
+    __u64 any = sieve_dleft128_plain(a0, a1, test) | sieve_dleft128_plain(b0, b1, test);
+
+    if (SIEVE_UNLIKELY(sieve_dleft128_special(a0, a1))) any |= sieve_dleft128_bucket(a0, a1, test, 2);
+    if (SIEVE_UNLIKELY(sieve_dleft128_special(b0, b1))) any |= sieve_dleft128_bucket(b0, b1, test, 2);
+    return any != 0;
 }
 
 #endif

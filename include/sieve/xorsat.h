@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * The blocked XORSAT filter: a key's fingerprint is the exclusive or of nine windows of one line.
+ * The blocked XORSAT filter: a key's fingerprint is the exclusive or of nine windows of one line,
+ * the last of them used twice.
  *
  * Source: Weaver, Roberts, Smith, "XORSAT Set Membership Filters" (SAT 2018): a filter is a solution of
  * linear equations over GF(2), one for each bit of each member's fingerprint. Here each line of 512 bits is
@@ -41,6 +42,7 @@
 
 /* Which bits of the hash's word `test` say what. Its lowest 54 bits are the shifts, six for each window. */
 #define SIEVE_XORSAT_EIGHTH_SHIFT 54
+#define SIEVE_XORSAT_AGAIN_SHIFT 57
 #define SIEVE_XORSAT_CLASS_SHIFT 61
 
 /* Exported keys are less than so many lines behind their own line; behind the last line is the first. So both
@@ -73,6 +75,12 @@ SIEVE_INLINE __u32 sieve_xorsat_other(const struct sieve_lookup* lookup, __u32 l
     const __u64 other = (__u64)line + sieve_reduce((__u32)(scattered >> 32), reach);
 
     return (__u32)(other < buckets ? other : other - buckets);
+}
+
+/* The shift of the last window when it is used once more: so small that none of the bits that are compared
+ * leaves the window. */
+SIEVE_INLINE __u64 sieve_xorsat_again(__u64 test) {
+    return (test >> SIEVE_XORSAT_AGAIN_SHIFT) & 15;
 }
 
 /* How many bits of the fingerprint a key compares in a line with this q. */
@@ -111,6 +119,9 @@ SIEVE_INLINE int sieve_xorsat_test(const struct sieve_line* line, struct sieve_h
     SIEVE_XORSAT_STEP(42)
     SIEVE_XORSAT_STEP(49)
     SIEVE_XORSAT_STEP(56)
+    /* The last window once more. It has no equation without a bit of the line, which half of the fingerprints
+     * would contradict. */
+    value ^= sieve_shift_right(sieve_xorsat_window(line, 56), sieve_xorsat_again(hash.test));
     /* Two shifts, because BPF has no shift by 64. */
     return sieve_shift_left(value << 1, unused) == 0;
 }

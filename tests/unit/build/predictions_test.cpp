@@ -156,6 +156,7 @@ TEST(Predictions, AreRightWhereTheyWereNot) {
     keeps_its_promise({{.kind = SIEVE_KIND_DDLCBF, .choices = 2}, 10'000, 20, false}, 6);
     keeps_its_promise({{.kind = SIEVE_KIND_DDLCBF, .choices = 2}, 150'000, 20, false}, 7);
     keeps_its_promise({{.kind = SIEVE_KIND_DDLCBF, .choices = 2}, 150'000, 24, false}, 8);
+    keeps_its_promise({{.kind = SIEVE_KIND_XORSAT}, 40'000, 32, false}, 9);
 }
 
 TEST(Predictions, NoKindGivesLessRoomThanAskedFor) {

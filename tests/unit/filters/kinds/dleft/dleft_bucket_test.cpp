@@ -287,5 +287,31 @@ TEST(DleftBucket, AnEmptyLineMatchesNothing) {
         }
 }
 
+// The tests by table against those that derive everything from the counter: buckets of random bits under
+// every counter, asked for random fingerprints and for such as they may hold.
+TEST(DleftBucket, TablesSayWhatTheCounterSays) {
+    std::mt19937_64 random(11);
+    int matched = 0;
+    for (int i = 0; i < 400'000; i++) {
+        // Few ones, so that cells and fingerprints agree often.
+        const std::uint64_t ones = i % 2 == 0 ? random() & random() : ~std::uint64_t{15};
+        const std::uint64_t a = (random() & ones & ~std::uint64_t{15}) | (random() & 15);
+        const std::uint64_t b = (random() & ones & ~std::uint64_t{15}) | (random() & 15);
+        const std::uint64_t test = random() & (i % 2 == 0 ? random() & random() : ~std::uint64_t{0});
+        if (sieve_dleft64_special(a) == 0) {
+            const bool found = sieve_dleft64_bucket(a, test, 1) != 0;
+            ASSERT_EQ(sieve_dleft64_plain(a, test) != 0, found) << a << " " << test;
+            matched += found ? 1 : 0;
+        }
+        if (sieve_dleft128_special(a, b) == 0) {
+            const bool found = sieve_dleft128_bucket(a, b, test, 2) != 0;
+            ASSERT_EQ(sieve_dleft128_plain(a, b, test) != 0, found) << a << " " << b << " " << test;
+            matched += found ? 1 : 0;
+        }
+    }
+    EXPECT_GT(matched, 5'000);
+    EXPECT_LT(matched, 400'000);
+}
+
 } // namespace
 } // namespace sieve

@@ -29,6 +29,7 @@ Equation equation(const sieve_hash& key, unsigned j) {
         const unsigned inside = (key.test >> 6 * window & 63) + j;
         if (inside < 64 && 56 * window + inside >= 16) result.flip(56 * window + inside);
     }
+    result.flip(448 + (key.test >> 57 & 15) + j);
     result[SIEVE_LINE_BITS] = (key.locate >> 32 >> j & 1) != 0;
     return result;
 }

@@ -85,6 +85,14 @@ bool DleftKind::holds(const sieve_lookup& lookup, const sieve_hash& hash, const 
     std::uint32_t at[SIEVE_DLEFT_MAX_SUBTABLES];
     std::uint32_t position[SIEVE_DLEFT_MAX_SUBTABLES];
     sieve_dleft_locate(&lookup, hash, at, position);
+    if (sieve_dleft_is_usual(&lookup) != 0) {
+        const __u64* const first = filter[at[0]].word;
+        const __u64* const second = filter[at[1]].word;
+        if (lookup.kind == SIEVE_KIND_DLEFT64)
+            return sieve_dleft64_test(first[position[0]], second[position[1]], hash.test) != 0;
+        return sieve_dleft128_test(first + std::size_t{2} * position[0],
+                                   second + std::size_t{2} * position[1], hash.test) != 0;
+    }
     const sieve_line* line[SIEVE_DLEFT_MAX_SUBTABLES];
     for (int i = 0; i < SIEVE_DLEFT_MAX_SUBTABLES; i++) line[i] = filter + at[i];
     return sieve_dleft_test(&lookup, hash, line, position) != 0;

@@ -5,7 +5,7 @@
 //
 //     bits a key        8        10       12       14       16       20       24       32
 //     without exports   5.7e-3   1.7e-3   5.4e-4   1.8e-4   6.6e-5   9.9e-6   1.8e-6   1.0e-7
-//     with exports      5.1e-3   1.3e-3   3.5e-4   9.3e-5   2.4e-5   1.7e-6   1.3e-7   7.9e-10
+//     with exports      5.1e-3   1.3e-3   3.5e-4   9.3e-5   2.4e-5   1.7e-6   1.3e-7   8.6e-10
 #pragma once
 
 #include <cstdint>

@@ -179,7 +179,9 @@ class Elimination {
             std::uint64_t bits = key.test;
             for (int i = 0; i < joints; i++, bits >>= 6)
                 bytes_of(row_[r])[bits & 63] |= static_cast<std::uint8_t>(1 << i);
-            row_[r].tail = Tail{std::uint64_t{1} << (bits & 63), sieve_xorsat_fingerprint(key)};
+            const std::uint64_t last = std::uint64_t{1} << (bits & 63);
+            row_[r].tail =
+                Tail{last ^ std::uint64_t{1} << sieve_xorsat_again(key.test), sieve_xorsat_fingerprint(key)};
             set_age(r, age_of(key));
         }
     }
