@@ -210,6 +210,7 @@ constexpr std::array known_values = {
     Value{"KEY", nothing},       Value{"NUMBER", nothing}, Value{"BITS", nothing},
     Value{"RATE", nothing},      Value{"BYTES", nothing},  Value{"SHARE", nothing},
     Value{"[SECONDS]", nothing}, Value{"UINT", nothing},   Value{"FLOAT", nothing},
+    Value{"SECONDS", nothing},   Value{"PORTS", nothing},  Value{"PPS[/BURST]", nothing},
 };
 
 Candidates values(std::string_view name, const std::string& text, const Written& written) {
