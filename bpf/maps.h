@@ -12,6 +12,7 @@
 #include <sieve/count_min.h>
 #include <sieve/event.h>
 #include <sieve/exact.h>
+#include <sieve/limit.h>
 #include <sieve/policy.h>
 
 /* A filter image. BPF_F_INNER_MAP lets images of different sizes replace each other; it needs Linux 5.10. */
@@ -104,6 +105,14 @@ struct {
     __type(key, __u32);
     __array(values, struct sieve_filter_map);
 } sieve_sketches SEC(".maps");
+
+/* The accounts of sets with a limit (sieve/limit.h), by slot. Shared by all CPUs. */
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, SIEVE_SLOTS);
+    __type(key, __u32);
+    __type(value, struct sieve_account);
+} sieve_accounts SEC(".maps");
 
 /* Each map of the list, by its name. */
 #define SIEVE_MAP_IS_HERE(map) SIEVE_STATIC_ASSERT(sizeof(sieve_##map) > 0, "a map of the list");

@@ -15,12 +15,21 @@
 #define SIEVE_BPF_PATH_H
 
 #include "answer.h"
+#include "limit.h"
 #include "lookup.h"
 #include "maps.h"
 #include "parse.h"
 #include "parse_deep.h"
 #include "verify.h"
 #include "watch.h"
+
+/* The bank in force. Only a change on probation reads the clock. */
+static __always_inline __u32 sieve_active_bank(void) {
+    __u64 active = sieve_control.active;
+
+    if (SIEVE_UNLIKELY(active >= SIEVE_BANKS)) return sieve_bank_in_force(active, bpf_ktime_get_coarse_ns());
+    return active & (SIEVE_BANKS - 1);
+}
 
 /*
  * Handles a packet that sieve_parse() has not read to its end. Reads on if there is more to read. If the
@@ -34,7 +43,7 @@ __noinline int sieve_refuses_unreadable(SIEVE_CONTEXT* ctx, struct sieve_parsed*
     if (!parsed || !answer) return 0; /* cannot happen, but the verifier asks */
     sieve_parse_further(ctx, parsed);
     if (parsed->outcome < SIEVE_OUTCOME_FIRST_UNREADABLE) return 0;
-    policy = &sieve_control.bank[sieve_control.active & (SIEVE_BANKS - 1)];
+    policy = &sieve_control.bank[sieve_active_bank() & (SIEVE_BANKS - 1)];
     if (policy->unreadable != SIEVE_ACTION_DROP) return 0;
     answer->action = SIEVE_ACTION_DROP;
     return 1;
@@ -57,9 +66,14 @@ static __always_inline int sieve_ask_set(const struct sieve_parsed* parsed, stru
     stats->hit[slot].bytes += parsed->bytes;
     answer->hits |= 1U << slot;
     if (entry->action == SIEVE_ACTION_COUNT) return 0;
+    answer->decision = slot;
+    if (SIEVE_UNLIKELY(entry->action == SIEVE_ACTION_LIMIT)) {
+        /* The answer already holds the default action. */
+        if (sieve_over_limit(stats, index, parsed->bytes)) answer->action = SIEVE_ACTION_DROP;
+        return 1;
+    }
     answer->action = entry->action;
     answer->target = entry->target;
-    answer->decision = slot;
     return 1;
 }
 
@@ -84,7 +98,7 @@ __noinline int sieve_ask(const struct sieve_parsed* parsed, struct sieve_stats* 
     __u32 sets, i;
 
     if (!parsed || !stats || !answer) return 0; /* cannot happen, but the verifier asks */
-    answer->bank = sieve_control.active & (SIEVE_BANKS - 1);
+    answer->bank = sieve_active_bank();
     policy = &sieve_control.bank[answer->bank & (SIEVE_BANKS - 1)];
     sets = policy->sets;
     answer->action = policy->default_action;

@@ -7,11 +7,16 @@
  * bank. The controller fills the idle bank (policy and map indices), then flips `active`. It waits for a
  * grace period before it writes to the bank that was active, so that no packet ever sees half of a change.
  * Then it makes that bank equal to the active one: at rest both are the same, and `changing` is zero.
+ *
+ * A change can be on probation: `active` then holds a deadline beside the bank's number. From that moment on
+ * packets read the other bank, which still holds the table from before the change, unless a controller has
+ * removed the deadline. No process takes part in that.
  */
 #ifndef SIEVE_POLICY_H
 #define SIEVE_POLICY_H
 
 #include <sieve/image.h>
+#include <sieve/limit.h>
 
 /* Raised with every change of this file. The controller refuses a program with another number. */
 #define SIEVE_ABI 5
@@ -32,7 +37,7 @@
  * that only few changes need. The control block has one more map. `bpftool map` shows these names.
  */
 #define SIEVE_OPEN_MAPS(X) X(sets) X(stats)
-#define SIEVE_RARE_MAPS(X) X(exact) X(devices) X(cpus) X(events) X(sketches)
+#define SIEVE_RARE_MAPS(X) X(exact) X(devices) X(cpus) X(events) X(sketches) X(accounts)
 #define SIEVE_MAP_NAME(map) "sieve_" #map
 #define SIEVE_MAP_CONTROL ".data.sieve"
 
@@ -40,9 +45,11 @@ enum sieve_action {
     SIEVE_ACTION_DROP = 0,
     SIEVE_ACTION_PASS = 1,
     SIEVE_ACTION_COUNT = 2, /* count the hit and ask the next set */
+    /* The default action up to the slot's limit (sieve/limit.h), drop over it. The target is the rate. */
+    SIEVE_ACTION_LIMIT = 3,
     /* From here on: redirect to the entry's target; the default action if the target does not exist. */
-    SIEVE_ACTION_REDIRECT_DEVICE = 3, /* the target is an interface's index */
-    SIEVE_ACTION_REDIRECT_CPU = 4,    /* the target is a CPU's number; at the XDP hook only */
+    SIEVE_ACTION_REDIRECT_DEVICE = 4, /* the target is an interface's index */
+    SIEVE_ACTION_REDIRECT_CPU = 5,    /* the target is a CPU's number; at the XDP hook only */
 };
 #define SIEVE_ACTION_FIRST_REDIRECT SIEVE_ACTION_REDIRECT_DEVICE
 
@@ -86,7 +93,7 @@ struct sieve_policy_entry {
     __u8 action; /* enum sieve_action */
     __u8 flags;  /* enum sieve_entry_flag bits */
     __u8 reserved;
-    __u32 target; /* of a redirecting action */
+    __u32 target; /* of a redirecting action; of a limit: packets per second */
 };
 
 /* What the controller notes about a slot; no packet reads it. */
@@ -94,8 +101,9 @@ struct sieve_slot {
     char name[SIEVE_NAME_BYTES];   /* NUL-terminated; empty if the slot is not used */
     struct sieve_counter baseline; /* the slot's counters when the set came into force */
     struct sieve_verified verified_baseline;
-    __u32 map_id;   /* the filter's map at the slot's map index; 0 if there is none */
-    __u32 exact_id; /* likewise the exact set's */
+    __u32 map_id;                       /* the filter's map at the slot's map index; 0 if there is none */
+    __u32 exact_id;                     /* likewise the exact set's */
+    struct sieve_counter over_baseline; /* of the packets over the set's limit, likewise */
 };
 
 /* One bank. `sets` entries are asked in order. The first match that is not COUNT decides, else the default.
@@ -109,6 +117,7 @@ struct sieve_policy {
     struct sieve_slot slot[SIEVE_SLOTS];
     __u32 devices_id; /* the bank's maps in SIEVE_MAP_DEVICES and SIEVE_MAP_CPUS; or 0 */
     __u32 cpus_id;
+    struct sieve_limit limit[SIEVE_SLOTS]; /* of the sets whose action is SIEVE_ACTION_LIMIT */
 };
 
 /* How matches are watched. */
@@ -121,8 +130,9 @@ enum sieve_watch_flag {
 struct sieve_control {
     __u32 magic;    /* SIEVE_MAGIC: the controller recognises our program by it */
     __u32 abi;      /* SIEVE_ABI */
-    __u64 active;   /* the bank in force, 0 or 1 */
-    __u64 changing; /* not zero during a change, and after a controller died in one: the banks may differ */
+    __u64 active;   /* the bank in force, and on probation also its deadline: sieve_bank_in_force() */
+    __u64 changing; /* not zero during a change, on probation, and after a controller died: the banks may
+                       differ */
     __u32 loader;   /* enum sieve_loader */
     __u32 watch;    /* enum sieve_watch_flag bits: how matches are watched */
     __u32 sample;   /* one match in `sample` goes into the ring buffer */
@@ -134,6 +144,26 @@ struct sieve_control {
     __u64 sketch_since; /* seconds since 1970 */
     __u64 network;      /* inode of the network namespace that `load` attached the program in; or 0 */
 };
+
+/*
+ * `active` of a bank that is in force until the deadline (nanoseconds of CLOCK_MONOTONIC_COARSE), and one for
+ * good. One 64-bit store sets both.
+ */
+SIEVE_INLINE __u64 sieve_active_until(__u32 bank, __u64 deadline) {
+    return deadline << 1 | bank;
+}
+
+/* The deadline in `active`; 0: there is none. */
+SIEVE_INLINE __u64 sieve_deadline(__u64 active) {
+    return active >> 1;
+}
+
+/* The bank that packets read at this moment. */
+SIEVE_INLINE __u32 sieve_bank_in_force(__u64 active, __u64 now) {
+    const __u64 deadline = sieve_deadline(active);
+    return (active ^ (deadline && now >= deadline)) & (SIEVE_BANKS - 1);
+}
+SIEVE_STATIC_ASSERT(SIEVE_BANKS == 2, "one bit names the bank");
 
 /* Who attached the program; no packet reads it. */
 enum sieve_loader {
@@ -193,6 +223,8 @@ struct sieve_stats {
     __u64 redirect_failed; /* packets whose target was gone; they also count as dropped or passed */
     __u64 events_lost;     /* samples for which the ring buffer had no room */
     struct sieve_verified verified[SIEVE_SLOTS]; /* only of sets with verification */
+    struct sieve_counter over[SIEVE_SLOTS];      /* matches over the set's limit; they also count as hits */
+    __u32 purse[SIEVE_SLOTS]; /* packets that this CPU took from the slot's account and has not used */
 };
 SIEVE_STATIC_ASSERT(sizeof(struct sieve_stats) % 64 == 0, "whole cache lines");
 

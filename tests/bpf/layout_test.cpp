@@ -103,13 +103,16 @@ TEST_F(Layout, Control) {
     EXPECT_LAYOUT(sieve_policy, MEMBER(sieve_policy, sets), MEMBER(sieve_policy, default_action),
                   MEMBER(sieve_policy, unreadable), MEMBER(sieve_policy, reserved),
                   MEMBER(sieve_policy, entry), MEMBER(sieve_policy, slot), MEMBER(sieve_policy, devices_id),
-                  MEMBER(sieve_policy, cpus_id));
+                  MEMBER(sieve_policy, cpus_id), MEMBER(sieve_policy, limit));
+    EXPECT_LAYOUT(sieve_limit, MEMBER(sieve_limit, interval), MEMBER(sieve_limit, depth),
+                  MEMBER(sieve_limit, step), MEMBER(sieve_limit, burst));
+    EXPECT_LAYOUT(sieve_account, MEMBER(sieve_account, spent), MEMBER(sieve_account, reserved));
     EXPECT_LAYOUT(sieve_policy_entry, MEMBER(sieve_policy_entry, slot), MEMBER(sieve_policy_entry, action),
                   MEMBER(sieve_policy_entry, flags), MEMBER(sieve_policy_entry, reserved),
                   MEMBER(sieve_policy_entry, target));
     EXPECT_LAYOUT(sieve_slot, MEMBER(sieve_slot, name), MEMBER(sieve_slot, baseline),
                   MEMBER(sieve_slot, verified_baseline), MEMBER(sieve_slot, map_id),
-                  MEMBER(sieve_slot, exact_id));
+                  MEMBER(sieve_slot, exact_id), MEMBER(sieve_slot, over_baseline));
 }
 
 TEST_F(Layout, Counters) {
@@ -117,7 +120,7 @@ TEST_F(Layout, Counters) {
     EXPECT_LAYOUT(sieve_stats, MEMBER(sieve_stats, hit), MEMBER(sieve_stats, dropped),
                   MEMBER(sieve_stats, passed), MEMBER(sieve_stats, outcome), MEMBER(sieve_stats, redirected),
                   MEMBER(sieve_stats, redirect_failed), MEMBER(sieve_stats, events_lost),
-                  MEMBER(sieve_stats, verified));
+                  MEMBER(sieve_stats, verified), MEMBER(sieve_stats, over), MEMBER(sieve_stats, purse));
     EXPECT_LAYOUT(sieve_verified, MEMBER(sieve_verified, non_members), MEMBER(sieve_verified, avoided));
 }
 

@@ -27,6 +27,7 @@ void add_diff(CLI::App& app, Context& context);
 void add_inspect(CLI::App& app, Context& context);
 void add_load(CLI::App& app, Context& context);
 void add_swap(CLI::App& app, Context& context);
+void add_confirm(CLI::App& app, Context& context);
 void add_insert(CLI::App& app, Context& context);
 void add_delete(CLI::App& app, Context& context);
 void add_remove(CLI::App& app, Context& context);

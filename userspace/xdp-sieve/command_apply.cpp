@@ -22,6 +22,7 @@
 #include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/output.hpp"
 #include "xdp-sieve/remedy.hpp"
+#include "xdp-sieve/safety_arguments.hpp"
 
 namespace sieve::cli {
 
@@ -31,6 +32,7 @@ struct ApplyArguments {
     std::string path = service::standard_configuration;
     bool check = false;
     bool diff = false;
+    SafetyArguments safety;
 };
 
 std::uint64_t entries_of(const service::SetSurvey& survey) {
@@ -162,7 +164,7 @@ void print(const ApplyArguments& arguments, const service::CycleReport& report, 
                       format_bytes(set.last_good->bytes), format_rate(set.last_good->expected_fpr));
 }
 
-Result<Exit> run_apply(const ApplyArguments& arguments, const service::Configuration& configuration,
+Result<Exit> run_apply(ApplyArguments& arguments, const service::Configuration& configuration,
                        Context& context) {
     control::RealKernel kernel;
     SIEVE_TRY(kernel.may_load_programs());
@@ -170,11 +172,13 @@ Result<Exit> run_apply(const ApplyArguments& arguments, const service::Configura
     SIEVE_ASSIGN(const service::StateDirectory state,
                  service::StateDirectory::open(configuration.state_directory, control::lock_patience,
                                                listener.waiting));
+    SIEVE_ASSIGN(const control::Safety safety, arguments.safety.safety());
     service::RealHostAddresses host;
     SIEVE_ASSIGN(const service::SandboxSettings sandbox, service::standard_sandbox());
     SIEVE_TRY(service::live::make_first_images(configuration, kernel, state, host, sandbox));
     SIEVE_ASSIGN(const service::CycleReport report,
-                 service::run_cycle(kernel, configuration, state, host, {}, listener));
+                 service::run_cycle(kernel, configuration, state, host,
+                                    {.safety = {.confirm_within = safety.confirm_within}}, listener));
     context.changed = report.changed;
     for (const service::HookReport& hook : report.hooks) {
         for (const std::string& text : hook.done.remarks) remark(context, text);
@@ -182,10 +186,11 @@ Result<Exit> run_apply(const ApplyArguments& arguments, const service::Configura
     }
     if (std::optional<Error> error = failure_of(report)) return tl::unexpected(std::move(*error));
     print(arguments, report, context);
+    if (report.changed) arguments.safety.remark_on({}, context);
     return Exit::done;
 }
 
-Result<Exit> run(const ApplyArguments& arguments, Context& context) {
+Result<Exit> run(ApplyArguments& arguments, Context& context) {
     kernel::set_verbose(context.verbose);
     if (arguments.check && arguments.diff)
         return invalid_request("--check and --diff: expected only one of them");
@@ -211,6 +216,7 @@ void add_apply(CLI::App& app, Context& context) {
                     command.add_flag("--check", arguments->check,
                                      "only read configuration and lists; needs no root, touches nothing");
                     command.add_flag("--diff", arguments->diff, "only show what would change");
+                    arguments->safety.add_confirm_to(command);
                     return [arguments, &context] { return run(*arguments, context); };
                 });
 }

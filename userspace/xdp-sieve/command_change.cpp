@@ -16,6 +16,7 @@
 #include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/key_arguments.hpp"
 #include "xdp-sieve/output.hpp"
+#include "xdp-sieve/safety_arguments.hpp"
 
 namespace sieve::cli {
 
@@ -32,6 +33,7 @@ struct ChangeArguments {
     std::string hook;
     std::vector<std::string> keys;
     bool standard_input = false;
+    SafetyArguments safety;
 
     [[nodiscard]] KeyChange change() const {
         return erase ? KeyChange::erase : again ? KeyChange::insert_again : KeyChange::insert;
@@ -82,19 +84,21 @@ void print_json(const ChangeArguments& arguments, const KeyChangeReport& report,
     print_out("{}\n", json_text(out));
 }
 
-Result<Exit> run_change(const ChangeArguments& arguments, Context& context) {
+Result<Exit> run_change(ChangeArguments& arguments, Context& context) {
     kernel::set_verbose(context.verbose);
     if (arguments.keys.empty() != arguments.standard_input)
         return invalid_request(
             fmt::format("{}: give keys after the set, or --stdin", arguments.erase ? "delete" : "insert"));
     SIEVE_ASSIGN(control::HookName hook, parse_hook(arguments.interface, arguments.hook));
+    SIEVE_ASSIGN(const control::Safety safety, arguments.safety.safety());
     control::RealKernel kernel;
     SIEVE_ASSIGN(const control::ChangeableSet set, control::find_changeable(kernel, hook, arguments.name));
     hook.point = set.point;
     SIEVE_ASSIGN(const KeySet keys,
                  read_key_arguments(arguments.keys, arguments.standard_input, set.fields, context));
-    SIEVE_ASSIGN(const KeyChangeReport report, control::change_keys(kernel, hook, arguments.name, keys,
-                                                                    arguments.change(), observer(context)));
+    SIEVE_ASSIGN(const KeyChangeReport report,
+                 control::change_keys(kernel, hook, arguments.name, keys, arguments.change(),
+                                      observer(context), safety));
     context.changed = report.done > 0;
     const std::uint64_t left = report.told.size() + report.full.size();
     if (context.json) {
@@ -131,6 +135,7 @@ Action define(Arguments command, Context& context, bool erase) {
     if (!erase)
         command.add_flag("--again", arguments->again,
                          "also insert keys that match already; delete each as often as it was inserted");
+    arguments->safety.add_questions_to(command);
     return [arguments, &context] { return run_change(*arguments, context); };
 }
 

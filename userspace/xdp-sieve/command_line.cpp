@@ -27,6 +27,7 @@ void define_command_line(CLI::App& app, Context& context) {
     add_inspect(app, context);
     add_load(app, context);
     add_swap(app, context);
+    add_confirm(app, context);
     add_insert(app, context);
     add_delete(app, context);
     add_remove(app, context);

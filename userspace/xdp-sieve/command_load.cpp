@@ -13,6 +13,7 @@
 #include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/output.hpp"
 #include "xdp-sieve/remedy.hpp"
+#include "xdp-sieve/safety_arguments.hpp"
 #include "xdp-sieve/set_argument.hpp"
 #include "xdp-sieve/set_report.hpp"
 #include "xdp-sieve/unreadable.hpp"
@@ -32,6 +33,7 @@ struct LoadArguments {
     bool force = false;
     std::optional<std::uint32_t> priority;
     std::optional<std::string> chain;
+    SafetyArguments safety;
 };
 
 Result<kernel::ModeChoice> parse_mode(const std::string& text) {
@@ -79,7 +81,7 @@ void print(const control::Applied& applied, const Context& context) {
         add_way_attached(out, hook);
         for (std::size_t i = 0; i < applied.sets.size(); i++) {
             nlohmann::json set = to_json(applied.sets[i]);
-            add_action(set, {table.sets[i].action, table.sets[i].target});
+            add_action(set, control::action_of(table.sets[i]));
             out["sets"].push_back(std::move(set));
         }
         print_out("{}\n", json_text(out));
@@ -90,21 +92,23 @@ void print(const control::Applied& applied, const Context& context) {
               applied.attached_now ? "attached" : "running already", mode_text(hook), hook.ours->id,
               way_attached(hook), action_name(table.default_action));
     for (std::size_t i = 0; i < applied.sets.size(); i++)
-        print_out("  {:<5} {}\n", describe_action({table.sets[i].action, table.sets[i].target}),
+        print_out("  {:<5} {}\n", describe_action(control::action_of(table.sets[i])),
                   describe(applied.sets[i]));
 }
 
-Result<Exit> run_load(const LoadArguments& arguments, Context& context) {
+Result<Exit> run_load(LoadArguments& arguments, Context& context) {
     kernel::set_verbose(context.verbose);
     SIEVE_ASSIGN(const control::TableSpec table, parse_table(arguments));
+    SIEVE_ASSIGN(const control::Safety safety, arguments.safety.safety());
     control::RealKernel kernel;
-    SIEVE_ASSIGN(const control::Applied applied, control::apply(kernel, table, observer(context)));
+    SIEVE_ASSIGN(const control::Applied applied, control::apply(kernel, table, observer(context), safety));
     context.changed = true;
     for (const std::string& text : applied.remarks) remark(context, text);
     if (applied.place_ignored) remark(context, "--priority and --chain have no effect without a dispatcher");
     for (const control::Warning& warning : applied.warnings) remark(context, warning_text(warning));
     for (const control::ReadySet& set : applied.sets) remark_on_test(set, context);
     print(applied, context);
+    arguments.safety.remark_on(arguments.interface, context);
     return Exit::done;
 }
 
@@ -118,8 +122,9 @@ void add_load(CLI::App& app, Context& context) {
             command.add("IFACE", arguments->interface, "the interface").required();
             command
                 .add("SET", arguments->sets,
-                     "NAME=IMAGE or NAME=FEED, with ,action=drop|pass|count or "
-                     ",redirect=INTERFACE|cpu:NUMBER and with ,verify[=FEED] behind it; behind a feed "
+                     "NAME=IMAGE or NAME=FEED, with ,action=drop|pass|count, "
+                     ",limit=PPS[/BURST] or ,redirect=INTERFACE|cpu:NUMBER and with ,verify[=FEED] behind "
+                     "it; behind a feed "
                      "also ,feed=FILE for more of them and the options of `build`, such as ,fpr=1e-5; "
                      "the default action is the opposite of --default")
                 .required();
@@ -146,6 +151,7 @@ void add_load(CLI::App& app, Context& context) {
                      "comma list of pass, drop and redirect, or none; pass if not given")
                 .called("VERDICTS");
             command.add_flag("--force", arguments->force, "replace another XDP program");
+            arguments->safety.add_to(command);
             return [arguments, &context] { return run_load(*arguments, context); };
         });
 }

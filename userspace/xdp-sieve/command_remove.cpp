@@ -12,6 +12,7 @@
 #include "xdp-sieve/hook_argument.hpp"
 #include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/output.hpp"
+#include "xdp-sieve/safety_arguments.hpp"
 
 namespace sieve::cli {
 
@@ -21,14 +22,16 @@ struct RemoveArguments {
     std::string interface;
     std::string name;
     std::string hook;
+    SafetyArguments safety;
 };
 
-Result<Exit> run_remove(const RemoveArguments& arguments, Context& context) {
+Result<Exit> run_remove(RemoveArguments& arguments, Context& context) {
     kernel::set_verbose(context.verbose);
     SIEVE_ASSIGN(const control::HookName hook, parse_hook(arguments.interface, arguments.hook));
+    SIEVE_ASSIGN(const control::Safety safety, arguments.safety.safety());
     control::RealKernel kernel;
     SIEVE_ASSIGN(const control::Removed removed,
-                 control::remove(kernel, hook, arguments.name, observer(context)));
+                 control::remove(kernel, hook, arguments.name, observer(context), safety));
     context.changed = true;
     if (context.json)
         print_out("{}\n", json_text(nlohmann::json{{"interface", arguments.interface},
@@ -38,6 +41,7 @@ Result<Exit> run_remove(const RemoveArguments& arguments, Context& context) {
     else if (!context.quiet)
         print_out("{}: removed {}, {} left\n", hook_title(arguments.interface, removed.point), arguments.name,
                   format_counted(removed.left, "set"));
+    arguments.safety.remark_on(arguments.interface, context);
     return Exit::done;
 }
 
@@ -49,6 +53,7 @@ void add_remove(CLI::App& app, Context& context) {
         command.add("IFACE", arguments->interface, "the interface").required();
         command.add("NAME", arguments->name, "the set").required();
         add_hook(command, arguments->hook, "the one that has the set if not given");
+        arguments->safety.add_to(command);
         return [arguments, &context] { return run_remove(*arguments, context); };
     });
 }

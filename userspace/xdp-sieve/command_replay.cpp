@@ -77,7 +77,7 @@ void print_totals(const control::ReplayTotals& totals, const kernel::TableInForc
     row("dropped", totals.dropped);
     if (totals.redirected > 0) row("redirected", totals.redirected);
     for (const kernel::SetInForce& set : table.sets)
-        row(fmt::format("set {} ({})", set.name, describe_action({set.action, set.target})),
+        row(fmt::format("set {} ({})", set.name, describe_action(control::action_of(set))),
             totals.hits[set.slot]);
     row(fmt::format("by default ({})", action_name(table.default_action)), totals.by_default);
     for (std::uint32_t i = 0; i < SIEVE_OUTCOMES; i++)

@@ -33,12 +33,13 @@ nlohmann::json to_json(const Sample& sample) {
     for (const control::SetStatus& set : sample.table.sets) {
         const sieve_counter hits = sample.hits(set);
         nlohmann::json row = {{"name", set.set.name}, {"packets", hits.packets}, {"bytes", hits.bytes}};
-        add_action(row, {set.set.action, set.set.target});
+        add_action(row, control::action_of(set.set));
         if (const auto verified = sample.verified(set); verified)
             row["verify"] = {{"non_members", verified->counted.non_members},
                              {"avoided", verified->counted.avoided},
                              {"rate", verified->rate()},
                              {"expected_rate", verified->expected_rate}};
+        if (const auto over = sample.over(set); over) row["over_limit"] = to_json(*over);
         sets.push_back(std::move(row));
     }
     nlohmann::json outcomes;
@@ -92,8 +93,11 @@ void print_verdicts(const Sample& sample, const std::optional<control::Rates>& r
 
 void print_sets(const Sample& sample, const std::optional<control::Rates>& rates) {
     for (const control::SetStatus& set : sample.table.sets)
-        print_row(fmt::format("set {} ({})", set.set.name, describe_action({set.set.action, set.set.target})),
+        print_row(fmt::format("set {} ({})", set.set.name, describe_action(control::action_of(set.set))),
                   sample.hits(set), rate_of_set(rates, set.set.name));
+    for (const control::SetStatus& set : sample.table.sets)
+        if (const auto over = sample.over(set); over)
+            print_row(fmt::format("  over its limit: {}", set.set.name), *over, std::nullopt);
     for (const control::SetStatus& set : sample.table.sets)
         if (const auto verified = sample.verified(set); verified)
             print_out("  {:<32} {:>18} of {} non-members, a rate of {} ({} expected)\n",

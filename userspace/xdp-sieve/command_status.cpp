@@ -56,10 +56,14 @@ nlohmann::json to_json(const SetStatus& status) {
                           {"identity", status.identity()},
                           {"label", reinterpret_cast<const char*>(file.label)},
                           {"built_at", file.built_at}};
-    add_action(out, {status.set.action, status.set.target});
+    add_action(out, control::action_of(status.set));
     out["verify"] = status.verified();
     if (status.verified()) out["verify_bytes"] = status.exact_bytes;
     return out;
+}
+
+std::int64_t seconds(std::chrono::nanoseconds time) {
+    return std::chrono::ceil<std::chrono::seconds>(time).count();
 }
 
 nlohmann::json to_json(const HookStatus& status) {
@@ -75,6 +79,8 @@ nlohmann::json to_json(const HookStatus& status) {
     }
     out["default"] = action_name(status.table.default_action);
     out["unreadable"] = unreadable_json(status.table.unreadable, status.stats);
+    if (status.table.probation) out["probation"] = {{"seconds_left", seconds(*status.table.probation)}};
+    if (status.table.taken_back) out["taken_back"] = true;
     out["sampling"] = status.watching.sample;
     out["tally"] = status.watching.counts_keys;
     out["sets"] = nlohmann::json::array();
@@ -95,6 +101,11 @@ void print_table(const HookStatus& status) {
               neighbours(hook));
     if (const std::string unreadable = describe_unreadable(status.stats); !unreadable.empty())
         print_out("  {}\n", unreadable);
+    if (status.table.probation)
+        print_out("  on probation: taken back in {} s unless `xdp-sieve confirm {}` keeps it\n",
+                  seconds(*status.table.probation), hook.interface.name);
+    if (status.table.taken_back)
+        print_out("  the last change was not confirmed in time and was taken back\n");
     if (status.watching.sample != 0)
         print_out("  one match in {} is sampled for `xdp-sieve events`\n", status.watching.sample);
     if (status.watching.counts_keys) print_out("  matches are counted by key for `xdp-sieve top`\n");
@@ -105,7 +116,7 @@ void print_table(const HookStatus& status) {
     for (const SetStatus& set : status.table.sets) {
         const sieve_file& file = set.filter.file;
         print_out("  {:<15} {:<14} {:<8} {:<14} {:>12} {:>9.2f} {:>10} {:>9} {:>9} {:>11}  {:<10} {:<8} {}\n",
-                  set.set.name, describe_action({set.set.action, set.set.target}),
+                  set.set.name, describe_action(control::action_of(set.set)),
                   kind_name(set.filter.lookup.kind), format_fields(set.filter.lookup.fields),
                   format_count(file.keys), set.bits_per_key(), format_bytes(set.filter.bytes),
                   format_rate(rate_from_bits(file.predicted_fpr)), format_rate(set.expected_rate()),

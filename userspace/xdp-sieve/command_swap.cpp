@@ -10,6 +10,7 @@
 #include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/output.hpp"
 #include "xdp-sieve/remedy.hpp"
+#include "xdp-sieve/safety_arguments.hpp"
 #include "xdp-sieve/set_argument.hpp"
 #include "xdp-sieve/set_report.hpp"
 
@@ -21,15 +22,17 @@ struct SwapArguments {
     std::string interface;
     std::string set;
     std::string hook;
+    SafetyArguments safety;
 };
 
-Result<Exit> run_swap(const SwapArguments& arguments, Context& context) {
+Result<Exit> run_swap(SwapArguments& arguments, Context& context) {
     kernel::set_verbose(context.verbose);
     SIEVE_ASSIGN(control::SetSpec spec, parse_set_argument(arguments.set));
     SIEVE_ASSIGN(const control::HookName hook, parse_hook(arguments.interface, arguments.hook));
+    SIEVE_ASSIGN(const control::Safety safety, arguments.safety.safety());
     control::RealKernel kernel;
     SIEVE_ASSIGN(const control::Swapped swapped,
-                 control::swap(kernel, hook, std::move(spec), observer(context)));
+                 control::swap(kernel, hook, std::move(spec), observer(context), safety));
     context.changed = true;
     for (const control::Warning& warning : swapped.warnings) remark(context, warning_text(warning));
     remark_on_test(swapped.set, context);
@@ -43,6 +46,7 @@ Result<Exit> run_swap(const SwapArguments& arguments, Context& context) {
         print_out("{}: {}; swapped in {:.0f} ms\n", hook_title(arguments.interface, swapped.point),
                   describe(swapped.set), swapped.milliseconds);
     }
+    arguments.safety.remark_on(arguments.interface, context);
     return Exit::done;
 }
 
@@ -60,6 +64,7 @@ void add_swap(CLI::App& app, Context& context) {
                      "must be in force")
                 .required();
             add_hook(command, arguments->hook, "the one that has the set if not given");
+            arguments->safety.add_to(command);
             return [arguments, &context] { return run_swap(*arguments, context); };
         });
 }

@@ -203,14 +203,15 @@ struct Value {
 // What the help calls values, and where their candidates come from. A name such as "pass|drop" lists its
 // candidates itself.
 constexpr std::array known_values = {
-    Value{"IFACE", interfaces}, Value{"NAME", set_names}, Value{"SET", set_arguments},
-    Value{"IMAGE", files},      Value{"FEED", files},     Value{"FILE", files},
-    Value{"CONFIG", files},     Value{"KIND", kinds},     Value{"FORMAT", formats},
-    Value{"FIELDS", fields},    Value{"TARGET", targets}, Value{"VERDICTS", verdicts},
-    Value{"KEY", nothing},      Value{"NUMBER", nothing}, Value{"BITS", nothing},
-    Value{"RATE", nothing},     Value{"BYTES", nothing},  Value{"SHARE", nothing},
-    Value{"BEFORE", files},     Value{"NOW", files},      Value{"[SECONDS]", nothing},
-    Value{"UINT", nothing},     Value{"FLOAT", nothing},
+    Value{"IFACE", interfaces}, Value{"NAME", set_names},      Value{"SET", set_arguments},
+    Value{"IMAGE", files},      Value{"FEED", files},          Value{"FILE", files},
+    Value{"CONFIG", files},     Value{"KIND", kinds},          Value{"FORMAT", formats},
+    Value{"FIELDS", fields},    Value{"TARGET", targets},      Value{"VERDICTS", verdicts},
+    Value{"KEY", nothing},      Value{"NUMBER", nothing},      Value{"BITS", nothing},
+    Value{"RATE", nothing},     Value{"BYTES", nothing},       Value{"SHARE", nothing},
+    Value{"BEFORE", files},     Value{"NOW", files},           Value{"[SECONDS]", nothing},
+    Value{"UINT", nothing},     Value{"FLOAT", nothing},       Value{"SECONDS", nothing},
+    Value{"PORTS", nothing},    Value{"PPS[/BURST]", nothing},
 };
 
 Candidates values(std::string_view name, const std::string& text, const Written& written) {

@@ -28,6 +28,7 @@ enum class Exit : int {
         return Exit::usage;
     case ErrorKind::bad_input:
     case ErrorKind::fixed_keys:
+    case ErrorKind::lockout:
     case ErrorKind::out_of_memory:
         return Exit::bad_input;
     case ErrorKind::kernel_refused:
@@ -36,6 +37,7 @@ enum class Exit : int {
     case ErrorKind::foreign_program:
     case ErrorKind::other_version:
     case ErrorKind::busy:
+    case ErrorKind::unconfirmed:
     case ErrorKind::changed_meanwhile:
         return Exit::kernel_refused;
     case ErrorKind::unfinished:

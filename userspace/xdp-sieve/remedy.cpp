@@ -47,6 +47,12 @@ std::string remedy(const Error& error) {
     case ErrorKind::changed_meanwhile:
     case ErrorKind::unfinished:
         return {};
+    case ErrorKind::lockout:
+        return "take the address out of the list, or say `--allow-lockout` if it is meant (`--confirm 60` "
+               "takes it back unless you confirm it)";
+    case ErrorKind::unconfirmed:
+        return fmt::format("`xdp-sieve confirm {}` keeps it, and with `--take-back` undoes it at once",
+                           facts.interface);
     case ErrorKind::not_attached:
         return facts.program_id != 0
                    ? std::string()

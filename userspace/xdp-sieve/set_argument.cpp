@@ -69,6 +69,12 @@ constexpr SetOption own_options[] = {
          SIEVE_ASSIGN(control::WantedAction action, control::parse_action(value.value_or("")));
          return set_one_action(set, std::move(action));
      }},
+    {"limit", "PPS[/BURST]", false,
+     "matches up to PPS packets per second, and BURST at once, take the default; those over it are dropped",
+     [](control::SetSpec& set, const std::optional<std::string>& value) -> Status {
+         SIEVE_ASSIGN(control::WantedAction action, control::parse_limit(value.value_or("")));
+         return set_one_action(set, std::move(action));
+     }},
     {"redirect", "TARGET", false, "where matches are sent: an interface, or cpu:NUMBER",
      [](control::SetSpec& set, const std::optional<std::string>& value) -> Status {
          return set_one_action(set, {SIEVE_ACTION_REDIRECT_DEVICE, value.value_or("")});
@@ -102,11 +108,11 @@ Status set_option(const std::string& piece, control::SetSpec& set) {
     const auto option = std::find_if(all.begin(), all.end(),
                                      [&](const control::BuildOption& o) { return word.name == o.name; });
     if (option == all.end())
-        return invalid_request(
-            fmt::format("unknown option `{}` of a set, expected action=drop|pass|count, "
-                        "redirect=INTERFACE|cpu:NUMBER, verify, feed=FILE, or an option of "
-                        "`build` such as fpr=1e-5",
-                        piece));
+        return invalid_request(fmt::format(
+            "unknown option `{}` of a set, expected action=drop|pass|count, "
+            "limit=PPS[/BURST], redirect=INTERFACE|cpu:NUMBER, verify, feed=FILE, or an option of "
+            "`build` such as fpr=1e-5",
+            piece));
     if (word.value.has_value() != (option->value != nullptr))
         return invalid_request(option->value != nullptr
                                    ? fmt::format("expected {}={}", option->name, option->value)

@@ -169,7 +169,11 @@ class FakeKernel final : public control::Kernel {
         with_frags = frags;
         SIEVE_ASSIGN(const std::vector<const control::ReadySet*> sets, make());
         std::vector<std::string> names;
-        for (const control::ReadySet* set : sets) names.push_back(set->name);
+        fresh_ids_.clear();
+        for (const control::ReadySet* set : sets) {
+            names.push_back(set->name);
+            fresh_ids_.push_back(set->maps.filter_id);
+        }
         return std::make_unique<FakeTrial>(*this, std::move(names));
     }
     Result<std::unique_ptr<control::Replayer>> start_replay(kernel::HookPoint,
@@ -209,6 +213,13 @@ class FakeKernel final : public control::Kernel {
         steps.emplace_back("replace");
         at(hook.point).table = live(table, hook.point);
         if (cannot_tidy_up) return failure(ErrorKind::unfinished, "in force");
+        return {};
+    }
+    Status end_probation(const kernel::Hook& hook, bool keep) override {
+        EXPECT_TRUE(held_) << "a probation is ended without the lock";
+        EXPECT_TRUE(at(hook.point).table.probation);
+        steps.emplace_back(keep ? "confirm" : "take back");
+        at(hook.point).table.probation.reset();
         return {};
     }
     Status detach(const kernel::Hook& hook) override {
@@ -256,6 +267,15 @@ class FakeKernel final : public control::Kernel {
     }
 
   private:
+    // Whether an image of these lines holds the key.
+    static bool contains(const std::vector<sieve_line>& lines, const sieve_key& key) {
+        sieve_file file{};
+        std::memcpy(&file, lines.data() + SIEVE_FILE_LINE, sizeof(file));
+        const Image image =
+            Image::create(lines.size() - SIEVE_FIRST_LINE - file.witnesses, file.witnesses).value();
+        std::memcpy(const_cast<sieve_line*>(image.lines().data()), lines.data(), image.bytes());
+        return image.contains(key);
+    }
     static std::uint32_t id_of(int fd) { return static_cast<std::uint32_t>(fd + 1000); }
 
     // What the real table makes of the wanted one.
@@ -264,6 +284,7 @@ class FakeKernel final : public control::Kernel {
         kernel::TableInForce table;
         table.default_action = wanted.default_action;
         table.unreadable = wanted.unreadable;
+        if (wanted.probation.count() != 0) table.probation = wanted.probation;
         for (const kernel::WantedSet& set : wanted.sets) {
             const kernel::SetInForce* before = at(point).table.find(set.name);
             kernel::SetInForce now = before != nullptr ? *before : kernel::SetInForce{};
@@ -271,6 +292,7 @@ class FakeKernel final : public control::Kernel {
             now.name = set.name;
             now.action = set.action;
             now.target = set.target;
+            now.burst = set.burst;
             now.slot = static_cast<std::uint32_t>(table.sets.size());
             if (set.map_fd >= 0) {
                 now.map_id = id_of(set.map_fd);
@@ -292,6 +314,16 @@ class FakeKernel final : public control::Kernel {
             if (set.name == kernel_.failing_set) return bad_input("set " + set.name + ": no member matched");
             return kernel::PreflightReport{.members = 1};
         }
+        Result<bool> matches(std::uint32_t slot, bool, const sieve_key& key, std::uint32_t) override {
+            const std::uint32_t id = included_.contains(slot) ? included_[slot] : kernel_.fresh_ids_.at(slot);
+            const std::vector<sieve_line>& lines = kernel_.filters_.at(id);
+            kernel_.steps.push_back("ask " + std::to_string(slot));
+            return contains(lines, key);
+        }
+        Status include(std::uint32_t slot, std::uint32_t map_id, std::uint32_t) override {
+            included_[slot] = map_id;
+            return {};
+        }
         Result<kernel::Attached> go_live(const kernel::Hook& before, const kernel::WantedTable& table,
                                          const kernel::AttachOptions& options) override {
             EXPECT_TRUE(kernel_.held_) << "a program is attached without the lock";
@@ -308,6 +340,7 @@ class FakeKernel final : public control::Kernel {
       private:
         FakeKernel& kernel_;
         std::vector<std::string> names_;
+        std::map<std::uint32_t, std::uint32_t> included_; // maps' ids by slot
     };
 
     class FakeReplayer final : public control::Replayer {
@@ -387,6 +420,7 @@ class FakeKernel final : public control::Kernel {
     bool held_ = false;
     int next_fd_ = 10;
     std::map<std::uint32_t, std::vector<sieve_line>> filters_;
+    std::vector<std::uint32_t> fresh_ids_; // of the last trial's sets, by slot
 };
 
 } // namespace sieve::test

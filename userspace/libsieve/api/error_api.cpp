@@ -19,6 +19,7 @@ int kind_of(ErrorKind kind) {
         return LIBSIEVE_ERROR_INVALID;
     case ErrorKind::bad_input:
     case ErrorKind::fixed_keys:
+    case ErrorKind::lockout:
         return LIBSIEVE_ERROR_BAD_INPUT;
     case ErrorKind::out_of_memory:
         return LIBSIEVE_ERROR_MEMORY;
@@ -28,6 +29,7 @@ int kind_of(ErrorKind kind) {
     case ErrorKind::foreign_program:
     case ErrorKind::other_version:
     case ErrorKind::busy:
+    case ErrorKind::unconfirmed:
     case ErrorKind::changed_meanwhile:
         return LIBSIEVE_ERROR_KERNEL;
     case ErrorKind::unfinished:

@@ -28,7 +28,7 @@ sieve::Result<sieve::control::HookName> hook_name(const char* interface, const c
 
 sieve::Result<sieve_action> parse_pass_or_drop(const char* what, const char* action) {
     const sieve::Result<sieve::control::WantedAction> wanted = sieve::control::parse_action(action);
-    if (!wanted || wanted->action == SIEVE_ACTION_COUNT)
+    if (!wanted || (wanted->action != SIEVE_ACTION_PASS && wanted->action != SIEVE_ACTION_DROP))
         return sieve::invalid_request(fmt::format("{} `{}`: expected pass or drop", what, action));
     return wanted->action;
 }

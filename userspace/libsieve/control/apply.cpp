@@ -6,7 +6,9 @@
 #include <fmt/core.h>
 
 #include "libsieve/control/allowlist.hpp"
+#include "libsieve/control/end_probation.hpp"
 #include "libsieve/control/hold_lock.hpp"
+#include "libsieve/control/lockout.hpp"
 #include "libsieve/control/prepare.hpp"
 #include "libsieve/control/redirection.hpp"
 #include "libsieve/util/unfinished.hpp"
@@ -59,8 +61,14 @@ Status hook_allows(const kernel::Hook& hook, const TableSpec& spec) {
 }
 
 // Refuses a table that conflicts with what is attached at the hook, or whose targets cannot deliver.
-Status may_apply(Kernel& kernel, const kernel::Hook& hook, const TableSpec& spec) {
+Status may_apply(Kernel& kernel, const kernel::Hook& hook, const TableSpec& spec, const Safety& safety) {
     SIEVE_TRY(hook_allows(hook, spec));
+    SIEVE_TRY(refuse_on_probation(kernel, hook));
+    if (safety.confirm_within.count() != 0 && (hook.foreign() || (hook.ours && !hook.speaks_our_version())))
+        return invalid_request(
+            fmt::format("{}: a change that replaces another program cannot be on probation: that program "
+                        "would not come back",
+                        hook.interface.name));
     if (!redirects(spec.sets)) return {};
     SIEVE_ASSIGN(const kernel::Mode mode, expected_mode(kernel, hook, spec.mode));
     return check_targets(kernel, {hook.interface, hook.point, mode}, spec.sets);
@@ -75,13 +83,13 @@ kernel::DispatcherRank rank_of(const TableSpec& spec) {
 
 } // namespace
 
-Result<Applied> apply(Kernel& kernel, const TableSpec& spec, const Observer& observer) {
+Result<Applied> apply(Kernel& kernel, const TableSpec& spec, const Observer& observer, const Safety& safety) {
     SIEVE_TRY(check_names(spec.sets));
     SIEVE_ASSIGN(const kernel::Interface interface, kernel.find_interface(spec.interface));
     SIEVE_ASSIGN(const std::vector<SetAction> actions, find_actions(kernel, spec.sets, spec.default_action));
     {
         SIEVE_ASSIGN(const kernel::Hook hook, kernel.read_hook(interface, spec.point));
-        SIEVE_TRY(may_apply(kernel, hook, spec));
+        SIEVE_TRY(may_apply(kernel, hook, spec, safety));
     }
     kernel.expect_to_attach();
     constexpr int ordinary_mtu = 1500;
@@ -90,10 +98,13 @@ Result<Applied> apply(Kernel& kernel, const TableSpec& spec, const Observer& obs
 
     SIEVE_ASSIGN(const Held lock, hold_lock(kernel, observer));
     SIEVE_ASSIGN(kernel::Hook hook, kernel.read_hook(interface, spec.point));
-    SIEVE_TRY(may_apply(kernel, hook, spec));
+    SIEVE_TRY(may_apply(kernel, hook, spec, safety));
     Applied applied;
     applied.table = wanted_table(prepared.sets, actions, spec);
+    applied.table.probation = safety.confirm_within;
     applied.attached_now = !hook.speaks_our_version();
+    SIEVE_TRY(refuse_lockout(kernel, *prepared.trial, interface.name, spec.point,
+                             {.table = applied.table, .fresh = prepared.sets, .specs = spec.sets}, safety));
     if (applied.attached_now) {
         SIEVE_ASSIGN(
             kernel::Attached attached,

@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 
 #include "libsieve/control/hold_lock.hpp"
+#include "libsieve/control/lockout.hpp"
 #include "libsieve/feeds/key_text.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 
@@ -16,6 +17,7 @@ namespace {
 struct OpenSet {
     kernel::HookPoint point = kernel::HookPoint::xdp;
     std::unique_ptr<RunningFilter> filter;
+    kernel::TableInForce table; // that has the set
 };
 
 // Opens the set's filter if its keys can be changed one by one.
@@ -32,7 +34,7 @@ Result<OpenSet> open_changeable(Kernel& kernel, const HookName& name, const std:
         return bad_input(fmt::format("set {} is verified, and its exact keys cannot be changed one by one: "
                                      "change its feed and swap, or load it without verification",
                                      set));
-    return OpenSet{.point = hook.point, .filter = std::move(filter)};
+    return OpenSet{.point = hook.point, .filter = std::move(filter), .table = kernel.read_table(hook)};
 }
 
 } // namespace
@@ -43,7 +45,8 @@ Result<ChangeableSet> find_changeable(Kernel& kernel, const HookName& hook, cons
 }
 
 Result<KeyChangeReport> change_keys(Kernel& kernel, const HookName& hook, const std::string& set,
-                                    const KeySet& keys, KeyChange change, const Observer& observer) {
+                                    const KeySet& keys, KeyChange change, const Observer& observer,
+                                    const Safety& safety) {
     SIEVE_ASSIGN(const Held lock, hold_lock(kernel, observer));
     SIEVE_ASSIGN(const OpenSet open, open_changeable(kernel, hook, set));
     RunningFilter* filter = open.filter.get();
@@ -54,6 +57,10 @@ Result<KeyChangeReport> change_keys(Kernel& kernel, const HookName& hook, const 
                         "changed",
                         set, format_fields(filter->lookup().fields)),
             {.interface = hook.interface, .set = set});
+    SIEVE_TRY(refuse_lockout(
+        kernel, hook.interface, open.point,
+        ComingKeys{.table = open.table, .set = set, .keys = keys, .erased = change == KeyChange::erase},
+        safety));
     return sieve::change_keys(filter->lookup(), filter->file(), filter->lines(), keys, change,
                               observer.progress);
 }

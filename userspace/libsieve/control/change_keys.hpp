@@ -8,6 +8,7 @@
 #include "libsieve/build/key_changes.hpp"
 #include "libsieve/control/in_force.hpp"
 #include "libsieve/control/observer.hpp"
+#include "libsieve/control/safety.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve::control {
@@ -23,22 +24,23 @@ struct ChangeableSet {
                                                     const std::string& set);
 
 // Inserts or erases each key, which has the set's fields. The report names the keys that could not be
-// changed. Errors as above, and changed_meanwhile if the set has other fields now. The caller reads the keys
-// before this function takes the lock: somebody may be typing them.
+// changed. Errors as above; changed_meanwhile if the set has other fields now; lockout. The caller reads the
+// keys before this function takes the lock: somebody may be typing them.
 [[nodiscard]] Result<KeyChangeReport> change_keys(Kernel& kernel, const HookName& hook,
                                                   const std::string& set, const KeySet& keys,
-                                                  KeyChange change, const Observer& observer);
+                                                  KeyChange change, const Observer& observer,
+                                                  const Safety& safety = {});
 
 [[nodiscard]] inline Result<KeyChangeReport> insert(Kernel& kernel, const HookName& hook,
                                                     const std::string& set, const KeySet& keys,
-                                                    const Observer& observer) {
-    return change_keys(kernel, hook, set, keys, KeyChange::insert, observer);
+                                                    const Observer& observer, const Safety& safety = {}) {
+    return change_keys(kernel, hook, set, keys, KeyChange::insert, observer, safety);
 }
 
 [[nodiscard]] inline Result<KeyChangeReport> erase(Kernel& kernel, const HookName& hook,
                                                    const std::string& set, const KeySet& keys,
-                                                   const Observer& observer) {
-    return change_keys(kernel, hook, set, keys, KeyChange::erase, observer);
+                                                   const Observer& observer, const Safety& safety = {}) {
+    return change_keys(kernel, hook, set, keys, KeyChange::erase, observer, safety);
 }
 
 } // namespace sieve::control

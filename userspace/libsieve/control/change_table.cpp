@@ -8,8 +8,10 @@
 #include <fmt/core.h>
 
 #include "libsieve/control/allowlist.hpp"
+#include "libsieve/control/end_probation.hpp"
 #include "libsieve/control/hold_lock.hpp"
 #include "libsieve/control/in_force.hpp"
+#include "libsieve/control/lockout.hpp"
 #include "libsieve/control/prepare.hpp"
 #include "libsieve/control/redirection.hpp"
 
@@ -19,6 +21,7 @@ namespace {
 
 // Checks that the filters to be kept are still in force and that redirected packets can reach their targets.
 Status check_hook(Kernel& kernel, const TableChange& change, const kernel::Hook& hook) {
+    SIEVE_TRY(refuse_on_probation(kernel, hook));
     const kernel::TableInForce now = kernel.read_table(hook);
     for (std::size_t i = 0; i < change.table.sets.size(); i++) {
         if (!change.kept[i]) continue;
@@ -35,7 +38,8 @@ Status check_hook(Kernel& kernel, const TableChange& change, const kernel::Hook&
 
 } // namespace
 
-Result<TableChanged> change_table(Kernel& kernel, const TableChange& change, const Observer& observer) {
+Result<TableChanged> change_table(Kernel& kernel, const TableChange& change, const Observer& observer,
+                                  const Safety& safety) {
     const TableSpec& spec = change.table;
     SIEVE_TRY(check_names(spec.sets));
     const HookName name{.interface = spec.interface, .point = spec.point};
@@ -52,12 +56,16 @@ Result<TableChanged> change_table(Kernel& kernel, const TableChange& change, con
         SIEVE_ASSIGN(prepared, prepare(kernel, spec.point, false, fresh, observer));
     }
 
-    kernel::WantedTable wanted{
-        .default_action = spec.default_action, .sets = {}, .unreadable = spec.unreadable};
+    kernel::WantedTable wanted{.default_action = spec.default_action,
+                               .sets = {},
+                               .unreadable = spec.unreadable,
+                               .probation = safety.confirm_within};
     std::size_t next = 0;
     for (std::size_t i = 0; i < spec.sets.size(); i++) {
-        kernel::WantedSet set{
-            .name = spec.sets[i].name, .action = actions[i].action, .target = actions[i].target};
+        kernel::WantedSet set{.name = spec.sets[i].name,
+                              .action = actions[i].action,
+                              .target = actions[i].target,
+                              .burst = actions[i].burst};
         if (!change.kept[i]) {
             const SetMaps& maps = prepared.sets[next++].maps;
             set.map_fd = maps.filter_fd;
@@ -69,6 +77,11 @@ Result<TableChanged> change_table(Kernel& kernel, const TableChange& change, con
     SIEVE_ASSIGN(const Held lock, hold_lock(kernel, observer));
     SIEVE_ASSIGN(kernel::Hook hook, find_ours(kernel, name));
     SIEVE_TRY(check_hook(kernel, change, hook));
+    const kernel::TableInForce before = kernel.read_table(hook);
+    const ComingTable coming{.table = wanted, .fresh = prepared.sets, .specs = spec.sets, .before = &before};
+    SIEVE_TRY(prepared.trial
+                  ? refuse_lockout(kernel, *prepared.trial, spec.interface, spec.point, coming, safety)
+                  : refuse_lockout(kernel, spec.interface, spec.point, coming, safety));
     const auto begin = std::chrono::steady_clock::now();
     SIEVE_TRY(kernel.replace_table(hook, wanted));
     const std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - begin;

@@ -9,6 +9,7 @@
 
 #include "libsieve/control/kernel.hpp"
 #include "libsieve/control/observer.hpp"
+#include "libsieve/control/safety.hpp"
 #include "libsieve/control/table_spec.hpp"
 #include "libsieve/control/warning.hpp"
 #include "libsieve/util/result.hpp"
@@ -36,9 +37,9 @@ struct TableChanged {
 };
 
 // Sets are matched by name: one that was there before keeps its counters. Errors: those of check_targets()
-// and prepare(); not_attached; other_version; changed_meanwhile if a filter to be kept is no longer in force.
-// After any of these errors, nothing was changed.
+// and prepare(); not_attached; other_version; unconfirmed; lockout; changed_meanwhile if a filter to be kept
+// is no longer in force. After any of these errors, nothing was changed.
 [[nodiscard]] Result<TableChanged> change_table(Kernel& kernel, const TableChange& change,
-                                                const Observer& observer);
+                                                const Observer& observer, const Safety& safety = {});
 
 } // namespace sieve::control

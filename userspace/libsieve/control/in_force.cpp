@@ -94,7 +94,7 @@ Result<TableWithSet> table_with(Kernel& kernel, const kernel::Hook& hook, const 
         }
         names.push_back(set.name);
         found.table.sets.push_back(
-            {.name = set.name, .action = set.action, .map_fd = -1, .target = set.target});
+            {.name = set.name, .action = set.action, .map_fd = -1, .target = set.target, .burst = set.burst});
     }
     if (there) return found;
     const std::string in_force = names.empty()       ? "no set is"

@@ -35,6 +35,15 @@ class Trial {
     // Asks the program about members and non-members of the set in `slot`. See kernel::preflight().
     [[nodiscard]] virtual Result<kernel::PreflightReport> test(std::uint32_t slot, const ReadySet& set) = 0;
 
+    // Whether the set in `slot` matches a packet with this key, of these fields. No packet may be able to
+    // carry the key; then it does not.
+    [[nodiscard]] virtual Result<bool> matches(std::uint32_t slot, bool verified, const sieve_key& key,
+                                               std::uint32_t fields) = 0;
+    // Puts a filter that is in force elsewhere into an unused slot, with the exact set behind it (0: none). A
+    // copy with such filters must not go live.
+    [[nodiscard]] virtual Status include(std::uint32_t slot, std::uint32_t map_id,
+                                         std::uint32_t exact_id) = 0;
+
     // Puts the table in force in this same copy and attaches the copy at the hook that `before` describes, as
     // it was just read. The table judges the very first packet. Called once, last. See kernel::attach().
     [[nodiscard]] virtual Result<kernel::Attached> go_live(const kernel::Hook& before,
@@ -121,6 +130,8 @@ class Kernel {
     // same. After any other error, it was not.
     [[nodiscard]] virtual Status replace_table(const kernel::Hook& hook,
                                                const kernel::WantedTable& table) = 0;
+    // Keeps the change that is on probation there, or takes it back. See kernel::SetTable.
+    [[nodiscard]] virtual Status end_probation(const kernel::Hook& hook, bool keep) = 0;
     [[nodiscard]] virtual Status detach(const kernel::Hook& hook) = 0;
     [[nodiscard]] virtual Result<std::unique_ptr<RunningFilter>> open_filter(std::uint32_t map_id) = 0;
 

@@ -63,6 +63,13 @@ Result<std::vector<SetAction>> find_actions(Kernel& kernel, std::span<const SetS
     for (const SetSpec& set : sets) {
         if (!set.action) {
             actions.push_back(natural_action(default_action));
+        } else if (set.action->action == SIEVE_ACTION_LIMIT) {
+            if (default_action == SIEVE_ACTION_DROP)
+                return invalid_request(
+                    fmt::format("set {}: up to a limit matches take the default, and the default is drop; "
+                                "expected default pass",
+                                set.name));
+            actions.push_back({SIEVE_ACTION_LIMIT, set.action->limit.rate, set.action->limit.burst});
         } else if (set.action->action < SIEVE_ACTION_FIRST_REDIRECT) {
             actions.push_back({set.action->action, 0});
         } else {
@@ -82,7 +89,8 @@ kernel::WantedTable wanted_table(const std::vector<ReadySet>& sets, const std::v
                               .action = actions[i].action,
                               .map_fd = sets[i].maps.filter_fd,
                               .target = actions[i].target,
-                              .exact_fd = sets[i].maps.exact_fd});
+                              .exact_fd = sets[i].maps.exact_fd,
+                              .burst = actions[i].burst});
     return table;
 }
 

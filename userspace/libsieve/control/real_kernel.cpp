@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "libsieve/control/end_probation.hpp"
 #include "libsieve/kernel/capabilities.hpp"
 #include "libsieve/kernel/event_ring.hpp"
 #include "libsieve/kernel/exact_map.hpp"
@@ -12,6 +13,7 @@
 #include "libsieve/kernel/lock.hpp"
 #include "libsieve/kernel/mapped_filter.hpp"
 #include "libsieve/kernel/scratch.hpp"
+#include "libsieve/packets/carrier.hpp"
 
 namespace sieve::control {
 
@@ -26,6 +28,19 @@ class RealTrial final : public Trial {
         return kernel::preflight(scratch_, slot, set.image, questions_[slot], set.name, set.maps.verified());
     }
 
+    Result<bool> matches(std::uint32_t slot, bool verified, const sieve_key& key,
+                         std::uint32_t fields) override {
+        const std::span<const std::uint8_t> frame = carrier_.carry(key, fields);
+        if (frame.empty()) return false;
+        scratch_.ask_slot(slot, verified);
+        SIEVE_ASSIGN(const std::uint32_t verdict, scratch_.run(frame));
+        return verdict == SIEVE_VERDICT_DROP;
+    }
+
+    Status include(std::uint32_t slot, std::uint32_t map_id, std::uint32_t exact_id) override {
+        return scratch_.put_in(slot, map_id, exact_id);
+    }
+
     Result<kernel::Attached> go_live(const kernel::Hook& before, const kernel::WantedTable& table,
                                      const kernel::AttachOptions& options) override {
         SIEVE_ASSIGN(const kernel::BpfObject object, std::move(scratch_).release());
@@ -37,6 +52,7 @@ class RealTrial final : public Trial {
   private:
     kernel::Scratch scratch_;
     std::vector<kernel::PreflightQuestions> questions_;
+    packets::Carrier carrier_;
 };
 
 class RealReplayer final : public Replayer {
@@ -161,9 +177,15 @@ kernel::TableInForce RealKernel::read_table(const kernel::Hook& hook) {
 
 Status RealKernel::replace_table(const kernel::Hook& hook, const kernel::WantedTable& table) {
     // A tool other than ours may have attached the program without telling it what packets begin with.
+    SIEVE_TRY(refuse_on_probation(*this, hook));
     SIEVE_ASSIGN(const sieve_link link, kernel::interface_link(hook.interface));
     hook.instance->control().link = link;
     return kernel::SetTable(*hook.instance).replace(table);
+}
+
+Status RealKernel::end_probation(const kernel::Hook& hook, bool keep) {
+    kernel::SetTable table(*hook.instance);
+    return keep ? table.confirm() : table.take_back();
 }
 
 Status RealKernel::detach(const kernel::Hook& hook) {

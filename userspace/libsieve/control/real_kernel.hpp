@@ -26,6 +26,7 @@ class RealKernel : public Kernel {
     Result<kernel::Hook> read_hook(const kernel::Interface& interface, kernel::HookPoint point) override;
     kernel::TableInForce read_table(const kernel::Hook& hook) override;
     Status replace_table(const kernel::Hook& hook, const kernel::WantedTable& table) override;
+    Status end_probation(const kernel::Hook& hook, bool keep) override;
     Status detach(const kernel::Hook& hook) override;
     Result<std::unique_ptr<RunningFilter>> open_filter(std::uint32_t map_id) override;
     Result<kernel::FilterHeader> read_filter(std::uint32_t map_id) override;

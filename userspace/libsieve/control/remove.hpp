@@ -7,6 +7,7 @@
 
 #include "libsieve/control/in_force.hpp"
 #include "libsieve/control/observer.hpp"
+#include "libsieve/control/safety.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve::control {
@@ -16,8 +17,8 @@ struct Removed {
     std::size_t left = 0;                             // sets
 };
 
-// Errors: not_attached, no_such_set.
+// Errors: not_attached, no_such_set, unconfirmed, lockout.
 [[nodiscard]] Result<Removed> remove(Kernel& kernel, const HookName& hook, const std::string& set,
-                                     const Observer& observer);
+                                     const Observer& observer, const Safety& safety = {});
 
 } // namespace sieve::control

@@ -55,6 +55,11 @@ sieve_counter Sample::hits(const SetStatus& set) const {
     return kernel::difference(stats.hit[set.set.slot], set.set.baseline);
 }
 
+std::optional<sieve_counter> Sample::over(const SetStatus& set) const {
+    if (set.set.action != SIEVE_ACTION_LIMIT) return std::nullopt;
+    return kernel::difference(stats.over[set.set.slot], set.set.over_baseline);
+}
+
 std::optional<Verified> Sample::verified(const SetStatus& set) const {
     if (!set.verified()) return std::nullopt;
     return Verified{.counted = kernel::difference(stats.verified[set.set.slot], set.set.verified_baseline),

@@ -39,6 +39,8 @@ struct Sample {
     [[nodiscard]] sieve_counter seen() const;
     // The hits of a set of this sample since the set went live.
     [[nodiscard]] sieve_counter hits(const SetStatus& set) const;
+    // Of these, the packets over the set's limit; nothing if the set has none.
+    [[nodiscard]] std::optional<sieve_counter> over(const SetStatus& set) const;
     // What verification showed of a set of this sample; nothing if its matches are not verified.
     [[nodiscard]] std::optional<Verified> verified(const SetStatus& set) const;
 };

@@ -7,34 +7,58 @@
 
 #include <sieve/policy.h>
 
+#include "libsieve/kernel/set_table.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve::control {
+
+// How many packets a limit lets take the default: per second, and at once.
+struct Limit {
+    std::uint32_t rate = 0;
+    std::uint32_t burst = 0;
+};
 
 // As it is wanted. A redirecting action names its target: an interface, or "cpu:3".
 struct WantedAction {
     sieve_action action = SIEVE_ACTION_DROP; // if redirecting, either redirect: the target decides
     std::string target{};
+    Limit limit{}; // of SIEVE_ACTION_LIMIT
 };
 
 // As the kernel holds it.
 struct SetAction {
     sieve_action action = SIEVE_ACTION_DROP;
-    std::uint32_t target = 0; // of a redirecting action: the interface's index or the CPU's number
+    std::uint32_t target = 0; // of a redirecting action: the interface's index or the CPU's number; of a
+                              // limit: packets per second
+    std::uint32_t burst = 0;  // of a limit: packets at once
+
+    [[nodiscard]] friend constexpr bool operator==(const SetAction&, const SetAction&) = default;
 };
 
-// Parses "drop", "pass" or "count". A redirecting action is given by its target instead. Error for any other
-// text.
+[[nodiscard]] inline SetAction action_of(const kernel::SetInForce& set) {
+    return {set.action, set.target, set.burst};
+}
+[[nodiscard]] inline SetAction action_of(const kernel::WantedSet& set) {
+    return {set.action, set.target, set.burst};
+}
+
+// Parses "drop", "pass", "count" or "limit=PPS[/BURST]". A redirecting action is given by its target instead.
+// Error for any other text.
 [[nodiscard]] Result<WantedAction> parse_action(const std::string& text);
+
+// Parses "PPS" or "PPS/BURST": whole numbers of packets per second and packets at once. Without BURST, as
+// many as in one second. Error if a number is out of the range of sieve/limit.h.
+[[nodiscard]] Result<WantedAction> parse_limit(const std::string& text);
 
 // The action of a set that names none: the opposite of the default. With the default itself, a match would
 // change nothing, and the set would be pointless.
 [[nodiscard]] SetAction natural_action(sieve_action default_action);
 
-// "drop", "pass", "count" or "redirect".
+// "drop", "pass", "count", "limit" or "redirect".
 [[nodiscard]] const char* action_name(sieve_action action);
 
-// The same with the target: "redirect=eth1", "redirect=cpu:3", "redirect=eth1 (down)".
+// The same with limit or target: "limit=1000/2000", "redirect=eth1", "redirect=cpu:3", "redirect=eth1
+// (down)".
 [[nodiscard]] std::string describe_action(SetAction action);
 
 } // namespace sieve::control

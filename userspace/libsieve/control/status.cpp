@@ -50,7 +50,9 @@ Result<TableStatus> read_table_status(Kernel& kernel, const kernel::Hook& hook) 
         if (sets)
             return TableStatus{.default_action = table.default_action,
                                .unreadable = table.unreadable,
-                               .sets = std::move(*sets)};
+                               .sets = std::move(*sets),
+                               .probation = table.probation,
+                               .taken_back = table.taken_back};
     }
     return tl::unexpected(std::move(sets.error()));
 }

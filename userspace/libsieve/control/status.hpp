@@ -3,7 +3,9 @@
 // export it. Reading takes no lock and changes nothing.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,6 +35,8 @@ struct TableStatus {
     sieve_action default_action = SIEVE_ACTION_PASS;
     sieve_action unreadable = SIEVE_ACTION_DROP; // what becomes of packets that cannot be read to their end
     std::vector<SetStatus> sets;                 // in their order
+    std::optional<std::chrono::nanoseconds> probation{}; // see kernel::TableInForce
+    bool taken_back = false;
 };
 
 // A hook where our program runs. If the program speaks another version (hook.other_version says which), only

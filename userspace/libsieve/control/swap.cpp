@@ -7,12 +7,15 @@
 #include <fmt/core.h>
 
 #include "libsieve/control/allowlist.hpp"
+#include "libsieve/control/end_probation.hpp"
 #include "libsieve/control/hold_lock.hpp"
+#include "libsieve/control/lockout.hpp"
 #include "libsieve/control/prepare.hpp"
 
 namespace sieve::control {
 
-Result<Swapped> swap(Kernel& kernel, const HookName& name, SetSpec spec, const Observer& observer) {
+Result<Swapped> swap(Kernel& kernel, const HookName& name, SetSpec spec, const Observer& observer,
+                     const Safety& safety) {
     if (spec.action)
         return invalid_request(
             fmt::format("set {}: a swap changes the filter only; actions and their order are loaded with the "
@@ -23,6 +26,7 @@ Result<Swapped> swap(Kernel& kernel, const HookName& name, SetSpec spec, const O
     {
         SIEVE_ASSIGN(const kernel::Hook hook, find_ours(kernel, name, spec.name));
         at.point = hook.point;
+        SIEVE_TRY(refuse_on_probation(kernel, hook));
         SIEVE_ASSIGN(const TableWithSet now, table_with(kernel, hook, spec.name));
         if (spec.verify && !now.verified())
             return invalid_request(fmt::format(
@@ -42,6 +46,11 @@ Result<Swapped> swap(Kernel& kernel, const HookName& name, SetSpec spec, const O
             {.interface = name.interface, .set = spec.name});
     now.table.sets[now.index].map_fd = set.maps.filter_fd;
     now.table.sets[now.index].exact_fd = set.maps.exact_fd;
+    now.table.probation = safety.confirm_within;
+    const kernel::TableInForce before = kernel.read_table(hook);
+    SIEVE_TRY(refuse_lockout(kernel, *prepared.trial, hook.interface.name, hook.point,
+                             {.table = now.table, .fresh = {&set, 1}, .specs = {&spec, 1}, .before = &before},
+                             safety));
     std::vector<Warning> warnings = allowlist_warnings({&set, 1}, now.table);
     const auto begin = std::chrono::steady_clock::now();
     SIEVE_TRY(kernel.replace_table(hook, now.table));

@@ -6,6 +6,7 @@
 
 #include "libsieve/control/in_force.hpp"
 #include "libsieve/control/observer.hpp"
+#include "libsieve/control/safety.hpp"
 #include "libsieve/control/set_spec.hpp"
 #include "libsieve/control/warning.hpp"
 #include "libsieve/util/result.hpp"
@@ -20,9 +21,10 @@ struct Swapped {
 };
 
 // A verified set stays verified, and an unverified set stays unverified. Errors: not_attached, no_such_set;
+// unconfirmed; lockout;
 // invalid_request for an action, or for verification that the set in force does not have; changed_meanwhile
 // if somebody loaded the set anew while the new filter was made and so switched its verification on or off.
 [[nodiscard]] Result<Swapped> swap(Kernel& kernel, const HookName& hook, SetSpec spec,
-                                   const Observer& observer);
+                                   const Observer& observer, const Safety& safety = {});
 
 } // namespace sieve::control

@@ -64,9 +64,24 @@ Result<BpfObject> Scratch::release() && {
 }
 
 Status Scratch::ask_only(int map_fd, int exact_fd) const {
+    SIEVE_TRY(put_fds(0, map_fd, exact_fd));
+    ask_slot(0, exact_fd >= 0);
+    return {};
+}
+
+Status Scratch::put_in(std::uint32_t slot, std::uint32_t map_id, std::uint32_t exact_id) const {
+    SIEVE_ASSIGN(const UniqueFd map, open_map(map_id));
+    UniqueFd exact;
+    if (exact_id != 0) {
+        SIEVE_ASSIGN(exact, open_map(exact_id));
+    }
+    return put_fds(slot, map.get(), exact.get());
+}
+
+Status Scratch::put_fds(std::uint32_t slot, int map_fd, int exact_fd) const {
     volatile sieve_control& control = instance().control();
     const auto bank = static_cast<std::uint32_t>(control.active & (SIEVE_BANKS - 1));
-    const std::uint32_t index = bank * SIEVE_SLOTS;
+    const std::uint32_t index = bank * SIEVE_SLOTS + slot;
     if (const int error = bpf_map_update_elem(instance().sets_fd(), &index, &map_fd, BPF_ANY); error != 0)
         return refusal("putting a filter into the table of sets", error,
                        "the kernel must know BPF_F_INNER_MAP (Linux 5.10)");
@@ -75,7 +90,6 @@ Status Scratch::ask_only(int map_fd, int exact_fd) const {
         if (const int error = bpf_map_update_elem(outer.get(), &index, &exact_fd, BPF_ANY); error != 0)
             return refusal("putting an exact set into the table of sets", error);
     }
-    ask_slot(0, exact_fd >= 0);
     return {};
 }
 

@@ -39,7 +39,9 @@ class Scratch {
     // Puts one set, verified by an exact set or not, in force: a match drops, all else passes. Writes to the
     // active bank directly: no packet runs through this copy, so no packet can see half of the change.
     [[nodiscard]] Status ask_only(int map_fd, int exact_fd = -1) const;
-    // The same for the set in that slot.
+    // Puts a filter, and the exact set behind it, into a slot, by their maps' ids; 0 for no exact set.
+    [[nodiscard]] Status put_in(std::uint32_t slot, std::uint32_t map_id, std::uint32_t exact_id) const;
+    // The same as ask_only() for the set in that slot.
     void ask_slot(std::uint32_t slot, bool verified) const;
 
     // Runs the program on a frame of shortest_run to longest_run bytes; its verdict (enum sieve_verdict).
@@ -58,6 +60,9 @@ class Scratch {
     [[nodiscard]] Result<BpfObject> release() &&;
 
   private:
+    // -1: without an exact set.
+    [[nodiscard]] Status put_fds(std::uint32_t slot, int map_fd, int exact_fd) const;
+
     explicit Scratch(BpfObject object) : object_(std::move(object)) {}
 
     BpfObject object_;

@@ -12,9 +12,11 @@
 #include <bpf/bpf.h>
 #include <fmt/core.h>
 
+#include "libsieve/kernel/clock.hpp"
 #include "libsieve/kernel/grace_period.hpp"
 #include "libsieve/kernel/map_indices.hpp"
 #include "libsieve/kernel/redirect_maps.hpp"
+#include "libsieve/kernel/refusal.hpp"
 #include "libsieve/kernel/stats.hpp"
 #include "libsieve/util/unfinished.hpp"
 
@@ -66,6 +68,27 @@ std::set<std::uint32_t> targets_of(const sieve_policy& policy, sieve_action acti
     return targets;
 }
 
+Status check_limit(const WantedSet& set, sieve_action default_action) {
+    if (default_action == SIEVE_ACTION_DROP)
+        return invalid_request(fmt::format("set {}: a limit lets matches take the default, and the default "
+                                           "is drop; expected default pass",
+                                           set.name));
+    const std::uint64_t longest = std::uint64_t{set.target} * SIEVE_LIMIT_MOST_SECONDS;
+    if (set.target < 1 || set.target > SIEVE_LIMIT_MOST_RATE || set.burst < 1 || set.burst > longest)
+        return invalid_request(fmt::format("set {}: limit {}/{}: expected 1 to {} packets per second, and a "
+                                           "burst of 1 packet to {} seconds' worth",
+                                           set.name, set.target, set.burst, SIEVE_LIMIT_MOST_RATE,
+                                           SIEVE_LIMIT_MOST_SECONDS));
+    return {};
+}
+
+constexpr sieve_policy pass_all() {
+    sieve_policy policy{};
+    policy.default_action = SIEVE_ACTION_PASS;
+    policy.unreadable = SIEVE_ACTION_PASS;
+    return policy;
+}
+
 // Refuses what the program cannot hold or do. `cpus`: its hook hands packets to other CPUs.
 Status check_wanted(const WantedTable& wanted, const TableInForce& live, bool cpus) {
     if (wanted.sets.size() > SIEVE_MAX_SETS)
@@ -79,6 +102,7 @@ Status check_wanted(const WantedTable& wanted, const TableInForce& live, bool cp
                             SIEVE_NAME_BYTES - 1));
         if (live.find(set.name) == nullptr && set.map_fd < 0)
             return invalid_request(fmt::format("no set {}", set.name));
+        if (set.action == SIEVE_ACTION_LIMIT) SIEVE_TRY(check_limit(set, wanted.default_action));
         if (set.action == SIEVE_ACTION_REDIRECT_CPU && !cpus)
             return invalid_request(
                 fmt::format("set {}: only the XDP hook hands packets to another CPU; expected "
@@ -104,7 +128,7 @@ bool is_set_name(std::string_view name) {
 }
 
 std::uint32_t SetTable::active() const {
-    return static_cast<std::uint32_t>(instance_->control().active & (SIEVE_BANKS - 1));
+    return sieve_bank_in_force(instance_->control().active, program_now());
 }
 
 void SetTable::step(std::string_view name) const {
@@ -161,6 +185,8 @@ Status SetTable::write_bank(std::uint32_t bank, const std::optional<sieve_policy
 Status SetTable::finish_change() {
     if (instance_->control().changing == 0) return {};
     const std::uint32_t bank = active();
+    // Of a change that was taken back, only the deadline still says so.
+    instance_->control().active = bank;
     step("grace");
     SIEVE_TRY(grace_period());
     SIEVE_TRY(write_bank(bank ^ 1, std::nullopt, read_bank(bank)));
@@ -178,6 +204,11 @@ TableInForce SetTable::read() const {
         policy = read_bank(bank);
     } while (bank != active());
     TableInForce table;
+    if (const std::uint64_t deadline = sieve_deadline(instance_->control().active); deadline != 0) {
+        const std::uint64_t now = program_now();
+        table.taken_back = now >= deadline;
+        if (!table.taken_back) table.probation = std::chrono::nanoseconds(deadline - now);
+    }
     table.default_action = static_cast<sieve_action>(policy.default_action);
     table.unreadable = static_cast<sieve_action>(policy.unreadable);
     for (std::uint32_t i = 0; i < std::min<std::uint32_t>(policy.sets, SIEVE_MAX_SETS); i++) {
@@ -185,7 +216,7 @@ TableInForce SetTable::read() const {
         const sieve_slot& note = policy.slot[slot];
         table.sets.push_back({slot_name(note), static_cast<sieve_action>(policy.entry[i].action),
                               policy.entry[i].target, slot, note.map_id, note.exact_id, note.baseline,
-                              note.verified_baseline});
+                              note.verified_baseline, policy.limit[slot].burst, note.over_baseline});
     }
     return table;
 }
@@ -221,6 +252,7 @@ Result<sieve_policy> SetTable::policy_of(const WantedTable& wanted, const sieve_
             free.erase(slot);
             SIEVE_ASSIGN(const Stats* const now, counted());
             note.baseline = now->hit[slot];
+            note.over_baseline = now->over[slot];
             set.name.copy(note.name, sizeof(note.name) - 1);
         }
         if (set.map_fd >= 0) {
@@ -237,6 +269,7 @@ Result<sieve_policy> SetTable::policy_of(const WantedTable& wanted, const sieve_
             }
         }
         policy.slot[slot] = note;
+        if (set.action == SIEVE_ACTION_LIMIT) policy.limit[slot] = sieve_limit_of(set.target, set.burst);
         policy.entry[policy.sets++] = {.slot = static_cast<__u8>(slot),
                                        .action = static_cast<__u8>(set.action),
                                        .flags = note.exact_id != 0 ? __u8{SIEVE_ENTRY_VERIFY} : __u8{0},
@@ -264,6 +297,20 @@ Status SetTable::add_targets(sieve_policy& policy, const sieve_policy& present,
     return add(SIEVE_ACTION_REDIRECT_CPU, &sieve_policy::cpus_id, create_cpu_map);
 }
 
+Status SetTable::fill_buckets(const sieve_policy& policy, const sieve_policy& present) const {
+    UniqueFd accounts;
+    for (std::uint32_t slot = 0; slot < SIEVE_SLOTS; slot++) {
+        if (policy.limit[slot].interval == 0 || present.limit[slot].interval != 0) continue;
+        if (!accounts) {
+            SIEVE_ASSIGN(accounts, open_map(instance_->rare().accounts));
+        }
+        const sieve_account full{};
+        if (const int error = bpf_map_update_elem(accounts.get(), &slot, &full, BPF_ANY); error != 0)
+            return refusal("filling the bucket of a set's limit", error);
+    }
+    return {};
+}
+
 Status SetTable::install(const WantedTable& wanted) {
     for (auto& bank : instance_->control().bank) copy_policy(bank, sieve_policy{});
     SIEVE_ASSIGN(sieve_policy policy, policy_of(wanted, sieve_policy{}));
@@ -271,17 +318,69 @@ Status SetTable::install(const WantedTable& wanted) {
     SIEVE_TRY(add_targets(policy, sieve_policy{}, held));
     sieve_policy there = policy; // what is in the kernel already: everything but the targets' maps
     there.devices_id = there.cpus_id = 0;
-    for (std::uint32_t bank = 0; bank < SIEVE_BANKS; bank++) SIEVE_TRY(write_bank(bank, there, policy));
+    if (wanted.probation.count() == 0) {
+        for (std::uint32_t bank = 0; bank < SIEVE_BANKS; bank++) SIEVE_TRY(write_bank(bank, there, policy));
+        return {};
+    }
+    SIEVE_TRY(write_bank(0, there, pass_all()));
+    SIEVE_TRY(write_bank(1, there, policy));
+    instance_->control().changing = 1;
+    instance_->control().active =
+        sieve_active_until(1, program_now() + static_cast<std::uint64_t>(wanted.probation.count()));
+    return {};
+}
+
+Status SetTable::may_change() const {
+    const std::optional<std::chrono::nanoseconds> left = read().probation;
+    if (!left) return {};
+    return failure(
+        ErrorKind::unconfirmed,
+        fmt::format("the last change is on probation: it is taken back in {} s unless it is confirmed",
+                    std::chrono::ceil<std::chrono::seconds>(*left).count()));
+}
+
+Status SetTable::refuse_unless_on_probation() const {
+    const TableInForce now = read();
+    if (now.probation) return {};
+    return failure(ErrorKind::no, now.taken_back ? "the last change was taken back: its time was over"
+                                                 : "no change is on probation");
+}
+
+Status SetTable::confirm() {
+    SIEVE_TRY(refuse_unless_on_probation());
+    const std::uint32_t bank = active();
+    step("confirm");
+    instance_->control().active = bank;
+    if (const Status done =
+            without_throwing([&] { return leave_bank(bank ^ 1, read_bank(bank ^ 1), read_bank(bank)); });
+        !done)
+        return unfinished("the change is confirmed, but the old filters stay in memory until the next change",
+                          done.error());
+    return {};
+}
+
+Status SetTable::take_back() {
+    SIEVE_TRY(refuse_unless_on_probation());
+    const std::uint32_t bank = active() ^ 1;
+    step("take back");
+    instance_->control().active = bank;
+    if (const Status done =
+            without_throwing([&] { return leave_bank(bank ^ 1, read_bank(bank ^ 1), read_bank(bank)); });
+        !done)
+        return unfinished("the change is taken back, but its filters stay in memory until the next change",
+                          done.error());
     return {};
 }
 
 Status SetTable::replace(const WantedTable& wanted) {
+    SIEVE_TRY(may_change());
     SIEVE_TRY(finish_change());
     const std::uint32_t bank = active();
     const sieve_policy present = read_bank(bank);
     SIEVE_ASSIGN(sieve_policy target, policy_of(wanted, present));
     std::vector<UniqueFd> held; // keeps the maps until the program holds them
     SIEVE_TRY(add_targets(target, present, held));
+    SIEVE_TRY(fill_buckets(target, present));
     if (std::memcmp(&target, &present, sizeof(target)) == 0) return {};
 
     step("begin");
@@ -294,6 +393,11 @@ Status SetTable::replace(const WantedTable& wanted) {
     // The program must see the new bank's content before it sees the flip. Both are ordinary memory here, so
     // a release fence is enough.
     std::atomic_thread_fence(std::memory_order_release);
+    if (wanted.probation.count() > 0) {
+        instance_->control().active = sieve_active_until(
+            bank ^ 1, program_now() + static_cast<std::uint64_t>(wanted.probation.count()));
+        return {};
+    }
     instance_->control().active = bank ^ 1;
     // The new table is in force from here on, even if the next step fails.
     if (const Status done = without_throwing([&] { return leave_bank(bank, present, target); }); !done)

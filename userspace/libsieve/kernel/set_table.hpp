@@ -2,6 +2,7 @@
 // The sets of an instance and their order: read, and changed in one step that no packet sees half of.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -21,12 +22,14 @@ namespace sieve::kernel {
 struct SetInForce {
     std::string name;
     sieve_action action = SIEVE_ACTION_DROP;
-    std::uint32_t target = 0;           // of a redirecting action: the interface's index, the CPU's number
+    std::uint32_t target = 0;           // see WantedSet
     std::uint32_t slot = 0;             // index of its counters
     std::uint32_t map_id = 0;           // its filter
     std::uint32_t exact_id = 0;         // its exact set; 0: the filter's matches are not verified
     sieve_counter baseline{};           // what its counters stood at when it came
     sieve_verified verified_baseline{}; // likewise when its filter came
+    std::uint32_t burst = 0;            // of a limit
+    sieve_counter over_baseline{};      // of the packets over the limit
 };
 
 // All sets in force, in the order they are asked.
@@ -34,6 +37,10 @@ struct TableInForce {
     sieve_action default_action = SIEVE_ACTION_PASS;
     sieve_action unreadable = SIEVE_ACTION_PASS; // for packets that cannot be read to their end
     std::vector<SetInForce> sets;
+    // Time left until the table from before the last change comes back, unless the change is confirmed;
+    // nothing if the table is in force for good.
+    std::optional<std::chrono::nanoseconds> probation{};
+    bool taken_back = false; // the last change was not confirmed in time; its filters are still in memory
 
     [[nodiscard]] const SetInForce* find(std::string_view name) const;
 };
@@ -43,14 +50,18 @@ struct WantedSet {
     std::string name;
     sieve_action action = SIEVE_ACTION_DROP;
     int map_fd = -1;          // of a FilterMap; -1 keeps the filter of the set that has the name now
-    std::uint32_t target = 0; // of a redirecting action, as in Target
+    std::uint32_t target = 0; // of a redirecting action, as in Target; of a limit: packets per second
     int exact_fd = -1;        // of an ExactMap, which comes and stays with its filter; -1: not verified
+    std::uint32_t burst = 0;  // of a limit: packets at once
 };
 
 struct WantedTable {
     sieve_action default_action = SIEVE_ACTION_PASS;
     std::vector<WantedSet> sets;
     sieve_action unreadable = SIEVE_ACTION_DROP; // or pass: packets that cannot be read to their end
+    // Not zero: the table is on probation. The program itself goes back to the table from before after this
+    // time, unless SetTable::confirm() is called.
+    std::chrono::nanoseconds probation{0};
 };
 
 // 1 to 31 letters, digits, dots, underscores and dashes.
@@ -67,6 +78,10 @@ struct WantedTable {
 // packets that may have read the bank that the dead controller was leaving), and writes the whole other bank
 // anew.
 //
+// A change on probation stops after the flip, and `active` carries its deadline. The other bank keeps the
+// table from before, `changing` stays set, and no other change is allowed. After the deadline packets read
+// the other bank; the next change finds that, and levels the banks as after a dead controller.
+//
 // The policy's notes, not the map indices, tell which filter is where: before Linux 6.8 every lookup in a
 // map-in-map by a system call costs a grace period, too.
 class SetTable {
@@ -77,11 +92,20 @@ class SetTable {
 
     // Puts the table in force. When it succeeds no packet uses what was in force before. An error of kind
     // unfinished: the table is in force, but the filters that left stay in memory until the next change. Any
-    // other error: the table in force is what it was.
+    // other error: the table in force is what it was. Error unconfirmed: a change is on probation.
     [[nodiscard]] Status replace(const WantedTable& wanted);
 
+    // Ends the probation of the last change: puts its table in force for good, or brings back the table from
+    // before at once. Error no: no change is on probation, or its time is over. Error unfinished as above.
+    [[nodiscard]] Status confirm();
+    [[nodiscard]] Status take_back();
+
+    // Nothing if the table may be changed; error unconfirmed if a change is on probation.
+    [[nodiscard]] Status may_change() const;
+
     // The same for an instance that no packet runs through yet. It was loaded with the filters of exactly
-    // these sets in this order (BpfObject::Options::filters). There is no need to wait for packets.
+    // these sets in this order (BpfObject::Options::filters). There is no need to wait for packets. On
+    // probation, the table from before is an empty one that passes every packet.
     [[nodiscard]] Status install(const WantedTable& wanted);
 
     // For tests: called with the name of each step before the step. An exception from it stands for the
@@ -90,7 +114,8 @@ class SetTable {
     void set_step_hook(Step hook) { hook_ = std::move(hook); }
 
   private:
-    [[nodiscard]] std::uint32_t active() const;
+    [[nodiscard]] std::uint32_t active() const; // the bank that packets read now
+    [[nodiscard]] Status refuse_unless_on_probation() const;
     [[nodiscard]] sieve_policy read_bank(std::uint32_t bank) const;
     // Writes a bank. With `present`, writes only the map indices whose filter differs from its; otherwise
     // all.
@@ -106,6 +131,8 @@ class SetTable {
     // ones.
     [[nodiscard]] Status add_targets(sieve_policy& policy, const sieve_policy& present,
                                      std::vector<UniqueFd>& held) const;
+    // Fills the bucket of each limited set that was not there before.
+    [[nodiscard]] Status fill_buckets(const sieve_policy& policy, const sieve_policy& present) const;
     void step(std::string_view name) const;
 
     const Instance* instance_;

@@ -32,6 +32,7 @@ Result<Stats> read_stats(const Instance& instance) {
     for (const sieve_stats& value : values) {
         for (std::size_t i = 0; i < sum.hit.size(); i++) {
             add(sum.hit[i], value.hit[i]);
+            add(sum.over[i], value.over[i]);
             sum.verified[i].non_members += value.verified[i].non_members;
             sum.verified[i].avoided += value.verified[i].avoided;
         }

@@ -16,6 +16,7 @@ struct Stats {
     std::array<sieve_counter, SIEVE_SLOTS>
         hit{}; // since the program was loaded; a SetInForce has its baseline
     std::array<sieve_verified, SIEVE_SLOTS> verified{};
+    std::array<sieve_counter, SIEVE_SLOTS> over{}; // matches over their set's limit; hits, too
     sieve_counter dropped{};
     sieve_counter passed{};
     sieve_counter redirected{};

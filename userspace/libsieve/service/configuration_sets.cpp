@@ -27,8 +27,19 @@ void read_action(Section& section, SetConfiguration& set) {
         if (action)
             set.action = *action;
         else
-            section.expected(*node, "action",
-                             R"("drop", "pass" or "count" (or redirect = "INTERFACE|cpu:NUMBER"))");
+            section.expected(
+                *node, "action",
+                R"("drop", "pass" or "count" (or limit = 1000, or redirect = "INTERFACE|cpu:NUMBER"))");
+    }
+    if (const toml::node* node = section.find("limit")) {
+        const Result<control::WantedAction> limit =
+            node->is_string() || node->is_integer()
+                ? control::parse_limit(node->is_string() ? node->ref<std::string>() : found(*node))
+                : invalid_request("expected a number or a text");
+        if (!limit)
+            return section.expected(*node, "limit", R"(packets per second, such as 1000 or "1000/2000")");
+        if (set.action) return section.mistake(*node, "limit", "the set has an action already");
+        set.action = *limit;
     }
     const toml::node* node = section.find("redirect");
     if (node == nullptr) return;

@@ -212,7 +212,8 @@ class Cycle {
         report.error = report.plan.obstacle;
         const bool stopped = failed_ && options_.failing == Failing::stops_all;
         if (!report.error && !stopped) {
-            auto done = carry_out(kernel_, configuration_, report.plan, identities(), state_, observer_);
+            auto done = carry_out(kernel_, configuration_, report.plan, identities(), state_, observer_,
+                                  options_.safety);
             if (done) {
                 report.done = std::move(*done);
                 report.carried_out = true;

@@ -41,6 +41,7 @@ struct CycleOptions {
     // Failures in a row of sets whose sources were asked before; the next wait depends on them.
     std::map<std::string, unsigned> failures{};
     std::optional<SandboxSettings> sandbox{}; // nothing: standard_sandbox()
+    control::Safety safety{};                 // of carry_out()
 };
 
 // What was found out about one set.

@@ -23,10 +23,6 @@ namespace {
 
 constexpr std::string_view loopback = "lo";
 
-bool same_action(const control::SetAction& a, const control::SetAction& b) {
-    return a.action == b.action && a.target == b.target;
-}
-
 // The table as control takes it, without sources.
 control::TableSpec table_of(const Configuration& configuration, const InterfaceConfiguration& entry,
                             const std::string& interface) {
@@ -162,7 +158,7 @@ class HookPlanner {
             if (!is_wanted(set.name))
                 plan_.sets.push_back({.name = set.name,
                                       .goes = true,
-                                      .action_before = control::SetAction{set.action, set.target},
+                                      .action_before = control::action_of(set),
                                       .verified_before = set.exact_id != 0});
         }
         const auto is_in_force = [&](const std::string& name) { return now.find(name) != nullptr; };
@@ -178,7 +174,7 @@ class HookPlanner {
     void add_staying(std::size_t i, const kernel::SetInForce& now) {
         const WantedSet& wanted = wanted_.at(now.name);
         SetPlan set{.name = now.name,
-                    .action_before = control::SetAction{now.action, now.target},
+                    .action_before = control::action_of(now),
                     .action = actions_[i],
                     .verified_before = now.exact_id != 0,
                     .verified = is_verified(configuration_, now.name)};
@@ -228,6 +224,19 @@ Result<std::vector<sieve_key>> exact_keys_of(const StateDirectory& state, const 
     return read_exact_file(file.get(), image);
 }
 
+// Without questions about the host's addresses if the entry or one of its sets does not protect the host.
+control::Safety safety_of(const Configuration& configuration, const InterfaceConfiguration& entry,
+                          control::Safety safety) {
+    const bool protects =
+        entry.protect_host &&
+        std::none_of(configuration.sets.begin(), configuration.sets.end(), [&](const SetConfiguration& set) {
+            return !set.guards.protect_host &&
+                   std::find(entry.sets.begin(), entry.sets.end(), set.name) != entry.sets.end();
+        });
+    if (!protects) safety.host = nullptr;
+    return safety;
+}
+
 std::chrono::milliseconds since(std::chrono::steady_clock::time_point start) {
     return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start);
 }
@@ -249,7 +258,7 @@ std::optional<HookPlan> plan_to_unload(control::Kernel& kernel, const Configurat
         for (const kernel::SetInForce& set : kernel.read_table(*hook).sets)
             plan.sets.push_back({.name = set.name,
                                  .goes = true,
-                                 .action_before = control::SetAction{set.action, set.target},
+                                 .action_before = control::action_of(set),
                                  .verified_before = set.exact_id != 0});
     return plan;
 }
@@ -257,7 +266,7 @@ std::optional<HookPlan> plan_to_unload(control::Kernel& kernel, const Configurat
 } // namespace
 
 bool SetPlan::other_action() const {
-    return action && action_before && !same_action(*action, *action_before);
+    return action && action_before && *action != *action_before;
 }
 
 bool SetPlan::changes() const {
@@ -298,7 +307,7 @@ Plan make_plan(control::Kernel& kernel, const Configuration& configuration, cons
 
 Result<HookDone> carry_out(control::Kernel& kernel, const Configuration& configuration, const HookPlan& plan,
                            const std::map<std::string, std::string>& identities, const StateDirectory& state,
-                           const control::Observer& observer) {
+                           const control::Observer& observer, const control::Safety& safety) {
     HookDone done;
     const control::HookName name{.interface = plan.interface, .point = plan.point};
     if (plan.step == HookStep::nothing) {
@@ -323,7 +332,8 @@ Result<HookDone> carry_out(control::Kernel& kernel, const Configuration& configu
         }
     }
     if (plan.step == HookStep::attach) {
-        SIEVE_ASSIGN(control::Applied applied, control::apply(kernel, table, observer));
+        SIEVE_ASSIGN(control::Applied applied,
+                     control::apply(kernel, table, observer, safety_of(configuration, *plan.entry, safety)));
         done.program_id = applied.hook.ours ? applied.hook.ours->id : 0;
         done.remarks = std::move(applied.remarks);
         done.warnings = std::move(applied.warnings);
@@ -333,7 +343,9 @@ Result<HookDone> carry_out(control::Kernel& kernel, const Configuration& configu
     }
     control::TableChange change{.table = std::move(table), .kept = {}};
     for (std::size_t i = 0; i < plan.entry->sets.size(); i++) change.kept.push_back(plan.sets[i].kept);
-    SIEVE_ASSIGN(control::TableChanged changed, control::change_table(kernel, change, observer));
+    SIEVE_ASSIGN(
+        control::TableChanged changed,
+        control::change_table(kernel, change, observer, safety_of(configuration, *plan.entry, safety)));
     done.program_id = changed.hook.ours ? changed.hook.ours->id : 0;
     done.warnings = std::move(changed.warnings);
     for (const control::ReadySet& set : changed.brought_in) done.brought_in.push_back(set.name);

@@ -13,6 +13,7 @@
 #include "libsieve/control/change_table.hpp"
 #include "libsieve/control/kernel.hpp"
 #include "libsieve/control/observer.hpp"
+#include "libsieve/control/safety.hpp"
 #include "libsieve/control/warning.hpp"
 #include "libsieve/service/configuration.hpp"
 #include "libsieve/service/state_directory.hpp"
@@ -92,10 +93,13 @@ struct HookDone {
 };
 
 // Carries out the plan for one hook without an obstacle. `identities` are those of the images to be put in
-// force, staged or last good. Errors: those of control; nothing was changed then.
+// force, staged or last good. Errors: those of control; nothing was changed then. `safety`: tables go on
+// probation, and are asked about the host's addresses where the configuration protects the host; unloading is
+// final.
 [[nodiscard]] Result<HookDone> carry_out(control::Kernel& kernel, const Configuration& configuration,
                                          const HookPlan& plan,
                                          const std::map<std::string, std::string>& identities,
-                                         const StateDirectory& state, const control::Observer& observer);
+                                         const StateDirectory& state, const control::Observer& observer,
+                                         const control::Safety& safety = {});
 
 } // namespace sieve::service

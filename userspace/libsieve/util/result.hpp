@@ -28,6 +28,7 @@ enum class ErrorKind : std::uint8_t {
 
     // An input is wrong. Nothing was changed.
     bad_input,     // a feed, an image, a capture or a key
+    lockout,       // the table would drop an address that this host lives by (facts: interface, set)
     fixed_keys,    // the set's kind or its verification does not let single keys change (facts: set)
     out_of_memory, // this process could not get the memory
 
@@ -38,6 +39,7 @@ enum class ErrorKind : std::uint8_t {
     foreign_program,   // a foreign program holds the hook (facts: interface, program, program_id)
     other_version,     // our program, but of another version of the control block (facts: interface)
     busy,              // another controller holds the lock
+    unconfirmed,       // a change on probation must be confirmed or taken back first (facts: interface)
     changed_meanwhile, // what the request relied on has changed; a retry may succeed
 
     // All or part of the change was made, but something that follows it could not be done. The message says

@@ -33,7 +33,7 @@ json to_json(const TimeSum& time) {
 json to_json(const SetSnapshot& set) {
     const control::SetStatus& status = set.status;
     json out = {{"name", status.set.name},
-                {"action", control::describe_action({status.set.action, status.set.target})},
+                {"action", control::describe_action(control::action_of(status.set))},
                 {"kind", kind_name(status.filter.lookup.kind)},
                 {"key", format_fields(status.filter.lookup.fields)},
                 {"keys", status.filter.file.keys},

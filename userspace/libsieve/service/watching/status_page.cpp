@@ -85,6 +85,7 @@ Html action_pill(control::SetAction action) {
     case SIEVE_ACTION_PASS:
         return pill("pass", text);
     case SIEVE_ACTION_COUNT:
+    case SIEVE_ACTION_LIMIT:
     case SIEVE_ACTION_REDIRECT_DEVICE:
     case SIEVE_ACTION_REDIRECT_CPU:
         break;
@@ -244,7 +245,7 @@ Html set_row(const Page& page, const HookSnapshot& hook, const SetSnapshot& set)
                 "<td class=\"n\" data-label=\"Keys\">{}<span class=\"sub\">{}</span></td>"
                 "<td class=\"n\" data-label=\"Memory\">{}<span class=\"sub\">{} bits a key</span></td>"
                 "<td class=\"n\" data-label=\"Built\">{}</td></tr>",
-                status.set.name, action_pill({status.set.action, status.set.target}),
+                status.set.name, action_pill(control::action_of(status.set)),
                 kind_name(status.filter.lookup.kind), format_fields(status.filter.lookup.fields),
                 short_count(static_cast<double>(set.totals.matches.packets)),
                 short_bytes(static_cast<double>(set.totals.matches.bytes)),

@@ -22,6 +22,13 @@ class TimedTrial final : public control::Trial {
         ledger_->note_test(set.name, Steady::now() - begin);
         return report;
     }
+    Result<bool> matches(std::uint32_t slot, bool verified, const sieve_key& key,
+                         std::uint32_t fields) override {
+        return trial_->matches(slot, verified, key, fields);
+    }
+    Status include(std::uint32_t slot, std::uint32_t map_id, std::uint32_t exact_id) override {
+        return trial_->include(slot, map_id, exact_id);
+    }
     Result<kernel::Attached> go_live(const kernel::Hook& before, const kernel::WantedTable& table,
                                      const kernel::AttachOptions& options) override {
         const auto begin = Steady::now();

@@ -1,0 +1,79 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+# Limits on a set's matches, with real packets.
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+setup
+
+printf '%s\n' "$OUT4" >"$WORK/peer"
+
+# burst COUNT BURST: sends COUNT packets and says how many arrived. More than BURST may pass only for each second that
+# it took, at one packet per second.
+burst() {
+    python3 - "$OUT" "$IN" "$IN4" "$1" "$2" "$SIEVE" "$IN_IF" <<'END'
+import json, os, socket, subprocess, sys, time
+sys.path.insert(0, os.environ["HERE"])
+from traffic import in_namespace
+out, to, address, count, burst, sieve, interface = sys.argv[1:]
+count, burst = int(count), int(burst)
+receiver = in_namespace(to, lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+receiver.bind((address, 0))
+sender = in_namespace(out, lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+
+
+def over():
+    stats = subprocess.run(["nsenter", f"--net=/run/netns/{to}", sieve, "--json", "stats", interface],
+                           stdout=subprocess.PIPE, check=True).stdout
+    row = json.loads(stats)["interfaces"][0]["sets"][0]
+    return row["packets"], row["over_limit"]["packets"]
+
+
+begin = time.monotonic()
+matched_before, over_before = over()
+for i in range(count):
+    sender.sendto(bytes(18), receiver.getsockname())
+limit = time.monotonic() + int(os.environ["PATIENCE"])
+while (now := over())[0] - matched_before < count:
+    assert time.monotonic() < limit, "not all packets were judged"
+passed = count - (now[1] - over_before)
+seconds = time.monotonic() - begin
+receiver.setblocking(False)
+arrived = 0
+try:
+    while True:
+        receiver.recv(100)
+        arrived += 1
+except BlockingIOError:
+    pass
+print(f"{count} sent, {passed} passed, {arrived} arrived, in {seconds:.3f} s")
+assert arrived == passed, "what passed has not arrived"
+assert burst <= passed <= burst + 1 + seconds, f"expected {burst} and one for each second"
+END
+}
+export HERE=$here
+
+a_burst_passes_and_the_rest_is_dropped() {
+    sieve -q load "$IN_IF" "odd=$WORK/peer,limit=1/50"
+    burst 500 50
+    sieve --json stats "$IN_IF" | jq -e '.interfaces[0].sets[0] |
+        .action == "limit" and .limit == {"packets_per_second": 1, "burst": 50} and .packets == 500' >/dev/null
+    sieve stats "$IN_IF" | grep -q 'over its limit: odd'
+    sieve status "$IN_IF" | grep -q 'limit=1/50'
+    [ "$(counter dropped.packets)" = "$(counter 'sets[0].over_limit.packets')" ]
+}
+
+senseless_limits_are_refused() {
+    local value
+    for value in 0 -1 1.5 x '' 1/0 1/ /1 100000001 1/86401 1e30 18446744073709551616 1/2/3; do
+        refused 2 "limit=$value: expected" sieve load "$IN_IF" "odd=$WORK/peer,limit=$value"
+    done
+    refused 2 'expected default pass' sieve load "$IN_IF" "odd=$WORK/peer,limit=5" --default drop
+    refused 2 'one action' sieve load "$IN_IF" "odd=$WORK/peer,limit=5,action=drop"
+    [ -z "$(program_id)" ]
+}
+
+ktap_run \
+    "a burst passes and the rest is dropped" a_burst_passes_and_the_rest_is_dropped \
+    "senseless limits are refused" senseless_limits_are_refused

@@ -1,0 +1,110 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+# No change drops an address that the host lives by: each kind of address, each command, each hook.
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+setup
+
+GATEWAY=198.51.100.254 RESOLVER=203.0.113.53 ADMINISTRATOR=198.51.100.77 LISTED=192.0.2.99
+ip -n "$IN" route add default via "$GATEWAY"
+# A mount namespace of our own has another resolv.conf.
+echo "nameserver $RESOLVER" >"$WORK/resolv.conf"
+sieve() {
+    # shellcheck disable=SC2016 # the inner shell expands them
+    inside "$IN" unshare --mount bash -c 'mount --bind "$1" /etc/resolv.conf && shift && exec "$@"' sieve \
+        "$WORK/resolv.conf" "$SIEVE" "$@"
+}
+unset SSH_CONNECTION
+printf '%s\n' 192.0.2.1 >"$WORK/nobody"
+printf '%s\n' "$LISTED" >"$WORK/listed"
+
+# is_a_lockout ADDRESS WHY [OPTION...]: a list that holds the address is refused, with its line, unless it is meant.
+is_a_lockout() {
+    local address=$1 why=$2 before
+    shift 2
+    printf '%s\n' '# a list' 192.0.2.1 "$address" >"$WORK/bad.txt"
+    refused 3 "set bad would drop $address, .*$why.* \($WORK/bad.txt:3\); nothing was changed.*--allow-lockout" \
+        sieve load "$IN_IF" "bad=$WORK/bad.txt" "$@"
+    [ -z "$(program_id)" ] || fail "attached"
+    sieve -q load "$IN_IF" "bad=$WORK/nobody" "$@"
+    before=$(state)
+    refused 3 "set bad would drop $address" sieve swap "$IN_IF" "bad=$WORK/bad.txt" "$@"
+    refused 3 "set bad would limit $address" sieve load "$IN_IF" "bad=$WORK/bad.txt,limit=1" "$@"
+    unchanged "$before"
+    sieve -q swap "$IN_IF" "bad=$WORK/bad.txt" "$@" --allow-lockout
+    sieve -q load "$IN_IF" "friends=$WORK/bad.txt,action=pass" "bad=$WORK/bad.txt" "$@"
+    refused 3 "set bad would drop $address" sieve remove "$IN_IF" friends "$@"
+    sieve -q unload "$IN_IF"
+}
+
+own_address() { is_a_lockout "$IN4" "this host's own address on $IN_IF"; }
+gateway() { is_a_lockout "$GATEWAY" "a gateway of $IN_IF"; }
+resolver() { is_a_lockout "$RESOLVER" "this host's resolver"; }
+ssh_peer() {
+    export SSH_CONNECTION="$ADMINISTRATOR 50000 $IN4 22"
+    is_a_lockout "$ADMINISTRATOR" 'where this session comes from \(SSH_CONNECTION\)'
+}
+protected_list() { is_a_lockout "$LISTED" "protected by $WORK/listed" --protect "$WORK/listed"; }
+
+# An established session of an administrator's port, which only its sockets show.
+established_session() {
+    local port
+    tcp "$OUT" "$IN" "$IN4"
+    port=$(inside "$IN" ss -Htn state established | awk '{ print $3 }' | sed -n 's/.*://p' | head -n 1)
+    printf '%s\n' "$OUT4" >"$WORK/bad.txt"
+    sieve -q load "$IN_IF" "bad=$WORK/nobody"
+    is_session_on "$port"
+    end_tcp
+}
+is_session_on() {
+    refused 3 "would drop $OUT4, an administrator's session \(TCP port $1\)" \
+        sieve load "$IN_IF" "bad=$WORK/bad.txt" --admin-ports "2222,$1"
+    # With its real ports.
+    printf '%s\n' "$OUT4 $IN4 $1 tcp" >"$WORK/flows.txt"
+    refused 3 "would drop $OUT4" \
+        sieve load "$IN_IF" "bad=$WORK/flows.txt,key=src,dst,dport,proto" --admin-ports "$1"
+    printf '%s\n' "$OUT4 $IN4 $(($1 ^ 1)) tcp" >"$WORK/flows.txt"
+    sieve -q load "$IN_IF" "bad=$WORK/flows.txt,key=src,dst,dport,proto" --admin-ports "$1"
+    # Without the option the port is no administrator's.
+    sieve -q load "$IN_IF" "bad=$WORK/bad.txt"
+    refused 2 'admin-ports 70000: expected' sieve load "$IN_IF" "bad=$WORK/bad.txt" --admin-ports 70000
+}
+
+an_allowlist() {
+    refused 3 "no set lets $RESOLVER pass, this host's resolver" \
+        sieve load "$IN_IF" "friends=$WORK/nobody" --default drop
+    export SSH_CONNECTION="$ADMINISTRATOR 50000 $IN4 22"
+    printf '%s\n' "$RESOLVER" >"$WORK/friends.txt"
+    refused 3 "no set lets $ADMINISTRATOR pass" sieve load "$IN_IF" "friends=$WORK/friends.txt" --default drop
+    printf '%s\n' "$RESOLVER" "$ADMINISTRATOR" >"$WORK/friends.txt"
+    sieve -q load "$IN_IF" "friends=$WORK/friends.txt" --default drop
+    refused 3 "no set lets $RESOLVER pass" sieve swap "$IN_IF" "friends=$WORK/nobody"
+    refused 3 "no set lets $RESOLVER pass" sieve remove "$IN_IF" friends
+}
+
+packets_that_leave() {
+    printf '%s\n' "$GATEWAY" >"$WORK/bad.txt"
+    refused 3 "$IN_IF egress: set bad would drop $GATEWAY" \
+        sieve load "$IN_IF" --hook egress "bad=$WORK/bad.txt,key=dst"
+    # Packets from the gateway do not leave.
+    sieve -q load "$IN_IF" --hook egress "bad=$WORK/bad.txt,key=src"
+    sieve -q unload "$IN_IF"
+}
+
+the_list_is_too_long() {
+    echo 10.0.0.0/8 >"$WORK/long"
+    refused 3 'more than 65536 addresses' sieve load "$IN_IF" "bad=$WORK/nobody" --protect "$WORK/long"
+    refused 3 'No such file' sieve load "$IN_IF" "bad=$WORK/nobody" --protect "$WORK/missing"
+}
+
+ktap_run \
+    "this host's own address" own_address \
+    "a gateway" gateway \
+    "a resolver" resolver \
+    "the peer of SSH_CONNECTION" ssh_peer \
+    "an established session" established_session \
+    "a list of protected addresses" protected_list \
+    "an allowlist without the resolver or the administrator" an_allowlist \
+    "packets that leave" packets_that_leave \
+    "a list that is too long, or missing" the_list_is_too_long

@@ -1,0 +1,303 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/control/lockout.hpp"
+
+#include <netinet/in.h>
+
+#include <map>
+
+#include <gtest/gtest.h>
+
+#include "libsieve/control/apply.hpp"
+#include "libsieve/control/change_keys.hpp"
+#include "libsieve/control/find_entry.hpp"
+#include "libsieve/control/remove.hpp"
+#include "libsieve/control/swap.hpp"
+#include "libsieve/feeds/key_text.hpp"
+#include "unit/control/fake_kernel.hpp"
+#include "unit/control/files.hpp"
+
+namespace sieve::control {
+namespace {
+
+using test::FakeKernel;
+using test::Files;
+
+constexpr std::uint32_t src = SIEVE_FIELD_SRC, dst = SIEVE_FIELD_DST, dport = SIEVE_FIELD_DPORT;
+
+uint128 number(const std::string& text) {
+    const sieve_key key = parse_key(text, src).value();
+    return address_number(key.word[0], key.word[1]);
+}
+
+HostAddress address(const std::string& text, HostRole role, const std::string& interface = "eth0") {
+    HostAddress made{.address = number(text), .what = "in a test", .role = role, .interface = interface};
+    if (role == HostRole::own) made.ours = made.address;
+    return made;
+}
+
+HostAddress session(const std::string& theirs, const std::string& ours,
+                    const std::string& interface = "eth0") {
+    HostAddress made = address(theirs, HostRole::session, interface);
+    made.ours = number(ours);
+    made.our_port = 22;
+    made.their_port = 50000;
+    return made;
+}
+
+class FakeHost final : public HostAddresses {
+  public:
+    std::vector<HostAddress> addresses;
+    Result<std::vector<HostAddress>> read() override { return addresses; }
+};
+
+std::vector<std::string> asked(const std::vector<HostAddress>& host, kernel::HookPoint point) {
+    std::vector<std::string> texts;
+    for (const Question& question : lockout_questions(host, "eth0", point))
+        texts.push_back(format_fields(question.known) + " " + format_key(question.key, question.known) +
+                        (question.by_default ? " by default" : ""));
+    return texts;
+}
+
+using Texts = std::vector<std::string>;
+
+TEST(Lockout, AsksForPacketsFromThemWherePacketsComeIn) {
+    const std::vector<HostAddress> host{
+        address("192.0.2.1", HostRole::own),          address("198.51.100.1", HostRole::own, "eth1"),
+        address("192.0.2.254", HostRole::gateway),    address("198.51.100.254", HostRole::gateway, "eth1"),
+        address("192.0.2.53", HostRole::resolver),    address("198.51.100.53", HostRole::resolver, "eth1"),
+        session("203.0.113.5", "192.0.2.1"),          session("203.0.113.6", "198.51.100.1", "eth1"),
+        address("203.0.113.7", HostRole::listed, ""), address("2001:db8::7", HostRole::listed, "")};
+    for (const kernel::HookPoint point : {kernel::HookPoint::xdp, kernel::HookPoint::ingress})
+        EXPECT_EQ(asked(host, point),
+                  (Texts{"dst 192.0.2.1", "src 192.0.2.1", "src,dst 192.0.2.254 192.0.2.1",
+                         "src,sport,proto 192.0.2.53 53 udp by default",
+                         "src,dst,sport,dport,proto 203.0.113.5 192.0.2.1 50000 22 tcp by default",
+                         "src,dst,sport,dport,proto 203.0.113.6 198.51.100.1 50000 22 tcp",
+                         "src,dst 203.0.113.7 192.0.2.1 by default", "src 2001:db8::7 by default"}));
+    EXPECT_EQ(asked(host, kernel::HookPoint::egress),
+              (Texts{"src 192.0.2.1", "src,dst 192.0.2.1 192.0.2.254",
+                     "dst,dport,proto 192.0.2.53 53 udp by default",
+                     "src,dst,sport,dport,proto 192.0.2.1 203.0.113.5 22 50000 tcp by default",
+                     "src,dst,sport,dport,proto 198.51.100.1 203.0.113.6 22 50000 tcp",
+                     "src,dst 192.0.2.1 203.0.113.7 by default", "dst 2001:db8::7 by default"}));
+}
+
+// A table of sets that match or not, and a question whose source address is known.
+class FindDropper : public testing::Test {
+  protected:
+    std::vector<AskedSet> sets;
+    std::vector<bool> matching;
+    Question question{.known = src, .by_default = true};
+
+    void set(sieve_action action, bool matches, std::uint32_t fields = src) {
+        sets.push_back({action, fields});
+        matching.push_back(matches);
+    }
+    // The number of the set, "default", or "passes".
+    std::string dropper(sieve_action default_action = SIEVE_ACTION_PASS) {
+        const auto found =
+            find_dropper(sets, default_action, question,
+                         [&](std::size_t i, const sieve_key&) -> Result<bool> { return matching[i]; });
+        if (!found.value()) return "passes";
+        return (*found)->set ? std::to_string(*(*found)->set) : "default";
+    }
+};
+
+TEST_F(FindDropper, TheFirstMatchDecides) {
+    EXPECT_EQ(dropper(), "passes");
+    EXPECT_EQ(dropper(SIEVE_ACTION_DROP), "default");
+    set(SIEVE_ACTION_COUNT, true);
+    set(SIEVE_ACTION_DROP, false);
+    EXPECT_EQ(dropper(), "passes");
+    set(SIEVE_ACTION_DROP, true);
+    EXPECT_EQ(dropper(), "2");
+    sets.insert(sets.begin(), {SIEVE_ACTION_PASS, src});
+    matching.insert(matching.begin(), true);
+    EXPECT_EQ(dropper(SIEVE_ACTION_DROP), "passes");
+}
+
+TEST_F(FindDropper, LimitsAndRedirectionsTakePackets) {
+    for (const sieve_action action :
+         {SIEVE_ACTION_LIMIT, SIEVE_ACTION_REDIRECT_DEVICE, SIEVE_ACTION_REDIRECT_CPU}) {
+        sets.clear();
+        matching.clear();
+        set(action, true);
+        EXPECT_EQ(dropper(), "0");
+    }
+}
+
+// A set that needs a port says nothing about a packet whose ports are not known.
+TEST_F(FindDropper, WhatCannotBeKnownIsNoReason) {
+    set(SIEVE_ACTION_DROP, true, src | dport);
+    EXPECT_EQ(dropper(), "passes");
+    EXPECT_EQ(dropper(SIEVE_ACTION_DROP), "default");
+    set(SIEVE_ACTION_PASS, true, src | dport);
+    set(SIEVE_ACTION_DROP, true);
+    EXPECT_EQ(dropper(), "passes") << "the second set may let it pass";
+    EXPECT_EQ(dropper(SIEVE_ACTION_DROP), "passes");
+    question.by_default = false;
+    sets.clear();
+    EXPECT_EQ(dropper(SIEVE_ACTION_DROP), "passes");
+}
+
+TEST_F(FindDropper, AsksWithTheSetsFieldsOnly) {
+    question = {.key = parse_key("192.0.2.1 192.0.2.2 1 2 tcp", 31).value(), .known = 31};
+    for (const std::uint32_t fields : {1U, 2U, 3U, 5U, 11U, 17U, 31U}) {
+        const auto found = find_dropper(std::vector<AskedSet>{{SIEVE_ACTION_DROP, fields}}, SIEVE_ACTION_PASS,
+                                        question, [&](std::size_t, const sieve_key& key) -> Result<bool> {
+                                            const auto text = format_key(question.key, fields);
+                                            const sieve_key wanted = parse_key(text, fields).value();
+                                            EXPECT_EQ(std::memcmp(&key, &wanted, sizeof(key)), 0) << text;
+                                            return false;
+                                        });
+        EXPECT_TRUE(found);
+    }
+}
+
+// What control does with it.
+class LockedOut : public testing::Test {
+  protected:
+    Files files;
+    FakeKernel kernel;
+    FakeHost host;
+    Safety safety{.host = &host};
+    TableSpec spec{.interface = "eth0", .sets = {}};
+
+    LockedOut() { host.addresses = {session("203.0.113.5", "192.0.2.1")}; }
+
+    SetSpec bad(const std::vector<std::string>& entries) {
+        return Files::set("bad", files.feed("bad.txt", entries));
+    }
+    // The error's message; empty if the table went live.
+    std::string load() {
+        const auto done = apply(kernel, spec, {}, safety);
+        if (done) return {};
+        EXPECT_EQ(done.error().kind, ErrorKind::lockout) << done.error().message;
+        EXPECT_FALSE(kernel.changed());
+        return done.error().message;
+    }
+    void run(const std::string& name, sieve_action action, const std::vector<std::string>& entries) {
+        const kernel::SetInForce& set = kernel.put(name, action);
+        kernel.put_filter(set.map_id, Image::load(files.image(name + ".sieve", entries)).value());
+    }
+};
+
+TEST_F(LockedOut, ALoadIsRefusedWithTheAddressTheSetAndTheLine) {
+    spec.sets = {bad({"198.51.100.1", "# comment", "203.0.113.5"})};
+    EXPECT_EQ(load(), "eth0 xdp: set bad would drop 203.0.113.5, in a test (" + files.path("bad.txt") +
+                          ":3); nothing was changed");
+    spec.sets = {bad({"198.51.100.1", "203.0.113.0/24"})};
+    EXPECT_NE(load().find("bad.txt:2)"), std::string::npos);
+    spec.sets = {Files::set("bad", files.image("bad.sieve", {"203.0.113.5"}))};
+    EXPECT_NE(load().find("203.0.113.5, in a test; nothing"), std::string::npos) << "an image names no lines";
+    spec.sets = {bad({"198.51.100.1"})};
+    EXPECT_EQ(load(), "");
+}
+
+TEST_F(LockedOut, NothingIsAskedIfItIsAllowed) {
+    spec.sets = {bad({"203.0.113.5"})};
+    safety.host = nullptr;
+    EXPECT_EQ(load(), "");
+    EXPECT_EQ(kernel.count("ask 0"), 0U);
+}
+
+TEST_F(LockedOut, AnAllowlistNeedsTheSession) {
+    spec.default_action = SIEVE_ACTION_DROP;
+    spec.sets = {Files::set("friends", files.feed("friends.txt", {"192.0.2.77"}))};
+    EXPECT_EQ(
+        load(),
+        "eth0 xdp: no set lets 203.0.113.5 pass, in a test, and the default is drop; nothing was changed");
+    spec.sets = {Files::set("friends", files.feed("friends.txt", {"192.0.2.77", "203.0.113.5"}))};
+    EXPECT_EQ(load(), "");
+}
+
+TEST_F(LockedOut, AFalsePositiveIsCalledOne) {
+    SetSpec set = bad({});
+    std::vector<std::string> entries;
+    for (int i = 0; i < 2000; i++)
+        entries.push_back("10.0." + std::to_string(i / 250) + "." + std::to_string(i % 250));
+    set.sources = {files.feed("bad.txt", entries)};
+    set.feed.build.bits_per_key = 4; // about one address in eight matches
+    spec.sets = {set};
+    host.addresses.clear();
+    for (std::uint32_t i = 0; i < 2000; i++)
+        host.addresses.push_back(
+            {.address = number("8.0.0.0") + i, .what = "in a test", .role = HostRole::listed});
+    EXPECT_NE(load().find("(a false positive: none of its feeds has it"), std::string::npos);
+}
+
+// What another set already drops, or lets pass first, is no reason to refuse a swap.
+TEST_F(LockedOut, ASwapIsJudgedInItsTable) {
+    run("friends", SIEVE_ACTION_PASS, {"203.0.113.5"});
+    run("bad", SIEVE_ACTION_DROP, {"198.51.100.1"});
+    EXPECT_TRUE(swap(kernel, {.interface = "eth0"}, bad({"203.0.113.5"}), {}, safety))
+        << "friends are asked first";
+    kernel.running.table.sets.erase(kernel.running.table.sets.begin());
+    host.addresses.push_back(session("203.0.113.6", "192.0.2.1"));
+    const auto refused = swap(kernel, {.interface = "eth0"}, bad({"203.0.113.6"}), {}, safety);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().kind, ErrorKind::lockout);
+    run("worse", SIEVE_ACTION_DROP, {"203.0.113.6"});
+    EXPECT_TRUE(swap(kernel, {.interface = "eth0"}, bad({"198.51.100.1"}), {}, safety))
+        << "what was dropped before by another set";
+}
+
+TEST_F(LockedOut, RemovingTheSetThatLetsThemPassIsRefused) {
+    run("friends", SIEVE_ACTION_PASS, {"203.0.113.5"});
+    run("bad", SIEVE_ACTION_DROP, {"203.0.113.5"});
+    const auto refused = remove(kernel, {.interface = "eth0"}, "friends", {}, safety);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().kind, ErrorKind::lockout);
+    EXPECT_EQ(kernel.count("replace"), 0U);
+    EXPECT_TRUE(remove(kernel, {.interface = "eth0"}, "bad", {}, safety));
+    EXPECT_TRUE(remove(kernel, {.interface = "eth0"}, "friends", {}, safety));
+}
+
+TEST_F(LockedOut, KeysThatTakeThePeerOrLetItGoAreRefused) {
+    FeedSpec changeable;
+    changeable.build.kind.kind = SIEVE_KIND_DDLCBF;
+    const auto put = [&](const std::string& name, sieve_action action,
+                         const std::vector<std::string>& entries) {
+        const kernel::SetInForce& set = kernel.put(name, action);
+        kernel.put_filter(set.map_id, Image::load(files.image(name + ".sieve", entries, changeable)).value());
+    };
+    put("bad", SIEVE_ACTION_DROP, {"198.51.100.1", "198.51.100.2"});
+    KeySet keys(src);
+    keys.add(parse_key("198.51.100.3", src).value());
+    EXPECT_TRUE(insert(kernel, {.interface = "eth0"}, "bad", keys, {}, safety));
+    keys.add(parse_key("203.0.113.5", src).value());
+    const auto refused = insert(kernel, {.interface = "eth0"}, "bad", keys, {}, safety);
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().kind, ErrorKind::lockout);
+    EXPECT_EQ(refused.error().message,
+              "eth0 xdp: set bad would drop 203.0.113.5, in a test; nothing was changed");
+
+    kernel.running.table.sets.clear();
+    put("friends", SIEVE_ACTION_PASS, {"203.0.113.5", "198.51.100.2"});
+    put("bad", SIEVE_ACTION_DROP, {"198.51.100.1", "198.51.100.2"});
+    EXPECT_TRUE(insert(kernel, {.interface = "eth0"}, "bad", keys, {}, safety)) << "friends are asked first";
+    EXPECT_EQ(erase(kernel, {.interface = "eth0"}, "friends", keys, {}, safety).error().kind,
+              ErrorKind::lockout);
+    EXPECT_TRUE(erase(kernel, {.interface = "eth0"}, "friends", keys, {}));
+}
+
+TEST(FindEntry, NamesTheLine) {
+    const Files files;
+    const SetSpec set = Files::set("set", files.feed("list", {"; a comment", "", "10.0.0.1,x", " 10.0.0.2",
+                                                              "10.1.0.0/16", "10.3.0.1-10.3.0.9"}));
+    const auto line = [&](const std::string& text) {
+        const auto found = find_entry(set, parse_key(text, src).value());
+        return found ? static_cast<int>(found->line) : -1;
+    };
+    EXPECT_EQ(line("10.0.0.1"), 3);
+    EXPECT_EQ(line("10.0.0.2"), 4);
+    EXPECT_EQ(line("10.1.255.255"), 5);
+    EXPECT_EQ(line("10.3.0.5"), 6);
+    EXPECT_EQ(line("10.3.0.10"), -1);
+    EXPECT_TRUE(can_find_entries(set));
+    EXPECT_FALSE(can_find_entries(Files::set("image", files.image("image", {"10.0.0.1"}))));
+    EXPECT_FALSE(can_find_entries(Files::set("gone", files.path("gone"))));
+}
+
+} // namespace
+} // namespace sieve::control

@@ -1,0 +1,414 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/control/lockout.hpp"
+
+#include <netinet/in.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include <sieve/prefix.h>
+
+#include "libsieve/control/find_entry.hpp"
+#include "libsieve/feeds/address_text.hpp"
+
+namespace sieve::control {
+
+namespace {
+
+constexpr std::uint16_t dns_port = 53;
+
+// A packet between two ends: "their" end is the address in question.
+struct Flow {
+    std::optional<uint128> theirs{};
+    std::optional<uint128> ours{};
+    std::optional<std::uint16_t> their_port{};
+    std::optional<std::uint16_t> our_port{};
+    std::optional<std::uint8_t> protocol{};
+};
+
+void put_address(Question& question, std::uint32_t field, const std::optional<uint128>& address) {
+    if (!address) return;
+    const int word = sieve_address_word(field);
+    question.key.word[word] = static_cast<std::uint64_t>(*address >> 64);
+    question.key.word[word + 1] = static_cast<std::uint64_t>(*address);
+    question.known |= field;
+}
+
+void put_port(Question& question, std::uint32_t field, unsigned shift,
+              const std::optional<std::uint16_t>& port) {
+    if (!port) return;
+    question.key.word[4] |= std::uint64_t{*port} << shift;
+    question.known |= field;
+}
+
+Question question_of(const Flow& flow, bool comes_in) {
+    Question question;
+    put_address(question, SIEVE_FIELD_SRC, comes_in ? flow.theirs : flow.ours);
+    put_address(question, SIEVE_FIELD_DST, comes_in ? flow.ours : flow.theirs);
+    put_port(question, SIEVE_FIELD_SPORT, SIEVE_SPORT_SHIFT, comes_in ? flow.their_port : flow.our_port);
+    put_port(question, SIEVE_FIELD_DPORT, SIEVE_DPORT_SHIFT, comes_in ? flow.our_port : flow.their_port);
+    if (flow.protocol) {
+        question.key.word[4] |= std::uint64_t{*flow.protocol} << SIEVE_PROTO_SHIFT;
+        question.known |= SIEVE_FIELD_PROTO;
+    }
+    return question;
+}
+
+// The packet's key as a set of these fields has it.
+sieve_key masked(const sieve_key& key, std::uint32_t fields) {
+    sieve_key out{};
+    for (const std::uint32_t field : {std::uint32_t{SIEVE_FIELD_SRC}, std::uint32_t{SIEVE_FIELD_DST}})
+        if ((fields & field) != 0)
+            for (int word = sieve_address_word(field), i = 0; i < 2; i++)
+                out.word[word + i] = key.word[word + i];
+    const auto take = [&](std::uint32_t field, unsigned shift, std::uint64_t mask) {
+        if ((fields & field) != 0) out.word[4] |= key.word[4] & mask << shift;
+    };
+    take(SIEVE_FIELD_SPORT, SIEVE_SPORT_SHIFT, 0xffff);
+    take(SIEVE_FIELD_DPORT, SIEVE_DPORT_SHIFT, 0xffff);
+    take(SIEVE_FIELD_PROTO, SIEVE_PROTO_SHIFT, 0xff);
+    return out;
+}
+
+// Asks what packets of the host's addresses become at one hook.
+class Interrogation {
+  public:
+    Interrogation(std::span<const HostAddress> host, const std::string& interface, kernel::HookPoint point)
+        : host_(host), interface_(interface), comes_in_(point != kernel::HookPoint::egress) {}
+
+    [[nodiscard]] std::vector<Question> run() && {
+        for (about_ = 0; about_ < host_.size(); about_++) ask_about(host_[about_]);
+        return std::move(questions_);
+    }
+
+  private:
+    void ask(const Flow& flow, bool by_default) {
+        Question question = question_of(flow, comes_in_);
+        question.by_default = by_default;
+        question.about = about_;
+        questions_.push_back(question);
+    }
+
+    // The flow, once for each of our addresses of the same family on this interface.
+    void ask_with_each_end(const Flow& flow, bool by_default) {
+        bool asked = false;
+        for (const HostAddress& own : host_) {
+            if (own.role != HostRole::own || own.interface != interface_ ||
+                is_ipv4(own.address) != is_ipv4(*flow.theirs))
+                continue;
+            Flow with_end = flow;
+            with_end.ours = own.address;
+            ask(with_end, by_default);
+            asked = true;
+        }
+        if (!asked) ask(flow, by_default);
+    }
+
+    void ask_about(const HostAddress& address) {
+        const bool here = address.interface == interface_;
+        switch (address.role) {
+        case HostRole::own:
+            if (!here) return;
+            ask({.ours = address.address}, false);
+            // A list with our own address is wrong, although such packets only come from forgers.
+            if (comes_in_) ask({.theirs = address.address}, false);
+            return;
+        case HostRole::gateway:
+            if (here) ask_with_each_end({.theirs = address.address}, false);
+            return;
+        case HostRole::resolver:
+            if (here)
+                ask({.theirs = address.address,
+                     .ours = address.ours,
+                     .their_port = dns_port,
+                     .protocol = IPPROTO_UDP},
+                    true);
+            return;
+        case HostRole::session:
+            if (address.their_port != 0 && address.ours)
+                ask({.theirs = address.address,
+                     .ours = address.ours,
+                     .their_port = address.their_port,
+                     .our_port = address.our_port,
+                     .protocol = IPPROTO_TCP},
+                    here);
+            else
+                ask({.theirs = address.address}, here);
+            return;
+        case HostRole::listed:
+            ask_with_each_end({.theirs = address.address}, true);
+            return;
+        }
+    }
+
+    std::span<const HostAddress> host_;
+    const std::string& interface_;
+    bool comes_in_;
+    std::size_t about_ = 0;
+    std::vector<Question> questions_;
+};
+
+bool takes_packets(sieve_action action) {
+    return action != SIEVE_ACTION_PASS && action != SIEVE_ACTION_COUNT;
+}
+
+// A filter and the exact set behind it, by their maps' ids.
+using Filter = std::pair<std::uint32_t, std::uint32_t>;
+
+// A trial to which filters in force are added when they are needed.
+class Court {
+  public:
+    Court(Kernel& kernel, Trial& trial, std::span<const ReadySet> fresh) : kernel_(kernel), trial_(trial) {
+        for (const ReadySet& set : fresh)
+            add({set.maps.filter_id, 0}, set.image.lookup().fields, set.maps.verified());
+    }
+
+    [[nodiscard]] Result<std::uint32_t> fields_of(const Filter& filter) {
+        if (const auto found = known_.find(filter); found != known_.end()) return found->second.fields;
+        SIEVE_ASSIGN(const kernel::FilterHeader header, kernel_.read_filter(filter.first));
+        return header.lookup.fields;
+    }
+
+    [[nodiscard]] Result<bool> matches(const Filter& filter, const sieve_key& key) {
+        auto found = known_.find(filter);
+        if (found == known_.end()) {
+            SIEVE_ASSIGN(const std::uint32_t fields, fields_of(filter));
+            if (known_.size() == SIEVE_SLOTS)
+                return failure(ErrorKind::changed_meanwhile, "the table has changed meanwhile");
+            SIEVE_TRY(trial_.include(static_cast<std::uint32_t>(known_.size()), filter.first, filter.second));
+            found = add(filter, fields, filter.second != 0);
+        }
+        const Seat& seat = found->second;
+        return trial_.matches(seat.slot, seat.verified, key, seat.fields);
+    }
+
+  private:
+    struct Seat {
+        std::uint32_t slot = 0;
+        std::uint32_t fields = 0;
+        bool verified = false;
+    };
+
+    std::map<Filter, Seat>::iterator add(const Filter& filter, std::uint32_t fields, bool verified) {
+        const auto slot = static_cast<std::uint32_t>(known_.size());
+        return known_.emplace(filter, Seat{slot, fields, verified}).first;
+    }
+
+    Kernel& kernel_;
+    Trial& trial_;
+    std::map<Filter, Seat> known_;
+};
+
+// A table as it is asked.
+struct Asked {
+    std::vector<AskedSet> sets{};
+    std::vector<Filter> filters{}; // of these sets
+    std::vector<std::string> names{};
+    sieve_action default_action = SIEVE_ACTION_PASS;
+};
+
+Result<Asked> asked_of(const ComingTable& coming, Court& court) {
+    Asked asked{.default_action = coming.table.default_action};
+    for (const kernel::WantedSet& set : coming.table.sets) {
+        const auto fresh = std::find_if(coming.fresh.begin(), coming.fresh.end(),
+                                        [&](const ReadySet& ready) { return ready.name == set.name; });
+        const kernel::SetInForce* const kept =
+            coming.before != nullptr ? coming.before->find(set.name) : nullptr;
+        if (fresh == coming.fresh.end() && kept == nullptr)
+            return failure(ErrorKind::changed_meanwhile,
+                           fmt::format("set {} is no longer in force", set.name), {.set = set.name});
+        const Filter filter = fresh != coming.fresh.end() ? Filter{fresh->maps.filter_id, 0}
+                                                          : Filter{kept->map_id, kept->exact_id};
+        SIEVE_ASSIGN(const std::uint32_t fields, court.fields_of(filter));
+        asked.sets.push_back({set.action, fields});
+        asked.filters.push_back(filter);
+        asked.names.push_back(set.name);
+    }
+    return asked;
+}
+
+Result<Asked> asked_of(const kernel::TableInForce& table, Court& court) {
+    Asked asked{.default_action = table.default_action};
+    for (const kernel::SetInForce& set : table.sets) {
+        const Filter filter{set.map_id, set.exact_id};
+        SIEVE_ASSIGN(const std::uint32_t fields, court.fields_of(filter));
+        asked.sets.push_back({set.action, fields});
+        asked.filters.push_back(filter);
+        asked.names.push_back(set.name);
+    }
+    return asked;
+}
+
+Result<std::optional<Dropper>> find_dropper(const Asked& asked, const Question& question, Court& court) {
+    return find_dropper(
+        asked.sets, asked.default_action, question,
+        [&](std::size_t set, const sieve_key& key) { return court.matches(asked.filters[set], key); });
+}
+
+// Whether the table in force drops the packet as well, and by the same cause.
+Result<bool> was_dropped(const Asked& now, const Dropper& dropper, const kernel::TableInForce& before,
+                         const Question& question, Court& court) {
+    SIEVE_ASSIGN(const Asked old, asked_of(before, court));
+    SIEVE_ASSIGN(const std::optional<Dropper> then, find_dropper(old, question, court));
+    if (!then) return false;
+    if (!dropper.set) return true;
+    return then->set && old.filters[*then->set] == now.filters[*dropper.set];
+}
+
+std::string address_text(uint128 address) {
+    return format_address(static_cast<std::uint64_t>(address >> 64), static_cast<std::uint64_t>(address));
+}
+
+// Where the set has the address from: " (line 7 of bad.txt)".
+std::string origin_of(std::span<const SetSpec> specs, const std::string& name, const sieve_key& key) {
+    for (const SetSpec& spec : specs) {
+        if (spec.name != name) continue;
+        if (const std::optional<FoundEntry> entry = find_entry(spec, key))
+            return entry->line != 0 ? fmt::format(" ({}:{})", entry->feed, entry->line)
+                                    : fmt::format(" ({})", entry->feed);
+        if (can_find_entries(spec))
+            return " (a false positive: none of its feeds has it, and the next build will not match it)";
+    }
+    return {};
+}
+
+tl::unexpected<Error> lockout(std::span<const SetSpec> specs, const std::string& interface,
+                              kernel::HookPoint point, const Asked& asked, const Dropper& dropper,
+                              const Question& question, const HostAddress& address) {
+    const std::string where = fmt::format("{} {}", interface, kernel::hook_point_name(point));
+    if (!dropper.set)
+        return failure(
+            ErrorKind::lockout,
+            fmt::format("{}: no set lets {} pass, {}, and the default is drop; nothing was changed", where,
+                        address_text(address.address), address.what),
+            {.interface = interface});
+    const std::string& name = asked.names[*dropper.set];
+    const AskedSet& set = asked.sets[*dropper.set];
+    const char* const does = set.action == SIEVE_ACTION_DROP    ? "drop"
+                             : set.action == SIEVE_ACTION_LIMIT ? "limit"
+                                                                : "redirect";
+    return failure(ErrorKind::lockout,
+                   fmt::format("{}: set {} would {} {}, {}{}; nothing was changed", where, name, does,
+                               address_text(address.address), address.what,
+                               origin_of(specs, name, masked(question.key, set.fields))),
+                   {.interface = interface, .set = name});
+}
+
+// The questions about packets whose key, as the keys' fields see it, is one of the keys.
+std::vector<Question> named_by(const KeySet& keys, const std::vector<Question>& questions) {
+    const auto bytes = [](const sieve_key& key) { return std::to_array(key.word); };
+    std::multimap<std::array<__u64, SIEVE_KEY_WORDS>, const Question*> wanted;
+    for (const Question& question : questions)
+        if ((keys.fields() & ~question.known) == 0)
+            wanted.emplace(bytes(masked(question.key, keys.fields())), &question);
+    std::vector<Question> named;
+    for (std::size_t i = 0; i < keys.size() && !wanted.empty(); i++) {
+        const auto [first, last] = wanted.equal_range(bytes(keys.at(i)));
+        for (auto at = first; at != last; ++at) named.push_back(*at->second);
+        wanted.erase(first, last);
+    }
+    return named;
+}
+
+// Whether any packet may be dropped at all.
+bool may_drop(const kernel::WantedTable& table) {
+    return table.default_action == SIEVE_ACTION_DROP ||
+           std::any_of(table.sets.begin(), table.sets.end(),
+                       [](const kernel::WantedSet& set) { return takes_packets(set.action); });
+}
+
+Status judge(Kernel& kernel, Trial& trial, const std::string& interface, kernel::HookPoint point,
+             const ComingTable& coming, std::span<const HostAddress> host) {
+    Court court(kernel, trial, coming.fresh);
+    SIEVE_ASSIGN(const Asked asked, asked_of(coming, court));
+    for (const Question& question : lockout_questions(host, interface, point)) {
+        SIEVE_ASSIGN(const std::optional<Dropper> dropper, find_dropper(asked, question, court));
+        if (!dropper) continue;
+        if (coming.before != nullptr) {
+            SIEVE_ASSIGN(const bool was, was_dropped(asked, *dropper, *coming.before, question, court));
+            if (was) continue;
+        }
+        return lockout(coming.specs, interface, point, asked, *dropper, question, host[question.about]);
+    }
+    return {};
+}
+
+} // namespace
+
+std::vector<Question> lockout_questions(std::span<const HostAddress> host, const std::string& interface,
+                                        kernel::HookPoint point) {
+    return Interrogation(host, interface, point).run();
+}
+
+Result<std::optional<Dropper>> find_dropper(std::span<const AskedSet> sets, sieve_action default_action,
+                                            const Question& question, const AskSet& ask) {
+    bool may_pass = false; // a set that gives no answer might have let the packet pass
+    for (std::size_t i = 0; i < sets.size() && !may_pass; i++) {
+        const AskedSet& set = sets[i];
+        if (set.action == SIEVE_ACTION_COUNT) continue;
+        if ((set.fields & ~question.known) != 0) {
+            may_pass = set.action == SIEVE_ACTION_PASS;
+            continue;
+        }
+        SIEVE_ASSIGN(const bool matches, ask(i, masked(question.key, set.fields)));
+        if (!matches) continue;
+        if (set.action == SIEVE_ACTION_PASS) return std::optional<Dropper>();
+        return std::optional<Dropper>(Dropper{i});
+    }
+    if (!may_pass && question.by_default && default_action == SIEVE_ACTION_DROP)
+        return std::optional<Dropper>(Dropper{std::nullopt});
+    return std::optional<Dropper>();
+}
+
+Status refuse_lockout(Kernel& kernel, Trial& trial, const std::string& interface, kernel::HookPoint point,
+                      const ComingTable& coming, const Safety& safety) {
+    if (safety.host == nullptr || !may_drop(coming.table)) return {};
+    SIEVE_ASSIGN(const std::vector<HostAddress> host, safety.host->read());
+    return judge(kernel, trial, interface, point, coming, host);
+}
+
+Status refuse_lockout(Kernel& kernel, const std::string& interface, kernel::HookPoint point,
+                      const ComingKeys& coming, const Safety& safety) {
+    if (safety.host == nullptr) return {};
+    const auto set = std::find_if(coming.table.sets.begin(), coming.table.sets.end(),
+                                  [&](const kernel::SetInForce& one) { return one.name == coming.set; });
+    if (set == coming.table.sets.end() ||
+        (coming.erased ? set->action != SIEVE_ACTION_PASS : !takes_packets(set->action)))
+        return {};
+    SIEVE_ASSIGN(const std::vector<HostAddress> host, safety.host->read());
+    const std::vector<Question> questions = named_by(coming.keys, lockout_questions(host, interface, point));
+    if (questions.empty()) return {};
+
+    SIEVE_ASSIGN(const std::unique_ptr<Trial> trial,
+                 kernel.start_trial(point, false, [] { return std::vector<const ReadySet*>(); }));
+    Court court(kernel, *trial, {});
+    SIEVE_ASSIGN(const Asked asked, asked_of(coming.table, court));
+    const auto changed = static_cast<std::size_t>(set - coming.table.sets.begin());
+    for (const Question& question : questions) {
+        SIEVE_ASSIGN(const std::optional<Dropper> before, find_dropper(asked, question, court));
+        if (before) continue;
+        SIEVE_ASSIGN(const std::optional<Dropper> dropper,
+                     find_dropper(asked.sets, asked.default_action, question,
+                                  [&](std::size_t i, const sieve_key& key) -> Result<bool> {
+                                      if (i == changed) return !coming.erased;
+                                      return court.matches(asked.filters[i], key);
+                                  }));
+        if (dropper) return lockout({}, interface, point, asked, *dropper, question, host[question.about]);
+    }
+    return {};
+}
+
+Status refuse_lockout(Kernel& kernel, const std::string& interface, kernel::HookPoint point,
+                      const ComingTable& coming, const Safety& safety) {
+    if (safety.host == nullptr || !may_drop(coming.table)) return {};
+    SIEVE_ASSIGN(const std::vector<HostAddress> host, safety.host->read());
+    SIEVE_ASSIGN(const std::unique_ptr<Trial> trial,
+                 kernel.start_trial(point, false, [] { return std::vector<const ReadySet*>(); }));
+    return judge(kernel, *trial, interface, point, coming, host);
+}
+
+} // namespace sieve::control

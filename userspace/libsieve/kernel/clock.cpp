@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/kernel/clock.hpp"
+
+#include <ctime>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <string>
+
+namespace sieve::kernel {
+
+namespace {
+
+constexpr std::int64_t second = 1'000'000'000;
+
+} // namespace
+
+std::int64_t monotonic_offset(std::string_view timens_offsets) {
+    std::istringstream text{std::string(timens_offsets)};
+    std::string clock;
+    std::int64_t seconds = 0;
+    std::int64_t nanoseconds = 0;
+    while (text >> clock >> seconds >> nanoseconds)
+        if (clock == "monotonic") return seconds * second + nanoseconds;
+    return 0;
+}
+
+std::uint64_t program_now() {
+    // A kernel without time namespaces has no such file.
+    std::ifstream file("/proc/self/timens_offsets", std::ios::binary);
+    const std::string offsets{std::istreambuf_iterator<char>(file), {}};
+    timespec now{};
+    ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    return static_cast<std::uint64_t>(now.tv_sec * second + now.tv_nsec - monotonic_offset(offsets));
+}
+
+} // namespace sieve::kernel

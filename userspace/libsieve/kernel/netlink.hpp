@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// One question to the kernel by netlink, and all parts of its answer.
+#pragma once
+
+#include <libmnl/libmnl.h>
+
+#include <array>
+#include <cstddef>
+#include <functional>
+
+namespace sieve::kernel {
+
+// Writes the request behind a header that is there already: its type, flags and payload.
+using FillRequest = std::function<void(nlmsghdr* request)>;
+// Is called for each message of the answer.
+using TakeMessage = std::function<void(const nlmsghdr* message)>;
+
+// Asks the kernel's `family`, such as NETLINK_ROUTE, in this thread's network namespace. Returns 0 or an
+// errno value; EINTR if what was listed changed meanwhile. A request without NLM_F_DUMP gets one message.
+[[nodiscard]] int ask_netlink(int family, const FillRequest& fill, const TakeMessage& take);
+
+// The attributes of a message, by type; those beyond `types` are left out.
+template <std::size_t types>
+struct NetlinkAttributes {
+    std::array<const nlattr*, types> of{};
+
+    static int take(const nlattr* attribute, void* to) {
+        const std::size_t type = mnl_attr_get_type(attribute);
+        if (type < types) static_cast<NetlinkAttributes*>(to)->of[type] = attribute;
+        return MNL_CB_OK;
+    }
+};
+
+} // namespace sieve::kernel
