@@ -7,12 +7,13 @@
 #include "bpf/bounded.hpp"
 #include "libsieve/build/set_builder.hpp"
 #include "libsieve/feeds/key_text.hpp"
+#include "libsieve/filters/kinds/registry.hpp"
 
 namespace sieve::test {
 
 Image image_of_keys(KeySet keys, std::uint64_t seed, double bits_per_key, sieve_kind kind) {
     BuildOptions options;
-    options.bits_per_key = bits_per_key;
+    if (kind_of(kind).exact() == nullptr) options.bits_per_key = bits_per_key;
     options.seed = seed;
     options.threads = 1;
     options.kind.kind = kind;
@@ -41,7 +42,8 @@ Image random_image(std::size_t keys, std::uint64_t seed, double bits_per_key, si
 }
 
 Image copy_of(const Image& image) {
-    Image copy = value_or_fail(Image::create(image.filter().size(), image.file().witnesses, image.file().exceptions));
+    Image copy =
+        value_or_fail(Image::create(image.filter().size(), image.file().witnesses, image.file().exceptions));
     // The header line is the first line.
     std::memcpy(static_cast<void*>(&copy.lookup()), image.lines().data(), image.bytes());
     return copy;
