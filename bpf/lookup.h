@@ -127,7 +127,7 @@ static __always_inline int sieve_lookup_key(void* filter, __u32 index, const str
     lookup = bpf_map_lookup_elem(filter, &line);
     if (!lookup || (lookup->fields & ~have)) return 0;
     if (SIEVE_UNLIKELY(lookup->probes)) {
-        if (lookup->kind == SIEVE_KIND_RANGES) return sieve_lookup_ranges(key, index);
+        if (lookup->kind == SIEVE_KIND_RANGES) return sieve_lookup_ranges(lookup, key, index);
         return sieve_lookup_prefixes(filter, lookup, index, key);
     }
     hash = sieve_hash_key(key, lookup->hash_key, lookup->fields);

@@ -9,27 +9,27 @@
 
 #include "fetch.h"
 
-/* Global functions, so that the verifier checks them once. They take the set's map index. */
-__noinline int sieve_lookup_ranges_fine(const struct sieve_key* key, __u32 index) {
-    const struct sieve_lookup* lookup;
-    void* filter;
+/* Global functions, so that the verifier checks them once. A map cannot be passed, so they take the set's map
+ * index; its header can. */
+__noinline int sieve_lookup_ranges_fine(const struct sieve_lookup* lookup, const struct sieve_key* key,
+                                        __u32 index) {
+    void* filter = bpf_map_lookup_elem(&sieve_sets, &index);
 
-    lookup = sieve_fetch_lookup(index, &filter);
-    if (!lookup || !key) return 0;
+    if (!lookup || !key || !filter) return 0;
     return sieve_ranges_holds_fine(lookup, sieve_address_upper(key, lookup->fields),
                                    sieve_address_lower(key, lookup->fields), sieve_fetch, filter);
 }
 
-__noinline int sieve_lookup_ranges(const struct sieve_key* key, __u32 index) {
-    const struct sieve_lookup* lookup;
-    void* filter;
+__noinline int sieve_lookup_ranges(const struct sieve_lookup* lookup, const struct sieve_key* key,
+                                   __u32 index) {
+    void* filter = bpf_map_lookup_elem(&sieve_sets, &index);
     int holds;
 
-    lookup = sieve_fetch_lookup(index, &filter);
-    if (!lookup || !key) return 0;
+    if (!lookup || !key || !filter) return 0;
     holds = sieve_ranges_holds(lookup, sieve_address_upper(key, lookup->fields),
                                sieve_address_lower(key, lookup->fields), sieve_fetch, filter);
-    return SIEVE_UNLIKELY(holds == SIEVE_RANGES_ASK_FINE) ? sieve_lookup_ranges_fine(key, index) : holds;
+    if (SIEVE_UNLIKELY(holds == SIEVE_RANGES_ASK_FINE)) return sieve_lookup_ranges_fine(lookup, key, index);
+    return holds;
 }
 
 #endif

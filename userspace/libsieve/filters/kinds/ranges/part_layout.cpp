@@ -232,6 +232,10 @@ class Layout final : public PartLayout {
     }
 
   private:
+    // Finer cells are worth half as much memory again as the least, and 128 KiB in any case: a core's own
+    // cache holds them, and each level less is time saved on every packet.
+    static constexpr std::uint64_t cheap_lines = 2048;
+
     // Boundaries for each cell on average, beyond which trees are surely too deep.
     static constexpr std::uint64_t most_boundaries_a_cell = 1024;
 
@@ -292,7 +296,7 @@ void Layout<Form>::choose_shift() {
         }
         const std::uint64_t body = count_body(shift);
         if (table + body > limit) continue;
-        limit = std::min(limit, table + body + (table + body) / 2);
+        limit = std::min(limit, table + body + std::max((table + body) / 2, cheap_lines));
         shift_ = shift;
         cells_ = cells;
         body_lines_ = body;
