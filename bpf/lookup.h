@@ -15,6 +15,7 @@
 #include "fetch.h"
 #include "lookup_bloom.h"
 #include "lookup_dleft.h"
+#include "lookup_ranges.h"
 #include "lookup_xorsat.h"
 
 /* All lines are requested before any is tested, so that their cache misses overlap. */
@@ -125,7 +126,10 @@ static __always_inline int sieve_lookup_key(void* filter, __u32 index, const str
 
     lookup = bpf_map_lookup_elem(filter, &line);
     if (!lookup || (lookup->fields & ~have)) return 0;
-    if (SIEVE_UNLIKELY(lookup->probes)) return sieve_lookup_prefixes(filter, lookup, index, key);
+    if (SIEVE_UNLIKELY(lookup->probes)) {
+        if (lookup->kind == SIEVE_KIND_RANGES) return sieve_lookup_ranges(lookup, key, index);
+        return sieve_lookup_prefixes(filter, lookup, index, key);
+    }
     hash = sieve_hash_key(key, lookup->hash_key, lookup->fields);
     if (SIEVE_LIKELY(lookup->kind == SIEVE_KIND_BLOCKED)) return sieve_lookup_blocked(filter, lookup, hash);
     if (lookup->kind == SIEVE_KIND_BLOOM) return sieve_lookup_bloom(index, hash.locate, hash.test);

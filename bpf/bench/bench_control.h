@@ -32,6 +32,19 @@ struct bench_prefix {
     __be32 address;
 };
 
+/* The same for IPv6. */
+struct bench_prefix6 {
+    __u32 length;
+    __be32 address[4];
+};
+
+/* Prefix workloads: an address to ask for, as in a key. The programs take these one after the other; then
+ * `indices` is how many there are, a power of two. */
+struct bench_question {
+    __u64 upper;
+    __u64 lower;
+};
+
 /* lowbias32 (Wellons, "Prospecting for Hash Functions"): a bijection that looks random. */
 SIEVE_INLINE __u32 bench_address(__u32 index) {
     index += 0x9e3779b9U; /* so that no member of a set is 0.0.0.0, which ipset refuses */

@@ -62,6 +62,22 @@ struct {
     __type(value, __u8);
 } bench_lpm SEC(".maps");
 
+struct {
+    __uint(type, BPF_MAP_TYPE_LPM_TRIE);
+    __uint(max_entries, 1);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, struct bench_prefix6);
+    __type(value, __u8);
+} bench_lpm6 SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, 1);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __type(key, __u32);
+    __type(value, struct bench_question);
+} bench_questions SEC(".maps");
+
 #define BENCH_BLOOM_MAP(name)                                                                                \
     struct {                                                                                                 \
         __uint(type, BPF_MAP_TYPE_BLOOM_FILTER);                                                             \
@@ -204,6 +220,60 @@ BENCH_PROGRAM(bench_lpm_lookup) {
 BENCH_BLOOM_PROGRAM(bench_bloom_plain_lookup, bench_bloom_plain)
 BENCH_BLOOM_PROGRAM(bench_bloom_tuned_lookup, bench_bloom_tuned)
 BENCH_BLOOM_PROGRAM(bench_bloom_equal_lookup, bench_bloom_equal)
+
+/* --- lookups of prefix workloads ---------------------------------------------------------------------------
+ */
+
+/* The next question. Questions lie in order, so that the processor fetches them before they are needed. */
+static __always_inline const struct bench_question* bench_next_question(struct bench_loop* loop) {
+    __u32 index = bench_control.first + (loop->state++ & (bench_control.indices - 1));
+
+    if (bench_control.apart) bench_control.fence = bpf_ktime_get_ns();
+    return bpf_map_lookup_elem(&bench_questions, &index);
+}
+
+BENCH_PROGRAM(bench_ask_nothing) {
+    const struct bench_question* question = bench_next_question(loop);
+
+    if (question) loop->found += question->upper ^ question->lower;
+    return 0;
+}
+
+BENCH_PROGRAM(bench_ask_filter) {
+    const struct bench_question* question = bench_next_question(loop);
+    __u32 index = bench_control.index;
+    void* filter = bpf_map_lookup_elem(&sieve_sets, &index);
+    struct sieve_key key = {};
+
+    if (!question || !filter) return 0;
+    key.word[0] = question->upper;
+    key.word[1] = question->lower;
+    if (sieve_lookup_key(filter, index, &key, SIEVE_FIELD_ADDRESSES)) loop->found++;
+    return 0;
+}
+
+BENCH_PROGRAM(bench_ask_lpm) {
+    const struct bench_question* question = bench_next_question(loop);
+    struct bench_prefix prefix = {.length = 32};
+
+    if (!question) return 0;
+    prefix.address = bpf_htonl((__u32)question->lower);
+    if (bpf_map_lookup_elem(&bench_lpm, &prefix)) loop->found++;
+    return 0;
+}
+
+BENCH_PROGRAM(bench_ask_lpm6) {
+    const struct bench_question* question = bench_next_question(loop);
+    struct bench_prefix6 prefix = {.length = 128};
+
+    if (!question) return 0;
+    prefix.address[0] = bpf_htonl(question->upper >> 32);
+    prefix.address[1] = bpf_htonl((__u32)question->upper);
+    prefix.address[2] = bpf_htonl(question->lower >> 32);
+    prefix.address[3] = bpf_htonl((__u32)question->lower);
+    if (bpf_map_lookup_elem(&bench_lpm6, &prefix)) loop->found++;
+    return 0;
+}
 
 /* --- packets -----------------------------------------------------------------------------------------------
  */

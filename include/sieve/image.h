@@ -4,7 +4,7 @@
  * of the BPF array map (value size 64). Loading is: check, map, copy.
  *
  *   line 0            struct sieve_lookup: all that a packet's lookup reads besides the filter itself
- *   line 1            struct sieve_probes: the probes of a prefix set; read for these only
+ *   line 1            struct sieve_probes: the probes of a prefix set; read for these only. Zero in others
  *   lines 2 to 5      struct sieve_file: identity, checksum, statistics; never read by a packet
  *   lines 6 ..        the filter's own lines (as many as sieve_lookup.buckets for the blocked kind)
  *   then              witnesses: a sample of the member keys, one in each line. All must match before the set
@@ -45,7 +45,8 @@ SIEVE_STATIC_ASSERT(sizeof(struct sieve_line) == SIEVE_LINE_BYTES,
     KIND(DLEFT64, dleft64, 3)                                                                                \
     KIND(DLEFT128, dleft128, 4)                                                                              \
     KIND(DDLCBF, ddlcbf, 5)                                                                                  \
-    KIND(XORSAT, xorsat, 6)
+    KIND(XORSAT, xorsat, 6)                                                                                  \
+    KIND(RANGES, ranges, 7)
 
 #define SIEVE_KIND_ENUMERATOR(UPPER, lower, number) SIEVE_KIND_##UPPER = (number),
 enum sieve_kind {
@@ -65,9 +66,11 @@ struct sieve_lookup {
     __u8 hashes;   /* blocked, bloom: bits per key or group, k; d-left: how buckets are written */
     __u32 buckets; /* lines: of the filter; d-left: of one subtable */
     __u16 alpha;   /* blocked: share of keys with more than one choice, in units of 2^-16; 2^16-1 means all */
-    __u8 probes;   /* 0: keys are exact; else they are prefixes, probed at up to so many lengths (line 1) */
+    __u8 probes;   /* 0: keys are exact; else they are prefixes, probed at up to so many lengths (line 1);
+                    * ranges: 1, since each packet asks once */
     __u8 reserved;
-    __u64 hash_key[SIEVE_HASH_KEY_WORDS]; /* secret */
+    __u64
+        hash_key[SIEVE_HASH_KEY_WORDS]; /* secret; ranges, which hashes nothing: geometry (sieve/ranges.h) */
 };
 SIEVE_STATIC_ASSERT(sizeof(struct sieve_lookup) == SIEVE_LINE_BYTES,
                     "a packet reads one header line, no more");

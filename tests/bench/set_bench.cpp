@@ -31,7 +31,7 @@ struct Contestant {
 // Every form of every kind, at 16 bits a key, or at as many bits as the kind needs for all keys.
 std::vector<Contestant> contestants() {
     std::vector<Contestant> all;
-    for (const FilterKind* kind : filter_kinds())
+    for (const FilterKind* kind : hashing_kinds())
         for (const KindOptions& form : kind->forms()) all.push_back({kind, form, kind->facts().bits_per_key});
     return all;
 }

@@ -7,12 +7,13 @@
 #include "bpf/bounded.hpp"
 #include "libsieve/build/set_builder.hpp"
 #include "libsieve/feeds/key_text.hpp"
+#include "libsieve/filters/kinds/registry.hpp"
 
 namespace sieve::test {
 
 Image image_of_keys(KeySet keys, std::uint64_t seed, double bits_per_key, sieve_kind kind) {
     BuildOptions options;
-    options.bits_per_key = bits_per_key;
+    if (kind_of(kind).exact() == nullptr) options.bits_per_key = bits_per_key;
     options.seed = seed;
     options.threads = 1;
     options.kind.kind = kind;

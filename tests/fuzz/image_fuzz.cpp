@@ -166,6 +166,7 @@ void put_right(std::vector<std::uint8_t>& bytes, std::uint8_t leave) {
     if ((leave & leave_rest) == 0) {
         lookup.reserved = 0;
         std::fill(std::begin(file.reserved), std::end(file.reserved), 0);
+        if (lookup.kind == SIEVE_KIND_RANGES) std::memset(bytes.data() + line_bytes, 0, line_bytes);
         if (lookup.probes == 0) {
             std::memset(bytes.data() + line_bytes, 0, line_bytes);
             std::fill(std::begin(file.covered), std::end(file.covered), 0);

@@ -6,6 +6,7 @@
 
 setup
 mapfile -t KINDS < <("$SIEVE" --json kinds | jq -r '.[].kind')
+mapfile -t EXACT < <("$SIEVE" --json kinds | jq -r '.[] | select(.exact) | .kind')
 [ "${#KINDS[@]}" -ge 5 ] || {
     echo "kinds: \`xdp-sieve kinds\` lists ${#KINDS[@]} kinds" >&2
     exit 1
@@ -20,7 +21,9 @@ for kind in "${KINDS[@]}"; do
 done
 address_lists 20261121 common 150 non-members 150 "${lists[@]}"
 for kind in "${KINDS[@]}"; do
-    "$SIEVE" -q build --kind "$kind" --bits-per-key 30 -o "$WORK/$kind.sieve" "$WORK/common" "$WORK/$kind"
+    size=(--bits-per-key 30)
+    [[ " ${EXACT[*]} " == *" $kind "* ]] && size=()
+    "$SIEVE" -q build --kind "$kind" "${size[@]}" -o "$WORK/$kind.sieve" "$WORK/common" "$WORK/$kind"
 done
 
 # said_by KIND LIST: prints what the kind's image says of the list's first addresses. The image is asked only once.

@@ -16,6 +16,7 @@
 #include "libsieve/bench/load_bench.hpp"
 #include "libsieve/bench/lookup_bench.hpp"
 #include "libsieve/bench/packet_bench.hpp"
+#include "libsieve/bench/prefix_bench.hpp"
 #include "libsieve/util/number.hpp"
 #include "xdp-sieve/command.hpp"
 #include "xdp-sieve/format.hpp"
@@ -32,6 +33,7 @@ using bench::Traffic;
 
 struct BenchArguments {
     std::vector<std::string> keys = {"1e4", "1e5", "1e6", "1e7"};
+    std::vector<std::string> prefixes; // workloads, instead of keys
     double bits_per_key = 16;
     std::uint32_t rounds = 15;
     bool quick = false;
@@ -203,13 +205,58 @@ void print_table(const bench::LoadTable& table) {
     for (const std::string& reason : table.skipped) print_out("left out: {}\n", reason);
 }
 
+constexpr Traffic prefix_traffic[] = {Traffic::non_members, Traffic::members};
+
+nlohmann::json to_json(const bench::PrefixTable& table) {
+    nlohmann::json out = {{"workload", table.workload},
+                          {"prefixes", table.prefixes},
+                          {"ranges", table.ranges},
+                          {"skipped", table.skipped},
+                          {"contestants", nlohmann::json::array()}};
+    for (const bench::PrefixRow& row : table.rows) {
+        nlohmann::json entry = {{"name", row.name}, {"bytes", row.bytes}};
+        if (row.build) entry["build_seconds"] = *row.build;
+        if (row.load) entry["load_seconds"] = *row.load;
+        if (row.fpr) entry["fpr"] = *row.fpr;
+        for (const Traffic traffic : prefix_traffic)
+            for (const Spacing spacing : all_spacings)
+                entry[bench::traffic_name(traffic)][bench::spacing_name(spacing)] =
+                    to_json(bench::summarise(table.net(row, traffic, spacing)));
+        out["contestants"].push_back(std::move(entry));
+    }
+    return out;
+}
+
+void print_table(const bench::PrefixTable& table) {
+    print_out("\n{}: {} prefixes, {} ranges after merging: nanoseconds a lookup, net of the key\n",
+              table.workload, format_count(table.prefixes), format_count(table.ranges));
+    print_out("{:<22} {:>10} {:>9} {:>10} {:>10} {:>8}", "", "memory", "B/prefix", "build", "load", "FPR");
+    for (const Spacing spacing : all_spacings)
+        for (const Traffic traffic : prefix_traffic)
+            print_out(" {:>16}", fmt::format("{}, {}", bench::traffic_name(traffic),
+                                             spacing == Spacing::apart ? "apart" : "tog."));
+    print_out("\n");
+    for (const bench::PrefixRow& row : table.rows) {
+        print_out("{:<22} {:>10} {:>9.2f} {:>10} {:>10} {:>8}", row.name, format_bytes(row.bytes),
+                  static_cast<double>(row.bytes) / static_cast<double>(table.prefixes),
+                  row.build ? fmt::format("{:.1f} ms", *row.build * 1e3) : "",
+                  row.load ? fmt::format("{:.1f} ms", *row.load * 1e3) : "",
+                  row.fpr ? fmt::format("{:.1e}", *row.fpr) : "");
+        for (const Spacing spacing : all_spacings)
+            for (const Traffic traffic : prefix_traffic)
+                print_out(" {:>16.1f}", bench::summarise(table.net(row, traffic, spacing)).median);
+        print_out("\n");
+    }
+    for (const std::string& reason : table.skipped) print_out("left out: {}\n", reason);
+}
+
 // Packets and loading are measured only at sizes where their cost matters.
 constexpr std::uint64_t least_packet_keys = 1'000'000;
 constexpr std::uint64_t least_load_keys = 1'000'000;
 
 // JSON sorts the tables by name. Without the tables on packets, "lookups" comes first.
 const OutputKind numbers{.name = "file of a benchmark's numbers",
-                         .beginnings = {"{\n  \"links\": [", "{\n  \"lookups\": ["},
+                         .beginnings = {"{\n  \"links\": [", "{\n  \"lookups\": [", "{\n  \"prefixes\": ["},
                          .mode = 0666};
 
 class Runner {
@@ -226,7 +273,9 @@ class Runner {
         }
         const Replace replace = arguments_.force ? Replace::anything : Replace::ours;
         if (!arguments_.output.empty()) SIEVE_TRY(check_output(arguments_.output, numbers, replace));
-        for (const std::uint64_t keys : sizes) SIEVE_TRY(run_size(keys));
+        for (const std::string& workload : arguments_.prefixes) SIEVE_TRY(run_prefixes(workload));
+        if (arguments_.prefixes.empty())
+            for (const std::uint64_t keys : sizes) SIEVE_TRY(run_size(keys));
         if (context_.json) print_out("{}\n", json_text(out_));
         if (arguments_.output.empty()) return {};
         return write_output(arguments_.output, json_text(out_) + "\n", numbers, replace);
@@ -239,6 +288,15 @@ class Runner {
         if (context_.json) return;
         print_table(table);
         static_cast<void>(flush_output());
+    }
+
+    Status run_prefixes(const std::string& workload) {
+        bench::PrefixOptions options;
+        options.workload = workload;
+        options.rounds = arguments_.rounds;
+        SIEVE_ASSIGN(const bench::PrefixTable table, bench::bench_prefixes(options, progress_));
+        show("prefixes", table);
+        return {};
     }
 
     Status run_size(std::uint64_t keys) {
@@ -293,6 +351,13 @@ void add_bench(CLI::App& app, Context& context) {
                 .called("NUMBER")
                 .separated_by(',')
                 .show_default();
+            command
+                .add("--prefixes", arguments->prefixes,
+                     "lists of prefixes instead, as a comma list: files, or table:NUMBER and table6:NUMBER "
+                     "for "
+                     "so many prefixes with the lengths of the global routing table")
+                .called("LIST")
+                .separated_by(',');
             command.add("--bits-per-key", arguments->bits_per_key, "size of the filters").show_default();
             command.add("--rounds", arguments->rounds, "measurements of everything, in turn")
                 .between(3, 1001)

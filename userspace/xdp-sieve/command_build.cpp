@@ -78,15 +78,26 @@ void print_table(const BuildArguments& arguments, const BuiltSet& built, double 
     print_out("image         {} ({})\n", arguments.output, format_bytes(built.image.bytes()));
     const std::string lengths = format_probes(built.image.lookup().fields, report.probes);
     const std::string key = format_fields(built.image.lookup().fields);
-    if (lengths.empty())
+    const bool exact = kind_of(built.image.lookup()).exact() != nullptr;
+    if (exact)
+        print_out("keys          {} of {}, made of {}", format_counted(report.keys, "range"), key,
+                  format_counted(report.entries, "entry", "entries"));
+    else if (lengths.empty())
         print_out("keys          {} of {}", format_count(report.keys), key);
     else
         print_out("keys          {} of {}, made of {}", format_counted(report.keys, "prefix", "prefixes"),
                   key, format_counted(report.entries, "entry", "entries"));
-    print_out(", {}", format_counted(report.duplicates, "duplicate"));
+    if (!exact) print_out(", {}", format_counted(report.duplicates, "duplicate"));
     if (built.image.file().skipped > 0)
         print_out(", {} skipped", format_counted(built.image.file().skipped, "malformed line"));
     if (!lengths.empty()) print_out("\nprobes        {}", lengths);
+    if (exact) {
+        print_out("\nfilter        {}, {:.2f} bits per range, {}\n", kind_name(built.image.lookup().kind),
+                  report.bits_per_key, kind_of(built.image.lookup()).geometry(built.image.lookup()));
+        print_out("false positives: none, since kind {} is exact\n", kind_name(built.image.lookup().kind));
+        print_out("time          {:.2f} s\n", seconds);
+        return;
+    }
     print_out("\nfilter        {}, {:.2f} bits per key, {}, {} of rebalancing\n",
               kind_name(built.image.lookup().kind), report.bits_per_key,
               kind_of(built.image.lookup()).geometry(built.image.lookup()),

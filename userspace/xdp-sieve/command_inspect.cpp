@@ -109,7 +109,10 @@ void print_table(const InspectArguments& arguments, const Image& image, const Fi
     print_out("keys          {} of {}, {}, {} skipped\n", format_count(file.keys),
               format_fields(lookup.fields), format_counted(file.duplicates, "duplicate"),
               format_counted(file.skipped, "malformed line"));
-    if (lookup.probes > 0)
+    if (kind_of(lookup).exact() != nullptr)
+        print_out("ranges        {} after merging, of {}\n", format_count(file.keys),
+                  format_counted(file.entries, "feed entry", "feed entries"));
+    else if (lookup.probes > 0)
         print_out("prefixes      {}, asked for {}\n",
                   format_counted(file.entries, "feed entry", "feed entries"),
                   format_probes(lookup.fields, image.probes()));
@@ -120,14 +123,18 @@ void print_table(const InspectArguments& arguments, const Image& image, const Fi
               format_counted(file.rounds, "round"));
     print_out("witnesses     {}, tested before the set goes live\n",
               format_counted(file.witnesses, "member key"));
-    if (file.exceptions > 0 && file.excluded > 0)
+    if (file.exceptions > 0 && (file.excluded > 0 || kind_of(lookup).exact() != nullptr))
         print_out("exceptions    {}, checked with {}: none matches\n", format_count(file.exceptions),
                   format_counted(file.excluded, "question"));
     else if (file.exceptions > 0)
         print_out("exceptions    {}, left to verification\n", format_count(file.exceptions));
-    print_out("false positives: predicted {}, expected {}, measured {} ({})\n",
-              format_rate(rate_from_bits(file.predicted_fpr)), format_rate(rate_from_bits(file.expected_fpr)),
-              format_rate(rate_from_bits(file.measured_fpr)), format_counted(file.measured_trials, "trial"));
+    if (kind_of(lookup).exact() != nullptr)
+        print_out("false positives: none, since kind {} is exact\n", kind_name(lookup.kind));
+    else
+        print_out(
+            "false positives: predicted {}, expected {}, measured {} ({})\n",
+            format_rate(rate_from_bits(file.predicted_fpr)), format_rate(rate_from_bits(file.expected_fpr)),
+            format_rate(rate_from_bits(file.measured_fpr)), format_counted(file.measured_trials, "trial"));
     if (arguments.secrets)
         for (std::size_t i = 0; i < std::size(lookup.hash_key); i++)
             print_out("hash key {}    {:016x}\n", i, lookup.hash_key[i]);

@@ -24,7 +24,9 @@ void print_json() {
                            {"least", facts.choices.least},
                            {"most", facts.choices.most},
                            {"standard", facts.choices.standard}}},
-                         {"bits_per_key", facts.bits_per_key},
+                         {"exact", kind->exact() != nullptr},
+                         {"bits_per_key",
+                          kind->exact() != nullptr ? nlohmann::json() : nlohmann::json(facts.bits_per_key)},
                          {"takes_alpha", facts.takes_alpha},
                          {"takes_hashes", facts.takes_hashes},
                          {"takes_prefixes", facts.takes_prefixes},
@@ -39,11 +41,13 @@ void print_table() {
     for (const FilterKind* kind : filter_kinds()) {
         const KindFacts& facts = kind->facts();
         const Choices& choices = facts.choices;
-        print_out(
-            "{} {:<9} {:<23} {:>8}  {:<9} {:<14} {}\n", kind == &standard_kind() ? "*" : " ", facts.name,
-            fmt::format("{} to {} {} ({})", choices.least, choices.most, choices.many, choices.standard),
-            facts.bits_per_key, facts.takes_prefixes ? "yes" : "no", facts.changes_live ? "yes" : "no",
-            facts.summary);
+        print_out("{} {:<9} {:<23} {:>8}  {:<9} {:<14} {}\n", kind == &standard_kind() ? "*" : " ",
+                  facts.name,
+                  choices.least == choices.most ? ""
+                                                : fmt::format("{} to {} {} ({})", choices.least, choices.most,
+                                                              choices.many, choices.standard),
+                  kind->exact() != nullptr ? "exact" : fmt::format("{}", facts.bits_per_key),
+                  facts.takes_prefixes ? "yes" : "no", facts.changes_live ? "yes" : "no", facts.summary);
     }
     print_out("\n* and figures in brackets: the defaults\n");
 }

@@ -107,7 +107,7 @@ Candidates set_names(const std::string&, const Written& written) {
 }
 
 Candidates kinds(const std::string&, const Written&) {
-    Candidates candidates;
+    Candidates candidates{{"auto", {}}};
     for (const FilterKind* kind : filter_kinds()) candidates.push_back({kind->facts().name, {}});
     return candidates;
 }

@@ -171,8 +171,9 @@ class Dresser {
 };
 
 /// Any options that `build` takes, with sizes that no kind refuses.
-BuildOptions any_options(Dresser& dice, bool ranges, std::uint64_t seed) {
-    std::vector<const FilterKind*> kinds = filter_kinds();
+BuildOptions any_options(Dresser& dice, std::uint32_t fields, bool ranges, std::uint64_t seed) {
+    const bool addresses = fields == SIEVE_FIELD_SRC || fields == SIEVE_FIELD_DST;
+    std::vector<const FilterKind*> kinds = addresses ? filter_kinds() : hashing_kinds();
     if (ranges) std::erase_if(kinds, [](const FilterKind* kind) { return !kind->facts().takes_prefixes; });
     const FilterKind& kind = *kinds[dice.below(kinds.size())];
     const KindFacts& facts = kind.facts();
@@ -187,8 +188,9 @@ BuildOptions any_options(Dresser& dice, bool ranges, std::uint64_t seed) {
         options.kind.hashes = 1 + static_cast<std::uint32_t>(dice.below(16));
     options.kind.effort = static_cast<Effort>(dice.below(3));
     if (dice.chance(3)) options.kind.rounds = static_cast<std::uint32_t>(dice.below(5));
-    options.bits_per_key = std::max<double>(facts.least_bits_per_key + 8 * (facts.changes_live ? 1 : 0),
-                                            4 + static_cast<double>(dice.below(30)));
+    if (kind.exact() == nullptr)
+        options.bits_per_key = std::max<double>(facts.least_bits_per_key + 8 * (facts.changes_live ? 1 : 0),
+                                                4 + static_cast<double>(dice.below(30)));
     options.seed = seed;
     options.threads = 1 + static_cast<std::uint32_t>(dice.below(4));
     options.trials = 2'000;
@@ -232,7 +234,7 @@ void build_and_ask(std::uint64_t seed, const std::filesystem::path& folder) {
     }
     auto feed = read_feed(paths, fields, {.ranges = ranges});
     ASSERT_TRUE(feed) << feed.error().message;
-    const BuildOptions options = any_options(dresser, has_range, seed);
+    const BuildOptions options = any_options(dresser, fields, has_range, seed);
     const auto built = build_set(std::move(feed->keys), std::move(feed->ranges), options, {});
     ASSERT_TRUE(built) << kind_name(options.kind.kind) << ": " << built.error().message;
     for (const sieve_key& member : members)

@@ -45,7 +45,7 @@ struct Wish {
 
 std::vector<Wish> all_wishes() {
     std::vector<Wish> wishes;
-    for (const FilterKind* kind : filter_kinds())
+    for (const FilterKind* kind : hashing_kinds())
         for (std::uint32_t choices = kind->facts().choices.least; choices <= kind->facts().choices.most;
              choices++)
             for (const Effort effort : {Effort::fast, Effort::normal, Effort::best})
@@ -160,7 +160,7 @@ TEST(Predictions, AreRightWhereTheyWereNot) {
 }
 
 TEST(Predictions, NoKindGivesLessRoomThanAskedFor) {
-    for (const FilterKind* kind : filter_kinds())
+    for (const FilterKind* kind : hashing_kinds())
         for (const std::uint64_t keys : {1, 60, 333})
             for (const double bits : {24.0, 40.0}) {
                 const auto built = build({{.kind = kind->facts().number}, keys, bits, false}, keys);

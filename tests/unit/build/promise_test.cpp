@@ -35,7 +35,7 @@ Result<BuiltSet> build(const KindOptions& kind, std::uint64_t count, double bits
 // At 200,000 keys and up to 24 bits a key, chance moves no kind's rate by more than 4%. Six times that is
 // less than the distance between 1.5 and 2.
 TEST(Promise, EveryKindIsRefusedAtTwiceThePrediction) {
-    for (const FilterKind* kind : filter_kinds())
+    for (const FilterKind* kind : hashing_kinds())
         for (const double bits : {16.0, 24.0}) {
             SCOPED_TRACE(fmt::format("{} of {} bits", kind->facts().name, bits));
             const auto built = build({.kind = kind->facts().number, .effort = Effort::fast}, 200'000, bits);

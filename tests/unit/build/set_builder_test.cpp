@@ -250,7 +250,7 @@ TEST_P(EveryKind, KeepTheirPredictionWithoutRebalancing) {
 
 std::vector<sieve_kind> all_kinds() {
     std::vector<sieve_kind> kinds;
-    for (const FilterKind* kind : filter_kinds()) kinds.push_back(kind->facts().number);
+    for (const FilterKind* kind : hashing_kinds()) kinds.push_back(kind->facts().number);
     return kinds;
 }
 

@@ -65,7 +65,7 @@ const std::vector<Made>& images() {
             }
             BuildOptions options;
             options.kind.kind = kind;
-            options.bits_per_key = 24;
+            if (kind_of(kind).exact() == nullptr) options.bits_per_key = 24;
             options.seed = 5;
             options.label = "a test";
             options.trials = 10'000;
@@ -87,6 +87,10 @@ const std::vector<Made>& images() {
         const uint128 net6 = static_cast<uint128>(0x20010db8) << 96;
         add("prefixes", SIEVE_KIND_BLOCKED,
             {{net, net + 0xffff}, {net6, net6 + (static_cast<uint128>(1) << 80) - 1}});
+        add("ranges", SIEVE_KIND_RANGES,
+            {{net, net + 0xffff},
+             {net6, net6 + (static_cast<uint128>(1) << 80) - 1},
+             {net6 << 1, (net6 << 1) + 5}});
         return all;
     }();
     return made;

@@ -75,6 +75,8 @@ Result<BenchObject> BenchObject::load(const BenchSizes& sizes) {
     size(maps.bench_hash, sizes.keys);
     size(maps.bench_lru, sizes.keys);
     size(maps.bench_lpm, sizes.keys);
+    size(maps.bench_lpm6, sizes.lpm6);
+    size(maps.bench_questions, sizes.questions);
     size(maps.bench_bloom_plain, sizes.plain);
     size(maps.bench_bloom_tuned, sizes.tuned);
     size(maps.bench_bloom_equal, sizes.equal);
@@ -85,7 +87,8 @@ Result<BenchObject> BenchObject::load(const BenchSizes& sizes) {
         leave_out(maps.bench_bloom_equal, {programs.bench_bloom_equal_lookup});
     }
     if (!sizes.peers || !sizes.lru) leave_out(maps.bench_lru, {programs.bench_lru_lookup});
-    if (!sizes.peers || !sizes.lpm) leave_out(maps.bench_lpm, {programs.bench_lpm_lookup});
+    if (!sizes.peers || !sizes.lpm)
+        leave_out(maps.bench_lpm, {programs.bench_lpm_lookup, programs.bench_ask_lpm});
     if (const int error = sieve_bench_bpf::load(skeleton.get()); error != 0) {
         auto refused = kernel::refusal("loading the benchmark's programs", error);
         refused.value().message += "\n" + log.verifier_log(8);

@@ -33,6 +33,8 @@ struct BenchSizes {
     bool peers = true;       // also load the kernel's own sets
     bool lru = true;
     bool lpm = true;
+    std::uint64_t lpm6 = 1;      // prefixes in the trie of IPv6 prefixes
+    std::uint64_t questions = 1; // of a prefix workload
     KernelBloom plain, tuned, equal;
 
     // For runs that ask no peer.

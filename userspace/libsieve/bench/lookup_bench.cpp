@@ -100,7 +100,8 @@ class Bench {
     Status build_filter(const FilterKind& kind, const KindOptions& form) {
         const KindFacts& facts = kind.facts();
         BuildOptions build;
-        build.bits_per_key = std::max(options_.bits_per_key, facts.least_bits_per_key);
+        if (kind.exact() == nullptr)
+            build.bits_per_key = std::max(options_.bits_per_key, facts.least_bits_per_key);
         build.kind = form;
         // Rebalancing takes a minute here, and the cost of a lookup does not depend on it.
         const bool online = facts.rebalances_slowly && options_.keys > most_keys_to_rebalance_slowly;

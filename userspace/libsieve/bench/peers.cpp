@@ -51,6 +51,14 @@ Result<double> fill_lpm(int map, std::span<const std::uint32_t> addresses) {
     return fill(map, std::span<const bench_prefix>(prefixes));
 }
 
+Result<double> fill_prefixes(int map, std::span<const bench_prefix> prefixes) {
+    return fill(map, prefixes);
+}
+
+Result<double> fill_prefixes(int map, std::span<const bench_prefix6> prefixes) {
+    return fill(map, prefixes);
+}
+
 Result<double> fill_bloom(int map, std::span<const std::uint32_t> addresses) {
     const auto start = std::chrono::steady_clock::now();
     for (const std::uint32_t address : addresses)

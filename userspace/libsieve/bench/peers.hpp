@@ -7,7 +7,14 @@
 
 #include "libsieve/util/result.hpp"
 
+struct bench_prefix;
+struct bench_prefix6;
+
 namespace sieve::bench {
+
+// Prefixes in the form of the kernel's trie (bpf/bench/bench_control.h). Returns the seconds it took.
+Result<double> fill_prefixes(int map, std::span<const bench_prefix> prefixes);
+Result<double> fill_prefixes(int map, std::span<const bench_prefix6> prefixes);
 
 // Each returns the seconds it took. Keys are IPv4 addresses in host order.
 Result<double> fill_hash(int map, std::span<const std::uint32_t> addresses); // BPF_MAP_UPDATE_BATCH

@@ -80,7 +80,7 @@ double scatter_of_expected_fpr(const Image& image) {
 
 double expected_fpr_of(const Image& image, double worst, const sieve_key& shape) {
     const sieve_lookup& lookup = image.lookup();
-    if (lookup.probes == 0) return worst;
+    if (lookup.probes == 0 || kind_of(lookup).exact() != nullptr) return worst;
     return rate_of_probes(rate_of_one_probe(worst, lookup.probes),
                           image.probes().count[sieve_key_family(&shape, lookup.fields)]);
 }

@@ -22,6 +22,7 @@
 #include "libsieve/build/promise.hpp"
 #include "libsieve/build/random_keys.hpp"
 #include "libsieve/filters/distinct_hashes.hpp"
+#include "libsieve/filters/exact_kind.hpp"
 #include "libsieve/filters/key_expansion.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/filters/sizing.hpp"
@@ -131,7 +132,7 @@ sieve_key key_of(uint128 address, std::uint32_t fields) {
 }
 
 // One address out of all members. Every range is equally likely.
-sieve_key random_member(const PrefixPlan& plan, std::uint32_t fields, std::mt19937_64& random) {
+sieve_key random_member(const AddressSet& plan, std::uint32_t fields, std::mt19937_64& random) {
     const std::size_t index = random() % (plan.members[0].size() + plan.members[1].size());
     const AddressRange& range = index < plan.members[0].size()
                                     ? plan.members[0][index]
@@ -141,20 +142,47 @@ sieve_key random_member(const PrefixPlan& plan, std::uint32_t fields, std::mt199
     return key_of(range.first + (span == ~uint128{0} ? draw : draw % (span + 1)), fields);
 }
 
+// Single addresses and ranges together, as ranges.
+std::vector<AddressRange> all_ranges(KeySet singles, std::vector<AddressRange> ranges) {
+    const int word = sieve_address_word(singles.fields());
+    ranges.reserve(ranges.size() + singles.size());
+    for (std::size_t i = 0; i < singles.size(); i++) {
+        const sieve_key key = singles.at(i);
+        const uint128 address = address_number(key.word[word], key.word[word + 1]);
+        ranges.push_back({address, address});
+    }
+    return ranges;
+}
+
+// Witnesses of a set of addresses, which has at least `wanted` of them.
+std::vector<sieve_key> address_witnesses(const AddressSet& set, std::uint32_t wanted, std::uint32_t fields,
+                                         std::uint64_t seed) {
+    Witnesses witnesses(wanted);
+    std::mt19937_64 random(seed);
+    witnesses.add_drawn([&] { return random_member(set, fields, random); });
+    for (const auto& members : set.members)
+        for (const AddressRange& range : members)
+            for (uint128 address = range.first; !witnesses.enough(); address++) {
+                witnesses.add(key_of(address, fields));
+                if (address == range.last) break;
+            }
+    return witnesses.take();
+}
+
+std::function<bool(const sieve_key&)> asks_members(std::shared_ptr<const AddressSet> set,
+                                                   std::uint32_t fields) {
+    return [set = std::move(set), word = sieve_address_word(fields)](const sieve_key& key) {
+        return is_member(*set, address_number(key.word[word], key.word[word + 1]));
+    };
+}
+
 class PrefixSource final : public Source {
   public:
     static Result<std::unique_ptr<Source>> of(KeySet singles, std::vector<AddressRange> ranges,
                                               const PrefixLimits& limits) {
         const std::uint32_t fields = singles.fields();
         const std::uint64_t entries = singles.size() + ranges.size();
-        const int word = sieve_address_word(fields);
-        ranges.reserve(entries);
-        for (std::size_t i = 0; i < singles.size(); i++) {
-            const sieve_key key = singles.at(i);
-            const uint128 address = address_number(key.word[word], key.word[word + 1]);
-            ranges.push_back({address, address});
-        }
-        singles.clear();
+        ranges = all_ranges(std::move(singles), std::move(ranges));
         SIEVE_ASSIGN(PrefixPlan plan, plan_prefixes(std::move(ranges), limits));
         return std::make_unique<PrefixSource>(std::move(plan), fields, entries);
     }
@@ -174,21 +202,8 @@ class PrefixSource final : public Source {
         });
         hashes.truncate(material.hashed);
         material.hashes = distinct_hashes(std::move(hashes));
-        // There are at least as many addresses as prefixes.
-        Witnesses witnesses(witness_count(plan_->keys));
-        std::mt19937_64 random(secret.witnesses);
-        witnesses.add_drawn([&] { return random_member(*plan_, fields_, random); });
-        for (const auto& members : plan_->members)
-            for (const AddressRange& range : members)
-                for (uint128 address = range.first; !witnesses.enough(); address++) {
-                    witnesses.add(key_of(address, fields_));
-                    if (address == range.last) break;
-                }
-        material.witnesses = witnesses.take();
-        const int word = sieve_address_word(fields_);
-        material.is_member = [plan = plan_, word](const sieve_key& key) {
-            return is_member(*plan, address_number(key.word[word], key.word[word + 1]));
-        };
+        material.witnesses = address_witnesses(*plan_, witness_count(plan_->keys), fields_, secret.witnesses);
+        material.is_member = asks_members(plan_, fields_);
         return material;
     }
 
@@ -351,6 +366,65 @@ void measure_cover(const Image& image, Material& material, std::uint64_t seed) {
                 static_cast<double>(members[family]) / static_cast<double>(asked[family]);
 }
 
+// What all filters go through in the end: the checks, and the header that describes the finished image.
+Result<BuiltSet> finish(Image image, const Material& material, const BuildReport& report,
+                        const BuildOptions& options, const BuildSecret& secret) {
+    fill_file(image.file(), material, report, options, secret);
+    image.seal();
+    SIEVE_TRY(image.check("built image"));
+    return BuiltSet{std::move(image), report};
+}
+
+// Random keys that an exact filter is asked. No rate has to be measured; a few show that it is not broken.
+constexpr std::uint64_t most_trials_of_exact = 1U << 16;
+
+// No exception is a member, so an exact filter matches none.
+Result<BuiltSet> build_exact(const ExactKind& kind, Members list, const BuildOptions& options,
+                             const Exceptions& exceptions) {
+    SIEVE_ASSIGN(const BuildSecret secret, draw_build_secret(options.seed));
+    Material material;
+    material.fields = list.fields();
+    material.entries = list.size();
+    const auto members = std::make_shared<const AddressSet>(
+        address_set_of(all_ranges(std::move(list.keys), std::move(list.ranges))));
+    std::copy(std::begin(members->covered), std::end(members->covered), material.covered);
+    material.witnesses =
+        address_witnesses(*members, witness_count(members->ranges()), material.fields, secret.witnesses);
+    material.is_member = asks_members(members, material.fields);
+
+    BuildReport report;
+    report.keys = members->ranges();
+    report.entries = material.entries;
+    report.exceptions = exceptions.lines.size();
+    const std::unique_ptr<ExactFilter> filter = kind.work_out(*members);
+    report.bits_per_key = bits_per_key_of(report.keys, filter->lines());
+    const std::uint64_t bytes =
+        (SIEVE_FIRST_LINE + filter->lines() + material.witnesses.size() + report.exceptions) *
+        sizeof(sieve_line);
+    if (options.memory && bytes > *options.memory)
+        return invalid_request(fmt::format(
+            "the list takes {} bytes in kind {}, which is exact and cannot be smaller; {} were allowed",
+            bytes, kind.facts().name, *options.memory));
+    SIEVE_ASSIGN(Image image,
+                 Image::create(filter->lines(), static_cast<std::uint32_t>(material.witnesses.size()),
+                               static_cast<std::uint32_t>(report.exceptions)));
+    SIEVE_TRY(count_questions(exceptions, image)); // not too many exceptions
+    fill_lookup(image, material, secret);
+    std::copy(exceptions.lines.begin(), exceptions.lines.end(), image.exceptions().begin());
+    SIEVE_TRY(filter->describe(image.lookup()));
+    if (const std::string fault = geometry_fault(image.lookup()); !fault.empty())
+        return invalid_request(fault);
+    filter->fill(image.filter());
+    image.file().keys = report.keys;
+    const Measurement measured = measure_fpr(image, std::min(options.trials, most_trials_of_exact),
+                                             secret.measurement, material.is_member);
+    report.measured_hits = measured.hits;
+    report.measured_trials = measured.trials;
+    report.measured_fpr = measured.rate();
+    SIEVE_TRY(check_promise(image, report));
+    return finish(std::move(image), material, report, options, secret);
+}
+
 // A filter that holds all keys, and was not measured yet.
 struct Filled {
     Image image;
@@ -428,10 +502,7 @@ Result<BuiltSet> measure(Filled filled, Material& material, const BuildOptions& 
     if (material.most_probes() > 0 && !sieve_is_one_address(material.fields))
         measure_cover(image, material, secret.measurement);
 
-    fill_file(image.file(), material, report, options, secret);
-    image.seal();
-    SIEVE_TRY(image.check("built image"));
-    return BuiltSet{std::move(image), report};
+    return finish(std::move(image), material, report, options, secret);
 }
 
 // Builds filters until none of the exceptions matches.
@@ -462,6 +533,18 @@ Result<BuiltSet> build(Source& source, const KindBuilder& builder, const BuildOp
 
 } // namespace
 
+BuildOptions settled_kind(BuildOptions options, bool has_address_ranges) {
+    if (options.kind.kind != automatic_kind) return options;
+    const KindOptions& kind = options.kind;
+    const bool of_filters = options.bits_per_key || options.fpr || options.memory || kind.choices ||
+                            kind.alpha || kind.hashes || kind.rounds ||
+                            options.prefixes.max_probes != PrefixLimits{}.max_probes ||
+                            options.prefixes.max_keys != PrefixLimits{}.max_keys;
+    options.kind.kind =
+        has_address_ranges && !of_filters ? SIEVE_KIND_RANGES : standard_kind().facts().number;
+    return options;
+}
+
 Status check_build_options(const BuildOptions& options) {
     if ((options.bits_per_key ? 1 : 0) + (options.fpr ? 1 : 0) + (options.memory ? 1 : 0) > 1)
         return invalid_request("give only one of bits per key, false positive rate and memory");
@@ -475,12 +558,21 @@ Status check_build_options(const BuildOptions& options) {
     if (options.prefixes.max_probes < 1 || options.prefixes.max_probes > SIEVE_MAX_PROBES)
         return invalid_request(
             fmt::format("{} probes, expected 1 to {}", options.prefixes.max_probes, SIEVE_MAX_PROBES));
+    if (options.kind.kind == automatic_kind) return check_build_options(settled_kind(options, false));
+    if (kind_of(options.kind.kind).exact() != nullptr) {
+        if (options.bits_per_key)
+            return invalid_request(
+                fmt::format("kind {} is exact: its size follows from the list, so it takes no bits per key",
+                            kind_of(options.kind.kind).facts().name));
+        return check_kind_options(options.kind);
+    }
     SIEVE_TRY(kind_builder(options.kind));
     return {};
 }
 
-Result<BuiltSet> build_set(Members members, const BuildOptions& options, const Progress& progress,
+Result<BuiltSet> build_set(Members members, const BuildOptions& wanted, const Progress& progress,
                            const Exceptions& exceptions) {
+    const BuildOptions options = settled_kind(wanted, !members.ranges.empty());
     SIEVE_TRY(check_build_options(options));
     if (members.empty()) return bad_input("no keys to build a set of");
     const KindFacts& facts = kind_of(options.kind.kind).facts();
@@ -492,10 +584,15 @@ Result<BuiltSet> build_set(Members members, const BuildOptions& options, const P
         return invalid_request(fmt::format(
             "kind {} changes while it is in force, so it cannot promise that exceptions do not match",
             facts.name));
+    const ExactKind* exact = kind_of(options.kind.kind).exact();
+    if (exact != nullptr && !sieve_is_one_address(members.fields()))
+        return invalid_request(
+            fmt::format("kind {} holds addresses only: a key of it is src or dst", facts.name));
     const ThreadLimit threads(options.threads);
-    SIEVE_ASSIGN(const std::unique_ptr<KindBuilder> builder, kind_builder(options.kind));
     const std::uint64_t entries = members.size();
     try {
+        if (exact != nullptr) return build_exact(*exact, std::move(members), options, exceptions);
+        SIEVE_ASSIGN(const std::unique_ptr<KindBuilder> builder, kind_builder(options.kind));
         SIEVE_ASSIGN(const std::unique_ptr<Source> source, source_of(std::move(members), options.prefixes));
         return build(*source, *builder, options, exceptions, progress);
     } catch (const std::exception& problem) {

@@ -36,7 +36,7 @@ struct BuildOptions {
 
 struct BuildReport {
     std::uint64_t entries = 0;    // of the feed
-    std::uint64_t keys = 0;       // distinct keys; for a prefix set, the stored prefixes
+    std::uint64_t keys = 0;       // distinct keys; for a prefix set, the stored prefixes; exact: ranges
     sieve_probes probes{};        // of a prefix set
     std::uint64_t duplicates = 0; // entries whose key an earlier entry had
     double bits_per_key = 0;      // of the filter's lines, without header and witnesses
@@ -57,6 +57,12 @@ struct BuiltSet {
     BuildReport report;
 };
 
+// The options with a kind that the list has chosen, if they leave that to it (automatic_kind). A list of
+// addresses with prefixes or ranges goes to the exact kind, which takes any lengths and is faster than a
+// prefix set, unless a size, a rate or an option of filters was chosen. All other lists go to the standard
+// kind.
+[[nodiscard]] BuildOptions settled_kind(BuildOptions options, bool has_address_ranges);
+
 // Checks what can be checked of the options without keys: sizes that contradict each other, numbers out of
 // range, options that the kind does not take. build_set() makes the same checks.
 [[nodiscard]] Status check_build_options(const BuildOptions& options);
@@ -65,7 +71,8 @@ struct BuiltSet {
 // prefix set (sieve/prefix.h). Its rates are those of all probes of a packet together, for the family that
 // makes more of them. No exception matches the result, unless they are left to verification; none of them may
 // be a member. Errors: no keys, an impossible size, a rate out of reach, a measurement that contradicts the
-// prediction, exceptions that take too many tries.
+// prediction, exceptions that take too many tries. An exact kind takes addresses and ranges of them only; its
+// size follows from the list, so bits per key are refused, and `memory` is the most that it may take.
 Result<BuiltSet> build_set(Members members, const BuildOptions& options, const Progress& progress,
                            const Exceptions& exceptions = {});
 

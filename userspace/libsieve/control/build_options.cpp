@@ -39,7 +39,7 @@ std::string standard_sizes() {
     const double most_kinds = standard_kind().facts().bits_per_key;
     std::string others;
     for (const FilterKind* kind : filter_kinds())
-        if (kind->facts().bits_per_key != most_kinds)
+        if (kind->exact() == nullptr && kind->facts().bits_per_key != most_kinds)
             others += fmt::format(" ({}: {})", kind->facts().name, kind->facts().bits_per_key);
     return fmt::format("{}{}", most_kinds, others);
 }
@@ -49,6 +49,7 @@ std::string ranges_of_choices() {
     std::string text;
     for (const FilterKind* kind : filter_kinds()) {
         const Choices& choices = kind->facts().choices;
+        if (choices.least == choices.most) continue;
         text += fmt::format("{}{} {} to {} {} ({})", text.empty() ? "" : ", ", kind->facts().name,
                             choices.least, choices.most, choices.many, choices.standard);
     }
@@ -72,8 +73,12 @@ std::vector<BuildOption> list_options() {
              return {};
          }},
         {"kind", "KIND",
-         fmt::format("kind of filter: {} ({})", names_of_kinds(), standard_kind().facts().name),
+         fmt::format("kind of filter: {}, or auto: ranges for a list with prefixes or ranges if no size is "
+                     "given, else {} (auto)",
+                     names_of_kinds(), standard_kind().facts().name),
          [](FeedSpec& feed, const std::string& text) -> Status {
+             feed.build.kind.kind = automatic_kind;
+             if (text == "auto") return {};
              SIEVE_ASSIGN(feed.build.kind.kind, parse_kind(text));
              return {};
          }},

@@ -20,7 +20,7 @@ namespace sieve::control {
 struct FeedSpec {
     std::uint32_t fields = SIEVE_FIELD_SRC;
     ListFormat format{};
-    BuildOptions build{};
+    BuildOptions build = of_automatic_kind();
     bool skip_invalid = false;   // count malformed lines instead of failing
     bool mask_host_bits = false; // clear the bits behind a prefix's length instead of failing
     bool allow_wide = false;     // take a list that covers most of an address family, too
@@ -28,6 +28,13 @@ struct FeedSpec {
     // The names of the options that were chosen, for the error message if the source turns out to be an
     // image.
     std::vector<std::string> chosen;
+
+  private:
+    static BuildOptions of_automatic_kind() {
+        BuildOptions options;
+        options.kind.kind = automatic_kind;
+        return options;
+    }
 };
 
 // Verification keeps the keys themselves behind the filter.

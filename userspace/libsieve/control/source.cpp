@@ -10,6 +10,7 @@
 
 #include "libsieve/build/exact_keys.hpp"
 #include "libsieve/feeds/feed.hpp"
+#include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/keys/address_ranges.hpp"
 #include "libsieve/keys/members.hpp"
 #include "libsieve/util/printable.hpp"
@@ -62,21 +63,25 @@ Result<Exceptions> except(Members& list, Input& input, const Observer& observer)
     return Exceptions{.lines = prefixes_of(members)};
 }
 
-Result<BuiltSet> build_feed(Feed feed, BuildOptions options, const Progress& progress,
+Result<BuiltSet> build_feed(Feed feed, BuildOptions options, const Observer& observer,
                             const Exceptions& exceptions = {}) {
     options.skipped = feed.skipped;
     const std::uint64_t entries = feed.keys.size() + feed.ranges.size() + feed.key_ranges.size();
     SIEVE_ASSIGN(BuiltSet built,
                  build_set(Members(std::move(feed.keys), std::move(feed.ranges), std::move(feed.key_ranges)),
-                           options, progress, exceptions));
+                           options, observer.progress, exceptions));
     if (built.report.entries != entries)
         return bad_input(fmt::format("{}: {} entries were read and {} built; this is a bug, please report it",
                                      options.label, entries, built.report.entries));
+    const FilterKind& kind = kind_of(built.image.lookup());
+    if (options.kind.kind == automatic_kind && kind.exact() != nullptr)
+        observer.remark(fmt::format("{}: kind {}, which is exact, since the list has prefixes or ranges",
+                                    options.label, kind.facts().name));
     return built;
 }
 
 Result<BuiltSet> build_feed(Feed feed, std::span<const Input> inputs, BuildOptions options,
-                            const Progress& progress, const Exceptions& exceptions = {}) {
+                            const Observer& observer, const Exceptions& exceptions = {}) {
     std::vector<std::string> names;
     names.reserve(inputs.size());
     for (const Input& input : inputs)
@@ -84,7 +89,7 @@ Result<BuiltSet> build_feed(Feed feed, std::span<const Input> inputs, BuildOptio
                             ? input.path()
                             : printable(std::filesystem::path(input.path()).filename().string()));
     options.label = fmt::format("{}", fmt::join(names, " "));
-    return build_feed(std::move(feed), std::move(options), progress, exceptions);
+    return build_feed(std::move(feed), std::move(options), observer, exceptions);
 }
 
 std::string names_of(std::span<const Input> inputs) {
@@ -139,6 +144,15 @@ Result<List> read_whole_list(std::span<Input> feeds, const FeedSpec& spec, const
     return list;
 }
 
+// Whether keys would have nothing to verify, and says so.
+bool is_superfluous(const SetSpec& spec, const Image& image, const Observer& observer) {
+    const FilterKind& kind = kind_of(image.lookup());
+    if (!spec.verify || kind.exact() == nullptr) return false;
+    observer.remark(fmt::format("set {}: kind {} is exact, so its matches need no verification", spec.name,
+                                kind.facts().name));
+    return true;
+}
+
 // Opens an image. If it is to be verified, reads the keys from the feed that it was built from.
 Result<OpenedSet> open_image(const SetSpec& spec, SetInputs inputs, const Observer& observer) {
     Input& source = inputs.sources.front();
@@ -148,13 +162,14 @@ Result<OpenedSet> open_image(const SetSpec& spec, SetInputs inputs, const Observ
                         "built",
                         spec.name, source.name(), fmt::join(spec.feed.chosen, " and "),
                         spec.feed.chosen.size() == 1 ? "says" : "say"));
+    SIEVE_ASSIGN(Image image, Image::load(source));
+    if (is_superfluous(spec, image, observer)) return OpenedSet{std::move(image), {}};
     const bool has_keys = spec.verify && spec.verify->keys != nullptr;
     if (spec.verify && !inputs.verify_feed && !has_keys)
         return failure(ErrorKind::needs_feed,
                        fmt::format("set {} is to be verified, and {} is an image, which cannot list its keys",
                                    spec.name, source.name()),
                        {.set = spec.name, .path = source.name()});
-    SIEVE_ASSIGN(Image image, Image::load(source));
     OpenedSet set{std::move(image), {}};
     if (has_keys) set.exact = *spec.verify->keys;
     if (!spec.verify || has_keys) return set;
@@ -178,10 +193,10 @@ Result<OpenedSet> open_feeds(const SetSpec& spec, SetInputs inputs, const Observ
     list.exceptions.verified = spec.verify.has_value();
     std::optional<Members> kept;
     if (spec.verify) kept = members_of(list.feed);
-    SIEVE_ASSIGN(BuiltSet built, build_feed(std::move(list.feed), inputs.sources, spec.feed.build,
-                                            observer.progress, list.exceptions));
+    SIEVE_ASSIGN(BuiltSet built, build_feed(std::move(list.feed), inputs.sources, spec.feed.build, observer,
+                                            list.exceptions));
     OpenedSet set{std::move(built.image), {}};
-    if (kept) {
+    if (kept && !is_superfluous(spec, set.image, observer)) {
         SIEVE_ASSIGN(set.exact, exact_keys(std::move(*kept), set.image, names_of(inputs.sources)));
     }
     return set;
@@ -220,17 +235,17 @@ Result<Feed> read_list(std::span<Input> feeds, const FeedSpec& spec, const Obser
 
 Result<BuiltSet> build_list(Feed list, std::span<const Input> feeds, const FeedSpec& spec,
                             const Observer& observer) {
-    return build_feed(std::move(list), feeds, spec.build, observer.progress);
+    return build_feed(std::move(list), feeds, spec.build, observer);
 }
 
 Result<BuiltSet> build_list(Feed list, const FeedSpec& spec, const Observer& observer) {
-    return build_feed(std::move(list), spec.build, observer.progress);
+    return build_feed(std::move(list), spec.build, observer);
 }
 
 Result<BuiltSet> build_from_feeds(std::span<Input> feeds, const FeedSpec& spec, const Observer& observer,
                                   Input* exceptions) {
     SIEVE_ASSIGN(List list, read_whole_list(feeds, spec, observer, exceptions));
-    return build_feed(std::move(list.feed), feeds, spec.build, observer.progress, list.exceptions);
+    return build_feed(std::move(list.feed), feeds, spec.build, observer, list.exceptions);
 }
 
 Result<OpenedSet> open_set(const SetSpec& spec, SetInputs inputs, const Observer& observer) {

@@ -33,7 +33,7 @@ struct KindFacts {
     const char* name;    ///< as `build --kind` takes it
     const char* summary; ///< what it is good for, in half a sentence
     Choices choices;
-    double bits_per_key = 16;       ///< the default size
+    double bits_per_key = 16;       ///< the default size; means nothing for exact kinds
     double least_bits_per_key = 1;  ///< with fewer, some keys may not fit
     bool takes_alpha = false;       ///< KindOptions::alpha
     bool takes_hashes = false;      ///< KindOptions::hashes; the header's `hashes` is then k
@@ -65,6 +65,8 @@ class ChangeableFilter {
     /// The exact false positive rate over random keys.
     [[nodiscard]] virtual double expected_fpr() const = 0;
 };
+
+class ExactKind;
 
 class FilterKind {
   public:
@@ -120,6 +122,10 @@ class FilterKind {
 
     /// The forms of this kind that are worth comparing with other kinds, for plans and benchmarks.
     [[nodiscard]] virtual std::vector<KindOptions> forms() const;
+
+    /// This kind, if it is exact (filters/exact_kind.hpp): then it is asked for keys, not hashes, and built
+    /// from addresses. Null for all others.
+    [[nodiscard]] virtual const ExactKind* exact() const { return nullptr; }
 
     /// The requested number of choices, or the kind's standard.
     [[nodiscard]] std::uint32_t choices_of(const KindOptions& options) const {

@@ -14,6 +14,9 @@
 
 namespace sieve {
 
+/// Instead of a kind: the list decides (settled_kind in build/set_builder.hpp).
+inline constexpr sieve_kind automatic_kind = SIEVE_KIND_NONE;
+
 /// What a user may choose about a filter. The kind picks its best value for everything else.
 struct KindOptions {
     sieve_kind kind = SIEVE_KIND_BLOCKED;

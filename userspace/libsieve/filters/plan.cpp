@@ -12,6 +12,7 @@
 
 #include <fmt/core.h>
 
+#include "libsieve/filters/exact_kind.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/filters/sample_hashes.hpp"
 #include "libsieve/filters/sizing.hpp"
@@ -25,7 +26,7 @@ namespace {
 struct Form {
     const FilterKind* kind;
     KindOptions options;
-    std::unique_ptr<KindBuilder> builder;
+    std::unique_ptr<KindBuilder> builder; ///< null for an exact kind
 };
 
 /// The forms of all kinds, as `build` makes them with these options alone.
@@ -33,7 +34,10 @@ Result<std::vector<Form>> all_forms() {
     std::vector<Form> forms;
     for (const FilterKind* kind : filter_kinds())
         for (const KindOptions& options : kind->forms()) {
-            SIEVE_ASSIGN(auto builder, kind_builder(options));
+            std::unique_ptr<KindBuilder> builder;
+            if (kind->exact() == nullptr) {
+                SIEVE_ASSIGN(builder, kind_builder(options));
+            }
             forms.push_back({kind, options, std::move(builder)});
         }
     return forms;
@@ -51,8 +55,51 @@ Result<std::uint64_t> choose_lines(const KindBuilder& builder, const PlanRequest
     return lines;
 }
 
+/// The filter of an exact kind for random IPv4 addresses. Prefixes and crowded addresses take less.
+Candidate work_out_exact(const ExactKind& kind, const PlanRequest& request) {
+    constexpr std::uint64_t most_in_sample = 1U << 16;
+    const std::uint64_t count = std::min(request.keys, most_in_sample);
+    std::mt19937_64 random(count);
+    std::vector<AddressRange> addresses;
+    for (std::uint64_t i = 0; i < count; i++) {
+        const uint128 address = sieve_v4_mapped(static_cast<std::uint32_t>(random()));
+        addresses.push_back({address, address});
+    }
+    const std::clock_t start = std::clock();
+    const std::unique_ptr<ExactFilter> filter = kind.work_out(address_set_of(std::move(addresses)));
+    std::vector<sieve_line> lines(filter->lines());
+    filter->fill(lines);
+    const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+
+    Candidate c;
+    c.kind = kind.facts().name;
+    c.options = fmt::format("--kind {}", c.kind);
+    c.exact = true;
+    if (const Status described = filter->describe(c.lookup); !described) {
+        c.infeasible = described.error().message;
+        return c;
+    }
+    const double scale = static_cast<double>(request.keys) / static_cast<double>(count);
+    const std::uint64_t wanted =
+        static_cast<std::uint64_t>(std::llround(scale * static_cast<double>(filter->lines())));
+    c.bytes = (wanted + SIEVE_FIRST_LINE + witness_count(request.keys)) * sizeof(sieve_line);
+    if (request.memory && c.bytes > *request.memory) {
+        c.infeasible =
+            fmt::format("exact, and takes {} bytes if the keys are random IPv4 addresses", c.bytes);
+        return c;
+    }
+    c.bits_per_key = bits_per_key_of(request.keys, wanted);
+    c.parameters = kind.parameters(c.lookup, request.keys);
+    const LinesTouched touched = kind.lines_touched(c.lookup, 0);
+    c.lines_non_member = touched.non_member;
+    c.lines_member = touched.member;
+    if (request.calibrate) c.build_ns = seconds * 1e9 / static_cast<double>(count);
+    return c;
+}
+
 Candidate work_out(const Form& form, const PlanRequest& request) {
     const FilterKind& kind = *form.kind;
+    if (const ExactKind* exact = kind.exact()) return work_out_exact(*exact, request);
     Candidate c;
     c.kind = kind.facts().name;
     c.options = fmt::format("--kind {} --choices {}", c.kind, kind.choices_of(form.options));
@@ -121,7 +168,7 @@ void recommend(Plan& plan, const PlanRequest& request) {
     const auto best_within = [&](double most_lines) -> const Candidate* {
         const Candidate* best = nullptr;
         for (const auto& c : plan.candidates) {
-            if (!c.infeasible.empty() || lines(c) > most_lines) continue;
+            if (!c.infeasible.empty() || c.exact || lines(c) > most_lines) continue;
             if (best == nullptr || cost(c) < cost(*best)) best = &c;
         }
         return best;
@@ -141,7 +188,8 @@ void recommend(Plan& plan, const PlanRequest& request) {
                         what, most_lines_recommended);
     } else {
         for (const auto& c : plan.candidates)
-            if (best_within(lines(c)) == &c && (chosen == nullptr || lines(c) < lines(*chosen))) chosen = &c;
+            if (!c.exact && best_within(lines(c)) == &c && (chosen == nullptr || lines(c) < lines(*chosen)))
+                chosen = &c;
         plan.reason = chosen != nullptr ? "the only way with so few cache lines a packet"
                                         : "no kind of filter can do it";
     }
@@ -164,7 +212,7 @@ Result<Plan> make_plan(const PlanRequest& request, const Progress& progress) {
     // One build after another, so that builds do not compete for the processor.
     if (request.calibrate)
         for (std::size_t i = 0; i < forms.size(); ++i)
-            if (plan.candidates[i].infeasible.empty())
+            if (plan.candidates[i].infeasible.empty() && !plan.candidates[i].exact)
                 plan.candidates[i].build_ns = calibrate(forms[i], plan.candidates[i]);
     recommend(plan, request);
     return plan;

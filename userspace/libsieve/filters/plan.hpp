@@ -37,6 +37,9 @@ struct Candidate {
     double lines_member = 0;     ///< cache lines that a matching packet touches, on average
     /// Processor time a key in nanoseconds, measured in a small build on this machine; 0: not measured.
     double build_ns = 0;
+    /// Holds addresses and prefixes only, without false positives. The size is that of random IPv4 addresses;
+    /// prefixes take less. Never recommended, since a plan does not know what the keys are made of.
+    bool exact = false;
 };
 
 struct Plan {

@@ -71,26 +71,16 @@ LengthChoices choose_lengths(const LengthCounts& counts, std::uint32_t max_probe
     return choices;
 }
 
-bool is_member(const PrefixPlan& plan, uint128 address) {
-    return holds_address(plan.members[is_ipv4(address) ? SIEVE_FAMILY_V4 : SIEVE_FAMILY_V6], address);
-}
-
 Result<PrefixPlan> plan_prefixes(std::vector<AddressRange> ranges, const PrefixLimits& limits) {
     if (limits.max_probes < 1 || limits.max_probes > SIEVE_MAX_PROBES)
         return invalid_request(
             fmt::format("{} probes, expected 1 to {}", limits.max_probes, SIEVE_MAX_PROBES));
     PrefixPlan plan;
-    for (const AddressRange& range : ranges) plan.members[family_of(range)].push_back(range);
-    std::vector<AddressRange>().swap(ranges);
+    static_cast<AddressSet&>(plan) = address_set_of(std::move(ranges));
     LengthCounts counts[SIEVE_FAMILIES] = {};
-    for (int family = 0; family < SIEVE_FAMILIES; family++) {
-        plan.members[family] = merge_ranges(std::move(plan.members[family]));
-        for (const AddressRange& range : plan.members[family]) {
+    for (int family = 0; family < SIEVE_FAMILIES; family++)
+        for (const AddressRange& range : plan.members[family])
             split_into_prefixes(range, [&](uint128, std::uint32_t length) { counts[family][length]++; });
-            const double addresses = static_cast<double>(range.last - range.first) + 1;
-            plan.covered[family] += std::ldexp(addresses, family == SIEVE_FAMILY_V4 ? -32 : -128);
-        }
-    }
     double total = 0;
     for (int family = 0; family < SIEVE_FAMILIES; family++) {
         if (std::all_of(counts[family].begin(), counts[family].end(),

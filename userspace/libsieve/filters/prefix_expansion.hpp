@@ -9,7 +9,7 @@
 
 #include <sieve/image.h>
 
-#include "libsieve/keys/address_range.hpp"
+#include "libsieve/filters/address_set.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve {
@@ -38,13 +38,9 @@ struct LengthChoices {
 [[nodiscard]] LengthChoices choose_lengths(const LengthCounts& counts, std::uint32_t max_probes);
 
 // The prefixes to store, and the addresses that they stand for.
-struct PrefixPlan {
+struct PrefixPlan : AddressSet {
     sieve_probes probes{};
     std::uint64_t keys = 0; // prefixes after expansion
-    // All addresses of the set, by family: disjoint, ascending, not adjacent. An IPv6 range that includes the
-    // v4-mapped addresses does not mean IPv4, since a packet is asked only for the lengths of its own family.
-    std::vector<AddressRange> members[SIEVE_FAMILIES];
-    double covered[SIEVE_FAMILIES] = {0, 0}; // share of the family's addresses that are members
 };
 
 // Merges the ranges and chooses at most max_probes lengths for each family, such that expansion makes the
@@ -57,8 +53,5 @@ Result<PrefixPlan> plan_prefixes(std::vector<AddressRange> ranges, const PrefixL
 void expand_prefixes(
     const PrefixPlan& plan,
     const std::function<void(std::uint64_t upper, std::uint64_t lower, std::uint32_t length)>& visit);
-
-// True if the address is in one of the plan's members.
-bool is_member(const PrefixPlan& plan, uint128 address);
 
 } // namespace sieve

@@ -88,7 +88,10 @@ std::string probes_fault(const sieve_lookup& lookup, const sieve_probes& probes)
             !fault.empty())
             return fault;
     const std::uint32_t most = std::max(probes.count[0], probes.count[1]);
-    if (most != lookup.probes) return fmt::format("{} probes, but its lengths are {}", lookup.probes, most);
+    if (kind_of(lookup).exact() != nullptr) {
+        if (most != 0) return "prefix lengths of a kind that has none";
+    } else if (most != lookup.probes)
+        return fmt::format("{} probes, but its lengths are {}", lookup.probes, most);
     if (!all_zero(probes.reserved0) || !all_zero(probes.reserved)) return "reserved bytes that are not zero";
     return {};
 }
@@ -129,11 +132,15 @@ std::string counts_fault(const sieve_lookup& lookup, const sieve_file& file) {
 std::string rates_fault(const sieve_lookup& lookup, const sieve_probes& probes, const sieve_file& file) {
     if (!is_rate(file.predicted_fpr) || !is_rate(file.expected_fpr) || !is_rate(file.measured_fpr))
         return "its false positive rates are not rates";
+    if (kind_of(lookup).exact() != nullptr &&
+        (file.predicted_fpr | file.expected_fpr | file.measured_fpr) != 0)
+        return "a false positive rate of a kind that has none";
     if (file.measured_trials == 0 && rate_from_bits(file.measured_fpr) != 0)
         return "a rate that was measured without a trial";
     for (int family = 0; family < SIEVE_FAMILIES; family++) {
         if (!is_rate(file.covered[family])) return "the share of addresses that it covers is not a share";
-        const bool asked = lookup.probes != 0 && probes.count[family] != 0;
+        const bool asked =
+            lookup.probes != 0 && (probes.count[family] != 0 || kind_of(lookup).exact() != nullptr);
         if (!asked && rate_from_bits(file.covered[family]) != 0)
             return "addresses are covered that no packet is asked for";
     }

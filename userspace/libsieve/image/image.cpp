@@ -14,6 +14,7 @@
 
 #include <sieve/prefix.h>
 
+#include "libsieve/filters/exact_kind.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/image/exceptions.hpp"
 
@@ -201,6 +202,7 @@ bool Image::contains_hash(sieve_hash hash) const {
 }
 
 bool Image::contains(const sieve_key& key) const {
+    if (const ExactKind* exact = kind_of(lookup()).exact()) return exact->holds_key(lookup(), key, filter());
     if (lookup().probes == 0) return contains_hash(sieve_hash_key(&key, lookup().hash_key, lookup().fields));
     const __u64* address = key.word + sieve_address_word(lookup().fields);
     const int family = sieve_family(address[0], address[1]);

@@ -85,13 +85,21 @@ bool read_build_options(Section& section, SetConfiguration& set) {
 // What was not chosen, and how the options go together.
 void fill_in(Section& section, SetConfiguration& set) {
     BuildOptions& build = set.feed.build;
-    const FilterKind& kind = kind_of(build.kind.kind);
     if (const Status right = check_build_options(build); !right)
         return section.mistake(right.error().message);
-    if (!build.bits_per_key && !build.fpr && !build.memory) build.bits_per_key = kind.facts().bits_per_key;
+    if (set.verify && kind_of(build.kind.kind).exact() != nullptr)
+        return section.mistake(
+            fmt::format("kind {} is exact, so there is nothing to verify; expected verify = false",
+                        kind_name(build.kind.kind)));
+    set.feed.chosen.clear(); // it is a feed, whatever was chosen
+    // A set that is to be verified, or whose single keys change, is a filter.
+    if (set.verify || followed_stream(set) != nullptr) build = settled_kind(build, false);
+    if (build.kind.kind == automatic_kind) return;
+    const FilterKind& kind = kind_of(build.kind.kind);
+    if (!build.bits_per_key && !build.fpr && !build.memory && kind.exact() == nullptr)
+        build.bits_per_key = kind.facts().bits_per_key;
     build.kind.choices = kind.choices_of(build.kind);
     build.kind.rounds = kind.rounds_of(build.kind);
-    set.feed.chosen.clear(); // it is a feed, whatever was chosen
 }
 
 void read_guards(Mistakes& mistakes, const toml::table& table, const std::string& key,

@@ -107,7 +107,7 @@ void write_build_options(Text& text, const control::FeedSpec& feed) {
     const KindFacts& facts = kind_of(build.kind.kind).facts();
     text.word("key", format_fields(feed.fields));
     text.word("format", format_list_format(feed.format));
-    text.word("kind", facts.name);
+    text.word("kind", build.kind.kind == automatic_kind ? "auto" : facts.name);
     if (build.fpr) text.number("fpr", *build.fpr);
     if (build.memory) text.key("memory", whole_of(*build.memory));
     if (build.bits_per_key) text.number("bits-per-key", *build.bits_per_key);

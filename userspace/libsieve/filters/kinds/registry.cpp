@@ -12,6 +12,7 @@
 #include "libsieve/filters/kinds/bloom/bloom_kind.hpp"
 #include "libsieve/filters/kinds/ddlcbf/ddlcbf_kind.hpp"
 #include "libsieve/filters/kinds/dleft/dleft_kind.hpp"
+#include "libsieve/filters/kinds/ranges/ranges_kind.hpp"
 #include "libsieve/filters/kinds/xorsat/xorsat_kind.hpp"
 
 namespace sieve {
@@ -64,7 +65,6 @@ constexpr Table built_in() {
 /// The kinds by number.
 constinit Table table = built_in();
 
-/// Checks the options that all kinds share.
 Status check(const KindFacts& facts, const KindOptions& options) {
     if (options.alpha && !facts.takes_alpha)
         return invalid_request(fmt::format("alpha is no option of kind {}", facts.name));
@@ -84,6 +84,12 @@ std::vector<const FilterKind*> filter_kinds() {
     std::vector<const FilterKind*> kinds;
     std::copy_if(table.begin(), table.end(), std::back_inserter(kinds),
                  [](const FilterKind* kind) { return kind != nullptr; });
+    return kinds;
+}
+
+std::vector<const FilterKind*> hashing_kinds() {
+    std::vector<const FilterKind*> kinds = filter_kinds();
+    std::erase_if(kinds, [](const FilterKind* kind) { return kind->exact() != nullptr; });
     return kinds;
 }
 
@@ -131,10 +137,13 @@ std::string geometry_fault(const sieve_lookup& lookup) {
     return kind.geometry_fault(lookup);
 }
 
+Status check_kind_options(const KindOptions& options) {
+    return check(kind_of(options.kind).facts(), options);
+}
+
 Result<std::unique_ptr<KindBuilder>> kind_builder(const KindOptions& options) {
-    const FilterKind& kind = kind_of(options.kind);
-    SIEVE_TRY(check(kind.facts(), options));
-    return kind.builder(options);
+    SIEVE_TRY(check_kind_options(options));
+    return kind_of(options.kind).builder(options);
 }
 
 AdditionalKind::AdditionalKind(const FilterKind& kind) : number_(kind.facts().number) {

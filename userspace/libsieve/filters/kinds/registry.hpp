@@ -17,6 +17,9 @@ namespace sieve {
 /// All kinds, in the order in which users see them: that of SIEVE_KINDS.
 [[nodiscard]] std::vector<const FilterKind*> filter_kinds();
 
+/// Those that hash: all but the exact ones (FilterKind::exact).
+[[nodiscard]] std::vector<const FilterKind*> hashing_kinds();
+
 /// The default kind.
 [[nodiscard]] const FilterKind& standard_kind();
 
@@ -38,6 +41,9 @@ namespace sieve {
 
 /// Says what is wrong with the geometry in line 0, regardless of the filter's content; empty if nothing is.
 [[nodiscard]] std::string geometry_fault(const sieve_lookup& lookup);
+
+/// Checks the options that all kinds share against the kind's facts.
+[[nodiscard]] Status check_kind_options(const KindOptions& options);
 
 /// The builder for these options. Error: an option that the kind does not take, or an impossible value.
 [[nodiscard]] Result<std::unique_ptr<KindBuilder>> kind_builder(const KindOptions& options);

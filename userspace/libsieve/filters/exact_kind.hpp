@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// Kinds without false positives. They hold the addresses themselves instead of hashes, so their size follows
+// from the list, and nobody has to predict or measure a rate.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "libsieve/filters/address_set.hpp"
+#include "libsieve/filters/filter_kind.hpp"
+
+namespace sieve {
+
+/// A filter that is worked out but not yet written.
+class ExactFilter {
+  public:
+    virtual ~ExactFilter() = default;
+
+    /// The number of lines that the filter takes.
+    [[nodiscard]] virtual std::uint64_t lines() const = 0;
+    /// Sets the kind and its fields of the header. Error: the header has no room for a filter of that size.
+    [[nodiscard]] virtual Status describe(sieve_lookup& lookup) const = 0;
+    /// Fills `lines`, which must be zeroed.
+    virtual void fill(std::span<sieve_line> lines) const = 0;
+};
+
+class ExactKind : public FilterKind {
+  public:
+    using FilterKind::FilterKind;
+
+    [[nodiscard]] const ExactKind* exact() const final { return this; }
+
+    /// Whether the filter holds the key's address, which has a whole header. Runs the code of the packet
+    /// path; its fetch reads memory.
+    [[nodiscard]] virtual bool holds_key(const sieve_lookup& lookup, const sieve_key& key,
+                                         std::span<const sieve_line> filter) const = 0;
+
+    /// Works out the filter of these addresses. The same addresses give the same filter.
+    [[nodiscard]] virtual std::unique_ptr<ExactFilter> work_out(const AddressSet& members) const = 0;
+
+    // What is said of filters that hash.
+    [[nodiscard]] bool holds(const sieve_lookup&, const sieve_hash&, const sieve_line*) const final {
+        return false;
+    }
+    [[nodiscard]] double expected_rate(const sieve_lookup&, std::span<const sieve_line>,
+                                       std::uint64_t) const final {
+        return 0;
+    }
+    [[nodiscard]] std::uint32_t rounds(Effort, std::uint32_t) const final { return 0; }
+    /// Refuses: an exact filter is not made of hashes. Callers that build ask exact() first.
+    [[nodiscard]] Result<std::unique_ptr<KindBuilder>> builder(const KindOptions& options) const final;
+};
+
+} // namespace sieve
