@@ -26,7 +26,7 @@ struct TableSpec {
 
     // For attaching, if our program is not there yet.
     kernel::ModeChoice mode = kernel::ModeChoice::automatic;
-    std::optional<std::uint32_t> priority; // among programs that share the hook; see DispatcherRank
+    std::optional<std::uint32_t> priority{}; // among programs that share the hook; see DispatcherRank
     std::optional<std::uint32_t> chain{};
     bool force = false; // replace somebody else's program
 };
