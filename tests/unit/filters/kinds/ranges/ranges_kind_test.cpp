@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <xxhash.h>
 
 #include <sieve/ranges.h>
 
@@ -186,6 +187,22 @@ TEST(Ranges, AreTheSameAgain) {
     EXPECT_EQ(std::memcmp(one.filter().data(), two.filter().data(), one.filter().size_bytes()), 0);
     EXPECT_EQ(one.file().keys, 2U);
     EXPECT_NEAR(rate_from_bits(one.file().covered[SIEVE_FAMILY_V4]), 1.0 / 256, 1e-12);
+}
+
+/// All three parts, leaves, bitmaps and trees. CONTRIBUTING.md says how to change golden bytes.
+TEST(Ranges, LinesAreGolden) {
+    std::mt19937_64 random(5);
+    List list;
+    for (std::uint32_t i = 0; i < 60; i++)
+        list.push_back(prefix(v4(0x0a000000 | static_cast<std::uint32_t>(random() & 0xfffff)), 122 + i % 7));
+    for (int i = 0; i < 200; i++)
+        list.push_back(prefix(v4(0xc0000000 | static_cast<std::uint32_t>((random() & 0x1ff) << 8)), 120));
+    for (int i = 0; i < 80; i++) {
+        const std::uint64_t upper = 0x2a00000000000000 | (random() & 0xffff);
+        list.push_back(prefix(address_number(upper, random()), i % 2 == 0 ? 64 : 128));
+    }
+    const Image image = image_of(list);
+    EXPECT_EQ(XXH3_64bits(image.filter().data(), image.filter().size_bytes()), 2303233973326501907U);
 }
 
 TEST(Ranges, RefuseWhatTheyCannotHold) {

@@ -232,9 +232,12 @@ class Layout final : public PartLayout {
     }
 
   private:
-    // Finer cells are worth half as much memory again as the least, and 128 KiB in any case: a core's own
-    // cache holds them, and each level less is time saved on every packet.
-    static constexpr std::uint64_t cheap_lines = 2048;
+    // The most lines that finer cells may cost, beside the fewest possible. Each level less is time saved on
+    // every packet. Small lists get up to three times the least: a core's own cache holds 128 KiB more.
+    [[nodiscard]] static std::uint64_t worth(std::uint64_t least) {
+        constexpr std::uint64_t cheap = 2048;
+        return least + std::max(least / 2, std::min(2 * least, cheap));
+    }
 
     // Boundaries for each cell on average, beyond which trees are surely too deep.
     static constexpr std::uint64_t most_boundaries_a_cell = 1024;
@@ -296,7 +299,7 @@ void Layout<Form>::choose_shift() {
         }
         const std::uint64_t body = count_body(shift);
         if (table + body > limit) continue;
-        limit = std::min(limit, table + body + std::max((table + body) / 2, cheap_lines));
+        limit = std::min(limit, worth(table + body));
         shift_ = shift;
         cells_ = cells;
         body_lines_ = body;
