@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-# After a reboot, xdp-sieved puts last good images in force before it asks any source. KEYS (together) and SETS (how many
-# sets, several numbers) choose the size; the daemon itself says how long it took. For figures: KEYS=1000000.
+# After a reboot, xdp-sieved puts last good images in force before it asks any source. KEYS (together) and SETS (how
+# many sets, several numbers) choose the size; the daemon itself says how long it took. For figures: KEYS=1000000.
 # shellcheck source=lib.sh
 . "$(dirname "$0")/lib.sh"
 

@@ -5,14 +5,13 @@
 . "$(dirname "$0")/lib.sh"
 
 setup
-SIEVED=${SIEVED:-$BUILD/xdp-sieved}
-[ -x "$SIEVED" ] || skip_all "xdp-sieved is not built"
 UNIT_SOURCE=$here/../../userspace/xdp-sieved/xdp-sieved.service.in
 [ -e "$UNIT_SOURCE" ] || skip_all "the unit is not here"
 UNIT=$WORK/xdp-sieved.service
-CONFIG=$WORK/xdp-sieve.toml
-MEMBER=203.0.113.1 STRANGER=203.0.113.200
+# shellcheck source=service.sh
+. "$here/service.sh"
 
+needs_daemon
 mkdir "$WORK/sbin" && ln -s "$SIEVED" "$WORK/sbin/xdp-sieved"
 # The pages are not installed here, and systemd would look for them.
 sed -e "s|@SBINDIR@|$WORK/sbin|" -e '/^Documentation=/d' "$UNIT_SOURCE" >"$UNIT"
@@ -38,8 +37,8 @@ capabilities() {
         sed 's/,$//'
 }
 
-# Starts the daemon with these alone.
-start() {
+# Starts the daemon with these alone, beside a service manager that listens.
+start_confined() {
     cat >"$CONFIG" <<END
 [service]
 state-directory = "$WORK/state"
@@ -51,15 +50,17 @@ sources = ["$WORK/bad.txt"]
 END
     echo "$MEMBER" >"$WORK/bad.txt"
     : >"$WORK/said"
+    service_manager
     # A file of root alone, in a folder that others may enter, is what lists usually are.
     chmod 755 "$WORK" && chmod 600 "$WORK/bad.txt"
-    setpriv --no-new-privs --bounding-set "-all,$(capabilities)" --inh-caps -all \
+    WATCHDOG_USEC=2000000 NOTIFY_SOCKET=$WORK/notify \
+        setpriv --no-new-privs --bounding-set "-all,$(capabilities)" --inh-caps -all \
         nsenter --net="/run/netns/$IN" "$SIEVED" --config "$CONFIG" --log stderr 2>"$WORK/said" &
     daemon=$!
 }
 
 works_with_these_rights() {
-    start
+    start_confined
     await_line "$WORK/said" "^xdp-sieved: $IN_IF: attached"
     verdicts <<END
 drop udp $MEMBER $IN4 1 2
@@ -68,11 +69,41 @@ END
     echo "$STRANGER" >>"$WORK/bad.txt"
     await_line "$WORK/said" 'set bad: a new list with 2 entries'
     verdicts <<<"drop udp $STRANGER $IN4 1 2"
+    await_line "$WORK/notified" '^READY=1'
+    await_line "$WORK/notified" '^WATCHDOG=1'
+    : >"$WORK/notified"
+    kill -HUP "$daemon"
+    await_line "$WORK/notified" '^RELOADING=1'
+    await_line "$WORK/notified" '^READY=1'
     kill "$daemon"
     wait "$daemon" || fail "$(cat "$WORK/said")"
+    grep -q '^STOPPING=1' "$WORK/notified" || fail "$(cat "$WORK/notified")"
+}
+
+# What the journal is told: sentences with their priority and with fields. The daemon has a mount namespace of its own,
+# in which a test's socket is the journal's.
+writes_to_the_journal() {
+    rm -rf "$WORK/run" "$WORK/journal.said" "$STATE"
+    mkdir -p "$WORK/run/systemd/journal" && mkdir -m 700 "$WORK/run/xdp-sieve"
+    configure && mkdir -p "$LISTS/friends"
+    echo "$MEMBER" >"$LISTS/bad.txt" && echo "$FRIEND" >"$LISTS/friends/a.txt"
+    : >"$WORK/journal.said"
+    inside "$OUT" "$here/notify_socket.py" "$WORK/run/systemd/journal/socket" "$WORK/journal.said" &
+    await test -S "$WORK/run/systemd/journal/socket"
+    # shellcheck disable=SC2016 # the inner shell expands these
+    nsenter --net="/run/netns/$IN" unshare --mount bash -c \
+        'mount --bind "$1" /run && exec "$2" --config "$3" --log journal' - "$WORK/run" "$SIEVED" "$CONFIG" &
+    daemon=$!
+    await_line "$WORK/journal.said" 'MESSAGE=set bad: a new list with 1 .* \| PRIORITY=5 \| .*SET=bad \| ENTRIES=1'
+    await_line "$WORK/journal.said" "MESSAGE=$IN_IF: attached.* \\| PRIORITY=5 \\| .*INTERFACE=$IN_IF \\| HOOK=xdp"
+    echo '<html>' >"$LISTS/bad.txt"
+    await_line "$WORK/journal.said" 'MESSAGE=set bad: .*HTML page.* \| PRIORITY=4 \| .*SET=bad \| .*RESULT=failed'
+    kill "$daemon"
+    wait "$daemon" || fail "$(cat "$WORK/journal.said")"
 }
 
 ktap_run \
     "systemd-analyze verify finds nothing" verifies \
     "systemd-analyze security says 2.5 or better" is_hardened \
-    "the daemon works with the unit's capabilities" works_with_these_rights
+    "the daemon works with the unit's capabilities" works_with_these_rights \
+    "the journal gets sentences with fields" writes_to_the_journal
