@@ -60,7 +60,7 @@ std::vector<std::string> asked(const std::vector<HostAddress>& host, kernel::Hoo
 
 using Texts = std::vector<std::string>;
 
-TEST(Lockout, AsksForPacketsFromThemWherePacketsComeIn) {
+TEST(LockoutQuestions, AsksForPacketsFromThemWherePacketsComeIn) {
     const std::vector<HostAddress> host{
         address("192.0.2.1", HostRole::own),          address("198.51.100.1", HostRole::own, "eth1"),
         address("192.0.2.254", HostRole::gateway),    address("198.51.100.254", HostRole::gateway, "eth1"),

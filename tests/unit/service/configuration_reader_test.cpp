@@ -44,8 +44,8 @@ TEST(ConfigurationReader, FillsInDefaults) {
     EXPECT_EQ(bad.sources, (std::vector<SourceSpec>{FileSpec{"/etc/xdp-sieve/bad.txt"}}));
     EXPECT_FALSE(bad.action);
     EXPECT_EQ(bad.feed.fields, SIEVE_FIELD_SRC);
-    EXPECT_EQ(bad.feed.build.kind.kind, SIEVE_KIND_BLOCKED);
-    EXPECT_EQ(bad.feed.build.bits_per_key, 16);
+    EXPECT_EQ(bad.feed.build.kind.kind, automatic_kind);
+    EXPECT_FALSE(bad.feed.build.bits_per_key) << "the kind decides";
     EXPECT_EQ(bad.refresh, std::chrono::hours(1));
 }
 
@@ -459,7 +459,7 @@ TEST(ConfigurationText, NamesEveryKeyThatTheReaderKnows) {
         for (std::string word; words >> word;) {
             if (word.back() == ',') word.pop_back();
             // Each configuration has a size in one form only, and one action.
-            if (word == "fpr" || word == "memory" || word == "redirect" || word == "guards") continue;
+            if (word == "fpr" || word == "memory" || word == "redirect" || word == "limit" || word == "guards") continue;
             EXPECT_NE(printed.find("\n" + word + " = "), printed.find("\n# " + word + ":")) << at << word;
         }
     }
@@ -495,7 +495,7 @@ TEST(ConfigurationText, TellsWhatDecidesABuild) {
     const std::string plain = text("");
     EXPECT_EQ(plain, text("refresh = \"5m\""));
     EXPECT_EQ(plain, text("threads = 3"));
-    EXPECT_EQ(plain, text("bits-per-key = 16")); // the standard
+    EXPECT_EQ(text("kind = \"blocked\""), text("kind = \"blocked\"\nbits-per-key = 16")); // the standard
     for (const char* line : {"bits-per-key = 17", "fpr = 0.01", "kind = \"bloom\"", "verify = true",
                              "key = \"dst\"", "skip-invalid = true", "guards.most-ipv4 = 0.1", "rounds = 3"})
         EXPECT_NE(plain, text(line)) << line;

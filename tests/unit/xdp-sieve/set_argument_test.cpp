@@ -70,7 +70,7 @@ TEST(SetArgument, WhatMakesNoSenseIsNamed) {
              {"bad=,fpr=1", "without an image or feed"},
              {"bad=f,speed=2", "unknown option `speed=2`"},
              {"bad=f,", "unknown option ``"},
-             {"bad=f,action=eat", "expected drop, pass or count"},
+             {"bad=f,action=eat", "expected drop, pass, count or limit=PPS[/BURST]"},
              {"bad=f,action=pass,redirect=eth1", "one action"},
              {"bad=f,verify=", "verify= without a feed"},
              {"bad=f,feed=", "feed= without a file"},

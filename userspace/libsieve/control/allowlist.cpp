@@ -3,13 +3,16 @@
 
 #include <fmt/core.h>
 
+#include "libsieve/filters/kinds/registry.hpp"
+
 namespace sieve::control {
 
 std::vector<Warning> allowlist_warnings(std::span<const ReadySet> sets, const kernel::WantedTable& table) {
     std::vector<Warning> warnings;
     if (table.default_action != SIEVE_ACTION_DROP) return warnings;
     for (const ReadySet& set : sets) {
-        if (set.image.lookup().probes == 0 || set.maps.verified()) continue;
+        const sieve_lookup& lookup = set.image.lookup();
+        if (lookup.probes == 0 || set.maps.verified() || kind_of(lookup).exact() != nullptr) continue;
         for (const kernel::WantedSet& wanted : table.sets)
             if (wanted.name == set.name && wanted.action == SIEVE_ACTION_PASS)
                 warnings.push_back(

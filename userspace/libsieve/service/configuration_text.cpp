@@ -107,21 +107,24 @@ void write_build_options(Text& text, const control::FeedSpec& feed) {
     const KindFacts& facts = kind_of(build.kind.kind).facts();
     text.word("key", format_fields(feed.fields));
     text.word("format", format_list_format(feed.format));
-    text.word("kind", build.kind.kind == automatic_kind ? "auto" : facts.name);
+    const bool automatic = build.kind.kind == automatic_kind;
+    text.word("kind", automatic ? "auto" : facts.name);
     if (build.fpr) text.number("fpr", *build.fpr);
     if (build.memory) text.key("memory", whole_of(*build.memory));
-    if (build.bits_per_key) text.number("bits-per-key", *build.bits_per_key);
-    if (build.kind.choices) text.number("choices", *build.kind.choices);
-    if (build.kind.alpha)
-        text.number("alpha", *build.kind.alpha);
-    else if (facts.takes_alpha)
-        text.none("alpha", "every key has a choice");
-    if (build.kind.hashes)
-        text.number("hashes", *build.kind.hashes);
-    else if (facts.takes_hashes)
-        text.none("hashes", "the best number");
+    const auto number_or = [&](std::string_view name, const auto& value, bool taken,
+                               std::string_view meaning) {
+        if (value)
+            text.number(name, *value);
+        else if (taken)
+            text.none(name, meaning);
+    };
+    number_or("bits-per-key", build.bits_per_key, automatic && !build.fpr && !build.memory,
+              "as the kind needs");
+    number_or("choices", build.kind.choices, automatic, "as the kind has them");
+    number_or("alpha", build.kind.alpha, automatic || facts.takes_alpha, "every key has a choice");
+    number_or("hashes", build.kind.hashes, automatic || facts.takes_hashes, "the best number");
     text.word("effort", effort_name(build.kind.effort));
-    if (build.kind.rounds) text.number("rounds", *build.kind.rounds);
+    number_or("rounds", build.kind.rounds, automatic, "as the effort asks");
     text.number("max-probes", build.prefixes.max_probes);
     text.key("max-keys", whole_of(build.prefixes.max_keys));
     text.flag("skip-invalid", feed.skip_invalid);
@@ -141,6 +144,8 @@ void write_set(Text& text, const SetConfiguration& set) {
     text.key("sources", sources_of(set.sources));
     if (!set.action)
         text.none("action", "the opposite of the interface's default");
+    else if (set.action->action == SIEVE_ACTION_LIMIT)
+        text.word("limit", fmt::format("{}/{}", set.action->limit.rate, set.action->limit.burst));
     else if (set.action->target.empty())
         text.word("action", control::action_name(set.action->action));
     else
