@@ -207,7 +207,7 @@ LIBSIEVE_API bool libsieve_table_set_unreadable(libsieve_table* table, const cha
 
 /*
  * Adds a set behind the others: an image, or a feed of source addresses (at egress: of destinations).
- * `action` is "drop", "pass" or "count"; NULL: the opposite of the default.
+ * `action` is "drop", "pass", "count" or "limit=PPS[/BURST]"; NULL: the opposite of the default.
  */
 LIBSIEVE_API bool libsieve_table_add(libsieve_table* table, const char* name, const char* path,
                                      const char* action, libsieve_error** error);

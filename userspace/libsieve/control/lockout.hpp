@@ -9,8 +9,8 @@
 //
 // A match of a set that drops, limits or redirects counts, whatever the address is. That no set matches under
 // a default of drop counts for addresses that must reach this host through this interface: resolvers,
-// sessions, listed addresses. It does not count for gateways, whose ARP and neighbour discovery pass without a
-// set.
+// sessions, listed addresses. It does not count for gateways, whose ARP and neighbour discovery pass without
+// a set.
 #pragma once
 
 #include <cstdint>
