@@ -52,6 +52,25 @@ std::vector<std::string> pieces_of(std::string_view text) {
     return pieces;
 }
 
+// A number of plain digits; nothing for any other way to write one, which this model does not judge.
+std::optional<std::uint64_t> plain_number(const std::string& text) {
+    if (text.empty() || text.size() > 18 || text.find_first_not_of("0123456789") != std::string::npos)
+        return std::nullopt;
+    return std::stoull(text);
+}
+
+void read_limit(const std::string& value, Wanted& wanted) {
+    const std::size_t slash = value.find('/');
+    const auto rate = plain_number(value.substr(0, slash));
+    const auto burst = slash == std::string::npos ? rate : plain_number(value.substr(slash + 1));
+    if (!rate || !burst)
+        wanted.known = false;
+    else if (*rate < 1 || *rate > 100'000'000 || *burst < 1 || *burst > 0xffffffff || *burst > *rate * 86'400)
+        wanted.good = false;
+    if (wanted.action) wanted.good = false;
+    wanted.action = "limit";
+}
+
 Wanted read(const std::string& text) {
     Wanted wanted;
     const std::size_t equals = text.find('=');
@@ -65,7 +84,9 @@ Wanted read(const std::string& text) {
         const std::size_t cut = piece.find('=');
         const std::string name = piece.substr(0, cut);
         const std::string value = cut == std::string::npos ? "" : piece.substr(cut + 1);
-        if (name == "action" || name == "redirect") {
+        if (name == "limit" || (name == "action" && value.starts_with("limit="))) {
+            read_limit(name == "limit" ? value : value.substr(6), wanted);
+        } else if (name == "action" || name == "redirect") {
             const bool known = name == "redirect" || value == "drop" || value == "pass" || value == "count";
             if (wanted.action || !known) wanted.good = false;
             wanted.action = name == "redirect" ? "redirect=" + value : value;

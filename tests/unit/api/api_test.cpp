@@ -196,6 +196,12 @@ TEST(Api, ATableTakesOnlyWhatMakesSense) {
     }
     EXPECT_TRUE(libsieve_table_set_unreadable(table, "pass", nullptr));
     EXPECT_TRUE(libsieve_table_set_unreadable(table, "drop", nullptr));
+    EXPECT_TRUE(libsieve_table_protect_host(table, nullptr));
+    EXPECT_TRUE(libsieve_table_set_probation(table, 86400, nullptr));
+    EXPECT_FALSE(libsieve_table_set_probation(table, 86401, nullptr));
+    EXPECT_TRUE(libsieve_table_add(table, "odd", "odd.txt", "limit=1000/2000", nullptr));
+    EXPECT_FALSE(libsieve_table_add(table, "odd", "odd.txt", "limit=0", nullptr));
+    EXPECT_FALSE(libsieve_table_set_default(table, "limit=5", nullptr));
     EXPECT_FALSE(libsieve_table_add(table, "bad", "list.txt", "explode", &error));
     EXPECT_EQ(libsieve_error_kind(error), LIBSIEVE_ERROR_INVALID);
     libsieve_error_free(error);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "xdp-sieve/set_argument.hpp"
 
+#include <tuple>
+
 #include <gtest/gtest.h>
 
 namespace sieve::cli {
@@ -28,6 +30,24 @@ TEST(SetArgument, ActionsAndVerification) {
     EXPECT_EQ(parsed("a=f,verify").verify->feed, "");
     EXPECT_EQ(parsed("a=f,verify=g").verify->feed, "g");
     EXPECT_TRUE(parsed("a=f,verify").feed.chosen.empty()) << "no option of a feed";
+}
+
+TEST(SetArgument, Limits) {
+    for (const auto& [text, rate, burst] : {std::tuple{"a=f,limit=1000/2500", 1000U, 2500U},
+                                            {"a=f,limit=7", 7U, 7U},
+                                            {"a=f,action=limit=1e3/1", 1000U, 1U},
+                                            {"a=f,limit=100000000/4294967295", 100'000'000U, 0xffffffffU}}) {
+        const control::WantedAction action = *parsed(text).action;
+        EXPECT_EQ(action.action, SIEVE_ACTION_LIMIT) << text;
+        EXPECT_EQ(action.limit.rate, rate) << text;
+        EXPECT_EQ(action.limit.burst, burst) << text;
+    }
+    EXPECT_EQ(control::describe_action({SIEVE_ACTION_LIMIT, 5, 9}), "limit=5/9");
+    for (const char* wrong :
+         {"0", "-1", "1.5", "x", "", "1/0", "1/", "/1", "100000001", "1/86401", "1/2/3", "1/4294967296"})
+        EXPECT_FALSE(parse_set_argument(std::string("a=f,limit=") + wrong)) << wrong;
+    EXPECT_FALSE(parse_set_argument("a=f,limit=5,action=drop"));
+    EXPECT_FALSE(parse_set_argument("a=f,limit"));
 }
 
 TEST(SetArgument, ASourceEndsAtTheFirstCommaWhateverItLooksLike) {

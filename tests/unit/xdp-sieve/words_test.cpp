@@ -85,6 +85,8 @@ TEST(ExitCode, FollowsFromTheKind) {
     EXPECT_EQ(exit_code(ErrorKind::needs_feed), Exit::usage);
     EXPECT_EQ(exit_code(ErrorKind::out_of_memory), Exit::bad_input);
     EXPECT_EQ(exit_code(ErrorKind::busy), Exit::kernel_refused);
+    EXPECT_EQ(exit_code(ErrorKind::unconfirmed), Exit::kernel_refused);
+    EXPECT_EQ(exit_code(ErrorKind::lockout), Exit::bad_input);
     EXPECT_EQ(exit_code(ErrorKind::not_permitted), Exit::kernel_refused);
 }
 

@@ -40,6 +40,8 @@ struct libsieve_plan {
 
 struct libsieve_table {
     sieve::control::TableSpec spec;
+    bool protect_host = false;
+    std::chrono::seconds probation{0};
 };
 
 namespace sieve::api {

@@ -207,10 +207,23 @@ LIBSIEVE_API bool libsieve_table_set_unreadable(libsieve_table* table, const cha
 
 /*
  * Adds a set behind the others: an image, or a feed of source addresses (at egress: of destinations).
- * `action` is "drop", "pass" or "count"; NULL: the opposite of the default.
+ * `action` is "drop", "pass", "count" or "limit=PPS[/BURST]"; NULL: the opposite of the default.
  */
 LIBSIEVE_API bool libsieve_table_add(libsieve_table* table, const char* name, const char* path,
                                      const char* action, libsieve_error** error);
+
+/*
+ * Refuses to apply the table if it would drop an address that this host lives by: its own on the interface,
+ * its gateways and resolvers, the peers of administrators' sessions. Not done if not asked for.
+ */
+LIBSIEVE_API bool libsieve_table_protect_host(libsieve_table* table, libsieve_error** error);
+
+/*
+ * Puts the table on probation when it is applied: it is in force at once, and the kernel itself goes back to
+ * the table from before after so many seconds (1 to 86400) unless libsieve_confirm() keeps it. 0: for good.
+ */
+LIBSIEVE_API bool libsieve_table_set_probation(libsieve_table* table, uint32_t seconds,
+                                               libsieve_error** error);
 
 /*
  * Tests every set in the kernel, attaches the program if it is not there yet, and puts the table in force
@@ -225,6 +238,10 @@ LIBSIEVE_API bool libsieve_swap(const char* interface, const char* hook, const c
                                 libsieve_error** error);
 LIBSIEVE_API bool libsieve_remove(const char* interface, const char* hook, const char* name,
                                   libsieve_error** error);
+/* Keeps the change that is on probation there, or takes it back at once. An error of kind NO if there is
+ * none. */
+LIBSIEVE_API bool libsieve_confirm(const char* interface, const char* hook, bool keep,
+                                   libsieve_error** error);
 LIBSIEVE_API bool libsieve_unload(const char* interface, const char* hook, libsieve_error** error);
 
 #ifdef __cplusplus

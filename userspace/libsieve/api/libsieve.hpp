@@ -276,6 +276,20 @@ class Table {
         return std::monostate{};
     }
 
+    // Refuses to apply a table that would drop an address that this host lives by.
+    Status protect_host() {
+        libsieve_error* error = nullptr;
+        if (!libsieve_table_protect_host(table_.get(), &error)) return detail::take(error);
+        return std::monostate{};
+    }
+
+    // Puts the table on probation for so many seconds when it is applied; libsieve_confirm() keeps it.
+    Status set_probation(std::uint32_t seconds) {
+        libsieve_error* error = nullptr;
+        if (!libsieve_table_set_probation(table_.get(), seconds, &error)) return detail::take(error);
+        return std::monostate{};
+    }
+
     // Puts the table in force between two packets.
     Status apply() const {
         libsieve_error* error = nullptr;

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include <chrono>
 #include <optional>
 
 #include <fmt/core.h>
 
 #include "libsieve/api/handles.hpp"
 #include "libsieve/control/apply.hpp"
+#include "libsieve/control/end_probation.hpp"
+#include "libsieve/control/host_addresses.hpp"
 #include "libsieve/control/real_kernel.hpp"
 #include "libsieve/control/remove.hpp"
 #include "libsieve/control/swap.hpp"
@@ -76,10 +79,31 @@ bool libsieve_table_add(libsieve_table* table, const char* name, const char* pat
     });
 }
 
+bool libsieve_table_protect_host(libsieve_table* table, libsieve_error** error) {
+    return guarded(error, [&]() -> sieve::Status {
+        table->protect_host = true;
+        return {};
+    });
+}
+
+bool libsieve_table_set_probation(libsieve_table* table, uint32_t seconds, libsieve_error** error) {
+    return guarded(error, [&]() -> sieve::Status {
+        constexpr uint32_t longest = 86400;
+        if (seconds > longest)
+            return sieve::invalid_request(
+                fmt::format("probation of {} seconds: expected at most {}", seconds, longest));
+        table->probation = std::chrono::seconds(seconds);
+        return {};
+    });
+}
+
 bool libsieve_table_apply(const libsieve_table* table, libsieve_error** error) {
     return guarded(error, [&]() -> sieve::Status {
         sieve::control::RealKernel kernel;
-        SIEVE_TRY(sieve::control::apply(kernel, table->spec, {}));
+        sieve::control::RealHostAddresses host;
+        SIEVE_TRY(sieve::control::apply(
+            kernel, table->spec, {},
+            {.host = table->protect_host ? &host : nullptr, .confirm_within = table->probation}));
         return {};
     });
 }
@@ -106,6 +130,16 @@ bool libsieve_remove(const char* interface, const char* hook, const char* name, 
         SIEVE_ASSIGN(const sieve::control::HookName where, hook_name(interface, hook));
         sieve::control::RealKernel kernel;
         SIEVE_TRY(sieve::control::remove(kernel, where, name, {}));
+        return {};
+    });
+}
+
+bool libsieve_confirm(const char* interface, const char* hook, bool keep, libsieve_error** error) {
+    return guarded(error, [&]() -> sieve::Status {
+        SIEVE_ASSIGN(const sieve::control::HookName where, hook_name(interface, hook));
+        sieve::control::RealKernel kernel;
+        SIEVE_TRY(sieve::control::end_probation(
+            kernel, where, keep ? sieve::control::Verdict::keep : sieve::control::Verdict::take_back, {}));
         return {};
     });
 }
