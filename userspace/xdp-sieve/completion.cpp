@@ -211,7 +211,7 @@ constexpr std::array known_values = {
     Value{"RATE", nothing},     Value{"BYTES", nothing},       Value{"SHARE", nothing},
     Value{"BEFORE", files},     Value{"NOW", files},           Value{"[SECONDS]", nothing},
     Value{"UINT", nothing},     Value{"FLOAT", nothing},       Value{"SECONDS", nothing},
-    Value{"PORTS", nothing},    Value{"PPS[/BURST]", nothing},
+    Value{"PORTS", nothing},    Value{"PPS[/BURST]", nothing}, Value{"LIST", files},
 };
 
 Candidates values(std::string_view name, const std::string& text, const Written& written) {

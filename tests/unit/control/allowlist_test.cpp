@@ -18,6 +18,13 @@ class Allowlist : public testing::Test {
   protected:
     Files files;
     FakeKernel kernel;
+    sieve_kind kind = SIEVE_KIND_BLOCKED;
+
+    SetSpec friends(const std::vector<std::string>& entries) {
+        SetSpec set = Files::set("friends", files.feed("friends", entries));
+        set.feed.build.kind.kind = kind;
+        return set;
+    }
 
     // The warnings for a table with one set.
     std::vector<Warning> warnings(const std::vector<std::string>& entries, sieve_action default_action,
@@ -25,7 +32,7 @@ class Allowlist : public testing::Test {
         TableSpec spec;
         spec.interface = "eth0";
         spec.default_action = default_action;
-        spec.sets = {Files::set("friends", files.feed("friends", entries))};
+        spec.sets = {friends(entries)};
         if (action) spec.sets[0].action = WantedAction{*action, {}};
         if (verified) spec.sets[0].verify = Verification{};
         const auto applied = apply(kernel, spec, {});
@@ -53,16 +60,19 @@ TEST_F(Allowlist, WhatLetsNobodyInByMistake) {
     EXPECT_TRUE(warnings(prefixes, SIEVE_ACTION_PASS, SIEVE_ACTION_PASS).empty()) << "all else passes, too";
 }
 
+TEST_F(Allowlist, OfAnExactKindHasNoFalsePositives) {
+    kind = SIEVE_KIND_RANGES;
+    EXPECT_TRUE(warnings(prefixes, SIEVE_ACTION_DROP).empty());
+}
+
 TEST_F(Allowlist, ASwapIsAsGoodAsALoad) {
     kernel.put("friends", SIEVE_ACTION_PASS);
     kernel.running.table.default_action = SIEVE_ACTION_DROP;
-    const auto swapped =
-        swap(kernel, {.interface = "eth0"}, Files::set("friends", files.feed("f", prefixes)), {});
+    const auto swapped = swap(kernel, {.interface = "eth0"}, friends(prefixes), {});
     ASSERT_TRUE(swapped) << swapped.error().message;
     ASSERT_EQ(swapped->warnings.size(), 1U);
     EXPECT_EQ(swapped->warnings[0].kind, WarningKind::prefix_allowlist);
-    const auto back =
-        swap(kernel, {.interface = "eth0"}, Files::set("friends", files.feed("f", addresses)), {});
+    const auto back = swap(kernel, {.interface = "eth0"}, friends(addresses), {});
     ASSERT_TRUE(back) << back.error().message;
     EXPECT_TRUE(back->warnings.empty());
 }

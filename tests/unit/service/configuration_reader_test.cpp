@@ -408,6 +408,7 @@ TEST(ConfigurationText, ReadsBackToTheSame) {
         in_set("memory = 1e6\nkind = \"ddlcbf\"\nguards.protect = [\"192.0.2.1-192.0.2.9\"]\naction = "
                "\"count\""),
         in_set("alpha = 0.25\nskip-invalid = true\nkey = \"src,dport\"\nredirect = \"eth1\""),
+        in_set("limit = \"1000/2000\"\nkind = \"auto\""),
         in_interface("mode = \"native\"\npriority = 7\nchain = \"none\"\ndefault = \"drop\""),
         "[service]\nlisten = \"\"\n" + in_interface("unreadable = \"pass\"\nprotect-host = false"),
         with_sources("[\"a/\", \"http://a:b@c/d?e#f\", { url = \"https://g\", proxy = \"socks5h://h\", "
@@ -459,7 +460,9 @@ TEST(ConfigurationText, NamesEveryKeyThatTheReaderKnows) {
         for (std::string word; words >> word;) {
             if (word.back() == ',') word.pop_back();
             // Each configuration has a size in one form only, and one action.
-            if (word == "fpr" || word == "memory" || word == "redirect" || word == "limit" || word == "guards") continue;
+            if (word == "fpr" || word == "memory" || word == "redirect" || word == "limit" ||
+                word == "guards")
+                continue;
             EXPECT_NE(printed.find("\n" + word + " = "), printed.find("\n# " + word + ":")) << at << word;
         }
     }
