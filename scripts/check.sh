@@ -98,7 +98,7 @@ run_suite() {
 
 : >"$WORK/results"
 suite build exit build
-if grep -q '^fail' "$WORK/results"; then
+if grep -q '"verdict": "fail"' "$WORK/results"; then
     echo "nothing else was run: the build failed"
 else
     for name in "${suites[@]}"; do [ "$name" != vm ] || start_vm_suites; done

@@ -216,6 +216,7 @@ make_root() {
     ln -s /run "$ROOT/var/run"
     printf "%s\n" "root:x:0:0:root:/root:/bin/sh" "nobody:x:65534:65534:nobody:/nonexistent:/bin/false" \
         >"$ROOT/etc/passwd"
+    : >"$ROOT/etc/resolv.conf" # a test mounts its own there
     cp "$(command -v busybox)" "$ROOT/usr/bin/busybox"
     for package in "${packages[@]}"; do take_package "$package"; done
     # A link that no package owns.

@@ -110,21 +110,30 @@ SIEVE_INLINE __u32 sieve_ranges_grain(__u32 shift) {
     return shift > 9 ? shift - 9 : 0;
 }
 
+/*
+ * The sign of a difference. Without SIEVE_KEEP, clang compares and branches, and Linux 6.1 walks every
+ * combination of branches of a line.
+ */
+SIEVE_INLINE __u64 sieve_ranges_sign(__u64 difference) {
+    SIEVE_KEEP(difference);
+    return difference >> 63;
+}
+
 /* 1 if the i-th separator of the line is below the number, else 0. */
 SIEVE_INLINE __u64 sieve_ranges_below(const struct sieve_line* line, int part, int i,
                                       struct sieve_ranges_number number) {
     if (part == SIEVE_RANGES_IPV4) {
         const __u64 separator = ((const sieve_ranges_u32*)line->word)[i];
-        return (separator - number.upper) >> 63;
+        return sieve_ranges_sign(separator - number.upper);
     }
-    if (part == SIEVE_RANGES_IPV6) return (line->word[i] - number.upper) >> 63;
+    if (part == SIEVE_RANGES_IPV6) return sieve_ranges_sign(line->word[i] - number.upper);
     /* The fine part: words 0 to 3 are the separators' upper words, words 4 to 7 their lower ones. The borrow
      * of a difference of unsigned words, without a branch (Warren, "Hacker's Delight", 2-13). */
     {
         const __u64 separator = line->word[i + SIEVE_RANGES_WAYS_FINE];
-        const __u64 borrow =
-            ((~separator & number.lower) | ((~separator | number.lower) & (separator - number.lower))) >> 63;
-        return (line->word[i] - number.upper - borrow) >> 63;
+        const __u64 borrow = sieve_ranges_sign((~separator & number.lower) |
+                                               ((~separator | number.lower) & (separator - number.lower)));
+        return sieve_ranges_sign(line->word[i] - number.upper - borrow);
     }
 }
 

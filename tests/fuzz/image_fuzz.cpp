@@ -51,7 +51,7 @@ struct Field {
 };
 
 // The header's fields that other checks depend on.
-constexpr std::array<Field, 30> fields{{
+constexpr auto fields = std::to_array<Field>({
     {offsetof(sieve_lookup, magic), 4},
     {offsetof(sieve_lookup, kind), 1},
     {offsetof(sieve_lookup, fields), 1},
@@ -86,7 +86,7 @@ constexpr std::array<Field, 30> fields{{
     {file_at + offsetof(sieve_file, covered), 8},
     {file_at + offsetof(sieve_file, covered) + 8, 8},
     {file_at + offsetof(sieve_file, label), 64},
-}};
+});
 
 // Numbers at which behaviour changes, doubles among them.
 constexpr std::array<std::uint64_t, 24> telling = {0,

@@ -155,7 +155,11 @@ TcpSession session_of(const inet_diag_msg& socket) {
 // What cannot be read is empty: a host need not have the file.
 std::string content_of(const std::string& path) {
     std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
+    // A process may end between opening and reading. This way the error ends the text; an iterator would
+    // throw.
+    std::ostringstream text;
+    text << file.rdbuf();
+    return text.str();
 }
 
 template <class Number>
