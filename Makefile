@@ -30,7 +30,8 @@ CXXFLAGS ?= -O2
 WERROR   ?= -Werror
 CXXFLAGS += -std=c++20 -Wall -Wextra $(WERROR)
 # `make PRECOMPILED=1` parses the standard headers once for all files, which saves a third of the time of a build from
-# nothing. Without it, the compiler also shows a header that a file forgot to include.
+# nothing. g++ 12 then warns about overflows that do not exist, so that it also takes WERROR=. Without PRECOMPILED, the
+# compiler shows a header that a file forgot to include.
 PRECOMPILED ?=
 # The programs, the static library and the shared library share one set of objects. The shared library exports only
 # the C interface.

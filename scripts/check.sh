@@ -70,8 +70,7 @@ finish_vm_suites() {
 
 build() {
     scripts/install-deps.sh
-    # PRECOMPILED= in the environment builds without precompiled headers, which ccache cannot cache.
-    make --no-print-directory -j"$(nproc)" PRECOMPILED="${PRECOMPILED-1}" all
+    make --no-print-directory -j"$(nproc)" all
     make --no-print-directory -C tests/selftests all
     make --no-print-directory -C tests/vm all
     [[ " ${suites[*]} " != *" fuzz "* ]] || make --no-print-directory -j"$(nproc)" fuzz-build
