@@ -29,10 +29,6 @@ CXXFLAGS ?= -O2
 # Empty where another compiler may warn about other things, as for packages.
 WERROR   ?= -Werror
 CXXFLAGS += -std=c++20 -Wall -Wextra $(WERROR)
-# `make PRECOMPILED=1` parses the standard headers once for all files, which saves a third of the time of a build from
-# nothing. g++ 12 then warns about overflows that do not exist, so that it also takes WERROR=. Without PRECOMPILED, the
-# compiler shows a header that a file forgot to include.
-PRECOMPILED ?=
 # The programs, the static library and the shared library share one set of objects. The shared library exports only
 # the C interface.
 CXXFLAGS += -fPIC -fvisibility=hidden -fvisibility-inlines-hidden
@@ -127,21 +123,9 @@ $(B)/userspace/libsieve/bench/%.o: CPPFLAGS += -I.
 $(B)/userspace/%.o: INSTRUMENT = $(COVERAGE)
 LIBS     += $(COVERAGE)
 
-# The precompiled headers: one for the programs, and one with GoogleTest for the tests. A header compiled with other
-# options than a file's would be ignored, and -Winvalid-pch would say so.
-ifneq ($(PRECOMPILED),)
-HEADERS := $(B)/precompiled/programs.hpp.gch $(B)/precompiled/tests.hpp.gch
-$(HEADERS): $(B)/precompiled/%.hpp.gch: scripts/precompiled/%.hpp
+$(B)/%.o: %.cpp | $(SKELETON) $(BENCH_SKELETON)
 	@mkdir -p $(@D)
-	cp $< $(@:.gch=)
-	$(CXX) $(CPPFLAGS) $(CXXFLAGS) -x c++-header $< -o $@
-$(B)/userspace/%.o: PARSED = -Winvalid-pch -include $(B)/precompiled/programs.hpp
-$(B)/tests/%.o: PARSED = -Winvalid-pch -include $(B)/precompiled/tests.hpp
-endif
-
-$(B)/%.o: %.cpp | $(SKELETON) $(BENCH_SKELETON) $(HEADERS)
-	@mkdir -p $(@D)
-	$(CXX) $(CPPFLAGS) $(CXXFLAGS) $(INSTRUMENT) $(PARSED) -MMD -MP -c $< -o $@
+	$(CXX) $(CPPFLAGS) $(CXXFLAGS) $(INSTRUMENT) -MMD -MP -c $< -o $@
 
 $(B)/libsieve.a: $(LIB_OBJ)
 	rm -f $@ && $(AR) rcs $@ $^
