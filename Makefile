@@ -76,7 +76,7 @@ MEASURE_OBJ := $(MEASURE_SRC:%.cpp=$(B)/%.o)
 CLI_OBJ  := $(CLI_SRC:%.cpp=$(B)/%.o)
 # What the daemon's front end shares with the command line: printing, and advice on errors.
 DAEMON_OBJ := $(DAEMON_SRC:%.cpp=$(B)/%.o) $(addprefix $(B)/userspace/xdp-sieve/,output.o remedy.o completion.o \
-	hook_argument.o set_argument.o arguments.o)
+	hook_argument.o set_argument.o edit_argument.o arguments.o)
 LAB_OBJ  := $(LAB_SRC:%.cpp=$(B)/%.o)
 UNIT_OBJ := $(UNIT_SRC:%.cpp=$(B)/%.o)
 KERN_OBJ := $(KERN_SRC:%.cpp=$(B)/%.o)

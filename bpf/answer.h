@@ -8,12 +8,13 @@
 #include <sieve/policy.h>
 
 struct sieve_answer {
-    __u32 action;   /* enum sieve_action; never COUNT */
+    __u16 action;   /* enum sieve_action; never COUNT */
+    __u16 verdict;  /* enum sieve_verdict: what came of it */
     __u32 decision; /* as in struct sieve_trace */
     __u32 hits;     /* likewise */
+    __u32 rejected; /* bit s: verification rejected the match of the set in slot s */
     __u32 bank;     /* that was active when the first set was asked */
     __u32 target;   /* of a redirecting action */
-    __u32 verdict;  /* enum sieve_verdict: what came of it */
 };
 SIEVE_STATIC_ASSERT(SIEVE_SLOTS <= 32, "a bit for each");
 

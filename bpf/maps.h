@@ -12,6 +12,7 @@
 #include <sieve/count_min.h>
 #include <sieve/event.h>
 #include <sieve/exact.h>
+#include <sieve/inserted.h>
 #include <sieve/limit.h>
 #include <sieve/policy.h>
 
@@ -45,6 +46,25 @@ struct {
     __type(key, __u32);
     __array(values, struct sieve_exact_map);
 } sieve_exact SEC(".maps");
+
+/*
+ * The keys that were inserted since the filters were built, at the same map indices (sieve/inserted.h). No
+ * packet reads them: the controller keeps them here because they must live and die with their filters.
+ */
+struct sieve_inserted_map {
+    __uint(type, BPF_MAP_TYPE_HASH);
+    __uint(max_entries, 1);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __uint(key_size, sizeof(struct sieve_key));
+    __uint(value_size, sizeof(struct sieve_inserted));
+};
+
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+    __uint(max_entries, SIEVE_BANKS* SIEVE_SLOTS);
+    __type(key, __u32);
+    __array(values, struct sieve_inserted_map);
+} sieve_inserted SEC(".maps");
 
 struct {
     __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);

@@ -39,12 +39,19 @@ static __always_inline __u32 sieve_active_bank(void) {
 __noinline int sieve_refuses_unreadable(SIEVE_CONTEXT* ctx, struct sieve_parsed* parsed,
                                         struct sieve_answer* answer) {
     volatile struct sieve_policy* policy;
+    struct sieve_stats* stats;
+    __u32 zero = 0;
 
     if (!parsed || !answer) return 0; /* cannot happen, but the verifier asks */
     sieve_parse_further(ctx, parsed);
     if (parsed->outcome < SIEVE_OUTCOME_FIRST_UNREADABLE) return 0;
     policy = &sieve_control.bank[sieve_active_bank() & (SIEVE_BANKS - 1)];
-    if (policy->unreadable != SIEVE_ACTION_DROP) return 0;
+    if (policy->unreadable != SIEVE_ACTION_DROP) {
+        /* Not an argument, which would cost the caller's stack. */
+        stats = bpf_map_lookup_elem(&sieve_stats, &zero);
+        if (stats && parsed->have) stats->asked_unreadable++;
+        return 0;
+    }
     answer->action = SIEVE_ACTION_DROP;
     return 1;
 }
@@ -60,13 +67,19 @@ static __always_inline int sieve_ask_set(const struct sieve_parsed* parsed, stru
 
     int hit = filter && sieve_lookup_key(filter, index, &parsed->key, parsed->have);
 
-    if (SIEVE_UNLIKELY(entry->flags & SIEVE_ENTRY_VERIFY)) hit = sieve_verify(parsed, stats, index, hit);
+    if (SIEVE_UNLIKELY(entry->flags & SIEVE_ENTRY_VERIFY)) {
+        int matched = hit;
+
+        hit = sieve_verify(parsed, stats, index, matched);
+        if (matched && !hit) answer->rejected |= 1U << slot;
+    }
     if (!hit) return 0;
     stats->hit[slot].packets++;
     stats->hit[slot].bytes += parsed->bytes;
     answer->hits |= 1U << slot;
     if (entry->action == SIEVE_ACTION_COUNT) return 0;
     answer->decision = slot;
+    stats->decided++;
     if (SIEVE_UNLIKELY(entry->action == SIEVE_ACTION_LIMIT)) {
         /* The answer already holds the default action. */
         if (sieve_over_limit(stats, index, parsed->bytes)) answer->action = SIEVE_ACTION_DROP;
@@ -155,8 +168,9 @@ static __always_inline int sieve_filter(SIEVE_CONTEXT* ctx, __u32 bytes) {
     else
         sieve_count(&stats->redirected, parsed.bytes);
 
-    /* A non-member takes only the first branch. */
-    if (SIEVE_UNLIKELY(answer.hits) && SIEVE_UNLIKELY(sieve_control.watch))
+    /* While nobody watches, every packet takes only the first branch. */
+    if (SIEVE_UNLIKELY(sieve_control.watch) &&
+        (answer.hits || (sieve_control.watch & (SIEVE_WATCH_DEFAULT | SIEVE_WATCH_REJECTED))))
         sieve_watch(ctx, &parsed, &answer, stats);
 
     if (sieve_tracing) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Matches that somebody watches: sampled into a ring buffer (sieve/event.h), counted by key
- * (sieve/count_min.h). Unless a controller has asked for it, none of this runs and none of its memory exists.
+ * Packets that somebody watches: sampled into a ring buffer (sieve/event.h), or, if they match, counted by
+ * key (sieve/count_min.h). Unless a controller has asked for it, none of this runs and none of its memory
+ * exists.
  */
 #ifndef SIEVE_BPF_WATCH_H
 #define SIEVE_BPF_WATCH_H
@@ -23,6 +24,8 @@ __noinline int sieve_sample(SIEVE_CONTEXT* ctx, const struct sieve_parsed* parse
     void* ring;
 
     if (!parsed || !answer) return 0; /* cannot happen, but the verifier asks */
+    /* No packet needs this map. This is its only use, and without one the program would not hold it. */
+    if (sieve_tracing) bpf_map_lookup_elem(&sieve_inserted, &zero);
     ring = bpf_map_lookup_elem(&sieve_events, &zero);
     if (!ring) return 0;
     event = bpf_ringbuf_reserve(ring, sizeof(*event), 0);
@@ -34,7 +37,7 @@ __noinline int sieve_sample(SIEVE_CONTEXT* ctx, const struct sieve_parsed* parse
     event->decision = answer->decision;
     event->key = parsed->key;
     event->have = parsed->have;
-    event->reserved = 0;
+    event->rejected = answer->rejected;
     /* 1 to SIEVE_EVENT_HEAD, in a form that Linux 6.1's verifier understands. */
     captured = parsed->bytes - 1;
     if (captured > SIEVE_EVENT_HEAD - 1) captured = SIEVE_EVENT_HEAD - 1;
@@ -140,18 +143,26 @@ static long sieve_tally_slot(__u32 slot, struct sieve_tallying* tallying) {
     return 0;
 }
 
-/* Watches a packet that matched. A global function, so that its stack is not on the path to the sets. */
+/* Is the packet one of those that are sampled? */
+static __always_inline int sieve_is_sampled(const struct sieve_answer* answer, __u32 watch) {
+    return (answer->hits && (watch & SIEVE_WATCH_EVENTS)) ||
+           (answer->decision == SIEVE_NO_SET && (watch & SIEVE_WATCH_DEFAULT)) ||
+           (answer->rejected && (watch & SIEVE_WATCH_REJECTED));
+}
+
+/* Watches a packet. A global function, so that its stack is not on the path to the sets. */
 __noinline int sieve_watch(SIEVE_CONTEXT* ctx, const struct sieve_parsed* parsed,
                            const struct sieve_answer* answer, struct sieve_stats* stats) {
     struct sieve_tallying tallying;
-    __u32 sample;
+    __u32 sample, watch;
 
     if (!parsed || !answer || !stats) return 0; /* cannot happen, but the verifier asks */
     sample = sieve_control.sample;
-    if ((sieve_control.watch & SIEVE_WATCH_EVENTS) && sample && bpf_get_prandom_u32() % sample == 0 &&
+    watch = sieve_control.watch;
+    if (sieve_is_sampled(answer, watch) && sample && bpf_get_prandom_u32() % sample == 0 &&
         sieve_sample(ctx, parsed, answer))
         stats->events_lost++;
-    if (!(sieve_control.watch & SIEVE_WATCH_TALLY)) return 0;
+    if (!answer->hits || !(watch & SIEVE_WATCH_TALLY)) return 0;
     tallying.key = &parsed->key;
     tallying.hits = answer->hits;
     tallying.first = (answer->bank & (SIEVE_BANKS - 1)) * SIEVE_SLOTS;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Sampled matches, as the program hands them to a listener: records of fixed size in a ring buffer. The
- * listener makes the ring buffer and puts it into SIEVE_MAP_EVENTS.
+ * Sampled packets, as the program hands them to a listener: records of fixed size in a ring buffer. The
+ * listener makes the ring buffer, puts it into SIEVE_MAP_EVENTS and says which packets are sampled (enum
+ * sieve_watch_flag).
  */
 #ifndef SIEVE_EVENT_H
 #define SIEVE_EVENT_H
@@ -19,8 +20,8 @@ struct sieve_event {
     __u32 verdict;  /* enum sieve_verdict */
     __u32 decision; /* the deciding set's slot, or SIEVE_NO_SET for the default */
     struct sieve_key key;
-    __u32 have; /* enum sieve_field bits that the packet provided */
-    __u32 reserved;
+    __u32 have;                  /* enum sieve_field bits that the packet provided */
+    __u32 rejected;              /* bit s: verification rejected the match of the set in slot s */
     __u8 head[SIEVE_EVENT_HEAD]; /* the first `captured` bytes are valid */
 };
 SIEVE_STATIC_ASSERT(sizeof(struct sieve_event) == 80 + SIEVE_EVENT_HEAD, "no padding");

@@ -11,8 +11,16 @@
 
 #include <sieve/prefix.h>
 
-/* The kernel requires a value; nobody reads it. */
+/*
+ * The kernel requires a value. No packet reads it: a key that is there verifies a match. The controller keeps
+ * a note in it while it changes single keys, because the filter cannot tell what became of a change if the
+ * controller died in it.
+ */
 typedef __u8 sieve_exact_value;
+enum sieve_exact_state {
+    SIEVE_EXACT_IN = 0,     /* the key is in the filter */
+    SIEVE_EXACT_UNSURE = 1, /* the key is being inserted or deleted: it may be in the filter */
+};
 
 #define SIEVE_EXACT_LENGTH_WORD 4
 

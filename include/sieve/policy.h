@@ -37,7 +37,7 @@
  * that only few changes need. The control block has one more map. `bpftool map` shows these names.
  */
 #define SIEVE_OPEN_MAPS(X) X(sets) X(stats)
-#define SIEVE_RARE_MAPS(X) X(exact) X(devices) X(cpus) X(events) X(sketches) X(accounts)
+#define SIEVE_RARE_MAPS(X) X(exact) X(inserted) X(devices) X(cpus) X(events) X(sketches) X(accounts)
 #define SIEVE_MAP_NAME(map) "sieve_" #map
 #define SIEVE_MAP_CONTROL ".data.sieve"
 
@@ -83,6 +83,44 @@ struct sieve_verified {
     __u64 avoided;     /* of these, packets that matched the filter: false positives */
 };
 
+/*
+ * What became of a packet's parsing. Every packet has exactly one.
+ *
+ * From SIEVE_OUTCOME_FIRST_UNREADABLE on, the outcomes are the reasons why a packet is *unreadable*:
+ * something that a set could be asked for, or that another reader might understand otherwise, was not read.
+ * The policy decides what becomes of such a packet. SIEVE_ACTION_DROP drops it, and no set is asked.
+ * SIEVE_ACTION_PASS asks the sets with those fields that were read, if any were, and passes it otherwise.
+ */
+enum sieve_outcome {
+    SIEVE_OUTCOME_COMPLETE = 0,  /* addresses, protocol, and ports where the protocol has them */
+    SIEVE_OUTCOME_FRAGMENT = 1,  /* a fragment other than the first: no ports */
+    SIEVE_OUTCOME_ARP = 2,       /* from here on: no key by nature; passed whatever the default */
+    SIEVE_OUTCOME_NEIGHBOUR = 3, /* IPv6 neighbour discovery */
+    SIEVE_OUTCOME_NON_IP = 4,
+    SIEVE_OUTCOME_SHORT = 5,      /* from here on unreadable: addresses, but the upper header is cut off */
+    SIEVE_OUTCOME_CUT_CHAIN = 6,  /* addresses, but the packet ends inside its IPv6 extension headers */
+    SIEVE_OUTCOME_LONG_CHAIN = 7, /* addresses, but more than SIEVE_MAX_EXTENSIONS extension headers */
+    SIEVE_OUTCOME_TRUNCATED = 8,  /* no key: ends inside the Ethernet, VLAN or IP header */
+    SIEVE_OUTCOME_MALFORMED = 9,  /* no key: an IP header that contradicts itself */
+    SIEVE_OUTCOME_DEEP_VLAN = 10, /* no key: more than SIEVE_MAX_VLAN_TAGS tags */
+    SIEVE_OUTCOMES = 11,
+    SIEVE_OUTCOME_SLOTS = 16, /* a power of two, so that the verifier sees the index bounded by a mask */
+};
+SIEVE_STATIC_ASSERT(SIEVE_OUTCOMES <= SIEVE_OUTCOME_SLOTS, "every outcome has its counter");
+#define SIEVE_OUTCOME_FIRST_UNREADABLE SIEVE_OUTCOME_SHORT
+
+/* The counters that belong to no set. */
+struct sieve_totals {
+    struct sieve_counter dropped;
+    struct sieve_counter passed;
+    struct sieve_counter redirected;
+    __u64 outcome[SIEVE_OUTCOME_SLOTS];
+    __u64 redirect_failed;
+    __u64 decided;
+    __u64 asked_unreadable;
+    __u64 reserved;
+};
+
 /* Bits of an entry's `flags`. */
 enum sieve_entry_flag {
     SIEVE_ENTRY_VERIFY = 1 << 0, /* the exact set at the filter's map index is asked after the filter */
@@ -104,6 +142,8 @@ struct sieve_slot {
     __u32 map_id;                       /* the filter's map at the slot's map index; 0 if there is none */
     __u32 exact_id;                     /* likewise the exact set's */
     struct sieve_counter over_baseline; /* of the packets over the set's limit, likewise */
+    __u32 inserted_id; /* as map_id: that of the keys inserted since the build; packets never read that map */
+    __u32 reserved;
 };
 
 /* One bank. `sets` entries are asked in order. The first match that is not COUNT decides, else the default.
@@ -118,13 +158,18 @@ struct sieve_policy {
     __u32 devices_id; /* the bank's maps in SIEVE_MAP_DEVICES and SIEVE_MAP_CPUS; or 0 */
     __u32 cpus_id;
     struct sieve_limit limit[SIEVE_SLOTS]; /* of the sets whose action is SIEVE_ACTION_LIMIT */
+    struct sieve_totals baseline;          /* what the table's counters stood at when they were last reset */
 };
 
 /* How matches are watched. */
 enum sieve_watch_flag {
-    SIEVE_WATCH_EVENTS = 1 << 0, /* sampled into a ring buffer (sieve/event.h) */
-    SIEVE_WATCH_TALLY = 1 << 1,  /* counted by key (sieve/count_min.h) */
+    SIEVE_WATCH_EVENTS = 1 << 0, /* matches are sampled into a ring buffer (sieve/event.h) */
+    SIEVE_WATCH_TALLY = 1 << 1,  /* matches are counted by key (sieve/count_min.h) */
+    /* Packets without a match are sampled, too: */
+    SIEVE_WATCH_DEFAULT = 1 << 2,  /* those that the default decided */
+    SIEVE_WATCH_REJECTED = 1 << 3, /* those whose match with a filter verification rejected */
 };
+#define SIEVE_WATCH_SAMPLED (SIEVE_WATCH_EVENTS | SIEVE_WATCH_DEFAULT | SIEVE_WATCH_REJECTED)
 
 /* The program's one global variable, in the map SIEVE_MAP_CONTROL. */
 struct sieve_control {
@@ -135,7 +180,7 @@ struct sieve_control {
                        differ */
     __u32 loader;   /* enum sieve_loader */
     __u32 watch;    /* enum sieve_watch_flag bits: how matches are watched */
-    __u32 sample;   /* one match in `sample` goes into the ring buffer */
+    __u32 sample;   /* one packet in `sample` goes into the ring buffer */
     __u32 link;     /* enum sieve_link: of the interface that the program is attached to */
     struct sieve_policy bank[SIEVE_BANKS];
     /* The controllers' notes: the maps in SIEVE_MAP_EVENTS and SIEVE_MAP_SKETCHES; 0: none. */
@@ -171,32 +216,6 @@ enum sieve_loader {
     SIEVE_LOADER_SIEVE = 1, /* `xdp-sieve load` */
 };
 
-/*
- * What became of a packet's parsing. Every packet has exactly one.
- *
- * From SIEVE_OUTCOME_FIRST_UNREADABLE on, the outcomes are the reasons why a packet is *unreadable*:
- * something that a set could be asked for, or that another reader might understand otherwise, was not read.
- * The policy decides what becomes of such a packet. SIEVE_ACTION_DROP drops it, and no set is asked.
- * SIEVE_ACTION_PASS asks the sets with those fields that were read, if any were, and passes it otherwise.
- */
-enum sieve_outcome {
-    SIEVE_OUTCOME_COMPLETE = 0,  /* addresses, protocol, and ports where the protocol has them */
-    SIEVE_OUTCOME_FRAGMENT = 1,  /* a fragment other than the first: no ports */
-    SIEVE_OUTCOME_ARP = 2,       /* from here on: no key by nature; passed whatever the default */
-    SIEVE_OUTCOME_NEIGHBOUR = 3, /* IPv6 neighbour discovery */
-    SIEVE_OUTCOME_NON_IP = 4,
-    SIEVE_OUTCOME_SHORT = 5,      /* from here on unreadable: addresses, but the upper header is cut off */
-    SIEVE_OUTCOME_CUT_CHAIN = 6,  /* addresses, but the packet ends inside its IPv6 extension headers */
-    SIEVE_OUTCOME_LONG_CHAIN = 7, /* addresses, but more than SIEVE_MAX_EXTENSIONS extension headers */
-    SIEVE_OUTCOME_TRUNCATED = 8,  /* no key: ends inside the Ethernet, VLAN or IP header */
-    SIEVE_OUTCOME_MALFORMED = 9,  /* no key: an IP header that contradicts itself */
-    SIEVE_OUTCOME_DEEP_VLAN = 10, /* no key: more than SIEVE_MAX_VLAN_TAGS tags */
-    SIEVE_OUTCOMES = 11,
-    SIEVE_OUTCOME_SLOTS = 16, /* a power of two, so that the verifier sees the index bounded by a mask */
-};
-SIEVE_STATIC_ASSERT(SIEVE_OUTCOMES <= SIEVE_OUTCOME_SLOTS, "every outcome has its counter");
-#define SIEVE_OUTCOME_FIRST_UNREADABLE SIEVE_OUTCOME_SHORT
-
 /* Their names in tables and JSON, by number. */
 #define SIEVE_OUTCOME_NAMES                                                                                  \
     {                                                                                                        \
@@ -225,6 +244,14 @@ struct sieve_stats {
     struct sieve_verified verified[SIEVE_SLOTS]; /* only of sets with verification */
     struct sieve_counter over[SIEVE_SLOTS];      /* matches over the set's limit; they also count as hits */
     __u32 purse[SIEVE_SLOTS]; /* packets that this CPU took from the slot's account and has not used */
+    /*
+     * From these two follows how many packets the default decided: all readable packets with a key, and
+     * `asked_unreadable`, less `decided`. So a packet that no set decides, the most frequent one, is not
+     * counted once more.
+     */
+    __u64 decided;          /* packets that a set decided */
+    __u64 asked_unreadable; /* unreadable packets for which the sets were asked */
+    __u64 reserved[6];
 };
 SIEVE_STATIC_ASSERT(sizeof(struct sieve_stats) % 64 == 0, "whole cache lines");
 

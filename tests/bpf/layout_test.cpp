@@ -103,7 +103,7 @@ TEST_F(Layout, Control) {
     EXPECT_LAYOUT(sieve_policy, MEMBER(sieve_policy, sets), MEMBER(sieve_policy, default_action),
                   MEMBER(sieve_policy, unreadable), MEMBER(sieve_policy, reserved),
                   MEMBER(sieve_policy, entry), MEMBER(sieve_policy, slot), MEMBER(sieve_policy, devices_id),
-                  MEMBER(sieve_policy, cpus_id), MEMBER(sieve_policy, limit));
+                  MEMBER(sieve_policy, cpus_id), MEMBER(sieve_policy, limit), MEMBER(sieve_policy, baseline));
     EXPECT_LAYOUT(sieve_limit, MEMBER(sieve_limit, interval), MEMBER(sieve_limit, depth),
                   MEMBER(sieve_limit, step), MEMBER(sieve_limit, burst));
     EXPECT_LAYOUT(sieve_account, MEMBER(sieve_account, spent), MEMBER(sieve_account, reserved));
@@ -112,7 +112,12 @@ TEST_F(Layout, Control) {
                   MEMBER(sieve_policy_entry, target));
     EXPECT_LAYOUT(sieve_slot, MEMBER(sieve_slot, name), MEMBER(sieve_slot, baseline),
                   MEMBER(sieve_slot, verified_baseline), MEMBER(sieve_slot, map_id),
-                  MEMBER(sieve_slot, exact_id), MEMBER(sieve_slot, over_baseline));
+                  MEMBER(sieve_slot, exact_id), MEMBER(sieve_slot, over_baseline),
+                  MEMBER(sieve_slot, inserted_id), MEMBER(sieve_slot, reserved));
+    EXPECT_LAYOUT(sieve_totals, MEMBER(sieve_totals, dropped), MEMBER(sieve_totals, passed),
+                  MEMBER(sieve_totals, redirected), MEMBER(sieve_totals, outcome),
+                  MEMBER(sieve_totals, redirect_failed), MEMBER(sieve_totals, decided),
+                  MEMBER(sieve_totals, asked_unreadable), MEMBER(sieve_totals, reserved));
 }
 
 TEST_F(Layout, Counters) {
@@ -120,7 +125,9 @@ TEST_F(Layout, Counters) {
     EXPECT_LAYOUT(sieve_stats, MEMBER(sieve_stats, hit), MEMBER(sieve_stats, dropped),
                   MEMBER(sieve_stats, passed), MEMBER(sieve_stats, outcome), MEMBER(sieve_stats, redirected),
                   MEMBER(sieve_stats, redirect_failed), MEMBER(sieve_stats, events_lost),
-                  MEMBER(sieve_stats, verified), MEMBER(sieve_stats, over), MEMBER(sieve_stats, purse));
+                  MEMBER(sieve_stats, verified), MEMBER(sieve_stats, over), MEMBER(sieve_stats, purse),
+                  MEMBER(sieve_stats, decided), MEMBER(sieve_stats, asked_unreadable),
+                  MEMBER(sieve_stats, reserved));
     EXPECT_LAYOUT(sieve_verified, MEMBER(sieve_verified, non_members), MEMBER(sieve_verified, avoided));
 }
 

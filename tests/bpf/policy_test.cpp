@@ -108,6 +108,39 @@ TEST_F(Policy, CountGoesOn) {
     EXPECT_EQ(hits("bad").bytes, bytes);
 }
 
+// The packets that the default decided follow from other counters.
+TEST_F(Policy, CountsWhatTheDefaultDecided) {
+    const auto watched = map_of(image_of({"10.0.0.1", "10.0.0.2"}));
+    const auto bad = map_of(image_of({"10.0.0.1"}));
+    put(SIEVE_ACTION_PASS,
+        {{"watched", SIEVE_ACTION_COUNT, watched.fd()}, {"bad", SIEVE_ACTION_DROP, bad.fd()}},
+        SIEVE_ACTION_PASS);
+    const auto before = kernel::read_stats(scratch_->instance());
+    const std::vector<Packet> packets = {
+        from("10.0.0.1"),
+        from("10.0.0.2"),
+        from("10.0.0.3"),
+        Ethernet{.type = 0x0806} / Payload{.bytes = 28}, // no key: the sets are not asked
+        Ethernet{} / IPv4{.src = "10.0.0.1", .protocol = 6} /
+            Payload{.bytes = 3}, // unreadable, with addresses
+        Ethernet{} / IPv4{.src = "10.0.0.4", .protocol = 6} / Payload{.bytes = 3}};
+    std::uint64_t by_default = 0, decided = 0;
+    for (const Packet& packet : packets) {
+        const std::string who = decided_by(packet);
+        by_default += who == "default" ? 1 : 0;
+        decided += who == "bad" ? 1 : 0;
+    }
+    EXPECT_EQ(by_default, 3U);
+    const auto after = kernel::read_stats(scratch_->instance());
+    EXPECT_EQ(after->by_default() - before->by_default(), by_default);
+    EXPECT_EQ(after->decided - before->decided, decided);
+    EXPECT_EQ(after->asked_unreadable - before->asked_unreadable, 2U);
+    // With unreadable packets dropped, no set is asked about them, and the default decides nothing.
+    put(SIEVE_ACTION_PASS, {{"bad", SIEVE_ACTION_DROP, -1}});
+    EXPECT_EQ(decided_by(packets.back()), "not asked");
+    EXPECT_EQ(kernel::read_stats(scratch_->instance())->by_default(), after->by_default());
+}
+
 TEST_F(Policy, ASetThatDecidedHidesThoseBehindIt) {
     const auto map = map_of(image_of({"10.0.0.1"}));
     put(SIEVE_ACTION_PASS,

@@ -174,10 +174,13 @@ class Table:
 
     sets: tuple  # (name, list, further arguments) of each
     guests: bool = False  # the guests are in the live list
+    default: str = "pass"
 
     def drops(self, source):
-        lists = {list_name for _, list_name, _ in self.sets} | ({"guests"} if self.guests else set())
-        return bool(SOURCES[source][1] & lists)
+        if self.default == "drop":
+            return True  # no set of these tables lets anybody in
+        lists = {list_name for _, list_name, rest in self.sets if "count" not in rest}
+        return bool(SOURCES[source][1] & (lists | ({"guests"} if self.guests else set())))
 
     def arguments(self, work):
         return [f"{name}={work}/{list_name}{rest}" for name, list_name, rest in
@@ -210,6 +213,8 @@ def cases(tag):
     old, new = Table(((s, "old", ""),)), Table(((s, "new", ""),))
     both, third = Table(((s, "old", ""), (t, "third", ""))), Table(((t, "third", ""),))
     other = Table(((t, "third", ".txt,verify"), (s, "new", "")))
+    counting = Table(((t, "third", ""), (s, "old", ".sieve,action=count")))
+    closed = Table(old.sets, default="drop")
     live, guests = Table(((d, "live", ""),)), Table(((d, "live", ""),), guests=True)
     # The banks flip just before the grace period, whose first call makes a map.
     flip = {"turn": "bpf.MAP_CREATE", "last": 2}
@@ -218,6 +223,9 @@ def cases(tag):
         "load": Case(None, old, ("load", "IFACE", f"{s}=WORK/old.sieve"), "sendto", 2),
         "table": Case(old, other, ("load", "IFACE", f"{t}=WORK/third.txt,verify", f"{s}=WORK/new.sieve"), **flip),
         "swap": Case(old, new, ("swap", "IFACE", f"{s}=WORK/new.sieve"), **flip),
+        "set": Case(both, counting, ("set", "IFACE", s, "action=count", "last"), **flip),
+        "add": Case(third, both, ("add", "IFACE", f"{s}=WORK/old.sieve", f"before={t}"), **flip),
+        "default": Case(old, closed, ("default", "--force", "IFACE", "drop"), **flip),
         "remove": Case(both, third, ("remove", "IFACE", s), **flip),
         "insert": Case(live, guests, ("insert", "IFACE", d, "--stdin"), "unlinkat", **by_key),
         "delete": Case(guests, live, ("delete", "IFACE", d, "--stdin"), "unlinkat", **by_key),
@@ -327,7 +335,8 @@ class Bench:
         if table is None:
             self.run(["unload", "IFACE"])
         else:
-            self.run(["load", "IFACE", *table.arguments("WORK")])
+            # By force, because a table with a default of pass comes after one with a default of drop.
+            self.run(["load", "--force", "--default", table.default, "IFACE", *table.arguments("WORK")])
             if table.guests:
                 self.run(["insert", "IFACE", table.sets[0][0], "--stdin"])
 

@@ -167,6 +167,40 @@ killed() {
     end_listening TERM
 }
 
+# Packets that no set decided, and those whose match verification rejected; --matches adds the matches.
+others() {
+    local non_member other
+    address_lists 20261125 feed 300 non-members 300
+    "$SIEVE" -q build --bits-per-key 4 --seed 5 -o "$WORK/bad.sieve" "$WORK/feed"
+    said_of "$WORK/bad.sieve" "$WORK/non-members" >"$WORK/said"
+    non_member=$(sed -n '/ drop$/{s/ .*//p;q}' "$WORK/said")
+    other=$(sed -n '/ pass$/{s/ .*//p;q}' "$WORK/said")
+    [ -n "$non_member" ] || fail "no false positive to be rejected"
+    attach
+    sieve -q load "$IN_IF" "bad=$WORK/bad.sieve,verify=$WORK/feed"
+    mixed() {
+        verdicts --repeat 1 <<END
+drop udp $(head -n 1 "$WORK/feed") $IN4 1 2
+pass udp $non_member $IN4 1 3
+pass udp $other $IN4 1 4
+END
+    }
+    listen "$WORK/lines" events "$IN_IF" --default
+    mixed
+    end_listening INT
+    [ "$(grep -c ' pass .*default ' "$WORK/lines")" = 2 ] && [ "$(wc -l <"$WORK/lines")" = 2 ] ||
+        fail "$(cat "$WORK/lines")"
+    listen "$WORK/lines" --json events "$IN_IF" --rejected
+    mixed
+    end_listening INT
+    jq -s -e --arg key "$non_member" '(.[:-1] | length == 1 and .[0].rejected == ["bad"] and .[0].hits == [] and
+        .[0].by_default and .[0].key.src == $key)' "$WORK/lines" >/dev/null || fail "$(cat "$WORK/lines")"
+    listen "$WORK/lines" events "$IN_IF" --rejected --matches
+    mixed
+    end_listening INT
+    [ "$(wc -l <"$WORK/lines")" = 2 ] || fail "$(cat "$WORK/lines")"
+}
+
 refusals() {
     refused 1 'no xdp-sieve program' sieve events "$IN_IF"
     load_both
@@ -181,6 +215,7 @@ ktap_run \
     "as a capture" pcap \
     "a sample" sample \
     "so many" count \
+    "packets that do not match" others \
     "another listener takes over" take_over \
     "a listener that was killed" killed \
     "refusals" refusals

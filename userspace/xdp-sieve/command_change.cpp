@@ -10,6 +10,7 @@
 #include "libsieve/control/real_kernel.hpp"
 #include "libsieve/feeds/key_text.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
+#include "libsieve/service/duration.hpp"
 #include "xdp-sieve/command.hpp"
 #include "xdp-sieve/format.hpp"
 #include "xdp-sieve/hook_argument.hpp"
@@ -28,6 +29,9 @@ constexpr std::size_t named_at_most = 8;
 struct ChangeArguments {
     bool erase = false;
     bool again = false;
+    bool told_ok = false; // keys that need no change are fine
+    std::string lifetime;
+    bool grow = false;
     std::string interface;
     std::string name;
     std::string hook;
@@ -41,13 +45,36 @@ struct ChangeArguments {
     [[nodiscard]] const char* done() const { return erase ? "deleted" : "inserted"; }
 };
 
-std::string why_told(const ChangeArguments& arguments) {
-    return arguments.erase ? "is not in the set"
-                           : "matches already, as a member or by mistake; --again inserts it nonetheless";
+Result<control::KeyRequest> request_of(const ChangeArguments& arguments) {
+    control::KeyRequest request{.change = arguments.change(), .grow = arguments.grow};
+    if (arguments.lifetime.empty()) return request;
+    if (arguments.again)
+        return invalid_request("--for and --again exclude each other: a key that comes twice has no one end");
+    request.lifetime = service::parse_duration(arguments.lifetime);
+    if (!request.lifetime || request.lifetime->count() == 0)
+        return invalid_request(
+            fmt::format("--for {}: expected a whole number above 0 and s, m, h, d or w, such as "
+                        "90s or 4h",
+                        arguments.lifetime));
+    return request;
 }
 
-constexpr char why_full[] =
-    "does not fit, its buckets are full; delete keys first, or build a larger set and swap";
+std::string why_told(const ChangeArguments& arguments) {
+    if (arguments.grow) return "is in the set already; --present-ok leaves it at that";
+    return arguments.erase ? "is not in the set"
+                           : "matches already, as a member or by mistake; --again inserts it nonetheless, "
+                             "--present-ok leaves it at that";
+}
+
+constexpr char why_full[] = "does not fit, there is no room for it; delete keys first, or build a larger set "
+                            "and swap (a verified set "
+                            "grows by --grow)";
+
+std::string other_end_text(const ChangeArguments& arguments, const control::KeysChanged& changed) {
+    if (changed.other_end == 0) return {};
+    return fmt::format(" ({} {})", format_count(changed.other_end),
+                       arguments.lifetime.empty() ? "stay for good now" : "stay longer now");
+}
 
 /// Tells what became of keys that were not changed, one line for each.
 std::vector<std::string> refused(const ChangeArguments& arguments, const KeyChangeReport& report,
@@ -60,13 +87,14 @@ std::vector<std::string> refused(const ChangeArguments& arguments, const KeyChan
             lines.push_back(fmt::format("set {}: and so on, {} more", arguments.name,
                                         format_count(keys.size() - named_at_most)));
     };
-    name(report.told, why_told(arguments));
+    if (!arguments.told_ok) name(report.told, why_told(arguments));
     name(report.full, why_full);
     return lines;
 }
 
-void print_json(const ChangeArguments& arguments, const KeyChangeReport& report,
+void print_json(const ChangeArguments& arguments, const control::KeysChanged& changed,
                 const control::ChangeableSet& set) {
+    const KeyChangeReport& report = changed.report;
     const auto texts = [fields = set.fields](const std::vector<sieve_key>& keys) {
         nlohmann::json list = nlohmann::json::array();
         for (const sieve_key& key : keys) list.push_back(format_key(key, fields));
@@ -78,9 +106,14 @@ void print_json(const ChangeArguments& arguments, const KeyChangeReport& report,
                           {arguments.done(), report.done},
                           {"repeated", report.repeated},
                           {"keys", report.keys},
-                          {"expected_fpr", report.expected_fpr}};
+                          {"expected_fpr", report.expected_fpr},
+                          {"expired", changed.expired}};
     out[arguments.erase ? "absent" : "matched_already"] = texts(report.told);
-    if (!arguments.erase) out["full"] = texts(report.full);
+    if (!arguments.erase) {
+        out["full"] = texts(report.full);
+        out["other_end"] = changed.other_end;
+        out["grown"] = changed.grown;
+    }
     print_out("{}\n", json_text(out));
 }
 
@@ -89,6 +122,7 @@ Result<Exit> run_change(ChangeArguments& arguments, Context& context) {
     if (arguments.keys.empty() != arguments.standard_input)
         return invalid_request(
             fmt::format("{}: give keys after the set, or --stdin", arguments.erase ? "delete" : "insert"));
+    SIEVE_ASSIGN(const control::KeyRequest request, request_of(arguments));
     SIEVE_ASSIGN(control::HookName hook, parse_hook(arguments.interface, arguments.hook));
     SIEVE_ASSIGN(const control::Safety safety, arguments.safety.safety());
     control::RealKernel kernel;
@@ -96,31 +130,37 @@ Result<Exit> run_change(ChangeArguments& arguments, Context& context) {
     hook.point = set.point;
     SIEVE_ASSIGN(const KeySet keys,
                  read_key_arguments(arguments.keys, arguments.standard_input, set.fields, context));
-    SIEVE_ASSIGN(const KeyChangeReport report,
-                 control::change_keys(kernel, hook, arguments.name, keys, arguments.change(),
-                                      observer(context), safety));
-    context.changed = report.done > 0;
-    const std::uint64_t left = report.told.size() + report.full.size();
+    SIEVE_ASSIGN(
+        const control::KeysChanged changed,
+        control::change_keys(kernel, hook, arguments.name, keys, request, observer(context), safety));
+    const KeyChangeReport& report = changed.report;
+    context.changed = report.done > 0 || changed.expired > 0 || changed.grown > 0;
+    const std::uint64_t told = arguments.told_ok ? 0 : report.told.size();
+    const std::uint64_t left = told + report.full.size();
     if (context.json) {
-        print_json(arguments, report, set);
+        print_json(arguments, changed, set);
         return left == 0 ? Exit::done : Exit::no;
     }
     const std::vector<std::string> lines = refused(arguments, report, set.fields);
-    if (report.done == 0) {
+    if (report.done == 0 && left > 0) {
         if (left == 1) return failure(ErrorKind::no, lines.front());
         return failure(
             ErrorKind::no,
             fmt::format("set {}: none of {} keys was {}: {} {}{}", arguments.name, format_count(left),
-                        arguments.done(), format_count(report.told.size()),
+                        arguments.done(), format_count(told),
                         arguments.erase ? "are not in the set" : "match already",
                         report.full.empty() ? "" : fmt::format(", {} do not fit", report.full.size())));
     }
     for (const std::string& line : lines) remark(context, line);
+    if (changed.grown > 0)
+        remark(context, fmt::format("set {}: full, so a larger filter was swapped in", arguments.name));
     if (!context.quiet)
-        print_out("{}: {}: {} {} of {}; {} in it now, FPR {} expected\n",
+        print_out("{}: {}: {} {} of {}{}; {} in it now, FPR {} expected\n",
                   hook_title(arguments.interface, set.point), arguments.name, arguments.done(),
-                  format_count(report.done), format_counted(report.done + left, "key"),
-                  format_count(report.keys), format_rate(report.expected_fpr));
+                  format_count(report.done),
+                  format_counted(report.done + report.told.size() + report.full.size(), "key"),
+                  other_end_text(arguments, changed), format_count(report.keys),
+                  format_rate(report.expected_fpr));
     return left == 0 ? Exit::done : Exit::no;
 }
 
@@ -132,6 +172,18 @@ Action define(Arguments command, Context& context, bool erase) {
     command.add("KEY", arguments->keys, "keys; one argument each, fields separated by commas or blanks");
     add_hook(command, arguments->hook, "the one that has the set if not given");
     command.add_flag("--stdin", arguments->standard_input, "read the keys from standard input, as a feed");
+    if (erase)
+        command.add_flag("--absent-ok", arguments->told_ok, "keys that are not in the set are fine");
+    else
+        command.add_flag("--present-ok", arguments->told_ok, "keys that match already are fine");
+    if (!erase) {
+        command
+            .add("--for", arguments->lifetime,
+                 "the keys end after this time, such as 4h; the next command, `expire` or the service takes "
+                 "them out")
+            .called("TIME");
+        command.add_flag("--grow", arguments->grow, "if a verified set is full, swap a larger filter in");
+    }
     if (!erase)
         command.add_flag("--again", arguments->again,
                          "also insert keys that match already; delete each as often as it was inserted");

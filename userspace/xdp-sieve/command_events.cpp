@@ -33,7 +33,26 @@ struct EventsArguments {
     control::ListenOptions listening;
     std::string capture;
     bool force = false;
+    bool by_default = false;
+    bool rejected = false;
+    bool matches = false;
 };
+
+// Which packets the listener wants: matches, unless others are named.
+std::uint32_t which(const EventsArguments& arguments) {
+    const bool others = arguments.by_default || arguments.rejected;
+    return (arguments.matches || !others ? std::uint32_t{SIEVE_WATCH_EVENTS} : 0U) |
+           (arguments.by_default ? std::uint32_t{SIEVE_WATCH_DEFAULT} : 0U) |
+           (arguments.rejected ? std::uint32_t{SIEVE_WATCH_REJECTED} : 0U);
+}
+
+// The sets that matched, those whose match was rejected, and the default if it decided and no set matched.
+std::string sets_text(const control::Event& event) {
+    std::vector<std::string> words = event.sets;
+    for (const std::string& set : event.rejected) words.push_back(fmt::format("{} (rejected)", set));
+    if (event.by_default && event.sets.empty()) words.emplace_back("default");
+    return words.empty() ? "?" : fmt::format("{}", fmt::join(words, ","));
+}
 
 // "2026-11-21T13:37:00.123456789Z"
 std::string time_text(std::uint64_t nanoseconds) {
@@ -48,15 +67,16 @@ std::string time_text(std::uint64_t nanoseconds) {
 void print_event(const control::Event& event, const Context& context) {
     if (!context.json) {
         print_out("{} {} {} {} bytes {}\n", time_text(event.time), verdict_name(event.verdict),
-                  event.sets.empty() ? "?" : fmt::format("{}", fmt::join(event.sets, ",")), event.length,
-                  format_key(event.key, event.have));
+                  sets_text(event), event.length, format_key(event.key, event.have));
         return;
     }
     const nlohmann::ordered_json line = {
         {"time", event.time},
         {"verdict", verdict_name(event.verdict)},
         {"set", event.decided_by ? nlohmann::ordered_json(*event.decided_by) : nlohmann::ordered_json()},
+        {"by_default", event.by_default},
         {"hits", event.sets},
+        {"rejected", event.rejected},
         {"length", event.length},
         {"key", key_json(event.key, event.have)}};
     print_out("{}\n", json_text(line, json_one_line));
@@ -69,7 +89,7 @@ void print_summary(const EventsArguments& arguments, const control::Heard& heard
                                                      {"hook", kernel::hook_point_name(heard.point)},
                                                      {"events", heard.events},
                                                      {"lost", heard.lost},
-                                                     {"sample", arguments.listening.sample}}}},
+                                                     {"sample", arguments.listening.sampling.sample}}}},
                                     json_one_line));
     if (heard.taken_over) remark(context, "another listener has taken over");
     remark(context,
@@ -111,11 +131,13 @@ Result<Exit> run_events(const EventsArguments& arguments, const Context& context
 
 void add_events(CLI::App& app, Context& context) {
     add_command(
-        app, context, "events", "show matches as they happen, or write them to a capture",
+        app, context, "events", "show matches, or other packets, as they happen, or write them to a capture",
         [&context](Arguments command) -> Action {
             auto arguments = std::make_shared<EventsArguments>();
             command.add("IFACE", arguments->interface, "the interface").required();
-            command.add("--sample", arguments->listening.sample, "sample one match in this many, at random")
+            command
+                .add("--sample", arguments->listening.sampling.sample,
+                     "sample one packet in this many, at random")
                 .positive()
                 .show_default();
             command.add("--count", arguments->listening.most, "stop after this many events").positive();
@@ -125,8 +147,16 @@ void add_events(CLI::App& app, Context& context) {
                 .called("FILE");
             command.add_flag("--force", arguments->force,
                              "also replace a file that is not a capture of this command");
+            command.add_flag("--default", arguments->by_default,
+                             "show packets that the default decided, instead of matches");
+            command.add_flag("--rejected", arguments->rejected,
+                             "show packets whose match verification rejected, instead of matches");
+            command.add_flag("--matches", arguments->matches, "besides these, also show matches");
             add_hook(command, arguments->hook, hook_in_use);
-            return [arguments, &context] { return run_events(*arguments, context); };
+            return [arguments, &context] {
+                arguments->listening.sampling.which = which(*arguments);
+                return run_events(*arguments, context);
+            };
         });
 }
 

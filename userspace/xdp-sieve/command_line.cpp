@@ -27,9 +27,14 @@ void define_command_line(CLI::App& app, Context& context) {
     add_inspect(app, context);
     add_load(app, context);
     add_swap(app, context);
+    add_set(app, context);
+    add_add(app, context);
+    add_default(app, context);
     add_confirm(app, context);
     add_insert(app, context);
     add_delete(app, context);
+    add_expire(app, context);
+    add_list(app, context);
     add_remove(app, context);
     add_unload(app, context);
     add_apply(app, context);

@@ -31,6 +31,7 @@ struct LoadArguments {
     std::string mode;
     std::string hook;
     bool force = false;
+    bool keep_counters = false;
     std::optional<std::uint32_t> priority;
     std::optional<std::string> chain;
     SafetyArguments safety;
@@ -48,6 +49,7 @@ Result<control::TableSpec> parse_table(const LoadArguments& arguments) {
     table.interface = hook.interface;
     table.point = hook.point.value_or(kernel::HookPoint::xdp);
     table.force = arguments.force;
+    table.keep_counters = arguments.keep_counters;
     table.priority = arguments.priority;
     SIEVE_ASSIGN(table.mode, parse_mode(arguments.mode));
     SIEVE_ASSIGN(table.default_action, parse_pass_or_drop("--default", arguments.default_action));
@@ -150,7 +152,12 @@ void add_load(CLI::App& app, Context& context) {
                      "beside other programs at xdp: after which of our verdicts the next one is asked, a "
                      "comma list of pass, drop and redirect, or none; pass if not given")
                 .called("VERDICTS");
-            command.add_flag("--force", arguments->force, "replace another XDP program");
+            command.add_flag("--keep-counters", arguments->keep_counters,
+                             "sets in force go on with their counters, under another list or action, too");
+            command.add_flag(
+                "--force", arguments->force,
+                "replace another XDP program, or an allowlist by a table that lets everybody in, "
+                "or nobody");
             arguments->safety.add_to(command);
             return [arguments, &context] { return run_load(*arguments, context); };
         });

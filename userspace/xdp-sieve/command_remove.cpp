@@ -23,6 +23,7 @@ struct RemoveArguments {
     std::string name;
     std::string hook;
     SafetyArguments safety;
+    bool force = false;
 };
 
 Result<Exit> run_remove(RemoveArguments& arguments, Context& context) {
@@ -31,7 +32,7 @@ Result<Exit> run_remove(RemoveArguments& arguments, Context& context) {
     SIEVE_ASSIGN(const control::Safety safety, arguments.safety.safety());
     control::RealKernel kernel;
     SIEVE_ASSIGN(const control::Removed removed,
-                 control::remove(kernel, hook, arguments.name, observer(context), safety));
+                 control::remove(kernel, hook, arguments.name, observer(context), safety, arguments.force));
     context.changed = true;
     if (context.json)
         print_out("{}\n", json_text(nlohmann::json{{"interface", arguments.interface},
@@ -53,6 +54,8 @@ void add_remove(CLI::App& app, Context& context) {
         command.add("IFACE", arguments->interface, "the interface").required();
         command.add("NAME", arguments->name, "the set").required();
         add_hook(command, arguments->hook, "the one that has the set if not given");
+        command.add_flag("--force", arguments->force,
+                         "also if no packet with a key would pass any more, under a default of drop");
         arguments->safety.add_to(command);
         return [arguments, &context] { return run_remove(*arguments, context); };
     });

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "libsieve/control/real_kernel.hpp"
+#include "libsieve/control/reset_counters.hpp"
 #include "libsieve/control/sample.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
 #include "xdp-sieve/command.hpp"
@@ -29,6 +30,7 @@ nlohmann::json to_json(const sieve_counter& counter) {
 }
 
 nlohmann::json to_json(const Sample& sample) {
+    const kernel::Stats stats = sample.counted();
     nlohmann::json sets = nlohmann::json::array();
     for (const control::SetStatus& set : sample.table.sets) {
         const sieve_counter hits = sample.hits(set);
@@ -43,19 +45,19 @@ nlohmann::json to_json(const Sample& sample) {
         sets.push_back(std::move(row));
     }
     nlohmann::json outcomes;
-    for (std::uint32_t i = 0; i < SIEVE_OUTCOMES; i++)
-        outcomes[kernel::outcome_name(i)] = sample.stats.outcome[i];
+    for (std::uint32_t i = 0; i < SIEVE_OUTCOMES; i++) outcomes[kernel::outcome_name(i)] = stats.outcome[i];
     return {{"interface", sample.interface},
             {"hook", kernel::hook_point_name(sample.point)},
             {"program_id", sample.program_id},
             {"packets", sample.seen().packets},
             {"bytes", sample.seen().bytes},
-            {"passed", to_json(sample.stats.passed)},
-            {"dropped", to_json(sample.stats.dropped)},
-            {"redirected", to_json(sample.stats.redirected)},
-            {"redirect_failed", sample.stats.redirect_failed},
+            {"passed", to_json(stats.passed)},
+            {"dropped", to_json(stats.dropped)},
+            {"redirected", to_json(stats.redirected)},
+            {"redirect_failed", stats.redirect_failed},
+            {"by_default", stats.by_default()},
             {"default", action_name(sample.table.default_action)},
-            {"unreadable", unreadable_json(sample.table.unreadable, sample.stats)},
+            {"unreadable", unreadable_json(sample.table.unreadable, stats)},
             {"sets", std::move(sets)},
             {"outcomes", std::move(outcomes)}};
 }
@@ -81,14 +83,16 @@ void print_verdicts(const Sample& sample, const std::optional<control::Rates>& r
     const auto rate = [&rates](control::Rate control::Rates::*member) {
         return rates ? std::optional((*rates).*member) : std::nullopt;
     };
+    const kernel::Stats stats = sample.counted();
     print_row("seen", sample.seen(), rate(&control::Rates::seen));
-    print_row("passed", sample.stats.passed, rate(&control::Rates::passed));
-    print_row("dropped", sample.stats.dropped, rate(&control::Rates::dropped));
-    if (sample.stats.redirected.packets > 0)
-        print_row("redirected", sample.stats.redirected, rate(&control::Rates::redirected));
-    if (sample.stats.redirect_failed > 0)
-        print_out("  {:<32} {:>18}\n", "redirect failed, by default",
-                  format_count(sample.stats.redirect_failed));
+    print_row("passed", stats.passed, rate(&control::Rates::passed));
+    print_row("dropped", stats.dropped, rate(&control::Rates::dropped));
+    if (stats.redirected.packets > 0)
+        print_row("redirected", stats.redirected, rate(&control::Rates::redirected));
+    if (stats.redirect_failed > 0)
+        print_out("  {:<32} {:>18}\n", "redirect failed, by default", format_count(stats.redirect_failed));
+    print_out("  {:<32} {:>18}\n", fmt::format("by default ({})", action_name(sample.table.default_action)),
+              format_count(stats.by_default()));
 }
 
 void print_sets(const Sample& sample, const std::optional<control::Rates>& rates) {
@@ -107,9 +111,10 @@ void print_sets(const Sample& sample, const std::optional<control::Rates>& rates
 }
 
 void print_outcomes(const Sample& sample) {
+    const kernel::Stats stats = sample.counted();
     for (std::uint32_t i = 0; i < SIEVE_OUTCOMES; i++)
-        if (sample.stats.outcome[i] > 0)
-            print_out("  {:<32} {:>18}\n", outcome_row(i), format_count(sample.stats.outcome[i]));
+        if (stats.outcome[i] > 0)
+            print_out("  {:<32} {:>18}\n", outcome_row(i), format_count(stats.outcome[i]));
 }
 
 void print_table(const Sample& sample, const std::optional<control::Rates>& rates) {
@@ -122,22 +127,39 @@ void print_table(const Sample& sample, const std::optional<control::Rates>& rate
     print_outcomes(sample);
 }
 
-Result<Exit> run_stats(std::string interface, const std::string& hook, Watch watch, const Context& context) {
+// Resets the counters of these hooks. The samples become what was counted up to then.
+Status reset(control::Kernel& kernel, std::vector<Sample>& samples, Context& context) {
+    for (Sample& sample : samples) {
+        SIEVE_ASSIGN(sample,
+                     control::reset_counters(kernel, {.interface = sample.interface, .point = sample.point},
+                                             observer(context)));
+        context.changed = true;
+    }
+    return {};
+}
+
+Result<Exit> run_stats(std::string interface, const std::string& hook, Watch watch, bool resets,
+                       Context& context) {
     kernel::set_verbose(context.verbose);
     SIEVE_TRY(watch.begin(interface));
+    if (resets && watch.on()) return invalid_request("--reset and --watch exclude each other");
     SIEVE_ASSIGN(const control::HookName name, parse_hook(interface, hook));
     control::RealKernel kernel;
     std::vector<Sample> before;
     do {
         SIEVE_ASSIGN(std::vector<Sample> now, control::take_samples(kernel, name));
+        if (resets) SIEVE_TRY(reset(kernel, now, context));
         if (context.json) {
             nlohmann::json out = {{"interfaces", nlohmann::json::array()}};
+            if (resets) out["reset"] = true;
             for (const Sample& sample : now) out["interfaces"].push_back(to_json(sample));
             // One line per round, so that a reader can follow.
             print_out("{}\n", watch.on() ? json_text(out, json_one_line) : json_text(out));
         } else {
             for (const Sample& sample : now) print_table(sample, control::rates_since(before, sample));
             if (now.empty()) print_out("no interface runs xdp-sieve\n");
+            if (resets && !now.empty())
+                remark(context, "these were the counts; all counters are at zero now");
             if (watch.on()) print_out("\n");
         }
         before = std::move(now);
@@ -152,11 +174,13 @@ void add_stats(CLI::App& app, Context& context) {
                 [&context](Arguments command) -> Action {
                     auto interface = std::make_shared<std::string>(), hook = std::make_shared<std::string>();
                     auto watch = std::make_shared<Watch>();
+                    auto resets = std::make_shared<bool>(false);
                     command.add("IFACE", *interface, "one interface; all of them if not given");
                     watch->add_to(command, "repeat every SECONDS (1), with rates");
                     add_hook(command, *hook, "all of them if not given");
-                    return [interface, hook, watch, &context] {
-                        return run_stats(*interface, *hook, *watch, context);
+                    command.add_flag("--reset", *resets, "then start all of these counters at zero");
+                    return [interface, hook, watch, resets, &context] {
+                        return run_stats(*interface, *hook, *watch, *resets, context);
                     };
                 });
 }

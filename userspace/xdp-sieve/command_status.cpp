@@ -59,6 +59,8 @@ nlohmann::json to_json(const SetStatus& status) {
     add_action(out, control::action_of(status.set));
     out["verify"] = status.verified();
     if (status.verified()) out["verify_bytes"] = status.exact_bytes;
+    out["ending"] = status.ending;
+    out["overdue"] = status.overdue;
     return out;
 }
 
@@ -78,7 +80,7 @@ nlohmann::json to_json(const HookStatus& status) {
         return out;
     }
     out["default"] = action_name(status.table.default_action);
-    out["unreadable"] = unreadable_json(status.table.unreadable, status.stats);
+    out["unreadable"] = unreadable_json(status.table.unreadable, status.counted());
     if (status.table.probation) out["probation"] = {{"seconds_left", seconds(*status.table.probation)}};
     if (status.table.taken_back) out["taken_back"] = true;
     out["sampling"] = status.watching.sample;
@@ -99,7 +101,7 @@ void print_table(const HookStatus& status) {
     print_out(", default {}, unreadable {}{}\n{}", action_name(status.table.default_action),
               action_name(status.table.unreadable), status.table.sets.empty() ? ", no set is in force" : "",
               neighbours(hook));
-    if (const std::string unreadable = describe_unreadable(status.stats); !unreadable.empty())
+    if (const std::string unreadable = describe_unreadable(status.counted()); !unreadable.empty())
         print_out("  {}\n", unreadable);
     if (status.table.probation)
         print_out("  on probation: taken back in {} s unless `xdp-sieve confirm {}` keeps it\n",
@@ -107,7 +109,7 @@ void print_table(const HookStatus& status) {
     if (status.table.taken_back)
         print_out("  the last change was not confirmed in time and was taken back\n");
     if (status.watching.sample != 0)
-        print_out("  one match in {} is sampled for `xdp-sieve events`\n", status.watching.sample);
+        print_out("  one packet in {} is sampled for `xdp-sieve events`\n", status.watching.sample);
     if (status.watching.counts_keys) print_out("  matches are counted by key for `xdp-sieve top`\n");
     if (status.table.sets.empty()) return;
     print_out("  {:<15} {:<14} {:<8} {:<14} {:>12} {:>9} {:>10} {:>29}  {:<10} {:<8} {}\n", "set", "action",
@@ -125,6 +127,10 @@ void print_table(const HookStatus& status) {
                   label_text(file) + (file.changes == 0 ? std::string()
                                                         : fmt::format(", {} inserted or deleted since",
                                                                       format_counted(file.changes, "key"))));
+        if (set.ending > 0)
+            print_out("  {:<15} {} inserted for a time, {} overdue{}\n", "",
+                      format_counted(set.ending, "key"), format_count(set.overdue),
+                      set.overdue > 0 ? "; `xdp-sieve expire` takes them out" : "");
         if (set.verified())
             print_out("  {:<15} matches are verified with the keys themselves, {} more\n", "",
                       format_bytes(set.exact_bytes));

@@ -21,6 +21,7 @@
 #include "libsieve/feeds/list_format.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
+#include "xdp-sieve/edit_argument.hpp"
 #include "xdp-sieve/hook_argument.hpp"
 #include "xdp-sieve/output.hpp"
 #include "xdp-sieve/set_argument.hpp"
@@ -195,6 +196,33 @@ Candidates set_arguments(const std::string& text, const Written& written) {
     return candidates;
 }
 
+// The words of `set` and `add`; `only_places`: those of `add`.
+Candidates edits(const std::string& text, const Written& written, bool only_places) {
+    const std::size_t equals = text.find('=');
+    Candidates candidates;
+    for (const EditWord& word : edit_words()) {
+        if (only_places && !word.places) continue;
+        const std::string name = std::string(word.name) + (word.value != nullptr ? "=" : "");
+        if (equals == std::string::npos)
+            candidates.push_back({name, word.help});
+        else if (text.substr(0, equals + 1) == name)
+            append(candidates, with_prefix(name, values(word.value, text.substr(equals + 1), written)));
+    }
+    return candidates;
+}
+
+Candidates set_edits(const std::string& text, const Written& written) {
+    return edits(text, written, false);
+}
+
+Candidates places(const std::string& text, const Written& written) {
+    return edits(text, written, true);
+}
+
+Candidates pass_or_drop(const std::string&, const Written&) {
+    return of({"pass", "drop"});
+}
+
 struct Value {
     const char* name;
     Source source;
@@ -212,6 +240,8 @@ constexpr std::array known_values = {
     Value{"BEFORE", files},     Value{"NOW", files},           Value{"[SECONDS]", nothing},
     Value{"UINT", nothing},     Value{"FLOAT", nothing},       Value{"SECONDS", nothing},
     Value{"PORTS", nothing},    Value{"PPS[/BURST]", nothing}, Value{"LIST", files},
+    Value{"EDIT", set_edits},   Value{"PLACE", places},        Value{"VERDICT", pass_or_drop},
+    Value{"TIME", nothing},
 };
 
 Candidates values(std::string_view name, const std::string& text, const Written& written) {

@@ -24,6 +24,7 @@ enum class Exit : int {
     case ErrorKind::invalid_request:
     case ErrorKind::several_hooks:
     case ErrorKind::attached_otherwise:
+    case ErrorKind::wants_force:
     case ErrorKind::needs_feed:
         return Exit::usage;
     case ErrorKind::bad_input:

@@ -62,6 +62,8 @@ std::string remedy(const Error& error) {
     case ErrorKind::attached_otherwise:
         return fmt::format("leave -m, --priority and --chain out, or `xdp-sieve unload {}` first",
                            facts.interface);
+    case ErrorKind::wants_force:
+        return "if that is meant, add `--force`";
     case ErrorKind::needs_feed:
         return fmt::format("name the feed that it was built of: {}={},verify=FEED", facts.set, facts.path);
     case ErrorKind::fixed_keys:

@@ -11,6 +11,8 @@
 
 #include "bpf/images.hpp"
 #include "bpf/packet.hpp"
+#include "libsieve/feeds/key_text.hpp"
+#include "libsieve/kernel/exact_map.hpp"
 #include "libsieve/kernel/scratch.hpp"
 
 namespace sieve::kernel {
@@ -35,7 +37,7 @@ TEST(EventRing, TellsWhatWasMatchedAndWhatWasLost) {
     const auto page = static_cast<std::uint32_t>(::sysconf(_SC_PAGESIZE));
     const std::uint32_t packets = page / 40;
     {
-        EventRing ring = value_or_fail(EventRing::start(scratch.instance(), 1, keep, page));
+        EventRing ring = value_or_fail(EventRing::start(scratch.instance(), {}, keep, page));
         for (std::uint32_t i = 0; i < packets; i++) {
             EXPECT_EQ(value_or_fail(scratch.run(member)), XDP_DROP);
             EXPECT_EQ(value_or_fail(scratch.run(non_member)), XDP_PASS);
@@ -67,7 +69,7 @@ TEST(EventRing, ShortPacketsAreWhole) {
     const auto map = map_of(image_of({"10.0.0.1"}));
     ASSERT_TRUE(scratch.table().replace({SIEVE_ACTION_PASS, {{"set", SIEVE_ACTION_COUNT, map.fd()}}}));
     std::vector<sieve_event> seen;
-    EventRing ring = value_or_fail(EventRing::start(scratch.instance(), 1, [&](const sieve_event& event) {
+    EventRing ring = value_or_fail(EventRing::start(scratch.instance(), {}, [&](const sieve_event& event) {
         seen.push_back(event);
         return true;
     }));
@@ -87,6 +89,44 @@ TEST(EventRing, ShortPacketsAreWhole) {
         EXPECT_EQ(seen[i].decision, SIEVE_NO_SET);
     }
     EXPECT_TRUE(ring.stop());
+}
+
+// Only the packets that the listener named are sampled: matches, those that the default decides, and those
+// whose match verification rejects.
+TEST(EventRing, SamplesWhatTheListenerNames) {
+    const Scratch scratch = value_or_fail(Scratch::load(false));
+    const auto map = map_of(image_of({"10.0.0.1", "10.0.0.2"}));
+    KeySet members(SIEVE_FIELD_SRC);
+    members.add(value_or_fail(parse_key("10.0.0.1", SIEVE_FIELD_SRC)));
+    // The exact set lacks a key of the filter, so that 10.0.0.2 is as good as a false positive.
+    const std::vector<sieve_key> keys = {members.at(0)};
+    const ExactMap exact = value_or_fail(ExactMap::create(keys, "set"));
+    ASSERT_TRUE(
+        scratch.table().replace({SIEVE_ACTION_PASS, {{"set", SIEVE_ACTION_DROP, map.fd(), 0, exact.fd()}}}));
+    const auto sampled = [&](std::uint32_t which) {
+        std::vector<std::string> seen;
+        EventRing ring = value_or_fail(
+            EventRing::start(scratch.instance(), {.which = which}, [&](const sieve_event& event) {
+                seen.push_back(format_key(event.key, SIEVE_FIELD_SRC) + (event.hits != 0       ? " hit"
+                                                                         : event.rejected != 0 ? " rejected"
+                                                                         : event.decision == SIEVE_NO_SET
+                                                                             ? " default"
+                                                                             : ""));
+                return true;
+            }));
+        for (const char* source : {"10.0.0.1", "10.0.0.2", "10.0.0.3"})
+            EXPECT_TRUE(scratch.run((Ethernet{} / IPv4{.src = source} / Udp{}).bytes()));
+        EXPECT_TRUE(ring.poll(0));
+        EXPECT_TRUE(ring.stop());
+        return seen;
+    };
+    using Seen = std::vector<std::string>;
+    EXPECT_EQ(sampled(SIEVE_WATCH_EVENTS), (Seen{"10.0.0.1 hit"}));
+    EXPECT_EQ(sampled(SIEVE_WATCH_DEFAULT), (Seen{"10.0.0.2 rejected", "10.0.0.3 default"}));
+    EXPECT_EQ(sampled(SIEVE_WATCH_REJECTED), (Seen{"10.0.0.2 rejected"}));
+    EXPECT_EQ(sampled(SIEVE_WATCH_SAMPLED), (Seen{"10.0.0.1 hit", "10.0.0.2 rejected", "10.0.0.3 default"}));
+    EXPECT_EQ(sampled(SIEVE_WATCH_EVENTS), (Seen{"10.0.0.1 hit"}))
+        << "nothing is left of an earlier listener";
 }
 
 } // namespace

@@ -218,6 +218,55 @@ TEST_F(SetTableTest, NewSetsCountFromZeroInUsedSlots) {
     }
 }
 
+TEST_F(SetTableTest, CountersStartAfreshIfAsked) {
+    const auto map = map_of(image_of({"10.0.0.1"})), other = map_of(image_of({"10.0.0.2"}));
+    ASSERT_TRUE(replace({SIEVE_ACTION_PASS,
+                         {{"bad", SIEVE_ACTION_DROP, map.fd()}, {"more", SIEVE_ACTION_COUNT, other.fd()}}}));
+    for (int i = 0; i < 5; i++) EXPECT_TRUE(drops("10.0.0.1"));
+    EXPECT_FALSE(drops("10.0.0.2"));
+    const std::uint32_t slot = scratch_->table().read().find("bad")->slot;
+    WantedTable wanted{SIEVE_ACTION_PASS, {{"bad", SIEVE_ACTION_DROP}, {"more", SIEVE_ACTION_COUNT}}};
+    wanted.sets[0].fresh_counters = true;
+    for (int round = 0; round < 3; round++) {
+        ASSERT_TRUE(replace(wanted));
+        EXPECT_EQ(hits("bad"), 0U);
+        EXPECT_EQ(hits("more"), 1U);
+        EXPECT_TRUE(drops("10.0.0.1")) << "the filter stays";
+        EXPECT_EQ(hits("bad"), 1U);
+        expect_rest();
+    }
+    EXPECT_NE(scratch_->table().read().find("bad")->slot, slot) << "a slot that no packet has used";
+}
+
+TEST_F(SetTableTest, AllCountersAreResetAtOnce) {
+    const auto map = map_of(image_of({"10.0.0.1"}));
+    ASSERT_TRUE(replace({SIEVE_ACTION_PASS, {{"bad", SIEVE_ACTION_DROP, map.fd()}}}));
+    for (int i = 0; i < 5; i++) EXPECT_TRUE(drops("10.0.0.1"));
+    EXPECT_FALSE(drops("10.0.0.2"));
+    const Stats before = value_or_fail(read_stats(scratch_->instance()));
+    WantedTable wanted{SIEVE_ACTION_PASS, {{"bad", SIEVE_ACTION_DROP}}};
+    wanted.reset_counters = true;
+    ASSERT_TRUE(replace(wanted));
+    EXPECT_EQ(hits("bad"), 0U);
+    const auto counted = [&] {
+        return since(value_or_fail(read_stats(scratch_->instance())), scratch_->table().read().baseline);
+    };
+    EXPECT_EQ(counted().dropped.packets, 0U);
+    EXPECT_EQ(counted().by_default(), 0U);
+    EXPECT_EQ(counted().outcome[SIEVE_OUTCOME_COMPLETE], 0U);
+    EXPECT_TRUE(drops("10.0.0.1"));
+    EXPECT_FALSE(drops("10.0.0.2"));
+    EXPECT_EQ(hits("bad"), 1U);
+    EXPECT_EQ(counted().dropped.packets, 1U);
+    EXPECT_EQ(counted().by_default(), 1U);
+    EXPECT_EQ(value_or_fail(read_stats(scratch_->instance())).dropped.packets, before.dropped.packets + 1)
+        << "the program's own counters never fall";
+    // Other changes keep the baseline.
+    ASSERT_TRUE(replace({SIEVE_ACTION_DROP, {{"bad", SIEVE_ACTION_DROP}}}));
+    EXPECT_EQ(counted().dropped.packets, 1U);
+    expect_rest();
+}
+
 TEST_F(SetTableTest, AFullTableGivesWayToAFullTable) {
     std::vector<FilterMap> maps;
     for (int i = 0; i < SIEVE_MAX_SETS; i++) maps.push_back(map_of(image_of({fmt::format("10.0.0.{}", i)})));

@@ -103,6 +103,51 @@ TEST_F(Apply, WithoutAnActionAMatchDoesWhatTheDefaultDoesNot) {
     }
 }
 
+// What is loaded over an allowlist by mistake: the default of `load` is pass.
+TEST_F(Apply, AnAllowlistIsNotTurnedAroundWithoutForce) {
+    kernel.put("friends", SIEVE_ACTION_PASS);
+    kernel.running.table.default_action = SIEVE_ACTION_DROP;
+    TableSpec friends = table({Files::set("friends", files.feed("friends", {"192.0.2.1"}))});
+    EXPECT_EQ(refused(friends, ErrorKind::wants_force).facts.interface, "eth0");
+    friends.default_action = SIEVE_ACTION_DROP;
+    friends.sets[0].action = WantedAction{SIEVE_ACTION_DROP, {}};
+    EXPECT_EQ(refused(friends, ErrorKind::wants_force).facts.set, "friends");
+    TableSpec others = table({bad()});
+    others.default_action = SIEVE_ACTION_DROP;
+    others.sets[0].action = WantedAction{SIEVE_ACTION_COUNT, {}};
+    refused(others, ErrorKind::wants_force);
+    friends.sets[0].action.reset();
+    EXPECT_TRUE(apply(kernel, friends, {})) << "an allowlist again";
+    // Somebody makes an allowlist of it while the sets are built.
+    kernel.running.table.default_action = SIEVE_ACTION_PASS;
+    kernel.steps.clear();
+    kernel.on_lock = [this] { kernel.running.table.default_action = SIEVE_ACTION_DROP; };
+    refused(table({bad()}), ErrorKind::wants_force, false);
+    friends.default_action = SIEVE_ACTION_PASS;
+    friends.force = true;
+    EXPECT_TRUE(apply(kernel, friends, {}));
+    EXPECT_EQ(kernel.running.table.sets[0].action, SIEVE_ACTION_DROP);
+}
+
+TEST_F(Apply, CountersStartAtZeroUnderAnotherListOrAction) {
+    const std::string image = files.image("bad.sieve", {"192.0.2.1"});
+    const std::string other = files.image("other.sieve", {"192.0.2.1"});
+    ASSERT_TRUE(apply(kernel, table({Files::set("bad", image)}), {}));
+    const auto counted_before = [this] { return kernel.running.table.sets[0].baseline.packets; };
+    ASSERT_TRUE(apply(kernel, table({Files::set("bad", image)}), {}));
+    EXPECT_EQ(counted_before(), 0U) << "the same list, the same action";
+    ASSERT_TRUE(apply(kernel, table({Files::set("bad", other)}), {}));
+    EXPECT_EQ(counted_before(), 1'000'000U) << "another list";
+    SetSpec counts = Files::set("bad", other);
+    counts.action = WantedAction{SIEVE_ACTION_COUNT, {}};
+    ASSERT_TRUE(apply(kernel, table({counts}), {}));
+    EXPECT_EQ(counted_before(), 2'000'000U) << "another action";
+    TableSpec keeping = table({Files::set("bad", image)});
+    keeping.keep_counters = true;
+    ASSERT_TRUE(apply(kernel, keeping, {}));
+    EXPECT_EQ(counted_before(), 2'000'000U) << "kept";
+}
+
 TEST_F(Apply, UnreadablePacketsAreDroppedIfNothingElseIsSaid) {
     TableSpec spec = table({bad()});
     ASSERT_TRUE(apply(kernel, spec, {}));

@@ -3,7 +3,10 @@
 // to see what control decides.
 #pragma once
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <functional>
 #include <map>
@@ -44,6 +47,7 @@ class FakeKernel final : public control::Kernel {
     std::string failing_set;       // its test in the kernel fails
     bool refuses_tables = false;   // replacing a table fails
     bool cannot_tidy_up = false;   // changes are made, and what follows them fails
+    std::function<void()> on_test; // what somebody else does while a set is tested
     std::function<void()> on_lock; // what somebody else does until the lock is there
 
     // Interfaces besides eth0, without a program of ours. One named "gone" disappears when its hooks are
@@ -53,6 +57,7 @@ class FakeKernel final : public control::Kernel {
     // The program's samples while a listener polls, a list for each poll. After the last list, polling fails.
     std::vector<std::vector<sieve_event>> samples;
     std::uint64_t samples_lost = 0;
+    kernel::Sampling sampled;                    // what the last listener asked for
     std::optional<std::size_t> taken_over_after; // polls; then another listener is in place
 
     std::uint64_t replay_hits = 0;  // slots of the sets that every replayed packet matches
@@ -97,6 +102,11 @@ class FakeKernel final : public control::Kernel {
     // A filter that open_filter() finds under that id.
     void put_filter(std::uint32_t id, const Image& image) {
         filters_[id].assign(image.lines().begin(), image.lines().end());
+    }
+    // An exact set that open_exact() finds under that id, with room for so many more keys.
+    void put_exact(std::uint32_t id, const std::vector<sieve_key>& members, std::size_t room) {
+        keys[id] = {.notes = {}, .most = members.size() + room};
+        for (const sieve_key& key : members) keys[id].notes[std::to_array(key.word)] = {};
     }
     void take_filter(std::uint32_t id) { filters_.erase(id); }
 
@@ -155,10 +165,12 @@ class FakeKernel final : public control::Kernel {
         const int fd = next_fd_++;
         put_filter(id_of(fd), image);
         ++*open_maps;
+        const int exact_fd = exact != nullptr ? next_fd_++ : -1;
+        if (exact != nullptr) put_exact(id_of(exact_fd), *exact, exact->size() / 2 + 1024);
         return control::SetMaps{
             .filter_fd = fd,
             .filter_id = id_of(fd),
-            .exact_fd = exact != nullptr ? next_fd_++ : -1,
+            .exact_fd = exact_fd,
             .exact_bytes = exact != nullptr ? exact->size() * 100 : 0,
             .owner = std::shared_ptr<const void>(this, [open = open_maps](const void*) { --*open; })};
     }
@@ -236,6 +248,31 @@ class FakeKernel final : public control::Kernel {
         return std::make_unique<FakeFilter>(found->second);
     }
 
+    // The maps of keys, by their ids.
+    struct Keys {
+        std::map<std::array<__u64, SIEVE_KEY_WORDS>, kernel::KeyNote> notes;
+        std::size_t most = ~std::size_t{0};
+    };
+    std::map<std::uint32_t, Keys> keys;
+    std::uint64_t now = 1'000'000'000'000; // nanoseconds since the machine started
+    // Called before each step of a change of single keys: "note", "forget". Throws to stand for a death.
+    std::function<void(const std::string& step)> on_key;
+
+    Result<std::unique_ptr<control::RunningKeys>> open_exact(std::uint32_t id) override {
+        return open_keys(id);
+    }
+    Result<std::unique_ptr<control::RunningKeys>> open_inserted(std::uint32_t id) override {
+        return open_keys(id);
+    }
+    Result<UniqueFd> make_inserted(const std::string& name, std::uint32_t most) override {
+        steps.push_back("make inserted " + name);
+        UniqueFd fd(::dup(0));
+        if (!fd) return kernel_refused("no descriptor");
+        keys[id_of(fd.get())] = {.notes = {}, .most = most};
+        return fd;
+    }
+    std::uint64_t boot_time() override { return now; }
+
     Result<kernel::FilterHeader> read_filter(std::uint32_t map_id) override {
         if (on_read_filter) std::exchange(on_read_filter, nullptr)(map_id);
         const auto found = filters_.find(map_id);
@@ -258,11 +295,12 @@ class FakeKernel final : public control::Kernel {
     }
     Status start_tally(const kernel::Hook& hook) override { return switch_tally(hook, true); }
     Status stop_tally(const kernel::Hook& hook) override { return switch_tally(hook, false); }
-    Result<std::unique_ptr<control::EventStream>> start_events(const kernel::Hook& hook, std::uint32_t sample,
-                                                               VisitEvent visit) override {
+    Result<std::unique_ptr<control::EventStream>>
+    start_events(const kernel::Hook& hook, const kernel::Sampling& sampling, VisitEvent visit) override {
         EXPECT_TRUE(held_) << "sampling is switched on without the lock";
         steps.emplace_back("start events");
-        at(hook.point).watching.sample = sample;
+        at(hook.point).watching.sample = sampling.sample;
+        sampled = sampling;
         return std::make_unique<FakeEventStream>(*this, hook.point, std::move(visit));
     }
 
@@ -285,6 +323,8 @@ class FakeKernel final : public control::Kernel {
         table.default_action = wanted.default_action;
         table.unreadable = wanted.unreadable;
         if (wanted.probation.count() != 0) table.probation = wanted.probation;
+        table.baseline =
+            wanted.reset_counters ? kernel::totals_of(at(point).stats) : at(point).table.baseline;
         for (const kernel::WantedSet& set : wanted.sets) {
             const kernel::SetInForce* before = at(point).table.find(set.name);
             kernel::SetInForce now = before != nullptr ? *before : kernel::SetInForce{};
@@ -294,14 +334,64 @@ class FakeKernel final : public control::Kernel {
             now.target = set.target;
             now.burst = set.burst;
             now.slot = static_cast<std::uint32_t>(table.sets.size());
+            // A slot that no packet has used has counted something once.
+            if (set.fresh_counters) now.baseline.packets += 1'000'000;
+            if (wanted.reset_counters) {
+                now.baseline = at(point).stats.hit[now.slot];
+                now.verified_baseline = at(point).stats.verified[now.slot];
+            }
             if (set.map_fd >= 0) {
                 now.map_id = id_of(set.map_fd);
                 now.exact_id = set.exact_fd >= 0 ? id_of(set.exact_fd) : 0;
+                if (!set.keep_inserted) now.inserted_id = 0;
             }
+            if (set.inserted_fd >= 0) now.inserted_id = id_of(set.inserted_fd);
             table.sets.push_back(now);
         }
         return table;
     }
+
+    Result<std::unique_ptr<control::RunningKeys>> open_keys(std::uint32_t id) {
+        const auto found = keys.find(id);
+        if (found == keys.end()) return kernel_refused("no such map of keys");
+        return std::make_unique<FakeKeys>(*this, found->second);
+    }
+
+    class FakeKeys final : public control::RunningKeys {
+      public:
+        FakeKeys(FakeKernel& kernel, Keys& keys) : kernel_(kernel), keys_(keys) {}
+        Result<std::optional<kernel::KeyNote>> find(const sieve_key& key) override {
+            const auto found = keys_.notes.find(std::to_array(key.word));
+            return found == keys_.notes.end() ? std::nullopt : std::optional(found->second);
+        }
+        Result<bool> put(const sieve_key& key, const kernel::KeyNote& note) override {
+            EXPECT_TRUE(kernel_.held_) << "a key is noted without the lock";
+            if (kernel_.on_key) kernel_.on_key("note");
+            if (!keys_.notes.contains(std::to_array(key.word)) && keys_.notes.size() >= keys_.most)
+                return false;
+            keys_.notes[std::to_array(key.word)] = note;
+            return true;
+        }
+        Status erase(const sieve_key& key) override {
+            EXPECT_TRUE(kernel_.held_) << "a key is forgotten without the lock";
+            if (kernel_.on_key) kernel_.on_key("forget");
+            keys_.notes.erase(std::to_array(key.word));
+            return {};
+        }
+        Result<std::vector<kernel::NotedKey>> all() override {
+            std::vector<kernel::NotedKey> all;
+            for (const auto& [words, note] : keys_.notes) {
+                kernel::NotedKey one{.note = note};
+                std::copy(words.begin(), words.end(), std::begin(one.key.word));
+                all.push_back(one);
+            }
+            return all;
+        }
+
+      private:
+        FakeKernel& kernel_;
+        Keys& keys_;
+    };
 
     class FakeTrial final : public control::Trial {
       public:
@@ -311,6 +401,7 @@ class FakeKernel final : public control::Kernel {
         Result<kernel::PreflightReport> test(std::uint32_t slot, const control::ReadySet& set) override {
             EXPECT_EQ(names_[slot], set.name);
             kernel_.steps.push_back("test " + set.name);
+            if (kernel_.on_test) std::exchange(kernel_.on_test, nullptr)();
             if (set.name == kernel_.failing_set) return bad_input("set " + set.name + ": no member matched");
             return kernel::PreflightReport{.members = 1};
         }

@@ -45,7 +45,7 @@ class Listen : public testing::Test {
 TEST_F(Listen, NamesTheSetsThatMatchedAndTheOneThatDecided) {
     kernel.samples = {{match(0b11, 1)}, {match(0b01, SIEVE_NO_SET), match(0b100, 2)}};
     kernel.samples_lost = 4;
-    const auto result = listen_for(2, {.sample = 8});
+    const auto result = listen_for(2, {.sampling = {.sample = 8}});
     ASSERT_TRUE(result) << result.error().message;
     EXPECT_EQ(result->events, 3U);
     EXPECT_EQ(result->lost, 4U);

@@ -56,6 +56,22 @@ TEST(Remove, OfASetThatIsNotThere) {
     EXPECT_FALSE(kernel.changed());
 }
 
+TEST(Remove, TheLastFriendNeedsForce) {
+    FakeKernel kernel;
+    kernel.put("friends", SIEVE_ACTION_PASS);
+    kernel.put("bad", SIEVE_ACTION_DROP);
+    kernel.running.table.default_action = SIEVE_ACTION_DROP;
+    const auto refused = remove(kernel, eth0, "friends", {});
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().kind, ErrorKind::wants_force);
+    EXPECT_FALSE(kernel.changed());
+    EXPECT_TRUE(remove(kernel, eth0, "bad", {})) << "that one lets nobody in";
+    EXPECT_TRUE(remove(kernel, eth0, "friends", {}, true));
+    kernel.put("friends", SIEVE_ACTION_PASS);
+    kernel.running.table.default_action = SIEVE_ACTION_PASS;
+    EXPECT_TRUE(remove(kernel, eth0, "friends", {})) << "everybody passes anyway";
+}
+
 // A failure after the change is no refusal: the error, and so the exit code, says that the change was made.
 TEST(Remove, AndUnloadSayThatTheyAreDoneWhenWhatFollowsFails) {
     FakeKernel kernel;

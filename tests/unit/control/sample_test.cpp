@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/control/sample.hpp"
 
+#include "libsieve/control/reset_counters.hpp"
+
 #include <gtest/gtest.h>
 
 #include "unit/control/fake_kernel.hpp"
@@ -124,6 +126,46 @@ TEST_F(SampleRates, AreUnknownForWhatWasNotThere) {
     ASSERT_TRUE(rates);
     EXPECT_EQ(rates->sets.count("plain"), 0U);
     EXPECT_EQ(rates->sets.count("exact"), 1U);
+}
+
+TEST(ResetCounters, WhatWasCountedIsToldAndTheRestCountsOn) {
+    test::FakeKernel kernel;
+    kernel.put("bad");
+    kernel::Stats& stats = kernel.running.stats;
+    stats.hit[0] = {.packets = 7, .bytes = 700};
+    stats.dropped = {.packets = 7, .bytes = 700};
+    stats.passed = {.packets = 93, .bytes = 9300};
+    stats.outcome[SIEVE_OUTCOME_COMPLETE] = 90;
+    stats.outcome[SIEVE_OUTCOME_ARP] = 10;
+    stats.decided = 7;
+    const HookName eth0{.interface = "eth0"};
+    const auto filter = [&] {
+        test::Files files;
+        kernel.put_filter(kernel.running.table.sets[0].map_id,
+                          *Image::load(files.image("bad.sieve", {"192.0.2.1"})));
+    };
+    filter();
+    const auto told = reset_counters(kernel, eth0, {});
+    ASSERT_TRUE(told) << told.error().message;
+    EXPECT_EQ(kernel.steps, (std::vector<std::string>{"lock", "replace", "unlock"}));
+    EXPECT_EQ(told->hits(told->table.sets[0]).packets, 7U);
+    EXPECT_EQ(told->seen().packets, 100U);
+    EXPECT_EQ(told->counted().by_default(), 83U);
+    stats.hit[0].packets += 2;
+    stats.dropped.packets += 2;
+    stats.outcome[SIEVE_OUTCOME_COMPLETE] += 5;
+    stats.passed.packets += 3;
+    stats.decided += 2;
+    const auto samples = take_samples(kernel, eth0);
+    ASSERT_TRUE(samples) << samples.error().message;
+    const Sample& now = samples->front();
+    EXPECT_EQ(now.hits(now.table.sets[0]).packets, 2U);
+    EXPECT_EQ(now.seen().packets, 5U);
+    EXPECT_EQ(now.counted().by_default(), 3U);
+    EXPECT_EQ(now.counted().outcome[SIEVE_OUTCOME_ARP], 0U);
+    EXPECT_EQ(now.stats.dropped.packets, 9U) << "the program's own counters never fall";
+    kernel.running = {};
+    EXPECT_EQ(reset_counters(kernel, eth0, {}).error().kind, ErrorKind::not_attached);
 }
 
 } // namespace

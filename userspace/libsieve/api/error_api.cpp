@@ -15,6 +15,7 @@ int kind_of(ErrorKind kind) {
     case ErrorKind::invalid_request:
     case ErrorKind::attached_otherwise:
     case ErrorKind::several_hooks:
+    case ErrorKind::wants_force:
     case ErrorKind::needs_feed:
         return LIBSIEVE_ERROR_INVALID;
     case ErrorKind::bad_input:

@@ -28,9 +28,16 @@ void count(sieve_file& file, bool came) {
     store(file.changes, file.changes + 1);
 }
 
+// The rules of KeyChange, for which only the filter counts.
+KeyAccount::Step step_by_filter(KeyChange change, bool matches) {
+    if (change != KeyChange::insert_again && matches == (change == KeyChange::insert))
+        return KeyAccount::Step::told;
+    return KeyAccount::Step::change;
+}
+
 // After an error, the keys that `report` counts stay changed.
 Status change_each(const sieve_lookup& lookup, sieve_file& file, ChangeableFilter& filter, const KeySet& keys,
-                   KeyChange change, const Progress& progress, KeyChangeReport& report) {
+                   KeyChange change, const Progress& progress, KeyAccount* account, KeyChangeReport& report) {
     std::set<Words> seen;
     for (std::size_t i = 0; i < keys.size(); i++) {
         if (progress && (i & 0xfff) == 0)
@@ -44,18 +51,25 @@ Status change_each(const sieve_lookup& lookup, sieve_file& file, ChangeableFilte
             continue;
         }
         const sieve_hash hash = sieve_hash_key(&key, lookup.hash_key, lookup.fields);
-        if (change != KeyChange::insert_again && filter.contains(hash) == (change == KeyChange::insert)) {
-            report.told.push_back(key);
-            continue;
+        const bool matches = filter.contains(hash);
+        KeyAccount::Step step = step_by_filter(change, matches);
+        if (account != nullptr) {
+            SIEVE_ASSIGN(step, account->before(key, matches));
         }
+        if (step == KeyAccount::Step::told) report.told.push_back(key);
+        if (step == KeyAccount::Step::full) report.full.push_back(key);
+        if (step == KeyAccount::Step::done) report.done++;
+        if (step != KeyAccount::Step::change) continue;
         if (change == KeyChange::erase) {
             SIEVE_TRY(filter.erase(hash)); // cannot fail: the filter contains the key
         } else if (!filter.insert(hash)) {
+            if (account != nullptr) SIEVE_TRY(account->no_room(key));
             report.full.push_back(key);
             continue;
         }
         report.done++;
         count(file, change != KeyChange::erase);
+        if (account != nullptr) SIEVE_TRY(account->after(key));
     }
     return {};
 }
@@ -90,12 +104,12 @@ Status change_difference(const sieve_lookup& lookup, sieve_file& file, Changeabl
 
 Result<KeyChangeReport> change_keys(const sieve_lookup& lookup, sieve_file& file,
                                     std::span<sieve_line> filter, const KeySet& keys, KeyChange change,
-                                    const Progress& progress) {
+                                    const Progress& progress, KeyAccount* account) {
     SIEVE_ASSIGN(const std::unique_ptr<ChangeableFilter> changeable,
                  kind_of(lookup).open_for_change(lookup, filter));
     KeyChangeReport report;
     const Status all = without_throwing(
-        [&] { return change_each(lookup, file, *changeable, keys, change, progress, report); });
+        [&] { return change_each(lookup, file, *changeable, keys, change, progress, account, report); });
     report.keys = file.keys;
     report.expected_fpr = changeable->expected_fpr();
     if (report.done > 0) store(file.expected_fpr, std::bit_cast<std::uint64_t>(report.expected_fpr));

@@ -31,6 +31,26 @@ struct KeyChangeReport {
     double expected_fpr = 0;     // of the filter afterwards: exact, over random keys
 };
 
+// Knows more about the keys than the filter does, and keeps account of what happens to them.
+class KeyAccount {
+  public:
+    virtual ~KeyAccount() = default;
+
+    // What to do about a key.
+    enum class Step : std::uint8_t {
+        change, // change the filter; after() or no_room() follows
+        done,   // the filter need not change: the key counts as done
+        told,   // as in the report
+        full,   // there is no room for the key beside the filter
+    };
+    // Called before the filter changes. `matches`: the filter contains the key.
+    [[nodiscard]] virtual Result<Step> before(const sieve_key& key, bool matches) = 0;
+    // The filter has changed.
+    [[nodiscard]] virtual Status after(const sieve_key& key) = 0;
+    // The filter has no room for the key, and has not changed.
+    [[nodiscard]] virtual Status no_room(const sieve_key& key) = 0;
+};
+
 // Makes the change for each key in turn. Each change is complete before the next begins. A change that cannot
 // be made leaves the filter as it is and does not hinder the others. The function keeps the number of keys,
 // the number of changes and the expected rate in `file`. Only one writer at a time (sieve/ddlcbf.h says why
@@ -39,9 +59,12 @@ struct KeyChangeReport {
 // Errors that leave everything unchanged: the filter's kind does not allow single changes, its header and
 // lines do not belong together, or there is no memory. An error of kind unfinished: memory ran out after some
 // keys were changed; `file` counts these.
+//
+// With an account, the account decides what to do about each key, instead of the rules of KeyChange. An error
+// of the account ends the work.
 Result<KeyChangeReport> change_keys(const sieve_lookup& lookup, sieve_file& file,
                                     std::span<sieve_line> filter, const KeySet& keys, KeyChange change,
-                                    const Progress& progress);
+                                    const Progress& progress, KeyAccount* account = nullptr);
 
 // What came of a difference.
 struct DifferenceReport {

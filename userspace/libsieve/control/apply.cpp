@@ -11,6 +11,7 @@
 #include "libsieve/control/lockout.hpp"
 #include "libsieve/control/prepare.hpp"
 #include "libsieve/control/redirection.hpp"
+#include "libsieve/control/table_guard.hpp"
 #include "libsieve/util/unfinished.hpp"
 
 namespace sieve::control {
@@ -60,6 +61,34 @@ Status hook_allows(const kernel::Hook& hook, const TableSpec& spec) {
     return {};
 }
 
+// Refuses a table that turns the allowlist in force around, before its sets are built.
+Status keeps_allowlist(Kernel& kernel, const kernel::Hook& hook, const TableSpec& spec,
+                       const std::vector<SetAction>& actions) {
+    if (spec.force || !hook.speaks_our_version()) return {};
+    const kernel::TableInForce now = kernel.read_table(hook);
+    kernel::WantedTable wanted{.default_action = spec.default_action, .sets = {}};
+    for (std::size_t i = 0; i < spec.sets.size(); i++)
+        wanted.sets.push_back({.name = spec.sets[i].name, .action = actions[i].action});
+    SIEVE_TRY(refuse_opening(spec.interface, now, wanted));
+    if (now.default_action == SIEVE_ACTION_PASS) return {};
+    return refuse_closing(spec.interface, now, wanted);
+}
+
+// A set that has the name of a set in force, but another action or another list, is another set.
+void start_counters(Kernel& kernel, const kernel::TableInForce& now, const std::vector<ReadySet>& sets,
+                    kernel::WantedTable& wanted) {
+    for (std::size_t i = 0; i < sets.size(); i++) {
+        const kernel::SetInForce* before = now.find(sets[i].name);
+        if (before == nullptr) continue;
+        kernel::WantedSet& set = wanted.sets[i];
+        const Result<kernel::FilterHeader> filter = kernel.read_filter(before->map_id);
+        const auto& identity = sets[i].image.file().identity;
+        const bool same_list =
+            filter && filter->file.identity[0] == identity[0] && filter->file.identity[1] == identity[1];
+        set.fresh_counters = !same_list || action_of(set) != action_of(*before);
+    }
+}
+
 // Refuses a table that conflicts with what is attached at the hook, or whose targets cannot deliver.
 Status may_apply(Kernel& kernel, const kernel::Hook& hook, const TableSpec& spec, const Safety& safety) {
     SIEVE_TRY(hook_allows(hook, spec));
@@ -90,6 +119,7 @@ Result<Applied> apply(Kernel& kernel, const TableSpec& spec, const Observer& obs
     {
         SIEVE_ASSIGN(const kernel::Hook hook, kernel.read_hook(interface, spec.point));
         SIEVE_TRY(may_apply(kernel, hook, spec, safety));
+        SIEVE_TRY(keeps_allowlist(kernel, hook, spec, actions));
     }
     kernel.expect_to_attach();
     constexpr int ordinary_mtu = 1500;
@@ -99,6 +129,7 @@ Result<Applied> apply(Kernel& kernel, const TableSpec& spec, const Observer& obs
     SIEVE_ASSIGN(const Held lock, hold_lock(kernel, observer));
     SIEVE_ASSIGN(kernel::Hook hook, kernel.read_hook(interface, spec.point));
     SIEVE_TRY(may_apply(kernel, hook, spec, safety));
+    SIEVE_TRY(keeps_allowlist(kernel, hook, spec, actions));
     Applied applied;
     applied.table = wanted_table(prepared.sets, actions, spec);
     applied.table.probation = safety.confirm_within;
@@ -115,6 +146,8 @@ Result<Applied> apply(Kernel& kernel, const TableSpec& spec, const Observer& obs
         applied.place_ignored = spec.point == kernel::HookPoint::xdp && (spec.priority || spec.chain) &&
                                 !applied.hook.behind_dispatcher();
     } else {
+        if (!spec.keep_counters)
+            start_counters(kernel, kernel.read_table(hook), prepared.sets, applied.table);
         SIEVE_TRY(kernel.replace_table(hook, applied.table));
         applied.hook = std::move(hook);
     }

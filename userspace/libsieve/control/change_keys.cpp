@@ -1,68 +1,143 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/control/change_keys.hpp"
 
-#include <memory>
+#include <algorithm>
+#include <bit>
+#include <utility>
 
 #include <fmt/core.h>
 
+#include "libsieve/control/changeable_set.hpp"
+#include "libsieve/control/expire_keys.hpp"
+#include "libsieve/control/grow_set.hpp"
 #include "libsieve/control/hold_lock.hpp"
 #include "libsieve/control/lockout.hpp"
 #include "libsieve/feeds/key_text.hpp"
-#include "libsieve/filters/kinds/registry.hpp"
+#include "libsieve/util/unfinished.hpp"
 
 namespace sieve::control {
 
 namespace {
 
-struct OpenSet {
-    kernel::HookPoint point = kernel::HookPoint::xdp;
-    std::unique_ptr<RunningFilter> filter;
-    kernel::TableInForce table; // that has the set
-};
+// How many keys of a set can have an end: more than its filter holds, and so many that it may grow. The empty
+// map takes 1 to 16 MiB.
+std::uint32_t most_ending_keys(std::uint64_t lines) {
+    constexpr std::uint64_t keys_per_line = 32, least = std::uint64_t{1} << 16, most = std::uint64_t{1} << 20;
+    return static_cast<std::uint32_t>(std::bit_ceil(std::clamp(lines * keys_per_line, least, most)));
+}
 
-// Opens the set's filter if its keys can be changed one by one.
-Result<OpenSet> open_changeable(Kernel& kernel, const HookName& name, const std::string& set) {
+// Puts an empty map for keys with an end beside the set's filter, unless there is one.
+Result<TableWithSet> with_inserted(Kernel& kernel, const kernel::Hook& hook, TableWithSet now) {
+    if (now.set.inserted_id != 0) return now;
+    SIEVE_ASSIGN(const std::unique_ptr<RunningFilter> filter, kernel.open_filter(now.set.map_id));
+    SIEVE_ASSIGN(const UniqueFd map,
+                 kernel.make_inserted(now.set.name, most_ending_keys(filter->lines().size())));
+    now.table.sets[now.index].inserted_fd = map.get();
+    SIEVE_TRY(kernel.replace_table(hook, now.table));
+    return table_with(kernel, hook, now.set.name);
+}
+
+Status check_request(const KeyRequest& request) {
+    if (request.lifetime && request.change != KeyChange::insert)
+        return invalid_request("a lifetime belongs to keys that are inserted once");
+    if (request.lifetime && request.lifetime->count() <= 0)
+        return invalid_request("a lifetime must be longer than nothing");
+    if (request.grow && request.change == KeyChange::erase)
+        return invalid_request("no set grows by deleting keys");
+    return {};
+}
+
+Status check_fields(const RunningFilter& filter, const KeySet& keys, const HookName& hook,
+                    const std::string& set) {
+    if (filter.lookup().fields == keys.fields()) return {};
+    return failure(ErrorKind::changed_meanwhile,
+                   fmt::format("set {} was meanwhile replaced by a set with other fields ({}); nothing was "
+                               "changed",
+                               set, format_fields(filter.lookup().fields)),
+                   {.interface = hook.interface, .set = set});
+}
+
+Result<KeysChanged> change_once(Kernel& kernel, const HookName& name, const std::string& set,
+                                const KeySet& keys, const KeyRequest& request, const Observer& observer,
+                                const Safety& safety) {
+    SIEVE_ASSIGN(const Held lock, hold_lock(kernel, observer));
     SIEVE_ASSIGN(const kernel::Hook hook, find_ours(kernel, name, set));
-    SIEVE_ASSIGN(const TableWithSet now, table_with(kernel, hook, set));
-    SIEVE_ASSIGN(std::unique_ptr<RunningFilter> filter, kernel.open_filter(now.set.map_id));
-    if (!kind_of(filter->lookup()).facts().changes_live)
-        return failure(ErrorKind::fixed_keys,
-                       fmt::format("set {} is of kind {}, whose keys cannot be changed one by one", set,
-                                   kind_name(filter->lookup().kind)),
-                       {.interface = name.interface, .set = set});
-    if (now.verified())
-        return bad_input(fmt::format("set {} is verified, and its exact keys cannot be changed one by one: "
-                                     "change its feed and swap, or load it without verification",
-                                     set));
-    return OpenSet{.point = hook.point, .filter = std::move(filter), .table = kernel.read_table(hook)};
+    SIEVE_ASSIGN(TableWithSet now, table_with(kernel, hook, set));
+    SIEVE_ASSIGN(OpenSet open, open_changeable(kernel, name.interface, now.set));
+    SIEVE_TRY(check_fields(*open.filter, keys, name, set));
+    if (request.grow && !now.verified())
+        return invalid_request(fmt::format(
+            "set {} is not verified, so nobody knows its keys, and it cannot grow by itself", set));
+    const kernel::TableInForce table = kernel.read_table(hook);
+    SIEVE_TRY(refuse_lockout(
+        kernel, name.interface, hook.point,
+        ComingKeys{.table = table, .set = set, .keys = keys, .erased = request.change == KeyChange::erase},
+        safety));
+    KeysChanged changed;
+    SIEVE_ASSIGN(const std::vector<ExpiredKeys> expired, expire_keys_at(kernel, hook));
+    for (const ExpiredKeys& one : expired) changed.expired += one.taken_out;
+    if (request.lifetime) {
+        SIEVE_ASSIGN(now, with_inserted(kernel, hook, std::move(now)));
+        SIEVE_ASSIGN(open, open_changeable(kernel, name.interface, now.set));
+    }
+    if (request.change == KeyChange::erase)
+        open.notes->erase();
+    else
+        open.notes->insert(
+            request.lifetime ? kernel.boot_time() + static_cast<std::uint64_t>(request.lifetime->count()) : 0,
+            request.change == KeyChange::insert_again);
+    SIEVE_ASSIGN(changed.report,
+                 sieve::change_keys(open.filter->lookup(), open.filter->file(), open.filter->lines(), keys,
+                                    request.change, observer.progress, open.notes.get()));
+    changed.other_end = open.notes->other_end();
+    return changed;
 }
 
 } // namespace
 
-Result<ChangeableSet> find_changeable(Kernel& kernel, const HookName& hook, const std::string& set) {
-    SIEVE_ASSIGN(const OpenSet open, open_changeable(kernel, hook, set));
-    return ChangeableSet{.point = open.point, .fields = open.filter->lookup().fields};
+Result<ChangeableSet> find_changeable(Kernel& kernel, const HookName& name, const std::string& set) {
+    SIEVE_ASSIGN(const kernel::Hook hook, find_ours(kernel, name, set));
+    SIEVE_ASSIGN(const TableWithSet now, table_with(kernel, hook, set));
+    SIEVE_ASSIGN(const OpenSet open, open_changeable(kernel, name.interface, now.set));
+    return ChangeableSet{.point = hook.point, .fields = open.filter->lookup().fields};
+}
+
+Result<KeysChanged> change_keys(Kernel& kernel, const HookName& name, const std::string& set,
+                                const KeySet& keys, const KeyRequest& request, const Observer& observer,
+                                const Safety& safety) {
+    SIEVE_TRY(check_request(request));
+    SIEVE_ASSIGN(KeysChanged changed, change_once(kernel, name, set, keys, request, observer, safety));
+    // A larger filter has room for all keys, unless other controllers fill it meanwhile.
+    constexpr std::uint32_t most_growths = 32;
+    while (request.grow && !changed.report.full.empty() && changed.grown < most_growths) {
+        Status grown = grow_set(kernel, name, set, observer);
+        if (!grown && changed.report.done == 0) return tl::unexpected(std::move(grown.error()));
+        if (!grown) return unfinished("the keys that fit are in, but the set could not grow", grown.error());
+        changed.grown++;
+        KeySet rest(keys.fields());
+        for (const sieve_key& key : changed.report.full) rest.add(key);
+        auto more = change_once(kernel, name, set, rest, request, observer, safety);
+        if (!more) return unfinished("the keys that fitted are in, the rest is not", more.error());
+        const bool in_vain = more->report.done == 0; // what is full is the map of ends, which does not grow
+        KeyChangeReport& sum = changed.report;
+        sum.done += more->report.done;
+        sum.told.insert(sum.told.end(), more->report.told.begin(), more->report.told.end());
+        sum.full = std::move(more->report.full);
+        sum.keys = more->report.keys;
+        sum.expected_fpr = more->report.expected_fpr;
+        changed.other_end += more->other_end;
+        changed.expired += more->expired;
+        if (in_vain) break;
+    }
+    return changed;
 }
 
 Result<KeyChangeReport> change_keys(Kernel& kernel, const HookName& hook, const std::string& set,
                                     const KeySet& keys, KeyChange change, const Observer& observer,
                                     const Safety& safety) {
-    SIEVE_ASSIGN(const Held lock, hold_lock(kernel, observer));
-    SIEVE_ASSIGN(const OpenSet open, open_changeable(kernel, hook, set));
-    RunningFilter* filter = open.filter.get();
-    if (filter->lookup().fields != keys.fields())
-        return failure(
-            ErrorKind::changed_meanwhile,
-            fmt::format("set {} was meanwhile replaced by a set with other fields ({}); nothing was "
-                        "changed",
-                        set, format_fields(filter->lookup().fields)),
-            {.interface = hook.interface, .set = set});
-    SIEVE_TRY(refuse_lockout(
-        kernel, hook.interface, open.point,
-        ComingKeys{.table = open.table, .set = set, .keys = keys, .erased = change == KeyChange::erase},
-        safety));
-    return sieve::change_keys(filter->lookup(), filter->file(), filter->lines(), keys, change,
-                              observer.progress);
+    SIEVE_ASSIGN(KeysChanged changed,
+                 change_keys(kernel, hook, set, keys, KeyRequest{.change = change}, observer, safety));
+    return std::move(changed.report);
 }
 
 } // namespace sieve::control

@@ -2,7 +2,9 @@
 // Inserts and erases single keys of a set in force, in place.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "libsieve/build/key_changes.hpp"
@@ -19,13 +21,35 @@ struct ChangeableSet {
 };
 
 // Finds the set, for callers that must read keys before they can change them. Errors: not_attached,
-// no_such_set; fixed_keys if the set's kind, or its verification, rules out changing single keys.
+// no_such_set; fixed_keys if the set's kind rules out changing single keys, or the set holds prefixes.
 [[nodiscard]] Result<ChangeableSet> find_changeable(Kernel& kernel, const HookName& hook,
                                                     const std::string& set);
 
+struct KeyRequest {
+    KeyChange change = KeyChange::insert;
+    // Of `insert`: the keys end so long after now. A key that ends already keeps the later end, a member for
+    // good has none. Inserting for good removes an end.
+    std::optional<std::chrono::nanoseconds> lifetime{};
+    bool grow = false; // of `insert`, into a verified set: if keys do not fit, swap a larger filter in
+};
+
+struct KeysChanged {
+    KeyChangeReport report{};
+    std::uint64_t other_end = 0; // of the keys done: they were in already, and only their end changed
+    std::uint64_t expired = 0;   // keys of this hook's sets whose time was over, and which were taken out
+    std::uint32_t grown = 0;     // how often the set grew
+};
+
 // Inserts or erases each key, which has the set's fields. The report names the keys that could not be
-// changed. Errors as above; changed_meanwhile if the set has other fields now; lockout. The caller reads the
-// keys before this function takes the lock: somebody may be typing them.
+// changed. In a verified set, the exact set tells what is a member, and changes with the filter, so that the
+// filter's false positives do not matter. Keys whose time is over are taken out before. Errors as above, and
+// changed_meanwhile if the set has other fields now; invalid_request for a lifetime or growth that do not fit
+// the rest; lockout. The caller reads the keys before this function takes the lock: somebody may be typing
+// them.
+[[nodiscard]] Result<KeysChanged> change_keys(Kernel& kernel, const HookName& hook, const std::string& set,
+                                              const KeySet& keys, const KeyRequest& request,
+                                              const Observer& observer, const Safety& safety = {});
+
 [[nodiscard]] Result<KeyChangeReport> change_keys(Kernel& kernel, const HookName& hook,
                                                   const std::string& set, const KeySet& keys,
                                                   KeyChange change, const Observer& observer,

@@ -82,6 +82,10 @@ Result<TableChanged> change_table(Kernel& kernel, const TableChange& change, con
     SIEVE_TRY(prepared.trial
                   ? refuse_lockout(kernel, *prepared.trial, spec.interface, spec.point, coming, safety)
                   : refuse_lockout(kernel, spec.interface, spec.point, coming, safety));
+    for (kernel::WantedSet& set : wanted.sets) {
+        const kernel::SetInForce* same = before.find(set.name);
+        set.fresh_counters = same != nullptr && action_of(*same) != action_of(set);
+    }
     const auto begin = std::chrono::steady_clock::now();
     SIEVE_TRY(kernel.replace_table(hook, wanted));
     const std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - begin;

@@ -36,9 +36,10 @@ struct TableChanged {
     double milliseconds = 0;            // of the change itself, without building and testing
 };
 
-// Sets are matched by name: one that was there before keeps its counters. Errors: those of check_targets()
-// and prepare(); not_attached; other_version; unconfirmed; lockout; changed_meanwhile if a filter to be kept
-// is no longer in force. After any of these errors, nothing was changed.
+// Sets are matched by name: one that was there before keeps its counters, unless it gets another action.
+// Errors: those of check_targets() and prepare(); not_attached; other_version; unconfirmed; lockout;
+// changed_meanwhile if a filter to be kept is no longer in force. After any of these errors, nothing was
+// changed.
 [[nodiscard]] Result<TableChanged> change_table(Kernel& kernel, const TableChange& change,
                                                 const Observer& observer, const Safety& safety = {});
 

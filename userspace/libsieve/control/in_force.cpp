@@ -79,24 +79,23 @@ Result<kernel::Hook> find_ours(Kernel& kernel, const HookName& name, const std::
     return std::move(hooks.front());
 }
 
+kernel::WantedTable wanted_of(const kernel::TableInForce& table) {
+    kernel::WantedTable wanted{
+        .default_action = table.default_action, .sets = {}, .unreadable = table.unreadable};
+    for (const kernel::SetInForce& set : table.sets)
+        wanted.sets.push_back(
+            {.name = set.name, .action = set.action, .map_fd = -1, .target = set.target, .burst = set.burst});
+    return wanted;
+}
+
 Result<TableWithSet> table_with(Kernel& kernel, const kernel::Hook& hook, const std::string& name) {
     const kernel::TableInForce live = kernel.read_table(hook);
-    TableWithSet found;
-    found.table.default_action = live.default_action;
-    found.table.unreadable = live.unreadable;
     std::vector<std::string> names;
-    bool there = false;
-    for (const kernel::SetInForce& set : live.sets) {
-        if (set.name == name) {
-            there = true;
-            found.index = found.table.sets.size();
-            found.set = set;
-        }
-        names.push_back(set.name);
-        found.table.sets.push_back(
-            {.name = set.name, .action = set.action, .map_fd = -1, .target = set.target, .burst = set.burst});
+    for (std::size_t i = 0; i < live.sets.size(); i++) {
+        if (live.sets[i].name == name)
+            return TableWithSet{.table = wanted_of(live), .index = i, .set = live.sets[i]};
+        names.push_back(live.sets[i].name);
     }
-    if (there) return found;
     const std::string in_force = names.empty()       ? "no set is"
                                  : names.size() == 1 ? names.front() + " is"
                                                      : fmt::format("{} are", fmt::join(names, ", "));

@@ -33,7 +33,10 @@ struct HookName {
 [[nodiscard]] Result<kernel::Hook> find_ours(Kernel& kernel, const HookName& name,
                                              const std::string& set = {});
 
-// The table in force as a wanted table, in which one set is about to change.
+// The table in force as a wanted table: putting it in force would change nothing.
+[[nodiscard]] kernel::WantedTable wanted_of(const kernel::TableInForce& table);
+
+// The same, in which one set is about to change.
 struct TableWithSet {
     kernel::WantedTable table; // equal to the table in force
     std::size_t index = 0;     // of the set in question

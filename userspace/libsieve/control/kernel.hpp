@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -18,12 +19,15 @@
 #include "libsieve/kernel/hooks/attach.hpp"
 #include "libsieve/kernel/hooks/device.hpp"
 #include "libsieve/kernel/hooks/hook_point.hpp"
+#include "libsieve/kernel/key_map.hpp"
 #include "libsieve/kernel/redirect_maps.hpp"
 #include "libsieve/kernel/replay.hpp"
+#include "libsieve/kernel/sampling.hpp"
 #include "libsieve/kernel/set_table.hpp"
 #include "libsieve/kernel/sketch.hpp"
 #include "libsieve/kernel/stats.hpp"
 #include "libsieve/util/result.hpp"
+#include "libsieve/util/unique_fd.hpp"
 
 namespace sieve::control {
 
@@ -68,9 +72,20 @@ class RunningFilter {
     [[nodiscard]] virtual std::span<sieve_line> lines() = 0;
 };
 
-// What the program reports about matches, besides counting them.
+// The keys beside a filter in force: its exact set, or the keys inserted since it was built.
+class RunningKeys {
+  public:
+    virtual ~RunningKeys() = default;
+    [[nodiscard]] virtual Result<std::optional<kernel::KeyNote>> find(const sieve_key& key) = 0;
+    // Adds the key, or changes its note. False if the map is full.
+    [[nodiscard]] virtual Result<bool> put(const sieve_key& key, const kernel::KeyNote& note) = 0;
+    [[nodiscard]] virtual Status erase(const sieve_key& key) = 0; // no error if it is not there
+    [[nodiscard]] virtual Result<std::vector<kernel::NotedKey>> all() = 0;
+};
+
+// What the program reports about packets, besides counting them.
 struct Watching {
-    std::uint32_t sample = 0; // one match in `sample` is sampled for a listener; 0: none
+    std::uint32_t sample = 0; // one packet in `sample` is sampled for a listener; 0: none
     bool counts_keys = false; // matches are counted by key
 };
 
@@ -134,6 +149,13 @@ class Kernel {
     [[nodiscard]] virtual Status end_probation(const kernel::Hook& hook, bool keep) = 0;
     [[nodiscard]] virtual Status detach(const kernel::Hook& hook) = 0;
     [[nodiscard]] virtual Result<std::unique_ptr<RunningFilter>> open_filter(std::uint32_t map_id) = 0;
+    // The exact set with that id; the map of inserted keys with that id.
+    [[nodiscard]] virtual Result<std::unique_ptr<RunningKeys>> open_exact(std::uint32_t exact_id) = 0;
+    [[nodiscard]] virtual Result<std::unique_ptr<RunningKeys>> open_inserted(std::uint32_t inserted_id) = 0;
+    // An empty map for so many inserted keys of a set. WantedSet takes the descriptor.
+    [[nodiscard]] virtual Result<UniqueFd> make_inserted(const std::string& name, std::uint32_t most) = 0;
+    // Nanoseconds since the machine started, the time that it slept included (CLOCK_BOOTTIME).
+    [[nodiscard]] virtual std::uint64_t boot_time() = 0;
 
     // Reading what is in force. The hooks must speak our version.
     [[nodiscard]] virtual Result<kernel::FilterHeader> read_filter(std::uint32_t map_id) = 0;
@@ -148,7 +170,7 @@ class Kernel {
     [[nodiscard]] virtual Status stop_tally(const kernel::Hook& hook) = 0;
     using VisitEvent = std::function<bool(const sieve_event& event)>; // false ends the poll
     [[nodiscard]] virtual Result<std::unique_ptr<EventStream>>
-    start_events(const kernel::Hook& hook, std::uint32_t sample, VisitEvent visit) = 0;
+    start_events(const kernel::Hook& hook, const kernel::Sampling& sampling, VisitEvent visit) = 0;
 };
 
 } // namespace sieve::control

@@ -15,12 +15,14 @@ constexpr int wait_milliseconds = 100;
 Event named(const sieve_event& raw, const kernel::TableInForce& table) {
     Event event{.time = kernel::wall_clock(raw.time),
                 .verdict = raw.verdict,
+                .by_default = raw.decision == SIEVE_NO_SET,
                 .length = raw.length,
                 .key = raw.key,
                 .have = raw.have,
                 .head = {raw.head, raw.captured}};
     for (const kernel::SetInForce& set : table.sets) {
         if ((raw.hits >> set.slot & 1) != 0) event.sets.push_back(set.name);
+        if ((raw.rejected >> set.slot & 1) != 0) event.rejected.push_back(set.name);
         if (set.slot == raw.decision) event.decided_by = set.name;
     }
     return event;
@@ -42,7 +44,7 @@ Result<Heard> listen(Kernel& kernel, const HookName& name, const ListenOptions& 
     std::unique_ptr<EventStream> stream;
     {
         SIEVE_ASSIGN(const Held lock, hold_lock(kernel, observer));
-        SIEVE_ASSIGN(stream, kernel.start_events(hook, options.sample, visit));
+        SIEVE_ASSIGN(stream, kernel.start_events(hook, options.sampling, visit));
     }
     Status done;
     while (wants_more() && stream->in_place()) {

@@ -18,12 +18,14 @@
 
 namespace sieve::control {
 
-// A sampled match. A set that left before the event arrived here has no name any more.
+// A sampled packet. A set that left before the event arrived here has no name any more.
 struct Event {
     std::uint64_t time = 0;                  // nanoseconds since 1970
     std::uint32_t verdict = 0;               // enum sieve_verdict
     std::optional<std::string> decided_by{}; // the deciding set; nothing if the default decided
+    bool by_default = false;                 // no set decided
     std::vector<std::string> sets{};         // the sets that matched, in their order
+    std::vector<std::string> rejected{};     // the sets whose filter matched, and verification rejected it
     std::uint32_t length = 0;                // of the packet
     sieve_key key{};
     std::uint32_t have = 0;               // the fields that the packet has
@@ -31,8 +33,8 @@ struct Event {
 };
 
 struct ListenOptions {
-    std::uint32_t sample = 1; // samples one match in `sample`, at random
-    std::uint64_t most = 0;   // ends listening after that many events; 0: the listener decides
+    kernel::Sampling sampling{};
+    std::uint64_t most = 0; // ends listening after that many events; 0: the listener decides
 };
 
 // The callbacks of a listener.

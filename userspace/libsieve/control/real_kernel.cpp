@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/control/real_kernel.hpp"
 
+#include <ctime>
 #include <optional>
 #include <utility>
 
 #include "libsieve/control/end_probation.hpp"
+#include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/kernel/capabilities.hpp"
 #include "libsieve/kernel/event_ring.hpp"
 #include "libsieve/kernel/exact_map.hpp"
@@ -76,6 +78,20 @@ class RealRunningFilter final : public RunningFilter {
     kernel::MappedFilter map_;
 };
 
+class RealRunningKeys final : public RunningKeys {
+  public:
+    explicit RealRunningKeys(kernel::KeyMap map) : map_(std::move(map)) {}
+    Result<std::optional<kernel::KeyNote>> find(const sieve_key& key) override { return map_.find(key); }
+    Result<bool> put(const sieve_key& key, const kernel::KeyNote& note) override {
+        return map_.put(key, note);
+    }
+    Status erase(const sieve_key& key) override { return map_.erase(key); }
+    Result<std::vector<kernel::NotedKey>> all() override { return map_.all(); }
+
+  private:
+    kernel::KeyMap map_;
+};
+
 class RealEventStream final : public EventStream {
   public:
     explicit RealEventStream(kernel::EventRing ring) : ring_(std::move(ring)) {}
@@ -134,7 +150,10 @@ Result<SetMaps> RealKernel::bring_in(const Image& image, const std::vector<sieve
     SIEVE_ASSIGN(kernel::FilterMap filter, kernel::FilterMap::create(image, name));
     Maps maps{std::move(filter), {}};
     if (exact != nullptr) {
-        SIEVE_ASSIGN(maps.exact, kernel::ExactMap::create(*exact, name));
+        // Where single keys can come, the exact set has room for half as many again.
+        const bool may_grow = kind_of(image.lookup()).facts().changes_live && image.lookup().probes == 0;
+        const std::uint64_t room = may_grow ? exact->size() / 2 + 1024 : 0;
+        SIEVE_ASSIGN(maps.exact, kernel::ExactMap::create(*exact, name, room));
     }
     const auto owner = std::make_shared<const Maps>(std::move(maps));
     return SetMaps{.filter_fd = owner->filter.fd(),
@@ -197,6 +216,26 @@ Result<std::unique_ptr<RunningFilter>> RealKernel::open_filter(std::uint32_t map
     return std::make_unique<RealRunningFilter>(std::move(map));
 }
 
+Result<std::unique_ptr<RunningKeys>> RealKernel::open_exact(std::uint32_t exact_id) {
+    SIEVE_ASSIGN(kernel::KeyMap map, kernel::KeyMap::open_exact(exact_id));
+    return std::make_unique<RealRunningKeys>(std::move(map));
+}
+
+Result<std::unique_ptr<RunningKeys>> RealKernel::open_inserted(std::uint32_t inserted_id) {
+    SIEVE_ASSIGN(kernel::KeyMap map, kernel::KeyMap::open_inserted(inserted_id));
+    return std::make_unique<RealRunningKeys>(std::move(map));
+}
+
+Result<UniqueFd> RealKernel::make_inserted(const std::string& name, std::uint32_t most) {
+    return kernel::create_inserted_map(name, most);
+}
+
+std::uint64_t RealKernel::boot_time() {
+    timespec time{};
+    ::clock_gettime(CLOCK_BOOTTIME, &time);
+    return static_cast<std::uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(time.tv_nsec);
+}
+
 Result<kernel::FilterHeader> RealKernel::read_filter(std::uint32_t map_id) {
     return kernel::read_filter_header(map_id);
 }
@@ -212,7 +251,7 @@ Result<kernel::Stats> RealKernel::read_stats(const kernel::Hook& hook) {
 
 Watching RealKernel::watching(const kernel::Hook& hook) {
     const volatile sieve_control& control = hook.instance->control();
-    const bool samples = (control.watch & SIEVE_WATCH_EVENTS) != 0;
+    const bool samples = (control.watch & SIEVE_WATCH_SAMPLED) != 0;
     return {.sample = samples ? control.sample : 0, .counts_keys = kernel::is_tallying(*hook.instance)};
 }
 
@@ -228,9 +267,10 @@ Status RealKernel::stop_tally(const kernel::Hook& hook) {
     return kernel::stop_tally(*hook.instance);
 }
 
-Result<std::unique_ptr<EventStream>> RealKernel::start_events(const kernel::Hook& hook, std::uint32_t sample,
-                                                              VisitEvent visit) {
-    SIEVE_ASSIGN(kernel::EventRing ring, kernel::EventRing::start(*hook.instance, sample, std::move(visit)));
+Result<std::unique_ptr<EventStream>>
+RealKernel::start_events(const kernel::Hook& hook, const kernel::Sampling& sampling, VisitEvent visit) {
+    SIEVE_ASSIGN(kernel::EventRing ring,
+                 kernel::EventRing::start(*hook.instance, sampling, std::move(visit)));
     return std::make_unique<RealEventStream>(std::move(ring));
 }
 

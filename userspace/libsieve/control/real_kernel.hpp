@@ -29,6 +29,10 @@ class RealKernel : public Kernel {
     Status end_probation(const kernel::Hook& hook, bool keep) override;
     Status detach(const kernel::Hook& hook) override;
     Result<std::unique_ptr<RunningFilter>> open_filter(std::uint32_t map_id) override;
+    Result<std::unique_ptr<RunningKeys>> open_exact(std::uint32_t exact_id) override;
+    Result<std::unique_ptr<RunningKeys>> open_inserted(std::uint32_t inserted_id) override;
+    Result<UniqueFd> make_inserted(const std::string& name, std::uint32_t most) override;
+    std::uint64_t boot_time() override;
     Result<kernel::FilterHeader> read_filter(std::uint32_t map_id) override;
     Result<std::uint64_t> exact_bytes(std::uint32_t exact_id) override;
     Result<kernel::Stats> read_stats(const kernel::Hook& hook) override;
@@ -36,8 +40,8 @@ class RealKernel : public Kernel {
     Result<kernel::Tally> read_tally(const kernel::Hook& hook, std::size_t most) override;
     Status start_tally(const kernel::Hook& hook) override;
     Status stop_tally(const kernel::Hook& hook) override;
-    Result<std::unique_ptr<EventStream>> start_events(const kernel::Hook& hook, std::uint32_t sample,
-                                                      VisitEvent visit) override;
+    Result<std::unique_ptr<EventStream>>
+    start_events(const kernel::Hook& hook, const kernel::Sampling& sampling, VisitEvent visit) override;
 };
 
 } // namespace sieve::control

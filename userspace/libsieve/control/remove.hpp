@@ -17,8 +17,9 @@ struct Removed {
     std::size_t left = 0;                             // sets
 };
 
-// Errors: not_attached, no_such_set, unconfirmed, lockout.
+// Errors: not_attached, no_such_set, unconfirmed, lockout; wants_force, unless `force` is set, for the last
+// set that lets packets in under a default of drop.
 [[nodiscard]] Result<Removed> remove(Kernel& kernel, const HookName& hook, const std::string& set,
-                                     const Observer& observer, const Safety& safety = {});
+                                     const Observer& observer, const Safety& safety = {}, bool force = false);
 
 } // namespace sieve::control

@@ -28,6 +28,15 @@ bool same_set(const kernel::SetInForce& a, const kernel::SetInForce& b) {
     return a.name == b.name && a.slot == b.slot && a.baseline.packets == b.baseline.packets;
 }
 
+sieve_counter seen_of(const kernel::Stats& stats) {
+    sieve_counter sum{};
+    for (const sieve_counter& part : {stats.passed, stats.dropped, stats.redirected}) {
+        sum.packets += part.packets;
+        sum.bytes += part.bytes;
+    }
+    return sum;
+}
+
 Rate rate(const sieve_counter& now, const sieve_counter& earlier, double seconds) {
     const sieve_counter grown = kernel::difference(now, earlier);
     return {.packets = static_cast<double>(grown.packets) / seconds,
@@ -43,12 +52,7 @@ double Verified::rate() const {
 }
 
 sieve_counter Sample::seen() const {
-    sieve_counter sum{};
-    for (const sieve_counter& part : {stats.passed, stats.dropped, stats.redirected}) {
-        sum.packets += part.packets;
-        sum.bytes += part.bytes;
-    }
-    return sum;
+    return seen_of(counted());
 }
 
 sieve_counter Sample::hits(const SetStatus& set) const {
@@ -90,7 +94,7 @@ std::optional<Rates> rates_since(const std::vector<Sample>& earlier, const Sampl
     const Sample& before = *found;
     const double seconds = std::chrono::duration<double>(now.at - before.at).count();
     if (!(seconds > 0)) return std::nullopt;
-    Rates rates{.seen = rate(now.seen(), before.seen(), seconds),
+    Rates rates{.seen = rate(seen_of(now.stats), seen_of(before.stats), seconds),
                 .passed = rate(now.stats.passed, before.stats.passed, seconds),
                 .dropped = rate(now.stats.dropped, before.stats.dropped, seconds),
                 .redirected = rate(now.stats.redirected, before.stats.redirected, seconds),

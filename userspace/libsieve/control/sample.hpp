@@ -35,7 +35,9 @@ struct Sample {
     TableStatus table;
     kernel::Stats stats; // since the program was loaded
 
-    // All packets, whatever their verdict.
+    // The counters that belong to no set, since they were last reset.
+    [[nodiscard]] kernel::Stats counted() const { return kernel::since(stats, table.baseline); }
+    // All packets since then, whatever their verdict.
     [[nodiscard]] sieve_counter seen() const;
     // The hits of a set of this sample since the set went live.
     [[nodiscard]] sieve_counter hits(const SetStatus& set) const;

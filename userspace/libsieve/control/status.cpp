@@ -2,6 +2,7 @@
 #include "libsieve/control/status.hpp"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include <fmt/core.h>
@@ -20,6 +21,15 @@ Result<std::vector<SetStatus>> read_sets(Kernel& kernel, const kernel::TableInFo
         SIEVE_ASSIGN(status.filter, kernel.read_filter(set.map_id));
         if (set.exact_id != 0) {
             SIEVE_ASSIGN(status.exact_bytes, kernel.exact_bytes(set.exact_id));
+        }
+        if (set.inserted_id != 0) {
+            SIEVE_ASSIGN(const std::unique_ptr<RunningKeys> inserted, kernel.open_inserted(set.inserted_id));
+            SIEVE_ASSIGN(const std::vector<kernel::NotedKey> noted, inserted->all());
+            const std::uint64_t now = kernel.boot_time();
+            for (const kernel::NotedKey& one : noted) {
+                status.ending += one.note.end != 0 ? 1 : 0;
+                status.overdue += one.note.end != 0 && one.note.end <= now ? 1 : 0;
+            }
         }
         sets.push_back(std::move(status));
     }
@@ -52,7 +62,8 @@ Result<TableStatus> read_table_status(Kernel& kernel, const kernel::Hook& hook) 
                                .unreadable = table.unreadable,
                                .sets = std::move(*sets),
                                .probation = table.probation,
-                               .taken_back = table.taken_back};
+                               .taken_back = table.taken_back,
+                               .baseline = table.baseline};
     }
     return tl::unexpected(std::move(sets.error()));
 }

@@ -20,6 +20,8 @@ struct SetStatus {
     kernel::SetInForce set;
     kernel::FilterHeader filter;
     std::uint64_t exact_bytes = 0; // memory of the exact set; 0 if matches are not verified
+    std::uint64_t ending = 0;      // keys that were inserted for a time and have not been taken out yet
+    std::uint64_t overdue = 0;     // of these, keys whose time is over
 
     [[nodiscard]] bool verified() const { return set.exact_id != 0; }
     // Bits of the filter's lines per key, without header and witnesses.
@@ -37,6 +39,7 @@ struct TableStatus {
     std::vector<SetStatus> sets;                 // in their order
     std::optional<std::chrono::nanoseconds> probation{}; // see kernel::TableInForce
     bool taken_back = false;
+    sieve_totals baseline{}; // what the table's counters stood at when last reset
 };
 
 // A hook where our program runs. If the program speaks another version (hook.other_version says which), only
@@ -46,6 +49,9 @@ struct HookStatus {
     TableStatus table;
     kernel::Stats stats; // since the program was loaded
     Watching watching;
+
+    // The counters that belong to no set, since they were last reset.
+    [[nodiscard]] kernel::Stats counted() const { return kernel::since(stats, table.baseline); }
 };
 
 // A hook where somebody else's program runs.

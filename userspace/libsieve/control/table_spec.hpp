@@ -28,7 +28,11 @@ struct TableSpec {
     kernel::ModeChoice mode = kernel::ModeChoice::automatic;
     std::optional<std::uint32_t> priority{}; // among programs that share the hook; see DispatcherRank
     std::optional<std::uint32_t> chain{};
-    bool force = false; // replace somebody else's program
+    // Replaces somebody else's program; and replaces an allowlist by a table that lets everybody in, or
+    // nobody.
+    bool force = false;
+    // Sets that are in force keep their counters, even those that get another list or another action.
+    bool keep_counters = false;
 };
 
 // The words for the ways to choose a mode.

@@ -40,7 +40,7 @@ void EventRing::Free::operator()(ring_buffer* ring) const {
     ring_buffer__free(ring);
 }
 
-Result<EventRing> EventRing::start(const Instance& instance, std::uint32_t sample, Visit visit,
+Result<EventRing> EventRing::start(const Instance& instance, const Sampling& sampling, Visit visit,
                                    std::uint32_t bytes) {
     UniqueFd fd(bpf_map_create(BPF_MAP_TYPE_RINGBUF, "sieve_ring", 0, 0, bytes, nullptr));
     if (!fd) return refusal("a BPF ring buffer for events", errno);
@@ -54,8 +54,8 @@ Result<EventRing> EventRing::start(const Instance& instance, std::uint32_t sampl
     SIEVE_TRY(put_maps(outer.get(), {.indices = {0}, .ids = {id}, .gone = {}}));
     volatile sieve_control& control = instance.control();
     control.ring_id = id;
-    control.sample = sample;
-    control.watch = control.watch | SIEVE_WATCH_EVENTS;
+    control.sample = sampling.sample;
+    control.watch = (control.watch & ~std::uint32_t{SIEVE_WATCH_SAMPLED}) | sampling.which;
     return events;
 }
 
@@ -72,7 +72,7 @@ bool EventRing::in_place() const {
 Status EventRing::stop() {
     if (!in_place()) return {};
     volatile sieve_control& control = instance_->control();
-    control.watch = control.watch & ~std::uint32_t{SIEVE_WATCH_EVENTS};
+    control.watch = control.watch & ~std::uint32_t{SIEVE_WATCH_SAMPLED};
     control.sample = 0;
     control.ring_id = 0;
     SIEVE_ASSIGN(const UniqueFd outer, open_map(instance_->rare().events));

@@ -9,6 +9,7 @@
 #include <sieve/event.h>
 
 #include "libsieve/kernel/instance.hpp"
+#include "libsieve/kernel/sampling.hpp"
 #include "libsieve/util/result.hpp"
 #include "libsieve/util/unique_fd.hpp"
 
@@ -24,9 +25,8 @@ class EventRing {
     // Called with each event; false ends the poll.
     using Visit = std::function<bool(const sieve_event& event)>;
 
-    // From now on, one match in `sample` is kept until it is polled. `bytes` is a power of two and whole
-    // pages.
-    static Result<EventRing> start(const Instance& instance, std::uint32_t sample, Visit visit,
+    // From now on, these packets are kept until they are polled. `bytes` is a power of two and whole pages.
+    static Result<EventRing> start(const Instance& instance, const Sampling& sampling, Visit visit,
                                    std::uint32_t bytes = 1U << 20);
 
     // Visits the waiting events. If there are none, waits up to `milliseconds` for some. An interrupt or the

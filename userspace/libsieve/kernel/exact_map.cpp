@@ -34,12 +34,14 @@ std::uint64_t ExactMap::bytes() const {
     return exact_map_bytes(keys_);
 }
 
-Result<ExactMap> ExactMap::create(std::span<const sieve_key> keys, const std::string& name) {
-    const std::string what = fmt::format("a BPF hash map of {} keys ({} MiB) to verify set {} with",
-                                         keys.size(), exact_map_bytes(keys.size()) >> 20, name);
-    if (keys.size() > std::numeric_limits<std::uint32_t>::max()) return refusal(what, E2BIG);
+Result<ExactMap> ExactMap::create(std::span<const sieve_key> keys, const std::string& name,
+                                  std::uint64_t room) {
+    const std::uint64_t most = keys.size() + room;
+    const std::string what = fmt::format("a BPF hash map of {} keys ({} MiB) to verify set {} with", most,
+                                         exact_map_bytes(most) >> 20, name);
+    if (most > std::numeric_limits<std::uint32_t>::max()) return refusal(what, E2BIG);
     UniqueFd fd(bpf_map_create(BPF_MAP_TYPE_HASH, map_name(name).c_str(), sizeof(sieve_key),
-                               sizeof(sieve_exact_value), static_cast<std::uint32_t>(keys.size()), nullptr));
+                               sizeof(sieve_exact_value), static_cast<std::uint32_t>(most), nullptr));
     if (!fd) return refusal(what, errno);
     const std::vector<sieve_exact_value> values(std::min(batch_keys, keys.size()));
     LIBBPF_OPTS(bpf_map_batch_opts, options);
@@ -52,7 +54,7 @@ Result<ExactMap> ExactMap::create(std::span<const sieve_key> keys, const std::st
         at += count;
     }
     SIEVE_ASSIGN(const std::uint32_t id, map_id(fd.get()));
-    return ExactMap(std::move(fd), id, keys.size());
+    return ExactMap(std::move(fd), id, most);
 }
 
 Result<std::uint64_t> read_exact_keys(std::uint32_t map_id) {

@@ -15,12 +15,14 @@ namespace sieve::kernel {
 
 class ExactMap {
   public:
-    // Makes a map of these keys (sieve/exact.h), which are distinct. `name` is what `bpftool map` shows.
-    static Result<ExactMap> create(std::span<const sieve_key> keys, const std::string& name);
+    // Makes a map of these keys (sieve/exact.h), which are distinct, with room for so many more. `name` is
+    // what `bpftool map` shows.
+    static Result<ExactMap> create(std::span<const sieve_key> keys, const std::string& name,
+                                   std::uint64_t room = 0);
 
     [[nodiscard]] int fd() const { return fd_.get(); }
     [[nodiscard]] std::uint32_t id() const { return id_; }
-    [[nodiscard]] std::uint64_t keys() const { return keys_; }
+    [[nodiscard]] std::uint64_t keys() const { return keys_; } // room included
     [[nodiscard]] std::uint64_t bytes() const;
 
   private:
@@ -35,7 +37,7 @@ class ExactMap {
 // word) and 16 for each bucket. The number of buckets is a power of two.
 [[nodiscard]] std::uint64_t exact_map_bytes(std::uint64_t keys);
 
-// The number of keys of the exact set whose map has this id.
+// How many keys the exact set whose map has this id has room for.
 [[nodiscard]] Result<std::uint64_t> read_exact_keys(std::uint32_t map_id);
 
 } // namespace sieve::kernel

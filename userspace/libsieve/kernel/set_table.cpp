@@ -46,6 +46,7 @@ std::string slot_name(const sieve_slot& slot) {
 struct BankMaps {
     std::array<std::uint32_t, SIEVE_SLOTS> sets{};
     std::array<std::uint32_t, SIEVE_SLOTS> exact{};
+    std::array<std::uint32_t, SIEVE_SLOTS> inserted{};
     std::array<std::uint32_t, 1> devices{};
     std::array<std::uint32_t, 1> cpus{};
 };
@@ -55,6 +56,7 @@ BankMaps bank_maps_of(const sieve_policy& policy) {
     for (std::uint32_t slot = 0; slot < SIEVE_SLOTS; slot++) {
         maps.sets[slot] = policy.slot[slot].map_id;
         maps.exact[slot] = policy.slot[slot].exact_id;
+        maps.inserted[slot] = policy.slot[slot].inserted_id;
     }
     maps.devices[0] = policy.devices_id;
     maps.cpus[0] = policy.cpus_id;
@@ -168,6 +170,7 @@ Status SetTable::write_bank(std::uint32_t bank, const std::optional<sieve_policy
     };
     outers.push_back({instance_->sets_fd(), change(&BankMaps::sets)});
     SIEVE_TRY(add_rare(instance_->rare().exact, &BankMaps::exact));
+    SIEVE_TRY(add_rare(instance_->rare().inserted, &BankMaps::inserted));
     SIEVE_TRY(add_rare(instance_->rare().devices, &BankMaps::devices));
     SIEVE_TRY(add_rare(instance_->rare().cpus, &BankMaps::cpus));
     step("put maps");
@@ -211,12 +214,14 @@ TableInForce SetTable::read() const {
     }
     table.default_action = static_cast<sieve_action>(policy.default_action);
     table.unreadable = static_cast<sieve_action>(policy.unreadable);
+    table.baseline = policy.baseline;
     for (std::uint32_t i = 0; i < std::min<std::uint32_t>(policy.sets, SIEVE_MAX_SETS); i++) {
         const std::uint32_t slot = policy.entry[i].slot & (SIEVE_SLOTS - 1);
         const sieve_slot& note = policy.slot[slot];
         table.sets.push_back({slot_name(note), static_cast<sieve_action>(policy.entry[i].action),
                               policy.entry[i].target, slot, note.map_id, note.exact_id, note.baseline,
-                              note.verified_baseline, policy.limit[slot].burst, note.over_baseline});
+                              note.verified_baseline, policy.limit[slot].burst, note.over_baseline,
+                              note.inserted_id});
     }
     return table;
 }
@@ -240,6 +245,11 @@ Result<sieve_policy> SetTable::policy_of(const WantedTable& wanted, const sieve_
     sieve_policy policy{};
     policy.default_action = wanted.default_action;
     policy.unreadable = wanted.unreadable;
+    policy.baseline = present.baseline;
+    if (wanted.reset_counters) {
+        SIEVE_ASSIGN(const Stats* const now, counted());
+        policy.baseline = totals_of(*now);
+    }
     for (const WantedSet& set : wanted.sets) {
         const SetInForce* before = live.find(set.name);
         std::uint32_t slot = 0;
@@ -248,16 +258,24 @@ Result<sieve_policy> SetTable::policy_of(const WantedTable& wanted, const sieve_
             slot = before->slot;
             note = present.slot[slot];
         } else {
+            set.name.copy(note.name, sizeof(note.name) - 1);
+        }
+        const bool fresh = before == nullptr || set.fresh_counters;
+        if (fresh) {
             slot = *free.begin(); // there are as many slots as two tables need
             free.erase(slot);
+        }
+        // A set that stays in its slot is reset as of now, and packets go on counting meanwhile.
+        if (fresh || wanted.reset_counters) {
             SIEVE_ASSIGN(const Stats* const now, counted());
             note.baseline = now->hit[slot];
             note.over_baseline = now->over[slot];
-            set.name.copy(note.name, sizeof(note.name) - 1);
+            note.verified_baseline = now->verified[slot];
         }
         if (set.map_fd >= 0) {
             SIEVE_ASSIGN(note.map_id, map_id(set.map_fd));
             note.exact_id = 0;
+            if (!set.keep_inserted) note.inserted_id = 0;
             if (set.exact_fd >= 0) {
                 SIEVE_ASSIGN(note.exact_id, map_id(set.exact_fd));
                 // The baseline of this filter, not of the previous one. The few packets before the flip do
@@ -267,6 +285,9 @@ Result<sieve_policy> SetTable::policy_of(const WantedTable& wanted, const sieve_
                     note.verified_baseline = now->verified[slot];
                 }
             }
+        }
+        if (set.inserted_fd >= 0) {
+            SIEVE_ASSIGN(note.inserted_id, map_id(set.inserted_fd));
         }
         policy.slot[slot] = note;
         if (set.action == SIEVE_ACTION_LIMIT) policy.limit[slot] = sieve_limit_of(set.target, set.burst);

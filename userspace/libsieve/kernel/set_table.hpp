@@ -30,6 +30,7 @@ struct SetInForce {
     sieve_verified verified_baseline{}; // likewise when its filter came
     std::uint32_t burst = 0;            // of a limit
     sieve_counter over_baseline{};      // of the packets over the limit
+    std::uint32_t inserted_id = 0;      // the keys inserted since its filter was built; 0: no such map
 };
 
 // All sets in force, in the order they are asked.
@@ -41,18 +42,23 @@ struct TableInForce {
     // nothing if the table is in force for good.
     std::optional<std::chrono::nanoseconds> probation{};
     bool taken_back = false; // the last change was not confirmed in time; its filters are still in memory
+    sieve_totals baseline{}; // what the table's counters stood at when they were last reset
 
     [[nodiscard]] const SetInForce* find(std::string_view name) const;
 };
 
-// A set as it is wanted. A set whose name is in force already keeps its counters; a new one's start at zero.
+// A set as it is wanted. A set whose name is in force already keeps its counters, unless they are to start
+// afresh; a new one's start at zero.
 struct WantedSet {
     std::string name;
     sieve_action action = SIEVE_ACTION_DROP;
-    int map_fd = -1;          // of a FilterMap; -1 keeps the filter of the set that has the name now
-    std::uint32_t target = 0; // of a redirecting action, as in Target; of a limit: packets per second
-    int exact_fd = -1;        // of an ExactMap, which comes and stays with its filter; -1: not verified
-    std::uint32_t burst = 0;  // of a limit: packets at once
+    int map_fd = -1;             // of a FilterMap; -1 keeps the filter of the set that has the name now
+    std::uint32_t target = 0;    // of a redirecting action, as in Target; of a limit: packets per second
+    int exact_fd = -1;           // of an ExactMap, which comes and stays with its filter; -1: not verified
+    std::uint32_t burst = 0;     // of a limit: packets at once
+    int inserted_fd = -1;        // of an InsertedMap, likewise; -1: keeps the one of a filter that stays
+    bool fresh_counters = false; // its counters start at zero even if the name is in force
+    bool keep_inserted = false;  // a new filter takes over the present one's map of inserted keys
 };
 
 struct WantedTable {
@@ -62,6 +68,7 @@ struct WantedTable {
     // Not zero: the table is on probation. The program itself goes back to the table from before after this
     // time, unless SetTable::confirm() is called.
     std::chrono::nanoseconds probation{0};
+    bool reset_counters = false; // all counters start at zero, those of the sets and those of the table
 };
 
 // 1 to 31 letters, digits, dots, underscores and dashes.

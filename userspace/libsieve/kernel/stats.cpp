@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/kernel/stats.hpp"
 
+#include <algorithm>
 #include <iterator>
 #include <numeric>
 #include <vector>
@@ -41,6 +42,8 @@ Result<Stats> read_stats(const Instance& instance) {
         add(sum.redirected, value.redirected);
         sum.redirect_failed += value.redirect_failed;
         sum.events_lost += value.events_lost;
+        sum.decided += value.decided;
+        sum.asked_unreadable += value.asked_unreadable;
         for (std::size_t i = 0; i < sum.outcome.size(); i++) sum.outcome[i] += value.outcome[i];
     }
     return sum;
@@ -54,6 +57,36 @@ Status clear_stats(const Instance& instance) {
     if (const int error = bpf_map_update_elem(instance.stats_fd(), &zero, zeros.data(), BPF_ANY); error != 0)
         return refusal("clearing the program's counters", error);
     return {};
+}
+
+std::uint64_t Stats::by_default() const {
+    const std::uint64_t asked =
+        outcome[SIEVE_OUTCOME_COMPLETE] + outcome[SIEVE_OUTCOME_FRAGMENT] + asked_unreadable;
+    return asked > decided ? asked - decided : 0;
+}
+
+sieve_totals totals_of(const Stats& stats) {
+    sieve_totals totals{};
+    totals.dropped = stats.dropped;
+    totals.passed = stats.passed;
+    totals.redirected = stats.redirected;
+    std::copy(stats.outcome.begin(), stats.outcome.end(), totals.outcome);
+    totals.redirect_failed = stats.redirect_failed;
+    totals.decided = stats.decided;
+    totals.asked_unreadable = stats.asked_unreadable;
+    return totals;
+}
+
+Stats since(const Stats& stats, const sieve_totals& baseline) {
+    Stats grown = stats;
+    grown.dropped = difference(stats.dropped, baseline.dropped);
+    grown.passed = difference(stats.passed, baseline.passed);
+    grown.redirected = difference(stats.redirected, baseline.redirected);
+    for (std::size_t i = 0; i < grown.outcome.size(); i++) grown.outcome[i] -= baseline.outcome[i];
+    grown.redirect_failed -= baseline.redirect_failed;
+    grown.decided -= baseline.decided;
+    grown.asked_unreadable -= baseline.asked_unreadable;
+    return grown;
 }
 
 sieve_counter difference(const sieve_counter& later, const sieve_counter& earlier) {

@@ -23,12 +23,23 @@ struct Stats {
     std::uint64_t events_lost = 0;     // samples that found no room
     std::uint64_t redirect_failed = 0; // packets without a target; counted as dropped or passed, too
     std::array<std::uint64_t, SIEVE_OUTCOMES> outcome{};
+    std::uint64_t decided = 0;          // packets that a set decided
+    std::uint64_t asked_unreadable = 0; // unreadable packets for which the sets were asked
+
+    // Packets that no set decided, although the sets were asked. While packets are being counted, the number
+    // may be too low by one for each CPU.
+    [[nodiscard]] std::uint64_t by_default() const;
 };
 
 [[nodiscard]] Result<Stats> read_stats(const Instance& instance);
 
 // Sets all counters to zero; only for an instance that no packet runs through.
 [[nodiscard]] Status clear_stats(const Instance& instance);
+
+// The counters that belong to no set, as a baseline; and the same counters since a baseline. Those of sets
+// stay as they are, since each set has its own baseline, and so do lost events.
+[[nodiscard]] sieve_totals totals_of(const Stats& stats);
+[[nodiscard]] Stats since(const Stats& stats, const sieve_totals& baseline);
 
 // later - earlier, in arithmetic modulo 2^64 as the counters are.
 [[nodiscard]] sieve_counter difference(const sieve_counter& later, const sieve_counter& earlier);

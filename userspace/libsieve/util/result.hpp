@@ -45,6 +45,10 @@ enum class ErrorKind : std::uint8_t {
     // All or part of the change was made, but something that follows it could not be done. The message says
     // what is in force and what is left to do.
     unfinished,
+
+    // The change is rarely meant, and needs force (facts: interface, set). Nothing was changed. See
+    // control/table_guard.hpp.
+    wants_force,
 };
 
 // Details that advice can name. A detail that an error does not have is empty.

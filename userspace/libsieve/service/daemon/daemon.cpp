@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "libsieve/control/expire_keys.hpp"
 #include "libsieve/service/configuration_reader.hpp"
 #include "libsieve/service/live/companion.hpp"
 #include "libsieve/service/reconcile.hpp"
@@ -23,6 +24,18 @@ namespace {
 Result<Configuration> load(const std::string& path) {
     SIEVE_ASSIGN(Configuration configuration, load_configuration(path));
     return live::with_companions(std::move(configuration));
+}
+
+// Takes keys out that people inserted for a time which is over (`insert --for`).
+void expire(control::Kernel& kernel, const control::Observer& observer, Log& log) {
+    const auto expired = control::expire_keys(kernel, {}, observer);
+    if (!expired) {
+        log.warning(fmt::format("keys whose time is over: {}", expired.error().message));
+        return;
+    }
+    for (const control::ExpiredKeys& one : *expired)
+        log.info(fmt::format("{}: set {}: {} keys taken out, since their time is over", one.hook.interface,
+                             one.set, one.taken_out));
 }
 
 // Takes away every program that the service has put somewhere.
@@ -182,6 +195,7 @@ void Daemon::begin(CycleOptions options) {
         const std::lock_guard lock(live_.exclusive());
         // A cycle may take a program away, and its counters with it. A failure is the ledger's to show.
         (void)parts_.ledger.observe(parts_.kernel);
+        expire(parts_.kernel, observer(), parts_.log);
         job->report =
             run_cycle(parts_.kernel, *job->configuration, state_, parts_.host, job->options, observer());
     });

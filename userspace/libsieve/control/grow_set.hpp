@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// Gives a verified set whose single keys can be changed a larger filter and a larger exact set.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "libsieve/control/in_force.hpp"
+#include "libsieve/control/observer.hpp"
+#include "libsieve/util/result.hpp"
+
+namespace sieve::control {
+
+// Builds a filter with room for twice as many keys from the set's exact keys, tests it in the kernel and
+// swaps it in. The ends of keys stay. The building goes on without the lock; if somebody changes the set
+// meanwhile, it is built again. Errors: fixed_keys; invalid_request if the set is not verified, as nobody
+// knows its keys then; changed_meanwhile after three attempts; those of prepare() and of swap().
+[[nodiscard]] Status grow_set(Kernel& kernel, const HookName& hook, const std::string& set,
+                              const Observer& observer);
+
+} // namespace sieve::control

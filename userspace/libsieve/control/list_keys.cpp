@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/control/list_keys.hpp"
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <memory>
+
+#include <fmt/core.h>
+#include <sieve/exact.h>
+#include <sieve/inserted.h>
+
+#include "libsieve/feeds/address_text.hpp"
+#include "libsieve/feeds/key_text.hpp"
+
+namespace sieve::control {
+
+namespace {
+
+using Words = std::array<__u64, SIEVE_KEY_WORDS>;
+
+constexpr std::uint32_t v4_prefix_bits = 96; // of a v4-mapped address
+
+} // namespace
+
+Result<KeyList> list_keys(Kernel& kernel, const HookName& name, const std::string& set) {
+    SIEVE_ASSIGN(const kernel::Hook hook, find_ours(kernel, name, set));
+    SIEVE_ASSIGN(const TableWithSet now, table_with(kernel, hook, set));
+    SIEVE_ASSIGN(const kernel::FilterHeader filter, kernel.read_filter(now.set.map_id));
+    if (!now.verified() && now.set.inserted_id == 0)
+        return failure(ErrorKind::no,
+                       fmt::format("set {} is not verified, and no key was inserted into it for a time: a "
+                                   "filter cannot list its keys",
+                                   set),
+                       {.interface = name.interface, .set = set});
+    KeyList list{.point = hook.point,
+                 .fields = filter.lookup.fields,
+                 .prefixes = filter.lookup.probes != 0,
+                 .whole = now.verified()};
+    std::map<Words, std::optional<std::int64_t>> keys;
+    if (now.verified()) {
+        SIEVE_ASSIGN(const std::unique_ptr<RunningKeys> exact, kernel.open_exact(now.set.exact_id));
+        SIEVE_ASSIGN(const std::vector<kernel::NotedKey> all, exact->all());
+        for (const kernel::NotedKey& one : all)
+            if (one.note.state == SIEVE_EXACT_IN) keys[std::to_array(one.key.word)] = std::nullopt;
+    }
+    if (now.set.inserted_id != 0) {
+        SIEVE_ASSIGN(const std::unique_ptr<RunningKeys> inserted, kernel.open_inserted(now.set.inserted_id));
+        SIEVE_ASSIGN(const std::vector<kernel::NotedKey> all, inserted->all());
+        const std::uint64_t at = kernel.boot_time();
+        for (const kernel::NotedKey& one : all) {
+            const Words words = std::to_array(one.key.word);
+            if (one.note.state != SIEVE_INSERTED_IN || (list.whole && !keys.contains(words))) continue;
+            keys[words] = static_cast<std::int64_t>(one.note.end - at);
+        }
+    }
+    for (const auto& [words, ends_in] : keys) {
+        ListedKey one{.ends_in = ends_in};
+        std::copy(words.begin(), words.end(), std::begin(one.key.word));
+        list.keys.push_back(one);
+    }
+    return list;
+}
+
+std::string listed_key_text(const ListedKey& listed, const KeyList& list) {
+    if (!list.prefixes) return format_key(listed.key, list.fields);
+    const sieve_key& key = listed.key;
+    const auto length = static_cast<std::uint32_t>(key.word[SIEVE_EXACT_LENGTH_WORD]);
+    const bool v4 = sieve_family(key.word[0], key.word[1]) == SIEVE_FAMILY_V4;
+    return fmt::format("{}/{}", format_address(key.word[0], key.word[1]),
+                       v4 ? length - v4_prefix_bits : length);
+}
+
+} // namespace sieve::control

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// The keys of a set in force, as far as the kernel knows them. A filter cannot list its keys; an exact set
+// can, and so can the map of the keys that were inserted for a time.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <sieve/key.h>
+
+#include "libsieve/control/in_force.hpp"
+#include "libsieve/control/kernel.hpp"
+#include "libsieve/util/result.hpp"
+
+namespace sieve::control {
+
+struct ListedKey {
+    sieve_key key{};                       // of a prefix set: an entry of the exact set (sieve/exact.h)
+    std::optional<std::int64_t> ends_in{}; // nanoseconds from now; not above 0 if its time is over
+};
+
+struct KeyList {
+    kernel::HookPoint point = kernel::HookPoint::xdp;
+    std::uint32_t fields = 0;
+    bool prefixes = false;
+    bool whole = false; // all keys of the set, as the set is verified; else only those inserted for a time
+    std::vector<ListedKey> keys{}; // ascending
+};
+
+// Takes no lock: keys that are changed meanwhile may be there or not. Errors: not_attached, no_such_set; `no`
+// if the set is not verified and no key was ever inserted for a time.
+[[nodiscard]] Result<KeyList> list_keys(Kernel& kernel, const HookName& hook, const std::string& set);
+
+// The text of a listed key in a feed.
+[[nodiscard]] std::string listed_key_text(const ListedKey& key, const KeyList& list);
+
+} // namespace sieve::control

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// A BPF hash map of keys in the kernel, read and changed key by key: an exact set (sieve/exact.h), or the
+// keys inserted into a filter since it was built (sieve/inserted.h).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <sieve/key.h>
+
+#include "libsieve/util/result.hpp"
+#include "libsieve/util/unique_fd.hpp"
+
+namespace sieve::kernel {
+
+// What a map notes about a key. An exact set has no ends.
+struct KeyNote {
+    std::uint64_t end = 0;   // nanoseconds of CLOCK_BOOTTIME; 0: never
+    std::uint32_t state = 0; // enum sieve_inserted_state, or enum sieve_exact_state
+
+    [[nodiscard]] friend bool operator==(const KeyNote&, const KeyNote&) = default;
+};
+
+struct NotedKey {
+    sieve_key key{};
+    KeyNote note;
+};
+
+class KeyMap {
+  public:
+    static Result<KeyMap> open_exact(std::uint32_t map_id);
+    static Result<KeyMap> open_inserted(std::uint32_t map_id);
+
+    [[nodiscard]] Result<std::optional<KeyNote>> find(const sieve_key& key) const;
+    // Adds the key, or changes its note. False if the map is full.
+    [[nodiscard]] Result<bool> put(const sieve_key& key, const KeyNote& note) const;
+    [[nodiscard]] Status erase(const sieve_key& key) const; // no error if it is not there
+    // All keys, in no order.
+    [[nodiscard]] Result<std::vector<NotedKey>> all() const;
+
+  private:
+    KeyMap(UniqueFd fd, bool exact, std::uint32_t most) : fd_(std::move(fd)), exact_(exact), most_(most) {}
+    static Result<KeyMap> open(std::uint32_t map_id, bool exact);
+
+    UniqueFd fd_;
+    bool exact_;
+    std::uint32_t most_; // keys
+};
+
+// An empty map for at most so many inserted keys. Its memory is 16 bytes for each, rounded up to a power of
+// two, and about 110 bytes for each key that it holds. `name` is the set's.
+[[nodiscard]] Result<UniqueFd> create_inserted_map(const std::string& name, std::uint32_t most);
+
+} // namespace sieve::kernel

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// xdp-sieve list: prints the keys of a set in force, as far as the kernel knows them.
+#include <ctime>
+#include <memory>
+
+#include <fmt/core.h>
+#include <nlohmann/json.hpp>
+
+#include "libsieve/control/list_keys.hpp"
+#include "libsieve/control/real_kernel.hpp"
+#include "libsieve/feeds/key_text.hpp"
+#include "libsieve/kernel/libbpf_log.hpp"
+#include "xdp-sieve/command.hpp"
+#include "xdp-sieve/hook_argument.hpp"
+#include "xdp-sieve/json_text.hpp"
+#include "xdp-sieve/output.hpp"
+
+namespace sieve::cli {
+
+namespace {
+
+struct ListArguments {
+    std::string interface;
+    std::string name;
+    std::string hook;
+};
+
+constexpr std::int64_t second = 1'000'000'000;
+
+// The wall clock's time when the key ends, rounded to a second.
+std::int64_t ends_at(std::int64_t ends_in) {
+    return static_cast<std::int64_t>(std::time(nullptr)) + (ends_in + second / 2) / second;
+}
+
+std::string time_text(std::int64_t seconds) {
+    const auto time = static_cast<std::time_t>(seconds);
+    std::tm parts{};
+    ::gmtime_r(&time, &parts);
+    return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", parts.tm_year + 1900, parts.tm_mon + 1,
+                       parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec);
+}
+
+void print_json(const ListArguments& arguments, const control::KeyList& list) {
+    nlohmann::json keys = nlohmann::json::array();
+    for (const control::ListedKey& key : list.keys) {
+        nlohmann::json one = {{"key", listed_key_text(key, list)}};
+        if (key.ends_in) one["ends_at"] = ends_at(*key.ends_in);
+        if (key.ends_in) one["overdue"] = *key.ends_in <= 0;
+        keys.push_back(std::move(one));
+    }
+    print_out("{}\n", json_text(nlohmann::json{{"interface", arguments.interface},
+                                               {"hook", kernel::hook_point_name(list.point)},
+                                               {"set", arguments.name},
+                                               {"key", format_fields(list.fields)},
+                                               {"whole", list.whole},
+                                               {"keys", std::move(keys)}}));
+}
+
+Result<Exit> run_list(const ListArguments& arguments, const Context& context) {
+    kernel::set_verbose(context.verbose);
+    SIEVE_ASSIGN(const control::HookName hook, parse_hook(arguments.interface, arguments.hook));
+    control::RealKernel kernel;
+    SIEVE_ASSIGN(const control::KeyList list, control::list_keys(kernel, hook, arguments.name));
+    if (context.json) {
+        print_json(arguments, list);
+        return Exit::done;
+    }
+    for (const control::ListedKey& key : list.keys)
+        print_out("{}{}\n", listed_key_text(key, list),
+                  key.ends_in ? fmt::format(" # {} {}", *key.ends_in > 0 ? "until" : "overdue since",
+                                            time_text(ends_at(*key.ends_in)))
+                              : std::string());
+    if (!list.whole)
+        remark(context, fmt::format("set {}: only keys that were inserted for a time; it is not verified, so "
+                                    "nobody knows the others",
+                                    arguments.name));
+    return Exit::done;
+}
+
+} // namespace
+
+void add_list(CLI::App& app, Context& context) {
+    add_command(
+        app, context, "list", "print the keys of a set in force that knows them, as a feed",
+        [&context](Arguments command) -> Action {
+            auto arguments = std::make_shared<ListArguments>();
+            command.add("IFACE", arguments->interface, "the interface").required();
+            command.add("NAME", arguments->name, "the set: verified, or with keys that end").required();
+            add_hook(command, arguments->hook, "the one that has the set if not given");
+            return [arguments, &context] { return run_list(*arguments, context); };
+        });
+}
+
+} // namespace sieve::cli
