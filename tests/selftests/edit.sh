@@ -128,7 +128,7 @@ refusals() {
     refused 1 'set other is not in force' sieve add "$IN_IF" "new=$WORK/a.sieve" after=other
     refused 2 'expected action=' sieve set "$IN_IF" a action
     refused 2 'expected action=' sieve set "$IN_IF" a first=b
-    refused 2 'expected drop, pass or count' sieve set "$IN_IF" a action=reject
+    refused 2 'action .reject.: expected drop, pass, count or limit' sieve set "$IN_IF" a action=reject
     refused 2 'one action' sieve set "$IN_IF" a action=drop action=pass
     refused 2 'one place' sieve set "$IN_IF" a first last
     refused 2 'beside itself' sieve set "$IN_IF" a before=a

@@ -80,7 +80,9 @@ an_allowlist() {
     printf '%s\n' "$RESOLVER" "$ADMINISTRATOR" >"$WORK/friends.txt"
     sieve -q load "$IN_IF" "friends=$WORK/friends.txt" --default drop
     refused 3 "no set lets $RESOLVER pass" sieve swap "$IN_IF" "friends=$WORK/nobody"
-    refused 3 "no set lets $RESOLVER pass" sieve remove "$IN_IF" friends
+    # To lock everybody out on purpose does not mean to lock out the host itself.
+    refused 2 'no set whose matches pass.*--force' sieve remove "$IN_IF" friends
+    refused 3 "no set lets $RESOLVER pass" sieve remove "$IN_IF" friends --force
 }
 
 packets_that_leave() {

@@ -66,7 +66,7 @@ TEST(Remove, TheLastFriendNeedsForce) {
     EXPECT_EQ(refused.error().kind, ErrorKind::wants_force);
     EXPECT_FALSE(kernel.changed());
     EXPECT_TRUE(remove(kernel, eth0, "bad", {})) << "that one lets nobody in";
-    EXPECT_TRUE(remove(kernel, eth0, "friends", {}, true));
+    EXPECT_TRUE(remove(kernel, eth0, "friends", {}, {}, true));
     kernel.put("friends", SIEVE_ACTION_PASS);
     kernel.running.table.default_action = SIEVE_ACTION_PASS;
     EXPECT_TRUE(remove(kernel, eth0, "friends", {})) << "everybody passes anyway";
