@@ -63,7 +63,7 @@ struct sieve_lookup {
     __u8 fields;   /* enum sieve_field bits: what a key is made of */
     __u8 choices;  /* blocked: lines that a key may be in; bloom: groups; d-left: subtables;
                     * xorsat: 2 if lines export keys, else 1 */
-    __u8 hashes;   /* blocked, bloom: bits per key or group, k; d-left: how buckets are written */
+    __u8 hashes;   /* blocked, bloom: bits per key, k; d-left: how buckets are written; joint.h: sets */
     __u32 buckets; /* lines: of the filter; d-left: of one subtable */
     __u16 alpha;   /* blocked: share of keys with more than one choice, in units of 2^-16; 2^16-1 means all */
     __u8 probes;   /* 0: keys are exact; else they are prefixes, probed at up to so many lengths (line 1);

@@ -104,8 +104,11 @@ SIEVE_INLINE __u64 sieve_xorsat_window(const struct sieve_line* line, int start)
     SIEVE_KEEP(value);                                                                                       \
     bits >>= 6;
 
-/* True if the line, which is the one that keeps the key, has the key's fingerprint. */
-SIEVE_INLINE int sieve_xorsat_test(const struct sieve_line* line, struct sieve_hash hash) {
+/*
+ * The bits of the line's answer that a key does not share with its fingerprint, of those that it compares, as
+ * the highest bits of a word: zero if the line, which is the one that keeps the key, has its fingerprint.
+ */
+SIEVE_INLINE __u64 sieve_xorsat_difference(const struct sieve_line* line, struct sieve_hash hash) {
     __u64 bits = hash.test, value = sieve_xorsat_fingerprint(hash);
     const __u64 unused = 63 - sieve_xorsat_bits(line->word[0] & 255, bits);
 
@@ -123,7 +126,12 @@ SIEVE_INLINE int sieve_xorsat_test(const struct sieve_line* line, struct sieve_h
      * would contradict. */
     value ^= sieve_shift_right(sieve_xorsat_window(line, 56), sieve_xorsat_again(hash.test));
     /* Two shifts, because BPF has no shift by 64. */
-    return sieve_shift_left(value << 1, unused) == 0;
+    return sieve_shift_left(value << 1, unused);
+}
+
+/* True if the line, which is the one that keeps the key, has the key's fingerprint. */
+SIEVE_INLINE int sieve_xorsat_test(const struct sieve_line* line, struct sieve_hash hash) {
+    return sieve_xorsat_difference(line, hash) == 0;
 }
 #undef SIEVE_XORSAT_STEP
 

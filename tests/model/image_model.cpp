@@ -178,7 +178,8 @@ bool FilterImage::bit(std::uint64_t line, unsigned bit) const {
 // Equation j: the exclusive or of one bit of each window is bit j of the fingerprint. Window i begins at bit
 // 56 i and has 64 bits; key-dependent is where in the window equation 0 reads. The line's first 16 bits are
 // its header.
-bool FilterImage::solves(std::uint64_t locate, std::uint64_t test) const {
+// XORSAT: a bit for each equation of the key that the line does not fulfil, from the lowest.
+std::uint64_t FilterImage::remainder(std::uint64_t locate, std::uint64_t test) const {
     const std::uint64_t own = locate % (1ULL << 32) * line_count_ / (1ULL << 32);
     const auto eighth = static_cast<unsigned>(test / (1ULL << 54) % 8);
     std::uint64_t line = own;
@@ -188,6 +189,7 @@ bool FilterImage::solves(std::uint64_t locate, std::uint64_t test) const {
         line = (own + scattered * reach / (1ULL << 32)) % line_count_;
     }
     const std::uint64_t compared = (number((6 + line) * 64, 1) + test / (1ULL << 61)) / 8;
+    std::uint64_t unfulfilled = 0;
     for (unsigned j = 0; j < compared; j++) {
         bool sum = (locate >> 32 >> j & 1) != 0;
         std::uint64_t digits = test;
@@ -198,14 +200,20 @@ bool FilterImage::solves(std::uint64_t locate, std::uint64_t test) const {
         }
         // The last window once more, with its own small shift.
         if (bit(line, 448 + static_cast<unsigned>(test / (1ULL << 57) % 16) + j)) sum = !sum;
-        if (sum) return false;
+        if (sum) unfulfilled += 1ULL << j;
     }
-    return true;
+    return unfulfilled;
+}
+
+std::optional<std::uint64_t> FilterImage::names(const Key& key) const {
+    const auto [locate, test] = hash(key);
+    const std::uint64_t number = remainder(locate, test);
+    return number < hashes_ ? std::optional(number) : std::nullopt;
 }
 
 bool FilterImage::contains_hash(std::pair<std::uint64_t, std::uint64_t> hash) const {
     const auto [locate, test] = hash;
-    if (kind_ == xorsat) return solves(locate, test);
+    if (kind_ == xorsat) return remainder(locate, test) == 0;
     const std::set<unsigned> bits = pattern(test);
     const std::vector<std::uint64_t> at = lines(locate);
     return std::any_of(at.begin(), at.end(), [&](std::uint64_t line) {

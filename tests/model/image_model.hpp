@@ -7,6 +7,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <span>
 #include <utility>
@@ -28,6 +29,10 @@ class FilterImage {
     // the equations of docs/xorsat.md, one by one.
     [[nodiscard]] bool contains(const Key& key) const;
 
+    // Of a joint filter (its header's byte 7 says how many sets it has): the number that the key's equations
+    // give, bit by bit, or nothing if no set has that number.
+    [[nodiscard]] std::optional<std::uint64_t> names(const Key& key) const;
+
     // The bits that the key sets in its line, by their number in the line (0..511), without repetitions.
     [[nodiscard]] std::set<unsigned> pattern(std::uint64_t test) const;
 
@@ -42,7 +47,7 @@ class FilterImage {
     static constexpr unsigned xorsat = 6;
 
     [[nodiscard]] bool bit(std::uint64_t line, unsigned bit) const;
-    [[nodiscard]] bool solves(std::uint64_t locate, std::uint64_t test) const;
+    [[nodiscard]] std::uint64_t remainder(std::uint64_t locate, std::uint64_t test) const;
     [[nodiscard]] bool contains_hash(std::pair<std::uint64_t, std::uint64_t> hash) const;
     [[nodiscard]] std::pair<std::uint64_t, std::uint64_t> hash_prefix(const Key& key, unsigned length) const;
     [[nodiscard]] std::pair<std::uint64_t, std::uint64_t>

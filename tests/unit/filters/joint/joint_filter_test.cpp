@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/filters/joint/joint_filter.hpp"
+
+#include <gtest/gtest.h>
+#include <xxhash.h>
+
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <random>
+#include <vector>
+
+#include "libsieve/filters/kinds/xorsat/xorsat_plan.hpp"
+#include "libsieve/util/parallel.hpp"
+#include "model/image_model.hpp"
+
+namespace sieve {
+namespace {
+
+sieve_key address(std::uint32_t number) {
+    sieve_key key{};
+    key.word[1] = sieve_v4_mapped(number);
+    return key;
+}
+
+// Sets of random addresses, and by the first set that holds it each member.
+struct Sets {
+    std::vector<KeySet> keys;
+    std::map<std::uint32_t, std::uint32_t> first;
+
+    // `shared` of `each` addresses are drawn from few, so that many of them are in several sets.
+    Sets(std::uint32_t sets, std::size_t each, std::size_t shared, std::uint64_t seed = 1) {
+        std::mt19937_64 random(seed);
+        for (std::uint32_t set = 0; set < sets; set++) {
+            keys.emplace_back(SIEVE_FIELD_SRC);
+            for (std::size_t i = 0; i < each; i++) {
+                const auto number = static_cast<std::uint32_t>(
+                    i < shared ? random() % (2 * shared) + 1 : random() % 0x70000000 + (1 << 24));
+                keys.back().add(address(number));
+                first.try_emplace(number, set);
+            }
+        }
+    }
+
+    [[nodiscard]] Result<JointFilter> join(const JointOptions& options) const {
+        std::vector<const KeySet*> all;
+        for (const KeySet& set : keys) all.push_back(&set);
+        return JointFilter::build(all, options);
+    }
+
+    [[nodiscard]] JointFilter joined(double bits_per_key) const {
+        auto built = join({.fpr = {}, .bits_per_key = bits_per_key, .seed = 5});
+        if (!built) throw std::runtime_error(built.error().message);
+        return std::move(*built);
+    }
+};
+
+TEST(JointFilter, NamesTheFirstSetOfEveryMember) {
+    for (const std::uint32_t count : {2U, 3U, 4U, 5U, 16U})
+        for (const std::size_t each : {1, 40, 3000}) {
+            const Sets sets(count, each, each / 3, count * each);
+            const JointFilter joint = sets.joined(16);
+            ASSERT_EQ(joint.sets(), count);
+            ASSERT_EQ(joint.keys(), sets.first.size());
+            for (const auto& [number, set] : sets.first) ASSERT_EQ(joint.find(address(number)), set);
+        }
+}
+
+// With so few bits, a line would compare fewer bits than the highest number has.
+TEST(JointFilter, StatesEveryNumberWithFewBits) {
+    const Sets sets(16, 500, 0);
+    const JointFilter joint = sets.joined(2);
+    for (const auto& [number, set] : sets.first) ASSERT_EQ(joint.find(address(number)), set);
+    EXPECT_GT(joint.lines().size() * SIEVE_LINE_BITS, 2 * 16 * 500U);
+}
+
+// Each set's rate is that of a filter of its own with as many bits a key, whatever the number of sets: the
+// predicted one to within 10%, and the expected one to within four standard deviations, set by set.
+TEST(JointFilter, KeepsTheRateOfEachSet) {
+    struct Size {
+        std::uint32_t sets;
+        double bits_per_key;
+    };
+    for (const Size size : {Size{2, 8}, Size{5, 8}, Size{16, 8}, Size{16, 10}, Size{3, 12}}) {
+        SCOPED_TRACE(testing::Message() << size.sets << " sets, " << size.bits_per_key << " bits a key");
+        const Sets sets(size.sets, 48'000 / size.sets, 0, 3);
+        const JointFilter joint = sets.joined(size.bits_per_key);
+        const std::uint64_t lines = joint.lines().size() - SIEVE_FIRST_LINE;
+        EXPECT_EQ(joint.predicted_rate(), predict_xorsat_fpr(joint.keys(), lines, 8));
+        EXPECT_NEAR(joint.expected_rate() / joint.predicted_rate(), 1, 0.1);
+
+        std::mt19937_64 random(11);
+        constexpr double trials = 3e6;
+        std::vector<double> named(size.sets);
+        for (int i = 0; i < static_cast<int>(trials); i++) {
+            // Above all members.
+            const auto number = static_cast<std::uint32_t>(random() % 0x70000000 + 0x80000000);
+            if (const auto set = joint.find(address(number))) named.at(*set)++;
+        }
+        double all = 0;
+        const double mean = joint.expected_rate() * trials;
+        for (const double count : named) {
+            EXPECT_NEAR(count, mean, 4 * std::sqrt(mean));
+            all += count;
+        }
+        EXPECT_NEAR(all, size.sets * mean, 4 * std::sqrt(size.sets * mean));
+        EXPECT_NEAR(all / (size.sets * joint.predicted_rate() * trials), 1, 0.1);
+    }
+}
+
+TEST(JointFilter, TakesARate) {
+    const Sets sets(4, 5000, 0);
+    const auto joint = sets.join({.fpr = 1e-3, .bits_per_key = {}, .seed = 1});
+    ASSERT_TRUE(joint) << joint.error().message;
+    EXPECT_LE(joint->predicted_rate(), 1e-3);
+    EXPECT_GT(joint->predicted_rate(), 0.9e-3);
+    EXPECT_EQ(sets.join({.fpr = 1e-12, .bits_per_key = {}, .seed = 1}).error().kind,
+              ErrorKind::invalid_request);
+}
+
+TEST(JointFilter, AgreesWithTheModel) {
+    const Sets sets(6, 3000, 1000);
+    const JointFilter joint = sets.joined(6);
+    const model::FilterImage model(
+        {reinterpret_cast<const unsigned char*>(joint.lines().data()), joint.lines().size_bytes()});
+    int matched = 0;
+    std::mt19937_64 random(9);
+    for (int i = 0; i < 20'000; i++) {
+        const sieve_key key =
+            address(static_cast<std::uint32_t>(random() % (i % 2 == 0 ? 5000 : 1ULL << 32)));
+        const std::optional<std::uint32_t> found = joint.find(key);
+        const std::optional<std::uint64_t> wanted = model.names({key.word[0], key.word[1], 0, 0, 0});
+        ASSERT_EQ(found.has_value(), wanted.has_value());
+        if (found) {
+            ASSERT_EQ(*found, *wanted);
+        }
+        matched += found.has_value() ? 1 : 0;
+    }
+    EXPECT_GT(matched, 1000);
+    EXPECT_LT(matched, 19'000);
+}
+
+TEST(JointFilter, TakesKeysOfSeveralFields) {
+    std::vector<KeySet> sets;
+    for (int set = 0; set < 3; set++) {
+        sets.emplace_back(SIEVE_FIELD_SRC | SIEVE_FIELD_DPORT);
+        for (std::uint32_t i = 0; i < 100; i++) {
+            sieve_key key = address(i);
+            key.word[4] = std::uint64_t{80U + static_cast<unsigned>(set)} << SIEVE_DPORT_SHIFT;
+            sets.back().add(key);
+        }
+    }
+    const auto joint = JointFilter::build(std::vector<const KeySet*>{&sets[0], &sets[1], &sets[2]},
+                                          {.fpr = {}, .bits_per_key = {}, .seed = 1});
+    ASSERT_TRUE(joint) << joint.error().message;
+    for (std::uint32_t set = 0; set < 3; set++)
+        for (std::size_t i = 0; i < sets[set].size(); i++) ASSERT_EQ(joint->find(sets[set].at(i)), set);
+}
+
+TEST(JointFilter, RefusesWhatCannotBeJoined) {
+    EXPECT_EQ(Sets(1, 10, 0).join({}).error().kind, ErrorKind::invalid_request);
+    EXPECT_EQ(Sets(17, 10, 0).join({}).error().kind, ErrorKind::invalid_request);
+    KeySet sources(SIEVE_FIELD_SRC), destinations(SIEVE_FIELD_DST);
+    sources.add(address(1));
+    const auto mixed = JointFilter::build(std::vector<const KeySet*>{&sources, &destinations}, {});
+    ASSERT_FALSE(mixed);
+    EXPECT_EQ(mixed.error().kind, ErrorKind::invalid_request);
+    EXPECT_NE(mixed.error().message.find("different fields"), std::string::npos) << mixed.error().message;
+}
+
+TEST(JointFilter, IsTheSameOnAnyNumberOfThreads) {
+    const Sets sets(7, 20'000, 5'000);
+    const auto bytes_on = [&](std::size_t threads) {
+        const ThreadLimit limit(threads);
+        const JointFilter joint = sets.joined(12);
+        return std::vector<sieve_line>(joint.lines().begin(), joint.lines().end());
+    };
+    const auto one = bytes_on(1), four = bytes_on(4);
+    ASSERT_EQ(one.size(), four.size());
+    EXPECT_EQ(std::memcmp(one.data(), four.data(), one.size() * sizeof(sieve_line)), 0);
+}
+
+TEST(JointFilter, GoldenBytes) {
+    // The packet path reads these bytes: a change of their meaning raises SIEVE_ABI.
+    const JointFilter joint = Sets(3, 1000, 200).joined(16);
+    EXPECT_EQ(XXH3_64bits(joint.lines().data(), joint.lines().size_bytes()), 0x4cce25f72af9b90fU);
+}
+
+TEST(Joint, FindsTheLowestBit) {
+    for (std::uint32_t mask = 1; mask < 1U << 16; mask++) {
+        std::uint32_t lowest = 0;
+        while ((mask >> lowest & 1) == 0) lowest++;
+        ASSERT_EQ(sieve_lowest_bit(mask), lowest);
+    }
+}
+
+} // namespace
+} // namespace sieve

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/filters/joint/joint_filter.hpp"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <queue>
+#include <utility>
+#include <vector>
+
+#include <fmt/core.h>
+
+#include "libsieve/analysis/binomial.hpp"
+#include "libsieve/filters/distinct_hashes.hpp"
+#include "libsieve/filters/kinds/xorsat/xorsat_builder.hpp"
+#include "libsieve/filters/kinds/xorsat/xorsat_plan.hpp"
+#include "libsieve/filters/kinds/xorsat/xorsat_rate.hpp"
+#include "libsieve/filters/sizing.hpp"
+#include "libsieve/util/secret.hpp"
+#include "libsieve/util/splitmix64.hpp"
+
+namespace sieve {
+
+namespace {
+
+// As kind xorsat at its normal effort: after the eighth sweep hardly anything changes.
+constexpr std::uint32_t sweeps = 8;
+constexpr double standard_bits_per_key = 16;
+constexpr std::uint64_t trials = 1 << 20; // random hashes that measure the rate
+
+struct Secret {
+    std::array<__u64, SIEVE_HASH_KEY_WORDS> hash_key;
+    std::array<__u64, 2> identity;
+};
+
+Result<Secret> draw(std::optional<std::uint64_t> seed) {
+    std::array<std::uint64_t, sizeof(Secret) / sizeof(std::uint64_t)> words{};
+    SIEVE_TRY(draw_secret(seed, words));
+    Secret secret{};
+    std::memcpy(&secret, words.data(), sizeof(secret));
+    return secret;
+}
+
+// The keys of all sets in hash_order, each once. The fingerprint of each is combined with the number of the
+// first set that holds it.
+HugeArray<sieve_hash> numbered_hashes(std::span<const KeySet* const> sets, const Secret& secret) {
+    std::vector<HugeArray<sieve_hash>> of_set;
+    std::size_t most = 0;
+    for (const KeySet* const set : sets) {
+        of_set.push_back(distinct_hashes(*set, secret.hash_key.data()));
+        most += of_set.back().size();
+    }
+    // The next hash of each set. Of equal hashes, that of the lowest number comes first.
+    using Next = std::pair<const sieve_hash*, std::size_t>;
+    const auto later = [](const Next& a, const Next& b) {
+        if (hash_order(*a.first, *b.first)) return false;
+        return hash_order(*b.first, *a.first) || a.second > b.second;
+    };
+    std::priority_queue<Next, std::vector<Next>, decltype(later)> next(later);
+    for (std::size_t set = 0; set < of_set.size(); set++)
+        if (!of_set[set].empty()) next.emplace(of_set[set].begin(), set);
+
+    HugeArray<sieve_hash> all(most);
+    std::size_t count = 0;
+    const sieve_hash* last = nullptr;
+    while (!next.empty()) {
+        const auto [hash, set] = next.top();
+        next.pop();
+        if (hash + 1 != of_set[set].end()) next.emplace(hash + 1, set);
+        if (last != nullptr && last->locate == hash->locate && last->test == hash->test) continue;
+        last = hash;
+        all[count++] = {.locate = hash->locate ^ std::uint64_t{set} << 32, .test = hash->test};
+    }
+    all.truncate(count);
+    return all;
+}
+
+Result<std::uint64_t> line_count(std::uint64_t keys, const JointOptions& options) {
+    if (options.fpr) return xorsat_lines_for_fpr(keys, *options.fpr, sweeps);
+    return lines_for_bits(keys, options.bits_per_key.value_or(standard_bits_per_key));
+}
+
+Status check(std::span<const KeySet* const> sets) {
+    if (sets.size() < SIEVE_JOINT_LEAST_SETS || sets.size() > SIEVE_JOINT_MOST_SETS)
+        return invalid_request(fmt::format("a joint filter of {} sets: expected {} to {}", sets.size(),
+                                           SIEVE_JOINT_LEAST_SETS, SIEVE_JOINT_MOST_SETS));
+    for (const KeySet* const set : sets)
+        if (set->fields() != sets.front()->fields())
+            return invalid_request("a joint filter: its sets have different fields, expected the same");
+    return {};
+}
+
+} // namespace
+
+JointFilter::JointFilter(std::uint64_t filter_lines) : lines_(SIEVE_FIRST_LINE + filter_lines) {}
+
+sieve_lookup& JointFilter::lookup() {
+    return *reinterpret_cast<sieve_lookup*>(lines_.data());
+}
+
+const sieve_lookup& JointFilter::lookup() const {
+    return *reinterpret_cast<const sieve_lookup*>(lines_.data());
+}
+
+sieve_file& JointFilter::file() {
+    return *reinterpret_cast<sieve_file*>(lines_.data() + SIEVE_FILE_LINE);
+}
+
+const sieve_file& JointFilter::file() const {
+    return *reinterpret_cast<const sieve_file*>(lines_.data() + SIEVE_FILE_LINE);
+}
+
+std::span<sieve_line> JointFilter::filter() {
+    return std::span(lines_.data(), lines_.size()).subspan(SIEVE_FIRST_LINE);
+}
+
+std::span<const sieve_line> JointFilter::filter() const {
+    return lines().subspan(SIEVE_FIRST_LINE);
+}
+
+double JointFilter::predicted_rate() const {
+    return std::bit_cast<double>(std::uint64_t{file().predicted_fpr});
+}
+
+double JointFilter::expected_rate() const {
+    return std::bit_cast<double>(std::uint64_t{file().expected_fpr});
+}
+
+bool JointFilter::states_every_number() const {
+    const unsigned bits = std::bit_width(sets() - 1);
+    return std::ranges::all_of(filter(), [bits](const sieve_line& line) {
+        return sieve_xorsat_bits(line.word[0] & 255, 0) >= bits;
+    });
+}
+
+Status JointFilter::measure() const {
+    SplitMix64 random(file().identity[0]);
+    std::uint64_t found = 0;
+    for (std::uint64_t i = 0; i < trials; i++) {
+        const std::uint64_t locate = random();
+        found += find(sieve_hash{.locate = locate, .test = random()}).has_value() ? 1 : 0;
+    }
+    const double rate = std::min(1.0, sets() * expected_rate());
+    if (analysis::fits_rate(found, trials, rate)) return {};
+    return bad_input(fmt::format("a joint filter: {} of {} random keys matched, expected {:.3g} by its bits; "
+                                 "this is a bug, please report it",
+                                 found, trials, rate * static_cast<double>(trials)));
+}
+
+Result<JointFilter> JointFilter::build(std::span<const KeySet* const> sets, const JointOptions& options,
+                                       const Progress& progress) {
+    SIEVE_TRY(check(sets));
+    SIEVE_ASSIGN(const Secret secret, draw(options.seed));
+    if (progress) progress("hashing", 0);
+    const HugeArray<sieve_hash> keys = numbered_hashes(sets, secret);
+    SIEVE_ASSIGN(std::uint64_t lines, line_count(keys.size(), options));
+    for (;; lines *= 2) {
+        if (lines + SIEVE_FIRST_LINE > UINT32_MAX)
+            return invalid_request(
+                fmt::format("a joint filter of {} lines: expected at most 2^32, header included", lines));
+        JointFilter joint(lines);
+        sieve_lookup& lookup = joint.lookup();
+        lookup.magic = SIEVE_MAGIC;
+        lookup.kind = SIEVE_KIND_XORSAT;
+        lookup.fields = static_cast<__u8>(sets.front()->fields());
+        lookup.choices = SIEVE_XORSAT_MAX_LINES;
+        lookup.hashes = static_cast<__u8>(sets.size());
+        lookup.buckets = static_cast<__u32>(lines);
+        std::copy(secret.hash_key.begin(), secret.hash_key.end(), std::begin(lookup.hash_key));
+        fill_xorsat({keys.data(), keys.size()}, lookup, joint.filter(), sweeps, progress);
+        // Only a filter of a few bits a key has such lines.
+        if (!joint.states_every_number()) continue;
+        sieve_file& file = joint.file();
+        file.version = SIEVE_IMAGE_VERSION;
+        file.lines = joint.lines_.size();
+        file.keys = keys.size();
+        std::copy(secret.identity.begin(), secret.identity.end(), std::begin(file.identity));
+        file.predicted_fpr = std::bit_cast<std::uint64_t>(predict_xorsat_fpr(keys.size(), lines, sweeps));
+        file.expected_fpr = std::bit_cast<std::uint64_t>(expected_xorsat_rate(lookup, joint.filter()));
+        SIEVE_TRY(joint.measure());
+        return joint;
+    }
+}
+
+std::optional<std::uint32_t> JointFilter::find(const sieve_key& key) const {
+    return find(sieve_hash_key(&key, lookup().hash_key, lookup().fields));
+}
+
+std::optional<std::uint32_t> JointFilter::find(const sieve_hash& hash) const {
+    const std::span<const sieve_line> own = filter();
+    std::uint32_t line = sieve_xorsat_line(&lookup(), hash);
+    const std::uint32_t eighth = sieve_xorsat_eighth(hash);
+    if (sieve_xorsat_exports(&own[line], eighth) != 0) line = sieve_xorsat_other(&lookup(), line, eighth);
+    const std::uint32_t number = sieve_joint_number(&own[line], hash);
+    return number < sets() ? std::optional(number) : std::nullopt;
+}
+
+} // namespace sieve

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// Builds a joint filter (sieve/joint.h): one filter that names the first of several sets that holds a key.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include <sieve/joint.h>
+
+#include "libsieve/keys/key_set.hpp"
+#include "libsieve/util/huge_array.hpp"
+#include "libsieve/util/progress.hpp"
+#include "libsieve/util/result.hpp"
+
+namespace sieve {
+
+// The size of a joint filter. At most one of the two is given; neither means 16 bits a key.
+struct JointOptions {
+    std::optional<double> fpr; // of each set: the smallest filter whose predicted rate is at most this
+    std::optional<double> bits_per_key; // counts the keys of all sets, each key once
+    std::optional<std::uint64_t> seed;  // for tests: makes the filter reproducible and its secret known
+};
+
+class JointFilter {
+  public:
+    // Builds the filter of these sets, numbered in this order. All have the same fields. Memory: 32 bytes a
+    // key. Time: that of a filter of kind xorsat with all the keys.
+    // Errors: invalid_request for fewer than 2 sets or more than 16, for sets of different fields
+    // and for a rate that is out of reach; bad_input if a measurement contradicts the expected rate.
+    static Result<JointFilter> build(std::span<const KeySet* const> sets, const JointOptions& options,
+                                     const Progress& progress = {});
+
+    // The number of the first set that holds the key. A key that no set holds gets nothing, or by mistake any
+    // number. Runs the same locate and test as the packet path.
+    [[nodiscard]] std::optional<std::uint32_t> find(const sieve_key& key) const;
+    [[nodiscard]] std::optional<std::uint32_t> find(const sieve_hash& hash) const;
+
+    // How many sets it answers for.
+    [[nodiscard]] std::uint32_t sets() const { return lookup().hashes; }
+    [[nodiscard]] std::uint32_t fields() const { return lookup().fields; }
+    // Distinct keys of all sets together.
+    [[nodiscard]] std::uint64_t keys() const { return file().keys; }
+
+    // The rates of one set: the share of the keys in no set that get that set's number. The rate of all sets
+    // together is sets() times as high.
+    [[nodiscard]] double predicted_rate() const; // by the model of kind xorsat, before the build
+    [[nodiscard]] double expected_rate() const;  // exactly, from the bits
+
+    // The whole map: header lines as in an image, then the filter's own lines.
+    [[nodiscard]] std::span<const sieve_line> lines() const { return {lines_.data(), lines_.size()}; }
+
+  private:
+    explicit JointFilter(std::uint64_t filter_lines);
+
+    [[nodiscard]] sieve_lookup& lookup();
+    [[nodiscard]] const sieve_lookup& lookup() const;
+    [[nodiscard]] sieve_file& file();
+    [[nodiscard]] const sieve_file& file() const;
+    [[nodiscard]] std::span<sieve_line> filter();
+    [[nodiscard]] std::span<const sieve_line> filter() const;
+    [[nodiscard]] bool states_every_number() const;
+    [[nodiscard]] Status measure() const;
+
+    HugeArray<sieve_line> lines_;
+};
+
+} // namespace sieve
