@@ -90,7 +90,7 @@ SKELETON := $(HOOKS:%=$(B)/bpf/%.skel.h)
 BENCH_SKELETON := $(B)/bpf/sieve_bench.skel.h
 
 .DELETE_ON_ERROR:
-.PHONY: all programs deps check faults sanitize coverage vmtest soak demo bench figures install install-lab uninstall deb \
+.PHONY: all programs deps check faults sanitize coverage vmtest soak demo bench bench-pages figures install install-lab uninstall deb \
 	deb-test clean format tidy
 
 all: programs $(B)/unit-tests $(B)/bpf-tests $(B)/service-tests
@@ -176,13 +176,20 @@ demo:
 check:
 	scripts/check.sh
 
-# BENCH holds further arguments, such as --quick or --keys 1e8. The second program tabulates effort against rate, by
-# kind.
+# BENCH holds further arguments, such as --quick or --keys 1e8, and PREFIXES the lists of prefixes. set-bench tabulates
+# effort against rate, by kind.
+PREFIXES ?= tests/data/de-ipv4.cidr,tests/data/de-ipv6.cidr,table:1e5,table:1e6,table6:2e5
 bench: $(B)/xdp-sieve $(B)/set-bench $(B)/live-bench
 	@mkdir -p $(B)/bench
 	$(B)/xdp-sieve bench $(BENCH) --output $(B)/bench/kernel.json
+	$(B)/xdp-sieve bench --prefixes $(PREFIXES) $(BENCH) --output $(B)/bench/prefixes.json
 	$(B)/set-bench --benchmark_out=$(B)/bench/user.json --benchmark_out_format=json
 	$(B)/live-bench --output $(B)/bench/live.json
+
+# Measures everything and writes the results, docs/benchmark.md and its figures.
+bench-pages: bench $(B)/sieve-lab
+	cp $(addprefix $(B)/bench/,kernel.json prefixes.json user.json) docs/results/bench/
+	scripts/figures.sh
 
 # Lists that change in place, beside nftables.
 $(B)/live-bench: $(LIVE_BENCH_OBJ) $(B)/tests/service/servers.o $(B)/libsieve-service.a $(B)/libsieve.a

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 # Writes docs/reproduction.md, docs/attacks.md, docs/benchmark.md and docs/figures/*.svg from docs/results. An
 # experiment runs only if it has no stored result. `sieve-lab run all --full --output docs/results` makes the results.
-# `make bench` makes the benchmark's results: keep its build/bench/*.json in docs/results/bench.
+# `make bench-pages` measures, keeps the benchmark's results in docs/results/bench and runs this script.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -12,7 +12,7 @@ if ! command -v gnuplot >/dev/null; then
 fi
 rm -rf build/figures
 build/sieve-lab report --quiet
-scripts/bench_figures.py docs/results/bench/{kernel,user}.json docs/benchmark.md build/figures
+scripts/bench_figures.py docs/results/bench docs/benchmark.md build/figures
 mkdir -p docs/figures
 rm -f docs/figures/*.svg
 for program in build/figures/*.gp; do

@@ -24,9 +24,9 @@ packages=(
     iproute2 util-linux procps python3 iputils-ping curl jq strace ethtool
     # servers, certificates and archives for the service's tests
     nginx-light openssl zip zstd xz-utils
-    # the set that `make bench` compares live sets with
-    nftables
-    # other XDP programs, for tests that run beside them
+    # what `make bench` compares with
+    nftables iptables ipset
+    # other XDP programs, for tests that run beside them and for `make bench`
     xdp-tools
     # for the fuzz targets, `make sanitize` and `make coverage`
     libclang-rt-19-dev lcov

@@ -12,17 +12,17 @@
 #include <sieve/hash.h>
 
 struct bench_control {
-    __u64 state;     /* of the random sequence; kept from run to run */
-    __u64 found;     /* how often the answer was yes */
-    __u64 first;     /* window of indices */
-    __u64 indices;   /* likewise; at most 2^32 */
-    __u64 fence;     /* written by lookups that must not overlap */
-    __u32 apart;     /* whether lookups must not overlap */
-    __u32 lookups;   /* in one run */
-    __u32 buckets;   /* lines of the floor's map */
-    __u32 index;     /* of the filter in the map-in-map */
-    __u32 interface; /* where frames are sent */
-    __u32 reserved;
+    __u64 state;                          /* of the random sequence; kept from run to run */
+    __u64 found;                          /* how often the answer was yes */
+    __u64 first;                          /* window of indices */
+    __u64 indices;                        /* likewise; at most 2^32 */
+    __u64 fence;                          /* written by lookups that must not overlap */
+    __u32 apart;                          /* whether lookups must not overlap */
+    __u32 lookups;                        /* in one run */
+    __u32 buckets;                        /* lines of the floor's map */
+    __u32 index;                          /* of the filter in the map-in-map */
+    __u32 interface;                      /* where frames are sent */
+    __u32 header_sum;                     /* of the frames that are sent, for bench_checksum() */
     __u64 hash_key[SIEVE_HASH_KEY_WORDS]; /* for the programs without a filter */
 };
 
@@ -66,6 +66,18 @@ SIEVE_INLINE __u32 bench_draw(__u64* state, __u64 first, __u64 indices) {
     random ^= random >> 29;
     random *= 0x94d049bb133111ebULL;
     return (__u32)(first + (((random >> 32) * indices) >> 32));
+}
+
+/*
+ * The checksum of an IPv4 header with this source address, in host order. `header_sum` is the sum of the
+ * other 16-bit words of the header.
+ */
+SIEVE_INLINE __u16 bench_checksum(__u32 header_sum, __u32 source) {
+    __u32 sum = header_sum + (source >> 16) + (source & 0xffff);
+
+    sum = (sum & 0xffff) + (sum >> 16);
+    sum += sum >> 16;
+    return (__u16)~sum;
 }
 
 #endif

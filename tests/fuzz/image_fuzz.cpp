@@ -4,7 +4,8 @@
 // Each execution judges the image, then a number of its mutations.
 //
 // What must hold: an image is refused with a message, or every use of it stays within its lines and gives
-// sensible answers. Blocked and XORSAT filters answer as the model in tests/model does. The file and the
+// sensible answers. Blocked and XORSAT filters, and those of ranges, answer as the
+// model in tests/model does. The file and the
 // memory are judged alike.
 #include <algorithm>
 #include <array>

@@ -13,10 +13,14 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "libsieve/bench/bench_keys.hpp"
+#include "libsieve/bench/firewall_bench.hpp"
 #include "libsieve/bench/load_bench.hpp"
 #include "libsieve/bench/lookup_bench.hpp"
+#include "libsieve/bench/member_bench.hpp"
 #include "libsieve/bench/packet_bench.hpp"
 #include "libsieve/bench/prefix_bench.hpp"
+#include "libsieve/build/set_builder.hpp"
 #include "libsieve/util/number.hpp"
 #include "xdp-sieve/command.hpp"
 #include "xdp-sieve/format.hpp"
@@ -33,9 +37,11 @@ using bench::Traffic;
 
 struct BenchArguments {
     std::vector<std::string> keys = {"1e4", "1e5", "1e6", "1e7"};
-    std::vector<std::string> prefixes; // workloads, instead of keys
+    std::vector<std::string> prefixes; // only these workloads
     double bits_per_key = 16;
     std::uint32_t rounds = 15;
+    bool firewalls = false;               // likewise
+    std::optional<std::uint64_t> members; // likewise: lookups of members
     bool quick = false;
     std::string output;
     bool force = false;
@@ -205,6 +211,83 @@ void print_table(const bench::LoadTable& table) {
     for (const std::string& reason : table.skipped) print_out("left out: {}\n", reason);
 }
 
+nlohmann::json to_json(const bench::MemberTable& table) {
+    nlohmann::json out = {{"keys", table.keys}, {"rows", nlohmann::json::array()}};
+    for (const bench::MemberRow& row : table.rows)
+        out["rows"].push_back(
+            {{"kind", row.kind}, {"asked", row.asked}, {"missed", row.missed}, {"seconds", row.seconds}});
+    return out;
+}
+
+void print_table(const bench::MemberTable& table) {
+    print_out("\nmembers of a set of {} keys, asked inside the kernel\n", format_count(table.keys));
+    for (const bench::MemberRow& row : table.rows)
+        print_out("{:<10} {:>13} asked {:>13} missed {:>9.1f} s\n", row.kind, format_count(row.asked),
+                  format_count(row.missed), row.seconds);
+}
+
+constexpr std::size_t firewall_traffics = 2; // non-members, members
+
+// How much processor time a packet takes, as a multiple of what the row "xdp-sieve" needs.
+Summary to_ours(const bench::FirewallTable& table, const bench::FirewallRow& row, std::size_t arrival,
+                std::size_t traffic) {
+    const auto ours = std::ranges::find(table.rows, "xdp-sieve", &bench::FirewallRow::name);
+    if (ours == table.rows.end()) return {};
+    return bench::summarise(
+        bench::ratio(row.results[arrival][traffic].nanoseconds, ours->results[arrival][traffic].nanoseconds));
+}
+
+nlohmann::json to_json(const bench::FirewallTable& table) {
+    nlohmann::json out = {
+        {"keys", table.keys}, {"skipped", table.skipped}, {"rows", nlohmann::json::array()}};
+    for (const bench::FirewallRow& row : table.rows) {
+        nlohmann::json entry = {{"name", row.name}};
+        if (!row.load_seconds.empty()) {
+            entry["load_seconds"] = to_json(bench::summarise(row.load_seconds));
+            entry["bytes"] = row.bytes;
+            entry["bytes_by"] = row.bytes_by;
+        }
+        for (std::size_t arrival = 0; arrival < bench::arrivals.size(); arrival++)
+            for (std::size_t traffic = 0; traffic < firewall_traffics; traffic++) {
+                const bench::FirewallResult& result = row.results[arrival][traffic];
+                entry[bench::arrival_name(bench::arrivals[arrival])]
+                     [bench::traffic_name(all_traffic[traffic])] = {
+                         {"packets_per_second", to_json(bench::summarise(result.rate))},
+                         {"nanoseconds", to_json(bench::summarise(result.nanoseconds))},
+                         {"to_xdp_sieve", to_json(to_ours(table, row, arrival, traffic))},
+                         {"passed", result.passed}};
+            }
+        out["rows"].push_back(std::move(entry));
+    }
+    return out;
+}
+
+void print_table(const bench::FirewallTable& table) {
+    print_out("\npacket filters over veth, a list of {} addresses: packets a second (nanoseconds of the "
+              "receiver's processor a packet, as a multiple of xdp-sieve's)\n",
+              format_count(table.keys));
+    print_out("{:<26} {:>10} {:>10}", "", "memory", "load");
+    for (const bench::Arrival arrival : bench::arrivals)
+        for (const char* traffic : {"passed", "dropped"})
+            print_out(" {:>28}", fmt::format("{}, {}", bench::arrival_name(arrival), traffic));
+    print_out("\n");
+    for (const bench::FirewallRow& row : table.rows) {
+        const bool listed = !row.load_seconds.empty();
+        print_out("{:<26} {:>10} {:>10}", row.name, listed ? format_bytes(row.bytes) : "",
+                  listed ? fmt::format("{:.0f} ms", bench::summarise(row.load_seconds).median * 1e3) : "");
+        for (std::size_t arrival = 0; arrival < bench::arrivals.size(); arrival++)
+            for (std::size_t traffic = 0; traffic < firewall_traffics; traffic++) {
+                const bench::FirewallResult& result = row.results[arrival][traffic];
+                print_out(" {:>28}",
+                          fmt::format("{:.0f} ({:.0f}, {:.2f})", bench::summarise(result.rate).median,
+                                      bench::summarise(result.nanoseconds).median,
+                                      to_ours(table, row, arrival, traffic).median));
+            }
+        print_out("\n");
+    }
+    for (const std::string& reason : table.skipped) print_out("left out: {}\n", reason);
+}
+
 constexpr Traffic prefix_traffic[] = {Traffic::non_members, Traffic::members};
 
 nlohmann::json to_json(const bench::PrefixTable& table) {
@@ -256,7 +339,8 @@ constexpr std::uint64_t least_load_keys = 1'000'000;
 
 // JSON sorts the tables by name. Without the tables on packets, "lookups" comes first.
 const OutputKind numbers{.name = "file of a benchmark's numbers",
-                         .beginnings = {"{\n  \"links\": [", "{\n  \"lookups\": [", "{\n  \"prefixes\": ["},
+                         .beginnings = {"{\n  \"firewalls\": [", "{\n  \"links\": [", "{\n  \"lookups\": [",
+                                        "{\n  \"prefixes\": ["},
                          .mode = 0666};
 
 class Runner {
@@ -264,7 +348,8 @@ class Runner {
     Runner(const BenchArguments& arguments, const Context& context)
         : arguments_(arguments), context_(context), progress_(progress_bar(context)) {}
 
-    Status run() {
+    // False if a member was missed.
+    Result<bool> run() {
         // Refuse bad sizes at once, not after minutes of measuring.
         std::vector<std::uint64_t> sizes;
         for (const std::string& text : arguments_.keys) {
@@ -275,10 +360,14 @@ class Runner {
         if (!arguments_.output.empty()) SIEVE_TRY(check_output(arguments_.output, numbers, replace));
         for (const std::string& workload : arguments_.prefixes) SIEVE_TRY(run_prefixes(workload));
         if (arguments_.prefixes.empty())
-            for (const std::uint64_t keys : sizes) SIEVE_TRY(run_size(keys));
+            for (const std::uint64_t keys : sizes)
+                SIEVE_TRY(arguments_.firewalls ? build_and_run_firewalls(keys)
+                          : arguments_.members ? run_members(keys)
+                                               : run_size(keys));
         if (context_.json) print_out("{}\n", json_text(out_));
-        if (arguments_.output.empty()) return {};
-        return write_output(arguments_.output, json_text(out_) + "\n", numbers, replace);
+        if (!arguments_.output.empty())
+            SIEVE_TRY(write_output(arguments_.output, json_text(out_) + "\n", numbers, replace));
+        return missed_ == 0;
     }
 
   private:
@@ -299,6 +388,33 @@ class Runner {
         return {};
     }
 
+    Status run_members(std::uint64_t keys) {
+        const bench::MemberOptions options{
+            .keys = keys, .bits_per_key = arguments_.bits_per_key, .lookups = *arguments_.members};
+        SIEVE_ASSIGN(const bench::MemberTable table, bench::bench_members(options, progress_));
+        for (const bench::MemberRow& row : table.rows) missed_ += row.missed;
+        show("members", table);
+        return {};
+    }
+
+    Status run_firewalls(const Image& image) {
+        bench::FirewallOptions options;
+        options.program = program_;
+        if (arguments_.quick) options.shorten();
+        options.rounds = std::min(arguments_.rounds, options.rounds);
+        SIEVE_ASSIGN(const bench::FirewallTable table, bench::bench_firewalls(image, options, progress_));
+        show("firewalls", table);
+        return {};
+    }
+
+    Status build_and_run_firewalls(std::uint64_t keys) {
+        BuildOptions build;
+        build.kind.kind = automatic_kind;
+        build.bits_per_key = arguments_.bits_per_key;
+        SIEVE_ASSIGN(const BuiltSet built, build_set(bench::member_keys(keys), build, progress_));
+        return run_firewalls(built.image);
+    }
+
     Status run_size(std::uint64_t keys) {
         bench::LookupOptions options;
         options.keys = keys;
@@ -317,27 +433,25 @@ class Runner {
         }
         if (keys >= least_load_keys) {
             bench::LoadOptions load;
-            load.program = std::filesystem::read_symlink("/proc/self/exe");
+            load.program = program_;
             load.rounds = std::min(arguments_.rounds, 5U);
             SIEVE_ASSIGN(const bench::LoadTable loading, bench::bench_loading(*table.image, load, progress_));
             show("loading", loading);
         }
-        return {};
+        return run_firewalls(*table.image);
     }
 
     const BenchArguments& arguments_;
     const Context& context_;
     Progress progress_;
+    std::filesystem::path program_ = std::filesystem::read_symlink("/proc/self/exe");
     nlohmann::json out_ = nlohmann::json::object();
+    std::uint64_t missed_ = 0; // members
 };
 
-Result<Exit> run_bench(BenchArguments& arguments, const Context& context) {
-    if (arguments.quick) {
-        arguments.keys = {"1e4", "1e6"};
-        arguments.rounds = 5;
-    }
-    SIEVE_TRY(Runner(arguments, context).run());
-    return Exit::done;
+Result<Exit> run_bench(const BenchArguments& arguments, const Context& context) {
+    SIEVE_ASSIGN(const bool all_found, Runner(arguments, context).run());
+    return all_found ? Exit::done : Exit::no;
 }
 
 } // namespace
@@ -347,27 +461,38 @@ void add_bench(CLI::App& app, Context& context) {
         app, context, "bench", "what lookups, packets and loading cost here, beside the kernel's own sets",
         [&context](Arguments command) -> Action {
             auto arguments = std::make_shared<BenchArguments>();
-            command.add("--keys", arguments->keys, "sizes of the sets, as a comma list")
-                .called("NUMBER")
-                .separated_by(',')
-                .show_default();
-            command
-                .add("--prefixes", arguments->prefixes,
-                     "lists of prefixes instead, as a comma list: files, or table:NUMBER and table6:NUMBER "
-                     "for "
-                     "so many prefixes with the lengths of the global routing table")
+            const Argument keys = command.add("--keys", arguments->keys, "sizes of the sets, as a comma list")
+                                      .called("NUMBER")
+                                      .separated_by(',')
+                                      .show_default();
+            Arguments only = command.add_at_most_one("Only", "one part of the benchmark only");
+            only.add("--prefixes", arguments->prefixes,
+                     "lists of prefixes, as a comma list: files, or table:NUMBER and table6:NUMBER for so "
+                     "many "
+                     "prefixes with the lengths of the global routing table")
                 .called("LIST")
                 .separated_by(',');
+            only.add_flag("--firewalls", arguments->firewalls,
+                          "packets over a veth pair, beside nftables, iptables with ipset and xdp-filter");
+            only.add("--members", arguments->members,
+                     "so many lookups of members inside the kernel, of each kind; exit code 1 if one is "
+                     "missed")
+                .called("NUMBER");
             command.add("--bits-per-key", arguments->bits_per_key, "size of the filters").show_default();
-            command.add("--rounds", arguments->rounds, "measurements of everything, in turn")
-                .between(3, 1001)
-                .show_default();
+            const Argument rounds =
+                command.add("--rounds", arguments->rounds, "measurements of everything, in turn")
+                    .between(3, 1001)
+                    .show_default();
             command.add("-o,--output", arguments->output, "write the numbers as JSON to this file, too")
                 .called("FILE");
             command.add_flag("--force", arguments->force,
                              "also replace a file that is not a benchmark's output");
             command.add_flag("--quick", arguments->quick, "small sets and few rounds: seconds, not minutes");
-            return [arguments, &context] { return run_bench(*arguments, context); };
+            return [arguments, keys, rounds, &context] {
+                if (arguments->quick && !keys.given()) arguments->keys = {"1e4", "1e6"};
+                if (arguments->quick && !rounds.given()) arguments->rounds = 5;
+                return run_bench(*arguments, context);
+            };
         });
 }
 

@@ -34,4 +34,11 @@ Frame ipv6_udp_frame() {
     return frame;
 }
 
+std::uint32_t header_sum(const Frame& frame) {
+    std::uint32_t sum = 0;
+    for (std::size_t at = 14; at < 34; at += 2)
+        if (at < ipv4_checksum || at >= ipv4_source + 4) sum += frame[at] << 8 | frame[at + 1];
+    return sum;
+}
+
 } // namespace sieve::bench

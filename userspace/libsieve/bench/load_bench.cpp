@@ -1,57 +1,20 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/bench/load_bench.hpp"
 
-#include <stdlib.h>
-
 #include <algorithm>
-#include <array>
-#include <cerrno>
-#include <fstream>
 
 #include <fmt/core.h>
 
 #include "libsieve/bench/bench_keys.hpp"
+#include "libsieve/bench/list_files.hpp"
 #include "libsieve/bench/private_network.hpp"
+#include "libsieve/bench/workplace.hpp"
 
 namespace sieve::bench {
 
 namespace {
 
 constexpr const char* interface = "sieve-rx";
-
-// A temporary directory that is removed with everything in it.
-class Workplace {
-  public:
-    static Result<Workplace> create() {
-        std::string name = (std::filesystem::temp_directory_path() / "xdp-sieve-bench-XXXXXX").string();
-        if (::mkdtemp(name.data()) == nullptr)
-            return bad_input(fmt::format("{}: {}", name, errno_text(errno)));
-        return Workplace(name);
-    }
-    Workplace(Workplace&& other) noexcept : path_(std::move(other.path_)) { other.path_.clear(); }
-    Workplace& operator=(Workplace&&) = delete;
-    ~Workplace() {
-        std::error_code ignored;
-        if (!path_.empty()) std::filesystem::remove_all(path_, ignored);
-    }
-
-    [[nodiscard]] std::string file(const char* name) const { return path_ / name; }
-
-  private:
-    explicit Workplace(std::filesystem::path path) : path_(std::move(path)) {}
-
-    std::filesystem::path path_;
-};
-
-// The sum of some lines of /proc/meminfo, in bytes: the memory that the kernel has allocated for itself.
-std::uint64_t kernel_memory() {
-    std::ifstream file("/proc/meminfo");
-    std::uint64_t sum = 0, value = 0;
-    for (std::string word; file >> word;)
-        if ((word == "Slab:" || word == "VmallocUsed:" || word == "Percpu:") && file >> value)
-            sum += value * 1024;
-    return sum;
-}
 
 class Loader {
   public:
@@ -111,20 +74,13 @@ class Loader {
     Status prepare_ipset() {
         SIEVE_TRY(run_tool({"ipset", "create", "probe", "hash:ip"}));
         SIEVE_TRY(run_tool({"ipset", "destroy", "probe"}));
-        // Start with all buckets, so that the set need not grow.
-        return write_addresses(place_.file("set.ipset"), addresses_,
-                               fmt::format("create bench hash:ip hashsize {0} maxelem {0}\n", keys_),
-                               "add bench ", "\n", "");
+        return write_ipset(place_.file("set.ipset"), "bench", addresses_);
     }
 
     Status ipset(LoadRow& row) {
         SIEVE_ASSIGN(const double seconds, run_tool({"ipset", "restore"}, place_.file("set.ipset")));
         row.seconds.push_back(seconds);
-        SIEVE_TRY(run_tool({"ipset", "list", "-t", "bench"}, {}, place_.file("ipset.out")));
-        std::ifstream file(place_.file("ipset.out"));
-        for (std::string line; std::getline(file, line);)
-            if (const std::string mark = "Size in memory: "; line.starts_with(mark))
-                row.bytes = std::stoull(line.substr(mark.size()));
+        SIEVE_ASSIGN(row.bytes, ipset_bytes("bench", place_.file("ipset.out")));
         row.bytes_by = "ipset list";
         SIEVE_TRY(run_tool({"ipset", "destroy", "bench"}));
         return {};
@@ -133,10 +89,7 @@ class Loader {
     Status prepare_nft() {
         SIEVE_TRY(run_tool({"nft", "add", "table", "ip", "probe"}));
         SIEVE_TRY(run_tool({"nft", "delete", "table", "ip", "probe"}));
-        return write_addresses(
-            place_.file("set.nft"), addresses_,
-            fmt::format("table ip bench {{\nset bench {{\ntype ipv4_addr\nsize {}\nelements = {{\n", keys_),
-            "", ",\n", "}\n}\n}\n");
+        return write_nft(place_.file("set.nft"), "ip bench", addresses_);
     }
 
     Status nft(LoadRow& row) {
@@ -144,7 +97,7 @@ class Loader {
         SIEVE_ASSIGN(const double seconds, run_tool({"nft", "-f", place_.file("set.nft")}));
         row.seconds.push_back(seconds);
         row.bytes = std::max(kernel_memory(), before) - before;
-        row.bytes_by = "growth of Slab, VmallocUsed and Percpu";
+        row.bytes_by = kernel_memory_lines;
         SIEVE_TRY(run_tool({"nft", "delete", "table", "ip", "bench"}));
         return {};
     }

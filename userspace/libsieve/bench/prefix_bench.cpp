@@ -13,11 +13,13 @@
 #include <fmt/core.h>
 #include <sieve/policy.h>
 
+#include "libsieve/bench/list_files.hpp"
 #include "libsieve/bench/peers.hpp"
 #include "libsieve/bench/routing_table.hpp"
 #include "libsieve/build/set_builder.hpp"
 #include "libsieve/feeds/feed.hpp"
 #include "libsieve/filters/address_set.hpp"
+#include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/kernel/filter_map.hpp"
 #include "libsieve/kernel/refusal.hpp"
 #include "libsieve/keys/address_ranges.hpp"
@@ -74,8 +76,11 @@ class Bench {
         table_.workload = options_.workload;
         table_.prefixes = ranges_.size();
         table_.ranges = members_.ranges();
-        SIEVE_TRY(build("ranges", {.kind = SIEVE_KIND_RANGES}));
-        SIEVE_TRY(build("blocked, prefix set", {}));
+        for (const FilterKind* kind : filter_kinds())
+            if (kind->facts().takes_prefixes)
+                SIEVE_TRY(build(
+                    fmt::format("{}{}", kind->facts().name, kind->exact() == nullptr ? ", prefix set" : ""),
+                    {.kind = kind->facts().number}));
         SIEVE_TRY(load());
         SIEVE_TRY(measure());
         SIEVE_TRY(check());
@@ -148,8 +153,11 @@ class Bench {
         PrefixRow row;
         row.name = "BPF LPM trie";
         const int fd = bpf_map__fd(ipv4_ ? maps.bench_lpm : maps.bench_lpm6);
+        // The map counts 29 bytes a prefix, but a node takes 64 of slab, and most prefixes need an inner
+        // node.
+        const std::uint64_t before = kernel_memory();
         SIEVE_ASSIGN(row.load, ipv4_ ? fill_prefixes(fd, trie) : fill_prefixes(fd, trie6));
-        row.bytes = map_bytes(fd);
+        row.bytes = std::max(map_bytes(fd), std::max(kernel_memory(), before) - before);
         table_.rows.push_back(std::move(row));
         runners_.push_back({bpf_program__fd(ipv4_ ? programs.bench_ask_lpm : programs.bench_ask_lpm6), 0});
         base_ = {bpf_program__fd(programs.bench_ask_nothing), 0};

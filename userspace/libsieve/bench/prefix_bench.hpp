@@ -26,7 +26,7 @@ struct PrefixOptions {
 
 struct PrefixRow {
     std::string name;
-    std::uint64_t bytes = 0;     // that the kernel holds for it
+    std::uint64_t bytes = 0; // that the kernel holds for it; the trie's by the growth of the kernel's memory
     std::optional<double> build; // seconds from ranges to image
     std::optional<double> load;  // seconds from image, or from prefixes, to a map in the kernel
     std::optional<double> fpr;   // expected

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// The kind `ranges` against a scan of the list.
+// The kind `ranges` against a scan of the list, and against the model of its format.
 #include "libsieve/filters/kinds/ranges/ranges_kind.hpp"
 
 #include <algorithm>
@@ -16,6 +16,7 @@
 
 #include "libsieve/build/set_builder.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
+#include "model/image_model.hpp"
 
 namespace sieve {
 namespace {
@@ -65,8 +66,13 @@ Image image_of(const List& list, std::uint32_t fields = SIEVE_FIELD_SRC) {
 /// Asks at and around every edge, and at random.
 void answers_like(const List& list, std::mt19937_64& random) {
     const Image image = image_of(list);
+    const model::FilterImage model(
+        {reinterpret_cast<const unsigned char*>(image.lines().data()), image.bytes()});
     const auto ask = [&](uint128 address) {
-        ASSERT_EQ(image.contains(key_of(address)), listed(list, address))
+        const sieve_key key = key_of(address);
+        ASSERT_EQ(model.contains({key.word[0], key.word[1], 0, 0, 0}), listed(list, address))
+            << "the model: " << std::hex << key.word[0] << " " << key.word[1];
+        ASSERT_EQ(image.contains(key), listed(list, address))
             << std::hex << static_cast<std::uint64_t>(address >> 64) << " "
             << static_cast<std::uint64_t>(address) << ", " << list.size() << " ranges";
     };
