@@ -133,7 +133,11 @@ static __always_inline int sieve_lookup_key(void* filter, __u32 index, const str
     hash = sieve_hash_key(key, lookup->hash_key, lookup->fields);
     if (SIEVE_LIKELY(lookup->kind == SIEVE_KIND_BLOCKED)) return sieve_lookup_blocked(filter, lookup, hash);
     if (lookup->kind == SIEVE_KIND_BLOOM) return sieve_lookup_bloom(index, hash.locate, hash.test);
-    if (lookup->kind == SIEVE_KIND_DDLCBF) return sieve_lookup_ddlcbf(index, hash.locate, hash.test);
+    if (lookup->kind == SIEVE_KIND_DDLCBF) {
+        if (SIEVE_LIKELY(sieve_ddlcbf_is_usual(lookup)))
+            return sieve_lookup_usual_ddlcbf(filter, lookup, hash.locate, hash.test);
+        return sieve_lookup_ddlcbf(index, hash.locate, hash.test);
+    }
     if (lookup->kind == SIEVE_KIND_XORSAT) return sieve_lookup_xorsat(filter, lookup, hash.locate, hash.test);
     if (lookup->kind == SIEVE_KIND_DLEFT64 || lookup->kind == SIEVE_KIND_DLEFT128) {
         if (SIEVE_UNLIKELY(!sieve_dleft_is_usual(lookup)))

@@ -77,4 +77,43 @@ __noinline int sieve_lookup_ddlcbf(__u32 index, __u64 locate, __u64 test) {
     return sieve_ddlcbf_test(lookup, line, found);
 }
 
+/* One bucket of a usual counting filter: its remainder to look for, and its word. */
+struct sieve_ddlcbf_asked {
+    __u64 remainder;
+    __u64 word;
+};
+
+/* Fetches the bucket of a subtable, without waiting for it. False if the line is not there. */
+static __always_inline int sieve_ddlcbf_ask(void* filter, const struct sieve_lookup* lookup,
+                                            struct sieve_hash hash, __u32 subtable,
+                                            struct sieve_ddlcbf_asked* asked) {
+    const __u32 bits = lookup->hashes >> SIEVE_DDLCBF_MINIMAL_SHIFT, lines = lookup->buckets;
+    const struct sieve_ddlcbf_pair pair =
+        sieve_ddlcbf_pair_of(hash, subtable, lines << SIEVE_DDLCBF_LINE_SHIFT, bits);
+    const struct sieve_line* line =
+        sieve_fetch(filter, subtable * lines + (pair.bucket >> SIEVE_DDLCBF_LINE_SHIFT));
+
+    if (!line) return 0;
+    asked->word = sieve_ddlcbf_load(line, pair.bucket & 7);
+    asked->remainder = sieve_ddlcbf_remainder(hash.test, pair.minimal, bits);
+    return 1;
+}
+
+/* The counting filters that builders make. Every word is loaded before any is looked at. */
+static __noinline int sieve_lookup_usual_ddlcbf(void* filter, const struct sieve_lookup* lookup, __u64 locate,
+                                                __u64 test) {
+    struct sieve_ddlcbf_asked asked[SIEVE_DLEFT_MAX_SUBTABLES];
+    const struct sieve_hash hash = {locate, test};
+
+    if (!sieve_ddlcbf_ask(filter, lookup, hash, 0, &asked[0]) ||
+        !sieve_ddlcbf_ask(filter, lookup, hash, 1, &asked[1]) ||
+        !sieve_ddlcbf_ask(filter, lookup, hash, 2, &asked[2]) ||
+        !sieve_ddlcbf_ask(filter, lookup, hash, 3, &asked[3]))
+        return 0;
+    return (sieve_ddlcbf_plain(asked[0].word, asked[0].remainder) |
+            sieve_ddlcbf_plain(asked[1].word, asked[1].remainder) |
+            sieve_ddlcbf_plain(asked[2].word, asked[2].remainder) |
+            sieve_ddlcbf_plain(asked[3].word, asked[3].remainder)) != 0;
+}
+
 #endif

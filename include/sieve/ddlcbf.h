@@ -59,18 +59,24 @@
 #define SIEVE_DDLCBF_MAX_MINIMAL 15
 
 /* clang-format off */
-static const __u16 sieve_ddlcbf_states[128] = {
-    0x0000, 0x1000, 0x1100, 0x1110, 0x2000, 0x2100, 0x2110, 0x2200, 0x2210, 0x2220, 0x3000, 0x3100,
-    0x3110, 0x3200, 0x3210, 0x3220, 0x3300, 0x3310, 0x3320, 0x3330, 0x4000, 0x4100, 0x4110, 0x4200,
-    0x4210, 0x4220, 0x4300, 0x4310, 0x4320, 0x4330, 0x4400, 0x4410, 0x4420, 0x4430, 0x4440, 0x5000,
-    0x5100, 0x5110, 0x5200, 0x5210, 0x5220, 0x5300, 0x5310, 0x5320, 0x5330, 0x5400, 0x5410, 0x5420,
-    0x5430, 0x5440, 0x5500, 0x5510, 0x5520, 0x5530, 0x5540, 0x5550, 0x6000, 0x6100, 0x6110, 0x6200,
-    0x6210, 0x6220, 0x6300, 0x6310, 0x6320, 0x6330, 0x6400, 0x6410, 0x6420, 0x6430, 0x6440, 0x6500,
-    0x6510, 0x6520, 0x6530, 0x6540, 0x6550, 0x6600, 0x6610, 0x6620, 0x6630, 0x6640, 0x6650, 0x6660,
-    0x7000, 0x7100, 0x7110, 0x7200, 0x7210, 0x7220, 0x7300, 0x7310, 0x7320, 0x7330, 0x7400, 0x7410,
-    0x7420, 0x7430, 0x7440, 0x7500, 0x7510, 0x7520, 0x7530, 0x7540, 0x7550, 0x7600, 0x7610, 0x7620,
-    0x7630, 0x7640, 0x7650, 0x7660, 0x7700, 0x7710, 0x7720, 0x7730, 0x7740, 0x7750, 0x7760, 0x7770,
-};
+#define SIEVE_DDLCBF_STATES(STATE) \
+    STATE(0x0000) STATE(0x1000) STATE(0x1100) STATE(0x1110) STATE(0x2000) STATE(0x2100) STATE(0x2110) STATE(0x2200) \
+    STATE(0x2210) STATE(0x2220) STATE(0x3000) STATE(0x3100) STATE(0x3110) STATE(0x3200) STATE(0x3210) STATE(0x3220) \
+    STATE(0x3300) STATE(0x3310) STATE(0x3320) STATE(0x3330) STATE(0x4000) STATE(0x4100) STATE(0x4110) STATE(0x4200) \
+    STATE(0x4210) STATE(0x4220) STATE(0x4300) STATE(0x4310) STATE(0x4320) STATE(0x4330) STATE(0x4400) STATE(0x4410) \
+    STATE(0x4420) STATE(0x4430) STATE(0x4440) STATE(0x5000) STATE(0x5100) STATE(0x5110) STATE(0x5200) STATE(0x5210) \
+    STATE(0x5220) STATE(0x5300) STATE(0x5310) STATE(0x5320) STATE(0x5330) STATE(0x5400) STATE(0x5410) STATE(0x5420) \
+    STATE(0x5430) STATE(0x5440) STATE(0x5500) STATE(0x5510) STATE(0x5520) STATE(0x5530) STATE(0x5540) STATE(0x5550) \
+    STATE(0x6000) STATE(0x6100) STATE(0x6110) STATE(0x6200) STATE(0x6210) STATE(0x6220) STATE(0x6300) STATE(0x6310) \
+    STATE(0x6320) STATE(0x6330) STATE(0x6400) STATE(0x6410) STATE(0x6420) STATE(0x6430) STATE(0x6440) STATE(0x6500) \
+    STATE(0x6510) STATE(0x6520) STATE(0x6530) STATE(0x6540) STATE(0x6550) STATE(0x6600) STATE(0x6610) STATE(0x6620) \
+    STATE(0x6630) STATE(0x6640) STATE(0x6650) STATE(0x6660) STATE(0x7000) STATE(0x7100) STATE(0x7110) STATE(0x7200) \
+    STATE(0x7210) STATE(0x7220) STATE(0x7300) STATE(0x7310) STATE(0x7320) STATE(0x7330) STATE(0x7400) STATE(0x7410) \
+    STATE(0x7420) STATE(0x7430) STATE(0x7440) STATE(0x7500) STATE(0x7510) STATE(0x7520) STATE(0x7530) STATE(0x7540) \
+    STATE(0x7550) STATE(0x7600) STATE(0x7610) STATE(0x7620) STATE(0x7630) STATE(0x7640) STATE(0x7650) STATE(0x7660) \
+    STATE(0x7700) STATE(0x7710) STATE(0x7720) STATE(0x7730) STATE(0x7740) STATE(0x7750) STATE(0x7760) STATE(0x7770)
+#define SIEVE_DDLCBF_NUMBER(s) (s),
+static const __u16 sieve_ddlcbf_states[128] = {SIEVE_DDLCBF_STATES(SIEVE_DDLCBF_NUMBER)};
 
 /* By the bits of a counter and m. */
 static const struct sieve_dleft_cells sieve_ddlcbf_cells[4][8] = {
@@ -217,6 +223,51 @@ SIEVE_INLINE int sieve_ddlcbf_test(const struct sieve_lookup* lookup,
         hit |= sieve_ddlcbf_bucket(sieve_ddlcbf_load(line[3], address[3].position), address[3].remainder,
                                    counter);
     return hit != 0;
+}
+
+/*
+ * The same tests for filters that builders make: four subtables and counters of one bit. All that a bucket's
+ * state says is in one entry of a table, so that nothing waits for a chain of look-ups.
+ */
+struct sieve_ddlcbf_entry {
+    __u64 feet;
+    __u64 bodies;   /* all bits of the cells but the heads */
+    __u64 heads[2]; /* of the cells in use whose remainder begins with 0, and with 1 */
+    __u64 narrow;   /* 64 - width */
+    __u64 unused[3];
+};
+SIEVE_STATIC_ASSERT(sizeof(struct sieve_ddlcbf_entry) == 64, "one cache line");
+
+/* clang-format off */
+/* By m: the width of a remainder beside a counter of one bit, and a one at the foot of each. */
+#define SIEVE_DDLCBF_WIDTH(m) ((m) ? SIEVE_DDLCBF_CELL_BITS / ((m) + !(m)) - 1 : 1)
+#define SIEVE_DDLCBF_FEET(m) \
+    ((m) == 0 ? 0ULL : (m) == 1 ? 0x1ULL : (m) == 2 ? 0x8000001ULL : (m) == 3 ? 0x1000040001ULL : \
+     (m) == 4 ? 0x8004002001ULL : (m) == 5 ? 0x10040100401ULL : (m) == 6 ? 0x10101010101ULL : 0x40810204081ULL)
+#define SIEVE_DDLCBF_HEADS(s, lo, hi) \
+    (SIEVE_DDLCBF_FEET((s) >> 12) << (SIEVE_DDLCBF_WIDTH((s) >> 12) - 1) & \
+     SIEVE_DLEFT_RANGE(SIEVE_DDLCBF_WIDTH((s) >> 12), lo, hi))
+#define SIEVE_DDLCBF_ENTRY(s) \
+    {SIEVE_DDLCBF_FEET((s) >> 12), \
+     (SIEVE_DDLCBF_FEET((s) >> 12) << (SIEVE_DDLCBF_WIDTH((s) >> 12) - 1)) - SIEVE_DDLCBF_FEET((s) >> 12), \
+     {SIEVE_DDLCBF_HEADS(s, 0, (s) >> 4 & 15), SIEVE_DDLCBF_HEADS(s, (s) >> 4 & 15, (s) >> 8 & 15)}, \
+     64 - SIEVE_DDLCBF_WIDTH((s) >> 12), \
+     {0, 0, 0}},
+static const struct sieve_ddlcbf_entry sieve_ddlcbf_entries[128] = {SIEVE_DDLCBF_STATES(SIEVE_DDLCBF_ENTRY)};
+/* clang-format on */
+
+SIEVE_INLINE int sieve_ddlcbf_is_usual(const struct sieve_lookup* lookup) {
+    return lookup->choices == SIEVE_DLEFT_MAX_SUBTABLES && (lookup->hashes & SIEVE_DDLCBF_COUNTER) == 1;
+}
+
+/* Nonzero if the bucket of a usual filter holds the remainder. */
+SIEVE_INLINE __u64 sieve_ddlcbf_plain(__u64 word, __u64 remainder) {
+    const struct sieve_ddlcbf_entry* entry = &sieve_ddlcbf_entries[word & 127];
+    const __u64 want = sieve_shift_right(remainder << 1, entry->narrow);
+    const __u64 differ = (word >> SIEVE_DDLCBF_STATE_BITS) ^ (want * entry->feet);
+    const __u64 bodies = entry->bodies;
+
+    return entry->heads[remainder >> 63] & ~(((differ & bodies) + bodies) | differ);
 }
 
 #endif

@@ -69,6 +69,33 @@ TEST(DdlcbfTables, FollowTheRule) {
         }
 }
 
+// The test of usual filters, which has all of a state in one entry, against the one that reads every form.
+TEST(DdlcbfTables, UsualBucketsAnswerAsAnyOthers) {
+    std::mt19937_64 random(7);
+    std::uint64_t found = 0;
+    for (std::uint32_t state = 0; state < 128; state++)
+        for (int round = 0; round < 400; round++) {
+            const std::uint64_t word = (random() & ~std::uint64_t{127}) | state;
+            std::vector<std::uint64_t> remainders{random(), random() | 1ULL << 63, 0, ~std::uint64_t{0}};
+            // What the cells hold, with either first bit, and its neighbours.
+            const std::uint32_t m = sieve_ddlcbf_states[state] >> 12;
+            for (std::uint32_t i = 0; i < m; i++) {
+                const std::uint32_t width = 57 / m - 1;
+                const std::uint64_t cell = word >> (7 + i * width) & ((std::uint64_t{1} << width) - 1);
+                const std::uint64_t top = cell << (63 - width), tail = random() >> (width + 1);
+                for (const std::uint64_t first : {std::uint64_t{0}, std::uint64_t{1} << 63})
+                    for (const std::uint64_t flip : {std::uint64_t{0}, std::uint64_t{1} << (63 - width)})
+                        remainders.push_back((first | top | tail) ^ flip);
+            }
+            for (const std::uint64_t remainder : remainders) {
+                const bool any = sieve_ddlcbf_bucket(word, remainder, 1) != 0;
+                ASSERT_EQ(sieve_ddlcbf_plain(word, remainder) != 0, any) << state << " " << std::hex << word;
+                found += any ? 1 : 0;
+            }
+        }
+    EXPECT_GT(found, 10'000U);
+}
+
 // The inverse of sieve_ddlcbf_permute(). The builder does not need it, but it shows that P_i is a
 // permutation.
 sieve_ddlcbf_pair unpermute(sieve_ddlcbf_pair pair, std::uint32_t subtable, std::uint32_t buckets,
