@@ -6,7 +6,7 @@
 #
 #     vmtest.sh [--all] [--results FILE] [SERIES...]     series of kernels, by default 6.1 and 6.12
 #
-# With --all the guests run the host-only tests as well.
+# With --all every guest runs every test.
 #
 # Prints the failed and skipped tests and `N passed, N failed, N skipped`; exits with 1 if a test failed. With
 # --results the script appends the tests to FILE instead, in the form that scripts/check_report.py reads, and another
@@ -49,8 +49,8 @@ die() {
     exit 1
 }
 
-# host_only SUITE: prints the tests that guests leave to the host.
-host_only() { sed -nE "s/ *#.*//; s/^$1 +//p" tests/vm/host-only; }
+# left_out SERIES SUITE: prints the tests that this guest leaves to the host or to other guests.
+left_out() { sed -nE "s/ *#.*//; s/^(${1//./\\.}:)?$2 +//p" tests/vm/host-only; }
 
 results=
 all=false
@@ -231,8 +231,6 @@ make_root() {
     cp -r build/selftests build/xdp_sieve.bpf.o build/xdp_sieve_tc.bpf.o "$ROOT/sieve/build/"
     for folder in xdp-sieve bpf-tests; do strip --strip-debug -o "$ROOT/sieve/build/$folder" "build/$folder"; done
     mv "$ROOT/sieve/tests/vm/init" "$ROOT/init"
-    echo "$gtest_filter" >"$ROOT/sieve/gtest_filter"
-    echo "$selftests" >"$ROOT/sieve/selftests"
     printf '%s\n' "${counts[@]}" >"$ROOT/sieve/counts"
     take_libraries
     archive "$ROOT" "$WORK/root.cpio"
@@ -253,6 +251,8 @@ make_initramfs() {
     done
     cp "$folder"/modules.* "$root/usr/lib/modules/$(basename "$folder")/"
     printf '%s\n' "${modules[@]}" >"$root/modules"
+    mkdir -p "$root/sieve"
+    choose_tests "$series" "$root/sieve"
     archive "$root" "$WORK/modules.cpio"
     cat "$WORK/root.cpio" "$WORK/modules.cpio" >"$WORK/$series.cpio"
 }
@@ -353,25 +353,30 @@ for file in build/{xdp-sieve,bpf-tests,xdp_sieve.bpf.o,xdp_sieve_tc.bpf.o}; do
     [ -e "$file" ] || die "there is no $file: run make first"
 done
 for file in selftests vm; do make --no-print-directory -s -C "tests/$file" all; done
-# Selects what the guests run: a filter for GoogleTest, and scripts for the selftests.
-gtest_filter='*'
+# All of the selftests, and those that only guests run.
 selftests="$(make --no-print-directory -s -C tests/selftests --eval 'names: ; @echo $''(TEST_PROGS)' names) $(
     cd tests/selftests && echo ../vm/*.sh)"
-if ! $all; then
-    for name in $(host_only selftests); do
-        case " $selftests " in
-        *" $name "*) selftests=$(tr ' ' '\n' <<<"$selftests" | grep -vxF "$name" | tr '\n' ' ') ;;
-        *) die "tests/vm/host-only names $name, which is no selftest" ;;
-        esac
-    done
-    while read -r name; do
-        build/bpf-tests --gtest_list_tests --gtest_filter="$name" | grep '^  ' >/dev/null ||
-            die "tests/vm/host-only names $name, which is no test of build/bpf-tests"
-    done < <(host_only bpf)
-    gtest_filter="*-$(host_only bpf | paste -sd:)"
-fi
-gtest_filter=${VMTEST_GTEST_FILTER:-$gtest_filter}
-selftests=${VMTEST_SELFTESTS:-$selftests}
+
+# choose_tests SERIES FOLDER: writes what that guest runs: a filter for GoogleTest, and scripts for the selftests.
+choose_tests() {
+    local name gtest_filter='*' chosen=$selftests
+    if ! $all; then
+        for name in $(left_out "$1" selftests); do
+            case " $selftests " in
+            *" $name "*) chosen=$(tr ' ' '\n' <<<"$chosen" | grep -vxF "$name" | tr '\n' ' ') ;;
+            *) die "tests/vm/host-only names $name, which is no selftest" ;;
+            esac
+        done
+        while read -r name; do
+            build/bpf-tests --gtest_list_tests --gtest_filter="$name" | grep '^  ' >/dev/null ||
+                die "tests/vm/host-only names $name, which is no test of build/bpf-tests"
+        done < <(left_out "$1" bpf)
+        gtest_filter="*-$(left_out "$1" bpf | paste -sd:)"
+    fi
+    echo "${VMTEST_GTEST_FILTER:-$gtest_filter}" >"$2/gtest_filter"
+    echo "${VMTEST_SELFTESTS:-$chosen}" >"$2/selftests"
+}
+
 for tool in qemu-system-x86_64 busybox cpio xz; do
     command -v "$tool" >/dev/null || skip_all "$tool is not installed"
 done
