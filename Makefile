@@ -82,6 +82,7 @@ UNIT_OBJ := $(UNIT_SRC:%.cpp=$(B)/%.o)
 KERN_OBJ := $(KERN_SRC:%.cpp=$(B)/%.o)
 BENCH_OBJ := $(BENCH_SRC:%.cpp=$(B)/%.o)
 LIVE_BENCH_OBJ := $(LIVE_BENCH_SRC:%.cpp=$(B)/%.o)
+SANDBOX_BENCH_OBJ := $(B)/tests/sandbox-bench/sandbox_bench.o
 
 # One object for each hook: XDP, and tc's ingress and egress.
 HOOKS    := xdp_sieve xdp_sieve_tc
@@ -166,7 +167,7 @@ $(B)/service-tests: $(SERVICE_TEST_OBJ) $(B)/libsieve-service.a $(B)/libsieve.a
 $(B)/bpf-tests: $(KERN_OBJ) $(B)/libsieve.a
 	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ -lgtest -lgtest_main $(LIBS) -o $@
 
-ALL_OBJ := $(DAEMON_OBJ) $(LIVE_BENCH_OBJ) $(SERVICE_OBJ) $(SERVICE_TEST_OBJ) $(BENCH_OBJ) $(MEASURE_OBJ) $(LIB_OBJ) \
+ALL_OBJ := $(DAEMON_OBJ) $(LIVE_BENCH_OBJ) $(SANDBOX_BENCH_OBJ) $(SERVICE_OBJ) $(SERVICE_TEST_OBJ) $(BENCH_OBJ) $(MEASURE_OBJ) $(LIB_OBJ) \
 	$(CLI_OBJ) $(UNIT_OBJ) $(LAB_OBJ) $(KERN_OBJ)
 -include $(ALL_OBJ:.o=.d)
 
@@ -179,12 +180,13 @@ check:
 # BENCH holds further arguments, such as --quick or --keys 1e8, and PREFIXES the lists of prefixes. set-bench tabulates
 # effort against rate, by kind.
 PREFIXES ?= tests/data/de-ipv4.cidr,tests/data/de-ipv6.cidr,table:1e5,table:1e6,table6:2e5
-bench: $(B)/xdp-sieve $(B)/set-bench $(B)/live-bench
+bench: $(B)/xdp-sieve $(B)/set-bench $(B)/live-bench $(B)/sandbox-bench
 	@mkdir -p $(B)/bench
 	$(B)/xdp-sieve bench $(BENCH) --output $(B)/bench/kernel.json
 	$(B)/xdp-sieve bench --prefixes $(PREFIXES) $(BENCH) --output $(B)/bench/prefixes.json
 	$(B)/set-bench --benchmark_out=$(B)/bench/user.json --benchmark_out_format=json
 	$(B)/live-bench --output $(B)/bench/live.json
+	$(B)/sandbox-bench
 
 # Measures everything and writes the results, docs/benchmark.md and its figures.
 bench-pages: bench $(B)/sieve-lab
@@ -193,6 +195,10 @@ bench-pages: bench $(B)/sieve-lab
 
 # Lists that change in place, beside nftables.
 $(B)/live-bench: $(LIVE_BENCH_OBJ) $(B)/tests/service/servers.o $(B)/libsieve-service.a $(B)/libsieve.a
+	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ $(SERVICE_LIBS) $(LIBS) -o $@
+
+# Lists read and built by children without privileges, beside the same in one process.
+$(B)/sandbox-bench: $(SANDBOX_BENCH_OBJ) $(B)/libsieve-service.a $(B)/libsieve.a
 	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ $(SERVICE_LIBS) $(LIBS) -o $@
 
 $(B)/set-bench: $(BENCH_OBJ) $(B)/libsieve-bench.a $(B)/libsieve.a
@@ -302,6 +308,7 @@ deb:
 # compares.
 deb-test: deb
 	tests/packages/chroot.sh $(B)/deb
+	tests/packages/systemd.sh $(B)/deb
 	tests/packages/reproducible.sh $(B)/deb
 
 format:

@@ -114,6 +114,96 @@ wrong_changes_nothing() {
     judged || fail "judged otherwise"
 }
 
+# wrong WHERE WHAT EDIT: a configuration with that mistake, made by sed from a correct one. `apply --check` and
+# `xdp-sieved --check` name the same place and say what was expected.
+wrong() {
+    configure
+    sed -i "$3" "$CONFIG"
+    refused 3 "xdp-sieve.toml:$1:[0-9]+: .*$2" sieve apply --check "$CONFIG"
+    sed "s|.*/xdp-sieve.toml|xdp-sieve.toml|" "$WORK/err"
+    [ -x "$SIEVED" ] || return 0
+    cp "$WORK/err" "$WORK/first"
+    refused 3 . "$SIEVED" --check --config "$CONFIG"
+    diff <(cut -d: -f3- "$WORK/first") <(cut -d: -f3- "$WORK/err") || fail "the daemon says something else"
+}
+
+wrong_configurations() {
+    fresh_lists
+    wrong 2 'not TOML' '2s/"//'
+    wrong 2 'service.state-directory: .*absolute' '2s|= .*|= "state"|'
+    wrong 3 'service.on-stop: expected "keep" or "unload"' '3s/^/on-stop = "never"/'
+    wrong 3 'service.listen: ' '3s/^/listen = "localhost"/'
+    wrong 3 'service.lissen: unknown key, did you mean listen' '3s/^/lissen = ""/'
+    wrong 3 'unknown table|unknown key' '3s/^/[servics]/'
+    wrong 4 'interface: no name' '5d'
+    wrong 5 'interface.name: expected 1 to 15 characters' '5s/=.*/= "an-interface-of-long-name"/'
+    wrong 7 'interface.hook: expected "xdp", "ingress" or "egress"' '7s/^/hook = "forward"/'
+    wrong 7 'interface.mode: expected ' '7s/^/mode = "fast"/'
+    wrong 7 'interface.default: expected "pass" or "drop"' '7s/^/default = "maybe"/'
+    wrong 7 'interface.priority: expected a whole number from 1 to 65535' '7s/^/priority = 0/'
+    wrong 7 'interface.protect: .*192.0.2.0.33' '7s|^|protect = ["192.0.2.0/33"]|'
+    wrong 6 'interface.sets: there is no table .set.bat., did you mean bad' '6s/"bad"/"bat"/'
+    wrong 6 'interface.sets: set bad is named twice' '6s/"bad"/"bad", "bad"/'
+    wrong 6 'interface.sets: empty' '6s/=.*/= []/'
+    wrong 9 'sources' '9s/=.*/= []/'
+    wrong 9 'set.friends.sources' '9s|=.*|= ["ftp://lists.example.net/a.txt"]|'
+    wrong 10 'set.friends.action: expected "drop", "pass" or "count"' '10s/"pass"/"accept"/'
+    wrong 13 'set.bad.fpr|false positive rate' '13s/=.*/= 3/'
+    wrong 14 'set.bad.kind' '14s/^/kind = "cuckoo"/'
+    wrong 14 'set.bad.refresh' '14s/^/refresh = "never"/'
+    wrong 14 'set.bad.verify: expected true or false' '14s/^/verify = "yes"/'
+    wrong 14 'set.bad.guards.most-shrink: expected a share from 0 to 1' '14s/^/guards.most-shrink = 50/'
+    wrong 14 'set.bad.seed: unknown key' '14s/^/seed = 1/'
+}
+
+# A table that would cut an administrator off is refused by the filters themselves, unless the configuration says that it
+# is meant. The session is between the two ends; a set of flows names it.
+# shellcheck disable=SC2154 # conversation() sets what the ends are read and written by
+lockouts() {
+    local before port
+    fresh_lists
+    sieve -q apply "$CONFIG"
+    before=$(program_id; identity bad; identity friends)
+    conversation server nsenter --net="/run/netns/$IN" python3 -c "import socket
+listening = socket.create_server(('$IN4', 22))
+print(listening.getsockname(), flush=True)
+peer, _ = listening.accept()
+print('connected', flush=True)
+peer.recv(1)"
+    read -r _ <&"$server_out"
+    conversation client nsenter --net="/run/netns/$OUT" python3 -c "import socket, sys
+end = socket.create_connection(('$IN4', 22))
+print(end.getsockname()[1], flush=True)
+sys.stdin.read()"
+    read -r port <&"$client_out"
+    read -r _ <&"$server_out"
+    sed -i "s|^fpr = .*|key = \"src,dport\"|" "$CONFIG"
+    echo "$OUT4 22" >"$LISTS/bad.txt"
+    refused 3 "refused: $IN_IF xdp: set bad would drop $OUT4, an administrator's session .TCP port 22.*protect-host = false" \
+        sieve apply "$CONFIG"
+    [ "$(program_id; identity bad; identity friends)" = "$before" ] || fail "something has changed"
+    # Meant for this set.
+    sed -i 's|^key = .*|&\nguards.protect-host = false|' "$CONFIG"
+    sieve -q apply "$CONFIG"
+    echo "$MEMBER" >"$LISTS/bad.txt"
+    configure
+    sieve -q apply "$CONFIG"
+    # The default, in the other direction: nobody is let in from the peer.
+    configure 'default = "drop"'
+    sed -i 's/^sets = .*/sets = ["friends"]/; /^.set.bad/,$d' "$CONFIG"
+    refused 3 "$OUT4, an administrator's session .TCP port 22.*protect-host = false" sieve apply "$CONFIG"
+    # An address that the interface protects must get in, too. What is dropped already is no reason to refuse.
+    echo "$OUT4" >>"$LISTS/friends/a.txt"
+    configure "default = \"drop\"
+protect = [\"203.0.113.99\"]"
+    sed -i 's/^sets = .*/sets = ["friends"]/; /^.set.bad/,$d' "$CONFIG"
+    refused 3 "refused: $IN_IF xdp: no set lets 203.0.113.99 pass, which protect names" sieve apply "$CONFIG"
+    echo 203.0.113.99 >>"$LISTS/friends/a.txt"
+    sieve -q apply "$CONFIG"
+    exec {server_in}>&- {server_out}<&- {client_in}>&- {client_out}<&-
+    echo "a session from $OUT4 port $port"
+}
+
 guards() {
     local before
     fresh_lists
@@ -262,16 +352,59 @@ unreadable() {
     sieve --json status "$IN_IF" | jq -e '.interfaces[0].unreadable.action == "drop"' >/dev/null || fail "not changed"
 }
 
+# on_a_terminal COMMAND...: its standard output and error are a terminal. Prints what appears there.
+on_a_terminal() {
+    inside "$IN" python3 - "$@" <<'END'
+import os, pty, sys
+child, terminal = pty.fork()
+if child == 0:
+    os.execv(sys.argv[1], sys.argv[1:])
+said = b""
+try:
+    while chunk := os.read(terminal, 4096):
+        said += chunk
+except OSError:  # the far end has closed it
+    pass
+sys.stdout.buffer.write(said)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+END
+}
+
+# What lasts over a second shows how far it is, but only on a terminal. The list comes after more than a second.
+progress_bar() {
+    local number
+    fresh_lists
+    for number in 1 2 3; do
+        sed -i "s|^sources = .*|sources = { command = [\"sh\", \"-c\", \"sleep 1.2; echo 203.0.113.$number\"] }|" "$CONFIG"
+        case $number in
+        1)
+            on_a_terminal "$SIEVE" apply "$CONFIG" >"$WORK/said"
+            grep -qE $'\r[a-z ]+ +\\[#* *\\] +[0-9]+%' "$WORK/said" || fail "no bar: $(cat -v "$WORK/said")"
+            # It has gone when something else is printed.
+            tr '\r' '\n' <"$WORK/said" | grep -vE '^[a-z ]+ +\[#* *\] +[0-9]+%$' >"$WORK/rest"
+            if grep -q '%' "$WORK/rest"; then fail "the bar stays: $(cat -v "$WORK/said")"; fi
+            grep -q "^$IN_IF: attached" "$WORK/rest" || fail "$(cat -v "$WORK/said")"
+            ;;
+        2) on_a_terminal "$SIEVE" -q apply "$CONFIG" >"$WORK/said" ;;
+        3) sieve apply "$CONFIG" >"$WORK/said" 2>&1 ;;
+        esac
+        [ "$number" = 1 ] || ! grep -q '%' "$WORK/said" || fail "a bar: $(cat -v "$WORK/said")"
+    done
+}
+
 ktap_run \
     "apply from nothing" from_nothing \
     "apply twice changes nothing" twice \
     "a list that changed is swapped, nothing else" one_list \
     "order, actions, default and hook" other_table \
     "what is wrong changes nothing" wrong_changes_nothing \
+    "each kind of mistake in a configuration" wrong_configurations \
     "guards refuse" guards \
+    "a configuration that locks an administrator out" lockouts \
     "--diff shows what would change" difference \
     "--check needs no root" unprivileged \
     "config prints every default" effective \
     "a verified set" verified \
     "sources of all sorts" all_sources \
-    "packets that cannot be read" unreadable
+    "packets that cannot be read" unreadable \
+    "a progress bar" progress_bar

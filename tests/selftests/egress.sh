@@ -189,24 +189,16 @@ bare_ip() {
     sieve -q load bare "in=$WORK/listed,key=src"
     sieve -q load bare --hook ingress "tc=$WORK/c2.sieve"
     sieve -q load bare --hook egress "out=$WORK/listed,key=dst"
-    inside "$IN" python3 - <<'END'
+    PYTHONPATH=$here inside "$IN" python3 -B - <<'END'
 import fcntl, os, select, socket, struct, sys
+from traffic import udp_packet
 tun = os.open("/dev/net/tun", os.O_RDWR | os.O_NONBLOCK)
 fcntl.ioctl(tun, 0x400454CA, struct.pack("16sH22x", b"bare", 0x1001))  # TUNSETIFF, IFF_TUN | IFF_NO_PI
 host = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 host.bind(("192.0.2.1", 5000))
 host.settimeout(float(os.environ["PATIENCE"]))
-def checksum(data):
-    total = sum(struct.unpack("!10H", data))
-    total = (total & 0xFFFF) + (total >> 16)
-    return ~(total + (total >> 16)) & 0xFFFF
-def packet(source, text):
-    udp = struct.pack("!4H", 5000, 5000, 8 + len(text), 0) + text
-    ends = socket.inet_aton(source) + socket.inet_aton("192.0.2.1")
-    head = struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(udp), 1, 0, 64, 17, 0) + ends
-    return head[:10] + struct.pack("!H", checksum(head)) + head[12:] + udp
-os.write(tun, packet("192.0.2.66", b"listed"))
-os.write(tun, packet("192.0.2.67", b"other"))
+os.write(tun, udp_packet("192.0.2.66", "192.0.2.1", b"listed"))
+os.write(tun, udp_packet("192.0.2.67", "192.0.2.1", b"other"))
 if host.recv(100) != b"other": sys.exit("a listed source got in")
 try: host.sendto(b"66", ("192.0.2.66", 5000))
 except OSError: pass
@@ -243,13 +235,10 @@ stated_protocol() {
 
 replayed() {
     local verdicts
-    python3 - "$WORK/pcap" <<'END'
-import socket, struct, sys
-frames = []
-for last in (66, 67):
-    ends = socket.inet_aton("192.0.2.1") + socket.inet_aton(f"203.0.113.{last}")
-    ip = struct.pack("!BBHHHBBH", 0x45, 0, 28, 1, 0, 64, 17, 0) + ends
-    frames.append(bytes(12) + b"\x08\0" + ip + struct.pack("!4H", 1, 2, 8, 0))
+    PYTHONPATH=$here python3 -B - "$WORK/pcap" <<'END'
+import struct, sys
+from traffic import udp_packet
+frames = [bytes(12) + b"\x08\0" + udp_packet("192.0.2.1", f"203.0.113.{last}", b"", (1, 2)) for last in (66, 67)]
 with open(sys.argv[1], "wb") as out:
     out.write(struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1))
     for frame in frames: out.write(struct.pack("<IIII", 0, 0, len(frame), len(frame)) + frame)

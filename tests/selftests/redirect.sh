@@ -197,24 +197,17 @@ from_tap() {
     elif grep 'tap is a tap' "$WORK/err"; then
         fail "a warning that is for native mode"
     fi
-    inside "$IN" python3 - "$flag" "$lost" <<'END'
+    PYTHONPATH=$here inside "$IN" python3 -B - "$flag" "$lost" <<'END'
 import fcntl, os, socket, struct, sys
+from traffic import udp_packet
 flag, lost = int(sys.argv[1]), int(sys.argv[2])
 tap = os.open("/dev/net/tun", os.O_RDWR | (os.O_NONBLOCK if flag else 0))
 fcntl.ioctl(tap, 0x400454CA, struct.pack("16sH22x", b"tap", 0x1002))  # TUNSETIFF, IFF_TAP | IFF_NO_PI
 host = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
 host.bind(("192.0.2.1", 5000))
 host.settimeout(0.1)
-def checksum(data):
-    total = sum(struct.unpack("!10H", data))
-    total = (total & 0xFFFF) + (total >> 16)
-    return ~(total + (total >> 16)) & 0xFFFF
 def frame(source, text):
-    udp = struct.pack("!4H", 5000, 5000, 8 + len(text), 0) + text
-    ends = socket.inet_aton(source) + socket.inet_aton("192.0.2.1")
-    head = struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(udp), 1, 0, 64, 17, 0) + ends
-    head = head[:10] + struct.pack("!H", checksum(head)) + head[12:]
-    return bytes.fromhex("020000000002020000000001") + b"\x08\0" + head + udp
+    return bytes.fromhex("020000000002020000000001") + b"\x08\0" + udp_packet(source, "192.0.2.1", text)
 def bad_headers():
     names, values = [line.split() for line in open("/proc/net/snmp") if line.startswith("Ip:")]
     return int(values[names.index("InHdrErrors")])

@@ -132,6 +132,14 @@ def fold(total):
     return ~total & 0xFFFF
 
 
+def udp_packet(source, target, content, ports=(5000, 5000)):
+    """An IPv4 packet with UDP and no checksum of that, for tests that write to a tun device or to a capture."""
+    udp = struct.pack("!4H", *ports, 8 + len(content), 0) + content
+    head = struct.pack("!BBHHHBBH", 0x45, 0, 20 + len(udp), 1, 0, 64, PROTOCOLS["udp"], 0)
+    head += socket.inet_aton(source) + socket.inet_aton(target)
+    return head[:10] + struct.pack("!H", fold(ones_sum(head))) + head[12:] + udp
+
+
 class Packet:
     """One flow's frame, without the packet's number."""
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // xdp-sieve apply: makes the host match a configuration, once. A second run has nothing to do.
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <fmt/core.h>
@@ -164,21 +166,32 @@ void print(const ApplyArguments& arguments, const service::CycleReport& report, 
                       format_bytes(set.last_good->bytes), format_rate(set.last_good->expected_fpr));
 }
 
-Result<Exit> run_apply(ApplyArguments& arguments, const service::Configuration& configuration,
-                       Context& context) {
+// Until this returns, a progress bar may be on the terminal.
+Result<service::CycleReport> run_cycle(const control::Safety& safety,
+                                       const service::Configuration& configuration, const Context& context) {
     control::RealKernel kernel;
     SIEVE_TRY(kernel.may_load_programs());
     const control::Observer listener = observer(context);
     SIEVE_ASSIGN(const service::StateDirectory state,
                  service::StateDirectory::open(configuration.state_directory, control::lock_patience,
                                                listener.waiting));
-    SIEVE_ASSIGN(const control::Safety safety, arguments.safety.safety());
     service::RealHostAddresses host;
-    SIEVE_ASSIGN(const service::SandboxSettings sandbox, service::standard_sandbox());
+    SIEVE_ASSIGN(service::SandboxSettings sandbox, service::standard_sandbox());
+    // Several sets are read and built at a time.
+    sandbox.progress = [&listener, one_at_a_time = std::make_shared<std::mutex>()](std::string_view stage,
+                                                                                   double share) {
+        const std::lock_guard lock(*one_at_a_time);
+        listener.progress(stage, share);
+    };
     SIEVE_TRY(service::live::make_first_images(configuration, kernel, state, host, sandbox));
-    SIEVE_ASSIGN(const service::CycleReport report,
-                 service::run_cycle(kernel, configuration, state, host,
-                                    {.safety = {.confirm_within = safety.confirm_within}}, listener));
+    return service::run_cycle(kernel, configuration, state, host,
+                              {.sandbox = sandbox, .confirm_within = safety.confirm_within}, listener);
+}
+
+Result<Exit> run_apply(ApplyArguments& arguments, const service::Configuration& configuration,
+                       Context& context) {
+    SIEVE_ASSIGN(const control::Safety safety, arguments.safety.safety());
+    SIEVE_ASSIGN(const service::CycleReport report, run_cycle(safety, configuration, context));
     context.changed = report.changed;
     for (const service::HookReport& hook : report.hooks) {
         for (const std::string& text : hook.done.remarks) remark(context, text);

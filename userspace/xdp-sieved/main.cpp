@@ -19,6 +19,7 @@
 #include "libsieve/service/configuration_reader.hpp"
 #include "libsieve/service/daemon/daemon.hpp"
 #include "libsieve/service/daemon/public_face.hpp"
+#include "libsieve/service/live/companion.hpp"
 #include "libsieve/service/watching/timed_kernel.hpp"
 #include "libsieve/util/version.hpp"
 #include "xdp-sieve/completion.hpp"
@@ -53,8 +54,8 @@ Result<std::string> absolute(const std::string& path) {
 }
 
 Result<Exit> check(const Arguments& arguments) {
-    SIEVE_ASSIGN(const service::Configuration configuration,
-                 service::load_configuration(arguments.configuration));
+    SIEVE_ASSIGN(service::Configuration configuration, service::load_configuration(arguments.configuration));
+    SIEVE_TRY(service::live::with_companions(std::move(configuration)));
     print_out("{} is correct\n", arguments.configuration);
     return Exit::done;
 }

@@ -62,6 +62,7 @@ mode = "skb"
 default = "drop"
 unreadable = "pass"
 protect-host = false
+protect = ["198.51.100.7", "2001:db8:7::/120"]
 priority = 20
 chain = "pass,drop"
 sets = ["friends", "out"]
@@ -100,6 +101,7 @@ redirect = "cpu:3"
     EXPECT_EQ(configuration.interfaces[0].mode, kernel::ModeChoice::skb);
     EXPECT_EQ(configuration.interfaces[0].unreadable, SIEVE_ACTION_PASS);
     EXPECT_FALSE(configuration.interfaces[0].protect_host);
+    EXPECT_EQ(configuration.interfaces[0].protect.size(), 2U);
     EXPECT_EQ(configuration.interfaces[0].priority, 20U);
     EXPECT_EQ(configuration.interfaces[0].chain, (1U << 2) | (1U << 1)); // XDP_PASS is 2, XDP_DROP 1
     EXPECT_EQ(configuration.interfaces[1].hook, kernel::HookPoint::egress);
@@ -346,6 +348,10 @@ const Wrong wrong[] = {
      "a share from 0 to 1, found 50"},
     {"GuardIsText", in_set("guards.most-ipv4 = \"all\""), 6, "set.bad.guards.most-ipv4", "found \"all\""},
     {"GuardNotANumber", in_set("guards.most-growth = nan"), 6, "set.bad.guards.most-growth", "from 1 to"},
+    {"ProtectOfAnInterface", in_interface("protect = [\"192.0.2.1\", \"192.0.2.0/33\"]"), 3,
+     "interface.protect", "192.0.2.0/33"},
+    {"ProtectTooMany", in_interface("protect = \"10.0.0.0/15\""), 3, "interface.protect",
+     "more than 65536 addresses"},
     {"Protect", in_set("guards.protect = [\"gateway\"]"), 6, "set.bad.guards.protect", "gateway"},
 };
 

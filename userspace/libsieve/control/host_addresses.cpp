@@ -128,6 +128,21 @@ std::optional<HostAddress> ssh_session_of(std::string_view text) {
     return session;
 }
 
+Result<std::vector<HostAddress>> listed_addresses(const std::vector<AddressRange>& ranges,
+                                                  const std::string& what) {
+    std::vector<HostAddress> all;
+    for (const AddressRange& range : ranges)
+        for (uint128 address = range.first;; address++) {
+            if (all.size() == most_listed)
+                return bad_input(fmt::format("more than {} addresses; each of them is asked about, so "
+                                             "expected fewer",
+                                             most_listed));
+            all.push_back({.address = address, .what = what, .role = HostRole::listed});
+            if (address == range.last) break;
+        }
+    return all;
+}
+
 Result<std::vector<HostAddress>> read_protect_list(const std::string& path) {
     SIEVE_ASSIGN(const Feed list, read_feed({path}, SIEVE_FIELD_SRC, {.format = {}, .ranges = true}));
     std::vector<AddressRange> ranges = list.ranges;
@@ -136,18 +151,8 @@ Result<std::vector<HostAddress>> read_protect_list(const std::string& path) {
         const uint128 address = address_number(key.word[0], key.word[1]);
         ranges.push_back({address, address});
     }
-    std::vector<HostAddress> all;
-    for (const AddressRange& range : ranges)
-        for (uint128 address = range.first;; address++) {
-            if (all.size() == most_listed)
-                return bad_input(fmt::format("{}: more than {} addresses; each of them is asked about, so "
-                                             "expected fewer",
-                                             printable(path), most_listed));
-            all.push_back({.address = address,
-                           .what = fmt::format("protected by {}", printable(path)),
-                           .role = HostRole::listed});
-            if (address == range.last) break;
-        }
+    auto all = listed_addresses(ranges, fmt::format("protected by {}", printable(path)));
+    if (!all) all.error().message = fmt::format("{}: {}", printable(path), all.error().message);
     return all;
 }
 

@@ -59,6 +59,11 @@ class RealHostAddresses final : public HostAddresses {
     std::vector<HostAddress> more_;
 };
 
+// Every address of the ranges, each with the role `listed` and this text. Error bad_input: more than
+// most_listed addresses.
+[[nodiscard]] Result<std::vector<HostAddress>> listed_addresses(const std::vector<AddressRange>& ranges,
+                                                                const std::string& what);
+
 // The addresses of a list of addresses, prefixes and ranges (feeds/feed.hpp), each with the role `listed`.
 // Errors: those of read_feed(); bad_input for a list of more than most_listed addresses, since each of them
 // is asked about.

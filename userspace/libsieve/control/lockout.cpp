@@ -322,12 +322,13 @@ bool may_drop(const kernel::WantedTable& table) {
 }
 
 Status judge(Kernel& kernel, Trial& trial, const std::string& interface, kernel::HookPoint point,
-             const ComingTable& coming, std::span<const HostAddress> host) {
+             const ComingTable& coming, std::span<const HostAddress> host, const Safety& safety) {
     Court court(kernel, trial, coming.fresh);
     SIEVE_ASSIGN(const Asked asked, asked_of(coming, court));
     for (const Question& question : lockout_questions(host, interface, point)) {
         SIEVE_ASSIGN(const std::optional<Dropper> dropper, find_dropper(asked, question, court));
         if (!dropper) continue;
+        if (dropper->set && safety.exempt.contains(asked.names[*dropper->set])) continue;
         if (coming.before != nullptr) {
             SIEVE_ASSIGN(const bool was, was_dropped(asked, *dropper, *coming.before, question, court));
             if (was) continue;
@@ -368,7 +369,7 @@ Status refuse_lockout(Kernel& kernel, Trial& trial, const std::string& interface
                       const ComingTable& coming, const Safety& safety) {
     if (safety.host == nullptr || !may_drop(coming.table)) return {};
     SIEVE_ASSIGN(const std::vector<HostAddress> host, safety.host->read());
-    return judge(kernel, trial, interface, point, coming, host);
+    return judge(kernel, trial, interface, point, coming, host, safety);
 }
 
 Status refuse_lockout(Kernel& kernel, const std::string& interface, kernel::HookPoint point,
@@ -408,7 +409,7 @@ Status refuse_lockout(Kernel& kernel, const std::string& interface, kernel::Hook
     SIEVE_ASSIGN(const std::vector<HostAddress> host, safety.host->read());
     SIEVE_ASSIGN(const std::unique_ptr<Trial> trial,
                  kernel.start_trial(point, false, [] { return std::vector<const ReadySet*>(); }));
-    return judge(kernel, *trial, interface, point, coming, host);
+    return judge(kernel, *trial, interface, point, coming, host, safety);
 }
 
 } // namespace sieve::control

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <chrono>
+#include <set>
+#include <string>
 
 namespace sieve::control {
 
@@ -12,6 +14,8 @@ struct Safety {
     // Whom to ask about the addresses that this host lives by; null: the table is not asked about any. See
     // lockout.hpp.
     HostAddresses* host = nullptr;
+    // Sets that may take packets of these addresses all the same.
+    std::set<std::string> exempt{};
     // Not zero: the change is in force at once, and the program takes it back by itself after this time
     // unless end_probation() keeps it.
     std::chrono::seconds confirm_within{0};

@@ -237,9 +237,19 @@ class Child {
             const nlohmann::json json = nlohmann::json::parse(line, nullptr, false);
             if (json.is_object() && json.contains("at") && json["at"].is_string())
                 end_.at = printable(json["at"].get<std::string>(), longest_words);
+            else if (json.is_object() && json.contains("share"))
+                tell_share(json);
             else
                 end_.report = line;
         }
+    }
+    void tell_share(const nlohmann::json& json) const {
+        if (!order_.progress || !json["share"].is_number() || !json.contains("stage") ||
+            !json["stage"].is_string())
+            return;
+        constexpr std::size_t longest_stage = 14; // what a progress bar has room for
+        order_.progress(printable(json["stage"].get<std::string>(), longest_stage),
+                        std::clamp(json["share"].get<double>(), 0.0, 1.0));
     }
     void take_words(std::string_view bytes) {
         words_ += bytes;

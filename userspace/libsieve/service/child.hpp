@@ -17,6 +17,7 @@
 
 #include "libsieve/service/child_role.hpp"
 #include "libsieve/service/sandbox_limits.hpp"
+#include "libsieve/util/progress.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve::service {
@@ -47,7 +48,8 @@ struct ChildOrder {
     int output = -1;                // a file that takes the child's standard output; -1: the null device does
     std::uint64_t output_limit = 0; // bytes
     ChildStarted started;
-    int cancel = -1; // a descriptor that becomes readable when nobody needs the child any more; -1: none
+    Progress progress; // is told how much of its work the child says is done; empty: nobody
+    int cancel = -1;   // a descriptor that becomes readable when nobody needs the child any more; -1: none
 };
 
 struct ChildEnd {

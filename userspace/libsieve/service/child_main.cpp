@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <memory>
 #include <numeric>
 #include <string>
 #include <string_view>
@@ -46,6 +47,31 @@ void say(std::string line) {
 
 void tell_progress(const std::string& at) {
     say(write_progress(at));
+}
+
+// Tells the parent about each whole percent. What a child may report is limited, so this is, too.
+class Shares {
+  public:
+    void tell(std::string_view stage, double share) {
+        constexpr int most_told = 400; // of at most 80 bytes
+        const int percent = static_cast<int>(share * 100);
+        if (told_ == most_told || (percent == percent_ && stage == stage_)) return;
+        told_++;
+        percent_ = percent;
+        stage_ = stage;
+        say(write_share(stage, share));
+    }
+
+  private:
+    int told_ = 0;
+    int percent_ = -1;
+    std::string stage_;
+};
+
+Progress tell_shares() {
+    return [shares = std::make_shared<Shares>()](std::string_view stage, double share) {
+        shares->tell(stage, share);
+    };
 }
 
 // The whole file from where the descriptor stands.
@@ -150,12 +176,12 @@ std::vector<int> descriptors(std::size_t count) {
 Result<std::string> read(const ReadOrder& order) {
     SIEVE_TRY(confine(order.confinement));
     SIEVE_ASSIGN(const ReadDone done,
-                 read_lists(order, descriptors(2 + 2 * order.lists.size()), &tell_progress));
+                 read_lists(order, descriptors(2 + 2 * order.lists.size()), &tell_progress, tell_shares()));
     return write_report(done);
 }
 Result<std::string> build(const BuildOrder& order) {
     SIEVE_TRY(confine(order.confinement));
-    SIEVE_ASSIGN(const BuildDone done, build_filter(order, descriptors(3), &tell_progress));
+    SIEVE_ASSIGN(const BuildDone done, build_filter(order, descriptors(3), &tell_progress, tell_shares()));
     return write_report(done);
 }
 tl::expected<std::string, ChildFailure> work(const ReadOrder& order) {

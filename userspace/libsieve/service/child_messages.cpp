@@ -227,6 +227,10 @@ std::string write_progress(const std::string& at) {
     return one_line({{"at", at}});
 }
 
+std::string write_share(std::string_view stage, double share) {
+    return one_line({{"stage", stage}, {"share", share}});
+}
+
 std::string write_failure(const ChildFailure& failure) {
     json failed = {{"kind", word_of(failure.error.kind)},
                    {"message", failure.error.message.substr(0, longest_text)}};

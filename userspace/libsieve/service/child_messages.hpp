@@ -85,6 +85,7 @@ struct ChildFailure {
 
 // One line each. Done is HttpAnswer, ReadDone or BuildDone.
 [[nodiscard]] std::string write_progress(const std::string& at);
+[[nodiscard]] std::string write_share(std::string_view stage, double share);
 template <class Done>
 [[nodiscard]] std::string write_report(const Done& done);
 [[nodiscard]] std::string write_failure(const ChildFailure& failure);

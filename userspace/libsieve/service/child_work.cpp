@@ -84,7 +84,7 @@ Result<ReadDone> pass_image_on(const ReadOrder& order, Input& input, int to) {
 } // namespace
 
 Result<ReadDone> read_lists(const ReadOrder& order, std::span<const int> descriptors,
-                            const TellProgress& tell_progress) {
+                            const TellProgress& tell_progress, const Progress& progress) {
     const int list_file = descriptors[0];
     const int image_file = descriptors[1];
     std::vector<Input> inputs;
@@ -99,6 +99,7 @@ Result<ReadDone> read_lists(const ReadOrder& order, std::span<const int> descrip
     ReadDone done;
     control::Observer observer;
     observer.remark = [&](const std::string& remark) { done.remarks.push_back(remark); };
+    if (progress) observer.progress = progress;
     tell_progress("reading the lists");
     SIEVE_ASSIGN(const Feed list, control::read_list(inputs, order.feed, observer));
     done.digest = digest_of_list(list);
@@ -108,13 +109,14 @@ Result<ReadDone> read_lists(const ReadOrder& order, std::span<const int> descrip
 }
 
 Result<BuildDone> build_filter(const BuildOrder& order, std::span<const int> descriptors,
-                               const TellProgress& tell_progress) {
+                               const TellProgress& tell_progress, const Progress& progress) {
     const int list_file = descriptors[0];
     const int image_file = descriptors[1];
     const int exact_file = descriptors[2];
     BuildDone done;
     control::Observer observer;
     observer.remark = [&](const std::string& remark) { done.remarks.push_back(remark); };
+    if (progress) observer.progress = progress;
     tell_progress("building the filter");
     SIEVE_ASSIGN(Feed list, read_list_file(list_file, order.feed.fields));
     std::optional<Feed> kept;

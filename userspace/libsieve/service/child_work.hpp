@@ -8,6 +8,7 @@
 #include <string>
 
 #include "libsieve/service/child_messages.hpp"
+#include "libsieve/util/progress.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve::service {
@@ -15,12 +16,15 @@ namespace sieve::service {
 // Is told what the work is at: "reading a.txt".
 using TellProgress = std::function<void(const std::string& at)>;
 
+// Each part of the work also tells how much of it is done, if somebody wants to know.
+
 // Unpacks and parses the lists, and writes them as one. Errors: those of the lists.
 [[nodiscard]] Result<ReadDone> read_lists(const ReadOrder& order, std::span<const int> descriptors,
-                                          const TellProgress& tell_progress);
+                                          const TellProgress& tell_progress, const Progress& progress = {});
 
 // Builds the filter, and writes the image.
 [[nodiscard]] Result<BuildDone> build_filter(const BuildOrder& order, std::span<const int> descriptors,
-                                             const TellProgress& tell_progress);
+                                             const TellProgress& tell_progress,
+                                             const Progress& progress = {});
 
 } // namespace sieve::service

@@ -50,8 +50,9 @@ struct InterfaceConfiguration {
     sieve_action unreadable = SIEVE_ACTION_DROP; // or pass: packets that cannot be read to their end
     std::optional<std::uint32_t> priority{};
     std::optional<std::uint32_t> chain{};
-    bool protect_host = true;        // never drop by default where an administrator is connected from
-    std::vector<std::string> sets{}; // in the order in which they are asked
+    bool protect_host = true;           // never drop what this host lives by, by a set or by default
+    std::vector<std::string> protect{}; // nor these addresses, prefixes and ranges, as they were written
+    std::vector<std::string> sets{};    // in the order in which they are asked
 
     [[nodiscard]] bool is_pattern() const { return name.find_first_of("*?[") != std::string::npos; }
 };

@@ -7,7 +7,10 @@
 
 #include <fmt/core.h>
 
+#include "libsieve/feeds/key_text.hpp"
 #include "libsieve/kernel/hooks/xdp/dispatcher.hpp"
+#include "libsieve/service/guards.hpp"
+#include "libsieve/service/host_addresses.hpp"
 #include "libsieve/util/closest_word.hpp"
 #include "libsieve/util/printable.hpp"
 
@@ -51,6 +54,19 @@ void read_rank(Section& section, InterfaceConfiguration& entry) {
                          R"("none", or a comma list of aborted, drop, pass, tx and redirect)");
     else if (entry.hook != kernel::HookPoint::xdp)
         section.mistake(*node, "chain", "only the hook xdp has a chain");
+}
+
+void read_protect(Section& section, InterfaceConfiguration& entry) {
+    std::vector<AddressRange> ranges;
+    section.texts("protect", "an address, a prefix or a range",
+                  [&](const toml::node& node, const std::string& text) {
+                      if (const auto member = parse_member(text, SIEVE_FIELD_SRC); !member)
+                          return section.mistake(node, "protect", member.error().message);
+                      entry.protect.push_back(text);
+                      ranges.push_back(protected_range(text));
+                  });
+    if (const auto all = control::listed_addresses(ranges, ""); !all)
+        section.mistake(*section.find("protect"), "protect", all.error().message);
 }
 
 void read_order(Section& section, const toml::table& table, const SetNames& sets,
@@ -102,6 +118,7 @@ InterfaceConfiguration read_interface(Mistakes& mistakes, const toml::table& tab
     section.choice<sieve_action>("unreadable", pass_or_drop, entry.unreadable);
     read_rank(section, entry);
     section.flag("protect-host", entry.protect_host);
+    read_protect(section, entry);
     read_order(section, table, sets, entry);
     section.finish();
     const bool twice = std::any_of(before.begin(), before.end(), [&](const InterfaceConfiguration& other) {

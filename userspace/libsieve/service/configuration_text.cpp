@@ -178,6 +178,7 @@ void write_interface(Text& text, const InterfaceConfiguration& entry) {
     else if (entry.hook == kernel::HookPoint::xdp)
         text.none("chain", "pass, beside other programs");
     text.flag("protect-host", entry.protect_host);
+    text.key("protect", list_of(entry.protect));
     text.key("sets", list_of(entry.sets));
 }
 

@@ -125,8 +125,8 @@ void survey_set(SetSurvey& survey, const StateDirectory& state, const SandboxSet
 class Cycle {
   public:
     Cycle(control::Kernel& kernel, const Configuration& configuration, const StateDirectory& state,
-          const CycleOptions& options, const control::Observer& observer)
-        : kernel_(kernel), configuration_(configuration), state_(state), options_(options),
+          HostAddresses& host, const CycleOptions& options, const control::Observer& observer)
+        : kernel_(kernel), configuration_(configuration), state_(state), host_(host), options_(options),
           observer_(observer) {}
 
     Result<CycleReport> run(std::vector<SetSurvey> surveys) {
@@ -210,10 +210,11 @@ class Cycle {
         HookReport report;
         report.plan = std::move(plan);
         report.error = report.plan.obstacle;
+        report.locks_out = report.plan.locks_out;
         const bool stopped = failed_ && options_.failing == Failing::stops_all;
         if (!report.error && !stopped) {
             auto done = carry_out(kernel_, configuration_, report.plan, identities(), state_, observer_,
-                                  options_.safety);
+                                  {.host = &host_, .exempt = {}, .confirm_within = options_.confirm_within});
             if (done) {
                 report.done = std::move(*done);
                 report.carried_out = true;
@@ -221,6 +222,8 @@ class Cycle {
                 note_live(report);
             } else {
                 report.error = std::move(done.error());
+                report.locks_out = report.error->kind == ErrorKind::lockout;
+                if (report.locks_out) report.error = lockout_refusal(*report.error, report.plan);
                 failed_ = true;
             }
         }
@@ -260,8 +263,7 @@ class Cycle {
                 report.last_good = std::move(staged->second);
             } else {
                 state_.discard_staged(report.name);
-                report.outcome = SetOutcome::failed;
-                report.error = error_of_hooks(report.name);
+                blame_hooks(report);
             }
         }
         if (now_managed_ != managed_) SIEVE_TRY(state_.keep_hooks(now_managed_));
@@ -281,15 +283,22 @@ class Cycle {
                            [&](const HookReport& hook) { return has(hook, set); });
     }
     // Why a set that was built could go live nowhere.
-    [[nodiscard]] std::optional<Error> error_of_hooks(const std::string& set) const {
-        for (const HookReport& hook : report_.hooks)
-            if (has(hook, set) && hook.error) return hook.error;
-        return std::nullopt;
+    void blame_hooks(SetReport& set) const {
+        set.outcome = SetOutcome::failed;
+        for (const HookReport& hook : report_.hooks) {
+            if (!has(hook, set.name) || !hook.error) continue;
+            set.error = hook.error;
+            if (!hook.locks_out) return;
+            set.outcome = SetOutcome::refused;
+            set.guard = Guard::lockout;
+            return;
+        }
     }
 
     control::Kernel& kernel_;
     const Configuration& configuration_;
     const StateDirectory& state_;
+    HostAddresses& host_;
     const CycleOptions& options_;
     const control::Observer& observer_;
     std::vector<ManagedHook> managed_;
@@ -322,7 +331,7 @@ Result<std::vector<SetSurvey>> survey_sets(const Configuration& configuration, c
         SetSurvey& survey = surveys[i];
         const SetConfiguration& set = configuration.sets[i];
         survey.set = &set;
-        survey.protection = {.takes_packets = takes_packets(configuration, set), .host = addresses};
+        survey.protection = protection_of(configuration, set, addresses);
         survey.asked = is_asked(options, set);
         survey_set(survey, state, sandbox, remarks.observer(i));
     });
@@ -364,7 +373,7 @@ Result<CycleReport> run_cycle(control::Kernel& kernel, const Configuration& conf
                               const StateDirectory& state, HostAddresses& host, const CycleOptions& options,
                               const control::Observer& observer) {
     SIEVE_ASSIGN(std::vector<SetSurvey> surveys, survey_sets(configuration, state, host, options, observer));
-    return Cycle(kernel, configuration, state, options, observer).run(std::move(surveys));
+    return Cycle(kernel, configuration, state, host, options, observer).run(std::move(surveys));
 }
 
 } // namespace sieve::service

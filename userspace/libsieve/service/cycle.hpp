@@ -41,7 +41,8 @@ struct CycleOptions {
     // Failures in a row of sets whose sources were asked before; the next wait depends on them.
     std::map<std::string, unsigned> failures{};
     std::optional<SandboxSettings> sandbox{}; // nothing: standard_sandbox()
-    control::Safety safety{};                 // of carry_out()
+    // Not zero: tables go on probation for that long.
+    std::chrono::seconds confirm_within{0};
 };
 
 // What was found out about one set.
@@ -104,6 +105,7 @@ struct SetReport {
 struct HookReport {
     HookPlan plan{};
     bool carried_out = false;
+    bool locks_out = false;       // refused, since the table would drop what the host lives by
     HookDone done{};              // if it was
     std::optional<Error> error{}; // an obstacle, or why carrying out failed
 };

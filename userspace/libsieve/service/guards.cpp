@@ -115,33 +115,42 @@ std::optional<Refusal> check_coverage(const SetConfiguration& set, const std::ve
     return std::nullopt;
 }
 
-// The protect list's ranges; they were checked when the configuration was read.
-AddressRange range_of(const std::string& text) {
-    const Result<MemberText> member = parse_member(text, SIEVE_FIELD_SRC);
-    if (!member) return {};
-    const uint128 address = address_of(member->key, SIEVE_FIELD_SRC);
-    return member->range.value_or(AddressRange{address, address});
-}
-
 std::optional<Refusal> check_hosts(const SetConfiguration& set, const std::vector<AddressRange>& ranges,
-                                   std::span<const HostAddress> host) {
-    for (const HostAddress& address : host)
+                                   const Protection& protection) {
+    for (const HostAddress& address : protection.host)
         if (set.guards.protect_host && overlaps(ranges, {address.address, address.address}))
             return Refusal{Guard::protection,
                            fmt::format("set {}: the list holds {}, {}; take it out of the list, or set "
                                        "protect-host = false in [set.{}.guards]",
                                        set.name, text_of(address.address), address.what, set.name)};
     for (const std::string& text : set.guards.protect)
-        if (overlaps(ranges, range_of(text)))
+        if (overlaps(ranges, protected_range(text)))
             return Refusal{
                 Guard::protection,
                 fmt::format("set {}: the list holds {}, or a part of it, which is to be protected; "
                             "take it out of the list, or out of protect in [set.{}.guards]",
                             set.name, printable(text), set.name)};
+    for (const std::string& text : protection.listed)
+        if (overlaps(ranges, protected_range(text)))
+            return Refusal{
+                Guard::protection,
+                fmt::format("set {}: the list holds {}, or a part of it, which is to be protected; "
+                            "take it out of the list, or out of protect in the [[interface]]",
+                            set.name, printable(text))};
     return std::nullopt;
 }
 
 } // namespace
+
+Protection protection_of(const Configuration& configuration, const SetConfiguration& set,
+                         std::vector<HostAddress> host) {
+    Protection protection{
+        .takes_packets = takes_packets(configuration, set), .host = std::move(host), .listed = {}};
+    for (const InterfaceConfiguration& entry : configuration.interfaces)
+        if (std::find(entry.sets.begin(), entry.sets.end(), set.name) != entry.sets.end())
+            protection.listed.insert(protection.listed.end(), entry.protect.begin(), entry.protect.end());
+    return protection;
+}
 
 const char* guard_name(Guard guard) {
     switch (guard) {
@@ -155,6 +164,8 @@ const char* guard_name(Guard guard) {
         return "coverage";
     case Guard::protection:
         return "protection";
+    case Guard::lockout:
+        return "lockout";
     }
     return "unknown";
 }
@@ -171,7 +182,9 @@ std::vector<ProtectedRange> protected_ranges(const SetConfiguration& set, const 
         for (const HostAddress& host : protection.host)
             ranges.push_back({{host.address, host.address}, host.what});
     for (const std::string& text : set.guards.protect)
-        ranges.push_back({range_of(text), "in the list protect"});
+        ranges.push_back({protected_range(text), "in the list protect"});
+    for (const std::string& text : protection.listed)
+        ranges.push_back({protected_range(text), "in the list protect of an interface"});
     return ranges;
 }
 
@@ -196,7 +209,7 @@ std::optional<Refusal> check_list(const SetConfiguration& set, const Feed& list,
     if (!guards_addresses(set)) return std::nullopt;
     const std::vector<AddressRange> ranges = merged(list);
     if (std::optional<Refusal> refusal = check_coverage(set, ranges)) return refusal;
-    return protection.takes_packets ? check_hosts(set, ranges, protection.host) : std::nullopt;
+    return protection.takes_packets ? check_hosts(set, ranges, protection) : std::nullopt;
 }
 
 std::optional<Refusal> check_image(const SetConfiguration& set, const Image& image,
@@ -207,20 +220,30 @@ std::optional<Refusal> check_image(const SetConfiguration& set, const Image& ima
         return image.contains(key_of(address, image.lookup().fields));
     };
     std::vector<AddressRange> matched;
-    for (const HostAddress& address : protection.host)
-        if (matches(address.address)) matched.push_back({address.address, address.address});
-    for (const std::string& text : set.guards.protect) {
-        const AddressRange range = range_of(text);
-        if (range.first == range.last && matches(range.first)) matched.push_back(range);
-    }
+    for (const uint128 address : protected_addresses(set, protection))
+        if (matches(address)) matched.push_back({address, address});
     std::sort(matched.begin(), matched.end(),
               [](const AddressRange& a, const AddressRange& b) { return a.first < b.first; });
-    return check_hosts(set, matched, protection.host);
+    return check_hosts(set, matched, protection);
 }
 
-bool mistakes_any(const Image& image, std::span<const HostAddress> host) {
-    return std::any_of(host.begin(), host.end(), [&](const HostAddress& address) {
-        return image.contains(key_of(address.address, image.lookup().fields));
+AddressRange protected_range(const std::string& text) {
+    const Result<MemberText> member = parse_member(text, SIEVE_FIELD_SRC);
+    if (!member) return {};
+    const uint128 address = address_of(member->key, SIEVE_FIELD_SRC);
+    return member->range.value_or(AddressRange{address, address});
+}
+
+std::vector<uint128> protected_addresses(const SetConfiguration& set, const Protection& protection) {
+    std::vector<uint128> addresses;
+    for (const ProtectedRange& one : protected_ranges(set, protection))
+        if (one.range.first == one.range.last) addresses.push_back(one.range.first);
+    return addresses;
+}
+
+bool matches_any(const Image& image, std::span<const uint128> addresses) {
+    return std::any_of(addresses.begin(), addresses.end(), [&](uint128 address) {
+        return image.contains(key_of(address, image.lookup().fields));
     });
 }
 

@@ -22,9 +22,10 @@ enum class Guard : std::uint8_t {
     growth,
     coverage,
     protection,
+    lockout, // the table with the new filter would have dropped what the host lives by
 };
 
-// "empty", "shrink", "growth", "coverage" or "protection".
+// "empty", "shrink", "growth", "coverage", "protection" or "lockout".
 [[nodiscard]] const char* guard_name(Guard guard);
 
 struct Refusal {
@@ -39,7 +40,13 @@ inline constexpr std::uint64_t small_list = 100;
 struct Protection {
     bool takes_packets = false; // a match drops or redirects
     std::vector<HostAddress> host{};
+    // What the `protect` lists of the set's interfaces name, as it was written.
+    std::vector<std::string> listed{};
 };
+
+// The set's, on a host that lives by these addresses.
+[[nodiscard]] Protection protection_of(const Configuration& configuration, const SetConfiguration& set,
+                                       std::vector<HostAddress> host);
 
 // The first guard that refuses the list. `entries_before` are those of the list in force, if there is one.
 [[nodiscard]] std::optional<Refusal> check_list(const SetConfiguration& set, const Feed& list,
@@ -50,7 +57,7 @@ struct Protection {
 [[nodiscard]] std::optional<Refusal> check_entries(const SetConfiguration& set, std::uint64_t entries,
                                                    std::uint64_t entries_before);
 
-// What the set must not take from the host, as ranges: those of `protection` and the set's `protect` list.
+// What the set must not take, as ranges: those of `protection` and the set's `protect` list.
 // Each comes with its name for a message.
 struct ProtectedRange {
     AddressRange range;
@@ -58,6 +65,9 @@ struct ProtectedRange {
 };
 [[nodiscard]] std::vector<ProtectedRange> protected_ranges(const SetConfiguration& set,
                                                            const Protection& protection);
+
+// An element of a `protect` list, which was checked when the configuration was read.
+[[nodiscard]] AddressRange protected_range(const std::string& text);
 
 // Likewise of a list that is an image: its size, and whether it matches an address that must not be in it.
 // What else it matches cannot be seen.
@@ -68,9 +78,13 @@ struct ProtectedRange {
 // The refusal of a set without any entry.
 [[nodiscard]] Refusal empty_list(const SetConfiguration& set);
 
-// Whether a filter that was built of such a list takes one of the addresses for a member: a false positive,
-// which another build, with other hash keys, does not have.
-[[nodiscard]] bool mistakes_any(const Image& image, std::span<const HostAddress> host);
+// Those of the protected ranges that are single addresses. A filter can be asked about them.
+[[nodiscard]] std::vector<uint128> protected_addresses(const SetConfiguration& set,
+                                                       const Protection& protection);
+
+// Whether the filter takes one of the addresses for a member. In a filter that was just built of a list
+// without them this is a false positive, which another build, with other hash keys, does not have.
+[[nodiscard]] bool matches_any(const Image& image, std::span<const uint128> addresses);
 
 // Whether guards look at the addresses of the set's list: a key of several fields names flows, not hosts.
 [[nodiscard]] bool guards_addresses(const SetConfiguration& set);

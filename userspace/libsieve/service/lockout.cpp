@@ -10,6 +10,7 @@
 
 #include "libsieve/feeds/address_text.hpp"
 #include "libsieve/image/image.hpp"
+#include "libsieve/util/printable.hpp"
 
 namespace sieve::service {
 
@@ -77,6 +78,7 @@ void refuse_lockouts(Plan& plan, const std::vector<SetSurvey>& surveys, const St
             if (address.session_through != hook.interface || address.session_through.empty()) continue;
             if (is_held(*hook.entry, surveys, address.address, state)) continue;
             hook.step = HookStep::nothing;
+            hook.locks_out = true;
             hook.obstacle =
                 Error{ErrorKind::bad_input,
                       fmt::format(
@@ -90,6 +92,21 @@ void refuse_lockouts(Plan& plan, const std::vector<SetSurvey>& surveys, const St
             break;
         }
     }
+}
+
+Error lockout_refusal(const Error& refused, const HookPlan& plan) {
+    const std::string& set = refused.facts.set;
+    const std::string guards =
+        set.empty() ? std::string() : fmt::format(", or in [set.{}.guards]", printable(set));
+    const bool listed = plan.entry != nullptr && !plan.entry->protect_host;
+    return {ErrorKind::bad_input,
+            listed ? fmt::format("refused: {}; take the address out of the list, or out of protect in the "
+                                 "[[interface]]",
+                                 refused.message)
+                   : fmt::format("refused: {}; change the lists, or set protect-host = false in the "
+                                 "[[interface]]{}",
+                                 refused.message, guards),
+            refused.facts};
 }
 
 } // namespace sieve::service

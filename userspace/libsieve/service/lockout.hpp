@@ -16,4 +16,8 @@ namespace sieve::service {
 // with protect-host = false is left alone.
 void refuse_lockouts(Plan& plan, const std::vector<SetSurvey>& surveys, const StateDirectory& state);
 
+// What a person reads of control's refusal of this plan (ErrorKind::lockout): what to change in the
+// configuration, if it is meant.
+[[nodiscard]] Error lockout_refusal(const Error& refused, const HookPlan& plan);
+
 } // namespace sieve::service

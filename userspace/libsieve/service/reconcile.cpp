@@ -7,7 +7,9 @@
 #include <cerrno>
 #include <cmath>
 #include <filesystem>
+#include <iterator>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include <fmt/core.h>
@@ -15,6 +17,8 @@
 #include "libsieve/control/apply.hpp"
 #include "libsieve/control/prepare.hpp"
 #include "libsieve/control/unload.hpp"
+#include "libsieve/service/guards.hpp"
+#include "libsieve/service/host_addresses.hpp"
 #include "libsieve/service/sandbox.hpp"
 
 namespace sieve::service {
@@ -224,17 +228,37 @@ Result<std::vector<sieve_key>> exact_keys_of(const StateDirectory& state, const 
     return read_exact_file(file.get(), image);
 }
 
-// Without questions about the host's addresses if the entry or one of its sets does not protect the host.
-control::Safety safety_of(const Configuration& configuration, const InterfaceConfiguration& entry,
-                          control::Safety safety) {
-    const bool protects =
-        entry.protect_host &&
-        std::none_of(configuration.sets.begin(), configuration.sets.end(), [&](const SetConfiguration& set) {
-            return !set.guards.protect_host &&
-                   std::find(entry.sets.begin(), entry.sets.end(), set.name) != entry.sets.end();
-        });
-    if (!protects) safety.host = nullptr;
-    return safety;
+// Whom a table of this entry is asked about: the host's own unless the entry does without, and the addresses
+// that the entry lists.
+class EntryAddresses final : public HostAddresses {
+  public:
+    EntryAddresses(const InterfaceConfiguration& entry, HostAddresses* host) : entry_(entry), host_(host) {}
+
+    [[nodiscard]] bool any() const { return host_ != nullptr || !entry_.protect.empty(); }
+    Result<std::vector<HostAddress>> read() override {
+        std::vector<HostAddress> all;
+        if (host_ != nullptr) {
+            SIEVE_ASSIGN(all, host_->read());
+        }
+        std::vector<AddressRange> ranges;
+        for (const std::string& text : entry_.protect) ranges.push_back(protected_range(text));
+        SIEVE_ASSIGN(std::vector<HostAddress> listed,
+                     control::listed_addresses(ranges, "which protect names in the [[interface]]"));
+        std::move(listed.begin(), listed.end(), std::back_inserter(all));
+        return all;
+    }
+
+  private:
+    const InterfaceConfiguration& entry_;
+    HostAddresses* host_;
+};
+
+// Sets whose guards let them take packets of the host's addresses.
+std::set<std::string> exempt_sets(const Configuration& configuration) {
+    std::set<std::string> exempt;
+    for (const SetConfiguration& set : configuration.sets)
+        if (!set.guards.protect_host) exempt.insert(set.name);
+    return exempt;
 }
 
 std::chrono::milliseconds since(std::chrono::steady_clock::time_point start) {
@@ -319,6 +343,10 @@ Result<HookDone> carry_out(control::Kernel& kernel, const Configuration& configu
         SIEVE_TRY(control::unload(kernel, name, observer));
         return done;
     }
+    EntryAddresses addresses(*plan.entry, plan.entry->protect_host ? safety.host : nullptr);
+    const control::Safety asked{.host = safety.host != nullptr && addresses.any() ? &addresses : nullptr,
+                                .exempt = exempt_sets(configuration),
+                                .confirm_within = safety.confirm_within};
     control::TableSpec table = table_of(configuration, *plan.entry, plan.interface);
     for (control::SetSpec& set : table.sets) {
         const auto found = identities.find(set.name);
@@ -332,8 +360,7 @@ Result<HookDone> carry_out(control::Kernel& kernel, const Configuration& configu
         }
     }
     if (plan.step == HookStep::attach) {
-        SIEVE_ASSIGN(control::Applied applied,
-                     control::apply(kernel, table, observer, safety_of(configuration, *plan.entry, safety)));
+        SIEVE_ASSIGN(control::Applied applied, control::apply(kernel, table, observer, asked));
         done.program_id = applied.hook.ours ? applied.hook.ours->id : 0;
         done.remarks = std::move(applied.remarks);
         done.warnings = std::move(applied.warnings);
@@ -343,9 +370,7 @@ Result<HookDone> carry_out(control::Kernel& kernel, const Configuration& configu
     }
     control::TableChange change{.table = std::move(table), .kept = {}};
     for (std::size_t i = 0; i < plan.entry->sets.size(); i++) change.kept.push_back(plan.sets[i].kept);
-    SIEVE_ASSIGN(
-        control::TableChanged changed,
-        control::change_table(kernel, change, observer, safety_of(configuration, *plan.entry, safety)));
+    SIEVE_ASSIGN(control::TableChanged changed, control::change_table(kernel, change, observer, asked));
     done.program_id = changed.hook.ours ? changed.hook.ours->id : 0;
     done.warnings = std::move(changed.warnings);
     for (const control::ReadySet& set : changed.brought_in) done.brought_in.push_back(set.name);

@@ -68,6 +68,7 @@ struct HookPlan {
     std::optional<sieve_action> default_before{};    // if it changes
     std::optional<sieve_action> unreadable_before{}; // likewise
     std::optional<Error> obstacle{};                 // why nothing can be done here
+    bool locks_out = false;                          // the obstacle is that it would lock somebody out
 };
 
 struct Plan {
@@ -94,8 +95,8 @@ struct HookDone {
 
 // Carries out the plan for one hook without an obstacle. `identities` are those of the images to be put in
 // force, staged or last good. Errors: those of control; nothing was changed then. `safety`: tables go on
-// probation, and are asked about the host's addresses where the configuration protects the host; unloading is
-// final.
+// probation, and are asked about the host's addresses and those that the entry protects, as far as the
+// configuration does not exempt the entry or one of its sets; unloading is final.
 [[nodiscard]] Result<HookDone> carry_out(control::Kernel& kernel, const Configuration& configuration,
                                          const HookPlan& plan,
                                          const std::map<std::string, std::string>& identities,

@@ -7,12 +7,14 @@
 #include <cerrno>
 #include <chrono>
 #include <ctime>
+#include <filesystem>
 #include <utility>
 #include <vector>
 
 #include <fmt/core.h>
 
 #include "libsieve/image/header.hpp"
+#include "libsieve/image/image.hpp"
 #include "libsieve/service/configuration_text.hpp"
 #include "libsieve/service/list_file.hpp"
 #include "libsieve/service/origin.hpp"
@@ -31,6 +33,16 @@ bool same_sources(std::vector<SourceProvenance> a, std::vector<SourceProvenance>
     for (auto* sources : {&a, &b})
         for (SourceProvenance& source : *sources) source.asked = source.read = 0;
     return a == b;
+}
+
+// Whether the last good image takes an address that it must not take: since it was built, this host has got
+// another address, say. The list is then read and judged again, and another filter built of it.
+bool last_good_is_doubtful(const SetConfiguration& set, const SetRecord& record, const StateDirectory& state,
+                           const Protection& protection) {
+    const std::vector<uint128> addresses = protected_addresses(set, protection);
+    if (record.exact || addresses.empty()) return false;
+    const auto image = Image::load(std::filesystem::path(state.image_path(set.name, record.identity)));
+    return image && matches_any(*image, addresses);
 }
 
 std::optional<Refusal> check(const SetConfiguration& set, const ReadList& read,
@@ -65,7 +77,8 @@ tl::expected<Examined, GatherFailure> examine(const SetConfiguration& set, const
     }
     ReadRequest request{
         .set = set.name, .origins = std::move(*origins), .feed = set.feed, .sandbox = sandbox};
-    if (examined.before && examined.before->build == examined.build)
+    if (examined.before && examined.before->build == examined.build &&
+        !last_good_is_doubtful(set, *examined.before, state, protection))
         request.known = KnownList{examined.before->sources, examined.before->list_digest};
     auto done = read_in_sandbox(request);
     if (!done) return tl::unexpected(std::move(done.error()));
@@ -88,16 +101,17 @@ Result<SetRecord> build_image(const SetConfiguration& set, const Examined& exami
                               const StateDirectory& state, const Protection& protection,
                               const SandboxSettings& sandbox, const control::Observer& observer) {
     const ReadList& read = *examined.read;
-    const bool guarded = protection.takes_packets && set.guards.protect_host && !set.verify && read.list &&
-                         guards_addresses(set) && !protection.host.empty();
+    // Verification has no false positives, and an image is not ours to build.
+    const std::vector<uint128> strangers =
+        set.verify || !read.list ? std::vector<uint128>() : protected_addresses(set, protection);
     const BuildRequest request{set.name, set.feed, set.verify, sandbox};
     std::optional<BuiltList> built;
     for (int builds = 1; !built; builds++) {
         SIEVE_ASSIGN(built, build_in_sandbox(request, read));
         for (const std::string& remark : built->remarks) observer.remark(remark);
-        if (!guarded || builds == most_builds || !mistakes_any(built->image, protection.host)) break;
-        observer.remark(fmt::format("set {}: built again, since the filter mistook an address that this host "
-                                    "lives by for a member",
+        if (builds == most_builds || !matches_any(built->image, strangers)) break;
+        observer.remark(fmt::format("set {}: built again, since the filter mistook an address that is to be "
+                                    "protected for a member",
                                     set.name));
         built.reset();
     }

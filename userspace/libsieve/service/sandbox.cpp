@@ -105,6 +105,7 @@ class Step {
         child.descriptors = std::move(descriptors);
         child.time_limit = sandbox_.limits.build;
         child.started = sandbox_.started;
+        child.progress = sandbox_.progress;
         child.cancel = sandbox_.cancel;
         SIEVE_ASSIGN(const ChildEnd end, sandbox_.run(child));
         if (end.report.empty() || end.way != ChildEnd::Way::exited || end.number != 0)

@@ -25,7 +25,8 @@ using namespace std::chrono_literals;
 // Longer than any event takes; a test that gets its events never waits for it.
 constexpr auto patience = 60s;
 
-// The host's addresses are asked once in each cycle that asks sources. A test can hold it there.
+// The host's addresses are asked at the start, in each cycle that asks sources, and before a table changes. A
+// test can hold whoever asks.
 class SlowHost final : public HostAddresses {
   public:
     Result<std::vector<HostAddress>> read() override {
@@ -33,8 +34,9 @@ class SlowHost final : public HostAddresses {
         reads_++;
         changed_.notify_all();
         changed_.wait(lock, [this] { return !held_; });
-        return std::vector<HostAddress>{};
+        return addresses;
     }
+    std::vector<HostAddress> addresses; // while nobody reads them
     void hold() { set(true); }
     void release() { set(false); }
     void await_read(int number) {
@@ -136,6 +138,7 @@ TEST_F(DaemonTest, IsReadyWhenWhatIsRememberedIsInForce) {
     daemon.reset();
     // After a reboot, and with sources that do not answer.
     kernel.running = {};
+    const int reads = host.reads();
     host.hold();
     notifier.sent.clear();
     start();
@@ -143,7 +146,8 @@ TEST_F(DaemonTest, IsReadyWhenWhatIsRememberedIsInForce) {
     EXPECT_TRUE(kernel.running.ours);
     ASSERT_EQ(kernel.running.table.sets.size(), 2U);
     EXPECT_EQ(notifier.sent.at(0), "READY=1\nSTATUS=2 sets in force on eth0");
-    host.await_read(2); // then they are asked
+    EXPECT_TRUE(log.says("the start did not wait for the addresses that this host lives by"));
+    host.await_read(reads + 2); // the start's, and then sources are asked
 }
 
 TEST_F(DaemonTest, TakesOverWhatRuns) {
@@ -251,6 +255,72 @@ action = "pass"
     EXPECT_EQ(daemon->configuration().sets.size(), 1U);
 }
 
+// An administrator is connected. Neither a reload nor another start may cut the session off.
+TEST_F(DaemonTest, AConfigurationThatLocksAnAdministratorOutIsRefusedAndSeen) {
+    start();
+    settle();
+    host.addresses = {test::host_address("203.0.113.5", "an administrator's session (TCP port 22)")};
+    HostAddress& session = host.addresses[0];
+    session.role = control::HostRole::session;
+    session.interface = session.session_through = "eth0";
+    std::ofstream(files.path("c.toml")) << fmt::format(R"([service]
+state-directory = "{}"
+listen = ""
+[[interface]]
+name = "eth0"
+default = "drop"
+sets = ["b"]
+[set.b]
+sources = ["b.txt"]
+action = "pass"
+)",
+                                                       files.path("state"));
+    const auto is_refused = [this] {
+        until_said(
+            "eth0: stays as it is: refused: eth0 xdp: no set lets 203.0.113.5 pass, an administrator's "
+            "session (TCP port 22), and the default is drop");
+        until([this] { return notifier.count("no set lets 203.0.113.5 pass") > 0; });
+        EXPECT_FALSE(kernel.changed());
+        EXPECT_EQ(kernel.running.table.default_action, SIEVE_ACTION_PASS);
+        const auto errors = ledger.record().hook_errors;
+        ASSERT_EQ(errors.size(), 1U);
+        EXPECT_EQ(errors.begin()->second.rfind("refused: eth0 xdp: no set lets 203.0.113.5 pass", 0), 0U);
+    };
+    notifier.sent.clear();
+    daemon->reload();
+    is_refused();
+    until([this] { return daemon->is_idle(); });
+    daemon.reset();
+    log.forget();
+    notifier.sent.clear();
+    start();
+    is_refused();
+}
+
+// The list is good, but the filter with it would take the session of an administrator.
+TEST_F(DaemonTest, ATableThatTakesASessionIsRefusedByAGuard) {
+    start();
+    settle();
+    host.addresses = {test::host_address("203.0.113.5", "an administrator's session (TCP port 22)")};
+    HostAddress& session = host.addresses[0];
+    session.role = control::HostRole::session;
+    session.ours = test::host_address("192.0.2.254").address;
+    session.our_port = 22;
+    session.their_port = 50000;
+    {
+        std::ofstream file(files.path("c.toml"), std::ios::app);
+        file << "key = \"src,dport\"\n"; // of set b
+    }
+    files.feed("b.txt", {"203.0.113.5 22"});
+    daemon->reload();
+    until_said("set b: eth0 xdp: set b would drop 203.0.113.5, an administrator's session");
+    EXPECT_TRUE(log.says("(refused)"));
+    EXPECT_FALSE(kernel.changed());
+    until([this] { return notifier.count("set b: its new list was refused") > 0; });
+    const auto sets = ledger.record().sets;
+    EXPECT_EQ(sets.at("b").refusals[static_cast<std::size_t>(Guard::lockout)], 1U);
+}
+
 TEST_F(DaemonTest, AReloadDuringACycleCallsItOff) {
     start();
     settle();
@@ -273,6 +343,7 @@ TEST_F(DaemonTest, InterfacesThatTheConfigurationNamesLeadToACycle) {
     start();
     settle();
     const std::uint64_t cycles = daemon->cycles();
+    const int reads = host.reads();
     daemon->interfaces_changed({.names = {"docker0"}});
     while (loop.run_once(50ms)) { // longer than a trigger is held back
     }
@@ -281,7 +352,7 @@ TEST_F(DaemonTest, InterfacesThatTheConfigurationNamesLeadToACycle) {
     until([&] { return daemon->cycles() == cycles + 1; });
     daemon->interfaces_changed({.everything = true});
     until([&] { return daemon->cycles() == cycles + 2; });
-    EXPECT_EQ(host.reads(), 1); // no source was asked
+    EXPECT_EQ(host.reads(), reads); // no source was asked, and nothing changed
 }
 
 TEST_F(DaemonTest, AStopKeepsWhatIsInForceOrUnloadsIt) {

@@ -300,6 +300,18 @@ TEST(Companions, StandBesideTheirSetsEverywhere) {
     ASSERT_FALSE(taken);
     EXPECT_NE(taken.error().message.find("expected another name"), std::string::npos)
         << taken.error().message;
+    // They count like any other set.
+    configuration.sets = {set};
+    configuration.interfaces = {{.name = "eth0", .sets = {"block"}}};
+    for (int i = 1; i < SIEVE_MAX_SETS; i++) {
+        other.name = "s" + std::to_string(i);
+        configuration.sets.push_back(other);
+        configuration.interfaces[0].sets.push_back(other.name);
+    }
+    const auto many = with_companions(configuration);
+    ASSERT_FALSE(many);
+    EXPECT_NE(many.error().message.find("interface eth0: 17 sets"), std::string::npos)
+        << many.error().message;
 }
 
 } // namespace

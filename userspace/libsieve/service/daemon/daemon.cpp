@@ -112,6 +112,7 @@ Status Daemon::listen() {
         SIEVE_ASSIGN(settings_.sandbox, standard_sandbox());
     }
     settings_.sandbox->cancel = cancel_.get();
+    prompt_host_ = std::make_unique<PromptHost>(parts_.host, settings_.host_patience);
     EventLoop& loop = parts_.loop;
     SIEVE_ASSIGN(timer_, loop.timer([this] { look_at_agenda(); }));
     SIEVE_ASSIGN(urgent_, Worker::start(Priority::normal));
@@ -190,14 +191,14 @@ void Daemon::begin(CycleOptions options) {
     // At the start, what is remembered is in force before the lists of live sets are read.
     const bool opens = live_sets_wait_ && (ready_ || !live_.can_wait(*configuration_));
     if (opens) live_sets_wait_ = false;
-    worker.run([this, job = running_, opens] {
+    HostAddresses& host = cycles_ == 0 ? static_cast<HostAddresses&>(*prompt_host_) : parts_.host;
+    worker.run([this, &host, job = running_, opens] {
         if (opens) live_.open(*job->configuration, *settings_.sandbox);
         const std::lock_guard lock(live_.exclusive());
         // A cycle may take a program away, and its counters with it. A failure is the ledger's to show.
         (void)parts_.ledger.observe(parts_.kernel);
         expire(parts_.kernel, observer(), parts_.log);
-        job->report =
-            run_cycle(parts_.kernel, *job->configuration, state_, parts_.host, job->options, observer());
+        job->report = run_cycle(parts_.kernel, *job->configuration, state_, host, job->options, observer());
     });
 }
 
@@ -210,6 +211,9 @@ void Daemon::end() {
         return;
     }
     cycles_++;
+    if (cycles_ == 1 && prompt_host_->was_late())
+        parts_.log.warning("the start did not wait for the addresses that this host lives by, so last good "
+                           "lists came into force without being asked about them");
     live_.run();
     live_.wake_all(); // their filters may have come anew
     note(*ended);

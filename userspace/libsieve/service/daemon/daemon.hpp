@@ -28,6 +28,7 @@
 #include "libsieve/service/daemon/log.hpp"
 #include "libsieve/service/daemon/narrator.hpp"
 #include "libsieve/service/daemon/notifier.hpp"
+#include "libsieve/service/daemon/prompt_host.hpp"
 #include "libsieve/service/daemon/worker.hpp"
 #include "libsieve/service/gather.hpp"
 #include "libsieve/service/host_addresses.hpp"
@@ -53,6 +54,9 @@ struct DaemonSettings {
     std::string configuration = standard_configuration; // its path
     // How long another holder of the state directory is waited for.
     std::chrono::milliseconds patience{3000};
+    // How long the start waits for the host's addresses, which the tables that come into force are asked
+    // about.
+    std::chrono::milliseconds host_patience{50};
     double pace = 1; // how many times faster than time the timers run: for tests
     AgendaLimits agenda{};
     std::optional<SandboxSettings> sandbox{}; // nothing: standard_sandbox(); `cancel` is the daemon's
@@ -111,6 +115,7 @@ class Daemon {
     std::shared_ptr<const Configuration> configuration_;
     std::shared_ptr<const Configuration> next_; // of a reload, until the cycle at work has ended
     StateDirectory state_;
+    std::unique_ptr<PromptHost> prompt_host_; // of the first cycle
     Time started_ = std::chrono::steady_clock::now();
     std::mt19937_64 dice_{std::random_device{}()};
     Agenda agenda_;

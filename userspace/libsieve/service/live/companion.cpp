@@ -20,12 +20,12 @@ Result<Configuration> with_companions(Configuration configuration) {
         SetConfiguration companion = set;
         companion.name = companion_name(set.name);
         if (!kernel::is_set_name(companion.name))
-            return invalid_request(fmt::format("set {}: follows CrowdSec, and its ranges are kept in a set "
-                                               "{}: that name is too long, expected at most "
-                                               "{} characters",
-                                               set.name, companion.name, SIEVE_NAME_BYTES - 1));
+            return bad_input(fmt::format("set {}: follows CrowdSec, and its ranges are kept in a set "
+                                         "{}: that name is too long, expected at most "
+                                         "{} characters",
+                                         set.name, companion.name, SIEVE_NAME_BYTES - 1));
         if (configuration.find_set(companion.name) != nullptr)
-            return invalid_request(fmt::format(
+            return bad_input(fmt::format(
                 "set {}: set {} follows CrowdSec, and its ranges are kept in a set of this name; expected "
                 "another name",
                 companion.name, set.name));
@@ -42,6 +42,12 @@ Result<Configuration> with_companions(Configuration configuration) {
                 entry.sets.insert(at + 1, companion.name);
         configuration.sets.push_back(companion);
     }
+    for (const InterfaceConfiguration& entry : configuration.interfaces)
+        if (entry.sets.size() > SIEVE_MAX_SETS)
+            return bad_input(
+                fmt::format("interface {}: {} sets, with those that keep the ranges of CrowdSec's "
+                            "decisions, but the program takes at most {}",
+                            entry.name, entry.sets.size(), SIEVE_MAX_SETS));
     std::sort(configuration.sets.begin(), configuration.sets.end(),
               [](const SetConfiguration& a, const SetConfiguration& b) { return a.name < b.name; });
     return configuration;

@@ -17,8 +17,8 @@ inline constexpr char companion_suffix[] = "-ranges";
 
 [[nodiscard]] std::string companion_name(const std::string& set);
 
-// The configuration with the companions of all its sets. invalid_request if a companion's name is too long,
-// or is that of another set.
+// The configuration with the companions of all its sets. bad_input if a companion's name is too long or is
+// that of another set, or if an interface has too many sets with them.
 [[nodiscard]] Result<Configuration> with_companions(Configuration configuration);
 
 // Whether the set is a companion in such a configuration: it has no source of its own.

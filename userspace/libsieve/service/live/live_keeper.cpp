@@ -114,9 +114,8 @@ class Keeper final : public LiveKeeper {
     [[nodiscard]] double chance() { return std::uniform_real_distribution<double>(0, 1)(random_); }
 
     Result<Protection> read_protection() {
-        Protection protection{.takes_packets = takes_packets(settings_.configuration, set_), .host = {}};
-        SIEVE_ASSIGN(protection.host, host_.read());
-        return protection;
+        SIEVE_ASSIGN(std::vector<HostAddress> host, host_.read());
+        return protection_of(settings_.configuration, set_, std::move(host));
     }
 
     // --- telling

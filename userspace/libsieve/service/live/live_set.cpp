@@ -76,7 +76,7 @@ Result<Image> build_live_image(RebuildOrder order, const SandboxSettings& sandbo
     SIEVE_ASSIGN(const ReadList list, own_list(std::move(keys), order.set));
     for (int builds = 1;; builds++) {
         SIEVE_ASSIGN(BuiltList built, build_in_sandbox(request, list));
-        if (builds == most_builds || !mistakes_any(built.image, order.strangers))
+        if (builds == most_builds || !matches_any(built.image, order.strangers))
             return std::move(built.image);
     }
 }
@@ -275,9 +275,8 @@ control::KeyDifference LiveSet::keys_of(const Difference& difference) const {
     control::KeyDifference keys(fields());
     for (const auto& [prefix, on] : difference)
         (on ? keys.added : keys.removed).add(key_of(prefix.address, fields()));
-    if (options_.set.guards.protect_host && options_.protection.takes_packets)
-        for (const HostAddress& host : options_.protection.host)
-            keys.strangers.push_back(key_of(host.address, fields()));
+    for (const uint128 address : protected_addresses(options_.set, options_.protection))
+        keys.strangers.push_back(key_of(address, fields()));
     return keys;
 }
 
@@ -372,8 +371,7 @@ Result<RebuildOrder> LiveSet::begin_rebuild() {
     build.bits_per_key.reset();
     build.memory = static_cast<std::uint64_t>(bits / 8 + other_lines * sizeof(sieve_line));
     build.kind.kind = SIEVE_KIND_DDLCBF;
-    if (options_.set.guards.protect_host && options_.protection.takes_packets)
-        order.strangers = options_.protection.host;
+    order.strangers = protected_addresses(options_.set, options_.protection);
     rebuilding_.emplace();
     rebuilding_->claims = list_.claims();
     return order;

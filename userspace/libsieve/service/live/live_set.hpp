@@ -77,7 +77,7 @@ struct RebuildOrder {
     std::string set;
     control::FeedSpec feed;
     KeySet keys;
-    std::vector<HostAddress> strangers; // that the filter must not mistake for members
+    std::vector<uint128> strangers; // that the filter must not mistake for members
 };
 
 // Has an unprivileged child make the image of a rebuild. Blocks for as long as building takes.

@@ -48,8 +48,8 @@ inline constexpr DaemonState all_daemon_states[] = {DaemonState::starting, Daemo
 
 inline constexpr SetOutcome all_outcomes[] = {SetOutcome::unchanged, SetOutcome::replaced, SetOutcome::failed,
                                               SetOutcome::refused};
-inline constexpr Guard all_guards[] = {Guard::empty, Guard::shrink, Guard::growth, Guard::coverage,
-                                       Guard::protection};
+inline constexpr Guard all_guards[] = {Guard::empty,    Guard::shrink,     Guard::growth,
+                                       Guard::coverage, Guard::protection, Guard::lockout};
 
 // How long the parts of a refresh took; nothing for a part that did not happen or was not measured.
 struct RefreshTimes {

@@ -1,0 +1,273 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+# The installed unit under a real systemd, the first process of a Debian with namespaces of its own: Type=notify, reload,
+# watchdog, restart, the journal, and each capability of the unit. Needs root, Debian's mirror and a mounted cgroup2.
+#
+#     systemd.sh FOLDER     with the packages that scripts/deb.sh made
+#
+# build/deb-test keeps the Debian and what apt fetched, for the next time.
+# shellcheck source=../selftests/lib.sh
+. "$(dirname "$0")/../selftests/lib.sh"
+
+DEBS=$(realpath "${1:?the folder with the packages}")
+[ "$(id -u)" -eq 0 ] || skip_all "root is needed"
+for tool in debootstrap dpkg-scanpackages unshare nsenter zstd findmnt; do
+    command -v "$tool" >/dev/null || skip_all "$tool is not installed"
+done
+CGROUPS=$(findmnt -n -t cgroup2 -o TARGET | head -n 1)
+[ -n "$CGROUPS" ] || skip_all "no cgroup2 is mounted"
+WORK=$(mktemp -d)
+pins >"$WORK/pins"
+GROUP=$CGROUPS/sieve-$$
+trap halt EXIT
+trap 'exit 129' HUP
+trap 'exit 130' INT
+trap 'exit 143' TERM
+SYSTEM=$WORK/debian
+TOOLS=adduser,dbus,iproute2,procps,systemd
+# shellcheck source=debian.sh
+. "$here/../packages/debian.sh"
+
+UNIT=/lib/systemd/system/xdp-sieved.service
+OVERRIDE=$SYSTEM/etc/systemd/system/xdp-sieved.service.d
+LISTS=$SYSTEM/etc/xdp-sieve
+
+# --- the machine --------------------------------------------------------------------------------------------
+
+# Starts systemd in the Debian. $WORK/machine names the process whose end ends all that runs there, $WORK/init the
+# Debian's first process.
+boot() {
+    mkdir -p "$GROUP"
+    # shellcheck disable=SC2016 # the inner shells expand these
+    setsid sh -c 'echo $$ >"$1/cgroup.procs" && exec unshare --pid --mount --uts --ipc --net --cgroup \
+        --propagation private --fork --kill-child sh -c "$3" sh "$2"' sh "$GROUP" "$SYSTEM" '
+        root=$1
+        hostname sieve
+        ip link set lo up
+        mount --bind "$root" "$root" && mount -t proc proc "$root/proc" && mount -t sysfs sysfs "$root/sys" &&
+            mount -t cgroup2 cgroup2 "$root/sys/fs/cgroup" && mount -t bpf bpf "$root/sys/fs/bpf" &&
+            mount -t tmpfs tmpfs "$root/run" && mount -t tmpfs -o mode=755 tmpfs "$root/dev" || exit 99
+        for device in null zero full random urandom tty; do
+            touch "$root/dev/$device" && mount --bind "/dev/$device" "$root/dev/$device"
+        done
+        mkdir "$root/dev/pts" "$root/dev/shm"
+        mount -t devpts -o newinstance,ptmxmode=0666 devpts "$root/dev/pts" && ln -s pts/ptmx "$root/dev/ptmx"
+        exec chroot "$root" env -i container=sieve PATH=/usr/sbin:/usr/bin:/sbin:/bin \
+            /lib/systemd/systemd --system --log-target=journal --show-status=0
+    ' >"$WORK/boot" 2>&1 &
+    echo $! >"$WORK/machine"
+    await has_booted
+}
+has_booted() {
+    pgrep -P "$(cat "$WORK/machine")" -x systemd >"$WORK/init" || return
+    here_runs systemctl is-system-running >"$WORK/awaited" 2>&1 || grep -qxE degraded "$WORK/awaited"
+}
+# here_runs COMMAND...: runs a command in the Debian that has booted.
+here_runs() {
+    local init
+    init=$(cat "$WORK/init")
+    nsenter --target "$init" --mount --uts --ipc --net --pid --cgroup --root --wd="/proc/$init/root" \
+        env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin LC_ALL=C.UTF-8 SYSTEMD_PAGER=cat "$@"
+}
+halt() {
+    local status=$?
+    trap '' HUP INT TERM
+    if [ -e "$WORK/machine" ]; then power_off; fi
+    find "$GROUP" -depth -type d -exec rmdir {} \; 2>/dev/null || true
+    rm -rf "$WORK"
+    exit "$status"
+}
+# The Debian's first process gets the same signal, and takes all others with it.
+power_off() {
+    kill -KILL "$(cat "$WORK/machine")" 2>/dev/null || true
+    rm "$WORK/machine"
+    await ends_with_no_process
+}
+ends_with_no_process() { [ ! -s "$GROUP/cgroup.procs" ]; }
+
+# --- the service --------------------------------------------------------------------------------------------
+
+property() { here_runs systemctl show -P "$1" xdp-sieved; }
+has() { [ "$(property "$1" | tee "$WORK/awaited")" = "$2" ]; }
+# said PATTERN: whether the journal has a message of the service like that, since `mark`.
+mark() { marked=$(here_runs date '+%F %T.%6N'); }
+journal() { here_runs journalctl -q -o cat -u xdp-sieved --since "$marked"; }
+said() { journal | tee "$WORK/awaited" | grep -E -- "$1" >/dev/null; }
+# in_force ADDRESS: whether the filter that runs matches it.
+in_force() { here_runs xdp-sieve query veth-in "$1" >"$WORK/awaited" 2>&1; }
+# override LINE...: the unit with these further lines.
+override() {
+    mkdir -p "$OVERRIDE"
+    printf '%s\n' '[Service]' "$@" >"$OVERRIDE/test.conf"
+    here_runs systemctl daemon-reload
+}
+as_installed() {
+    rm -rf "$OVERRIDE"
+    here_runs systemctl daemon-reload
+}
+# Nothing runs, and nothing is remembered.
+afresh() {
+    here_runs systemctl stop xdp-sieved
+    here_runs systemctl reset-failed xdp-sieved 2>/dev/null || true
+    here_runs ip link set dev veth-in xdp off
+    rm -rf "$SYSTEM/var/lib/xdp-sieve/"*
+}
+
+configure() {
+    cat >"$LISTS/xdp-sieve.toml" <<END
+[[interface]]
+name = "veth-in"
+sets = ["bad"]
+${1-}
+[set.bad]
+sources = ["/etc/xdp-sieve/bad.txt"]
+END
+}
+
+installs() {
+    mkdir "$WORK/repository"
+    cp "$DEBS"/xdp-sieve_*.deb "$WORK/repository"
+    (cd "$WORK/repository" && dpkg-scanpackages . >Packages 2>"$WORK/said") || fail "$(cat "$WORK/said")"
+    chmod -R a+rX "$WORK/repository" "$WORK"
+    within apt-get -qq update
+    does install xdp-sieve
+    boot
+    here_runs ip link add veth-in type veth peer name veth-out
+    here_runs ip link set veth-in up
+    here_runs ip link set veth-out up
+    echo 192.0.2.1 >"$LISTS/bad.txt"
+    configure
+}
+
+# `systemctl start` returns when the service is ready: last good lists are in force then.
+is_notified() {
+    mark
+    here_runs systemctl start xdp-sieved
+    has ActiveState active || fail "not active"
+    await in_force 192.0.2.1
+    await has StatusText "1 set in force on veth-in"
+    here_runs systemctl stop xdp-sieved
+    in_force 192.0.2.1 || fail "a stop has changed what is in force"
+    here_runs ip link set dev veth-in xdp off
+    here_runs systemctl start xdp-sieved
+    in_force 192.0.2.1 || fail "ready before the last good list is in force"
+    said 'ready [0-9]+ ms after the start of this process'
+    journal | grep -E 'ready [0-9]+ ms' | tail -n 1
+}
+
+# A reload puts a configuration in force. A wrong one fails, with its place, and changes nothing.
+passes_unreadable() { here_runs xdp-sieve status veth-in | tee "$WORK/awaited" | grep -qE 'unreadable.*pass'; }
+reloads() {
+    mark
+    configure 'unreadable = "pass"'
+    here_runs systemctl reload xdp-sieved
+    await passes_unreadable
+    await has ActiveState active # RELOADING=1 and then READY=1 have come
+    configure 'default = "maybe"'
+    if here_runs systemctl reload xdp-sieved 2>"$WORK/said"; then fail "a wrong configuration was taken"; fi
+    said 'xdp-sieve.toml:4:.*"pass" or "drop"' || fail "$(journal)"
+    has ActiveState active && has StatusText "1 set in force on veth-in" || fail "the service has changed"
+    in_force 192.0.2.1 || fail "what is in force has changed"
+    configure
+    here_runs systemctl reload xdp-sieved
+    await said 'the configuration was read anew'
+}
+
+# A daemon that hangs is ended and started anew; one that dies is started anew. What is in force stays.
+comes_back() {
+    local first
+    override 'WatchdogSec=2s'
+    here_runs systemctl restart xdp-sieved
+    for signal in STOP KILL; do
+        mark
+        first=$(property MainPID)
+        here_runs kill -s "$signal" "$first"
+        await said "Scheduled restart job"
+        in_force 192.0.2.1 || fail "$signal has changed what is in force"
+        await has ActiveState active
+        [ "$(property MainPID)" != "$first" ] || fail "the same process"
+        said 'veth-in: taken over as it runs'
+        journal | grep -E 'Watchdog timeout|status=9' || true
+    done
+    as_installed
+}
+
+# A message is one entry, with its priority and with fields to search for.
+is_in_the_journal() {
+    afresh
+    mark
+    here_runs systemctl start xdp-sieved
+    await said 'set bad: a new list with 1 entry'
+    here_runs journalctl -q -o cat --since "$marked" SET=bad ENTRIES=1 PRIORITY=5 | grep 'a new list with' ||
+        fail "no such entry"
+    here_runs journalctl -q -o cat --since "$marked" INTERFACE=veth-in HOOK=xdp | grep 'attached' || fail "no such entry"
+}
+
+unit_capabilities() { sed -n 's/^CapabilityBoundingSet=//p' "$SYSTEM$UNIT"; }
+
+# Takes each capability out of the unit. Each must be missed, and what is said without it is what docs/service.md says.
+needs_its_capabilities() {
+    local capability without
+    # A command says what its process may do.
+    cat >"$LISTS/xdp-sieve.toml" <<'END'
+[[interface]]
+name = "veth-in"
+sets = ["bad"]
+[set.bad]
+sources = ["/etc/xdp-sieve/bad.txt"]
+[[interface]]
+name = "veth-out"
+sets = ["child"]
+[set.child]
+sources = [{ command = ["sh", "-c", "grep -E '^(Uid|Gid|CapBnd)' /proc/self/status | xargs >&2; exit 3"] }]
+END
+    local -A missed=(
+        [CAP_SYS_ADMIN]='opening BPF map [0-9]+: Operation not permitted'
+        [CAP_NET_ADMIN]='attaching to veth-in: Operation not permitted'
+        [CAP_SETUID]='Uid: 0 0 0 0'
+        [CAP_SETGID]='Gid: 0 0 0 0'
+        [CAP_SETPCAP]='CapBnd: 0*[1-9a-f][0-9a-f]*\)'
+    )
+    afresh
+    mark
+    here_runs systemctl start xdp-sieved
+    await said 'set child: .* Gid: ([1-9][0-9]*) \1 \1 \1 CapBnd: 0+\)'
+    said 'Uid: ([1-9][0-9]*) \1 \1 \1 ' || fail "$(journal)"
+    await said 'veth-in: attached'
+    for capability in $(unit_capabilities); do
+        [ -n "${missed[$capability]-}" ] || fail "nobody knows what $capability is for"
+        afresh
+        override "CapabilityBoundingSet=~$capability"
+        mark
+        here_runs systemctl start xdp-sieved || true
+        await said "${missed[$capability]}"
+        without=$(journal | grep -E -m 1 -- "${missed[$capability]}")
+        echo "without $capability: $without"
+        unset "missed[$capability]"
+    done
+    as_installed
+    [ "${#missed[@]}" = 0 ] || fail "the unit has no ${!missed[*]}"
+}
+
+# What systemd sees of its hardening, on the unit as it is installed.
+is_hardened() {
+    here_runs systemd-analyze verify --man=no xdp-sieved.service
+    here_runs systemd-analyze security --threshold=25 xdp-sieved.service >"$WORK/said" || fail "$(cat "$WORK/said")"
+    grep Overall "$WORK/said"
+}
+
+ends() {
+    power_off
+    if grep -F "$WORK" /proc/mounts; then fail "still mounted"; fi
+}
+
+ktap_run \
+    "a Debian" makes_debian \
+    "systemd boots, with the package" installs \
+    "systemctl start returns when last good lists are in force" is_notified \
+    "systemctl reload" reloads \
+    "watchdog and restart" comes_back \
+    "the journal has fields" is_in_the_journal \
+    "each capability is needed" needs_its_capabilities \
+    "systemd-analyze on the installed unit" is_hardened \
+    "all ends with the machine" ends
