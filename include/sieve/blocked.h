@@ -9,6 +9,11 @@
  *
  * A lookup touches one cache line for each choice. If Phi(key) holds, which it does for a share alpha of all
  * keys, the key may be in `choices` lines, else only in its first (`choices` = 1 ignores alpha).
+ *
+ * The filter is cut into 2^shard_bits shards of equal size. All lines of a key are in the shard of its first
+ * line, so that a builder can place the keys of each shard on their own: on any core, in its second-level
+ * cache, or from disk. The cost is a hardly higher rate (docs/performance.md), because some shards get more
+ * keys than others.
  */
 #ifndef SIEVE_BLOCKED_H
 #define SIEVE_BLOCKED_H
@@ -30,17 +35,27 @@ SIEVE_INLINE int sieve_blocked_phi(struct sieve_hash hash, __u32 alpha) {
 /*
  * Locate: the lines that may hold the key, relative to the filter's first line. Always fills `choices` of
  * them; a key that has no choice gets its first line repeatedly, which costs a cache hit and no branch.
+ *
+ * A line is a 32-bit number of the hash, reduced to the number of lines. The number of lines is a multiple of
+ * 2^shard_bits, so the number's upper shard_bits bits choose the shard. They are the same for all lines of a
+ * key; the other bits are drawn anew.
  */
 SIEVE_INLINE void sieve_blocked_locate(const struct sieve_lookup* lookup, struct sieve_hash hash,
                                        __u32 line[SIEVE_MAX_CHOICES]) {
-    line[0] = sieve_reduce((__u32)hash.locate, lookup->buckets);
+    const __u32 first = (__u32)hash.locate;
+
+    line[0] = sieve_reduce(first, lookup->buckets);
     line[1] = line[0];
     line[2] = line[0];
     if (lookup->choices > 1 && sieve_blocked_phi(hash, lookup->alpha)) {
-        line[1] = sieve_reduce((__u32)(hash.locate >> 32), lookup->buckets);
+        const __u32 inside = (__u32)sieve_shift_right(0xffffffffU, lookup->shard_bits);
+        const __u32 shard = first & ~inside;
+
+        line[1] = sieve_reduce(shard | ((__u32)(hash.locate >> 32) & inside), lookup->buckets);
         if (lookup->choices > 2)
             line[2] =
-                sieve_reduce((__u32)((hash.locate * SIEVE_BLOCKED_THIRD_MULTIPLIER) >> 32), lookup->buckets);
+                sieve_reduce(shard | ((__u32)((hash.locate * SIEVE_BLOCKED_THIRD_MULTIPLIER) >> 32) & inside),
+                             lookup->buckets);
     }
 }
 

@@ -32,7 +32,7 @@ SIEVE_STATIC_ASSERT(sizeof(struct sieve_line) == SIEVE_LINE_BYTES,
 /* "SIEV" when the file is read byte by byte. */
 #define SIEVE_MAGIC 0x56454953U
 /* Raised with every change of the bytes' meaning. Images are not converted, but rebuilt from their feeds. */
-#define SIEVE_IMAGE_VERSION 1
+#define SIEVE_IMAGE_VERSION 2
 
 /*
  * The only list of the kinds of filter. Each kind has a header here for packets (sieve/NAME.h; both d-left
@@ -68,7 +68,8 @@ struct sieve_lookup {
     __u16 alpha;   /* blocked: share of keys with more than one choice, in units of 2^-16; 2^16-1 means all */
     __u8 probes;   /* 0: keys are exact; else they are prefixes, probed at up to so many lengths (line 1);
                     * ranges: 1, since each packet asks once */
-    __u8 reserved;
+    __u8 shard_bits; /* blocked: the filter is 2^shard_bits shards of equal size, and all lines of a key are
+                      * in one of them; 0 in other kinds */
     __u64
         hash_key[SIEVE_HASH_KEY_WORDS]; /* secret; ranges, which hashes nothing: geometry (sieve/ranges.h) */
 };

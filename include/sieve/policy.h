@@ -19,7 +19,7 @@
 #include <sieve/limit.h>
 
 /* Raised with every change of this file. The controller refuses a program with another number. */
-#define SIEVE_ABI 5
+#define SIEVE_ABI 6
 
 #define SIEVE_MAX_SETS 16
 #define SIEVE_BANKS 2

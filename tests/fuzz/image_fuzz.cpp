@@ -61,7 +61,7 @@ constexpr auto fields = std::to_array<Field>({
     {offsetof(sieve_lookup, buckets), 4},
     {offsetof(sieve_lookup, alpha), 2},
     {offsetof(sieve_lookup, probes), 1},
-    {offsetof(sieve_lookup, reserved), 1},
+    {offsetof(sieve_lookup, shard_bits), 1},
     {offsetof(sieve_lookup, hash_key), 8},
     {line_bytes + offsetof(sieve_probes, count), 1},
     {line_bytes + offsetof(sieve_probes, count) + 1, 1},
@@ -165,7 +165,8 @@ void put_right(std::vector<std::uint8_t>& bytes, std::uint8_t leave) {
         if (file.measured_trials == 0) file.measured_fpr = 0;
     }
     if ((leave & leave_rest) == 0) {
-        lookup.reserved = 0;
+        // Inputs are shorter than two shards.
+        lookup.shard_bits = 0;
         std::fill(std::begin(file.reserved), std::end(file.reserved), 0);
         if (lookup.kind == SIEVE_KIND_RANGES) std::memset(bytes.data() + line_bytes, 0, line_bytes);
         if (lookup.probes == 0) {

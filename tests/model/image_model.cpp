@@ -39,6 +39,7 @@ FilterImage::FilterImage(std::span<const unsigned char> bytes) : bytes_(bytes.be
     line_count_ = number(8, 4);
     alpha_ = number(12, 2);
     prefixes_ = number(14, 1) != 0;
+    shards_ = std::uint64_t{1} << number(15, 1);
     for (std::size_t i = 0; i < nh_key_.size(); i++)
         nh_key_[i] = static_cast<std::uint32_t>(number(16 + 4 * i, 4));
     if (kind_ == ranges) ranges_.emplace(bytes);
@@ -65,11 +66,19 @@ std::pair<std::uint64_t, std::uint64_t> FilterImage::hash(const Key& key) const 
 }
 
 std::vector<std::uint64_t> FilterImage::lines(std::uint64_t locate) const {
-    const auto scaled = [this](std::uint64_t hash32) { return hash32 * line_count_ / (1ULL << 32); };
-    std::vector<std::uint64_t> lines{scaled(locate % (1ULL << 32))};
+    const std::uint64_t own = locate % (1ULL << 32);
+    std::vector<std::uint64_t> lines{own * line_count_ / (1ULL << 32)};
     const bool phi = product_bits(locate, 11400714819323198485ULL, 48, 16) <= alpha_;
-    if (choices_ >= 2 && phi) lines.push_back(scaled(locate / (1ULL << 32)));
-    if (choices_ >= 3 && phi) lines.push_back(scaled(product_bits(locate, 15074714826142052245ULL, 32, 32)));
+    // A further line is at a share of the first line's shard: the lower bits of another number, as many as
+    // say where inside a shard a number is.
+    const std::uint64_t inside = (1ULL << 32) / shards_;
+    const std::uint64_t shard = own / inside;
+    const std::uint64_t shard_lines = line_count_ / shards_;
+    const auto further = [&](std::uint64_t hash32) {
+        lines.push_back(shard * shard_lines + hash32 % inside * shard_lines / inside);
+    };
+    if (choices_ >= 2 && phi) further(locate / (1ULL << 32));
+    if (choices_ >= 3 && phi) further(product_bits(locate, 15074714826142052245ULL, 32, 32));
     return lines;
 }
 

@@ -68,6 +68,7 @@ class FilterImage {
     std::uint64_t line_count_;
     std::uint64_t alpha_;
     bool prefixes_;
+    std::uint64_t shards_;
     std::array<std::uint32_t, 12> nh_key_; // 32-bit words, in the order of UMAC
     std::optional<RangesImage> ranges_;
 };

@@ -77,6 +77,38 @@ TEST(SetBuilder, NeverMissesAMemberAndAgreesWithTheModel) {
                 }
 }
 
+// Filters of several shards, which small sets have at many bits a key.
+TEST(SetBuilder, AgreesWithTheModelInEveryShard) {
+    for (const std::uint32_t choices : {1U, 2U, 3U})
+        for (const double bits : {110.0, 250.0}) {
+            const KeySet keys = random_sources(20'000, choices);
+            BuildOptions options = seeded(choices);
+            options.bits_per_key = bits;
+            options.trials = 20'000;
+            options.kind.choices = choices;
+            options.kind.hashes = 1; // so that some non-members match
+            options.kind.rounds = 2;
+            const auto built = build_set(keys, options, {});
+            ASSERT_TRUE(built) << built.error().message;
+            ASSERT_EQ(built->image.lookup().shard_bits, bits < 200 ? 1 : 2);
+            const model::FilterImage model(bytes_of(built->image));
+            for (std::size_t i = 0; i < keys.size(); i++) {
+                ASSERT_TRUE(built->image.contains(keys.at(i)));
+                if (i % 10 == 0) {
+                    ASSERT_TRUE(model.contains(model_key(keys.at(i))));
+                }
+            }
+            std::size_t matched = 0;
+            const KeySet non_members = random_sources(3'000, 99);
+            for (std::size_t i = 0; i < non_members.size(); i++) {
+                const bool matches = built->image.contains(non_members.at(i));
+                matched += matches ? 1 : 0;
+                ASSERT_EQ(matches, model.contains(model_key(non_members.at(i))));
+            }
+            EXPECT_GT(matched, 0U);
+        }
+}
+
 // The rates that the design promises for two and three choices at these sizes; 2^16 keys, exact from the
 // bits.
 struct Promise {

@@ -57,6 +57,7 @@ double scatter_of_expected_fpr(const Image& image) {
     if (lookup.buckets < parts) return 1;
     sieve_lookup part = lookup;
     part.buckets = lookup.buckets / parts;
+    part.shard_bits = 0; // a part need not be whole shards, and its own lines tell its rate well enough
     // If the filter has subtables, a part takes its share of each subtable.
     const std::uint64_t subtables = image.filter().size() / lookup.buckets;
     double sum = 0;

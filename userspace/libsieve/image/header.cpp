@@ -183,8 +183,7 @@ std::string header_fault(const ImageHeader& header) {
     if (fault.empty()) fault = counts_fault(lookup, file);
     if (fault.empty()) fault = rates_fault(lookup, probes, file);
     if (fault.empty()) fault = label_fault(file);
-    if (fault.empty() && (lookup.reserved != 0 || !all_zero(file.reserved)))
-        fault = "reserved bytes that are not zero";
+    if (fault.empty() && !all_zero(file.reserved)) fault = "reserved bytes that are not zero";
     return fault;
 }
 

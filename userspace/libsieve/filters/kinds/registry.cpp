@@ -134,6 +134,8 @@ std::string geometry_fault(const sieve_lookup& lookup) {
     if (lookup.choices < facts.choices.least || lookup.choices > facts.choices.most)
         return fmt::format("{}, expected {} to {}", kind.count_choices(lookup.choices), facts.choices.least,
                            facts.choices.most);
+    if (lookup.shard_bits != 0 && !facts.has_shards)
+        return fmt::format("shards, which a filter of kind {} does not have", facts.name);
     return kind.geometry_fault(lookup);
 }
 

@@ -9,6 +9,7 @@
 #include "libsieve/filters/kinds/blocked/blocked_placement.hpp"
 #include "libsieve/filters/kinds/blocked/blocked_plan.hpp"
 #include "libsieve/filters/kinds/blocked/blocked_rate.hpp"
+#include "libsieve/filters/shards.hpp"
 
 namespace sieve {
 
@@ -18,12 +19,20 @@ class BlockedBuilder final : public BloomLikeBuilder<BlockedShape> {
   public:
     using BloomLikeBuilder::BloomLikeBuilder;
 
+    [[nodiscard]] std::uint64_t lines_for_bits(std::uint64_t keys, double bits_per_key) const override {
+        return whole_shards(BloomLikeBuilder::lines_for_bits(keys, bits_per_key));
+    }
+    [[nodiscard]] std::uint64_t usable_lines(std::uint64_t lines) const override {
+        return lines >> shard_bits_for(lines) << shard_bits_for(lines);
+    }
+
     [[nodiscard]] Status describe(std::uint64_t keys, std::uint64_t lines,
                                   sieve_lookup& lookup) const override {
         lookup.kind = SIEVE_KIND_BLOCKED;
         lookup.choices = static_cast<std::uint8_t>(shape().choices);
         lookup.hashes = hashes_for(keys, lines);
         lookup.buckets = static_cast<std::uint32_t>(lines);
+        lookup.shard_bits = static_cast<std::uint8_t>(shard_bits_for(lines));
         lookup.alpha = alpha_to_image(shape().alpha);
         return {};
     }
@@ -43,6 +52,10 @@ std::string BlockedKind::geometry_fault(const sieve_lookup& lookup) const {
     if (!sieve_pattern_valid(lookup.hashes))
         return fmt::format("{} bits set by a key, expected {} to {}", lookup.hashes, SIEVE_PATTERN_MIN_HASHES,
                            SIEVE_PATTERN_MAX_HASHES);
+    const std::uint32_t bits = lookup.shard_bits;
+    if (bits > shard_bits_for(lookup.buckets) || lookup.buckets >> bits << bits != lookup.buckets)
+        return fmt::format("{} lines in 2^{} shards, expected equal shards of at least {} lines",
+                           lookup.buckets, bits, least_shard_lines);
     return {};
 }
 
@@ -67,6 +80,9 @@ std::string BlockedKind::geometry(const sieve_lookup& lookup) const {
                                    lookup.choices, lookup.choices == 1 ? "" : "s");
     if (lookup.choices > 1 && lookup.alpha != 0xffff)
         text += fmt::format(" for {:.0f}% of keys", alpha_from_image(lookup.alpha) * 100);
+    if (lookup.shard_bits != 0)
+        text += fmt::format(", {} shards of {} lines", 1U << lookup.shard_bits,
+                            lookup.buckets >> lookup.shard_bits);
     return text;
 }
 

@@ -18,6 +18,7 @@ class BlockedKind final : public FilterKind {
                .takes_alpha = true,
                .takes_hashes = true,
                .takes_prefixes = true,
+               .has_shards = true,
                .model = "eq. (3.4) of the one-plus-alpha paper"}) {}
 
     [[nodiscard]] std::string geometry_fault(const sieve_lookup& lookup) const override;

@@ -2,20 +2,20 @@
 #include "libsieve/filters/kinds/blocked/blocked_placement.hpp"
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <cassert>
-#include <cmath>
+#include <mutex>
 #include <numeric>
-#include <string_view>
+#include <vector>
 
 #include <sieve/blocked.h>
 
 #include "libsieve/filters/line_counters.hpp"
-#include "libsieve/filters/line_tasks.hpp"
 #include "libsieve/filters/noise_table.hpp"
 #include "libsieve/filters/scatter.hpp"
+#include "libsieve/filters/shards.hpp"
 #include "libsieve/util/huge_array.hpp"
+#include "libsieve/util/parallel.hpp"
 #include "libsieve/util/splitmix64.hpp"
 
 namespace sieve {
@@ -32,51 +32,58 @@ constexpr std::size_t lookahead = 8;
 
 using Noise = NoiseTable<10>;
 
-// The data that all tasks of a pass work on. Tasks of the same step never share a line or a key's choice.
-struct Work {
+// What the placement of one shard works on.
+struct Shard {
     const sieve_lookup& lookup;
-    WideRate rate;
-    const HugeArray<sieve_hash>& keys;
-    HugeArray<LineCounters> lines;
-    HugeArray<float> rates; // of the lines
-    HugeArray<std::uint8_t> choice;
-    Noise exponential = Noise::exponential();
-    Noise gumbel = Noise::gumbel();
+    const WideRate& rate;
+    const Noise& exponential;
+    std::span<const sieve_hash> keys;
+    std::uint32_t first_line; // of the shard
+    // By line of the shard, and by key.
+    LineCounters* lines;
+    float* rates;
+    std::uint8_t* choice;
 };
 
-struct Order {
-    LineTasks::Task task;
+struct Pass {
     bool online;       // insert instead of moving
     float temperature; // of moves, in the unit of rates
     std::uint64_t seed;
 };
 
-SIEVE_ALWAYS_INLINE void request(const Work& work, const sieve_hash& hash) {
+// The lines that may hold the key, relative to the shard's first.
+SIEVE_ALWAYS_INLINE void locate(const Shard& shard, const sieve_hash& hash,
+                                std::uint32_t at[SIEVE_MAX_CHOICES]) {
+    sieve_blocked_locate(&shard.lookup, hash, at);
+    for (int c = 0; c < SIEVE_MAX_CHOICES; c++) at[c] -= shard.first_line;
+}
+
+SIEVE_ALWAYS_INLINE void request(const Shard& shard, const sieve_hash& hash) {
     std::uint32_t at[SIEVE_MAX_CHOICES];
-    sieve_blocked_locate(&work.lookup, hash, at);
-    for (std::uint32_t c = 0; c < work.lookup.choices; c++) {
-        const char* line = reinterpret_cast<const char*>(&work.lines[at[c]]);
+    locate(shard, hash, at);
+    for (std::uint32_t c = 0; c < shard.lookup.choices; c++) {
+        const char* line = reinterpret_cast<const char*>(&shard.lines[at[c]]);
         for (std::size_t offset = 0; offset < sizeof(LineCounters); offset += 64)
             __builtin_prefetch(line + offset, 1);
-        __builtin_prefetch(&work.rates[at[c]], 1);
+        __builtin_prefetch(&shard.rates[at[c]], 1);
     }
 }
 
 // Puts a key into the line where it adds least to the sum of the lines' rates; ties at random.
 template <std::uint32_t Choices>
-SIEVE_ALWAYS_INLINE void put(Work& work, std::size_t index, SplitMix64& random) {
-    const sieve_hash hash = work.keys[index];
+SIEVE_ALWAYS_INLINE void put(Shard& shard, std::size_t index, SplitMix64& random) {
+    const sieve_hash hash = shard.keys[index];
     std::uint32_t at[SIEVE_MAX_CHOICES];
-    sieve_blocked_locate(&work.lookup, hash, at);
-    const WideLine pattern = wide_pattern(hash.test, work.lookup.hashes);
+    locate(shard, hash, at);
+    const WideLine pattern = wide_pattern(hash.test, shard.lookup.hashes);
     float with[4];
-    work.rate(work.lines[at[0]].set() | pattern, work.lines[at[1]].set() | pattern, with[0], with[1]);
-    if constexpr (Choices == 3) work.rate(work.lines[at[2]].set() | pattern, WideLine{}, with[2], with[3]);
+    shard.rate(shard.lines[at[0]].set() | pattern, shard.lines[at[1]].set() | pattern, with[0], with[1]);
+    if constexpr (Choices == 3) shard.rate(shard.lines[at[2]].set() | pattern, WideLine{}, with[2], with[3]);
     std::uint32_t best = 0;
-    float best_added = with[0] - work.rates[at[0]];
+    float best_added = with[0] - shard.rates[at[0]];
     std::uint64_t ties = random();
     for (std::uint32_t c = 1; c < Choices; c++) {
-        const float added = with[c] - work.rates[at[c]];
+        const float added = with[c] - shard.rates[at[c]];
         // Each of several equal lines must have the same chance: the c-th of them takes over with probability
         // 1/(c+1).
         ties >>= 16;
@@ -85,18 +92,18 @@ SIEVE_ALWAYS_INLINE void put(Work& work, std::size_t index, SplitMix64& random) 
             best_added = added;
         }
     }
-    work.choice[index] = static_cast<std::uint8_t>(best);
-    work.lines[at[best]].add(pattern);
-    work.rates[at[best]] = with[best];
+    shard.choice[index] = static_cast<std::uint8_t>(best);
+    shard.lines[at[best]].add(pattern);
+    shard.rates[at[best]] = with[best];
 }
 
 // Moves a key to another of its lines unless that costs too much: Metropolised Gibbs sampling.
 template <std::uint32_t Choices>
-SIEVE_ALWAYS_INLINE void move(Work& work, std::size_t index, float temperature, SplitMix64& random) {
-    const sieve_hash hash = work.keys[index];
+SIEVE_ALWAYS_INLINE void move(Shard& shard, std::size_t index, float temperature, SplitMix64& random) {
+    const sieve_hash hash = shard.keys[index];
     std::uint32_t at[SIEVE_MAX_CHOICES];
-    sieve_blocked_locate(&work.lookup, hash, at);
-    const std::uint32_t own = work.choice[index];
+    locate(shard, hash, at);
+    const std::uint32_t own = shard.choice[index];
     std::uint64_t draw = random();
     std::uint32_t other = own ^ 1;
     if constexpr (Choices == 3) {
@@ -106,49 +113,49 @@ SIEVE_ALWAYS_INLINE void move(Work& work, std::size_t index, float temperature, 
     const std::uint32_t from = at[own];
     const std::uint32_t to = at[other];
     if (from == to) return;
-    const WideLine pattern = wide_pattern(hash.test, work.lookup.hashes);
+    const WideLine pattern = wide_pattern(hash.test, shard.lookup.hashes);
     float without = 0;
     float with = 0;
-    work.rate(work.lines[from].set_without(pattern), work.lines[to].set() | pattern, without, with);
-    const float loss = (with - work.rates[to]) - (work.rates[from] - without);
-    if (loss > temperature * work.exponential(draw)) return;
-    work.choice[index] = static_cast<std::uint8_t>(other);
-    work.lines[from].remove(pattern);
-    work.lines[to].add(pattern);
-    work.rates[from] = without;
-    work.rates[to] = with;
+    shard.rate(shard.lines[from].set_without(pattern), shard.lines[to].set() | pattern, without, with);
+    const float loss = (with - shard.rates[to]) - (shard.rates[from] - without);
+    if (loss > temperature * shard.exponential(draw)) return;
+    shard.choice[index] = static_cast<std::uint8_t>(other);
+    shard.lines[from].remove(pattern);
+    shard.lines[to].add(pattern);
+    shard.rates[from] = without;
+    shard.rates[to] = with;
 }
 
 template <std::uint32_t Choices>
-SIEVE_ALWAYS_INLINE void visit(Work& work, const Order& order) {
-    const std::size_t n = order.task.end - order.task.begin;
-    SplitMix64 random(order.seed);
-    if (order.online) {
+SIEVE_ALWAYS_INLINE void visit(Shard& shard, const Pass& pass) {
+    const std::size_t n = shard.keys.size();
+    SplitMix64 random(pass.seed);
+    if (pass.online) {
         const std::size_t stride = scattering_stride(n);
         std::size_t ahead = 0;
         std::size_t index = 0;
         for (std::size_t i = 0; i < n + lookahead; i++) {
             if (i < n) {
-                request(work, work.keys[order.task.begin + ahead]);
+                request(shard, shard.keys[ahead]);
                 ahead = scattered_next(ahead, stride, n);
             }
             if (i < lookahead) continue;
-            put<Choices>(work, order.task.begin + index, random);
+            put<Choices>(shard, index, random);
             index = scattered_next(index, stride, n);
         }
         return;
     }
-    for (std::size_t i = order.task.begin; i < order.task.end; i++) {
-        if (i + lookahead < order.task.end) request(work, work.keys[i + lookahead]);
-        move<Choices>(work, i, order.temperature, random);
+    for (std::size_t i = 0; i < n; i++) {
+        if (i + lookahead < n) request(shard, shard.keys[i + lookahead]);
+        move<Choices>(shard, i, pass.temperature, random);
     }
 }
 
-SIEVE_ALWAYS_INLINE void visit_any(Work& work, const Order& order) {
-    if (work.lookup.choices == 3)
-        visit<3>(work, order);
+SIEVE_ALWAYS_INLINE void visit_any(Shard& shard, const Pass& pass) {
+    if (shard.lookup.choices == 3)
+        visit<3>(shard, pass);
     else
-        visit<2>(work, order); // also for one choice: locate repeats its line
+        visit<2>(shard, pass); // also for one choice: locate repeats its line
 }
 
 #ifdef __x86_64__
@@ -158,18 +165,18 @@ SIEVE_ALWAYS_INLINE void visit_any(Work& work, const Order& order) {
 #else
 #define SIEVE_NEWEST "arch=x86-64-v4,avx512vpopcntdq,prefer-vector-width=512"
 #endif
-[[gnu::target(SIEVE_NEWEST)]] void visit_newest(Work& work, const Order& order) {
-    visit_any(work, order);
+[[gnu::target(SIEVE_NEWEST)]] void visit_newest(Shard& shard, const Pass& pass) {
+    visit_any(shard, pass);
 }
-[[gnu::target("arch=x86-64-v3")]] void visit_newer(Work& work, const Order& order) {
-    visit_any(work, order);
+[[gnu::target("arch=x86-64-v3")]] void visit_newer(Shard& shard, const Pass& pass) {
+    visit_any(shard, pass);
 }
 #endif
-void visit_plain(Work& work, const Order& order) {
-    visit_any(work, order);
+void visit_plain(Shard& shard, const Pass& pass) {
+    visit_any(shard, pass);
 }
 
-using Visit = void (*)(Work&, const Order&);
+using Visit = void (*)(Shard&, const Pass&);
 
 Visit best_visit() {
 #ifdef __x86_64__
@@ -179,9 +186,67 @@ Visit best_visit() {
     return visit_plain;
 }
 
-double mean_rate(const HugeArray<float>& rates) {
-    return std::accumulate(rates.begin(), rates.end(), 0.0) / static_cast<double>(rates.size());
+// Places the keys of one shard and fills its lines. The rates of the report are sums over the lines.
+PlacementReport place_shard(std::span<const sieve_hash> keys, std::uint32_t number,
+                            const sieve_lookup& lookup, std::span<sieve_line> filled,
+                            const PlacementOptions& options) {
+    static const Noise exponential = Noise::exponential();
+    static const Visit visit_keys = best_visit();
+    const WideRate rate(lookup.hashes);
+    HugeArray<LineCounters> lines(filled.size());
+    std::vector<float> rates(filled.size());
+    std::vector<std::uint8_t> choice(keys.size());
+    Shard shard{.lookup = lookup,
+                .rate = rate,
+                .exponential = exponential,
+                .keys = keys,
+                .first_line = number * static_cast<std::uint32_t>(filled.size()),
+                .lines = lines.data(),
+                .rates = rates.data(),
+                .choice = choice.data()};
+    SplitMix64 seeds(sieve_mix(options.seed + number));
+    const auto sum_of_rates = [&] { return std::accumulate(rates.begin(), rates.end(), 0.0); };
+
+    PlacementReport report;
+    visit_keys(shard, {.online = true, .temperature = 0, .seed = seeds()});
+    report.online_rate = report.final_rate = sum_of_rates();
+    // The lines' rates started at zero, so all added rates sum up to the sum of the lines' rates.
+    const double mean_added = keys.empty() ? 0 : report.online_rate / static_cast<double>(keys.size());
+    for (; report.rounds < options.rounds; report.rounds++) {
+        const double heat = std::max(0.0, 1 - (report.rounds + 0.5) / (options.rounds * cooling_share));
+        visit_keys(shard, {.online = false,
+                           .temperature = static_cast<float>(start_temperature * mean_added * heat),
+                           .seed = seeds()});
+    }
+    if (options.rounds > 0) report.final_rate = sum_of_rates();
+    for (std::size_t l = 0; l < filled.size(); l++) {
+        const WideLine set = lines[l].set();
+        const WideLine saturated = lines[l].saturated();
+        for (int w = 0; w < SIEVE_LINE_WORDS; w++) {
+            filled[l].word[w] = set[w];
+            report.saturated += static_cast<std::uint64_t>(std::popcount(saturated[w]));
+        }
+    }
+    return report;
 }
+
+// Tells what share of the keys is placed. Called from any thread.
+class PlacedKeys {
+  public:
+    PlacedKeys(std::size_t all, const Progress& progress) : all_(all), progress_(progress) {}
+    void add(std::size_t keys) {
+        if (!progress_ || all_ == 0) return;
+        const std::lock_guard lock(mutex_);
+        placed_ += keys;
+        progress_("placing", static_cast<double>(placed_) / static_cast<double>(all_));
+    }
+
+  private:
+    std::mutex mutex_;
+    std::size_t placed_ = 0;
+    std::size_t all_;
+    const Progress& progress_;
+};
 
 } // namespace
 
@@ -189,56 +254,27 @@ PlacementReport place_blocked(std::span<const sieve_hash> keys, const sieve_look
                               std::span<sieve_line> lines, const PlacementOptions& options,
                               const Progress& progress) {
     assert(lines.size() == lookup.buckets);
-    const LineTasks tasks(keys, lookup);
-    Work work{.lookup = lookup,
-              .rate = WideRate(lookup.hashes),
-              .keys = tasks.keys(),
-              .lines = HugeArray<LineCounters>(lines.size()),
-              .rates = HugeArray<float>(lines.size()),
-              .choice = HugeArray<std::uint8_t>(keys.size())};
-    const Visit visit_task = best_visit();
-    const bool has_choice = lookup.choices > 1 && !keys.empty();
-    const std::uint32_t planned = has_choice ? options.rounds : 0;
-    const double passes = planned + 1.0;
-    std::uint64_t pass_number = 0;
-    const auto pass = [&](bool online, double temperature) {
-        const std::uint64_t pass_seed = sieve_mix(options.seed + ++pass_number);
-        tasks.run(
-            [&](std::uint32_t task) {
-                visit_task(work, {.task = tasks.tasks()[task],
-                                  .online = online,
-                                  .temperature = static_cast<float>(temperature),
-                                  .seed = sieve_mix(pass_seed + task)});
-            },
-            [&](std::size_t done) {
-                if (progress)
-                    progress(online ? "placing" : "rebalancing",
-                             std::min(1.0, (static_cast<double>(pass_number - 1) +
-                                            static_cast<double>(done) / static_cast<double>(keys.size())) /
-                                               passes));
-            });
-    };
+    PlacementOptions each = options;
+    if (lookup.choices < 2 || keys.empty()) each.rounds = 0;
+    const std::size_t shards = std::size_t{1} << lookup.shard_bits;
+    const std::size_t shard_lines = lines.size() / shards;
+    std::vector<PlacementReport> reports(shards);
+    PlacedKeys placed(keys.size(), progress);
+    for_each_index(shards, [&](std::size_t s) {
+        const auto number = static_cast<std::uint32_t>(s);
+        const auto own = keys_of_shard(keys, lookup.shard_bits, number);
+        reports[s] = place_shard(own, number, lookup, lines.subspan(s * shard_lines, shard_lines), each);
+        placed.add(own.size());
+    });
 
-    PlacementReport report;
-    pass(true, 0);
-    report.online_rate = report.final_rate = mean_rate(work.rates);
-    // The lines' rates started at zero, so all added rates sum up to the sum of the lines' rates.
-    const double mean_added = keys.empty() ? 0
-                                           : report.online_rate * static_cast<double>(lines.size()) /
-                                                 static_cast<double>(keys.size());
-    for (; report.rounds < planned; report.rounds++) {
-        const double heat = std::max(0.0, 1 - (report.rounds + 0.5) / (planned * cooling_share));
-        pass(false, start_temperature * mean_added * heat);
+    PlacementReport report{.rounds = each.rounds};
+    for (const PlacementReport& shard : reports) {
+        report.online_rate += shard.online_rate;
+        report.final_rate += shard.final_rate;
+        report.saturated += shard.saturated;
     }
-    if (planned > 0) report.final_rate = mean_rate(work.rates);
-    for (std::size_t l = 0; l < lines.size(); l++) {
-        const WideLine set = work.lines[l].set();
-        const WideLine saturated = work.lines[l].saturated();
-        for (int w = 0; w < SIEVE_LINE_WORDS; w++) {
-            lines[l].word[w] = set[w];
-            report.saturated += static_cast<std::uint64_t>(std::popcount(saturated[w]));
-        }
-    }
+    report.online_rate /= static_cast<double>(lines.size());
+    report.final_rate /= static_cast<double>(lines.size());
     return report;
 }
 

@@ -28,7 +28,7 @@ struct PlacementReport {
     std::uint64_t saturated = 0; // bits whose counter reached its limit and could not be decremented
 };
 
-// Fills `lines` (as many as lookup.buckets, zeroed) with all keys, in any order.
+// Fills `lines` (as many as lookup.buckets) with all keys, which are in hash_order.
 //
 // Online pass: each key goes to the line whose pass probability it raises least. (This is not always the line
 // with the fewest keys: the false positive rate is made of the sum of the pass probabilities.) Rounds of
@@ -38,9 +38,9 @@ struct PlacementReport {
 // local minima in which greedy rounds end. A move to another line is proposed and accepted if it costs at
 // most T times an exponential draw. So a key that stays causes no write, and only two lines are read.
 //
-// Runs in parallel on separate regions of the filter (line_tasks.hpp), within the caller's limit of threads.
-// Memory: a copy of the keys (16 bytes each) and one byte a key, 196 bytes a line. Time: 20 to 35 ns a key
-// and round on a processor with AVX-512.
+// Places the keys of each shard on their own (filters/shards.hpp), in parallel within the caller's limit of
+// threads. Memory: for each thread 196 bytes for each line of a shard and one byte for each of its keys.
+// Time: 20 to 35 ns a key and round on a processor with AVX-512.
 PlacementReport place_blocked(std::span<const sieve_hash> keys, const sieve_lookup& lookup,
                               std::span<sieve_line> lines, const PlacementOptions& options,
                               const Progress& progress);

@@ -16,6 +16,7 @@
 #include "libsieve/filters/kinds/blocked/blocked_placement.hpp"
 #include "libsieve/filters/pattern_rate.hpp"
 #include "libsieve/filters/sample_hashes.hpp"
+#include "libsieve/filters/shards.hpp"
 #include "libsieve/filters/sizing.hpp"
 #include "libsieve/filters/wide_line.hpp"
 
@@ -23,12 +24,12 @@ namespace sieve {
 
 namespace {
 
-// Keys of the sample filters for predictions: with this many, the standard error is below 1%.
+// The most keys of one sample filter for predictions: larger filters are scaled down to it.
 constexpr std::uint64_t sample_keys = 32768;
-// The same without rebalancing, where a key takes a twentieth of the time. In filters of a few regions
-// (line_tasks.hpp) the online rule does up to 10% worse than in filters of one region or of many, so only a
-// sample filter of the same size gives the right rate.
-constexpr std::uint64_t online_sample_keys = 1 << 18;
+// Keys of all sample filters together: with this many, the standard error is below 1%. Without rebalancing,
+// rates scatter more, and a key takes a twentieth of the time.
+constexpr std::uint64_t all_sample_keys = sample_keys;
+constexpr std::uint64_t all_online_sample_keys = 8 * sample_keys;
 
 constexpr std::uint64_t most_filters = 64;
 
@@ -80,6 +81,11 @@ std::uint32_t best_hashes(double bits_per_key, const BlockedShape& shape) {
         return std::lerp(from.hashes[choices - 1], to.hashes[choices - 1], share);
     };
     return static_cast<std::uint32_t>(std::lround(std::lerp(at(1), at(shape.choices), shape.alpha)));
+}
+
+double rate_of_uneven_shards(double rate, double keys) {
+    const double log = -std::log(rate);
+    return rate > 0 ? 1 + (log * log / 2 - log) / keys : 1;
 }
 
 double rate_of_query(double line_rate, std::uint64_t lines, const BlockedShape& shape) {
@@ -147,16 +153,16 @@ double predict_fpr(std::uint64_t keys, std::uint64_t lines, const BlockedShape& 
     assert(keys > 0 && lines > 0 && shape.hashes > 0);
     if (shape.choices == 1 || shape.alpha == 0)
         return line_rate_without_choice(keys, lines, shape.hashes) + collision_rate(keys, lines);
-    // Small filters are built in their own size; large filters are scaled down.
-    const std::uint64_t most_keys = rounds == 0 ? online_sample_keys : sample_keys;
-    const bool small = keys <= most_keys;
-    const std::uint64_t filters = std::clamp<std::uint64_t>((sample_keys + keys - 1) / keys, 1, most_filters);
-    const std::uint64_t filter_keys = small ? keys : most_keys;
+    // Small filters are built in their own size. Of a large filter, a part of a shard is built.
+    const bool small = keys <= sample_keys;
+    const std::uint64_t filter_keys = small ? keys : sample_keys;
+    const std::uint64_t wanted_keys = rounds == 0 ? all_online_sample_keys : all_sample_keys;
+    const std::uint64_t filters =
+        std::clamp<std::uint64_t>((wanted_keys + filter_keys - 1) / filter_keys, 1, most_filters);
     const std::uint64_t filter_lines =
         small ? lines
               : std::max<std::uint64_t>(
-                    1, std::llround(static_cast<double>(lines) * static_cast<double>(most_keys) /
-                                    static_cast<double>(keys)));
+                    1, std::llround(static_cast<double>(lines) * sample_keys / static_cast<double>(keys)));
 
     sieve_lookup lookup{};
     lookup.kind = SIEVE_KIND_BLOCKED;
@@ -164,6 +170,7 @@ double predict_fpr(std::uint64_t keys, std::uint64_t lines, const BlockedShape& 
     lookup.hashes = static_cast<std::uint8_t>(shape.hashes);
     lookup.alpha = alpha_to_image(shape.alpha);
     lookup.buckets = static_cast<std::uint32_t>(filter_lines);
+    lookup.shard_bits = static_cast<std::uint8_t>(small ? shard_bits_for(lines) : 0);
 
     std::mt19937_64 random(sample_seed);
     double rate = 0;
@@ -172,8 +179,11 @@ double predict_fpr(std::uint64_t keys, std::uint64_t lines, const BlockedShape& 
         std::vector<sieve_line> filter(filter_lines);
         rate += place_blocked(hashes, lookup, filter, {.rounds = rounds, .seed = random()}, {}).final_rate;
     }
-    return rate_of_query(rate / static_cast<double>(filters) + collision_rate(keys, lines), filter_lines,
-                         shape);
+    rate /= static_cast<double>(filters);
+    const std::uint32_t bits = shard_bits_for(lines);
+    if (!small && bits > 0)
+        rate *= rate_of_uneven_shards(rate, std::ldexp(static_cast<double>(keys), -static_cast<int>(bits)));
+    return rate_of_query(rate + collision_rate(keys, lines), lines >> bits, shape);
 }
 
 Result<std::uint64_t> lines_for_fpr(std::uint64_t keys, double fpr, const BlockedShape& shape,
@@ -182,7 +192,7 @@ Result<std::uint64_t> lines_for_fpr(std::uint64_t keys, double fpr, const Blocke
         BlockedShape used = shape;
         const double bits = static_cast<double>(lines) * SIEVE_LINE_BITS / static_cast<double>(keys);
         if (used.hashes == 0) used.hashes = best_hashes(bits, shape);
-        return predict_fpr(keys, lines, used, rounds);
+        return predict_fpr(keys, whole_shards(lines), used, rounds);
     };
     // Starts at the information-theoretic minimum, doubles, then bisects the last interval.
     std::uint64_t enough = lines_for_bits(keys, std::max(least_bits_per_key, -std::log2(fpr)));
@@ -201,7 +211,7 @@ Result<std::uint64_t> lines_for_fpr(std::uint64_t keys, double fpr, const Blocke
         const std::uint64_t middle = few + (enough - few) / 2;
         (predicted(middle) > fpr ? few : enough) = middle;
     }
-    return enough;
+    return whole_shards(enough);
 }
 
 } // namespace sieve

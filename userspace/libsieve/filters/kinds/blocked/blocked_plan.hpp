@@ -20,9 +20,15 @@ struct BlockedShape {
 std::uint16_t alpha_to_image(double alpha);
 double alpha_from_image(std::uint16_t alpha);
 
-// The rate of a query, from the rate q of a random line: 1 - (1-q)^j if a query's choices are j different
-// lines. Follows (3.4) of the one-plus-alpha paper, but is exact even in filters of a few lines, where
-// choices often coincide.
+// How much higher the rate is because each shard gets a random number of keys with mean `keys`: a factor.
+// `rate` is the rate of a shard with just `keys` keys. A filter's rate is close to exp(-c m/n) with m bits
+// and n keys, so that n (1 + e) keys give rate^(1 / (1 + e)). Its mean over e of variance 1/keys (Poisson),
+// to the second order, is rate * (1 + (l^2 / 2 - l) / keys) with l = -ln(rate).
+double rate_of_uneven_shards(double rate, double keys);
+
+// The rate of a query, from the rate q of a random line of a shard (or filter) of `lines` lines:
+// 1 - (1-q)^j if a query's choices are j different lines. Follows (3.4) of the one-plus-alpha paper, but is
+// exact even in filters of a few lines, where choices often coincide.
 double rate_of_query(double line_rate, std::uint64_t lines, const BlockedShape& shape);
 
 // The least rate of a line, on top of the rate that its bits give. A line compares at most 64 bits of hash,

@@ -44,13 +44,10 @@ double rate_over_all_draws(std::span<const sieve_line> lines, const PatternRate&
     return choices == 1 ? one : choices == 2 ? 2 * one - two : 3 * one - 3 * two + three;
 }
 
-} // namespace
-
-double expected_blocked_rate(const sieve_lookup& lookup, std::span<const sieve_line> lines,
-                             std::uint64_t keys) {
-    const PatternRate rate(lookup.hashes);
+// The same for one shard. `collision` is collision_rate() of the filter.
+double rate_of_shard(const sieve_lookup& lookup, std::span<const sieve_line> lines, const PatternRate& rate,
+                     double collision) {
     const BlockedShape shape{.alpha = alpha_from_image(lookup.alpha), .choices = lookup.choices};
-    const double collision = collision_rate(keys, lines.size());
     double sum = 0;
     for (const sieve_line& line : lines) sum += rate(word_fill(line));
     const double line_rate = sum / static_cast<double>(lines.size());
@@ -58,6 +55,19 @@ double expected_blocked_rate(const sieve_lookup& lookup, std::span<const sieve_l
         return rate_of_query(line_rate + collision, lines.size(), shape);
     return (1 - shape.alpha) * line_rate + shape.alpha * rate_over_all_draws(lines, rate, lookup.choices) +
            collision;
+}
+
+} // namespace
+
+double expected_blocked_rate(const sieve_lookup& lookup, std::span<const sieve_line> lines,
+                             std::uint64_t keys) {
+    const PatternRate rate(lookup.hashes);
+    const double collision = collision_rate(keys, lines.size());
+    const std::size_t shard_lines = lines.size() >> lookup.shard_bits;
+    double sum = 0;
+    for (std::size_t first = 0; first < lines.size(); first += shard_lines)
+        sum += rate_of_shard(lookup, lines.subspan(first, shard_lines), rate, collision);
+    return std::ldexp(sum, -static_cast<int>(lookup.shard_bits));
 }
 
 } // namespace sieve

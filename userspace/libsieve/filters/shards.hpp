@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// Shards: equal parts of a filter, each of which holds all lines of its keys (sieve/blocked.h). The number of
+// shards is a power of two, so the upper bits of the lower half of `locate` are the number of a key's shard,
+// and the keys of a shard lie side by side in hash_order (filters/distinct_hashes.hpp).
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include <sieve/image.h>
+
+namespace sieve {
+
+/// A shard has at least this many lines, unless it is the only one, and less than twice as many. So the lines
+/// of a shard with their counters fit into a second-level cache of a megabyte. Fewer lines would make shards
+/// more uneven and raise the rate (docs/performance.md).
+inline constexpr std::uint32_t least_shard_lines = 2048;
+
+/// The logarithm of the number of shards of a filter with `lines` lines.
+std::uint32_t shard_bits_for(std::uint64_t lines);
+
+/// The least number of lines that is at least `lines` and makes equal shards: less than a 2048th more.
+std::uint64_t whole_shards(std::uint64_t lines);
+
+/// The keys of one shard among 2^bits. `keys` are in hash_order.
+std::span<const sieve_hash> keys_of_shard(std::span<const sieve_hash> keys, std::uint32_t bits,
+                                          std::uint32_t shard);
+
+} // namespace sieve
