@@ -25,6 +25,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
@@ -171,22 +172,41 @@ struct Shared {
 
 class Supervisor {
   public:
-    Supervisor(const Plan& plan, pid_t child, int listener, std::FILE* report)
-        : plan_(plan), child_(child), listener_(listener), report_(report) {}
+    Supervisor(const Plan& plan, pid_t child, int process, int listener, std::FILE* report)
+        : plan_(plan), child_(child), process_(process), listener_(listener), report_(report) {}
 
-    // Returns when no process of the command is left.
-    void run() {
-        pollfd poll{.fd = listener_, .events = POLLIN, .revents = 0};
+    // Returns the command's wait status when no process of the command is left.
+    std::optional<int> run() {
+        std::array<pollfd, 2> polls{pollfd{.fd = listener_, .events = POLLIN, .revents = 0},
+                                    pollfd{.fd = process_, .events = POLLIN, .revents = 0}};
+        auto& [calls, end] = polls;
+        std::optional<int> status;
         while (true) {
-            if (::poll(&poll, 1, -1) < 0 && errno != EINTR) return;
-            if ((poll.revents & POLLIN) != 0)
+            if (::poll(polls.data(), polls.size(), -1) < 0) {
+                if (errno == EINTR) continue;
+                return std::nullopt;
+            }
+            // Before Linux 6.11, a dead process keeps its filter until it is reaped. The listener hangs up
+            // only then.
+            if (end.revents != 0 && !status) {
+                status = reap();
+                if (!status) return std::nullopt;
+                end.fd = -1;
+            }
+            if ((calls.revents & POLLIN) != 0)
                 take();
-            else if (poll.revents != 0)
-                return;
+            else if (calls.revents != 0)
+                return status ? status : reap();
         }
     }
 
   private:
+    std::optional<int> reap() const {
+        int status = 0;
+        if (::waitpid(child_, &status, 0) != child_) return std::nullopt;
+        return status;
+    }
+
     void take() {
         seccomp_notif call{};
         if (::ioctl(listener_, SECCOMP_IOCTL_NOTIF_RECV, &call) != 0) return; // the child has died
@@ -196,7 +216,7 @@ class Supervisor {
         started_ = started_ || is_start(call.data);
         if (started_ && must_fail(name_of(call.data))) {
             if (plan_.kill) {
-                ::kill(child_, SIGKILL);
+                ::syscall(SYS_pidfd_send_signal, process_, SIGKILL, nullptr, 0);
                 return;
             }
             answer.flags = 0;
@@ -220,6 +240,7 @@ class Supervisor {
 
     const Plan& plan_;
     pid_t child_;
+    int process_; // the child's pidfd
     int listener_;
     std::FILE* report_;
     bool started_ = false;
@@ -243,10 +264,9 @@ int supervise(const Plan& plan, char** command, std::FILE* report) {
         return cannot;
     }
     shared.taken = true;
-    Supervisor(plan, child, listener, report).run();
-    int status = 0;
-    if (::waitpid(child, &status, 0) != child) return cannot;
-    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    const std::optional<int> status = Supervisor(plan, child, process, listener, report).run();
+    if (!status) return cannot;
+    return WIFSIGNALED(*status) ? 128 + WTERMSIG(*status) : WEXITSTATUS(*status);
 }
 
 int usage() {

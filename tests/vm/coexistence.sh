@@ -400,7 +400,6 @@ recovers() {
 killed_alone() {
     local attach_turn unpin_turn
     [ -x "$INJECT" ] || skip "inject is not built: make -C tests/selftests"
-    [[ $(uname -r) != 6.1.* ]] || skip "the traced command hangs on Linux 6.1 in QEMU; the cause is not known yet"
     clear_all
     [ -z "${1:-}" ] || add_neighbour native 10
     # Between pinning and attaching.
