@@ -68,12 +68,15 @@ Result<Exit> serve(const Arguments& arguments, service::Log& log) {
     SIEVE_ASSIGN(const std::string path, absolute(arguments.configuration));
     SIEVE_ASSIGN(const service::Configuration configuration, service::load_configuration(path));
     SIEVE_TRY(control::RealKernel().may_load_programs());
+    // The server of the page reads the ledger until it ends with the face. The ledger keeps counters in the
+    // state directory, so there is none before the claim.
+    std::optional<service::watching::Ledger> ledger;
     // Before the state directory: this error says more.
     service::PublicFace face;
     SIEVE_TRY(face.claim(configuration));
-    service::watching::Ledger ledger(
-        {.version = version, .counters_file = configuration.state_directory + "/counters.json"});
-    service::watching::TimedKernel kernel(ledger);
+    ledger.emplace(service::watching::Ledger::Settings{
+        .version = version, .counters_file = configuration.state_directory + "/counters.json"});
+    service::watching::TimedKernel kernel(*ledger);
     SIEVE_ASSIGN(service::EventLoop loop, service::EventLoop::make());
     const service::DaemonParts parts{
         .loop = loop,
@@ -81,8 +84,8 @@ Result<Exit> serve(const Arguments& arguments, service::Log& log) {
         .host = host,
         .log = log,
         .notifier = notifier,
-        .ledger = ledger,
-        .adopted = [&](const service::Configuration& adopted) { face.follow(adopted, ledger, log); }};
+        .ledger = *ledger,
+        .adopted = [&](const service::Configuration& adopted) { face.follow(adopted, *ledger, log); }};
     SIEVE_ASSIGN(const std::unique_ptr<service::Daemon> daemon,
                  service::Daemon::start(parts, {.configuration = path}));
     log.info(fmt::format("xdp-sieved {} runs with {}", version, path));

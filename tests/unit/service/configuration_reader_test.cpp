@@ -348,9 +348,9 @@ const Wrong wrong[] = {
      "a share from 0 to 1, found 50"},
     {"GuardIsText", in_set("guards.most-ipv4 = \"all\""), 6, "set.bad.guards.most-ipv4", "found \"all\""},
     {"GuardNotANumber", in_set("guards.most-growth = nan"), 6, "set.bad.guards.most-growth", "from 1 to"},
-    {"ProtectOfAnInterface", in_interface("protect = [\"192.0.2.1\", \"192.0.2.0/33\"]"), 3,
+    {"ProtectOfAnInterface", in_interface("protect = [\"192.0.2.1\", \"192.0.2.0/33\"]"), 4,
      "interface.protect", "192.0.2.0/33"},
-    {"ProtectTooMany", in_interface("protect = \"10.0.0.0/15\""), 3, "interface.protect",
+    {"ProtectTooMany", in_interface("protect = \"10.0.0.0/15\""), 4, "interface.protect",
      "more than 65536 addresses"},
     {"Protect", in_set("guards.protect = [\"gateway\"]"), 6, "set.bad.guards.protect", "gateway"},
 };
