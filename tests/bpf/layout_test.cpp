@@ -74,7 +74,7 @@ TEST_F(Layout, ImageHeader) {
     EXPECT_LAYOUT(sieve_lookup, MEMBER(sieve_lookup, magic), MEMBER(sieve_lookup, kind),
                   MEMBER(sieve_lookup, fields), MEMBER(sieve_lookup, choices), MEMBER(sieve_lookup, hashes),
                   MEMBER(sieve_lookup, buckets), MEMBER(sieve_lookup, alpha), MEMBER(sieve_lookup, probes),
-                  MEMBER(sieve_lookup, reserved), MEMBER(sieve_lookup, hash_key));
+                  MEMBER(sieve_lookup, shard_bits), MEMBER(sieve_lookup, hash_key));
     EXPECT_LAYOUT(sieve_probes, MEMBER(sieve_probes, count), MEMBER(sieve_probes, reserved0),
                   MEMBER(sieve_probes, length), MEMBER(sieve_probes, destination),
                   MEMBER(sieve_probes, transport), MEMBER(sieve_probes, reserved));

@@ -86,7 +86,8 @@ ERRORS = {
     "write": ["ENOSPC", "EIO"],
 }
 # Calls whose number depends on how threads meet, or that a loop repeats: take this many, evenly spread.
-REPEATED = {"sched_yield": 2, "futex": 4, "bpf.PROG_TEST_RUN": 12, "bpf.MAP_LOOKUP_ELEM": 12}
+REPEATED = {"sched_yield": 2, "futex": 4, "bpf.PROG_TEST_RUN": 12, "bpf.MAP_LOOKUP_ELEM": 12,
+            "bpf.MAP_UPDATE_ELEM": 40, "bpf.MAP_DELETE_ELEM": 12}
 
 
 def faults_of(call):
@@ -175,6 +176,7 @@ class Table:
     sets: tuple  # (name, list, further arguments) of each
     guests: bool = False  # the guests are in the live list
     default: str = "pass"
+    lifetime: str = ""  # of the guests; with "1s" the table is there when their time is over
 
     def drops(self, source):
         if self.default == "drop":
@@ -191,7 +193,11 @@ class Table:
         return [(name, FILL[list_name] + (GUESTS if self.guests else 0)) for name, list_name, _ in self.sets]
 
     def maps(self):
-        return sum(2 if "verify" in rest else 1 for _, _, rest in self.sets)
+        return sum(2 if "verify" in rest else 1 for _, _, rest in self.sets) + (1 if self.lifetime else 0)
+
+    def insertion(self):
+        """The command that inserts the guests."""
+        return ["insert", *(["--for", self.lifetime] if self.lifetime else []), "IFACE", self.sets[0][0], "--stdin"]
 
 
 BETWEEN = "between"  # between the old table and the new one: some keys are in
@@ -206,6 +212,8 @@ class Case:
     last: int = 1  # counted from the end: 1 is the last call of that name
     standard_input: str = ""
     by_key: bool = False  # each key changes separately, so some may have changed when others have not
+    again: tuple = ()  # of by_key: the command that finishes the work of one that was killed
+    unordered: bool = False  # of by_key: the keys change in no order
 
 
 def cases(tag):
@@ -216,9 +224,15 @@ def cases(tag):
     counting = Table(((t, "third", ""), (s, "old", ".sieve,action=count")))
     closed = Table(old.sets, default="drop")
     live, guests = Table(((d, "live", ""),)), Table(((d, "live", ""),), guests=True)
+    verified = Table(((d, "live", ".sieve,verify=WORK/live.txt"),))
+    verified_guests = dataclasses.replace(verified, guests=True)
+    ending, overdue = (dataclasses.replace(guests, lifetime=lifetime) for lifetime in ("4h", "1s"))
     # The banks flip just before the grace period, whose first call makes a map.
     flip = {"turn": "bpf.MAP_CREATE", "last": 2}
-    by_key = {"standard_input": "guests.txt", "by_key": True}
+    by_key = {"turn": "unlinkat", "standard_input": "guests.txt", "by_key": True}
+    insert, insert_again = ("insert", "IFACE", d, "--stdin"), ("insert", "--present-ok", "IFACE", d, "--stdin")
+    delete, delete_again = ("delete", "IFACE", d, "--stdin"), ("delete", "--absent-ok", "IFACE", d, "--stdin")
+    insert_for, expire = (*insert, "--for", "4h"), ("expire", "IFACE")
     return {
         "load": Case(None, old, ("load", "IFACE", f"{s}=WORK/old.sieve"), "sendto", 2),
         "table": Case(old, other, ("load", "IFACE", f"{t}=WORK/third.txt,verify", f"{s}=WORK/new.sieve"), **flip),
@@ -227,8 +241,12 @@ def cases(tag):
         "add": Case(third, both, ("add", "IFACE", f"{s}=WORK/old.sieve", f"before={t}"), **flip),
         "default": Case(old, closed, ("default", "--force", "IFACE", "drop"), **flip),
         "remove": Case(both, third, ("remove", "IFACE", s), **flip),
-        "insert": Case(live, guests, ("insert", "IFACE", d, "--stdin"), "unlinkat", **by_key),
-        "delete": Case(guests, live, ("delete", "IFACE", d, "--stdin"), "unlinkat", **by_key),
+        "insert": Case(live, guests, insert, again=insert_again, **by_key),
+        "delete": Case(guests, live, delete, again=delete_again, **by_key),
+        "insert_verified": Case(verified, verified_guests, insert, again=insert_again, **by_key),
+        "delete_verified": Case(verified_guests, verified, delete, again=delete_again, **by_key),
+        "insert_for": Case(live, ending, insert_for, again=(*insert_again, "--for", "4h"), **by_key),
+        "expire": Case(overdue, live, expire, again=expire, unordered=True, **by_key),
         "unload": Case(old, None, ("unload", "IFACE"), "sendto"),
     }
 
@@ -338,7 +356,9 @@ class Bench:
             # By force, because a table with a default of pass comes after one with a default of drop.
             self.run(["load", "--force", "--default", table.default, "IFACE", *table.arguments("WORK")])
             if table.guests:
-                self.run(["insert", "IFACE", table.sets[0][0], "--stdin"])
+                self.run(table.insertion())
+            if table.lifetime == "1s":
+                self.await_true(lambda: self.status()[0]["overdue"] == GUESTS, lambda: "the guests stay")
 
     # Packets.
 
@@ -381,15 +401,25 @@ class Bench:
         if len(found) != 1:
             raise Violation(f"neither the old table nor the new one judges: {judged}")
         table = found[0]
-        process = self.start([SIEVE, "--json", *self.argv(["status", "IFACE"])])
-        out, err = process.communicate(timeout=PATIENCE)
-        if process.returncode != (1 if table is None else 0) or err:
-            raise Violation(f"status ended with {process.returncode}: {err.strip()}")
-        told = json.loads(out)["interfaces"]
-        sets = [(one["name"], one["keys"]) for one in told[0]["sets"]] if told else None
+        told = self.status()
+        sets = None if told is None else [(one["name"], one["keys"]) for one in told]
+        fewest, most = sorted(one.told()[0][1] if one else 0 for one in tables)
+        if self.case.unordered and sets and fewest < sets[0][1] < most:
+            return BETWEEN
         if sets != (table.told() if table else None):
             raise Violation(f"packets are judged by {table}, but status says {sets}")
         return table
+
+    def status(self):
+        """The sets in force, as `status` tells them. None: no program."""
+        process = self.start([SIEVE, "--json", *self.argv(["status", "IFACE"])])
+        out, err = process.communicate(timeout=PATIENCE)
+        if process.returncode not in (0, 1) or err:
+            raise Violation(f"status ended with {process.returncode}: {err.strip()}")
+        told = json.loads(out)["interfaces"]
+        if bool(told) != (process.returncode == 0):
+            raise Violation(f"status ended with {process.returncode}, and says: {out}")
+        return told[0]["sets"] if told else None
 
     def name_of(self, table):
         if table is BETWEEN:
@@ -506,6 +536,10 @@ class Bench:
         if table is None and self.case.before is None:
             self.run(self.case.command)
             self.expect(self.case.after)
+        if table is BETWEEN and self.case.again:
+            self.run(self.case.again)
+            if self.table_in_force() is not self.case.after:
+                raise Violation(f"{self.case.again[0]} did not finish the work")
         self.put(self.case.before)
         self.expect(self.case.before)
         self.expect_no_lock_file()

@@ -39,6 +39,7 @@ static long load_bytes(__u32 offset, void* to, __u32 bytes) {
 #define sieve_events sieve_tc_events
 #define sieve_sketches sieve_tc_sketches
 #define sieve_accounts sieve_tc_accounts
+#define sieve_inserted sieve_tc_inserted
 #define sieve_control sieve_tc_control
 #define sieve_parse_ipv6 sieve_tc_parse_ipv6
 #define sieve_tracing sieve_tc_tracing

@@ -119,6 +119,41 @@ int main(int, char** argv) {
     return 0;
 }
 END
+    cat >"$WORK/change.cpp" <<'END'
+#include <cstdio>
+#include <libsieve/libsieve.hpp>
+// One thing after the other changes on the interface, and single keys of the set `live`.
+int main(int, char** argv) {
+    const std::string interface = argv[1];
+    const auto fine = [](const auto& result) {
+        if (!result) std::fprintf(stderr, "%s\n", result.error().message.c_str());
+        return result.has_value();
+    };
+    if (!fine(libsieve::add_set(interface, "live", argv[2], {.action = "pass", .before = "bad"}, "xdp"))) return 1;
+    if (!fine(libsieve::edit_set(interface, "bad", {.action = "count", .first = true}))) return 2;
+    if (libsieve::edit_set(interface, "bad", {.after = "live", .last = true})) return 3; // two places
+    if (!fine(libsieve::edit_default(interface, "drop", {}, "xdp"))) return 4;
+    const auto refused = libsieve::remove_set(interface, "live");
+    if (refused || refused.error().kind != LIBSIEVE_ERROR_INVALID) return 5; // the last way in
+    auto keys = libsieve::Keys::of(SIEVE_FIELD_SRC), others = libsieve::Keys::of(SIEVE_FIELD_DST);
+    if (!fine(keys->add("198.51.100.7")) || !fine(keys->add("192.0.2.1")) || !fine(others->add("192.0.2.1"))) return 6;
+    if (libsieve::insert(interface, "live", *others)) return 7; // other fields
+    if (libsieve::list_keys(interface, "live")) return 8; // none is known
+    auto changed = libsieve::insert(interface, "live", *keys, {.seconds = 3600});
+    if (!fine(changed) || changed->done != 1 || changed->unchanged != 1 || changed->keys != 101) return 9;
+    changed = libsieve::insert(interface, "live", *keys, {.seconds = 7200});
+    if (!fine(changed) || changed->done != 1 || changed->other_end != 1) return 10;
+    const auto list = libsieve::list_keys(interface, "live");
+    if (!fine(list) || list->keys.size() != 1 || list->unlisted != 100) return 11;
+    if (list->keys[0].text != "198.51.100.7" || *list->keys[0].ends_in < std::chrono::hours(1)) return 12;
+    const auto expired = libsieve::expire();
+    if (!fine(expired) || *expired != 0) return 13;
+    changed = libsieve::erase(interface, "live", *keys);
+    if (!fine(changed) || changed->done != 2 || changed->keys != 99) return 14;
+    if (!fine(libsieve::remove_set(interface, "live", {.force = true}))) return 15;
+    return 0;
+}
+END
     # shellcheck disable=SC2046 # flags are words
     g++ -std=c++20 -O1 "$WORK/table.cpp" $(pkg-config --cflags --libs libsieve) -o "$WORK/table"
     ip netns add "$IN"
@@ -131,6 +166,13 @@ END
         [{hook: "xdp", sets: [{name: "bad", action: "drop", keys: 3, key: "src"}]},
          {hook: "egress", sets: [{name: "c2", action: "drop", keys: 3, key: "dst"}]}]' "$WORK/status" >/dev/null ||
         fail "in force is: $(cat "$WORK/status")"
+    # shellcheck disable=SC2046 # flags are words
+    g++ -std=c++20 -O1 "$WORK/change.cpp" $(pkg-config --cflags --libs libsieve) -o "$WORK/change"
+    "$SIEVE" -q build --kind ddlcbf --seed 1 --bits-per-key 80 -o "$WORK/live.sieve" "$WORK/feed.txt"
+    inside "$IN" "$WORK/change" "$interface" "$WORK/live.sieve" || fail "change ended with $?"
+    inside "$IN" "$SIEVE" --json status "$interface" >"$WORK/status"
+    jq -e '.interfaces[0] | .default == "drop" and ([.sets[] | .name, .action] == ["bad", "count"])' \
+        "$WORK/status" >/dev/null || fail "in force is: $(cat "$WORK/status")"
     ip netns del "$IN"
 }
 

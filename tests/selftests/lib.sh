@@ -246,7 +246,7 @@ sieve() {
     local argument
     for argument; do
         case $argument in
-        load | swap | insert | delete | remove) set -- "$@" --allow-lockout && break ;;
+        load | swap | set | add | default | insert | delete | remove) set -- "$@" --allow-lockout && break ;;
         -*) ;;
         *) break ;;
         esac

@@ -2,6 +2,7 @@
 // xdp-sieve insert, xdp-sieve delete: change single keys of a set in force, in place.
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
@@ -30,7 +31,7 @@ struct ChangeArguments {
     bool erase = false;
     bool again = false;
     bool told_ok = false; // keys that need no change are fine
-    std::string lifetime;
+    std::optional<std::string> lifetime;
     bool grow = false;
     std::string interface;
     std::string name;
@@ -47,15 +48,15 @@ struct ChangeArguments {
 
 Result<control::KeyRequest> request_of(const ChangeArguments& arguments) {
     control::KeyRequest request{.change = arguments.change(), .grow = arguments.grow};
-    if (arguments.lifetime.empty()) return request;
+    if (!arguments.lifetime) return request;
     if (arguments.again)
         return invalid_request("--for and --again exclude each other: a key that comes twice has no one end");
-    request.lifetime = service::parse_duration(arguments.lifetime);
+    request.lifetime = service::parse_duration(*arguments.lifetime);
     if (!request.lifetime || request.lifetime->count() == 0)
         return invalid_request(
-            fmt::format("--for {}: expected a whole number above 0 and s, m, h, d or w, such as "
-                        "90s or 4h",
-                        arguments.lifetime));
+            fmt::format("--for {}: expected 1s to 3650d, as a whole number and s, m, h, d or w, such as 90s "
+                        "or 4h",
+                        *arguments.lifetime));
     return request;
 }
 
@@ -73,7 +74,7 @@ constexpr char why_full[] = "does not fit, there is no room for it; delete keys 
 std::string other_end_text(const ChangeArguments& arguments, const control::KeysChanged& changed) {
     if (changed.other_end == 0) return {};
     return fmt::format(" ({} {})", format_count(changed.other_end),
-                       arguments.lifetime.empty() ? "stay for good now" : "stay longer now");
+                       arguments.lifetime ? "stay longer now" : "stay for good now");
 }
 
 /// Tells what became of keys that were not changed, one line for each.

@@ -11,6 +11,7 @@
 #include "libsieve/feeds/key_text.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
 #include "xdp-sieve/command.hpp"
+#include "xdp-sieve/format.hpp"
 #include "xdp-sieve/hook_argument.hpp"
 #include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/output.hpp"
@@ -53,6 +54,7 @@ void print_json(const ListArguments& arguments, const control::KeyList& list) {
                                                {"set", arguments.name},
                                                {"key", format_fields(list.fields)},
                                                {"whole", list.whole},
+                                               {"unlisted", list.unlisted},
                                                {"keys", std::move(keys)}}));
 }
 
@@ -70,10 +72,11 @@ Result<Exit> run_list(const ListArguments& arguments, const Context& context) {
                   key.ends_in ? fmt::format(" # {} {}", *key.ends_in > 0 ? "until" : "overdue since",
                                             time_text(ends_at(*key.ends_in)))
                               : std::string());
-    if (!list.whole)
-        remark(context, fmt::format("set {}: only keys that were inserted for a time; it is not verified, so "
-                                    "nobody knows the others",
-                                    arguments.name));
+    if (list.unlisted > 0)
+        remark(context,
+               fmt::format("set {}: these are the keys that were inserted for a time; {} more cannot be "
+                           "listed, because the set is not verified",
+                           arguments.name, format_counted(list.unlisted, "key")));
     return Exit::done;
 }
 

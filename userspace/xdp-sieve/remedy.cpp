@@ -15,6 +15,7 @@ std::string warning_remedy(const control::Warning& warning) {
     switch (warning.kind) {
     case control::WarningKind::no_carrier:
     case control::WarningKind::one_buffer:
+    case control::WarningKind::changes_undone:
         return {};
     case control::WarningKind::smaller_mtu:
         return fmt::format("`ip link set {} mtu ...` raises it", warning.facts.interface);

@@ -45,6 +45,20 @@ TEST(KeyMap, HoldsKeysAndTheirNotes) {
     EXPECT_TRUE(value_or_fail(map.put(key_of(4), {})));
 }
 
+TEST(KeyMap, ALargerOneTakesOverTheKeys) {
+    std::vector<NotedKey> before;
+    for (std::uint64_t i = 1; i <= 3; i++)
+        before.push_back({key_of(i), {.end = 100 + i, .state = SIEVE_INSERTED_COMING}});
+    const UniqueFd fd = value_or_fail(create_inserted_map("set", 4, before));
+    const KeyMap map = value_or_fail(KeyMap::open_inserted(value_or_fail(map_id(fd.get()))));
+    EXPECT_EQ(map.most(), 4U);
+    EXPECT_EQ(value_or_fail(map.all()).size(), 3U);
+    for (const NotedKey& one : before) EXPECT_EQ(value_or_fail(map.find(one.key)), one.note);
+    EXPECT_TRUE(value_or_fail(map.put(key_of(4), {})));
+    EXPECT_FALSE(value_or_fail(map.put(key_of(5), {})));
+    EXPECT_FALSE(create_inserted_map("set", 2, before)) << "too small for them";
+}
+
 // More keys than one system call takes, and full buckets.
 TEST(KeyMap, ReadsEveryKeyOnce) {
     std::mt19937_64 random(3);

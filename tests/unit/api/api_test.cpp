@@ -212,4 +212,48 @@ TEST(Api, ATableTakesOnlyWhatMakesSense) {
     libsieve_table_free(nullptr);
 }
 
+// Whatever makes no sense is refused before the kernel is asked.
+TEST(Api, ChangesThatMakeNoSense) {
+    const auto refused = [](auto&& call, const char* part) {
+        libsieve_error* error = nullptr;
+        ASSERT_FALSE(call(&error));
+        EXPECT_EQ(libsieve_error_kind(error), LIBSIEVE_ERROR_INVALID);
+        const std::string message = said(error);
+        EXPECT_NE(message.find(part), std::string::npos) << message;
+    };
+    libsieve_change_options options;
+    LIBSIEVE_INIT(options);
+    const auto edit = [&](libsieve_error** error) {
+        return libsieve_edit_set("eth0", "xdp", "bad", &options, error);
+    };
+    refused(edit, "neither an action nor a place");
+    options.before = "other";
+    options.last = true;
+    refused(edit, "one place");
+    refused([&](auto* error) { return libsieve_add_set("eth0", "xdp", "a", "list.txt", &options, error); },
+            "one place");
+    LIBSIEVE_INIT(options);
+    options.action = "reject";
+    refused(edit, "action `reject`");
+    options.action = "drop";
+    options.probation = 86401;
+    refused(edit, "86401");
+    refused([](auto* error) { return libsieve_edit_set("eth0", "tap", "bad", nullptr, error); }, "hook tap");
+    refused([](auto* error) { return libsieve_edit_default("eth0", "xdp", "count", nullptr, error); },
+            "expected pass or drop");
+    libsieve_keys* keys = addresses(1);
+    libsieve_insert_options insertion;
+    LIBSIEVE_INIT(insertion);
+    insertion.seconds = 3650ULL * 86400 + 1;
+    refused(
+        [&](auto* error) {
+            return libsieve_insert("eth0", nullptr, "bad", keys, &insertion, nullptr, error);
+        },
+        "lifetime");
+    EXPECT_TRUE(libsieve_keys_add_text(keys, "192.0.2.0/24", nullptr));
+    refused([&](auto* error) { return libsieve_delete("eth0", nullptr, "bad", keys, nullptr, error); },
+            "no prefixes");
+    libsieve_keys_free(keys);
+}
+
 } // namespace

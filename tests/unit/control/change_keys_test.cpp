@@ -6,6 +6,7 @@
 #include <random>
 
 #include <gtest/gtest.h>
+#include <sieve/inserted.h>
 
 #include "libsieve/control/expire_keys.hpp"
 #include "libsieve/control/list_keys.hpp"
@@ -67,6 +68,8 @@ class ChangeKeys : public testing::Test {
     Result<KeysChanged> insert_for(const std::string& text, std::chrono::nanoseconds lifetime) {
         return change_keys(kernel, eth0, "set", keys({text}), {.lifetime = lifetime}, {});
     }
+    kernel::SetInForce& set() { return kernel.running.table.sets[0]; }
+    std::optional<std::chrono::nanoseconds> next_end() { return *time_to_next_end(kernel, {}); }
     void pass(std::chrono::nanoseconds time) { kernel.now += static_cast<std::uint64_t>(time.count()); }
     std::uint64_t overdue() { return read_status(kernel, eth0)->ours.front().table.sets.front().overdue; }
     static KeySet keys(const std::vector<std::string>& texts, std::uint32_t fields = SIEVE_FIELD_SRC) {
@@ -170,8 +173,10 @@ TEST_F(ChangeKeys, KeysEnd) {
         ASSERT_TRUE(insert(kernel, eth0, "set", keys({"203.0.113.3"}), {}));
         pass(1h - 1ns);
         EXPECT_TRUE(expire_keys(kernel, {}, {})->empty());
+        EXPECT_EQ(next_end(), 1ns);
         pass(1ns);
         EXPECT_EQ(overdue(), 1U);
+        EXPECT_EQ(next_end(), 0ns);
         EXPECT_TRUE(matches("203.0.113.2")) << "until a controller takes it out";
         const auto expired = expire_keys(kernel, {}, {});
         ASSERT_TRUE(expired) << expired.error().message;
@@ -179,6 +184,7 @@ TEST_F(ChangeKeys, KeysEnd) {
         EXPECT_EQ(expired->front().taken_out, 1U);
         EXPECT_FALSE(matches("203.0.113.2"));
         EXPECT_TRUE(matches("203.0.113.1"));
+        EXPECT_EQ(next_end(), 3h);
         pass(24h);
         // Any change at the hook takes it out, too.
         EXPECT_EQ(insert_for("203.0.113.4", 1h)->expired, 1U);
@@ -215,6 +221,33 @@ TEST_F(ChangeKeys, AKeyInsertedAgainEndsLaterOrNever) {
     }
 }
 
+// A map of ends that is full makes way for a larger one: how many keys may end has no limit of its own.
+TEST_F(ChangeKeys, EndsAlwaysHaveRoom) {
+    for (const bool verified : {false, true}) {
+        SCOPED_TRACE(verified);
+        kernel.running = {};
+        verified ? put_verified("set", 200) : put("set", SIEVE_KIND_DDLCBF);
+        ASSERT_TRUE(insert_for("203.0.113.1", 4h));
+        const std::uint32_t first = set().inserted_id;
+        kernel.keys.at(first).most = 2;
+        ASSERT_TRUE(insert_for("203.0.113.2", 1h));
+        EXPECT_EQ(set().inserted_id, first);
+        const auto more = change_keys(kernel, eth0, "set", keys({"203.0.113.3", "203.0.113.4"}),
+                                      {.lifetime = std::chrono::nanoseconds(2h)}, {});
+        ASSERT_TRUE(more) << more.error().message;
+        EXPECT_EQ(more->report.done, 2U);
+        EXPECT_TRUE(more->report.full.empty());
+        EXPECT_EQ(kernel.count("make inserted set"), verified ? 4U : 2U);
+        EXPECT_EQ(next_end(), 1h) << "the ends from before are there";
+        pass(3h);
+        EXPECT_EQ(expire_keys(kernel, {}, {})->front().taken_out, 3U);
+        EXPECT_TRUE(matches("203.0.113.1"));
+        EXPECT_EQ(next_end(), 1h);
+        ASSERT_TRUE(erase(kernel, eth0, "set", keys({"203.0.113.1"}), {}));
+        EXPECT_FALSE(next_end());
+    }
+}
+
 TEST_F(ChangeKeys, LifetimesThatMakeNoSense) {
     put("set", SIEVE_KIND_DDLCBF);
     for (const KeyRequest& request : {KeyRequest{.change = KeyChange::erase, .lifetime = 1h},
@@ -229,13 +262,18 @@ TEST_F(ChangeKeys, LifetimesThatMakeNoSense) {
 
 TEST_F(ChangeKeys, AreListedWhereTheyAreKnown) {
     put("set", SIEVE_KIND_DDLCBF);
-    EXPECT_EQ(list_keys(kernel, eth0, "set").error().kind, ErrorKind::no);
+    const auto none = list_keys(kernel, eth0, "set");
+    ASSERT_FALSE(none);
+    EXPECT_EQ(none.error().kind, ErrorKind::no);
+    EXPECT_NE(none.error().message.find("set set has 200 keys, and none of them is known"), std::string::npos)
+        << none.error().message;
     ASSERT_TRUE(insert_for("203.0.113.2", 2h));
     ASSERT_TRUE(insert_for("203.0.113.1", 1h));
     pass(90min);
     const auto some = list_keys(kernel, eth0, "set");
     ASSERT_TRUE(some) << some.error().message;
     EXPECT_FALSE(some->whole);
+    EXPECT_EQ(some->unlisted, 200U);
     ASSERT_EQ(some->keys.size(), 2U);
     EXPECT_EQ(listed_key_text(some->keys[0], *some), "203.0.113.1");
     EXPECT_EQ(some->keys[0].ends_in, std::chrono::nanoseconds(-30min).count());
@@ -246,6 +284,7 @@ TEST_F(ChangeKeys, AreListedWhereTheyAreKnown) {
     const auto all = list_keys(kernel, eth0, "set");
     ASSERT_TRUE(all) << all.error().message;
     EXPECT_TRUE(all->whole);
+    EXPECT_EQ(all->unlisted, 0U);
     ASSERT_EQ(all->keys.size(), 201U);
     EXPECT_FALSE(all->keys[0].ends_in);
     EXPECT_TRUE(all->keys[200].ends_in);
@@ -308,6 +347,44 @@ TEST_F(ChangeKeys, DeathAtEveryStepMissesNoMember) {
         }
         EXPECT_GT(deaths, 300U);
     }
+}
+
+TEST_F(ChangeKeys, OfAProgramThatCannotBeReadAreNotExpiredInSilence) {
+    put("set", SIEVE_KIND_DDLCBF);
+    kernel.running.other_version = true;
+    const auto named = expire_keys(kernel, eth0, {});
+    ASSERT_FALSE(named);
+    EXPECT_EQ(named.error().kind, ErrorKind::other_version);
+    EXPECT_TRUE(expire_keys(kernel, {}, {})->empty());
+}
+
+// Later keys may make a key match that never came. So whether it came is settled before any other change.
+TEST_F(ChangeKeys, WhatADeathLeftOpenIsSettledByTheNextChange) {
+    put("set", SIEVE_KIND_DDLCBF);
+    ASSERT_TRUE(insert_for("203.0.113.9", 1h));
+    std::map<std::array<__u64, SIEVE_KEY_WORDS>, kernel::KeyNote>& notes =
+        kernel.keys.at(set().inserted_id).notes;
+    // The first dies between the note and the filter, the second between the filter and the note.
+    int steps_to_live = 1;
+    kernel.on_key = [&](const std::string&) {
+        if (steps_to_live-- == 0) throw Death{};
+    };
+    const auto lines = [this] { return (*kernel.open_filter(set().map_id))->lines(); };
+    const std::vector<sieve_line> before(lines().begin(), lines().end());
+    EXPECT_THROW((void)insert_for("203.0.113.1", 1h), Death);
+    std::copy(before.begin(), before.end(), lines().begin());
+    steps_to_live = 2; // one of them to settle the first
+    EXPECT_THROW((void)insert_for("203.0.113.2", 1h), Death);
+    kernel.on_key = nullptr;
+    EXPECT_FALSE(notes.contains(words("203.0.113.1")));
+    EXPECT_EQ(notes.at(words("203.0.113.2")).state, static_cast<std::uint32_t>(SIEVE_INSERTED_COMING));
+    ASSERT_TRUE(insert(kernel, eth0, "set", keys({"203.0.113.3"}), {}));
+    EXPECT_EQ(notes.at(words("203.0.113.2")).state, static_cast<std::uint32_t>(SIEVE_INSERTED_IN));
+    EXPECT_FALSE(matches("203.0.113.1"));
+    EXPECT_TRUE(matches("203.0.113.2"));
+    pass(1h);
+    EXPECT_EQ(expire_keys(kernel, {}, {})->front().taken_out, 2U);
+    EXPECT_FALSE(matches("203.0.113.2"));
 }
 
 TEST_F(ChangeKeys, OfASetSwappedForOneOfOtherFields) {

@@ -121,6 +121,25 @@ TEST_F(EditTable, WhatIsSoAlreadyIsNotDoneAgain) {
     EXPECT_FALSE(kernel.changed());
 }
 
+// A burst belongs to a limit as much as its rate does.
+TEST_F(EditTable, ALimitIsAnActionWithItsBurst) {
+    const auto limit = [](std::uint32_t burst) {
+        return SetEdit{.action = WantedAction{SIEVE_ACTION_LIMIT, {}, {.rate = 100, .burst = burst}}};
+    };
+    ASSERT_TRUE(edit_set(kernel, eth0, "bad", limit(100), {}));
+    EXPECT_FALSE(edit_set(kernel, eth0, "bad", limit(100), {})->table.changed);
+    const auto done = edit_set(kernel, eth0, "bad", limit(50), {});
+    ASSERT_TRUE(done) << done.error().message;
+    EXPECT_EQ(done->before, (SetAction{SIEVE_ACTION_LIMIT, 100, 100}));
+    EXPECT_EQ(done->now, (SetAction{SIEVE_ACTION_LIMIT, 100, 50}));
+    // Another place changes neither.
+    ASSERT_TRUE(edit_set(kernel, eth0, "bad", place(Where::first), {}));
+    EXPECT_EQ(set("bad").target, 100U);
+    EXPECT_EQ(set("bad").burst, 50U);
+    kernel.steps.clear();
+    refused(edit_default(kernel, eth0, SIEVE_ACTION_DROP, false, {}), ErrorKind::invalid_request);
+}
+
 TEST_F(EditTable, WhatMakesNoSense) {
     refused(edit_set(kernel, eth0, "bad", {}, {}), ErrorKind::invalid_request);
     refused(edit_set(kernel, eth0, "bad", place(Where::before, "bad"), {}), ErrorKind::invalid_request);

@@ -264,11 +264,13 @@ class FakeKernel final : public control::Kernel {
     Result<std::unique_ptr<control::RunningKeys>> open_inserted(std::uint32_t id) override {
         return open_keys(id);
     }
-    Result<UniqueFd> make_inserted(const std::string& name, std::uint32_t most) override {
+    Result<UniqueFd> make_inserted(const std::string& name, std::uint32_t most,
+                                   std::span<const kernel::NotedKey> noted) override {
         steps.push_back("make inserted " + name);
         UniqueFd fd(::dup(0));
         if (!fd) return kernel_refused("no descriptor");
-        keys[id_of(fd.get())] = {.notes = {}, .most = most};
+        Keys& made = keys[id_of(fd.get())] = {.notes = {}, .most = most};
+        for (const kernel::NotedKey& one : noted) made.notes[std::to_array(one.key.word)] = one.note;
         return fd;
     }
     std::uint64_t boot_time() override { return now; }
@@ -387,6 +389,7 @@ class FakeKernel final : public control::Kernel {
             }
             return all;
         }
+        std::uint64_t most() override { return keys_.most; }
 
       private:
         FakeKernel& kernel_;

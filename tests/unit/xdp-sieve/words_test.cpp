@@ -57,6 +57,7 @@ TEST(Remedy, OfWarningsToo) {
     };
     EXPECT_EQ(text(WarningKind::no_carrier), "it");
     EXPECT_EQ(text(WarningKind::one_buffer), "it");
+    EXPECT_EQ(text(WarningKind::changes_undone), "it");
     EXPECT_EQ(text(WarningKind::smaller_mtu), "it; `ip link set eth1 mtu ...` raises it");
     for (const auto& [kind, flag] : {std::pair{WarningKind::sending_unknown, "`-m skb`"},
                                      {WarningKind::tap_to_cpu, "`-m skb`"},

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "libsieve/api/libsieve.h"
+#include "libsieve/control/list_keys.hpp"
 #include "libsieve/control/table_spec.hpp"
 #include "libsieve/filters/plan.hpp"
 #include "libsieve/image/image.hpp"
@@ -42,6 +43,11 @@ struct libsieve_table {
     sieve::control::TableSpec spec;
     bool protect_host = false;
     std::chrono::seconds probation{0};
+};
+
+struct libsieve_key_list {
+    sieve::control::KeyList list;
+    std::vector<std::string> texts; // of the keys
 };
 
 namespace sieve::api {

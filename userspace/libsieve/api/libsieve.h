@@ -219,6 +219,18 @@ LIBSIEVE_API bool libsieve_table_add(libsieve_table* table, const char* name, co
 LIBSIEVE_API bool libsieve_table_protect_host(libsieve_table* table, libsieve_error** error);
 
 /*
+ * Applies the table even where that needs force: it takes the place of another program, it lets everybody in
+ * where an allowlist is in force, or it leaves no way in.
+ */
+LIBSIEVE_API bool libsieve_table_set_force(libsieve_table* table, libsieve_error** error);
+
+/*
+ * A set whose name is in force goes on with its counters. Otherwise they start at zero if the set has another
+ * list or another action than the one in force.
+ */
+LIBSIEVE_API bool libsieve_table_keep_counters(libsieve_table* table, libsieve_error** error);
+
+/*
  * Puts the table on probation when it is applied: it is in force at once, and the kernel itself goes back to
  * the table from before after so many seconds (1 to 86400) unless libsieve_confirm() keeps it. 0: for good.
  */
@@ -232,17 +244,112 @@ LIBSIEVE_API bool libsieve_table_set_probation(libsieve_table* table, uint32_t s
 LIBSIEVE_API bool libsieve_table_apply(const libsieve_table* table, libsieve_error** error);
 LIBSIEVE_API void libsieve_table_free(libsieve_table* table);
 
-/* These functions change one thing that is in force. `hook` may be NULL if only one hook has the program,
- * or the set. */
+/*
+ * The functions from here on change one thing that is in force. Everything else stays: filters with the keys
+ * that were inserted, other sets' counters. `hook` may be NULL if only one hook has the program, or the set.
+ */
 LIBSIEVE_API bool libsieve_swap(const char* interface, const char* hook, const char* name, const char* path,
                                 libsieve_error** error);
+/* An error of kind INVALID if the set is the last one that lets packets in under a default of drop. */
 LIBSIEVE_API bool libsieve_remove(const char* interface, const char* hook, const char* name,
                                   libsieve_error** error);
+
+/* How a change is made. Each function takes the members that fit it; the others must be zero. */
+struct libsieve_change_options {
+    size_t size;
+    const char* action; /* edit, add: as libsieve_table_add() takes it, or "redirect=TARGET" */
+    const char* before; /* edit, add: where the set stands; at most one of these four */
+    const char* after;
+    bool first;
+    bool last;
+    bool keep_counters; /* edit: under another action, too, go on with the set's counters */
+    bool force;         /* also if no packet with a key passes any more */
+    bool protect_host;  /* as libsieve_table_protect_host() */
+    uint32_t probation; /* seconds, as libsieve_table_set_probation() takes them; 0: for good */
+};
+
+/* Gives a set another action, another place in the order, or both, in one step. */
+LIBSIEVE_API bool libsieve_edit_set(const char* interface, const char* hook, const char* name,
+                                    const struct libsieve_change_options* options, libsieve_error** error);
+/* Puts one more set in force, tested before; the last one if no place is given. `options` may be NULL. */
+LIBSIEVE_API bool libsieve_add_set(const char* interface, const char* hook, const char* name,
+                                   const char* path, const struct libsieve_change_options* options,
+                                   libsieve_error** error);
+/* As libsieve_remove(), with force, protection or probation. */
+LIBSIEVE_API bool libsieve_remove_set(const char* interface, const char* hook, const char* name,
+                                      const struct libsieve_change_options* options, libsieve_error** error);
+/* What becomes of packets that no set decides from now on: "pass" or "drop". `options` may be NULL. */
+LIBSIEVE_API bool libsieve_edit_default(const char* interface, const char* hook, const char* action,
+                                        const struct libsieve_change_options* options,
+                                        libsieve_error** error);
+
 /* Keeps the change that is on probation there, or takes it back at once. An error of kind NO if there is
  * none. */
 LIBSIEVE_API bool libsieve_confirm(const char* interface, const char* hook, bool keep,
                                    libsieve_error** error);
 LIBSIEVE_API bool libsieve_unload(const char* interface, const char* hook, libsieve_error** error);
+
+/* ---- Single keys in force ---- */
+
+struct libsieve_insert_options {
+    size_t size;
+    uint64_t seconds;  /* the keys end after so many seconds; 0: never */
+    bool again;        /* also keys that match already; delete each as often as it was inserted */
+    bool grow;         /* if a verified set is full, swap a larger filter in */
+    bool protect_host; /* as libsieve_table_protect_host() */
+};
+
+/* What became of keys. */
+struct libsieve_keys_changed {
+    size_t size;
+    uint64_t done;       /* keys that were inserted or deleted, or whose end changed */
+    uint64_t unchanged;  /* insert: matched already; delete: were not in the set */
+    uint64_t full;       /* insert: there is no room for them */
+    uint64_t other_end;  /* of the keys done: they were in already, and only their end changed */
+    uint64_t expired;    /* other keys of the hook's sets, whose time was over, and which were taken out */
+    uint64_t keys;       /* in the set afterwards */
+    double expected_fpr; /* of the set afterwards */
+    uint32_t grown;      /* how often a larger filter was swapped in */
+};
+
+/*
+ * Inserts keys into a set of kind ddlcbf, or deletes them, while packets flow. The keys must have the set's
+ * fields and no prefixes. `options` and `changed` may be NULL. A key that cannot be changed hinders no other
+ * key, and is no error: `changed` counts it.
+ */
+LIBSIEVE_API bool libsieve_insert(const char* interface, const char* hook, const char* name,
+                                  const libsieve_keys* keys, const struct libsieve_insert_options* options,
+                                  struct libsieve_keys_changed* changed, libsieve_error** error);
+LIBSIEVE_API bool libsieve_delete(const char* interface, const char* hook, const char* name,
+                                  const libsieve_keys* keys, struct libsieve_keys_changed* changed,
+                                  libsieve_error** error);
+
+/* Takes the keys out whose time is over. Without an interface (NULL), from the sets of all interfaces.
+ * `taken_out` counts them, and may be NULL. */
+LIBSIEVE_API bool libsieve_expire(const char* interface, const char* hook, uint64_t* taken_out,
+                                  libsieve_error** error);
+
+/* The keys of a set in force, as far as the kernel knows them. */
+typedef struct libsieve_key_list libsieve_key_list;
+
+struct libsieve_listed_key {
+    size_t size;
+    const char* text; /* as a feed has it: a key, or a prefix of a prefix set */
+    bool ends;
+    int64_t ends_in; /* nanoseconds, if it ends; negative: so long ago */
+};
+
+/* All keys of a verified set; else those that were inserted for a time. An error of kind NO if none is
+ * known. */
+LIBSIEVE_API bool libsieve_list(const char* interface, const char* hook, const char* name,
+                                libsieve_key_list** list, libsieve_error** error);
+LIBSIEVE_API size_t libsieve_key_list_count(const libsieve_key_list* list);
+/* How many more keys the set has, which nobody knows. */
+LIBSIEVE_API uint64_t libsieve_key_list_unlisted(const libsieve_key_list* list);
+/* Fills as much as `key->size` has room for. Returns false if there is no such key. */
+LIBSIEVE_API bool libsieve_key_list_get(const libsieve_key_list* list, size_t index,
+                                        struct libsieve_listed_key* key);
+LIBSIEVE_API void libsieve_key_list_free(libsieve_key_list* list);
 
 #ifdef __cplusplus
 }

@@ -12,8 +12,10 @@
 //     if (image->contains(key)) ...
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -283,6 +285,20 @@ class Table {
         return std::monostate{};
     }
 
+    // Applies the table even where that needs force.
+    Status set_force() {
+        libsieve_error* error = nullptr;
+        if (!libsieve_table_set_force(table_.get(), &error)) return detail::take(error);
+        return std::monostate{};
+    }
+
+    // Sets whose names are in force go on with their counters.
+    Status keep_counters() {
+        libsieve_error* error = nullptr;
+        if (!libsieve_table_keep_counters(table_.get(), &error)) return detail::take(error);
+        return std::monostate{};
+    }
+
     // Puts the table on probation for so many seconds when it is applied; libsieve_confirm() keeps it.
     Status set_probation(std::uint32_t seconds) {
         libsieve_error* error = nullptr;
@@ -302,5 +318,181 @@ class Table {
 
     detail::Owner<libsieve_table, libsieve_table_free> table_;
 };
+
+// The functions from here on change one thing that is in force; everything else stays. Without a hook, they
+// mean the one that has the program, or the set.
+
+// How a change is made, as in libsieve_change_options. Empty texts mean that nothing is given.
+struct ChangeOptions {
+    std::string action{};
+    std::string before{};
+    std::string after{};
+    bool first = false;
+    bool last = false;
+    bool keep_counters = false;
+    bool force = false;
+    bool protect_host = false;
+    std::uint32_t probation = 0;
+};
+
+namespace detail {
+
+// Valid as long as `chosen` is.
+inline libsieve_change_options options_of(const ChangeOptions& chosen) {
+    libsieve_change_options options{};
+    options.size = sizeof(options);
+    options.action = text_or_null(chosen.action);
+    options.before = text_or_null(chosen.before);
+    options.after = text_or_null(chosen.after);
+    options.first = chosen.first;
+    options.last = chosen.last;
+    options.keep_counters = chosen.keep_counters;
+    options.force = chosen.force;
+    options.protect_host = chosen.protect_host;
+    options.probation = chosen.probation;
+    return options;
+}
+
+} // namespace detail
+
+// Another action, another place in the order, or both.
+inline Status edit_set(const std::string& interface, const std::string& name, const ChangeOptions& chosen,
+                       const std::string& hook = {}) {
+    const libsieve_change_options options = detail::options_of(chosen);
+    libsieve_error* error = nullptr;
+    if (!libsieve_edit_set(interface.c_str(), detail::text_or_null(hook), name.c_str(), &options, &error))
+        return detail::take(error);
+    return std::monostate{};
+}
+
+// One more set, from an image or a feed.
+inline Status add_set(const std::string& interface, const std::string& name, const std::string& path,
+                      const ChangeOptions& chosen = {}, const std::string& hook = {}) {
+    const libsieve_change_options options = detail::options_of(chosen);
+    libsieve_error* error = nullptr;
+    if (!libsieve_add_set(interface.c_str(), detail::text_or_null(hook), name.c_str(), path.c_str(), &options,
+                          &error))
+        return detail::take(error);
+    return std::monostate{};
+}
+
+// One set less.
+inline Status remove_set(const std::string& interface, const std::string& name,
+                         const ChangeOptions& chosen = {}, const std::string& hook = {}) {
+    const libsieve_change_options options = detail::options_of(chosen);
+    libsieve_error* error = nullptr;
+    if (!libsieve_remove_set(interface.c_str(), detail::text_or_null(hook), name.c_str(), &options, &error))
+        return detail::take(error);
+    return std::monostate{};
+}
+
+// What becomes of packets that no set decides: "pass" or "drop".
+inline Status edit_default(const std::string& interface, const std::string& action,
+                           const ChangeOptions& chosen = {}, const std::string& hook = {}) {
+    const libsieve_change_options options = detail::options_of(chosen);
+    libsieve_error* error = nullptr;
+    if (!libsieve_edit_default(interface.c_str(), detail::text_or_null(hook), action.c_str(), &options,
+                               &error))
+        return detail::take(error);
+    return std::monostate{};
+}
+
+// What became of keys, as in libsieve_keys_changed.
+struct KeysChanged {
+    std::uint64_t done = 0;
+    std::uint64_t unchanged = 0;
+    std::uint64_t full = 0;
+    std::uint64_t other_end = 0;
+    std::uint64_t expired = 0;
+    std::uint64_t keys = 0;
+    double expected_fpr = 0;
+    std::uint32_t grown = 0;
+};
+
+struct InsertOptions {
+    std::uint64_t seconds = 0; // the keys end after so many; 0: never
+    bool again = false;
+    bool grow = false;
+    bool protect_host = false;
+};
+
+namespace detail {
+
+inline KeysChanged changed_of(const libsieve_keys_changed& raw) {
+    return {raw.done,    raw.unchanged, raw.full,         raw.other_end,
+            raw.expired, raw.keys,      raw.expected_fpr, raw.grown};
+}
+
+} // namespace detail
+
+// Single keys of a set of kind ddlcbf come.
+inline Result<KeysChanged> insert(const std::string& interface, const std::string& name, const Keys& keys,
+                                  const InsertOptions& chosen = {}, const std::string& hook = {}) {
+    libsieve_insert_options options{};
+    options.size = sizeof(options);
+    options.seconds = chosen.seconds;
+    options.again = chosen.again;
+    options.grow = chosen.grow;
+    options.protect_host = chosen.protect_host;
+    libsieve_keys_changed changed{};
+    changed.size = sizeof(changed);
+    libsieve_error* error = nullptr;
+    if (!libsieve_insert(interface.c_str(), detail::text_or_null(hook), name.c_str(), keys.get(), &options,
+                         &changed, &error))
+        return detail::take(error);
+    return detail::changed_of(changed);
+}
+
+// They go.
+inline Result<KeysChanged> erase(const std::string& interface, const std::string& name, const Keys& keys,
+                                 const std::string& hook = {}) {
+    libsieve_keys_changed changed{};
+    changed.size = sizeof(changed);
+    libsieve_error* error = nullptr;
+    if (!libsieve_delete(interface.c_str(), detail::text_or_null(hook), name.c_str(), keys.get(), &changed,
+                         &error))
+        return detail::take(error);
+    return detail::changed_of(changed);
+}
+
+// Takes the keys out whose time is over; the result is their number. Without an interface, everywhere.
+inline Result<std::uint64_t> expire(const std::string& interface = {}, const std::string& hook = {}) {
+    std::uint64_t taken_out = 0;
+    libsieve_error* error = nullptr;
+    if (!libsieve_expire(detail::text_or_null(interface), detail::text_or_null(hook), &taken_out, &error))
+        return detail::take(error);
+    return taken_out;
+}
+
+struct ListedKey {
+    std::string text;
+    std::optional<std::chrono::nanoseconds> ends_in; // negative: so long ago
+};
+
+struct KeyList {
+    std::vector<ListedKey> keys{};
+    std::uint64_t unlisted = 0; // keys of the set that nobody knows
+};
+
+// The keys of a set in force, as far as the kernel knows them.
+inline Result<KeyList> list_keys(const std::string& interface, const std::string& name,
+                                 const std::string& hook = {}) {
+    libsieve_key_list* raw = nullptr;
+    libsieve_error* error = nullptr;
+    if (!libsieve_list(interface.c_str(), detail::text_or_null(hook), name.c_str(), &raw, &error))
+        return detail::take(error);
+    const detail::Owner<libsieve_key_list, libsieve_key_list_free> owner(raw);
+    KeyList list;
+    list.unlisted = libsieve_key_list_unlisted(raw);
+    for (std::size_t i = 0; i < libsieve_key_list_count(raw); i++) {
+        libsieve_listed_key key{};
+        key.size = sizeof(key);
+        libsieve_key_list_get(raw, i, &key);
+        ListedKey one{key.text, std::nullopt};
+        if (key.ends) one.ends_in = std::chrono::nanoseconds(key.ends_in);
+        list.keys.push_back(std::move(one));
+    }
+    return list;
+}
 
 } // namespace libsieve

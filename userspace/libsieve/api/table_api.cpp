@@ -2,8 +2,7 @@
 #include <chrono>
 #include <optional>
 
-#include <fmt/core.h>
-
+#include "libsieve/api/arguments.hpp"
 #include "libsieve/api/handles.hpp"
 #include "libsieve/control/apply.hpp"
 #include "libsieve/control/end_probation.hpp"
@@ -14,29 +13,10 @@
 #include "libsieve/control/unload.hpp"
 
 using sieve::api::guarded;
-
-namespace {
-
-sieve::Result<std::optional<sieve::kernel::HookPoint>> parse_hook(const char* hook) {
-    if (hook == nullptr) return std::optional<sieve::kernel::HookPoint>();
-    const std::optional<sieve::kernel::HookPoint> point = sieve::kernel::parse_hook_point(hook);
-    if (!point) return sieve::invalid_request(fmt::format("hook {}: expected xdp, ingress or egress", hook));
-    return point;
-}
-
-sieve::Result<sieve::control::HookName> hook_name(const char* interface, const char* hook) {
-    SIEVE_ASSIGN(const std::optional<sieve::kernel::HookPoint> point, parse_hook(hook));
-    return sieve::control::HookName{.interface = interface, .point = point};
-}
-
-sieve::Result<sieve_action> parse_pass_or_drop(const char* what, const char* action) {
-    const sieve::Result<sieve::control::WantedAction> wanted = sieve::control::parse_action(action);
-    if (!wanted || (wanted->action != SIEVE_ACTION_PASS && wanted->action != SIEVE_ACTION_DROP))
-        return sieve::invalid_request(fmt::format("{} `{}`: expected pass or drop", what, action));
-    return wanted->action;
-}
-
-} // namespace
+using sieve::api::hook_name;
+using sieve::api::parse_hook;
+using sieve::api::parse_pass_or_drop;
+using sieve::api::parse_probation;
 
 bool libsieve_table_new(const char* interface, const char* hook, libsieve_table** table,
                         libsieve_error** error) {
@@ -86,13 +66,23 @@ bool libsieve_table_protect_host(libsieve_table* table, libsieve_error** error) 
     });
 }
 
+bool libsieve_table_set_force(libsieve_table* table, libsieve_error** error) {
+    return guarded(error, [&]() -> sieve::Status {
+        table->spec.force = true;
+        return {};
+    });
+}
+
+bool libsieve_table_keep_counters(libsieve_table* table, libsieve_error** error) {
+    return guarded(error, [&]() -> sieve::Status {
+        table->spec.keep_counters = true;
+        return {};
+    });
+}
+
 bool libsieve_table_set_probation(libsieve_table* table, uint32_t seconds, libsieve_error** error) {
     return guarded(error, [&]() -> sieve::Status {
-        constexpr uint32_t longest = 86400;
-        if (seconds > longest)
-            return sieve::invalid_request(
-                fmt::format("probation of {} seconds: expected at most {}", seconds, longest));
-        table->probation = std::chrono::seconds(seconds);
+        SIEVE_ASSIGN(table->probation, parse_probation(seconds));
         return {};
     });
 }

@@ -12,6 +12,7 @@
 #include "libsieve/control/prepare.hpp"
 #include "libsieve/control/redirection.hpp"
 #include "libsieve/control/table_guard.hpp"
+#include "libsieve/control/undone_changes.hpp"
 #include "libsieve/util/unfinished.hpp"
 
 namespace sieve::control {
@@ -136,6 +137,7 @@ Result<Applied> apply(Kernel& kernel, const TableSpec& spec, const Observer& obs
     applied.attached_now = !hook.speaks_our_version();
     SIEVE_TRY(refuse_lockout(kernel, *prepared.trial, interface.name, spec.point,
                              {.table = applied.table, .fresh = prepared.sets, .specs = spec.sets}, safety));
+    std::vector<Warning> undone;
     if (applied.attached_now) {
         SIEVE_ASSIGN(
             kernel::Attached attached,
@@ -146,8 +148,9 @@ Result<Applied> apply(Kernel& kernel, const TableSpec& spec, const Observer& obs
         applied.place_ignored = spec.point == kernel::HookPoint::xdp && (spec.priority || spec.chain) &&
                                 !applied.hook.behind_dispatcher();
     } else {
-        if (!spec.keep_counters)
-            start_counters(kernel, kernel.read_table(hook), prepared.sets, applied.table);
+        const kernel::TableInForce before = kernel.read_table(hook);
+        if (!spec.keep_counters) start_counters(kernel, before, prepared.sets, applied.table);
+        undone = undone_changes(kernel, before, applied.table);
         SIEVE_TRY(kernel.replace_table(hook, applied.table));
         applied.hook = std::move(hook);
     }
@@ -156,6 +159,7 @@ Result<Applied> apply(Kernel& kernel, const TableSpec& spec, const Observer& obs
         applied.warnings = target_warnings(kernel, {interface, spec.point, applied.hook.mode}, spec.sets);
         for (Warning& warning : allowlist_warnings(prepared.sets, applied.table))
             applied.warnings.push_back(std::move(warning));
+        for (Warning& warning : undone) applied.warnings.push_back(std::move(warning));
         return {};
     });
     if (!warned)

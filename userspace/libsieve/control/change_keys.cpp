@@ -19,19 +19,24 @@ namespace sieve::control {
 
 namespace {
 
-// How many keys of a set can have an end: more than its filter holds, and so many that it may grow. The empty
-// map takes 1 to 16 MiB.
-std::uint32_t most_ending_keys(std::uint64_t lines) {
-    constexpr std::uint64_t keys_per_line = 32, least = std::uint64_t{1} << 16, most = std::uint64_t{1} << 20;
-    return static_cast<std::uint32_t>(std::bit_ceil(std::clamp(lines * keys_per_line, least, most)));
+// The size of a map for so many keys with an end. It has room for more, since each growth costs a flip.
+std::uint32_t room_for(std::uint64_t keys) {
+    constexpr std::uint64_t least = std::uint64_t{1} << 16, most = std::uint64_t{1} << 31; // 1 MiB, empty
+    return static_cast<std::uint32_t>(std::bit_ceil(std::clamp(keys + keys / 4, least, most)));
 }
 
-// Puts an empty map for keys with an end beside the set's filter, unless there is one.
-Result<TableWithSet> with_inserted(Kernel& kernel, const kernel::Hook& hook, TableWithSet now) {
-    if (now.set.inserted_id != 0) return now;
-    SIEVE_ASSIGN(const std::unique_ptr<RunningFilter> filter, kernel.open_filter(now.set.map_id));
+// Sees to it that so many more keys with an end have room beside the set's filter: puts the first map there,
+// or a larger one with the keys of the map before.
+Result<TableWithSet> with_room(Kernel& kernel, const kernel::Hook& hook, TableWithSet now,
+                               std::uint64_t more) {
+    std::vector<kernel::NotedKey> noted;
+    if (now.set.inserted_id != 0) {
+        SIEVE_ASSIGN(const std::unique_ptr<RunningKeys> inserted, kernel.open_inserted(now.set.inserted_id));
+        SIEVE_ASSIGN(noted, inserted->all());
+        if (noted.size() + more <= inserted->most()) return now;
+    }
     SIEVE_ASSIGN(const UniqueFd map,
-                 kernel.make_inserted(now.set.name, most_ending_keys(filter->lines().size())));
+                 kernel.make_inserted(now.set.name, room_for(noted.size() + more), noted));
     now.table.sets[now.index].inserted_fd = map.get();
     SIEVE_TRY(kernel.replace_table(hook, now.table));
     return table_with(kernel, hook, now.set.name);
@@ -77,7 +82,7 @@ Result<KeysChanged> change_once(Kernel& kernel, const HookName& name, const std:
     SIEVE_ASSIGN(const std::vector<ExpiredKeys> expired, expire_keys_at(kernel, hook));
     for (const ExpiredKeys& one : expired) changed.expired += one.taken_out;
     if (request.lifetime) {
-        SIEVE_ASSIGN(now, with_inserted(kernel, hook, std::move(now)));
+        SIEVE_ASSIGN(now, with_room(kernel, hook, std::move(now), keys.size()));
         SIEVE_ASSIGN(open, open_changeable(kernel, name.interface, now.set));
     }
     if (request.change == KeyChange::erase)
@@ -118,7 +123,7 @@ Result<KeysChanged> change_keys(Kernel& kernel, const HookName& name, const std:
         for (const sieve_key& key : changed.report.full) rest.add(key);
         auto more = change_once(kernel, name, set, rest, request, observer, safety);
         if (!more) return unfinished("the keys that fitted are in, the rest is not", more.error());
-        const bool in_vain = more->report.done == 0; // what is full is the map of ends, which does not grow
+        const bool in_vain = more->report.done == 0; // others have filled it meanwhile
         KeyChangeReport& sum = changed.report;
         sum.done += more->report.done;
         sum.told.insert(sum.told.end(), more->report.told.begin(), more->report.told.end());

@@ -105,8 +105,7 @@ Result<SetEdited> edit_set(Kernel& kernel, const HookName& name, const std::stri
     SIEVE_ASSIGN(const kernel::Hook hook, find_ours(kernel, name, set));
     SIEVE_ASSIGN(TableWithSet now, table_with(kernel, hook, set));
     const kernel::TableInForce before = kernel.read_table(hook);
-    SetEdited done{
-        .table = {}, .before = {now.set.action, now.set.target}, .now = {now.set.action, now.set.target}};
+    SetEdited done{.table = {}, .before = action_of(now.set), .now = action_of(now.set)};
     SetSpec spec;
     spec.name = set;
     spec.action = edit.action;

@@ -1,39 +1,65 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/control/expire_keys.hpp"
 
+#include <algorithm>
 #include <iterator>
 #include <memory>
 #include <utility>
 
+#include <sieve/inserted.h>
+
 #include "libsieve/build/key_changes.hpp"
 #include "libsieve/control/changeable_set.hpp"
 #include "libsieve/control/hold_lock.hpp"
+#include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/util/unfinished.hpp"
 
 namespace sieve::control {
 
 namespace {
 
-Result<std::vector<sieve_key>> overdue_keys(Kernel& kernel, const kernel::SetInForce& set) {
-    std::vector<sieve_key> overdue;
-    if (set.inserted_id == 0) return overdue;
+Result<std::vector<kernel::NotedKey>> ending_keys(Kernel& kernel, const kernel::SetInForce& set) {
+    if (set.inserted_id == 0) return std::vector<kernel::NotedKey>();
     SIEVE_ASSIGN(const std::unique_ptr<RunningKeys> inserted, kernel.open_inserted(set.inserted_id));
-    SIEVE_ASSIGN(const std::vector<kernel::NotedKey> all, inserted->all());
-    const std::uint64_t now = kernel.boot_time();
-    for (const kernel::NotedKey& one : all)
-        if (one.note.end != 0 && one.note.end <= now) overdue.push_back(one.key);
-    return overdue;
+    SIEVE_ASSIGN(std::vector<kernel::NotedKey> keys, inserted->all());
+    std::erase_if(keys, [](const kernel::NotedKey& one) { return one.note.end == 0; });
+    return keys;
 }
 
-Result<bool> any_overdue(Kernel& kernel, const std::vector<kernel::Hook>& hooks) {
+// When the first key of these hooks ends, as in KeyNote.
+Result<std::optional<std::uint64_t>> first_end(Kernel& kernel, const std::vector<kernel::Hook>& hooks) {
+    std::optional<std::uint64_t> first;
     for (const kernel::Hook& hook : hooks) {
         if (!hook.speaks_our_version()) continue;
         for (const kernel::SetInForce& set : kernel.read_table(hook).sets) {
-            SIEVE_ASSIGN(const std::vector<sieve_key> overdue, overdue_keys(kernel, set));
-            if (!overdue.empty()) return true;
+            SIEVE_ASSIGN(const std::vector<kernel::NotedKey> keys, ending_keys(kernel, set));
+            for (const kernel::NotedKey& one : keys)
+                first = std::min(first.value_or(one.note.end), one.note.end);
         }
     }
-    return false;
+    return first;
+}
+
+// A controller that died may have left open whether it inserted a key. As long as nobody has changed the
+// filter since, a match tells: the key did not match before. So this is done before any other change.
+Status settle(Kernel& kernel, const kernel::SetInForce& set, const std::vector<kernel::NotedKey>& keys) {
+    const auto open_question = [](const kernel::NotedKey& one) {
+        return one.note.state == SIEVE_INSERTED_COMING;
+    };
+    if (set.exact_id != 0 || std::none_of(keys.begin(), keys.end(), open_question)) return {};
+    SIEVE_ASSIGN(const std::unique_ptr<RunningFilter> filter, kernel.open_filter(set.map_id));
+    SIEVE_ASSIGN(const std::unique_ptr<RunningKeys> notes, kernel.open_inserted(set.inserted_id));
+    const sieve_lookup& lookup = filter->lookup();
+    for (const kernel::NotedKey& one : keys) {
+        if (!open_question(one)) continue;
+        const sieve_hash hash = sieve_hash_key(&one.key, lookup.hash_key, lookup.fields);
+        if (!kind_of(lookup).holds(lookup, hash, filter->lines().data())) {
+            SIEVE_TRY(notes->erase(one.key));
+            continue;
+        }
+        SIEVE_TRY(notes->put(one.key, {.end = one.note.end, .state = SIEVE_INSERTED_IN}));
+    }
+    return {};
 }
 
 } // namespace
@@ -41,11 +67,14 @@ Result<bool> any_overdue(Kernel& kernel, const std::vector<kernel::Hook>& hooks)
 Result<std::vector<ExpiredKeys>> expire_keys_at(Kernel& kernel, const kernel::Hook& hook) {
     std::vector<ExpiredKeys> done;
     for (const kernel::SetInForce& set : kernel.read_table(hook).sets) {
-        SIEVE_ASSIGN(const std::vector<sieve_key> overdue, overdue_keys(kernel, set));
+        SIEVE_ASSIGN(std::vector<kernel::NotedKey> overdue, ending_keys(kernel, set));
+        SIEVE_TRY(settle(kernel, set, overdue));
+        const std::uint64_t now = kernel.boot_time();
+        std::erase_if(overdue, [now](const kernel::NotedKey& one) { return one.note.end > now; });
         if (overdue.empty()) continue;
         SIEVE_ASSIGN(const OpenSet open, open_changeable(kernel, hook.interface.name, set));
         KeySet keys(open.filter->lookup().fields);
-        for (const sieve_key& key : overdue) keys.add(key);
+        for (const kernel::NotedKey& one : overdue) keys.add(one.key);
         open.notes->expire();
         auto report = sieve::change_keys(open.filter->lookup(), open.filter->file(), open.filter->lines(),
                                          keys, KeyChange::erase, {}, open.notes.get());
@@ -63,8 +92,11 @@ Result<std::vector<ExpiredKeys>> expire_keys_at(Kernel& kernel, const kernel::Ho
 Result<std::vector<ExpiredKeys>> expire_keys(Kernel& kernel, const HookName& name, const Observer& observer) {
     {
         SIEVE_ASSIGN(const std::vector<kernel::Hook> hooks, hooks_of(kernel, name));
-        SIEVE_ASSIGN(const bool any, any_overdue(kernel, hooks));
-        if (!any) return std::vector<ExpiredKeys>();
+        // Whoever names an interface must not take a program that cannot be read for one without such keys.
+        if (!name.interface.empty())
+            for (const kernel::Hook& hook : hooks) SIEVE_TRY(kernel::refuse_unless_ours(hook));
+        SIEVE_ASSIGN(const std::optional<std::uint64_t> first, first_end(kernel, hooks));
+        if (!first || *first > kernel.boot_time()) return std::vector<ExpiredKeys>();
     }
     SIEVE_ASSIGN(const Held lock, hold_lock(kernel, observer));
     SIEVE_ASSIGN(const std::vector<kernel::Hook> hooks, hooks_of(kernel, name));
@@ -77,6 +109,14 @@ Result<std::vector<ExpiredKeys>> expire_keys(Kernel& kernel, const HookName& nam
         done.insert(done.end(), std::make_move_iterator(more->begin()), std::make_move_iterator(more->end()));
     }
     return done;
+}
+
+Result<std::optional<std::chrono::nanoseconds>> time_to_next_end(Kernel& kernel, const HookName& name) {
+    SIEVE_ASSIGN(const std::vector<kernel::Hook> hooks, hooks_of(kernel, name));
+    SIEVE_ASSIGN(const std::optional<std::uint64_t> first, first_end(kernel, hooks));
+    if (!first) return std::nullopt;
+    const std::uint64_t now = kernel.boot_time();
+    return std::chrono::nanoseconds(*first > now ? *first - now : 0);
 }
 
 } // namespace sieve::control

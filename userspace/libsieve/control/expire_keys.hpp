@@ -3,7 +3,9 @@
 // until a controller takes it out.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,11 +26,17 @@ struct ExpiredKeys {
 
 // Does this for every set of the hooks that the name covers. The result has the sets that had such keys.
 // Takes the lock only if there are any. Errors: those of the lock and of reading what is in force;
-// `unfinished` if only some keys were taken out.
+// other_version if an interface is named whose program cannot be read (without a name, such programs are left
+// out); `unfinished` if only some keys were taken out.
 [[nodiscard]] Result<std::vector<ExpiredKeys>> expire_keys(Kernel& kernel, const HookName& name,
                                                            const Observer& observer);
 
 // The same for the sets of one hook. The caller holds the lock.
 [[nodiscard]] Result<std::vector<ExpiredKeys>> expire_keys_at(Kernel& kernel, const kernel::Hook& hook);
+
+// How long until the first key ends at the hooks that the name covers: for a caller that waits. Nothing if no
+// key has an end. Errors: those of reading what is in force.
+[[nodiscard]] Result<std::optional<std::chrono::nanoseconds>> time_to_next_end(Kernel& kernel,
+                                                                               const HookName& name);
 
 } // namespace sieve::control

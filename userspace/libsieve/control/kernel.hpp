@@ -81,6 +81,7 @@ class RunningKeys {
     [[nodiscard]] virtual Result<bool> put(const sieve_key& key, const kernel::KeyNote& note) = 0;
     [[nodiscard]] virtual Status erase(const sieve_key& key) = 0; // no error if it is not there
     [[nodiscard]] virtual Result<std::vector<kernel::NotedKey>> all() = 0;
+    [[nodiscard]] virtual std::uint64_t most() = 0; // keys that there is room for
 };
 
 // What the program reports about packets, besides counting them.
@@ -152,8 +153,9 @@ class Kernel {
     // The exact set with that id; the map of inserted keys with that id.
     [[nodiscard]] virtual Result<std::unique_ptr<RunningKeys>> open_exact(std::uint32_t exact_id) = 0;
     [[nodiscard]] virtual Result<std::unique_ptr<RunningKeys>> open_inserted(std::uint32_t inserted_id) = 0;
-    // An empty map for so many inserted keys of a set. WantedSet takes the descriptor.
-    [[nodiscard]] virtual Result<UniqueFd> make_inserted(const std::string& name, std::uint32_t most) = 0;
+    // A map of these inserted keys of a set, with room for `most` in all. WantedSet takes the descriptor.
+    [[nodiscard]] virtual Result<UniqueFd> make_inserted(const std::string& name, std::uint32_t most,
+                                                         std::span<const kernel::NotedKey> keys) = 0;
     // Nanoseconds since the machine started, the time that it slept included (CLOCK_BOOTTIME).
     [[nodiscard]] virtual std::uint64_t boot_time() = 0;
 

@@ -27,12 +27,6 @@ Result<KeyList> list_keys(Kernel& kernel, const HookName& name, const std::strin
     SIEVE_ASSIGN(const kernel::Hook hook, find_ours(kernel, name, set));
     SIEVE_ASSIGN(const TableWithSet now, table_with(kernel, hook, set));
     SIEVE_ASSIGN(const kernel::FilterHeader filter, kernel.read_filter(now.set.map_id));
-    if (!now.verified() && now.set.inserted_id == 0)
-        return failure(ErrorKind::no,
-                       fmt::format("set {} is not verified, and no key was inserted into it for a time: a "
-                                   "filter cannot list its keys",
-                                   set),
-                       {.interface = name.interface, .set = set});
     KeyList list{.point = hook.point,
                  .fields = filter.lookup.fields,
                  .prefixes = filter.lookup.probes != 0,
@@ -59,6 +53,14 @@ Result<KeyList> list_keys(Kernel& kernel, const HookName& name, const std::strin
         std::copy(words.begin(), words.end(), std::begin(one.key.word));
         list.keys.push_back(one);
     }
+    if (list.whole) return list;
+    list.unlisted = filter.file.keys - std::min<std::uint64_t>(filter.file.keys, list.keys.size());
+    if (list.keys.empty() && list.unlisted > 0)
+        return failure(ErrorKind::no,
+                       fmt::format("set {} has {} keys, and none of them is known: a filter cannot list its "
+                                   "keys, the set is not verified, and no key was inserted for a time",
+                                   set, list.unlisted),
+                       {.interface = name.interface, .set = set});
     return list;
 }
 

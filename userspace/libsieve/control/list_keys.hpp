@@ -26,11 +26,12 @@ struct KeyList {
     std::uint32_t fields = 0;
     bool prefixes = false;
     bool whole = false; // all keys of the set, as the set is verified; else only those inserted for a time
+    std::uint64_t unlisted = 0;    // keys in the filter that nobody knows: their number is all it tells
     std::vector<ListedKey> keys{}; // ascending
 };
 
 // Takes no lock: keys that are changed meanwhile may be there or not. Errors: not_attached, no_such_set; `no`
-// if the set is not verified and no key was ever inserted for a time.
+// if no key is known, since the set is not verified and has none that was inserted for a time.
 [[nodiscard]] Result<KeyList> list_keys(Kernel& kernel, const HookName& hook, const std::string& set);
 
 // The text of a listed key in a feed.

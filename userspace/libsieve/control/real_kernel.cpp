@@ -87,6 +87,7 @@ class RealRunningKeys final : public RunningKeys {
     }
     Status erase(const sieve_key& key) override { return map_.erase(key); }
     Result<std::vector<kernel::NotedKey>> all() override { return map_.all(); }
+    std::uint64_t most() override { return map_.most(); }
 
   private:
     kernel::KeyMap map_;
@@ -226,8 +227,9 @@ Result<std::unique_ptr<RunningKeys>> RealKernel::open_inserted(std::uint32_t ins
     return std::make_unique<RealRunningKeys>(std::move(map));
 }
 
-Result<UniqueFd> RealKernel::make_inserted(const std::string& name, std::uint32_t most) {
-    return kernel::create_inserted_map(name, most);
+Result<UniqueFd> RealKernel::make_inserted(const std::string& name, std::uint32_t most,
+                                           std::span<const kernel::NotedKey> keys) {
+    return kernel::create_inserted_map(name, most, keys);
 }
 
 std::uint64_t RealKernel::boot_time() {

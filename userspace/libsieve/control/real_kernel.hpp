@@ -31,7 +31,8 @@ class RealKernel : public Kernel {
     Result<std::unique_ptr<RunningFilter>> open_filter(std::uint32_t map_id) override;
     Result<std::unique_ptr<RunningKeys>> open_exact(std::uint32_t exact_id) override;
     Result<std::unique_ptr<RunningKeys>> open_inserted(std::uint32_t inserted_id) override;
-    Result<UniqueFd> make_inserted(const std::string& name, std::uint32_t most) override;
+    Result<UniqueFd> make_inserted(const std::string& name, std::uint32_t most,
+                                   std::span<const kernel::NotedKey> keys) override;
     std::uint64_t boot_time() override;
     Result<kernel::FilterHeader> read_filter(std::uint32_t map_id) override;
     Result<std::uint64_t> exact_bytes(std::uint32_t exact_id) override;

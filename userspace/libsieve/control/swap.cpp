@@ -11,16 +11,15 @@
 #include "libsieve/control/hold_lock.hpp"
 #include "libsieve/control/lockout.hpp"
 #include "libsieve/control/prepare.hpp"
+#include "libsieve/control/undone_changes.hpp"
 
 namespace sieve::control {
 
 Result<Swapped> swap(Kernel& kernel, const HookName& name, SetSpec spec, const Observer& observer,
                      const Safety& safety) {
     if (spec.action)
-        return invalid_request(
-            fmt::format("set {}: a swap changes the filter only; actions and their order are loaded with the "
-                        "whole table",
-                        spec.name));
+        return invalid_request(fmt::format(
+            "set {}: a swap changes the filter only, neither the action nor the order", spec.name));
     SIEVE_TRY(check_names({&spec, 1}));
     HookName at = name;
     {
@@ -52,6 +51,7 @@ Result<Swapped> swap(Kernel& kernel, const HookName& name, SetSpec spec, const O
                              {.table = now.table, .fresh = {&set, 1}, .specs = {&spec, 1}, .before = &before},
                              safety));
     std::vector<Warning> warnings = allowlist_warnings({&set, 1}, now.table);
+    for (Warning& warning : undone_changes(kernel, before, now.table)) warnings.push_back(std::move(warning));
     const auto begin = std::chrono::steady_clock::now();
     SIEVE_TRY(kernel.replace_table(hook, now.table));
     const std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - begin;

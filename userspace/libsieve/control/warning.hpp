@@ -18,6 +18,7 @@ enum class WarningKind : std::uint8_t {
     one_buffer,           // a redirection's target takes frames of one buffer only
     sending_unknown,      // the kernel does not tell whether a redirection's target can send
     prefix_allowlist,     // false positives of prefixes pass, and nothing rejects them (facts: set)
+    changes_undone,       // single keys had changed, and went with the filter before (facts: set)
 };
 
 struct Warning {

@@ -122,12 +122,18 @@ Result<std::vector<NotedKey>> KeyMap::all() const {
     return exact_ ? all_in<sieve_exact_value>(fd_.get(), most_) : all_in<sieve_inserted>(fd_.get(), most_);
 }
 
-Result<UniqueFd> create_inserted_map(const std::string& name, std::uint32_t most) {
+Result<UniqueFd> create_inserted_map(const std::string& name, std::uint32_t most,
+                                     std::span<const NotedKey> keys) {
+    const std::string what = fmt::format("a BPF hash map for {} keys inserted into set {}", most, name);
     LIBBPF_OPTS(bpf_map_create_opts, options);
     options.map_flags = BPF_F_NO_PREALLOC;
     UniqueFd fd(bpf_map_create(BPF_MAP_TYPE_HASH, map_name(name).c_str(), sizeof(sieve_key),
                                sizeof(sieve_inserted), most, &options));
-    if (!fd) return refusal(fmt::format("a BPF hash map for keys inserted into set {}", name), errno);
+    if (!fd) return refusal(what, errno);
+    for (const NotedKey& one : keys) {
+        SIEVE_ASSIGN(const bool room, put_in<sieve_inserted>(fd.get(), one.key, one.note));
+        if (!room) return refusal(what, E2BIG);
+    }
     return fd;
 }
 

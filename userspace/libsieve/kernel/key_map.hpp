@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,7 @@ class KeyMap {
     [[nodiscard]] Status erase(const sieve_key& key) const; // no error if it is not there
     // All keys, in no order.
     [[nodiscard]] Result<std::vector<NotedKey>> all() const;
+    [[nodiscard]] std::uint32_t most() const { return most_; } // keys that it has room for
 
   private:
     KeyMap(UniqueFd fd, bool exact, std::uint32_t most) : fd_(std::move(fd)), exact_(exact), most_(most) {}
@@ -46,11 +48,13 @@ class KeyMap {
 
     UniqueFd fd_;
     bool exact_;
-    std::uint32_t most_; // keys
+    std::uint32_t most_;
 };
 
-// An empty map for at most so many inserted keys. Its memory is 16 bytes for each, rounded up to a power of
-// two, and about 110 bytes for each key that it holds. `name` is the set's.
-[[nodiscard]] Result<UniqueFd> create_inserted_map(const std::string& name, std::uint32_t most);
+// A map of these inserted keys, with room for `most` of them in all. Its memory is 16 bytes for each that it
+// has room for, rounded up to a power of two, and about 110 bytes for each key that it holds. `name` is the
+// set's.
+[[nodiscard]] Result<UniqueFd> create_inserted_map(const std::string& name, std::uint32_t most,
+                                                   std::span<const NotedKey> keys = {});
 
 } // namespace sieve::kernel

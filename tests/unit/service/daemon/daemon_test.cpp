@@ -11,6 +11,7 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include "libsieve/feeds/key_text.hpp"
 #include "unit/control/fake_kernel.hpp"
 #include "unit/control/files.hpp"
 #include "unit/service/daemon/records.hpp"
@@ -199,6 +200,30 @@ TEST_F(DaemonTest, ATriggerDuringACycleIsNotLost) {
     host.release();
     until_said("set b: a new list with 1 entry");
     EXPECT_TRUE(log.says("set a: a new list with 1 entry"));
+}
+
+// Of any set on this host, also of one that somebody loaded by hand. No cycle is due meanwhile.
+TEST_F(DaemonTest, TakesKeysOutWhoseTimeIsOverBetweenCycles) {
+    control::FeedSpec spec;
+    spec.build.kind.kind = SIEVE_KIND_DDLCBF;
+    spec.build.bits_per_key = 80;
+    kernel.put_filter(300, *Image::load(files.image("live", {"192.0.2.1", "192.0.2.2"}, spec)));
+    test::FakeKernel::Running& egress = kernel.at_tc[kernel::HookPoint::egress];
+    egress.ours = true;
+    egress.program = 41;
+    egress.table.sets.push_back({.name = "live", .map_id = 300, .inserted_id = 400});
+    const auto words = std::to_array(parse_key("192.0.2.1", SIEVE_FIELD_SRC)->word);
+    kernel.keys[400].notes[words] = {.end =
+                                         kernel.now + std::uint64_t{std::chrono::nanoseconds(200ms).count()}};
+    start();
+    settle();
+    const std::uint64_t cycles = daemon->cycles();
+    EXPECT_TRUE(kernel.keys.at(400).notes.contains(words));
+    kernel.now += std::chrono::nanoseconds(1s).count();
+    until_said("eth0: set live: 1 key taken out");
+    until([this] { return daemon->is_idle(); });
+    EXPECT_TRUE(kernel.keys.at(400).notes.empty());
+    EXPECT_EQ(daemon->cycles(), cycles);
 }
 
 TEST_F(DaemonTest, AReloadThatIsWrongKeepsWhatWas) {

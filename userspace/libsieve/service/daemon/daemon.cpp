@@ -26,16 +26,24 @@ Result<Configuration> load(const std::string& path) {
     return live::with_companions(std::move(configuration));
 }
 
-// Takes keys out that people inserted for a time which is over (`insert --for`).
-void expire(control::Kernel& kernel, const control::Observer& observer, Log& log) {
+// The longest time between two looks for keys whose time is over. Whoever inserts a key does not tell the
+// daemon, so a key that ends sooner than the daemon looks next is taken out so much later at most.
+constexpr std::chrono::seconds longest_without_a_look{10};
+
+// Takes keys out that people inserted for a time which is over (`insert --for`). The result is the time until
+// the next look.
+std::chrono::nanoseconds expire(control::Kernel& kernel, const control::Observer& observer, Log& log) {
     const auto expired = control::expire_keys(kernel, {}, observer);
     if (!expired) {
         log.warning(fmt::format("keys whose time is over: {}", expired.error().message));
-        return;
+        return longest_without_a_look;
     }
     for (const control::ExpiredKeys& one : *expired)
-        log.info(fmt::format("{}: set {}: {} keys taken out, since their time is over", one.hook.interface,
-                             one.set, one.taken_out));
+        log.info(fmt::format("{}: set {}: {} {} taken out, since the time is over", one.hook.interface,
+                             one.set, one.taken_out, one.taken_out == 1 ? "key" : "keys"));
+    const auto next = control::time_to_next_end(kernel, {});
+    if (!next || !*next) return longest_without_a_look;
+    return std::min<std::chrono::nanoseconds>(**next, longest_without_a_look);
 }
 
 // Takes away every program that the service has put somewhere.
@@ -71,6 +79,8 @@ struct Daemon::Running {
     Time began{};
     bool called_off = false;
     bool unloads = false; // it is no cycle, but the last act
+    bool expires = false; // it is no cycle, but takes keys out whose time is over, as each cycle does
+    std::chrono::nanoseconds next_look = longest_without_a_look; // for such keys, after its end
     Result<CycleReport> report{};
     Status unloaded{};
 };
@@ -115,6 +125,7 @@ Status Daemon::listen() {
     prompt_host_ = std::make_unique<PromptHost>(parts_.host, settings_.host_patience);
     EventLoop& loop = parts_.loop;
     SIEVE_ASSIGN(timer_, loop.timer([this] { look_at_agenda(); }));
+    SIEVE_ASSIGN(ends_timer_, loop.timer([this] { take_out_ended(); }));
     SIEVE_ASSIGN(urgent_, Worker::start(Priority::normal));
     SIEVE_ASSIGN(patient_, Worker::start(Priority::low));
     SIEVE_ASSIGN(urgent_ended_, loop.on_readable(urgent_->ended(), [this] {
@@ -197,8 +208,20 @@ void Daemon::begin(CycleOptions options) {
         const std::lock_guard lock(live_.exclusive());
         // A cycle may take a program away, and its counters with it. A failure is the ledger's to show.
         (void)parts_.ledger.observe(parts_.kernel);
-        expire(parts_.kernel, observer(), parts_.log);
+        job->next_look = expire(parts_.kernel, observer(), parts_.log);
         job->report = run_cycle(parts_.kernel, *job->configuration, state_, host, job->options, observer());
+    });
+}
+
+// Between the cycles.
+void Daemon::take_out_ended() {
+    if (running_ || stopping_) return; // end() sets the timer
+    running_ = std::make_shared<Running>();
+    running_->expires = true;
+    running_->options.ask = Ask::nothing;
+    urgent_->run([this, job = running_] {
+        const std::lock_guard lock(live_.exclusive());
+        job->next_look = expire(parts_.kernel, observer(), parts_.log);
     });
 }
 
@@ -209,6 +232,12 @@ void Daemon::end() {
         result_ = std::move(ended->unloaded);
         parts_.loop.leave();
         return;
+    }
+    ends_timer_.set(std::chrono::steady_clock::now() + ended->next_look);
+    if (ended->expires) {
+        if (stopping_) return finish_stopping();
+        if (next_) adopt();
+        return look_at_agenda();
     }
     cycles_++;
     if (cycles_ == 1 && prompt_host_->was_late())

@@ -98,6 +98,7 @@ class Daemon {
     void arm();
     void look_at_agenda();
     void begin(CycleOptions options);
+    void take_out_ended();
     void end();
     void tell(const Running& ended);
     void note(const Running& ended);
@@ -127,6 +128,7 @@ class Daemon {
     std::unique_ptr<InterfaceWatch> interfaces_;
     UniqueFd cancel_; // readable: the cycle at work is called off
     EventSource timer_;
+    EventSource ends_timer_; // looks for keys whose time is over
     EventSource urgent_ended_;
     EventSource patient_ended_;
     std::vector<EventSource> signals_;

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/api/arguments.hpp"
+
+#include <fmt/core.h>
+
+#include "libsieve/control/set_action.hpp"
+
+namespace sieve::api {
+
+Result<std::optional<kernel::HookPoint>> parse_hook(const char* hook) {
+    if (hook == nullptr) return std::optional<kernel::HookPoint>();
+    const std::optional<kernel::HookPoint> point = kernel::parse_hook_point(hook);
+    if (!point) return invalid_request(fmt::format("hook {}: expected xdp, ingress or egress", hook));
+    return point;
+}
+
+Result<control::HookName> hook_name(const char* interface, const char* hook) {
+    SIEVE_ASSIGN(const std::optional<kernel::HookPoint> point, parse_hook(hook));
+    return control::HookName{.interface = interface != nullptr ? interface : "", .point = point};
+}
+
+Result<sieve_action> parse_pass_or_drop(const char* what, const char* action) {
+    const Result<control::WantedAction> wanted = control::parse_action(action);
+    if (!wanted || (wanted->action != SIEVE_ACTION_PASS && wanted->action != SIEVE_ACTION_DROP))
+        return invalid_request(fmt::format("{} `{}`: expected pass or drop", what, action));
+    return wanted->action;
+}
+
+Result<std::chrono::seconds> parse_probation(std::uint32_t seconds) {
+    constexpr std::uint32_t longest = 86400;
+    if (seconds > longest)
+        return invalid_request(fmt::format("probation of {} seconds: expected at most {}", seconds, longest));
+    return std::chrono::seconds(seconds);
+}
+
+} // namespace sieve::api

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// Arguments that several functions of the C interface take.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+
+#include "libsieve/control/in_force.hpp"
+#include "libsieve/util/result.hpp"
+
+namespace sieve::api {
+
+// Errors are of kind invalid_request. `hook` and `interface` may be null.
+[[nodiscard]] Result<std::optional<kernel::HookPoint>> parse_hook(const char* hook);
+[[nodiscard]] Result<control::HookName> hook_name(const char* interface, const char* hook);
+[[nodiscard]] Result<sieve_action> parse_pass_or_drop(const char* what, const char* action);
+[[nodiscard]] Result<std::chrono::seconds> parse_probation(std::uint32_t seconds);
+
+} // namespace sieve::api

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "libsieve/api/arguments.hpp"
+#include "libsieve/api/handles.hpp"
+#include "libsieve/control/edit_table.hpp"
+#include "libsieve/control/host_addresses.hpp"
+#include "libsieve/control/real_kernel.hpp"
+#include "libsieve/control/remove.hpp"
+
+using sieve::api::at_full_size;
+using sieve::api::guarded;
+using sieve::api::hook_name;
+using sieve::api::parse_pass_or_drop;
+using sieve::api::parse_probation;
+
+namespace {
+
+sieve::Result<std::optional<sieve::control::Position>> position_of(const libsieve_change_options& options) {
+    using Where = sieve::control::Position::Where;
+    const int given = (options.before != nullptr ? 1 : 0) + (options.after != nullptr ? 1 : 0) +
+                      (options.first ? 1 : 0) + (options.last ? 1 : 0);
+    if (given > 1)
+        return sieve::invalid_request("a set has one place in the order: before, after, first or last");
+    if (given == 0) return std::optional<sieve::control::Position>();
+    sieve::control::Position position{.where = options.before != nullptr  ? Where::before
+                                               : options.after != nullptr ? Where::after
+                                               : options.first            ? Where::first
+                                                                          : Where::last};
+    if (options.before != nullptr) position.other = options.before;
+    if (options.after != nullptr) position.other = options.after;
+    return std::optional(std::move(position));
+}
+
+sieve::Result<std::optional<sieve::control::WantedAction>> action_of(const libsieve_change_options& options) {
+    if (options.action == nullptr) return std::optional<sieve::control::WantedAction>();
+    constexpr std::string_view redirect = "redirect=";
+    const std::string_view text = options.action;
+    if (text.starts_with(redirect))
+        return std::optional(sieve::control::WantedAction{SIEVE_ACTION_REDIRECT_DEVICE,
+                                                          std::string(text.substr(redirect.size()))});
+    SIEVE_ASSIGN(sieve::control::WantedAction action, sieve::control::parse_action(options.action));
+    return std::optional(std::move(action));
+}
+
+// What a change needs, besides what it changes.
+class Change {
+  public:
+    static sieve::Result<std::unique_ptr<Change>> of(const char* interface, const char* hook,
+                                                     const libsieve_change_options* given) {
+        auto change = std::make_unique<Change>();
+        change->options = at_full_size(given);
+        SIEVE_ASSIGN(change->where, hook_name(interface, hook));
+        SIEVE_ASSIGN(change->safety.confirm_within, parse_probation(change->options.probation));
+        if (change->options.protect_host) change->safety.host = &change->host_;
+        return change;
+    }
+
+    sieve::control::RealKernel kernel;
+    libsieve_change_options options{};
+    sieve::control::HookName where;
+    sieve::control::Safety safety;
+
+  private:
+    sieve::control::RealHostAddresses host_;
+};
+
+} // namespace
+
+bool libsieve_edit_set(const char* interface, const char* hook, const char* name,
+                       const libsieve_change_options* options, libsieve_error** error) {
+    return guarded(error, [&]() -> sieve::Status {
+        SIEVE_ASSIGN(const std::unique_ptr<Change> change, Change::of(interface, hook, options));
+        sieve::control::SetEdit edit{.keep_counters = change->options.keep_counters,
+                                     .force = change->options.force};
+        SIEVE_ASSIGN(edit.action, action_of(change->options));
+        SIEVE_ASSIGN(edit.position, position_of(change->options));
+        SIEVE_TRY(sieve::control::edit_set(change->kernel, change->where, name, edit, {}, change->safety));
+        return {};
+    });
+}
+
+bool libsieve_add_set(const char* interface, const char* hook, const char* name, const char* path,
+                      const libsieve_change_options* options, libsieve_error** error) {
+    return guarded(error, [&]() -> sieve::Status {
+        SIEVE_ASSIGN(const std::unique_ptr<Change> change, Change::of(interface, hook, options));
+        sieve::control::SetSpec set;
+        set.name = name;
+        set.sources.emplace_back(path);
+        if (change->where.point == sieve::kernel::HookPoint::egress) set.feed.fields = SIEVE_FIELD_DST;
+        SIEVE_ASSIGN(set.action, action_of(change->options));
+        SIEVE_ASSIGN(const std::optional<sieve::control::Position> position, position_of(change->options));
+        SIEVE_TRY(sieve::control::add_set(change->kernel, change->where, set,
+                                          position.value_or(sieve::control::Position{}),
+                                          change->options.force, {}, change->safety));
+        return {};
+    });
+}
+
+bool libsieve_remove_set(const char* interface, const char* hook, const char* name,
+                         const libsieve_change_options* options, libsieve_error** error) {
+    return guarded(error, [&]() -> sieve::Status {
+        SIEVE_ASSIGN(const std::unique_ptr<Change> change, Change::of(interface, hook, options));
+        SIEVE_TRY(sieve::control::remove(change->kernel, change->where, name, {}, change->safety,
+                                         change->options.force));
+        return {};
+    });
+}
+
+bool libsieve_edit_default(const char* interface, const char* hook, const char* action,
+                           const libsieve_change_options* options, libsieve_error** error) {
+    return guarded(error, [&]() -> sieve::Status {
+        SIEVE_ASSIGN(const std::unique_ptr<Change> change, Change::of(interface, hook, options));
+        SIEVE_ASSIGN(const sieve_action wanted, parse_pass_or_drop("default", action));
+        SIEVE_TRY(sieve::control::edit_default(change->kernel, change->where, wanted, change->options.force,
+                                               {}, change->safety));
+        return {};
+    });
+}
