@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-# The installed unit under a real systemd, the first process of a Debian with namespaces of its own: Type=notify, reload,
-# watchdog, restart, the journal, and each capability of the unit. Needs root, Debian's mirror and a mounted cgroup2.
+# The installed unit under a real systemd, the first process of a Debian with namespaces of its own: Type=notify,
+# reload, watchdog, restart, the journal, and each capability of the unit. Needs root, Debian's mirror and a cgroup2.
 #
 #     systemd.sh FOLDER     with the packages that scripts/deb.sh made
 #
@@ -200,7 +200,8 @@ is_in_the_journal() {
     await said 'set bad: a new list with 1 entry'
     here_runs journalctl -q -o cat --since "$marked" SET=bad ENTRIES=1 PRIORITY=5 | grep 'a new list with' ||
         fail "no such entry"
-    here_runs journalctl -q -o cat --since "$marked" INTERFACE=veth-in HOOK=xdp | grep 'attached' || fail "no such entry"
+    here_runs journalctl -q -o cat --since "$marked" INTERFACE=veth-in HOOK=xdp | grep 'attached' ||
+        fail "no such entry"
 }
 
 unit_capabilities() { sed -n 's/^CapabilityBoundingSet=//p' "$SYSTEM$UNIT"; }

@@ -87,6 +87,7 @@ void compare(std::size_t addresses, int rounds) {
     const std::string path = list_of(addresses);
     auto sandboxed = standard_sandbox();
     if (!sandboxed) fail(sandboxed.error().message);
+    sandboxed->limits.nice = 0; // both at the priority of this process
     const SandboxSettings direct = test::in_process();
     std::vector<double> seconds[2], processor[2], ratio, processor_ratio;
     for (int round = 0; round <= rounds; round++) {

@@ -156,8 +156,8 @@ wrong_configurations() {
     wrong 14 'set.bad.seed: unknown key' '14s/^/seed = 1/'
 }
 
-# A table that would cut an administrator off is refused by the filters themselves, unless the configuration says that it
-# is meant. The session is between the two ends; a set of flows names it.
+# A table that would cut an administrator off is refused by the filters themselves, unless the configuration says that
+# it is meant. The session is between the two ends; a set of flows names it.
 # shellcheck disable=SC2154 # conversation() sets what the ends are read and written by
 lockouts() {
     local before port
@@ -179,7 +179,7 @@ sys.stdin.read()"
     read -r _ <&"$server_out"
     sed -i "s|^fpr = .*|key = \"src,dport\"|" "$CONFIG"
     echo "$OUT4 22" >"$LISTS/bad.txt"
-    refused 3 "refused: $IN_IF xdp: set bad would drop $OUT4, an administrator's session .TCP port 22.*protect-host = false" \
+    refused 3 "refused: $IN_IF xdp: set bad would drop $OUT4, an administrator's session .TCP port 22.*protect-host" \
         sieve apply "$CONFIG"
     [ "$(program_id; identity bad; identity friends)" = "$before" ] || fail "something has changed"
     # Meant for this set.
@@ -372,10 +372,11 @@ END
 
 # What lasts over a second shows how far it is, but only on a terminal. The list comes after more than a second.
 progress_bar() {
-    local number
+    local number command
     fresh_lists
     for number in 1 2 3; do
-        sed -i "s|^sources = .*|sources = { command = [\"sh\", \"-c\", \"sleep 1.2; echo 203.0.113.$number\"] }|" "$CONFIG"
+        command="sleep 1.2; echo 203.0.113.$number"
+        sed -i "s|^sources = .*|sources = { command = [\"sh\", \"-c\", \"$command\"] }|" "$CONFIG"
         case $number in
         1)
             on_a_terminal "$SIEVE" apply "$CONFIG" >"$WORK/said"

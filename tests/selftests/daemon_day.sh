@@ -127,10 +127,12 @@ at_rest() {
 
 # Prints what the daemon and its sets hold, without memory.
 held() {
-    local own
+    local own threads
     own=$(pgrep -P "$daemon" || true)
     echo "descriptors $(find "/proc/$daemon/fd" -mindepth 1 | wc -l)"
-    echo "threads $(find "/proc/$daemon/task" -mindepth 1 -maxdepth 1 | wc -l)"
+    # Four of its own; and oneTBB starts a worker for each processor at most, whenever it first needs one.
+    threads=$(find "/proc/$daemon/task" -mindepth 1 -maxdepth 1 | wc -l)
+    echo "threads-too-many $((threads > 4 + $(nproc) ? threads - 4 - $(nproc) : 0))"
     echo "children $(wc -w <<<"$own")"
     echo "mapped $(grep -Ec 'anon_inode:|/memfd:' "/proc/$daemon/maps" || true)"
     echo "programs-and-maps-opened $(cat "/proc/$daemon/fdinfo/"* 2>/dev/null | grep -Ec '^(prog|map)_id' || true)"

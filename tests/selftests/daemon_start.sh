@@ -53,8 +53,8 @@ in_force_before_asking() {
         await have_lists "$count"
         stop
         for ((run = 0; run < RUNS; run++)); do starts_again "$count"; done
-        echo "$count sets, $((KEYS / count * count)) keys: ready $(median 1) ms after the start, $(median 2) ms of them on" \
-            "a processor (median of $RUNS)"
+        echo "$count sets, $((KEYS / count * count)) keys: ready $(median 1) ms after the start," \
+            "$(median 2) ms of them on a processor (median of $RUNS)"
     done
 }
 
@@ -72,7 +72,8 @@ drop udp $((20 + count)).0.0.1 $IN4 1 2
 pass udp $STRANGER $IN4 1 2
 END
     says 'ready [0-9]+ ms after the start of this process, [0-9]+ ms of them'
-    sed -nE 's/.*ready ([0-9]+) ms after the start of this process, ([0-9]+) ms of them.*/\1 \2/p' "$WORK/said" >>"$WORK/times"
+    sed -nE 's/.*ready ([0-9]+) ms after the start of this process, ([0-9]+) ms of them.*/\1 \2/p' "$WORK/said" \
+        >>"$WORK/times"
     stop
     reset_interfaces
 }
