@@ -48,9 +48,9 @@ CPPFLAGS += -Iinclude -Iuserspace -Itests -I$(B)/bpf
 # server. The installed library does not need them. prometheus-cpp-dev cannot be installed for two architectures side
 # by side, so a cross-build names the library by its file.
 PROMETHEUS_LIB := $(if $(filter arm64,$(ARCH)),-l:libprometheus-cpp-core.so.1.0,-lprometheus-cpp-core)
-SERVICE_LIBS := -Wl,--push-state,--as-needed -lcurl -larchive -lseccomp -lsystemd -lmicrohttpd \
+SERVICE_LIBS := -Wl,--push-state,--as-needed -lcurl -lseccomp -lsystemd -lmicrohttpd \
 	$(PROMETHEUS_LIB) -Wl,--pop-state
-LIBS     := -lxdp -lbpf -lmnl -lelf -lz -lpcap -lfmt -lxxhash -ltbb -lpthread
+LIBS     := -lxdp -lbpf -lmnl -lelf -lz -larchive -lpcap -lfmt -lxxhash -ltbb -lpthread
 # Objects name their sources from the tree's root, so that the same sources give the same bytes anywhere.
 BPFFLAGS := -g -O2 -target bpf -mcpu=v3 -Wall -Wextra -Werror -ffile-prefix-map=$(CURDIR)=. -Iinclude \
 	-I/usr/include/$(TRIPLET)

@@ -13,6 +13,7 @@
 #include "fuzz/support.hpp"
 #include "libsieve/feeds/detect_format.hpp"
 #include "libsieve/feeds/feed.hpp"
+#include "libsieve/util/unpack.hpp"
 
 namespace {
 
@@ -80,7 +81,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     options.threads = (data[1] & 128) != 0 ? 2 : 1;
     check_equal(lenient, read(input, fields, options));
 
-    if (options.format.syntax == sieve::ListSyntax::automatic && text.size() < sieve::format_head_bytes) {
+    if (options.format.syntax == sieve::ListSyntax::automatic && text.size() < sieve::format_head_bytes &&
+        sieve::packing_of(text) == sieve::Packing::none) {
         options.format.syntax = sieve::detect_syntax(text, fields);
         check_equal(lenient, read(input, fields, options));
     }

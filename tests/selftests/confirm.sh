@@ -5,6 +5,8 @@
 . "$(dirname "$0")/lib.sh"
 
 setup
+# shellcheck source=service.sh
+. "$here/service.sh"
 
 printf '%s\n' "$OUT4" >"$WORK/peer"
 printf '%s\n' 192.0.2.1 >"$WORK/nobody"
@@ -120,6 +122,28 @@ the_table_from_before_comes_back() {
     ! is_over || fail "still taken back"
 }
 
+# `apply` as well: first with nothing before it, then with a table to go back to.
+a_configuration_is_taken_back() {
+    local before
+    fresh_lists '' 'guards.protect-host = false'
+    printf '%s\n' "$OUT4" >"$LISTS/bad.txt"
+    locked_out_by sieve -q apply --confirm 3 "$CONFIG"
+    [ "$(sieve --json status "$IN_IF" | jq -c '.interfaces[0] | [.default, (.sets | length)]')" = '["pass",0]' ]
+    cp "$WORK/nobody" "$LISTS/bad.txt"
+    sieve -q apply "$CONFIG"
+    before=$(identity bad)
+    printf '%s\n' "$OUT4" >"$LISTS/bad.txt"
+    locked_out_by sieve -q apply --confirm 3 "$CONFIG"
+    [ "$(identity bad)" = "$before" ] || fail "the filter from before is not back"
+    # Applied once more and confirmed, it stays.
+    sieve -q apply --confirm 300 "$CONFIG"
+    on_probation
+    sieve -q confirm "$IN_IF"
+    [ "$(identity bad)" != "$before" ]
+    ! on_probation || fail "still on probation"
+    sieve apply "$CONFIG" | grep -qx 'nothing to do'
+}
+
 # Confirmed, a change stays. Until then no other change is made.
 a_confirmed_change_stays() {
     local before
@@ -160,6 +184,7 @@ ktap_run \
     "locked out, and the terminal ends" the_terminal_ends \
     "locked out, and the command is killed" the_command_is_killed \
     "the table from before comes back" the_table_from_before_comes_back \
+    "a configuration is taken back, or confirmed" a_configuration_is_taken_back \
     "a confirmed change stays, and holds up others until then" a_confirmed_change_stays \
     "a confirmation can come too late" too_late \
     "the same at a hook of tc" at_tc

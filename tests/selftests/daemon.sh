@@ -171,24 +171,6 @@ stops() {
     judged
 }
 
-# A stop while the status page is read: the page's server ends before what it reads from.
-ends_while_it_is_read() {
-    local round reader
-    fresh
-    for ((round = 0; round < ${STOPS:-5}; round++)); do
-        start
-        # shellcheck disable=SC2016 # the inner shell expands these
-        inside "$IN" bash -c 'while true; do
-            exec 3<>/dev/tcp/127.0.0.1/9273 && printf "GET / HTTP/1.0\r\n\r\n" >&3 && cat <&3 && echo >>"$1"
-        done' bash "$WORK/read-$round" >/dev/null 2>&1 &
-        reader=$!
-        await test -s "$WORK/read-$round"
-        stop
-        kill "$reader" 2>/dev/null || true
-        wait "$reader" 2>/dev/null || true
-    done
-}
-
 # A second daemon, and a person, are told who manages this host.
 not_alone() {
     local before
@@ -267,7 +249,6 @@ ktap_run \
     "interfaces come, go and are renamed" interfaces \
     "a reload takes all or nothing" reloads \
     "a stop keeps or unloads" stops \
-    "a stop while the status page is read" ends_while_it_is_read \
     "two daemons, and a person" not_alone \
     "a start after kill -9" killed \
     "the watchdog is answered" watchdog \

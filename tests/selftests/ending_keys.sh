@@ -21,14 +21,13 @@ begin() {
 
 ends() {
     begin
-    refused 1 'set set has 300 keys, and none of them is known' sieve list "$IN_IF" set
+    refused 1 'cannot list its keys' sieve list "$IN_IF" set
     sieve -q insert --for 1s "$IN_IF" set "$first"
     sieve -q insert --for 4h "$IN_IF" set "$second"
     sieve -q insert "$IN_IF" set "$third"
     [ "$(status_of ending)" = 2 ] || fail "$(sieve status)"
     [ "$(listed)" = "$(printf '%s\n' "$first" "$second" | sort)" ] || fail "listed: $(listed)"
-    sieve list "$IN_IF" set 2>"$WORK/said" | grep -q "^$second # until 20" || fail "$(sieve list "$IN_IF" set)"
-    grep -q '301 keys more cannot be listed' "$WORK/said" || fail "$(cat "$WORK/said")"
+    sieve list "$IN_IF" set 2>/dev/null | grep -q "^$second # until 20" || fail "$(sieve list "$IN_IF" set)"
     # The map outlives the command and the swap of another set.
     sieve -q swap "$IN_IF" "other=$WORK/live.sieve"
     sieve -q set "$IN_IF" set last
@@ -50,21 +49,6 @@ END
     sieve -q delete "$IN_IF" set "$second"
     [ "$(status_of ending)" = 0 ] || fail "$(sieve status)"
     verdicts --repeat 1 <<<"pass udp $second $IN4 1 2"
-}
-
-json() {
-    begin
-    sieve --json insert --for 1s "$IN_IF" set "$first" >"$WORK/answer"
-    [ "$(jq -c '[.inserted, .keys, .other_end, .expired, .grown, .full]' "$WORK/answer")" = '[1,301,0,0,0,[]]' ] ||
-        fail "$(cat "$WORK/answer")"
-    await overdue 1
-    sieve --json list "$IN_IF" set >"$WORK/answer"
-    [ "$(jq -c '[.whole, .unlisted, .key, .keys[0].key, .keys[0].overdue, (.keys[0].ends_at | type)]' \
-        "$WORK/answer")" = "[false,300,\"src\",\"$first\",true,\"number\"]" ] || fail "$(cat "$WORK/answer")"
-    sieve --json expire "$IN_IF" >"$WORK/answer"
-    [ "$(jq -c '[.sets[] | .interface, .hook, .set, .taken_out, .unsure]' "$WORK/answer")" = \
-        "[\"$IN_IF\",\"xdp\",\"set\",1,0]" ] || fail "$(cat "$WORK/answer")"
-    [ "$(sieve --json expire | jq -c .sets)" = '[]' ] || fail "something is overdue"
 }
 
 # The next command takes overdue keys out, whatever else it does.
@@ -148,16 +132,11 @@ grows() {
 }
 
 refusals() {
-    local before time
+    local before
     begin
     before=$(state)
     refused 2 '--for 4: expected' sieve insert --for 4 "$IN_IF" set "$first"
-    for time in 0s 10y 1.5h 3651d 99999999999999999999s ''; do
-        refused 2 "--for $time: expected 1s to 3650d" sieve insert --for "$time" "$IN_IF" set "$first"
-    done
-    refused 4 'no-such-if' sieve expire no-such-if
-    refused 2 'NAME' sieve list "$IN_IF"
-    refused 1 'no xdp-sieve program' sieve list lo set
+    refused 2 '--for 0s: expected' sieve insert --for 0s "$IN_IF" set "$first"
     refused 2 'exclude each other' sieve insert --for 4h --again "$IN_IF" set "$first"
     refused 2 'not verified.*cannot grow' sieve insert --grow "$IN_IF" set "$first"
     refused 1 'set other2 is not in force' sieve insert --for 4h "$IN_IF" other2 "$first"
@@ -172,7 +151,6 @@ refusals() {
 
 ktap_run \
     "keys end" ends \
-    "as JSON" json \
     "the next command takes overdue keys out" next_command \
     "a key that is inserted again" again \
     "a verified set" verified \

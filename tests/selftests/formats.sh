@@ -54,8 +54,25 @@ for line in text.splitlines():
 }
 
 it_says_how_it_read_a_list() {
-    sieve build -o "$WORK/said.sieve" "$FORMATS/dshield.txt" >/dev/null 2>"$WORK/said"
-    grep -q 'dshield.txt: read as DShield blocks (format dshield)' "$WORK/said" || fail "$(cat "$WORK/said")"
+    told sieve build -o "$WORK/said.sieve" "$FORMATS/dshield.txt"
+    told sieve load "$IN_IF" "bad=$FORMATS/dshield.txt"
+    told sieve swap "$IN_IF" "bad=$FORMATS/dshield.txt"
+    printf '%s\n' "[service]" "state-directory = \"$WORK/state\"" "[[interface]]" "name = \"$IN_IF\"" 'sets = ["bad"]' \
+        "[set.bad]" "sources = [\"$FORMATS/dshield.txt\"]" >"$WORK/told.toml"
+    told sieve apply "$WORK/told.toml"
+}
+told() {
+    "$@" >"$WORK/said" 2>&1
+    grep -q 'dshield.txt: read as DShield blocks (format dshield)' "$WORK/said" || fail "$*: $(cat "$WORK/said")"
+}
+
+# Two prefixes in one entry: what they would cost is told before it is too much.
+two_prefixes() {
+    local i
+    for i in $(seq 8 23); do echo "10.0.0.0/$i 172.16.0.0/$((32 - i / 2))"; done >"$WORK/pairs"
+    refused 3 'expanded to at most 2 probes.*limit is 1000; allow more with --max-probes' \
+        sieve build --key src,dst --max-probes 2 --max-keys 1000 -o "$WORK/x.sieve" "$WORK/pairs"
+    sieve build --key src,dst -o "$WORK/pairs.sieve" "$WORK/pairs" | grep -q 'src/' || fail "the probes are not shown"
 }
 
 the_kernel_drops_a_dshield_block() {
@@ -93,6 +110,7 @@ END
 ktap_run \
     "entries are those that Python counts" lists_are_counted \
     "the format that was decided is told" it_says_how_it_read_a_list \
+    "two prefixes in one entry" two_prefixes \
     "DShield blocks are dropped whole" the_kernel_drops_a_dshield_block \
     "lists that look like another are refused" traps_are_refused \
     "a set of load takes a format" a_set_takes_a_format

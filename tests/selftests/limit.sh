@@ -64,6 +64,30 @@ a_burst_passes_and_the_rest_is_dropped() {
     [ "$(counter dropped.packets)" = "$(counter 'sets[0].over_limit.packets')" ]
 }
 
+# The same limit from a configuration.
+a_configured_limit() {
+    cat >"$WORK/xdp-sieve.toml" <<END
+[service]
+state-directory = "$WORK/state"
+[[interface]]
+name = "$IN_IF"
+sets = ["odd"]
+[set.odd]
+sources = ["$WORK/peer"]
+limit = "1/40"
+END
+    sieve -q apply "$WORK/xdp-sieve.toml"
+    burst 300 40
+    sieve status "$IN_IF" | grep -q 'limit=1/40'
+    sieve apply "$WORK/xdp-sieve.toml" | grep -qx 'nothing to do'
+    sed -i 's|1/40|1/60|' "$WORK/xdp-sieve.toml"
+    sieve apply "$WORK/xdp-sieve.toml" | grep -q 'limit=1/40 -> limit=1/60'
+    burst 300 60
+    sed -i 's|^name|default = "drop"\nname|' "$WORK/xdp-sieve.toml"
+    refused 3 'expected default' sieve apply "$WORK/xdp-sieve.toml"
+    sieve status "$IN_IF" | grep -q 'limit=1/60'
+}
+
 senseless_limits_are_refused() {
     local value
     for value in 0 -1 1.5 x '' 1/0 1/ /1 100000001 1/86401 1e30 18446744073709551616 1/2/3; do
@@ -76,4 +100,5 @@ senseless_limits_are_refused() {
 
 ktap_run \
     "a burst passes and the rest is dropped" a_burst_passes_and_the_rest_is_dropped \
+    "a limit from a configuration" a_configured_limit \
     "senseless limits are refused" senseless_limits_are_refused

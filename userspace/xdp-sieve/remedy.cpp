@@ -49,8 +49,8 @@ std::string remedy(const Error& error) {
     case ErrorKind::unfinished:
         return {};
     case ErrorKind::lockout:
-        return "take the address out of the list, or say `--allow-lockout` if it is meant (`--confirm 60` "
-               "takes it back unless you confirm it)";
+        return "take the address out of the list, or build its image anew with `--except FILE`; or say "
+               "`--allow-lockout` if it is meant (`--confirm 60` takes it back unless you confirm it)";
     case ErrorKind::unconfirmed:
         return fmt::format("`xdp-sieve confirm {}` keeps it, and with `--take-back` undoes it at once",
                            facts.interface);

@@ -12,6 +12,8 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include "unit/control/files.hpp"
+
 namespace {
 
 // Returns an error's message and frees it.
@@ -197,6 +199,15 @@ TEST(Api, ATableTakesOnlyWhatMakesSense) {
     EXPECT_TRUE(libsieve_table_set_unreadable(table, "pass", nullptr));
     EXPECT_TRUE(libsieve_table_set_unreadable(table, "drop", nullptr));
     EXPECT_TRUE(libsieve_table_protect_host(table, nullptr));
+    const sieve::test::Files files;
+    const std::string listed = files.feed("listed", {"203.0.113.7", "203.0.113.0/30"});
+    EXPECT_TRUE(libsieve_table_protect_list(table, listed.c_str(), nullptr));
+    for (const auto& [path, says] :
+         {std::pair{"no-such-list", "no-such-list"}, {"/dev/null", "no keys in /dev/null"}}) {
+        EXPECT_FALSE(libsieve_table_protect_list(table, path, &error));
+        EXPECT_EQ(libsieve_error_kind(error), LIBSIEVE_ERROR_BAD_INPUT);
+        EXPECT_NE(said(error).find(says), std::string::npos);
+    }
     EXPECT_TRUE(libsieve_table_set_probation(table, 86400, nullptr));
     EXPECT_FALSE(libsieve_table_set_probation(table, 86401, nullptr));
     EXPECT_TRUE(libsieve_table_add(table, "odd", "odd.txt", "limit=1000/2000", nullptr));

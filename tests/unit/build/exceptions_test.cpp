@@ -245,5 +245,83 @@ TEST(Exceptions, DoNotGoWithAFilterThatChanges) {
     EXPECT_NE(built.error().message.find("cannot promise"), std::string::npos) << built.error().message;
 }
 
+// Keys to spare: none of them matches by a false positive, but members among them stay, and the image says
+// nothing of them.
+TEST(Spared, NoneMatchesUnlessItIsAMember) {
+    std::mt19937_64 random(1);
+    std::uint32_t tries = 0;
+    std::uint64_t matched_without = 0;
+    constexpr std::uint32_t builds = 10;
+    for (std::uint32_t i = 0; i < builds; i++) {
+        Members list(SIEVE_FIELD_SRC);
+        for (std::uint32_t k = 0; k < 5'000; k++) list.keys.add(v4_key(static_cast<std::uint32_t>(random())));
+        Exceptions exceptions;
+        exceptions.spared = {list.keys.at(7)};
+        for (std::uint32_t k = 0; k < 100; k++)
+            exceptions.spared.push_back(v4_key(static_cast<std::uint32_t>(random())));
+        BuildOptions options;
+        options.bits_per_key = 8; // a rate of 0.016: 100 keys take five tries
+        options.trials = 50'000;
+        const auto plain = build_set(list, options, {});
+        const auto spared = build_set(list, options, {}, exceptions);
+        ASSERT_TRUE(plain && spared) << spared.error().message;
+        const model::FilterImage model = model_of(spared->image);
+        EXPECT_TRUE(model_holds(model, exceptions.spared.front()));
+        for (std::size_t k = 1; k < exceptions.spared.size(); k++) {
+            EXPECT_FALSE(model_holds(model, exceptions.spared[k]));
+            matched_without += plain->image.contains(exceptions.spared[k]) ? 1 : 0;
+        }
+        EXPECT_EQ(spared->report.spared, exceptions.spared.size());
+        EXPECT_TRUE(spared->image.exceptions().empty());
+        tries += spared->report.tries;
+    }
+    EXPECT_GT(matched_without, 0U);
+    EXPECT_GT(tries, builds);
+}
+
+// Likewise in a prefix set, where a member is any address inside a prefix.
+TEST(Spared, MembersOfPrefixesAreNoReasonToTryAgain) {
+    Members list(SIEVE_FIELD_SRC);
+    for (std::uint32_t i = 0; i < 300; i++) {
+        const std::uint64_t first = sieve_v4_mapped(0x0a000000U + (i << 12));
+        list.ranges.push_back({first, first + 255});
+    }
+    BuildOptions options;
+    options.kind.kind = SIEVE_KIND_BLOCKED;
+    options.trials = 50'000;
+    Exceptions exceptions;
+    for (std::uint32_t i = 0; i < 300; i++) exceptions.spared.push_back(v4_key(0x0a000007U + (i << 12)));
+    const auto built = build_set(list, options, {}, exceptions);
+    ASSERT_TRUE(built) << built.error().message;
+    EXPECT_EQ(built->report.tries, 1U);
+    EXPECT_EQ(built->report.spared, 300U);
+}
+
+// They are a wish: nothing fails for them, and a build with a seed stays what it was.
+TEST(Spared, TooManyOrASeedChangeNothing) {
+    std::mt19937_64 random(2);
+    Members list(SIEVE_FIELD_SRC);
+    for (std::uint32_t k = 0; k < 5'000; k++) list.keys.add(v4_key(static_cast<std::uint32_t>(random())));
+    Exceptions many;
+    for (std::uint32_t k = 0; k < 1'000; k++)
+        many.spared.push_back(v4_key(static_cast<std::uint32_t>(random())));
+    BuildOptions options;
+    options.bits_per_key = 8;
+    options.trials = 50'000;
+    const auto built = build_set(list, options, {}, many);
+    ASSERT_TRUE(built) << built.error().message;
+    EXPECT_EQ(built->report.spared, 0U);
+    EXPECT_EQ(built->report.tries, 1U);
+
+    Exceptions few;
+    few.spared.assign(many.spared.begin(), many.spared.begin() + 100);
+    options.seed = 3;
+    const auto plain = build_set(list, options, {});
+    const auto seeded = build_set(list, options, {}, few);
+    ASSERT_TRUE(plain && seeded);
+    EXPECT_EQ(std::memcmp(plain->image.lines().data(), seeded->image.lines().data(), plain->image.bytes()),
+              0);
+}
+
 } // namespace
 } // namespace sieve

@@ -10,8 +10,6 @@
 namespace sieve::control {
 namespace {
 
-const OpenMap no_maps = [](std::uint32_t) -> Result<UniqueFd> { return UniqueFd(); };
-
 // Three sets: one that counts, one of two fields, one that drops.
 struct Fixture {
     Fixture() {
@@ -29,7 +27,7 @@ struct Fixture {
     Explanation ask(const std::string& text, const std::string& fields) {
         const auto hook = find_ours(kernel, {.interface = "eth0"});
         const std::uint32_t set = parse_fields(fields).value();
-        auto done = explain(kernel, hook.value(), parse_key(text, set).value(), set, no_maps);
+        auto done = explain(kernel, hook.value(), parse_key(text, set).value(), set);
         EXPECT_TRUE(done) << done.error().message;
         return std::move(*done);
     }
@@ -45,6 +43,9 @@ TEST(Explain, TheFirstMatchThatDoesNotCountDecides) {
     EXPECT_TRUE(all.sets[0].matched);
     EXPECT_TRUE(all.open.empty());
     EXPECT_FALSE(f.kernel.changed());
+    std::vector<std::uint32_t> filters;
+    for (const SetAnswer& answer : all.sets) filters.push_back(answer.status.set.map_id);
+    EXPECT_EQ(f.kernel.maps_opened, filters) << "the very filters in force are asked";
 }
 
 TEST(Explain, ASetWhoseFieldsAreMissingStaysOpen) {

@@ -264,6 +264,11 @@ class FakeKernel final : public control::Kernel {
     Result<std::unique_ptr<control::RunningKeys>> open_inserted(std::uint32_t id) override {
         return open_keys(id);
     }
+    std::vector<std::uint32_t> maps_opened; // by open_map()
+    Result<UniqueFd> open_map(std::uint32_t map_id) override {
+        maps_opened.push_back(map_id);
+        return UniqueFd();
+    }
     Result<UniqueFd> make_inserted(const std::string& name, std::uint32_t most,
                                    std::span<const kernel::NotedKey> noted) override {
         steps.push_back("make inserted " + name);

@@ -213,8 +213,10 @@ TEST_F(FeedTest, BadLinesAreNamedQuotedAndExplained) {
         {src_dport_proto, "{\"ip\":\"1.2.3.4\"}\n",
          "list:1: found \"{\"ip\":\"1.2.3.4\"}\", expected plain columns: JSON lines are for keys of a "
          "single address"},
-        {src, "\x1f\x8b\x08\n1.2.3.4\n",
-         "list: found compressed data, expected text; unpack it, as in `zcat FILE | xdp-sieve ... -`"},
+        {src, "\x1f\x8b\x08\n1.2.3.4\n", "list: damaged or cut short: gzip: it ends in the middle"},
+        {src, "BZh91AY",
+         "list: found data compressed by bzip2, expected text, gzip, zstd, xz or zip; unpack it, "
+         "as in `bzcat FILE | xdp-sieve ... -`"},
     };
     for (const auto& c : cases)
         EXPECT_EQ(message(read_feed({file(c.text)}, c.fields, {.threads = 1})), c.message);

@@ -81,6 +81,8 @@ choices = 1
 effort = "best"
 max-probes = 6
 skip-invalid = true
+host-bits = "mask"
+except = "partners/all.txt"
 [set.friends.guards]
 most-shrink = 0.1
 most-growth = 2
@@ -116,6 +118,9 @@ redirect = "cpu:3"
     EXPECT_FALSE(friends->feed.build.bits_per_key);
     EXPECT_EQ(friends->feed.build.prefixes.max_probes, 6U);
     EXPECT_TRUE(friends->feed.skip_invalid);
+    EXPECT_TRUE(friends->feed.mask_host_bits);
+    EXPECT_EQ(friends->feed.except, "/etc/xdp-sieve/partners/all.txt");
+    EXPECT_FALSE(friends->feed.allow_wide);
     EXPECT_EQ(friends->guards.most_shrink, 0.1);
     EXPECT_FALSE(friends->guards.protect_host);
     EXPECT_EQ(friends->guards.protect.size(), 2U);
@@ -224,7 +229,8 @@ const Wrong wrong[] = {
     {"KeyTwice", in_set("sources = []"), 6, "", "not TOML"},
     {"UnknownTable", small() + "[sets.x]\n", 6, "sets", "did you mean set?"},
     {"UnknownKey", in_set("souces = []"), 6, "set.bad.souces", "did you mean sources?"},
-    {"UnknownKeyWithoutHint", in_set("colour = 1"), 6, "set.bad.colour", "expected action, alpha"},
+    {"UnknownKeyWithoutHint", in_set("colour = 1"), 6, "set.bad.colour",
+     "expected action, allow-wide, alpha"},
     {"UnknownServiceKey", small() + "[service]\nstate_directory = \"/x\"\n", 7, "service.state_directory",
      "did you mean state-directory?"},
     {"UnknownInterfaceKey", in_interface("defualt = \"drop\""), 4, "interface.defualt",
@@ -343,6 +349,16 @@ const Wrong wrong[] = {
      "alpha is no option of kind bloom"},
     {"MaxProbes", in_set("max-probes = 0"), 4, "set.bad", "0 probes, expected 1 to 8"},
     {"SkipInvalid", in_set("skip-invalid = 1"), 6, "set.bad.skip-invalid", "true or false, found 1"},
+    {"HostBits", in_set("host-bits = \"keep\""), 6, "set.bad.host-bits", "expected refuse or mask"},
+    {"HostBitsFlag", in_set("host-bits = true"), 6, "set.bad.host-bits",
+     "expected a number or a text, found true"},
+    {"AllowWide", in_set("allow-wide = \"yes\""), 6, "set.bad.allow-wide", "true or false, found \"yes\""},
+    {"ExceptEmpty", in_set("except = \"\""), 6, "set.bad.except", "expected a file"},
+    {"ExceptArray", in_set("except = [\"a\"]"), 6, "set.bad.except", "found an array"},
+    {"ExceptLive", in_set("except = \"a\"\nkind = \"ddlcbf\""), 6, "set.bad.except",
+     "kind ddlcbf changes while it is in force"},
+    {"ExceptStream", with_sources(crowdsec("")) + "except = \"a\"\n", 6, "set.bad.except",
+     "a set that follows CrowdSec changes while it is in force"},
     {"Seed", in_set("seed = 1"), 6, "set.bad.seed", "unknown key"},
     {"GuardShare", in_set("guards.most-shrink = 50"), 6, "set.bad.guards.most-shrink",
      "a share from 0 to 1, found 50"},
@@ -415,6 +431,8 @@ TEST(ConfigurationText, ReadsBackToTheSame) {
                "\"count\""),
         in_set("alpha = 0.25\nskip-invalid = true\nkey = \"src,dport\"\nredirect = \"eth1\""),
         in_set("limit = \"1000/2000\"\nkind = \"auto\""),
+        in_set("except = \"a \\\"b\\\"\"\nhost-bits = \"mask\"\nallow-wide = true"),
+        in_set("allow-wide = true\nguards.most-ipv6 = 0.5"),
         in_interface("mode = \"native\"\npriority = 7\nchain = \"none\"\ndefault = \"drop\""),
         "[service]\nlisten = \"\"\n" + in_interface("unreadable = \"pass\"\nprotect-host = false"),
         with_sources("[\"a/\", \"http://a:b@c/d?e#f\", { url = \"https://g\", proxy = \"socks5h://h\", "
@@ -506,8 +524,21 @@ TEST(ConfigurationText, TellsWhatDecidesABuild) {
     EXPECT_EQ(plain, text("threads = 3"));
     EXPECT_EQ(text("kind = \"blocked\""), text("kind = \"blocked\"\nbits-per-key = 16")); // the standard
     for (const char* line : {"bits-per-key = 17", "fpr = 0.01", "kind = \"bloom\"", "verify = true",
-                             "key = \"dst\"", "skip-invalid = true", "guards.most-ipv4 = 0.1", "rounds = 3"})
+                             "key = \"dst\"", "skip-invalid = true", "guards.most-ipv4 = 0.1", "rounds = 3",
+                             "except = \"a\"", "host-bits = \"mask\"", "allow-wide = true"})
         EXPECT_NE(plain, text(line)) << line;
+}
+
+// A list may then cover any share, unless a guard says what share.
+TEST(ConfigurationReader, AWideListIsWhatTheGuardsAllow) {
+    const GuardLimits standard = right(in_set("")).sets[0].guards;
+    const GuardLimits wide = right(in_set("allow-wide = true")).sets[0].guards;
+    EXPECT_LT(standard.most_ipv4, 1);
+    EXPECT_EQ(wide.most_ipv4, 1);
+    EXPECT_EQ(wide.most_ipv6, 1);
+    const GuardLimits one = right(in_set("allow-wide = true\nguards.most-ipv4 = 0.5")).sets[0].guards;
+    EXPECT_EQ(one.most_ipv4, 0.5);
+    EXPECT_EQ(one.most_ipv6, 1);
 }
 
 TEST(ConfigurationText, IsAlsoJson) {

@@ -87,6 +87,44 @@ TEST_F(Refresh, OtherBuildOptionsAreBuilt) {
     EXPECT_TRUE(examined().changed());
 }
 
+TEST_F(Refresh, ExceptionsAreTakenOutAndNeverMatch) {
+    std::vector<std::string> partners{"192.0.2.2"};
+    for (int i = 0; i < 200; i++) partners.push_back("198.18." + std::to_string(i) + ".7");
+    set.feed.except = files.feed("partners.txt", partners);
+    const SetRecord record = refreshed();
+    EXPECT_EQ(record.entries, 2U);
+    EXPECT_EQ(record.keys, 1U);
+    EXPECT_EQ(record.sources.size(), 2U) << "the exceptions are asked like a source";
+    const auto image = Image::load(std::filesystem::path(state.image_path("bad", record.identity)));
+    ASSERT_TRUE(image);
+    EXPECT_EQ(image->exceptions().size(), partners.size());
+    EXPECT_TRUE(image->contains(parse_key("192.0.2.1", SIEVE_FIELD_SRC).value()));
+    for (const std::string& partner : partners)
+        EXPECT_FALSE(image->contains(parse_key(partner, SIEVE_FIELD_SRC).value())) << partner;
+    EXPECT_FALSE(examined().changed());
+    partners.pop_back(); // no member, and yet the image promises something else
+    files.feed("partners.txt", partners);
+    EXPECT_TRUE(examined().changed());
+    files.feed("partners.txt", {"192.0.2.0/24"});
+    const auto nothing = examine(set, state, protection, sandbox, {});
+    ASSERT_FALSE(nothing);
+    EXPECT_NE(nothing.error().error.message.find("every entry of the list is an exception"),
+              std::string::npos)
+        << nothing.error().error.message;
+    std::filesystem::remove(files.path("partners.txt"));
+    EXPECT_NE(examine(set, state, protection, sandbox, {}).error().error.message.find("partners.txt"),
+              std::string::npos);
+}
+
+TEST_F(Refresh, HostBitsAreMaskedOnRequest) {
+    files.feed("bad.txt", {"192.0.2.1/24"});
+    EXPECT_NE(examine(set, state, protection, sandbox, {}).error().error.message.find("192.0.2.0/24"),
+              std::string::npos);
+    set.feed.mask_host_bits = true;
+    protection.takes_packets = false;
+    EXPECT_EQ(examined().read->list->ranges.size(), 1U);
+}
+
 TEST_F(Refresh, AMalformedLineIsAnErrorThatNamesTheSource) {
     files.feed("bad.txt", {"192.0.2.1", "<html>"});
     const auto result = examine(set, state, protection, sandbox, {});

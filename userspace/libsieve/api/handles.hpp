@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "libsieve/api/libsieve.h"
+#include "libsieve/control/host_addresses.hpp"
 #include "libsieve/control/list_keys.hpp"
 #include "libsieve/control/table_spec.hpp"
 #include "libsieve/filters/plan.hpp"
@@ -42,6 +43,7 @@ struct libsieve_plan {
 struct libsieve_table {
     sieve::control::TableSpec spec;
     bool protect_host = false;
+    std::vector<sieve::control::HostAddress> protect; // more addresses, if the host is protected
     std::chrono::seconds probation{0};
 };
 

@@ -219,6 +219,13 @@ LIBSIEVE_API bool libsieve_table_add(libsieve_table* table, const char* name, co
 LIBSIEVE_API bool libsieve_table_protect_host(libsieve_table* table, libsieve_error** error);
 
 /*
+ * Protects the host, and likewise the addresses of a list: a file of addresses, prefixes and ranges, packed
+ * or not, of at most 65536 addresses. It is read now. Further calls add further lists.
+ */
+LIBSIEVE_API bool libsieve_table_protect_list(libsieve_table* table, const char* path,
+                                              libsieve_error** error);
+
+/*
  * Applies the table even where that needs force: it takes the place of another program, it lets everybody in
  * where an allowlist is in force, or it leaves no way in.
  */

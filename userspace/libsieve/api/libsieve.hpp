@@ -285,6 +285,13 @@ class Table {
         return std::monostate{};
     }
 
+    // Protects the host, and likewise the addresses of a list.
+    Status protect_list(const std::string& path) {
+        libsieve_error* error = nullptr;
+        if (!libsieve_table_protect_list(table_.get(), path.c_str(), &error)) return detail::take(error);
+        return std::monostate{};
+    }
+
     // Applies the table even where that needs force.
     Status set_force() {
         libsieve_error* error = nullptr;

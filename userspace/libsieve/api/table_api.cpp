@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include <chrono>
+#include <iterator>
 #include <optional>
+#include <vector>
 
 #include "libsieve/api/arguments.hpp"
 #include "libsieve/api/handles.hpp"
@@ -66,6 +68,17 @@ bool libsieve_table_protect_host(libsieve_table* table, libsieve_error** error) 
     });
 }
 
+bool libsieve_table_protect_list(libsieve_table* table, const char* path, libsieve_error** error) {
+    return guarded(error, [&]() -> sieve::Status {
+        SIEVE_ASSIGN(std::vector<sieve::control::HostAddress> listed,
+                     sieve::control::read_protect_list(path));
+        table->protect_host = true;
+        table->protect.insert(table->protect.end(), std::make_move_iterator(listed.begin()),
+                              std::make_move_iterator(listed.end()));
+        return {};
+    });
+}
+
 bool libsieve_table_set_force(libsieve_table* table, libsieve_error** error) {
     return guarded(error, [&]() -> sieve::Status {
         table->spec.force = true;
@@ -90,7 +103,7 @@ bool libsieve_table_set_probation(libsieve_table* table, uint32_t seconds, libsi
 bool libsieve_table_apply(const libsieve_table* table, libsieve_error** error) {
     return guarded(error, [&]() -> sieve::Status {
         sieve::control::RealKernel kernel;
-        sieve::control::RealHostAddresses host;
+        sieve::control::RealHostAddresses host({}, table->protect);
         SIEVE_TRY(sieve::control::apply(
             kernel, table->spec, {},
             {.host = table->protect_host ? &host : nullptr, .confirm_within = table->probation}));

@@ -22,6 +22,11 @@ struct Exceptions {
     // The set's matches will be verified, and that alone keeps the exceptions from matching: the filter may
     // match them.
     bool verified = false;
+    // Keys that the filter should not match by a false positive, such as addresses that its host lives by.
+    // They are no promise and are not in the image: the builder draws fresh hash keys for them as well, but
+    // takes a filter that matches some of them if too many tries are to be expected, if the tries run out, or
+    // if a seed fixes the hash keys. Members among them do not count.
+    std::vector<sieve_key> spared{};
 };
 
 // The builder gives up beforehand if more tries than this are to be expected, and afterwards at ten times as

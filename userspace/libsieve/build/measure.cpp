@@ -55,22 +55,10 @@ double scatter_of_expected_fpr(const Image& image) {
     constexpr std::uint32_t parts = 16;
     const sieve_lookup& lookup = image.lookup();
     if (lookup.buckets < parts) return 1;
-    sieve_lookup part = lookup;
-    part.buckets = lookup.buckets / parts;
-    part.shard_bits = 0; // a part need not be whole shards, and its own lines tell its rate well enough
-    // If the filter has subtables, a part takes its share of each subtable.
-    const std::uint64_t subtables = image.filter().size() / lookup.buckets;
     double sum = 0;
     double squares = 0;
-    std::vector<sieve_line> lines;
-    for (std::uint32_t p = 0; p < parts; p++) {
-        lines.clear();
-        for (std::uint64_t s = 0; s < subtables; s++) {
-            const auto taken =
-                image.filter().subspan(s * lookup.buckets + std::uint64_t{p} * part.buckets, part.buckets);
-            lines.insert(lines.end(), taken.begin(), taken.end());
-        }
-        const double rate = kind_of(lookup).expected_rate(part, lines, image.file().keys / parts);
+    for (const double rate :
+         kind_of(lookup).expected_rates(lookup, image.filter(), image.file().keys, parts)) {
         sum += rate;
         squares += rate * rate;
     }

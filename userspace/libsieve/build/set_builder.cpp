@@ -461,6 +461,27 @@ Result<Filled> make_image(const Material& material, const KindBuilder& builder, 
     return Filled{std::move(image), report, rate};
 }
 
+// Tells members from non-members. The material and the image must outlive it.
+std::function<bool(const sieve_key&)> asks_material(const Material& material, const Image& image) {
+    if (material.is_member) return material.is_member;
+    return [&material, &lookup = image.lookup()](const sieve_key& key) {
+        const sieve_hash hash = sieve_hash_key(&key, lookup.hash_key, material.fields);
+        return std::binary_search(material.hashes.begin(), material.hashes.end(), hash, hash_order);
+    };
+}
+
+// Whether the filter is to be spared false positives of so many keys.
+bool can_spare(const Filled& filled, const Material& material, std::size_t keys) {
+    const std::uint64_t questions = filled.report.excluded + keys * std::max(1U, material.most_probes());
+    return expected_tries(questions, filled.rate) <= most_expected_tries;
+}
+
+bool spares(const Image& image, const Material& material, const std::vector<sieve_key>& keys) {
+    const auto is_member = asks_material(material, image);
+    return std::none_of(keys.begin(), keys.end(),
+                        [&](const sieve_key& key) { return image.contains(key) && !is_member(key); });
+}
+
 // Refuses exceptions that would take too many tries, and says what would do.
 Status check_exceptions(const Filled& filled, const Material& material, const KindBuilder& builder) {
     const std::uint64_t questions = filled.report.excluded;
@@ -485,16 +506,10 @@ Status check_exceptions(const Filled& filled, const Material& material, const Ki
 Result<BuiltSet> measure(Filled filled, Material& material, const BuildOptions& options,
                          const BuildSecret& secret) {
     auto& [image, report, rate] = filled;
-    const sieve_lookup& lookup = image.lookup();
     image.file().keys = report.keys; // expected_fpr depends on it
     report.expected_fpr = expected_fpr(image);
-    const auto is_stored = [&](const sieve_key& key) {
-        const sieve_hash hash = sieve_hash_key(&key, lookup.hash_key, material.fields);
-        return std::binary_search(material.hashes.begin(), material.hashes.end(), hash, hash_order);
-    };
-    const Measurement measured = measure_fpr(
-        image, options.trials, secret.measurement,
-        material.is_member ? material.is_member : std::function<bool(const sieve_key&)>(is_stored));
+    const Measurement measured =
+        measure_fpr(image, options.trials, secret.measurement, asks_material(material, image));
     report.measured_hits = measured.hits;
     report.measured_trials = measured.trials;
     report.measured_fpr = measured.rate();
@@ -505,15 +520,17 @@ Result<BuiltSet> measure(Filled filled, Material& material, const BuildOptions& 
     return finish(std::move(image), material, report, options, secret);
 }
 
-// Builds filters until none of the exceptions matches.
+// Builds filters until none of the exceptions matches, nor any of the keys to spare.
 Result<BuiltSet> build(Source& source, const KindBuilder& builder, const BuildOptions& options,
                        const Exceptions& exceptions, const Progress& progress) {
+    const std::vector<sieve_key> none;
+    const std::vector<sieve_key>& spared = options.seed ? none : exceptions.spared;
     for (std::uint32_t tries = 1; tries <= most_tries; tries++) {
         // Another seed, but one that follows from the given one.
         const std::optional<std::uint64_t> seed =
             options.seed ? std::optional(*options.seed + (tries - 1) * 0x9e3779b97f4a7c15) : std::nullopt;
         SIEVE_ASSIGN(const BuildSecret secret, draw_build_secret(seed));
-        Material material = source.hash(secret, exceptions.lines.empty());
+        Material material = source.hash(secret, exceptions.lines.empty() && spared.empty());
         SIEVE_ASSIGN(Filled filled, make_image(material, builder, options, secret, exceptions));
         filled.report.tries = tries;
         SIEVE_ASSIGN(filled.report.excluded, count_questions(exceptions, filled.image));
@@ -522,7 +539,9 @@ Result<BuiltSet> build(Source& source, const KindBuilder& builder, const BuildOp
         SIEVE_ASSIGN(filled.report.rounds,
                      builder.fill({material.hashes.data(), material.hashes.size()}, image.lookup(),
                                   image.filter(), secret.placement, progress));
-        if (filled.report.excluded == 0 || image.excludes(image.exceptions()))
+        if (filled.report.excluded != 0 && !image.excludes(image.exceptions())) continue;
+        filled.report.spared = can_spare(filled, material, spared.size()) ? spared.size() : 0;
+        if (filled.report.spared == 0 || tries == most_tries || spares(image, material, spared))
             return measure(std::move(filled), material, options, secret);
     }
     return bad_input(

@@ -125,7 +125,8 @@ Result<Applied> apply(Kernel& kernel, const TableSpec& spec, const Observer& obs
     kernel.expect_to_attach();
     constexpr int ordinary_mtu = 1500;
     const bool frags = kernel.mtu(interface) > ordinary_mtu;
-    SIEVE_ASSIGN(PreparedSets prepared, prepare(kernel, spec.point, frags, spec.sets, observer));
+    SIEVE_ASSIGN(const std::vector<Question> host, lockout_questions(safety, interface.name, spec.point));
+    SIEVE_ASSIGN(PreparedSets prepared, prepare(kernel, spec.point, frags, spec.sets, observer, host));
 
     SIEVE_ASSIGN(const Held lock, hold_lock(kernel, observer));
     SIEVE_ASSIGN(kernel::Hook hook, kernel.read_hook(interface, spec.point));

@@ -53,7 +53,8 @@ Result<TableChanged> change_table(Kernel& kernel, const TableChange& change, con
         if (!change.kept[i]) fresh.push_back(spec.sets[i]);
     PreparedSets prepared;
     if (!fresh.empty()) {
-        SIEVE_ASSIGN(prepared, prepare(kernel, spec.point, false, fresh, observer));
+        SIEVE_ASSIGN(const std::vector<Question> host, lockout_questions(safety, spec.interface, spec.point));
+        SIEVE_ASSIGN(prepared, prepare(kernel, spec.point, false, fresh, observer, host));
     }
 
     kernel::WantedTable wanted{.default_action = spec.default_action,

@@ -8,17 +8,18 @@
 
 #include "libsieve/feeds/key_text.hpp"
 #include "libsieve/packets/carrier.hpp"
+#include "libsieve/util/unique_fd.hpp"
 
 namespace sieve::control {
 
 namespace {
 
 // The sets that can be asked, each with an action that lets the next one be asked, too.
-Result<kernel::WantedTable> table_of(const Explanation& explanation, const OpenMap& open_map,
+Result<kernel::WantedTable> table_of(Kernel& kernel, const Explanation& explanation,
                                      std::vector<UniqueFd>& maps) {
     const auto open = [&](std::uint32_t id) -> Result<int> {
         if (id == 0) return -1;
-        SIEVE_ASSIGN(UniqueFd map, open_map(id));
+        SIEVE_ASSIGN(UniqueFd map, kernel.open_map(id));
         maps.push_back(std::move(map));
         return maps.back().get();
     };
@@ -51,7 +52,7 @@ bool Explanation::matched() const {
 }
 
 Result<Explanation> explain(Kernel& kernel, const kernel::Hook& hook, const sieve_key& key,
-                            std::uint32_t fields, const OpenMap& open_map) {
+                            std::uint32_t fields) {
     SIEVE_TRY(kernel.may_load_programs());
     SIEVE_ASSIGN(TableStatus table, read_table_status(kernel, hook));
     Explanation explanation{.default_action = table.default_action, .sets = {}, .decided_by = {}, .open = {}};
@@ -60,7 +61,7 @@ Result<Explanation> explain(Kernel& kernel, const kernel::Hook& hook, const siev
         explanation.sets.push_back({.status = std::move(set), .lacking = lacking});
     }
     std::vector<UniqueFd> maps;
-    SIEVE_ASSIGN(const kernel::WantedTable wanted, table_of(explanation, open_map, maps));
+    SIEVE_ASSIGN(const kernel::WantedTable wanted, table_of(kernel, explanation, maps));
     if (!wanted.sets.empty()) {
         packets::Carrier carrier;
         const auto frame = carrier.carry(key, fields);

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,9 +10,7 @@
 #include "libsieve/control/in_force.hpp"
 #include "libsieve/control/kernel.hpp"
 #include "libsieve/control/status.hpp"
-#include "libsieve/kernel/instance.hpp"
 #include "libsieve/util/result.hpp"
-#include "libsieve/util/unique_fd.hpp"
 
 namespace sieve::control {
 
@@ -40,9 +37,8 @@ struct Explanation {
 // Asks the very filters in force, and the exact sets behind them, in a copy of the program that no interface
 // has. `fields` are those that the key has. Errors: bad_input if no packet can carry the key; those of
 // loading the program.
-using OpenMap = std::function<Result<UniqueFd>(std::uint32_t map_id)>;
 [[nodiscard]] Result<Explanation> explain(Kernel& kernel, const kernel::Hook& hook, const sieve_key& key,
-                                          std::uint32_t fields, const OpenMap& open_map = kernel::open_map);
+                                          std::uint32_t fields);
 
 // The fields of a key that somebody wrote, by the sets in force: each set's fields with which the text is a
 // key. Error invalid_request: no set has such keys, or several have, of different fields; the message lists

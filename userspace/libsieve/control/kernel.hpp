@@ -153,6 +153,8 @@ class Kernel {
     // The exact set with that id; the map of inserted keys with that id.
     [[nodiscard]] virtual Result<std::unique_ptr<RunningKeys>> open_exact(std::uint32_t exact_id) = 0;
     [[nodiscard]] virtual Result<std::unique_ptr<RunningKeys>> open_inserted(std::uint32_t inserted_id) = 0;
+    // Any map in force, for a WantedTable of start_replay().
+    [[nodiscard]] virtual Result<UniqueFd> open_map(std::uint32_t map_id) = 0;
     // A map of these inserted keys of a set, with room for `most` in all. WantedSet takes the descriptor.
     [[nodiscard]] virtual Result<UniqueFd> make_inserted(const std::string& name, std::uint32_t most,
                                                          std::span<const kernel::NotedKey> keys) = 0;

@@ -14,6 +14,9 @@
 
 #include "libsieve/control/find_entry.hpp"
 #include "libsieve/feeds/address_text.hpp"
+#include "libsieve/filters/kinds/registry.hpp"
+#include "libsieve/image/image.hpp"
+#include "libsieve/util/input.hpp"
 
 namespace sieve::control {
 
@@ -263,15 +266,29 @@ std::string address_text(uint128 address) {
     return format_address(static_cast<std::uint64_t>(address >> 64), static_cast<std::uint64_t>(address));
 }
 
-// Where the set has the address from: " (line 7 of bad.txt)".
+// What an image can say about where it has an address from: nothing but its rate.
+std::string image_says(const SetSpec& spec) {
+    if (spec.sources.size() != 1) return {};
+    Result<Input> input = Input::of(spec.sources.front());
+    if (!input || input->is_stream()) return {};
+    const Result<Image> image = Image::load(*input);
+    if (!image) return {};
+    if (kind_of(image->lookup()).exact() != nullptr) return " (a member: the image is exact)";
+    return fmt::format(
+        " (a member or a false positive: the image cannot tell; one non-member in {:.3g} matches "
+        "it. If it is no member, an image that is built with this address as an exception will "
+        "not match it)",
+        1 / rate_from_bits(image->file().expected_fpr));
+}
+
+// Where the set has the address from: " (bad.txt:7)".
 std::string origin_of(std::span<const SetSpec> specs, const std::string& name, const sieve_key& key) {
     for (const SetSpec& spec : specs) {
         if (spec.name != name) continue;
-        if (const std::optional<FoundEntry> entry = find_entry(spec, key))
-            return entry->line != 0 ? fmt::format(" ({}:{})", entry->feed, entry->line)
-                                    : fmt::format(" ({})", entry->feed);
-        if (can_find_entries(spec))
-            return " (a false positive: none of its feeds has it, and the next build will not match it)";
+        if (const std::optional<std::string> entry = find_entry(spec, key))
+            return fmt::format(" ({})", *entry);
+        if (can_find_entries(spec)) return " (a false positive: none of its feeds has it)";
+        return image_says(spec);
     }
     return {};
 }
@@ -363,6 +380,26 @@ Result<std::optional<Dropper>> find_dropper(std::span<const AskedSet> sets, siev
     if (!may_pass && question.by_default && default_action == SIEVE_ACTION_DROP)
         return std::optional<Dropper>(Dropper{std::nullopt});
     return std::optional<Dropper>();
+}
+
+Result<std::vector<Question>> lockout_questions(const Safety& safety, const std::string& interface,
+                                                kernel::HookPoint point) {
+    if (safety.host == nullptr) return std::vector<Question>();
+    SIEVE_ASSIGN(const std::vector<HostAddress> host, safety.host->read());
+    return lockout_questions(host, interface, point);
+}
+
+std::vector<sieve_key> keys_of(std::span<const Question> questions, std::uint32_t fields) {
+    std::vector<sieve_key> keys;
+    for (const Question& question : questions)
+        if ((fields & ~question.known) == 0) keys.push_back(masked(question.key, fields));
+    const auto less = [](const sieve_key& a, const sieve_key& b) {
+        return std::to_array(a.word) < std::to_array(b.word);
+    };
+    std::sort(keys.begin(), keys.end(), less);
+    const auto same = [&](const sieve_key& a, const sieve_key& b) { return !less(a, b); };
+    keys.erase(std::unique(keys.begin(), keys.end(), same), keys.end());
+    return keys;
 }
 
 Status refuse_lockout(Kernel& kernel, Trial& trial, const std::string& interface, kernel::HookPoint point,

@@ -44,6 +44,13 @@ struct Question {
 [[nodiscard]] std::vector<Question> lockout_questions(std::span<const HostAddress> host,
                                                       const std::string& interface, kernel::HookPoint point);
 
+// Likewise for the host that `safety` names; none if it names no host.
+[[nodiscard]] Result<std::vector<Question>>
+lockout_questions(const Safety& safety, const std::string& interface, kernel::HookPoint point);
+
+// What the questions ask a set of these fields. Distinct.
+[[nodiscard]] std::vector<sieve_key> keys_of(std::span<const Question> questions, std::uint32_t fields);
+
 // A set of a table, as far as a verdict needs it.
 struct AskedSet {
     sieve_action action = SIEVE_ACTION_DROP;

@@ -23,13 +23,26 @@ Status check_names(std::span<const SetSpec> sets) {
     return {};
 }
 
+namespace {
+
+// A match with a set that lets packets pass does no harm.
+std::vector<sieve_key> keys_to_spare(const SetSpec& set, std::span<const Question> host) {
+    if (set.action && (set.action->action == SIEVE_ACTION_PASS || set.action->action == SIEVE_ACTION_COUNT))
+        return {};
+    return keys_of(host, set.feed.fields);
+}
+
+} // namespace
+
 Result<std::vector<ReadySet>> bring_in(Kernel& kernel, std::span<const SetSpec> sets,
-                                       std::vector<SetInputs> inputs, const Observer& observer) {
+                                       std::vector<SetInputs> inputs, const Observer& observer,
+                                       std::span<const Question> host) {
     std::vector<ReadySet> ready;
     ready.reserve(sets.size());
     for (std::size_t i = 0; i < sets.size(); i++) {
         const SetSpec& set = sets[i];
-        SIEVE_ASSIGN(OpenedSet opened, open_set(set, std::move(inputs[i]), observer));
+        SIEVE_ASSIGN(OpenedSet opened,
+                     open_set(set, std::move(inputs[i]), observer, keys_to_spare(set, host)));
         SIEVE_ASSIGN(SetMaps maps,
                      kernel.bring_in(opened.image, opened.exact ? &*opened.exact : nullptr, set.name));
         ready.push_back({.name = set.name, .image = std::move(opened.image), .maps = std::move(maps)});
@@ -38,13 +51,14 @@ Result<std::vector<ReadySet>> bring_in(Kernel& kernel, std::span<const SetSpec> 
 }
 
 Result<PreparedSets> prepare(Kernel& kernel, kernel::HookPoint point, bool frags,
-                             std::span<const SetSpec> sets, const Observer& observer) {
+                             std::span<const SetSpec> sets, const Observer& observer,
+                             std::span<const Question> host) {
     // Building may take minutes. Find out first whether this process lacks the rights or an input.
     SIEVE_TRY(kernel.may_load_programs());
     SIEVE_ASSIGN(std::vector<SetInputs> inputs, find_inputs(sets));
     PreparedSets prepared;
     const auto make = [&]() -> Result<std::vector<const ReadySet*>> {
-        SIEVE_ASSIGN(prepared.sets, bring_in(kernel, sets, std::move(inputs), observer));
+        SIEVE_ASSIGN(prepared.sets, bring_in(kernel, sets, std::move(inputs), observer, host));
         std::vector<const ReadySet*> made;
         for (const ReadySet& set : prepared.sets) made.push_back(&set);
         return made;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "libsieve/control/kernel.hpp"
+#include "libsieve/control/lockout.hpp"
 #include "libsieve/control/observer.hpp"
 #include "libsieve/control/ready_set.hpp"
 #include "libsieve/control/set_spec.hpp"
@@ -21,9 +22,12 @@ namespace sieve::control {
 // Refuses what no table can hold: too many sets, a repeated name, an invalid name.
 [[nodiscard]] Status check_names(std::span<const SetSpec> sets);
 
-// Reads or builds every set from its inputs and loads it into the kernel, untested.
+// Reads or builds every set from its inputs and loads it into the kernel, untested. A filter that is built is
+// spared false positives of `host`, the packets that this host lives by (lockout.hpp), if that takes few
+// tries.
 [[nodiscard]] Result<std::vector<ReadySet>> bring_in(Kernel& kernel, std::span<const SetSpec> sets,
-                                                     std::vector<SetInputs> inputs, const Observer& observer);
+                                                     std::vector<SetInputs> inputs, const Observer& observer,
+                                                     std::span<const Question> host = {});
 
 // Sets that were tested, and the trial that tested them: set i is in slot i.
 struct PreparedSets {
@@ -31,9 +35,11 @@ struct PreparedSets {
     std::unique_ptr<Trial> trial;
 };
 
-// Loads every set into the kernel and tests it there. `frags`: see Kernel::start_trial().
+// Loads every set into the kernel and tests it there. `frags`: see Kernel::start_trial(); `host`: see
+// bring_in().
 [[nodiscard]] Result<PreparedSets> prepare(Kernel& kernel, kernel::HookPoint point, bool frags,
-                                           std::span<const SetSpec> sets, const Observer& observer);
+                                           std::span<const SetSpec> sets, const Observer& observer,
+                                           std::span<const Question> host = {});
 
 // What a match with each set does, with its target looked up.
 [[nodiscard]] Result<std::vector<SetAction>> find_actions(Kernel& kernel, std::span<const SetSpec> sets,

@@ -217,6 +217,10 @@ Result<std::unique_ptr<RunningFilter>> RealKernel::open_filter(std::uint32_t map
     return std::make_unique<RealRunningFilter>(std::move(map));
 }
 
+Result<UniqueFd> RealKernel::open_map(std::uint32_t map_id) {
+    return kernel::open_map(map_id);
+}
+
 Result<std::unique_ptr<RunningKeys>> RealKernel::open_exact(std::uint32_t exact_id) {
     SIEVE_ASSIGN(kernel::KeyMap map, kernel::KeyMap::open_exact(exact_id));
     return std::make_unique<RealRunningKeys>(std::move(map));

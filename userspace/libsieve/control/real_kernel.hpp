@@ -31,6 +31,7 @@ class RealKernel : public Kernel {
     Result<std::unique_ptr<RunningFilter>> open_filter(std::uint32_t map_id) override;
     Result<std::unique_ptr<RunningKeys>> open_exact(std::uint32_t exact_id) override;
     Result<std::unique_ptr<RunningKeys>> open_inserted(std::uint32_t inserted_id) override;
+    Result<UniqueFd> open_map(std::uint32_t map_id) override;
     Result<UniqueFd> make_inserted(const std::string& name, std::uint32_t most,
                                    std::span<const kernel::NotedKey> keys) override;
     std::uint64_t boot_time() override;

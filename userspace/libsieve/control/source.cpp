@@ -45,24 +45,6 @@ FeedOptions feed_options(const FeedSpec& spec) {
             .threads = spec.build.threads};
 }
 
-// Reads the keys that must not match, and takes them out of the list.
-Result<Exceptions> except(Members& list, Input& input, const Observer& observer) {
-    const std::string name = input.name();
-    SIEVE_ASSIGN(Feed feed, read_feeds({&input, 1}, list.fields(),
-                                       {.format = ListFormat{}, .key_ranges = true}, observer));
-    const Members members(std::move(feed.keys), std::move(feed.ranges), std::move(feed.key_ranges));
-    SIEVE_ASSIGN(const Subtracted taken, subtract(list, members));
-    if (taken.keys > 0)
-        observer.remark(fmt::format("{} exception{} on the list and {} taken out", taken.keys,
-                                    taken.keys == 1 ? " was" : "s were", taken.keys == 1 ? "was" : "were"));
-    if (taken.ranges > 0)
-        observer.remark(fmt::format("{} prefix{} or range{} of the list held exceptions and {} split",
-                                    taken.ranges, taken.ranges == 1 ? "" : "es", taken.ranges == 1 ? "" : "s",
-                                    taken.ranges == 1 ? "was" : "were"));
-    if (list.empty()) return bad_input(fmt::format("{}: every entry of the list is an exception", name));
-    return Exceptions{.lines = prefixes_of(members)};
-}
-
 Result<BuiltSet> build_feed(Feed feed, BuildOptions options, const Observer& observer,
                             const Exceptions& exceptions = {}) {
     options.skipped = feed.skipped;
@@ -136,11 +118,10 @@ Result<List> read_whole_list(std::span<Input> feeds, const FeedSpec& spec, const
     if (!spec.allow_wide) SIEVE_TRY(refuse_wide(feed, names_of(feeds)));
     List list{std::move(feed), {}};
     if (exceptions == nullptr) return list;
-    Members members = members_of(std::move(list.feed));
-    SIEVE_ASSIGN(list.exceptions, except(members, *exceptions, observer));
-    list.feed.keys = std::move(members.keys);
-    list.feed.ranges = std::move(members.ranges);
-    list.feed.key_ranges = std::move(members.key_ranges);
+    const std::string name = exceptions->name();
+    SIEVE_ASSIGN(Feed taken, read_exceptions(*exceptions, spec.fields, observer));
+    SIEVE_TRY(take_out(list.feed, taken, name, observer));
+    list.exceptions = exceptions_of(std::move(taken));
     return list;
 }
 
@@ -183,7 +164,8 @@ Result<OpenedSet> open_image(const SetSpec& spec, SetInputs inputs, const Observ
 }
 
 // Builds a set from its feeds.
-Result<OpenedSet> open_feeds(const SetSpec& spec, SetInputs inputs, const Observer& observer) {
+Result<OpenedSet> open_feeds(const SetSpec& spec, SetInputs inputs, const Observer& observer,
+                             std::vector<sieve_key> spared) {
     if (inputs.verify_feed)
         return invalid_request(
             fmt::format("set {}: a set built from feeds is verified with those feeds, not with {}", spec.name,
@@ -191,10 +173,16 @@ Result<OpenedSet> open_feeds(const SetSpec& spec, SetInputs inputs, const Observ
     SIEVE_ASSIGN(List list, read_whole_list(inputs.sources, spec.feed, observer,
                                             inputs.exceptions ? &*inputs.exceptions : nullptr));
     list.exceptions.verified = spec.verify.has_value();
+    if (!spec.verify) list.exceptions.spared = std::move(spared);
     std::optional<Members> kept;
     if (spec.verify) kept = members_of(list.feed);
     SIEVE_ASSIGN(BuiltSet built, build_feed(std::move(list.feed), inputs.sources, spec.feed.build, observer,
                                             list.exceptions));
+    if (built.report.spared > 0 && built.report.tries > 1)
+        observer.remark(
+            fmt::format("set {}: {} filters were built until none matched an address that this host "
+                        "lives by",
+                        spec.name, built.report.tries));
     OpenedSet set{std::move(built.image), {}};
     if (kept && !is_superfluous(spec, set.image, observer)) {
         SIEVE_ASSIGN(set.exact, exact_keys(std::move(*kept), set.image, names_of(inputs.sources)));
@@ -238,8 +226,34 @@ Result<BuiltSet> build_list(Feed list, std::span<const Input> feeds, const FeedS
     return build_feed(std::move(list), feeds, spec.build, observer);
 }
 
-Result<BuiltSet> build_list(Feed list, const FeedSpec& spec, const Observer& observer) {
-    return build_feed(std::move(list), spec.build, observer);
+Result<BuiltSet> build_list(Feed list, const FeedSpec& spec, const Observer& observer,
+                            const Exceptions& exceptions) {
+    return build_feed(std::move(list), spec.build, observer, exceptions);
+}
+
+Result<Feed> read_exceptions(Input& input, std::uint32_t fields, const Observer& observer) {
+    return read_feeds({&input, 1}, fields, {.format = ListFormat{}, .key_ranges = true}, observer);
+}
+
+Status take_out(Feed& list, const Feed& exceptions, const std::string& name, const Observer& observer) {
+    Members members = members_of(std::move(list));
+    SIEVE_ASSIGN(const Subtracted taken, subtract(members, members_of(exceptions)));
+    if (taken.keys > 0)
+        observer.remark(fmt::format("{} exception{} on the list and {} taken out", taken.keys,
+                                    taken.keys == 1 ? " was" : "s were", taken.keys == 1 ? "was" : "were"));
+    if (taken.ranges > 0)
+        observer.remark(fmt::format("{} prefix{} or range{} of the list held exceptions and {} split",
+                                    taken.ranges, taken.ranges == 1 ? "" : "es", taken.ranges == 1 ? "" : "s",
+                                    taken.ranges == 1 ? "was" : "were"));
+    if (members.empty()) return bad_input(fmt::format("{}: every entry of the list is an exception", name));
+    list.keys = std::move(members.keys);
+    list.ranges = std::move(members.ranges);
+    list.key_ranges = std::move(members.key_ranges);
+    return {};
+}
+
+Exceptions exceptions_of(Feed exceptions) {
+    return {.lines = prefixes_of(members_of(std::move(exceptions)))};
 }
 
 Result<BuiltSet> build_from_feeds(std::span<Input> feeds, const FeedSpec& spec, const Observer& observer,
@@ -248,7 +262,8 @@ Result<BuiltSet> build_from_feeds(std::span<Input> feeds, const FeedSpec& spec, 
     return build_feed(std::move(list.feed), feeds, spec.build, observer, list.exceptions);
 }
 
-Result<OpenedSet> open_set(const SetSpec& spec, SetInputs inputs, const Observer& observer) {
+Result<OpenedSet> open_set(const SetSpec& spec, SetInputs inputs, const Observer& observer,
+                           std::vector<sieve_key> spared) {
     if (inputs.sources.empty())
         return invalid_request(fmt::format("set {}: expected an image or a feed", spec.name));
     for (Input& source : inputs.sources) {
@@ -260,7 +275,7 @@ Result<OpenedSet> open_set(const SetSpec& spec, SetInputs inputs, const Observer
                         "together",
                         spec.name, source.name()));
     }
-    return open_feeds(spec, std::move(inputs), observer);
+    return open_feeds(spec, std::move(inputs), observer, std::move(spared));
 }
 
 Result<OpenedSet> open_set(const SetSpec& spec, const Observer& observer) {

@@ -32,8 +32,18 @@ struct SetInputs {
 [[nodiscard]] Result<Feed> read_list(std::span<Input> feeds, const FeedSpec& spec, const Observer& observer);
 [[nodiscard]] Result<BuiltSet> build_list(Feed list, std::span<const Input> feeds, const FeedSpec& spec,
                                           const Observer& observer);
-// Likewise of a list that came from elsewhere; the label among the build's options names its feeds.
-[[nodiscard]] Result<BuiltSet> build_list(Feed list, const FeedSpec& spec, const Observer& observer);
+// Likewise of a list that came from elsewhere; the label among the build's options names its feeds. No
+// exception may be a member.
+[[nodiscard]] Result<BuiltSet> build_list(Feed list, const FeedSpec& spec, const Observer& observer,
+                                          const Exceptions& exceptions = {});
+
+// The steps that treat exceptions, for the same callers: the keys of such fields that must not match, a list
+// without them, and what the builder is told. take_out() says what it took; bad_input: nothing is left;
+// `name` names the exceptions.
+[[nodiscard]] Result<Feed> read_exceptions(Input& input, std::uint32_t fields, const Observer& observer);
+[[nodiscard]] Status take_out(Feed& list, const Feed& exceptions, const std::string& name,
+                              const Observer& observer);
+[[nodiscard]] Exceptions exceptions_of(Feed exceptions);
 
 // Reads the feeds and builds a set from them. Remarks say what was skipped and why, and which members were
 // taken out because `exceptions`, if there are any, lists them.
@@ -49,7 +59,11 @@ struct OpenedSet {
 // Reads or builds the set's image. Errors: those of reading and building; invalid_request for a feed's
 // options on an image, for an image among several sources, and for a feed to be verified with another feed;
 // needs_feed for an image to be verified without the feed that lists its keys.
-[[nodiscard]] Result<OpenedSet> open_set(const SetSpec& spec, SetInputs inputs, const Observer& observer);
+//
+// `spared` are keys that a filter built from feeds should not match by a false positive. Unlike exceptions
+// they are no promise: the builder spares them if that takes few tries (build/exceptions.hpp).
+[[nodiscard]] Result<OpenedSet> open_set(const SetSpec& spec, SetInputs inputs, const Observer& observer,
+                                         std::vector<sieve_key> spared = {});
 
 // The same, but finds the inputs first.
 [[nodiscard]] Result<OpenedSet> open_set(const SetSpec& spec, const Observer& observer);

@@ -214,6 +214,44 @@ bool parse_number_field(const char*& p, const char* end, std::uint32_t field, st
     return true;
 }
 
+// Parses an entry's fields in their order. `is_given(field)` may take a field's text itself, and returns
+// false then; `parse_address(field)` parses an address; the numbers become `transport`.
+template <class IsGiven, class ParseAddress, class Word>
+bool parse_fields(const char*& p, const char* end, std::uint32_t fields, Word& transport, Fault& fault,
+                  const IsGiven& is_given, const ParseAddress& parse_address) {
+    std::uint32_t sport = 0;
+    std::uint32_t dport = 0;
+    std::uint32_t proto = 0;
+    for (const FieldName& name : field_names) {
+        if (!(fields & name.field)) continue;
+        while (p != end && is_separator(*p)) ++p;
+        if (p == end || is_comment(*p)) {
+            fault = {.kind = FaultKind::missing, .field = name.field};
+            return false;
+        }
+        if (!is_given(name.field)) continue;
+        bool good = false;
+        switch (name.field) {
+        case SIEVE_FIELD_SRC:
+        case SIEVE_FIELD_DST:
+            good = parse_address(name.field);
+            break;
+        case SIEVE_FIELD_SPORT:
+            good = parse_number_field(p, end, name.field, sport, fault);
+            break;
+        case SIEVE_FIELD_DPORT:
+            good = parse_number_field(p, end, name.field, dport, fault);
+            break;
+        default:
+            good = parse_number_field(p, end, name.field, proto, fault);
+        }
+        if (!good) return false;
+    }
+    transport = sieve_transport_word(static_cast<std::uint16_t>(sport), static_cast<std::uint16_t>(dport),
+                                     static_cast<std::uint8_t>(proto));
+    return true;
+}
+
 std::string_view long_name(std::uint32_t field) {
     for (const FieldName& name : field_names)
         if (name.field == field) return name.long_name;
@@ -373,79 +411,32 @@ const char* parse_ipv6(const char* p, const char* end, std::uint64_t& upper, std
 
 bool parse_entry(const char*& p, const char* end, std::uint32_t fields, sieve_key& key, Fault& fault) {
     key = {};
-    std::uint32_t sport = 0;
-    std::uint32_t dport = 0;
-    std::uint32_t proto = 0;
-    for (const FieldName& name : field_names) {
-        if (!(fields & name.field)) continue;
-        while (p != end && is_separator(*p)) ++p;
-        if (p == end || is_comment(*p)) {
-            fault = {.kind = FaultKind::missing, .field = name.field};
-            return false;
-        }
-        bool good = false;
-        switch (name.field) {
-        case SIEVE_FIELD_SRC:
-            good = parse_address_field(p, end, fields, name.field, &key.word[0], fault);
-            break;
-        case SIEVE_FIELD_DST:
-            good = parse_address_field(p, end, fields, name.field, &key.word[2], fault);
-            break;
-        case SIEVE_FIELD_SPORT:
-            good = parse_number_field(p, end, name.field, sport, fault);
-            break;
-        case SIEVE_FIELD_DPORT:
-            good = parse_number_field(p, end, name.field, dport, fault);
-            break;
-        default:
-            good = parse_number_field(p, end, name.field, proto, fault);
-        }
-        if (!good) return false;
-    }
-    key.word[4] = sieve_transport_word(static_cast<std::uint16_t>(sport), static_cast<std::uint16_t>(dport),
-                                       static_cast<std::uint8_t>(proto));
-    return true;
+    const auto parse_address = [&](std::uint32_t field) {
+        return parse_address_field(p, end, fields, field, &key.word[sieve_address_word(field)], fault);
+    };
+    return parse_fields(
+        p, end, fields, key.word[4], fault, [](std::uint32_t) { return true; }, parse_address);
 }
 
 bool parse_key_range(const char*& p, const char* end, std::uint32_t fields, KeyRange& range, Fault& fault,
                      bool mask_host_bits) {
     range = {};
     bool masked = false;
-    std::uint32_t sport = 0;
-    std::uint32_t dport = 0;
-    std::uint32_t proto = 0;
-    for (const FieldName& name : field_names) {
-        if (!(fields & name.field)) continue;
-        while (p != end && is_separator(*p)) ++p;
-        if (p == end || is_comment(*p)) {
-            fault = {.kind = FaultKind::missing, .field = name.field};
-            return false;
-        }
+    const auto is_given = [&](std::uint32_t field) {
         if (*p == '*' && at_delimiter(p + 1, end)) {
             ++p;
-            continue;
+            return false;
         }
-        range.fields |= name.field;
-        bool good = false;
-        switch (name.field) {
-        case SIEVE_FIELD_SRC:
-            good = parse_addresses(p, end, name.field, range.source, fault, mask_host_bits);
-            break;
-        case SIEVE_FIELD_DST:
-            good = parse_addresses(p, end, name.field, range.destination, fault, mask_host_bits);
-            break;
-        case SIEVE_FIELD_SPORT:
-            good = parse_number_field(p, end, name.field, sport, fault);
-            break;
-        case SIEVE_FIELD_DPORT:
-            good = parse_number_field(p, end, name.field, dport, fault);
-            break;
-        default:
-            good = parse_number_field(p, end, name.field, proto, fault);
-        }
-        if (!good) return false;
+        range.fields |= field;
+        return true;
+    };
+    const auto parse_address = [&](std::uint32_t field) {
+        AddressRange& addresses = field == SIEVE_FIELD_SRC ? range.source : range.destination;
+        const bool good = parse_addresses(p, end, field, addresses, fault, mask_host_bits);
         masked = masked || fault.kind == FaultKind::host_bits;
-    }
+        return good;
+    };
+    if (!parse_fields(p, end, fields, range.transport, fault, is_given, parse_address)) return false;
     fault = {};
     if (masked) fault.kind = FaultKind::host_bits;
     if (range.fields == 0) {
@@ -458,9 +449,6 @@ bool parse_key_range(const char*& p, const char* end, std::uint32_t fields, KeyR
                  .hint = "found addresses of IPv4 and of IPv6, expected two of one family"};
         return false;
     }
-    range.transport =
-        sieve_transport_word(static_cast<std::uint16_t>(sport), static_cast<std::uint16_t>(dport),
-                             static_cast<std::uint8_t>(proto));
     return true;
 }
 

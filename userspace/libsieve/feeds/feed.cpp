@@ -86,6 +86,7 @@ struct Block {
     std::uint64_t bad = 0;
     std::uint64_t masked = 0;
     std::uint64_t taken = 0;        // bytes of the file that were read for this block
+    std::uint64_t consumed = 0;     // likewise, as they are in the file: packed, if it is
     std::vector<BadLine> bad_first; // the first few
     std::vector<Sighting> sightings;
 };
@@ -105,7 +106,7 @@ class Reader {
         block.unreadable.reset();
         block.alien.reset();
         block.size = 0;
-        block.taken = 0;
+        block.taken = block.consumed = 0;
         block.starts_file = false;
         block.document.clear();
         block.decided.reset();
@@ -113,8 +114,12 @@ class Reader {
             block.file = file_;
             if (!chosen_ && !choose_reading(block)) return true;
             block.reading = reading_;
+            // What was looked at, to decide how to read the file, counts for its first block.
+            const std::uint64_t consumed = at_start_ ? 0 : inputs_[file_].consumed();
+            const std::size_t file = file_;
             const bool goes_on =
                 formats::is_document(reading_.format.syntax) ? fill_document(block) : fill(block);
+            block.consumed = inputs_[file].consumed() - consumed;
             block.starts_file = at_start_;
             if (block.size > 0) at_start_ = false;
             if (!goes_on) finish_file();
@@ -128,6 +133,11 @@ class Reader {
     bool choose_reading(Block& block) {
         chosen_ = true;
         reading_ = block.reading = {format_, {}};
+        if (Result<bool> packed = inputs_[file_].unpack(); !packed) {
+            block.unreadable = std::move(packed.error());
+            file_ = inputs_.size();
+            return false;
+        }
         if (format_.syntax == ListSyntax::plain) return true;
         Result<std::string_view> begin = inputs_[file_].peek(format_head_bytes);
         if (!begin) {
@@ -365,18 +375,12 @@ class Parser {
     static bool begin_file(Block& block, const char*& p) {
         const std::string_view text(p, block.size);
         if (text.starts_with("\xef\xbb\xbf")) p += 3;
-        for (auto [magic, tool] : {std::pair<std::string_view, std::string_view>{"\x1f\x8b", "zcat"},
-                                   {"\xfd"
-                                    "7zXZ",
-                                    "xzcat"},
-                                   {"\x28\xb5\x2f\xfd", "zstdcat"},
-                                   {"BZh", "bzcat"}})
-            if (text.starts_with(magic)) {
-                block.alien = fmt::format("found compressed data, expected text; unpack it, as in "
-                                          "`{} FILE | xdp-sieve ... -`",
-                                          tool);
-                return false;
-            }
+        if (text.starts_with("BZh")) {
+            block.alien =
+                "found data compressed by bzip2, expected text, gzip, zstd, xz or zip; unpack it, as "
+                "in `bzcat FILE | xdp-sieve ... -`";
+            return false;
+        }
         constexpr std::uint32_t magic = SIEVE_MAGIC;
         if (text.size() >= sizeof(magic) && std::memcmp(text.data(), &magic, sizeof(magic)) == 0) {
             block.alien = "a filter image, expected a feed of keys (images hold no keys)";
@@ -497,13 +501,14 @@ class Collector {
         feed_.masked += block.masked;
         line_ += block.lines;
         feed_.bytes += block.taken;
+        consumed_ += block.consumed;
         if (block.unreadable) {
             error_ = std::move(block.unreadable);
             return false;
         }
         if (block.alien) return fail(inputs_[file_].name() + ": " + *block.alien);
         if (options_.progress)
-            options_.progress("reading", total_bytes_ ? std::min(1.0, static_cast<double>(feed_.bytes) /
+            options_.progress("reading", total_bytes_ ? std::min(1.0, static_cast<double>(consumed_) /
                                                                           static_cast<double>(total_bytes_))
                                                       : 0.0);
         return true;
@@ -552,8 +557,8 @@ class Collector {
     void make_room(const Block& block) {
         if (made_room_ || block.keys.empty()) return;
         made_room_ = true;
-        if (total_bytes_ <= block.size) return;
-        const double ratio = static_cast<double>(total_bytes_) / static_cast<double>(block.size);
+        if (total_bytes_ <= block.consumed || block.consumed == 0) return;
+        const double ratio = static_cast<double>(total_bytes_) / static_cast<double>(block.consumed);
         try {
             feed_.keys.reserve(
                 static_cast<std::size_t>(static_cast<double>(block.keys.size()) * ratio * 1.05));
@@ -581,6 +586,7 @@ class Collector {
     std::span<const Input> inputs_;
     const FeedOptions& options_;
     std::uint64_t total_bytes_;
+    std::uint64_t consumed_ = 0; // of them
     Feed feed_;
     std::optional<Error> error_;
     std::size_t file_ = 0;

@@ -13,6 +13,8 @@
 // or with a netmask 192.0.2.0/255.255.255.0) and ranges (192.0.2.1-192.0.2.9), if the caller asks for them.
 // So does, on request, an address among several fields; there, * stands for any value of a field.
 //
+// Inputs that are packed (util/unpack.hpp) are unpacked on the way, within its limits.
+//
 // Other formats (list_format.hpp) are translated into this one, entry by entry (formats/). Documents, whose
 // entries are not bound to lines, are held in memory as a whole while they are translated.
 //
@@ -73,9 +75,9 @@ struct Feed {
 };
 
 // Reads all keys of these fields from the inputs, each to its end. Errors: a malformed line, unless malformed
-// lines are skipped; a feed without a key; an input that is a filter image or compressed; a usage error if
-// one input is named twice. If several lines are malformed, the error names the first one in the order of the
-// feed, whatever the number of threads.
+// lines are skipped; a feed without a key; an input that is a filter image, or packed and damaged; a usage
+// error if one input is named twice. If several lines are malformed, the error names the first one in the
+// order of the feed, whatever the number of threads.
 [[nodiscard]] Result<Feed> read_feed(std::span<Input> inputs, std::uint32_t fields,
                                      const FeedOptions& options = {});
 

@@ -98,6 +98,12 @@ class FilterKind {
     [[nodiscard]] virtual double expected_rate(const sieve_lookup& lookup, std::span<const sieve_line> filter,
                                                std::uint64_t keys) const = 0;
 
+    /// Likewise for each of `parts` equal parts of the hashes: those that are looked up in one part of the
+    /// lines, in each subtable if there are some. For the scatter of the rate. At least `parts` buckets.
+    [[nodiscard]] virtual std::vector<double> expected_rates(const sieve_lookup& lookup,
+                                                             std::span<const sieve_line> filter,
+                                                             std::uint64_t keys, std::uint32_t parts) const;
+
     /// The geometry in words: "13 bits set by a key, 2 lines to choose from".
     [[nodiscard]] virtual std::string geometry(const sieve_lookup& lookup) const = 0;
 

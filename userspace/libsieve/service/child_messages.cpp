@@ -44,12 +44,14 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(KindOptions, kind, choices, alpha, hashes, ef
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PrefixLimits, max_probes, max_keys)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BuildOptions, bits_per_key, fpr, memory, kind, prefixes, seed, trials,
                                    threads, label, skipped)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(UnpackLimits, bytes, ratio, zip_bytes)
 
 } // namespace sieve
 
 namespace sieve::control {
 
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FeedSpec, fields, format, build, skip_invalid, chosen)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FeedSpec, fields, format, build, skip_invalid, mask_host_bits, allow_wide,
+                                   except, chosen)
 
 } // namespace sieve::control
 
@@ -65,7 +67,6 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SandboxUser, uid, gid)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SandboxLimits, source_bytes, unpacked_bytes, unpack_ratio, connect, fetch,
                                    low_speed_bytes, low_speed, redirects, build, memory_bytes, image_bytes,
                                    processor, nice)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(UnpackLimits, bytes, ratio)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Confinement, role, user, memory_bytes, file_bytes, processor, descriptors,
                                    nice, parent)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(HttpRequest, url, certificates, proxy, etag, last_modified, headers,

@@ -17,7 +17,6 @@
 #include "libsieve/service/confine.hpp"
 #include "libsieve/service/download.hpp"
 #include "libsieve/service/live/decisions.hpp"
-#include "libsieve/service/unpack.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve::service {
@@ -43,9 +42,9 @@ struct CommandOrder {
     std::vector<std::string> arguments; // the program, and what it is told
 };
 
-// What becomes of lists: descriptors are the empty files that take the parsed list (list_file.hpp) and the
-// image if the only list is one, and then for each list its content and, if that is packed, an empty file
-// that takes what it unpacks to (else the content once more).
+// What becomes of lists: descriptors are the empty files that take the parsed list (list_file.hpp), its
+// exceptions likewise and the image if the only list is one, and then each list's content. If the feed has
+// exceptions, the last list holds them.
 struct ReadOrder {
     Confinement confinement;
     control::FeedSpec feed;
@@ -54,7 +53,8 @@ struct ReadOrder {
     UnpackLimits limits;
 };
 
-// Descriptors: the parsed list, and the empty files that take the image and the exact keys.
+// Descriptors: the parsed list, its exceptions (an empty file if the feed has none), and the empty files that
+// take the image and the exact keys.
 struct BuildOrder {
     Confinement confinement;
     control::FeedSpec feed; // its label names the lists

@@ -5,8 +5,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
+#include <algorithm>
 #include <cerrno>
+#include <iterator>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -17,17 +18,22 @@
 #include "libsieve/control/source.hpp"
 #include "libsieve/service/list_digest.hpp"
 #include "libsieve/service/list_file.hpp"
+#include "libsieve/util/digest.hpp"
 #include "libsieve/util/write_all.hpp"
 
 namespace sieve::service {
 
 namespace {
 
-// A list's content, and the file that takes what it unpacks to.
-struct ListFiles {
-    int content;
-    int unpacked;
-};
+// Enough of a page's beginning to tell it from a list.
+constexpr std::size_t first_bytes = 512;
+
+bool begins_with(std::string_view text, std::string_view lower_case) {
+    return text.size() >= lower_case.size() &&
+           std::equal(lower_case.begin(), lower_case.end(), text.begin(), [](char wanted, char found) {
+               return wanted == (found >= 'A' && found <= 'Z' ? found - 'A' + 'a' : found);
+           });
+}
 
 Status refuse_html(const Input& input, std::string_view begin) {
     if (!looks_like_html(begin)) return {};
@@ -38,28 +44,16 @@ Status refuse_html(const Input& input, std::string_view begin) {
 }
 
 // The list as text.
-Result<Input> open_list(const ReadOrder& order, std::size_t number, const ListFiles& files,
+Result<Input> open_list(const ReadOrder& order, std::size_t number, int content,
                         const TellProgress& tell_progress) {
     const std::string& name = order.lists[number];
     struct stat info {};
-    if (::fstat(files.content, &info) != 0)
+    if (::fstat(content, &info) != 0 || (S_ISREG(info.st_mode) && ::lseek(content, 0, SEEK_SET) != 0))
         return bad_input(fmt::format("{}: cannot be read: {}", name, errno_text(errno)));
-    int text = files.content;
-    if (S_ISREG(info.st_mode)) {
-        std::array<char, first_bytes> begin{};
-        const ssize_t got = ::pread(files.content, begin.data(), begin.size(), 0);
-        if (got < 0) return bad_input(fmt::format("{}: cannot be read: {}", name, errno_text(errno)));
-        const Packing packing = packing_of({begin.data(), static_cast<std::size_t>(got)});
-        if (packing != Packing::none) {
-            tell_progress("unpacking " + name);
-            SIEVE_TRY(unpack(packing, files.content, files.unpacked, name, order.limits));
-            text = files.unpacked;
-        }
-        if (::lseek(text, 0, SEEK_SET) != 0)
-            return bad_input(fmt::format("{}: cannot be read: {}", name, errno_text(errno)));
-    }
     tell_progress("reading " + name);
-    SIEVE_ASSIGN(Input input, Input::of(UniqueFd(::fcntl(text, F_DUPFD_CLOEXEC, 0)), name));
+    SIEVE_ASSIGN(Input input, Input::of(UniqueFd(::fcntl(content, F_DUPFD_CLOEXEC, 0)), name));
+    SIEVE_ASSIGN(const bool packed, input.unpack(order.limits));
+    if (packed) tell_progress("unpacking " + name);
     SIEVE_ASSIGN(const std::string_view begin, input.peek(first_bytes));
     SIEVE_TRY(refuse_html(input, begin));
     return input;
@@ -83,36 +77,66 @@ Result<ReadDone> pass_image_on(const ReadOrder& order, Input& input, int to) {
 
 } // namespace
 
+bool looks_like_html(std::string_view begin) {
+    if (begin.starts_with("\xef\xbb\xbf")) begin.remove_prefix(3);
+    const std::size_t text = begin.find_first_not_of(" \t\r\n");
+    if (text == std::string_view::npos) return false;
+    begin.remove_prefix(text);
+    constexpr std::string_view beginnings[] = {"<!doctype", "<html", "<head", "<body",
+                                               "<script",   "<!--",  "<?xml"};
+    return std::any_of(std::begin(beginnings), std::end(beginnings),
+                       [&](std::string_view beginning) { return begins_with(begin, beginning); });
+}
+
 Result<ReadDone> read_lists(const ReadOrder& order, std::span<const int> descriptors,
                             const TellProgress& tell_progress, const Progress& progress) {
     const int list_file = descriptors[0];
-    const int image_file = descriptors[1];
+    const int exceptions_file = descriptors[1];
+    const int image_file = descriptors[2];
     std::vector<Input> inputs;
     inputs.reserve(order.lists.size());
     for (std::size_t i = 0; i < order.lists.size(); i++) {
-        const ListFiles files{descriptors[2 + 2 * i], descriptors[3 + 2 * i]};
-        SIEVE_ASSIGN(Input input, open_list(order, i, files, tell_progress));
+        SIEVE_ASSIGN(Input input, open_list(order, i, descriptors[3 + i], tell_progress));
         inputs.push_back(std::move(input));
         SIEVE_ASSIGN(const bool image, is_image(inputs.back()));
         if (image && order.lists.size() == 1) return pass_image_on(order, inputs.back(), image_file);
+    }
+    std::optional<Input> exceptions;
+    if (!order.feed.except.empty()) {
+        exceptions = std::move(inputs.back());
+        inputs.pop_back();
     }
     ReadDone done;
     control::Observer observer;
     observer.remark = [&](const std::string& remark) { done.remarks.push_back(remark); };
     if (progress) observer.progress = progress;
     tell_progress("reading the lists");
-    SIEVE_ASSIGN(const Feed list, control::read_list(inputs, order.feed, observer));
+    SIEVE_ASSIGN(Feed list, control::read_list(inputs, order.feed, observer));
+    std::optional<Feed> taken;
+    if (exceptions) {
+        SIEVE_ASSIGN(taken, control::read_exceptions(*exceptions, order.feed.fields, observer));
+        if (!taken->key_ranges.empty())
+            return bad_input(
+                fmt::format("{}: found a prefix or * among several fields, expected single keys: the "
+                            "service's sets of several fields hold no others",
+                            exceptions->name()));
+        SIEVE_TRY(control::take_out(list, *taken, exceptions->name(), observer));
+    }
     done.digest = digest_of_list(list);
+    if (taken) done.digest = digest_of(done.digest + digest_of_list(*taken));
     done.known = !order.known_digest.empty() && done.digest == order.known_digest;
-    if (!done.known) SIEVE_TRY(write_list_file(list, list_file));
+    if (done.known) return done;
+    SIEVE_TRY(write_list_file(list, list_file));
+    if (taken) SIEVE_TRY(write_list_file(*taken, exceptions_file));
     return done;
 }
 
 Result<BuildDone> build_filter(const BuildOrder& order, std::span<const int> descriptors,
                                const TellProgress& tell_progress, const Progress& progress) {
     const int list_file = descriptors[0];
-    const int image_file = descriptors[1];
-    const int exact_file = descriptors[2];
+    const int exceptions_file = descriptors[1];
+    const int image_file = descriptors[2];
+    const int exact_file = descriptors[3];
     BuildDone done;
     control::Observer observer;
     observer.remark = [&](const std::string& remark) { done.remarks.push_back(remark); };
@@ -121,7 +145,13 @@ Result<BuildDone> build_filter(const BuildOrder& order, std::span<const int> des
     SIEVE_ASSIGN(Feed list, read_list_file(list_file, order.feed.fields));
     std::optional<Feed> kept;
     if (order.exact) kept = list;
-    SIEVE_ASSIGN(BuiltSet built, control::build_list(std::move(list), order.feed, observer));
+    Exceptions exceptions;
+    if (!order.feed.except.empty()) {
+        SIEVE_ASSIGN(Feed taken, read_list_file(exceptions_file, order.feed.fields));
+        exceptions = control::exceptions_of(std::move(taken));
+        exceptions.verified = order.exact;
+    }
+    SIEVE_ASSIGN(BuiltSet built, control::build_list(std::move(list), order.feed, observer, exceptions));
     if (kept) {
         SIEVE_ASSIGN(const std::vector<sieve_key> exact,
                      exact_keys(kept->keys, kept->ranges, built.image, order.feed.build.label));

@@ -6,6 +6,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "libsieve/service/child_messages.hpp"
 #include "libsieve/util/progress.hpp"
@@ -26,5 +27,8 @@ using TellProgress = std::function<void(const std::string& at)>;
 [[nodiscard]] Result<BuildDone> build_filter(const BuildOrder& order, std::span<const int> descriptors,
                                              const TellProgress& tell_progress,
                                              const Progress& progress = {});
+
+// True for what servers, proxies and captive portals send when they have no list. No list begins so.
+[[nodiscard]] bool looks_like_html(std::string_view begin);
 
 } // namespace sieve::service

@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/service/configuration_sets.hpp"
 
-#include <algorithm>
-#include <iterator>
-
 #include <fmt/core.h>
 
 #include "libsieve/control/build_options.hpp"
@@ -15,8 +12,8 @@ namespace sieve::service {
 
 namespace {
 
-// Options of a build that a service does not leave to the configuration.
-constexpr std::string_view not_configured[] = {"seed", "except", "allow-wide", "host-bits"};
+// An option of a build that a service does not leave to the configuration.
+constexpr std::string_view not_configured = "seed";
 
 constexpr std::chrono::hours longest_refresh{24 * 3650};
 
@@ -71,7 +68,7 @@ std::string set_option(const control::BuildOption& option, const toml::node& nod
 bool read_build_options(Section& section, SetConfiguration& set) {
     bool right = true;
     for (const control::BuildOption& option : control::build_options()) {
-        if (std::ranges::find(not_configured, option.name) != std::end(not_configured)) continue;
+        if (option.name == not_configured) continue;
         const toml::node* node = section.find(option.name);
         if (node == nullptr) continue;
         const std::string problem = set_option(option, *node, set.feed);
@@ -80,6 +77,25 @@ bool read_build_options(Section& section, SetConfiguration& set) {
         right = false;
     }
     return right;
+}
+
+// Exceptions are in a file, relative to the configuration's folder like a source. What changes while it is in
+// force cannot promise them.
+void check_exceptions(Section& section, const toml::table& table, const std::filesystem::path& folder,
+                      SetConfiguration& set) {
+    if (set.feed.except.empty()) return;
+    const KindFacts& facts = kind_of(settled_kind(set.feed.build, false).kind.kind).facts();
+    if (followed_stream(set) != nullptr)
+        return section.mistake(
+            *table.get("except"), "except",
+            "a set that follows CrowdSec changes while it is in force, so it cannot promise "
+            "that exceptions do not match");
+    if (facts.changes_live)
+        return section.mistake(*table.get("except"), "except",
+                               fmt::format("kind {} changes while it is in force, so it cannot promise that "
+                                           "exceptions do not match",
+                                           facts.name));
+    set.feed.except = (folder / set.feed.except).lexically_normal().string();
 }
 
 // What was not chosen, and how the options go together.
@@ -145,6 +161,8 @@ SetConfiguration read_set(Mistakes& mistakes, const std::string& name, const tom
     section.duration("refresh", longest_refresh, set.refresh);
     const bool options_read = read_build_options(section, set);
     check_stream(section, table, set);
+    if (options_read) check_exceptions(section, table, folder, set);
+    if (set.feed.allow_wide) set.guards.most_ipv4 = set.guards.most_ipv6 = 1;
     if (const toml::table* guards = section.table("guards"))
         read_guards(mistakes, *guards, section.key("guards"), set);
     section.finish();

@@ -128,6 +128,12 @@ void write_build_options(Text& text, const control::FeedSpec& feed) {
     text.number("max-probes", build.prefixes.max_probes);
     text.key("max-keys", whole_of(build.prefixes.max_keys));
     text.flag("skip-invalid", feed.skip_invalid);
+    text.word("host-bits", feed.mask_host_bits ? "mask" : "refuse");
+    text.flag("allow-wide", feed.allow_wide);
+    if (feed.except.empty())
+        text.none("except", "nothing");
+    else
+        text.word("except", feed.except);
 }
 
 void write_guards(Text& text, const GuardLimits& guards) {

@@ -18,7 +18,6 @@
 #include "libsieve/feeds/key_text.hpp"
 #include "libsieve/service/child_messages.hpp"
 #include "libsieve/service/list_file.hpp"
-#include "libsieve/service/unpack.hpp"
 #include "libsieve/util/write_all.hpp"
 
 namespace sieve::service {
@@ -45,13 +44,6 @@ Status seal(const UniqueFd& file) {
         return bad_input(fmt::format("what building wrote cannot be sealed: {}", errno_text(errno)));
     if (::lseek(file.get(), 0, SEEK_SET) != 0) return bad_input(errno_text(errno));
     return {};
-}
-
-// Whether a file is needed that takes what the list unpacks to. A pipe has no first bytes to look at.
-bool is_packed(const UniqueFd& content) {
-    std::array<char, 8> begin{};
-    const ssize_t got = ::pread(content.get(), begin.data(), begin.size(), 0);
-    return got > 0 && packing_of({begin.data(), static_cast<std::size_t>(got)}) != Packing::none;
 }
 
 bool less(const sieve_key& a, const sieve_key& b) {
@@ -140,7 +132,9 @@ class Step {
 class ReadStep : Step {
   public:
     explicit ReadStep(const ReadRequest& request)
-        : Step(request.set, request.feed, request.sandbox), request_(request) {}
+        : Step(request.set, request.feed, request.sandbox), request_(request), origins_(request.origins) {
+        if (!request.feed.except.empty()) origins_.push_back(FileOrigin{request.feed.except});
+    }
 
     tl::expected<std::variant<UnchangedList, ReadList>, GatherFailure> run() {
         if (request_.origins.empty()) return failed(Error{ErrorKind::invalid_request, "expected a list", {}});
@@ -187,7 +181,7 @@ class ReadStep : Step {
                           });
     }
     tl::expected<void, GatherFailure> gather_all() {
-        for (const Origin& origin : request_.origins) {
+        for (const Origin& origin : origins_) {
             auto one = gather(origin, known_of(origin), request_.sandbox);
             if (!one) return failed(std::move(one.error()));
             gathered_.push_back(std::move(*one));
@@ -197,7 +191,7 @@ class ReadStep : Step {
     tl::expected<void, GatherFailure> gather_missing() {
         for (std::size_t i = 0; i < gathered_.size(); i++) {
             if (gathered_[i].content) continue;
-            auto whole = gather(request_.origins[i], nullptr, request_.sandbox);
+            auto whole = gather(origins_[i], nullptr, request_.sandbox);
             if (!whole) return failed(std::move(whole.error()));
             gathered_[i] = std::move(*whole);
         }
@@ -214,15 +208,17 @@ class ReadStep : Step {
         ReadOrder order;
         order.confinement = confinement(gathered_.size());
         order.feed = request_.feed;
-        for (const Origin& origin : request_.origins) order.lists.push_back(origin_name(origin));
+        for (const Origin& origin : origins_) order.lists.push_back(origin_name(origin));
         if (request_.known) order.known_digest = request_.known->digest;
-        order.limits = {limits.unpacked_bytes, limits.unpack_ratio};
+        order.limits = {
+            .bytes = limits.unpacked_bytes, .ratio = limits.unpack_ratio, .zip_bytes = limits.source_bytes};
         return order;
     }
 
     // Nothing came at all. A pipe, which has no digest, may still bring something.
     [[nodiscard]] bool is_empty() const {
-        return std::all_of(gathered_.begin(), gathered_.end(), [](const Gathered& one) {
+        const auto lists = static_cast<std::ptrdiff_t>(request_.origins.size());
+        return std::all_of(gathered_.begin(), gathered_.begin() + lists, [](const Gathered& one) {
             return one.provenance.bytes == 0 && !one.provenance.digest.empty();
         });
     }
@@ -235,22 +231,18 @@ class ReadStep : Step {
             return none;
         }
         SIEVE_ASSIGN(UniqueFd records, new_file("sieve-records"));
+        SIEVE_ASSIGN(UniqueFd exceptions, new_file("sieve-exceptions"));
         SIEVE_ASSIGN(UniqueFd image, new_file("sieve-image"));
-        std::vector<int> descriptors{records.get(), image.get()};
-        std::vector<UniqueFd> unpacked;
+        std::vector<int> descriptors{records.get(), exceptions.get(), image.get()};
         for (const Gathered& one : gathered_) {
             const int content = one.content->get();
             // A file may have been read to its end already, for its digest.
             if (one.provenance.stamp != FileStamp{}) static_cast<void>(::lseek(content, 0, SEEK_SET));
-            descriptors.insert(descriptors.end(), 2, content);
-            if (!is_packed(*one.content)) continue;
-            SIEVE_ASSIGN(UniqueFd file, new_file("sieve-unpacked"));
-            descriptors.back() = file.get();
-            unpacked.push_back(std::move(file));
+            descriptors.push_back(content);
         }
         SIEVE_ASSIGN(ReadDone done, follow<ReadDone>(write_order(order()), std::move(descriptors)));
         for (std::size_t i = 0; i < gathered_.size(); i++) {
-            SIEVE_TRY(confirm_unchanged(gathered_[i], origin_name(request_.origins[i])));
+            SIEVE_TRY(confirm_unchanged(gathered_[i], origin_name(origins_[i])));
             gathered_[i].content.reset();
         }
         if (done.known) return UnchangedList{known(std::move(done.digest))};
@@ -258,8 +250,8 @@ class ReadStep : Step {
         list.remarks = std::move(done.remarks);
         list.label = label_of(request_.origins);
         list.known = known(done.image ? std::string() : std::move(done.digest));
-        const Status accepted =
-            done.image ? take_image(list, std::move(image)) : take_list(list, std::move(records));
+        const Status accepted = done.image ? take_image(list, std::move(image))
+                                           : take_list(list, std::move(records), std::move(exceptions));
         if (!accepted) return failed_building("was of no use: " + accepted.error().message);
         return list;
     }
@@ -267,14 +259,17 @@ class ReadStep : Step {
         SIEVE_ASSIGN(list.image, accept_image(std::move(file)));
         return {};
     }
-    Status take_list(ReadList& list, UniqueFd records) const {
+    Status take_list(ReadList& list, UniqueFd records, UniqueFd exceptions) const {
         SIEVE_TRY(seal(records));
+        SIEVE_TRY(seal(exceptions));
         SIEVE_ASSIGN(list.list, read_list_file(records.get(), request_.feed.fields));
         list.records = std::move(records);
+        list.exceptions = std::move(exceptions);
         return {};
     }
 
     const ReadRequest& request_;
+    std::vector<Origin> origins_; // and last the exceptions, if there are any
     std::vector<Gathered> gathered_;
 };
 
@@ -309,7 +304,8 @@ class BuildStep : Step {
         BuildOrder order{confinement(1), request_.feed, request_.exact};
         order.feed.build.label = list_.label;
         SIEVE_ASSIGN(BuildDone done,
-                     follow<BuildDone>(write_order(order), {list_.records.get(), file.get(), exact.get()}));
+                     follow<BuildDone>(write_order(order), {list_.records.get(), list_.exceptions.get(),
+                                                            file.get(), exact.get()}));
         auto image = accept_image(std::move(file));
         if (!image) return failed_building("was of no use: " + image.error().message);
         BuiltList built{.image = std::move(*image), .remarks = std::move(done.remarks)};
@@ -335,6 +331,7 @@ read_in_sandbox(const ReadRequest& request) {
 Result<ReadList> own_list(Feed list, std::string label) {
     ReadList own;
     SIEVE_ASSIGN(own.records, new_file("sieve-records"));
+    SIEVE_ASSIGN(own.exceptions, new_file("sieve-exceptions"));
     SIEVE_TRY(write_list_file(list, own.records.get()));
     SIEVE_TRY(seal(own.records));
     own.list = std::move(list);

@@ -59,6 +59,7 @@ struct UnchangedList {
 struct ReadList {
     std::optional<Feed> list{};   // checked; nothing: the origin is an image
     UniqueFd records{};           // the list as list_file.hpp, which nobody can change any more
+    UniqueFd exceptions{};        // what must not match, likewise; an empty file if there is nothing
     std::optional<Image> image{}; // if the origin is one: checked, and of the fields that were asked for
     KnownList known{};
     std::vector<std::string> remarks{}; // what a person should know, such as why lines were skipped
@@ -67,9 +68,10 @@ struct ReadList {
     std::chrono::milliseconds reading{0};
 };
 
-// Asks every origin, and reads the lists if any has something new. Origins without a byte are a list without
-// an entry, which cannot be built. The failure begins with the set's name. Errors besides those of origins
-// and lists: changed_meanwhile for a file that changed while it was read.
+// Asks every origin and the file of the feed's exceptions, and reads the lists if any has something new. What
+// the exceptions name is taken out of the list. Origins without a byte are a list without an entry, which
+// cannot be built. The failure begins with the set's name. Errors besides those of origins and lists:
+// changed_meanwhile for a file that changed while it was read.
 [[nodiscard]] tl::expected<std::variant<UnchangedList, ReadList>, GatherFailure>
 read_in_sandbox(const ReadRequest& request);
 

@@ -20,8 +20,8 @@ struct SandboxLimits {
 
     // Of building.
     std::chrono::milliseconds build{std::chrono::minutes{10}};
-    // Memory that a child may write to (RLIMIT_DATA). Files in memory come on top: what the sources' archives
-    // unpack to, and the image.
+    // Memory that a child may write to (RLIMIT_DATA). Files in memory come on top: the sources as
+    // they come, what was read of them, and the image.
     std::uint64_t memory_bytes = std::uint64_t{4} << 30;
     std::uint64_t image_bytes = std::uint64_t{4} << 30;
     std::chrono::seconds processor{

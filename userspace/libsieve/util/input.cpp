@@ -96,7 +96,25 @@ void Input::measure(const struct stat& info) {
         static_cast<std::uint64_t>(std::max<off_t>(0, end_ - std::max<off_t>(0, ::lseek(fd_, 0, SEEK_CUR))));
 }
 
+Result<bool> Input::unpack(const UnpackLimits& limits) {
+    if (unpacker_) return true;
+    SIEVE_ASSIGN(const std::string_view begin, peek(packing_bytes));
+    const Packing packing = packing_of(begin);
+    if (packing == Packing::none) return false;
+    std::string path = path_;
+    const FileIdentity identity = identity_;
+    const auto packed = std::make_shared<Input>(std::move(*this));
+    *this = Input(std::move(path));
+    identity_ = identity;
+    SIEVE_ASSIGN(unpacker_,
+                 Unpacker::of(
+                     packing, [packed](char* to, std::size_t bytes) { return packed->read(to, bytes); },
+                     name(), limits));
+    return true;
+}
+
 Result<std::size_t> Input::read_file(char* to, std::size_t bytes) {
+    if (unpacker_) return unpacker_->read(to, bytes);
     SIEVE_TRY(open());
     for (;;) {
         const ssize_t got = ::read(fd_, to, bytes);
@@ -153,6 +171,7 @@ Result<std::size_t> Input::read_all(char* to, std::size_t bytes) {
 
 void Input::close() {
     owned_ = UniqueFd();
+    unpacker_.reset();
     fd_ = -1;
     closed_ = true;
     ahead_.clear();

@@ -12,6 +12,7 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,6 +20,7 @@
 
 #include "libsieve/util/result.hpp"
 #include "libsieve/util/unique_fd.hpp"
+#include "libsieve/util/unpack.hpp"
 
 namespace sieve {
 
@@ -50,7 +52,7 @@ class Input {
     [[nodiscard]] std::string name() const;
 
     // How many bytes of a regular file were left to read when it was named or opened; empty for any other
-    // input.
+    // input, and while it is unpacked.
     [[nodiscard]] std::optional<std::uint64_t> size() const { return size_; }
 
     // True if the bytes can be read only once: for anything but a regular file.
@@ -73,6 +75,13 @@ class Input {
     // The number of bytes taken so far.
     [[nodiscard]] std::uint64_t taken() const { return taken_; }
 
+    // If what follows is packed, as its first bytes tell, all later calls give what it unpacks to. Returns
+    // whether it is packed. See Unpacker for the errors of reading.
+    [[nodiscard]] Result<bool> unpack(const UnpackLimits& limits = {});
+
+    // The number of bytes taken from the file or stream itself: taken(), or the packed bytes behind it.
+    [[nodiscard]] std::uint64_t consumed() const { return unpacker_ ? unpacker_->consumed() : taken_; }
+
     // Closes the descriptor; nothing can be read any more.
     void close();
 
@@ -91,7 +100,8 @@ class Input {
     UniqueFd owned_;
     int fd_ = -1; // owned_ or standard input; -1 before the first access
     bool closed_ = false;
-    std::string ahead_; // bytes that were peeked at but not taken
+    std::unique_ptr<Unpacker> unpacker_; // reads the file in place of fd_
+    std::string ahead_;                  // bytes that were peeked at but not taken
     std::uint64_t taken_ = 0;
 };
 

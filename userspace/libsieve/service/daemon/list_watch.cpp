@@ -51,6 +51,7 @@ Status ListWatch::follow(const Configuration& configuration) {
         SetConfiguration kept;
         kept.name = set.name;
         kept.sources = set.sources;
+        if (!set.feed.except.empty()) kept.sources.emplace_back(FileSpec{set.feed.except});
         sets_.push_back(std::move(kept));
     }
     unwatched_.clear();

@@ -90,6 +90,12 @@ double XorsatKind::expected_rate(const sieve_lookup& lookup, std::span<const sie
     return expected_xorsat_rate(lookup, filter);
 }
 
+// A part's lines alone would not do: the lines that keep what they export are among the whole filter's.
+std::vector<double> XorsatKind::expected_rates(const sieve_lookup& lookup, std::span<const sieve_line> filter,
+                                               std::uint64_t, std::uint32_t parts) const {
+    return expected_xorsat_rates(lookup, filter, parts);
+}
+
 std::string XorsatKind::geometry(const sieve_lookup& lookup) const {
     return lookup.choices > 1 ? "one line for each key, some in another line than their own"
                               : "one line for each key";

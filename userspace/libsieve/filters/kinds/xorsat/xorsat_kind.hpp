@@ -29,6 +29,9 @@ class XorsatKind final : public FilterKind {
                              const sieve_line* filter) const override;
     [[nodiscard]] double expected_rate(const sieve_lookup& lookup, std::span<const sieve_line> filter,
                                        std::uint64_t keys) const override;
+    [[nodiscard]] std::vector<double> expected_rates(const sieve_lookup& lookup,
+                                                     std::span<const sieve_line> filter, std::uint64_t keys,
+                                                     std::uint32_t parts) const override;
     [[nodiscard]] std::string geometry(const sieve_lookup& lookup) const override;
     [[nodiscard]] std::string parameters(const sieve_lookup& lookup, std::uint64_t keys) const override;
     [[nodiscard]] LinesTouched lines_touched(const sieve_lookup& lookup, double fpr) const override;
