@@ -153,6 +153,7 @@ TEST(Predictions, AreRightWhereTheyWereNot) {
     keeps_its_promise({blocked(2), 40'000, 16, false}, 10);
     keeps_its_promise({blocked(2), 40'000, 24, false}, 11);
     keeps_its_promise({blocked(2), 300'000, 24, false}, 12);
+    keeps_its_promise({blocked(2), 200'000, 16, false}, 13);
     keeps_its_promise({blocked(2), 150'000, 16, false}, 3);
     keeps_its_promise({blocked(2), 150'000, 16, true}, 4);
     keeps_its_promise({blocked(2), 65'536, 24, true}, 5);

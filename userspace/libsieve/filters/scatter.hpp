@@ -2,25 +2,37 @@
 // Visits keys in an order unlike their own, for a pass that places each key once and never moves it. Keys are
 // sorted by the lines that they go to, but such a pass works best when keys come from everywhere. The order
 // is evenly spread, not random. The d-left filter needs an order that has nothing to do with its buckets;
-// this order doubles its rate.
+// an even order doubles its rate.
 #pragma once
 
+#include <bit>
 #include <cstddef>
-#include <numeric>
 
 namespace sieve {
 
-// A step that visits all of n keys, from any start: coprime to n, near n divided by the golden ratio.
-inline std::size_t scattering_stride(std::size_t n) {
-    if (n < 3) return 1;
-    auto stride = static_cast<std::size_t>(static_cast<double>(n) * 0.6180339887498949);
-    while (std::gcd(stride, n) != 1) stride++;
-    return stride;
-}
+// The numbers below n, each once, spread evenly at every moment, whatever n is: the van der Corput sequence,
+// which counts with the bits reversed. (A stride near n divided by the golden ratio does as well for most n.
+// For some it comes back to nearly the same place after a few hundred steps, so that one part after the other
+// is filled; the rate of a blocked filter was then up to a fifth higher.)
+class ScatteredOrder {
+  public:
+    explicit ScatteredOrder(std::size_t n) : n_(n), highest_(std::bit_ceil(n) / 2) {}
 
-// The index that follows `at` in this order.
-inline std::size_t scattered_next(std::size_t at, std::size_t stride, std::size_t n) {
-    return at + stride < n ? at + stride : at + stride - n;
-}
+    // The next number. After the last one, the order begins anew with 0.
+    std::size_t next() {
+        const std::size_t now = at_;
+        do {
+            std::size_t bit = highest_;
+            for (; (at_ & bit) != 0; bit >>= 1) at_ ^= bit;
+            at_ |= bit;
+        } while (at_ >= n_ && at_ != 0);
+        return now;
+    }
+
+  private:
+    std::size_t n_;
+    std::size_t highest_;
+    std::size_t at_ = 0;
+};
 
 } // namespace sieve

@@ -131,17 +131,11 @@ SIEVE_ALWAYS_INLINE void visit(Shard& shard, const Pass& pass) {
     const std::size_t n = shard.keys.size();
     SplitMix64 random(pass.seed);
     if (pass.online) {
-        const std::size_t stride = scattering_stride(n);
-        std::size_t ahead = 0;
-        std::size_t index = 0;
+        ScatteredOrder ahead(n);
+        ScatteredOrder order(n);
         for (std::size_t i = 0; i < n + lookahead; i++) {
-            if (i < n) {
-                request(shard, shard.keys[ahead]);
-                ahead = scattered_next(ahead, stride, n);
-            }
-            if (i < lookahead) continue;
-            put<Choices>(shard, index, random);
-            index = scattered_next(index, stride, n);
+            if (i < n) request(shard, shard.keys[ahead.next()]);
+            if (i >= lookahead) put<Choices>(shard, order.next(), random);
         }
         return;
     }
