@@ -4,7 +4,8 @@
 
 usage: bench_figures.py RESULTS PAGE.md DIRECTORY
 
-RESULTS is a directory of kernel.json and user.json, and prefixes.json if prefixes were measured. Writes PAGE.md and DIRECTORY/bench-*.gp, each of which writes docs/figures/bench-*.svg.
+RESULTS is a directory of kernel.json and user.json, and prefixes.json if prefixes were measured. Writes PAGE.md and
+DIRECTORY/bench-*.gp, each of which writes docs/figures/bench-*.svg.
 """
 
 import itertools
@@ -261,10 +262,10 @@ def lookup_section(table):
 def firewall_section(table):
     yield f"\n## Packet filters over veth, a list of {table['keys']:,} addresses\n"
     if table["rows"]:
-        yield ("Packets per second, and in brackets the nanoseconds of the receiver's processor for each packet and their "
-               "multiple of what `xdp-sieve` takes. **Frames** are XDP frames, as a driver hands them over; a **packet "
-               "socket** makes a buffer first, which XDP programs must have copied. Packets that pass end at the host's "
-               "routes.\n")
+        yield ("Packets per second, and in brackets the nanoseconds of the receiver's processor for each packet and "
+               "their multiple of what `xdp-sieve` takes. **Frames** are XDP frames, as a driver hands them over; a **packet "
+               "socket** makes a buffer first, which XDP programs must have copied. Packets that pass end at the "
+               "host's routes.\n")
         rows = []
         for one in table["rows"]:
             row = [one["name"]]
@@ -284,8 +285,8 @@ def firewall_section(table):
 
 
 def prefix_section(table):
-    yield (f"\n## Prefixes: {pathlib.Path(table['workload']).name}, {table['prefixes']:,} prefixes, {table['ranges']:,} "
-           "ranges after merging\n")
+    yield (f"\n## Prefixes: {pathlib.Path(table['workload']).name}, {table['prefixes']:,} prefixes, "
+           f"{table['ranges']:,} ranges after merging\n")
     trie = table["contestants"][-1]
     columns = [(spacing, traffic) for spacing in ("apart", "together") for traffic in ("non_members", "members")]
     rows = []

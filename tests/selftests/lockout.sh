@@ -6,6 +6,12 @@
 
 setup
 
+# Counters stay out: packets of the namespaces' own, such as multicast reports, come at any time.
+state() {
+    program_id
+    sieve --json status "$IN_IF"
+}
+
 GATEWAY=198.51.100.254 RESOLVER=203.0.113.53 ADMINISTRATOR=198.51.100.77 LISTED=192.0.2.99
 ip -n "$IN" route add default via "$GATEWAY"
 # A mount namespace of our own has another resolv.conf.
@@ -82,7 +88,8 @@ false_positive() {
     # An image is what it is; the message says how to go on.
     while true; do
         "$SIEVE" -q build -o "$WORK/bad.sieve" "$WORK/bad.txt" --bits-per-key 8
-        "$SIEVE" query "$WORK/bad.sieve" --stdin <"$WORK/listed" | grep -q present && break
+        "$SIEVE" query "$WORK/bad.sieve" --stdin <"$WORK/listed" >"$WORK/answers" || true # 1: some are absent
+        if grep -q ' present$' "$WORK/answers"; then break; fi
     done
     refused 3 'would drop 192.0.2.*a member or a false positive: the image cannot tell.*--except' \
         sieve load "$IN_IF" "bad=$WORK/bad.sieve" --protect "$WORK/listed"

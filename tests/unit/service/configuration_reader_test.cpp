@@ -276,6 +276,10 @@ const Wrong wrong[] = {
      "interface.sets", "[set.bda], did you mean bad?"},
     {"SetTwiceInOrder", "[[interface]]\nname = \"eth0\"\nsets = [\"bad\", \"bad\"]\n" + std::string(set), 3,
      "interface.sets", "named twice"},
+    {"LimitUnderDrop",
+     "[[interface]]\nname = \"eth0\"\nsets = [\"bad\"]\ndefault = \"drop\"\n" + std::string(set) +
+         "limit = 100\n",
+     5, "set.bad", "the default of eth0 is drop; expected default = \"pass\""},
     {"UnusedSet", small() + "[set.spare]\nsources = [\"x\"]\n", 6, "set.spare", "no interface has this set"},
     {"SetName", small() + "[set.\"b d\"]\nsources = [\"x\"]\n", 6, "set.b d", "a set's name is"},
     {"NoSources", std::string(interface) + "[set.bad]\nkey = \"src\"\n", 4, "set.bad", "no sources"},

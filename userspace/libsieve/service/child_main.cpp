@@ -175,13 +175,14 @@ std::vector<int> descriptors(std::size_t count) {
 }
 Result<std::string> read(const ReadOrder& order) {
     SIEVE_TRY(confine(order.confinement));
-    SIEVE_ASSIGN(const ReadDone done,
-                 read_lists(order, descriptors(2 + 2 * order.lists.size()), &tell_progress, tell_shares()));
+    SIEVE_ASSIGN(const ReadDone done, read_lists(order, descriptors(read_descriptors + order.lists.size()),
+                                                 &tell_progress, tell_shares()));
     return write_report(done);
 }
 Result<std::string> build(const BuildOrder& order) {
     SIEVE_TRY(confine(order.confinement));
-    SIEVE_ASSIGN(const BuildDone done, build_filter(order, descriptors(3), &tell_progress, tell_shares()));
+    SIEVE_ASSIGN(const BuildDone done,
+                 build_filter(order, descriptors(build_descriptors), &tell_progress, tell_shares()));
     return write_report(done);
 }
 tl::expected<std::string, ChildFailure> work(const ReadOrder& order) {

@@ -96,7 +96,7 @@ Result<ReadDone> read_lists(const ReadOrder& order, std::span<const int> descrip
     std::vector<Input> inputs;
     inputs.reserve(order.lists.size());
     for (std::size_t i = 0; i < order.lists.size(); i++) {
-        SIEVE_ASSIGN(Input input, open_list(order, i, descriptors[3 + i], tell_progress));
+        SIEVE_ASSIGN(Input input, open_list(order, i, descriptors[read_descriptors + i], tell_progress));
         inputs.push_back(std::move(input));
         SIEVE_ASSIGN(const bool image, is_image(inputs.back()));
         if (image && order.lists.size() == 1) return pass_image_on(order, inputs.back(), image_file);

@@ -19,6 +19,11 @@ using TellProgress = std::function<void(const std::string& at)>;
 
 // Each part of the work also tells how much of it is done, if somebody wants to know.
 
+// How many files come before the lists: those for the list, for its exceptions, and for an image.
+inline constexpr std::size_t read_descriptors = 3;
+// The files of a build: the list, its exceptions, the image, and the keys for verification.
+inline constexpr std::size_t build_descriptors = 4;
+
 // Unpacks and parses the lists, and writes them as one. Errors: those of the lists.
 [[nodiscard]] Result<ReadDone> read_lists(const ReadOrder& order, std::span<const int> descriptors,
                                           const TellProgress& tell_progress, const Progress& progress = {});

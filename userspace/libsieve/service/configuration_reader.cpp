@@ -123,6 +123,19 @@ class Reader {
             if (!is_used(name) && kernel::is_set_name(name))
                 mistakes_.add(place.where, place.key,
                               "no interface has this set among its sets; name it there or remove the table");
+        for (const SetConfiguration& set : configuration_.sets)
+            if (set.action && set.action->action == SIEVE_ACTION_LIMIT) check_limit(set.name);
+    }
+    // Up to a limit, matches take the default.
+    void check_limit(const std::string& set) {
+        for (const InterfaceConfiguration& entry : configuration_.interfaces)
+            if (entry.default_action == SIEVE_ACTION_DROP &&
+                std::find(entry.sets.begin(), entry.sets.end(), set) != entry.sets.end())
+                mistakes_.add(
+                    set_places_.at(set).where, set_places_.at(set).key,
+                    fmt::format("up to its limit, matches take the default, and the default of {} is "
+                                "drop; expected default = \"pass\"",
+                                printable(entry.name)));
     }
 
     Mistakes& mistakes_;
