@@ -19,8 +19,8 @@ FUZZ_CLI_OBJ := $(addprefix $(FUZZ)/userspace/,xdp-sieve/set_argument.o libsieve
 FUZZ_TOML_OBJ := $(addprefix $(FUZZ)/userspace/libsieve/,control/build_options.o service/configuration.o \
                  service/configuration_interfaces.o service/configuration_reader.o service/configuration_section.o \
                  service/configuration_sets.o service/configuration_sources.o service/configuration_text.o \
-                 service/configuration_toml.o service/duration.o service/listen_address.o service/source_spec.o \
-                 service/url.o)
+                 service/configuration_toml.o service/duration.o service/guards.o service/listen_address.o \
+                 service/source_spec.o service/url.o)
 FUZZ_LIVE_OBJ := $(addprefix $(FUZZ)/userspace/libsieve/service/live/,claim.o claim_file.o claim_record.o \
                  decisions.o plain_addresses.o)
 FUZZ_LIB_OBJ := $(FUZZ_LIB_SRC:%.cpp=$(FUZZ)/%.o)
