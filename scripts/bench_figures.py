@@ -263,9 +263,9 @@ def firewall_section(table):
     yield f"\n## Packet filters over veth, a list of {table['keys']:,} addresses\n"
     if table["rows"]:
         yield ("Packets per second, and in brackets the nanoseconds of the receiver's processor for each packet and "
-               "their multiple of what `xdp-sieve` takes. **Frames** are XDP frames, as a driver hands them over; a **packet "
-               "socket** makes a buffer first, which XDP programs must have copied. Packets that pass end at the "
-               "host's routes.\n")
+               "their multiple of what `xdp-sieve` takes. **Frames** are XDP frames, as a driver hands them over; a "
+               "**packet socket** makes a buffer first, which XDP programs must have copied. Packets that pass end at "
+               "the host's routes.\n")
         rows = []
         for one in table["rows"]:
             row = [one["name"]]
