@@ -382,7 +382,7 @@ progress_bar() {
             on_a_terminal "$SIEVE" apply "$CONFIG" >"$WORK/said"
             grep -qE $'\r[a-z ]+ +\\[#* *\\] +[0-9]+%' "$WORK/said" || fail "no bar: $(cat -v "$WORK/said")"
             # It has gone when something else is printed.
-            tr '\r' '\n' <"$WORK/said" | grep -vE '^[a-z ]+ +\[#* *\] +[0-9]+%$' >"$WORK/rest"
+            tr '\r' '\n' <"$WORK/said" | sed 's/\x1b\[K//g' | grep -vE '^[a-z ]+ +\[#* *\] +[0-9]+%$' >"$WORK/rest"
             if grep -q '%' "$WORK/rest"; then fail "the bar stays: $(cat -v "$WORK/said")"; fi
             grep -q "^$IN_IF: attached" "$WORK/rest" || fail "$(cat -v "$WORK/said")"
             ;;

@@ -8,7 +8,7 @@
 setup
 SIEVED=${SIEVED:-$BUILD/xdp-sieved}
 [ -x "$SIEVED" ] || skip_all "xdp-sieved is not built"
-KILLS=${KILLS:-12} SEED=${SEED:-$RANDOM}
+KILLS=${KILLS:-6} SEED=${SEED:-$RANDOM}
 CONFIG=$WORK/xdp-sieve.toml STATE=$WORK/state
 
 cat >"$CONFIG" <<END

@@ -265,7 +265,7 @@ drop udp 203.0.113.8 $IN4 1000 53
 drop udp 203.0.113.9 $IN4 1000 9
 pass udp 203.0.113.9 $IN4 1000 53
 END
-    sieve -q remove "$IN_IF" good
+    sieve -q remove "$IN_IF" good --force
     verdicts <<<"drop udp 203.0.113.9 $IN4 1000 53"
     sieve -q unload "$IN_IF"
     neighbour_works_alone
