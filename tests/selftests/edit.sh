@@ -81,6 +81,11 @@ END
     [ "$(hits a)" = 2 ] || fail "counted $(hits a)"
     sieve -q add "$IN_IF" "more=$WORK/b.sieve"
     verdicts --repeat 1 <<<"drop udp 203.0.113.2 $IN4 1 2"
+    # With the whole action, and on probation like any other change.
+    sieve -q add "$IN_IF" "slow=$WORK/b.sieve,limit=1/40" --confirm 60
+    sieve status "$IN_IF" | grep -q 'limit=1/40' || fail "$(sieve status "$IN_IF")"
+    sieve --json status "$IN_IF" | jq -e '.interfaces[0].probation.seconds_left > 0' >/dev/null
+    sieve -q confirm "$IN_IF"
 }
 
 default_changes() {

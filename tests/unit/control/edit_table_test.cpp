@@ -182,6 +182,19 @@ TEST_F(EditTable, AddsASetAtItsPlace) {
     EXPECT_EQ(order().back(), "more");
 }
 
+// The whole action counts, and so does the promise to take the change back.
+TEST_F(EditTable, AddsALimitOnProbation) {
+    SetSpec spec = Files::set("new", files.feed("new", {"192.0.2.1"}));
+    spec.action = WantedAction{SIEVE_ACTION_LIMIT, {}, {.rate = 100, .burst = 40}};
+    Safety safety;
+    safety.confirm_within = std::chrono::seconds(60);
+    const auto done = add_set(kernel, eth0, spec, {}, false, {}, safety);
+    ASSERT_TRUE(done) << done.error().message;
+    EXPECT_EQ(set("new").target, 100U);
+    EXPECT_EQ(set("new").burst, 40U);
+    EXPECT_EQ(kernel.running.table.probation, std::chrono::seconds(60));
+}
+
 TEST_F(EditTable, ASetThatCannotBeAddedIsNotBuilt) {
     const SetSpec spec = Files::set("new", files.feed("new", {"192.0.2.1"}));
     SetSpec taken = spec;

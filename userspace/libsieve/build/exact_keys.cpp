@@ -12,19 +12,11 @@
 
 #include "libsieve/filters/key_expansion.hpp"
 #include "libsieve/filters/prefix_expansion.hpp"
+#include "libsieve/keys/key_order.hpp"
 
 namespace sieve {
 
 namespace {
-
-bool less(const sieve_key& a, const sieve_key& b) {
-    return std::lexicographical_compare(std::begin(a.word), std::end(a.word), std::begin(b.word),
-                                        std::end(b.word));
-}
-
-bool equal(const sieve_key& a, const sieve_key& b) {
-    return std::memcmp(&a, &b, sizeof(a)) == 0;
-}
 
 // Finds out how the image's builder expanded these ranges. The builder's limits are not in the image, but
 // they show in the lengths that it chose. Empty if no limit leads to these lengths.
@@ -106,8 +98,8 @@ Result<std::vector<sieve_key>> exact_keys(Members members, const Image& image, c
             sieve_exact_of_prefix(upper, lower, length, &exact.emplace_back());
         });
     }
-    std::sort(exact.begin(), exact.end(), less);
-    exact.erase(std::unique(exact.begin(), exact.end(), equal), exact.end());
+    std::sort(exact.begin(), exact.end(), key_order);
+    exact.erase(std::unique(exact.begin(), exact.end(), same_key), exact.end());
     if (exact.size() != image.file().keys)
         return non_member(fmt::format("{} keys instead of {}", exact.size(), image.file().keys));
     const bool all_known = std::all_of(exact.begin(), exact.end(), [&](const sieve_key& key) {

@@ -62,18 +62,9 @@ Result<TableChanged> change_table(Kernel& kernel, const TableChange& change, con
                                .unreadable = spec.unreadable,
                                .probation = safety.confirm_within};
     std::size_t next = 0;
-    for (std::size_t i = 0; i < spec.sets.size(); i++) {
-        kernel::WantedSet set{.name = spec.sets[i].name,
-                              .action = actions[i].action,
-                              .target = actions[i].target,
-                              .burst = actions[i].burst};
-        if (!change.kept[i]) {
-            const SetMaps& maps = prepared.sets[next++].maps;
-            set.map_fd = maps.filter_fd;
-            set.exact_fd = maps.exact_fd;
-        }
-        wanted.sets.push_back(std::move(set));
-    }
+    for (std::size_t i = 0; i < spec.sets.size(); i++)
+        wanted.sets.push_back(wanted_set(spec.sets[i].name, actions[i],
+                                         change.kept[i] ? SetMaps{} : prepared.sets[next++].maps));
 
     SIEVE_ASSIGN(const Held lock, hold_lock(kernel, observer));
     SIEVE_ASSIGN(kernel::Hook hook, find_ours(kernel, name));

@@ -181,11 +181,9 @@ Result<SetAdded> add_set(Kernel& kernel, const HookName& name, const SetSpec& sp
 
     SIEVE_ASSIGN(const Held lock, hold_lock(kernel, observer));
     SIEVE_ASSIGN(Place place, find_place());
-    place.table.sets.insert(place.table.sets.begin() + place.index, {.name = spec.name,
-                                                                     .action = place.action.action,
-                                                                     .map_fd = set.maps.filter_fd,
-                                                                     .target = place.action.target,
-                                                                     .exact_fd = set.maps.exact_fd});
+    place.table.probation = safety.confirm_within;
+    place.table.sets.insert(place.table.sets.begin() + place.index,
+                            wanted_set(spec.name, place.action, set.maps));
     if (!force) SIEVE_TRY(refuse_closing(name.interface, place.before, place.table));
     SIEVE_TRY(refuse_lockout(
         kernel, *prepared.trial, place.hook.interface.name, place.hook.point,

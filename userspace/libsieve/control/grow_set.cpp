@@ -12,6 +12,7 @@
 #include "libsieve/build/set_builder.hpp"
 #include "libsieve/control/changeable_set.hpp"
 #include "libsieve/control/hold_lock.hpp"
+#include "libsieve/keys/key_order.hpp"
 
 namespace sieve::control {
 
@@ -33,11 +34,6 @@ struct Seen {
     std::vector<sieve_key> keys{}; // ascending
 };
 
-bool less(const sieve_key& a, const sieve_key& b) {
-    return std::lexicographical_compare(std::begin(a.word), std::end(a.word), std::begin(b.word),
-                                        std::end(b.word));
-}
-
 Result<Seen> see(Kernel& kernel, const HookName& name, const std::string& set) {
     SIEVE_ASSIGN(const kernel::Hook hook, find_ours(kernel, name, set));
     SIEVE_ASSIGN(const TableWithSet now, table_with(kernel, hook, set));
@@ -57,7 +53,7 @@ Result<Seen> see(Kernel& kernel, const HookName& name, const std::string& set) {
     SIEVE_ASSIGN(const std::vector<kernel::NotedKey> all, exact->all());
     for (const kernel::NotedKey& one : all)
         if (one.note.state == SIEVE_EXACT_IN) seen.keys.push_back(one.key);
-    std::sort(seen.keys.begin(), seen.keys.end(), less);
+    std::sort(seen.keys.begin(), seen.keys.end(), key_order);
     return seen;
 }
 

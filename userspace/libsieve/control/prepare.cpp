@@ -94,17 +94,21 @@ Result<std::vector<SetAction>> find_actions(Kernel& kernel, std::span<const SetS
     return actions;
 }
 
+kernel::WantedSet wanted_set(const std::string& name, const SetAction& action, const SetMaps& maps) {
+    return {.name = name,
+            .action = action.action,
+            .map_fd = maps.filter_fd,
+            .target = action.target,
+            .exact_fd = maps.exact_fd,
+            .burst = action.burst};
+}
+
 kernel::WantedTable wanted_table(const std::vector<ReadySet>& sets, const std::vector<SetAction>& actions,
                                  const TableSpec& spec) {
     kernel::WantedTable table{
         .default_action = spec.default_action, .sets = {}, .unreadable = spec.unreadable};
     for (std::size_t i = 0; i < sets.size(); i++)
-        table.sets.push_back({.name = sets[i].name,
-                              .action = actions[i].action,
-                              .map_fd = sets[i].maps.filter_fd,
-                              .target = actions[i].target,
-                              .exact_fd = sets[i].maps.exact_fd,
-                              .burst = actions[i].burst});
+        table.sets.push_back(wanted_set(sets[i].name, actions[i], sets[i].maps));
     return table;
 }
 

@@ -45,6 +45,10 @@ struct PreparedSets {
 [[nodiscard]] Result<std::vector<SetAction>> find_actions(Kernel& kernel, std::span<const SetSpec> sets,
                                                           sieve_action default_action);
 
+// A set of a table, with all that its action says. Without maps it keeps those that it has in force.
+[[nodiscard]] kernel::WantedSet wanted_set(const std::string& name, const SetAction& action,
+                                           const SetMaps& maps = {});
+
 // The table of these sets, in this order, with everything else that the spec asks for.
 [[nodiscard]] kernel::WantedTable wanted_table(const std::vector<ReadySet>& sets,
                                                const std::vector<SetAction>& actions, const TableSpec& spec);

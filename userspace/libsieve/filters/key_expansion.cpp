@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <functional>
 #include <limits>
 #include <map>
@@ -16,6 +15,7 @@
 #include <sieve/prefix.h>
 
 #include "libsieve/keys/address_ranges.hpp"
+#include "libsieve/keys/key_order.hpp"
 #include "libsieve/util/parallel.hpp"
 
 namespace sieve {
@@ -226,15 +226,6 @@ void for_each_entry(const KeySet& keys, const std::vector<KeyRange>& ranges, con
     }
 }
 
-bool less(const sieve_key& a, const sieve_key& b) {
-    return std::lexicographical_compare(std::begin(a.word), std::end(a.word), std::begin(b.word),
-                                        std::end(b.word));
-}
-
-bool equal(const sieve_key& a, const sieve_key& b) {
-    return std::memcmp(&a, &b, sizeof(a)) == 0;
-}
-
 // Adds the stored keys of a prefix under a probe of at least its lengths.
 void expand(const sieve_exception& line, const Lengths& to, std::vector<sieve_key>& stored) {
     const std::uint32_t probe = sieve_pack_probe(to.first, to.second, line.bits.transport);
@@ -337,8 +328,8 @@ Result<KeyPlan> plan_keys(const KeySet& keys, const std::vector<KeyRange>& range
         expand(line, target.at({line.bits.source, line.bits.destination}), plan.stored);
     });
     plan.expanded = plan.stored.size();
-    sort_in_parallel(plan.stored.data(), plan.stored.data() + plan.stored.size(), less);
-    plan.stored.erase(std::unique(plan.stored.begin(), plan.stored.end(), equal), plan.stored.end());
+    sort_in_parallel(plan.stored.data(), plan.stored.data() + plan.stored.size(), key_order);
+    plan.stored.erase(std::unique(plan.stored.begin(), plan.stored.end(), same_key), plan.stored.end());
     return plan;
 }
 
@@ -350,7 +341,7 @@ bool is_member(const KeyPlan& plan, const sieve_key& key) {
                         sieve_pack_probe(plan.probes.length[family][i], plan.probes.destination[family][i],
                                          plan.probes.transport[family][i]),
                         &stored);
-        if (std::binary_search(plan.stored.begin(), plan.stored.end(), stored, less)) return true;
+        if (std::binary_search(plan.stored.begin(), plan.stored.end(), stored, key_order)) return true;
     }
     return false;
 }

@@ -16,6 +16,7 @@
 #include <fmt/core.h>
 
 #include "libsieve/feeds/key_text.hpp"
+#include "libsieve/keys/key_order.hpp"
 #include "libsieve/service/child_messages.hpp"
 #include "libsieve/service/list_file.hpp"
 #include "libsieve/util/write_all.hpp"
@@ -44,11 +45,6 @@ Status seal(const UniqueFd& file) {
         return bad_input(fmt::format("what building wrote cannot be sealed: {}", errno_text(errno)));
     if (::lseek(file.get(), 0, SEEK_SET) != 0) return bad_input(errno_text(errno));
     return {};
-}
-
-bool less(const sieve_key& a, const sieve_key& b) {
-    return std::lexicographical_compare(std::begin(a.word), std::end(a.word), std::begin(b.word),
-                                        std::end(b.word));
 }
 
 // The names of the origins' files, for the image.
@@ -359,8 +355,9 @@ Result<std::vector<sieve_key>> read_exact_file(int from, const Image& image) {
         to += got;
         left -= static_cast<std::size_t>(got);
     }
-    if (std::adjacent_find(keys.begin(), keys.end(),
-                           [](const sieve_key& a, const sieve_key& b) { return !less(a, b); }) != keys.end())
+    if (std::adjacent_find(keys.begin(), keys.end(), [](const sieve_key& a, const sieve_key& b) {
+            return !key_order(a, b);
+        }) != keys.end())
         return bad_input("the keys for verification are not in order");
     return keys;
 }

@@ -102,6 +102,21 @@ sources = ["b.txt"]
 )",
                                                            files.path("state"), service, interface);
     }
+    // Only set b may pass.
+    void configure_allowlist() {
+        std::ofstream(files.path("c.toml")) << fmt::format(R"([service]
+state-directory = "{}"
+listen = ""
+[[interface]]
+name = "eth0"
+default = "drop"
+sets = ["b"]
+[set.b]
+sources = ["b.txt"]
+action = "pass"
+)",
+                                                           files.path("state"));
+    }
     DaemonParts parts() { return {loop, kernel, host, log, notifier, ledger}; }
     Result<std::unique_ptr<Daemon>> try_start() {
         return Daemon::start(
@@ -249,18 +264,7 @@ TEST_F(DaemonTest, AReloadTakesTheNewConfiguration) {
     start();
     settle();
     notifier.sent.clear();
-    std::ofstream(files.path("c.toml")) << fmt::format(R"([service]
-state-directory = "{}"
-listen = ""
-[[interface]]
-name = "eth0"
-default = "drop"
-sets = ["b"]
-[set.b]
-sources = ["b.txt"]
-action = "pass"
-)",
-                                                       files.path("state"));
+    configure_allowlist();
     ASSERT_EQ(::raise(SIGHUP), 0);
     until([this] { return notifier.count("READY=1") > 0; });
     EXPECT_EQ(kernel.running.table.default_action, SIEVE_ACTION_DROP);
@@ -288,18 +292,7 @@ TEST_F(DaemonTest, AConfigurationThatLocksAnAdministratorOutIsRefusedAndSeen) {
     HostAddress& session = host.addresses[0];
     session.role = control::HostRole::session;
     session.interface = session.session_through = "eth0";
-    std::ofstream(files.path("c.toml")) << fmt::format(R"([service]
-state-directory = "{}"
-listen = ""
-[[interface]]
-name = "eth0"
-default = "drop"
-sets = ["b"]
-[set.b]
-sources = ["b.txt"]
-action = "pass"
-)",
-                                                       files.path("state"));
+    configure_allowlist();
     const auto is_refused = [this] {
         until_said(
             "eth0: stays as it is: refused: eth0 xdp: no set lets 203.0.113.5 pass, an administrator's "
