@@ -68,12 +68,26 @@ finish_vm_suites() {
     cat "$WORK/vm.results" >>"$WORK/results"
 }
 
+# make_all [GROUPED=1]
+make_all() {
+    local targets=(all)
+    [[ " ${suites[*]} " != *" fuzz "* ]] || targets+=(fuzz-build)
+    make --no-print-directory -j"$(nproc)" "$@" "${targets[@]}"
+}
+
+# From nothing, grouped sources compile in half the time. A tree that was built file by file stays so: there make
+# compiles only what has changed. build/grouped marks a tree of groups. Should groups fail where single sources do not,
+# the build only takes longer.
 build() {
     scripts/install-deps.sh
-    make --no-print-directory -j"$(nproc)" all
+    if [ -e build/grouped ] || [ ! -e build/userspace ]; then
+        mkdir -p build
+        : >build/grouped
+        make_all GROUPED=1 || rm build/grouped
+    fi
+    [ -e build/grouped ] || make_all
     make --no-print-directory -C tests/selftests all
     make --no-print-directory -C tests/vm all
-    [[ " ${suites[*]} " != *" fuzz "* ]] || make --no-print-directory -j"$(nproc)" fuzz-build
 }
 
 run_suite() {
@@ -100,6 +114,8 @@ suite build exit build
 if grep -q '"verdict": "fail"' "$WORK/results"; then
     echo "nothing else was run: the build failed"
 else
+    # The tests run make, too.
+    [ ! -e build/grouped ] || export GROUPED=1
     for name in "${suites[@]}"; do [ "$name" != vm ] || start_vm_suites; done
     for name in "${suites[@]}"; do run_suite "$name"; done
     [ -z "$vm_job" ] || finish_vm_suites

@@ -16,14 +16,14 @@ FUZZ_ROOMS   := util keys feeds packets image
 FUZZ_LIB_SRC := $(shell find $(FUZZ_ROOMS:%=userspace/libsieve/%) -name '*.cpp') \
                 $(wildcard userspace/libsieve/filters/kinds/*.cpp userspace/libsieve/filters/kinds/*/*_kind.cpp)
 FUZZ_CLI_OBJ := $(addprefix $(FUZZ)/userspace/,xdp-sieve/set_argument.o libsieve/control/build_options.o)
-FUZZ_TOML_OBJ := $(addprefix $(FUZZ)/userspace/libsieve/,control/build_options.o service/configuration.o \
-                 service/configuration_interfaces.o service/configuration_reader.o service/configuration_section.o \
-                 service/configuration_sets.o service/configuration_sources.o service/configuration_text.o \
-                 service/configuration_toml.o service/duration.o service/guards.o service/listen_address.o \
-                 service/source_spec.o service/url.o)
+FUZZ_TOML_SRC := $(addprefix userspace/libsieve/service/,configuration.cpp configuration_interfaces.cpp \
+                 configuration_reader.cpp configuration_section.cpp configuration_sets.cpp configuration_sources.cpp \
+                 configuration_text.cpp configuration_toml.cpp duration.cpp guards.cpp listen_address.cpp \
+                 source_spec.cpp url.cpp)
+FUZZ_TOML_OBJ := $(FUZZ)/userspace/libsieve/control/build_options.o $(call objects,$(FUZZ_TOML_SRC),$(FUZZ))
 FUZZ_LIVE_OBJ := $(addprefix $(FUZZ)/userspace/libsieve/service/live/,claim.o claim_file.o claim_record.o \
                  decisions.o plain_addresses.o)
-FUZZ_LIB_OBJ := $(FUZZ_LIB_SRC:%.cpp=$(FUZZ)/%.o)
+FUZZ_LIB_OBJ := $(call objects,$(FUZZ_LIB_SRC),$(FUZZ))
 # The packet path's parser, once for each hook.
 FUZZ_PARSERS := $(FUZZ)/tests/fuzz/packet_parser_XDP.o $(FUZZ)/tests/fuzz/packet_parser_TC.o
 FUZZ_OWN_OBJ := $(patsubst %,$(FUZZ)/%.o,$(basename $(wildcard tests/fuzz/*.cpp tests/model/*.cpp))) \
@@ -46,6 +46,9 @@ fuzz-stack: $(B)/xdp-sieve $(BPF_OBJ)
 $(FUZZ)/%.o: %.cpp
 	@mkdir -p $(@D)
 	$(FUZZ_CXX) $(CPPFLAGS) -std=c++20 $(FUZZ_FLAGS) -MMD -MP -c $< -o $@
+
+$(FUZZ)/%.o: $(FUZZ)/%.cpp
+	scripts/compile_group.sh $< $@ $(FUZZ_CXX) -iquote . $(CPPFLAGS) -std=c++20 $(FUZZ_FLAGS)
 
 # toml++ 3.3 assumes that no character lies between the blocks of its table of blanks, but U+03DA does. The comparison
 # that follows is right all the same.

@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+# Compiles a group of sources (group_sources.py) at once. Two sources may use one name for different things of their
+# own; then each half of the group is compiled at once, and so on, and the objects are linked to one. That only takes
+# longer. An error of a single source is an error.
+#
+#     compile_group.sh GROUP OBJECT COMPILER ARGUMENT...
+set -euo pipefail
+group=$1 object=$2
+shift 2
+base=${object%.o}
+compiler=("$@")
+rm -f "$base".part-*
+: >"$base.d"
+parts=()
+
+# compile_at_once SOURCE...: adds the objects of these sources to $parts.
+compile_at_once() {
+    local part=$base.part-${#parts[@]} half=$(($# / 2)) file=$1
+    if [ $# -gt 1 ]; then
+        file=$part.cpp
+        printf '#include "%s"\n' "$@" >"$file"
+    fi
+    if "${compiler[@]}" -MMD -MP -MF "$part.d" -MT "$object" -c "$file" -o "$part.o" 2>"$part.log"; then
+        cat "$part.log" >&2
+        sed "s|$part\.cpp||" "$part.d" >>"$base.d"
+        parts+=("$part.o")
+    elif [ $# -gt 1 ]; then
+        echo "$group: not at once: $(grep -m 1 'error:' "$part.log")"
+        compile_at_once "${@:1:half}"
+        compile_at_once "${@:half+1}"
+    else
+        cat "$part.log" >&2
+        exit 1
+    fi
+}
+
+mapfile -t sources < <(sed -n 's/^#include "\(.*\)"$/\1/p' "$group")
+compile_at_once "${sources[@]}"
+if [ ${#parts[@]} -eq 1 ]; then
+    mv "${parts[0]}" "$object"
+else
+    ld -r "${parts[@]}" -o "$object"
+fi
+rm -f "$base".part-*
