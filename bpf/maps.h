@@ -66,6 +66,14 @@ struct {
     __array(values, struct sieve_inserted_map);
 } sieve_inserted SEC(".maps");
 
+/* For each bank its joint filter (sieve/joint.h), if it has one. */
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+    __uint(max_entries, SIEVE_BANKS);
+    __type(key, __u32);
+    __array(values, struct sieve_filter_map);
+} sieve_joint SEC(".maps");
+
 struct {
     __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
     __uint(max_entries, 1);

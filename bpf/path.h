@@ -17,6 +17,7 @@
 #include "answer.h"
 #include "limit.h"
 #include "lookup.h"
+#include "lookup_joint.h"
 #include "maps.h"
 #include "parse.h"
 #include "parse_deep.h"
@@ -56,6 +57,26 @@ __noinline int sieve_refuses_unreadable(SIEVE_CONTEXT* ctx, struct sieve_parsed*
     return 1;
 }
 
+/* Counts a match with the set of an entry. True if the set decides. */
+static __always_inline int sieve_match(const struct sieve_parsed* parsed, struct sieve_stats* stats,
+                                       struct sieve_answer* answer, volatile struct sieve_policy_entry* entry,
+                                       __u32 slot, __u32 index) {
+    stats->hit[slot].packets++;
+    stats->hit[slot].bytes += parsed->bytes;
+    answer->hits |= 1U << slot;
+    if (entry->action == SIEVE_ACTION_COUNT) return 0;
+    answer->decision = slot;
+    stats->decided++;
+    if (SIEVE_UNLIKELY(entry->action == SIEVE_ACTION_LIMIT)) {
+        /* The answer already holds the default action. */
+        if (sieve_over_limit(stats, index, parsed->bytes)) answer->action = SIEVE_ACTION_DROP;
+        return 1;
+    }
+    answer->action = entry->action;
+    answer->target = entry->target;
+    return 1;
+}
+
 /* Asks the i-th set in order. True if it decides. */
 static __always_inline int sieve_ask_set(const struct sieve_parsed* parsed, struct sieve_stats* stats,
                                          struct sieve_answer* answer, __u32 i) {
@@ -73,21 +94,7 @@ static __always_inline int sieve_ask_set(const struct sieve_parsed* parsed, stru
         hit = sieve_verify(parsed, stats, index, matched);
         if (matched && !hit) answer->rejected |= 1U << slot;
     }
-    if (!hit) return 0;
-    stats->hit[slot].packets++;
-    stats->hit[slot].bytes += parsed->bytes;
-    answer->hits |= 1U << slot;
-    if (entry->action == SIEVE_ACTION_COUNT) return 0;
-    answer->decision = slot;
-    stats->decided++;
-    if (SIEVE_UNLIKELY(entry->action == SIEVE_ACTION_LIMIT)) {
-        /* The answer already holds the default action. */
-        if (sieve_over_limit(stats, index, parsed->bytes)) answer->action = SIEVE_ACTION_DROP;
-        return 1;
-    }
-    answer->action = entry->action;
-    answer->target = entry->target;
-    return 1;
+    return hit && sieve_match(parsed, stats, answer, entry, slot, index);
 }
 
 /*
@@ -101,9 +108,48 @@ __noinline int sieve_ask_next(const struct sieve_parsed* parsed, struct sieve_st
 }
 
 /*
+ * Asks the sets of a bank with a joint filter, in order: those that its answer leaves open by their own
+ * filters, and the one that it names without a further lookup. This is a global function, so that banks
+ * without a joint filter have a short way.
+ */
+__noinline int sieve_ask_joined(const struct sieve_parsed* parsed, struct sieve_stats* stats,
+                                struct sieve_answer* answer) {
+    __u32 bank, number, open, i, n;
+    volatile struct sieve_policy* policy;
+
+    if (!parsed || !stats || !answer) return 0; /* cannot happen, but the verifier asks */
+    bank = answer->bank & (SIEVE_BANKS - 1);
+    policy = &sieve_control.bank[bank];
+    number = sieve_lookup_joint(&parsed->key, bank, parsed->have);
+    open = policy->joint.alone;
+    if (number < SIEVE_MAX_SETS)
+        open |= policy->joint.after[number];
+    else if (SIEVE_UNLIKELY(number == SIEVE_JOINT_NO_ANSWER))
+        open = (1U << (policy->sets & 31)) - 1;
+    for (n = 0; n < SIEVE_MAX_SETS && open; n++) {
+        volatile struct sieve_policy_entry* entry;
+        int decides;
+
+        i = sieve_lowest_bit(open);
+        open &= open - 1;
+        entry = &policy->entry[i & (SIEVE_MAX_SETS - 1)];
+        if (entry->joined == number + 1) {
+            __u32 slot = entry->slot & (SIEVE_SLOTS - 1);
+
+            decides = sieve_match(parsed, stats, answer, entry, slot, bank * SIEVE_SLOTS + slot);
+        } else {
+            decides = sieve_ask_next(parsed, stats, answer, i);
+        }
+        if (decides) break;
+    }
+    return 0;
+}
+
+/*
  * Asks the sets in order and counts every hit. This is a global function, so that the verifier checks it once
  * for any key instead of once for each path through the parser. The first set is asked without a further
- * call, since most tables have only one.
+ * call, since most tables have only one. True if the bank has a joint filter; then no set was asked, and it
+ * is the caller's turn to call sieve_ask_joined(): a call from here would take more stack than there is.
  */
 __noinline int sieve_ask(const struct sieve_parsed* parsed, struct sieve_stats* stats,
                          struct sieve_answer* answer) {
@@ -116,6 +162,7 @@ __noinline int sieve_ask(const struct sieve_parsed* parsed, struct sieve_stats* 
     sets = policy->sets;
     answer->action = policy->default_action;
     answer->decision = SIEVE_NO_SET;
+    if (SIEVE_UNLIKELY(policy->joined)) return 1;
     if (!sets || sieve_ask_set(parsed, stats, answer, 0)) return 0;
     for (i = 1; i < SIEVE_MAX_SETS && i < sets; i++)
         if (sieve_ask_next(parsed, stats, answer, i)) break;
@@ -157,7 +204,8 @@ static __always_inline int sieve_filter(SIEVE_CONTEXT* ctx, __u32 bytes) {
     sieve_parse(ctx, bytes, &parsed);
     if (SIEVE_LIKELY(parsed.outcome < SIEVE_OUTCOME_FIRST_UNREADABLE) ||
         !sieve_refuses_unreadable(ctx, &parsed, &answer))
-        if (parsed.have) sieve_ask(&parsed, stats, &answer);
+        if (parsed.have && SIEVE_UNLIKELY(sieve_ask(&parsed, stats, &answer)))
+            sieve_ask_joined(&parsed, stats, &answer);
     stats->outcome[parsed.outcome & (SIEVE_OUTCOME_SLOTS - 1)]++;
 
     answer.verdict = verdict = sieve_verdict(&answer, stats);

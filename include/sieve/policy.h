@@ -16,6 +16,7 @@
 #define SIEVE_POLICY_H
 
 #include <sieve/image.h>
+#include <sieve/joint.h>
 #include <sieve/limit.h>
 
 /* Raised with every change of this file. The controller refuses a program with another number. */
@@ -37,7 +38,7 @@
  * that only few changes need. The control block has one more map. `bpftool map` shows these names.
  */
 #define SIEVE_OPEN_MAPS(X) X(sets) X(stats)
-#define SIEVE_RARE_MAPS(X) X(exact) X(inserted) X(devices) X(cpus) X(events) X(sketches) X(accounts)
+#define SIEVE_RARE_MAPS(X) X(exact) X(inserted) X(joint) X(devices) X(cpus) X(events) X(sketches) X(accounts)
 #define SIEVE_MAP_NAME(map) "sieve_" #map
 #define SIEVE_MAP_CONTROL ".data.sieve"
 
@@ -127,10 +128,11 @@ enum sieve_entry_flag {
 };
 
 struct sieve_policy_entry {
-    __u8 slot;   /* 0 .. SIEVE_SLOTS - 1 */
-    __u8 action; /* enum sieve_action */
-    __u8 flags;  /* enum sieve_entry_flag bits */
-    __u8 reserved;
+    __u8 slot;    /* 0 .. SIEVE_SLOTS - 1 */
+    __u8 action;  /* enum sieve_action */
+    __u8 flags;   /* enum sieve_entry_flag bits */
+    __u8 joined;  /* the set's number in the bank's joint filter, plus 1; 0: the joint filter does not know it
+                   */
     __u32 target; /* of a redirecting action; of a limit: packets per second */
 };
 
@@ -146,19 +148,33 @@ struct sieve_slot {
     __u32 reserved;
 };
 
+/*
+ * Which sets are asked after the bank's joint filter has answered (sieve/joint.h). Bit i stands for entry i.
+ * Numbers rise with the entries that have them.
+ */
+struct sieve_joint_order {
+    __u16 alone; /* the sets that the joint filter does not know; they are asked in any case */
+    __u16 after[SIEVE_MAX_SETS]; /* if the answer is this number: the sets with this or a higher number. Only
+                                  * the set with this number is known to match */
+    __u16 reserved;
+};
+SIEVE_STATIC_ASSERT(SIEVE_MAX_SETS <= SIEVE_JOINT_MOST_SETS && SIEVE_MAX_SETS <= 16, "a bit for each entry");
+
 /* One bank. `sets` entries are asked in order. The first match that is not COUNT decides, else the default.
  */
 struct sieve_policy {
     __u32 sets;
     __u32 default_action; /* SIEVE_ACTION_DROP or SIEVE_ACTION_PASS */
     __u32 unreadable;     /* likewise: for packets that cannot be read to their end (enum sieve_outcome) */
-    __u32 reserved;
+    __u32 joined;         /* how many of the sets the bank's joint filter answers for; 0: it has none */
     struct sieve_policy_entry entry[SIEVE_MAX_SETS];
     struct sieve_slot slot[SIEVE_SLOTS];
     __u32 devices_id; /* the bank's maps in SIEVE_MAP_DEVICES and SIEVE_MAP_CPUS; or 0 */
     __u32 cpus_id;
     struct sieve_limit limit[SIEVE_SLOTS]; /* of the sets whose action is SIEVE_ACTION_LIMIT */
-    struct sieve_totals baseline;          /* what the table's counters stood at when they were last reset */
+    struct sieve_joint_order joint;
+    __u32 joint_id;               /* the joint filter's map, in SIEVE_MAP_NAME(joint); or 0 */
+    struct sieve_totals baseline; /* what the table's counters stood at when they were last reset */
 };
 
 /* How matches are watched. */

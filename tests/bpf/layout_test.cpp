@@ -101,14 +101,17 @@ TEST_F(Layout, Control) {
                   MEMBER(sieve_control, sketch_id), MEMBER(sieve_control, sketch_since),
                   MEMBER(sieve_control, network), MEMBER(sieve_control, bank));
     EXPECT_LAYOUT(sieve_policy, MEMBER(sieve_policy, sets), MEMBER(sieve_policy, default_action),
-                  MEMBER(sieve_policy, unreadable), MEMBER(sieve_policy, reserved),
-                  MEMBER(sieve_policy, entry), MEMBER(sieve_policy, slot), MEMBER(sieve_policy, devices_id),
-                  MEMBER(sieve_policy, cpus_id), MEMBER(sieve_policy, limit), MEMBER(sieve_policy, baseline));
+                  MEMBER(sieve_policy, unreadable), MEMBER(sieve_policy, joined), MEMBER(sieve_policy, joint),
+                  MEMBER(sieve_policy, joint_id), MEMBER(sieve_policy, entry), MEMBER(sieve_policy, slot),
+                  MEMBER(sieve_policy, devices_id), MEMBER(sieve_policy, cpus_id),
+                  MEMBER(sieve_policy, limit), MEMBER(sieve_policy, baseline));
     EXPECT_LAYOUT(sieve_limit, MEMBER(sieve_limit, interval), MEMBER(sieve_limit, depth),
                   MEMBER(sieve_limit, step), MEMBER(sieve_limit, burst));
     EXPECT_LAYOUT(sieve_account, MEMBER(sieve_account, spent), MEMBER(sieve_account, reserved));
+    EXPECT_LAYOUT(sieve_joint_order, MEMBER(sieve_joint_order, alone), MEMBER(sieve_joint_order, after),
+                  MEMBER(sieve_joint_order, reserved));
     EXPECT_LAYOUT(sieve_policy_entry, MEMBER(sieve_policy_entry, slot), MEMBER(sieve_policy_entry, action),
-                  MEMBER(sieve_policy_entry, flags), MEMBER(sieve_policy_entry, reserved),
+                  MEMBER(sieve_policy_entry, flags), MEMBER(sieve_policy_entry, joined),
                   MEMBER(sieve_policy_entry, target));
     EXPECT_LAYOUT(sieve_slot, MEMBER(sieve_slot, name), MEMBER(sieve_slot, baseline),
                   MEMBER(sieve_slot, verified_baseline), MEMBER(sieve_slot, map_id),

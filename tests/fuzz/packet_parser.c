@@ -33,6 +33,7 @@ static long load_bytes(__u32 offset, void* to, __u32 bytes) {
 #ifdef PACKET_PARSER_TC
 #define sieve_sets sieve_tc_sets
 #define sieve_exact sieve_tc_exact
+#define sieve_joint sieve_tc_joint
 #define sieve_stats sieve_tc_stats
 #define sieve_devices sieve_tc_devices
 #define sieve_cpus sieve_tc_cpus

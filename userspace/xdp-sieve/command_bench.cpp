@@ -12,6 +12,7 @@
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
+#include <sieve/policy.h>
 
 #include "libsieve/bench/bench_keys.hpp"
 #include "libsieve/bench/firewall_bench.hpp"
@@ -20,6 +21,7 @@
 #include "libsieve/bench/member_bench.hpp"
 #include "libsieve/bench/packet_bench.hpp"
 #include "libsieve/bench/prefix_bench.hpp"
+#include "libsieve/bench/set_count_bench.hpp"
 #include "libsieve/build/set_builder.hpp"
 #include "libsieve/util/number.hpp"
 #include "xdp-sieve/command.hpp"
@@ -38,6 +40,7 @@ using bench::Traffic;
 struct BenchArguments {
     std::vector<std::string> keys = {"1e4", "1e5", "1e6", "1e7"};
     std::vector<std::string> prefixes; // only these workloads
+    std::vector<std::string> sets;     // only tables of so many sets
     double bits_per_key = 16;
     std::uint32_t rounds = 15;
     bool firewalls = false;               // likewise
@@ -333,6 +336,61 @@ void print_table(const bench::PrefixTable& table) {
     for (const std::string& reason : table.skipped) print_out("left out: {}\n", reason);
 }
 
+nlohmann::json to_json(const bench::SetCountTable& table) {
+    nlohmann::json out = {
+        {"keys", table.keys}, {"bits_per_key", table.bits_per_key}, {"rows", nlohmann::json::array()}};
+    for (const bench::SetCountRow& row : table.rows) {
+        nlohmann::json entry = {{"sets", row.sets},
+                                {"joined", row.joined},
+                                {"bytes", row.bytes},
+                                {"build_seconds", row.build},
+                                {"fpr", row.fpr}};
+        for (const Traffic traffic : all_traffic) {
+            nlohmann::json& of = entry[bench::traffic_name(traffic)];
+            of["nanoseconds"] = to_json(bench::summarise(row.times[static_cast<std::size_t>(traffic)]));
+            if (row.sets == 0) continue;
+            of["net"] = to_json(bench::summarise(table.net(row, traffic)));
+            if (const bench::Rounds ratio = table.to_one(row, traffic); !ratio.empty())
+                of["to_one"] = to_json(bench::summarise(ratio));
+        }
+        out["rows"].push_back(std::move(entry));
+    }
+    return out;
+}
+
+void print_table(const bench::SetCountTable& table) {
+    print_out("\n{} keys in all sets together, {:.4g} bits per key: nanoseconds a packet inside the kernel, "
+              "net of a table without sets (multiple of one set)\n",
+              format_count(table.keys), table.bits_per_key);
+    print_out("{:<18} {:>10} {:>9} {:>8}", "", "memory", "build", "FPR");
+    for (const Traffic traffic : all_traffic) print_out(" {:>16}", bench::traffic_name(traffic));
+    print_out("\n");
+    for (const bench::SetCountRow& row : table.rows) {
+        if (row.sets == 0) {
+            print_out("{:<18} {:>10} {:>9} {:>8}", "no set", "", "", "");
+        } else {
+            print_out(
+                "{:<18} {:>10} {:>9} {:>8}",
+                fmt::format("{} set{}{}", row.sets, row.sets == 1 ? "" : "s", row.joined ? ", joined" : ""),
+                format_bytes(row.bytes), fmt::format("{:.0f} ms", row.build * 1e3),
+                fmt::format("{:.1e}", row.fpr));
+        }
+        for (const Traffic traffic : all_traffic) {
+            if (row.sets == 0) {
+                const auto& times = row.times[static_cast<std::size_t>(traffic)];
+                print_out(" {:>16}", fmt::format("[{:.1f}]", bench::summarise(times).median));
+                continue;
+            }
+            const bench::Rounds ratio = table.to_one(row, traffic);
+            print_out(" {:>16}",
+                      fmt::format("{:.1f}{}", bench::summarise(table.net(row, traffic)).median,
+                                  ratio.empty() ? std::string()
+                                                : fmt::format(" ({:.2f})", bench::summarise(ratio).median)));
+        }
+        print_out("\n");
+    }
+}
+
 // Packets and loading are measured only at sizes where their cost matters.
 constexpr std::uint64_t least_packet_keys = 1'000'000;
 constexpr std::uint64_t least_load_keys = 1'000'000;
@@ -340,7 +398,7 @@ constexpr std::uint64_t least_load_keys = 1'000'000;
 // JSON sorts the tables by name. Without the tables on packets, "lookups" comes first.
 const OutputKind numbers{.name = "file of a benchmark's numbers",
                          .beginnings = {"{\n  \"firewalls\": [", "{\n  \"links\": [", "{\n  \"lookups\": [",
-                                        "{\n  \"prefixes\": ["},
+                                        "{\n  \"prefixes\": [", "{\n  \"sets\": ["},
                          .mode = 0666};
 
 class Runner {
@@ -358,8 +416,18 @@ class Runner {
         }
         const Replace replace = arguments_.force ? Replace::anything : Replace::ours;
         if (!arguments_.output.empty()) SIEVE_TRY(check_output(arguments_.output, numbers, replace));
+        for (const std::string& text : arguments_.sets) {
+            const std::optional<std::uint64_t> sets = parse_whole(text);
+            if (!sets || *sets < 1 || *sets > SIEVE_MAX_SETS)
+                return invalid_request(
+                    fmt::format("--sets {}: expected numbers of sets from 1 to {}, such as 1,4,16", text,
+                                SIEVE_MAX_SETS));
+            sets_.push_back(static_cast<std::uint32_t>(*sets));
+        }
         for (const std::string& workload : arguments_.prefixes) SIEVE_TRY(run_prefixes(workload));
-        if (arguments_.prefixes.empty())
+        if (!sets_.empty())
+            for (const std::uint64_t keys : sizes) SIEVE_TRY(run_sets(keys));
+        else if (arguments_.prefixes.empty())
             for (const std::uint64_t keys : sizes)
                 SIEVE_TRY(arguments_.firewalls ? build_and_run_firewalls(keys)
                           : arguments_.members ? run_members(keys)
@@ -415,6 +483,17 @@ class Runner {
         return run_firewalls(built.image);
     }
 
+    Status run_sets(std::uint64_t keys) {
+        bench::SetCountOptions options;
+        options.keys = keys;
+        options.bits_per_key = arguments_.bits_per_key;
+        options.sets = sets_;
+        options.rounds = arguments_.rounds;
+        SIEVE_ASSIGN(const bench::SetCountTable table, bench::bench_set_counts(options, progress_));
+        show("sets", table);
+        return {};
+    }
+
     Status run_size(std::uint64_t keys) {
         bench::LookupOptions options;
         options.keys = keys;
@@ -444,6 +523,7 @@ class Runner {
     const BenchArguments& arguments_;
     const Context& context_;
     Progress progress_;
+    std::vector<std::uint32_t> sets_;
     std::filesystem::path program_ = std::filesystem::read_symlink("/proc/self/exe");
     nlohmann::json out_ = nlohmann::json::object();
     std::uint64_t missed_ = 0; // members
@@ -471,6 +551,11 @@ void add_bench(CLI::App& app, Context& context) {
                      "many "
                      "prefixes with the lengths of the global routing table")
                 .called("LIST")
+                .separated_by(',');
+            only.add("--sets", arguments->sets,
+                     "tables of so many sets that share the keys, as a comma list such as 1,4,16: each set "
+                     "asked by itself, and all by one lookup")
+                .called("NUMBER")
                 .separated_by(',');
             only.add_flag("--firewalls", arguments->firewalls,
                           "packets over a veth pair, beside nftables, iptables with ipset and xdp-filter");

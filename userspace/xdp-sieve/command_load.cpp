@@ -3,12 +3,13 @@
 #include <memory>
 #include <optional>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include "libsieve/control/apply.hpp"
 #include "libsieve/control/real_kernel.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
 #include "xdp-sieve/command.hpp"
+#include "xdp-sieve/format.hpp"
 #include "xdp-sieve/hook_argument.hpp"
 #include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/output.hpp"
@@ -32,6 +33,7 @@ struct LoadArguments {
     std::string hook;
     bool force = false;
     bool keep_counters = false;
+    bool join = false;
     std::optional<std::uint32_t> priority;
     std::optional<std::string> chain;
     SafetyArguments safety;
@@ -50,6 +52,7 @@ Result<control::TableSpec> parse_table(const LoadArguments& arguments) {
     table.point = hook.point.value_or(kernel::HookPoint::xdp);
     table.force = arguments.force;
     table.keep_counters = arguments.keep_counters;
+    table.join = arguments.join;
     table.priority = arguments.priority;
     SIEVE_ASSIGN(table.mode, parse_mode(arguments.mode));
     SIEVE_ASSIGN(table.default_action, parse_pass_or_drop("--default", arguments.default_action));
@@ -81,6 +84,14 @@ void print(const control::Applied& applied, const Context& context) {
                               {"unreadable", {{"action", action_name(table.unreadable)}}},
                               {"sets", nlohmann::json::array()}};
         add_way_attached(out, hook);
+        if (applied.joined)
+            out["joint"] = {{"sets", applied.joined->sets},
+                            {"keys", applied.joined->filter.keys()},
+                            {"bytes", applied.joined->filter.lines().size_bytes()},
+                            {"map_id", applied.joined->maps.filter_id},
+                            {"fpr",
+                             {{"predicted", applied.joined->filter.predicted_rate()},
+                              {"expected", applied.joined->filter.expected_rate()}}}};
         for (std::size_t i = 0; i < applied.sets.size(); i++) {
             nlohmann::json set = to_json(applied.sets[i]);
             add_action(set, control::action_of(table.sets[i]));
@@ -96,6 +107,11 @@ void print(const control::Applied& applied, const Context& context) {
     for (std::size_t i = 0; i < applied.sets.size(); i++)
         print_out("  {:<5} {}\n", describe_action(control::action_of(table.sets[i])),
                   describe(applied.sets[i]));
+    if (applied.joined)
+        print_out("  one lookup for {}: {}, {}, FPR {} for each set\n", fmt::join(applied.joined->sets, ", "),
+                  format_counted(applied.joined->filter.keys(), "key"),
+                  format_bytes(applied.joined->filter.lines().size_bytes()),
+                  format_rate(applied.joined->filter.expected_rate()));
 }
 
 Result<Exit> run_load(LoadArguments& arguments, Context& context) {
@@ -154,6 +170,9 @@ void add_load(CLI::App& app, Context& context) {
                 .called("VERDICTS");
             command.add_flag("--keep-counters", arguments->keep_counters,
                              "sets in force go on with their counters, under another list or action, too");
+            command.add_flag("--join", arguments->join,
+                             "one lookup for all sets that were built from feeds of single keys of the same "
+                             "fields; takes their memory twice");
             command.add_flag(
                 "--force", arguments->force,
                 "replace another XDP program, or an allowlist by a table that lets everybody in, "

@@ -4,7 +4,7 @@
 #include <memory>
 #include <optional>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "libsieve/control/real_kernel.hpp"
@@ -58,10 +58,21 @@ nlohmann::json to_json(const SetStatus& status) {
                           {"built_at", file.built_at}};
     add_action(out, control::action_of(status.set));
     out["verify"] = status.verified();
+    out["joined"] = status.set.joined.has_value();
     if (status.verified()) out["verify_bytes"] = status.exact_bytes;
     out["ending"] = status.ending;
     out["overdue"] = status.overdue;
     return out;
+}
+
+// "a, b and c"
+std::string joined_sets(const control::TableStatus& table) {
+    std::vector<std::string> names;
+    for (const SetStatus& set : table.sets)
+        if (set.set.joined) names.push_back(set.set.name);
+    const std::string last = names.empty() ? "" : std::move(names.back());
+    if (!names.empty()) names.pop_back();
+    return fmt::format("{} and {}", fmt::join(names, ", "), last);
 }
 
 std::int64_t seconds(std::chrono::nanoseconds time) {
@@ -111,6 +122,7 @@ void print_table(const HookStatus& status) {
     if (status.watching.sample != 0)
         print_out("  one packet in {} is sampled for `xdp-sieve events`\n", status.watching.sample);
     if (status.watching.counts_keys) print_out("  matches are counted by key for `xdp-sieve top`\n");
+    if (status.table.joint_id != 0) print_out("  one lookup answers for {}\n", joined_sets(status.table));
     if (status.table.sets.empty()) return;
     print_out("  {:<15} {:<14} {:<8} {:<14} {:>12} {:>9} {:>10} {:>29}  {:<10} {:<8} {}\n", "set", "action",
               "kind", "key", "keys", "bits/key", "memory", "FPR predicted/expected/measured", "age",

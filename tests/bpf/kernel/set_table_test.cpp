@@ -17,6 +17,8 @@
 #include "bpf/bounded.hpp"
 #include "bpf/images.hpp"
 #include "bpf/packet.hpp"
+#include "libsieve/feeds/key_text.hpp"
+#include "libsieve/filters/joint/joint_filter.hpp"
 #include "libsieve/kernel/preflight.hpp"
 #include "libsieve/kernel/scratch.hpp"
 #include "libsieve/kernel/stats.hpp"
@@ -28,6 +30,17 @@ using namespace test;
 
 Bytes frame_from(const std::string& source) {
     return (Ethernet{} / IPv4{.src = source} / Udp{}).bytes();
+}
+
+JointFilter joint_of(const std::vector<std::vector<std::string>>& sets) {
+    std::vector<KeySet> keys;
+    for (const auto& set : sets) {
+        keys.emplace_back(SIEVE_FIELD_SRC);
+        for (const std::string& text : set) keys.back().add(value_or_fail(parse_key(text, SIEVE_FIELD_SRC)));
+    }
+    std::vector<const KeySet*> all;
+    for (const KeySet& set : keys) all.push_back(&set);
+    return value_or_fail(JointFilter::build(all, {.fpr = {}, .bits_per_key = {}, .seed = 1}));
 }
 
 struct Death {};
@@ -85,6 +98,15 @@ class SetTableTest : public ::testing::Test {
         for (std::uint32_t slot = 0; slot < SIEVE_SLOTS; slot++)
             for (std::uint32_t bank = 0; bank < SIEVE_BANKS; bank++)
                 EXPECT_EQ(map_in(bank, slot), control.bank[bank].slot[slot].map_id) << "slot " << slot;
+        for (std::uint32_t bank = 0; bank < SIEVE_BANKS; bank++)
+            EXPECT_EQ(joint_in(bank), control.bank[bank].joint_id);
+    }
+
+    // The joint filter that a bank really has.
+    [[nodiscard]] std::uint32_t joint_in(std::uint32_t bank) const {
+        const UniqueFd outer = value_or_fail(open_map(scratch_->instance().rare().joint));
+        std::uint32_t id = 0;
+        return bpf_map_lookup_elem(outer.get(), &bank, &id) == 0 ? id : 0;
     }
 
     std::unique_ptr<Scratch> scratch_;
@@ -327,6 +349,9 @@ TEST_F(SetTableTest, DeathAtEveryStepLeavesAWholeTable) {
     const Image old_image = image_of({"10.0.0.1", "10.0.0.9"});
     const Image new_image = image_of({"10.0.0.9", "203.0.113.5"}, "src", 100);
     const auto watch = map_of(image_of({"10.0.0.7"})), last = map_of(image_of({"10.0.0.2"}));
+    // Of the sets "watch" and "bad" with their new filters.
+    const JointFilter joint = joint_of({{"10.0.0.7"}, {"10.0.0.9", "203.0.113.5"}});
+    const FilterMap joint_map = value_or_fail(FilterMap::create(joint.lines(), "joint"));
     const std::vector<std::string> probes{"10.0.0.1", "10.0.0.7", "10.0.0.9", "203.0.113.5"};
     const std::string before = "dpdp"; // d: dropped, p: passed
     const WantedSet watched{"watch", SIEVE_ACTION_COUNT, -1}, bad{"bad", SIEVE_ACTION_DROP, -1};
@@ -346,6 +371,12 @@ TEST_F(SetTableTest, DeathAtEveryStepLeavesAWholeTable) {
          10},
         {"default", "dddd", {SIEVE_ACTION_DROP, {watched, bad}}, 6},
         {"all gone", "pppp", {SIEVE_ACTION_PASS, {}}, 10},
+        {"joined",
+         "dddd",
+         {.default_action = SIEVE_ACTION_DROP,
+          .sets = {watched, {"bad", SIEVE_ACTION_DROP, 0}},
+          .joint = WantedJoint{.map_fd = joint_map.fd(), .sets = {"watch", "bad"}}},
+         6},
     };
     const auto verdicts = [&] {
         std::string result;

@@ -45,6 +45,7 @@ class FakeKernel final : public control::Kernel {
     // The interfaces that redirections see: packets come from eth0 and go to eth1.
     kernel::Device eth0 = ordinary_device(), eth1 = ordinary_device();
     std::string failing_set;       // its test in the kernel fails
+    bool refuses_joint = false;    // a joint filter's test in the kernel fails
     bool refuses_tables = false;   // replacing a table fails
     bool cannot_tidy_up = false;   // changes are made, and what follows them fails
     std::function<void()> on_test; // what somebody else does while a set is tested
@@ -173,6 +174,17 @@ class FakeKernel final : public control::Kernel {
             .exact_fd = exact_fd,
             .exact_bytes = exact != nullptr ? exact->size() * 100 : 0,
             .owner = std::shared_ptr<const void>(this, [open = open_maps](const void*) { --*open; })};
+    }
+
+    Result<control::SetMaps> bring_in_joint(kernel::HookPoint, const JointFilter& joint,
+                                            std::span<const control::ReadySet* const> sets) override {
+        std::string step = "bring in joint of";
+        for (const control::ReadySet* set : sets) step += " " + set->name;
+        steps.push_back(step);
+        EXPECT_EQ(joint.sets(), sets.size());
+        if (refuses_joint) return bad_input("a key was decided by no set");
+        const int fd = next_fd_++;
+        return control::SetMaps{.filter_fd = fd, .filter_id = id_of(fd)};
     }
 
     Result<std::unique_ptr<control::Trial>> start_trial(kernel::HookPoint, bool frags,
@@ -353,8 +365,15 @@ class FakeKernel final : public control::Kernel {
                 if (!set.keep_inserted) now.inserted_id = 0;
             }
             if (set.inserted_fd >= 0) now.inserted_id = id_of(set.inserted_fd);
+            now.joined.reset();
+            if (wanted.joint) {
+                const auto& joined = wanted.joint->sets;
+                const auto found = std::find(joined.begin(), joined.end(), set.name);
+                if (found != joined.end()) now.joined = static_cast<std::uint32_t>(found - joined.begin());
+            }
             table.sets.push_back(now);
         }
+        if (wanted.joint) table.joint_id = id_of(wanted.joint->map_fd);
         return table;
     }
 

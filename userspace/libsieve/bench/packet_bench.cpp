@@ -64,6 +64,20 @@ std::vector<PacketRow> rows_of(std::span<const Family> families, std::span<const
     return rows;
 }
 
+// Nanoseconds per packet of a program, from one measurement.
+Result<double> time_program(const BenchObject& object, const Family& family, int program,
+                            double milliseconds) {
+    const auto& maps = object.skeleton().maps;
+    constexpr std::uint32_t zero = 0;
+    if (bpf_map_update_elem(bpf_map__fd(family.at_tc ? maps.bench_tested_tc : maps.bench_tested), &zero,
+                            &program, BPF_ANY) != 0)
+        return kernel::refusal("putting a program under test", errno);
+    SIEVE_ASSIGN(const double first, run_program(family.program, family.frame, trial));
+    const auto repeat =
+        static_cast<std::uint32_t>(std::clamp(milliseconds * 1e6 / std::max(first, 1.0), 1000.0, 1e7));
+    return run_program(family.program, family.frame, repeat);
+}
+
 // Nanoseconds per packet of a row, from one measurement.
 Result<double> measure(const BenchObject& object, const PacketRow& row, std::span<const Family> families,
                        std::span<const Tested> tested, std::uint64_t keys, const PacketOptions& options) {
@@ -71,19 +85,15 @@ Result<double> measure(const BenchObject& object, const PacketRow& row, std::spa
         *std::ranges::find_if(families, [&row](const Family& each) { return row.family == each.name; });
     const Tested& one = *std::ranges::find_if(
         tested, [&](const Tested& each) { return row.program == each.name && family.at_tc == each.at_tc; });
-    const auto& maps = object.skeleton().maps;
-    constexpr std::uint32_t zero = 0;
-    if (bpf_map_update_elem(bpf_map__fd(family.at_tc ? maps.bench_tested_tc : maps.bench_tested), &zero,
-                            &one.program, BPF_ANY) != 0)
-        return kernel::refusal("putting a program under test", errno);
     object.draw(row.traffic, keys);
-    SIEVE_ASSIGN(const double first, run_program(family.program, family.frame, trial));
-    const auto repeat = static_cast<std::uint32_t>(
-        std::clamp(options.milliseconds * 1e6 / std::max(first, 1.0), 1000.0, 1e7));
-    return run_program(family.program, family.frame, repeat);
+    return time_program(object, family, one.program, options.milliseconds);
 }
 
 } // namespace
+
+Result<double> time_ipv4_packets(const BenchObject& object, int program, double milliseconds) {
+    return time_program(object, families_of(object).front(), program, milliseconds);
+}
 
 Result<PacketTable> bench_packets(const Image& image, const PacketOptions& options,
                                   const Progress& progress) {

@@ -39,6 +39,10 @@ struct PacketTable {
 // The image must be one of member_keys().
 Result<PacketTable> bench_packets(const Image& image, const PacketOptions& options, const Progress& progress);
 
+// Nanoseconds per packet that a program at XDP takes for IPv4 packets from the addresses that `object` draws,
+// the giving of these addresses included.
+[[nodiscard]] Result<double> time_ipv4_packets(const BenchObject& object, int program, double milliseconds);
+
 // Where the packets come from and where they are received.
 enum class Generator {
     frames,       // XDP frames from BPF_PROG_TEST_RUN; sender and receiver share a processor

@@ -126,7 +126,14 @@ Result<Applied> apply(Kernel& kernel, const TableSpec& spec, const Observer& obs
     constexpr int ordinary_mtu = 1500;
     const bool frags = kernel.mtu(interface) > ordinary_mtu;
     SIEVE_ASSIGN(const std::vector<Question> host, lockout_questions(safety, interface.name, spec.point));
-    SIEVE_ASSIGN(PreparedSets prepared, prepare(kernel, spec.point, frags, spec.sets, observer, host));
+    std::vector<SetSpec> specs = spec.sets;
+    for (SetSpec& set : specs) set.keep_keys = spec.join;
+    SIEVE_ASSIGN(PreparedSets prepared, prepare(kernel, spec.point, frags, specs, observer, host));
+    std::optional<Joined> joined;
+    if (spec.join) {
+        SIEVE_ASSIGN(joined, join(kernel, spec.point, prepared.sets, observer));
+        for (ReadySet& set : prepared.sets) set.keys.reset(); // frees their memory
+    }
 
     SIEVE_ASSIGN(const Held lock, hold_lock(kernel, observer));
     SIEVE_ASSIGN(kernel::Hook hook, kernel.read_hook(interface, spec.point));
@@ -135,9 +142,14 @@ Result<Applied> apply(Kernel& kernel, const TableSpec& spec, const Observer& obs
     Applied applied;
     applied.table = wanted_table(prepared.sets, actions, spec);
     applied.table.probation = safety.confirm_within;
+    if (joined) applied.table.joint = joined->wanted();
     applied.attached_now = !hook.speaks_our_version();
     SIEVE_TRY(refuse_lockout(kernel, *prepared.trial, interface.name, spec.point,
-                             {.table = applied.table, .fresh = prepared.sets, .specs = spec.sets}, safety));
+                             {.table = applied.table,
+                              .fresh = prepared.sets,
+                              .specs = spec.sets,
+                              .joined = joined ? &*joined : nullptr},
+                             safety));
     std::vector<Warning> undone;
     if (applied.attached_now) {
         SIEVE_ASSIGN(
@@ -166,6 +178,7 @@ Result<Applied> apply(Kernel& kernel, const TableSpec& spec, const Observer& obs
     if (!warned)
         return unfinished("the new table is in force, but could not be checked for warnings", warned.error());
     applied.sets = std::move(prepared.sets);
+    applied.joined = std::move(joined);
     return applied;
 }
 

@@ -2,8 +2,11 @@
 // Puts a whole table of sets in force on a hook and replaces the table that was there.
 #pragma once
 
+#include <optional>
+#include <string>
 #include <vector>
 
+#include "libsieve/control/join.hpp"
 #include "libsieve/control/kernel.hpp"
 #include "libsieve/control/observer.hpp"
 #include "libsieve/control/safety.hpp"
@@ -21,6 +24,7 @@ struct Applied {
     std::vector<Warning> warnings{};  // of the table
     std::vector<ReadySet> sets{};
     kernel::WantedTable table;
+    std::optional<Joined> joined{}; // the joint filter, if the spec asked for one and there is one
 };
 
 // Attaches the program first if the hook does not have it. Whatever can be refused without work is refused

@@ -31,6 +31,16 @@ Result<kernel::WantedTable> table_of(Kernel& kernel, const Explanation& explanat
         SIEVE_ASSIGN(set.exact_fd, open(answer.status.set.exact_id));
         table.sets.push_back(std::move(set));
     }
+    if (explanation.joint_id == 0) return table;
+    kernel::WantedJoint joint;
+    SIEVE_ASSIGN(joint.map_fd, open(explanation.joint_id));
+    for (const SetAnswer& answer : explanation.sets) {
+        const std::optional<std::uint32_t> number = answer.status.set.joined;
+        if (!number) continue;
+        joint.sets.resize(std::max<std::size_t>(joint.sets.size(), *number + 1));
+        joint.sets[*number] = answer.status.set.name;
+    }
+    table.joint = std::move(joint);
     return table;
 }
 
@@ -55,7 +65,11 @@ Result<Explanation> explain(Kernel& kernel, const kernel::Hook& hook, const siev
                             std::uint32_t fields) {
     SIEVE_TRY(kernel.may_load_programs());
     SIEVE_ASSIGN(TableStatus table, read_table_status(kernel, hook));
-    Explanation explanation{.default_action = table.default_action, .sets = {}, .decided_by = {}, .open = {}};
+    Explanation explanation{.default_action = table.default_action,
+                            .sets = {},
+                            .decided_by = {},
+                            .open = {},
+                            .joint_id = table.joint_id};
     for (SetStatus& set : table.sets) {
         const std::uint32_t lacking = set.filter.lookup.fields & ~fields;
         explanation.sets.push_back({.status = std::move(set), .lacking = lacking});

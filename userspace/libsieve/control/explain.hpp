@@ -30,6 +30,7 @@ struct Explanation {
     // Sets that are asked before the decision, and that the key says too little about. If one of them matches
     // a packet, that set decides.
     std::vector<std::size_t> open;
+    std::uint32_t joint_id = 0; // the table's joint filter, which was asked like a packet asks it
 
     [[nodiscard]] bool matched() const;
 };

@@ -15,6 +15,7 @@
 #include <sieve/event.h>
 
 #include "libsieve/control/ready_set.hpp"
+#include "libsieve/filters/joint/joint_filter.hpp"
 #include "libsieve/kernel/filter_header.hpp"
 #include "libsieve/kernel/hooks/attach.hpp"
 #include "libsieve/kernel/hooks/device.hpp"
@@ -129,6 +130,11 @@ class Kernel {
 
     [[nodiscard]] virtual Result<SetMaps> bring_in(const Image& image, const std::vector<sieve_key>* exact,
                                                    const std::string& name) = 0;
+
+    // A joint filter of these sets, in the order of their numbers. Fails unless it answers correctly in a
+    // copy of the program. See kernel::preflight_joint().
+    [[nodiscard]] virtual Result<SetMaps> bring_in_joint(kernel::HookPoint point, const JointFilter& joint,
+                                                         std::span<const ReadySet* const> sets) = 0;
 
     // Loads a copy of the program. Another thread calls `make` meanwhile for the copy's sets, which must
     // outlive the call. `frags`: also loads the program for multi-buffer frames.

@@ -212,6 +212,18 @@ struct Asked {
     std::vector<Filter> filters{}; // of these sets
     std::vector<std::string> names{};
     sieve_action default_action = SIEVE_ACTION_PASS;
+    const JointFilter* joint = nullptr;
+    std::vector<std::optional<std::uint32_t>> joined{}; // the sets' numbers in the joint filter
+
+    // Whether a packet with the key matches the set if it was not decided before.
+    [[nodiscard]] Result<bool> matches(std::size_t set, const sieve_key& key, Court& court) const {
+        if (joint != nullptr && joined[set]) {
+            const std::optional<std::uint32_t> named = joint->find(key);
+            if (!named || *joined[set] < *named) return false;
+            if (*joined[set] == *named) return true;
+        }
+        return court.matches(filters[set], key);
+    }
 };
 
 Result<Asked> asked_of(const ComingTable& coming, Court& court) {
@@ -231,6 +243,15 @@ Result<Asked> asked_of(const ComingTable& coming, Court& court) {
         asked.filters.push_back(filter);
         asked.names.push_back(set.name);
     }
+    if (coming.joined == nullptr) return asked;
+    asked.joint = &coming.joined->filter;
+    for (const std::string& name : asked.names) {
+        const auto& joined = coming.joined->sets;
+        const auto found = std::find(joined.begin(), joined.end(), name);
+        asked.joined.push_back(found == joined.end()
+                                   ? std::nullopt
+                                   : std::optional(static_cast<std::uint32_t>(found - joined.begin())));
+    }
     return asked;
 }
 
@@ -249,7 +270,7 @@ Result<Asked> asked_of(const kernel::TableInForce& table, Court& court) {
 Result<std::optional<Dropper>> find_dropper(const Asked& asked, const Question& question, Court& court) {
     return find_dropper(
         asked.sets, asked.default_action, question,
-        [&](std::size_t set, const sieve_key& key) { return court.matches(asked.filters[set], key); });
+        [&](std::size_t set, const sieve_key& key) { return asked.matches(set, key, court); });
 }
 
 // Whether the table in force drops the packet as well, and by the same cause.

@@ -23,6 +23,7 @@
 #include <sieve/key.h>
 
 #include "libsieve/control/host_addresses.hpp"
+#include "libsieve/control/join.hpp"
 #include "libsieve/control/kernel.hpp"
 #include "libsieve/control/ready_set.hpp"
 #include "libsieve/control/safety.hpp"
@@ -76,6 +77,7 @@ struct ComingTable {
     std::span<const ReadySet> fresh{}; // the sets that bring a filter, in slots 0, 1, ... of the trial
     std::span<const SetSpec> specs{};  // where these filters come from, for the message
     const kernel::TableInForce* before = nullptr; // the table in force, if there is one
+    const Joined* joined = nullptr;               // the joint filter that the table brings, if any
 };
 
 // Error lockout if the table would drop what it must not drop. What the table in force drops already, by the

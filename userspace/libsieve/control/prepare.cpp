@@ -45,7 +45,10 @@ Result<std::vector<ReadySet>> bring_in(Kernel& kernel, std::span<const SetSpec> 
                      open_set(set, std::move(inputs[i]), observer, keys_to_spare(set, host)));
         SIEVE_ASSIGN(SetMaps maps,
                      kernel.bring_in(opened.image, opened.exact ? &*opened.exact : nullptr, set.name));
-        ready.push_back({.name = set.name, .image = std::move(opened.image), .maps = std::move(maps)});
+        ready.push_back({.name = set.name,
+                         .image = std::move(opened.image),
+                         .maps = std::move(maps),
+                         .keys = std::move(opened.keys)});
     }
     return ready;
 }

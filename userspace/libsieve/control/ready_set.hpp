@@ -4,10 +4,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "libsieve/image/image.hpp"
 #include "libsieve/kernel/preflight.hpp"
+#include "libsieve/keys/key_set.hpp"
 
 namespace sieve::control {
 
@@ -27,6 +29,7 @@ struct ReadySet {
     Image image;
     SetMaps maps;
     kernel::PreflightReport preflight{}; // filled once the set was tested
+    std::optional<KeySet> keys{}; // if SetSpec::keep_keys asked for them and its source lists single keys
 };
 
 } // namespace sieve::control

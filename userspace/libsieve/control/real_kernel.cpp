@@ -12,6 +12,7 @@
 #include "libsieve/kernel/exact_map.hpp"
 #include "libsieve/kernel/filter_map.hpp"
 #include "libsieve/kernel/hooks/xdp/lost_pins.hpp"
+#include "libsieve/kernel/joint_preflight.hpp"
 #include "libsieve/kernel/lock.hpp"
 #include "libsieve/kernel/mapped_filter.hpp"
 #include "libsieve/kernel/scratch.hpp"
@@ -162,6 +163,17 @@ Result<SetMaps> RealKernel::bring_in(const Image& image, const std::vector<sieve
                    .exact_fd = owner->exact ? owner->exact->fd() : -1,
                    .exact_bytes = owner->exact ? owner->exact->bytes() : 0,
                    .owner = owner};
+}
+
+Result<SetMaps> RealKernel::bring_in_joint(kernel::HookPoint point, const JointFilter& joint,
+                                           std::span<const ReadySet* const> sets) {
+    SIEVE_ASSIGN(kernel::FilterMap map, kernel::FilterMap::create(joint.lines(), "joint"));
+    std::vector<kernel::JoinedSet> joined;
+    for (const ReadySet* const set : sets)
+        joined.push_back({.name = set->name, .image = &set->image, .filter_fd = set->maps.filter_fd});
+    SIEVE_TRY(kernel::preflight_joint(joint, map, joined, point));
+    const auto owner = std::make_shared<const kernel::FilterMap>(std::move(map));
+    return SetMaps{.filter_fd = owner->fd(), .filter_id = owner->id(), .owner = owner};
 }
 
 Result<std::unique_ptr<Trial>> RealKernel::start_trial(kernel::HookPoint point, bool frags,

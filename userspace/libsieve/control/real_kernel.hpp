@@ -19,6 +19,8 @@ class RealKernel : public Kernel {
                            const std::function<void(const std::string& holder)>& waiting) override;
     Result<SetMaps> bring_in(const Image& image, const std::vector<sieve_key>* exact,
                              const std::string& name) override;
+    Result<SetMaps> bring_in_joint(kernel::HookPoint point, const JointFilter& joint,
+                                   std::span<const ReadySet* const> sets) override;
     Result<std::unique_ptr<Trial>> start_trial(kernel::HookPoint point, bool frags,
                                                const MakeSets& make) override;
     Result<std::unique_ptr<Replayer>> start_replay(kernel::HookPoint point,

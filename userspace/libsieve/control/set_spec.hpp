@@ -50,6 +50,7 @@ struct SetSpec {
     FeedSpec feed;
     std::optional<WantedAction> action; // nothing: the opposite of the table's default
     std::optional<Verification> verify{};
+    bool keep_keys = false; // the caller needs the keys beside the filter, to join it with others
 };
 
 } // namespace sieve::control

@@ -176,6 +176,8 @@ Result<OpenedSet> open_feeds(const SetSpec& spec, SetInputs inputs, const Observ
     if (!spec.verify) list.exceptions.spared = std::move(spared);
     std::optional<Members> kept;
     if (spec.verify) kept = members_of(list.feed);
+    std::optional<KeySet> keys;
+    if (spec.keep_keys && list.feed.ranges.empty() && list.feed.key_ranges.empty()) keys = list.feed.keys;
     SIEVE_ASSIGN(BuiltSet built, build_feed(std::move(list.feed), inputs.sources, spec.feed.build, observer,
                                             list.exceptions));
     if (built.report.spared > 0 && built.report.tries > 1)
@@ -183,7 +185,7 @@ Result<OpenedSet> open_feeds(const SetSpec& spec, SetInputs inputs, const Observ
             fmt::format("set {}: {} filters were built until none matched an address that this host "
                         "lives by",
                         spec.name, built.report.tries));
-    OpenedSet set{std::move(built.image), {}};
+    OpenedSet set{std::move(built.image), {}, std::move(keys)};
     if (kept && !is_superfluous(spec, set.image, observer)) {
         SIEVE_ASSIGN(set.exact, exact_keys(std::move(*kept), set.image, names_of(inputs.sources)));
     }

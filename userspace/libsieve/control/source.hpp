@@ -54,6 +54,7 @@ struct SetInputs {
 struct OpenedSet {
     Image image;
     std::optional<std::vector<sieve_key>> exact; // the set's keys, if they are to verify its matches
+    std::optional<KeySet> keys{};                // likewise, if SetSpec::keep_keys asks for them
 };
 
 // Reads or builds the set's image. Errors: those of reading and building; invalid_request for a feed's

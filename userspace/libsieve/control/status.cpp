@@ -63,7 +63,8 @@ Result<TableStatus> read_table_status(Kernel& kernel, const kernel::Hook& hook) 
                                .sets = std::move(*sets),
                                .probation = table.probation,
                                .taken_back = table.taken_back,
-                               .baseline = table.baseline};
+                               .baseline = table.baseline,
+                               .joint_id = table.joint_id};
     }
     return tl::unexpected(std::move(sets.error()));
 }

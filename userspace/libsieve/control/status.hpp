@@ -39,7 +39,8 @@ struct TableStatus {
     std::vector<SetStatus> sets;                 // in their order
     std::optional<std::chrono::nanoseconds> probation{}; // see kernel::TableInForce
     bool taken_back = false;
-    sieve_totals baseline{}; // what the table's counters stood at when last reset
+    sieve_totals baseline{};    // what the table's counters stood at when last reset
+    std::uint32_t joint_id = 0; // the joint filter of the sets that share one lookup; 0: none do
 };
 
 // A hook where our program runs. If the program speaks another version (hook.other_version says which), only

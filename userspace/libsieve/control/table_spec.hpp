@@ -33,6 +33,9 @@ struct TableSpec {
     bool force = false;
     // Sets that are in force keep their counters, even those that get another list or another action.
     bool keep_counters = false;
+    // Sets built from feeds that have the same fields share one lookup (sieve/joint.h). Takes the filters'
+    // memory and the building time once more.
+    bool join = false;
 };
 
 // The words for the ways to choose a mode.

@@ -29,15 +29,18 @@ UniqueFd create_line_array(const char* name, std::uint32_t lines) {
 }
 
 Result<FilterMap> FilterMap::create(const Image& image, const std::string& name) {
-    UniqueFd fd = create_line_array(map_name(name).c_str(), static_cast<std::uint32_t>(image.lines().size()));
-    if (!fd)
-        return refusal(fmt::format("a BPF map of {} KiB for set {}", (image.bytes() + 1023) >> 10, name),
-                       errno);
+    return create(image.lines(), name);
+}
 
-    void* pages = ::mmap(nullptr, image.bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
+Result<FilterMap> FilterMap::create(std::span<const sieve_line> lines, const std::string& name) {
+    const std::size_t bytes = lines.size_bytes();
+    UniqueFd fd = create_line_array(map_name(name).c_str(), static_cast<std::uint32_t>(lines.size()));
+    if (!fd) return refusal(fmt::format("a BPF map of {} KiB for set {}", (bytes + 1023) >> 10, name), errno);
+
+    void* pages = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
     if (pages == MAP_FAILED) return refusal(fmt::format("mapping the BPF map of set {}", name), errno);
-    std::memcpy(pages, image.lines().data(), image.bytes());
-    ::munmap(pages, image.bytes());
+    std::memcpy(pages, lines.data(), bytes);
+    ::munmap(pages, bytes);
 
     bpf_map_info info{};
     __u32 length = sizeof(info);

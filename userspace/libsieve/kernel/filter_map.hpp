@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 
 #include "libsieve/image/image.hpp"
@@ -21,6 +22,8 @@ class FilterMap {
   public:
     // Makes a map and copies the image into it, in one memcpy. `bpftool map` shows `name`.
     static Result<FilterMap> create(const Image& image, const std::string& name);
+    // The same for lines that are no image.
+    static Result<FilterMap> create(std::span<const sieve_line> lines, const std::string& name);
 
     [[nodiscard]] int fd() const { return fd_.get(); }
     [[nodiscard]] std::uint32_t id() const { return id_; }

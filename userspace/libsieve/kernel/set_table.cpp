@@ -47,6 +47,7 @@ struct BankMaps {
     std::array<std::uint32_t, SIEVE_SLOTS> sets{};
     std::array<std::uint32_t, SIEVE_SLOTS> exact{};
     std::array<std::uint32_t, SIEVE_SLOTS> inserted{};
+    std::array<std::uint32_t, 1> joint{};
     std::array<std::uint32_t, 1> devices{};
     std::array<std::uint32_t, 1> cpus{};
 };
@@ -58,6 +59,7 @@ BankMaps bank_maps_of(const sieve_policy& policy) {
         maps.exact[slot] = policy.slot[slot].exact_id;
         maps.inserted[slot] = policy.slot[slot].inserted_id;
     }
+    maps.joint[0] = policy.joint_id;
     maps.devices[0] = policy.devices_id;
     maps.cpus[0] = policy.cpus_id;
     return maps;
@@ -89,6 +91,26 @@ constexpr sieve_policy pass_all() {
     policy.default_action = SIEVE_ACTION_PASS;
     policy.unreadable = SIEVE_ACTION_PASS;
     return policy;
+}
+
+// Of the numbers, keeps a longest subsequence that rises, and takes the others out.
+void keep_rising(std::vector<std::optional<std::uint32_t>>& numbers) {
+    // The length of the longest one that ends at each number, and its last but one member.
+    std::vector<std::size_t> length(numbers.size()), before(numbers.size(), numbers.size());
+    std::size_t last = numbers.size();
+    for (std::size_t i = 0; i < numbers.size(); i++) {
+        if (!numbers[i]) continue;
+        length[i] = 1;
+        for (std::size_t j = 0; j < i; j++)
+            if (numbers[j] && *numbers[j] < *numbers[i] && length[j] + 1 > length[i]) {
+                length[i] = length[j] + 1;
+                before[i] = j;
+            }
+        if (last == numbers.size() || length[i] > length[last]) last = i;
+    }
+    std::vector<std::optional<std::uint32_t>> kept(numbers.size());
+    for (; last != numbers.size(); last = before[last]) kept[last] = numbers[last];
+    numbers = std::move(kept);
 }
 
 // Refuses what the program cannot hold or do. `cpus`: its hook hands packets to other CPUs.
@@ -171,6 +193,7 @@ Status SetTable::write_bank(std::uint32_t bank, const std::optional<sieve_policy
     outers.push_back({instance_->sets_fd(), change(&BankMaps::sets)});
     SIEVE_TRY(add_rare(instance_->rare().exact, &BankMaps::exact));
     SIEVE_TRY(add_rare(instance_->rare().inserted, &BankMaps::inserted));
+    SIEVE_TRY(add_rare(instance_->rare().joint, &BankMaps::joint));
     SIEVE_TRY(add_rare(instance_->rare().devices, &BankMaps::devices));
     SIEVE_TRY(add_rare(instance_->rare().cpus, &BankMaps::cpus));
     step("put maps");
@@ -215,13 +238,15 @@ TableInForce SetTable::read() const {
     table.default_action = static_cast<sieve_action>(policy.default_action);
     table.unreadable = static_cast<sieve_action>(policy.unreadable);
     table.baseline = policy.baseline;
+    table.joint_id = policy.joint_id;
     for (std::uint32_t i = 0; i < std::min<std::uint32_t>(policy.sets, SIEVE_MAX_SETS); i++) {
         const std::uint32_t slot = policy.entry[i].slot & (SIEVE_SLOTS - 1);
         const sieve_slot& note = policy.slot[slot];
+        const std::uint32_t joined = policy.entry[i].joined;
         table.sets.push_back({slot_name(note), static_cast<sieve_action>(policy.entry[i].action),
                               policy.entry[i].target, slot, note.map_id, note.exact_id, note.baseline,
                               note.verified_baseline, policy.limit[slot].burst, note.over_baseline,
-                              note.inserted_id});
+                              note.inserted_id, joined != 0 ? std::optional(joined - 1) : std::nullopt});
     }
     return table;
 }
@@ -294,10 +319,53 @@ Result<sieve_policy> SetTable::policy_of(const WantedTable& wanted, const sieve_
         policy.entry[policy.sets++] = {.slot = static_cast<__u8>(slot),
                                        .action = static_cast<__u8>(set.action),
                                        .flags = note.exact_id != 0 ? __u8{SIEVE_ENTRY_VERIFY} : __u8{0},
-                                       .reserved = 0,
+                                       .joined = 0,
                                        .target = set.target};
     }
+    SIEVE_TRY(add_joint(policy, wanted, present));
     return policy;
+}
+
+Status SetTable::add_joint(sieve_policy& policy, const WantedTable& wanted, const sieve_policy& present) {
+    const bool stays = !wanted.joint;
+    if (stays && present.joint_id == 0) return {};
+    // The number of the set at each position of the wanted table.
+    std::vector<std::optional<std::uint32_t>> numbers;
+    for (const WantedSet& set : wanted.sets) {
+        std::optional<std::uint32_t> number;
+        if (!stays) {
+            const auto& names = wanted.joint->sets;
+            const auto found = std::find(names.begin(), names.end(), set.name);
+            if (found != names.end()) number = static_cast<std::uint32_t>(found - names.begin());
+        } else if (set.map_fd < 0) {
+            for (std::uint32_t i = 0; i < present.sets; i++)
+                if (present.entry[i].joined != 0 &&
+                    slot_name(present.slot[present.entry[i].slot & (SIEVE_SLOTS - 1)]) == set.name)
+                    number = present.entry[i].joined - 1U;
+        }
+        numbers.push_back(number);
+    }
+    keep_rising(numbers);
+    const auto joined = static_cast<std::uint32_t>(
+        std::count_if(numbers.begin(), numbers.end(), [](const auto& number) { return number.has_value(); }));
+    if (joined < SIEVE_JOINT_LEAST_SETS) return {};
+
+    if (stays) {
+        policy.joint_id = present.joint_id;
+    } else {
+        SIEVE_ASSIGN(policy.joint_id, map_id(wanted.joint->map_fd));
+    }
+    policy.joined = joined;
+    for (std::size_t i = 0; i < numbers.size(); i++) {
+        const auto bit = static_cast<__u16>(1U << i);
+        if (!numbers[i]) {
+            policy.joint.alone |= bit;
+            continue;
+        }
+        policy.entry[i].joined = static_cast<__u8>(*numbers[i] + 1);
+        for (std::uint32_t answer = 0; answer <= *numbers[i]; answer++) policy.joint.after[answer] |= bit;
+    }
+    return {};
 }
 
 Status SetTable::add_targets(sieve_policy& policy, const sieve_policy& present,
@@ -338,7 +406,7 @@ Status SetTable::install(const WantedTable& wanted) {
     std::vector<UniqueFd> held; // keeps the maps until the program holds them
     SIEVE_TRY(add_targets(policy, sieve_policy{}, held));
     sieve_policy there = policy; // what is in the kernel already: everything but the targets' maps
-    there.devices_id = there.cpus_id = 0;
+    there.devices_id = there.cpus_id = there.joint_id = 0;
     if (wanted.probation.count() == 0) {
         for (std::uint32_t bank = 0; bank < SIEVE_BANKS; bank++) SIEVE_TRY(write_bank(bank, there, policy));
         return {};

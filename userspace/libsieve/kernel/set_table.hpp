@@ -31,6 +31,8 @@ struct SetInForce {
     std::uint32_t burst = 0;            // of a limit
     sieve_counter over_baseline{};      // of the packets over the limit
     std::uint32_t inserted_id = 0;      // the keys inserted since its filter was built; 0: no such map
+    // Its number in the table's joint filter; nothing: the set is asked by its own filter.
+    std::optional<std::uint32_t> joined{};
 };
 
 // All sets in force, in the order they are asked.
@@ -41,8 +43,9 @@ struct TableInForce {
     // Time left until the table from before the last change comes back, unless the change is confirmed;
     // nothing if the table is in force for good.
     std::optional<std::chrono::nanoseconds> probation{};
-    bool taken_back = false; // the last change was not confirmed in time; its filters are still in memory
-    sieve_totals baseline{}; // what the table's counters stood at when they were last reset
+    bool taken_back = false;    // the last change was not confirmed in time; its filters are still in memory
+    sieve_totals baseline{};    // what the table's counters stood at when they were last reset
+    std::uint32_t joint_id = 0; // the joint filter of the sets that are joined; 0: none is
 
     [[nodiscard]] const SetInForce* find(std::string_view name) const;
 };
@@ -61,6 +64,13 @@ struct WantedSet {
     bool keep_inserted = false;  // a new filter takes over the present one's map of inserted keys
 };
 
+// A joint filter (sieve/joint.h) and the sets that it was built of, by name, in the order of their numbers. A
+// set that the table does not have is passed over.
+struct WantedJoint {
+    int map_fd = -1;
+    std::vector<std::string> sets;
+};
+
 struct WantedTable {
     sieve_action default_action = SIEVE_ACTION_PASS;
     std::vector<WantedSet> sets;
@@ -68,6 +78,10 @@ struct WantedTable {
     // Not zero: the table is on probation. The program itself goes back to the table from before after this
     // time, unless SetTable::confirm() is called.
     std::chrono::nanoseconds probation{0};
+    // Nothing: the joint filter in force, if there is one, stays for the sets whose filters stay. In either
+    // case those sets are joined whose numbers rise in the table's order, as many as possible. The others are
+    // asked by their own filters.
+    std::optional<WantedJoint> joint{};
     bool reset_counters = false; // all counters start at zero, those of the sets and those of the table
 };
 
@@ -134,6 +148,9 @@ class SetTable {
                                     const sieve_policy& target);
     [[nodiscard]] Result<sieve_policy> policy_of(const WantedTable& wanted,
                                                  const sieve_policy& present) const;
+    // Says which of the policy's sets its joint filter answers for.
+    [[nodiscard]] static Status add_joint(sieve_policy& policy, const WantedTable& wanted,
+                                          const sieve_policy& present);
     // Gives a policy the maps of its targets: the present maps if the targets are the same, otherwise new
     // ones.
     [[nodiscard]] Status add_targets(sieve_policy& policy, const sieve_policy& present,

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// No joint filter goes live before it has answered correctly in the kernel.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "libsieve/filters/joint/joint_filter.hpp"
+#include "libsieve/image/image.hpp"
+#include "libsieve/kernel/filter_map.hpp"
+#include "libsieve/kernel/hooks/hook_point.hpp"
+#include "libsieve/util/result.hpp"
+
+namespace sieve::kernel {
+
+// One of the sets of a joint filter, in the order of their numbers.
+struct JoinedSet {
+    std::string name;
+    const Image* image = nullptr;
+    int filter_fd = -1; // its own filter's map
+};
+
+struct JointReport {
+    std::uint64_t members = 0;     // witnesses that were asked; each was named the right set
+    std::uint64_t non_members = 0; // random keys that were asked
+};
+
+// Runs the real program, in a scratch instance, over a table of these sets with the joint filter. Each
+// witness of a set must be decided by that set, or by an earlier one that the joint filter names in user
+// space and whose own filter holds the witness, too. Random keys must be decided as the joint filter says in
+// user space, whose rate was measured when it was built. The error says which answers were wrong.
+[[nodiscard]] Result<JointReport> preflight_joint(const JointFilter& joint, const FilterMap& map,
+                                                  std::span<const JoinedSet> sets,
+                                                  HookPoint point = HookPoint::xdp);
+
+} // namespace sieve::kernel
