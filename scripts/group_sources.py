@@ -21,6 +21,7 @@ LINES = 1800
 TYPE = re.compile(r"(?:struct|class|enum(?: class)?) (\w+)\b|using (\w+) =")
 OTHER = re.compile(r"[\w\[][^(={;]*?\b(\w+)()(?: ?[(={;]|\[)")
 NO_NAME = re.compile(r"(?:using [\w: ]+;|namespace )|[A-Z_]+\(")  # GoogleTest's macros make names of their own
+CALL = re.compile(r"\b(\w+)\(")
 # Macros and headers that change what other sources of the group see.
 DIRECTIVE = re.compile(r"#\s*(?:define|undef) (\w+)|#\s*include <((?:linux|net|netinet)/if\w*\.h)>")
 
@@ -40,16 +41,24 @@ def names_of(text):
     return names
 
 
+def called_by(text):
+    """The functions that a source calls. A function of another source's own, of the same name, would hide them."""
+    return {name for line in text for name in CALL.findall(line)}
+
+
 class Group:
     def __init__(self):
-        self.sources, self.names, self.lines = [], set(), 0
+        self.sources, self.names, self.called, self.lines = [], set(), set(), 0
 
-    def has_room(self, names, lines):
-        return not self.sources or (self.lines + lines <= LINES and not self.names & names)
+    def has_room(self, names, called, lines):
+        if not self.sources:
+            return True
+        return self.lines + lines <= LINES and not self.names & (names | called) and not self.called & names
 
-    def add(self, source, names, lines):
+    def add(self, source, names, called, lines):
         self.sources.append(source)
         self.names |= names
+        self.called |= called
         self.lines += lines
 
 
@@ -58,11 +67,11 @@ def groups_of(sources):
     for source in sources:
         with open(source, encoding="utf-8") as file:
             text = file.readlines()
-        names = names_of(text)
-        place = next((group for group in groups if group.has_room(names, len(text))), None)
+        described = names_of(text), called_by(text), len(text)
+        place = next((group for group in groups if group.has_room(*described)), None)
         if place is None:
             groups.append(place := Group())
-        place.add(source, names, len(text))
+        place.add(source, *described)
     return groups
 
 

@@ -69,12 +69,12 @@ struct Member {
           image(image_of_keys(keys, seed, exact_enough, kind)), map(map_of(image)) {}
 };
 
-using Members = std::vector<std::unique_ptr<Member>>;
+using JointMembers = std::vector<std::unique_ptr<Member>>;
 
 // Random sets of `each` addresses below `range`, so that many addresses are in several sets.
-Members random_members(std::size_t sets, std::size_t each, std::uint32_t range, std::uint64_t seed = 1) {
+JointMembers random_members(std::size_t sets, std::size_t each, std::uint32_t range, std::uint64_t seed = 1) {
     std::mt19937_64 random(seed);
-    Members members;
+    JointMembers members;
     for (std::size_t set = 0; set < sets; set++) {
         Addresses addresses;
         while (addresses.size() < each)
@@ -92,7 +92,7 @@ struct Joint {
     [[nodiscard]] WantedJoint wanted() const { return {.map_fd = map.fd(), .sets = names}; }
 };
 
-Joint join(const Members& members, double bits_per_key = joint_bits) {
+Joint join(const JointMembers& members, double bits_per_key = joint_bits) {
     std::vector<const KeySet*> keys;
     std::vector<std::string> names;
     for (const auto& member : members) {
@@ -209,7 +209,7 @@ class JointTable : public ::testing::Test {
 
 using Order = std::vector<std::pair<const Member*, sieve_action>>;
 
-Order order_of(const Members& members) {
+Order order_of(const JointMembers& members) {
     Order order;
     for (const auto& member : members)
         order.emplace_back(member.get(), order.size() % 3 == 2 ? SIEVE_ACTION_PASS : SIEVE_ACTION_DROP);
@@ -219,7 +219,7 @@ Order order_of(const Members& members) {
 TEST_F(JointTable, MembersOfAllSetsNameTheFirstThatHoldsThem) {
     for (const std::size_t sets : {2, 3, 8, 16}) {
         SCOPED_TRACE(sets);
-        const Members members = random_members(sets, 60, 500, sets);
+        const JointMembers members = random_members(sets, 60, 500, sets);
         const Joint joint = join(members);
         const Order order = order_of(members);
         put(table_of(order, &joint));
@@ -230,7 +230,7 @@ TEST_F(JointTable, MembersOfAllSetsNameTheFirstThatHoldsThem) {
 
 // A set that only counts leaves the packet to those behind it, joined or not.
 TEST_F(JointTable, CountingSetsLeaveTheRestToTheOthers) {
-    const Members members = random_members(6, 80, 200);
+    const JointMembers members = random_members(6, 80, 200);
     const Joint joint = join(members);
     Order order = order_of(members);
     for (const std::size_t counting : {0, 1, 4}) order[counting].second = SIEVE_ACTION_COUNT;
@@ -246,8 +246,8 @@ TEST_F(JointTable, CountingSetsLeaveTheRestToTheOthers) {
 // Sets that the joint filter does not know stand between those that it knows: a verified one, one of a kind
 // that changes, one of another field.
 TEST_F(JointTable, OtherSetsAreAskedInTheirOrder) {
-    const Members members = random_members(4, 80, 300);
-    const Members alone = random_members(2, 80, 300, 77);
+    const JointMembers members = random_members(4, 80, 300);
+    const JointMembers alone = random_members(2, 80, 300, 77);
     const Member live("live", alone[0]->addresses, SIEVE_KIND_DDLCBF);
     const Member extra("extra", alone[1]->addresses);
     const Joint joint = join(members);
@@ -267,14 +267,14 @@ TEST_F(JointTable, OtherSetsAreAskedInTheirOrder) {
 }
 
 TEST_F(JointTable, ASwappedSetIsAskedByItself) {
-    const Members members = random_members(5, 80, 200);
+    const JointMembers members = random_members(5, 80, 200);
     const Joint joint = join(members);
     Order order = order_of(members);
     put(table_of(order, &joint));
     std::size_t left = 5;
     // In the end only one joined set would be left, which is not worth a joint filter.
     for (const std::size_t swapped : {2, 0, 4, 1}) {
-        const Members fresh = random_members(1, 80, 200, 90 + swapped);
+        const JointMembers fresh = random_members(1, 80, 200, 90 + swapped);
         const Member other(members[swapped]->name, fresh[0]->addresses);
         WantedTable table = table_of(order, nullptr, true);
         table.sets[swapped].map_fd = other.map.fd();
@@ -296,7 +296,7 @@ TEST_F(JointTable, ASwappedSetIsAskedByItself) {
 }
 
 TEST_F(JointTable, SetsThatLeaveOrMoveTakeNoKeyWithThem) {
-    const Members members = random_members(6, 80, 200);
+    const JointMembers members = random_members(6, 80, 200);
     const Joint joint = join(members);
     const Order all = order_of(members);
     put(table_of(all, &joint));
@@ -360,7 +360,7 @@ TEST_F(JointTable, APacketWithoutTheirFieldsMatchesNoneOfThem) {
 TEST_F(JointTable, NoMemberIsMissedWhileSetsAreSwapped) {
     constexpr std::uint32_t in_all = 0x0a0000ff, in_last = 0x0a0000fe, in_first = 0x0a0000fd;
     const auto lists = [&](std::uint64_t seed) {
-        Members members = random_members(4, 40, 200, seed);
+        JointMembers members = random_members(4, 40, 200, seed);
         for (auto& member : members) {
             Addresses addresses = member->addresses;
             addresses.insert(in_all);
@@ -370,7 +370,7 @@ TEST_F(JointTable, NoMemberIsMissedWhileSetsAreSwapped) {
         }
         return members;
     };
-    const Members one = lists(1), other = lists(2);
+    const JointMembers one = lists(1), other = lists(2);
     const Joint joint = join(one);
     Order order;
     for (const auto& member : one) order.emplace_back(member.get(), SIEVE_ACTION_DROP);
@@ -403,7 +403,7 @@ TEST_F(JointTable, NoMemberIsMissedWhileSetsAreSwapped) {
 
 class JointPreflight : public ::testing::Test {
   protected:
-    static std::vector<kernel::JoinedSet> sets_of(const Members& members) {
+    static std::vector<kernel::JoinedSet> sets_of(const JointMembers& members) {
         std::vector<kernel::JoinedSet> sets;
         for (const auto& member : members)
             sets.push_back({.name = member->name, .image = &member->image, .filter_fd = member->map.fd()});
@@ -412,7 +412,7 @@ class JointPreflight : public ::testing::Test {
 };
 
 TEST_F(JointPreflight, PassesAFilterThatAnswersCorrectly) {
-    const Members members = random_members(5, 800, 3000);
+    const JointMembers members = random_members(5, 800, 3000);
     const Joint joint = join(members, 6); // many false positives
     const auto report = kernel::preflight_joint(joint.filter, joint.map, sets_of(members));
     ASSERT_TRUE(report) << report.error().message;
@@ -421,7 +421,7 @@ TEST_F(JointPreflight, PassesAFilterThatAnswersCorrectly) {
 }
 
 TEST_F(JointPreflight, RefusesAFilterThatMissesMembersOrNamesTheWrongSet) {
-    const Members members = random_members(3, 200, 3000);
+    const JointMembers members = random_members(3, 200, 3000);
     const Joint joint = join(members);
     // The kernel's copy differs from user space's.
     std::vector<sieve_line> lines(joint.filter.lines().begin(), joint.filter.lines().end());

@@ -13,6 +13,7 @@
 
 #include "bpf/bench/bench_control.h"
 #include "libsieve/bench/bench_keys.hpp"
+#include "libsieve/bench/frames.hpp"
 #include "libsieve/bench/peers.hpp"
 #include "libsieve/build/set_builder.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
@@ -28,8 +29,6 @@ namespace {
 constexpr std::uint64_t most_prefixes = 100'000;
 // The most that a hash map entry takes, with its share of the buckets. Tells which maps would not fit.
 constexpr std::uint64_t bytes_per_entry = 120;
-
-constexpr std::size_t frame_bytes = 64;
 
 constexpr std::uint64_t most_keys_to_rebalance_slowly = 2'000'000;
 
@@ -216,7 +215,7 @@ class Bench {
 
     // Runs `repeat` times. Returns nanoseconds per lookup.
     Result<double> sample(Runner& runner, std::uint32_t repeat) const {
-        const std::array<std::uint8_t, frame_bytes> frame{};
+        const Frame frame{};
         SIEVE_ASSIGN(const double run, run_program(runner.program, frame, repeat));
         return run / object_->control().lookups;
     }

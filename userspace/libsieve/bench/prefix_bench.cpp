@@ -13,6 +13,7 @@
 #include <fmt/core.h>
 #include <sieve/policy.h>
 
+#include "libsieve/bench/frames.hpp"
 #include "libsieve/bench/list_files.hpp"
 #include "libsieve/bench/peers.hpp"
 #include "libsieve/bench/routing_table.hpp"
@@ -33,7 +34,6 @@ namespace sieve::bench {
 namespace {
 
 constexpr std::uint64_t questions_each = 1U << 18; // members, and as many non-members
-constexpr std::size_t frame_bytes = 64;
 
 double seconds_since(std::chrono::steady_clock::time_point start) {
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
@@ -197,7 +197,7 @@ class Bench {
 
     // Returns nanoseconds per lookup.
     Result<double> sample(const Runner& runner, std::uint32_t repeat) const {
-        const std::array<std::uint8_t, frame_bytes> frame{};
+        const Frame frame{};
         SIEVE_ASSIGN(const double run, run_program(runner.program, frame, repeat));
         return run / object_->control().lookups;
     }

@@ -35,7 +35,7 @@ class TieRandom {
 };
 
 // The buckets that a key may be in, numbered through all subtables.
-struct Choices {
+struct KeyBuckets {
     std::array<std::uint64_t, SIEVE_DLEFT_MAX_SUBTABLES> bucket;
 };
 
@@ -45,11 +45,11 @@ class Placement {
         : lookup_(lookup), keys_(keys), shift_(sieve_dleft_line_shift(&lookup)), subtables_(lookup.choices),
           loads_((std::uint64_t{lookup.buckets} << shift_) * subtables_), choice_(keys.size()) {}
 
-    [[nodiscard]] Choices choices(std::size_t key) const {
+    [[nodiscard]] KeyBuckets choices(std::size_t key) const {
         std::uint32_t line[SIEVE_DLEFT_MAX_SUBTABLES] = {};
         std::uint32_t position[SIEVE_DLEFT_MAX_SUBTABLES] = {};
         sieve_dleft_locate(&lookup_, keys_[key], line, position);
-        Choices found{};
+        KeyBuckets found{};
         for (std::uint32_t i = 0; i < subtables_; i++)
             found.bucket[i] = (std::uint64_t{line[i]} << shift_) | position[i];
         return found;
@@ -62,7 +62,7 @@ class Placement {
     bool insert_all() {
         for (std::size_t key = 0; key < keys_.size(); key++) {
             request(key);
-            const Choices found = choices(key);
+            const KeyBuckets found = choices(key);
             std::uint32_t best = 0;
             for (std::uint32_t i = 1; i < subtables_; i++)
                 if (loads_[found.bucket[i]] < loads_[found.bucket[best]]) best = i;
@@ -78,7 +78,7 @@ class Placement {
         std::uint64_t moved = 0;
         for (std::size_t key = 0; key < keys_.size(); key++) {
             request(key);
-            const Choices found = choices(key);
+            const KeyBuckets found = choices(key);
             const std::uint32_t old = choice_[key];
             loads_[found.bucket[old]]--;
             const std::uint32_t best = replace(found, old, ties, random);
@@ -93,11 +93,12 @@ class Placement {
     // Prefetches the loads of a key that comes soon.
     void request(std::size_t key) const {
         if (key + prefetch_distance >= keys_.size()) return;
-        const Choices next = choices(key + prefetch_distance);
+        const KeyBuckets next = choices(key + prefetch_distance);
         for (std::uint32_t i = 0; i < subtables_; i++) __builtin_prefetch(&loads_[next.bucket[i]], 1);
     }
 
-    std::uint32_t replace(const Choices& found, std::uint32_t old, DleftTies ties, TieRandom& random) const {
+    std::uint32_t replace(const KeyBuckets& found, std::uint32_t old, DleftTies ties,
+                          TieRandom& random) const {
         std::uint8_t least = loads_[found.bucket[0]];
         for (std::uint32_t i = 1; i < subtables_; i++) least = std::min(least, loads_[found.bucket[i]]);
         if (ties == DleftTies::stay && loads_[found.bucket[old]] == least) return old;
