@@ -41,6 +41,8 @@ CXXFLAGS += -Wno-missing-designated-field-initializers -Wno-deprecated-declarati
 endif
 # Builders and models are loops over bits, so the vectoriser pays off.
 $(B)/userspace/libsieve/filters/%.o $(B)/userspace/libsieve/build/%.o: CXXFLAGS += -O3
+# Tests compile in half the time so, and most of their work is done in libsieve.
+$(B)/tests/unit/%.o $(B)/tests/bpf/%.o $(B)/tests/service/%.o: CXXFLAGS += -O1
 # ThreadSanitizer must not see half of oneTBB: see task_pool.hpp.
 $(B)/userspace/libsieve/util/task_pool.o: CXXFLAGS += -fno-sanitize=thread -O2
 CPPFLAGS += -Iinclude -Iuserspace -Itests -I$(B)/bpf
@@ -74,8 +76,8 @@ SHARED_SRC := $(addprefix userspace/xdp-sieve/,output.cpp remedy.cpp completion.
 	set_argument.cpp edit_argument.cpp arguments.cpp)
 # `make GROUPED=1` compiles sources in groups, so that the compiler reads their headers once: see docs/testing.md.
 # These sources stay alone, since programs take them without the rest of their folder, or need other options.
-SINGLE   := %/main.cpp $(SHARED_SRC) tests/service/servers.cpp $(addprefix userspace/libsieve/,\
-	filters/kinds/xorsat/xorsat_solver.cpp service/configuration_toml.cpp)
+SINGLE   := %/main.cpp %_kind.cpp $(SHARED_SRC) tests/service/servers.cpp $(addprefix userspace/libsieve/,\
+	control/build_options.cpp filters/kinds/xorsat/xorsat_solver.cpp service/configuration_toml.cpp)
 # $(call objects,SOURCES,FOLDER): their objects in the folder.
 objects   = $(patsubst %.cpp,$2/%.o,$(if $(GROUPED),$(filter $(SINGLE),$1) \
 	$(shell scripts/group_sources.py $2 $(filter-out $(SINGLE),$1)),$1))
