@@ -13,20 +13,31 @@ unset MAKEFLAGS MAKELEVEL
     echo "check: XDP and network namespaces need root: sudo make check" >&2
     exit 1
 }
+all=(style unit fuzz bpf service selftests library packages demo vm)
 suites=("$@")
-[ ${#suites[@]} -gt 0 ] || suites=(style unit fuzz bpf service selftests library packages demo vm)
+[ ${#suites[@]} -gt 0 ] || suites=("${all[@]}")
+for name in "${suites[@]}"; do
+    [[ " ${all[*]} " == *" $name "* ]] || {
+        echo "check: no suite $name" >&2
+        exit 2
+    }
+done
 
 WORK=$(mktemp -d)
-job=
-vm_job=
-cleanup() {
-    local status=$? one
-    trap '' HUP INT PIPE TERM
+job=     # what this shell waits for
+lanes=() # process ids
+end() {
+    local one
     # Running suites clean up after themselves when they receive the signal.
-    for one in $job $vm_job; do
+    for one in $job "${lanes[@]}"; do
         kill "$one" 2>/dev/null || true
         wait "$one" 2>/dev/null || true
     done
+}
+cleanup() {
+    local status=$?
+    trap '' HUP INT PIPE TERM
+    end
     rm -rf "$WORK"
     exit "$status"
 }
@@ -45,27 +56,33 @@ suite() {
     wait "$job" || status=$?
     job=
     scripts/check_report.py "$reader" "$name" "$status" "$WORK/$name.log" "$WORK/$name.json" >"$WORK/$name.results"
-    cat "$WORK/$name.results" >>"$WORK/results"
     printf '%-10s %s (%d s)\n' "$name" "$(scripts/check_report.py count "$WORK/$name.results")" $((SECONDS - started))
 }
 
-# Tests the kernel side on other kernels. This suite counts its own tests unless it fails to start. The guests take
-# longer than everything else together, so they run beside the other suites.
-start_vm_suites() {
-    scripts/vmtest.sh --results "$WORK/vm.results" >"$WORK/vm.said" 2>"$WORK/vm.log" &
-    vm_job=$!
+# lane SUITE...: runs these suites, if they are wanted, one after the other.
+lane() {
+    local name
+    job='' lanes=()
+    trap end EXIT
+    trap 'exit 143' TERM
+    for name in "$@"; do
+        if [[ " ${suites[*]} " == *" $name "* ]]; then run_suite "$name"; fi
+    done
 }
 
-finish_vm_suites() {
+# Tests the kernel side on other kernels. This suite counts its own tests unless it fails to start. A guest takes as
+# long as all other suites together, so the guests start first.
+vm_suites() {
     local status=0
-    wait "$vm_job" || status=$?
-    vm_job=
+    scripts/vmtest.sh --results "$WORK/vm.results" >"$WORK/vm.said" 2>"$WORK/vm.log" &
+    job=$!
+    wait "$job" || status=$?
+    job=
     cat "$WORK/vm.said"
     if [ ! -s "$WORK/vm.results" ]; then
         [ "$status" -ne 0 ] || status=1
         scripts/check_report.py exit vm "$status" "$WORK/vm.log" - >"$WORK/vm.results"
     fi
-    cat "$WORK/vm.results" >>"$WORK/results"
 }
 
 # make_all [GROUPED=1]
@@ -101,23 +118,29 @@ run_suite() {
     library) suite library ktap tests/library/library.sh ;;
     packages) suite packages ktap tests/packages/packages.sh ;;
     demo) suite demo exit scripts/demo.sh ;;
-    vm) ;; # it is already running
-    *)
-        echo "check: no suite $1" >&2
-        exit 2
-        ;;
+    vm) vm_suites ;;
     esac
 }
 
-: >"$WORK/results"
 suite build exit build
-if grep -q '"verdict": "fail"' "$WORK/results"; then
+if grep -q '"verdict": "fail"' "$WORK/build.results"; then
     echo "nothing else was run: the build failed"
 else
     # The tests run make, too.
     [ ! -e build/grouped ] || export GROUPED=1
-    for name in "${suites[@]}"; do [ "$name" != vm ] || start_vm_suites; done
-    for name in "${suites[@]}"; do run_suite "$name"; done
-    [ -z "$vm_job" ] || finish_vm_suites
+    # The lanes run beside each other. The suites of the last one wait for events most of the time.
+    lane vm &
+    lanes+=($!)
+    lane style unit fuzz bpf service &
+    lanes+=($!)
+    lane selftests library packages demo &
+    lanes+=($!)
+    for one in "${lanes[@]}"; do wait "$one" || true; done # a suite without results tells
+    lanes=()
+    for name in "${suites[@]}"; do
+        [ -s "$WORK/$name.results" ] ||
+            scripts/check_report.py exit "$name" 1 "$WORK/$name.log" - >"$WORK/$name.results"
+    done
 fi
-scripts/check_report.py summary "$WORK/results" tests/allowed-skips
+cat "$WORK"/*.results >"$WORK/all"
+scripts/check_report.py summary "$WORK/all" tests/allowed-skips
