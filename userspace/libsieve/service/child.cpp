@@ -258,12 +258,8 @@ class Child {
     void take_output(std::string_view bytes) {
         end_.printed += bytes.size();
         if (end_.printed > order_.output_limit) return give_up(ChildEnd::Way::output_limit);
-        while (!bytes.empty()) {
-            const ssize_t put = ::write(order_.output, bytes.data(), bytes.size());
-            if (put < 0 && errno == EINTR) continue;
-            if (put < 0) return give_up(ChildEnd::Way::output_error, errno);
-            bytes.remove_prefix(static_cast<std::size_t>(put));
-        }
+        if (const int error = write_whole(order_.output, bytes); error != 0)
+            give_up(ChildEnd::Way::output_error, error);
     }
 
     // Ends what is left of the child; its wait status.

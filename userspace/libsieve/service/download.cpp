@@ -17,6 +17,7 @@
 #include "libsieve/service/url.hpp"
 #include "libsieve/util/printable.hpp"
 #include "libsieve/util/version.hpp"
+#include "libsieve/util/write_all.hpp"
 
 namespace sieve::service {
 
@@ -111,16 +112,8 @@ class Download {
         answer_.bytes += size;
         too_large_ = answer_.bytes > request_.limits.source_bytes;
         if (too_large_) return 0;
-        while (!bytes.empty()) {
-            const ssize_t put = ::write(to_, bytes.data(), bytes.size());
-            if (put < 0 && errno == EINTR) continue;
-            if (put < 0) {
-                write_error_ = errno;
-                return 0;
-            }
-            bytes.remove_prefix(static_cast<std::size_t>(put));
-        }
-        return size;
+        write_error_ = write_whole(to_, bytes);
+        return write_error_ == 0 ? size : 0;
     }
     // Every answer has headers; those of the last one count.
     void take_header(std::string_view line) {

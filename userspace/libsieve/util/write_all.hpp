@@ -8,6 +8,9 @@
 
 namespace sieve {
 
+// Writes all of it where the descriptor stands. 0, or errno.
+[[nodiscard]] int write_whole(int to, std::string_view bytes);
+
 // Writes all of it where the descriptor stands. bad_input: "cannot be written: WHY".
 [[nodiscard]] Status write_all(int to, std::string_view bytes);
 

@@ -16,6 +16,7 @@
 #include "libsieve/service/live/claim_record.hpp"
 #include "libsieve/util/output.hpp"
 #include "libsieve/util/printable.hpp"
+#include "libsieve/util/write_all.hpp"
 
 namespace sieve::service::live {
 
@@ -184,16 +185,10 @@ Result<Journal> Journal::open(const std::string& path, Content& content) {
 
 Status Journal::write_record(std::uint32_t type, const std::string& payload) {
     const std::string record = record_of(type, next_, payload);
-    for (std::size_t put = 0; put < record.size();) {
-        const ssize_t more = ::write(file_.get(), record.data() + put, record.size() - put);
-        if (more < 0 && errno == EINTR) continue;
-        if (more < 0) {
-            const int error = errno;
-            // What was written of it would hide all that follows.
-            if (::ftruncate(file_.get(), static_cast<off_t>(bytes_)) != 0) file_ = UniqueFd();
-            return fault(path_, "cannot be written: " + errno_text(error));
-        }
-        put += static_cast<std::size_t>(more);
+    if (const int error = write_whole(file_.get(), record); error != 0) {
+        // What was written of it would hide all that follows.
+        if (::ftruncate(file_.get(), static_cast<off_t>(bytes_)) != 0) file_ = UniqueFd();
+        return fault(path_, "cannot be written: " + errno_text(error));
     }
     bytes_ += record.size();
     next_++;
