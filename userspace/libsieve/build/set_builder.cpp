@@ -562,7 +562,10 @@ BuildOptions settled_kind(BuildOptions options, bool has_address_ranges) {
                             options.prefixes.max_keys != PrefixLimits{}.max_keys;
     options.kind.kind = has_address_ranges && !of_filters
                             ? SIEVE_KIND_RANGES
-                            : choose_kind(options.kind, has_address_ranges).facts().number;
+                            : choose_kind(options.kind, has_address_ranges,
+                                          {.fpr = options.fpr, .bits_per_key = options.bits_per_key})
+                                  .facts()
+                                  .number;
     return options;
 }
 

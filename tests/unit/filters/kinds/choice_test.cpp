@@ -32,8 +32,8 @@ const Plan& plan_of_bits(double bits_per_key) {
                                 : plans.emplace(bits_per_key, make_plan_of_bits(bits_per_key)).first->second;
 }
 
-std::string chosen(const KindOptions& options, bool prefixes = false) {
-    return choose_kind(options, prefixes).facts().name;
+std::string chosen(const KindOptions& options, bool prefixes = false, const SizeWish& size = {}) {
+    return choose_kind(options, prefixes, size).facts().name;
 }
 
 TEST(KindFigures, AreOfAllKinds) {
@@ -79,6 +79,39 @@ TEST(KindChoice, TakesWhatWasAskedFor) {
     EXPECT_EQ(chosen({.choices = 3, .hashes = 10}), "blocked");
     // What no kind takes is refused by the kind of the most options.
     EXPECT_EQ(chosen({.choices = 9}), "blocked");
+}
+
+// A XORSAT filter compares 32 bits at most. Where that is not enough, the kind is another one.
+TEST(KindChoice, ReachesTheRate) {
+    EXPECT_EQ(chosen({}, false, {.fpr = 1e-9}), "xorsat");
+    EXPECT_EQ(chosen({}, false, {.fpr = 1e-10}), "blocked");
+    EXPECT_EQ(chosen({}, true, {.fpr = 1e-15}), "blocked");
+    EXPECT_EQ(chosen({.choices = 3}, false, {.fpr = 1e-3}), "dleft64");
+    EXPECT_EQ(chosen({.choices = 3}, false, {.fpr = 1e-10}), "blocked");
+    for (const FilterKind* kind : filter_kinds()) {
+        if (kind->exact() != nullptr || kind->facts().name != chosen({}, false, {.fpr = 1e-15})) continue;
+        const auto builder = kind->builder({});
+        ASSERT_TRUE(builder);
+        EXPECT_TRUE((*builder)->lines_for_fpr(keys, 1e-15));
+    }
+    const auto xorsat = kind_of(SIEVE_KIND_XORSAT).builder({});
+    EXPECT_TRUE((*xorsat)->lines_for_fpr(keys, 2.7e-10));
+    EXPECT_FALSE((*xorsat)->lines_for_fpr(keys, 2.6e-10));
+}
+
+// The plan's figures for this size, in the kind's standard form.
+double rate_in(const Plan& plan, const std::string& kind) {
+    const std::uint32_t choices = kind_of(parse_kind(kind).value()).facts().choices.standard;
+    const std::string form = fmt::format("--kind {} --choices {}", kind, choices);
+    const auto candidate = std::ranges::find(plan.candidates, form, &Candidate::options);
+    return candidate != plan.candidates.end() ? candidate->fpr : 1;
+}
+
+TEST(KindChoice, IsMoreAccurateThanXorsatWhereThatIsAtItsEnd) {
+    EXPECT_EQ(chosen({}, false, {.bits_per_key = 40}), "xorsat");
+    EXPECT_LT(rate_in(plan_of_bits(40), "xorsat"), rate_in(plan_of_bits(40), "blocked"));
+    EXPECT_EQ(chosen({}, false, {.bits_per_key = 64}), "blocked");
+    EXPECT_GT(rate_in(plan_of_bits(64), "xorsat"), rate_in(plan_of_bits(64), "blocked"));
 }
 
 } // namespace
