@@ -122,6 +122,7 @@ def trade_figures(numbers, user):
     for name, bits, effort, milliseconds, fpr in built(user, "build"):
         if bits == 16:
             by_effort.setdefault(name, []).append((milliseconds, fpr, effort))
+    by_size["information limit, 2^-b"] = [(bits, 2.0 ** -bits, "") for bits in (8, 12, 16, 20, 24, 32)]
     yield "bench-trade-space", points_figure(
         sorted(by_size.items()), "bench-trade-space", "False positives against space, a million keys",
         "bits per key", "false positive rate, computed from the filter's bits",

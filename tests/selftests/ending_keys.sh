@@ -141,7 +141,7 @@ refusals() {
     refused 2 'not verified.*cannot grow' sieve insert --grow "$IN_IF" set "$first"
     refused 1 'set other2 is not in force' sieve insert --for 4h "$IN_IF" other2 "$first"
     refused 1 'set other2 is not in force' sieve list "$IN_IF" other2
-    "$SIEVE" -q build -o "$WORK/plain.sieve" "$WORK/members"
+    "$SIEVE" -q build --kind blocked -o "$WORK/plain.sieve" "$WORK/members"
     unchanged "$before"
     sieve -q load "$IN_IF" "set=$WORK/plain.sieve,verify=$WORK/members"
     before=$(state)

@@ -14,7 +14,7 @@ tail -n +21 "$WORK/feed" >"$WORK/members"
 # packets VERDICT FILE: prints one packet from each address.
 packets() { sed "s/.*/$1 udp & $IN4 1 2/" "$WORK/$2"; }
 
-# At 9 bits a key (1% false positives) about three of 300 would match: some twenty tries.
+# At 9 bits a key (0.25% false positives) two filters have to be built, on average, until none of 300 matches.
 no_exception_matches() {
     attach
     sieve build --json --bits-per-key 9 --except "$WORK/partners" -o "$WORK/bad.sieve" "$WORK/feed" \

@@ -122,7 +122,7 @@ refusals() {
     sieve -q insert --again "$IN_IF" set "$member"
     sieve -q delete "$IN_IF" set "$member"
     packets drop "$WORK/members" 1 | verdicts
-    "$SIEVE" -q build -o "$WORK/blocked.sieve" "$WORK/members"
+    "$SIEVE" -q build --kind blocked -o "$WORK/blocked.sieve" "$WORK/members"
     sieve -q swap "$IN_IF" "set=$WORK/blocked.sieve"
     before=$(state)
     refused 3 'is of kind blocked, .* --kind ddlcbf' sieve insert "$IN_IF" set "$guest"

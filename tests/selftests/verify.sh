@@ -7,8 +7,8 @@
 setup
 # 3,000 members, and 1,500 non-members.
 address_lists 20261121 feed 3000 newer 3000 non-members 1500
-"$SIEVE" -q build --bits-per-key 4 --seed 5 -o "$WORK/bad.sieve" "$WORK/feed"
-"$SIEVE" -q build --bits-per-key 4 --seed 6 -o "$WORK/newer.sieve" "$WORK/newer"
+"$SIEVE" -q build --kind blocked --bits-per-key 4 --seed 5 -o "$WORK/bad.sieve" "$WORK/feed"
+"$SIEVE" -q build --kind blocked --bits-per-key 4 --seed 6 -o "$WORK/newer.sieve" "$WORK/newer"
 
 # packets VERDICT FILE: prints one packet from each address.
 packets() { sed "s/.*/$1 udp & $IN4 1 2/" "$WORK/$2"; }

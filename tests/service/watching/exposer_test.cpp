@@ -152,7 +152,7 @@ TEST_F(ExposerTest, CountsPackets) {
                   4);
         EXPECT_EQ(
             now.value(
-                R"(xdp_sieve_set_info{interface="in",hook="xdp",set="bad",action="drop",kind="blocked",key="src"})"),
+                R"(xdp_sieve_set_info{interface="in",hook="xdp",set="bad",action="drop",kind="xorsat",key="src"})"),
             1);
         EXPECT_EQ(now.value(R"(xdp_sieve_build_info{version="1.2.3"})"), 1);
         EXPECT_EQ(now.value(R"(xdp_sieve_kernel_read_successful)"), 1);

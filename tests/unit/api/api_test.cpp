@@ -121,7 +121,7 @@ TEST(Api, OlderStructuresAreRespected) {
     std::memset(&info, 0x5a, sizeof(info));
     info.size = offsetof(libsieve_image_info, label);
     libsieve_image_describe(image, &info);
-    EXPECT_STREQ(info.kind, "blocked");
+    EXPECT_STREQ(info.kind, "xorsat");
     EXPECT_EQ(info.fields, 0x5a5a5a5aU) << "beyond what this caller has: must not be written";
     libsieve_image_free(image);
 }

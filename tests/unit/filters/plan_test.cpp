@@ -89,6 +89,8 @@ TEST(MakePlan, KeepsItsPromisesForARate) {
     // In a half-full filter, about two probes of a group reveal a non-member.
     EXPECT_NEAR(with("--kind bloom --choices 1").lines_non_member, 2, 0.5);
     ASSERT_TRUE(plan->recommended);
+    // What `--kind auto` chooses without a plan (filters/kinds/choice.hpp).
+    EXPECT_EQ(plan->candidates[*plan->recommended].kind, standard_kind().facts().name);
 }
 
 TEST(MakePlan, FitsAMemory) {

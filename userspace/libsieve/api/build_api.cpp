@@ -11,6 +11,7 @@ sieve::Result<sieve::BuildOptions> build_options(const libsieve_build_options* g
     if (from.bits_per_key != 0) options.bits_per_key = from.bits_per_key;
     if (from.fpr != 0) options.fpr = from.fpr;
     if (from.memory != 0) options.memory = from.memory;
+    options.kind.kind = sieve::automatic_kind;
     if (from.kind != nullptr) {
         SIEVE_ASSIGN(options.kind.kind, sieve::parse_kind(from.kind));
     }

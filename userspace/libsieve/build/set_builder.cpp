@@ -24,6 +24,7 @@
 #include "libsieve/filters/distinct_hashes.hpp"
 #include "libsieve/filters/exact_kind.hpp"
 #include "libsieve/filters/key_expansion.hpp"
+#include "libsieve/filters/kinds/choice.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/filters/sizing.hpp"
 #include "libsieve/util/huge_array.hpp"
@@ -559,8 +560,12 @@ BuildOptions settled_kind(BuildOptions options, bool has_address_ranges) {
                             kind.alpha || kind.hashes || kind.rounds ||
                             options.prefixes.max_probes != PrefixLimits{}.max_probes ||
                             options.prefixes.max_keys != PrefixLimits{}.max_keys;
-    options.kind.kind =
-        has_address_ranges && !of_filters ? SIEVE_KIND_RANGES : standard_kind().facts().number;
+    options.kind.kind = has_address_ranges && !of_filters
+                            ? SIEVE_KIND_RANGES
+                            : choose_kind(options.kind, has_address_ranges,
+                                          {.fpr = options.fpr, .bits_per_key = options.bits_per_key})
+                                  .facts()
+                                  .number;
     return options;
 }
 

@@ -60,8 +60,8 @@ struct BuiltSet {
 
 // The options with a kind that the list has chosen, if they leave that to it (automatic_kind). A list of
 // addresses with prefixes or ranges goes to the exact kind, which takes any lengths and is faster than a
-// prefix set, unless a size, a rate or an option of filters was chosen. All other lists go to the standard
-// kind.
+// prefix set, unless a size, a rate or an option of filters was chosen. All other lists go to the kind that
+// choose_kind (filters/kinds/choice.hpp) chooses.
 [[nodiscard]] BuildOptions settled_kind(BuildOptions options, bool has_address_ranges);
 
 // Checks what can be checked of the options without keys: sizes that contradict each other, numbers out of

@@ -74,7 +74,7 @@ std::vector<BuildOption> list_options() {
          }},
         {"kind", "KIND",
          fmt::format("kind of filter: {}, or auto: ranges for a list with prefixes or ranges if no size is "
-                     "given, else {} (auto)",
+                     "given, else the most accurate of at most two cache lines, {} (auto)",
                      names_of_kinds(), standard_kind().facts().name),
          [](FeedSpec& feed, const std::string& text) -> Status {
              feed.build.kind.kind = automatic_kind;

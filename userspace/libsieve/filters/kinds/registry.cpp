@@ -10,6 +10,7 @@
 
 #include "libsieve/filters/kinds/blocked/blocked_kind.hpp"
 #include "libsieve/filters/kinds/bloom/bloom_kind.hpp"
+#include "libsieve/filters/kinds/choice.hpp"
 #include "libsieve/filters/kinds/ddlcbf/ddlcbf_kind.hpp"
 #include "libsieve/filters/kinds/dleft/dleft_kind.hpp"
 #include "libsieve/filters/kinds/ranges/ranges_kind.hpp"
@@ -94,7 +95,7 @@ std::vector<const FilterKind*> hashing_kinds() {
 }
 
 const FilterKind& standard_kind() {
-    return blocked_kind;
+    return choose_kind({}, false);
 }
 
 const FilterKind& kind_of(std::uint32_t number) {

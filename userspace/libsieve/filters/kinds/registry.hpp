@@ -20,7 +20,7 @@ namespace sieve {
 /// Those that hash: all but the exact ones (FilterKind::exact).
 [[nodiscard]] std::vector<const FilterKind*> hashing_kinds();
 
-/// The default kind.
+/// The kind that choose_kind (filters/kinds/choice.hpp) chooses if nothing is asked for.
 [[nodiscard]] const FilterKind& standard_kind();
 
 /// The kind with this number. For a number that no kind has, the result is a kind that accepts no header,

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// The kind of filter for a list if nobody names one.
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "libsieve/filters/filter_kind.hpp"
+
+namespace sieve {
+
+/// What a plan (filters/plan.hpp) says of a kind in its standard form. Both numbers hardly depend on the
+/// number of keys and on the size, so they stand here and no list waits for a plan; a test compares them with
+/// plans.
+struct KindFigures {
+    const FilterKind* kind;
+    /// Bits per key above log2(1 / rate), the least that any filter needs; 0 for exact kinds.
+    double excess_bits;
+    /// Cache lines that a packet touches.
+    double lines;
+    /// Down to this rate the figures hold. For a lower one a filter of this kind is much larger, takes very
+    /// long to build, or is not possible.
+    double least_rate;
+};
+
+/// Of all kinds.
+[[nodiscard]] std::span<const KindFigures> kind_figures();
+
+/// What the size of a filter follows from. At most one of the two is given.
+struct SizeWish {
+    std::optional<double> fpr{};
+    std::optional<double> bits_per_key{};
+};
+
+/// The kind that plans recommend: of those that take all chosen options, and prefixes if there are any, that
+/// are made for the rate that is wanted, or that is possible with so many bits, and that touch at most
+/// most_lines_recommended lines, the one that wastes the fewest bits. At equal size this
+/// is the most accurate kind, at equal rate the smallest. If none touches so few lines, the one that touches
+/// the fewest. If no kind takes all options, the one that takes the most, whose own check says what is wrong.
+/// Never an exact kind, since the choice does not see what the keys are made of.
+[[nodiscard]] const FilterKind& choose_kind(const KindOptions& options, bool prefixes,
+                                            const SizeWish& size = {});
+
+} // namespace sieve
