@@ -114,13 +114,14 @@ TEST_F(PublishTest, ManyPublishersMakeOneChain) {
     std::vector<std::optional<SignedManifest>> won(20);
     std::atomic<int> told = 0;
     for (auto& mine : won)
-        threads.emplace_back([&] {
+        threads.emplace_back([&, number = &mine - won.data()] {
             EtcdClient client(access_.etcd);
             const auto before = read_publication(client, "edge", access_.pinned);
             if (!before) return;
             Manifest manifest;
             manifest.fleet = "edge";
-            manifest.sets = {{.name = "bad", .digest = sha256_of("x"), .bytes = 1}};
+            // Each has its own sets: two that publish the very same manifest have both published it.
+            manifest.sets = {{.name = "bad", .digest = sha256_of(std::to_string(number)), .bytes = 1}};
             auto published = publish_manifest(client, manifest, *before, key_, milliseconds_now());
             if (published)
                 mine = std::move(*published);
@@ -189,7 +190,7 @@ TEST_F(PublishTest, PublishesNothingThatIsWrong) {
     folder_.write("malformed.txt", "192.0.2.1\nno address\n");
     folder_.write("empty.txt", "# nothing\n");
     refused({set("bad", "malformed.txt")}, {}, ErrorKind::bad_input, "malformed.txt:2");
-    refused({set("bad", "empty.txt")}, {}, ErrorKind::bad_input, "no entries");
+    refused({set("bad", "empty.txt")}, {}, ErrorKind::bad_input, "no keys in");
     refused({set("bad", "missing.txt")}, {}, ErrorKind::bad_input, "missing.txt");
     refused({set("bad", "bad.txt"), set("bad", "worse.txt")}, {}, ErrorKind::invalid_request, "bad");
     control::SetSpec verified = set("bad", "bad.txt");
@@ -197,8 +198,9 @@ TEST_F(PublishTest, PublishesNothingThatIsWrong) {
     refused({verified}, {}, ErrorKind::invalid_request, "each node's configuration");
     control::SetSpec tuned = set("bad", "bad.txt");
     for (const control::BuildOption& option : control::build_options())
-        if (option.name == std::string("fpr"))
+        if (option.name == std::string("fpr")) {
             ASSERT_TRUE(control::set_build_option(option, "1e-4", "fpr=1e-4", tuned.feed));
+        }
     refused({tuned}, BlobKind::feed, ErrorKind::invalid_request, "how a feed is built");
     // Images carry secrets.
     access_.store.url = "http://store.example/blobs";

@@ -63,6 +63,19 @@ TEST(Rollout, TurnsFollowStageAndState) {
     EXPECT_FALSE(turn_of(published, record, 1));
 }
 
+TEST(Rollout, StagesAreReadAndWritten) {
+    const auto stages = parse_stages("canary,0.7%,10%");
+    ASSERT_TRUE(stages) << stages.error().message;
+    EXPECT_EQ(*stages, (std::vector<Stage>{{.label = "canary"}, {.permille = 7}, {.permille = 100}, {}}));
+    EXPECT_EQ(stages_text(*stages), "canary,0.7%,10%,100%");
+    EXPECT_EQ(parse_stages("100%")->size(), 1U);
+    for (const char* wrong : {"", ",", "1%,", "0%", "101%", "0.05%", "x y", "-1%", "%", "nan%"}) {
+        const auto refused = parse_stages(wrong);
+        ASSERT_FALSE(refused) << wrong;
+        EXPECT_EQ(refused.error().kind, ErrorKind::invalid_request);
+    }
+}
+
 TEST(Rollout, RecordsReadBack) {
     const RolloutRecord record{.manifest = sha256_of("m"),
                                .stage = 2,
