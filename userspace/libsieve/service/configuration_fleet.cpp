@@ -15,7 +15,7 @@ namespace sieve::service {
 
 namespace {
 
-constexpr std::chrono::hours longest_report{1};
+constexpr std::chrono::hours longest_report_interval{1};
 
 // Names become parts of keys in etcd.
 bool is_name(std::string_view text) {
@@ -138,7 +138,7 @@ FleetConfiguration read_fleet(Mistakes& mistakes, const toml::table& table,
                 "the file of a public key that `xdp-sieve fleet keygen` made");
     top.name("node", fleet.node);
     top.words("labels", fleet.labels);
-    top.section().duration("report", longest_report, fleet.report);
+    top.section().duration("report", longest_report_interval, fleet.report);
     const auto part = [&](const char* name, const auto& read, auto& into) {
         const toml::table* own = top.section().table(name);
         if (own == nullptr)
