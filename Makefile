@@ -42,7 +42,7 @@ endif
 # Builders and models are loops over bits, so the vectoriser pays off.
 $(B)/userspace/libsieve/filters/%.o $(B)/userspace/libsieve/build/%.o: CXXFLAGS += -O3
 # Tests and front ends compile in half the time so, and leave all work to libsieve.
-$(B)/tests/unit/%.o $(B)/tests/bpf/%.o $(B)/tests/service/%.o $(B)/userspace/xdp-sieve/%.o \
+$(B)/tests/unit/%.o $(B)/tests/bpf/%.o $(B)/tests/service/%.o $(B)/tests/fleet/%.o $(B)/userspace/xdp-sieve/%.o \
 $(B)/userspace/xdp-sieved/%.o: CXXFLAGS += -O1
 # ThreadSanitizer must not see half of oneTBB: see task_pool.hpp.
 $(B)/userspace/libsieve/util/task_pool.o: CXXFLAGS += -fno-sanitize=thread -O2
@@ -53,14 +53,18 @@ CPPFLAGS += -Iinclude -Iuserspace -Itests -I$(B)/bpf
 PROMETHEUS_LIB := $(if $(filter arm64,$(ARCH)),-l:libprometheus-cpp-core.so.1.0,-lprometheus-cpp-core)
 SERVICE_LIBS := -Wl,--push-state,--as-needed -lcurl -lseccomp -lsystemd -lmicrohttpd \
 	$(PROMETHEUS_LIB) -Wl,--pop-state
+# What the fleet needs besides: digests and signatures.
+FLEET_LIBS := -lcrypto
 LIBS     := -lxdp -lbpf -lmnl -lelf -lz -larchive -lpcap -lfmt -lxxhash -ltbb -lpthread
 # Objects name their sources from the tree's root, so that the same sources give the same bytes anywhere.
 BPFFLAGS := -g -O2 -target bpf -mcpu=v3 -Wall -Wextra -Werror -ffile-prefix-map=$(CURDIR)=. -Iinclude \
 	-I/usr/include/$(TRIPLET)
 
 # Sorted: the order of a folder differs between machines, and the linker keeps it.
-LIB_SRC  := $(sort $(shell find userspace/libsieve -name '*.cpp' -not -path '*/bench/*' -not -path '*/service/*'))
+LIB_SRC  := $(sort $(shell find userspace/libsieve -name '*.cpp' -not -path '*/bench/*' -not -path '*/service/*' \
+	-not -path '*/fleet/*'))
 SERVICE_SRC := $(sort $(shell find userspace/libsieve/service -name '*.cpp'))
+FLEET_SRC := $(sort $(shell find userspace/libsieve/fleet -name '*.cpp'))
 # Only the benchmarks need these libraries; the installed library does not.
 MEASURE_SRC := $(sort $(shell find userspace/libsieve/bench -name '*.cpp'))
 CLI_SRC  := $(sort $(shell find userspace/xdp-sieve -name '*.cpp'))
@@ -69,6 +73,7 @@ LAB_SRC  := $(sort $(shell find userspace/sieve-lab -name '*.cpp'))
 UNIT_SRC := $(sort $(shell find tests/unit tests/model -name "*.cpp"))
 KERN_SRC := $(sort $(shell find tests/bpf tests/model -name "*.cpp"))
 SERVICE_TEST_SRC := $(sort $(shell find tests/service -name "*.cpp"))
+FLEET_TEST_SRC := $(sort $(shell find tests/fleet -name "*.cpp"))
 BENCH_SRC := $(sort $(shell find tests/bench -name '*.cpp'))
 LIVE_BENCH_SRC := $(sort $(shell find tests/live-bench -name '*.cpp'))
 LIB_HEADERS := userspace/libsieve/api/libsieve.h userspace/libsieve/api/libsieve.hpp
@@ -85,6 +90,8 @@ objects   = $(patsubst %.cpp,$2/%.o,$(if $(GROUPED),$(filter $(SINGLE),$1) \
 LIB_OBJ  := $(call objects,$(LIB_SRC),$(B))
 SERVICE_OBJ := $(call objects,$(SERVICE_SRC),$(B))
 SERVICE_TEST_OBJ := $(call objects,$(SERVICE_TEST_SRC),$(B))
+FLEET_OBJ := $(call objects,$(FLEET_SRC),$(B))
+FLEET_TEST_OBJ := $(call objects,$(FLEET_TEST_SRC),$(B))
 MEASURE_OBJ := $(call objects,$(MEASURE_SRC),$(B))
 CLI_OBJ  := $(call objects,$(CLI_SRC),$(B))
 DAEMON_OBJ := $(call objects,$(DAEMON_SRC) $(SHARED_SRC),$(B))
@@ -105,7 +112,7 @@ BENCH_SKELETON := $(B)/bpf/sieve_bench.skel.h
 .PHONY: all programs deps check faults sanitize coverage vmtest soak demo bench bench-pages figures install install-lab uninstall deb \
 	deb-test clean format tidy
 
-all: programs $(B)/unit-tests $(B)/bpf-tests $(B)/service-tests
+all: programs $(B)/unit-tests $(B)/bpf-tests $(B)/service-tests $(B)/fleet-tests
 
 # What `make install` and `make install-lab` install.
 programs: $(BPF_OBJ) $(B)/libsieve.so $(B)/libsieve.a $(B)/xdp-sieve $(B)/xdp-sieved $(B)/sieve-lab
@@ -158,31 +165,39 @@ $(B)/libsieve.so: $(B)/$(LIB_REAL)
 $(B)/libsieve-service.a: $(SERVICE_OBJ)
 	rm -f $@ && $(AR) rcs $@ $^
 
+$(B)/libsieve-fleet.a: $(FLEET_OBJ)
+	rm -f $@ && $(AR) rcs $@ $^
+
 $(B)/libsieve-bench.a: $(MEASURE_OBJ)
 	rm -f $@ && $(AR) rcs $@ $^
 
-$(B)/xdp-sieve: $(CLI_OBJ) $(B)/libsieve-bench.a $(B)/libsieve-service.a $(B)/libsieve.a
-	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ $(SERVICE_LIBS) $(LIBS) -o $@
+$(B)/xdp-sieve: $(CLI_OBJ) $(B)/libsieve-bench.a $(B)/libsieve-fleet.a $(B)/libsieve-service.a $(B)/libsieve.a
+	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ $(FLEET_LIBS) $(SERVICE_LIBS) $(LIBS) -o $@
 
-$(B)/xdp-sieved: $(DAEMON_OBJ) $(B)/libsieve-service.a $(B)/libsieve.a
-	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ $(SERVICE_LIBS) $(LIBS) -o $@
+$(B)/xdp-sieved: $(DAEMON_OBJ) $(B)/libsieve-fleet.a $(B)/libsieve-service.a $(B)/libsieve.a
+	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ $(FLEET_LIBS) $(SERVICE_LIBS) $(LIBS) -o $@
 
 $(B)/sieve-lab: $(LAB_OBJ) $(B)/libsieve.a
 	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ $(LIBS) -o $@
 
 # The unit tests also cover the lab's own arithmetic and the command line's parsing.
 $(B)/unit-tests: $(UNIT_OBJ) $(filter-out %/main.o,$(LAB_OBJ) $(CLI_OBJ)) $(B)/libsieve-bench.a \
-		$(B)/libsieve-service.a $(B)/libsieve.a
-	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ -lgtest $(SERVICE_LIBS) $(LIBS) -o $@
+		$(B)/libsieve-fleet.a $(B)/libsieve-service.a $(B)/libsieve.a
+	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ -lgtest $(FLEET_LIBS) $(SERVICE_LIBS) $(LIBS) -o $@
 
 # This program starts refreshes, so it has its own main().
 $(B)/service-tests: $(SERVICE_TEST_OBJ) $(B)/libsieve-service.a $(B)/libsieve.a
 	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ -lgtest $(SERVICE_LIBS) $(LIBS) -o $@
 
+# Real etcd and nginx.
+$(B)/fleet-tests: $(FLEET_TEST_OBJ) $(B)/libsieve-fleet.a $(B)/libsieve-service.a $(B)/libsieve.a
+	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ -lgtest $(FLEET_LIBS) $(SERVICE_LIBS) $(LIBS) -o $@
+
 $(B)/bpf-tests: $(KERN_OBJ) $(B)/libsieve.a
 	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ -lgtest -lgtest_main $(LIBS) -o $@
 
-ALL_OBJ := $(DAEMON_OBJ) $(LIVE_BENCH_OBJ) $(SANDBOX_BENCH_OBJ) $(SERVICE_OBJ) $(SERVICE_TEST_OBJ) $(BENCH_OBJ) $(MEASURE_OBJ) $(LIB_OBJ) \
+ALL_OBJ := $(DAEMON_OBJ) $(FLEET_OBJ) $(FLEET_TEST_OBJ) $(LIVE_BENCH_OBJ) $(SANDBOX_BENCH_OBJ) $(SERVICE_OBJ) \
+	$(SERVICE_TEST_OBJ) $(BENCH_OBJ) $(MEASURE_OBJ) $(LIB_OBJ) \
 	$(CLI_OBJ) $(UNIT_OBJ) $(LAB_OBJ) $(KERN_OBJ)
 -include $(ALL_OBJ:.o=.d)
 

@@ -4,7 +4,7 @@
 # Exits with 0 if nothing failed. With CI=true, a skipped test counts as a failure unless tests/allowed-skips names
 # it.
 #
-#     check.sh [SUITE...]        only these: style unit fuzz bpf service selftests library packages demo vm
+#     check.sh [SUITE...]        only these: style unit fuzz bpf service fleet selftests library packages demo vm
 set -euo pipefail
 cd "$(dirname "$0")/.."
 unset MAKEFLAGS MAKELEVEL
@@ -13,7 +13,7 @@ unset MAKEFLAGS MAKELEVEL
     echo "check: XDP and network namespaces need root: sudo make check" >&2
     exit 1
 }
-all=(style unit fuzz bpf service selftests library packages demo vm)
+all=(style unit fuzz bpf service fleet selftests library packages demo vm)
 suites=("$@")
 [ ${#suites[@]} -gt 0 ] || suites=("${all[@]}")
 for name in "${suites[@]}"; do
@@ -114,6 +114,7 @@ run_suite() {
     fuzz) suite fuzz ktap scripts/fuzz.sh --check ;;
     bpf) suite bpf gtest build/bpf-tests --gtest_color=no "--gtest_output=json:$WORK/bpf.json" ;;
     service) suite service gtest build/service-tests --gtest_color=no "--gtest_output=json:$WORK/service.json" ;;
+    fleet) suite fleet gtest build/fleet-tests --gtest_color=no "--gtest_output=json:$WORK/fleet.json" ;;
     selftests) suite selftests ktap make --no-print-directory -s -C tests/selftests run_tests ;;
     library) suite library ktap tests/library/library.sh ;;
     packages) suite packages ktap tests/packages/packages.sh ;;
@@ -133,7 +134,7 @@ else
     lanes+=($!)
     lane style unit fuzz bpf service &
     lanes+=($!)
-    lane selftests library packages demo &
+    lane fleet selftests library packages demo &
     lanes+=($!)
     for one in "${lanes[@]}"; do wait "$one" || true; done # a suite without results tells
     lanes=()

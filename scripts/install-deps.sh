@@ -15,6 +15,8 @@ packages=(
     libmnl-dev libtomlplusplus-dev
     # fetching lists from servers and unpacking archives, in children without privileges
     libcurl4-openssl-dev libarchive-dev libseccomp-dev
+    # digests and signatures of a fleet's manifests
+    libssl-dev
     # the daemon's event loop, notifications and journal
     libsystemd-dev
     # metrics and the status page
@@ -24,6 +26,8 @@ packages=(
     iproute2 util-linux procps python3 iputils-ping curl jq strace ethtool
     # servers, certificates and archives for the service's tests
     nginx-light openssl zip zstd xz-utils
+    # the fleet's tests
+    etcd-server etcd-client
     # what `make bench` compares with
     nftables iptables ipset
     # other XDP programs, for tests that run beside them and for `make bench`
@@ -47,7 +51,8 @@ case ${1-} in
     [ "$(id -u)" -ne 0 ] || dpkg --add-architecture arm64
     packages+=(g++-aarch64-linux-gnu qemu-system-arm busybox-static cpio xz-utils file)
     packages+=({libbpf,libxdp,libelf,zlib1g,libpcap,libfmt,libxxhash,libtbb,libgtest,libarchive,libseccomp}-dev:arm64
-        libsystemd-dev:arm64 libcurl4-openssl-dev:arm64 libmicrohttpd-dev:arm64 libprometheus-cpp-core1.0:arm64)
+        libsystemd-dev:arm64 libcurl4-openssl-dev:arm64 libssl-dev:arm64 libmicrohttpd-dev:arm64
+        libprometheus-cpp-core1.0:arm64)
     ;;
 ?*)
     echo "usage: install-deps.sh [--arm64]" >&2

@@ -39,6 +39,8 @@ void define_command_line(CLI::App& app, Context& context) {
     add_unload(app, context);
     add_apply(app, context);
     add_config(app, context);
+    add_publish(app, context);
+    add_fleet(app, context);
     add_status(app, context);
     add_stats(app, context);
     add_events(app, context);

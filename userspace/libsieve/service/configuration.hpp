@@ -14,6 +14,7 @@
 #include "libsieve/control/set_spec.hpp"
 #include "libsieve/control/table_spec.hpp"
 #include "libsieve/keys/address_range.hpp"
+#include "libsieve/service/fleet_configuration.hpp"
 #include "libsieve/service/source_spec.hpp"
 
 namespace sieve::service {
@@ -69,6 +70,7 @@ struct Configuration {
         standard_listen; // of metrics and status page: "ADDRESS:PORT" or "[ADDRESS]:PORT"; empty: off
     std::vector<InterfaceConfiguration> interfaces{}; // in the order of the file
     std::vector<SetConfiguration> sets{};             // by name
+    std::optional<FleetConfiguration> fleet{};        // that this host belongs to, or publishes to
 
     [[nodiscard]] const SetConfiguration* find_set(std::string_view name) const;
 };

@@ -12,6 +12,7 @@
 #include <fmt/core.h>
 
 #include "libsieve/kernel/set_table.hpp"
+#include "libsieve/service/configuration_fleet.hpp"
 #include "libsieve/service/configuration_interfaces.hpp"
 #include "libsieve/service/configuration_section.hpp"
 #include "libsieve/service/configuration_sets.hpp"
@@ -40,6 +41,8 @@ class Reader {
     Configuration read(const toml::table& root) {
         Section top(mistakes_, root, "");
         if (const toml::table* table = top.table("service")) read_service(*table);
+        if (const toml::table* table = top.table("fleet"))
+            configuration_.fleet = read_fleet(mistakes_, *table, folder_);
         if (const toml::table* table = top.table("set")) read_sets(*table);
         read_interfaces(top);
         top.finish();
@@ -94,6 +97,8 @@ class Reader {
 
     void read_interfaces(Section& top) {
         const toml::node* node = top.find("interface");
+        // A host that only publishes has none.
+        if (node == nullptr && configuration_.fleet) return;
         if (node == nullptr)
             return mistakes_.add({}, "interface", "none: expected at least one [[interface]]");
         const toml::array* entries = node->as_array();

@@ -188,6 +188,41 @@ void write_interface(Text& text, const InterfaceConfiguration& entry) {
     text.key("sets", list_of(entry.sets));
 }
 
+void write_access(Text& text, const ServerAccess& access) {
+    text.word("certificates", access.certificates);
+    text.word("client-certificate", access.client_certificate);
+    text.word("client-key", access.client_key);
+}
+
+void write_fleet(Text& text, const FleetConfiguration& fleet) {
+    text.line("\n[fleet]");
+    text.word("name", fleet.name);
+    text.key("trusted-keys", list_of(fleet.trusted_keys));
+    if (fleet.node.empty())
+        text.none("node", "the host name");
+    else
+        text.word("node", fleet.node);
+    text.key("labels", list_of(fleet.labels));
+    text.word("report", duration_text(fleet.report));
+    text.line("\n[fleet.etcd]");
+    text.key("endpoints", list_of(fleet.etcd.endpoints));
+    write_access(text, fleet.etcd.access);
+    text.word("user", fleet.etcd.user);
+    text.word("password-file", fleet.etcd.password_file);
+    text.line("\n[fleet.store]");
+    text.word("url", fleet.store.url);
+    write_access(text, fleet.store.access);
+    if (fleet.store.region.empty())
+        text.none("region", "of S3; the store is a plain HTTP server");
+    else
+        text.word("region", fleet.store.region);
+    text.word("credentials-file", fleet.store.credentials_file);
+    if (fleet.store.rate == 0)
+        text.none("rate", "no limit");
+    else
+        text.key("rate", whole_of(fleet.store.rate));
+}
+
 } // namespace
 
 std::string configuration_text(const Configuration& configuration) {
@@ -198,6 +233,7 @@ std::string configuration_text(const Configuration& configuration) {
     text.word("listen", configuration.listen);
     for (const InterfaceConfiguration& entry : configuration.interfaces) write_interface(text, entry);
     for (const SetConfiguration& set : configuration.sets) write_set(text, set);
+    if (configuration.fleet) write_fleet(text, *configuration.fleet);
     return text.take();
 }
 

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/fleet/rollout.hpp"
+
+#include <cmath>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "libsieve/fleet/node_report.hpp"
+#include "libsieve/fleet/sha256.hpp"
+
+namespace sieve::fleet {
+namespace {
+
+Manifest staged() {
+    Manifest manifest;
+    manifest.fleet = "edge";
+    manifest.serial = 1;
+    manifest.sets = {{.name = "bad", .digest = sha256_of("x"), .bytes = 1}};
+    manifest.rollout.stages = {{.label = "canary"}, {.permille = 10}, {.permille = 100}, {}};
+    return manifest;
+}
+
+TEST(Rollout, SharesAreDrawnOverNodesAndManifests) {
+    const Manifest manifest = staged();
+    constexpr int nodes = 20'000;
+    for (const char* digest : {"one", "two"}) {
+        int counts[4] = {};
+        for (int i = 0; i < nodes; i++)
+            counts[stage_of(manifest, sha256_of(digest), "node-" + std::to_string(i), {})]++;
+        EXPECT_EQ(counts[0], 0);
+        // Within six sigma of a binomial draw.
+        EXPECT_NEAR(counts[1], nodes * 0.01, 6 * std::sqrt(nodes * 0.01 * 0.99));
+        EXPECT_NEAR(counts[2], nodes * 0.09, 6 * std::sqrt(nodes * 0.09 * 0.91));
+        EXPECT_EQ(counts[1] + counts[2] + counts[3], nodes);
+    }
+    int same = 0;
+    for (int i = 0; i < nodes; i++) {
+        const std::string node = "node-" + std::to_string(i);
+        same += stage_of(manifest, sha256_of("one"), node, {}) <= 2 &&
+                stage_of(manifest, sha256_of("two"), node, {}) <= 2;
+    }
+    EXPECT_NEAR(same, nodes * 0.01, 6 * std::sqrt(nodes * 0.01 * 0.99)) << "always the same nodes go first";
+    EXPECT_EQ(stage_of(manifest, sha256_of("one"), "node-1", {"site-a", "canary"}), 0U);
+}
+
+TEST(Rollout, TurnsFollowStageAndState) {
+    SignedManifest published{staged(), sha256_of("m"), {}};
+    RolloutRecord record{.manifest = sha256_of("m"), .stage = 1};
+    EXPECT_EQ(turn_of(published, record, 0), Turn::now);
+    EXPECT_EQ(turn_of(published, record, 1), Turn::now);
+    EXPECT_EQ(turn_of(published, record, 2), Turn::before);
+    for (const RolloutState state : {RolloutState::paused, RolloutState::halted, RolloutState::complete}) {
+        record.state = state;
+        EXPECT_EQ(turn_of(published, record, 1), Turn::now);
+        EXPECT_EQ(turn_of(published, record, 2), Turn::before);
+    }
+    record.state = RolloutState::rolled_back;
+    EXPECT_EQ(turn_of(published, record, 1), Turn::now) << "its publisher did not sign that it may go back";
+    published.manifest.rollout.on_failure = OnFailure::rollback;
+    EXPECT_EQ(turn_of(published, record, 1), Turn::before);
+    record.manifest = sha256_of("other");
+    EXPECT_FALSE(turn_of(published, record, 1));
+}
+
+TEST(Rollout, StagesAreReadAndWritten) {
+    const auto stages = parse_stages("canary,0.7%,10%");
+    ASSERT_TRUE(stages) << stages.error().message;
+    EXPECT_EQ(*stages, (std::vector<Stage>{{.label = "canary"}, {.permille = 7}, {.permille = 100}, {}}));
+    EXPECT_EQ(stages_text(*stages), "canary,0.7%,10%,100%");
+    EXPECT_EQ(parse_stages("100%")->size(), 1U);
+    for (const char* wrong : {"", ",", "1%,", "0%", "101%", "0.05%", "x y", "-1%", "%", "nan%"}) {
+        const auto refused = parse_stages(wrong);
+        ASSERT_FALSE(refused) << wrong;
+        EXPECT_EQ(refused.error().kind, ErrorKind::invalid_request);
+    }
+}
+
+TEST(Rollout, RecordsReadBack) {
+    const RolloutRecord record{.manifest = sha256_of("m"),
+                               .stage = 2,
+                               .state = RolloutState::halted,
+                               .since = 1'700'000'000'000,
+                               .by = "node-7",
+                               .why = "\"quoted\"\n"};
+    const auto read = parse_rollout(rollout_text(record));
+    ASSERT_TRUE(read) << read.error().message;
+    EXPECT_EQ(*read, record);
+    for (const char* wrong :
+         {"", "{}", "[]", R"({"by":"","manifest":"x","since":1,"stage":1,"state":"running","why":""})"})
+        EXPECT_FALSE(parse_rollout(wrong)) << wrong;
+    std::string text = rollout_text(record);
+    text.replace(text.find("halted"), 6, "haltet");
+    EXPECT_FALSE(parse_rollout(text));
+}
+
+TEST(NodeReportTest, ReadsBack) {
+    const NodeReport report{.node = "n1",
+                            .labels = {"canary"},
+                            .wanted = sha256_of("a"),
+                            .manifest = sha256_of("b"),
+                            .stage = 1,
+                            .state = NodeState::failed,
+                            .error = "no",
+                            .sets = {{"bad", "0123"}},
+                            .before = {10, 5, 1},
+                            .after = {20, 6, 2},
+                            .since = 5};
+    const auto read = parse_report(report_text(report));
+    ASSERT_TRUE(read) << read.error().message;
+    EXPECT_EQ(*read, report);
+    for (const char* wrong : {"", "{}", "[1]", R"({"node":1})"}) EXPECT_FALSE(parse_report(wrong)) << wrong;
+}
+
+} // namespace
+} // namespace sieve::fleet

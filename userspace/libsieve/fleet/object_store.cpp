@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/fleet/object_store.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "libsieve/fleet/sha256.hpp"
+#include "libsieve/service/url.hpp"
+#include "libsieve/util/printable.hpp"
+#include "libsieve/util/unique_fd.hpp"
+#include "libsieve/util/write_all.hpp"
+
+namespace sieve::fleet {
+
+namespace {
+
+constexpr long ok = 200;
+constexpr long created = 201;
+constexpr long no_content = 204;
+constexpr long partial = 206;
+constexpr long not_found = 404;
+constexpr long forbidden = 403; // S3's answer for a blob that is not there, to those who may not list
+constexpr long bad_range = 416;
+
+Status cannot(const std::string& path, int error) {
+    return bad_input(fmt::format("{}: cannot be written: {}", printable(path), errno_text(error)));
+}
+
+// "bytes 100-199/200": whether the answer starts there.
+bool starts_at(const std::string& content_range, std::uint64_t from) {
+    return content_range.starts_with(fmt::format("bytes {}-", from));
+}
+
+Status sync_folder_of(const std::string& path) {
+    const std::string folder = std::filesystem::path(path).parent_path().string();
+    const UniqueFd file(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!file || ::fsync(file.get()) != 0) return cannot(folder, errno);
+    return {};
+}
+
+} // namespace
+
+ObjectStore::ObjectStore(StoreSettings settings, int cancel)
+    : settings_(std::move(settings)), http_(settings_.access, cancel) {}
+
+std::string ObjectStore::url_of(const Blob& blob) const {
+    return settings_.url + "/" + blob.digest;
+}
+
+Result<Uploaded> ObjectStore::put(const Blob& blob, int file, bool again) {
+    const std::string url = url_of(blob);
+    if (!again) {
+        requests_++;
+        SIEVE_ASSIGN(const HttpReply there, http_.call({.method = "HEAD", .url = url}));
+        if (there.status == ok && there.length == blob.bytes) return Uploaded::there_already;
+        if (there.status != ok && there.status != not_found && there.status != forbidden)
+            return bad_input(fmt::format("{}: the server answered {}, expected {} or {}",
+                                         service::displayed_url(url), there.status, ok, not_found));
+    }
+    HttpCall call;
+    call.method = "PUT";
+    call.url = url;
+    call.upload = file;
+    call.upload_bytes = blob.bytes;
+    call.rate = settings_.rate;
+    call.timeout = std::chrono::milliseconds(0);
+    call.silence = settings_.silence;
+    if (!settings_.access.region.empty()) call.headers.push_back("x-amz-content-sha256: " + blob.digest);
+    requests_++;
+    SIEVE_ASSIGN(const HttpReply reply, http_.call(call));
+    if (reply.status != ok && reply.status != created && reply.status != no_content)
+        return bad_input(fmt::format("{}: the server answered {}, expected {} or {}",
+                                     service::displayed_url(url), reply.status, created, no_content));
+    return Uploaded::sent;
+}
+
+// What the file has already is kept.
+Status ObjectStore::download(const Blob& blob, int file) {
+    const std::string url = url_of(blob);
+    const auto fault = [&](const std::string& what) {
+        return bad_input(fmt::format("{}: {}", service::displayed_url(url), what));
+    };
+    struct stat info {};
+    if (::fstat(file, &info) != 0) return fault(errno_text(errno));
+    auto have = static_cast<std::uint64_t>(info.st_size);
+    if (have > blob.bytes) have = 0;
+    if (::ftruncate(file, static_cast<off_t>(have)) != 0) return fault(errno_text(errno));
+    if (have == blob.bytes) return {};
+    HttpCall call;
+    call.url = url;
+    call.from = have;
+    call.rate = settings_.rate;
+    call.timeout = std::chrono::milliseconds(0);
+    call.silence = settings_.silence;
+    call.most_bytes = blob.bytes;
+    int error = 0;
+    bool from_beginning = have == 0;
+    call.take = [&](long status, std::string_view bytes) {
+        // A server that serves no ranges sends everything.
+        if (status == ok && !from_beginning) {
+            from_beginning = true;
+            if (::ftruncate(file, 0) != 0) error = errno;
+        }
+        if (error == 0 && ::lseek(file, 0, SEEK_END) < 0) error = errno;
+        while (error == 0 && !bytes.empty()) {
+            const ssize_t put = ::write(file, bytes.data(), bytes.size());
+            if (put < 0 && errno == EINTR) continue;
+            if (put < 0) {
+                error = errno;
+                break;
+            }
+            received_ += static_cast<std::uint64_t>(put);
+            bytes.remove_prefix(static_cast<std::size_t>(put));
+        }
+        return error == 0;
+    };
+    requests_++;
+    const Result<HttpReply> reply = http_.call(call);
+    if (error != 0) return fault("cannot be kept: " + errno_text(error));
+    if (!reply) return tl::unexpected(reply.error());
+    if (reply->status == bad_range || (reply->status == partial && !starts_at(reply->content_range, have))) {
+        (void)::ftruncate(file, 0); // whatever it is, it is not the rest of this
+        return fault("has another size than the manifest says");
+    }
+    if (reply->status != ok && reply->status != partial)
+        return fault(fmt::format("the server answered {}, expected {}", reply->status, ok));
+    return {};
+}
+
+Status ObjectStore::get(const Blob& blob, const std::string& path) {
+    if (::access(path.c_str(), F_OK) == 0) return {};
+    const std::string name = path + ".part";
+    {
+        const UniqueFd file(::open(name.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+        if (!file) return cannot(name, errno);
+        SIEVE_TRY(download(blob, file.get()));
+        SIEVE_ASSIGN(const std::string digest, sha256_of_file(file.get()));
+        if (digest != blob.digest) {
+            (void)::unlink(name.c_str());
+            return bad_input(fmt::format("{}: has SHA-256 {}, expected {}",
+                                         service::displayed_url(url_of(blob)), digest, blob.digest));
+        }
+        if (::fsync(file.get()) != 0) return cannot(name, errno);
+    }
+    if (::rename(name.c_str(), path.c_str()) != 0) return cannot(path, errno);
+    return sync_folder_of(path);
+}
+
+} // namespace sieve::fleet

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// What an operator does to a fleet: publish, roll back, hold a rollout and let it go on.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "libsieve/control/observer.hpp"
+#include "libsieve/control/set_spec.hpp"
+#include "libsieve/fleet/fleet_access.hpp"
+#include "libsieve/fleet/manifest.hpp"
+#include "libsieve/fleet/object_store.hpp"
+#include "libsieve/fleet/publication.hpp"
+#include "libsieve/util/result.hpp"
+
+namespace sieve::fleet {
+
+struct PublishRequest {
+    std::vector<control::SetSpec> sets{};
+    std::optional<BlobKind> as{};
+    bool only = false;  // the manifest has no other sets; else those of the present one stay
+    bool again = false; // sends blobs that are in the store already, too
+    // Replaces a manifest that no pinned key has signed.
+    bool force = false;
+    Rollout rollout{};
+};
+
+struct PublishedSet {
+    ManifestSet set{};
+    std::optional<Uploaded> uploaded{}; // nothing: it stayed as it was
+};
+
+struct Published {
+    SignedManifest manifest{};
+    std::vector<PublishedSet> sets{};
+};
+
+// Makes the blobs, stores them, and publishes the manifest. Nothing is published unless everything is.
+// Errors: those of make_blob(), of the servers, and changed_meanwhile if somebody else published since this
+// one began; invalid_request for a key that the configuration does not trust, and for an image over http to
+// another host.
+[[nodiscard]] Result<Published> publish(const FleetAccess& access, const SigningKey& key,
+                                        const PublishRequest& request, const control::Observer& observer);
+
+// Publishes the sets of the manifest before the present one, or of the one whose digest begins with `to`.
+[[nodiscard]] Result<SignedManifest> roll_back(const FleetAccess& access, const SigningKey& key,
+                                               const std::string& to);
+
+// Holds the rollout at its stage, or lets it go on. `no` if it is over already.
+enum class Hold : std::uint8_t { pause, resume };
+[[nodiscard]] Result<RolloutRecord> hold_rollout(const FleetAccess& access, Hold hold);
+
+} // namespace sieve::fleet

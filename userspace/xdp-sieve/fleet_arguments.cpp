@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "xdp-sieve/fleet_arguments.hpp"
+
+#include <curl/curl.h>
+
+#include <fmt/core.h>
+
+#include "libsieve/service/configuration_reader.hpp"
+
+namespace sieve::cli {
+
+void FleetArguments::add_to(Arguments& command) {
+    configuration_ = service::standard_configuration;
+    command.add("--fleet", fleet_, "the fleet").called("FLEET");
+    command.add("--config", configuration_, "the configuration, whose [fleet] names etcd and the store")
+        .called("CONFIG")
+        .show_default();
+    command.add("--key", key_, "the file of the signing key").called("FILE");
+}
+
+Result<fleet::FleetAccess> FleetArguments::access() const {
+    if (fleet_.empty()) return invalid_request("expected --fleet FLEET");
+    if (::curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+        return failure(ErrorKind::out_of_memory, "libcurl cannot be used");
+    SIEVE_ASSIGN(const service::Configuration configuration, service::load_configuration(configuration_));
+    if (!configuration.fleet) return bad_input(fmt::format("{}: has no [fleet]", configuration_));
+    if (configuration.fleet->name != fleet_)
+        return invalid_request(fmt::format("--fleet {}: {} is a configuration of fleet {}", fleet_,
+                                           configuration_, configuration.fleet->name));
+    return fleet::open_access(*configuration.fleet);
+}
+
+Result<fleet::SigningKey> FleetArguments::key() const {
+    if (key_.empty()) return invalid_request("expected --key FILE, the signing key");
+    return fleet::SigningKey::read(key_);
+}
+
+} // namespace sieve::cli

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// What `publish` and `fleet` share: which fleet, and by which configuration and key.
+#pragma once
+
+#include <string>
+
+#include "libsieve/fleet/fleet_access.hpp"
+#include "libsieve/util/result.hpp"
+#include "xdp-sieve/arguments.hpp"
+
+namespace sieve::cli {
+
+class FleetArguments {
+  public:
+    // Adds --fleet, --config and --key. This object must outlive the parsing.
+    void add_to(Arguments& command);
+
+    // How to reach the fleet. invalid_request unless the configuration is one of the fleet that was named.
+    [[nodiscard]] Result<fleet::FleetAccess> access() const;
+    // The key of --key.
+    [[nodiscard]] Result<fleet::SigningKey> key() const;
+
+    [[nodiscard]] const std::string& key_file() const { return key_; }
+
+  private:
+    std::string fleet_;
+    std::string configuration_;
+    std::string key_;
+};
+
+} // namespace sieve::cli
