@@ -50,11 +50,11 @@ typedef struct libsieve_error libsieve_error;
 
 /* The kinds that a program can base decisions on. The numbers never change their meaning. */
 enum libsieve_error_kind {
-    LIBSIEVE_ERROR_INVALID = 1,   /* the request makes no sense: options, names, sizes */
-    LIBSIEVE_ERROR_BAD_INPUT = 2, /* a feed, an image or a key is wrong */
-    LIBSIEVE_ERROR_KERNEL = 3,    /* the kernel, or the rights of this process, said no */
-    LIBSIEVE_ERROR_NO = 4,        /* the request was understood, and the answer is no */
-    LIBSIEVE_ERROR_MEMORY = 5,    /* there is not enough memory */
+    LIBSIEVE_ERROR_INVALID = 1,    /* the request makes no sense: options, names, sizes */
+    LIBSIEVE_ERROR_BAD_INPUT = 2,  /* a feed, an image or a key is wrong */
+    LIBSIEVE_ERROR_KERNEL = 3,     /* the kernel, or the rights of this process, said no */
+    LIBSIEVE_ERROR_NO = 4,         /* the request was understood, and the answer is no */
+    LIBSIEVE_ERROR_MEMORY = 5,     /* there is not enough memory */
     LIBSIEVE_ERROR_UNFINISHED = 6, /* the change was made, but what follows it could not be done */
     LIBSIEVE_ERROR_LOCKOUT = 7     /* the change would drop an address that this host lives by */
 };
