@@ -12,7 +12,8 @@ FORMATS=$DATA/formats
 members() {
     local list=$FORMATS/$1 code=$2 entries
     shift 2
-    sieve -q build --json --format auto "$@" -o "$WORK/list.sieve" --force "$list" >"$WORK/built.json" 2>"$WORK/said"
+    [ $# -gt 0 ] || set -- --format auto
+    sieve -q build --json "$@" -o "$WORK/list.sieve" --force "$list" >"$WORK/built.json" 2>"$WORK/said"
     python3 -c "import csv, io, json, re, sys; text = open(sys.argv[1]).read()
 $code" "$list" >"$WORK/expected"
     entries=$(wc -l <"$WORK/expected")
@@ -70,7 +71,8 @@ for line in text.splitlines():
     members abusech.csv '
 rows = [re.sub("^# *", "", line) for line in text.splitlines() if line.count(",") > 1]
 for row in csv.DictReader(rows, skipinitialspace=True): print(row["DstIP"])'
-    members two-addresses.csv 'for row in csv.DictReader(io.StringIO(text)): print(row["src_ip"])' --format csv:src_ip
+    members two-addresses.csv '
+for row in csv.DictReader(io.StringIO(text), delimiter=";"): print(row["src_ip"])' --format csv:src_ip
     members unknown.json 'print("\n".join(one.split("/")[0] for one in json.loads(text)["hooks"]))' --format json:hooks
     members ipset-two.txt 'print("\n".join(re.findall(r"^add good ([0-9.]+)", text, re.M)))' --format ipset:good
     members ports.txt '
