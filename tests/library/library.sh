@@ -201,7 +201,8 @@ END
     # shellcheck disable=SC2046 # flags are words
     g++ -std=c++20 -O1 "$WORK/change.cpp" $(pkg-config --cflags --libs libsieve) -o "$WORK/change"
     "$SIEVE" -q build --kind ddlcbf --seed 1 --bits-per-key 80 -o "$WORK/live.sieve" "$WORK/feed.txt"
-    inside "$IN" "$WORK/change" "$interface" "$WORK/live.sieve" "$WORK/own.txt" 198.51.100.200 || fail "change ended with $?"
+    inside "$IN" "$WORK/change" "$interface" "$WORK/live.sieve" "$WORK/own.txt" 198.51.100.200 ||
+        fail "change ended with $?"
     inside "$IN" "$SIEVE" --json status "$interface" >"$WORK/status"
     jq -e '.interfaces[0] | .default == "drop" and ([.sets[] | .name, .action] == ["bad", "count"])' \
         "$WORK/status" >/dev/null || fail "in force is: $(cat "$WORK/status")"
