@@ -334,8 +334,13 @@ class Bench:
     def start(self, argv):
         given = self.case.standard_input if "--stdin" in argv else ""
         source = open(self.work / given, "rb") if given else subprocess.DEVNULL
+        inside = ["nsenter", f"--net=/run/netns/{self.namespace}"]
+        if argv[0] == INJECT:
+            # The command looks through all processes for sshd's. It sees its own alone, or its calls would be as
+            # many as the machine has processes, and another number each time.
+            inside += ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
         try:
-            return subprocess.Popen(["nsenter", f"--net=/run/netns/{self.namespace}", *map(str, argv)], stdin=source,
+            return subprocess.Popen([*inside, *map(str, argv)], stdin=source,
                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.work)
         finally:
             if given:

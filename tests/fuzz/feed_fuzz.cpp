@@ -51,11 +51,11 @@ Choices choices_of(std::uint8_t byte) {
 
 // A text that starts like this is packed, or refused as another format. The model knows neither.
 bool is_alien(const std::string& text) {
-    for (const std::string_view magic :
-         {"\x1f\x8b"sv,
-          "\xfd"
-          "7zXZ"sv,
-          "\x28\xb5\x2f\xfd"sv, "BZh"sv, "SIEV"sv, "PK\x03\x04"sv, "PK\x05\x06"sv})
+    for (const std::string_view magic : {"\x1f\x8b"sv,
+                                         "\xfd"
+                                         "7zXZ"sv,
+                                         "\x28\xb5\x2f\xfd"sv, "BZh"sv, "SIEV"sv, "\xff\xfe"sv, "\xfe\xff"sv,
+                                         "PK\x03\x04"sv, "PK\x05\x06"sv})
         if (text.starts_with(magic)) return true;
     return false;
 }

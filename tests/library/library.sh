@@ -111,6 +111,18 @@ int main(int, char** argv) {
     };
     if (!fine(arriving->add("bad", argv[2])) || !fine(arriving->add("seen", argv[3], "count"))) return 1;
     if (!fine(leaving->add("c2", argv[3])) || !fine(arriving->apply()) || !fine(leaving->apply())) return 2;
+    // argv[4] lists the interface's own address: no change may drop it, unless it is meant.
+    const auto lockout = [](const libsieve::Status& status) {
+        return !status && status.error().kind == LIBSIEVE_ERROR_LOCKOUT;
+    };
+    auto wrong = libsieve::Table::on(argv[1]);
+    if (!fine(wrong->add("bad", argv[4])) || !lockout(wrong->apply())) return 6;
+    if (libsieve_swap(argv[1], nullptr, "bad", argv[4], &error)) return 7;
+    if (libsieve_error_kind(error) != LIBSIEVE_ERROR_LOCKOUT) return 8;
+    libsieve_error_free(error);
+    if (!lockout(libsieve::swap_set(argv[1], "bad", argv[4], {}, "xdp"))) return 9;
+    if (!fine(wrong->allow_lockout()) || !fine(wrong->apply()) || !fine(arriving->apply())) return 10;
+    if (!fine(libsieve::swap_set(argv[1], "bad", argv[4], {.allow_lockout = true}, "xdp"))) return 11;
     if (!libsieve_swap(argv[1], nullptr, "bad", argv[3], &error)) return 3;
     if (!libsieve_remove(argv[1], nullptr, "seen", &error)) return 4;
     if (libsieve_remove(argv[1], "xdp", "seen", &error)) return 5;
@@ -132,6 +144,23 @@ int main(int, char** argv) {
     if (!fine(libsieve::add_set(interface, "live", argv[2], {.action = "pass", .before = "bad"}, "xdp"))) return 1;
     if (!fine(libsieve::edit_set(interface, "bad", {.action = "count", .first = true}))) return 2;
     if (libsieve::edit_set(interface, "bad", {.after = "live", .last = true})) return 3; // two places
+    // argv[3] lists the interface's own address, argv[4]: each way to drop it is refused, unless it is meant.
+    const auto lockout = [](const auto& result) {
+        return !result && result.error().kind == LIBSIEVE_ERROR_LOCKOUT;
+    };
+    auto own = libsieve::Keys::of(SIEVE_FIELD_SRC);
+    if (!fine(own->add(argv[4])) || !fine(libsieve::edit_set(interface, "live", {.action = "drop"}))) return 20;
+    if (!lockout(libsieve::insert(interface, "live", *own))) return 21;
+    if (!fine(libsieve::insert(interface, "live", *own, {.allow_lockout = true}))) return 22;
+    if (!fine(libsieve::edit_set(interface, "live", {.action = "pass"}))) return 23;
+    if (!lockout(libsieve::edit_set(interface, "live", {.action = "drop"}))) return 24;
+    if (!lockout(libsieve::add_set(interface, "all", argv[3], {.first = true}, "xdp"))) return 25;
+    if (!fine(libsieve::add_set(interface, "all", argv[3], {.after = "live"}, "xdp"))) return 26;
+    if (!lockout(libsieve::erase(interface, "live", *own))) return 27;
+    if (libsieve_remove(argv[1], nullptr, "live", nullptr)) return 28;
+    if (!lockout(libsieve::remove_set(interface, "live"))) return 29;
+    if (!fine(libsieve::erase(interface, "live", *own, {.allow_lockout = true}))) return 30;
+    if (!fine(libsieve::remove_set(interface, "all"))) return 31;
     if (!fine(libsieve::edit_default(interface, "drop", {}, "xdp"))) return 4;
     const auto refused = libsieve::remove_set(interface, "live");
     if (refused || refused.error().kind != LIBSIEVE_ERROR_INVALID) return 5; // the last way in
@@ -159,7 +188,10 @@ END
     ip netns add "$IN"
     ip -n "$IN" link add "$interface" type veth peer name libsieve1
     ip -n "$IN" link set "$interface" up
-    inside "$IN" "$WORK/table" "$interface" "$WORK/feed.txt" "$WORK/other.txt" >"$WORK/said"
+    ip -n "$IN" address add 198.51.100.200/24 dev "$interface"
+    printf '%s\n' 203.0.113.9 198.51.100.200 >"$WORK/own.txt"
+    inside "$IN" "$WORK/table" "$interface" "$WORK/feed.txt" "$WORK/other.txt" "$WORK/own.txt" >"$WORK/said" ||
+        fail "table ended with $?"
     grep -q 'set seen' "$WORK/said" || fail "the second removal said: $(cat "$WORK/said")"
     inside "$IN" "$SIEVE" --json status "$interface" >"$WORK/status"
     jq -e '[.interfaces[] | {hook, sets: [.sets[] | {name, action, keys, key}]}] ==
@@ -169,7 +201,8 @@ END
     # shellcheck disable=SC2046 # flags are words
     g++ -std=c++20 -O1 "$WORK/change.cpp" $(pkg-config --cflags --libs libsieve) -o "$WORK/change"
     "$SIEVE" -q build --kind ddlcbf --seed 1 --bits-per-key 80 -o "$WORK/live.sieve" "$WORK/feed.txt"
-    inside "$IN" "$WORK/change" "$interface" "$WORK/live.sieve" || fail "change ended with $?"
+    inside "$IN" "$WORK/change" "$interface" "$WORK/live.sieve" "$WORK/own.txt" 198.51.100.200 ||
+        fail "change ended with $?"
     inside "$IN" "$SIEVE" --json status "$interface" >"$WORK/status"
     jq -e '.interfaces[0] | .default == "drop" and ([.sets[] | .name, .action] == ["bad", "count"])' \
         "$WORK/status" >/dev/null || fail "in force is: $(cat "$WORK/status")"

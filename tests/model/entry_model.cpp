@@ -168,16 +168,27 @@ Entry read_entry(std::string_view text, std::uint32_t fields) {
 
 namespace {
 
-// Whether a column of the text is an address, or begins with one and goes on with a sign that may follow one.
+// Whether the column that begins the text is an address, or begins with one and goes on with a sign that may
+// follow one. Takes the column off the text.
+bool takes_address(std::string_view& text) {
+    const std::string_view token = take_token(text, ends_of_token);
+    if (address_of(token.substr(0, token.find_first_of("/-")))) return true;
+    const auto cut = address_of(token.substr(0, token.find(':')));
+    return cut && cut->dotted;
+}
+
 bool has_address(std::string_view text) {
     for (;;) {
         skip(text, separators);
-        if (text.empty() || text[0] == '#' || text[0] == ';') return false;
-        const std::string_view token = take_token(text, ends_of_token);
-        if (address_of(token.substr(0, token.find_first_of("/-")))) return true;
-        const auto cut = address_of(token.substr(0, token.find(':')));
-        if (cut && cut->dotted) return true;
+        if (text.empty() || text[0] == '#') return false;
+        if (text[0] == ';') break;
+        if (takes_address(text)) return true;
     }
+    for (std::size_t at = 0; (at = text.find(';', at)) != std::string_view::npos;) {
+        std::string_view column = text.substr(++at);
+        if (takes_address(column)) return true;
+    }
+    return false;
 }
 
 } // namespace

@@ -29,6 +29,29 @@ no_exception_matches() {
     { packets pass partners; packets drop members; } | verdicts --repeat 1
 }
 
+# A real list at 16 bits a key: some of a thousand would match (2.5e-4 each), and none does, in user space and in the
+# kernel.
+a_thousand_on_a_real_list() {
+    local key count
+    address_lists 20261125 strangers 980
+    sed -n 's/^\([0-9][0-9.]*\).*/\1/p' "$DATA/ipsum.txt" | sort -u >"$WORK/ipsum"
+    { cat "$WORK/strangers"; awk 'NR % 5000 == 1' "$WORK/ipsum" | head -n 20; } | sort -u >"$WORK/thousand"
+    count=$(wc -l <"$WORK/thousand")
+    [ "$count" -eq 1000 ] || fail "$count exceptions"
+    sort -u "$WORK/ipsum" | comm -23 - "$WORK/thousand" | awk 'NR % 300 == 7' >"$WORK/some"
+    sieve build --json --bits-per-key 16 --except "$WORK/thousand" -o "$WORK/ipsum.sieve" "$DATA/ipsum.txt" \
+        >"$WORK/built.json" 2>"$WORK/said"
+    for key in exceptions excluded; do
+        [ "$(jq .$key "$WORK/built.json")" = "$count" ] || fail "$key: $(cat "$WORK/built.json")"
+    done
+    jq -e '.tries >= 1 and .seconds > 0' "$WORK/built.json" >/dev/null || fail "$(cat "$WORK/built.json")"
+    sieve query "$WORK/ipsum.sieve" --stdin <"$WORK/thousand" >"$WORK/answers" || [ $? -eq 1 ]
+    [ "$(grep -c ' absent$' "$WORK/answers")" = "$count" ] || fail "$(grep ' present$' "$WORK/answers")"
+    sieve load --json "$IN_IF" "bad=$WORK/ipsum.sieve" | jq -e ".sets[0].preflight.exceptions == $count" >/dev/null ||
+        fail "the preflight did not ask"
+    { packets pass thousand; packets drop some; } | verdicts --repeat 1
+}
+
 sets_take_exceptions() {
     sieve -q load "$IN_IF" "bad=$WORK/feed,bits-per-key=9,except=$WORK/partners" 2>/dev/null
     { packets pass partners; packets drop members; } | verdicts --repeat 1
@@ -98,8 +121,10 @@ wide_and_crooked_lists() {
 explanations() {
     printf '192.0.2.1\n192.0.2.0/30\n' >"$WORK/few"
     echo "198.51.100.1 53 udp" >"$WORK/flows"
+    printf '%s\n' 198.51.100.77 >"$WORK/odd"
+    # The list of prefixes makes an exact set, and the single address a filter.
     sieve -q load "$IN_IF" "seen=$WORK/few,action=count" "flows=$WORK/flows,key=src,dport,proto,action=pass" \
-        "bad=$WORK/few" 2>/dev/null
+        "bad=$WORK/few" "odd=$WORK/odd,seed=1,limit=7/9" 2>/dev/null
     local before
     before=$(sieve --json stats "$IN_IF" | jq '.interfaces[0].sets')
     sieve explain "$IN_IF" 192.0.2.1 --feed "$WORK/few" >"$WORK/said"
@@ -107,9 +132,17 @@ explanations() {
     grep -q "the key is a member: $WORK/few:1" "$WORK/said" || fail "$(cat "$WORK/said")"
     grep -q "unless set flows matches first: the key lacks its dport,proto" "$WORK/said" || fail "$(cat "$WORK/said")"
     echo 203.0.113.9 >"$WORK/other"
-    sieve --json explain "$IN_IF" 192.0.2.3 --feed "$WORK/other" |
-        jq -e '.reason == "false_positive" and .set == "bad" and (.sets | map(.matched)) == [true, false, true]' \
-            >/dev/null || fail "a match that the list does not have"
+    sieve --json explain "$IN_IF" 198.51.100.77 --feed "$WORK/other" |
+        jq -e '.reason == "false_positive" and .set == "odd" and .action == "limit=7/9" and
+            (.sets | map(.matched)) == [false, false, false, true]' >/dev/null ||
+        fail "a match that the list does not have"
+    sieve --json explain "$IN_IF" 198.51.100.77 | jq -e '.reason == "unknown"' >/dev/null
+    sieve --json explain "$IN_IF" 192.0.2.3 |
+        jq -e '.reason == "member" and .set == "bad" and (.sets | map(.matched)) == [true, false, true, false]' \
+            >/dev/null || fail "an exact set's match"
+    sieve explain "$IN_IF" 192.0.2.3 --feed "$WORK/other" >"$WORK/said"
+    grep -q 'kind ranges is exact, but the list does not have it: the list has changed' "$WORK/said" ||
+        fail "$(cat "$WORK/said")"
     local status=0
     sieve --json query "$IN_IF" 203.0.113.9 >"$WORK/said" || status=$?
     [ "$status" -eq 1 ] || fail "exit code $status"
@@ -163,6 +196,7 @@ cp "$WORK/feed" "$WORK/feed-copy"
 
 ktap_run \
     "none of 320 exceptions matches" no_exception_matches \
+    "none of a thousand exceptions matches a real list" a_thousand_on_a_real_list \
     "sets built on the way take exceptions" sets_take_exceptions \
     "verified sets exclude networks" verified_sets_exclude_networks \
     "keys with prefixes and open fields" key_ranges \

@@ -8,17 +8,19 @@
 setup
 FORMATS=$DATA/formats
 
-# members LIST PYTHON: builds LIST; the image holds each address that PYTHON prints, and as many entries.
+# members LIST PYTHON [OPTION...]: builds LIST; the image holds each key that PYTHON prints, and as many entries.
 members() {
     local list=$FORMATS/$1 code=$2 entries
-    sieve -q build --json --format auto -o "$WORK/list.sieve" --force "$list" >"$WORK/built.json" 2>"$WORK/said"
+    shift 2
+    [ $# -gt 0 ] || set -- --format auto
+    sieve -q build --json "$@" -o "$WORK/list.sieve" --force "$list" >"$WORK/built.json" 2>"$WORK/said"
     python3 -c "import csv, io, json, re, sys; text = open(sys.argv[1]).read()
 $code" "$list" >"$WORK/expected"
     entries=$(wc -l <"$WORK/expected")
-    [ "$entries" -gt 0 ] || fail "Python finds no entry in $1"
-    [ "$(jq .entries "$WORK/built.json")" -eq "$entries" ] || fail "$1: $(jq .entries "$WORK/built.json") entries"
+    [ "$entries" -gt 0 ] || fail "Python finds no entry in $list"
+    [ "$(jq .entries "$WORK/built.json")" -eq "$entries" ] || fail "$list: $(jq .entries "$WORK/built.json") entries"
     sieve query "$WORK/list.sieve" --stdin <"$WORK/expected" >"$WORK/answers"
-    [ "$(grep -c ' present$' "$WORK/answers")" -eq "$entries" ] || fail "$1: $(cat "$WORK/answers")"
+    [ "$(grep -c ' present$' "$WORK/answers")" -eq "$entries" ] || fail "$list: $(cat "$WORK/answers")"
 }
 
 # The first address of each entry; Python's own readers find the entries.
@@ -51,6 +53,41 @@ for row in csv.DictReader(io.StringIO(text)): print(row["ip"].split(":", 1)[1].s
 for line in text.splitlines():
     if not line.startswith("#"): print(line.rsplit(":", 1)[1].split("-")[0])'
     members netmasks.txt 'print("\n".join(line.split("/")[0] for line in text.splitlines()))'
+    members firehol.netset '
+print("\n".join(line.split("/")[0] for line in text.splitlines() if not line.startswith("#")))'
+    members spamhaus.txt '
+print("\n".join(line.split("/")[0] for line in text.splitlines() if not line.startswith(";")))'
+    members array.json 'print("\n".join(one.split("/")[0] for one in json.loads(text)))'
+    members nft.json '
+for part in json.loads(text)["nftables"]:
+    for one in part.get("set", {}).get("elem", []):
+        one = one.get("elem", one).get("val", one) if isinstance(one, dict) else one
+        if isinstance(one, dict): one = one["range"][0] if "range" in one else one["prefix"]["addr"]
+        print(one)'
+    members ipfilter.dat '
+for line in text.splitlines():
+    if line[:1].isdigit() and int(line.split(",")[1]) < 128:
+        print(".".join(str(int(part)) for part in line.split("-")[0].strip().split(".")))'
+    members abusech.csv '
+rows = [re.sub("^# *", "", line) for line in text.splitlines() if line.count(",") > 1]
+for row in csv.DictReader(rows, skipinitialspace=True): print(row["DstIP"])'
+    members two-addresses.csv '
+for row in csv.DictReader(io.StringIO(text), delimiter=";"): print(row["src_ip"])' --format csv:src_ip
+    members unknown.json 'print("\n".join(one.split("/")[0] for one in json.loads(text)["hooks"]))' --format json:hooks
+    members ipset-two.txt 'print("\n".join(re.findall(r"^add good ([0-9.]+)", text, re.M)))' --format ipset:good
+    members ports.txt '
+for line in text.splitlines():
+    host, port = re.fullmatch(r"(.*?)[:\s]+(\d+)\D*", line).groups()
+    print(host.strip("[]"), port)' --key dst,dport
+    members feodo.csv '
+for row in csv.DictReader(line for line in io.StringIO(text) if not line.startswith("#")):
+    print(row["dst_ip"], row["dst_port"])' --key dst,dport --format csv:dst_ip+dst_port
+    members ipset-ports.txt '
+for address, proto, port in re.findall(r"^add \S+ ([^,\s]+),(\w+):(\d+)", text, re.M): print(address, port, proto)' \
+        --key dst,dport,proto
+    members nft-ports.txt '
+for address, port, proto in re.findall(r"((?:\d+\.){3}\d+) \. (\w+) \. (\w+)", text):
+    print(address, *((port, proto) if port.isdigit() else (proto, port)))' --key dst,dport,proto
 }
 
 it_says_how_it_read_a_list() {

@@ -5,6 +5,7 @@
 
 #include "libsieve/control/real_kernel.hpp"
 #include "libsieve/feeds/key_text.hpp"
+#include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
 #include "xdp-sieve/format.hpp"
 #include "xdp-sieve/hook_argument.hpp"
@@ -16,22 +17,34 @@ namespace sieve::cli {
 namespace {
 
 SetAction action_of(const control::SetAnswer& answer) {
-    return {answer.status.set.action, answer.status.set.target};
+    return control::action_of(answer.status.set);
+}
+
+const FilterKind& kind_of(const control::SetAnswer& answer) {
+    return sieve::kind_of(answer.status.filter.lookup);
+}
+
+// Whether what matches the set is a member for certain.
+bool is_exact(const control::SetAnswer& answer) {
+    return answer.status.verified() || kind_of(answer).exact() != nullptr;
 }
 
 // Why the deciding set matches: "member", "false_positive", or "unknown".
 std::string reason(const control::SetAnswer& answer, const std::optional<std::string>& place) {
-    if (answer.status.verified()) return "member";
+    if (is_exact(answer)) return "member";
     if (!place) return "unknown";
     return place->empty() ? "false_positive" : "member";
 }
 
 std::string reason_text(const control::SetAnswer& answer, const std::optional<std::string>& place) {
     if (place && !place->empty()) return fmt::format("the key is a member: {}", *place);
-    if (answer.status.verified())
-        return place ? "the key is a member by verification, but the list does not have it: the list has "
-                       "changed"
-                     : "the key is a member: the set is verified";
+    if (is_exact(answer)) {
+        const std::string why = answer.status.verified()
+                                    ? "the set is verified"
+                                    : fmt::format("kind {} is exact", kind_of(answer).facts().name);
+        return fmt::format("the key is a member: {}{}", why,
+                           place ? ", but the list does not have it: the list has changed" : "");
+    }
     if (place)
         return fmt::format(
             "a false positive, or the list has changed: the list does not have the key (rate {})",

@@ -198,7 +198,7 @@ TEST(Api, ATableTakesOnlyWhatMakesSense) {
     }
     EXPECT_TRUE(libsieve_table_set_unreadable(table, "pass", nullptr));
     EXPECT_TRUE(libsieve_table_set_unreadable(table, "drop", nullptr));
-    EXPECT_TRUE(libsieve_table_protect_host(table, nullptr));
+    EXPECT_TRUE(libsieve_table_allow_lockout(table, nullptr));
     const sieve::test::Files files;
     const std::string listed = files.feed("listed", {"203.0.113.7", "203.0.113.0/30"});
     EXPECT_TRUE(libsieve_table_protect_list(table, listed.c_str(), nullptr));
@@ -262,8 +262,9 @@ TEST(Api, ChangesThatMakeNoSense) {
         },
         "lifetime");
     EXPECT_TRUE(libsieve_keys_add_text(keys, "192.0.2.0/24", nullptr));
-    refused([&](auto* error) { return libsieve_delete("eth0", nullptr, "bad", keys, nullptr, error); },
-            "no prefixes");
+    refused(
+        [&](auto* error) { return libsieve_delete("eth0", nullptr, "bad", keys, &options, nullptr, error); },
+        "no prefixes");
     libsieve_keys_free(keys);
 }
 

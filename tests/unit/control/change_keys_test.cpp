@@ -6,9 +6,11 @@
 #include <random>
 
 #include <gtest/gtest.h>
+#include <sieve/exact.h>
 #include <sieve/inserted.h>
 
 #include "libsieve/control/expire_keys.hpp"
+#include "libsieve/control/grow_set.hpp"
 #include "libsieve/control/list_keys.hpp"
 #include "libsieve/control/status.hpp"
 
@@ -159,6 +161,19 @@ TEST_F(ChangeKeys, GrowingNoticesOtherControllers) {
     EXPECT_GE(kernel.count("test set"), 2U) << "built once more";
     EXPECT_FALSE(kernel.keys.at(kernel.running.table.sets[0].exact_id).notes.contains(words("203.0.113.1")));
     EXPECT_TRUE(matches("203.0.113.5"));
+}
+
+// Somebody has put a key into the filter and has yet to note it when growing begins: the key is not lost.
+TEST_F(ChangeKeys, GrowingWaitsForAChangeThatIsBeingMade) {
+    put_verified("set", 200);
+    ASSERT_TRUE(insert(kernel, eth0, "set", keys({"203.0.113.1"}), {}));
+    kernel::KeyNote& note = kernel.keys.at(150).notes.at(words("203.0.113.1"));
+    note.state = SIEVE_EXACT_UNSURE;
+    kernel.on_lock = [&note] { note.state = SIEVE_EXACT_IN; };
+    const Status grown = grow_set(kernel, eth0, "set", {});
+    ASSERT_TRUE(grown) << grown.error().message;
+    EXPECT_NE(set().map_id, 100U);
+    EXPECT_TRUE(matches("203.0.113.1"));
 }
 
 TEST_F(ChangeKeys, KeysEnd) {
@@ -347,6 +362,39 @@ TEST_F(ChangeKeys, DeathAtEveryStepMissesNoMember) {
         }
         EXPECT_GT(deaths, 300U);
     }
+}
+
+// The filter has lost the key, the exact set still has it: inserted again, it goes into the filter again.
+TEST_F(ChangeKeys, AVerifiedKeyWhoseDeletionWasCutShortComesBackWhole) {
+    put_verified("set", 200);
+    ASSERT_TRUE(insert(kernel, eth0, "set", keys({"203.0.113.1"}), {}));
+    int steps_to_live = 1; // the mark
+    kernel.on_key = [&](const std::string&) {
+        if (steps_to_live-- == 0) throw Death{};
+    };
+    EXPECT_THROW((void)erase(kernel, eth0, "set", keys({"203.0.113.1"}), {}), Death);
+    kernel.on_key = nullptr;
+    ASSERT_FALSE(matches("203.0.113.1")) << "the filter must have lost it, or this test shows nothing";
+    const auto again = insert(kernel, eth0, "set", keys({"203.0.113.1"}), {});
+    ASSERT_TRUE(again) << again.error().message;
+    EXPECT_EQ(again->done, 1U);
+    EXPECT_TRUE(matches("203.0.113.1"));
+}
+
+TEST_F(ChangeKeys, SaysWhatIsExpiredWhenTheNextSetCannotBeRead) {
+    put("set", SIEVE_KIND_DDLCBF);
+    ASSERT_TRUE(insert_for("203.0.113.1", 1h));
+    const UniqueFd taken(::dup(0)); // the fake kernel numbers maps by their descriptors
+    put("other", SIEVE_KIND_DDLCBF);
+    ASSERT_TRUE(change_keys(kernel, eth0, "other", keys({"203.0.113.2"}), {.lifetime = 1h}, {}));
+    pass(2h);
+    kernel.keys.erase(kernel.running.table.sets[1].inserted_id);
+    const kernel::Hook hook = kernel.read_hook({"eth0", 7}, kernel::HookPoint::xdp).value();
+    const Held lock = kernel.hold_lock({}, {}).value();
+    const auto expired = expire_keys_at(kernel, hook);
+    ASSERT_FALSE(expired);
+    EXPECT_EQ(expired.error().kind, ErrorKind::unfinished) << expired.error().message;
+    EXPECT_FALSE(matches("203.0.113.1"));
 }
 
 TEST_F(ChangeKeys, OfAProgramThatCannotBeReadAreNotExpiredInSilence) {

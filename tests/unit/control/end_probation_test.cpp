@@ -54,6 +54,19 @@ TEST_F(EndProbation, MeanwhileNothingElseChanges) {
     refused(swap(kernel, eth0, spec.sets[0], {}).error());
 }
 
+// Of two hooks, one is confirmed, and the other refuses: the error says that something was done.
+TEST_F(EndProbation, OneOfTwoIsNotNone) {
+    ASSERT_TRUE(apply(kernel, spec, {}, careful));
+    kernel.at(kernel::HookPoint::ingress) = kernel.running;
+    kernel.keeps_probation = kernel::HookPoint::ingress;
+    const auto ended = end_probation(kernel, eth0, Verdict::keep, {});
+    ASSERT_FALSE(ended);
+    EXPECT_EQ(ended.error().kind, ErrorKind::unfinished) << ended.error().message;
+    EXPECT_EQ(kernel.count("confirm"), 1U);
+    EXPECT_EQ(end_probation(kernel, eth0, Verdict::keep, {}).error().kind, ErrorKind::kernel_refused)
+        << "nothing was done";
+}
+
 TEST_F(EndProbation, ItCanBeTooLate) {
     EXPECT_EQ(end_probation(kernel, eth0, Verdict::keep, {}).error().kind, ErrorKind::not_attached);
     EXPECT_EQ(end_probation(kernel, {}, Verdict::keep, {}).error().kind, ErrorKind::no);

@@ -44,12 +44,13 @@ class FakeKernel final : public control::Kernel {
     int mtu_of_eth0 = 1500;
     // The interfaces that redirections see: packets come from eth0 and go to eth1.
     kernel::Device eth0 = ordinary_device(), eth1 = ordinary_device();
-    std::string failing_set;       // its test in the kernel fails
-    bool refuses_joint = false;    // a joint filter's test in the kernel fails
-    bool refuses_tables = false;   // replacing a table fails
-    bool cannot_tidy_up = false;   // changes are made, and what follows them fails
-    std::function<void()> on_test; // what somebody else does while a set is tested
-    std::function<void()> on_lock; // what somebody else does until the lock is there
+    std::string failing_set;                          // its test in the kernel fails
+    bool refuses_joint = false;                       // a joint filter's test in the kernel fails
+    bool refuses_tables = false;                      // replacing a table fails
+    bool cannot_tidy_up = false;                      // changes are made, and what follows them fails
+    std::optional<kernel::HookPoint> keeps_probation; // ending it there fails
+    std::function<void()> on_test;                    // what somebody else does while a set is tested
+    std::function<void()> on_lock;                    // what somebody else does until the lock is there
 
     // Interfaces besides eth0, without a program of ours. One named "gone" disappears when its hooks are
     // read.
@@ -242,6 +243,7 @@ class FakeKernel final : public control::Kernel {
     Status end_probation(const kernel::Hook& hook, bool keep) override {
         EXPECT_TRUE(held_) << "a probation is ended without the lock";
         EXPECT_TRUE(at(hook.point).table.probation);
+        if (keeps_probation == hook.point) return kernel_refused("no");
         steps.emplace_back(keep ? "confirm" : "take back");
         at(hook.point).table.probation.reset();
         return {};

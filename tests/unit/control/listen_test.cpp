@@ -60,6 +60,19 @@ TEST_F(Listen, NamesTheSetsThatMatchedAndTheOneThatDecided) {
                                                       "lock", "stop events", "unlock", "drain"}));
 }
 
+TEST_F(Listen, NamesTheSetsWhoseMatchWasRejected) {
+    sieve_event rejected = match(0b01, SIEVE_NO_SET);
+    rejected.rejected = 0b10;
+    kernel.samples = {{rejected, match(0b10, 1)}};
+    ASSERT_TRUE(listen_for(1));
+    ASSERT_EQ(heard.size(), 2U);
+    EXPECT_EQ(heard[0].rejected, (std::vector<std::string>{"second"}));
+    EXPECT_EQ(heard[0].sets, (std::vector<std::string>{"first"}));
+    EXPECT_TRUE(heard[0].by_default);
+    EXPECT_TRUE(heard[1].rejected.empty());
+    EXPECT_FALSE(heard[1].by_default);
+}
+
 TEST_F(Listen, EndsAfterSoManyEvents) {
     kernel.samples = {{match(1, 0), match(1, 0), match(1, 0)}, {match(1, 0)}};
     const auto result = listen_for(9, {.most = 2});

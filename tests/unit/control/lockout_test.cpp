@@ -3,7 +3,9 @@
 
 #include <netinet/in.h>
 
+#include <array>
 #include <map>
+#include <set>
 
 #include <gtest/gtest.h>
 
@@ -13,6 +15,7 @@
 #include "libsieve/control/remove.hpp"
 #include "libsieve/control/swap.hpp"
 #include "libsieve/feeds/key_text.hpp"
+#include "libsieve/packets/carrier.hpp"
 #include "unit/control/fake_kernel.hpp"
 #include "unit/control/files.hpp"
 
@@ -22,7 +25,8 @@ namespace {
 using test::FakeKernel;
 using test::Files;
 
-constexpr std::uint32_t src = SIEVE_FIELD_SRC, dst = SIEVE_FIELD_DST, dport = SIEVE_FIELD_DPORT;
+constexpr std::uint32_t src = SIEVE_FIELD_SRC, dst = SIEVE_FIELD_DST, dport = SIEVE_FIELD_DPORT,
+                        proto = SIEVE_FIELD_PROTO;
 
 uint128 number(const std::string& text) {
     const sieve_key key = parse_key(text, src).value();
@@ -88,6 +92,7 @@ class FindDropper : public testing::Test {
     std::vector<AskedSet> sets;
     std::vector<bool> matching;
     Question question{.known = src, .by_default = true};
+    bool one_port_only = false; // the sets match one port, if they have ports
 
     void set(sieve_action action, bool matches, std::uint32_t fields = src) {
         sets.push_back({action, fields});
@@ -95,9 +100,12 @@ class FindDropper : public testing::Test {
     }
     // The number of the set, "default", or "passes".
     std::string dropper(sieve_action default_action = SIEVE_ACTION_PASS) {
-        const auto found =
-            find_dropper(sets, default_action, question,
-                         [&](std::size_t i, const sieve_key&) -> Result<bool> { return matching[i]; });
+        const auto found = find_dropper(
+            sets, default_action, question, [&](std::size_t i, const sieve_key& key) -> Result<bool> {
+                const auto port = static_cast<std::uint16_t>(key.word[4] >> SIEVE_DPORT_SHIFT);
+                const bool has_port = (sets[i].fields & dport) != 0;
+                return matching[i] && !(one_port_only && has_port && port != 443);
+            });
         if (!found.value()) return "passes";
         return (*found)->set ? std::to_string(*(*found)->set) : "default";
     }
@@ -128,6 +136,7 @@ TEST_F(FindDropper, LimitsAndRedirectionsTakePackets) {
 
 // A set that needs a port says nothing about a packet whose ports are not known.
 TEST_F(FindDropper, WhatCannotBeKnownIsNoReason) {
+    one_port_only = true;
     set(SIEVE_ACTION_DROP, true, src | dport);
     EXPECT_EQ(dropper(), "passes");
     EXPECT_EQ(dropper(SIEVE_ACTION_DROP), "default");
@@ -138,6 +147,34 @@ TEST_F(FindDropper, WhatCannotBeKnownIsNoReason) {
     question.by_default = false;
     sets.clear();
     EXPECT_EQ(dropper(SIEVE_ACTION_DROP), "passes");
+}
+
+// Unless it matches whatever the port and the protocol are.
+TEST_F(FindDropper, AnOpenFieldNeedNotBeKnown) {
+    for (const std::uint32_t fields : {src | dport, src | proto, src | dport | proto}) {
+        SCOPED_TRACE(fields);
+        sets.clear();
+        matching.clear();
+        set(SIEVE_ACTION_DROP, true, fields);
+        EXPECT_EQ(dropper(), "0");
+        set(SIEVE_ACTION_DROP, true);
+        sets[0].action = SIEVE_ACTION_PASS;
+        EXPECT_EQ(dropper(), "passes") << "the first set lets it pass for sure";
+        sets[0].fields |= SIEVE_FIELD_DST;
+        EXPECT_EQ(dropper(), "passes") << "an address cannot be made up";
+        sets[0].action = SIEVE_ACTION_DROP;
+        EXPECT_EQ(dropper(), "1");
+    }
+    sets = {{SIEVE_ACTION_DROP, src | dport | proto}};
+    std::set<std::array<__u64, SIEVE_KEY_WORDS>> asked;
+    ASSERT_TRUE(find_dropper(sets, SIEVE_ACTION_PASS, question,
+                             [&](std::size_t, const sieve_key& key) -> Result<bool> {
+                                 EXPECT_FALSE(packets::Carrier().carry(key, sets[0].fields).empty());
+                                 asked.insert(std::to_array(key.word));
+                                 return true;
+                             })
+                    .value());
+    EXPECT_EQ(asked.size(), 4U);
 }
 
 TEST_F(FindDropper, AsksWithTheSetsFieldsOnly) {
@@ -199,6 +236,21 @@ TEST_F(LockedOut, ALoadIsRefusedWithTheAddressTheSetAndTheLine) {
         << load();
     spec.sets = {bad({"198.51.100.1"})};
     EXPECT_EQ(load(), "");
+}
+
+// An entry that holds for every port takes a protected address, though no port of it is known.
+TEST_F(LockedOut, AnEntryOfAllPortsIsNoticed) {
+    host.addresses = {address("192.0.2.99", HostRole::listed)};
+    SetSpec set = bad({"198.51.100.1 443 tcp", "192.0.2.99 * tcp", "192.0.2.98 * *"});
+    set.feed.fields = src | dport | proto;
+    spec.sets = {set};
+    EXPECT_EQ(load(), "");
+    kernel.steps.clear();
+    kernel.running = {};
+    set.sources = {files.feed("bad.txt", {"198.51.100.1 443 tcp", "192.0.2.0/24 * *"})};
+    spec.sets = {set};
+    EXPECT_EQ(load(), "eth0 xdp: set bad would drop 192.0.2.99, in a test (" + files.path("bad.txt") +
+                          ":2); nothing was changed");
 }
 
 // A filter that is built for the host is built until it matches none of its addresses by a false positive.

@@ -24,16 +24,20 @@ class UndoneChanges : public testing::Test {
     const HookName eth0{.interface = "eth0"};
 
     UndoneChanges() {
-        FeedSpec spec;
-        spec.build.kind.kind = SIEVE_KIND_DDLCBF;
-        spec.build.bits_per_key = 80;
-        kernel.put_filter(kernel.put("live").map_id, *Image::load(files.image("live", {"192.0.2.1"}, spec)));
+        kernel.put_filter(kernel.put("live").map_id,
+                          *Image::load(files.image("live", {"192.0.2.1"}, counting())));
         kernel.put("other");
         KeySet keys(SIEVE_FIELD_SRC);
         keys.add(*parse_key("192.0.2.2", SIEVE_FIELD_SRC));
         EXPECT_TRUE(insert(kernel, eth0, "live", keys, {}));
         EXPECT_TRUE(erase(kernel, eth0, "live", keys, {}));
         EXPECT_TRUE(insert(kernel, eth0, "live", keys, {}));
+    }
+    static FeedSpec counting() {
+        FeedSpec spec;
+        spec.build.kind.kind = SIEVE_KIND_DDLCBF;
+        spec.build.bits_per_key = 80;
+        return spec;
     }
     SetSpec spec(const std::string& name) { return Files::set(name, files.feed(name, {"192.0.2.3"})); }
     static void expect_told(const std::vector<Warning>& warnings) {
@@ -58,6 +62,19 @@ TEST_F(UndoneChanges, ALoadTellsThem) {
     const auto applied = apply(kernel, table, {});
     ASSERT_TRUE(applied) << applied.error().message;
     expect_told(applied->warnings);
+}
+
+// One change is as much lost as many.
+TEST_F(UndoneChanges, ASingleChangeIsTold) {
+    ASSERT_TRUE(swap(kernel, eth0, Files::set("live", files.image("fresh", {"192.0.2.1"}, counting())), {}));
+    KeySet key(SIEVE_FIELD_SRC);
+    key.add(*parse_key("192.0.2.2", SIEVE_FIELD_SRC));
+    ASSERT_TRUE(insert(kernel, eth0, "live", key, {}));
+    const auto swapped = swap(kernel, eth0, spec("live"), {});
+    ASSERT_TRUE(swapped) << swapped.error().message;
+    ASSERT_EQ(swapped->warnings.size(), 1U);
+    EXPECT_NE(swapped->warnings[0].message.find("1 time since"), std::string::npos)
+        << swapped->warnings[0].message;
 }
 
 TEST_F(UndoneChanges, WhatKeepsTheFilterUndoesNone) {

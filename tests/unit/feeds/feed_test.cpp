@@ -191,7 +191,8 @@ TEST_F(FeedTest, BadLinesAreNamedQuotedAndExplained) {
         {src,
          "\xff\xfe"
          "1\0.\0"s,
-         "list:1: found a NUL byte, expected text"}, // UTF-16
+         "list: found text in UTF-16, expected UTF-8; convert it, as in `iconv -f UTF-16 -t UTF-8 FILE | "
+         "xdp-sieve ... -`"},
         {src_dport_proto, "1.2.3.4 80 tcp\n1.2.3.4 80\n",
          "list:2: found the end, expected the protocol: a name such as tcp or a number from 0 to 255"},
         {src_dport_proto, "1.2.3.4 80:tcp\n",
@@ -205,6 +206,17 @@ TEST_F(FeedTest, BadLinesAreNamedQuotedAndExplained) {
          "list:1: found \" x\" behind the last field, expected nothing more"},
         {src, "{\"ip\":\"1.2.3.4\"\n",
          "list:1: found \"{\"ip\":\"1.2.3.4\"\", expected a JSON object on one line"},
+        {src, "{\"ip\":\"1.2.3.4\",\"last\":{\"is\":[1,\"1.2.3.9\"]}}\n",
+         "list:1: found \"1.2.3.9\" in a member \"is\" beside the entry; expected one address, or members "
+         "that "
+         "are chosen, as in json:ip"},
+        {src, "1.2.3.0;1.2.3.255;24\n",
+         "list:1: found a second address, \"1.2.3.255\", behind the entry; expected one entry a line "
+         "(DShield, "
+         "hosts, csv and p2p lists are formats of their own)"},
+        {src, "1.2.3.0 x;a network;::1/64\r\n",
+         "list:1: found a second address, \"::1/64\", behind the entry; expected one entry a line (DShield, "
+         "hosts, csv and p2p lists are formats of their own)"},
         {src, "{\n", "list:1: found \"{\", expected a JSON object on one line"},
         {src, "{\"ip\":1}\n", "list:1: found \"{\"ip\":1}\"" + json},
         {src, "{\"asn\":1}\n", "list:1: found \"{\"asn\":1}\"" + json},

@@ -124,6 +124,11 @@ INSTANTIATE_TEST_SUITE_P(
                "198.51.100.7; 192.0.2.0-192.0.2.127"},
         Sample{"netmasks.txt", nullptr, src, "auto",
                "203.0.113.9; 192.0.2.0-192.0.2.255; 198.51.100.128-198.51.100.255"},
+        Sample{"firehol.netset", nullptr, src, "auto",
+               "192.0.2.200; 192.0.2.0-192.0.2.127; 198.51.100.0-198.51.100.255; 203.0.113.64-203.0.113.127"},
+        Sample{"spamhaus.txt", nullptr, src, "auto",
+               "192.0.2.0-192.0.2.255; 198.51.100.0-198.51.100.127; "
+               "2001:db8::-2001:db8:ffff:ffff:ffff:ffff:ffff:ffff"},
         Sample{"ports.txt", nullptr, endpoint, "auto", "192.0.2.1 443; 2001:db8::1 53; 198.51.100.7 8080"}),
     [](const auto& info) {
         std::string name = std::string(info.param.file) + "_" + std::to_string(info.index);
@@ -219,6 +224,147 @@ TEST(Formats, WhatIsAmbiguousOrSenselessIsRefused) {
     };
     for (const auto& one : cases)
         EXPECT_EQ(text_of(read_text(one.text, one.fields, one.format)), std::string("error: ") + one.message);
+}
+
+// What operators have in their files besides the samples.
+TEST(Formats, OddListsAreReadRight) {
+    const std::string mark = "\xef\xbb\xbf";
+    const struct {
+        std::string text;
+        std::uint32_t fields;
+        const char* format;
+        const char* entries;
+    } cases[] = {
+        // A byte order mark, as spreadsheets write it, before each format.
+        {mark + "ip,why\r\n192.0.2.1,\"a, b\"\r\n\"192.0.2.2\",\"say \"\"no\"\"\"\r\n", src, "auto",
+         "192.0.2.1; 192.0.2.2"},
+        {mark + "ip,why\n192.0.2.1,x\n", src, "csv:ip", "192.0.2.1"},
+        {mark + "add bad 192.0.2.1\n", src, "auto", "192.0.2.1"},
+        {mark + "{\"prefixes\": [{\"ip_prefix\": \"192.0.2.0/24\"}]}", src, "auto", "192.0.2.0-192.0.2.255"},
+        {mark + "192.0.2.1\r\n", src, "auto", "192.0.2.1"},
+        // A comment may say what it likes, if no address stands directly behind its semicolon.
+        {"192.0.2.1 ; was 192.0.2.9\n192.0.2.2 # 192.0.2.8;192.0.2.9\n;192.0.2.7\n192.0.2.3;SBL7; "
+         "192.0.2.9\n",
+         src, "auto", "192.0.2.1; 192.0.2.2; 192.0.2.3"},
+        // Separated by semicolons, tabs and bars.
+        {"ip;score\n192.0.2.1;0,5\n", src, "auto", "192.0.2.1"},
+        {"when\tip\n2026-11-22 10:00:00\t192.0.2.1\n", src, "auto", "192.0.2.1"},
+        {"AS1|192.0.2.0/24|XX\n", src, "auto", "192.0.2.0-192.0.2.255"},
+        // Options of ipset's entries; a set whose entries are networks.
+        {"create bad hash:ip family inet hashsize 1024 maxelem 65536 timeout 0 comment\n"
+         "add bad 192.0.2.1 timeout 3600 packets 1 bytes 2 comment \"a nomatch 192.0.2.9\"\n",
+         src, "auto", "192.0.2.1"},
+        {"create bad hash:ip family inet netmask 24\ncreate ok hash:ip\nadd bad 192.0.2.0\nadd bad "
+         "198.51.100.0/25\nadd ok 203.0.113.9\n",
+         src, "ipset:bad", "192.0.2.0-192.0.2.255; 198.51.100.0-198.51.100.127"},
+        {"create bad hash:ip netmask 24\ncreate ok hash:ip\nadd ok 203.0.113.9\n", src, "auto",
+         "203.0.113.9"},
+        {"create bad hash:ip,port netmask 64 family inet6\nadd bad 2001:db8::1,tcp:80\n", src, "ipset:other",
+         "error: no keys in list: expected one source address a line"},
+        // nft: intervals, lifetimes, counters, comments; a script that empties the set first.
+        {"flush set inet filter bad\nadd element inet filter bad { 192.0.2.1 timeout 1h expires 59m59s,\n"
+         "  192.0.2.8/29 counter packets 1 bytes 2 comment \"a, } 192.0.2.9\", 198.51.100.1-198.51.100.3, }\n"
+         "flush set inet filter other\nflush chain inet filter input\n",
+         src, "auto", "192.0.2.1; 192.0.2.8-192.0.2.15; 198.51.100.1-198.51.100.3"},
+        {"delete element ip t other { 192.0.2.1 }\nadd element ip t bad { 192.0.2.2 }\n", src, "nft:bad",
+         "192.0.2.2"},
+        // Labels with colons and commas; mixed case; several names of a host.
+        {"A: b, c: d:192.0.2.1-192.0.2.2\nnet:2001:DB8::1-2001:db8::F\n", src, "p2p",
+         "192.0.2.1-192.0.2.2; 2001:db8::1-2001:db8::f"},
+        {"127.0.0.1 localhost\nfe80::1%lo0 localhost\n192.0.2.1\tone two.example # three\n0.0.0.0 "
+         "ads.example\n",
+         src, "auto", "192.0.2.1"},
+        // JSON lines, if members are chosen; a count is no address; the same address twice is one.
+        {"{\"ip\": \"192.0.2.1\", \"seen_by\": \"192.0.2.9\"}\n\n{\"ip\": \"192.0.2.2\"}\n", src, "json:ip",
+         "192.0.2.1; 192.0.2.2"},
+        {"{\"prefixes\": 2, \"ips\": [\"192.0.2.1\", null]}", src, "auto", "192.0.2.1"},
+        {"{\"ip\": \"192.0.2.1\", \"ip_str\": \"192.0.2.1\"}\n", src, "auto", "192.0.2.1"},
+        // Azure, Oracle and Fastly name theirs so.
+        {"{\"values\": [{\"name\": \"a\", \"properties\": {\"addressPrefixes\": [\"192.0.2.0/25\"]}}]}", src,
+         "auto", "192.0.2.0-192.0.2.127"},
+        {"{\"regions\": [{\"cidrs\": [{\"cidr\": \"192.0.2.0/25\", \"tags\": [\"x\"]}]}]}", src, "auto",
+         "192.0.2.0-192.0.2.127"},
+        {"{\"addresses\": [\"192.0.2.1\"], \"ipv6_addresses\": [\"2001:DB8::a\"]}", src, "auto",
+         "192.0.2.1; 2001:db8::a"},
+    };
+    for (const auto& one : cases) {
+        const std::string read = text_of(read_text(one.text, one.fields, one.format));
+        EXPECT_EQ(read.substr(0, std::string(one.entries).size()), one.entries) << one.text;
+        if (!read.starts_with("error")) {
+            EXPECT_EQ(read, one.entries) << one.text;
+        }
+    }
+}
+
+// What would be read as something else than it says.
+TEST(Formats, OddListsAreRefusedRatherThanMisread) {
+    const struct {
+        std::string text;
+        std::uint32_t fields;
+        const char* format;
+        const char* message;
+    } cases[] = {
+        {"create bad hash:ip bitmask 255.0.255.0\nadd bad 192.0.2.0\n", src, "auto",
+         "list:1: found \"create bad hash:ip bitmask 255.0.255.0\": a bitmask, expected a set of addresses "
+         "or "
+         "networks"},
+        {"delete element inet filter bad { 192.0.2.1 }\n", src, "nft",
+         "list:1: found \"192.0.2.1\" in a command that takes elements out, expected elements that stay"},
+        {"add element ip t bad { 192.0.2.1 }\nadd element ip t bad { 192.0.2.2 }\ndestroy element ip t bad "
+         "{\n"
+         "192.0.2.1 . 80 }",
+         src, "auto",
+         "list:4: found \"192.0.2.1 80\" in a command that takes elements out, expected elements that stay"},
+        {"add element ip t bad { 192.0.2.1 }\nflush set ip t bad\nadd element ip t bad { 192.0.2.2 }\n", src,
+         "auto", "list:2: found a flush behind elements of the set \"bad\", expected elements that stay"},
+        {"add element t bad { 192.0.2.1 }\nflush set t bad\n", src, "nft:bad",
+         "list:2: found a flush behind elements of the set \"bad\", expected elements that stay"},
+        {"add element t bad { 192.0.2.1 }\nflush ruleset\n", src, "auto",
+         "list:2: found a flush behind elements of the set \"bad\", expected elements that stay"},
+        {"{\"ip\": 3221225985}", src, "json",
+         "list: /ip: found the number 3221225985 in a member \"ip\", expected an address as text"},
+        {"[\"192.0.2.1\", 3221225986]", src, "auto",
+         "list: /1: found the number 3221225986 in a member \"\", expected an address as text"},
+        {"{\"nftables\": [{\"set\": {\"name\": \"a\", \"elem\": [\"192.0.2.1\"]}},\n"
+         "{\"set\": {\"name\": \"b\", \"elem\": [\"192.0.2.2\"]}}]}",
+         src, "auto",
+         "list: /nftables/1/set: found elements of the set \"b\" behind elements of \"a\", expected one set, "
+         "as "
+         "`nft -j list set` prints it"},
+        {"{\"map\": {\"name\": \"a\", \"elem\": [[\"192.0.2.1\", \"drop\"]]}}", src, "auto",
+         "list: /map: \"a\" is a map, expected a set"},
+        {"{\"ips\": [\"192.0.2.1\"],\n\"ips\": [\"192.0.2.2\"]}", src, "auto",
+         "list: an object has the member \"ips\" twice, expected it once"},
+        {"{\"ip\": \"192.0.2.1\"}\n{\"ip\": \n", src, "json", "list: line 2: this is not JSON"},
+        {"{\"ip\": \"192.0.2.0\", \"last_ip\": \"192.0.2.255\"}\n", src, "plain",
+         "list:1: found \"192.0.2.255\" in a member \"last_ip\" beside the entry; expected one address, or "
+         "members that are chosen, as in json:ip"},
+        {"{\"ip\": \"192.0.2.0\", \"last_ip\": \"192.0.2.255\"}\n", src, "auto",
+         "list: /last_ip: found \"192.0.2.255\" in a member \"last_ip\", whose meaning is not known; choose "
+         "members, as in json:last_ip"},
+        {"\xff\xfe"
+         "1",
+         src, "auto",
+         "list: found text in UTF-16, expected UTF-8; convert it, as in `iconv -f UTF-16 -t UTF-8 FILE | "
+         "xdp-sieve ... -`"},
+        {"fe80::1%eth0\n", src, "auto",
+         "list:1: found \"fe80::1%eth0\", expected the source address: IPv4 such as 192.0.2.1 (no leading "
+         "zeros) "
+         "or IPv6 such as 2001:db8::1 (no zone)"},
+    };
+    for (const auto& one : cases)
+        EXPECT_EQ(text_of(read_text(one.text, one.fields, one.format)), std::string("error: ") + one.message);
+}
+
+// `create` lines belong before all entries; one that comes too late is refused if it matters.
+TEST(Formats, ANetmaskBehindTheHeadIsRefused) {
+    std::string text = "add bad 192.0.2.0\n";
+    while (text.size() < format_head_bytes) text += "add bad 198.51.100.7\n";
+    EXPECT_EQ(text_of(read_text(text + "create bad hash:ip netmask 24\n")).substr(0, 6), "error:");
+    EXPECT_NE(
+        text_of(read_text(text + "create bad hash:ip netmask 24\n")).find("too far behind the beginning"),
+        std::string::npos);
+    EXPECT_TRUE(read_text(text + "create bad hash:ip\ncreate other hash:ip netmask 24\n"));
 }
 
 TEST(Formats, BadLinesAreSkippedOnRequest) {

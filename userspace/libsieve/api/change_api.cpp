@@ -11,6 +11,7 @@
 #include "libsieve/control/host_addresses.hpp"
 #include "libsieve/control/real_kernel.hpp"
 #include "libsieve/control/remove.hpp"
+#include "libsieve/control/swap.hpp"
 
 using sieve::api::at_full_size;
 using sieve::api::guarded;
@@ -56,7 +57,7 @@ class Change {
         change->options = at_full_size(given);
         SIEVE_ASSIGN(change->where, hook_name(interface, hook));
         SIEVE_ASSIGN(change->safety.confirm_within, parse_probation(change->options.probation));
-        if (change->options.protect_host) change->safety.host = &change->host_;
+        if (!change->options.allow_lockout) change->safety.host = &change->host_;
         return change;
     }
 
@@ -99,6 +100,27 @@ bool libsieve_add_set(const char* interface, const char* hook, const char* name,
                                           change->options.force, {}, change->safety));
         return {};
     });
+}
+
+bool libsieve_swap_set(const char* interface, const char* hook, const char* name, const char* path,
+                       const libsieve_change_options* options, libsieve_error** error) {
+    return guarded(error, [&]() -> sieve::Status {
+        SIEVE_ASSIGN(const std::unique_ptr<Change> change, Change::of(interface, hook, options));
+        sieve::control::SetSpec set;
+        set.name = name;
+        set.sources.emplace_back(path);
+        SIEVE_TRY(sieve::control::swap(change->kernel, change->where, std::move(set), {}, change->safety));
+        return {};
+    });
+}
+
+bool libsieve_swap(const char* interface, const char* hook, const char* name, const char* path,
+                   libsieve_error** error) {
+    return libsieve_swap_set(interface, hook, name, path, nullptr, error);
+}
+
+bool libsieve_remove(const char* interface, const char* hook, const char* name, libsieve_error** error) {
+    return libsieve_remove_set(interface, hook, name, nullptr, error);
 }
 
 bool libsieve_remove_set(const char* interface, const char* hook, const char* name,

@@ -20,8 +20,9 @@ int kind_of(ErrorKind kind) {
         return LIBSIEVE_ERROR_INVALID;
     case ErrorKind::bad_input:
     case ErrorKind::fixed_keys:
-    case ErrorKind::lockout:
         return LIBSIEVE_ERROR_BAD_INPUT;
+    case ErrorKind::lockout:
+        return LIBSIEVE_ERROR_LOCKOUT;
     case ErrorKind::out_of_memory:
         return LIBSIEVE_ERROR_MEMORY;
     case ErrorKind::kernel_refused:

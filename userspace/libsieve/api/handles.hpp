@@ -42,8 +42,8 @@ struct libsieve_plan {
 
 struct libsieve_table {
     sieve::control::TableSpec spec;
-    bool protect_host = false;
-    std::vector<sieve::control::HostAddress> protect; // more addresses, if the host is protected
+    bool allow_lockout = false;
+    std::vector<sieve::control::HostAddress> protect; // beside those that the host lives by
     std::chrono::seconds probation{0};
 };
 

@@ -50,12 +50,13 @@ typedef struct libsieve_error libsieve_error;
 
 /* The kinds that a program can base decisions on. The numbers never change their meaning. */
 enum libsieve_error_kind {
-    LIBSIEVE_ERROR_INVALID = 1,   /* the request makes no sense: options, names, sizes */
-    LIBSIEVE_ERROR_BAD_INPUT = 2, /* a feed, an image or a key is wrong */
-    LIBSIEVE_ERROR_KERNEL = 3,    /* the kernel, or the rights of this process, said no */
-    LIBSIEVE_ERROR_NO = 4,        /* the request was understood, and the answer is no */
-    LIBSIEVE_ERROR_MEMORY = 5,    /* there is not enough memory */
-    LIBSIEVE_ERROR_UNFINISHED = 6 /* the change was made, but what follows it could not be done */
+    LIBSIEVE_ERROR_INVALID = 1,    /* the request makes no sense: options, names, sizes */
+    LIBSIEVE_ERROR_BAD_INPUT = 2,  /* a feed, an image or a key is wrong */
+    LIBSIEVE_ERROR_KERNEL = 3,     /* the kernel, or the rights of this process, said no */
+    LIBSIEVE_ERROR_NO = 4,         /* the request was understood, and the answer is no */
+    LIBSIEVE_ERROR_MEMORY = 5,     /* there is not enough memory */
+    LIBSIEVE_ERROR_UNFINISHED = 6, /* the change was made, but what follows it could not be done */
+    LIBSIEVE_ERROR_LOCKOUT = 7     /* the change would drop an address that this host lives by */
 };
 
 LIBSIEVE_API int libsieve_error_kind(const libsieve_error* error);
@@ -213,14 +214,15 @@ LIBSIEVE_API bool libsieve_table_add(libsieve_table* table, const char* name, co
                                      const char* action, libsieve_error** error);
 
 /*
- * Refuses to apply the table if it would drop an address that this host lives by: its own on the interface,
- * its gateways and resolvers, the peers of administrators' sessions. Not done if not asked for.
+ * Applies the table even if it drops an address that this host lives by: its own on the interface, its
+ * gateways and resolvers, the peers of administrators' sessions, and those of libsieve_table_protect_list().
+ * Otherwise such a table is refused (LIBSIEVE_ERROR_LOCKOUT).
  */
-LIBSIEVE_API bool libsieve_table_protect_host(libsieve_table* table, libsieve_error** error);
+LIBSIEVE_API bool libsieve_table_allow_lockout(libsieve_table* table, libsieve_error** error);
 
 /*
- * Protects the host, and likewise the addresses of a list: a file of addresses, prefixes and ranges, packed
- * or not, of at most 65536 addresses. It is read now. Further calls add further lists.
+ * Protects the addresses of a list like those that this host lives by: a file of addresses, prefixes and
+ * ranges, packed or not, of at most 65536 addresses. It is read now. Further calls add further lists.
  */
 LIBSIEVE_API bool libsieve_table_protect_list(libsieve_table* table, const char* path,
                                               libsieve_error** error);
@@ -254,6 +256,8 @@ LIBSIEVE_API void libsieve_table_free(libsieve_table* table);
 /*
  * The functions from here on change one thing that is in force. Everything else stays: filters with the keys
  * that were inserted, other sets' counters. `hook` may be NULL if only one hook has the program, or the set.
+ * A change that would drop an address that this host lives by is refused (LIBSIEVE_ERROR_LOCKOUT), as for
+ * libsieve_table_allow_lockout(), unless it has options that allow it.
  */
 LIBSIEVE_API bool libsieve_swap(const char* interface, const char* hook, const char* name, const char* path,
                                 libsieve_error** error);
@@ -271,7 +275,7 @@ struct libsieve_change_options {
     bool last;
     bool keep_counters; /* edit: under another action, too, go on with the set's counters */
     bool force;         /* also if no packet with a key passes any more */
-    bool protect_host;  /* as libsieve_table_protect_host() */
+    bool allow_lockout; /* also if it drops an address that this host lives by */
     uint32_t probation; /* seconds, as libsieve_table_set_probation() takes them; 0: for good */
 };
 
@@ -282,7 +286,11 @@ LIBSIEVE_API bool libsieve_edit_set(const char* interface, const char* hook, con
 LIBSIEVE_API bool libsieve_add_set(const char* interface, const char* hook, const char* name,
                                    const char* path, const struct libsieve_change_options* options,
                                    libsieve_error** error);
-/* As libsieve_remove(), with force, protection or probation. */
+/* As libsieve_swap(), also if it locks the host out, or on probation. */
+LIBSIEVE_API bool libsieve_swap_set(const char* interface, const char* hook, const char* name,
+                                    const char* path, const struct libsieve_change_options* options,
+                                    libsieve_error** error);
+/* As libsieve_remove(), with force, also if it locks the host out, or on probation. */
 LIBSIEVE_API bool libsieve_remove_set(const char* interface, const char* hook, const char* name,
                                       const struct libsieve_change_options* options, libsieve_error** error);
 /* What becomes of packets that no set decides from now on: "pass" or "drop". `options` may be NULL. */
@@ -300,10 +308,10 @@ LIBSIEVE_API bool libsieve_unload(const char* interface, const char* hook, libsi
 
 struct libsieve_insert_options {
     size_t size;
-    uint64_t seconds;  /* the keys end after so many seconds; 0: never */
-    bool again;        /* also keys that match already; delete each as often as it was inserted */
-    bool grow;         /* if a verified set is full, swap a larger filter in */
-    bool protect_host; /* as libsieve_table_protect_host() */
+    uint64_t seconds;   /* the keys end after so many seconds; 0: never */
+    bool again;         /* also keys that match already; delete each as often as it was inserted */
+    bool grow;          /* if a verified set is full, swap a larger filter in */
+    bool allow_lockout; /* also keys that lock this host out */
 };
 
 /* What became of keys. */
@@ -321,15 +329,15 @@ struct libsieve_keys_changed {
 
 /*
  * Inserts keys into a set of kind ddlcbf, or deletes them, while packets flow. The keys must have the set's
- * fields and no prefixes. `options` and `changed` may be NULL. A key that cannot be changed hinders no other
- * key, and is no error: `changed` counts it.
+ * fields and no prefixes. `options` and `changed` may be NULL; a deletion takes `allow_lockout` alone. A key
+ * that cannot be changed hinders no other key, and is no error: `changed` counts it.
  */
 LIBSIEVE_API bool libsieve_insert(const char* interface, const char* hook, const char* name,
                                   const libsieve_keys* keys, const struct libsieve_insert_options* options,
                                   struct libsieve_keys_changed* changed, libsieve_error** error);
 LIBSIEVE_API bool libsieve_delete(const char* interface, const char* hook, const char* name,
-                                  const libsieve_keys* keys, struct libsieve_keys_changed* changed,
-                                  libsieve_error** error);
+                                  const libsieve_keys* keys, const struct libsieve_change_options* options,
+                                  struct libsieve_keys_changed* changed, libsieve_error** error);
 
 /* Takes the keys out whose time is over. Without an interface (NULL), from the sets of all interfaces.
  * `taken_out` counts them, and may be NULL. */

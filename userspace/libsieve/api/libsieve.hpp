@@ -278,14 +278,14 @@ class Table {
         return std::monostate{};
     }
 
-    // Refuses to apply a table that would drop an address that this host lives by.
-    Status protect_host() {
+    // Applies the table even if it drops an address that this host lives by.
+    Status allow_lockout() {
         libsieve_error* error = nullptr;
-        if (!libsieve_table_protect_host(table_.get(), &error)) return detail::take(error);
+        if (!libsieve_table_allow_lockout(table_.get(), &error)) return detail::take(error);
         return std::monostate{};
     }
 
-    // Protects the host, and likewise the addresses of a list.
+    // Protects the addresses of a list like those that this host lives by.
     Status protect_list(const std::string& path) {
         libsieve_error* error = nullptr;
         if (!libsieve_table_protect_list(table_.get(), path.c_str(), &error)) return detail::take(error);
@@ -338,7 +338,7 @@ struct ChangeOptions {
     bool last = false;
     bool keep_counters = false;
     bool force = false;
-    bool protect_host = false;
+    bool allow_lockout = false;
     std::uint32_t probation = 0;
 };
 
@@ -355,7 +355,7 @@ inline libsieve_change_options options_of(const ChangeOptions& chosen) {
     options.last = chosen.last;
     options.keep_counters = chosen.keep_counters;
     options.force = chosen.force;
-    options.protect_host = chosen.protect_host;
+    options.allow_lockout = chosen.allow_lockout;
     options.probation = chosen.probation;
     return options;
 }
@@ -379,6 +379,17 @@ inline Status add_set(const std::string& interface, const std::string& name, con
     libsieve_error* error = nullptr;
     if (!libsieve_add_set(interface.c_str(), detail::text_or_null(hook), name.c_str(), path.c_str(), &options,
                           &error))
+        return detail::take(error);
+    return std::monostate{};
+}
+
+// Another filter for a set, from an image or a feed.
+inline Status swap_set(const std::string& interface, const std::string& name, const std::string& path,
+                       const ChangeOptions& chosen = {}, const std::string& hook = {}) {
+    const libsieve_change_options options = detail::options_of(chosen);
+    libsieve_error* error = nullptr;
+    if (!libsieve_swap_set(interface.c_str(), detail::text_or_null(hook), name.c_str(), path.c_str(),
+                           &options, &error))
         return detail::take(error);
     return std::monostate{};
 }
@@ -420,7 +431,7 @@ struct InsertOptions {
     std::uint64_t seconds = 0; // the keys end after so many; 0: never
     bool again = false;
     bool grow = false;
-    bool protect_host = false;
+    bool allow_lockout = false;
 };
 
 namespace detail {
@@ -440,7 +451,7 @@ inline Result<KeysChanged> insert(const std::string& interface, const std::strin
     options.seconds = chosen.seconds;
     options.again = chosen.again;
     options.grow = chosen.grow;
-    options.protect_host = chosen.protect_host;
+    options.allow_lockout = chosen.allow_lockout;
     libsieve_keys_changed changed{};
     changed.size = sizeof(changed);
     libsieve_error* error = nullptr;
@@ -452,12 +463,13 @@ inline Result<KeysChanged> insert(const std::string& interface, const std::strin
 
 // They go.
 inline Result<KeysChanged> erase(const std::string& interface, const std::string& name, const Keys& keys,
-                                 const std::string& hook = {}) {
+                                 const ChangeOptions& chosen = {}, const std::string& hook = {}) {
+    const libsieve_change_options options = detail::options_of(chosen);
     libsieve_keys_changed changed{};
     changed.size = sizeof(changed);
     libsieve_error* error = nullptr;
-    if (!libsieve_delete(interface.c_str(), detail::text_or_null(hook), name.c_str(), keys.get(), &changed,
-                         &error))
+    if (!libsieve_delete(interface.c_str(), detail::text_or_null(hook), name.c_str(), keys.get(), &options,
+                         &changed, &error))
         return detail::take(error);
     return detail::changed_of(changed);
 }

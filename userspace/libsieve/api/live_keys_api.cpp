@@ -21,7 +21,7 @@ using sieve::api::hook_name;
 namespace {
 
 sieve::Status change(const char* interface, const char* hook, const char* name, const libsieve_keys& keys,
-                     const sieve::control::KeyRequest& request, bool protect_host,
+                     const sieve::control::KeyRequest& request, bool allow_lockout,
                      libsieve_keys_changed* changed) {
     SIEVE_ASSIGN(sieve::control::HookName where, hook_name(interface, hook));
     if (!keys.ranges.empty())
@@ -38,7 +38,7 @@ sieve::Status change(const char* interface, const char* hook, const char* name, 
     where.point = set.point;
     SIEVE_ASSIGN(const sieve::control::KeysChanged done,
                  sieve::control::change_keys(kernel, where, name, keys.keys, request, {},
-                                             {.host = protect_host ? &host : nullptr}));
+                                             {.host = allow_lockout ? nullptr : &host}));
     if (changed != nullptr)
         fill(changed, {.size = sizeof(libsieve_keys_changed),
                        .done = done.report.done,
@@ -67,14 +67,16 @@ bool libsieve_insert(const char* interface, const char* hook, const char* name, 
             return sieve::invalid_request(
                 fmt::format("a lifetime of {} seconds: expected at most {}", options.seconds, longest));
         if (options.seconds != 0) request.lifetime = std::chrono::seconds(options.seconds);
-        return change(interface, hook, name, *keys, request, options.protect_host, changed);
+        return change(interface, hook, name, *keys, request, options.allow_lockout, changed);
     });
 }
 
 bool libsieve_delete(const char* interface, const char* hook, const char* name, const libsieve_keys* keys,
-                     libsieve_keys_changed* changed, libsieve_error** error) {
+                     const libsieve_change_options* options, libsieve_keys_changed* changed,
+                     libsieve_error** error) {
     return guarded(error, [&]() -> sieve::Status {
-        return change(interface, hook, name, *keys, {.change = sieve::KeyChange::erase}, false, changed);
+        return change(interface, hook, name, *keys, {.change = sieve::KeyChange::erase},
+                      at_full_size(options).allow_lockout, changed);
     });
 }
 

@@ -10,8 +10,6 @@
 #include "libsieve/control/end_probation.hpp"
 #include "libsieve/control/host_addresses.hpp"
 #include "libsieve/control/real_kernel.hpp"
-#include "libsieve/control/remove.hpp"
-#include "libsieve/control/swap.hpp"
 #include "libsieve/control/unload.hpp"
 
 using sieve::api::guarded;
@@ -61,9 +59,9 @@ bool libsieve_table_add(libsieve_table* table, const char* name, const char* pat
     });
 }
 
-bool libsieve_table_protect_host(libsieve_table* table, libsieve_error** error) {
+bool libsieve_table_allow_lockout(libsieve_table* table, libsieve_error** error) {
     return guarded(error, [&]() -> sieve::Status {
-        table->protect_host = true;
+        table->allow_lockout = true;
         return {};
     });
 }
@@ -72,7 +70,6 @@ bool libsieve_table_protect_list(libsieve_table* table, const char* path, libsie
     return guarded(error, [&]() -> sieve::Status {
         SIEVE_ASSIGN(std::vector<sieve::control::HostAddress> listed,
                      sieve::control::read_protect_list(path));
-        table->protect_host = true;
         table->protect.insert(table->protect.end(), std::make_move_iterator(listed.begin()),
                               std::make_move_iterator(listed.end()));
         return {};
@@ -106,35 +103,13 @@ bool libsieve_table_apply(const libsieve_table* table, libsieve_error** error) {
         sieve::control::RealHostAddresses host({}, table->protect);
         SIEVE_TRY(sieve::control::apply(
             kernel, table->spec, {},
-            {.host = table->protect_host ? &host : nullptr, .confirm_within = table->probation}));
+            {.host = table->allow_lockout ? nullptr : &host, .confirm_within = table->probation}));
         return {};
     });
 }
 
 void libsieve_table_free(libsieve_table* table) {
     std::unique_ptr<libsieve_table>{table}.reset();
-}
-
-bool libsieve_swap(const char* interface, const char* hook, const char* name, const char* path,
-                   libsieve_error** error) {
-    return guarded(error, [&]() -> sieve::Status {
-        SIEVE_ASSIGN(const sieve::control::HookName where, hook_name(interface, hook));
-        sieve::control::SetSpec set;
-        set.name = name;
-        set.sources.emplace_back(path);
-        sieve::control::RealKernel kernel;
-        SIEVE_TRY(sieve::control::swap(kernel, where, std::move(set), {}));
-        return {};
-    });
-}
-
-bool libsieve_remove(const char* interface, const char* hook, const char* name, libsieve_error** error) {
-    return guarded(error, [&]() -> sieve::Status {
-        SIEVE_ASSIGN(const sieve::control::HookName where, hook_name(interface, hook));
-        sieve::control::RealKernel kernel;
-        SIEVE_TRY(sieve::control::remove(kernel, where, name, {}));
-        return {};
-    });
 }
 
 bool libsieve_confirm(const char* interface, const char* hook, bool keep, libsieve_error** error) {

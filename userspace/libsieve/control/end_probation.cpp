@@ -6,6 +6,7 @@
 #include <fmt/core.h>
 
 #include "libsieve/control/hold_lock.hpp"
+#include "libsieve/util/unfinished.hpp"
 
 namespace sieve::control {
 
@@ -48,7 +49,9 @@ Result<std::vector<kernel::Hook>> end_probation(Kernel& kernel, const HookName& 
         const kernel::TableInForce table = kernel.read_table(hook);
         taken_back = taken_back || table.taken_back;
         if (!table.probation) continue;
-        SIEVE_TRY(kernel.end_probation(hook, verdict == Verdict::keep));
+        const Status done = kernel.end_probation(hook, verdict == Verdict::keep);
+        if (!done && ended.empty()) return tl::unexpected(done.error());
+        if (!done) return unfinished("some probations have ended, not all", done.error());
         ended.push_back(std::move(hook));
     }
     if (!ended.empty()) return ended;

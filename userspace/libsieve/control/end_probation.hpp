@@ -18,7 +18,7 @@ enum class Verdict {
 
 // Ends every probation at the hooks that the name covers, and returns these hooks. Error no if there is none,
 // which says whether a change was taken back already because its time was over. After an error of kind
-// unfinished the probation has ended all the same.
+// unfinished some probation has ended all the same.
 [[nodiscard]] Result<std::vector<kernel::Hook>> end_probation(Kernel& kernel, const HookName& name,
                                                               Verdict verdict, const Observer& observer);
 

@@ -62,29 +62,37 @@ Status settle(Kernel& kernel, const kernel::SetInForce& set, const std::vector<k
     return {};
 }
 
+// Nothing if no key of the set is overdue.
+Result<std::optional<ExpiredKeys>> expire_keys_of(Kernel& kernel, const kernel::Hook& hook,
+                                                  const kernel::SetInForce& set) {
+    SIEVE_ASSIGN(std::vector<kernel::NotedKey> overdue, ending_keys(kernel, set));
+    SIEVE_TRY(settle(kernel, set, overdue));
+    const std::uint64_t now = kernel.boot_time();
+    std::erase_if(overdue, [now](const kernel::NotedKey& one) { return one.note.end > now; });
+    if (overdue.empty()) return std::optional<ExpiredKeys>();
+    SIEVE_ASSIGN(const OpenSet open, open_changeable(kernel, hook.interface.name, set));
+    KeySet keys(open.filter->lookup().fields);
+    for (const kernel::NotedKey& one : overdue) keys.add(one.key);
+    open.notes->expire();
+    SIEVE_ASSIGN(const KeyChangeReport report,
+                 sieve::change_keys(open.filter->lookup(), open.filter->file(), open.filter->lines(), keys,
+                                    KeyChange::erase, {}, open.notes.get()));
+    return std::optional(ExpiredKeys{.hook = {.interface = hook.interface.name, .point = hook.point},
+                                     .set = set.name,
+                                     .taken_out = report.done - open.notes->unsure(),
+                                     .unsure = open.notes->unsure()});
+}
+
 } // namespace
 
 Result<std::vector<ExpiredKeys>> expire_keys_at(Kernel& kernel, const kernel::Hook& hook) {
     std::vector<ExpiredKeys> done;
     for (const kernel::SetInForce& set : kernel.read_table(hook).sets) {
-        SIEVE_ASSIGN(std::vector<kernel::NotedKey> overdue, ending_keys(kernel, set));
-        SIEVE_TRY(settle(kernel, set, overdue));
-        const std::uint64_t now = kernel.boot_time();
-        std::erase_if(overdue, [now](const kernel::NotedKey& one) { return one.note.end > now; });
-        if (overdue.empty()) continue;
-        SIEVE_ASSIGN(const OpenSet open, open_changeable(kernel, hook.interface.name, set));
-        KeySet keys(open.filter->lookup().fields);
-        for (const kernel::NotedKey& one : overdue) keys.add(one.key);
-        open.notes->expire();
-        auto report = sieve::change_keys(open.filter->lookup(), open.filter->file(), open.filter->lines(),
-                                         keys, KeyChange::erase, {}, open.notes.get());
-        if (!report && done.empty()) return tl::unexpected(std::move(report.error()));
-        if (!report)
-            return unfinished("some keys whose time is over were taken out, not all", report.error());
-        done.push_back({.hook = {.interface = hook.interface.name, .point = hook.point},
-                        .set = set.name,
-                        .taken_out = report->done - open.notes->unsure(),
-                        .unsure = open.notes->unsure()});
+        auto expired = expire_keys_of(kernel, hook, set);
+        if (!expired && done.empty()) return tl::unexpected(std::move(expired.error()));
+        if (!expired)
+            return unfinished("some keys whose time is over were taken out, not all", expired.error());
+        if (*expired) done.push_back(std::move(**expired));
     }
     return done;
 }

@@ -34,7 +34,10 @@ struct Seen {
     std::vector<sieve_key> keys{}; // ascending
 };
 
-Result<Seen> see(Kernel& kernel, const HookName& name, const std::string& set) {
+// Holds the lock meanwhile: a change counts itself in the filter's header before its last note, so a reader
+// in between would take the key for one that is in doubt, and the count for one that includes it.
+Result<Seen> see(Kernel& kernel, const HookName& name, const std::string& set, const Observer& observer) {
+    SIEVE_ASSIGN(const Held lock, hold_lock(kernel, observer));
     SIEVE_ASSIGN(const kernel::Hook hook, find_ours(kernel, name, set));
     SIEVE_ASSIGN(const TableWithSet now, table_with(kernel, hook, set));
     SIEVE_ASSIGN(const OpenSet open, open_changeable(kernel, name.interface, now.set));
@@ -75,7 +78,7 @@ Result<Image> build_larger(const Seen& seen, const Observer& observer) {
 
 Status grow_set(Kernel& kernel, const HookName& name, const std::string& set, const Observer& observer) {
     for (int attempt = 0; attempt < attempts; attempt++) {
-        SIEVE_ASSIGN(const Seen seen, see(kernel, name, set));
+        SIEVE_ASSIGN(const Seen seen, see(kernel, name, set, observer));
         SIEVE_ASSIGN(Image image, build_larger(seen, observer));
         ReadySet ready{.name = set, .image = std::move(image), .maps = {}};
         const auto make = [&]() -> Result<std::vector<const ReadySet*>> {

@@ -4,8 +4,10 @@
 //
 // What is asked depends on the hook: packets from those addresses to this host where packets come in, packets
 // to them where packets leave. Each question is a packet of which only some fields are known: of a session
-// all, of a gateway the addresses alone. A set whose key needs a field that is not known gives no answer. If
-// such a set may let the packet pass, the table is given the benefit of the doubt.
+// all, of a gateway the addresses alone. A set whose key needs a port or a protocol that is not known is
+// asked about several; only if it matches each of them does it match whatever the field is, as `192.0.2.1 *
+// *` does. Otherwise it gives no answer. If such a set may let the packet pass, the table is given the
+// benefit of the doubt.
 //
 // A match of a set that drops, limits or redirects counts, whatever the address is. That no set matches under
 // a default of drop counts for addresses that must reach this host through this interface: resolvers,
@@ -66,7 +68,8 @@ struct Dropper {
 // Whether the set matches the key.
 using AskSet = std::function<Result<bool>(std::size_t set, const sieve_key& key)>;
 
-// Nothing if the packet passes, or if that cannot be known. A limit and a redirection count as drop.
+// Nothing if the packet passes, or if that cannot be known. A limit and a redirection count as drop. Asks
+// sets of fields that are not known about several packets.
 [[nodiscard]] Result<std::optional<Dropper>> find_dropper(std::span<const AskedSet> sets,
                                                           sieve_action default_action,
                                                           const Question& question, const AskSet& ask);

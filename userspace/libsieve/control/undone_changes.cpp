@@ -13,11 +13,12 @@ std::vector<Warning> undone_changes(Kernel& kernel, const kernel::TableInForce& 
         if (old == nullptr || set.map_fd < 0) continue;
         const Result<kernel::FilterHeader> filter = kernel.read_filter(old->map_id);
         if (!filter || filter->file.changes == 0) continue;
-        warnings.push_back({WarningKind::changes_undone,
-                            fmt::format("set {}: keys were inserted or deleted {} times since its filter was "
-                                        "built, and the new filter does not have these changes",
-                                        set.name, filter->file.changes),
-                            {.set = set.name}});
+        warnings.push_back(
+            {WarningKind::changes_undone,
+             fmt::format("set {}: keys were inserted or deleted {} time{} since its filter was "
+                         "built, and the new filter does not have what changed",
+                         set.name, filter->file.changes, filter->file.changes == 1 ? "" : "s"),
+             {.set = set.name}});
     }
     return warnings;
 }

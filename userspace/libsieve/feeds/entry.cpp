@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
+#include <optional>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -289,7 +291,43 @@ bool may_be_address(const char* p, const char* end) {
     return false;
 }
 
+// Whether a column begins here that is an address, or begins with one and goes on with a sign that may follow
+// one.
+bool is_address_column(const char* p, const char* end) {
+    if (!may_be_address(p, end)) return false;
+    Address address;
+    const char* behind = parse_address(p, end, address);
+    return behind && (at_delimiter(behind, end) || *behind == '/' || *behind == '-' ||
+                      (*behind == ':' && address.dotted));
+}
+
+// The member that holds another address than `entry`, however deep: its name and the address.
+struct OtherMember {
+    std::string_view name;
+    std::string_view text;
+};
+std::optional<OtherMember> find_other_address(const nlohmann::json& node, std::string_view name,
+                                              std::string_view entry) {
+    if (node.is_string()) {
+        const std::string& text = node.get_ref<const std::string&>();
+        if (text != entry && is_address_like(text)) return OtherMember{name, text};
+        return std::nullopt;
+    }
+    for (auto item = node.begin(); node.is_structured() && item != node.end(); ++item)
+        if (auto found = find_other_address(*item, node.is_object() ? item.key() : name, entry)) return found;
+    return std::nullopt;
+}
+
 } // namespace
+
+bool is_address_like(std::string_view word) {
+    const char* p = word.data();
+    const char* const end = p + word.size();
+    sieve_key key{};
+    Fault fault;
+    const bool good = parse_entry(p, end, SIEVE_FIELD_SRC, key, fault) && p == end;
+    return good || is_range(fault) || fault.kind == FaultKind::host_bits;
+}
 
 std::string quote(std::string_view text, std::size_t longest) {
     return '"' + printable(text, longest) + '"';
@@ -455,16 +493,14 @@ bool parse_key_range(const char*& p, const char* end, std::uint32_t fields, KeyR
 const char* find_second_address(const char* p, const char* end) {
     for (;;) {
         while (p != end && is_separator(*p)) ++p;
-        if (p == end || is_comment(*p)) return nullptr;
-        if (may_be_address(p, end)) {
-            Address address;
-            const char* behind = parse_address(p, end, address);
-            if (behind && (at_delimiter(behind, end) || *behind == '/' || *behind == '-' ||
-                           (*behind == ':' && address.dotted)))
-                return p;
-        }
+        if (p == end || *p == '#') return nullptr;
+        if (*p == ';') break;
+        if (is_address_column(p, end)) return p;
         while (!at_delimiter(p, end)) ++p;
     }
+    while ((p = static_cast<const char*>(std::memchr(p, ';', static_cast<std::size_t>(end - p)))) != nullptr)
+        if (is_address_column(++p, end)) return p;
+    return nullptr;
 }
 
 Fault second_address(const char* p, const char* end) {
@@ -479,10 +515,12 @@ bool parse_json(std::string_view line, std::uint32_t fields, sieve_key& key, boo
         return false;
     }
     const nlohmann::json* value = nullptr;
+    std::string_view value_of;
     int values = 0;
     for (const char* member : {"cidr", "ip", "ipv4", "ipv6"})
         if (auto found = object.find(member); found != object.end() && !found->is_null()) {
             value = &*found;
+            value_of = member;
             ++values;
         }
     if (values == 0) {
@@ -501,13 +539,21 @@ bool parse_json(std::string_view line, std::uint32_t fields, sieve_key& key, boo
     const std::string& text = value->get_ref<const std::string&>();
     const char* p = text.data();
     const char* end = p + text.size();
-    if (!parse_entry(p, end, fields, key, fault)) return false;
-    if (p != end) {
+    const bool single = parse_entry(p, end, fields, key, fault);
+    if (!single && !is_range(fault) && fault.kind != FaultKind::host_bits) return false;
+    if (single && p != end) {
         fault = {.kind = FaultKind::surplus, .found = {p, end}};
         return false;
     }
-    has_key = true;
-    return true;
+    if (const auto other = find_other_address(object, {}, text)) {
+        fault = {.kind = FaultKind::sentence,
+                 .hint = fmt::format("found {} in a member {} beside the entry; expected one address, or "
+                                     "members that are chosen, as in json:{}",
+                                     quote(other->text), quote(other->name), value_of)};
+        return false;
+    }
+    has_key = single;
+    return single;
 }
 
 } // namespace sieve::entry

@@ -156,13 +156,18 @@ struct Fault {
 [[nodiscard]] bool parse_key_range(const char*& p, const char* end, std::uint32_t fields, KeyRange& range,
                                    Fault& fault, bool mask_host_bits = false);
 
+// Whether the whole word is an address, a prefix, or a range of addresses.
+[[nodiscard]] bool is_address_like(std::string_view word);
+
 // The first column behind an entry that is an address, too, before a comment begins; null if there is none.
-// Its author may have meant the end of a range, or one more entry: either would be lost without a word.
+// Its author may have meant the end of a range, or one more entry: either would be lost without a word. A
+// semicolon with an address directly behind it parts columns, and begins no comment.
 [[nodiscard]] const char* find_second_address(const char* p, const char* end);
 [[nodiscard]] Fault second_address(const char* p, const char* end);
 
 // Parses the address of a line that is a JSON object, as Spamhaus and others publish them. A line of metadata
-// has no address: the function then returns true and sets `has_key` to false.
+// has no address: the function then returns true and sets `has_key` to false. An address in a member of
+// another name is a fault, unless it is the same once more: it may be the end of a range.
 [[nodiscard]] bool parse_json(std::string_view line, std::uint32_t fields, sieve_key& key, bool& has_key,
                               Fault& fault);
 

@@ -31,6 +31,7 @@ constexpr std::size_t smallest_block = std::size_t{16} << 10;
 static_assert(smallest_block > 2 * (feed_line_limit + 2),
               "what is left over from a block must leave room to read on in the next");
 constexpr std::size_t skipped_shown = 5;
+constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
 
 // A malformed line of a block.
 struct BadLine {
@@ -146,7 +147,8 @@ class Reader {
             return false;
         }
         std::string_view head = *begin;
-        if (head.size() == format_head_bytes) head = head.substr(0, head.rfind('\n') + 1); // whole lines
+        if (head.starts_with(byte_order_mark)) head.remove_prefix(byte_order_mark.size());
+        if (begin->size() == format_head_bytes) head = head.substr(0, head.rfind('\n') + 1); // whole lines
         const bool decides = format_.syntax == ListSyntax::automatic;
         if (decides) reading_.format.syntax = detect_syntax(head, fields_);
         const ListSyntax syntax = reading_.format.syntax;
@@ -342,7 +344,7 @@ class Parser {
     void parse_document(Block& block) const {
         bool over = false;
         std::string_view document = block.document;
-        if (document.starts_with("\xef\xbb\xbf")) document.remove_prefix(3);
+        if (document.starts_with(byte_order_mark)) document.remove_prefix(byte_order_mark.size());
         const Status read =
             formats::translate_document(block.reading.format, fields_, document,
                                         [&](const formats::Place& place, formats::Translated what,
@@ -374,7 +376,12 @@ class Parser {
     // message.
     static bool begin_file(Block& block, const char*& p) {
         const std::string_view text(p, block.size);
-        if (text.starts_with("\xef\xbb\xbf")) p += 3;
+        if (text.starts_with(byte_order_mark)) p += byte_order_mark.size();
+        if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) {
+            block.alien = "found text in UTF-16, expected UTF-8; convert it, as in `iconv -f UTF-16 -t UTF-8 "
+                          "FILE | xdp-sieve ... -`";
+            return false;
+        }
         if (text.starts_with("BZh")) {
             block.alien =
                 "found data compressed by bzip2, expected text, gzip, zstd, xz or zip; unpack it, as "

@@ -7,9 +7,10 @@
 //
 // The fields come in the order of the field list, separated by any mixture of blanks, tabs and commas; a
 // colon may part an address from its port (192.0.2.1:443, [2001:db8::7]:53). No further column may be an
-// address. Blank lines, CRLF, a missing last newline and a byte order mark are fine. A line that starts with
-// '{' is a JSON object. In a set of one address, its member "cidr", "ip", "ipv4" or "ipv6" is the entry; an
-// object of "type": "metadata" counts as a comment. A set of one address also takes prefixes (192.0.2.0/24,
+// address, not even one directly behind a semicolon. Blank lines, CRLF, a missing last newline and a byte
+// order mark are fine. A line that starts with '{' is a JSON object. In a set of one address, its member
+// "cidr", "ip", "ipv4" or "ipv6" is the entry, and no other member may be another address; an object of
+// "type": "metadata" counts as a comment. A set of one address also takes prefixes (192.0.2.0/24,
 // or with a netmask 192.0.2.0/255.255.255.0) and ranges (192.0.2.1-192.0.2.9), if the caller asks for them.
 // So does, on request, an address among several fields; there, * stands for any value of a field.
 //

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// What `ipset save` prints: `create` lines, which say nothing about entries, and `add SET ENTRY OPTIONS`.
+// What `ipset save` prints: `create SET TYPE OPTIONS` and `add SET ENTRY OPTIONS`. A set that was created
+// with `netmask LENGTH` holds networks of that length, though its entries are written as single addresses.
 #include <utility>
 
 #include <fmt/format.h>
@@ -20,15 +21,43 @@ std::string first_set(std::string_view head) {
     return {};
 }
 
+// What a `create` line says about the entries of its set, behind the command.
+struct Creation {
+    std::string_view set{};
+    std::string_view netmask{}; // empty: entries are what they say
+    bool bitmask = false;
+};
+
+Creation read_creation(std::string_view line) {
+    Creation creation{.set = take_word(line)};
+    for (std::string_view option; !(option = take_word(line)).empty();) {
+        if (option == "netmask") creation.netmask = take_word(line);
+        if (option == "bitmask") creation.bitmask = true;
+    }
+    return creation;
+}
+
+// The netmask of the set, if the text creates it.
+std::string netmask_of(std::string_view head, const std::string& set) {
+    while (!head.empty()) {
+        std::string_view line = take_line(head);
+        if (take_word(line) != "create") continue;
+        if (const Creation creation = read_creation(line); creation.set == set)
+            return std::string(creation.netmask);
+    }
+    return {};
+}
+
 class Ipset : public LineTranslator {
   public:
-    Ipset(std::string set, bool chosen, std::uint32_t fields)
-        : set_(std::move(set)), chosen_(chosen), fields_(fields) {}
+    Ipset(std::string set, std::string netmask, bool chosen, std::uint32_t fields)
+        : set_(std::move(set)), netmask_(std::move(netmask)), chosen_(chosen), fields_(fields) {}
 
     Translated translate(std::string_view line, std::string& text, entry::Fault& fault) const override {
         const std::string_view whole = line;
         const std::string_view command = take_word(line);
-        if (command == "create" || command == "flush" || command == "COMMIT") return Translated::nothing;
+        if (command == "create") return check_creation(whole, line, fault);
+        if (command == "flush" || command == "COMMIT") return Translated::nothing;
         const std::string_view set = take_word(line);
         const std::string_view value = take_word(line);
         if (command != "add" || value.empty()) {
@@ -55,6 +84,19 @@ class Ipset : public LineTranslator {
     }
 
   private:
+    Translated check_creation(std::string_view whole, std::string_view line, entry::Fault& fault) const {
+        const Creation creation = read_creation(line);
+        if (creation.set != set_ || (!creation.bitmask && creation.netmask == netmask_))
+            return Translated::nothing;
+        fault = fault_of(creation.bitmask
+                             ? fmt::format("found {}: a bitmask, expected a set of addresses or networks",
+                                           entry::quote(whole))
+                             : fmt::format("found {} too far behind the beginning of the list, expected "
+                                           "`create` lines before all entries",
+                                           entry::quote(whole)));
+        return Translated::bad;
+    }
+
     // "192.0.2.1,tcp:80": components are separated by commas, and a port stands behind its protocol.
     bool split(std::string_view value, std::string& text, entry::Fault& fault) const {
         std::vector<std::string> components;
@@ -68,6 +110,7 @@ class Ipset : public LineTranslator {
                 components.emplace_back(component.substr(colon + 1));
             } else {
                 components.emplace_back(component);
+                if (!netmask_.empty() && address_of(component)) components.back() += '/' + netmask_;
             }
             if (comma == value.size()) break;
             value.remove_prefix(comma + 1);
@@ -76,6 +119,7 @@ class Ipset : public LineTranslator {
     }
 
     std::string set_;
+    std::string netmask_;
     bool chosen_;
     std::uint32_t fields_;
 };
@@ -85,7 +129,9 @@ class Ipset : public LineTranslator {
 std::unique_ptr<const LineTranslator> ipset_translator(const ListFormat& format, std::uint32_t fields,
                                                        std::string_view head) {
     const bool chosen = !format.parts.empty();
-    return std::make_unique<Ipset>(chosen ? format.parts.front() : first_set(head), chosen, fields);
+    std::string set = chosen ? format.parts.front() : first_set(head);
+    std::string netmask = netmask_of(head, set);
+    return std::make_unique<Ipset>(std::move(set), std::move(netmask), chosen, fields);
 }
 
 } // namespace sieve::formats

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // JSON documents: the lists of networks that cloud providers publish, arrays of addresses, and `nft -j`. The
 // names of members tell which strings are entries. An address in a member of another name is refused, not
-// ignored: its author may have meant it.
+// ignored: its author may have meant it. So are addresses that are written as numbers, members that are named
+// twice, and a second set of `nft -j`. A document may also be JSON lines: one value a line.
 #include <algorithm>
 #include <array>
+#include <optional>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -47,6 +51,10 @@ constexpr std::array<std::string_view, 23> known_members{
     "val",
 };
 
+// Of them, those that hold one entry. A number in another one may be a count.
+constexpr std::array<std::string_view, 9> single_members{
+    "ip", "ipv4", "ipv6", "cidr", "ip_prefix", "ipv6_prefix", "ipv4Prefix", "ipv6Prefix", "address"};
+
 class Document {
   public:
     Document(const ListFormat& format, std::uint32_t fields, const EntrySink& sink)
@@ -61,10 +69,15 @@ class Document {
         if (path_.size() == deepest)
             return bad_input(fmt::format("{}: nested deeper than {} levels", place().path, deepest));
         if (node.is_object() && is_wanted(name) && shape(node)) return {};
+        if (node.is_object() && !is_same_set(node, name)) return {};
         std::size_t index = 0;
         for (const auto& item : node.items()) {
             path_.push_back(node.is_object() ? item.key() : std::to_string(index++));
-            SIEVE_TRY(walk(item.value(), node.is_object() ? item.key() : name));
+            const std::string& child = node.is_object() ? item.key() : name;
+            if (item.value().is_number() && is_wanted(child) && (node.is_array() || is_single(child)))
+                bad(fmt::format("found the number {} in a member {}, expected an address as text",
+                                item.value().dump(), entry::quote(child)));
+            SIEVE_TRY(walk(item.value(), child));
             path_.pop_back();
         }
         return {};
@@ -81,14 +94,38 @@ class Document {
         return std::find(known_members.begin(), known_members.end(), name) != known_members.end();
     }
 
+    [[nodiscard]] static bool is_single(const std::string& name) {
+        return std::find(single_members.begin(), single_members.end(), name) != single_members.end();
+    }
+
+    void bad(std::string sentence) { sink_(place(), Translated::bad, {}, fault_of(std::move(sentence))); }
+
     void take(const std::string& text, const std::string& name) {
         if (is_wanted(name)) return sink_(place(), Translated::entry, text, {});
         if (!format_.parts.empty() || !is_address_like(text)) return;
-        sink_(
-            place(), Translated::bad, {},
-            fault_of(fmt::format("found {} in a member {}, whose meaning is not known; choose members, as in "
-                                 "json:{}",
-                                 entry::quote(text), entry::quote(name), name)));
+        bad(fmt::format("found {} in a member {}, whose meaning is not known; choose members, as in json:{}",
+                        entry::quote(text), entry::quote(name), name));
+    }
+
+    // Of `nft -j`, in which each set is an object with a name and elements: false, with a fault, if this is
+    // a map, or another set than the first.
+    bool is_same_set(const json& node, const std::string& name) {
+        if ((name != "set" && name != "map") || !node.contains("elem")) return true;
+        const auto found = node.find("name");
+        if (found == node.end() || !found->is_string()) return true;
+        const std::string& set = found->get_ref<const std::string&>();
+        if (name == "map") {
+            bad(fmt::format("{} is a map, expected a set", entry::quote(set)));
+        } else if (set_ && *set_ != set) {
+            bad(fmt::format(
+                "found elements of the set {} behind elements of {}, expected one set, as `nft -j "
+                "list set` prints it",
+                entry::quote(set), entry::quote(*set_)));
+        } else {
+            set_ = set;
+            return true;
+        }
+        return false;
     }
 
     // The objects that stand for one entry in `nft -j`.
@@ -125,19 +162,57 @@ class Document {
     std::uint32_t fields_;
     const EntrySink& sink_;
     std::vector<std::string> path_;
+    std::optional<std::string> set_{}; // of `nft -j`: the first
 };
+
+// Parses a value that begins on that line.
+Status parse(std::string_view text, std::size_t line, json& value) {
+    std::vector<std::set<std::string>> members; // of the objects that are open
+    std::optional<std::string> twice;
+    const auto note = [&](int, json::parse_event_t event, const json& value) {
+        if (event == json::parse_event_t::object_start) members.emplace_back();
+        if (event == json::parse_event_t::object_end) members.pop_back();
+        if (event == json::parse_event_t::key && !members.back().insert(value.get<std::string>()).second)
+            twice = value.get<std::string>();
+        return true;
+    };
+    try {
+        value = json::parse(text, note);
+    } catch (const json::parse_error& error) {
+        const std::string_view before = text.substr(0, error.byte);
+        return bad_input(
+            fmt::format("line {}: this is not JSON",
+                        line + static_cast<std::size_t>(std::count(before.begin(), before.end(), '\n'))));
+    }
+    if (!twice) return {};
+    return bad_input(
+        fmt::format("an object has the member {} twice, expected it once", entry::quote(*twice)));
+}
+
+// Whether each line is a value: the first is a whole one, and another follows.
+bool is_json_lines(std::string_view document) {
+    std::string_view first;
+    while (first.empty() && !document.empty()) first = without_blanks(take_line(document));
+    return json::accept(first) && document.find_first_not_of(" \t\r\n") != std::string_view::npos;
+}
 
 } // namespace
 
 Status translate_json(const ListFormat& format, std::uint32_t fields, std::string_view document,
                       const EntrySink& sink) {
     json root;
-    try {
-        root = json::parse(document);
-    } catch (const json::parse_error& error) {
-        const std::string_view before = document.substr(0, error.byte);
-        return bad_input(
-            fmt::format("line {}: this is not JSON", std::count(before.begin(), before.end(), '\n') + 1));
+    if (is_json_lines(document)) {
+        root = json::array();
+        std::size_t number = 1;
+        for (std::string_view rest = document; !rest.empty(); number++) {
+            const std::string_view line = without_blanks(take_line(rest));
+            if (line.empty()) continue;
+            json value;
+            SIEVE_TRY(parse(line, number, value));
+            root.push_back(std::move(value));
+        }
+    } else {
+        SIEVE_TRY(parse(document, 1, root));
     }
     if (!root.is_structured()) return bad_input("expected a JSON object or array");
     return Document(format, fields, sink).walk(root, "");

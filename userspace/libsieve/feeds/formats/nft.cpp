@@ -4,6 +4,8 @@
 //     set NAME { type ipv4_addr . inet_service; elements = { 192.0.2.1 . 443 timeout 1h, ... } }
 //     add element inet filter NAME { 192.0.2.1, 192.0.2.8/29, 192.0.2.32-192.0.2.40 }
 //     define NAME = { 192.0.2.1, 192.0.2.2 }
+//
+// Commands that take elements out again are refused: a list says what is in a set.
 #include <optional>
 #include <utility>
 #include <vector>
@@ -88,13 +90,19 @@ class Ruleset {
           chosen_(!format.parts.empty()), fields_(fields), tokens_(document), sink_(sink) {}
 
     Status read() {
+        std::string_view word;
         while (const auto token = tokens_.next()) {
-            if (token->is("set") || token->is("map") || token->is("define")) {
+            const std::string_view before = std::exchange(word, token->text);
+            if (token->is("flush")) {
+                read_flush(*token);
+            } else if (token->is("set") || token->is("map") || token->is("define")) {
                 if (const auto name = tokens_.next()) set_ = name->text;
                 is_map_ = token->is("map");
                 if (token->is("define")) SIEVE_TRY(read_definition());
             } else if (token->is("element")) {
+                takes_out_ = before == "delete" || before == "destroy";
                 SIEVE_TRY(read_command());
+                takes_out_ = false;
             } else if (token->is("elements")) {
                 if (const auto sign = tokens_.next(); !sign || !sign->is("=")) continue;
                 if (const auto brace = tokens_.next(); !brace || !brace->is("{")) continue;
@@ -105,6 +113,22 @@ class Ruleset {
     }
 
   private:
+    // Behind `flush`: set [FAMILY] TABLE SET, table [FAMILY] TABLE, ruleset, and others that empty no set.
+    void read_flush(const Token& flush) {
+        const auto what = tokens_.next();
+        if (!what || (!what->is("set") && !what->is("table") && !what->is("ruleset"))) return;
+        if (what->is("set")) {
+            auto name = tokens_.next();
+            for (const std::string_view family : {"ip", "ip6", "inet", "arp", "bridge", "netdev"})
+                if (name && name->is(family)) name = tokens_.next();
+            if (name) name = tokens_.next();
+            if (!name || name->text != wanted_) return;
+        }
+        if (has_elements_)
+            bad(flush.line, fmt::format("found a flush behind elements of the set {}, expected elements that "
+                                        "stay",
+                                        entry::quote(wanted_)));
+    }
     // Behind `define NAME`: values without braces define no list.
     Status read_definition() {
         if (const auto sign = tokens_.next(); !sign || !sign->is("=")) return {};
@@ -154,6 +178,11 @@ class Ruleset {
                                    "choose one, as in nft:{}",
                                    entry::quote(set_), entry::quote(wanted_), entry::quote(set_)));
         }
+        if (takes_out_)
+            return bad(line, fmt::format(
+                                 "found {} in a command that takes elements out, expected elements that stay",
+                                 entry::quote(fmt::format("{}", fmt::join(value, " ")))));
+        has_elements_ = true;
         if (maps) return bad(line, fmt::format("{} is a map, expected a set", entry::quote(set_)));
         std::string text;
         entry::Fault fault;
@@ -171,6 +200,8 @@ class Ruleset {
     const EntrySink& sink_;
     std::string set_;
     bool is_map_ = false;
+    bool takes_out_ = false;    // the command
+    bool has_elements_ = false; // the wanted set, so far
 };
 
 } // namespace

@@ -52,15 +52,6 @@ std::optional<WordAddress> address_of(std::string_view word) {
     return std::nullopt;
 }
 
-bool is_address_like(std::string_view word) {
-    const char* p = word.data();
-    const char* const end = p + word.size();
-    sieve_key key{};
-    entry::Fault fault;
-    const bool good = entry::parse_entry(p, end, SIEVE_FIELD_SRC, key, fault) && p == end;
-    return good || entry::is_range(fault) || fault.kind == entry::FaultKind::host_bits;
-}
-
 std::optional<unsigned> small_number(std::string_view word, unsigned most) {
     if (!is_number(word) || word.size() > 3) return std::nullopt;
     unsigned value = 0;

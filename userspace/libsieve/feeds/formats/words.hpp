@@ -29,8 +29,7 @@ struct WordAddress {
 };
 [[nodiscard]] std::optional<WordAddress> address_of(std::string_view word);
 
-// Whether the whole word is an address, a prefix, or a range of addresses.
-[[nodiscard]] bool is_address_like(std::string_view word);
+using entry::is_address_like;
 
 // The number that a word of one to three digits is, leading zeros included; nothing if it is another word or
 // above `most`.

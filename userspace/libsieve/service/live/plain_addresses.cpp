@@ -30,6 +30,7 @@ bool take_line(std::string_view line, std::vector<Prefix>& to) {
     const std::string_view rest = without_leading_space(line.substr(address.size()));
     if (address.size() > longest_address) return false;
     if (!rest.empty() && !entry::is_comment(rest.front())) return false;
+    if (entry::find_second_address(rest.data(), rest.data() + rest.size()) != nullptr) return false;
     sieve_key key{};
     entry::Fault fault;
     const char* at = address.data();
