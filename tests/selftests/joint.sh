@@ -139,10 +139,83 @@ drop udp 203.0.113.5 $IN4 1 2
 END
 }
 
+# join makes good for a swap, and refuses lists that are not those of the filters.
+joined_again() {
+    begin
+    sieve -q swap "$IN_IF" "b=$WORK/other"
+    verdicts --repeat 1 <<<"drop udp 203.0.113.1 $IN4 1 2"
+    expect_joined "a c"
+    refused 3 'set b: its list is not the one.*it has 3 keys, and the filter 1; swap the set first' \
+        sieve join "$IN_IF" "a=$WORK/a" "b=$WORK/b" "c=$WORK/c"
+    refused 1 'set nope is not in force' sieve join "$IN_IF" "a=$WORK/a" "nope=$WORK/b"
+    refused 2 'image, which does not list its keys' sieve join "$IN_IF" "a=$WORK/a" "b=$WORK/image.sieve"
+    refused 2 'neither the action' sieve join "$IN_IF" "a=$WORK/a" "b=$WORK/other,action=drop"
+    expect_joined "a c"
+    sieve --json join "$IN_IF" "c=$WORK/c" "a=$WORK/a" "b=$WORK/other" |
+        jq -e '.joint.sets == ["a", "b", "c"] and .joint.keys == 6' >/dev/null || fail "join said something else"
+    expect_joined "a b c"
+    verdicts --repeat 1 <<END
+drop udp 203.0.113.2 $IN4 1 2
+pass udp 203.0.113.3 $IN4 1 2
+drop udp 203.0.113.4 $IN4 1 2
+pass udp 203.0.113.6 $IN4 1 2
+END
+    # The counters went on.
+    [ "$(hits a)/$(hits b)/$(hits c)" = 2/1/1 ] || fail "hits $(hits a)/$(hits b)/$(hits c)"
+    if sieve join "$IN_IF" "a=$WORK/a" >"$WORK/out" 2>"$WORK/err"; then fail "one set was joined"; fi
+    grep -q 'nothing is joined: that takes two sets' "$WORK/err" || fail "$(cat "$WORK/err")"
+    expect_joined "a b c"
+}
+
+# Swaps, removals and joins of the same lists, each killed at some moment in every second turn, while packets flow:
+# every verdict is that of the lists.
+under_traffic() {
+    local i lists=() killed=0
+    address_lists 20261122 la 3000 lb 3000 lc 3000 non-members 200
+    head -n 500 "$WORK/la" >>"$WORK/lb"
+    head -n 500 "$WORK/lb" >>"$WORK/lc"
+    {
+        head -n 100 "$WORK/la" | sed "s/.*/first drop drop udp & $IN4 1 53/"
+        head -n 100 "$WORK/lb" | sed "s/.*/second pass pass udp & $IN4 1 53/"
+        tail -n +1000 "$WORK/lc" | head -n 100 | sed "s/.*/third drop drop udp & $IN4 1 53/"
+        sed "s/.*/none pass pass udp & $IN4 1 53/" "$WORK/non-members"
+    } >"$WORK/flows"
+    lists=("a=$WORK/la,fpr=1e-9" "b=$WORK/lb,fpr=1e-9" "c=$WORK/lc,fpr=1e-9")
+    attach
+    sieve -q load --join "$IN_IF" "${lists[0]}" "${lists[1]},action=pass" "${lists[2]}"
+    start_stream "$WORK/flows" "$WORK/report"
+    stream_round
+    # cut_off MILLISECONDS COMMAND...: kills the command after that time if it still runs.
+    cut_off() {
+        local after=$1 status=0
+        shift
+        inside "$IN" timeout -s KILL "0.$(printf %03d "$after")" "$SIEVE" -q "$@" >/dev/null 2>&1 || status=$?
+        if [ "$status" -eq 137 ]; then killed=$((killed + 1)); fi
+    }
+    for ((i = 0; i < ${JOINS:-12}; i++)); do
+        if ((i % 2)); then
+            cut_off $((40 + 37 * i % 900)) swap "$IN_IF" "${lists[i % 3]}"
+            cut_off $((40 + 53 * i % 900)) join "$IN_IF" "${lists[@]}"
+        else
+            under_stream sieve -q swap "$IN_IF" "${lists[i % 3]}"
+            under_stream sieve -q join "$IN_IF" "${lists[@]}"
+            expect_joined "a b c"
+        fi
+    done
+    echo "$killed commands were killed"
+    stop_stream || true
+    jq -c '{packets, wrong}' "$WORK/report"
+    jq -r '.examples[]' "$WORK/report"
+    [ "$(jq .wrong "$WORK/report")" = 0 ] || fail "wrong verdicts"
+    [ "$killed" -gt 0 ] || fail "no command was killed"
+}
+
 ktap_run \
     "verdicts and counters are those of the sets" as_by_themselves \
     "actions and order may change" actions_and_order \
     "swapped and removed sets" swap_and_remove \
     "sets that are not joined keep their places" others \
     "sixteen sets" sixteen \
-    "a change that is taken back" probation
+    "a change that is taken back" probation \
+    "sets are joined again" joined_again \
+    "swaps and joins under traffic, some of them killed" under_traffic

@@ -27,6 +27,7 @@ void add_diff(CLI::App& app, Context& context);
 void add_inspect(CLI::App& app, Context& context);
 void add_load(CLI::App& app, Context& context);
 void add_swap(CLI::App& app, Context& context);
+void add_join(CLI::App& app, Context& context);
 void add_set(CLI::App& app, Context& context);
 void add_add(CLI::App& app, Context& context);
 void add_default(CLI::App& app, Context& context);

@@ -27,6 +27,7 @@ void define_command_line(CLI::App& app, Context& context) {
     add_inspect(app, context);
     add_load(app, context);
     add_swap(app, context);
+    add_join(app, context);
     add_set(app, context);
     add_add(app, context);
     add_default(app, context);

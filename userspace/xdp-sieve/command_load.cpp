@@ -11,6 +11,7 @@
 #include "xdp-sieve/command.hpp"
 #include "xdp-sieve/format.hpp"
 #include "xdp-sieve/hook_argument.hpp"
+#include "xdp-sieve/joint_report.hpp"
 #include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/output.hpp"
 #include "xdp-sieve/remedy.hpp"
@@ -84,14 +85,7 @@ void print(const control::Applied& applied, const Context& context) {
                               {"unreadable", {{"action", action_name(table.unreadable)}}},
                               {"sets", nlohmann::json::array()}};
         add_way_attached(out, hook);
-        if (applied.joined)
-            out["joint"] = {{"sets", applied.joined->sets},
-                            {"keys", applied.joined->filter.keys()},
-                            {"bytes", applied.joined->filter.lines().size_bytes()},
-                            {"map_id", applied.joined->maps.filter_id},
-                            {"fpr",
-                             {{"predicted", applied.joined->filter.predicted_rate()},
-                              {"expected", applied.joined->filter.expected_rate()}}}};
+        if (applied.joined) out["joint"] = to_json(*applied.joined);
         for (std::size_t i = 0; i < applied.sets.size(); i++) {
             nlohmann::json set = to_json(applied.sets[i]);
             add_action(set, control::action_of(table.sets[i]));
@@ -107,11 +101,7 @@ void print(const control::Applied& applied, const Context& context) {
     for (std::size_t i = 0; i < applied.sets.size(); i++)
         print_out("  {:<5} {}\n", describe_action(control::action_of(table.sets[i])),
                   describe(applied.sets[i]));
-    if (applied.joined)
-        print_out("  one lookup for {}: {}, {}, FPR {} for each set\n", fmt::join(applied.joined->sets, ", "),
-                  format_counted(applied.joined->filter.keys(), "key"),
-                  format_bytes(applied.joined->filter.lines().size_bytes()),
-                  format_rate(applied.joined->filter.expected_rate()));
+    if (applied.joined) print_out("  {}\n", describe(*applied.joined));
 }
 
 Result<Exit> run_load(LoadArguments& arguments, Context& context) {

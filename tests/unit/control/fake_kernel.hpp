@@ -50,6 +50,7 @@ class FakeKernel final : public control::Kernel {
     bool cannot_tidy_up = false;                      // changes are made, and what follows them fails
     std::optional<kernel::HookPoint> keeps_probation; // ending it there fails
     std::function<void()> on_test;                    // what somebody else does while a set is tested
+    std::function<void()> on_joint;                   // likewise while a joint filter is tested
     std::function<void()> on_lock;                    // what somebody else does until the lock is there
 
     // Interfaces besides eth0, without a program of ours. One named "gone" disappears when its hooks are
@@ -104,6 +105,13 @@ class FakeKernel final : public control::Kernel {
     // A filter that open_filter() finds under that id.
     void put_filter(std::uint32_t id, const Image& image) {
         filters_[id].assign(image.lines().begin(), image.lines().end());
+    }
+    // Makes this the joint filter of the table on eth0, for its first sets.
+    void put_joint(const JointFilter& joint) {
+        running.table.joint_id = 900;
+        filters_[900].assign(joint.lines().begin(), joint.lines().end());
+        for (std::uint32_t number = 0; number < joint.sets(); number++)
+            running.table.sets.at(number).joined = number;
     }
     // An exact set that open_exact() finds under that id, with room for so many more keys.
     void put_exact(std::uint32_t id, const std::vector<sieve_key>& members, std::size_t room) {
@@ -178,13 +186,16 @@ class FakeKernel final : public control::Kernel {
     }
 
     Result<control::SetMaps> bring_in_joint(kernel::HookPoint, const JointFilter& joint,
-                                            std::span<const control::ReadySet* const> sets) override {
+                                            std::span<const kernel::JoinedSet> sets) override {
         std::string step = "bring in joint of";
-        for (const control::ReadySet* set : sets) step += " " + set->name;
+        for (const kernel::JoinedSet& set : sets) step += " " + set.name;
         steps.push_back(step);
         EXPECT_EQ(joint.sets(), sets.size());
         if (refuses_joint) return bad_input("a key was decided by no set");
+        if (on_joint) std::exchange(on_joint, nullptr)();
         const int fd = next_fd_++;
+        filters_[id_of(fd)].assign(joint.lines().begin(), joint.lines().end());
+        for (const kernel::JoinedSet& set : sets) EXPECT_FALSE(set.keys->empty());
         return control::SetMaps{.filter_fd = fd, .filter_id = id_of(fd)};
     }
 
@@ -260,6 +271,10 @@ class FakeKernel final : public control::Kernel {
         const auto found = filters_.find(map_id);
         if (found == filters_.end()) return kernel_refused("no such map");
         return std::make_unique<FakeFilter>(found->second);
+    }
+
+    Result<std::unique_ptr<control::RunningFilter>> open_joint(std::uint32_t map_id) override {
+        return open_filter(map_id);
     }
 
     // The maps of keys, by their ids.
@@ -367,15 +382,13 @@ class FakeKernel final : public control::Kernel {
                 if (!set.keep_inserted) now.inserted_id = 0;
             }
             if (set.inserted_fd >= 0) now.inserted_id = id_of(set.inserted_fd);
-            now.joined.reset();
-            if (wanted.joint) {
-                const auto& joined = wanted.joint->sets;
-                const auto found = std::find(joined.begin(), joined.end(), set.name);
-                if (found != joined.end()) now.joined = static_cast<std::uint32_t>(found - joined.begin());
-            }
             table.sets.push_back(now);
         }
-        if (wanted.joint) table.joint_id = id_of(wanted.joint->map_fd);
+        const auto numbers = kernel::joined_numbers(wanted, at(point).table);
+        for (std::size_t i = 0; i < numbers.size(); i++) table.sets[i].joined = numbers[i];
+        if (std::any_of(numbers.begin(), numbers.end(),
+                        [](const auto& number) { return number.has_value(); }))
+            table.joint_id = wanted.joint ? id_of(wanted.joint->map_fd) : at(point).table.joint_id;
         return table;
     }
 

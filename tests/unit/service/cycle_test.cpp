@@ -100,6 +100,51 @@ TEST_F(CycleTest, AListThatChangesReplacesItsFilterOnly) {
     EXPECT_FALSE(done().changed);
 }
 
+// With `join`, one lookup answers for the sets, and does so again after each change of a list.
+TEST_F(CycleTest, SetsAreJoinedFromTheirLists) {
+    const auto joined = [&](const std::string& set) { return kernel.running.table.find(set)->joined; };
+    done();
+    EXPECT_EQ(kernel.running.table.joint_id, 0U);
+    configuration.interfaces[0].join = true;
+    const std::uint32_t a = map_of("a");
+    EXPECT_TRUE(done().changed) << "nothing else has changed";
+    EXPECT_EQ(kernel.steps,
+              (std::vector<std::string>{"bring in joint of a b", "lock", "trial", "replace",
+                                        "unlock"})); // the trial asks about the host's addresses
+    EXPECT_EQ(joined("b"), 1U);
+    EXPECT_EQ(map_of("a"), a);
+    EXPECT_FALSE(done().changed);
+    EXPECT_TRUE(kernel.steps.empty());
+
+    files.feed("b.txt", {"192.0.2.7"});
+    EXPECT_TRUE(done().changed);
+    EXPECT_EQ(kernel.steps,
+              (std::vector<std::string>{"trial", "bring in b", "test b", "lock", "replace", "unlock",
+                                        "bring in joint of a b", "lock", "trial", "replace", "unlock"}));
+    EXPECT_EQ(joined("b"), 1U);
+    EXPECT_EQ(remarks.back(), "eth0 xdp: one lookup answers for a, b");
+
+    // A failure leaves the new list in force.
+    kernel.refuses_joint = true;
+    files.feed("b.txt", {"192.0.2.8"});
+    const CycleReport report = done();
+    EXPECT_EQ(report.sets[1].outcome, SetOutcome::replaced);
+    EXPECT_EQ(joined("b"), std::nullopt);
+    EXPECT_NE(remarks.back().find("asked one by one, since joining them failed"), std::string::npos);
+    kernel.refuses_joint = false;
+    EXPECT_TRUE(done().changed);
+    EXPECT_EQ(joined("b"), 1U);
+}
+
+TEST_F(CycleTest, WhatCannotBeJoinedIsNotTriedInEachCycle) {
+    configuration.interfaces[0].join = true;
+    configuration.sets[1].feed.except = files.feed("exceptions.txt", {"198.51.100.1"});
+    done();
+    EXPECT_EQ(kernel.running.table.joint_id, 0U);
+    EXPECT_FALSE(done().changed);
+    EXPECT_TRUE(kernel.steps.empty());
+}
+
 TEST_F(CycleTest, AFailureChangesNothing) {
     done();
     files.feed("a.txt", {"192.0.2.9"});

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/control/apply.hpp"
 
+#include <span>
 #include <utility>
 
 #include <fmt/core.h>
@@ -104,6 +105,30 @@ Status may_apply(Kernel& kernel, const kernel::Hook& hook, const TableSpec& spec
     return check_targets(kernel, {hook.interface, hook.point, mode}, spec.sets);
 }
 
+// The joint filter of those of the sets that can be joined; nothing if they are fewer than two. It names no
+// set for what this host lives by, `host`.
+Result<std::optional<Joined>> join(Kernel& kernel, kernel::HookPoint point, std::span<const ReadySet> sets,
+                                   std::span<const Question> host, const Observer& observer) {
+    std::vector<Joinable> joinable;
+    for (const ReadySet& set : sets) {
+        std::string reason = cannot_be_joined(set.image.lookup(), set.maps.verified());
+        if (reason.empty() && !set.keys) reason = "an image does not list its keys";
+        if (!reason.empty())
+            observer.remark(fmt::format("set {} is not joined: {}", set.name, reason));
+        else
+            joinable.push_back({.name = set.name,
+                                .filter_fd = set.maps.filter_fd,
+                                .keys = &*set.keys,
+                                .rate = rate_from_bits(set.image.file().expected_fpr),
+                                .exceptions = set.image.exceptions()});
+    }
+    joinable = largest_group(std::move(joinable), observer);
+    if (joinable.empty()) return std::optional<Joined>();
+    const std::vector<sieve_key> spared = keys_of(host, joinable.front().keys->fields());
+    SIEVE_ASSIGN(Joined joined, make_joint(kernel, point, joinable, spared, observer));
+    return std::optional<Joined>(std::move(joined));
+}
+
 kernel::DispatcherRank rank_of(const TableSpec& spec) {
     kernel::DispatcherRank rank;
     if (spec.priority) rank.priority = *spec.priority;
@@ -131,7 +156,7 @@ Result<Applied> apply(Kernel& kernel, const TableSpec& spec, const Observer& obs
     SIEVE_ASSIGN(PreparedSets prepared, prepare(kernel, spec.point, frags, specs, observer, host));
     std::optional<Joined> joined;
     if (spec.join) {
-        SIEVE_ASSIGN(joined, join(kernel, spec.point, prepared.sets, observer));
+        SIEVE_ASSIGN(joined, join(kernel, spec.point, prepared.sets, host, observer));
         for (ReadySet& set : prepared.sets) set.keys.reset(); // frees their memory
     }
 

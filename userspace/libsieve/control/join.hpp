@@ -12,12 +12,13 @@
 #include "libsieve/control/observer.hpp"
 #include "libsieve/control/ready_set.hpp"
 #include "libsieve/filters/joint/joint_filter.hpp"
+#include "libsieve/keys/key_set.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve::control {
 
-// Why a joint filter cannot answer for a set; empty if it can.
-[[nodiscard]] std::string cannot_be_joined(const ReadySet& set);
+// Why a joint filter cannot answer for a set with this filter; empty if it can.
+[[nodiscard]] std::string cannot_be_joined(const sieve_lookup& lookup, bool verified);
 
 // A joint filter that is in the kernel and has answered correctly there, but is not in force.
 struct Joined {
@@ -28,11 +29,34 @@ struct Joined {
     [[nodiscard]] kernel::WantedJoint wanted() const { return {.map_fd = maps.filter_fd, .sets = sets}; }
 };
 
-// Joins those sets of the table, which are in its order, that have the same fields. If there are several such
-// groups, it takes the largest, and the first of these. The filter's rate is as low as the lowest of the
-// sets' own rates, but not below 1e-9. Nothing if fewer than two sets can be joined. The observer is told
-// which sets are left out, and why. Errors: those of JointFilter::build() and Kernel::bring_in_joint().
-[[nodiscard]] Result<std::optional<Joined>> join(Kernel& kernel, kernel::HookPoint point,
-                                                 std::span<const ReadySet> sets, const Observer& observer);
+// A set that a joint filter may answer for.
+struct Joinable {
+    std::string name{};
+    int filter_fd = -1;           // its own filter's map
+    const KeySet* keys = nullptr; // not empty
+    double rate = 1;              // false positive rate of its own filter
+    // What it promises not to match. None of it is a member.
+    std::span<const sieve_exception> exceptions{};
+};
+
+// Of the fields of some sets, those that most of them have, and the first of these; 0 if there is no set.
+[[nodiscard]] std::uint32_t fields_to_join(std::span<const std::uint32_t> fields);
+
+// Those of the sets that have the same fields. If there are several such groups, the largest, and the first
+// of these. The observer is told which sets are left out. Empty if fewer than two are left.
+[[nodiscard]] std::vector<Joinable> largest_group(std::vector<Joinable> sets, const Observer& observer);
+
+// Makes the joint filter of these sets, at least two, which have the same fields. Its rate is as low as the
+// lowest of the sets' own rates, but not below 1e-9.
+//
+// It names no set for one of the set's exceptions, and no set for one of `spared`, unless the set holds the
+// key: addresses that this host lives by, for example. The builder tries other hash keys until that is so. If
+// there are many such keys, it lowers the rate, so that two tries suffice on average.
+//
+// Errors: those of JointFilter::build() and Kernel::bring_in_joint(); bad_input if the tries run out, which
+// the rate makes impossible in practice.
+[[nodiscard]] Result<Joined> make_joint(Kernel& kernel, kernel::HookPoint point,
+                                        std::span<const Joinable> sets, std::span<const sieve_key> spared,
+                                        const Observer& observer);
 
 } // namespace sieve::control

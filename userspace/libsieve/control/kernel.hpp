@@ -20,6 +20,7 @@
 #include "libsieve/kernel/hooks/attach.hpp"
 #include "libsieve/kernel/hooks/device.hpp"
 #include "libsieve/kernel/hooks/hook_point.hpp"
+#include "libsieve/kernel/joint_preflight.hpp"
 #include "libsieve/kernel/key_map.hpp"
 #include "libsieve/kernel/redirect_maps.hpp"
 #include "libsieve/kernel/replay.hpp"
@@ -134,7 +135,7 @@ class Kernel {
     // A joint filter of these sets, in the order of their numbers. Fails unless it answers correctly in a
     // copy of the program. See kernel::preflight_joint().
     [[nodiscard]] virtual Result<SetMaps> bring_in_joint(kernel::HookPoint point, const JointFilter& joint,
-                                                         std::span<const ReadySet* const> sets) = 0;
+                                                         std::span<const kernel::JoinedSet> sets) = 0;
 
     // Loads a copy of the program. Another thread calls `make` meanwhile for the copy's sets, which must
     // outlive the call. `frags`: also loads the program for multi-buffer frames.
@@ -156,6 +157,8 @@ class Kernel {
     [[nodiscard]] virtual Status end_probation(const kernel::Hook& hook, bool keep) = 0;
     [[nodiscard]] virtual Status detach(const kernel::Hook& hook) = 0;
     [[nodiscard]] virtual Result<std::unique_ptr<RunningFilter>> open_filter(std::uint32_t map_id) = 0;
+    // The joint filter of a table.
+    [[nodiscard]] virtual Result<std::unique_ptr<RunningFilter>> open_joint(std::uint32_t map_id) = 0;
     // The exact set with that id; the map of inserted keys with that id.
     [[nodiscard]] virtual Result<std::unique_ptr<RunningKeys>> open_exact(std::uint32_t exact_id) = 0;
     [[nodiscard]] virtual Result<std::unique_ptr<RunningKeys>> open_inserted(std::uint32_t inserted_id) = 0;

@@ -238,13 +238,14 @@ struct Asked {
     std::vector<Filter> filters{}; // of these sets
     std::vector<std::string> names{};
     sieve_action default_action = SIEVE_ACTION_PASS;
-    const JointFilter* joint = nullptr;
+    // The number that the joint filter gives to a key; empty if there is no such filter.
+    std::function<std::optional<std::uint32_t>(const sieve_key&)> ask_joint{};
     std::vector<std::optional<std::uint32_t>> joined{}; // the sets' numbers in the joint filter
 
     // Whether a packet with the key matches the set if it was not decided before.
     [[nodiscard]] Result<bool> matches(std::size_t set, const sieve_key& key, Court& court) const {
-        if (joint != nullptr && joined[set]) {
-            const std::optional<std::uint32_t> named = joint->find(key);
+        if (ask_joint && joined[set]) {
+            const std::optional<std::uint32_t> named = ask_joint(key);
             if (!named || *joined[set] < *named) return false;
             if (*joined[set] == *named) return true;
         }
@@ -252,7 +253,16 @@ struct Asked {
     }
 };
 
-Result<Asked> asked_of(const ComingTable& coming, Court& court) {
+// The joint filter that is in force with that id.
+Status ask_joint_in_force(Kernel& kernel, std::uint32_t map_id, Asked& asked) {
+    SIEVE_ASSIGN(std::shared_ptr<RunningFilter> filter, kernel.open_joint(map_id));
+    asked.ask_joint = [filter](const sieve_key& key) {
+        return find_joint(filter->lookup(), filter->lines(), key);
+    };
+    return {};
+}
+
+Result<Asked> asked_of(Kernel& kernel, const ComingTable& coming, Court& court) {
     Asked asked{.default_action = coming.table.default_action};
     for (const kernel::WantedSet& set : coming.table.sets) {
         const auto fresh = std::find_if(coming.fresh.begin(), coming.fresh.end(),
@@ -269,19 +279,18 @@ Result<Asked> asked_of(const ComingTable& coming, Court& court) {
         asked.filters.push_back(filter);
         asked.names.push_back(set.name);
     }
-    if (coming.joined == nullptr) return asked;
-    asked.joint = &coming.joined->filter;
-    for (const std::string& name : asked.names) {
-        const auto& joined = coming.joined->sets;
-        const auto found = std::find(joined.begin(), joined.end(), name);
-        asked.joined.push_back(found == joined.end()
-                                   ? std::nullopt
-                                   : std::optional(static_cast<std::uint32_t>(found - joined.begin())));
-    }
+    const kernel::TableInForce before = coming.before != nullptr ? *coming.before : kernel::TableInForce{};
+    asked.joined = kernel::joined_numbers(coming.table, before);
+    if (std::ranges::none_of(asked.joined, [](const auto& number) { return number.has_value(); }))
+        return asked;
+    if (coming.joined != nullptr)
+        asked.ask_joint = [joint = &coming.joined->filter](const sieve_key& key) { return joint->find(key); };
+    else
+        SIEVE_TRY(ask_joint_in_force(kernel, before.joint_id, asked));
     return asked;
 }
 
-Result<Asked> asked_of(const kernel::TableInForce& table, Court& court) {
+Result<Asked> asked_of(Kernel& kernel, const kernel::TableInForce& table, Court& court) {
     Asked asked{.default_action = table.default_action};
     for (const kernel::SetInForce& set : table.sets) {
         const Filter filter{set.map_id, set.exact_id};
@@ -289,7 +298,9 @@ Result<Asked> asked_of(const kernel::TableInForce& table, Court& court) {
         asked.sets.push_back({set.action, fields});
         asked.filters.push_back(filter);
         asked.names.push_back(set.name);
+        asked.joined.push_back(set.joined);
     }
+    if (table.joint_id != 0) SIEVE_TRY(ask_joint_in_force(kernel, table.joint_id, asked));
     return asked;
 }
 
@@ -300,9 +311,9 @@ Result<std::optional<Dropper>> find_dropper(const Asked& asked, const Question& 
 }
 
 // Whether the table in force drops the packet as well, and by the same cause.
-Result<bool> was_dropped(const Asked& now, const Dropper& dropper, const kernel::TableInForce& before,
-                         const Question& question, Court& court) {
-    SIEVE_ASSIGN(const Asked old, asked_of(before, court));
+Result<bool> was_dropped(Kernel& kernel, const Asked& now, const Dropper& dropper,
+                         const kernel::TableInForce& before, const Question& question, Court& court) {
+    SIEVE_ASSIGN(const Asked old, asked_of(kernel, before, court));
     SIEVE_ASSIGN(const std::optional<Dropper> then, find_dropper(old, question, court));
     if (!then) return false;
     if (!dropper.set) return true;
@@ -388,13 +399,14 @@ bool may_drop(const kernel::WantedTable& table) {
 Status judge(Kernel& kernel, Trial& trial, const std::string& interface, kernel::HookPoint point,
              const ComingTable& coming, std::span<const HostAddress> host, const Safety& safety) {
     Court court(kernel, trial, coming.fresh);
-    SIEVE_ASSIGN(const Asked asked, asked_of(coming, court));
+    SIEVE_ASSIGN(const Asked asked, asked_of(kernel, coming, court));
     for (const Question& question : lockout_questions(host, interface, point)) {
         SIEVE_ASSIGN(const std::optional<Dropper> dropper, find_dropper(asked, question, court));
         if (!dropper) continue;
         if (dropper->set && safety.exempt.contains(asked.names[*dropper->set])) continue;
         if (coming.before != nullptr) {
-            SIEVE_ASSIGN(const bool was, was_dropped(asked, *dropper, *coming.before, question, court));
+            SIEVE_ASSIGN(const bool was,
+                         was_dropped(kernel, asked, *dropper, *coming.before, question, court));
             if (was) continue;
         }
         return lockout(coming.specs, interface, point, asked, *dropper, question, host[question.about]);
@@ -476,7 +488,7 @@ Status refuse_lockout(Kernel& kernel, const std::string& interface, kernel::Hook
     SIEVE_ASSIGN(const std::unique_ptr<Trial> trial,
                  kernel.start_trial(point, false, [] { return std::vector<const ReadySet*>(); }));
     Court court(kernel, *trial, {});
-    SIEVE_ASSIGN(const Asked asked, asked_of(coming.table, court));
+    SIEVE_ASSIGN(const Asked asked, asked_of(kernel, coming.table, court));
     const auto changed = static_cast<std::size_t>(set - coming.table.sets.begin());
     for (const Question& question : questions) {
         SIEVE_ASSIGN(const std::optional<Dropper> before, find_dropper(asked, question, court));
@@ -485,7 +497,7 @@ Status refuse_lockout(Kernel& kernel, const std::string& interface, kernel::Hook
                      find_dropper(asked.sets, asked.default_action, question,
                                   [&](std::size_t i, const sieve_key& key) -> Result<bool> {
                                       if (i == changed) return !coming.erased;
-                                      return court.matches(asked.filters[i], key);
+                                      return asked.matches(i, key, court);
                                   }));
         if (dropper) return lockout({}, interface, point, asked, *dropper, question, host[question.about]);
     }

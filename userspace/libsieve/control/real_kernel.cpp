@@ -166,12 +166,9 @@ Result<SetMaps> RealKernel::bring_in(const Image& image, const std::vector<sieve
 }
 
 Result<SetMaps> RealKernel::bring_in_joint(kernel::HookPoint point, const JointFilter& joint,
-                                           std::span<const ReadySet* const> sets) {
+                                           std::span<const kernel::JoinedSet> sets) {
     SIEVE_ASSIGN(kernel::FilterMap map, kernel::FilterMap::create(joint.lines(), "joint"));
-    std::vector<kernel::JoinedSet> joined;
-    for (const ReadySet* const set : sets)
-        joined.push_back({.name = set->name, .image = &set->image, .filter_fd = set->maps.filter_fd});
-    SIEVE_TRY(kernel::preflight_joint(joint, map, joined, point));
+    SIEVE_TRY(kernel::preflight_joint(joint, map, sets, point));
     const auto owner = std::make_shared<const kernel::FilterMap>(std::move(map));
     return SetMaps{.filter_fd = owner->fd(), .filter_id = owner->id(), .owner = owner};
 }
@@ -226,6 +223,11 @@ Status RealKernel::detach(const kernel::Hook& hook) {
 
 Result<std::unique_ptr<RunningFilter>> RealKernel::open_filter(std::uint32_t map_id) {
     SIEVE_ASSIGN(kernel::MappedFilter map, kernel::MappedFilter::open(map_id));
+    return std::make_unique<RealRunningFilter>(std::move(map));
+}
+
+Result<std::unique_ptr<RunningFilter>> RealKernel::open_joint(std::uint32_t map_id) {
+    SIEVE_ASSIGN(kernel::MappedFilter map, kernel::MappedFilter::open_joint(map_id));
     return std::make_unique<RealRunningFilter>(std::move(map));
 }
 

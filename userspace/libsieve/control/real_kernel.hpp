@@ -20,7 +20,7 @@ class RealKernel : public Kernel {
     Result<SetMaps> bring_in(const Image& image, const std::vector<sieve_key>* exact,
                              const std::string& name) override;
     Result<SetMaps> bring_in_joint(kernel::HookPoint point, const JointFilter& joint,
-                                   std::span<const ReadySet* const> sets) override;
+                                   std::span<const kernel::JoinedSet> sets) override;
     Result<std::unique_ptr<Trial>> start_trial(kernel::HookPoint point, bool frags,
                                                const MakeSets& make) override;
     Result<std::unique_ptr<Replayer>> start_replay(kernel::HookPoint point,
@@ -31,6 +31,7 @@ class RealKernel : public Kernel {
     Status end_probation(const kernel::Hook& hook, bool keep) override;
     Status detach(const kernel::Hook& hook) override;
     Result<std::unique_ptr<RunningFilter>> open_filter(std::uint32_t map_id) override;
+    Result<std::unique_ptr<RunningFilter>> open_joint(std::uint32_t map_id) override;
     Result<std::unique_ptr<RunningKeys>> open_exact(std::uint32_t exact_id) override;
     Result<std::unique_ptr<RunningKeys>> open_inserted(std::uint32_t inserted_id) override;
     Result<UniqueFd> open_map(std::uint32_t map_id) override;

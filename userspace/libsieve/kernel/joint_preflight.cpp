@@ -3,10 +3,13 @@
 
 #include <algorithm>
 #include <optional>
+#include <vector>
 
 #include <fmt/core.h>
 
-#include "libsieve/kernel/preflight.hpp"
+#include <sieve/image.h>
+
+#include "libsieve/build/random_keys.hpp"
 #include "libsieve/kernel/replay.hpp"
 #include "libsieve/packets/carrier.hpp"
 
@@ -15,6 +18,7 @@ namespace sieve::kernel {
 namespace {
 
 // Of all sets together.
+constexpr std::size_t members_wanted = 4096;
 constexpr std::size_t non_members_wanted = 4096;
 
 class Questioning {
@@ -24,9 +28,7 @@ class Questioning {
 
     Status ask_member(std::size_t set, const sieve_key& key) {
         SIEVE_ASSIGN(const std::optional<std::uint32_t> number, ask(key));
-        const bool right =
-            number && *number <= set && (*number == set || sets_[*number].image->contains(key));
-        if (right) return {};
+        if (number && *number <= set) return {};
         return bad_input(
             fmt::format("a key of set {} was decided by {} when the kernel asked the joint filter; "
                         "nothing was changed",
@@ -47,12 +49,23 @@ class Questioning {
             wanted ? sets_[*wanted].name : "none"));
     }
 
+    // Some packet types cannot have some keys: ICMP has no ports.
+    bool can_ask(const sieve_key& key) { return !carrier_.carry(key, joint_.fields()).empty(); }
+
   private:
     const JointFilter& joint_;
     std::span<const JoinedSet> sets_;
     const Replay& replay_;
     packets::Carrier carrier_;
 };
+
+// Keys from all parts of the set.
+std::vector<sieve_witness> sample_of(const KeySet& keys, std::size_t wanted) {
+    std::vector<sieve_witness> sample;
+    const std::size_t count = std::min(keys.size(), wanted);
+    for (std::size_t i = 0; i < count; i++) sample.push_back({keys.at(i * keys.size() / count), {}});
+    return sample;
+}
 
 } // namespace
 
@@ -69,15 +82,17 @@ Result<JointReport> preflight_joint(const JointFilter& joint, const FilterMap& m
     Questioning questioning(joint, sets, replay);
     JointReport report;
     for (std::size_t set = 0; set < sets.size(); set++) {
-        const PreflightQuestions questions(*sets[set].image);
-        for (const sieve_key& key : questions.witnesses().keys) {
-            SIEVE_TRY(questioning.ask_member(set, key));
+        const std::vector<sieve_witness> members = sample_of(*sets[set].keys, members_wanted / sets.size());
+        for (const sieve_witness& member : members) {
+            if (!questioning.can_ask(member.key)) continue;
+            SIEVE_TRY(questioning.ask_member(set, member.key));
             report.members++;
         }
-        const auto& keys = questions.non_members().keys;
-        const std::size_t asked = std::min(keys.size(), non_members_wanted / sets.size());
-        for (std::size_t i = 0; i < asked; i++) {
-            SIEVE_TRY(questioning.ask(keys[i]));
+        RandomKeys draw(members, joint.fields(), joint.identity()[0] + set);
+        for (std::size_t i = 0; i < non_members_wanted / sets.size(); i++) {
+            const sieve_key key = draw();
+            if (!questioning.can_ask(key)) continue;
+            SIEVE_TRY(questioning.ask(key));
             report.non_members++;
         }
     }

@@ -7,9 +7,9 @@
 #include <string>
 
 #include "libsieve/filters/joint/joint_filter.hpp"
-#include "libsieve/image/image.hpp"
 #include "libsieve/kernel/filter_map.hpp"
 #include "libsieve/kernel/hooks/hook_point.hpp"
+#include "libsieve/keys/key_set.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve::kernel {
@@ -17,18 +17,18 @@ namespace sieve::kernel {
 // One of the sets of a joint filter, in the order of their numbers.
 struct JoinedSet {
     std::string name;
-    const Image* image = nullptr;
-    int filter_fd = -1; // its own filter's map
+    int filter_fd = -1;           // its own filter's map
+    const KeySet* keys = nullptr; // not empty
 };
 
 struct JointReport {
-    std::uint64_t members = 0;     // witnesses that were asked; each was named the right set
+    std::uint64_t members = 0;     // members that were asked; each was named the right set
     std::uint64_t non_members = 0; // random keys that were asked
 };
 
-// Runs the real program, in a scratch instance, over a table of these sets with the joint filter. Each
-// witness of a set must be decided by that set, or by an earlier one that the joint filter names in user
-// space and whose own filter holds the witness, too. Random keys must be decided as the joint filter says in
+// Runs the real program, in a scratch instance, over a table of these sets with the joint filter. A sample of
+// each set's keys must be decided by that set, or by an earlier one that the joint filter names in user
+// space, where the builder has checked every key. Random keys must be decided as the joint filter says in
 // user space, whose rate was measured when it was built. The error says which answers were wrong.
 [[nodiscard]] Result<JointReport> preflight_joint(const JointFilter& joint, const FilterMap& map,
                                                   std::span<const JoinedSet> sets,

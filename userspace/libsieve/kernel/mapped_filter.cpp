@@ -8,24 +8,47 @@
 
 #include <fmt/core.h>
 
+#include <sieve/joint.h>
+
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/kernel/filter_header.hpp"
 #include "libsieve/kernel/refusal.hpp"
 
 namespace sieve::kernel {
 
-Result<MappedFilter> MappedFilter::open(std::uint32_t map_id) {
+Result<MappedFilter> MappedFilter::map(std::uint32_t map_id) {
     SIEVE_ASSIGN(const FilterHandle handle, open_live_filter(map_id));
     void* pages = ::mmap(nullptr, std::size_t{handle.lines} * sizeof(sieve_line), PROT_READ | PROT_WRITE,
                          MAP_SHARED, handle.fd.get(), 0);
     if (pages == MAP_FAILED)
         return refusal(fmt::format("mapping BPF map {}", map_id), errno,
                        "a filter's map is made with BPF_F_MMAPABLE and not frozen");
-    MappedFilter map(static_cast<sieve_line*>(pages), handle.lines);
-    if (map.lookup().magic != SIEVE_MAGIC || !geometry_fault(map.lookup()).empty() ||
-        kind_of(map.lookup()).lines(map.lookup()) > map.count_ - SIEVE_FIRST_LINE)
+    return MappedFilter(static_cast<sieve_line*>(pages), handle.lines);
+}
+
+bool MappedFilter::fits(const sieve_lookup& lookup) const {
+    return lookup.magic == SIEVE_MAGIC && geometry_fault(lookup).empty() &&
+           kind_of(lookup).lines(lookup) <= count_ - SIEVE_FIRST_LINE;
+}
+
+Result<MappedFilter> MappedFilter::open(std::uint32_t map_id) {
+    SIEVE_ASSIGN(MappedFilter filter, map(map_id));
+    if (!filter.fits(filter.lookup()))
         return kernel_refused(fmt::format("BPF map {} is in the table of sets but is no filter", map_id));
-    return map;
+    return filter;
+}
+
+Result<MappedFilter> MappedFilter::open_joint(std::uint32_t map_id) {
+    SIEVE_ASSIGN(MappedFilter filter, map(map_id));
+    // But for the number of sets, the header is that of an image.
+    sieve_lookup lookup = filter.lookup();
+    const std::uint32_t sets = lookup.hashes;
+    lookup.hashes = 0;
+    if (lookup.kind != SIEVE_KIND_XORSAT || sets < SIEVE_JOINT_LEAST_SETS || sets > SIEVE_JOINT_MOST_SETS ||
+        !filter.fits(lookup))
+        return kernel_refused(
+            fmt::format("BPF map {} is the table's joint filter but has no such header", map_id));
+    return filter;
 }
 
 MappedFilter::MappedFilter(MappedFilter&& other) noexcept

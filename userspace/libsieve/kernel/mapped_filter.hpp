@@ -18,6 +18,8 @@ class MappedFilter {
   public:
     // Maps a filter that a table names. An error if the map is no filter.
     static Result<MappedFilter> open(std::uint32_t map_id);
+    // The same for a table's joint filter (sieve/joint.h).
+    static Result<MappedFilter> open_joint(std::uint32_t map_id);
 
     MappedFilter(MappedFilter&& other) noexcept;
     MappedFilter& operator=(MappedFilter&& other) noexcept;
@@ -31,6 +33,9 @@ class MappedFilter {
 
   private:
     MappedFilter(sieve_line* lines, std::size_t count) : lines_(lines), count_(count) {}
+    static Result<MappedFilter> map(std::uint32_t map_id);
+    // Whether there are as many lines as this header says, and the header makes sense.
+    [[nodiscard]] bool fits(const sieve_lookup& lookup) const;
 
     sieve_line* lines_ = nullptr;
     std::size_t count_ = 0;

@@ -144,6 +144,28 @@ const SetInForce* TableInForce::find(std::string_view name) const {
     return found == sets.end() ? nullptr : &*found;
 }
 
+std::vector<std::optional<std::uint32_t>> joined_numbers(const WantedTable& wanted,
+                                                         const TableInForce& present) {
+    std::vector<std::optional<std::uint32_t>> numbers;
+    for (const WantedSet& set : wanted.sets) {
+        std::optional<std::uint32_t> number;
+        if (wanted.joint) {
+            const auto& names = wanted.joint->sets;
+            const auto found = std::find(names.begin(), names.end(), set.name);
+            if (found != names.end()) number = static_cast<std::uint32_t>(found - names.begin());
+        } else if (const SetInForce* const before = present.find(set.name);
+                   before != nullptr && set.map_fd < 0) {
+            number = before->joined;
+        }
+        numbers.push_back(number);
+    }
+    keep_rising(numbers);
+    const auto joined =
+        std::count_if(numbers.begin(), numbers.end(), [](const auto& number) { return number.has_value(); });
+    if (joined < SIEVE_JOINT_LEAST_SETS) std::fill(numbers.begin(), numbers.end(), std::nullopt);
+    return numbers;
+}
+
 bool is_set_name(std::string_view name) {
     return !name.empty() && name.size() < SIEVE_NAME_BYTES &&
            std::all_of(name.begin(), name.end(), [](unsigned char c) {
@@ -322,40 +344,20 @@ Result<sieve_policy> SetTable::policy_of(const WantedTable& wanted, const sieve_
                                        .joined = 0,
                                        .target = set.target};
     }
-    SIEVE_TRY(add_joint(policy, wanted, present));
+    SIEVE_TRY(add_joint(policy, wanted, live));
     return policy;
 }
 
-Status SetTable::add_joint(sieve_policy& policy, const WantedTable& wanted, const sieve_policy& present) {
-    const bool stays = !wanted.joint;
-    if (stays && present.joint_id == 0) return {};
-    // The number of the set at each position of the wanted table.
-    std::vector<std::optional<std::uint32_t>> numbers;
-    for (const WantedSet& set : wanted.sets) {
-        std::optional<std::uint32_t> number;
-        if (!stays) {
-            const auto& names = wanted.joint->sets;
-            const auto found = std::find(names.begin(), names.end(), set.name);
-            if (found != names.end()) number = static_cast<std::uint32_t>(found - names.begin());
-        } else if (set.map_fd < 0) {
-            for (std::uint32_t i = 0; i < present.sets; i++)
-                if (present.entry[i].joined != 0 &&
-                    slot_name(present.slot[present.entry[i].slot & (SIEVE_SLOTS - 1)]) == set.name)
-                    number = present.entry[i].joined - 1U;
-        }
-        numbers.push_back(number);
-    }
-    keep_rising(numbers);
-    const auto joined = static_cast<std::uint32_t>(
+Status SetTable::add_joint(sieve_policy& policy, const WantedTable& wanted, const TableInForce& present) {
+    const std::vector<std::optional<std::uint32_t>> numbers = joined_numbers(wanted, present);
+    policy.joined = static_cast<std::uint32_t>(
         std::count_if(numbers.begin(), numbers.end(), [](const auto& number) { return number.has_value(); }));
-    if (joined < SIEVE_JOINT_LEAST_SETS) return {};
-
-    if (stays) {
-        policy.joint_id = present.joint_id;
-    } else {
+    if (policy.joined == 0) return {};
+    if (wanted.joint) {
         SIEVE_ASSIGN(policy.joint_id, map_id(wanted.joint->map_fd));
+    } else {
+        policy.joint_id = present.joint_id;
     }
-    policy.joined = joined;
     for (std::size_t i = 0; i < numbers.size(); i++) {
         const auto bit = static_cast<__u16>(1U << i);
         if (!numbers[i]) {

@@ -85,6 +85,12 @@ struct WantedTable {
     bool reset_counters = false; // all counters start at zero, those of the sets and those of the table
 };
 
+// The numbers under which a joint filter will answer for the sets of a wanted table, in its order, if it
+// follows `present`. Nothing for a set that is asked by its own filter, and for all sets if fewer than two
+// are left.
+[[nodiscard]] std::vector<std::optional<std::uint32_t>> joined_numbers(const WantedTable& wanted,
+                                                                       const TableInForce& present);
+
 // 1 to 31 letters, digits, dots, underscores and dashes.
 [[nodiscard]] bool is_set_name(std::string_view name);
 
@@ -150,7 +156,7 @@ class SetTable {
                                                  const sieve_policy& present) const;
     // Says which of the policy's sets its joint filter answers for.
     [[nodiscard]] static Status add_joint(sieve_policy& policy, const WantedTable& wanted,
-                                          const sieve_policy& present);
+                                          const TableInForce& present);
     // Gives a policy the maps of its targets: the present maps if the targets are the same, otherwise new
     // ones.
     [[nodiscard]] Status add_targets(sieve_policy& policy, const sieve_policy& present,

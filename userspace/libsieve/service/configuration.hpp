@@ -54,6 +54,7 @@ struct InterfaceConfiguration {
     bool protect_host = true;           // never drop what this host lives by, by a set or by default
     std::vector<std::string> protect{}; // nor these addresses, prefixes and ranges, as they were written
     std::vector<std::string> sets{};    // in the order in which they are asked
+    bool join = false;                  // one lookup for all sets that can be joined (control/join.hpp)
 
     [[nodiscard]] bool is_pattern() const { return name.find_first_of("*?[") != std::string::npos; }
 };

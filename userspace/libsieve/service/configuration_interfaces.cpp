@@ -120,6 +120,7 @@ InterfaceConfiguration read_interface(Mistakes& mistakes, const toml::table& tab
     section.flag("protect-host", entry.protect_host);
     read_protect(section, entry);
     read_order(section, table, sets, entry);
+    section.flag("join", entry.join);
     section.finish();
     const bool twice = std::any_of(before.begin(), before.end(), [&](const InterfaceConfiguration& other) {
         return other.name == entry.name && other.hook == entry.hook;

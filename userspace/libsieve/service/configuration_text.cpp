@@ -186,6 +186,7 @@ void write_interface(Text& text, const InterfaceConfiguration& entry) {
     text.flag("protect-host", entry.protect_host);
     text.key("protect", list_of(entry.protect));
     text.key("sets", list_of(entry.sets));
+    text.flag("join", entry.join);
 }
 
 void write_access(Text& text, const ServerAccess& access) {

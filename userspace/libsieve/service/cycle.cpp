@@ -9,7 +9,7 @@
 #include <thread>
 #include <utility>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include "libsieve/service/backoff.hpp"
 #include "libsieve/service/lockout.hpp"
@@ -147,6 +147,7 @@ class Cycle {
         report_.missing = plan.missing;
         for (HookPlan& hook : plan.hooks) carry_out_hook(std::move(hook));
         SIEVE_TRY(remember());
+        join_hooks();
         for (const SetSurvey& survey : surveys)
             if (survey.asked) plan_next_visit(survey);
         return std::move(report_);
@@ -229,6 +230,27 @@ class Cycle {
         }
         note_managed(report);
         report_.hooks.push_back(std::move(report));
+    }
+
+    // The tables are in force already, so a failure changes no verdict: the sets are asked one by one.
+    void join_hooks() {
+        if (options_.confirm_within.count() != 0) return; // nothing else can change on probation
+        for (const HookReport& hook : report_.hooks) {
+            if (!hook.carried_out) continue;
+            const auto joined =
+                join_sets(kernel_, configuration_, hook.plan, state_, observer_, {.host = &host_});
+            const std::string where =
+                fmt::format("{} {}", hook.plan.interface, kernel::hook_point_name(hook.plan.point));
+            if (!joined) {
+                observer_.remark(
+                    fmt::format("{}: the sets are asked one by one, since joining them failed: {}", where,
+                                joined.error().message));
+            } else if (*joined && (*joined)->joined) {
+                report_.changed = true;
+                observer_.remark(fmt::format("{}: one lookup answers for {}", where,
+                                             fmt::join((*joined)->joined->sets, ", ")));
+            }
+        }
     }
 
     void note_live(const HookReport& report) {

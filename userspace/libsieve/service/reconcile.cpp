@@ -15,10 +15,12 @@
 #include <fmt/core.h>
 
 #include "libsieve/control/apply.hpp"
+#include "libsieve/control/in_force.hpp"
 #include "libsieve/control/prepare.hpp"
 #include "libsieve/control/unload.hpp"
 #include "libsieve/service/guards.hpp"
 #include "libsieve/service/host_addresses.hpp"
+#include "libsieve/service/refresh.hpp"
 #include "libsieve/service/sandbox.hpp"
 
 namespace sieve::service {
@@ -261,6 +263,25 @@ std::set<std::string> exempt_sets(const Configuration& configuration) {
     return exempt;
 }
 
+// What protects this entry's tables.
+class EntrySafety {
+  public:
+    EntrySafety(const Configuration& configuration, const InterfaceConfiguration& entry,
+                const control::Safety& safety)
+        : addresses_(entry, entry.protect_host ? safety.host : nullptr),
+          safety_{.host = safety.host != nullptr && addresses_.any() ? &addresses_ : nullptr,
+                  .exempt = exempt_sets(configuration),
+                  .confirm_within = safety.confirm_within} {}
+    EntrySafety(const EntrySafety&) = delete;
+    EntrySafety& operator=(const EntrySafety&) = delete;
+
+    [[nodiscard]] const control::Safety& get() const { return safety_; }
+
+  private:
+    EntryAddresses addresses_;
+    control::Safety safety_;
+};
+
 std::chrono::milliseconds since(std::chrono::steady_clock::time_point start) {
     return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start);
 }
@@ -343,10 +364,7 @@ Result<HookDone> carry_out(control::Kernel& kernel, const Configuration& configu
         SIEVE_TRY(control::unload(kernel, name, observer));
         return done;
     }
-    EntryAddresses addresses(*plan.entry, plan.entry->protect_host ? safety.host : nullptr);
-    const control::Safety asked{.host = safety.host != nullptr && addresses.any() ? &addresses : nullptr,
-                                .exempt = exempt_sets(configuration),
-                                .confirm_within = safety.confirm_within};
+    const EntrySafety safe(configuration, *plan.entry, safety);
     control::TableSpec table = table_of(configuration, *plan.entry, plan.interface);
     for (control::SetSpec& set : table.sets) {
         const auto found = identities.find(set.name);
@@ -360,7 +378,7 @@ Result<HookDone> carry_out(control::Kernel& kernel, const Configuration& configu
         }
     }
     if (plan.step == HookStep::attach) {
-        SIEVE_ASSIGN(control::Applied applied, control::apply(kernel, table, observer, asked));
+        SIEVE_ASSIGN(control::Applied applied, control::apply(kernel, table, observer, safe.get()));
         done.program_id = applied.hook.ours ? applied.hook.ours->id : 0;
         done.remarks = std::move(applied.remarks);
         done.warnings = std::move(applied.warnings);
@@ -370,13 +388,49 @@ Result<HookDone> carry_out(control::Kernel& kernel, const Configuration& configu
     }
     control::TableChange change{.table = std::move(table), .kept = {}};
     for (std::size_t i = 0; i < plan.entry->sets.size(); i++) change.kept.push_back(plan.sets[i].kept);
-    SIEVE_ASSIGN(control::TableChanged changed, control::change_table(kernel, change, observer, asked));
+    SIEVE_ASSIGN(control::TableChanged changed, control::change_table(kernel, change, observer, safe.get()));
     done.program_id = changed.hook.ours ? changed.hook.ours->id : 0;
     done.warnings = std::move(changed.warnings);
     for (const control::ReadySet& set : changed.brought_in) done.brought_in.push_back(set.name);
     done.swapping = std::chrono::milliseconds(std::lround(changed.milliseconds));
     done.testing = since(start) - done.swapping;
     return done;
+}
+
+Result<std::optional<control::Rejoined>>
+join_sets(control::Kernel& kernel, const Configuration& configuration, const HookPlan& plan,
+          const StateDirectory& state, const control::Observer& observer, const control::Safety& safety) {
+    if (plan.entry == nullptr || !plan.entry->join) return std::optional<control::Rejoined>();
+    const control::HookName name{.interface = plan.interface, .point = plan.point};
+    SIEVE_ASSIGN(const kernel::Hook hook, control::find_ours(kernel, name));
+    const kernel::TableInForce table = kernel.read_table(hook);
+    // The record of the filter in force, if its list is kept.
+    const auto record_of = [&](const std::string& set) -> std::optional<SetRecord> {
+        const SetConfiguration* const found = configuration.find_set(set);
+        if (found == nullptr || !found->feed.except.empty()) return std::nullopt;
+        std::optional<SetRecord> record = state.read(set, [](const std::string&) {});
+        if (!record || record->list_digest.empty() ||
+            record->identity != identity_in_force(kernel, table.find(set)->map_id))
+            return std::nullopt;
+        return record;
+    };
+    SIEVE_ASSIGN(const std::size_t unjoined,
+                 control::count_unjoined(kernel, table,
+                                         [&](const std::string& set) { return record_of(set).has_value(); }));
+    if (unjoined == 0) return std::optional<control::Rejoined>();
+    std::vector<control::SetList> lists;
+    for (const kernel::SetInForce& set : table.sets) {
+        const std::optional<SetRecord> record = record_of(set.name);
+        if (!record) continue;
+        SIEVE_ASSIGN(Feed list, last_good_list(*configuration.find_set(set.name), *record, state));
+        if (list.ranges.empty() && list.key_ranges.empty())
+            lists.push_back({.name = set.name, .keys = std::move(list.keys)});
+    }
+    control::Observer silent = observer; // which sets cannot be joined is no news in every cycle
+    silent.remark = [](const std::string&) {};
+    const EntrySafety safe(configuration, *plan.entry, safety);
+    SIEVE_ASSIGN(control::Rejoined done, control::rejoin(kernel, name, lists, silent, safe.get()));
+    return std::optional<control::Rejoined>(std::move(done));
 }
 
 } // namespace sieve::service

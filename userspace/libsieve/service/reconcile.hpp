@@ -13,6 +13,7 @@
 #include "libsieve/control/change_table.hpp"
 #include "libsieve/control/kernel.hpp"
 #include "libsieve/control/observer.hpp"
+#include "libsieve/control/rejoin.hpp"
 #include "libsieve/control/safety.hpp"
 #include "libsieve/control/warning.hpp"
 #include "libsieve/service/configuration.hpp"
@@ -102,5 +103,12 @@ struct HookDone {
                                          const std::map<std::string, std::string>& identities,
                                          const StateDirectory& state, const control::Observer& observer,
                                          const control::Safety& safety = {});
+
+// Builds the joint filter of the hook's sets anew if the entry wants one and a set that could be joined is
+// not. Takes the sets whose filter in force is their last good image, with its list and without exceptions.
+// Nothing if there was nothing to do. Errors: those of control::rejoin(); nothing was changed then.
+[[nodiscard]] Result<std::optional<control::Rejoined>>
+join_sets(control::Kernel& kernel, const Configuration& configuration, const HookPlan& plan,
+          const StateDirectory& state, const control::Observer& observer, const control::Safety& safety = {});
 
 } // namespace sieve::service

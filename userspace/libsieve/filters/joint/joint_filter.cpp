@@ -81,6 +81,15 @@ Result<std::uint64_t> line_count(std::uint64_t keys, const JointOptions& options
     return lines_for_bits(keys, options.bits_per_key.value_or(standard_bits_per_key));
 }
 
+// The line that keeps the hash's eighth. It depends neither on the fingerprint nor on the number in it.
+const sieve_line& line_of(const sieve_lookup& lookup, std::span<const sieve_line> lines,
+                          const sieve_hash& hash) {
+    const std::uint32_t line = sieve_xorsat_line(&lookup, hash);
+    const std::uint32_t eighth = sieve_xorsat_eighth(hash);
+    const bool exported = sieve_xorsat_exports(&lines[line], eighth) != 0;
+    return lines[exported ? sieve_xorsat_other(&lookup, line, eighth) : line];
+}
+
 Status check(std::span<const KeySet* const> sets) {
     if (sets.size() < SIEVE_JOINT_LEAST_SETS || sets.size() > SIEVE_JOINT_MOST_SETS)
         return invalid_request(fmt::format("a joint filter of {} sets: expected {} to {}", sets.size(),
@@ -134,6 +143,12 @@ bool JointFilter::states_every_number() const {
     });
 }
 
+bool JointFilter::names_every_key(std::span<const sieve_hash> numbered) const {
+    return std::ranges::all_of(numbered, [this](const sieve_hash& hash) {
+        return sieve_joint_number(&line_of(lookup(), filter(), hash), hash) == 0;
+    });
+}
+
 Status JointFilter::measure() const {
     SplitMix64 random(file().identity[0]);
     std::uint64_t found = 0;
@@ -171,6 +186,8 @@ Result<JointFilter> JointFilter::build(std::span<const KeySet* const> sets, cons
         fill_xorsat({keys.data(), keys.size()}, lookup, joint.filter(), sweeps, progress);
         // Only a filter of a few bits a key has such lines.
         if (!joint.states_every_number()) continue;
+        if (!joint.names_every_key({keys.data(), keys.size()}))
+            return bad_input("a joint filter: it misses a key; this is a bug, please report it");
         sieve_file& file = joint.file();
         file.version = SIEVE_IMAGE_VERSION;
         file.lines = joint.lines_.size();
@@ -184,16 +201,22 @@ Result<JointFilter> JointFilter::build(std::span<const KeySet* const> sets, cons
 }
 
 std::optional<std::uint32_t> JointFilter::find(const sieve_key& key) const {
-    return find(sieve_hash_key(&key, lookup().hash_key, lookup().fields));
+    return find_joint(lookup(), filter(), key);
 }
 
 std::optional<std::uint32_t> JointFilter::find(const sieve_hash& hash) const {
-    const std::span<const sieve_line> own = filter();
-    std::uint32_t line = sieve_xorsat_line(&lookup(), hash);
-    const std::uint32_t eighth = sieve_xorsat_eighth(hash);
-    if (sieve_xorsat_exports(&own[line], eighth) != 0) line = sieve_xorsat_other(&lookup(), line, eighth);
-    const std::uint32_t number = sieve_joint_number(&own[line], hash);
-    return number < sets() ? std::optional(number) : std::nullopt;
+    return find_joint(lookup(), filter(), hash);
+}
+
+std::optional<std::uint32_t> find_joint(const sieve_lookup& lookup, std::span<const sieve_line> lines,
+                                        const sieve_hash& hash) {
+    const std::uint32_t number = sieve_joint_number(&line_of(lookup, lines, hash), hash);
+    return number < lookup.hashes ? std::optional(number) : std::nullopt;
+}
+
+std::optional<std::uint32_t> find_joint(const sieve_lookup& lookup, std::span<const sieve_line> lines,
+                                        const sieve_key& key) {
+    return find_joint(lookup, lines, sieve_hash_key(&key, lookup.hash_key, lookup.fields));
 }
 
 } // namespace sieve

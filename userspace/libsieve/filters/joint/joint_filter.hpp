@@ -22,17 +22,25 @@ struct JointOptions {
     std::optional<std::uint64_t> seed;  // for tests: makes the filter reproducible and its secret known
 };
 
+// What a joint filter with this header and these lines of its own answers: the number of the first set that
+// holds the key. A key that no set holds gets nothing, or by mistake any number. Runs the same locate and
+// test as the packet path.
+[[nodiscard]] std::optional<std::uint32_t>
+find_joint(const sieve_lookup& lookup, std::span<const sieve_line> lines, const sieve_hash& hash);
+[[nodiscard]] std::optional<std::uint32_t>
+find_joint(const sieve_lookup& lookup, std::span<const sieve_line> lines, const sieve_key& key);
+
 class JointFilter {
   public:
     // Builds the filter of these sets, numbered in this order. All have the same fields. Memory: 32 bytes a
     // key. Time: that of a filter of kind xorsat with all the keys.
     // Errors: invalid_request for fewer than 2 sets or more than 16, for sets of different fields
-    // and for a rate that is out of reach; bad_input if a measurement contradicts the expected rate.
+    // and for a rate that is out of reach; bad_input if the finished filter misses a key, or if a measurement
+    // contradicts the expected rate.
     static Result<JointFilter> build(std::span<const KeySet* const> sets, const JointOptions& options,
                                      const Progress& progress = {});
 
-    // The number of the first set that holds the key. A key that no set holds gets nothing, or by mistake any
-    // number. Runs the same locate and test as the packet path.
+    // See find_joint().
     [[nodiscard]] std::optional<std::uint32_t> find(const sieve_key& key) const;
     [[nodiscard]] std::optional<std::uint32_t> find(const sieve_hash& hash) const;
 
@@ -41,6 +49,9 @@ class JointFilter {
     [[nodiscard]] std::uint32_t fields() const { return lookup().fields; }
     // Distinct keys of all sets together.
     [[nodiscard]] std::uint64_t keys() const { return file().keys; }
+
+    // Random: tells one build from another.
+    [[nodiscard]] std::span<const __u64, 2> identity() const { return file().identity; }
 
     // The rates of one set: the share of the keys in no set that get that set's number. The rate of all sets
     // together is sets() times as high.
@@ -60,6 +71,8 @@ class JointFilter {
     [[nodiscard]] std::span<sieve_line> filter();
     [[nodiscard]] std::span<const sieve_line> filter() const;
     [[nodiscard]] bool states_every_number() const;
+    // Whether each key gets its number. The hashes are those of the build, combined with the numbers.
+    [[nodiscard]] bool names_every_key(std::span<const sieve_hash> numbered) const;
     [[nodiscard]] Status measure() const;
 
     HugeArray<sieve_line> lines_;

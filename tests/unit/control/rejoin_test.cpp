@@ -1,0 +1,186 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/control/rejoin.hpp"
+
+#include <gtest/gtest.h>
+
+#include "libsieve/control/apply.hpp"
+#include "libsieve/control/swap.hpp"
+#include "libsieve/feeds/key_text.hpp"
+#include "unit/control/fake_kernel.hpp"
+#include "unit/control/files.hpp"
+
+namespace sieve::control {
+namespace {
+
+using test::FakeKernel;
+using test::Files;
+
+class Rejoin : public testing::Test {
+  protected:
+    Files files;
+    FakeKernel kernel;
+    std::vector<std::string> remarks;
+
+    // Three sets that are joined.
+    Rejoin() {
+        TableSpec spec;
+        spec.interface = "eth0";
+        spec.sets = {feed("a", {"192.0.2.1", "192.0.2.2"}), feed("b", {"192.0.2.2", "192.0.2.3"}),
+                     feed("c", {"192.0.2.4"})};
+        spec.join = true;
+        EXPECT_TRUE(apply(kernel, spec, {}));
+        kernel.steps.clear();
+    }
+    SetSpec feed(const std::string& name, const std::vector<std::string>& lines) const {
+        return Files::set(name, files.feed(name, lines));
+    }
+    void swap_in(const std::string& name, const std::vector<std::string>& lines) {
+        const auto done = swap(kernel, {.interface = "eth0"}, feed(name, lines), {});
+        EXPECT_TRUE(done) << done.error().message;
+        kernel.steps.clear();
+    }
+    // The lists as the files have them now.
+    std::vector<SetList> lists(const std::vector<std::string>& names) {
+        std::vector<SetList> all;
+        for (const std::string& name : names)
+            all.push_back(read_set_list(Files::set(name, files.path(name)), {}).value());
+        return all;
+    }
+    Result<Rejoined> rejoin_all() { return run({"a", "b", "c"}); }
+    Result<Rejoined> run(const std::vector<std::string>& names) {
+        Observer observer;
+        observer.remark = [this](const std::string& text) { remarks.push_back(text); };
+        return rejoin(kernel, {.interface = "eth0"}, lists(names), observer);
+    }
+    Error refused(const std::vector<std::string>& names) {
+        const auto done = run(names);
+        EXPECT_FALSE(done);
+        EXPECT_FALSE(kernel.changed());
+        return done ? Error{} : done.error();
+    }
+    [[nodiscard]] std::optional<std::uint32_t> number(const std::string& name) const {
+        return kernel.running.table.find(name)->joined;
+    }
+    [[nodiscard]] std::size_t unjoined() {
+        return count_unjoined(kernel, kernel.running.table, [](const std::string&) { return true; }).value();
+    }
+};
+
+TEST_F(Rejoin, ASwappedSetIsJoinedAgain) {
+    EXPECT_EQ(unjoined(), 0U);
+    swap_in("b", {"192.0.2.5"});
+    EXPECT_EQ(number("b"), std::nullopt);
+    EXPECT_EQ(unjoined(), 1U);
+    const kernel::TableInForce before = kernel.running.table;
+    const auto done = rejoin_all();
+    ASSERT_TRUE(done) << done.error().message;
+    ASSERT_TRUE(done->joined);
+    EXPECT_EQ(kernel.steps,
+              (std::vector<std::string>{"bring in joint of a b c", "lock", "replace", "unlock"}));
+    const kernel::TableInForce& now = kernel.running.table;
+    EXPECT_EQ(now.joint_id, done->joined->maps.filter_id);
+    EXPECT_NE(now.joint_id, before.joint_id);
+    for (std::uint32_t i = 0; i < 3; i++) {
+        EXPECT_EQ(now.sets[i].joined, i);
+        EXPECT_EQ(now.sets[i].map_id, before.sets[i].map_id);
+        EXPECT_EQ(now.sets[i].action, before.sets[i].action);
+    }
+    const auto find = [&](const char* address) {
+        return done->joined->filter.find(*parse_key(address, SIEVE_FIELD_SRC));
+    };
+    EXPECT_EQ(find("192.0.2.2"), 0U);
+    EXPECT_EQ(find("192.0.2.3"), std::nullopt) << "it was in the list before";
+    EXPECT_EQ(find("192.0.2.5"), 1U);
+    EXPECT_EQ(unjoined(), 0U);
+}
+
+TEST_F(Rejoin, AListOfOtherKeysIsRefused) {
+    const auto is_refused = [&](const std::vector<std::string>& lines, const std::string& why) {
+        files.feed("b", lines);
+        const Error error = refused({"a", "b", "c"});
+        EXPECT_EQ(error.kind, ErrorKind::bad_input);
+        EXPECT_NE(error.message.find(why), std::string::npos) << error.message;
+    };
+    is_refused({"192.0.2.2", "192.0.2.3", "192.0.2.7"},
+               "it has 3 keys, and the filter 2; swap the set first");
+    is_refused({"192.0.2.2"}, "it has 1 keys, and the filter 2");
+    is_refused({"192.0.2.2", "192.0.2.7"}, "the filter does not match 1 of its keys");
+    files.feed("b", {"192.0.2.3", "192.0.2.2", "192.0.2.2"});
+    EXPECT_TRUE(rejoin_all()) << "order and repetitions do not matter";
+}
+
+TEST_F(Rejoin, SetsThatAreNotNamedAreAskedByThemselves) {
+    ASSERT_TRUE(run({"a", "c"}));
+    EXPECT_EQ(number("a"), 0U);
+    EXPECT_EQ(number("b"), std::nullopt);
+    EXPECT_EQ(number("c"), 1U);
+}
+
+TEST_F(Rejoin, OneSetIsNotEnough) {
+    const std::uint32_t before = kernel.running.table.joint_id;
+    const auto done = run({"a"});
+    ASSERT_TRUE(done) << done.error().message;
+    EXPECT_FALSE(done->joined);
+    EXPECT_FALSE(kernel.changed());
+    EXPECT_EQ(kernel.running.table.joint_id, before);
+    EXPECT_EQ(remarks,
+              (std::vector<std::string>{"nothing is joined: that takes two sets of the same fields"}));
+}
+
+TEST_F(Rejoin, ASwapDuringTheBuildingIsNotOverrun) {
+    kernel.on_joint = [this] {
+        FakeKernel& running = kernel;
+        running.running.table.sets[1].map_id = 777;
+        running.running.table.sets[1].joined.reset();
+    };
+    EXPECT_EQ(refused({"a", "b", "c"}).kind, ErrorKind::changed_meanwhile);
+}
+
+TEST_F(Rejoin, RefusesWhatCannotBeJoined) {
+    files.feed("nope", {"192.0.2.1"});
+    EXPECT_EQ(refused({"a", "nope"}).kind, ErrorKind::no_such_set);
+    kernel.refuses_joint = true;
+    EXPECT_EQ(refused({"a", "b"}).kind, ErrorKind::bad_input);
+    kernel.refuses_joint = false;
+    kernel.running.table.probation = std::chrono::seconds(9);
+    EXPECT_EQ(refused({"a", "b"}).kind, ErrorKind::unconfirmed);
+    const auto image = read_set_list(Files::set("a", files.image("a.sieve", {"192.0.2.1"})), {});
+    ASSERT_FALSE(image);
+    EXPECT_NE(image.error().message.find("is an image, which does not list its keys"), std::string::npos);
+    const auto ranges = read_set_list(feed("r", {"192.0.2.0/24"}), {});
+    ASSERT_FALSE(ranges);
+    EXPECT_EQ(ranges.error().kind, ErrorKind::invalid_request);
+}
+
+// The filter's exceptions must be given with the list, or the joint filter would not keep the promise.
+TEST_F(Rejoin, ExceptionsBelongToTheList) {
+    SetSpec with = feed("b", {"192.0.2.2", "192.0.2.3", "192.0.2.9"});
+    with.feed.except = files.feed("exceptions", {"192.0.2.9"});
+    ASSERT_TRUE(swap(kernel, {.interface = "eth0"}, with, {}));
+    kernel.steps.clear();
+    files.feed("b", {"192.0.2.2", "192.0.2.3"});
+    EXPECT_NE(refused({"a", "b"}).message.find("it comes with 0 exceptions, and the filter with 1"),
+              std::string::npos);
+    files.feed("b", {"192.0.2.2", "192.0.2.3", "192.0.2.9"});
+    std::vector<SetList> all = lists({"a"});
+    all.push_back(read_set_list(with, {}).value());
+    EXPECT_EQ(all.back().keys.size(), 2U);
+    EXPECT_TRUE(rejoin(kernel, {.interface = "eth0"}, all, {}));
+}
+
+TEST_F(Rejoin, OnlySetsWithAListCountAsUnjoined) {
+    swap_in("a", {"192.0.2.1"});
+    swap_in("b", {"192.0.2.2"});
+    EXPECT_EQ(unjoined(), 3U) << "one joined set is none";
+    const auto count = [&](const std::set<std::string>& names) {
+        return count_unjoined(kernel, kernel.running.table,
+                              [&](const std::string& set) { return names.contains(set); })
+            .value();
+    };
+    EXPECT_EQ(count({"a", "b"}), 2U);
+    EXPECT_EQ(count({"a"}), 0U);
+    EXPECT_EQ(count({}), 0U);
+}
+
+} // namespace
+} // namespace sieve::control

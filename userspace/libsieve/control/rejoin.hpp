@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// Builds the joint filter of a table in force anew, from the lists of its sets. The sets keep their filters,
+// order, actions and counters.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "libsieve/control/in_force.hpp"
+#include "libsieve/control/join.hpp"
+#include "libsieve/control/kernel.hpp"
+#include "libsieve/control/observer.hpp"
+#include "libsieve/control/safety.hpp"
+#include "libsieve/control/set_spec.hpp"
+#include "libsieve/keys/key_set.hpp"
+#include "libsieve/util/result.hpp"
+
+namespace sieve::control {
+
+// What a set in force was built from.
+struct SetList {
+    std::string name{};
+    KeySet keys;                               // without the exceptions
+    std::vector<sieve_exception> exceptions{}; // that its filter promises not to match
+};
+
+// Reads a set's list from its feeds, as a build does. invalid_request: an image, or a list with prefixes or
+// ranges.
+[[nodiscard]] Result<SetList> read_set_list(const SetSpec& spec, const Observer& observer);
+
+struct Rejoined {
+    kernel::Hook hook;
+    std::optional<Joined> joined{}; // nothing if there are not two sets that can be joined
+    double milliseconds = 0;        // of the change itself, without building and testing
+};
+
+// Joins the sets with these lists; each must be in force. All others are asked by their own filters from now
+// on. A list must be that of the filter in force: of as many keys, all of which the filter matches. So a list
+// that was changed since is refused, but for a chance of the filter's false positive rate for each key that
+// is new. The building goes on without the lock.
+//
+// Errors: no_such_set; bad_input for a list that is not the filter's; changed_meanwhile if a set gets another
+// filter during the building; those of make_joint(); unconfirmed; lockout. After any error nothing was
+// changed.
+[[nodiscard]] Result<Rejoined> rejoin(Kernel& kernel, const HookName& name, const std::vector<SetList>& lists,
+                                      const Observer& observer, const Safety& safety = {});
+
+// How many of the sets of a table could share one lookup but do not: 0 if a new joint filter would be of no
+// use. `has_list` says whether rejoin() would be given the set's list.
+[[nodiscard]] Result<std::size_t> count_unjoined(Kernel& kernel, const kernel::TableInForce& table,
+                                                 const std::function<bool(const std::string& set)>& has_list);
+
+} // namespace sieve::control
