@@ -231,6 +231,10 @@ $(B)/live-bench: $(LIVE_BENCH_OBJ) $(B)/tests/service/servers.o $(B)/libsieve-se
 $(B)/sandbox-bench: $(SANDBOX_BENCH_OBJ) $(B)/libsieve-service.a $(B)/libsieve.a
 	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ $(SERVICE_LIBS) $(LIBS) -o $@
 
+# Makes the lists of scripts/build_scale.py.
+$(B)/write-addresses: $(B)/tests/scale-bench/write_addresses.o
+	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ -o $@
+
 $(B)/set-bench: $(BENCH_OBJ) $(B)/libsieve-bench.a $(B)/libsieve.a
 	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ -lbenchmark $(LIBS) -o $@
 

@@ -522,6 +522,50 @@ TEST_F(FeedTest, ProgressRisesFromNothingToAll) {
     EXPECT_EQ(shares.back(), 1.0);
 }
 
+// A list that must not be held as a whole: all keys arrive in their order, and the numbers add up.
+TEST_F(FeedTest, PassesOnWhatIsTooMuchToHold) {
+    std::string text = "# a comment\n";
+    for (int i = 0; i < 50'000; ++i)
+        text += "10.0." + std::to_string(i / 256 % 256) + "." + std::to_string(i % 256) + "\n";
+    const auto whole = read_feed({file(text)}, src);
+    ASSERT_TRUE(whole);
+    for (const unsigned threads : {1U, 3U}) {
+        KeySet passed(src);
+        std::size_t calls = 0;
+        FeedOptions options{.threads = threads, .block_bytes = 16 << 10, .most_entries = 10'000};
+        options.overflow = [&](Feed& feed) -> Status {
+            EXPECT_GE(feed.keys.size(), 10'000U);
+            EXPECT_LT(feed.keys.size(), 12'000U);
+            passed.append(feed.keys);
+            calls++;
+            return {};
+        };
+        const auto feed = read_feed({file(text)}, src, options);
+        ASSERT_TRUE(feed) << feed.error().message;
+        EXPECT_GE(calls, 4U);
+        EXPECT_EQ(feed->overflowed, passed.size());
+        EXPECT_LT(feed->keys.size(), 10'000U);
+        passed.append(feed->keys);
+        EXPECT_TRUE(same(passed, whole->keys));
+        EXPECT_EQ(feed->lines, 50'001U);
+
+        options.overflow = [](Feed&) -> Status { return bad_input("no room"); };
+        EXPECT_EQ(message(read_feed({file(text)}, src, options)), "no room");
+    }
+    // Ranges count as well. Nothing is passed on below the limit.
+    std::size_t ranges = 0;
+    const auto few = read_feed({file("10.0.0.0/8\n192.0.2.0/24\n")}, src,
+                               {.ranges = true, .most_entries = 2, .overflow = [&](Feed& feed) -> Status {
+                                    ranges = feed.ranges.size();
+                                    return bad_input("prefixes");
+                                }});
+    EXPECT_EQ(message(few), "prefixes");
+    EXPECT_EQ(ranges, 2U);
+    EXPECT_TRUE(read_feed({file("::1\n")}, src, {.most_entries = 2, .overflow = [](Feed&) -> Status {
+                                                     return bad_input("why?");
+                                                 }}));
+}
+
 // A real list that has a second column.
 TEST(Feed, ReadsIpsum) {
     const auto feed = read_feed({"tests/data/ipsum.txt"}, src);

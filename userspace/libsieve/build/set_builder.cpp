@@ -9,18 +9,23 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <mutex>
 #include <new>
 #include <random>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include <fmt/core.h>
 
 #include <sieve/prefix.h>
 
+#include "libsieve/build/build_secret.hpp"
 #include "libsieve/build/measure.hpp"
 #include "libsieve/build/promise.hpp"
 #include "libsieve/build/random_keys.hpp"
+#include "libsieve/build/spilled_keys.hpp"
+#include "libsieve/build/witness_draw.hpp"
 #include "libsieve/filters/distinct_hashes.hpp"
 #include "libsieve/filters/exact_kind.hpp"
 #include "libsieve/filters/key_expansion.hpp"
@@ -29,35 +34,17 @@
 #include "libsieve/filters/sizing.hpp"
 #include "libsieve/util/huge_array.hpp"
 #include "libsieve/util/parallel.hpp"
-#include "libsieve/util/secret.hpp"
 #include "libsieve/util/shortage.hpp"
 
 namespace sieve {
 
 namespace {
 
-// All randomness of a build, in the order in which it is drawn.
-struct BuildSecret {
-    std::array<__u64, SIEVE_HASH_KEY_WORDS> hash_key;
-    std::array<std::uint64_t, 2> identity;
-    std::uint64_t placement;
-    std::uint64_t witnesses;
-    std::uint64_t measurement;
-};
-
-Result<BuildSecret> draw_build_secret(std::optional<std::uint64_t> seed) {
-    std::array<std::uint64_t, sizeof(BuildSecret) / sizeof(std::uint64_t)> words{};
-    SIEVE_TRY(draw_secret(seed, words));
-    BuildSecret secret{};
-    static_assert(sizeof(words) == sizeof(secret));
-    std::memcpy(&secret, words.data(), sizeof(secret));
-    return secret;
-}
-
 // What a filter is built from, for keys and for prefixes alike.
 struct Material {
     std::uint32_t fields = 0;
     HugeArray<sieve_hash> hashes{};                    // of everything to be stored: in hash_order, distinct
+    std::uint64_t keys = 0;                            // number of distinct hashes, in memory or on disk
     std::uint64_t hashed = 0;                          // number of hashes before repetitions were dropped
     std::vector<sieve_key> witnesses{};                // members
     sieve_probes probes{};                             // of a prefix set
@@ -98,31 +85,90 @@ class Witnesses {
 class Source {
   public:
     virtual ~Source() = default;
+    // The secret of the next filter.
+    virtual Result<BuildSecret> draw(std::optional<std::uint64_t> seed) { return draw_build_secret(seed); }
     // `last`: nobody will ask again, so the members may go.
-    virtual Material hash(const BuildSecret& secret, bool last) = 0;
+    virtual Result<Material> hash(const BuildSecret& secret, bool last) = 0;
+    // Places the material's keys in the image, and returns the rounds of rebalancing.
+    virtual Result<std::uint32_t> place(const Material& material, const KindBuilder& builder, Image& image,
+                                        std::uint64_t seed, const Progress& progress) {
+        return builder.fill({material.hashes.data(), material.hashes.size()}, image.lookup(), image.filter(),
+                            seed, progress);
+    }
+    // What kept Material::is_member() from telling members, which cannot say so itself.
+    [[nodiscard]] virtual Status check() const { return {}; }
 };
 
 class KeySource final : public Source {
   public:
     explicit KeySource(KeySet keys) : keys_(std::move(keys)) {}
 
-    Material hash(const BuildSecret& secret, bool last) override {
+    Result<Material> hash(const BuildSecret& secret, bool last) override {
         Material material;
         material.fields = keys_.fields();
         material.entries = keys_.size();
         material.hashes = distinct_hashes(keys_, secret.hash_key.data());
+        material.keys = material.hashes.size();
         material.hashed = keys_.size();
-        Witnesses witnesses(witness_count(material.hashes.size()));
-        std::mt19937_64 pick(secret.witnesses);
-        witnesses.add_drawn([&] { return keys_.at(pick() % keys_.size()); });
-        for (std::size_t i = 0; i < keys_.size() && !witnesses.enough(); i++) witnesses.add(keys_.at(i));
-        material.witnesses = witnesses.take();
+        WitnessDraw witnesses(secret);
+        witnesses.add(keys_);
+        material.witnesses = witnesses.take(material.keys);
         if (last) keys_.clear();
         return material;
     }
 
   private:
     KeySet keys_;
+};
+
+// Keys on disk.
+class SpilledSource final : public Source {
+  public:
+    SpilledSource(SpilledKeys keys, const Progress& progress) : keys_(std::move(keys)), progress_(progress) {}
+
+    // The first secret is the one under which the keys were hashed while they were read.
+    Result<BuildSecret> draw(std::optional<std::uint64_t> seed) override {
+        return std::exchange(first_, false) ? keys_.secret() : draw_build_secret(seed);
+    }
+
+    Result<Material> hash(const BuildSecret& secret, bool) override {
+        if (secret.hash_key != keys_.secret().hash_key) SIEVE_TRY(keys_.hash_again(secret));
+        if (progress_) progress_("sorting", 0);
+        SIEVE_TRY(keys_.sort());
+        Material material;
+        material.fields = keys_.fields();
+        material.keys = keys_.hashes().size();
+        material.hashed = material.entries = keys_.entries();
+        material.witnesses = keys_.witnesses();
+        material.is_member = [this](const sieve_key& key) { return holds(key); };
+        return material;
+    }
+
+    Result<std::uint32_t> place(const Material&, const KindBuilder& builder, Image& image, std::uint64_t seed,
+                                const Progress& progress) override {
+        return keys_.place(builder, image, seed, progress);
+    }
+
+    [[nodiscard]] Status check() const override {
+        if (failed_) return tl::unexpected(*failed_);
+        return {};
+    }
+
+  private:
+    bool holds(const sieve_key& key) {
+        const auto held =
+            keys_.hashes().holds(sieve_hash_key(&key, keys_.secret().hash_key.data(), keys_.fields()));
+        if (held) return *held;
+        const std::lock_guard lock(mutex_);
+        failed_ = held.error();
+        return false;
+    }
+
+    SpilledKeys keys_;
+    const Progress& progress_;
+    bool first_ = true;
+    std::mutex mutex_;
+    std::optional<Error> failed_;
 };
 
 sieve_key key_of(uint128 address, std::uint32_t fields) {
@@ -191,7 +237,7 @@ class PrefixSource final : public Source {
     PrefixSource(PrefixPlan plan, std::uint32_t fields, std::uint64_t entries)
         : plan_(std::make_shared<const PrefixPlan>(std::move(plan))), fields_(fields), entries_(entries) {}
 
-    Material hash(const BuildSecret& secret, bool) override {
+    Result<Material> hash(const BuildSecret& secret, bool) override {
         Material material;
         material.fields = fields_;
         material.entries = entries_;
@@ -203,6 +249,7 @@ class PrefixSource final : public Source {
         });
         hashes.truncate(material.hashed);
         material.hashes = distinct_hashes(std::move(hashes));
+        material.keys = material.hashes.size();
         material.witnesses = address_witnesses(*plan_, witness_count(plan_->keys), fields_, secret.witnesses);
         material.is_member = asks_members(plan_, fields_);
         return material;
@@ -227,7 +274,7 @@ class KeyRangeSource final : public Source {
         : plan_(std::make_shared<const KeyPlan>(std::move(plan))), keys_(std::move(keys)),
           ranges_(std::move(ranges)) {}
 
-    Material hash(const BuildSecret& secret, bool) override {
+    Result<Material> hash(const BuildSecret& secret, bool) override {
         Material material;
         material.fields = keys_.fields();
         material.entries = keys_.size() + ranges_.size();
@@ -237,6 +284,7 @@ class KeyRangeSource final : public Source {
             hashes[i] = sieve_hash_stored(&plan_->stored[i], secret.hash_key.data());
         });
         material.hashes = distinct_hashes(std::move(hashes));
+        material.keys = material.hashes.size();
         material.hashed = plan_->expanded;
         Witnesses witnesses(witness_count(plan_->stored.size()));
         std::mt19937_64 random(secret.witnesses);
@@ -299,7 +347,7 @@ Result<std::unique_ptr<Source>> source_of(Members members, const PrefixLimits& l
 // it.
 Result<std::uint64_t> choose_lines(const Material& material, const KindBuilder& builder,
                                    const BuildOptions& options, std::uint64_t exceptions) {
-    const std::uint64_t keys = material.hashes.size();
+    const std::uint64_t keys = material.keys;
     if (options.fpr)
         return builder.lines_for_fpr(keys,
                                      rate_of_one_probe(*options.fpr, std::max(1U, material.most_probes())));
@@ -436,7 +484,7 @@ struct Filled {
 Result<Filled> make_image(const Material& material, const KindBuilder& builder, const BuildOptions& options,
                           const BuildSecret& secret, const Exceptions& exceptions) {
     BuildReport report;
-    report.keys = material.hashes.size();
+    report.keys = material.keys;
     report.duplicates = material.hashed - report.keys;
     report.entries = material.entries;
     report.probes = material.probes;
@@ -530,25 +578,51 @@ Result<BuiltSet> build(Source& source, const KindBuilder& builder, const BuildOp
         // Another seed, but one that follows from the given one.
         const std::optional<std::uint64_t> seed =
             options.seed ? std::optional(*options.seed + (tries - 1) * 0x9e3779b97f4a7c15) : std::nullopt;
-        SIEVE_ASSIGN(const BuildSecret secret, draw_build_secret(seed));
-        Material material = source.hash(secret, exceptions.lines.empty() && spared.empty());
+        SIEVE_ASSIGN(const BuildSecret secret, source.draw(seed));
+        SIEVE_ASSIGN(Material material, source.hash(secret, exceptions.lines.empty() && spared.empty()));
         SIEVE_ASSIGN(Filled filled, make_image(material, builder, options, secret, exceptions));
         filled.report.tries = tries;
         SIEVE_ASSIGN(filled.report.excluded, count_questions(exceptions, filled.image));
         SIEVE_TRY(check_exceptions(filled, material, builder));
         Image& image = filled.image;
         SIEVE_ASSIGN(filled.report.rounds,
-                     builder.fill({material.hashes.data(), material.hashes.size()}, image.lookup(),
-                                  image.filter(), secret.placement, progress));
+                     source.place(material, builder, image, secret.placement, progress));
         if (filled.report.excluded != 0 && !image.excludes(image.exceptions())) continue;
         filled.report.spared = can_spare(filled, material, spared.size()) ? spared.size() : 0;
-        if (filled.report.spared == 0 || tries == most_tries || spares(image, material, spared))
-            return measure(std::move(filled), material, options, secret);
+        if (filled.report.spared == 0 || tries == most_tries || spares(image, material, spared)) {
+            Result<BuiltSet> built = measure(std::move(filled), material, options, secret);
+            SIEVE_TRY(source.check());
+            return built;
+        }
+        SIEVE_TRY(source.check());
     }
     return bad_input(
         fmt::format("refused: each of {} filters matched one of the exceptions, which contradicts the "
                     "predicted rate; report it if it happens twice",
                     most_tries));
+}
+
+// Calls `work`. If it throws because memory is short, returns an error.
+template <class Work>
+Result<BuiltSet> within_memory(std::uint64_t entries, const Work& work) {
+    try {
+        return work();
+    } catch (const std::exception& problem) {
+        if (!is_shortage(problem)) throw; // a bug; the program reports it
+        return failure(
+            ErrorKind::out_of_memory,
+            fmt::format("building a filter of {} entries takes more memory than there is", entries));
+    }
+}
+
+} // namespace
+
+namespace {
+
+const FilterKind& kind_with_shards() {
+    const auto kinds = filter_kinds();
+    return **std::find_if(kinds.begin(), kinds.end(),
+                          [](const FilterKind* kind) { return kind->facts().has_shards; });
 }
 
 } // namespace
@@ -560,6 +634,10 @@ BuildOptions settled_kind(BuildOptions options, bool has_address_ranges) {
                             kind.alpha || kind.hashes || kind.rounds ||
                             options.prefixes.max_probes != PrefixLimits{}.max_probes ||
                             options.prefixes.max_keys != PrefixLimits{}.max_keys;
+    if (options.memory_limit && !has_address_ranges) {
+        options.kind.kind = kind_with_shards().facts().number;
+        return options;
+    }
     options.kind.kind = has_address_ranges && !of_filters
                             ? SIEVE_KIND_RANGES
                             : choose_kind(options.kind, has_address_ranges,
@@ -579,6 +657,9 @@ Status check_build_options(const BuildOptions& options) {
     if (options.fpr && !(*options.fpr >= least_fpr && *options.fpr < 1))
         return invalid_request(fmt::format("a false positive rate of {}, expected one from {} to below 1",
                                            *options.fpr, least_fpr));
+    if (options.memory_limit && *options.memory_limit < least_memory_limit)
+        return invalid_request(fmt::format("a memory limit of {} bytes, expected at least {}",
+                                           *options.memory_limit, least_memory_limit));
     if (options.prefixes.max_probes < 1 || options.prefixes.max_probes > SIEVE_MAX_PROBES)
         return invalid_request(
             fmt::format("{} probes, expected 1 to {}", options.prefixes.max_probes, SIEVE_MAX_PROBES));
@@ -614,17 +695,26 @@ Result<BuiltSet> build_set(Members members, const BuildOptions& wanted, const Pr
             fmt::format("kind {} holds addresses only: a key of it is src or dst", facts.name));
     const ThreadLimit threads(options.threads);
     const std::uint64_t entries = members.size();
-    try {
+    return within_memory(entries, [&]() -> Result<BuiltSet> {
         if (exact != nullptr) return build_exact(*exact, std::move(members), options, exceptions);
         SIEVE_ASSIGN(const std::unique_ptr<KindBuilder> builder, kind_builder(options.kind));
         SIEVE_ASSIGN(const std::unique_ptr<Source> source, source_of(std::move(members), options.prefixes));
         return build(*source, *builder, options, exceptions, progress);
-    } catch (const std::exception& problem) {
-        if (!is_shortage(problem)) throw; // a bug; the program reports it
-        return failure(
-            ErrorKind::out_of_memory,
-            fmt::format("building a filter of {} entries takes more memory than there is", entries));
-    }
+    });
+}
+
+Result<BuiltSet> build_set(SpilledKeys keys, const BuildOptions& wanted, const Progress& progress,
+                           const Exceptions& exceptions) {
+    const BuildOptions options = settled_kind(wanted, false);
+    SIEVE_TRY(check_build_options(options));
+    const std::uint64_t entries = keys.entries();
+    if (entries == 0) return bad_input("no keys to build a set of");
+    const ThreadLimit threads(options.threads);
+    return within_memory(entries, [&]() -> Result<BuiltSet> {
+        SIEVE_ASSIGN(const std::unique_ptr<KindBuilder> builder, kind_builder(options.kind));
+        SpilledSource source(std::move(keys), progress);
+        return build(source, *builder, options, exceptions, progress);
+    });
 }
 
 Result<BuiltSet> build_set(KeySet keys, std::vector<AddressRange> ranges, const BuildOptions& options,

@@ -30,8 +30,10 @@ struct BuildOptions {
     std::optional<std::uint64_t> seed; // for tests: makes the build reproducible and its secret known
     std::uint64_t trials = 1'000'000;  // random keys to measure the rate with
     std::uint32_t threads = 0;         // 0: one for each processor
-    std::string label;                 // for people: the names of the feeds
-    std::uint64_t skipped = 0;         // feed lines that were skipped; stored in the image for `status`
+    // The memory in bytes that a build's data may take (build/spilled_keys.hpp); nothing: what it needs.
+    std::optional<std::uint64_t> memory_limit;
+    std::string label;         // for people: the names of the feeds
+    std::uint64_t skipped = 0; // feed lines that were skipped; stored in the image for `status`
 };
 
 struct BuildReport {
@@ -61,7 +63,8 @@ struct BuiltSet {
 // The options with a kind that the list has chosen, if they leave that to it (automatic_kind). A list of
 // addresses with prefixes or ranges goes to the exact kind, which takes any lengths and is faster than a
 // prefix set, unless a size, a rate or an option of filters was chosen. All other lists go to the kind that
-// choose_kind (filters/kinds/choice.hpp) chooses.
+// choose_kind (filters/kinds/choice.hpp) chooses; with a memory limit to the kind with shards, whether
+// or not the list turns out to need it.
 [[nodiscard]] BuildOptions settled_kind(BuildOptions options, bool has_address_ranges);
 
 // Checks what can be checked of the options without keys: sizes that contradict each other, numbers out of

@@ -87,6 +87,13 @@ std::vector<BuildOption> list_options() {
          [](FeedSpec& feed, const std::string& text) { return set_real(feed.build.bits_per_key, text); }},
         {"fpr", "RATE", "size by the false positive rate to stay below",
          [](FeedSpec& feed, const std::string& text) { return set_real(feed.build.fpr, text); }},
+        {"memory-limit", "BYTES",
+         "memory that building may take, such as 512M or 8G; a longer list is kept as hashes in a temporary "
+         "file in $TMPDIR or /var/tmp, for kinds with shards (blocked)",
+         [](FeedSpec& feed, const std::string& text) -> Status {
+             SIEVE_ASSIGN(feed.build.memory_limit, parse_bytes(text));
+             return {};
+         }},
         {"memory", "BYTES", "size by bytes, such as 512K, 64M or 1G",
          [](FeedSpec& feed, const std::string& text) -> Status {
              SIEVE_ASSIGN(feed.build.memory, parse_bytes(text));

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "libsieve/build/exact_keys.hpp"
+#include "libsieve/build/spilled_keys.hpp"
 #include "libsieve/feeds/feed.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/keys/address_ranges.hpp"
@@ -45,13 +46,19 @@ FeedOptions feed_options(const FeedSpec& spec) {
             .threads = spec.build.threads};
 }
 
+// Keys that went to disk because the list is too large for the memory limit; nothing: it is not.
+using Spilled = std::optional<SpilledKeys>;
+
 Result<BuiltSet> build_feed(Feed feed, BuildOptions options, const Observer& observer,
-                            const Exceptions& exceptions = {}) {
+                            const Exceptions& exceptions = {}, Spilled spilled = {}) {
     options.skipped = feed.skipped;
-    const std::uint64_t entries = feed.keys.size() + feed.ranges.size() + feed.key_ranges.size();
-    SIEVE_ASSIGN(BuiltSet built,
-                 build_set(Members(std::move(feed.keys), std::move(feed.ranges), std::move(feed.key_ranges)),
-                           options, observer.progress, exceptions));
+    const std::uint64_t entries =
+        feed.overflowed + feed.keys.size() + feed.ranges.size() + feed.key_ranges.size();
+    SIEVE_ASSIGN(
+        BuiltSet built,
+        spilled ? build_set(std::move(*spilled), options, observer.progress, exceptions)
+                : build_set(Members(std::move(feed.keys), std::move(feed.ranges), std::move(feed.key_ranges)),
+                            options, observer.progress, exceptions));
     if (built.report.entries != entries)
         return bad_input(fmt::format("{}: {} entries were read and {} built; this is a bug, please report it",
                                      options.label, entries, built.report.entries));
@@ -63,7 +70,8 @@ Result<BuiltSet> build_feed(Feed feed, BuildOptions options, const Observer& obs
 }
 
 Result<BuiltSet> build_feed(Feed feed, std::span<const Input> inputs, BuildOptions options,
-                            const Observer& observer, const Exceptions& exceptions = {}) {
+                            const Observer& observer, const Exceptions& exceptions = {},
+                            Spilled spilled = {}) {
     std::vector<std::string> names;
     names.reserve(inputs.size());
     for (const Input& input : inputs)
@@ -71,7 +79,7 @@ Result<BuiltSet> build_feed(Feed feed, std::span<const Input> inputs, BuildOptio
                             ? input.path()
                             : printable(std::filesystem::path(input.path()).filename().string()));
     options.label = fmt::format("{}", fmt::join(names, " "));
-    return build_feed(std::move(feed), std::move(options), observer, exceptions);
+    return build_feed(std::move(feed), std::move(options), observer, exceptions, std::move(spilled));
 }
 
 std::string names_of(std::span<const Input> inputs) {
@@ -104,24 +112,113 @@ Status refuse_wide(const Feed& feed, const std::string& names) {
     return {};
 }
 
+// What else a list is read for.
+struct Purpose {
+    Input* exceptions = nullptr;
+    std::vector<sieve_key> spared{};
+    const char* needs_all = nullptr; // what needs all keys in memory, if something does
+};
+
 // A list without its exceptions.
 struct List {
     Feed feed;
     Exceptions exceptions{};
+    Spilled spilled{}; // then `feed` has no keys
+};
+
+void remark_taken(const Subtracted& taken, const Observer& observer) {
+    if (taken.keys > 0)
+        observer.remark(fmt::format("{} exception{} on the list and {} taken out", taken.keys,
+                                    taken.keys == 1 ? " was" : "s were", taken.keys == 1 ? "was" : "were"));
+    if (taken.ranges > 0)
+        observer.remark(fmt::format("{} prefix{} or range{} of the list held exceptions and {} split",
+                                    taken.ranges, taken.ranges == 1 ? "" : "es", taken.ranges == 1 ? "" : "s",
+                                    taken.ranges == 1 ? "was" : "were"));
+}
+
+tl::unexpected<Error> nothing_left(const std::string& name) {
+    return bad_input(fmt::format("{}: every entry of the list is an exception", name));
+}
+
+// Takes a list that is too large for the memory limit, piece by piece.
+class Spill {
+  public:
+    Spill(const FeedSpec& spec, const Purpose& purpose, const Observer& observer)
+        : spec_(spec), purpose_(purpose), observer_(observer) {}
+
+    // Takes the keys that were read since the last call.
+    Status take(Feed& feed) {
+        const std::uint64_t limit = spec_.build.memory_limit.value_or(0);
+        if (purpose_.needs_all != nullptr || !feed.ranges.empty() || !feed.key_ranges.empty())
+            return invalid_request(fmt::format(
+                "the list takes more memory than the limit of {} bytes allows, and {} all of it at once",
+                limit, purpose_.needs_all != nullptr ? purpose_.needs_all : "its prefixes or ranges need"));
+        if (!keys_) SIEVE_TRY(begin());
+        Members members(std::move(feed.keys), {});
+        if (taken_) {
+            SIEVE_ASSIGN(const Subtracted taken, subtract(members, *taken_));
+            all_taken_.keys += taken.keys;
+        }
+        feed.keys = KeySet(spec_.fields);
+        return keys_->add(members.keys);
+    }
+
+    [[nodiscard]] bool began() const { return keys_.has_value(); }
+
+    // The whole list, after the last call of take().
+    Result<List> finish(Feed feed) && {
+        remark_taken(all_taken_, observer_);
+        if (keys_->entries() == 0) return nothing_left(purpose_.exceptions->name());
+        feed.overflowed -= all_taken_.keys;
+        return List{std::move(feed), std::move(exceptions_), std::move(keys_)};
+    }
+
+  private:
+    Status begin() {
+        if (purpose_.exceptions != nullptr) {
+            SIEVE_ASSIGN(Feed taken, read_exceptions(*purpose_.exceptions, spec_.fields, observer_));
+            taken_ = members_of(std::move(taken));
+            exceptions_.lines = prefixes_of(*taken_);
+        }
+        exceptions_.spared = purpose_.spared;
+        SIEVE_ASSIGN(keys_, SpilledKeys::create(spec_.fields, spec_.build, exceptions_));
+        return {};
+    }
+
+    const FeedSpec& spec_;
+    const Purpose& purpose_;
+    const Observer& observer_;
+    Exceptions exceptions_{};
+    std::optional<Members> taken_; // the keys of the exceptions
+    Subtracted all_taken_{};
+    Spilled keys_;
 };
 
 Result<List> read_whole_list(std::span<Input> feeds, const FeedSpec& spec, const Observer& observer,
-                             Input* exceptions) {
+                             const Purpose& purpose) {
     FeedOptions options = feed_options(spec);
     options.key_ranges = true;
+    Spill spill(spec, purpose, observer);
+    if (spec.build.memory_limit) {
+        SIEVE_TRY(check_build_options(spec.build));
+        options.most_entries = keys_at_once(spec.fields, *spec.build.memory_limit);
+        options.overflow = [&](Feed& feed) { return spill.take(feed); };
+    }
     SIEVE_ASSIGN(Feed feed, read_feeds(feeds, spec.fields, options, observer));
+    if (spill.began()) {
+        feed.overflowed += feed.keys.size();
+        SIEVE_TRY(spill.take(feed));
+        return std::move(spill).finish(std::move(feed));
+    }
     if (!spec.allow_wide) SIEVE_TRY(refuse_wide(feed, names_of(feeds)));
-    List list{std::move(feed), {}};
-    if (exceptions == nullptr) return list;
-    const std::string name = exceptions->name();
-    SIEVE_ASSIGN(Feed taken, read_exceptions(*exceptions, spec.fields, observer));
-    SIEVE_TRY(take_out(list.feed, taken, name, observer));
-    list.exceptions = exceptions_of(std::move(taken));
+    List list{std::move(feed), {}, {}};
+    if (purpose.exceptions != nullptr) {
+        const std::string name = purpose.exceptions->name();
+        SIEVE_ASSIGN(Feed taken, read_exceptions(*purpose.exceptions, spec.fields, observer));
+        SIEVE_TRY(take_out(list.feed, taken, name, observer));
+        list.exceptions = exceptions_of(std::move(taken));
+    }
+    list.exceptions.spared = purpose.spared;
     return list;
 }
 
@@ -170,16 +267,19 @@ Result<OpenedSet> open_feeds(const SetSpec& spec, SetInputs inputs, const Observ
         return invalid_request(
             fmt::format("set {}: a set built from feeds is verified with those feeds, not with {}", spec.name,
                         inputs.verify_feed->name()));
-    SIEVE_ASSIGN(List list, read_whole_list(inputs.sources, spec.feed, observer,
-                                            inputs.exceptions ? &*inputs.exceptions : nullptr));
+    const Purpose purpose{.exceptions = inputs.exceptions ? &*inputs.exceptions : nullptr,
+                          .spared = spec.verify ? std::vector<sieve_key>() : std::move(spared),
+                          .needs_all = spec.verify      ? "verification needs"
+                                       : spec.keep_keys ? "joining needs"
+                                                        : nullptr};
+    SIEVE_ASSIGN(List list, read_whole_list(inputs.sources, spec.feed, observer, purpose));
     list.exceptions.verified = spec.verify.has_value();
-    if (!spec.verify) list.exceptions.spared = std::move(spared);
     std::optional<Members> kept;
     if (spec.verify) kept = members_of(list.feed);
     std::optional<KeySet> keys;
     if (spec.keep_keys && list.feed.ranges.empty() && list.feed.key_ranges.empty()) keys = list.feed.keys;
     SIEVE_ASSIGN(BuiltSet built, build_feed(std::move(list.feed), inputs.sources, spec.feed.build, observer,
-                                            list.exceptions));
+                                            list.exceptions, std::move(list.spilled)));
     if (built.report.spared > 0 && built.report.tries > 1)
         observer.remark(
             fmt::format("set {}: {} filters were built until none matched an address that this host "
@@ -240,14 +340,8 @@ Result<Feed> read_exceptions(Input& input, std::uint32_t fields, const Observer&
 Status take_out(Feed& list, const Feed& exceptions, const std::string& name, const Observer& observer) {
     Members members = members_of(std::move(list));
     SIEVE_ASSIGN(const Subtracted taken, subtract(members, members_of(exceptions)));
-    if (taken.keys > 0)
-        observer.remark(fmt::format("{} exception{} on the list and {} taken out", taken.keys,
-                                    taken.keys == 1 ? " was" : "s were", taken.keys == 1 ? "was" : "were"));
-    if (taken.ranges > 0)
-        observer.remark(fmt::format("{} prefix{} or range{} of the list held exceptions and {} split",
-                                    taken.ranges, taken.ranges == 1 ? "" : "es", taken.ranges == 1 ? "" : "s",
-                                    taken.ranges == 1 ? "was" : "were"));
-    if (members.empty()) return bad_input(fmt::format("{}: every entry of the list is an exception", name));
+    remark_taken(taken, observer);
+    if (members.empty()) return nothing_left(name);
     list.keys = std::move(members.keys);
     list.ranges = std::move(members.ranges);
     list.key_ranges = std::move(members.key_ranges);
@@ -260,8 +354,9 @@ Exceptions exceptions_of(Feed exceptions) {
 
 Result<BuiltSet> build_from_feeds(std::span<Input> feeds, const FeedSpec& spec, const Observer& observer,
                                   Input* exceptions) {
-    SIEVE_ASSIGN(List list, read_whole_list(feeds, spec, observer, exceptions));
-    return build_feed(std::move(list.feed), feeds, spec.build, observer, list.exceptions);
+    SIEVE_ASSIGN(List list, read_whole_list(feeds, spec, observer, {.exceptions = exceptions}));
+    return build_feed(std::move(list.feed), feeds, spec.build, observer, list.exceptions,
+                      std::move(list.spilled));
 }
 
 Result<OpenedSet> open_set(const SetSpec& spec, SetInputs inputs, const Observer& observer,

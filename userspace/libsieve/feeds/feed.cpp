@@ -265,15 +265,12 @@ class Parser {
         const bool has_nul = std::memchr(p, 0, static_cast<std::size_t>(end - p)) != nullptr;
         const bool fast = single_ && !has_nul && translator == nullptr && sought_.empty();
         std::string translated;
-        const int word = fields_ == SIEVE_FIELD_SRC ? 1 : 3;
         Entry entry;
         while (p != end) {
             ++block.lines;
             if (std::uint32_t address = 0; fast) {
                 if (const char* behind = plain_ipv4(p, end, address)) {
-                    sieve_key plain{};
-                    plain.word[word] = sieve_v4_mapped(address);
-                    block.keys.add(plain);
+                    block.keys.add_ipv4(address);
                     p = behind;
                     continue;
                 }
@@ -514,6 +511,7 @@ class Collector {
             return false;
         }
         if (block.alien) return fail(inputs_[file_].name() + ": " + *block.alien);
+        if (!pass_on()) return false;
         if (options_.progress)
             options_.progress("reading", total_bytes_ ? std::min(1.0, static_cast<double>(consumed_) /
                                                                           static_cast<double>(total_bytes_))
@@ -526,10 +524,11 @@ class Collector {
 
     Result<Feed> finish() && {
         if (error_) return tl::unexpected(std::move(*error_));
-        if (feed_.keys.empty() && feed_.ranges.empty() && feed_.key_ranges.empty())
+        if (feed_.overflowed == 0 && feed_.keys.empty() && feed_.ranges.empty() && feed_.key_ranges.empty())
             return bad_input(no_keys());
         // If a member were lost here, nobody would ever notice. So the numbers must add up.
-        const std::uint64_t entries = feed_.keys.size() + feed_.ranges.size() + feed_.key_ranges.size();
+        const std::uint64_t entries =
+            feed_.overflowed + feed_.keys.size() + feed_.ranges.size() + feed_.key_ranges.size();
         std::uint64_t taken = 0;
         for (const Input& input : inputs_) taken += input.taken();
         if (feed_.lines != feed_.comments + feed_.skipped + entries || feed_.bytes != taken)
@@ -559,11 +558,33 @@ class Collector {
         return seen.path.empty() ? file : fmt::format("{}: {}", file, seen.path);
     }
 
+    // Passes the keys on if they are too many to hold. Returns false if that failed.
+    bool pass_on() {
+        if (!options_.overflow) return true;
+        const std::size_t held = feed_.keys.size();
+        if (held + feed_.ranges.size() + feed_.key_ranges.size() < options_.most_entries) return true;
+        if (Status passed = options_.overflow(feed_); !passed) {
+            error_ = std::move(passed.error());
+            return false;
+        }
+        feed_.overflowed += held;
+        feed_.keys.clear();
+        reserve_most();
+        return true;
+    }
+
+    // Growing by doubling would take more than the caller has allowed.
+    void reserve_most() {
+        constexpr std::size_t block_keys = std::size_t{1} << 16;
+        feed_.keys.reserve(options_.most_entries + block_keys);
+    }
+
     // Reserves memory for all keys as soon as the first block tells about how many there will be. Growing by
     // doubling would hold the keys twice for a while. Reserved memory that is not used costs nothing.
     void make_room(const Block& block) {
         if (made_room_ || block.keys.empty()) return;
         made_room_ = true;
+        if (options_.overflow) return reserve_most();
         if (total_bytes_ <= block.consumed || block.consumed == 0) return;
         const double ratio = static_cast<double>(total_bytes_) / static_cast<double>(block.consumed);
         try {

@@ -26,6 +26,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -43,6 +44,8 @@ namespace sieve {
 // The longest line of a feed in bytes, without its end. A file with longer lines is not a list.
 inline constexpr std::size_t feed_line_limit = 4096;
 
+struct Feed;
+
 struct FeedOptions {
     ListFormat format{ListSyntax::plain, {}};
     bool skip_invalid = false; // count malformed lines and go on
@@ -55,6 +58,11 @@ struct FeedOptions {
     Progress progress{};       // stage "reading"; stays 0 until the end if the size of an input is unknown
     std::size_t block_bytes = std::size_t{256}
                               << 10; // what a thread parses at a time; at least 16 KiB are taken
+    // For lists that must not take more than some memory: whenever `most_entries` or more were read, the feed
+    // so far is passed to `overflow`, which takes its keys. From then on the feed counts them instead of
+    // holding them. An error of `overflow` ends reading and is returned.
+    std::size_t most_entries = 0;
+    std::function<Status(Feed&)> overflow{};
 };
 
 struct Feed {
@@ -63,12 +71,14 @@ struct Feed {
     KeySet keys;                      // in the order of the feed, with repetitions
     std::vector<AddressRange> ranges; // prefixes and ranges of more than one address, likewise
     std::vector<KeyRange> key_ranges; // entries of several fields with a prefix, a range or *, likewise
+    std::uint64_t overflowed = 0;     // keys that were passed on before those in `keys`
     std::uint64_t lines = 0;          // of a document: the places where an entry was found or expected
     std::uint64_t comments = 0;       // lines without an entry: blank, comment, metadata, heading
     std::uint64_t skipped = 0;        // malformed lines; 0 unless skip_invalid
     std::uint64_t masked = 0;         // prefixes whose bits behind the length were cleared
     std::uint64_t bytes = 0;          // of all inputs together
-    // read_feed() guarantees: lines = comments + skipped + keys.size() + ranges.size() + key_ranges.size()
+    // read_feed() guarantees: lines = comments + skipped + overflowed + keys.size() + ranges.size() +
+    // key_ranges.size()
 
     std::vector<std::string> skipped_first; // "FILE:LINE: why" for the first few malformed lines, or all
     // "FILE: read as ..." for each input whose format was not given and is not plain.

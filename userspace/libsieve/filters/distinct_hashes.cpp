@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "libsieve/filters/sort_hashes.hpp"
 #include "libsieve/util/parallel.hpp"
 
 namespace sieve {
@@ -63,7 +64,7 @@ HugeArray<sieve_hash> distinct_hashes(const KeySet& keys, const __u64* hash_key)
     for_each_index(buckets, [&](std::size_t bucket) {
         sieve_hash* first = hashes.begin() + begin[bucket];
         sieve_hash* last = hashes.begin() + begin[bucket + 1];
-        std::sort(first, last, hash_order);
+        sort_hashes({first, last}, bits);
         end[bucket] = static_cast<std::size_t>(std::unique(first, last, same) - hashes.begin());
     });
     sieve_hash* out = hashes.begin();

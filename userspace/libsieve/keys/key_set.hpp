@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include <sieve/key.h>
@@ -26,11 +27,26 @@ class KeySet {
     // Adds the key's selected fields; other fields of `key` are ignored.
     void add(const sieve_key& key);
 
+    // The same for an IPv4 address, faster. The fields must be one address.
+    void add_ipv4(std::uint32_t address) {
+        words_.push_back(0);
+        words_.push_back(sieve_v4_mapped(address));
+    }
+
     // Adds all of `other`, which must have the same fields.
     void append(const KeySet& other);
 
     // The key at an index in canonical form (unselected fields zero).
     [[nodiscard]] sieve_key at(std::size_t index) const;
+
+    // The stored words of all keys, stride() of them for each.
+    [[nodiscard]] std::span<const std::uint64_t> words() const { return words_; }
+    [[nodiscard]] std::size_t stride() const { return stride_; }
+
+    // Adds the keys whose words() these are.
+    void append_words(std::span<const std::uint64_t> words) {
+        words_.insert(words_.end(), words.begin(), words.end());
+    }
 
     // Removes all keys and frees their memory.
     void clear();

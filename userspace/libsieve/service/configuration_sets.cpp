@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/service/configuration_sets.hpp"
 
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+
 #include <fmt/core.h>
 
 #include "libsieve/control/build_options.hpp"
@@ -12,8 +16,8 @@ namespace sieve::service {
 
 namespace {
 
-// An option of a build that a service does not leave to the configuration.
-constexpr std::string_view not_configured = "seed";
+// Options of a build that a service does not leave to the configuration: it holds its lists in memory.
+constexpr std::string_view not_configured[] = {"seed", "memory-limit"};
 
 constexpr std::chrono::hours longest_refresh{24 * 3650};
 
@@ -68,7 +72,7 @@ std::string set_option(const control::BuildOption& option, const toml::node& nod
 bool read_build_options(Section& section, SetConfiguration& set) {
     bool right = true;
     for (const control::BuildOption& option : control::build_options()) {
-        if (option.name == not_configured) continue;
+        if (std::ranges::find(not_configured, option.name) != std::end(not_configured)) continue;
         const toml::node* node = section.find(option.name);
         if (node == nullptr) continue;
         const std::string problem = set_option(option, *node, set.feed);

@@ -42,6 +42,12 @@ class BlockedBuilder final : public BloomLikeBuilder<BlockedShape> {
                                              const Progress& progress) const override {
         return place_blocked(keys, lookup, lines, {.rounds = rounds(), .seed = seed}, progress).rounds;
     }
+    [[nodiscard]] Result<std::uint32_t> fill_shards(std::span<const sieve_hash> keys,
+                                                    const sieve_lookup& lookup, std::span<sieve_line> lines,
+                                                    std::uint32_t first, std::uint32_t count,
+                                                    std::uint64_t seed) const override {
+        return place_shards(keys, lookup, lines, first, count, {.rounds = rounds(), .seed = seed}, {}).rounds;
+    }
 };
 
 } // namespace

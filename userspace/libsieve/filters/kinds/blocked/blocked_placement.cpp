@@ -43,6 +43,10 @@ struct Shard {
     LineCounters* lines;
     float* rates;
     std::uint8_t* choice;
+    // By key, for moves: what they need of its hash, and the lines that may hold it, relative to the shard's
+    // first. Rounds read them one after the other, so that no line has to be located again.
+    const std::uint64_t* tests;
+    const std::uint32_t* places;
 };
 
 struct Pass {
@@ -58,10 +62,9 @@ SIEVE_ALWAYS_INLINE void locate(const Shard& shard, const sieve_hash& hash,
     for (int c = 0; c < SIEVE_MAX_CHOICES; c++) at[c] -= shard.first_line;
 }
 
-SIEVE_ALWAYS_INLINE void request(const Shard& shard, const sieve_hash& hash) {
-    std::uint32_t at[SIEVE_MAX_CHOICES];
-    locate(shard, hash, at);
-    for (std::uint32_t c = 0; c < shard.lookup.choices; c++) {
+template <std::uint32_t Choices>
+SIEVE_ALWAYS_INLINE void request(const Shard& shard, const std::uint32_t* at) {
+    for (std::uint32_t c = 0; c < Choices; c++) {
         const char* line = reinterpret_cast<const char*>(&shard.lines[at[c]]);
         for (std::size_t offset = 0; offset < sizeof(LineCounters); offset += 64)
             __builtin_prefetch(line + offset, 1);
@@ -100,9 +103,7 @@ SIEVE_ALWAYS_INLINE void put(Shard& shard, std::size_t index, SplitMix64& random
 // Moves a key to another of its lines unless that costs too much: Metropolised Gibbs sampling.
 template <std::uint32_t Choices>
 SIEVE_ALWAYS_INLINE void move(Shard& shard, std::size_t index, float temperature, SplitMix64& random) {
-    const sieve_hash hash = shard.keys[index];
-    std::uint32_t at[SIEVE_MAX_CHOICES];
-    locate(shard, hash, at);
+    const std::uint32_t* at = shard.places + index * Choices;
     const std::uint32_t own = shard.choice[index];
     std::uint64_t draw = random();
     std::uint32_t other = own ^ 1;
@@ -113,7 +114,7 @@ SIEVE_ALWAYS_INLINE void move(Shard& shard, std::size_t index, float temperature
     const std::uint32_t from = at[own];
     const std::uint32_t to = at[other];
     if (from == to) return;
-    const WideLine pattern = wide_pattern(hash.test, shard.lookup.hashes);
+    const WideLine pattern = wide_pattern(shard.tests[index], shard.lookup.hashes);
     float without = 0;
     float with = 0;
     shard.rate(shard.lines[from].set_without(pattern), shard.lines[to].set() | pattern, without, with);
@@ -134,13 +135,17 @@ SIEVE_ALWAYS_INLINE void visit(Shard& shard, const Pass& pass) {
         ScatteredOrder ahead(n);
         ScatteredOrder order(n);
         for (std::size_t i = 0; i < n + lookahead; i++) {
-            if (i < n) request(shard, shard.keys[ahead.next()]);
+            if (i < n) {
+                std::uint32_t at[SIEVE_MAX_CHOICES];
+                locate(shard, shard.keys[ahead.next()], at);
+                request<Choices>(shard, at);
+            }
             if (i >= lookahead) put<Choices>(shard, order.next(), random);
         }
         return;
     }
     for (std::size_t i = 0; i < n; i++) {
-        if (i + lookahead < n) request(shard, shard.keys[i + lookahead]);
+        if (i + lookahead < n) request<Choices>(shard, shard.places + (i + lookahead) * Choices);
         move<Choices>(shard, i, pass.temperature, random);
     }
 }
@@ -197,7 +202,9 @@ PlacementReport place_shard(std::span<const sieve_hash> keys, std::uint32_t numb
                 .first_line = number * static_cast<std::uint32_t>(filled.size()),
                 .lines = lines.data(),
                 .rates = rates.data(),
-                .choice = choice.data()};
+                .choice = choice.data(),
+                .tests = nullptr,
+                .places = nullptr};
     SplitMix64 seeds(sieve_mix(options.seed + number));
     const auto sum_of_rates = [&] { return std::accumulate(rates.begin(), rates.end(), 0.0); };
 
@@ -206,6 +213,17 @@ PlacementReport place_shard(std::span<const sieve_hash> keys, std::uint32_t numb
     report.online_rate = report.final_rate = sum_of_rates();
     // The lines' rates started at zero, so all added rates sum up to the sum of the lines' rates.
     const double mean_added = keys.empty() ? 0 : report.online_rate / static_cast<double>(keys.size());
+    const std::size_t moving = options.rounds > 0 ? keys.size() : 0;
+    HugeArray<std::uint64_t> tests(moving);
+    HugeArray<std::uint32_t> places(moving * lookup.choices);
+    for (std::size_t i = 0; i < moving; i++) {
+        std::uint32_t at[SIEVE_MAX_CHOICES];
+        locate(shard, keys[i], at);
+        tests[i] = keys[i].test;
+        std::copy_n(at, lookup.choices, &places[i * lookup.choices]);
+    }
+    shard.tests = tests.data();
+    shard.places = places.data();
     for (; report.rounds < options.rounds; report.rounds++) {
         const double heat = std::max(0.0, 1 - (report.rounds + 0.5) / (options.rounds * cooling_share));
         visit_keys(shard, {.online = false,
@@ -244,20 +262,19 @@ class PlacedKeys {
 
 } // namespace
 
-PlacementReport place_blocked(std::span<const sieve_hash> keys, const sieve_lookup& lookup,
-                              std::span<sieve_line> lines, const PlacementOptions& options,
-                              const Progress& progress) {
+PlacementReport place_shards(std::span<const sieve_hash> keys, const sieve_lookup& lookup,
+                             std::span<sieve_line> lines, std::uint32_t first, std::uint32_t count,
+                             const PlacementOptions& options, const Progress& progress) {
     assert(lines.size() == lookup.buckets);
     PlacementOptions each = options;
     if (lookup.choices < 2 || keys.empty()) each.rounds = 0;
-    const std::size_t shards = std::size_t{1} << lookup.shard_bits;
-    const std::size_t shard_lines = lines.size() / shards;
-    std::vector<PlacementReport> reports(shards);
+    const std::size_t shard_lines = lines.size() >> lookup.shard_bits;
+    std::vector<PlacementReport> reports(count);
     PlacedKeys placed(keys.size(), progress);
-    for_each_index(shards, [&](std::size_t s) {
-        const auto number = static_cast<std::uint32_t>(s);
+    for_each_index(count, [&](std::size_t i) {
+        const std::uint32_t number = first + static_cast<std::uint32_t>(i);
         const auto own = keys_of_shard(keys, lookup.shard_bits, number);
-        reports[s] = place_shard(own, number, lookup, lines.subspan(s * shard_lines, shard_lines), each);
+        reports[i] = place_shard(own, number, lookup, lines.subspan(number * shard_lines, shard_lines), each);
         placed.add(own.size());
     });
 
@@ -267,9 +284,15 @@ PlacementReport place_blocked(std::span<const sieve_hash> keys, const sieve_look
         report.final_rate += shard.final_rate;
         report.saturated += shard.saturated;
     }
-    report.online_rate /= static_cast<double>(lines.size());
-    report.final_rate /= static_cast<double>(lines.size());
+    report.online_rate /= static_cast<double>(count * shard_lines);
+    report.final_rate /= static_cast<double>(count * shard_lines);
     return report;
+}
+
+PlacementReport place_blocked(std::span<const sieve_hash> keys, const sieve_lookup& lookup,
+                              std::span<sieve_line> lines, const PlacementOptions& options,
+                              const Progress& progress) {
+    return place_shards(keys, lookup, lines, 0, 1U << lookup.shard_bits, options, progress);
 }
 
 } // namespace sieve

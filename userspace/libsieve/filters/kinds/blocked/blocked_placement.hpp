@@ -45,4 +45,11 @@ PlacementReport place_blocked(std::span<const sieve_hash> keys, const sieve_look
                               std::span<sieve_line> lines, const PlacementOptions& options,
                               const Progress& progress);
 
+// The same for shards `first` to `first + count - 1`, with their keys only. `lines` are those of the whole
+// filter; the rates of the report are those of the shards. Each shard becomes what place_blocked() makes of
+// it.
+PlacementReport place_shards(std::span<const sieve_hash> keys, const sieve_lookup& lookup,
+                             std::span<sieve_line> lines, std::uint32_t first, std::uint32_t count,
+                             const PlacementOptions& options, const Progress& progress);
+
 } // namespace sieve

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/build/witness_draw.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include <sieve/hash.h>
+
+#include "libsieve/filters/sizing.hpp"
+#include "libsieve/util/parallel.hpp"
+
+namespace sieve {
+
+namespace {
+
+// Keys are ranked in this many portions, one thread for each.
+constexpr std::size_t portions = 16;
+
+// A set of any size has at most this many witnesses.
+const std::size_t most_witnesses = witness_count(std::numeric_limits<std::uint64_t>::max());
+
+} // namespace
+
+// The key's hash is random enough; what it says of the rank is not to be what it says of the key's bits.
+std::uint64_t WitnessDraw::rank_of(const sieve_key& key, std::uint32_t fields) const {
+    return sieve_mix(sieve_hash_key(&key, secret_.hash_key.data(), fields).test ^ secret_.witnesses);
+}
+
+void WitnessDraw::keep_lowest(std::vector<Ranked>& ranked) {
+    const auto less = [](const Ranked& a, const Ranked& b) {
+        return a.first != b.first ? a.first < b.first
+                                  : std::memcmp(&a.second, &b.second, sizeof(a.second)) < 0;
+    };
+    const auto same = [&](const Ranked& a, const Ranked& b) { return !less(a, b) && !less(b, a); };
+    std::sort(ranked.begin(), ranked.end(), less);
+    ranked.erase(std::unique(ranked.begin(), ranked.end(), same), ranked.end());
+    if (ranked.size() > most_witnesses) ranked.resize(most_witnesses);
+}
+
+void WitnessDraw::add(const KeySet& keys) {
+    std::vector<std::vector<Ranked>> found(portions);
+    const bool full = lowest_.size() == most_witnesses;
+    for_each_index(portions, [&](std::size_t portion) {
+        std::vector<Ranked>& own = found[portion];
+        std::uint64_t highest = full ? lowest_.back().first : std::numeric_limits<std::uint64_t>::max();
+        for (std::size_t i = keys.size() * portion / portions; i < keys.size() * (portion + 1) / portions;
+             i++) {
+            const sieve_key key = keys.at(i);
+            const std::uint64_t rank = rank_of(key, keys.fields());
+            if (rank > highest) continue;
+            own.emplace_back(rank, key);
+            if (own.size() < 2 * most_witnesses) continue;
+            keep_lowest(own);
+            if (own.size() == most_witnesses) highest = std::min(highest, own.back().first);
+        }
+    });
+    for (const auto& own : found) lowest_.insert(lowest_.end(), own.begin(), own.end());
+    keep_lowest(lowest_);
+}
+
+std::vector<sieve_key> WitnessDraw::take(std::uint64_t keys) {
+    std::vector<sieve_key> witnesses;
+    for (const auto& [rank, key] : lowest_) {
+        if (witnesses.size() == witness_count(keys)) break;
+        witnesses.push_back(key);
+    }
+    return witnesses;
+}
+
+} // namespace sieve
