@@ -42,7 +42,7 @@ a_thousand_on_a_real_list() {
     sieve build --json --bits-per-key 16 --except "$WORK/thousand" -o "$WORK/ipsum.sieve" "$DATA/ipsum.txt" \
         >"$WORK/built.json" 2>"$WORK/said"
     for key in exceptions excluded; do
-        [ "$(jq .$key "$WORK/built.json")" = "$count" ] || fail "$key: $(cat "$WORK/built.json")"
+        [ "$(jq ".$key" "$WORK/built.json")" = "$count" ] || fail "$key: $(cat "$WORK/built.json")"
     done
     jq -e '.tries >= 1 and .seconds > 0' "$WORK/built.json" >/dev/null || fail "$(cat "$WORK/built.json")"
     sieve query "$WORK/ipsum.sieve" --stdin <"$WORK/thousand" >"$WORK/answers" || [ $? -eq 1 ]
