@@ -167,6 +167,11 @@ TEST(Formats, WhatIsAmbiguousOrSenselessIsRefused) {
         {"192.0.2.0\t192.0.2.255\t25\n", src, "dshield",
          "list:1: found \"192.0.2.0\\t192.0.2.255\\t25\": 192.0.2.0 to 192.0.2.255 are not a network of "
          "length 25"},
+        {"192.0.2.1\t192.0.3.0\t24\n", src, "dshield",
+         "list:1: found \"192.0.2.1\\t192.0.3.0\\t24\": 192.0.2.1 to 192.0.3.0 are not a network of length "
+         "24"},
+        {"192.0.2.1 # no name\n", src, "hosts",
+         "list:1: found \"192.0.2.1\" alone, expected an address and its names"},
         {sample("ipset-two.txt"), src, "auto",
          "list:4: found an entry of the set \"good\" behind entries of \"bad\", expected one set; choose "
          "one, as in "
