@@ -167,6 +167,11 @@ TEST(Formats, WhatIsAmbiguousOrSenselessIsRefused) {
         {"192.0.2.0\t192.0.2.255\t25\n", src, "dshield",
          "list:1: found \"192.0.2.0\\t192.0.2.255\\t25\": 192.0.2.0 to 192.0.2.255 are not a network of "
          "length 25"},
+        {"192.0.2.1\t192.0.3.0\t24\n", src, "dshield",
+         "list:1: found \"192.0.2.1\\t192.0.3.0\\t24\": 192.0.2.1 to 192.0.3.0 are not a network of length "
+         "24"},
+        {"192.0.2.1 # no name\n", src, "hosts",
+         "list:1: found \"192.0.2.1\" alone, expected an address and its names"},
         {sample("ipset-two.txt"), src, "auto",
          "list:4: found an entry of the set \"good\" behind entries of \"bad\", expected one set; choose "
          "one, as in "
@@ -261,6 +266,11 @@ TEST(Formats, OddListsAreReadRight) {
          "203.0.113.9"},
         {"create bad hash:ip,port netmask 64 family inet6\nadd bad 2001:db8::1,tcp:80\n", src, "ipset:other",
          "error: no keys in list: expected one source address a line"},
+        {"add bad 2001:db8::1\nadd bad 2001:db8:1::/64\n", src, "auto",
+         "2001:db8::1; 2001:db8:1::-2001:db8:1:0:ffff:ffff:ffff:ffff"},
+        // Quotations hide delimiters and hold doubled quotes.
+        {"\"x;y;z\",192.0.2.1\n", src, "csv", "192.0.2.1"},
+        {"\"an \"\"ip\"\"\",n\n192.0.2.1,x\n", src, "csv:an \"ip\"", "192.0.2.1"},
         // nft: intervals, lifetimes, counters, comments; a script that empties the set first.
         {"flush set inet filter bad\nadd element inet filter bad { 192.0.2.1 timeout 1h expires 59m59s,\n"
          "  192.0.2.8/29 counter packets 1 bytes 2 comment \"a, } 192.0.2.9\", 198.51.100.1-198.51.100.3, }\n"
