@@ -68,4 +68,5 @@ run fleet status
 say "Two nodes never had it, and the canary has gone back. The operator publishes what was before, for all."
 run fleet rollback --key "$WORK/edge.key"
 await all_current
+sleep 3 # each node reports what became of its packets
 run fleet status

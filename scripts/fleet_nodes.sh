@@ -11,6 +11,7 @@ NODES=() DAEMONS=()
 cleanup() {
     local status=$? namespace process
     trap '' HUP INT PIPE TERM
+    disown -a # their ends need no line each
     for namespace in "$HUB" "${NODES[@]}"; do
         for process in $(ip netns pids "$namespace" 2>/dev/null); do kill -KILL "$process" 2>/dev/null || true; done
         ip netns del "$namespace" 2>/dev/null || true

@@ -21,8 +21,8 @@ struct NodeView {
     NodeState state = NodeState::waiting;      // of `wanted`: fetching, in_force or failed; waiting: none is
     std::string error{};                       // of failed
     std::map<std::string, std::string> sets{}; // identities in force
-    Traffic before{};                          // between the last two swaps
-    Traffic after{};                           // since the last swap
+    Traffic before{};                          // while what was before the last switch was in force
+    Traffic after{};                           // since the last switch has come into force
 };
 
 class Node {

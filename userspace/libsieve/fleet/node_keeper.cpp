@@ -83,8 +83,8 @@ struct NodeKeeper::State {
     NodeState state = NodeState::waiting;
     std::string error;
     std::string in_force;
-    Traffic counted;               // when the last switch was made
-    std::optional<Traffic> before; // that switch
+    Traffic counted;               // when the last switch had come into force
+    std::optional<Traffic> before; // the last switch, since what was before it had come into force
     Traffic traffic;
     std::optional<Clock::time_point> traffic_at;
 
@@ -161,7 +161,7 @@ struct NodeKeeper::State {
                 SIEVE_TRY(settings.fetch({set.digest, set.bytes}, store.blob_path(set.digest), event.get()));
         const bool switches = store.current() != manifest.digest;
         if (switches) {
-            count_traffic();
+            count_traffic(When::before);
             found_in_force({});
             SIEVE_TRY(store.switch_to(manifest));
         }
@@ -170,9 +170,13 @@ struct NodeKeeper::State {
             // All sets of a manifest, or none. Something newer decides by itself.
             if (held.empty() || held == manifest.digest || is_interrupted()) return came;
             SIEVE_TRY(store.switch_back(held));
-            if (await(store.sets_of(held), true)) found_in_force(held);
+            if (await(store.sets_of(held), true)) {
+                count_traffic(When::after);
+                found_in_force(held);
+            }
             return came;
         }
+        if (switches) count_traffic(When::after);
         if (held != manifest.digest) SIEVE_TRY(store.hold(manifest.digest));
         if (found_in_force(manifest.digest))
             log.notice(fmt::format("fleet: manifest {} is in force", brief(manifest.digest)));
@@ -272,11 +276,16 @@ struct NodeKeeper::State {
         return true;
     }
 
-    void count_traffic() {
+    // Packets that come while a manifest is on its way in are neither before nor after.
+    enum class When : std::uint8_t { before, after };
+    void count_traffic(When when) {
         const Traffic now = node.traffic();
         const std::lock_guard lock(mutex);
-        before = difference(now, counted);
-        counted = traffic = now;
+        if (when == When::before)
+            before = difference(now, counted);
+        else
+            counted = now;
+        traffic = now;
         traffic_at = Clock::now();
     }
 
