@@ -101,7 +101,8 @@ add_node() {
     ip -n "$node" route add default via "10.9.$number.1"
     {
         printf '%s\n' '[service]' "state-directory = \"$WORK/n$number\"" 'listen = ""' '[[interface]]' 'name = "eth0"' \
-            'sets = ["bad"]' '[set.bad]' "sources = [\"$WORK/n$number/fleet/current/bad\"]"
+            'sets = ["bad"]' '[set.bad]' 'guards = { most-growth = 1e9, most-shrink = 1.0 }' \
+            "sources = [\"$WORK/n$number/fleet/current/bad\"]"
         fleet_part "10.9.$number.1" "node = \"n$number\"" "$@"
     } >"$config"
     ip netns exec "$node" "$SIEVED" --config "$config" --log stderr 2>"$WORK/n$number.log" &
