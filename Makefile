@@ -109,7 +109,7 @@ SKELETON := $(HOOKS:%=$(B)/bpf/%.skel.h)
 BENCH_SKELETON := $(B)/bpf/sieve_bench.skel.h
 
 .DELETE_ON_ERROR:
-.PHONY: all programs deps check faults sanitize coverage vmtest soak demo bench bench-pages figures install install-lab uninstall deb \
+.PHONY: all programs deps check faults sanitize coverage vmtest soak demo demo-fleet bench bench-pages figures install install-lab uninstall deb \
 	deb-test clean format tidy
 
 all: programs $(B)/unit-tests $(B)/bpf-tests $(B)/service-tests $(B)/fleet-tests
@@ -204,6 +204,10 @@ ALL_OBJ := $(DAEMON_OBJ) $(FLEET_OBJ) $(FLEET_TEST_OBJ) $(LIVE_BENCH_OBJ) $(SAND
 demo:
 	scripts/demo.sh
 
+# A fleet of three nodes, with etcd and nginx.
+demo-fleet: $(BPF_OBJ) $(B)/xdp-sieve $(B)/xdp-sieved
+	scripts/demo-fleet.sh
+
 check:
 	scripts/check.sh
 
@@ -258,10 +262,11 @@ soak: all
 
 # Injects a fault at every system call of the commands that change something: see docs/testing.md. This takes an hour
 # or two. EVERY=10 takes every tenth call; CASES="load swap" and HOOKS=xdp select cases and hooks. Before that it kills
-# the daemon at KILLS random moments, 300 if not given.
+# the daemon at KILLS random moments, 300 if not given, and daemon, etcd or nginx of a fleet at FLEET_KILLS ones.
 faults: $(BPF_OBJ) $(B)/xdp-sieve $(B)/xdp-sieved
 	$(MAKE) --no-print-directory -C tests/selftests all
 	KILLS=$(or $(KILLS),300) tests/selftests/daemon_kill.sh
+	KILLS=$(or $(FLEET_KILLS),50) tests/selftests/fleet.sh
 	FAULTS="$(if $(EVERY),--every $(EVERY))" FAULT_CASES="$(CASES)" FAULT_HOOKS="$(HOOKS)" tests/selftests/faults.sh
 
 # Draws the papers' tables and figures beside ours: docs/reproduction.md, docs/figures.

@@ -12,6 +12,7 @@
 
 #include <gtest/gtest.h>
 
+#include "libsieve/fleet/fleet_tasks.hpp"
 #include "libsieve/service/child_main.hpp"
 #include "libsieve/util/unique_fd.hpp"
 
@@ -29,7 +30,7 @@ bool enter_own_network() {
 } // namespace
 
 int main(int argc, char** argv) {
-    if (const auto done = sieve::service::run_as_child(argc, argv)) return *done;
+    if (const auto done = sieve::service::run_as_child(argc, argv, sieve::fleet::fleet_tasks())) return *done;
     testing::InitGoogleTest(&argc, argv);
     if (!enter_own_network()) {
         std::fputs("fleet-tests: a network namespace of its own needs root\n", stderr);

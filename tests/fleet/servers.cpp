@@ -125,10 +125,10 @@ EtcdSettings Etcd::settings() const {
     EtcdSettings settings;
     settings.endpoints = {url()};
     settings.patience = std::chrono::seconds(20); // the machine may be busy
-    if (tls_ != Tls::none) settings.access.authorities = folder_.path("ca.pem");
+    if (tls_ != Tls::none) settings.access.authorities = folder_.read("ca.pem");
     if (tls_ == Tls::of_both) {
-        settings.access.certificate = folder_.path("client.pem");
-        settings.access.key = folder_.path("client.key");
+        settings.access.certificate = folder_.read("client.pem");
+        settings.access.key = folder_.read("client.key");
     }
     return settings;
 }
@@ -204,9 +204,9 @@ StoreSettings Store::settings(const std::string& path) const {
 
 StoreSettings Store::tls_settings() const {
     StoreSettings settings{.url = fmt::format("https://localhost:{}/blobs", port_ + 1)};
-    settings.access.authorities = folder_.path("ca.pem");
-    settings.access.certificate = folder_.path("client.pem");
-    settings.access.key = folder_.path("client.key");
+    settings.access.authorities = folder_.read("ca.pem");
+    settings.access.certificate = folder_.read("client.pem");
+    settings.access.key = folder_.read("client.key");
     return settings;
 }
 

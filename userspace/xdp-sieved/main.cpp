@@ -9,11 +9,14 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 
 #include <CLI/CLI.hpp>
 #include <fmt/core.h>
 
 #include "libsieve/control/real_kernel.hpp"
+#include "libsieve/fleet/fleet_node.hpp"
+#include "libsieve/fleet/fleet_tasks.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
 #include "libsieve/service/child_main.hpp"
 #include "libsieve/service/configuration_reader.hpp"
@@ -60,6 +63,43 @@ Result<Exit> check(const Arguments& arguments) {
     return Exit::done;
 }
 
+// Follows the fleet of the configuration, if it names one.
+class FleetPart {
+  public:
+    FleetPart(service::watching::Ledger& ledger, service::Log& log) : node_(ledger, kernel_), log_(log) {}
+
+    // Filtering goes on without the fleet, whatever is wrong with it.
+    void follow(const service::Configuration& configuration) {
+        if (followed_ == configuration.fleet) {
+            if (fleet_) fleet_->look_again();
+            return;
+        }
+        fleet_.reset();
+        followed_ = configuration.fleet;
+        if (!followed_) return;
+        if (Status started = start(*followed_, configuration.state_directory + "/fleet"); !started)
+            log_.error(fmt::format("fleet {} is not followed: {}", followed_->name, started.error().message));
+    }
+
+  private:
+    Status start(const service::FleetConfiguration& configuration, const std::string& folder) {
+        fleet::FleetNodeSettings settings;
+        SIEVE_ASSIGN(settings.access, fleet::open_access(configuration));
+        settings.labels = configuration.labels;
+        settings.folder = folder;
+        settings.report = configuration.report;
+        SIEVE_ASSIGN(settings.sandbox, service::standard_sandbox());
+        SIEVE_ASSIGN(fleet_, fleet::FleetNode::start(std::move(settings), node_, log_));
+        return {};
+    }
+
+    control::RealKernel kernel_;
+    fleet::LedgerNode node_;
+    service::Log& log_;
+    std::optional<service::FleetConfiguration> followed_;
+    std::unique_ptr<fleet::FleetNode> fleet_;
+};
+
 Result<Exit> serve(const Arguments& arguments, service::Log& log) {
     block_signals();
     kernel::set_verbose(false);
@@ -76,16 +116,19 @@ Result<Exit> serve(const Arguments& arguments, service::Log& log) {
     SIEVE_TRY(face.claim(configuration));
     ledger.emplace(service::watching::Ledger::Settings{
         .version = version, .counters_file = configuration.state_directory + "/counters.json"});
+    FleetPart fleet(*ledger, log);
     service::watching::TimedKernel kernel(*ledger);
     SIEVE_ASSIGN(service::EventLoop loop, service::EventLoop::make());
-    const service::DaemonParts parts{
-        .loop = loop,
-        .kernel = kernel,
-        .host = host,
-        .log = log,
-        .notifier = notifier,
-        .ledger = *ledger,
-        .adopted = [&](const service::Configuration& adopted) { face.follow(adopted, *ledger, log); }};
+    const service::DaemonParts parts{.loop = loop,
+                                     .kernel = kernel,
+                                     .host = host,
+                                     .log = log,
+                                     .notifier = notifier,
+                                     .ledger = *ledger,
+                                     .adopted = [&](const service::Configuration& adopted) {
+                                         face.follow(adopted, *ledger, log);
+                                         fleet.follow(adopted);
+                                     }};
     SIEVE_ASSIGN(const std::unique_ptr<service::Daemon> daemon,
                  service::Daemon::start(parts, {.configuration = path}));
     log.info(fmt::format("xdp-sieved {} runs with {}", version, path));
@@ -146,7 +189,8 @@ Exit run(int argc, char** argv) {
 int main(int argc, char** argv) {
     using namespace sieve;
     // The sandbox executes this program anew for each child.
-    if (const std::optional<int> status = service::run_as_child(argc, argv)) return *status;
+    if (const std::optional<int> status = service::run_as_child(argc, argv, fleet::fleet_tasks()))
+        return *status;
     cli::prepare_streams();
     try {
         const Exit exit = cli::run(argc, argv);

@@ -16,6 +16,17 @@ Status check_succession(const SignedManifest& published, const std::optional<Acc
         published.manifest.serial, before->serial));
 }
 
+Accepted accepted_as(const SignedManifest& published) {
+    return {published.manifest.serial, published.digest, published.manifest.previous,
+            published.manifest.rollout.on_failure == OnFailure::rollback};
+}
+
+Status check_turn(const SignedManifest& wanted, const std::optional<Accepted>& accepted, bool has_none) {
+    if (accepted && wanted.digest == accepted->digest) return {};
+    if (accepted && wanted.digest == accepted->previous && (accepted->may_go_back || has_none)) return {};
+    return bad_input("the manifest is neither the accepted one nor one that this node may go back to");
+}
+
 std::uint64_t next_serial(std::uint64_t now, std::uint64_t before) {
     return std::max(now, before + 1);
 }

@@ -21,6 +21,7 @@ namespace sieve::fleet {
 namespace {
 
 constexpr std::size_t longest_secret = 4096;
+constexpr std::size_t longest_pem = std::size_t{1} << 20; // an authority bundle has some 200 KB
 
 // The first line of a file that only its owner can read.
 Result<std::string> read_secret(const std::string& path) {
@@ -39,11 +40,24 @@ Result<std::string> read_secret(const std::string& path) {
     return text;
 }
 
-HttpAccess files_of(const service::ServerAccess& access) {
+// The text of a PEM file; without a path none.
+Result<std::string> read_pem(const std::string& path) {
+    if (path.empty()) return std::string();
+    SIEVE_ASSIGN(Input input, Input::of(path));
+    std::string text(longest_pem + 1, '\0');
+    SIEVE_ASSIGN(const std::size_t size, input.read_all(text.data(), text.size()));
+    text.resize(size);
+    if (size > longest_pem || text.find("-----BEGIN") == std::string::npos)
+        return bad_input(fmt::format("{}: expected certificates or a key (PEM) of at most {} bytes",
+                                     printable(path), longest_pem));
+    return text;
+}
+
+Result<HttpAccess> read_access(const service::ServerAccess& access) {
     HttpAccess http;
-    http.authorities = access.certificates;
-    http.certificate = access.client_certificate;
-    http.key = access.client_key;
+    SIEVE_ASSIGN(http.authorities, read_pem(access.certificates));
+    SIEVE_ASSIGN(http.certificate, read_pem(access.client_certificate));
+    SIEVE_ASSIGN(http.key, read_pem(access.client_key));
     return http;
 }
 
@@ -63,14 +77,14 @@ Result<FleetAccess> open_access(const service::FleetConfiguration& configuration
     FleetAccess access;
     access.fleet = configuration.name;
     access.etcd.endpoints = configuration.etcd.endpoints;
-    access.etcd.access = files_of(configuration.etcd.access);
+    SIEVE_ASSIGN(access.etcd.access, read_access(configuration.etcd.access));
     access.etcd.user = configuration.etcd.user;
     if (!configuration.etcd.password_file.empty()) {
         SIEVE_ASSIGN(access.etcd.password, read_secret(configuration.etcd.password_file));
     }
     access.store.url = configuration.store.url;
     access.store.rate = configuration.store.rate;
-    access.store.access = files_of(configuration.store.access);
+    SIEVE_ASSIGN(access.store.access, read_access(configuration.store.access));
     access.store.access.region = configuration.store.region;
     if (const std::string& path = configuration.store.credentials_file; !path.empty()) {
         SIEVE_ASSIGN(const std::string secret, read_secret(path));

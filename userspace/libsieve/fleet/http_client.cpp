@@ -73,6 +73,10 @@ class Exchange {
     void set(CURLoption option, Value value) {
         if (::curl_easy_setopt(easy_, option, value) != CURLE_OK) wrong_option_ = true;
     }
+    void set_pem(CURLoption option, const std::string& text) {
+        const curl_blob blob{const_cast<char*>(text.data()), text.size(), CURL_BLOB_COPY};
+        set(option, &blob);
+    }
     void add_header(const std::string& line) {
         curl_slist* longer = ::curl_slist_append(headers_.get(), line.c_str());
         if (longer == nullptr) {
@@ -116,12 +120,13 @@ class Exchange {
     }
     void set_access() {
         if (!access_.authorities.empty()) {
-            set(CURLOPT_CAINFO, access_.authorities.c_str());
+            set_pem(CURLOPT_CAINFO_BLOB, access_.authorities);
+            set(CURLOPT_CAINFO, static_cast<const char*>(nullptr));
             set(CURLOPT_CAPATH, static_cast<const char*>(nullptr));
         }
         if (!access_.certificate.empty()) {
-            set(CURLOPT_SSLCERT, access_.certificate.c_str());
-            set(CURLOPT_SSLKEY, (access_.key.empty() ? access_.certificate : access_.key).c_str());
+            set_pem(CURLOPT_SSLCERT_BLOB, access_.certificate);
+            set_pem(CURLOPT_SSLKEY_BLOB, access_.key.empty() ? access_.certificate : access_.key);
         }
         if (!access_.user.empty()) {
             set(CURLOPT_USERNAME, access_.user.c_str());

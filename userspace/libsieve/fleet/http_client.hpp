@@ -15,11 +15,12 @@
 
 namespace sieve::fleet {
 
-// How a server knows us, and we know it.
+// How a server knows us, and we know it. Keys and certificates are PEM text, not files: a child that uses
+// them may not open the files.
 struct HttpAccess {
-    std::string authorities{}; // PEM file of those to trust; empty: the system's
-    std::string certificate{}; // PEM file of our own; empty: none
-    std::string key{};         // PEM file of its key; empty: the certificate's file holds it
+    std::string authorities{}; // those to trust; empty: the system's
+    std::string certificate{}; // our own; empty: none
+    std::string key{};         // its key; empty: it follows the certificate
     std::string user{};        // empty: none. With `region` the access key
     std::string password{};    // with `region` the secret key
     std::string region{};      // of S3: requests are signed (AWS Signature Version 4); empty: not

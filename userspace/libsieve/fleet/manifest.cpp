@@ -22,7 +22,6 @@ using nlohmann::json;
 
 constexpr std::uint32_t whole = 1000; // permille
 constexpr std::uint64_t longest_soak = 7 * 24 * 3600;
-constexpr std::size_t most_signatures = 16;
 constexpr std::array<std::string_view, 4> actions = {"", "drop", "pass", "count"};
 
 constexpr std::string_view name_of(BlobKind kind) {
@@ -280,6 +279,7 @@ Result<SignedManifest> open_envelope(const std::string& envelope, const std::str
         if (!signature || !key->signed_by(message, *signature))
             return bad_input(fmt::format("the manifest's signature by key {} is wrong", id));
         opened.signers.push_back(id);
+        opened.signatures.push_back({id, *signature});
     }
     if (opened.signers.empty())
         return bad_input(fmt::format("the manifest is signed by {}, which is not pinned here", strangers));

@@ -21,6 +21,7 @@ namespace sieve::fleet {
 
 inline constexpr std::uint64_t manifest_version = 1;
 inline constexpr std::size_t most_stages = 16;
+inline constexpr std::size_t most_signatures = 16;
 // Larger texts are no manifests: a table has at most a few dozen sets.
 inline constexpr std::size_t longest_manifest = std::size_t{256} << 10;
 // Keeps a signature of a manifest from being one of anything else.
@@ -86,10 +87,16 @@ struct Manifest {
 // SHA-256 of the text.
 [[nodiscard]] std::string manifest_digest(const Manifest& manifest);
 
+struct ManifestSignature {
+    std::string key{};   // its ID
+    std::string bytes{}; // 64 of them
+};
+
 struct SignedManifest {
     Manifest manifest{};
     std::string digest{};               // of the manifest's text
     std::vector<std::string> signers{}; // the IDs of the pinned keys whose signature is right; never empty
+    std::vector<ManifestSignature> signatures{}; // theirs
 };
 
 // The envelope.

@@ -1,23 +1,16 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/fleet/object_store.hpp"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
-#include <filesystem>
-#include <optional>
 #include <utility>
 
 #include <fmt/core.h>
 
-#include "libsieve/fleet/sha256.hpp"
+#include "libsieve/fleet/blob_file.hpp"
 #include "libsieve/service/url.hpp"
-#include "libsieve/util/printable.hpp"
-#include "libsieve/util/unique_fd.hpp"
-#include "libsieve/util/write_all.hpp"
 
 namespace sieve::fleet {
 
@@ -31,20 +24,9 @@ constexpr long not_found = 404;
 constexpr long forbidden = 403; // S3's answer for a blob that is not there, to those who may not list
 constexpr long bad_range = 416;
 
-Status cannot(const std::string& path, int error) {
-    return bad_input(fmt::format("{}: cannot be written: {}", printable(path), errno_text(error)));
-}
-
 // "bytes 100-199/200": whether the answer starts there.
 bool starts_at(const std::string& content_range, std::uint64_t from) {
     return content_range.starts_with(fmt::format("bytes {}-", from));
-}
-
-Status sync_folder_of(const std::string& path) {
-    const std::string folder = std::filesystem::path(path).parent_path().string();
-    const UniqueFd file(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (!file || ::fsync(file.get()) != 0) return cannot(folder, errno);
-    return {};
 }
 
 } // namespace
@@ -137,22 +119,8 @@ Status ObjectStore::download(const Blob& blob, int file) {
 }
 
 Status ObjectStore::get(const Blob& blob, const std::string& path) {
-    if (::access(path.c_str(), F_OK) == 0) return {};
-    const std::string name = path + ".part";
-    {
-        const UniqueFd file(::open(name.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
-        if (!file) return cannot(name, errno);
-        SIEVE_TRY(download(blob, file.get()));
-        SIEVE_ASSIGN(const std::string digest, sha256_of_file(file.get()));
-        if (digest != blob.digest) {
-            (void)::unlink(name.c_str());
-            return bad_input(fmt::format("{}: has SHA-256 {}, expected {}",
-                                         service::displayed_url(url_of(blob)), digest, blob.digest));
-        }
-        if (::fsync(file.get()) != 0) return cannot(name, errno);
-    }
-    if (::rename(name.c_str(), path.c_str()) != 0) return cannot(path, errno);
-    return sync_folder_of(path);
+    return keep_blob(blob, path, service::displayed_url(url_of(blob)),
+                     [&](int file) { return download(blob, file); });
 }
 
 } // namespace sieve::fleet

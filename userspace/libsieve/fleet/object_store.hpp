@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <string>
 
+#include "libsieve/fleet/blob_file.hpp"
 #include "libsieve/fleet/http_client.hpp"
 #include "libsieve/util/result.hpp"
 
@@ -17,11 +18,6 @@ struct StoreSettings {
     std::uint64_t rate = 0; // bytes per second at most; 0: no limit
     // A transfer that brings nothing for so long fails, and goes on where it was.
     std::chrono::seconds silence{30};
-};
-
-struct Blob {
-    std::string digest{}; // SHA-256
-    std::uint64_t bytes = 0;
 };
 
 enum class Uploaded : std::uint8_t { sent, there_already };
@@ -42,14 +38,16 @@ class ObjectStore {
     // checked.
     [[nodiscard]] Status get(const Blob& blob, const std::string& path);
 
+    // Writes what is missing of the blob to the end of an open file, which may have a part of it already. The
+    // digest is the caller's to check.
+    [[nodiscard]] Status download(const Blob& blob, int file);
+
     [[nodiscard]] std::string url_of(const Blob& blob) const;
     // Requests and bytes so far, for measurements.
     [[nodiscard]] std::uint64_t requests() const { return requests_; }
     [[nodiscard]] std::uint64_t received() const { return received_; }
 
   private:
-    [[nodiscard]] Status download(const Blob& blob, int file);
-
     StoreSettings settings_;
     HttpClient http_;
     std::uint64_t requests_ = 0;

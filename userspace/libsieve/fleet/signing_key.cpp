@@ -123,6 +123,10 @@ Result<PublicKey> PublicKey::read(const std::string& path) {
     return from_pem(text, path);
 }
 
+Result<std::string> PublicKey::pem() const {
+    return pem_by([this](BIO* bio) { return ::PEM_write_bio_PUBKEY(bio, key_.get()); });
+}
+
 bool PublicKey::signed_by(std::string_view message, std::string_view signature) const {
     const Context context(::EVP_MD_CTX_new(), &::EVP_MD_CTX_free);
     return context && signature.size() == signature_bytes &&

@@ -26,6 +26,7 @@ class PublicKey {
     [[nodiscard]] static Result<PublicKey> from_pem(const std::string& text, const std::string& name);
     [[nodiscard]] static Result<PublicKey> read(const std::string& path);
 
+    [[nodiscard]] Result<std::string> pem() const;
     // 16 hexadecimal digits that tell keys apart: the beginning of SHA-256 of the key's 32 bytes.
     [[nodiscard]] const std::string& id() const { return id_; }
     // Whether `signature` (64 bytes) is this key's signature of the message.
@@ -34,7 +35,7 @@ class PublicKey {
   private:
     friend class SigningKey;
     PublicKey(OwnedKey key, std::string id) : key_(std::move(key)), id_(std::move(id)) {}
-    OwnedKey key_;
+    std::shared_ptr<evp_pkey_st> key_; // never changed, so copies share it
     std::string id_;
 };
 

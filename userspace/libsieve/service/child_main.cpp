@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
@@ -16,6 +17,7 @@
 #include <numeric>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <variant>
 #include <vector>
 
@@ -192,12 +194,30 @@ tl::expected<std::string, ChildFailure> work(const BuildOrder& order) {
     return plainly(build(order));
 }
 
-tl::expected<std::string, ChildFailure> follow_order() {
+Result<std::string> work_at(const TaskOrder& order, std::span<const ChildTask> tasks) {
+    const auto task =
+        std::ranges::find_if(tasks, [&](const ChildTask& one) { return order.task == one.name; });
+    if (task == tasks.end()) return bad_input("a task that this program does not have");
+    if (::curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
+        return failure(ErrorKind::out_of_memory, "libcurl cannot be started");
+    SIEVE_TRY(confine(order.confinement));
+    SIEVE_TRY(task->work(order.message));
+    return write_report(TaskDone{});
+}
+
+tl::expected<std::string, ChildFailure> follow_order(std::span<const ChildTask> tasks) {
     Result<std::string> text = read_whole(child_descriptor::order, longest_order);
     if (!text) return plainly(std::move(text));
     auto order = read_order(*text);
     if (!order) return tl::unexpected(ChildFailure{std::move(order.error()), {}});
-    return std::visit([](auto& one) { return work(std::move(one)); }, *order);
+    return std::visit(
+        [&](auto& one) {
+            if constexpr (std::is_same_v<std::decay_t<decltype(one)>, TaskOrder>)
+                return plainly(work_at(one, tasks));
+            else
+                return work(std::move(one));
+        },
+        *order);
 }
 
 // Without asking for memory.
@@ -231,7 +251,7 @@ bool was_ordered() {
 
 } // namespace
 
-std::optional<int> run_as_child(int argc, char** argv) {
+std::optional<int> run_as_child(int argc, char** argv, std::span<const ChildTask> tasks) {
     if (argc != 2 || std::string_view(argv[1]) != child_argument) return std::nullopt;
     constexpr int usage = 2;
     if (!was_ordered()) {
@@ -243,7 +263,7 @@ std::optional<int> run_as_child(int argc, char** argv) {
     ::lseek(child_descriptor::order, 0, SEEK_SET);
     std::set_terminate(&end_without_memory);
     try {
-        auto done = follow_order();
+        auto done = follow_order(tasks);
         say(done ? std::move(*done) : write_failure(done.error()));
     } catch (const std::exception& error) {
         if (!is_shortage(error)) throw;

@@ -3,12 +3,24 @@
 // of one.
 #pragma once
 
+#include <functional>
 #include <optional>
+#include <span>
+#include <string>
+
+#include "libsieve/util/result.hpp"
 
 namespace sieve::service {
 
+// Work for children beside that with lists, which the program names in its TaskOrders.
+struct ChildTask {
+    const char* name;
+    // Runs in the confined child. libcurl's global state is there. What cannot be done is reported.
+    std::function<Status(const std::string& message)> work;
+};
+
 // The first thing that main() of such a program calls, before it starts a thread. Nothing: this is no child.
 // Else the work was done, and main() returns the value.
-[[nodiscard]] std::optional<int> run_as_child(int argc, char** argv);
+[[nodiscard]] std::optional<int> run_as_child(int argc, char** argv, std::span<const ChildTask> tasks = {});
 
 } // namespace sieve::service

@@ -79,6 +79,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ReadOrder, confinement, feed, lists, known_di
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BuildOrder, confinement, feed, exact)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ReadDone, known, image, digest, remarks)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BuildDone, remarks)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TaskOrder, confinement, task, message)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TaskDone, remarks)
 
 namespace {
 
@@ -101,6 +103,9 @@ constexpr const char* word(const ReadOrder&) {
 constexpr const char* word(const BuildOrder&) {
     return "build";
 }
+constexpr const char* word(const TaskOrder&) {
+    return "task";
+}
 constexpr const char* word(const HttpAnswer&) {
     return "fetched";
 }
@@ -109,6 +114,9 @@ constexpr const char* word(const ReadDone&) {
 }
 constexpr const char* word(const BuildDone&) {
     return "built";
+}
+constexpr const char* word(const TaskDone&) {
+    return "did";
 }
 
 // For terminals, and for whoever reads the line: any bytes may be in a message.
@@ -179,6 +187,9 @@ void make_printable(ReadDone& done) {
 void make_printable(BuildDone& done) {
     make_printable(done.remarks);
 }
+void make_printable(TaskDone& done) {
+    make_printable(done.remarks);
+}
 
 } // namespace
 
@@ -189,6 +200,7 @@ std::string write_report(const Done& done) {
 template std::string write_report(const HttpAnswer&);
 template std::string write_report(const ReadDone&);
 template std::string write_report(const BuildDone&);
+template std::string write_report(const TaskDone&);
 
 template <class Done>
 tl::expected<Done, ChildFailure> read_report(const std::string& line) {
@@ -206,6 +218,7 @@ tl::expected<Done, ChildFailure> read_report(const std::string& line) {
 template tl::expected<HttpAnswer, ChildFailure> read_report(const std::string&);
 template tl::expected<ReadDone, ChildFailure> read_report(const std::string&);
 template tl::expected<BuildDone, ChildFailure> read_report(const std::string&);
+template tl::expected<TaskDone, ChildFailure> read_report(const std::string&);
 
 std::string write_order(const AnyOrder& order) {
     return one_line(std::visit([](const auto& one) { return json{{word(one), one}}; }, order));
@@ -216,7 +229,7 @@ Result<AnyOrder> read_order(std::string_view text) {
         const json from = json::parse(text);
         AnyOrder order;
         if (take<FetchOrder>(from, order) || take<CommandOrder>(from, order) ||
-            take<ReadOrder>(from, order) || take<BuildOrder>(from, order))
+            take<ReadOrder>(from, order) || take<BuildOrder>(from, order) || take<TaskOrder>(from, order))
             return order;
         return bad_input("expected an order");
     } catch (const json::exception& error) {

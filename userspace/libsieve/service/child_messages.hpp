@@ -61,7 +61,14 @@ struct BuildOrder {
     bool exact = false;     // write the keys for verification, too
 };
 
-using AnyOrder = std::variant<FetchOrder, CommandOrder, ReadOrder, BuildOrder>;
+// A task that the program has beside these (child_main.hpp). Descriptors: as the task says.
+struct TaskOrder {
+    Confinement confinement;
+    std::string task;    // its name
+    std::string message; // what it is told
+};
+
+using AnyOrder = std::variant<FetchOrder, CommandOrder, ReadOrder, BuildOrder, TaskOrder>;
 
 [[nodiscard]] std::string write_order(const AnyOrder& order);
 // Throws nothing: an order that is none is bad_input.
@@ -78,12 +85,16 @@ struct BuildDone {
     std::vector<std::string> remarks{};
 };
 
+struct TaskDone {
+    std::vector<std::string> remarks{};
+};
+
 struct ChildFailure {
     Error error; // bad_input, invalid_request or out_of_memory
     std::optional<std::chrono::seconds> retry_after;
 };
 
-// One line each. Done is HttpAnswer, ReadDone or BuildDone.
+// One line each. Done is HttpAnswer, ReadDone, BuildDone or TaskDone.
 [[nodiscard]] std::string write_progress(const std::string& at);
 [[nodiscard]] std::string write_share(std::string_view stage, double share);
 template <class Done>

@@ -197,6 +197,7 @@ void Daemon::begin(CycleOptions options) {
     running_->options.sandbox = settings_.sandbox;
     running_->configuration = configuration_;
     running_->began = std::chrono::steady_clock::now();
+    parts_.ledger.note_cycle_begun(running_->options.sets);
     Worker& worker = running_->options.ask == Ask::nothing ? *urgent_ : *patient_;
     if (ready_) parts_.ledger.set_state(watching::DaemonState::working);
     // At the start, what is remembered is in force before the lists of live sets are read.

@@ -119,6 +119,11 @@ void Ledger::note_refresh(const std::string& set, RefreshNote note) {
     refresh_noted(set, std::move(note));
 }
 
+void Ledger::note_cycle_begun(const std::set<std::string>& asked) {
+    const std::lock_guard lock(mutex_);
+    for (const std::string& name : asked) record_.sets[name].begun++;
+}
+
 void Ledger::note_cycle(const CycleReport& report, const CycleTimes& times) {
     const std::lock_guard lock(mutex_);
     record_.cycles++;
@@ -142,6 +147,7 @@ void Ledger::note_cycle(const CycleReport& report, const CycleTimes& times) {
                                  .guard = set.guard,
                                  .message = set.error ? set.error->message : std::string(),
                                  .last_good = set.last_good});
+        record_.sets[set.name].ended = record_.sets[set.name].begun;
     }
 }
 

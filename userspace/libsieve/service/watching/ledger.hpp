@@ -98,6 +98,9 @@ struct SetHistory {
     std::array<std::uint64_t, std::size(all_guards)> refusals{};    // by Guard
     std::optional<RefreshNote> last{};                              // the last refresh
     std::optional<Clock::time_point> confirmed{}; // the last time the sources agreed with what is in force
+    // Visits to its sources are numbered: the last one that began, and the last one that ended with `last`.
+    // What the sources held when visit N began is known once `ended` is N.
+    std::uint64_t begun = 0, ended = 0;
     std::optional<SetRecord> last_good{};
     TimeSum fetching{}, building{}, testing{};
     std::uint64_t live_changes = 0;
@@ -156,6 +159,8 @@ class Ledger {
     void set_configuration(const Configuration& configuration);
     void set_state(DaemonState state);
 
+    // A cycle begins that asks the sources of these sets.
+    void note_cycle_begun(const std::set<std::string>& asked);
     // A cycle ended. Counts a refresh for each set of times.asked, so a caller that notes those refreshes
     // itself leaves `asked` empty.
     void note_cycle(const CycleReport& report, const CycleTimes& times);

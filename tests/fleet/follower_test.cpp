@@ -1,0 +1,356 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// Nodes that follow a real etcd and a real nginx. The daemon beside each of them is a stand-in, which takes
+// at once what is put before it, or refuses it; tests/selftests/fleet.sh has the real one.
+#include "libsieve/fleet/follower.hpp"
+
+#include <map>
+#include <mutex>
+#include <random>
+
+#include "fleet/servers.hpp"
+#include "fleet/stand_in.hpp"
+#include "libsieve/fleet/etcd_paths.hpp"
+#include "libsieve/fleet/fleet_status.hpp"
+#include "libsieve/fleet/node_keeper.hpp"
+#include "libsieve/fleet/object_store.hpp"
+#include "libsieve/fleet/publish.hpp"
+#include "libsieve/fleet/sha256.hpp"
+#include "libsieve/util/digest.hpp"
+
+namespace sieve::fleet::test {
+namespace {
+
+class FleetTest : public testing::Test {
+  protected:
+    struct Machine {
+        Machine(const std::string& its_folder, FollowerSettings its_settings)
+            : folder(its_folder), settings(std::move(its_settings)), stand_in(its_folder) {
+            start();
+        }
+        void start() {
+            KeeperSettings kept;
+            kept.folder = folder;
+            kept.fetch = [store = settings.access.store](const Blob& blob, const std::string& path,
+                                                         int cancel) {
+                return ObjectStore(store, cancel).get(blob, path);
+            };
+            kept.look = std::chrono::milliseconds(5);
+            kept.retry.most = std::chrono::seconds(4);
+            auto keeping = NodeKeeper::start(std::move(kept), stand_in, log);
+            if (!keeping) throw std::runtime_error(keeping.error().message);
+            keeper = std::move(*keeping);
+            auto started = Follower::start(settings, *keeper);
+            if (!started) throw std::runtime_error(started.error().message);
+            follower = std::move(*started);
+        }
+        void kill() {
+            follower.reset();
+            keeper.reset();
+        }
+        ~Machine() { kill(); }
+
+        std::string folder;
+        FollowerSettings settings;
+        StandIn stand_in;
+        Quiet log;
+        std::unique_ptr<NodeKeeper> keeper;
+        std::unique_ptr<Follower> follower;
+    };
+
+    FleetTest() : key_(std::move(*SigningKey::generate())) {
+        access_.fleet = "edge";
+        access_.etcd = etcd_.settings();
+        access_.store = store_.settings();
+        access_.pinned.push_back(public_key());
+        folder_.shell("mkdir nodes");
+    }
+
+    [[nodiscard]] PublicKey public_key() const {
+        return std::move(*PublicKey::from_pem(*key_.public_pem(), "test"));
+    }
+    [[nodiscard]] FleetAccess copy_of_access() const {
+        FleetAccess access;
+        access.fleet = access_.fleet;
+        access.etcd = access_.etcd;
+        access.store = access_.store;
+        access.pinned.push_back(public_key());
+        return access;
+    }
+    Machine& add_node(const std::string& name, std::vector<std::string> labels = {}) {
+        FollowerSettings settings;
+        settings.access = copy_of_access();
+        settings.access.node = name;
+        settings.labels = std::move(labels);
+        settings.report = std::chrono::milliseconds(300);
+        settings.glance = std::chrono::milliseconds(50);
+        settings.judge = std::chrono::milliseconds(100);
+        settings.view.backoff = {.first = std::chrono::milliseconds(20),
+                                 .most = std::chrono::milliseconds(100)};
+        nodes_.push_back(std::make_unique<Machine>(folder_.path("nodes/" + name), settings));
+        return *nodes_.back();
+    }
+    void add_nodes(int count) {
+        for (int i = 0; i < count; i++) add_node("n" + std::to_string(i));
+    }
+
+    Result<Published> publish_text(const std::string& text, Rollout rollout = {}) {
+        if (rollout == Rollout{}) rollout.soak_seconds = 0;
+        control::SetSpec spec;
+        spec.name = "bad";
+        spec.sources = {folder_.write("bad.txt", text)};
+        return publish(access_, key_, {.sets = {spec}, .rollout = rollout}, {});
+    }
+    // A list that holds this address, and a remark for the stand-in.
+    static std::string list(const std::string& remark, int address = 1) {
+        return "192.0.2." + std::to_string(address) + "\n# " + remark + "\n";
+    }
+    [[nodiscard]] bool all_have(const std::string& text) const {
+        return std::all_of(nodes_.begin(), nodes_.end(),
+                           [&](const auto& node) { return node->stand_in.in_force() == text; });
+    }
+    FleetStatus status() {
+        EtcdClient client(access_.etcd);
+        auto status = read_fleet_status(client, access_);
+        return status ? std::move(*status) : FleetStatus{};
+    }
+    bool rollout_is(RolloutState state) {
+        return await([&] {
+            const FleetStatus now = status();
+            return now.published.rollout && now.published.rollout->state == state;
+        });
+    }
+    // Whether the node says that, with these words in its error.
+    bool says(const std::string& node, NodeState state, const std::string& error) {
+        return await([&] {
+            for (const NodeReport& report : status().nodes)
+                if (report.node == node && report.state == state &&
+                    report.error.find(error) != std::string::npos)
+                    return true;
+            return false;
+        });
+    }
+
+    Etcd etcd_;
+    Store store_;
+    Folder folder_;
+    SigningKey key_;
+    FleetAccess access_;
+    std::vector<std::unique_ptr<Machine>> nodes_;
+};
+
+TEST_F(FleetTest, NodesFollowAndReport) {
+    Machine& early = add_node("early");
+    const auto first = publish_text(list("one"));
+    ASSERT_TRUE(first) << first.error().message;
+    Machine& late = add_node("late");
+    ASSERT_TRUE(await([&] { return all_have(list("one")); }));
+    EXPECT_TRUE(says("early", NodeState::in_force, ""));
+    EXPECT_TRUE(says("late", NodeState::in_force, ""));
+    const FleetStatus now = status();
+    EXPECT_EQ(now.current, 2U);
+    EXPECT_EQ(now.nodes.at(0).sets.at("bad"), early.stand_in.sets()["bad"].identity);
+    EXPECT_TRUE(rollout_is(RolloutState::complete));
+    // A node that ends is away as soon as its lease has ended; its manifest stays.
+    late.kill();
+    ASSERT_TRUE(publish_text(list("two")));
+    ASSERT_TRUE(await([&] { return early.stand_in.in_force() == list("two"); }));
+    EXPECT_EQ(late.stand_in.in_force(), list("one"));
+    EXPECT_TRUE(await([&] { return status().nodes.size() == 1; }));
+    // Off for as long as it likes.
+    ASSERT_TRUE(publish_text(list("three")));
+    late.start();
+    EXPECT_TRUE(await([&] { return all_have(list("three")); }));
+}
+
+TEST_F(FleetTest, StagesFollowOneAnother) {
+    Machine& canary = add_node("c", {"canary"});
+    add_node("a");
+    add_node("b");
+    ASSERT_TRUE(publish_text(list("one")));
+    ASSERT_TRUE(await([&] { return all_have(list("one")); }));
+    Rollout rollout;
+    rollout.stages = {{.label = "canary"}, {}};
+    rollout.soak_seconds = 1;
+    ASSERT_TRUE(rollout_is(RolloutState::complete));
+    // What is held at its first stage goes no further.
+    canary.kill();
+    ASSERT_TRUE(publish_text(list("two"), rollout));
+    ASSERT_TRUE(hold_rollout(access_, Hold::pause));
+    canary.start();
+    ASSERT_TRUE(await([&] { return canary.stand_in.in_force() == list("two"); }));
+    EXPECT_TRUE(says("a", NodeState::waiting, ""));
+    EXPECT_EQ(nodes_[1]->stand_in.in_force(), list("one"));
+    ASSERT_TRUE(hold_rollout(access_, Hold::resume));
+    EXPECT_TRUE(await([&] { return all_have(list("two")); }));
+    EXPECT_TRUE(rollout_is(RolloutState::complete));
+}
+
+TEST_F(FleetTest, ACanaryThatDropsTooMuchHaltsTheRollout) {
+    Machine& canary = add_node("c", {"canary"});
+    Machine& other = add_node("a");
+    ASSERT_TRUE(publish_text(list("one")));
+    ASSERT_TRUE(await([&] { return all_have(list("one")); }));
+    Rollout rollout;
+    rollout.stages = {{.label = "canary"}, {}};
+    rollout.soak_seconds = 3600;
+    ASSERT_TRUE(publish_text(list("everything"), rollout));
+    ASSERT_TRUE(rollout_is(RolloutState::halted));
+    EXPECT_NE(status().published.rollout->why.find("c: the share of dropped packets rose"), std::string::npos)
+        << status().published.rollout->why;
+    EXPECT_EQ(canary.stand_in.in_force(), list("everything")) << "it was not told to go back";
+    EXPECT_EQ(other.stand_in.in_force(), list("one"));
+    // Told so beforehand, it goes back by itself.
+    ASSERT_TRUE(publish_text(list("two")));
+    ASSERT_TRUE(await([&] { return all_have(list("two")); }));
+    rollout.on_failure = OnFailure::rollback;
+    ASSERT_TRUE(publish_text(list("everything", 2), rollout));
+    ASSERT_TRUE(rollout_is(RolloutState::rolled_back));
+    EXPECT_TRUE(await([&] { return all_have(list("two")); }));
+}
+
+TEST_F(FleetTest, ARefusedListHaltsTheRollout) {
+    Machine& canary = add_node("c", {"canary"});
+    add_node("a");
+    ASSERT_TRUE(publish_text(list("one")));
+    ASSERT_TRUE(await([&] { return all_have(list("one")); }));
+    Rollout rollout;
+    rollout.stages = {{.label = "canary"}, {}};
+    ASSERT_TRUE(publish_text(list("refused"), rollout));
+    ASSERT_TRUE(rollout_is(RolloutState::halted));
+    EXPECT_TRUE(says("c", NodeState::failed, "a guard refused it"));
+    EXPECT_TRUE(all_have(list("one")));
+    EXPECT_NE(canary.log.text().find("is not in force, and what was before stays"), std::string::npos);
+}
+
+TEST_F(FleetTest, RefusesWhatIsNotRight) {
+    add_node("n");
+    ASSERT_TRUE(publish_text(list("one")));
+    EtcdClient client(access_.etcd);
+    const EtcdPaths paths("edge");
+    const auto old = client.read_prefix(paths.now());
+    ASSERT_TRUE(old);
+    ASSERT_TRUE(publish_text(list("two")));
+    ASSERT_TRUE(await([&] { return all_have(list("two")); }));
+    const auto right = client.read_prefix(paths.now());
+    ASSERT_TRUE(right);
+    const auto put = [&](const std::string& envelope, const std::string& rollout) {
+        ASSERT_TRUE(client.commit({.puts = {{paths.manifest(), envelope}, {paths.rollout(), rollout}}}));
+    };
+    const std::string old_envelope = old->keys.at(paths.manifest()).value;
+    const std::string old_rollout = old->keys.at(paths.rollout()).value;
+    put(old_envelope, old_rollout);
+    EXPECT_TRUE(says("n", NodeState::refused, "serial")) << "a replayed manifest";
+    const auto stranger = SigningKey::generate();
+    Manifest forged;
+    forged.fleet = "edge";
+    forged.serial = milliseconds_now() + 1000;
+    forged.sets = {{.name = "bad", .digest = sha256_of(list("one")), .bytes = list("one").size()}};
+    const std::string envelope = *sign_manifest(forged, *stranger);
+    put(envelope, old_rollout);
+    EXPECT_TRUE(says("n", NodeState::refused, "not pinned")) << "a forged manifest";
+    put("nonsense", old_rollout);
+    EXPECT_TRUE(says("n", NodeState::refused, "no manifest with signatures"));
+    const std::string right_envelope = right->keys.at(paths.manifest()).value;
+    put(right_envelope, "nonsense");
+    EXPECT_TRUE(says("n", NodeState::refused, "record of the rollout"));
+    put(right_envelope, old_rollout);
+    EXPECT_TRUE(says("n", NodeState::refused, "about another manifest"));
+    // Whoever may only write to etcd cannot have the fleet go back to what is older.
+    RolloutRecord back = *parse_rollout(right->keys.at(paths.rollout()).value);
+    back.state = RolloutState::rolled_back;
+    put(right_envelope, rollout_text(back));
+    EXPECT_TRUE(says("n", NodeState::in_force, ""));
+    EXPECT_TRUE(all_have(list("two")));
+}
+
+TEST_F(FleetTest, AwayIsHarmless) {
+    Machine& node = add_node("n");
+    ASSERT_TRUE(publish_text(list("one")));
+    ASSERT_TRUE(await([&] { return all_have(list("one")); }));
+    // The store is away: the manifest waits.
+    store_.kill();
+    const std::string two = list("two");
+    store_.put(sha256_of(two), two);
+    store_.start();
+    const auto published = publish_text(two);
+    ASSERT_TRUE(published) << published.error().message;
+    ASSERT_TRUE(await([&] { return all_have(two); }));
+    // A corrupt blob is refused; when it is right again, the node heals without being told.
+    const std::string three = list("three");
+    ASSERT_TRUE(publish_text(three));
+    ASSERT_TRUE(await([&] { return all_have(three); }));
+    const std::string four = list("four");
+    std::string corrupt = four;
+    corrupt[3] = '3';
+    store_.put(sha256_of(four), corrupt);
+    ASSERT_TRUE(publish_text(four));
+    EXPECT_TRUE(says("n", NodeState::failed, "expected " + sha256_of(four)));
+    EXPECT_TRUE(all_have(three));
+    store_.put(sha256_of(four), four);
+    EXPECT_TRUE(await([&] { return all_have(four); }));
+    // etcd stands still, is killed, and comes back without its data.
+    etcd_.kill();
+    EXPECT_TRUE(await([&] { return node.log.text().find("etcd does not answer") != std::string::npos; }));
+    EXPECT_TRUE(all_have(four));
+    etcd_.lose_data();
+    etcd_.start();
+    EXPECT_TRUE(says("n", NodeState::refused, "nothing is published any more"));
+    EXPECT_TRUE(all_have(four));
+    node.kill();
+    node.start();
+    EXPECT_TRUE(says("n", NodeState::refused, "nothing is published any more"))
+        << "it forgot what it accepted";
+    ASSERT_TRUE(publish_text(list("five")));
+    EXPECT_TRUE(await([&] { return all_have(list("five")); })) << "the fleet does not go on";
+}
+
+// Servers and nodes are killed in the middle of rollouts. In the end, every node has what etcd says.
+TEST_F(FleetTest, KillsEndInWhatEtcdSays) {
+    add_nodes(4);
+    std::mt19937 dice(20261122);
+    const char* rounds = std::getenv("FLEET_KILLS");
+    const int kills = rounds == nullptr ? 8 : std::atoi(rounds);
+    for (int i = 0; i < kills; i++) {
+        const std::string text = list("round " + std::to_string(i));
+        const auto published = publish_text(text);
+        ASSERT_TRUE(published) << published.error().message;
+        std::this_thread::sleep_for(std::chrono::milliseconds(dice() % 60));
+        const unsigned victim = dice() % 3;
+        if (victim == 0) {
+            etcd_.kill();
+            etcd_.start();
+        } else if (victim == 1) {
+            store_.kill();
+            store_.start();
+        } else {
+            Machine& node = *nodes_[dice() % nodes_.size()];
+            node.kill();
+            node.start();
+        }
+        ASSERT_TRUE(await([&] { return all_have(text); })) << "kill " << i << " of " << victim;
+        ASSERT_TRUE(await([&] { return status().current == nodes_.size(); })) << i;
+    }
+}
+
+TEST_F(FleetTest, TwentyNodesFollowAndGoBack) {
+    add_nodes(20);
+    ASSERT_TRUE(publish_text(list("one")));
+    ASSERT_TRUE(await([&] { return all_have(list("one")); }));
+    auto began = std::chrono::steady_clock::now();
+    const auto passed = [&] {
+        return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() -
+                                                                     began);
+    };
+    ASSERT_TRUE(publish_text(list("two")));
+    ASSERT_TRUE(await([&] { return all_have(list("two")); }));
+    RecordProperty("publish_milliseconds", std::to_string(passed().count()));
+    began = std::chrono::steady_clock::now();
+    const auto back = roll_back(access_, key_, "");
+    ASSERT_TRUE(back) << back.error().message;
+    ASSERT_TRUE(await([&] { return all_have(list("one")); }));
+    RecordProperty("rollback_milliseconds", std::to_string(passed().count()));
+    EXPECT_TRUE(await([&] { return status().current == 20; }));
+}
+
+} // namespace
+} // namespace sieve::fleet::test

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/fleet/manifest_fields.hpp"
+
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "libsieve/fleet/fields.hpp"
+#include "libsieve/fleet/sha256.hpp"
+
+namespace sieve::fleet {
+namespace {
+
+class ManifestFields : public testing::Test {
+  protected:
+    ManifestFields() : key_(std::move(*SigningKey::generate())) {
+        pinned_.push_back(public_of(key_));
+        manifest_.fleet = "edge";
+        manifest_.serial = 1'700'000'000'000;
+        manifest_.previous = sha256_of("before");
+        manifest_.sets = {{.name = "bad",
+                           .as = BlobKind::image,
+                           .digest = sha256_of("blob"),
+                           .bytes = 4096,
+                           .entries = 1000,
+                           .rate = 1.25e-5,
+                           .identity = "0123456789abcdef0123456789abcdef",
+                           .action = "drop"},
+                          {.name = "worse", .as = BlobKind::feed, .digest = sha256_of("feed"), .bytes = 17}};
+        manifest_.rollout.stages = {{.label = "canary"}, {.permille = 100}, {}};
+        manifest_.rollout.on_failure = OnFailure::rollback;
+    }
+    static PublicKey public_of(const SigningKey& key) {
+        return std::move(*PublicKey::from_pem(*key.public_pem(), "test"));
+    }
+    // As a publisher that checks nothing would sign it.
+    [[nodiscard]] SignedManifest signed_by(const SigningKey& key, const Manifest& manifest) const {
+        const std::string text = manifest_text(manifest);
+        return {manifest,
+                sha256_of(text),
+                {key.id()},
+                {{key.id(), *key.sign(std::string(signature_context) + text)}}};
+    }
+    [[nodiscard]] std::string refusal(const SignedManifest& manifest) const {
+        const auto opened = open_manifest_fields(manifest_fields(manifest), "edge", pinned_);
+        return opened ? "taken" : opened.error().message;
+    }
+
+    SigningKey key_;
+    std::vector<PublicKey> pinned_;
+    Manifest manifest_;
+};
+
+TEST_F(ManifestFields, OpenAsTheyWereSigned) {
+    const auto opened = open_manifest_fields(manifest_fields(signed_by(key_, manifest_)), "edge", pinned_);
+    ASSERT_TRUE(opened) << opened.error().message;
+    EXPECT_EQ(opened->manifest, manifest_);
+    EXPECT_EQ(opened->digest, manifest_digest(manifest_));
+    EXPECT_EQ(opened->signers, std::vector<std::string>{key_.id()});
+}
+
+TEST_F(ManifestFields, NothingIsTakenThatWasNotSigned) {
+    const SignedManifest right = signed_by(key_, manifest_);
+    SignedManifest altered = right;
+    altered.manifest.sets[1].digest = sha256_of("another");
+    EXPECT_EQ(refusal(altered), "what is to be brought in was signed by no pinned key");
+    altered = right;
+    altered.manifest.serial++;
+    EXPECT_EQ(refusal(altered), "what is to be brought in was signed by no pinned key");
+    altered = right;
+    altered.signatures.clear();
+    EXPECT_EQ(refusal(altered), "what is to be brought in was signed by no pinned key");
+    altered = right;
+    altered.signatures[0].bytes[7] ^= 1;
+    EXPECT_EQ(refusal(altered), "what is to be brought in was signed by no pinned key");
+    const SigningKey stranger = std::move(*SigningKey::generate());
+    EXPECT_EQ(refusal(signed_by(stranger, manifest_)),
+              "what is to be brought in was signed by no pinned key");
+    SignedManifest named = signed_by(stranger, manifest_);
+    named.signatures[0].key = key_.id();
+    EXPECT_EQ(refusal(named), "what is to be brought in was signed by no pinned key");
+}
+
+TEST_F(ManifestFields, WhatWasSignedIsWithinItsBoundsAndOfThisFleet) {
+    Manifest other = manifest_;
+    other.fleet = "core";
+    EXPECT_EQ(refusal(signed_by(key_, other)), "the manifest was made for another fleet");
+    Manifest outside = manifest_;
+    outside.sets[0].name = "../../etc";
+    EXPECT_NE(refusal(signed_by(key_, outside)).find("sets[0].name"), std::string::npos);
+    outside = manifest_;
+    outside.sets[0].digest = "../x";
+    EXPECT_NE(refusal(signed_by(key_, outside)).find("sets[0].digest"), std::string::npos);
+}
+
+TEST_F(ManifestFields, PartsAndMoreAreNone) {
+    const std::string whole = manifest_fields(signed_by(key_, manifest_));
+    for (std::size_t size = 0; size < whole.size(); size++)
+        ASSERT_FALSE(open_manifest_fields(whole.substr(0, size), "edge", pinned_)) << size;
+    EXPECT_FALSE(open_manifest_fields(whole + '\0', "edge", pinned_));
+    // Counts and lengths that nothing stands behind.
+    for (std::size_t at = 0; at + 8 <= whole.size(); at += 3) {
+        std::string wrong = whole;
+        for (std::size_t i = 0; i < 8; i++) wrong[at + i] = '\xff';
+        ASSERT_FALSE(open_manifest_fields(wrong, "edge", pinned_)) << at;
+    }
+}
+
+TEST(Fields, ReadBack) {
+    FieldWriter to;
+    to.number(~std::uint64_t{0});
+    to.text("");
+    to.text(std::string("a\0b", 3));
+    to.number(7);
+    FieldReader from(to.bytes());
+    EXPECT_EQ(from.number(), ~std::uint64_t{0});
+    EXPECT_EQ(from.text(), "");
+    EXPECT_EQ(from.text(), std::string("a\0b", 3));
+    EXPECT_FALSE(from.complete());
+    EXPECT_EQ(from.number(7), 7U);
+    EXPECT_TRUE(from.complete());
+    EXPECT_EQ(from.number(), 0U);
+    EXPECT_FALSE(from.complete());
+}
+
+} // namespace
+} // namespace sieve::fleet

@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// When a manifest counts as in force, with a daemon and a kernel whose every step the test makes.
+#include "libsieve/fleet/node_keeper.hpp"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <mutex>
+#include <stdexcept>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "libsieve/fleet/sha256.hpp"
+#include "libsieve/util/digest.hpp"
+
+namespace sieve::fleet {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Daemon final : public LocalNode {
+  public:
+    [[nodiscard]] std::map<std::string, LocalSet> sets() const override {
+        const std::lock_guard lock(mutex_);
+        looks_++;
+        return sets_;
+    }
+    [[nodiscard]] Result<Running> running() const override {
+        const std::lock_guard lock(mutex_);
+        return running_;
+    }
+    [[nodiscard]] Traffic traffic() const override { return {}; }
+
+    // A step of the daemon's.
+    template <class Step>
+    void step(Step step) {
+        const std::lock_guard lock(mutex_);
+        step(sets_, running_);
+    }
+    [[nodiscard]] unsigned looks() const {
+        const std::lock_guard lock(mutex_);
+        return looks_;
+    }
+
+  private:
+    mutable std::mutex mutex_;
+    mutable unsigned looks_ = 0;
+    std::map<std::string, LocalSet> sets_;
+    Running running_;
+};
+
+class Silent final : public service::Log {
+  public:
+    void write(service::LogLevel, const std::string&, const service::LogFields&) override {}
+};
+
+bool await(const std::function<bool()>& holds) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    while (!holds()) {
+        if (std::chrono::steady_clock::now() > deadline) return false;
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    return true;
+}
+
+class NodeKeeperTest : public testing::Test {
+  protected:
+    NodeKeeperTest() {
+        std::string pattern = (fs::temp_directory_path() / "sieve-keeper-XXXXXX").string();
+        if (::mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("mkdtemp");
+        folder_ = pattern;
+        daemon_.step([](auto& sets, Running&) { sets["bad"] = {}; });
+        start();
+    }
+    ~NodeKeeperTest() override {
+        keeper_.reset();
+        fs::remove_all(folder_);
+    }
+    void start() {
+        keeper_.reset();
+        KeeperSettings settings;
+        settings.folder = folder_;
+        settings.look = std::chrono::milliseconds(1);
+        settings.retry = {.first = std::chrono::milliseconds(2), .most = std::chrono::milliseconds(4)};
+        settings.fetch = [this](const Blob& blob, const std::string& path, int) -> Status {
+            if (blob.digest == sha256_of("missing")) return bad_input("the store has none");
+            std::ofstream(path) << content_.at(blob.digest);
+            return {};
+        };
+        auto started = NodeKeeper::start(std::move(settings), daemon_, log_);
+        if (!started) throw std::runtime_error(started.error().message);
+        keeper_ = std::move(*started);
+    }
+    // A manifest of one set with this content, which the keeper is told to bring in.
+    std::string publish(const std::string& content) {
+        content_[sha256_of(content)] = content;
+        SignedManifest manifest;
+        manifest.manifest.fleet = "edge";
+        manifest.manifest.serial = ++serial_;
+        manifest.manifest.previous = previous_;
+        manifest.manifest.sets = {{.name = "bad", .digest = sha256_of(content), .bytes = content.size()}};
+        manifest.digest = previous_ = manifest_digest(manifest.manifest);
+        EXPECT_TRUE(keeper_->accept(manifest));
+        EXPECT_TRUE(keeper_->bring_in(manifest));
+        last_ = manifest;
+        return manifest.digest;
+    }
+    // A visit to the sources begins.
+    void begin() {
+        daemon_.step([](auto& sets, Running&) { sets["bad"].begun++; });
+    }
+    // The visit that has begun ends: this content was found, and the image of it has this identity.
+    void end(const std::string& content, const std::string& identity) {
+        daemon_.step([&](auto& sets, Running&) {
+            LocalSet& set = sets["bad"];
+            set.ended = set.begun;
+            set.contents = {digest_of(content)};
+            set.identity = identity;
+            set.trouble.clear();
+        });
+    }
+    void refuse(const std::string& why) {
+        daemon_.step([&](auto& sets, Running&) {
+            sets["bad"].ended = sets["bad"].begun;
+            sets["bad"].trouble = why;
+        });
+    }
+    void run(const std::set<std::string>& identities) {
+        daemon_.step([&](auto&, Running& running) { running.identities["bad"] = identities; });
+    }
+    // The keeper has looked at the daemon often enough to have seen its last step.
+    void let_look() {
+        const unsigned before = daemon_.looks();
+        ASSERT_TRUE(await([&] { return daemon_.looks() >= before + 6; }));
+    }
+    [[nodiscard]] bool comes(const std::string& digest) {
+        return await([&] { return keeper_->view().in_force == digest; });
+    }
+    [[nodiscard]] std::string source() const {
+        std::ifstream file(folder_ + "/current/bad");
+        return {std::istreambuf_iterator<char>(file), {}};
+    }
+    void switched_to(const std::string& content) {
+        ASSERT_TRUE(await([&] { return source() == content; }));
+    }
+    // Brings it in without any trouble.
+    std::string bring(const std::string& content, const std::string& identity) {
+        const std::string digest = publish(content);
+        switched_to(content);
+        let_look();
+        begin();
+        run({identity});
+        end(content, identity);
+        EXPECT_TRUE(comes(digest));
+        return digest;
+    }
+
+    Daemon daemon_;
+    Silent log_;
+    std::string folder_;
+    std::map<std::string, std::string> content_;
+    std::string previous_;
+    std::uint64_t serial_ = 0;
+    SignedManifest last_;
+    std::unique_ptr<NodeKeeper> keeper_;
+};
+
+TEST_F(NodeKeeperTest, InForceIsWhatTheKernelRuns) {
+    const std::string digest = publish("one");
+    switched_to("one");
+    let_look();
+    EXPECT_EQ(keeper_->view().in_force, "");
+    begin();
+    let_look();
+    EXPECT_EQ(keeper_->view().in_force, "");
+    end("one", "A"); // remembered, but not swapped in
+    run({"B"});
+    let_look();
+    EXPECT_EQ(keeper_->view().in_force, "");
+    EXPECT_EQ(keeper_->view().state, NodeState::fetching);
+    run({"A", "B"}); // on one of two interfaces
+    let_look();
+    EXPECT_EQ(keeper_->view().in_force, "");
+    run({"A"});
+    EXPECT_TRUE(comes(digest));
+    EXPECT_EQ(keeper_->view().state, NodeState::in_force);
+}
+
+// The daemon died after a swap and before it wrote down what it had swapped in: it remembers the list of
+// before, and the kernel runs the new one.
+TEST_F(NodeKeeperTest, ARecordThatIsOlderThanTheKernelProvesNothing) {
+    const std::string one = bring("one", "A");
+    keeper_.reset();
+    daemon_.step([](auto& sets, Running& running) {
+        sets["bad"].begun = sets["bad"].ended = 0; // a new process has visited nothing
+        running.identities["bad"] = {"B"};
+    });
+    start();
+    let_look();
+    EXPECT_EQ(keeper_->view().in_force, "") << "on the word of the record alone";
+    ASSERT_TRUE(keeper_->bring_in(last_));
+    let_look();
+    EXPECT_EQ(keeper_->view().in_force, "");
+    begin();
+    end("one", "A"); // the same list as the record's; the swap follows
+    let_look();
+    EXPECT_EQ(keeper_->view().in_force, "");
+    run({"A"});
+    EXPECT_TRUE(comes(one));
+}
+
+// Back to a list that is in force still, while the daemon is about to bring in the one between.
+TEST_F(NodeKeeperTest, AVisitThatBeganBeforeTheSwitchMustEndFirst) {
+    bring("one", "A");
+    publish("two");
+    switched_to("two");
+    let_look();
+    begin(); // reads "two"
+    const std::string back = publish("one");
+    switched_to("one");
+    let_look();
+    EXPECT_NE(keeper_->view().in_force, back) << "\"two\" comes in yet";
+    run({"B"});
+    end("two", "B");
+    let_look();
+    EXPECT_NE(keeper_->view().in_force, back);
+    begin();
+    run({"C"});
+    end("one", "C");
+    EXPECT_TRUE(comes(back));
+}
+
+TEST_F(NodeKeeperTest, ARefusedListLeavesWhatWasBefore) {
+    const std::string one = bring("one", "A");
+    publish("two");
+    switched_to("two");
+    let_look();
+    begin();
+    refuse("a guard refused it");
+    ASSERT_TRUE(await([&] { return source() == "one"; }));
+    let_look();
+    EXPECT_EQ(keeper_->view().in_force, "") << "the visit after the way back has not ended";
+    begin();
+    end("one", "A");
+    ASSERT_TRUE(await([&] { return keeper_->view().state == NodeState::failed; }));
+    EXPECT_EQ(keeper_->view().error, "a guard refused it");
+    EXPECT_EQ(keeper_->view().held, one);
+}
+
+TEST_F(NodeKeeperTest, NothingElseComesIn) {
+    const std::string one = bring("one", "A");
+    const SignedManifest first = last_;
+    bring("two", "B");
+    EXPECT_FALSE(keeper_->accept(first)) << "an older manifest";
+    EXPECT_FALSE(keeper_->bring_in(first)) << "no signature says that this node may go back";
+    SignedManifest failing = last_;
+    failing.manifest.serial = ++serial_;
+    failing.manifest.previous = last_.digest;
+    failing.manifest.sets[0].digest = sha256_of("missing");
+    failing.manifest.rollout.on_failure = OnFailure::rollback;
+    failing.digest = manifest_digest(failing.manifest);
+    EXPECT_FALSE(keeper_->bring_in(failing)) << "it was not accepted";
+    ASSERT_TRUE(keeper_->accept(failing));
+    ASSERT_TRUE(keeper_->bring_in(failing));
+    ASSERT_TRUE(await([&] { return keeper_->view().error == "the store has none"; }));
+    EXPECT_EQ(source(), "two");
+    EXPECT_EQ(keeper_->view().in_force, last_.digest);
+    EXPECT_TRUE(keeper_->bring_in(last_));
+    EXPECT_TRUE(await([&] { return keeper_->view().state == NodeState::in_force; }));
+    // What was accepted outlives the process.
+    start();
+    EXPECT_FALSE(keeper_->accept(last_));
+}
+
+TEST_F(NodeKeeperTest, NamesASetThatReadsSomethingElse) {
+    publish("one");
+    switched_to("one");
+    let_look();
+    begin();
+    end("another file", "A");
+    run({"A"});
+    ASSERT_TRUE(await([&] { return keeper_->view().state == NodeState::failed; }));
+    EXPECT_NE(keeper_->view().error.find("set bad: does not read the fleet's file"), std::string::npos);
+}
+
+} // namespace
+} // namespace sieve::fleet

@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/fleet/follower.hpp"
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <mutex>
+#include <optional>
+#include <random>
+#include <thread>
+#include <utility>
+
+#include <fmt/core.h>
+
+#include "libsieve/fleet/etcd_paths.hpp"
+#include "libsieve/fleet/publication.hpp"
+#include "libsieve/fleet/rollout_health.hpp"
+#include "libsieve/util/unique_fd.hpp"
+
+namespace sieve::fleet {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using service::LogLevel;
+
+constexpr std::size_t shown_digits = 12;
+// Of the time between two reports: a node that missed two of them is away.
+constexpr int lease_reports = 3;
+// Until etcd is asked again for what it could not tell.
+constexpr std::chrono::seconds ask_again{5};
+
+std::string brief(const std::string& digest) {
+    return digest.substr(0, shown_digits);
+}
+
+void wake(int event) {
+    const std::uint64_t one = 1;
+    (void)!::write(event, &one, sizeof(one));
+}
+
+double chance() {
+    thread_local std::mt19937_64 dice{std::random_device{}()};
+    return std::uniform_real_distribution<double>(0, 1)(dice);
+}
+
+} // namespace
+
+struct Follower::State {
+    State(FollowerSettings given, Node& its_node, UniqueFd its_cancel, UniqueFd its_news)
+        : settings(std::move(given)), node(its_node), cancel(std::move(its_cancel)),
+          news(std::move(its_news)), etcd(settings.access.etcd, cancel.get()) {}
+
+    FollowerSettings settings;
+    Node& node;
+    UniqueFd cancel; // readable: the threads are to end
+    UniqueFd news;   // readable: the mailbox has something
+
+    std::mutex mutex;
+    std::optional<EtcdKeys> mailbox;
+    bool troubled = false; // the watcher's: etcd does not answer
+
+    // The worker's own.
+    EtcdClient etcd;
+    std::int64_t lease = 0;
+    std::string reported;
+    bool reaches_etcd = true; // as far as the last report knows
+    NodeReport report;
+    std::optional<EtcdKeys> keys; // what is published
+    std::optional<Clock::time_point> retry;
+
+    // What is to be done about what is published.
+    enum class Turn : std::uint8_t {
+        nothing,  // is published, or it is not this node's turn
+        bring_in, // the node does it
+        refused,  // it is not right
+    };
+    Turn turn = Turn::nothing;
+    std::string refusal;
+
+    std::thread watcher;
+    std::thread worker;
+
+    // The watcher.
+
+    void watch() {
+        EtcdClient client(settings.access.etcd, cancel.get());
+        const EtcdPaths paths(settings.access.fleet);
+        follow_keys(client, paths.now(), settings.view,
+                    {.changed =
+                         [this](const EtcdKeys& now) {
+                             if (std::exchange(troubled, false))
+                                 node.say(LogLevel::notice, "fleet: etcd answers again");
+                             const std::lock_guard lock(mutex);
+                             mailbox = now;
+                             wake(news.get());
+                             return true;
+                         },
+                     .trouble =
+                         [this](const Error& error, unsigned) {
+                             if (std::exchange(troubled, true)) return;
+                             node.say(
+                                 LogLevel::warning,
+                                 fmt::format("fleet: etcd does not answer, and what is in force stays: {}",
+                                             error.message));
+                         }});
+    }
+
+    // The worker.
+
+    void work() {
+        report.node = settings.access.node;
+        report.labels = settings.labels;
+        auto next_report = Clock::now();
+        refresh_report();
+        while (!etcd.http().cancelled()) {
+            auto until = std::min(next_report, Clock::now() + pace());
+            if (retry) until = std::min(until, *retry);
+            if (next_look) until = std::min(until, *next_look);
+            const bool told = wait_for_news(until);
+            if (etcd.http().cancelled()) return;
+            const bool again = retry && Clock::now() >= *retry;
+            if ((told && take_mail()) || again) act();
+            refresh_report();
+            steer();
+            const bool due = Clock::now() >= next_report;
+            if (!due && !reaches_etcd) continue;
+            const bool sent = reaches_etcd = send_report(due);
+            if (sent && !due) continue;
+            const auto wait = sent ? settings.report : std::min(settings.report, retry_after_failure);
+            next_report = Clock::now() + service::jittered(wait, chance());
+        }
+    }
+
+    static constexpr std::chrono::milliseconds retry_after_failure{std::chrono::seconds(2)};
+
+    [[nodiscard]] std::chrono::milliseconds pace() const {
+        return report.state == NodeState::fetching ? settings.look : settings.glance;
+    }
+
+    // True: the mailbox has something.
+    bool wait_for_news(Clock::time_point until) const {
+        const auto left = std::chrono::ceil<std::chrono::milliseconds>(
+            std::max(until - Clock::now(), Clock::duration::zero()));
+        std::array<pollfd, 2> all{{{news.get(), POLLIN, 0}, {cancel.get(), POLLIN, 0}}};
+        (void)::poll(all.data(), all.size(), static_cast<int>(left.count()));
+        if (all[0].revents == 0) return false;
+        std::uint64_t count = 0;
+        (void)!::read(news.get(), &count, sizeof(count));
+        return true;
+    }
+
+    bool take_mail() {
+        const std::lock_guard lock(mutex);
+        if (!mailbox) return false;
+        keys = std::move(*mailbox);
+        mailbox.reset();
+        well_since.reset();
+        // Many nodes have just got the same news.
+        next_look = Clock::now() + service::jittered(settings.judge, chance(), 0.5);
+        return true;
+    }
+
+    // Finds out what this node is to do about what is published, and has it done.
+    void act() {
+        retry.reset();
+        if (!keys) return;
+        if (const Status done = take_turn(); !done) refuse(done.error().message);
+    }
+
+    void refuse(const std::string& why) {
+        turn = Turn::refused;
+        if (std::exchange(refusal, why) == why) return;
+        node.say(LogLevel::error, fmt::format("fleet: refused, and what is in force stays: {}", why));
+    }
+
+    Status take_turn() {
+        const FleetAccess& access = settings.access;
+        SIEVE_ASSIGN(const Publication published, publication_in(*keys, access.fleet, access.pinned));
+        const NodeView view = node.view();
+        if (!published.manifest) {
+            if (view.has_accepted) return bad_input("nothing is published any more");
+            return to(Turn::nothing);
+        }
+        const SignedManifest& manifest = *published.manifest;
+        SIEVE_TRY(node.accept(manifest));
+        report.stage = stage_of(manifest.manifest, manifest.digest, access.node, settings.labels);
+        if (!published.rollout) return bad_input("the rollout has no record");
+        const std::optional<fleet::Turn> whose = turn_of(manifest, *published.rollout, report.stage);
+        if (!whose) return bad_input("the record of the rollout is about another manifest");
+        if (*whose == fleet::Turn::now) return bring_in(manifest);
+        const bool goes_back = published.rollout->state == RolloutState::rolled_back;
+        // Its turn has not come: it keeps what it has, unless that is nothing.
+        if (manifest.manifest.previous.empty() || (!goes_back && !view.held.empty()))
+            return to(Turn::nothing);
+        const Result<SignedManifest> earlier =
+            read_earlier(etcd, access.fleet, access.pinned, manifest.manifest.previous);
+        if (!earlier) retry = Clock::now() + ask_again;
+        if (!earlier) return tl::unexpected(earlier.error());
+        return bring_in(*earlier);
+    }
+
+    Status to(Turn now) {
+        turn = now;
+        refusal.clear();
+        return {};
+    }
+    Status bring_in(const SignedManifest& manifest) {
+        SIEVE_TRY(node.bring_in(manifest));
+        report.wanted = manifest.digest;
+        return to(Turn::bring_in);
+    }
+
+    void refresh_report() {
+        NodeView view = node.view();
+        report.manifest = view.in_force;
+        report.sets = std::move(view.sets);
+        report.before = view.before;
+        report.after = view.after;
+        switch (turn) {
+        case Turn::nothing:
+            report.wanted = view.in_force;
+            return come_to(NodeState::waiting);
+        case Turn::refused:
+            return come_to(NodeState::refused, refusal);
+        case Turn::bring_in:
+            return come_to(view.wanted == report.wanted ? view.state : NodeState::fetching, view.error);
+        }
+    }
+
+    void come_to(NodeState state, const std::string& error = {}) {
+        if (report.state == state && report.error == error) return;
+        report.state = state;
+        report.error = error;
+        report.since = milliseconds_now();
+    }
+
+    // Takes the rollout further, or stops it, if that is due: any node may.
+    void steer() {
+        if (!keys) return;
+        const FleetAccess& access = settings.access;
+        const Result<Publication> published = publication_in(*keys, access.fleet, access.pinned);
+        if (!published || !published->manifest || !published->rollout ||
+            published->rollout->manifest != published->manifest->digest ||
+            published->rollout->state != RolloutState::running)
+            return next_look.reset();
+        // A node's own fault needs no other node's report.
+        std::string fault = report.stage <= published->rollout->stage ? fault_of(*published->manifest, report)
+                                                                      : std::string();
+        if (!fault.empty())
+            return propose(*published, stopped(*published->manifest, *published->rollout, std::move(fault)));
+        if (!next_look || Clock::now() < *next_look) return;
+        judge(*published);
+    }
+
+    void judge(const Publication& published) {
+        const EtcdPaths paths(settings.access.fleet);
+        const Result<EtcdKeys> read = etcd.read_prefix(paths.nodes());
+        // Many nodes look less often each, so that etcd is asked as often as by a few.
+        const double crowd = read ? 1 + static_cast<double>(read->keys.size()) / 10 : 1;
+        const auto interval = std::chrono::duration_cast<std::chrono::milliseconds>(settings.judge * crowd);
+        next_look = Clock::now() + service::jittered(interval, chance(), 0.5);
+        if (!read) return;
+        std::vector<NodeReport> nodes;
+        for (const auto& [key, value] : read->keys)
+            if (Result<NodeReport> one = parse_report(value.value)) nodes.push_back(std::move(*one));
+        Judgement judgement = judge_stage(*published.manifest, *published.rollout, nodes);
+        if (judgement.health == Health::unwell)
+            return propose(published, stopped(*published.manifest, *published.rollout, judgement.why));
+        if (judgement.health == Health::pending) return well_since.reset();
+        const auto now = Clock::now();
+        if (!well_since) well_since = now;
+        const auto over =
+            *well_since + std::chrono::seconds(published.manifest->manifest.rollout.soak_seconds);
+        if (now >= over) return propose(published, next_stage(*published.manifest, *published.rollout));
+        next_look = std::max(*next_look, over);
+    }
+
+    void propose(const Publication& published, RolloutRecord record) {
+        record.since = milliseconds_now();
+        record.by = settings.access.node;
+        next_look =
+            Clock::now() + service::jittered(settings.judge, chance(), 0.5); // if it does not come about
+        const Result<bool> won = change_rollout(etcd, published, record);
+        if (!won || !*won) return; // the watch tells what somebody else did
+        node.say(LogLevel::notice, fmt::format("fleet: the rollout of {} is {} at stage {}{}{}",
+                                               brief(record.manifest), rollout_state_name(record.state),
+                                               record.stage + 1, record.why.empty() ? "" : ": ", record.why));
+    }
+
+    std::optional<Clock::time_point> next_look; // at the health of others
+    std::optional<Clock::time_point> well_since;
+
+    // Under the node's key, with a lease. `due`: even if nothing has changed. False: etcd does not answer.
+    bool send_report(bool due) {
+        NodeReport bare = report; // without what changes with every packet
+        bare.before = bare.after = {};
+        std::string essence = report_text(bare);
+        if (!due && essence == sent_essence) return true;
+        if (!keep_lease() || !put_report(report_text(report))) {
+            sent_essence.clear();
+            return false;
+        }
+        sent_essence = std::move(essence);
+        return true;
+    }
+
+    bool keep_lease() {
+        if (lease != 0) {
+            const Result<bool> alive = etcd.keep_alive(lease);
+            if (!alive) return false;
+            if (*alive) return true;
+        }
+        const auto life = std::max(std::chrono::seconds(5),
+                                   std::chrono::ceil<std::chrono::seconds>(settings.report * lease_reports));
+        const Result<std::int64_t> granted = etcd.grant_lease(life);
+        if (!granted) return false;
+        lease = *granted;
+        reported.clear(); // what had the old lease is gone
+        return put_report(report_text(report));
+    }
+
+    bool put_report(const std::string& text) {
+        if (text == reported) return true;
+        const EtcdPaths paths(settings.access.fleet);
+        if (!etcd.commit({.puts = {{paths.node(settings.access.node), text, lease}}})) return false;
+        reported = text;
+        return true;
+    }
+
+    std::string sent_essence;
+};
+
+Result<std::unique_ptr<Follower>> Follower::start(FollowerSettings settings, Node& node) {
+    UniqueFd cancel(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    UniqueFd news(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+    if (!cancel || !news) return failure(ErrorKind::out_of_memory, "no eventfd: " + errno_text(errno));
+    std::unique_ptr<Follower> follower(new Follower);
+    follower->state_ = std::make_unique<State>(std::move(settings), node, std::move(cancel), std::move(news));
+    State* state = follower->state_.get();
+    state->watcher = std::thread([state] { state->watch(); });
+    state->worker = std::thread([state] { state->work(); });
+    return follower;
+}
+
+Follower::~Follower() {
+    if (!state_) return;
+    wake(state_->cancel.get());
+    state_->watcher.join();
+    state_->worker.join();
+}
+
+} // namespace sieve::fleet
