@@ -29,7 +29,7 @@ KeySet random_keys(std::uint32_t fields, std::size_t count, double share_of_ipv6
 }
 
 // All keys come back in their order, whatever their fields, families and numbers.
-TEST(KeyFile, GivesBackWhatItTook) {
+TEST(KeptKeys, GivesBackWhatItTook) {
     std::uint64_t seed = 0;
     for (const std::uint32_t fields :
          {std::uint32_t{SIEVE_FIELD_SRC}, std::uint32_t{SIEVE_FIELD_DST}, std::uint32_t{SIEVE_FIELD_DPORT},
@@ -55,7 +55,7 @@ TEST(KeyFile, GivesBackWhatItTook) {
         }
 }
 
-TEST(KeyFile, EndsWithTheVisitorsError) {
+TEST(KeptKeys, EndsWithTheVisitorsError) {
     auto file = KeyFile::create(SIEVE_FIELD_SRC);
     ASSERT_TRUE(file);
     ASSERT_TRUE(file->append(random_keys(SIEVE_FIELD_SRC, 40'000, 0, 1)));

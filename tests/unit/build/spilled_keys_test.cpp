@@ -219,6 +219,7 @@ TEST(SpilledKeys, LeaveNoNameBehind) {
 // A list whose kind nobody chose must not need all of its keys because it is long.
 TEST(SpilledKeys, ChooseAKindWithShards) {
     BuildOptions options;
+    options.kind.kind = automatic_kind;
     options.memory_limit = 16 * MiB;
     EXPECT_EQ(settled_kind(options, false).kind.kind, SIEVE_KIND_BLOCKED);
     EXPECT_EQ(settled_kind(options, true).kind.kind, SIEVE_KIND_RANGES);
