@@ -39,8 +39,8 @@ a_thousand_on_a_real_list() {
     count=$(wc -l <"$WORK/thousand")
     [ "$count" -eq 1000 ] || fail "$count exceptions"
     sort -u "$WORK/ipsum" | comm -23 - "$WORK/thousand" | awk 'NR % 300 == 7' >"$WORK/some"
-    sieve build --json --bits-per-key 16 --except "$WORK/thousand" -o "$WORK/ipsum.sieve" "$DATA/ipsum.txt" \
-        >"$WORK/built.json" 2>"$WORK/said"
+    sieve build --json --kind blocked --bits-per-key 16 --except "$WORK/thousand" -o "$WORK/ipsum.sieve" \
+        "$DATA/ipsum.txt" >"$WORK/built.json" 2>"$WORK/said"
     for key in exceptions excluded; do
         [ "$(jq ".$key" "$WORK/built.json")" = "$count" ] || fail "$key: $(cat "$WORK/built.json")"
     done
