@@ -114,13 +114,15 @@ decisions_become_verdicts() {
 
 # While the API is away, decisions stay, and end when they should. What came meanwhile is learnt when it is back.
 the_api_comes_and_goes() {
-    local program
+    local program began
     fresh
+    began=$(now_ms)
     cscli decisions add --ip "$MEMBER" --duration 8s
     cscli decisions add --ip "$STRANGER" --duration 1h
     start
     await judges drop "$STRANGER"
-    judges drop "$MEMBER" || fail "only one of the decisions"
+    # On a busy machine its time may be over already.
+    judges drop "$MEMBER" || [ $(($(now_ms) - began)) -ge 8000 ] || fail "only one of the decisions"
     program=$(program_id)
     stop_crowdsec
     says 'warning: set block: .*onnect.*; the list with [12] entr.* stays in force'

@@ -167,6 +167,13 @@ END
     expect_joined "a b c"
 }
 
+# succeeds ARGUMENTS...: runs xdp-sieve, which says why if it does not succeed.
+succeeds() {
+    local status=0
+    sieve "$@" >"$WORK/said" 2>&1 || status=$?
+    [ "$status" -eq 0 ] || fail "$1 ended with $status: $(cat "$WORK/said")"
+}
+
 # Swaps, removals and joins of the same lists, each killed at some moment in every second turn, while packets flow:
 # every verdict is that of the lists.
 under_traffic() {
@@ -197,8 +204,8 @@ under_traffic() {
             cut_off $((40 + 37 * i % 900)) swap "$IN_IF" "${lists[i % 3]}"
             cut_off $((40 + 53 * i % 900)) join "$IN_IF" "${lists[@]}"
         else
-            under_stream sieve -q swap "$IN_IF" "${lists[i % 3]}"
-            under_stream sieve -q join "$IN_IF" "${lists[@]}"
+            under_stream succeeds swap "$IN_IF" "${lists[i % 3]}"
+            under_stream succeeds join "$IN_IF" "${lists[@]}"
             expect_joined "a b c"
         fi
     done

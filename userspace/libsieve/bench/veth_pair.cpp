@@ -124,7 +124,7 @@ Result<ReceiverThread> ReceiverThread::start() {
 }
 
 Status ReceiverThread::wait_until_idle() const {
-    constexpr int most_looks = 10'000;
+    constexpr int most_looks = 60'000; // a minute: on a busy machine it waits for its turn
     for (int looks = 0; looks < most_looks; looks++) {
         // "PID (NAME) STATE ...". A thread that packets have woken is running or waits for a processor: R.
         std::ifstream file(fmt::format("/proc/{}/stat", pid_));
