@@ -184,7 +184,7 @@ under_traffic() {
     {
         head -n 100 "$WORK/la" | sed "s/.*/first drop drop udp & $IN4 1 53/"
         head -n 100 "$WORK/lb" | sed "s/.*/second pass pass udp & $IN4 1 53/"
-        tail -n +1000 "$WORK/lc" | head -n 100 | sed "s/.*/third drop drop udp & $IN4 1 53/"
+        sed -n "1000,1099s/.*/third drop drop udp & $IN4 1 53/p" "$WORK/lc"
         sed "s/.*/none pass pass udp & $IN4 1 53/" "$WORK/non-members"
     } >"$WORK/flows"
     lists=("a=$WORK/la,fpr=1e-9" "b=$WORK/lb,fpr=1e-9" "c=$WORK/lc,fpr=1e-9")
