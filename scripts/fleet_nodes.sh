@@ -49,28 +49,7 @@ start_servers() {
         --advertise-client-urls http://127.0.0.1:2379 --listen-peer-urls http://127.0.0.1:2380 \
         --initial-advertise-peer-urls http://127.0.0.1:2380 --initial-cluster default=http://127.0.0.1:2380 \
         >"$WORK/etcd.log" 2>&1 &
-    cat >"$WORK/nginx.conf" <<END
-daemon off;
-master_process off;
-pid $WORK/nginx.pid;
-error_log $WORK/nginx.error;
-events { worker_connections 512; }
-http {
-    access_log $WORK/access.log;
-    client_body_temp_path $WORK/body;
-    proxy_temp_path $WORK/proxy;
-    fastcgi_temp_path $WORK/fastcgi;
-    uwsgi_temp_path $WORK/uwsgi;
-    scgi_temp_path $WORK/scgi;
-    client_max_body_size 0;
-    sendfile on;
-    server {
-        listen 0.0.0.0:8080;
-        root $WORK/store;
-        dav_methods PUT;
-    }
-}
-END
+    scripts/nginx_conf.sh "$WORK" 0.0.0.0:8080 "$WORK/store" put >"$WORK/nginx.conf"
     hub nginx -c "$WORK/nginx.conf" >"$WORK/nginx.log" 2>&1 &
     await hub curl -fs http://127.0.0.1:2379/health
     await hub curl -s http://127.0.0.1:8080/

@@ -40,23 +40,7 @@ write_lists() {
 }
 
 start_nginx() {
-    cat >"$WORK/nginx.conf" <<END
-daemon off;
-master_process off;
-pid $WORK/nginx.pid;
-error_log $WORK/nginx.error;
-events { worker_connections 64; }
-http {
-    access_log $WORK/nginx.access;
-    client_body_temp_path $WORK/nginx.body;
-    proxy_temp_path $WORK/nginx.proxy;
-    fastcgi_temp_path $WORK/nginx.fastcgi;
-    uwsgi_temp_path $WORK/nginx.uwsgi;
-    scgi_temp_path $WORK/nginx.scgi;
-    default_type text/plain;
-    server { listen 127.0.0.1:8080; root $LISTS/www; }
-}
-END
+    "$here/../../scripts/nginx_conf.sh" "$WORK" 127.0.0.1:8080 "$LISTS/www" >"$WORK/nginx.conf"
     inside "$IN" nginx -p "$WORK" -c "$WORK/nginx.conf" >"$WORK/nginx.said" 2>&1 &
     await inside "$IN" curl -s -o "$WORK/out" http://127.0.0.1:8080/
 }

@@ -29,27 +29,7 @@ etcd_up() {
 ctl() { ETCDCTL_API=3 inside "$IN" etcdctl --endpoints http://127.0.0.1:2379 "$@" >"$WORK/ctl" 2>&1; }
 
 nginx_up() {
-    cat >"$WORK/nginx.conf" <<END
-daemon off;
-master_process off;
-pid $WORK/nginx.pid;
-error_log $WORK/nginx.error;
-events { worker_connections 64; }
-http {
-    access_log off;
-    client_body_temp_path $WORK/body;
-    proxy_temp_path $WORK/proxy;
-    fastcgi_temp_path $WORK/fastcgi;
-    uwsgi_temp_path $WORK/uwsgi;
-    scgi_temp_path $WORK/scgi;
-    client_max_body_size 0;
-    server {
-        listen 127.0.0.1:8080;
-        root $STORE;
-        dav_methods PUT;
-    }
-}
-END
+    "$here/../../scripts/nginx_conf.sh" "$WORK" 127.0.0.1:8080 "$STORE" put >"$WORK/nginx.conf"
     nsenter --net="/run/netns/$IN" nginx -c "$WORK/nginx.conf" >>"$WORK/nginx.log" 2>&1 &
     nginx=$!
     await inside "$IN" curl -s -o /dev/null http://127.0.0.1:8080/

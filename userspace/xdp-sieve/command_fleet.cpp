@@ -28,10 +28,8 @@ struct FleetCommand {
     Watch watch;
 };
 
-constexpr std::size_t shown_digits = 12;
-
 std::string short_digest(const std::string& digest) {
-    return digest.empty() ? "none" : digest.substr(0, shown_digits);
+    return digest.empty() ? "none" : fleet::brief(digest);
 }
 
 Result<Exit> run_keygen(const FleetCommand& arguments, Context& context) {

@@ -7,31 +7,16 @@
 
 #include "libsieve/fleet/fields.hpp"
 #include "libsieve/fleet/sha256.hpp"
+#include "unit/fleet/sample_manifest.hpp"
 
 namespace sieve::fleet {
 namespace {
 
 class ManifestFields : public testing::Test {
   protected:
-    ManifestFields() : key_(std::move(*SigningKey::generate())) {
+    ManifestFields() : key_(new_key()), manifest_(some_manifest()) {
         pinned_.push_back(public_of(key_));
-        manifest_.fleet = "edge";
-        manifest_.serial = 1'700'000'000'000;
-        manifest_.previous = sha256_of("before");
-        manifest_.sets = {{.name = "bad",
-                           .as = BlobKind::image,
-                           .digest = sha256_of("blob"),
-                           .bytes = 4096,
-                           .entries = 1000,
-                           .rate = 1.25e-5,
-                           .identity = "0123456789abcdef0123456789abcdef",
-                           .action = "drop"},
-                          {.name = "worse", .as = BlobKind::feed, .digest = sha256_of("feed"), .bytes = 17}};
-        manifest_.rollout.stages = {{.label = "canary"}, {.permille = 100}, {}};
         manifest_.rollout.on_failure = OnFailure::rollback;
-    }
-    static PublicKey public_of(const SigningKey& key) {
-        return std::move(*PublicKey::from_pem(*key.public_pem(), "test"));
     }
     // As a publisher that checks nothing would sign it.
     [[nodiscard]] SignedManifest signed_by(const SigningKey& key, const Manifest& manifest) const {
@@ -73,7 +58,7 @@ TEST_F(ManifestFields, NothingIsTakenThatWasNotSigned) {
     altered = right;
     altered.signatures[0].bytes[7] ^= 1;
     EXPECT_EQ(refusal(altered), "what is to be brought in was signed by no pinned key");
-    const SigningKey stranger = std::move(*SigningKey::generate());
+    const SigningKey stranger = new_key();
     EXPECT_EQ(refusal(signed_by(stranger, manifest_)),
               "what is to be brought in was signed by no pinned key");
     SignedManifest named = signed_by(stranger, manifest_);

@@ -9,38 +9,12 @@
 
 #include "libsieve/fleet/acceptance.hpp"
 #include "libsieve/fleet/sha256.hpp"
+#include "unit/fleet/sample_manifest.hpp"
 
 namespace sieve::fleet {
 namespace {
 
 using nlohmann::json;
-
-SigningKey new_key() {
-    Result<SigningKey> key = SigningKey::generate();
-    return std::move(*key);
-}
-
-PublicKey public_of(const SigningKey& key) {
-    return std::move(*PublicKey::from_pem(*key.public_pem(), "test"));
-}
-
-Manifest some_manifest() {
-    Manifest manifest;
-    manifest.fleet = "edge";
-    manifest.serial = 1'700'000'000'000;
-    manifest.previous = sha256_of("before");
-    manifest.sets = {{.name = "bad",
-                      .as = BlobKind::image,
-                      .digest = sha256_of("blob"),
-                      .bytes = 4096,
-                      .entries = 1000,
-                      .rate = 1.25e-5,
-                      .identity = "0123456789abcdef0123456789abcdef",
-                      .action = "drop"},
-                     {.name = "worse", .as = BlobKind::feed, .digest = sha256_of("feed"), .bytes = 17}};
-    manifest.rollout.stages = {{.label = "canary"}, {.permille = 100}, {}};
-    return manifest;
-}
 
 TEST(Sha256, KnowsItsVectors) {
     // FIPS 180-2, appendix B.

@@ -48,6 +48,13 @@ sieve::Result<std::optional<sieve::control::WantedAction>> action_of(const libsi
     return std::optional(std::move(action));
 }
 
+sieve::control::SetSpec set_of(const char* name, const char* path) {
+    sieve::control::SetSpec set;
+    set.name = name;
+    set.sources.emplace_back(path);
+    return set;
+}
+
 // What a change needs, besides what it changes.
 class Change {
   public:
@@ -89,9 +96,7 @@ bool libsieve_add_set(const char* interface, const char* hook, const char* name,
                       const libsieve_change_options* options, libsieve_error** error) {
     return guarded(error, [&]() -> sieve::Status {
         SIEVE_ASSIGN(const std::unique_ptr<Change> change, Change::of(interface, hook, options));
-        sieve::control::SetSpec set;
-        set.name = name;
-        set.sources.emplace_back(path);
+        sieve::control::SetSpec set = set_of(name, path);
         if (change->where.point == sieve::kernel::HookPoint::egress) set.feed.fields = SIEVE_FIELD_DST;
         SIEVE_ASSIGN(set.action, action_of(change->options));
         SIEVE_ASSIGN(const std::optional<sieve::control::Position> position, position_of(change->options));
@@ -106,10 +111,8 @@ bool libsieve_swap_set(const char* interface, const char* hook, const char* name
                        const libsieve_change_options* options, libsieve_error** error) {
     return guarded(error, [&]() -> sieve::Status {
         SIEVE_ASSIGN(const std::unique_ptr<Change> change, Change::of(interface, hook, options));
-        sieve::control::SetSpec set;
-        set.name = name;
-        set.sources.emplace_back(path);
-        SIEVE_TRY(sieve::control::swap(change->kernel, change->where, std::move(set), {}, change->safety));
+        SIEVE_TRY(
+            sieve::control::swap(change->kernel, change->where, set_of(name, path), {}, change->safety));
         return {};
     });
 }

@@ -1,18 +1,14 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/fleet/etcd_view.hpp"
 
-#include <random>
+#include "libsieve/util/chance.hpp"
+
 #include <utility>
 #include <vector>
 
 namespace sieve::fleet {
 
 namespace {
-
-double chance() {
-    thread_local std::mt19937_64 dice{std::random_device{}()};
-    return std::uniform_real_distribution<double>(0, 1)(dice);
-}
 
 class View {
   public:

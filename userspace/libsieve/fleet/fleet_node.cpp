@@ -2,13 +2,11 @@
 #include "libsieve/fleet/fleet_node.hpp"
 
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <random>
 #include <thread>
 #include <utility>
 
@@ -20,6 +18,8 @@
 #include "libsieve/service/backoff.hpp"
 #include "libsieve/service/child_messages.hpp"
 #include "libsieve/service/url.hpp"
+#include "libsieve/util/chance.hpp"
+#include "libsieve/util/event.hpp"
 #include "libsieve/util/printable.hpp"
 #include "libsieve/util/unique_fd.hpp"
 
@@ -35,11 +35,6 @@ constexpr std::chrono::hours follower_processor{24 * 30};
 constexpr std::chrono::hours longest_transfer{24};
 constexpr std::uint64_t child_memory = std::uint64_t{512} << 20;
 constexpr service::BackoffLimits restart{.first = std::chrono::seconds(1), .most = std::chrono::minutes(1)};
-
-double chance() {
-    thread_local std::mt19937_64 dice{std::random_device{}()};
-    return std::uniform_real_distribution<double>(0, 1)(dice);
-}
 
 struct SocketPair {
     UniqueFd ours;
@@ -146,8 +141,7 @@ struct FleetNode::State {
 
 Result<std::unique_ptr<FleetNode>> FleetNode::start(FleetNodeSettings settings, const LocalNode& node,
                                                     service::Log& log) {
-    UniqueFd cancel(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    if (!cancel) return failure(ErrorKind::out_of_memory, "no eventfd: " + errno_text(errno));
+    SIEVE_ASSIGN(UniqueFd cancel, make_event());
     std::unique_ptr<FleetNode> fleet(new FleetNode);
     fleet->state_.reset(new State{std::move(settings), log, std::move(cancel), nullptr, {}});
     State* state = fleet->state_.get();
@@ -163,8 +157,7 @@ Result<std::unique_ptr<FleetNode>> FleetNode::start(FleetNodeSettings settings, 
 
 FleetNode::~FleetNode() {
     if (!state_) return;
-    const std::uint64_t one = 1;
-    (void)!::write(state_->cancel.get(), &one, sizeof(one));
+    set_event(state_->cancel.get());
     if (state_->supervisor.joinable()) state_->supervisor.join();
     state_->keeper.reset();
 }

@@ -2,7 +2,6 @@
 #include "libsieve/fleet/follower.hpp"
 
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,7 +9,6 @@
 #include <cerrno>
 #include <mutex>
 #include <optional>
-#include <random>
 #include <thread>
 #include <utility>
 
@@ -19,6 +17,9 @@
 #include "libsieve/fleet/etcd_paths.hpp"
 #include "libsieve/fleet/publication.hpp"
 #include "libsieve/fleet/rollout_health.hpp"
+#include "libsieve/fleet/sha256.hpp"
+#include "libsieve/util/chance.hpp"
+#include "libsieve/util/event.hpp"
 #include "libsieve/util/unique_fd.hpp"
 
 namespace sieve::fleet {
@@ -28,25 +29,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using service::LogLevel;
 
-constexpr std::size_t shown_digits = 12;
 // Of the time between two reports: a node that missed two of them is away.
 constexpr int lease_reports = 3;
 // Until etcd is asked again for what it could not tell.
 constexpr std::chrono::seconds ask_again{5};
-
-std::string brief(const std::string& digest) {
-    return digest.substr(0, shown_digits);
-}
-
-void wake(int event) {
-    const std::uint64_t one = 1;
-    (void)!::write(event, &one, sizeof(one));
-}
-
-double chance() {
-    thread_local std::mt19937_64 dice{std::random_device{}()};
-    return std::uniform_real_distribution<double>(0, 1)(dice);
-}
 
 } // namespace
 
@@ -70,7 +56,7 @@ struct Follower::State {
     std::string reported;
     bool reaches_etcd = true; // as far as the last report knows
     NodeReport report;
-    std::optional<EtcdKeys> keys; // what is published
+    std::optional<Result<Publication>> published; // what the last news say
     std::optional<Clock::time_point> retry;
 
     // What is to be done about what is published.
@@ -97,7 +83,7 @@ struct Follower::State {
                                  node.say(LogLevel::notice, "fleet: etcd answers again");
                              const std::lock_guard lock(mutex);
                              mailbox = now;
-                             wake(news.get());
+                             set_event(news.get());
                              return true;
                          },
                      .trouble =
@@ -149,16 +135,18 @@ struct Follower::State {
         std::array<pollfd, 2> all{{{news.get(), POLLIN, 0}, {cancel.get(), POLLIN, 0}}};
         (void)::poll(all.data(), all.size(), static_cast<int>(left.count()));
         if (all[0].revents == 0) return false;
-        std::uint64_t count = 0;
-        (void)!::read(news.get(), &count, sizeof(count));
+        clear_event(news.get());
         return true;
     }
 
     bool take_mail() {
-        const std::lock_guard lock(mutex);
-        if (!mailbox) return false;
-        keys = std::move(*mailbox);
-        mailbox.reset();
+        std::optional<EtcdKeys> mail;
+        {
+            const std::lock_guard lock(mutex);
+            mail = std::exchange(mailbox, std::nullopt);
+        }
+        if (!mail) return false;
+        published = publication_in(*mail, settings.access.fleet, settings.access.pinned);
         well_since.reset();
         // Many nodes have just got the same news.
         next_look = Clock::now() + service::jittered(settings.judge, chance(), 0.5);
@@ -168,8 +156,9 @@ struct Follower::State {
     // Finds out what this node is to do about what is published, and has it done.
     void act() {
         retry.reset();
-        if (!keys) return;
-        if (const Status done = take_turn(); !done) refuse(done.error().message);
+        if (!published) return;
+        const Status done = *published ? take_turn(**published) : tl::unexpected(published->error());
+        if (!done) refuse(done.error().message);
     }
 
     void refuse(const std::string& why) {
@@ -178,22 +167,21 @@ struct Follower::State {
         node.say(LogLevel::error, fmt::format("fleet: refused, and what is in force stays: {}", why));
     }
 
-    Status take_turn() {
+    Status take_turn(const Publication& news) {
         const FleetAccess& access = settings.access;
-        SIEVE_ASSIGN(const Publication published, publication_in(*keys, access.fleet, access.pinned));
         const NodeView view = node.view();
-        if (!published.manifest) {
+        if (!news.manifest) {
             if (view.has_accepted) return bad_input("nothing is published any more");
             return to(Turn::nothing);
         }
-        const SignedManifest& manifest = *published.manifest;
+        const SignedManifest& manifest = *news.manifest;
         SIEVE_TRY(node.accept(manifest));
         report.stage = stage_of(manifest.manifest, manifest.digest, access.node, settings.labels);
-        if (!published.rollout) return bad_input("the rollout has no record");
-        const std::optional<fleet::Turn> whose = turn_of(manifest, *published.rollout, report.stage);
+        if (!news.rollout) return bad_input("the rollout has no record");
+        const std::optional<fleet::Turn> whose = turn_of(manifest, *news.rollout, report.stage);
         if (!whose) return bad_input("the record of the rollout is about another manifest");
         if (*whose == fleet::Turn::now) return bring_in(manifest);
-        const bool goes_back = published.rollout->state == RolloutState::rolled_back;
+        const bool goes_back = news.rollout->state == RolloutState::rolled_back;
         // Its turn has not come: it keeps what it has, unless that is nothing.
         if (manifest.manifest.previous.empty() || (!goes_back && !view.held.empty()))
             return to(Turn::nothing);
@@ -241,23 +229,21 @@ struct Follower::State {
 
     // Takes the rollout further, or stops it, if that is due: any node may.
     void steer() {
-        if (!keys) return;
-        const FleetAccess& access = settings.access;
-        const Result<Publication> published = publication_in(*keys, access.fleet, access.pinned);
-        if (!published || !published->manifest || !published->rollout ||
-            published->rollout->manifest != published->manifest->digest ||
-            published->rollout->state != RolloutState::running)
+        if (!published) return;
+        const Publication* const news = *published ? &**published : nullptr;
+        if (news == nullptr || !news->manifest || !news->rollout ||
+            news->rollout->manifest != news->manifest->digest ||
+            news->rollout->state != RolloutState::running)
             return next_look.reset();
         // A node's own fault needs no other node's report.
-        std::string fault = report.stage <= published->rollout->stage ? fault_of(*published->manifest, report)
-                                                                      : std::string();
-        if (!fault.empty())
-            return propose(*published, stopped(*published->manifest, *published->rollout, std::move(fault)));
+        std::string fault =
+            report.stage <= news->rollout->stage ? fault_of(*news->manifest, report) : std::string();
+        if (!fault.empty()) return propose(*news, stopped(*news->manifest, *news->rollout, std::move(fault)));
         if (!next_look || Clock::now() < *next_look) return;
-        judge(*published);
+        judge(*news);
     }
 
-    void judge(const Publication& published) {
+    void judge(const Publication& news) {
         const EtcdPaths paths(settings.access.fleet);
         const Result<EtcdKeys> read = etcd.read_prefix(paths.nodes());
         // Many nodes look less often each, so that etcd is asked as often as by a few.
@@ -268,24 +254,23 @@ struct Follower::State {
         std::vector<NodeReport> nodes;
         for (const auto& [key, value] : read->keys)
             if (Result<NodeReport> one = parse_report(value.value)) nodes.push_back(std::move(*one));
-        Judgement judgement = judge_stage(*published.manifest, *published.rollout, nodes);
+        Judgement judgement = judge_stage(*news.manifest, *news.rollout, nodes);
         if (judgement.health == Health::unwell)
-            return propose(published, stopped(*published.manifest, *published.rollout, judgement.why));
+            return propose(news, stopped(*news.manifest, *news.rollout, judgement.why));
         if (judgement.health == Health::pending) return well_since.reset();
         const auto now = Clock::now();
         if (!well_since) well_since = now;
-        const auto over =
-            *well_since + std::chrono::seconds(published.manifest->manifest.rollout.soak_seconds);
-        if (now >= over) return propose(published, next_stage(*published.manifest, *published.rollout));
+        const auto over = *well_since + std::chrono::seconds(news.manifest->manifest.rollout.soak_seconds);
+        if (now >= over) return propose(news, next_stage(*news.manifest, *news.rollout));
         next_look = std::max(*next_look, over);
     }
 
-    void propose(const Publication& published, RolloutRecord record) {
+    void propose(const Publication& news, RolloutRecord record) {
         record.since = milliseconds_now();
         record.by = settings.access.node;
         next_look =
             Clock::now() + service::jittered(settings.judge, chance(), 0.5); // if it does not come about
-        const Result<bool> won = change_rollout(etcd, published, record);
+        const Result<bool> won = change_rollout(etcd, news, record);
         if (!won || !*won) return; // the watch tells what somebody else did
         node.say(LogLevel::notice, fmt::format("fleet: the rollout of {} is {} at stage {}{}{}",
                                                brief(record.manifest), rollout_state_name(record.state),
@@ -336,9 +321,8 @@ struct Follower::State {
 };
 
 Result<std::unique_ptr<Follower>> Follower::start(FollowerSettings settings, Node& node) {
-    UniqueFd cancel(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    UniqueFd news(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    if (!cancel || !news) return failure(ErrorKind::out_of_memory, "no eventfd: " + errno_text(errno));
+    SIEVE_ASSIGN(UniqueFd cancel, make_event());
+    SIEVE_ASSIGN(UniqueFd news, make_event());
     std::unique_ptr<Follower> follower(new Follower);
     follower->state_ = std::make_unique<State>(std::move(settings), node, std::move(cancel), std::move(news));
     State* state = follower->state_.get();
@@ -349,7 +333,7 @@ Result<std::unique_ptr<Follower>> Follower::start(FollowerSettings settings, Nod
 
 Follower::~Follower() {
     if (!state_) return;
-    wake(state_->cancel.get());
+    set_event(state_->cancel.get());
     state_->watcher.join();
     state_->worker.join();
 }

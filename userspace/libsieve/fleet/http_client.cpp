@@ -7,16 +7,14 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <optional>
 #include <utility>
 
 #include <fmt/core.h>
 
+#include "libsieve/service/curl_request.hpp"
 #include "libsieve/service/url.hpp"
-#include "libsieve/util/printable.hpp"
-#include "libsieve/util/version.hpp"
 
 namespace sieve::fleet {
 
@@ -34,7 +32,6 @@ constexpr long keepalive_interval_seconds = 5;
 
 using Easy = std::unique_ptr<CURL, decltype(&::curl_easy_cleanup)>;
 using Multi = std::unique_ptr<CURLM, decltype(&::curl_multi_cleanup)>;
-using Headers = std::unique_ptr<curl_slist, decltype(&::curl_slist_free_all)>;
 
 } // namespace
 
@@ -47,18 +44,18 @@ struct HttpClient::State {
 
 namespace {
 
-// One exchange over a client's handles.
+// One exchange over a client's handles, of which `easy` has no options yet.
 class Exchange {
   public:
     Exchange(const HttpAccess& access, const HttpCall& call, CURL* easy, CURLM* multi, int cancel)
-        : access_(access), call_(call), easy_(easy), multi_(multi), cancel_(cancel) {}
+        : access_(access), call_(call), easy_(easy), multi_(multi), cancel_(cancel),
+          request_(easy, call.url) {}
 
     Result<HttpReply> run() {
-        ::curl_easy_reset(easy_); // keeps connections
         set_request();
         set_access();
         set_limits();
-        if (wrong_option_) return fail("libcurl does not take what is to be asked for");
+        if (!request_.complete()) return fail("libcurl does not take what is to be asked for");
         if (::curl_multi_add_handle(multi_, easy_) != CURLM_OK) return fail("libcurl cannot ask for it");
         const std::optional<CURLcode> code = transfer();
         ::curl_multi_remove_handle(multi_, easy_);
@@ -69,89 +66,58 @@ class Exchange {
     }
 
   private:
-    template <class Value>
-    void set(CURLoption option, Value value) {
-        if (::curl_easy_setopt(easy_, option, value) != CURLE_OK) wrong_option_ = true;
-    }
-    void set_pem(CURLoption option, const std::string& text) {
-        const curl_blob blob{const_cast<char*>(text.data()), text.size(), CURL_BLOB_COPY};
-        set(option, &blob);
-    }
-    void add_header(const std::string& line) {
-        curl_slist* longer = ::curl_slist_append(headers_.get(), line.c_str());
-        if (longer == nullptr) {
-            wrong_option_ = true;
-            return;
-        }
-        (void)headers_.release(); // the list keeps its first element
-        headers_.reset(longer);
-    }
-
     void set_request() {
-        set(CURLOPT_URL, call_.url.c_str());
-        set(CURLOPT_USERAGENT, (std::string("xdp-sieve/") + version).c_str());
-        set(CURLOPT_PROTOCOLS_STR, "http,https");
-        set(CURLOPT_PROXY, ""); // none, whatever the environment says
-        set(CURLOPT_NOSIGNAL, 1L);
-        set(CURLOPT_ERRORBUFFER, error_.data());
-        set(CURLOPT_WRITEFUNCTION, &on_body);
-        set(CURLOPT_WRITEDATA, this);
-        set(CURLOPT_HEADERFUNCTION, &on_header);
-        set(CURLOPT_HEADERDATA, this);
-        for (const std::string& line : call_.headers) add_header(line);
-        add_header("Expect:"); // no round trip before a body
+        request_.set(CURLOPT_PROXY, ""); // none, whatever the environment says
+        request_.set_callbacks(&on_body, &on_header, this);
+        for (const std::string& line : call_.headers) request_.add_header(line);
+        request_.add_header("Expect:"); // no round trip before a body
         if (call_.method == "HEAD") {
-            set(CURLOPT_NOBODY, 1L);
+            request_.set(CURLOPT_NOBODY, 1L);
         } else if (call_.method == "POST") {
-            set(CURLOPT_POST, 1L);
-            set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(call_.body.size()));
-            set(CURLOPT_POSTFIELDS, call_.body.data());
+            request_.set(CURLOPT_POST, 1L);
+            request_.set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(call_.body.size()));
+            request_.set(CURLOPT_POSTFIELDS, call_.body.data());
         } else if (call_.method == "PUT") {
-            set(CURLOPT_UPLOAD, 1L);
-            set(CURLOPT_INFILESIZE_LARGE, static_cast<curl_off_t>(call_.upload_bytes));
-            set(CURLOPT_READFUNCTION, &on_upload);
-            set(CURLOPT_READDATA, this);
-            set(CURLOPT_SEEKFUNCTION, &on_seek);
-            set(CURLOPT_SEEKDATA, this);
+            request_.set(CURLOPT_UPLOAD, 1L);
+            request_.set(CURLOPT_INFILESIZE_LARGE, static_cast<curl_off_t>(call_.upload_bytes));
+            request_.set(CURLOPT_READFUNCTION, &on_upload);
+            request_.set(CURLOPT_READDATA, this);
+            request_.set(CURLOPT_SEEKFUNCTION, &on_seek);
+            request_.set(CURLOPT_SEEKDATA, this);
         } else if (call_.from > 0) {
-            set(CURLOPT_RANGE, (std::to_string(call_.from) + "-").c_str());
+            request_.set(CURLOPT_RANGE, (std::to_string(call_.from) + "-").c_str());
         }
-        set(CURLOPT_HTTPHEADER, headers_.get());
     }
     void set_access() {
-        if (!access_.authorities.empty()) {
-            set_pem(CURLOPT_CAINFO_BLOB, access_.authorities);
-            set(CURLOPT_CAINFO, static_cast<const char*>(nullptr));
-            set(CURLOPT_CAPATH, static_cast<const char*>(nullptr));
-        }
+        if (!access_.authorities.empty()) request_.set_authorities(access_.authorities);
         if (!access_.certificate.empty()) {
-            set_pem(CURLOPT_SSLCERT_BLOB, access_.certificate);
-            set_pem(CURLOPT_SSLKEY_BLOB, access_.key.empty() ? access_.certificate : access_.key);
+            request_.set_pem(CURLOPT_SSLCERT_BLOB, access_.certificate);
+            request_.set_pem(CURLOPT_SSLKEY_BLOB, access_.key.empty() ? access_.certificate : access_.key);
         }
         if (!access_.user.empty()) {
-            set(CURLOPT_USERNAME, access_.user.c_str());
-            set(CURLOPT_PASSWORD, access_.password.c_str());
+            request_.set(CURLOPT_USERNAME, access_.user.c_str());
+            request_.set(CURLOPT_PASSWORD, access_.password.c_str());
         }
         if (!access_.region.empty())
-            set(CURLOPT_AWS_SIGV4, fmt::format("aws:amz:{}:s3", access_.region).c_str());
+            request_.set(CURLOPT_AWS_SIGV4, fmt::format("aws:amz:{}:s3", access_.region).c_str());
     }
     void set_limits() {
-        set(CURLOPT_CONNECTTIMEOUT_MS,
-            static_cast<long>(std::chrono::milliseconds(connect_patience).count()));
-        set(CURLOPT_TIMEOUT_MS, static_cast<long>(call_.timeout.count()));
+        request_.set(CURLOPT_CONNECTTIMEOUT_MS,
+                     static_cast<long>(std::chrono::milliseconds(connect_patience).count()));
+        request_.set(CURLOPT_TIMEOUT_MS, static_cast<long>(call_.timeout.count()));
         if (call_.silence.count() > 0) {
-            set(CURLOPT_LOW_SPEED_LIMIT, 1L);
-            set(CURLOPT_LOW_SPEED_TIME, static_cast<long>(call_.silence.count()));
+            request_.set(CURLOPT_LOW_SPEED_LIMIT, 1L);
+            request_.set(CURLOPT_LOW_SPEED_TIME, static_cast<long>(call_.silence.count()));
         }
         // libcurl 7.88 reads up to 100 buffers before it looks at the rate.
         if (call_.rate > 0)
-            set(CURLOPT_BUFFERSIZE,
-                static_cast<long>(std::clamp(call_.rate / 400, smallest_buffer, largest_buffer)));
-        set(CURLOPT_MAX_RECV_SPEED_LARGE, static_cast<curl_off_t>(call_.rate));
-        set(CURLOPT_MAX_SEND_SPEED_LARGE, static_cast<curl_off_t>(call_.rate));
-        set(CURLOPT_TCP_KEEPALIVE, 1L);
-        set(CURLOPT_TCP_KEEPIDLE, keepalive_idle_seconds);
-        set(CURLOPT_TCP_KEEPINTVL, keepalive_interval_seconds);
+            request_.set(CURLOPT_BUFFERSIZE,
+                         static_cast<long>(std::clamp(call_.rate / 400, smallest_buffer, largest_buffer)));
+        request_.set(CURLOPT_MAX_RECV_SPEED_LARGE, static_cast<curl_off_t>(call_.rate));
+        request_.set(CURLOPT_MAX_SEND_SPEED_LARGE, static_cast<curl_off_t>(call_.rate));
+        request_.set(CURLOPT_TCP_KEEPALIVE, 1L);
+        request_.set(CURLOPT_TCP_KEEPIDLE, keepalive_idle_seconds);
+        request_.set(CURLOPT_TCP_KEEPINTVL, keepalive_interval_seconds);
     }
 
     // Nothing: it was given up.
@@ -226,7 +192,7 @@ class Exchange {
     [[nodiscard]] std::string why(CURLcode code) const {
         if (too_large_) return fmt::format("the answer is larger than {} bytes, the limit", call_.most_bytes);
         if (refused_) return "the answer could not be used";
-        return error_[0] != '\0' ? printable(error_.data()) : std::string(::curl_easy_strerror(code));
+        return request_.why(code);
     }
     [[nodiscard]] tl::unexpected<Error> fail(const std::string& why) const {
         return bad_input(fmt::format("{}: {}", service::displayed_url(call_.url), why));
@@ -237,12 +203,10 @@ class Exchange {
     CURL* easy_;
     CURLM* multi_;
     int cancel_;
-    Headers headers_{nullptr, &::curl_slist_free_all};
-    std::array<char, CURL_ERROR_SIZE> error_{};
+    service::CurlRequest request_;
     HttpReply reply_;
     std::uint64_t received_ = 0;
     off_t sent_ = 0;
-    bool wrong_option_ = false;
     bool too_large_ = false;
     bool refused_ = false;
 };
@@ -257,6 +221,7 @@ HttpClient::~HttpClient() = default;
 
 Result<HttpReply> HttpClient::call(const HttpCall& call) {
     if (!state_->easy || !state_->multi) return failure(ErrorKind::out_of_memory, "no memory for a request");
+    ::curl_easy_reset(state_->easy.get()); // keeps connections
     return Exchange(state_->access, call, state_->easy.get(), state_->multi.get(), state_->cancel).run();
 }
 

@@ -3,14 +3,12 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <mutex>
 #include <optional>
-#include <random>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -19,7 +17,10 @@
 
 #include "libsieve/fleet/acceptance.hpp"
 #include "libsieve/fleet/node_store.hpp"
+#include "libsieve/fleet/sha256.hpp"
+#include "libsieve/util/chance.hpp"
 #include "libsieve/util/digest.hpp"
+#include "libsieve/util/event.hpp"
 #include "libsieve/util/printable.hpp"
 #include "libsieve/util/unique_fd.hpp"
 
@@ -29,18 +30,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t shown_digits = 12;
 // Reading all counters of the kernel more often would cost more than it tells.
 constexpr std::chrono::seconds traffic_lasts{1};
-
-std::string brief(const std::string& digest) {
-    return digest.substr(0, shown_digits);
-}
-
-double chance() {
-    thread_local std::mt19937_64 dice{std::random_device{}()};
-    return std::uniform_real_distribution<double>(0, 1)(dice);
-}
 
 // The digest that the service knows contents by.
 Result<std::string> content_digest(const std::string& path) {
@@ -90,10 +81,6 @@ struct NodeKeeper::State {
 
     std::thread worker;
 
-    void wake() const {
-        const std::uint64_t one = 1;
-        (void)!::write(event.get(), &one, sizeof(one));
-    }
     // True: something else is to be done.
     [[nodiscard]] bool wait(std::optional<std::chrono::milliseconds> time) const {
         pollfd one{event.get(), POLLIN, 0};
@@ -117,8 +104,7 @@ struct NodeKeeper::State {
         std::optional<std::chrono::milliseconds> retry;
         for (;;) {
             if (wait(retry)) failures = 0;
-            std::uint64_t count = 0;
-            (void)!::read(event.get(), &count, sizeof(count));
+            clear_event(event.get());
             std::optional<SignedManifest> job;
             {
                 const std::lock_guard lock(mutex);
@@ -314,8 +300,7 @@ struct NodeKeeper::State {
 Result<std::unique_ptr<NodeKeeper>> NodeKeeper::start(KeeperSettings settings, const LocalNode& node,
                                                       service::Log& log) {
     SIEVE_ASSIGN(NodeStore store, NodeStore::open(settings.folder));
-    UniqueFd event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    if (!event) return failure(ErrorKind::out_of_memory, "no eventfd: " + errno_text(errno));
+    SIEVE_ASSIGN(UniqueFd event, make_event());
     std::unique_ptr<NodeKeeper> keeper(new NodeKeeper);
     keeper->state_ =
         std::make_unique<State>(std::move(settings), node, log, std::move(store), std::move(event));
@@ -330,7 +315,7 @@ NodeKeeper::~NodeKeeper() {
         const std::lock_guard lock(state_->mutex);
         state_->ending = true;
     }
-    state_->wake();
+    set_event(state_->event.get());
     state_->worker.join();
 }
 
@@ -355,7 +340,7 @@ Status NodeKeeper::bring_in(const SignedManifest& manifest) {
         state_->state = NodeState::fetching;
         state_->error.clear();
     }
-    state_->wake();
+    set_event(state_->event.get());
     return {};
 }
 
@@ -364,7 +349,7 @@ void NodeKeeper::say(service::LogLevel level, const std::string& sentence) {
 }
 
 void NodeKeeper::look_again() {
-    state_->wake();
+    set_event(state_->event.get());
 }
 
 } // namespace sieve::fleet

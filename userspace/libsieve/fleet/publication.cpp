@@ -10,12 +10,11 @@
 
 #include "libsieve/fleet/acceptance.hpp"
 #include "libsieve/fleet/etcd_paths.hpp"
+#include "libsieve/fleet/sha256.hpp"
 
 namespace sieve::fleet {
 
 namespace {
-
-constexpr std::size_t shown_digits = 12;
 
 // Kept manifests beyond the newest ones, which the next transaction removes.
 Result<std::vector<std::string>> outdated(EtcdClient& etcd, const EtcdPaths& paths) {
@@ -63,12 +62,10 @@ Result<SignedManifest> read_earlier(EtcdClient& etcd, const std::string& fleet,
     SIEVE_ASSIGN(const EtcdKeys keys, etcd.read(key));
     const auto found = keys.keys.find(key);
     if (found == keys.keys.end())
-        return bad_input(
-            fmt::format("fleet {}: manifest {} is no longer kept", fleet, digest.substr(0, shown_digits)));
+        return bad_input(fmt::format("fleet {}: manifest {} is no longer kept", fleet, brief(digest)));
     SIEVE_ASSIGN(SignedManifest opened, open_envelope(found->second.value, fleet, pinned));
     if (opened.digest != digest)
-        return bad_input(
-            fmt::format("fleet {}: another manifest is kept as {}", fleet, digest.substr(0, shown_digits)));
+        return bad_input(fmt::format("fleet {}: another manifest is kept as {}", fleet, brief(digest)));
     return opened;
 }
 

@@ -62,6 +62,11 @@ bool is_sha256(std::string_view text) {
     return text.size() == 64 && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
 }
 
+std::string brief(const std::string& digest) {
+    constexpr std::size_t shown_digits = 12;
+    return digest.substr(0, shown_digits);
+}
+
 std::string to_base64(std::string_view bytes) {
     std::string text((bytes.size() + 2) / 3 * 4 + 1, '\0'); // OpenSSL appends a zero
     const int size = ::EVP_EncodeBlock(reinterpret_cast<unsigned char*>(text.data()),

@@ -37,6 +37,9 @@ class Sha256 {
 // Whether the text has the form of a digest: 64 lower-case hexadecimal digits.
 [[nodiscard]] bool is_sha256(std::string_view text);
 
+// What people are shown of a digest.
+[[nodiscard]] std::string brief(const std::string& digest);
+
 [[nodiscard]] std::string to_base64(std::string_view bytes);
 // Nothing for a text that is not padded Base64.
 [[nodiscard]] std::optional<std::string> from_base64(std::string_view text);

@@ -5,7 +5,6 @@
 #include <atomic>
 #include <functional>
 #include <map>
-#include <random>
 #include <thread>
 #include <utility>
 
@@ -13,6 +12,7 @@
 
 #include "libsieve/service/backoff.hpp"
 #include "libsieve/service/lockout.hpp"
+#include "libsieve/util/chance.hpp"
 
 namespace sieve::service {
 
@@ -30,12 +30,6 @@ Examined remembered(const SetConfiguration& set, const StateDirectory& state,
     Examined examined;
     examined.before = state.read(set.name, observer.remark);
     return examined;
-}
-
-// In [0, 1).
-double chance() {
-    thread_local std::mt19937_64 dice{std::random_device{}()};
-    return std::uniform_real_distribution<double>(0, 1)(dice);
 }
 
 // Several sets are refreshed at a time. Each takes memory, and a build has threads of its own.

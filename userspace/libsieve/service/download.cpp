@@ -6,17 +6,16 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cerrno>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <string_view>
 
 #include <fmt/core.h>
 
+#include "libsieve/service/curl_request.hpp"
 #include "libsieve/service/url.hpp"
 #include "libsieve/util/printable.hpp"
-#include "libsieve/util/version.hpp"
 #include "libsieve/util/write_all.hpp"
 
 namespace sieve::service {
@@ -32,68 +31,38 @@ constexpr std::size_t longest_validator = 1024;
 class Download {
   public:
     Download(const HttpRequest& request, int to)
-        : request_(request), to_(to), curl_(::curl_easy_init(), &::curl_easy_cleanup),
-          headers_(nullptr, &::curl_slist_free_all) {}
+        : request_(request), to_(to), curl_(::curl_easy_init(), &::curl_easy_cleanup) {}
 
     tl::expected<HttpAnswer, HttpFailure> run() {
         if (!curl_) return fail("no memory to ask for it");
+        asked_.emplace(curl_.get(), request_.url);
         set_request();
         set_limits();
-        set_callbacks();
-        if (wrong_option_) return fail("libcurl does not take what is to be asked for");
+        asked_->set_callbacks(&on_body, &on_header, this);
+        if (!asked_->complete()) return fail("libcurl does not take what is to be asked for");
         const CURLcode code = ::curl_easy_perform(curl_.get());
         return judge(code);
     }
 
   private:
-    template <class Value>
-    void set(CURLoption option, Value value) {
-        if (::curl_easy_setopt(curl_.get(), option, value) != CURLE_OK) wrong_option_ = true;
-    }
-    void add_header(const std::string& line) {
-        curl_slist* longer = ::curl_slist_append(headers_.get(), line.c_str());
-        if (longer == nullptr) {
-            wrong_option_ = true;
-            return;
-        }
-        (void)headers_.release(); // the list keeps its first element
-        headers_.reset(longer);
-    }
-
     void set_request() {
-        set(CURLOPT_URL, request_.url.c_str());
-        set(CURLOPT_USERAGENT, (std::string("xdp-sieve/") + version).c_str());
-        set(CURLOPT_PROXY, request_.proxy.c_str()); // "": none
-        set(CURLOPT_PROTOCOLS_STR, "http,https");
-        set(CURLOPT_REDIR_PROTOCOLS_STR, "https");
-        set(CURLOPT_FOLLOWLOCATION, 1L);
-        set(CURLOPT_MAXREDIRS, static_cast<long>(request_.limits.redirects));
-        if (!request_.certificates.empty()) {
-            curl_blob blob{const_cast<char*>(request_.certificates.data()), request_.certificates.size(),
-                           CURL_BLOB_COPY};
-            set(CURLOPT_CAINFO_BLOB, &blob);
-            set(CURLOPT_CAPATH, static_cast<const char*>(nullptr));
-        }
-        if (!request_.etag.empty()) add_header("If-None-Match: " + request_.etag);
-        if (!request_.last_modified.empty()) add_header("If-Modified-Since: " + request_.last_modified);
-        for (const std::string& line : request_.headers) add_header(line);
-        if (headers_) set(CURLOPT_HTTPHEADER, headers_.get());
+        asked_->set(CURLOPT_PROXY, request_.proxy.c_str()); // "": none
+        asked_->set(CURLOPT_REDIR_PROTOCOLS_STR, "https");
+        asked_->set(CURLOPT_FOLLOWLOCATION, 1L);
+        asked_->set(CURLOPT_MAXREDIRS, static_cast<long>(request_.limits.redirects));
+        if (!request_.certificates.empty()) asked_->set_authorities(request_.certificates);
+        if (!request_.etag.empty()) asked_->add_header("If-None-Match: " + request_.etag);
+        if (!request_.last_modified.empty())
+            asked_->add_header("If-Modified-Since: " + request_.last_modified);
+        for (const std::string& line : request_.headers) asked_->add_header(line);
     }
     void set_limits() {
         const SandboxLimits& limits = request_.limits;
-        set(CURLOPT_NOSIGNAL, 1L);
-        set(CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(limits.connect.count()));
-        set(CURLOPT_TIMEOUT_MS, static_cast<long>(limits.fetch.count()));
-        set(CURLOPT_LOW_SPEED_LIMIT, static_cast<long>(limits.low_speed_bytes));
-        set(CURLOPT_LOW_SPEED_TIME, static_cast<long>(limits.low_speed.count()));
-        set(CURLOPT_MAXFILESIZE_LARGE, static_cast<curl_off_t>(limits.source_bytes));
-    }
-    void set_callbacks() {
-        set(CURLOPT_ERRORBUFFER, error_.data());
-        set(CURLOPT_WRITEFUNCTION, &on_body);
-        set(CURLOPT_WRITEDATA, this);
-        set(CURLOPT_HEADERFUNCTION, &on_header);
-        set(CURLOPT_HEADERDATA, this);
+        asked_->set(CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(limits.connect.count()));
+        asked_->set(CURLOPT_TIMEOUT_MS, static_cast<long>(limits.fetch.count()));
+        asked_->set(CURLOPT_LOW_SPEED_LIMIT, static_cast<long>(limits.low_speed_bytes));
+        asked_->set(CURLOPT_LOW_SPEED_TIME, static_cast<long>(limits.low_speed.count()));
+        asked_->set(CURLOPT_MAXFILESIZE_LARGE, static_cast<curl_off_t>(limits.source_bytes));
     }
 
     // A body without a declared length has no other limit.
@@ -162,8 +131,7 @@ class Download {
         if (too_large_ || code == CURLE_FILESIZE_EXCEEDED)
             return fmt::format("larger than {} bytes, the limit", request_.limits.source_bytes);
         if (write_error_ != 0) return fmt::format("cannot be kept: {}", errno_text(write_error_));
-        const std::string said =
-            error_[0] != '\0' ? printable(error_.data()) : std::string(::curl_easy_strerror(code));
+        const std::string said = asked_->why(code);
         switch (code) {
         case CURLE_UNSUPPORTED_PROTOCOL:
             return location_.empty() ? said
@@ -191,12 +159,10 @@ class Download {
     const HttpRequest& request_;
     int to_;
     std::unique_ptr<CURL, decltype(&::curl_easy_cleanup)> curl_;
-    std::unique_ptr<curl_slist, decltype(&::curl_slist_free_all)> headers_;
-    std::array<char, CURL_ERROR_SIZE> error_{};
+    std::optional<CurlRequest> asked_;
     HttpAnswer answer_;
     std::string reason_;
     std::string location_;
-    bool wrong_option_ = false;
     bool too_large_ = false;
     int write_error_ = 0;
 };

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/service/daemon/daemon.hpp"
 
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +15,8 @@
 #include "libsieve/service/live/companion.hpp"
 #include "libsieve/service/reconcile.hpp"
 #include "libsieve/service/watching/process_usage.hpp"
+#include "libsieve/util/chance.hpp"
+#include "libsieve/util/event.hpp"
 
 namespace sieve::service {
 
@@ -99,8 +100,7 @@ Daemon::Daemon(const DaemonParts& parts, const DaemonSettings& settings, Configu
                StateDirectory state)
     : parts_(parts), settings_(settings),
       configuration_(std::make_shared<const Configuration>(std::move(configuration))),
-      state_(std::move(state)),
-      agenda_([this] { return std::uniform_real_distribution<double>(0, 1)(dice_); }, settings.agenda),
+      state_(std::move(state)), agenda_(&chance, settings.agenda),
       narrator_(parts.log,
                 [this](const std::string& set) -> std::optional<std::chrono::milliseconds> {
                     const auto next = agenda_.next_of(set);
@@ -116,8 +116,7 @@ Daemon::~Daemon() {
 }
 
 Status Daemon::listen() {
-    cancel_ = UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    if (!cancel_) return failure(ErrorKind::out_of_memory, "no eventfd: " + errno_text(errno));
+    SIEVE_ASSIGN(cancel_, make_event());
     if (!settings_.sandbox) {
         SIEVE_ASSIGN(settings_.sandbox, standard_sandbox());
     }
@@ -190,8 +189,7 @@ control::Observer Daemon::observer() const {
 }
 
 void Daemon::begin(CycleOptions options) {
-    std::uint64_t count = 0;
-    (void)!::read(cancel_.get(), &count, sizeof(count)); // of an earlier cycle
+    clear_event(cancel_.get()); // of an earlier cycle
     running_ = std::make_shared<Running>();
     running_->options = std::move(options);
     running_->options.sandbox = settings_.sandbox;
@@ -324,8 +322,7 @@ std::string Daemon::standing() const {
 void Daemon::call_off() {
     if (!running_ || running_->options.ask == Ask::nothing) return; // it will not be long
     running_->called_off = true;
-    const std::uint64_t one = 1;
-    (void)!::write(cancel_.get(), &one, sizeof(one));
+    set_event(cancel_.get());
 }
 
 void Daemon::reload() {

@@ -13,7 +13,6 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <random>
 #include <string>
 #include <vector>
 
@@ -118,7 +117,6 @@ class Daemon {
     StateDirectory state_;
     std::unique_ptr<PromptHost> prompt_host_; // of the first cycle
     Time started_ = std::chrono::steady_clock::now();
-    std::mt19937_64 dice_{std::random_device{}()};
     Agenda agenda_;
     Narrator narrator_;
     LiveSets live_;

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/service/daemon/live_sets.hpp"
 
-#include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -12,17 +11,15 @@
 
 #include "libsieve/service/live/companion.hpp"
 #include "libsieve/service/live/live_set.hpp"
+#include "libsieve/util/event.hpp"
 
 namespace sieve::service {
 
 namespace {
 
 UniqueFd new_signal() {
-    return UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-}
-void signal(int to) {
-    const std::uint64_t one = 1;
-    (void)!::write(to, &one, sizeof(one));
+    Result<UniqueFd> event = make_event();
+    return event ? std::move(*event) : UniqueFd();
 }
 
 } // namespace
@@ -35,7 +32,7 @@ class LiveSets::Runner {
     Runner(const Runner&) = delete;
     Runner& operator=(const Runner&) = delete;
     ~Runner() {
-        signal(cancel_.get());
+        set_event(cancel_.get());
         {
             const std::lock_guard lock(mutex_);
             over_ = true;
@@ -74,7 +71,7 @@ class LiveSets::Runner {
                 ledger.note_refresh(set_, {.result = SetOutcome::unchanged});
             }
             const bool troubled = state.failures > 0;
-            if (std::exchange(troubled_, troubled) != troubled) signal(troubles_changed_);
+            if (std::exchange(troubled_, troubled) != troubled) set_event(troubles_changed_);
             lock.lock();
             changed_.wait_until(lock, next, [this] { return woken_ || over_; });
         }
@@ -163,8 +160,7 @@ std::vector<std::string> LiveSets::troubles() const {
 }
 
 void LiveSets::acknowledge() {
-    std::uint64_t count = 0;
-    (void)!::read(troubles_changed_.get(), &count, sizeof(count));
+    clear_event(troubles_changed_.get());
 }
 
 bool LiveSets::can_wait(const Configuration& configuration) const {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/service/daemon/worker.hpp"
 
+#include "libsieve/util/event.hpp"
+
 #include <sched.h>
-#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -33,8 +34,7 @@ void lower_priority() {
 } // namespace
 
 Result<std::unique_ptr<Worker>> Worker::start(Priority priority) {
-    UniqueFd ended(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-    if (!ended) return failure(ErrorKind::out_of_memory, "no eventfd: " + errno_text(errno));
+    SIEVE_ASSIGN(UniqueFd ended, make_event());
     std::unique_ptr<Worker> worker(new Worker(std::move(ended)));
     try {
         worker->thread_ = std::thread([self = worker.get(), priority] { self->work(priority); });
@@ -67,8 +67,7 @@ void Worker::wait() {
 }
 
 void Worker::acknowledge() {
-    std::uint64_t count = 0;
-    (void)!::read(ended_.get(), &count, sizeof(count));
+    clear_event(ended_.get());
 }
 
 void Worker::work(Priority priority) {
@@ -84,8 +83,7 @@ void Worker::work(Priority priority) {
         job_();
         lock.lock();
         job_ = nullptr;
-        const std::uint64_t one = 1;
-        (void)!::write(ended_.get(), &one, sizeof(one));
+        set_event(ended_.get());
         changed_.notify_all();
     }
 }

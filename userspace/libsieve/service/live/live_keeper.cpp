@@ -8,7 +8,6 @@
 #include <atomic>
 #include <cerrno>
 #include <future>
-#include <random>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -22,6 +21,7 @@
 #include "libsieve/service/live/range_set.hpp"
 #include "libsieve/service/live/watched_list.hpp"
 #include "libsieve/service/sandbox.hpp"
+#include "libsieve/util/chance.hpp"
 #include "libsieve/util/write_all.hpp"
 
 namespace sieve::service::live {
@@ -111,7 +111,6 @@ class Keeper final : public LiveKeeper {
                              : std::chrono::time_point_cast<std::chrono::milliseconds>(
                                    std::chrono::system_clock::now());
     }
-    [[nodiscard]] double chance() { return std::uniform_real_distribution<double>(0, 1)(random_); }
 
     Result<Protection> read_protection() {
         SIEVE_ASSIGN(std::vector<HostAddress> host, host_.read());
@@ -459,7 +458,6 @@ class Keeper final : public LiveKeeper {
     std::optional<LiveSet> live_;
     std::optional<RangeSet> ranges_;
     std::future<Result<Image>> building_;
-    std::mt19937_64 random_{std::random_device{}()};
 
     std::atomic<bool> woken_{true};                 // the first step looks at everything
     std::optional<std::vector<uint128>> protected_; // the host's addresses, as the sets know them

@@ -6,7 +6,6 @@
 #include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -22,6 +21,7 @@
 #include <fmt/core.h>
 
 #include "libsieve/service/listen_address.hpp"
+#include "libsieve/util/event.hpp"
 #include "libsieve/util/printable.hpp"
 #include "libsieve/util/unique_fd.hpp"
 
@@ -129,16 +129,16 @@ class HttpServer::Loop {
     Loop(const Loop&) = delete;
     Loop& operator=(const Loop&) = delete;
     ~Loop() {
-        const std::uint64_t one = 1;
-        if (thread_.joinable() && ::write(stop_.get(), &one, sizeof(one)) == sizeof(one)) thread_.join();
+        if (!thread_.joinable()) return;
+        set_event(stop_.get());
+        thread_.join();
     }
 
     Status start() {
         SIEVE_ASSIGN(Listening listening, listen_on(settings_.listen));
         address_ = listening.address;
         loopback_ = listening.loopback;
-        stop_ = UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-        if (!stop_) return kernel_refused(fmt::format("eventfd: {}", errno_text(errno)));
+        SIEVE_ASSIGN(stop_, make_event());
         // The daemon accepts more connections than we keep: the newest is let in, and the oldest ends.
         daemon_.reset(MHD_start_daemon(
             MHD_USE_EPOLL, 0, nullptr, nullptr, &Loop::handle, this, MHD_OPTION_LISTEN_SOCKET,
