@@ -9,6 +9,7 @@
 
 #include "libsieve/fleet/fleet_status.hpp"
 #include "libsieve/fleet/publish.hpp"
+#include "libsieve/fleet/sha256.hpp"
 #include "libsieve/util/printable.hpp"
 #include "xdp-sieve/command.hpp"
 #include "xdp-sieve/fleet_arguments.hpp"
