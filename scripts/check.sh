@@ -132,9 +132,9 @@ else
     # The lanes run beside each other. The suites of the last one wait for events most of the time.
     lane vm &
     lanes+=($!)
-    lane style unit fuzz bpf service &
+    lane style unit fuzz bpf service library packages demo &
     lanes+=($!)
-    lane fleet selftests library packages demo &
+    lane fleet selftests &
     lanes+=($!)
     for one in "${lanes[@]}"; do wait "$one" || true; done # a suite without results tells
     lanes=()

@@ -38,8 +38,11 @@ std::vector<Scene> scenes() {
         {"dleft64", SIEVE_KIND_DLEFT64},
         {"dleft128", SIEVE_KIND_DLEFT128},
         {"ddlcbf", SIEVE_KIND_DDLCBF},
+        {"xorsat", SIEVE_KIND_XORSAT},
         {"blocked, IPv6", SIEVE_KIND_BLOCKED, {}, SIEVE_FIELD_SRC, KeySpace::ipv6_source()},
         {"blocked, flows", SIEVE_KIND_BLOCKED, {}, SIEVE_FIELD_ALL, KeySpace::ipv4_tcp_flow()},
+        {"xorsat, IPv6", SIEVE_KIND_XORSAT, {}, SIEVE_FIELD_SRC, KeySpace::ipv6_source()},
+        {"xorsat, flows", SIEVE_KIND_XORSAT, {}, SIEVE_FIELD_ALL, KeySpace::ipv4_tcp_flow()},
     };
 }
 
@@ -63,7 +66,6 @@ BuiltSet must_build(Result<BuiltSet> built) {
 }
 
 /// Two builds of the same keys: the attacked one, and one whose false positives are replayed against it.
-/// replayed.
 std::vector<double> play_all(const Scene& scene, Random& random) {
     const std::vector<sieve_key> members = draw_members(scene.space, random);
     KeySet keys(scene.fields);
