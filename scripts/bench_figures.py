@@ -322,6 +322,8 @@ def prefix_section(table):
 
 def page(numbers, prefixes, names):
     yield PAGE_HEAD
+    if machine := numbers.get("machine"):
+        yield f"The machine: {machine['processors']} processors, {machine['processor']}, {machine['kernel']}.\n"
     for name in names:
         yield f"![{name}](figures/{name}.svg)"
     for table in numbers["lookups"]:

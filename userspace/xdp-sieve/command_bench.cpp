@@ -9,6 +9,10 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <string>
+#include <thread>
+
+#include <sys/utsname.h>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
@@ -395,11 +399,31 @@ void print_table(const bench::SetCountTable& table) {
 constexpr std::uint64_t least_packet_keys = 1'000'000;
 constexpr std::uint64_t least_load_keys = 1'000'000;
 
-// JSON sorts the tables by name. Without the tables on packets, "lookups" comes first.
+// JSON sorts what a run has measured by name. Without the tables on packets, "lookups" comes first.
 const OutputKind numbers{.name = "file of a benchmark's numbers",
                          .beginnings = {"{\n  \"firewalls\": [", "{\n  \"links\": [", "{\n  \"lookups\": [",
-                                        "{\n  \"prefixes\": [", "{\n  \"sets\": ["},
+                                        "{\n  \"machine\": {", "{\n  \"prefixes\": [", "{\n  \"sets\": ["},
                          .mode = 0666};
+
+// The name that the kernel has for the first processor; empty if it has none.
+std::string processor_name() {
+    std::ifstream file("/proc/cpuinfo");
+    const std::string field = "model name";
+    for (std::string line; std::getline(file, line);) {
+        const std::size_t colon = line.find(": ");
+        if (line.starts_with(field) && colon != std::string::npos) return line.substr(colon + 2);
+    }
+    return {};
+}
+
+// What the numbers are of. Nanoseconds of two machines cannot be compared.
+nlohmann::json machine() {
+    utsname system{};
+    uname(&system);
+    return {{"processor", processor_name()},
+            {"processors", std::thread::hardware_concurrency()},
+            {"kernel", fmt::format("{} {}", system.sysname, system.release)}};
+}
 
 class Runner {
   public:
@@ -525,7 +549,7 @@ class Runner {
     Progress progress_;
     std::vector<std::uint32_t> sets_;
     std::filesystem::path program_ = std::filesystem::read_symlink("/proc/self/exe");
-    nlohmann::json out_ = nlohmann::json::object();
+    nlohmann::json out_ = {{"machine", machine()}};
     std::uint64_t missed_ = 0; // members
 };
 
