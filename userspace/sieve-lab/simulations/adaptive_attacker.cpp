@@ -183,7 +183,9 @@ void play_parallelograms(Game& game, std::uint64_t queries) {
     const std::vector<sieve_key> known = game.positives();
     if (known.size() < 3) return;
     const auto any = [&]() -> const sieve_key& { return known[game.random().below(known.size())]; };
-    while (!game.over()) game.choose(game.space().parallelogram(any(), any(), any()));
+    // Few false positives make few parallelograms, and the draws repeat them.
+    for (std::uint64_t draws = 0; draws < queries && !game.over(); draws++)
+        game.choose_once(game.space().parallelogram(any(), any(), any()));
 }
 
 // An arm is a setting of all fields but one, or of a single field's upper half. There are 1024 arms, and the

@@ -85,6 +85,15 @@ TEST(AdaptiveAttacker, FindsAnAffineVerdict) {
     EXPECT_GT(share(play(affine, Strategy::parallelograms)), 100 * rate);
 }
 
+TEST(AdaptiveAttacker, RepeatedParallelogramsCountOnce) {
+    // 50 false positives make about 60,000 parallelograms, fewer than the attacker draws. Had each draw counted,
+    // the share would be a quarter of the rate.
+    const auto rare = [](const sieve_key& key) { return mix(key.word[1]) % 4096 == 0; };
+    const Attack attack = play(rare, Strategy::parallelograms);
+    EXPECT_LT(attack.chosen, queries / 2);
+    EXPECT_NEAR(share(attack), 1.0 / 4096, 4 * std::sqrt(1.0 / 4096 / static_cast<double>(attack.chosen)));
+}
+
 TEST(AdaptiveAttacker, FindsASettingThatMatchesMoreOften) {
     // One upper half in 32 matches eight times as often.
     const auto heavy = [](const sieve_key& key) {
