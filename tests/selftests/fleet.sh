@@ -213,6 +213,73 @@ judged_by() {
     done | verdicts
 }
 
+# A manifest of two sets comes into force as a whole or not at all, while packets of both flow. Some addresses move
+# from one set to the other with each manifest: a packet that met the new list of one set and the old list of the
+# other would pass.
+together() {
+    local round reason of=(bad worse)
+    fresh
+    sed -i 's/^sets = .*/sets = ["bad", "worse"]/; s/^fpr = .*/verify = true/' "$CONFIG"
+    printf '[set.worse]\nsources = ["%s/fleet/current/worse"]\nverify = true\n' "$STATE" >>"$CONFIG"
+    address_lists 20261122 moving 200 back 200 refused-bad 200 refused-worse 200
+    cp "$WORK/moving" "$WORK/bad-0"
+    cp "$WORK/back" "$WORK/worse-0"
+    cp "$WORK/back" "$WORK/bad-1"
+    cp "$WORK/moving" "$WORK/worse-1"
+    {
+        flows_of moving drop
+        flows_of back drop
+        flows_of refused-bad pass
+        flows_of refused-worse pass
+    } >"$WORK/flows"
+    publish "bad=$WORK/bad-0" "worse=$WORK/worse-0"
+    start
+    await current
+    start_stream "$WORK/flows" "$WORK/report"
+    for ((round = 1; round <= 6; round++)); do
+        publish "bad=$WORK/bad-$((round % 2))" "worse=$WORK/worse-$((round % 2))"
+        await current
+        stream_round
+    done
+    # The first or the second set is refused: by one guard, by another one, and since the store has something
+    # else in its place.
+    for round in 0 1; do
+        for reason in own shrink blob; do
+            cp "$WORK/refused-bad" "$WORK/new-bad"
+            cp "$WORK/refused-worse" "$WORK/new-worse"
+            echo "198.18.$round.1" >>"$WORK/new-${of[round]}"
+            case $reason in
+            own) echo "$IN4" >>"$WORK/new-${of[round]}" ;;
+            shrink) sed -i 51,200d "$WORK/new-${of[round]}" ;;
+            blob) spoil "$WORK/new-${of[round]}" ;;
+            esac
+            publish "bad=$WORK/new-bad" "worse=$WORK/new-worse"
+            await node_is failed
+            case $reason in
+            own) await node_says 'own address' ;;
+            shrink) await node_says most-shrink ;;
+            blob) await node_says 'expected [0-9a-f]\{64\}' ;;
+            esac
+            stream_round
+        done
+    done
+    publish "bad=$WORK/bad-1" "worse=$WORK/worse-1"
+    await current
+    stream_round
+    stop_stream || true
+    jq -c '{packets, arrived, wrong}' "$WORK/report"
+    jq -r '.examples[]' "$WORK/report"
+    [ "$(jq .wrong "$WORK/report")" = 0 ] || fail "wrong verdicts"
+}
+
+# spoil FILE: puts something else of its size into the store under its name.
+spoil() {
+    local digest
+    digest=$(sha256sum "$1" | cut -d' ' -f1)
+    tr 0-9 1-90 <"$1" >"$STORE/$digest.x"
+    mv "$STORE/$digest.x" "$STORE/$digest"
+}
+
 # kill -9 of the daemon, of etcd and of nginx at random moments after a publication, while packets flow: none is
 # judged otherwise, and the node comes to what etcd says. KILLS is how often; `make faults` takes 50.
 killed() {
@@ -260,4 +327,5 @@ ktap_run \
     "a node follows" follows \
     "servers that are away change nothing" away \
     "what is not right is refused" wrong \
+    "the sets of a manifest come together or not at all" together \
     "a killed node comes to what is published" killed
