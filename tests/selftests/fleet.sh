@@ -53,7 +53,7 @@ fresh() {
     cat >"$CONFIG" <<END
 [service]
 state-directory = "$STATE"
-listen = ""
+listen = "127.0.0.1:9273"
 [[interface]]
 name = "$IN_IF"
 sets = ["bad"]
@@ -82,6 +82,13 @@ node() { { fleet status || true; } | jq -r ".nodes[0].$1"; }
 node_is() { [ "$(node state)" = "$1" ] || { node state >"$WORK/awaited" && return 1; }; }
 node_says() { node error | grep -q -- "$1" || { node error >"$WORK/awaited" && return 1; }; }
 current() { [ "$(fleet status | jq -r '.current')" = 1 ] || { fleet status >"$WORK/awaited" && return 1; }; }
+# page_says STATE: whether metrics and status page say how the node stands in its fleet.
+page_says() {
+    inside "$IN" curl -sf http://127.0.0.1:9273/metrics >"$WORK/metrics"
+    inside "$IN" curl -sf http://127.0.0.1:9273/status.json | jq .fleet >"$WORK/awaited"
+    grep -qFx "xdp_sieve_fleet_state{state=\"$1\"} 1" "$WORK/metrics" &&
+        [ "$(jq -r .state "$WORK/awaited")" = "$1" ]
+}
 # has_stranger drop|pass
 has_stranger() { verdicts <<<"$1 udp $STRANGER $IN4 1 2"; }
 
@@ -118,9 +125,13 @@ follows() {
 drop udp $MEMBER $IN4 1 2
 pass udp $STRANGER $IN4 1 2
 END
+    await page_says followed
     publish "bad=$WORK/two.txt"
     await current
     has_stranger drop
+    await page_says followed
+    [ "$(jq '.in_force == .published and .in_force == .wanted and .rollout != null' "$WORK/awaited")" = true ] ||
+        fail "$(cat "$WORK/awaited")"
     sieve -q fleet rollback --fleet edge --config "$CONFIG" --key "$KEY"
     await current
     has_stranger pass
@@ -141,6 +152,7 @@ away() {
     end etcd
     end nginx
     says 'fleet: etcd does not answer'
+    await page_says etcd_away
     has_stranger drop
     stop
     start # a node that starts without them
@@ -150,6 +162,7 @@ away() {
     says 'fleet: .*nothing is published any more'
     has_stranger drop
     await node_is refused
+    await page_says unpublished
     nginx_up
     publish "bad=$WORK/one.txt"
     await current
@@ -170,6 +183,7 @@ wrong() {
     ctl put "$NODE_PREFIX/now/manifest" "$old"
     await node_says 'serial'
     node_is refused
+    await page_says refused
     has_stranger drop
     # An altered one, and one that nobody signed.
     ctl put "$NODE_PREFIX/now/manifest" "${old/edge/core}"
@@ -187,6 +201,7 @@ wrong() {
     publish "bad=$WORK/one.txt"
     await node_is failed
     node error | grep -q "expected $digest" || fail "$(node error)"
+    await page_says store_away
     has_stranger drop
     publish --again "bad=$WORK/one.txt" # heals it
     await current
@@ -196,6 +211,7 @@ wrong() {
     publish "bad=$WORK/own.txt"
     await node_is failed
     node error | grep -q 'own address' || fail "$(node error)"
+    await page_says failed
     verdicts <<<"drop udp $MEMBER $IN4 1 2"
 }
 
