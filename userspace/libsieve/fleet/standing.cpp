@@ -16,8 +16,7 @@ std::pair<FleetState, std::string> judge(const FollowerNews& news, const KeptMan
     if (!news.etcd_trouble.empty()) return {FleetState::etcd_away, news.etcd_trouble};
     if (news.published == Finding::unread) return {FleetState::etcd_away, "etcd has not answered yet"};
     if (news.published == Finding::nothing) return {FleetState::unpublished, news.refusal};
-    if (news.published == Finding::wrong || !news.refusal.empty())
-        return {FleetState::refused, news.refusal};
+    if (news.published == Finding::wrong || !news.refusal.empty()) return {FleetState::refused, news.refusal};
     if (kept.state == NodeState::failed)
         return {kept.store_failed ? FleetState::store_away : FleetState::failed, kept.error};
     if (!kept.wanted_is_in_force) return {FleetState::behind, {}};
