@@ -215,6 +215,20 @@ TEST_F(PublishTest, PublishesNothingThatIsWrong) {
     EXPECT_NE(published.error().message.find("not among the trusted-keys"), std::string::npos);
 }
 
+// Its nodes' own changes would be undone by each manifest.
+TEST_F(PublishTest, PublishesNoFilterThatChangesInPlace) {
+    control::SetSpec spec;
+    spec.name = "bad";
+    spec.sources = {folder_.write("bad.txt", "192.0.2.1\n")};
+    spec.feed.build.kind.kind = SIEVE_KIND_DDLCBF;
+    const auto refused = publish(access_, key_, {.sets = {spec}, .as = BlobKind::image}, {});
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().kind, ErrorKind::invalid_request);
+    EXPECT_NE(refused.error().message.find("set bad: a filter of kind ddlcbf changes in place"),
+              std::string::npos)
+        << refused.error().message;
+}
+
 TEST_F(PublishTest, ReplacesAForgedManifestOnlyIfForced) {
     const auto stranger = SigningKey::generate();
     Manifest forged;

@@ -121,6 +121,18 @@ void Etcd::lose_data() {
     std::filesystem::remove_all(folder_.path("data"));
 }
 
+void Etcd::back_up() {
+    kill();
+    folder_.shell("rm -rf backup && cp -a data backup");
+    start();
+}
+
+void Etcd::restore() {
+    kill();
+    folder_.shell("rm -rf data && cp -a backup data");
+    start();
+}
+
 EtcdSettings Etcd::settings() const {
     EtcdSettings settings;
     settings.endpoints = {url()};

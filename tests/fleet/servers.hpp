@@ -58,6 +58,9 @@ class Etcd {
     void go_on() const { process_.signal(SIGCONT); }
     // What was stored is gone.
     void lose_data();
+    // Copies what is stored, and comes back with such a copy, as from an old backup.
+    void back_up();
+    void restore();
 
     [[nodiscard]] std::string url() const;
     [[nodiscard]] EtcdSettings settings() const;
@@ -87,6 +90,7 @@ class Store {
     // Lines such as "GET /blobs/DIGEST 206 17", with the bytes of the body, in the order of the answers.
     [[nodiscard]] std::string log() const { return folder_.read("access.log"); }
     [[nodiscard]] const Folder& folder() const { return folder_; }
+    void remove_all() const { folder_.shell("rm -f www/blobs/*"); }
     void put(const std::string& name, const std::string& content) const {
         folder_.write("www/blobs/" + name, content);
     }

@@ -53,7 +53,7 @@ fresh() {
     cat >"$CONFIG" <<END
 [service]
 state-directory = "$STATE"
-listen = ""
+listen = "127.0.0.1:9273"
 [[interface]]
 name = "$IN_IF"
 sets = ["bad"]
@@ -82,6 +82,13 @@ node() { { fleet status || true; } | jq -r ".nodes[0].$1"; }
 node_is() { [ "$(node state)" = "$1" ] || { node state >"$WORK/awaited" && return 1; }; }
 node_says() { node error | grep -q -- "$1" || { node error >"$WORK/awaited" && return 1; }; }
 current() { [ "$(fleet status | jq -r '.current')" = 1 ] || { fleet status >"$WORK/awaited" && return 1; }; }
+# page_says STATE: whether metrics and status page say how the node stands in its fleet.
+page_says() {
+    inside "$IN" curl -sf http://127.0.0.1:9273/metrics >"$WORK/metrics"
+    inside "$IN" curl -sf http://127.0.0.1:9273/status.json | jq .fleet >"$WORK/awaited"
+    grep -qFx "xdp_sieve_fleet_state{state=\"$1\"} 1" "$WORK/metrics" &&
+        [ "$(jq -r .state "$WORK/awaited")" = "$1" ]
+}
 # has_stranger drop|pass
 has_stranger() { verdicts <<<"$1 udp $STRANGER $IN4 1 2"; }
 
@@ -118,9 +125,13 @@ follows() {
 drop udp $MEMBER $IN4 1 2
 pass udp $STRANGER $IN4 1 2
 END
+    await page_says followed
     publish "bad=$WORK/two.txt"
     await current
     has_stranger drop
+    await page_says followed
+    [ "$(jq '.in_force == .published and .in_force == .wanted and .rollout != null' "$WORK/awaited")" = true ] ||
+        fail "$(cat "$WORK/awaited")"
     sieve -q fleet rollback --fleet edge --config "$CONFIG" --key "$KEY"
     await current
     has_stranger pass
@@ -141,6 +152,7 @@ away() {
     end etcd
     end nginx
     says 'fleet: etcd does not answer'
+    await page_says etcd_away
     has_stranger drop
     stop
     start # a node that starts without them
@@ -150,6 +162,7 @@ away() {
     says 'fleet: .*nothing is published any more'
     has_stranger drop
     await node_is refused
+    await page_says unpublished
     nginx_up
     publish "bad=$WORK/one.txt"
     await current
@@ -170,6 +183,7 @@ wrong() {
     ctl put "$NODE_PREFIX/now/manifest" "$old"
     await node_says 'serial'
     node_is refused
+    await page_says refused
     has_stranger drop
     # An altered one, and one that nobody signed.
     ctl put "$NODE_PREFIX/now/manifest" "${old/edge/core}"
@@ -187,6 +201,7 @@ wrong() {
     publish "bad=$WORK/one.txt"
     await node_is failed
     node error | grep -q "expected $digest" || fail "$(node error)"
+    await page_says store_away
     has_stranger drop
     publish --again "bad=$WORK/one.txt" # heals it
     await current
@@ -196,6 +211,7 @@ wrong() {
     publish "bad=$WORK/own.txt"
     await node_is failed
     node error | grep -q 'own address' || fail "$(node error)"
+    await page_says failed
     verdicts <<<"drop udp $MEMBER $IN4 1 2"
 }
 
@@ -211,6 +227,73 @@ judged_by() {
     for other in one two; do
         echo "$([ "$other" = "$1" ] && echo drop || echo pass) udp $(head -n 1 "$WORK/only-$other") $IN4 1 2"
     done | verdicts
+}
+
+# A manifest of two sets comes into force as a whole or not at all, while packets of both flow. Some addresses move
+# from one set to the other with each manifest: a packet that met the new list of one set and the old list of the
+# other would pass.
+together() {
+    local round reason of=(bad worse)
+    fresh
+    sed -i 's/^sets = .*/sets = ["bad", "worse"]/; s/^fpr = .*/verify = true/' "$CONFIG"
+    printf '[set.worse]\nsources = ["%s/fleet/current/worse"]\nverify = true\n' "$STATE" >>"$CONFIG"
+    address_lists 20261122 moving 200 back 200 refused-bad 200 refused-worse 200
+    cp "$WORK/moving" "$WORK/bad-0"
+    cp "$WORK/back" "$WORK/worse-0"
+    cp "$WORK/back" "$WORK/bad-1"
+    cp "$WORK/moving" "$WORK/worse-1"
+    {
+        flows_of moving drop
+        flows_of back drop
+        flows_of refused-bad pass
+        flows_of refused-worse pass
+    } >"$WORK/flows"
+    publish "bad=$WORK/bad-0" "worse=$WORK/worse-0"
+    start
+    await current
+    start_stream "$WORK/flows" "$WORK/report"
+    for ((round = 1; round <= 6; round++)); do
+        publish "bad=$WORK/bad-$((round % 2))" "worse=$WORK/worse-$((round % 2))"
+        await current
+        stream_round
+    done
+    # The first or the second set is refused: by one guard, by another one, and since the store has something
+    # else in its place.
+    for round in 0 1; do
+        for reason in own shrink blob; do
+            cp "$WORK/refused-bad" "$WORK/new-bad"
+            cp "$WORK/refused-worse" "$WORK/new-worse"
+            echo "198.18.$round.1" >>"$WORK/new-${of[round]}"
+            case $reason in
+            own) echo "$IN4" >>"$WORK/new-${of[round]}" ;;
+            shrink) sed -i 51,200d "$WORK/new-${of[round]}" ;;
+            blob) spoil "$WORK/new-${of[round]}" ;;
+            esac
+            publish "bad=$WORK/new-bad" "worse=$WORK/new-worse"
+            await node_is failed
+            case $reason in
+            own) await node_says 'own address' ;;
+            shrink) await node_says most-shrink ;;
+            blob) await node_says 'expected [0-9a-f]\{64\}' ;;
+            esac
+            stream_round
+        done
+    done
+    publish "bad=$WORK/bad-1" "worse=$WORK/worse-1"
+    await current
+    stream_round
+    stop_stream || true
+    jq -c '{packets, arrived, wrong}' "$WORK/report"
+    jq -r '.examples[]' "$WORK/report"
+    [ "$(jq .wrong "$WORK/report")" = 0 ] || fail "wrong verdicts"
+}
+
+# spoil FILE: puts something else of its size into the store under its name.
+spoil() {
+    local digest
+    digest=$(sha256sum "$1" | cut -d' ' -f1)
+    tr 0-9 1-90 <"$1" >"$STORE/$digest.x"
+    mv "$STORE/$digest.x" "$STORE/$digest"
 }
 
 # kill -9 of the daemon, of etcd and of nginx at random moments after a publication, while packets flow: none is
@@ -260,4 +343,5 @@ ktap_run \
     "a node follows" follows \
     "servers that are away change nothing" away \
     "what is not right is refused" wrong \
+    "the sets of a manifest come together or not at all" together \
     "a killed node comes to what is published" killed

@@ -66,7 +66,8 @@ Result<Exit> check(const Arguments& arguments) {
 // Follows the fleet of the configuration, if it names one.
 class FleetPart {
   public:
-    FleetPart(service::watching::Ledger& ledger, service::Log& log) : node_(ledger, kernel_), log_(log) {}
+    FleetPart(service::watching::Ledger& ledger, service::Log& log)
+        : ledger_(ledger), node_(ledger, kernel_), log_(log) {}
 
     // Filtering goes on without the fleet, whatever is wrong with it.
     void follow(const service::Configuration& configuration) {
@@ -76,6 +77,7 @@ class FleetPart {
         }
         fleet_.reset();
         followed_ = configuration.fleet;
+        ledger_.note_fleet(std::nullopt);
         if (!followed_) return;
         if (Status started = start(*followed_, configuration.state_directory + "/fleet"); !started)
             log_.error(fmt::format("fleet {} is not followed: {}", followed_->name, started.error().message));
@@ -93,6 +95,7 @@ class FleetPart {
         return {};
     }
 
+    service::watching::Ledger& ledger_;
     control::RealKernel kernel_;
     fleet::LedgerNode node_;
     service::Log& log_;

@@ -59,10 +59,13 @@ TEST_F(BrowserTest, ShowsTheStatusPage) {
         "eth0", kernel::HookPoint::xdp,
         {sample_set("drop", 0, 1000, 1e-5, false, 1h), sample_set(hostile, 1, 1000, 1e-5, true, 1h)}, 1000);
     sample.add_list(hostile, "/etc/lists/" + hostile, 1000, 1h);
+    sample.snapshot.record.fleet = sample_fleet();
+    sample.snapshot.record.fleet->last_error = hostile;
     serve(status_page(sample.snapshot, sample.history, "gate"));
     const std::string seen = browse("--dump-dom");
     EXPECT_NE(seen.find("<title>gate · xdp-sieve</title>"), std::string::npos);
     EXPECT_NE(seen.find(">drop<"), std::string::npos);
+    EXPECT_NE(seen.find("running, stage 2 of 3; this host is of stage 1"), std::string::npos);
     EXPECT_NE(seen.find("changes nothing.</span></footer>"),
               std::string::npos); // nothing was closed too early
     EXPECT_EQ(seen.find("<script"), std::string::npos);
@@ -76,6 +79,7 @@ TEST_F(BrowserTest, DrawsItOnAnyScreen) {
     SamplePage sample;
     sample.add_hook("eth0", kernel::HookPoint::xdp, {sample_set("drop", 0, 1000, 1e-5, false, 1h)}, 1000);
     sample.add_list("drop", "/etc/lists/drop", 1000, 1h);
+    sample.snapshot.record.fleet = sample_fleet();
     serve(status_page(sample.snapshot, sample.history, "gate"));
     for (const char* size : {"1280,900", "500,900"}) {
         (void)browse(std::string("--screenshot=page.png --window-size=") + size);

@@ -50,6 +50,7 @@ SamplePage everything() {
     Record& record = sample.snapshot.record;
     record.hook_errors[{"eth7", kernel::HookPoint::ingress}] = "there is none of that name";
     record.swapping[{"eth0", kernel::HookPoint::xdp}].add(20ms);
+    record.fleet = sample_fleet();
     record.reloads = 2;
     record.last_reload = sample_now;
     return sample;

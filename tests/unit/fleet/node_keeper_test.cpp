@@ -32,6 +32,14 @@ class Daemon final : public LocalNode {
         return running_;
     }
     [[nodiscard]] Traffic traffic() const override { return {}; }
+    void note(const service::watching::FleetStanding& standing) const override {
+        const std::lock_guard lock(mutex_);
+        told_ = standing;
+    }
+    [[nodiscard]] service::watching::FleetStanding told() const {
+        const std::lock_guard lock(mutex_);
+        return told_;
+    }
 
     // A step of the daemon's.
     template <class Step>
@@ -47,6 +55,7 @@ class Daemon final : public LocalNode {
   private:
     mutable std::mutex mutex_;
     mutable unsigned looks_ = 0;
+    mutable service::watching::FleetStanding told_;
     std::map<std::string, LocalSet> sets_;
     Running running_;
 };
@@ -272,6 +281,67 @@ TEST_F(NodeKeeperTest, NothingElseComesIn) {
     // What was accepted outlives the process.
     start();
     EXPECT_FALSE(keeper_->accept(last_));
+}
+
+TEST_F(NodeKeeperTest, ASetThatChangesInPlaceFollowsNoFleet) {
+    const std::string one = bring("one", "A");
+    daemon_.step([](auto& sets, Running&) { sets["bad"].in_place = true; });
+    publish("two");
+    ASSERT_TRUE(await([&] { return keeper_->view().state == NodeState::failed; }));
+    EXPECT_NE(keeper_->view().error.find("set bad: is of kind ddlcbf on this node"), std::string::npos);
+    EXPECT_EQ(source(), "one");
+    EXPECT_EQ(keeper_->view().in_force, one);
+}
+
+// What metrics and the status page show, from the follower's news and what the keeper sees.
+TEST_F(NodeKeeperTest, TellsHowTheHostStands) {
+    using service::watching::FleetState;
+    EXPECT_TRUE(daemon_.told().fleet.empty()) << "the follower has said nothing yet";
+    FollowerNews news;
+    news.fleet = "edge";
+    keeper_->tell(news);
+    EXPECT_EQ(daemon_.told().state, FleetState::etcd_away);
+    EXPECT_FALSE(daemon_.told().contact);
+    news.published = Finding::manifest;
+    news.serial = 1;
+    news.contact = static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(
+                                                  std::chrono::steady_clock::now().time_since_epoch())
+                                                  .count()) -
+                   60'000;
+    bring("one", "A");
+    keeper_->tell(news);
+    const auto told = daemon_.told();
+    EXPECT_EQ(told.state, FleetState::followed);
+    EXPECT_EQ(told.in_force, 1U);
+    EXPECT_EQ(told.wanted, 1U);
+    EXPECT_EQ(told.manifest, brief(last_.digest));
+    const auto age = std::chrono::system_clock::now() - told.contact.value();
+    EXPECT_GE(age, std::chrono::seconds(59));
+    EXPECT_LT(age, std::chrono::minutes(30));
+
+    // A new process knows the serial of what it finds in force.
+    start();
+    begin();
+    end("one", "A");
+    keeper_->tell(news);
+    EXPECT_TRUE(await([&] { return daemon_.told().in_force == 1; }));
+
+    publish("two");
+    EXPECT_TRUE(await([&] { return daemon_.told().state == FleetState::behind; }));
+    EXPECT_EQ(daemon_.told().wanted, 2U);
+    switched_to("two");
+    let_look();
+    begin();
+    refuse("a guard refused it");
+    ASSERT_TRUE(await([&] { return source() == "one"; }));
+    begin();
+    end("one", "A");
+    ASSERT_TRUE(await([&] { return daemon_.told().state == FleetState::failed; }));
+    EXPECT_EQ(daemon_.told().error, "a guard refused it");
+    EXPECT_GE(daemon_.told().failures, 1U);
+    // The store does not give the next one.
+    publish("missing");
+    ASSERT_TRUE(await([&] { return daemon_.told().state == FleetState::store_away; }));
 }
 
 TEST_F(NodeKeeperTest, NamesASetThatReadsSomethingElse) {

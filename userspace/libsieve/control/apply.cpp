@@ -138,73 +138,87 @@ kernel::DispatcherRank rank_of(const TableSpec& spec) {
 
 } // namespace
 
-Result<Applied> apply(Kernel& kernel, const TableSpec& spec, const Observer& observer, const Safety& safety) {
+Result<ApplyInTheMaking> ApplyInTheMaking::prepare(Kernel& kernel, TableSpec given, const Observer& observer,
+                                                   Safety safety) {
+    ApplyInTheMaking making(kernel, std::move(given), std::move(safety));
+    const TableSpec& spec = making.spec_;
     SIEVE_TRY(check_names(spec.sets));
-    SIEVE_ASSIGN(const kernel::Interface interface, kernel.find_interface(spec.interface));
-    SIEVE_ASSIGN(const std::vector<SetAction> actions, find_actions(kernel, spec.sets, spec.default_action));
+    SIEVE_ASSIGN(making.interface_, kernel.find_interface(spec.interface));
+    SIEVE_ASSIGN(making.actions_, find_actions(kernel, spec.sets, spec.default_action));
     {
-        SIEVE_ASSIGN(const kernel::Hook hook, kernel.read_hook(interface, spec.point));
-        SIEVE_TRY(may_apply(kernel, hook, spec, safety));
-        SIEVE_TRY(keeps_allowlist(kernel, hook, spec, actions));
+        SIEVE_ASSIGN(const kernel::Hook hook, kernel.read_hook(making.interface_, spec.point));
+        SIEVE_TRY(may_apply(kernel, hook, spec, making.safety_));
+        SIEVE_TRY(keeps_allowlist(kernel, hook, spec, making.actions_));
     }
     kernel.expect_to_attach();
     constexpr int ordinary_mtu = 1500;
-    const bool frags = kernel.mtu(interface) > ordinary_mtu;
-    SIEVE_ASSIGN(const std::vector<Question> host, lockout_questions(safety, interface.name, spec.point));
+    const bool frags = kernel.mtu(making.interface_) > ordinary_mtu;
+    SIEVE_ASSIGN(const std::vector<Question> host,
+                 lockout_questions(making.safety_, making.interface_.name, spec.point));
     std::vector<SetSpec> specs = spec.sets;
     for (SetSpec& set : specs) set.keep_keys = spec.join;
-    SIEVE_ASSIGN(PreparedSets prepared, prepare(kernel, spec.point, frags, specs, observer, host));
-    std::optional<Joined> joined;
-    if (spec.join) {
-        SIEVE_ASSIGN(joined, join(kernel, spec.point, prepared.sets, host, observer));
-        for (ReadySet& set : prepared.sets) set.keys.reset(); // frees their memory
-    }
+    PreparedSets& prepared = making.prepared_;
+    SIEVE_ASSIGN(prepared, control::prepare(kernel, spec.point, frags, specs, observer, host));
+    if (!spec.join) return making;
+    SIEVE_ASSIGN(making.applied_.joined, join(kernel, spec.point, prepared.sets, host, observer));
+    for (ReadySet& set : prepared.sets) set.keys.reset(); // frees their memory
+    return making;
+}
 
-    SIEVE_ASSIGN(const Held lock, hold_lock(kernel, observer));
-    SIEVE_ASSIGN(kernel::Hook hook, kernel.read_hook(interface, spec.point));
-    SIEVE_TRY(may_apply(kernel, hook, spec, safety));
-    SIEVE_TRY(keeps_allowlist(kernel, hook, spec, actions));
-    Applied applied;
-    applied.table = wanted_table(prepared.sets, actions, spec);
-    applied.table.probation = safety.confirm_within;
-    if (joined) applied.table.joint = joined->wanted();
-    applied.attached_now = !hook.speaks_our_version();
-    SIEVE_TRY(refuse_lockout(kernel, *prepared.trial, interface.name, spec.point,
-                             {.table = applied.table,
-                              .fresh = prepared.sets,
-                              .specs = spec.sets,
-                              .joined = joined ? &*joined : nullptr},
-                             safety));
+Status ApplyInTheMaking::check() {
+    SIEVE_ASSIGN(applied_.hook, kernel_->read_hook(interface_, spec_.point));
+    SIEVE_TRY(may_apply(*kernel_, applied_.hook, spec_, safety_));
+    SIEVE_TRY(keeps_allowlist(*kernel_, applied_.hook, spec_, actions_));
+    applied_.table = wanted_table(prepared_.sets, actions_, spec_);
+    applied_.table.probation = safety_.confirm_within;
+    if (applied_.joined) applied_.table.joint = applied_.joined->wanted();
+    applied_.attached_now = !applied_.hook.speaks_our_version();
+    return refuse_lockout(*kernel_, *prepared_.trial, interface_.name, spec_.point,
+                          {.table = applied_.table,
+                           .fresh = prepared_.sets,
+                           .specs = spec_.sets,
+                           .joined = applied_.joined ? &*applied_.joined : nullptr},
+                          safety_);
+}
+
+Result<Applied> ApplyInTheMaking::commit() {
+    Applied& applied = applied_;
     std::vector<Warning> undone;
     if (applied.attached_now) {
         SIEVE_ASSIGN(
             kernel::Attached attached,
-            prepared.trial->go_live(hook, applied.table,
-                                    {.mode = spec.mode, .force = spec.force, .rank = rank_of(spec)}));
+            prepared_.trial->go_live(applied.hook, applied.table,
+                                     {.mode = spec_.mode, .force = spec_.force, .rank = rank_of(spec_)}));
         applied.hook = std::move(attached.hook);
         applied.remarks = std::move(attached.remarks);
-        applied.place_ignored = spec.point == kernel::HookPoint::xdp && (spec.priority || spec.chain) &&
+        applied.place_ignored = spec_.point == kernel::HookPoint::xdp && (spec_.priority || spec_.chain) &&
                                 !applied.hook.behind_dispatcher();
     } else {
-        const kernel::TableInForce before = kernel.read_table(hook);
-        if (!spec.keep_counters) start_counters(kernel, before, prepared.sets, applied.table);
-        undone = undone_changes(kernel, before, applied.table);
-        SIEVE_TRY(kernel.replace_table(hook, applied.table));
-        applied.hook = std::move(hook);
+        const kernel::TableInForce before = kernel_->read_table(applied.hook);
+        if (!spec_.keep_counters) start_counters(*kernel_, before, prepared_.sets, applied.table);
+        undone = undone_changes(*kernel_, before, applied.table);
+        SIEVE_TRY(kernel_->replace_table(applied.hook, applied.table));
     }
     // The table is in force. An error from here on must not claim that it is not.
     const Status warned = without_throwing([&]() -> Status {
-        applied.warnings = target_warnings(kernel, {interface, spec.point, applied.hook.mode}, spec.sets);
-        for (Warning& warning : allowlist_warnings(prepared.sets, applied.table))
+        applied.warnings =
+            target_warnings(*kernel_, {interface_, spec_.point, applied.hook.mode}, spec_.sets);
+        for (Warning& warning : allowlist_warnings(prepared_.sets, applied.table))
             applied.warnings.push_back(std::move(warning));
         for (Warning& warning : undone) applied.warnings.push_back(std::move(warning));
         return {};
     });
     if (!warned)
         return unfinished("the new table is in force, but could not be checked for warnings", warned.error());
-    applied.sets = std::move(prepared.sets);
-    applied.joined = std::move(joined);
-    return applied;
+    applied.sets = std::move(prepared_.sets);
+    return std::move(applied_);
+}
+
+Result<Applied> apply(Kernel& kernel, const TableSpec& spec, const Observer& observer, const Safety& safety) {
+    SIEVE_ASSIGN(ApplyInTheMaking making, ApplyInTheMaking::prepare(kernel, spec, observer, safety));
+    SIEVE_ASSIGN(const Held lock, hold_lock(kernel, observer));
+    SIEVE_TRY(making.check());
+    return making.commit();
 }
 
 } // namespace sieve::control

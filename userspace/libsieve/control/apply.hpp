@@ -4,11 +4,13 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "libsieve/control/join.hpp"
 #include "libsieve/control/kernel.hpp"
 #include "libsieve/control/observer.hpp"
+#include "libsieve/control/prepare.hpp"
 #include "libsieve/control/safety.hpp"
 #include "libsieve/control/table_spec.hpp"
 #include "libsieve/control/warning.hpp"
@@ -35,5 +37,26 @@ struct Applied {
 // attached, and it passes all packets.
 [[nodiscard]] Result<Applied> apply(Kernel& kernel, const TableSpec& spec, const Observer& observer,
                                     const Safety& safety = {});
+
+// The same in three parts; see TableInTheMaking.
+class ApplyInTheMaking {
+  public:
+    [[nodiscard]] static Result<ApplyInTheMaking> prepare(Kernel& kernel, TableSpec spec,
+                                                          const Observer& observer, Safety safety);
+    [[nodiscard]] Status check();
+    [[nodiscard]] Result<Applied> commit();
+
+  private:
+    ApplyInTheMaking(Kernel& kernel, TableSpec spec, Safety safety)
+        : kernel_(&kernel), spec_(std::move(spec)), safety_(std::move(safety)) {}
+
+    Kernel* kernel_;
+    TableSpec spec_;
+    Safety safety_;
+    kernel::Interface interface_{};
+    std::vector<SetAction> actions_{};
+    PreparedSets prepared_{};
+    Applied applied_{};
+};
 
 } // namespace sieve::control

@@ -38,56 +38,74 @@ Status check_hook(Kernel& kernel, const TableChange& change, const kernel::Hook&
 
 } // namespace
 
-Result<TableChanged> change_table(Kernel& kernel, const TableChange& change, const Observer& observer,
-                                  const Safety& safety) {
+Result<TableInTheMaking> TableInTheMaking::prepare(Kernel& kernel, TableChange given,
+                                                   const Observer& observer, Safety safety) {
+    TableInTheMaking making(kernel, std::move(given), std::move(safety));
+    const TableChange& change = making.change_;
     const TableSpec& spec = change.table;
     SIEVE_TRY(check_names(spec.sets));
-    const HookName name{.interface = spec.interface, .point = spec.point};
     SIEVE_ASSIGN(const std::vector<SetAction> actions, find_actions(kernel, spec.sets, spec.default_action));
-    {
-        SIEVE_ASSIGN(const kernel::Hook hook, find_ours(kernel, name));
-        SIEVE_TRY(check_hook(kernel, change, hook));
-    }
+    SIEVE_ASSIGN(const kernel::Hook hook,
+                 find_ours(kernel, {.interface = spec.interface, .point = spec.point}));
+    SIEVE_TRY(check_hook(kernel, change, hook));
     std::vector<SetSpec> fresh;
     for (std::size_t i = 0; i < spec.sets.size(); i++)
         if (!change.kept[i]) fresh.push_back(spec.sets[i]);
-    PreparedSets prepared;
+    PreparedSets& prepared = making.prepared_;
     if (!fresh.empty()) {
-        SIEVE_ASSIGN(const std::vector<Question> host, lockout_questions(safety, spec.interface, spec.point));
-        SIEVE_ASSIGN(prepared, prepare(kernel, spec.point, false, fresh, observer, host));
+        SIEVE_ASSIGN(const std::vector<Question> host,
+                     lockout_questions(making.safety_, spec.interface, spec.point));
+        SIEVE_ASSIGN(prepared, control::prepare(kernel, spec.point, false, fresh, observer, host));
     }
-
-    kernel::WantedTable wanted{.default_action = spec.default_action,
-                               .sets = {},
-                               .unreadable = spec.unreadable,
-                               .probation = safety.confirm_within};
+    making.wanted_ = {.default_action = spec.default_action,
+                      .sets = {},
+                      .unreadable = spec.unreadable,
+                      .probation = making.safety_.confirm_within};
     std::size_t next = 0;
     for (std::size_t i = 0; i < spec.sets.size(); i++)
-        wanted.sets.push_back(wanted_set(spec.sets[i].name, actions[i],
-                                         change.kept[i] ? SetMaps{} : prepared.sets[next++].maps));
+        making.wanted_.sets.push_back(wanted_set(spec.sets[i].name, actions[i],
+                                                 change.kept[i] ? SetMaps{} : prepared.sets[next++].maps));
+    return making;
+}
 
-    SIEVE_ASSIGN(const Held lock, hold_lock(kernel, observer));
-    SIEVE_ASSIGN(kernel::Hook hook, find_ours(kernel, name));
-    SIEVE_TRY(check_hook(kernel, change, hook));
-    const kernel::TableInForce before = kernel.read_table(hook);
-    const ComingTable coming{.table = wanted, .fresh = prepared.sets, .specs = spec.sets, .before = &before};
-    SIEVE_TRY(prepared.trial
-                  ? refuse_lockout(kernel, *prepared.trial, spec.interface, spec.point, coming, safety)
-                  : refuse_lockout(kernel, spec.interface, spec.point, coming, safety));
-    for (kernel::WantedSet& set : wanted.sets) {
+Status TableInTheMaking::check() {
+    const TableSpec& spec = change_.table;
+    SIEVE_ASSIGN(hook_, find_ours(*kernel_, {.interface = spec.interface, .point = spec.point}));
+    SIEVE_TRY(check_hook(*kernel_, change_, hook_));
+    const kernel::TableInForce before = kernel_->read_table(hook_);
+    const ComingTable coming{
+        .table = wanted_, .fresh = prepared_.sets, .specs = spec.sets, .before = &before};
+    SIEVE_TRY(prepared_.trial
+                  ? refuse_lockout(*kernel_, *prepared_.trial, spec.interface, spec.point, coming, safety_)
+                  : refuse_lockout(*kernel_, spec.interface, spec.point, coming, safety_));
+    for (kernel::WantedSet& set : wanted_.sets) {
         const kernel::SetInForce* same = before.find(set.name);
         set.fresh_counters = same != nullptr && action_of(*same) != action_of(set);
     }
+    return {};
+}
+
+Result<TableChanged> TableInTheMaking::commit() {
+    const TableSpec& spec = change_.table;
     const auto begin = std::chrono::steady_clock::now();
-    SIEVE_TRY(kernel.replace_table(hook, wanted));
+    SIEVE_TRY(kernel_->replace_table(hook_, wanted_));
     const std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - begin;
     std::vector<Warning> warnings =
-        target_warnings(kernel, {hook.interface, hook.point, hook.mode}, spec.sets);
-    for (Warning& warning : allowlist_warnings(prepared.sets, wanted)) warnings.push_back(std::move(warning));
-    return TableChanged{.hook = std::move(hook),
+        target_warnings(*kernel_, {hook_.interface, hook_.point, hook_.mode}, spec.sets);
+    for (Warning& warning : allowlist_warnings(prepared_.sets, wanted_))
+        warnings.push_back(std::move(warning));
+    return TableChanged{.hook = std::move(hook_),
                         .warnings = std::move(warnings),
-                        .brought_in = std::move(prepared.sets),
+                        .brought_in = std::move(prepared_.sets),
                         .milliseconds = taken.count()};
+}
+
+Result<TableChanged> change_table(Kernel& kernel, const TableChange& change, const Observer& observer,
+                                  const Safety& safety) {
+    SIEVE_ASSIGN(TableInTheMaking making, TableInTheMaking::prepare(kernel, change, observer, safety));
+    SIEVE_ASSIGN(const Held lock, hold_lock(kernel, observer));
+    SIEVE_TRY(making.check());
+    return making.commit();
 }
 
 } // namespace sieve::control

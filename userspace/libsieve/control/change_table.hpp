@@ -5,10 +5,12 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "libsieve/control/kernel.hpp"
 #include "libsieve/control/observer.hpp"
+#include "libsieve/control/prepare.hpp"
 #include "libsieve/control/safety.hpp"
 #include "libsieve/control/table_spec.hpp"
 #include "libsieve/control/warning.hpp"
@@ -42,5 +44,29 @@ struct TableChanged {
 // changed.
 [[nodiscard]] Result<TableChanged> change_table(Kernel& kernel, const TableChange& change,
                                                 const Observer& observer, const Safety& safety = {});
+
+// The same in three parts, for a caller that changes the tables of several hooks together: it prepares all of
+// them, takes the lock, checks all of them, and commits all of them.
+class TableInTheMaking {
+  public:
+    // Builds and tests the filters. Changes nothing. `kernel` and what `safety` points to outlive the result.
+    [[nodiscard]] static Result<TableInTheMaking> prepare(Kernel& kernel, TableChange change,
+                                                          const Observer& observer, Safety safety);
+    // Compares with what is in force now. The caller holds the lock until after commit().
+    [[nodiscard]] Status check();
+    // Puts the table in force. Called once, after check() has found nothing.
+    [[nodiscard]] Result<TableChanged> commit();
+
+  private:
+    TableInTheMaking(Kernel& kernel, TableChange change, Safety safety)
+        : kernel_(&kernel), change_(std::move(change)), safety_(std::move(safety)) {}
+
+    Kernel* kernel_;
+    TableChange change_;
+    Safety safety_;
+    PreparedSets prepared_{};
+    kernel::WantedTable wanted_{};
+    kernel::Hook hook_{};
+};
 
 } // namespace sieve::control

@@ -16,6 +16,7 @@
 #include <fmt/format.h>
 
 #include "libsieve/control/source.hpp"
+#include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/fleet/sha256.hpp"
 #include "libsieve/image/header.hpp"
 #include "libsieve/service/state_directory.hpp"
@@ -57,6 +58,11 @@ Result<BlobSource> finish(BlobSource blob) {
 Result<BlobSource> image_blob(const control::SetSpec& spec, control::SetInputs inputs, BlobSource blob,
                               const control::Observer& observer) {
     SIEVE_ASSIGN(control::OpenedSet opened, control::open_set(spec, std::move(inputs), observer));
+    if (opened.image.lookup().kind == SIEVE_KIND_DDLCBF)
+        return invalid_request(fmt::format(
+            "set {}: a filter of kind {} changes in place, node by node, and the next manifest would undo "
+            "each change unseen; expected another kind (docs/fleet.md)",
+            spec.name, kind_name(SIEVE_KIND_DDLCBF)));
     opened.image.seal();
     const auto lines = opened.image.lines();
     SIEVE_TRY(

@@ -32,6 +32,7 @@ class View {
     Status read_and_watch() {
         SIEVE_ASSIGN(EtcdKeys keys, client_.read_prefix(prefix_));
         failures_ = 0;
+        if (listener_.answered) listener_.answered();
         tell(std::move(keys));
         if (done_) return {};
         const auto time = service::jittered(options_.longest_watch, chance());

@@ -24,6 +24,8 @@ struct ViewOptions {
 struct ViewListener {
     // All keys, first and after each change. False ends the view.
     std::function<bool(const EtcdKeys& keys)> changed{};
+    // The keys were read, changed or not.
+    std::function<void()> answered{};
     // etcd could not be asked, so often in a row; the view goes on.
     std::function<void(const Error& error, unsigned failures)> trouble{};
 };

@@ -147,6 +147,7 @@ Result<std::unique_ptr<FleetNode>> FleetNode::start(FleetNodeSettings settings, 
     State* state = fleet->state_.get();
     KeeperSettings keeper;
     keeper.folder = state->settings.folder;
+    keeper.node = state->settings.access.node;
     keeper.fetch = [state](const Blob& blob, const std::string& path, int interrupt) {
         return state->fetch(blob, path, interrupt);
     };

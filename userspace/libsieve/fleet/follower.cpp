@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <mutex>
 #include <optional>
@@ -48,7 +49,8 @@ struct Follower::State {
 
     std::mutex mutex;
     std::optional<EtcdKeys> mailbox;
-    bool troubled = false; // the watcher's: etcd does not answer
+    std::string trouble;                    // why the watcher cannot ask etcd; empty: it can
+    std::atomic<std::uint64_t> contact = 0; // when etcd answered last, in milliseconds of Clock
 
     // The worker's own.
     EtcdClient etcd;
@@ -79,21 +81,36 @@ struct Follower::State {
         follow_keys(client, paths.now(), settings.view,
                     {.changed =
                          [this](const EtcdKeys& now) {
-                             if (std::exchange(troubled, false))
-                                 node.say(LogLevel::notice, "fleet: etcd answers again");
+                             note_contact();
                              const std::lock_guard lock(mutex);
                              mailbox = now;
                              set_event(news.get());
                              return true;
                          },
+                     .answered =
+                         [this] {
+                             note_contact();
+                             if (!note_trouble({}).empty())
+                                 node.say(LogLevel::notice, "fleet: etcd answers again");
+                         },
                      .trouble =
                          [this](const Error& error, unsigned) {
-                             if (std::exchange(troubled, true)) return;
+                             if (!note_trouble(error.message).empty()) return;
                              node.say(
                                  LogLevel::warning,
                                  fmt::format("fleet: etcd does not answer, and what is in force stays: {}",
                                              error.message));
                          }});
+    }
+
+    void note_contact() {
+        contact = static_cast<std::uint64_t>(
+            std::chrono::duration_cast<std::chrono::milliseconds>(Clock::now().time_since_epoch()).count());
+    }
+    // What was noted before.
+    std::string note_trouble(const std::string& why) {
+        const std::lock_guard lock(mutex);
+        return std::exchange(trouble, why);
     }
 
     // The worker.
@@ -113,6 +130,7 @@ struct Follower::State {
             if ((told && take_mail()) || again) act();
             refresh_report();
             steer();
+            tell();
             const bool due = Clock::now() >= next_report;
             if (!due && !reaches_etcd) continue;
             const bool sent = reaches_etcd = send_report(due);
@@ -202,6 +220,36 @@ struct Follower::State {
         report.wanted = manifest.digest;
         return to(Turn::bring_in);
     }
+
+    void tell() {
+        FollowerNews news;
+        news.fleet = settings.access.fleet;
+        if (published && !*published)
+            news.published = Finding::wrong;
+        else if (published)
+            news.published = (*published)->manifest ? Finding::manifest : Finding::nothing;
+        if (news.published == Finding::manifest) {
+            const Publication& now = **published;
+            news.serial = now.manifest->manifest.serial;
+            news.stages = static_cast<std::uint32_t>(now.manifest->manifest.rollout.stages.size());
+            news.own_stage =
+                stage_of(now.manifest->manifest, now.manifest->digest, settings.access.node, settings.labels);
+            if (now.rollout && now.rollout->manifest == now.manifest->digest) {
+                news.rollout = now.rollout->state;
+                news.stage = now.rollout->stage;
+                news.why = now.rollout->why;
+            }
+        }
+        if (turn == Turn::refused) news.refusal = refusal;
+        {
+            const std::lock_guard lock(mutex);
+            news.etcd_trouble = trouble;
+        }
+        if (news.etcd_trouble.empty() && !reaches_etcd) news.etcd_trouble = "etcd does not take the report";
+        news.contact = contact;
+        if (told != news) node.tell(told.emplace(std::move(news)));
+    }
+    std::optional<FollowerNews> told;
 
     void refresh_report() {
         NodeView view = node.view();
@@ -298,6 +346,7 @@ struct Follower::State {
         if (lease != 0) {
             const Result<bool> alive = etcd.keep_alive(lease);
             if (!alive) return false;
+            note_contact();
             if (*alive) return true;
         }
         const auto life = std::max(std::chrono::seconds(5),
@@ -313,6 +362,7 @@ struct Follower::State {
         if (text == reported) return true;
         const EtcdPaths paths(settings.access.fleet);
         if (!etcd.commit({.puts = {{paths.node(settings.access.node), text, lease}}})) return false;
+        note_contact();
         reported = text;
         return true;
     }

@@ -45,6 +45,10 @@ Result<Running> LedgerNode::running() const {
     return running;
 }
 
+void LedgerNode::note(const service::watching::FleetStanding& standing) const {
+    ledger_.note_fleet(standing);
+}
+
 Traffic LedgerNode::traffic() const {
     Traffic traffic;
     const auto samples = ledger_.observe(kernel_);

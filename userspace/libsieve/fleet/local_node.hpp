@@ -40,6 +40,8 @@ class LocalNode {
     [[nodiscard]] virtual Result<Running> running() const = 0;
     // Of all hooks, since the daemon began to count.
     [[nodiscard]] virtual Traffic traffic() const = 0;
+    // For metrics and the status page.
+    virtual void note(const service::watching::FleetStanding&) const {}
 };
 
 // From the daemon's ledger, and from the kernel.
@@ -50,6 +52,7 @@ class LedgerNode final : public LocalNode {
     [[nodiscard]] std::map<std::string, LocalSet> sets() const override;
     [[nodiscard]] Result<Running> running() const override;
     [[nodiscard]] Traffic traffic() const override;
+    void note(const service::watching::FleetStanding& standing) const override;
 
   private:
     service::watching::Ledger& ledger_;

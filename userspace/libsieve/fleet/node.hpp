@@ -8,6 +8,7 @@
 
 #include "libsieve/fleet/manifest.hpp"
 #include "libsieve/fleet/node_report.hpp"
+#include "libsieve/fleet/standing.hpp"
 #include "libsieve/service/daemon/log.hpp"
 #include "libsieve/util/result.hpp"
 
@@ -35,6 +36,8 @@ class Node {
     // Begins to bring it in, in place of what was begun before; view() tells what becomes of it. Does nothing
     // more if it has begun already. bad_input: it may not come in (acceptance.hpp).
     [[nodiscard]] virtual Status bring_in(const SignedManifest& manifest) = 0;
+    // For metrics and the status page.
+    virtual void tell(const FollowerNews& news) = 0;
     virtual void say(service::LogLevel level, const std::string& sentence) = 0;
 };
 

@@ -68,12 +68,18 @@ struct NodeKeeper::State {
     const NodeStore store;
     UniqueFd event; // readable: there is something else to do than what the worker does
 
-    std::mutex mutex; // of what follows
+    std::mutex telling; // what is told last is the latest
+    std::mutex mutex;   // of what follows
     std::optional<SignedManifest> wanted;
     bool ending = false;
     NodeState state = NodeState::waiting;
     std::string error;
     std::string in_force;
+    bool store_failed = false;  // that is why the wanted manifest is not in force
+    std::uint64_t failures = 0; // attempts
+    FollowerNews news;
+    std::string last_error; // of any kind
+    std::chrono::system_clock::time_point last_error_at;
     Traffic counted;               // when the last switch had come into force
     std::optional<Traffic> before; // the last switch, since what was before it had come into force
     Traffic traffic;
@@ -100,10 +106,10 @@ struct NodeKeeper::State {
     void work() {
         if (const std::string held = store.held(); !held.empty() && held == store.current())
             if (await(store.sets_of(held), false)) found_in_force(held);
-        unsigned failures = 0;
+        unsigned failed_in_a_row = 0;
         std::optional<std::chrono::milliseconds> retry;
         for (;;) {
-            if (wait(retry)) failures = 0;
+            if (wait(retry)) failed_in_a_row = 0;
             clear_event(event.get());
             std::optional<SignedManifest> job;
             {
@@ -119,18 +125,55 @@ struct NodeKeeper::State {
                 come_to(NodeState::in_force);
                 continue;
             }
-            failures++;
+            failed_in_a_row++;
             log.warning(fmt::format("fleet: manifest {} is not in force, and what was before stays: {}",
                                     brief(job->digest), done.error().message));
             come_to(NodeState::failed, done.error().message);
-            retry = service::backoff_delay(failures, chance(), std::nullopt, settings.retry);
+            retry = service::backoff_delay(failed_in_a_row, chance(), std::nullopt, settings.retry);
         }
     }
 
     void come_to(NodeState to, std::string why = {}) {
-        const std::lock_guard lock(mutex);
-        state = to;
-        error = std::move(why);
+        {
+            const std::lock_guard lock(mutex);
+            state = to;
+            error = std::move(why);
+            if (to == NodeState::failed) failures++;
+        }
+        tell_standing();
+    }
+
+    // How this host stands in its fleet, to whoever shows it.
+    void tell_standing() {
+        const std::lock_guard order(telling);
+        const std::string held = store.held();
+        service::watching::FleetStanding standing;
+        {
+            const std::lock_guard lock(mutex);
+            if (news.fleet.empty()) return; // the follower has said nothing yet
+            KeptManifests kept{.in_force = in_force,
+                               .in_force_serial = store.serial_of(in_force),
+                               .wanted_serial = wanted ? wanted->manifest.serial : store.serial_of(held),
+                               .wanted_is_in_force = !wanted || wanted->digest == in_force,
+                               .state = state,
+                               .store_failed = store_failed,
+                               .error = error,
+                               .failures = failures};
+            standing = standing_of(news, kept);
+            standing.node = settings.node;
+            if (!standing.error.empty() && standing.error != last_error) {
+                last_error = standing.error;
+                last_error_at = std::chrono::system_clock::now();
+            }
+            standing.last_error = last_error;
+            if (!last_error.empty()) standing.last_error_at = last_error_at;
+            if (news.contact != 0)
+                standing.contact =
+                    std::chrono::system_clock::now() -
+                    std::chrono::duration_cast<std::chrono::system_clock::duration>(
+                        Clock::now().time_since_epoch() - std::chrono::milliseconds(news.contact));
+        }
+        node.note(standing);
     }
 
     Status bring(const SignedManifest& manifest) {
@@ -142,9 +185,13 @@ struct NodeKeeper::State {
             SIEVE_TRY(check_set(set, here->second));
             blobs[set.name] = set.digest;
         }
-        for (const ManifestSet& set : manifest.manifest.sets)
-            if (blobs.contains(set.name))
-                SIEVE_TRY(settings.fetch({set.digest, set.bytes}, store.blob_path(set.digest), event.get()));
+        for (const ManifestSet& set : manifest.manifest.sets) {
+            if (!blobs.contains(set.name)) continue;
+            Status fetched =
+                settings.fetch({set.digest, set.bytes}, store.blob_path(set.digest), event.get());
+            note_store(fetched.has_value());
+            if (!fetched) return fetched;
+        }
         const bool switches = store.current() != manifest.digest;
         if (switches) {
             count_traffic(When::before);
@@ -170,10 +217,19 @@ struct NodeKeeper::State {
         return {};
     }
 
+    void note_store(bool gives) {
+        const std::lock_guard lock(mutex);
+        store_failed = !gives;
+    }
+
     // False: that was known.
     bool found_in_force(const std::string& digest) {
-        const std::lock_guard lock(mutex);
-        return std::exchange(in_force, digest) != digest;
+        const bool news_to_us = [&] {
+            const std::lock_guard lock(mutex);
+            return std::exchange(in_force, digest) != digest;
+        }();
+        if (news_to_us) tell_standing();
+        return news_to_us;
     }
     [[nodiscard]] bool is_interrupted() const { return wait(std::chrono::milliseconds(0)); }
 
@@ -182,9 +238,10 @@ struct NodeKeeper::State {
             return bad_input(fmt::format("set {}: the manifest says {}, and this node is configured to {}",
                                          set.name, set.action, here.action));
         if (here.in_place)
-            return bad_input(fmt::format("set {}: changes in place on this node, expected a set whose whole "
-                                         "list is replaced",
-                                         set.name));
+            return bad_input(
+                fmt::format("set {}: is of kind ddlcbf on this node, whose list changes in place, expected "
+                            "another kind for a set that follows a fleet",
+                            set.name));
         return {};
     }
 
@@ -339,9 +396,19 @@ Status NodeKeeper::bring_in(const SignedManifest& manifest) {
         state_->wanted = manifest;
         state_->state = NodeState::fetching;
         state_->error.clear();
+        state_->store_failed = false;
     }
+    state_->tell_standing();
     set_event(state_->event.get());
     return {};
+}
+
+void NodeKeeper::tell(const FollowerNews& news) {
+    {
+        const std::lock_guard lock(state_->mutex);
+        state_->news = news;
+    }
+    state_->tell_standing();
 }
 
 void NodeKeeper::say(service::LogLevel level, const std::string& sentence) {

@@ -33,6 +33,7 @@ struct KeeperSettings {
     // Brings a blob to a file `path` (keep_blob()), or gives up when the descriptor `cancel` becomes
     // readable.
     std::function<Status(const Blob& blob, const std::string& path, int cancel)> fetch{};
+    std::string node{};                 // this host's name in the fleet
     std::chrono::milliseconds look{20}; // how often the daemon is looked at meanwhile
     std::chrono::milliseconds patience{std::chrono::minutes(10)}; // with the daemon
     service::BackoffLimits retry{.first = std::chrono::seconds(2), .most = std::chrono::minutes(10)};
@@ -51,6 +52,7 @@ class NodeKeeper final : public Node {
     [[nodiscard]] NodeView view() override;
     [[nodiscard]] Status accept(const SignedManifest& manifest) override;
     [[nodiscard]] Status bring_in(const SignedManifest& manifest) override;
+    void tell(const FollowerNews& news) override;
     void say(service::LogLevel level, const std::string& sentence) override;
 
     // The configuration may have other sets now: looks at the wanted manifest again.

@@ -23,7 +23,7 @@ constexpr std::size_t longest_sentence = 1000;
 // A child that has been taken over must not fill the log.
 constexpr unsigned most_sentences = 60; // a minute
 
-enum class Question : std::uint8_t { view, accept, bring_in, say };
+enum class Question : std::uint8_t { view, accept, bring_in, tell, say };
 
 bool send_all(int socket, std::string_view bytes) {
     while (!bytes.empty()) {
@@ -114,6 +114,38 @@ NodeView read_view(std::string_view fields) {
     return view;
 }
 
+std::string news_fields(const FollowerNews& news) {
+    FieldWriter to;
+    to.number(static_cast<std::uint64_t>(news.published));
+    to.number(news.serial);
+    to.number(news.stages);
+    to.number(news.own_stage);
+    to.number(news.rollout ? 1 + static_cast<std::uint64_t>(*news.rollout) : 0);
+    to.number(news.stage);
+    to.text(news.why);
+    to.text(news.refusal);
+    to.text(news.etcd_trouble);
+    to.number(news.contact);
+    return to.bytes();
+}
+
+FollowerNews read_news(std::string_view fields) {
+    FieldReader from(fields);
+    FollowerNews news;
+    news.published = static_cast<Finding>(from.number(static_cast<std::uint64_t>(Finding::manifest)));
+    news.serial = from.number();
+    news.stages = static_cast<std::uint32_t>(from.number(most_stages));
+    news.own_stage = static_cast<std::uint32_t>(from.number(most_stages));
+    if (const std::uint64_t state = from.number(1 + static_cast<std::uint64_t>(RolloutState::complete));
+        state != 0)
+        news.rollout = static_cast<RolloutState>(state - 1);
+    news.stage = static_cast<std::uint32_t>(from.number(most_stages));
+    for (std::string* text : {&news.why, &news.refusal, &news.etcd_trouble})
+        *text = printable(from.text(), longest_sentence);
+    news.contact = from.number();
+    return news;
+}
+
 std::string status_fields(const Status& status) {
     FieldWriter to;
     to.number(status ? 1 : 0);
@@ -149,6 +181,9 @@ class Answers {
             return status_fields(with_manifest(text, &Node::accept));
         case Question::bring_in:
             return status_fields(with_manifest(text, &Node::bring_in));
+        case Question::tell:
+            tell(text);
+            return std::string();
         case Question::say:
             say(level, text);
             return std::string();
@@ -160,6 +195,12 @@ class Answers {
     Status with_manifest(std::string_view fields, Status (Node::*act)(const SignedManifest&)) {
         SIEVE_ASSIGN(const SignedManifest manifest, open_manifest_fields(fields, fleet_, pinned_));
         return (node_.*act)(manifest);
+    }
+    // Names are this side's own.
+    void tell(std::string_view fields) {
+        FollowerNews news = read_news(fields);
+        news.fleet = fleet_;
+        node_.tell(news);
     }
     void say(std::uint64_t level, const std::string& sentence) {
         const auto now = std::chrono::steady_clock::now();
@@ -208,6 +249,10 @@ Status RemoteNode::accept(const SignedManifest& manifest) {
 
 Status RemoteNode::bring_in(const SignedManifest& manifest) {
     return read_status(ask(question(Question::bring_in, 0, manifest_fields(manifest))));
+}
+
+void RemoteNode::tell(const FollowerNews& news) {
+    (void)ask(question(Question::tell, 0, news_fields(news)));
 }
 
 void RemoteNode::say(service::LogLevel level, const std::string& sentence) {

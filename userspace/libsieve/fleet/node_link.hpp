@@ -23,6 +23,7 @@ class RemoteNode final : public Node {
     [[nodiscard]] NodeView view() override;
     [[nodiscard]] Status accept(const SignedManifest& manifest) override;
     [[nodiscard]] Status bring_in(const SignedManifest& manifest) override;
+    void tell(const FollowerNews& news) override;
     void say(service::LogLevel level, const std::string& sentence) override;
 
   private:

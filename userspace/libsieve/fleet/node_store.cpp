@@ -19,6 +19,7 @@
 #include <nlohmann/json.hpp>
 
 #include "libsieve/fleet/sha256.hpp"
+#include "libsieve/util/number.hpp"
 #include "libsieve/util/output.hpp"
 #include "libsieve/util/printable.hpp"
 #include "libsieve/util/unique_fd.hpp"
@@ -57,7 +58,7 @@ Status replace_link(const std::string& target, const std::string& path) {
 } // namespace
 
 Result<NodeStore> NodeStore::open(const std::string& folder) {
-    for (const char* part : {"", "/blobs", "/manifests"}) SIEVE_TRY(make_folder(folder + part));
+    for (const char* part : {"", "/blobs", "/manifests", "/serials"}) SIEVE_TRY(make_folder(folder + part));
     return NodeStore(folder);
 }
 
@@ -117,8 +118,17 @@ Status NodeStore::switch_to(const SignedManifest& manifest) const {
     SIEVE_TRY(make_folder(folder));
     for (const ManifestSet& set : manifest.manifest.sets)
         SIEVE_TRY(replace_link("../../blobs/" + set.digest, folder + "/" + set.name));
+    SIEVE_TRY(
+        replace_link(std::to_string(manifest.manifest.serial), folder_ + "/serials/" + manifest.digest));
     SIEVE_TRY(sync(folder));
     return switch_back(manifest.digest);
+}
+
+std::uint64_t NodeStore::serial_of(const std::string& digest) const {
+    if (digest.empty()) return 0;
+    std::error_code error;
+    const std::string text = fs::read_symlink(folder_ + "/serials/" + digest, error).string();
+    return parse_whole(text).value_or(0);
 }
 
 Status NodeStore::switch_back(const std::string& digest) const {
@@ -142,6 +152,9 @@ void NodeStore::keep_only(const std::vector<std::string>& manifests) const {
         for (const auto& link : fs::directory_iterator(manifest.path(), error))
             named.insert(fs::read_symlink(link.path(), error).filename().string());
     }
+    for (const auto& serial : fs::directory_iterator(folder_ + "/serials", error))
+        if (std::ranges::find(manifests, serial.path().filename().string()) == manifests.end())
+            gone.push_back(serial.path());
     for (const auto& blob : fs::directory_iterator(folder_ + "/blobs", error))
         if (!named.contains(blob.path().filename().string())) gone.push_back(blob.path());
     for (const fs::path& path : gone) fs::remove_all(path, error);

@@ -4,6 +4,7 @@
 //     accepted.json             serial and digest of the last manifest that was accepted
 //     blobs/SHA-256             blobs whose digest was checked; SHA-256.part is on its way
 //     manifests/DIGEST/SET      a link to the set's blob
+//     serials/DIGEST            a link that says the manifest's serial; it leads nowhere
 //     current                   a link to one of the manifests
 //     held                      a link to the last manifest that was found in force
 //
@@ -11,6 +12,7 @@
 // the daemon's watch of files sees it.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -36,6 +38,8 @@ class NodeStore {
     // Likewise of `held`.
     [[nodiscard]] std::string held() const;
     [[nodiscard]] Status hold(const std::string& digest) const;
+    // Of a manifest that was laid out; 0: it was not, or nothing is known of it.
+    [[nodiscard]] std::uint64_t serial_of(const std::string& digest) const;
     // The sets of a manifest that was laid out, with the digests of their blobs.
     [[nodiscard]] std::map<std::string, std::string> sets_of(const std::string& digest) const;
     // Lays the manifest's links out and has `current` lead to them. The blobs must be there.

@@ -10,8 +10,10 @@
 
 #include <fmt/format.h>
 
+#include "libsieve/control/hold_lock.hpp"
 #include "libsieve/service/backoff.hpp"
 #include "libsieve/service/lockout.hpp"
+#include "libsieve/service/together.hpp"
 #include "libsieve/util/chance.hpp"
 
 namespace sieve::service {
@@ -19,10 +21,13 @@ namespace sieve::service {
 namespace {
 
 // A stream is followed by a live set (live/live_keeper.hpp), and a companion has no source at all.
-bool is_asked(const CycleOptions& options, const SetConfiguration& set) {
+bool is_asked(const CycleOptions& options, const std::set<std::string>& sets, const SetConfiguration& set) {
     if (set.sources.empty() || followed_stream(set) != nullptr) return false;
-    return options.ask == Ask::all || (options.ask == Ask::some && options.sets.contains(set.name));
+    return options.ask == Ask::all || (options.ask == Ask::some && sets.contains(set.name));
 }
+
+// Each time, a node of a fleet has come to yet another manifest while the sets' lists were read.
+constexpr int most_looks = 3;
 
 // The set as the state directory has it.
 Examined remembered(const SetConfiguration& set, const StateDirectory& state,
@@ -127,6 +132,9 @@ class Cycle {
         managed_ = state_.hooks();
         for (const SetSurvey& survey : surveys)
             if (survey.examined && survey.examined->provenance_changed) confirmed_.insert(survey.set->name);
+        for (const SetSurvey& survey : surveys)
+            if (survey.together) together_.insert(survey.set->name);
+        hold_back_if_one_fails(surveys);
         {
             // Before minutes are spent on building.
             Plan plan = make_plan(kernel_, configuration_, wanted_sets(surveys), managed_);
@@ -136,10 +144,23 @@ class Cycle {
                     return tl::unexpected(std::move(*error));
         }
         SIEVE_TRY(build_all(surveys));
-        Plan plan = make_plan(kernel_, configuration_, wanted_sets(surveys), managed_);
-        refuse_lockouts(plan, surveys, state_);
+        hold_back_if_one_fails(surveys);
+        Plan plan = plan_for(surveys);
+        std::map<std::size_t, HookReport> done;
+        if (Status changed = change_together(surveys, plan, done); !changed) {
+            if (options_.failing == Failing::stops_all) {
+                for (const auto& [name, record] : staged_) state_.discard_staged(name);
+                return tl::unexpected(std::move(changed.error()));
+            }
+            plan = plan_for(surveys);
+        }
         report_.missing = plan.missing;
-        for (HookPlan& hook : plan.hooks) carry_out_hook(std::move(hook));
+        for (std::size_t i = 0; i < plan.hooks.size(); i++) {
+            if (const auto found = done.find(i); found != done.end())
+                add_hook(std::move(found->second));
+            else
+                carry_out_hook(std::move(plan.hooks[i]));
+        }
         SIEVE_TRY(remember());
         join_hooks();
         for (const SetSurvey& survey : surveys)
@@ -148,6 +169,122 @@ class Cycle {
     }
 
   private:
+    [[nodiscard]] Plan plan_for(const std::vector<SetSurvey>& surveys) {
+        Plan plan = make_plan(kernel_, configuration_, wanted_sets(surveys), managed_);
+        refuse_lockouts(plan, surveys, state_);
+        return plan;
+    }
+
+    // Sets that change together stay as they are if one of them cannot have its new list. If a failure is to
+    // stop all, it does so anyway.
+    void hold_back_if_one_fails(std::vector<SetSurvey>& surveys) {
+        if (options_.failing == Failing::stops_all) return;
+        for (const SetSurvey& survey : surveys) {
+            if (!survey.together || !survey.error) continue;
+            const Error cause = *survey.error;
+            return hold_back(surveys, "set " + survey.set->name, cause);
+        }
+    }
+
+    // Gives up the new lists of the sets that change together, where there are any.
+    void hold_back(std::vector<SetSurvey>& surveys, const std::string& culprit, const Error& cause) {
+        for (SetSurvey& survey : surveys) {
+            if (!survey.together || !survey.changed()) continue;
+            survey.error = Error{
+                cause.kind,
+                fmt::format("waits for {}, which is to change together with it: {}", culprit, cause.message),
+                cause.facts};
+            if (staged_.erase(survey.set->name) != 0) state_.discard_staged(survey.set->name);
+            for (SetReport& report : report_.sets) {
+                if (report.name != survey.set->name) continue;
+                report.outcome = SetOutcome::failed;
+                report.error = survey.error;
+            }
+        }
+    }
+
+    // Whether a set that changes together with others comes to this hook, or gets another filter there.
+    [[nodiscard]] static bool is_about(const HookPlan& hook, const std::set<std::string>& sets) {
+        return hook.entry != nullptr && std::ranges::any_of(hook.entry->sets, [&](const std::string& set) {
+                   return sets.contains(set);
+               });
+    }
+
+    // Carries out the plan of each hook that has one of the sets which change together and have changed: of
+    // all of these hooks, or of none. What was done is in `done`, by the hook's place in the plan. Error: one
+    // of them refuses, so nothing was changed and these sets stay as they are.
+    Status change_together(std::vector<SetSurvey>& surveys, Plan& plan,
+                           std::map<std::size_t, HookReport>& done) {
+        std::set<std::string> sets;
+        for (const SetSurvey& survey : surveys)
+            if (survey.together && staged_.contains(survey.set->name)) sets.insert(survey.set->name);
+        std::vector<std::size_t> hooks;
+        for (std::size_t i = 0; i < plan.hooks.size(); i++)
+            if (is_about(plan.hooks[i], sets)) hooks.push_back(i);
+        const auto refused = [&](const HookPlan& hook, const Error& error) -> Status {
+            const Error cause = hook.locks_out && !hook.obstacle ? lockout_refusal(error, hook) : error;
+            blame(surveys, hook, cause);
+            return tl::unexpected(cause);
+        };
+        for (const std::size_t i : hooks)
+            if (plan.hooks[i].obstacle) return refused(plan.hooks[i], *plan.hooks[i].obstacle);
+        // Attaching is what the kernel may still refuse, and it takes the longest.
+        std::ranges::stable_partition(hooks,
+                                      [&](std::size_t i) { return plan.hooks[i].step == HookStep::attach; });
+        std::erase_if(hooks, [&](std::size_t i) { return plan.hooks[i].step == HookStep::nothing; });
+        const std::map<std::string, std::string> images = identities();
+        const auto judged = [&](HookPlan& hook, const Error& error) {
+            hook.locks_out = error.kind == ErrorKind::lockout;
+            return refused(hook, error);
+        };
+        std::vector<HookInTheMaking> making;
+        for (const std::size_t i : hooks) {
+            auto one = HookInTheMaking::prepare(
+                kernel_, configuration_, plan.hooks[i], images, state_, observer_,
+                {.host = &host_, .exempt = {}, .confirm_within = options_.confirm_within});
+            if (!one) return judged(plan.hooks[i], one.error());
+            making.push_back(std::move(*one));
+        }
+        if (making.empty()) return {};
+        auto lock = control::hold_lock(kernel_, observer_);
+        if (!lock) return refused(plan.hooks[hooks.front()], lock.error());
+        for (std::size_t n = 0; n < hooks.size(); n++)
+            if (Status checked = making[n].check(); !checked)
+                return judged(plan.hooks[hooks[n]], checked.error());
+        for (std::size_t n = 0; n < hooks.size(); n++) {
+            Result<HookDone> committed = making[n].commit();
+            const bool stays = !committed && committed.error().kind != ErrorKind::unfinished;
+            if (stays && n == 0) return judged(plan.hooks[hooks[n]], committed.error());
+            settle(done[hooks[n]], committed, plan.hooks[hooks[n]]);
+            if (!stays) continue;
+            // Only a kernel that runs out of something comes to here. No more than has changed already.
+            for (std::size_t rest = n + 1; rest < hooks.size(); rest++)
+                settle(done[hooks[rest]], committed, plan.hooks[hooks[rest]]);
+            break;
+        }
+        // What the reports say of the plan is theirs from here on: `making` points into the plan.
+        making.clear();
+        for (auto& [i, report] : done) report.plan = std::move(plan.hooks[i]);
+        return {};
+    }
+
+    // A hook has refused what changes together.
+    void blame(std::vector<SetSurvey>& surveys, const HookPlan& hook, const Error& cause) {
+        const std::string where = fmt::format("{} {}", hook.interface, kernel::hook_point_name(hook.point));
+        hold_back(surveys, where, cause);
+        for (SetReport& report : report_.sets) {
+            const bool its = std::ranges::find(hook.entry->sets, report.name) != hook.entry->sets.end();
+            const bool held_back = std::ranges::any_of(surveys, [&](const SetSurvey& survey) {
+                return survey.together && survey.error && survey.set->name == report.name;
+            });
+            if (!its || !held_back) continue;
+            report.error = cause;
+            if (!hook.locks_out) continue;
+            report.outcome = SetOutcome::refused;
+            report.guard = Guard::lockout;
+        }
+    }
+
     // Builds and stages what has changed. A failure becomes the set's, or everyone's.
     Status build_all(std::vector<SetSurvey>& surveys) {
         SIEVE_ASSIGN(const SandboxSettings sandbox, sandbox_of(options_));
@@ -207,21 +344,30 @@ class Cycle {
         report.error = report.plan.obstacle;
         report.locks_out = report.plan.locks_out;
         const bool stopped = failed_ && options_.failing == Failing::stops_all;
-        if (!report.error && !stopped) {
-            auto done = carry_out(kernel_, configuration_, report.plan, identities(), state_, observer_,
-                                  {.host = &host_, .exempt = {}, .confirm_within = options_.confirm_within});
-            if (done) {
-                report.done = std::move(*done);
-                report.carried_out = true;
-                if (report.plan.step != HookStep::nothing) report_.changed = true;
-                note_live(report);
-            } else {
-                report.error = std::move(done.error());
-                report.locks_out = report.error->kind == ErrorKind::lockout;
-                if (report.locks_out) report.error = lockout_refusal(*report.error, report.plan);
-                failed_ = true;
-            }
+        if (!report.error && !stopped)
+            settle(report,
+                   carry_out(kernel_, configuration_, report.plan, identities(), state_, observer_,
+                             {.host = &host_, .exempt = {}, .confirm_within = options_.confirm_within}),
+                   report.plan);
+        add_hook(std::move(report));
+    }
+
+    // What became of a hook whose plan was carried out.
+    void settle(HookReport& report, const Result<HookDone>& done, const HookPlan& plan) {
+        if (done) {
+            report.done = *done;
+            report.carried_out = true;
+            if (plan.step != HookStep::nothing) report_.changed = true;
+            note_live(report);
+            return;
         }
+        report.error = done.error();
+        report.locks_out = report.error->kind == ErrorKind::lockout;
+        if (report.locks_out) report.error = lockout_refusal(*report.error, plan);
+        failed_ = true;
+    }
+
+    void add_hook(HookReport report) {
         note_managed(report);
         report_.hooks.push_back(std::move(report));
     }
@@ -266,6 +412,7 @@ class Cycle {
 
     // A new image is the last good one once it is live somewhere, or if there is no interface for it.
     Status remember() {
+        std::map<std::string, SetRecord> together;
         for (SetReport& report : report_.sets) {
             const auto staged = staged_.find(report.name);
             if (staged == staged_.end()) {
@@ -274,7 +421,10 @@ class Cycle {
                 continue;
             }
             if (live_.contains(report.name) || !is_planned(report.name)) {
-                SIEVE_TRY(state_.commit(report.name, staged->second));
+                if (together_.contains(report.name))
+                    together.emplace(report.name, staged->second);
+                else
+                    SIEVE_TRY(state_.commit(report.name, staged->second));
                 report.outcome = SetOutcome::replaced;
                 report.last_good = std::move(staged->second);
             } else {
@@ -282,6 +432,7 @@ class Cycle {
                 blame_hooks(report);
             }
         }
+        SIEVE_TRY(state_.commit(together));
         if (now_managed_ != managed_) SIEVE_TRY(state_.keep_hooks(now_managed_));
         std::vector<std::string> names;
         for (const SetConfiguration& set : configuration_.sets) names.push_back(set.name);
@@ -320,6 +471,7 @@ class Cycle {
     std::vector<ManagedHook> managed_;
     std::vector<ManagedHook> now_managed_;
     std::map<std::string, SetRecord> staged_;
+    std::set<std::string> together_;  // sets that change together
     std::set<std::string> confirmed_; // sets whose list is the same, of sources that look different
     std::set<std::string> live_;      // sets whose image was brought into force
     bool failed_ = false;
@@ -342,16 +494,33 @@ Result<std::vector<SetSurvey>> survey_sets(const Configuration& configuration, c
     }
     SIEVE_ASSIGN(const SandboxSettings sandbox, sandbox_of(options));
     std::vector<SetSurvey> surveys(configuration.sets.size());
-    Remarks remarks(surveys.size());
-    for_each_at_once(surveys.size(), [&](std::size_t i) {
-        SetSurvey& survey = surveys[i];
-        const SetConfiguration& set = configuration.sets[i];
-        survey.set = &set;
-        survey.protection = protection_of(configuration, set, addresses);
-        survey.asked = is_asked(options, set);
-        survey_set(survey, state, sandbox, remarks.observer(i));
-    });
-    remarks.tell(observer);
+    const auto survey_those = [&](const SetsTogether& together, const auto& concerned) {
+        Remarks remarks(surveys.size());
+        const std::set<std::string> asked = together.completed(options.sets);
+        for_each_at_once(surveys.size(), [&](std::size_t i) {
+            const SetConfiguration& set = configuration.sets[i];
+            if (!concerned(set.name)) return;
+            SetSurvey& survey = surveys[i] = {};
+            survey.set = &set;
+            survey.protection = protection_of(configuration, set, addresses);
+            survey.asked = is_asked(options, asked, set);
+            survey.together = survey.asked && together.has(set.name);
+            survey_set(survey, state, sandbox, remarks.observer(i));
+        });
+        remarks.tell(observer);
+    };
+    SetsTogether together = SetsTogether::of(configuration);
+    survey_those(together, [](const std::string&) { return true; });
+    for (int looks = 1; options.ask != Ask::nothing && !together.still(); looks++) {
+        if (looks == most_looks) {
+            for (SetSurvey& survey : surveys)
+                if (survey.together)
+                    survey.error = Error{ErrorKind::bad_input, "another manifest came while it was read"};
+            break;
+        }
+        const SetsTogether before = std::exchange(together, SetsTogether::of(configuration));
+        survey_those(together, [&](const std::string& set) { return before.has(set) || together.has(set); });
+    }
     return surveys;
 }
 

@@ -48,7 +48,8 @@ struct CycleOptions {
 // What was found out about one set.
 struct SetSurvey {
     const SetConfiguration* set = nullptr;
-    bool asked = true; // its sources were; else it is what the state directory has
+    bool asked = true;     // its sources were; else it is what the state directory has
+    bool together = false; // it changes together with others, or not at all (together.hpp)
     std::optional<Examined> examined{};
     std::optional<Error> error{};                      // of a source, a list, or a guard
     std::optional<std::chrono::seconds> retry_after{}; // a server that failed wants to be asked again then
@@ -60,7 +61,8 @@ struct SetSurvey {
 };
 
 // Examines every set as the options say, several at a time. Changes nothing. A set that follows a stream is
-// not asked. Error: the host's addresses cannot be read.
+// not asked. Sets that change together are read as of one moment, and if one of them is asked, all are.
+// Error: the host's addresses cannot be read.
 [[nodiscard]] Result<std::vector<SetSurvey>> survey_sets(const Configuration& configuration,
                                                          const StateDirectory& state, HostAddresses& host,
                                                          const CycleOptions& options,
@@ -117,7 +119,10 @@ struct CycleReport {
     bool changed = false;               // something of what is in force
 };
 
-// Runs a cycle. The error is one of Failing::stops_all before anything was changed; what fails later is in
+// Runs a cycle. Of the sets that change together, all changes come into force or none: every list has passed
+// its guards, every filter is built, and every hook that has one of the sets has tested its table, before the
+// first table is replaced. The tables of several hooks are then replaced one right after the other, under one
+// lock. The error is one of Failing::stops_all before anything was changed; what fails later is in
 // the report.
 [[nodiscard]] Result<CycleReport> run_cycle(control::Kernel& kernel, const Configuration& configuration,
                                             const StateDirectory& state, HostAddresses& host,

@@ -11,10 +11,12 @@
 #include <memory>
 #include <set>
 #include <utility>
+#include <variant>
 
 #include <fmt/core.h>
 
 #include "libsieve/control/apply.hpp"
+#include "libsieve/control/hold_lock.hpp"
 #include "libsieve/control/in_force.hpp"
 #include "libsieve/control/prepare.hpp"
 #include "libsieve/control/unload.hpp"
@@ -350,21 +352,27 @@ Plan make_plan(control::Kernel& kernel, const Configuration& configuration, cons
     return plan;
 }
 
-Result<HookDone> carry_out(control::Kernel& kernel, const Configuration& configuration, const HookPlan& plan,
-                           const std::map<std::string, std::string>& identities, const StateDirectory& state,
-                           const control::Observer& observer, const control::Safety& safety) {
-    HookDone done;
-    const control::HookName name{.interface = plan.interface, .point = plan.point};
-    if (plan.step == HookStep::nothing) {
-        done.program_id = plan.program_id;
-        return done;
-    }
+struct HookInTheMaking::Parts {
+    Parts(const Configuration& configuration, const HookPlan& its_plan, const control::Safety& safety)
+        : plan(its_plan), safe(configuration, *its_plan.entry, safety) {}
+
+    const HookPlan& plan;
+    const EntrySafety safe;
+    std::variant<std::monostate, control::ApplyInTheMaking, control::TableInTheMaking> making{};
+    std::chrono::milliseconds preparing{0};
+};
+
+HookInTheMaking::HookInTheMaking(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+HookInTheMaking::HookInTheMaking(HookInTheMaking&&) noexcept = default;
+HookInTheMaking& HookInTheMaking::operator=(HookInTheMaking&&) noexcept = default;
+HookInTheMaking::~HookInTheMaking() = default;
+
+Result<HookInTheMaking>
+HookInTheMaking::prepare(control::Kernel& kernel, const Configuration& configuration, const HookPlan& plan,
+                         const std::map<std::string, std::string>& identities, const StateDirectory& state,
+                         const control::Observer& observer, const control::Safety& safety) {
     const auto start = std::chrono::steady_clock::now();
-    if (plan.step == HookStep::unload) {
-        SIEVE_TRY(control::unload(kernel, name, observer));
-        return done;
-    }
-    const EntrySafety safe(configuration, *plan.entry, safety);
+    auto parts = std::make_unique<Parts>(configuration, plan, safety);
     control::TableSpec table = table_of(configuration, *plan.entry, plan.interface);
     for (control::SetSpec& set : table.sets) {
         const auto found = identities.find(set.name);
@@ -378,23 +386,63 @@ Result<HookDone> carry_out(control::Kernel& kernel, const Configuration& configu
         }
     }
     if (plan.step == HookStep::attach) {
-        SIEVE_ASSIGN(control::Applied applied, control::apply(kernel, table, observer, safe.get()));
+        SIEVE_ASSIGN(auto making, control::ApplyInTheMaking::prepare(kernel, std::move(table), observer,
+                                                                     parts->safe.get()));
+        parts->making = std::move(making);
+    } else {
+        control::TableChange change{.table = std::move(table), .kept = {}};
+        for (std::size_t i = 0; i < plan.entry->sets.size(); i++) change.kept.push_back(plan.sets[i].kept);
+        SIEVE_ASSIGN(auto making, control::TableInTheMaking::prepare(kernel, std::move(change), observer,
+                                                                     parts->safe.get()));
+        parts->making = std::move(making);
+    }
+    parts->preparing = since(start);
+    return HookInTheMaking(std::move(parts));
+}
+
+Status HookInTheMaking::check() {
+    if (auto* attaching = std::get_if<control::ApplyInTheMaking>(&parts_->making)) return attaching->check();
+    return std::get<control::TableInTheMaking>(parts_->making).check();
+}
+
+Result<HookDone> HookInTheMaking::commit() {
+    HookDone done;
+    done.testing = parts_->preparing;
+    if (auto* attaching = std::get_if<control::ApplyInTheMaking>(&parts_->making)) {
+        const auto start = std::chrono::steady_clock::now();
+        SIEVE_ASSIGN(control::Applied applied, attaching->commit());
         done.program_id = applied.hook.ours ? applied.hook.ours->id : 0;
         done.remarks = std::move(applied.remarks);
         done.warnings = std::move(applied.warnings);
-        done.brought_in = plan.entry->sets;
-        done.testing = since(start);
+        done.brought_in = parts_->plan.entry->sets;
+        done.testing += since(start);
         return done;
     }
-    control::TableChange change{.table = std::move(table), .kept = {}};
-    for (std::size_t i = 0; i < plan.entry->sets.size(); i++) change.kept.push_back(plan.sets[i].kept);
-    SIEVE_ASSIGN(control::TableChanged changed, control::change_table(kernel, change, observer, safe.get()));
+    SIEVE_ASSIGN(control::TableChanged changed, std::get<control::TableInTheMaking>(parts_->making).commit());
     done.program_id = changed.hook.ours ? changed.hook.ours->id : 0;
     done.warnings = std::move(changed.warnings);
     for (const control::ReadySet& set : changed.brought_in) done.brought_in.push_back(set.name);
     done.swapping = std::chrono::milliseconds(std::lround(changed.milliseconds));
-    done.testing = since(start) - done.swapping;
     return done;
+}
+
+Result<HookDone> carry_out(control::Kernel& kernel, const Configuration& configuration, const HookPlan& plan,
+                           const std::map<std::string, std::string>& identities, const StateDirectory& state,
+                           const control::Observer& observer, const control::Safety& safety) {
+    HookDone done;
+    if (plan.step == HookStep::nothing) {
+        done.program_id = plan.program_id;
+        return done;
+    }
+    if (plan.step == HookStep::unload) {
+        SIEVE_TRY(control::unload(kernel, {.interface = plan.interface, .point = plan.point}, observer));
+        return done;
+    }
+    SIEVE_ASSIGN(HookInTheMaking making,
+                 HookInTheMaking::prepare(kernel, configuration, plan, identities, state, observer, safety));
+    SIEVE_ASSIGN(const control::Held lock, control::hold_lock(kernel, observer));
+    SIEVE_TRY(making.check());
+    return making.commit();
 }
 
 Result<std::optional<control::Rejoined>>

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -103,6 +104,29 @@ struct HookDone {
                                          const std::map<std::string, std::string>& identities,
                                          const StateDirectory& state, const control::Observer& observer,
                                          const control::Safety& safety = {});
+
+// The same in three parts, for hooks that change together: all are prepared, then all are checked under one
+// lock, then all are committed (control/change_table.hpp).
+class HookInTheMaking {
+  public:
+    // For HookStep::attach and HookStep::change. `kernel` and what `safety` points to outlive the result, as
+    // do the plan and the configuration.
+    [[nodiscard]] static Result<HookInTheMaking>
+    prepare(control::Kernel& kernel, const Configuration& configuration, const HookPlan& plan,
+            const std::map<std::string, std::string>& identities, const StateDirectory& state,
+            const control::Observer& observer, const control::Safety& safety = {});
+    HookInTheMaking(HookInTheMaking&&) noexcept;
+    HookInTheMaking& operator=(HookInTheMaking&&) noexcept;
+    ~HookInTheMaking();
+
+    [[nodiscard]] Status check();
+    [[nodiscard]] Result<HookDone> commit();
+
+  private:
+    struct Parts;
+    explicit HookInTheMaking(std::unique_ptr<Parts> parts);
+    std::unique_ptr<Parts> parts_;
+};
 
 // Builds the joint filter of the hook's sets anew if the entry wants one and a set that could be joined is
 // not. Takes the sets whose filter in force is their last good image, with its list and without exceptions.

@@ -196,7 +196,9 @@ Result<StateDirectory> StateDirectory::open(const std::string& path, std::chrono
         SIEVE_TRY(make_folder(path + "/sets"));
         SIEVE_TRY(write_output(path + "/version", version_text, version_output, Replace::ours));
     }
-    return StateDirectory(path, std::move(lock));
+    StateDirectory state(path, std::move(lock));
+    SIEVE_TRY(state.complete_commit());
+    return state;
 }
 
 Result<StateDirectory> StateDirectory::look(const std::string& path) {
@@ -261,6 +263,37 @@ Status StateDirectory::stage(const std::string& set, Image& image, int list,
 Status StateDirectory::commit(const std::string& set, const SetRecord& record) const {
     SIEVE_TRY(write_output(folder_of(set) + "/record.json", text_of(record), json_output, Replace::anything));
     remove_all_but(set, record.identity);
+    return {};
+}
+
+Status StateDirectory::commit(const std::map<std::string, SetRecord>& records) const {
+    if (records.empty()) return {};
+    if (records.size() == 1) return commit(records.begin()->first, records.begin()->second);
+    SIEVE_TRY(write_output(path_ + "/together.json", text_of(json(records)), json_output, Replace::anything));
+    return complete_commit();
+}
+
+bool StateDirectory::has_files_of(const std::string& set, const SetRecord& record) const {
+    return ::access(image_path(set, record.identity).c_str(), R_OK) == 0 &&
+           (!record.exact || ::access(exact_path(set, record.identity).c_str(), R_OK) == 0);
+}
+
+Status StateDirectory::complete_commit() const {
+    const std::string path = path_ + "/together.json";
+    const std::optional<std::string> text = content_of(path);
+    if (!text) return {};
+    std::map<std::string, SetRecord> records;
+    try {
+        records = json::parse(*text).get<std::map<std::string, SetRecord>>();
+    } catch (const json::exception&) { // damaged: no record was replaced by what it says
+        records.clear();
+    }
+    const bool whole = std::ranges::all_of(records, [this](const auto& one) {
+        return is_identity(one.second.identity) && has_files_of(one.first, one.second);
+    });
+    if (whole)
+        for (const auto& [set, record] : records) SIEVE_TRY(commit(set, record));
+    if (::unlink(path.c_str()) != 0 && errno != ENOENT) return fault(path, "cannot be removed", errno);
     return {};
 }
 

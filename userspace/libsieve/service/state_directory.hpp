@@ -9,6 +9,7 @@
 //     sets/NAME/ID.list        its list, parsed (list_file.hpp); none if a source was the image
 //     sets/NAME/ID.exact       the keys that verify its matches, if they are to be verified
 //     hooks.json               the hooks that the service put tables on
+//     together.json            records that are being committed together
 //
 // record.json is replaced as a whole, after the files that it names are on the disk, so that a crash leaves
 // the old record with its files or the new one with its. Everything here belongs to its owner alone: an image
@@ -18,6 +19,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -85,6 +87,8 @@ class StateDirectory {
                                std::span<const sieve_key> exact) const;
     // Makes the record the last good one, and removes the files of all others.
     [[nodiscard]] Status commit(const std::string& set, const SetRecord& record) const;
+    // The same for several sets at once: after a crash, open() finds all of these records or none.
+    [[nodiscard]] Status commit(const std::map<std::string, SetRecord>& records) const;
     // Removes staged files that no record names.
     void discard_staged(const std::string& set) const;
     // Removes what is kept of sets that are not among these.
@@ -97,6 +101,9 @@ class StateDirectory {
     StateDirectory(std::string path, UniqueFd lock) : path_(std::move(path)), lock_(std::move(lock)) {}
     [[nodiscard]] std::string folder_of(const std::string& set) const;
     void remove_all_but(const std::string& set, const std::string& identity) const;
+    // Completes a commit of several records that a crash cut off.
+    [[nodiscard]] Status complete_commit() const;
+    [[nodiscard]] bool has_files_of(const std::string& set, const SetRecord& record) const;
 
     std::string path_;
     UniqueFd lock_;

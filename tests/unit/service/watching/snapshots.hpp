@@ -38,6 +38,22 @@ inline control::SetStatus sample_set(const std::string& name, std::uint32_t slot
     return status;
 }
 
+// A host in the middle of a rollout.
+inline FleetStanding sample_fleet() {
+    FleetStanding fleet;
+    fleet.fleet = "edge";
+    fleet.node = "gate-1";
+    fleet.state = FleetState::followed;
+    fleet.contact = sample_now - std::chrono::seconds(19);
+    fleet.in_force = fleet.wanted = fleet.published = 1'795'334'100'000;
+    fleet.manifest = "3f2a90c1";
+    fleet.rollout = "running";
+    fleet.stage = 2;
+    fleet.stages = 3;
+    fleet.own_stage = 1;
+    return fleet;
+}
+
 // One hook with so many sets, and an hour of traffic with a wave of drops.
 struct SamplePage {
     Snapshot snapshot{};

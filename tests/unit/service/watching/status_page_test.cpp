@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "libsieve/feeds/key_text.hpp"
 #include "libsieve/service/watching/status_json.hpp"
@@ -207,6 +208,50 @@ TEST(StatusPage, SaysThatTheKernelCannotBeRead) {
     // Nobody knows whether it runs.
     EXPECT_SILENT(page, "no packet is judged");
     EXPECT_SILENT(page, "The program runs on no interface yet");
+}
+
+TEST(StatusPage, ShowsTheFleet) {
+    SamplePage sample = usual();
+    EXPECT_SILENT(page_of(sample, "no-fleet"), "Fleet");
+    sample.snapshot.record.fleet = test::sample_fleet();
+    std::string page = page_of(sample, "fleet");
+    EXPECT_SAYS(page, "<h2>Fleet edge</h2><span class=\"pill good\">followed</span>");
+    EXPECT_SAYS(page, "as gate-1");
+    EXPECT_SAYS(page, "1795334100000, 5 min ago (3f2a90c1)");
+    EXPECT_SAYS(page, "running, stage 2 of 3; this host is of stage 1");
+    EXPECT_SAYS(page, "<dt>etcd answered last</dt><dd>19 s ago</dd>");
+    EXPECT_SAYS(page, "✓ Everything");
+
+    FleetStanding& fleet = *sample.snapshot.record.fleet;
+    fleet.state = FleetState::etcd_away;
+    fleet.error = fleet.last_error = "http://<etcd>:2379: Connection refused";
+    fleet.last_error_at = sample_now - 2min;
+    page = page_of(sample, "etcd-away");
+    EXPECT_SAYS(page, "<span class=\"pill warn\">etcd away</span>");
+    EXPECT_SAYS(page, "<b>fleet edge</b>");
+    EXPECT_SAYS(page, "It answered last 19 s ago. http://&lt;etcd&gt;:2379: Connection refused.");
+    EXPECT_SAYS(page, "<dt>Last error</dt><dd>2 min ago: http://&lt;etcd&gt;");
+
+    // A host without anything yet, whose publisher's clock is ahead.
+    fleet = {.fleet = "edge", .node = "gate-1"};
+    fleet.published = 9'000'000'000'000;
+    page = page_of(sample, "fleet-begins");
+    EXPECT_SAYS(page, "It has not answered since the start.");
+    EXPECT_SAYS(page, "<dt>Manifest in force</dt><dd>none</dd>");
+    EXPECT_SAYS(page, "<dt>Manifest published</dt><dd>9000000000000</dd>");
+}
+
+TEST(StatusJson, TellsOfTheFleet) {
+    SamplePage sample;
+    EXPECT_TRUE(nlohmann::json::parse(status_json(sample.snapshot))["fleet"].is_null());
+    sample.snapshot.record.fleet = test::sample_fleet();
+    sample.snapshot.record.fleet->state = FleetState::halted;
+    sample.snapshot.record.fleet->error = "n7: the share of dropped packets rose by 12.0%";
+    const auto json = nlohmann::json::parse(status_json(sample.snapshot));
+    EXPECT_EQ(json["fleet"]["state"], "halted");
+    EXPECT_EQ(json["fleet"]["in_force"], 1'795'334'100'000);
+    EXPECT_EQ(json["fleet"]["stage"], 2);
+    EXPECT_EQ(json["problems"][0]["kind"], "fleet-halted");
 }
 
 } // namespace

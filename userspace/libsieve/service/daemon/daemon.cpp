@@ -14,6 +14,7 @@
 #include "libsieve/service/configuration_reader.hpp"
 #include "libsieve/service/live/companion.hpp"
 #include "libsieve/service/reconcile.hpp"
+#include "libsieve/service/together.hpp"
 #include "libsieve/service/watching/process_usage.hpp"
 #include "libsieve/util/chance.hpp"
 #include "libsieve/util/event.hpp"
@@ -193,6 +194,8 @@ void Daemon::begin(CycleOptions options) {
     running_ = std::make_shared<Running>();
     running_->options = std::move(options);
     running_->options.sandbox = settings_.sandbox;
+    // The agenda and the ledger are to know of all sets that are asked.
+    running_->options.sets = SetsTogether::of(*configuration_).completed(std::move(running_->options.sets));
     running_->configuration = configuration_;
     running_->began = std::chrono::steady_clock::now();
     parts_.ledger.note_cycle_begun(running_->options.sets);

@@ -180,6 +180,11 @@ void Ledger::note_reload(const std::optional<Error>& error, Clock::time_point at
     record_.reload_error = error ? std::optional(error->message) : std::nullopt;
 }
 
+void Ledger::note_fleet(std::optional<FleetStanding> standing) {
+    const std::lock_guard lock(mutex_);
+    record_.fleet = std::move(standing);
+}
+
 void Ledger::note_test(const std::string& set, Seconds took) {
     const std::lock_guard lock(mutex_);
     record_.sets[set].testing.add(took);

@@ -21,6 +21,7 @@
 #include "libsieve/service/configuration.hpp"
 #include "libsieve/service/cycle.hpp"
 #include "libsieve/service/guards.hpp"
+#include "libsieve/service/watching/fleet_standing.hpp"
 #include "libsieve/service/watching/totals.hpp"
 #include "libsieve/util/result.hpp"
 
@@ -134,6 +135,7 @@ struct Record {
     std::optional<Clock::time_point> last_reload{};
     std::optional<std::string> reload_error{}; // of the last one
     std::map<HookId, TimeSum> swapping{};
+    std::optional<FleetStanding> fleet{}; // nothing: this host follows none
     std::uint64_t observations_failed = 0;
     std::optional<std::string> observation_error{}; // of the last one
     std::optional<std::string> keeping_error{};     // why the counters could not be written the last time
@@ -170,6 +172,8 @@ class Ledger {
     void note_live_change(const std::string& set, const LiveChange& change);
     // The configuration was read again; `error` if it is not valid and the old one stays.
     void note_reload(const std::optional<Error>& error, Clock::time_point at = Clock::now());
+    // How this host stands in its fleet; nothing: it follows none any more.
+    void note_fleet(std::optional<FleetStanding> standing);
     // A filter was asked in the kernel before it went live, and a table was put in force. See TimedKernel.
     void note_test(const std::string& set, Seconds took);
     void note_swap(const HookId& hook, Seconds took);

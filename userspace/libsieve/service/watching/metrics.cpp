@@ -108,6 +108,30 @@ using prometheus::MetricType;
       "Changes that could not be made in place, so that the filter had to be built anew.")                   \
     X(live_duration, "xdp_sieve_live_change_duration_seconds", Summary, "set",                               \
       "Time spent on changes in place.")                                                                     \
+    /* The fleet, on a host that follows one. */                                                             \
+    X(fleet_info, "xdp_sieve_fleet_info", Gauge, "fleet,node",                                               \
+      "Always 1, with the fleet that this host follows and its name there. The metrics of the fleet are "    \
+      "missing where none is followed.")                                                                     \
+    X(fleet_state, "xdp_sieve_fleet_state", Gauge, "state",                                                  \
+      "1 for how this host stands in its fleet, 0 for the rest: followed, behind, failed, refused, halted, " \
+      "unpublished, store_away, etcd_away.")                                                                 \
+    X(fleet_in_force, "xdp_sieve_fleet_manifest_in_force_serial", Gauge, "",                                 \
+      "Serial of the manifest in force; 0 while one is brought in, or if there is none.")                    \
+    X(fleet_wanted, "xdp_sieve_fleet_manifest_wanted_serial", Gauge, "",                                     \
+      "Serial of the manifest that this host is to have by now; 0 if none is known.")                        \
+    X(fleet_published, "xdp_sieve_fleet_manifest_published_serial", Gauge, "",                               \
+      "Serial of the manifest that is published; 0 if there is none, or none that is right.")                \
+    X(fleet_contact, "xdp_sieve_fleet_etcd_contact_timestamp_seconds", Gauge, "",                            \
+      "When etcd answered last, in seconds since 1970; 0 if it has not since the start.")                    \
+    X(fleet_failures, "xdp_sieve_fleet_failures_total", Counter, "",                                         \
+      "Attempts to bring a manifest into force that failed.")                                                \
+    X(fleet_rollout, "xdp_sieve_fleet_rollout_state", Gauge, "state",                                        \
+      "1 for the state of the rollout, 0 for the rest: running, paused, halted, rolled_back, complete.")     \
+    X(fleet_stage, "xdp_sieve_fleet_rollout_stage", Gauge, "",                                               \
+      "The stage that the rollout has come to, from 1 on.")                                                  \
+    X(fleet_stages, "xdp_sieve_fleet_rollout_stages", Gauge, "", "Stages of the published manifest.")        \
+    X(fleet_own_stage, "xdp_sieve_fleet_node_stage", Gauge, "",                                              \
+      "The stage of the published manifest that covers this host, from 1 on.")                               \
     /* The service itself. */                                                                                \
     X(build_info, "xdp_sieve_build_info", Gauge, "version", "Always 1, with the version of the service.")    \
     X(state, "xdp_sieve_state", Gauge, "state",                                                              \
@@ -316,6 +340,23 @@ void add_service(Collection& all, const Record& record) {
     all.add(Id::read_errors, {}, record.observations_failed);
 }
 
+void add_fleet(Collection& all, const FleetStanding& fleet) {
+    all.add(Id::fleet_info, {fleet.fleet, fleet.node}, true);
+    for (const FleetState state : all_fleet_states)
+        all.add(Id::fleet_state, {fleet_state_name(state)}, fleet.state == state);
+    all.add(Id::fleet_in_force, {}, fleet.in_force);
+    all.add(Id::fleet_wanted, {}, fleet.wanted);
+    all.add(Id::fleet_published, {}, fleet.published);
+    all.add(Id::fleet_contact, {}, fleet.contact ? seconds_since_1970(*fleet.contact) : 0.0);
+    all.add(Id::fleet_failures, {}, fleet.failures);
+    if (fleet.rollout.empty()) return;
+    for (const char* state : fleet_rollout_states)
+        all.add(Id::fleet_rollout, {state}, fleet.rollout == state);
+    all.add(Id::fleet_stage, {}, std::uint64_t{fleet.stage});
+    all.add(Id::fleet_stages, {}, std::uint64_t{fleet.stages});
+    all.add(Id::fleet_own_stage, {}, std::uint64_t{fleet.own_stage});
+}
+
 void add_process(Collection& all, const ProcessUsage& process) {
     all.add(Id::children_cpu, {}, process.children_cpu_seconds);
     all.add(Id::children_memory, {}, process.children_most_resident_bytes);
@@ -345,6 +386,7 @@ std::vector<MetricFamily> metrics_of(const Snapshot& snapshot) {
     for (const SetConfiguration& set : snapshot.record.configuration.sets)
         all.add(Id::list_interval, {set.name}, static_cast<std::uint64_t>(asked_every(set).count()));
     for (const auto& [hook, time] : snapshot.record.swapping) all.add(Id::swapping, labels_of(hook), time);
+    if (snapshot.record.fleet) add_fleet(all, *snapshot.record.fleet);
     add_service(all, snapshot.record);
     all.add(Id::read_good, {}, !snapshot.error);
     all.add(Id::read_duration, {}, snapshot.reading.count());

@@ -70,6 +70,46 @@ void add_list(std::vector<Problem>& problems, const SetConfiguration& set, const
                          ago(last_confirmed(history).value_or(now), now), duration_text(asked_every(set)))});
 }
 
+void add_fleet(std::vector<Problem>& problems, const FleetStanding& fleet, Clock::time_point now) {
+    const char *kind = nullptr, *text = nullptr;
+    switch (fleet.state) {
+    case FleetState::followed:
+    case FleetState::behind:
+        return;
+    case FleetState::failed:
+        kind = "fleet-failed";
+        text = "The manifest that this host is to have cannot come into force, and what was before stays.";
+        break;
+    case FleetState::refused:
+        kind = "fleet-refused";
+        text = "What is published is not right, and what is in force stays.";
+        break;
+    case FleetState::halted:
+        kind = "fleet-halted";
+        text = "The rollout has stopped.";
+        break;
+    case FleetState::unpublished:
+        if (fleet.in_force == 0 && fleet.error.empty()) return; // a fleet that begins
+        kind = "fleet-unpublished";
+        text = "What is in force stays.";
+        break;
+    case FleetState::store_away:
+        kind = "fleet-store-away";
+        text = "The store does not give what this host is to have, and what is in force stays.";
+        break;
+    case FleetState::etcd_away:
+        kind = "fleet-etcd-away";
+        text = "etcd does not answer, so nothing new is heard of, and what is in force stays.";
+        break;
+    }
+    const std::string contact = fleet.state != FleetState::etcd_away ? std::string()
+                                : fleet.contact
+                                    ? fmt::format(" It answered last {}.", ago(*fleet.contact, now))
+                                    : std::string(" It has not answered since the start.");
+    problems.push_back({Severity::warning, kind, "fleet " + fleet.fleet,
+                        text + contact + (fleet.error.empty() ? "" : " " + sentence(fleet.error))});
+}
+
 } // namespace
 
 std::string hook_text(const HookId& hook) {
@@ -100,6 +140,7 @@ std::vector<Problem> problems_of(const Snapshot& snapshot) {
     for (const SetConfiguration& set : record.configuration.sets)
         if (const auto history = record.sets.find(set.name); history != record.sets.end())
             add_list(problems, set, history->second, snapshot.at);
+    if (record.fleet) add_fleet(problems, *record.fleet, snapshot.at);
     if (record.keeping_error)
         problems.push_back({Severity::warning, "counters-not-kept", "counters",
                             "They cannot be kept for the next start: " + sentence(*record.keeping_error)});

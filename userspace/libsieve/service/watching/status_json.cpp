@@ -112,6 +112,27 @@ json to_json(const std::string& name, const SetHistory& set) {
     return out;
 }
 
+json to_json(const FleetStanding& fleet) {
+    const auto stage = [](std::uint32_t number) { return number == 0 ? json() : json(number); };
+    const auto serial = [](std::uint64_t number) { return number == 0 ? json() : json(number); };
+    return {{"fleet", fleet.fleet},
+            {"node", fleet.node},
+            {"state", fleet_state_name(fleet.state)},
+            {"error", fleet.error},
+            {"last_error", fleet.last_error},
+            {"last_error_at", to_json(fleet.last_error_at)},
+            {"failures", fleet.failures},
+            {"contact", to_json(fleet.contact)},
+            {"manifest", fleet.manifest},
+            {"in_force", serial(fleet.in_force)},
+            {"wanted", serial(fleet.wanted)},
+            {"published", serial(fleet.published)},
+            {"rollout", fleet.rollout.empty() ? json() : json(fleet.rollout)},
+            {"stage", stage(fleet.stage)},
+            {"stages", stage(fleet.stages)},
+            {"own_stage", stage(fleet.own_stage)}};
+}
+
 } // namespace
 
 std::string status_json(const Snapshot& snapshot) {
@@ -131,6 +152,7 @@ std::string status_json(const Snapshot& snapshot) {
                       {"problems", std::move(problems)},
                       {"hooks", std::move(hooks)},
                       {"lists", std::move(lists)},
+                      {"fleet", record.fleet ? to_json(*record.fleet) : json()},
                       {"cycles",
                        {{"count", record.cycles},
                         {"changed", record.cycles_changed},

@@ -449,11 +449,68 @@ Html lists(const Page& page) {
     return part.add("</tbody></table></div></section>");
 }
 
-// --- the service ---------------------------------------------------------------------------------------
-
 Html fact(std::string_view name, std::string_view value) {
     return html("<div><dt>{}</dt><dd>{}</dd></div>", name, value);
 }
+
+// --- the fleet -----------------------------------------------------------------------------------------
+
+Markup fleet_class(FleetState state) {
+    switch (state) {
+    case FleetState::followed:
+        return "good";
+    case FleetState::behind:
+    case FleetState::halted:
+    case FleetState::unpublished:
+    case FleetState::store_away:
+    case FleetState::etcd_away:
+        return "warn";
+    case FleetState::failed:
+    case FleetState::refused:
+        return "bad";
+    }
+    return "warn";
+}
+
+// A serial is the time when the manifest was published, but for publishers whose clocks are wrong.
+std::string serial_text(std::uint64_t serial, Clock::time_point now) {
+    if (serial == 0) return "none";
+    const Clock::time_point at{std::chrono::milliseconds(serial)};
+    return at > now ? std::to_string(serial) : fmt::format("{}, {}", serial, ago(at, now));
+}
+
+Html fleet(const Page& page) {
+    if (!page.snapshot.record.fleet) return {};
+    const FleetStanding& fleet = *page.snapshot.record.fleet;
+    std::string state = fleet_state_name(fleet.state);
+    std::replace(state.begin(), state.end(), '_', ' ');
+    Html part;
+    part.add("<section class=\"card\"><div class=\"head\"><h2>Fleet {}</h2>{}<span class=\"more\">as "
+             "{}</span></div>"
+             "<div class=\"body\"><dl class=\"facts\">",
+             fleet.fleet, pill(fleet_class(fleet.state), state), fleet.node);
+    part.add("{}",
+             fact("Manifest in force",
+                  fleet.manifest.empty()
+                      ? serial_text(fleet.in_force, page.now())
+                      : fmt::format("{} ({})", serial_text(fleet.in_force, page.now()), fleet.manifest)));
+    part.add("{}", fact("Manifest wanted here", serial_text(fleet.wanted, page.now())));
+    part.add("{}", fact("Manifest published", serial_text(fleet.published, page.now())));
+    if (!fleet.rollout.empty())
+        part.add("{}",
+                 fact("Rollout", fmt::format("{}, stage {} of {}; this host is of stage {}", fleet.rollout,
+                                             fleet.stage, fleet.stages, fleet.own_stage)));
+    part.add("{}", fact("etcd answered last", fleet.contact ? ago(*fleet.contact, page.now())
+                                                            : std::string("not since the start")));
+    if (!fleet.last_error.empty())
+        part.add("{}", fact("Last error", fleet.last_error_at
+                                              ? fmt::format("{}: {}", ago(*fleet.last_error_at, page.now()),
+                                                            fleet.last_error)
+                                              : fleet.last_error));
+    return part.add("</dl></div></section>");
+}
+
+// --- the service ---------------------------------------------------------------------------------------
 
 Html service(const Page& page) {
     const Record& record = page.snapshot.record;
@@ -514,9 +571,9 @@ std::string status_page(const Snapshot& snapshot, const std::vector<Moment>& his
     if (!snapshot.error)
         for (const WantedHook& hook : snapshot.wanted)
             if (!hook.up) all.add("{}", missing_card(hook));
-    all.add("{}{}</main><footer><a href=\"/metrics\">metrics</a><a href=\"/status.json\">status.json</a>"
+    all.add("{}{}{}</main><footer><a href=\"/metrics\">metrics</a><a href=\"/status.json\">status.json</a>"
             "<span>This page reloads every 30 seconds and changes nothing.</span></footer></body></html>\n",
-            lists(page), service(page));
+            lists(page), fleet(page), service(page));
     return all.text();
 }
 
