@@ -34,14 +34,6 @@ static __always_inline int sieve_lookup_blocked(void* filter, const struct sieve
     return sieve_blocked_test(lookup, hash, line);
 }
 
-/* Asks a counting filter. */
-static __always_inline int sieve_lookup_counting(void* filter, const struct sieve_lookup* lookup, __u32 index,
-                                                 struct sieve_hash hash) {
-    if (SIEVE_LIKELY(sieve_ddlcbf_is_usual(lookup)))
-        return sieve_lookup_usual_ddlcbf(filter, lookup, hash.locate, hash.test);
-    return sieve_lookup_ddlcbf(index, hash.locate, hash.test);
-}
-
 /* Asks a filter of the kinds that hold prefixes of any fields. */
 static __always_inline int sieve_lookup_stored(void* filter, const struct sieve_lookup* lookup,
                                                struct sieve_hash hash) {
@@ -66,7 +58,7 @@ __noinline int sieve_lookup_prefix(const struct sieve_key* key, __u32 index, __u
     lower = sieve_address_lower(key, lookup->fields);
     hash = sieve_hash_prefix(upper, lower, length, lookup->hash_key);
     if (SIEVE_UNLIKELY(lookup->kind == SIEVE_KIND_DDLCBF))
-        return sieve_lookup_counting(filter, lookup, index, hash);
+        return sieve_lookup_slim_ddlcbf(filter, lookup, hash.locate, hash.test);
     return sieve_lookup_stored(filter, lookup, hash);
 }
 
@@ -145,7 +137,11 @@ static __always_inline int sieve_lookup_key(void* filter, __u32 index, const str
     hash = sieve_hash_key(key, lookup->hash_key, lookup->fields);
     if (SIEVE_LIKELY(lookup->kind == SIEVE_KIND_BLOCKED)) return sieve_lookup_blocked(filter, lookup, hash);
     if (lookup->kind == SIEVE_KIND_BLOOM) return sieve_lookup_bloom(index, hash.locate, hash.test);
-    if (lookup->kind == SIEVE_KIND_DDLCBF) return sieve_lookup_counting(filter, lookup, index, hash);
+    if (lookup->kind == SIEVE_KIND_DDLCBF) {
+        if (SIEVE_LIKELY(sieve_ddlcbf_is_usual(lookup)))
+            return sieve_lookup_usual_ddlcbf(filter, lookup, hash.locate, hash.test);
+        return sieve_lookup_ddlcbf(index, hash.locate, hash.test);
+    }
     if (lookup->kind == SIEVE_KIND_XORSAT) return sieve_lookup_xorsat(filter, lookup, hash.locate, hash.test);
     if (lookup->kind == SIEVE_KIND_DLEFT64 || lookup->kind == SIEVE_KIND_DLEFT128) {
         if (SIEVE_UNLIKELY(!sieve_dleft_is_usual(lookup)))

@@ -80,11 +80,14 @@ tl::unexpected<Error> no_probe(const std::string& set, const sieve_key& entry, c
 Result<std::vector<sieve_key>> entries_for(const StoredKeys& stored, const std::string& set,
                                            const Members& members) {
     if (!stored.of_prefixes()) {
-        if (members.has_ranges())
+        if (!members.ranges.empty()) {
+            Members first(members.fields());
+            first.ranges.push_back(members.ranges.front());
             return bad_input(fmt::format(
-                "set {} holds single keys, no prefixes or ranges; build it of a list that has some, or with "
-                "--v4-lengths or --v6-lengths",
-                set));
+                "set {} holds single keys, no prefixes or ranges, such as {}; build it of a list that has "
+                "some, or with --v4-lengths or --v6-lengths",
+                set, entry_text(entries_of(first).front())));
+        }
         std::vector<sieve_key> keys(members.keys.size());
         for (std::size_t i = 0; i < keys.size(); i++) keys[i] = members.keys.at(i);
         return keys;

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "libsieve/control/build_options.hpp"
 #include "libsieve/feeds/key_text.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/kernel/hooks/xdp/dispatcher.hpp"
