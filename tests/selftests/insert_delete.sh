@@ -148,11 +148,12 @@ pass udp 10.1.2.3 $IN4 1 2
 pass udp 10.2.4.3 $IN4 1 2
 drop udp 192.0.2.1 $IN4 1 2
 END
-        before=$(state)
+        # The kernel itself sends packets here, so the counters change.
+        before=$(status_of keys),$(status_of live_changes)
         refused 3 'stored as 2\^20 prefixes of /48.*--v6-lengths 28' \
             sieve insert "$IN_IF" "$set" 10.9.0.0/24 2001:db0::/28
         refused 3 'host|bits' sieve insert "$IN_IF" "$set" 10.9.0.1/24
-        unchanged "$before"
+        [ "$before" = "$(status_of keys),$(status_of live_changes)" ] || fail "something has changed"
     done
     sieve list "$IN_IF" sure | sort >"$WORK/listed"
     printf '%s\n' 192.0.2.1/32 2001:db8:7::/48 2001:db8::/48 | sort | diff - "$WORK/listed" || fail "list"
