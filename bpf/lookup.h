@@ -34,7 +34,7 @@ static __always_inline int sieve_lookup_blocked(void* filter, const struct sieve
     return sieve_blocked_test(lookup, hash, line);
 }
 
-/* Asks a filter of a kind that takes prefixes. */
+/* Asks a filter of the kinds that hold prefixes of any fields. */
 static __always_inline int sieve_lookup_stored(void* filter, const struct sieve_lookup* lookup,
                                                struct sieve_hash hash) {
     if (SIEVE_LIKELY(lookup->kind == SIEVE_KIND_BLOCKED)) return sieve_lookup_blocked(filter, lookup, hash);
@@ -48,6 +48,7 @@ static __always_inline int sieve_lookup_stored(void* filter, const struct sieve_
  */
 __noinline int sieve_lookup_prefix(const struct sieve_key* key, __u32 index, __u32 length) {
     const struct sieve_lookup* lookup;
+    struct sieve_hash hash;
     __u64 upper, lower;
     void* filter;
 
@@ -55,7 +56,10 @@ __noinline int sieve_lookup_prefix(const struct sieve_key* key, __u32 index, __u
     if (!lookup || !key) return 0;
     upper = sieve_address_upper(key, lookup->fields);
     lower = sieve_address_lower(key, lookup->fields);
-    return sieve_lookup_stored(filter, lookup, sieve_hash_prefix(upper, lower, length, lookup->hash_key));
+    hash = sieve_hash_prefix(upper, lower, length, lookup->hash_key);
+    if (SIEVE_UNLIKELY(lookup->kind == SIEVE_KIND_DDLCBF))
+        return sieve_lookup_slim_ddlcbf(filter, lookup, hash.locate, hash.test);
+    return sieve_lookup_stored(filter, lookup, hash);
 }
 
 /*

@@ -116,4 +116,23 @@ static __noinline int sieve_lookup_usual_ddlcbf(void* filter, const struct sieve
             sieve_ddlcbf_plain(asked[3].word, asked[3].remainder)) != 0;
 }
 
+/*
+ * Any counting filter, subtable after subtable: for prefix sets, whose path leaves little of the stack. No
+ * subtable waits for another one, since the processor predicts the branch on an answer (no match) long before
+ * the line arrives.
+ */
+static __noinline int sieve_lookup_slim_ddlcbf(void* filter, const struct sieve_lookup* lookup, __u64 locate,
+                                               __u64 test) {
+    const struct sieve_hash hash = {locate, test};
+    struct sieve_ddlcbf_asked asked;
+    __u32 i;
+
+#pragma unroll
+    for (i = 0; i < SIEVE_DLEFT_MAX_SUBTABLES; i++) {
+        if (i >= lookup->choices || !sieve_ddlcbf_ask(filter, lookup, hash, i, &asked)) return 0;
+        if (sieve_ddlcbf_bucket(asked.word, asked.remainder, lookup->hashes & SIEVE_DDLCBF_COUNTER)) return 1;
+    }
+    return 0;
+}
+
 #endif

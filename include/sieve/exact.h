@@ -5,6 +5,10 @@
  * A map key is what the filter hashes: the set's fields, all else zero. In a prefix set of one address it is
  * a stored prefix: the address cut to its length, with the length in the word that such keys do not use. In
  * any other prefix set it is a stored key (sieve/prefix.h).
+ *
+ * In a prefix set that changes while it is in force, the exact set also holds the entries themselves: the
+ * prefixes as they were listed or inserted, with their own lengths and marked. No packet asks for a marked
+ * key. When an entry is deleted, the others tell which stored keys must stay.
  */
 #ifndef SIEVE_EXACT_H
 #define SIEVE_EXACT_H
@@ -23,6 +27,7 @@ enum sieve_exact_state {
 };
 
 #define SIEVE_EXACT_LENGTH_WORD 4
+#define SIEVE_EXACT_ENTRY (1ULL << 63) /* in that word: marks an entry */
 
 /* A key of the set's fields. */
 SIEVE_INLINE void sieve_exact_of_key(const struct sieve_key* key, __u32 fields, struct sieve_key* exact) {

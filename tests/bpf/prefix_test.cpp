@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // Prefix sets in the kernel: real lists of prefixes against a scan of their ranges.
+#include <optional>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -65,8 +67,9 @@ TEST_P(Prefixes, OfACountryMatchInsideAndHardlyOutside) {
     ASSERT_TRUE(built) << built.error().message;
     EXPECT_LE(built->report.probes.count[0], c.max_probes);
     const Image& image = built->image;
-    const model::FilterImage model(
-        {reinterpret_cast<const unsigned char*>(image.lines().data()), image.bytes()});
+    std::optional<model::FilterImage> model;
+    if (model::FilterImage::reads(c.kind))
+        model.emplace(std::span(reinterpret_cast<const unsigned char*>(image.lines().data()), image.bytes()));
 
     const auto map = FilterMap::create(image, "prefixes");
     ASSERT_TRUE(map) << map.error().message;
@@ -94,7 +97,8 @@ TEST_P(Prefixes, OfACountryMatchInsideAndHardlyOutside) {
             ASSERT_TRUE(dropped(address))
                 << "a member was missed: " << format_key(key_of(address, c.field), c.field);
             const sieve_key key = key_of(address, c.field);
-            ASSERT_TRUE(model.contains({key.word[0], key.word[1], key.word[2], key.word[3], key.word[4]}));
+            if (!model) continue;
+            ASSERT_TRUE(model->contains({key.word[0], key.word[1], key.word[2], key.word[3], key.word[4]}));
         }
     }
     for (const bool v4 : {true, false}) {
@@ -119,7 +123,8 @@ INSTANTIATE_TEST_SUITE_P(Sets, Prefixes,
                          testing::Values(Case{"FourProbes", SIEVE_FIELD_SRC, 4, 12},
                                          Case{"EightProbes", SIEVE_FIELD_DST, 8, 16},
                                          Case{"TwoProbes", SIEVE_FIELD_SRC, 2, 8},
-                                         Case{"Xorsat", SIEVE_FIELD_SRC, 4, 12, SIEVE_KIND_XORSAT}),
+                                         Case{"Xorsat", SIEVE_FIELD_SRC, 4, 12, SIEVE_KIND_XORSAT},
+                                         Case{"Counting", SIEVE_FIELD_SRC, 4, 28, SIEVE_KIND_DDLCBF}),
                          [](const auto& info) { return info.param.name; });
 
 } // namespace

@@ -104,6 +104,76 @@ END
     ipv6_down
 }
 
+# Prefixes that come and go, one inside the other: each is a member of its own.
+prefixes() {
+    local before set
+    printf '%s\n' 10.1.0.0/22 192.0.2.1 2001:db8::/48 >"$WORK/nets"
+    "$SIEVE" -q build --kind ddlcbf --seed 1 --bits-per-key 200 --v4-lengths 24 --max-probes 2 \
+        -o "$WORK/nets.sieve" "$WORK/nets"
+    attach
+    ipv6_up
+    for set in plain sure; do
+        sieve -q load "$IN_IF" "$set=$WORK/nets.sieve$([ "$set" = plain ] || echo ",verify=$WORK/nets")"
+        verdicts <<END
+drop udp 10.1.2.3 $IN4 1 2
+drop udp 192.0.2.1 $IN4 1 2
+drop udp 2001:db8:0:1::1 $IN6 1 2
+pass udp 10.1.4.3 $IN4 1 2
+pass udp 10.2.4.3 $IN4 1 2
+END
+        # The inner one outlives the outer one. Only a verified set knows that it is not in yet.
+        refused 1 'is not in the set' sieve delete "$IN_IF" "$set" 10.7.0.0/24
+        if [ "$set" = plain ]; then
+            refused 1 'matches already' sieve insert "$IN_IF" plain 10.1.1.0/24
+            sieve -q insert --again "$IN_IF" plain 10.1.1.0/24 10.1.2.3
+        else
+            refused 1 'is not in the set' sieve delete "$IN_IF" sure 10.1.1.0/24
+            sieve -q insert "$IN_IF" sure 10.1.1.0/24 10.1.2.3
+        fi
+        printf '%s\n' 10.2.4.0-10.2.5.255 2001:db8:7::/48 | sieve -q insert "$IN_IF" "$set" --stdin
+        sieve -q delete "$IN_IF" "$set" 10.1.0.0/22
+        verdicts <<END
+drop udp 10.1.1.9 $IN4 1 2
+drop udp 10.1.2.3 $IN4 1 2
+pass udp 10.1.2.4 $IN4 1 2
+pass udp 10.1.0.1 $IN4 1 2
+drop udp 10.2.4.3 $IN4 1 2
+drop udp 10.2.5.255 $IN4 1 2
+drop udp 2001:db8:7:1::1 $IN6 1 2
+END
+        sieve -q delete "$IN_IF" "$set" 10.1.1.0/24 10.1.2.3 10.2.4.0/23
+        verdicts <<END
+pass udp 10.1.1.9 $IN4 1 2
+pass udp 10.1.2.3 $IN4 1 2
+pass udp 10.2.4.3 $IN4 1 2
+drop udp 192.0.2.1 $IN4 1 2
+END
+        # The kernel itself sends packets here, so the counters change.
+        before=$(status_of keys),$(status_of live_changes)
+        refused 3 'stored as 2\^20 prefixes of /48.*--v6-lengths 28' \
+            sieve insert "$IN_IF" "$set" 10.9.0.0/24 2001:db0::/28
+        refused 3 'host|bits' sieve insert "$IN_IF" "$set" 10.9.0.1/24
+        [ "$before" = "$(status_of keys),$(status_of live_changes)" ] || fail "something has changed"
+    done
+    sieve list "$IN_IF" sure | sort >"$WORK/listed"
+    printf '%s\n' 192.0.2.1/32 2001:db8:7::/48 2001:db8::/48 | sort | diff - "$WORK/listed" || fail "list"
+    sieve -q insert "$IN_IF" sure 10.5.0.0/16 --grow --for 1h
+    verdicts <<END
+drop udp 10.5.255.255 $IN4 1 2
+drop udp 192.0.2.1 $IN4 1 2
+pass udp 10.6.0.0 $IN4 1 2
+END
+    sieve list "$IN_IF" sure | grep -q '^10.5.0.0/16 # until' || fail "$(sieve list "$IN_IF" sure)"
+    ipv6_down
+    "$SIEVE" -q build --kind ddlcbf --bits-per-key 40 -o "$WORK/single.sieve" "$WORK/members"
+    sieve -q load "$IN_IF" "plain=$WORK/single.sieve"
+    refused 3 'holds single keys, no prefixes or ranges.*--v4-lengths' sieve insert "$IN_IF" plain 10.9.0.0/24
+    refused 2 'expected lengths of prefixes' sieve build --kind ddlcbf --v4-lengths 24,8 -o "$WORK/x" "$WORK/nets"
+    refused 2 'expected lengths of prefixes' sieve build --kind ddlcbf --v4-lengths 33 -o "$WORK/x" "$WORK/nets"
+    refused 2 'which kind blocked does not' sieve build --kind blocked --v4-lengths 24 -o "$WORK/x" "$WORK/nets"
+    refused 2 'several fields' sieve build --kind ddlcbf --key src,dport -o "$WORK/x" <(echo '10.0.0.0/8 53')
+}
+
 refusals() {
     local before member guest
     member=$(head -n 1 "$WORK/members")
@@ -174,6 +244,7 @@ ktap_run \
     "keys come and go, at once" comes_and_goes \
     "$CHANGES times 600 keys in and out under traffic" under_traffic \
     "keys of several fields, IPv6" fields \
+    "prefixes, one inside the other" prefixes \
     "what is refused changes nothing" refusals \
     "more keys than fit" overflow \
     "two controllers" two_controllers

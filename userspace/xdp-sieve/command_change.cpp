@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// xdp-sieve insert, xdp-sieve delete: change single keys of a set in force, in place.
+// xdp-sieve insert, xdp-sieve delete: change keys and prefixes of a set in force, in place.
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "libsieve/control/change_keys.hpp"
+#include "libsieve/control/list_keys.hpp"
 #include "libsieve/control/real_kernel.hpp"
 #include "libsieve/feeds/key_text.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
@@ -63,8 +64,8 @@ Result<control::KeyRequest> request_of(const ChangeArguments& arguments) {
 std::string why_told(const ChangeArguments& arguments) {
     if (arguments.grow) return "is in the set already; --present-ok leaves it at that";
     return arguments.erase ? "is not in the set"
-                           : "matches already, as a member or by mistake; --again inserts it nonetheless, "
-                             "--present-ok leaves it at that";
+                           : "matches already, as a member, in a prefix or by mistake; --again inserts it "
+                             "nonetheless, --present-ok leaves it at that";
 }
 
 constexpr char why_full[] = "does not fit, there is no room for it; delete keys first, or build a larger set "
@@ -77,13 +78,17 @@ std::string other_end_text(const ChangeArguments& arguments, const control::Keys
                        arguments.lifetime ? "stay longer now" : "stay for good now");
 }
 
+std::string key_text(const sieve_key& key, const control::ChangeableSet& set) {
+    return set.prefixes ? control::entry_text(key) : format_key(key, set.fields);
+}
+
 /// Tells what became of keys that were not changed, one line for each.
 std::vector<std::string> refused(const ChangeArguments& arguments, const KeyChangeReport& report,
-                                 std::uint32_t fields) {
+                                 const control::ChangeableSet& set) {
     std::vector<std::string> lines;
     const auto name = [&](const std::vector<sieve_key>& keys, const std::string& why) {
         for (std::size_t i = 0; i < std::min(keys.size(), named_at_most); i++)
-            lines.push_back(fmt::format("set {}: {} {}", arguments.name, format_key(keys[i], fields), why));
+            lines.push_back(fmt::format("set {}: {} {}", arguments.name, key_text(keys[i], set), why));
         if (keys.size() > named_at_most)
             lines.push_back(fmt::format("set {}: and so on, {} more", arguments.name,
                                         format_count(keys.size() - named_at_most)));
@@ -96,9 +101,9 @@ std::vector<std::string> refused(const ChangeArguments& arguments, const KeyChan
 void print_json(const ChangeArguments& arguments, const control::KeysChanged& changed,
                 const control::ChangeableSet& set) {
     const KeyChangeReport& report = changed.report;
-    const auto texts = [fields = set.fields](const std::vector<sieve_key>& keys) {
+    const auto texts = [&set](const std::vector<sieve_key>& keys) {
         nlohmann::json list = nlohmann::json::array();
-        for (const sieve_key& key : keys) list.push_back(format_key(key, fields));
+        for (const sieve_key& key : keys) list.push_back(key_text(key, set));
         return list;
     };
     nlohmann::json out = {{"interface", arguments.interface},
@@ -129,11 +134,11 @@ Result<Exit> run_change(ChangeArguments& arguments, Context& context) {
     control::RealKernel kernel;
     SIEVE_ASSIGN(const control::ChangeableSet set, control::find_changeable(kernel, hook, arguments.name));
     hook.point = set.point;
-    SIEVE_ASSIGN(const KeySet keys,
-                 read_key_arguments(arguments.keys, arguments.standard_input, set.fields, context));
+    SIEVE_ASSIGN(const Members members,
+                 read_member_arguments(arguments.keys, arguments.standard_input, set.fields, context));
     SIEVE_ASSIGN(
         const control::KeysChanged changed,
-        control::change_keys(kernel, hook, arguments.name, keys, request, observer(context), safety));
+        control::change_keys(kernel, hook, arguments.name, members, request, observer(context), safety));
     const KeyChangeReport& report = changed.report;
     context.changed = report.done > 0 || changed.expired > 0 || changed.grown > 0;
     const std::uint64_t told = arguments.told_ok ? 0 : report.told.size();
@@ -142,7 +147,7 @@ Result<Exit> run_change(ChangeArguments& arguments, Context& context) {
         print_json(arguments, changed, set);
         return left == 0 ? Exit::done : Exit::no;
     }
-    const std::vector<std::string> lines = refused(arguments, report, set.fields);
+    const std::vector<std::string> lines = refused(arguments, report, set);
     if (report.done == 0 && left > 0) {
         if (left == 1) return failure(ErrorKind::no, lines.front());
         return failure(
@@ -160,7 +165,8 @@ Result<Exit> run_change(ChangeArguments& arguments, Context& context) {
                   hook_title(arguments.interface, set.point), arguments.name, arguments.done(),
                   format_count(report.done),
                   format_counted(report.done + report.told.size() + report.full.size(), "key"),
-                  other_end_text(arguments, changed), format_count(report.keys),
+                  other_end_text(arguments, changed),
+                  format_count(report.keys) + (set.prefixes ? " keys stored" : ""),
                   format_rate(report.expected_fpr));
     return left == 0 ? Exit::done : Exit::no;
 }
@@ -170,7 +176,9 @@ Action define(Arguments command, Context& context, bool erase) {
     arguments->erase = erase;
     command.add("IFACE", arguments->interface, "the interface").required();
     command.add("NAME", arguments->name, "the set, of kind ddlcbf").required();
-    command.add("KEY", arguments->keys, "keys; one argument each, fields separated by commas or blanks");
+    command.add("KEY", arguments->keys,
+                "keys, and prefixes or ranges of addresses if the set holds prefixes; one argument each, "
+                "fields separated by commas or blanks");
     add_hook(command, arguments->hook, "the one that has the set if not given");
     command.add_flag("--stdin", arguments->standard_input, "read the keys from standard input, as a feed");
     if (erase)
@@ -195,12 +203,13 @@ Action define(Arguments command, Context& context, bool erase) {
 } // namespace
 
 void add_insert(CLI::App& app, Context& context) {
-    add_command(app, context, "insert", "add keys to a ddlcbf set in force, while packets flow",
+    add_command(app, context, "insert", "add keys or prefixes to a ddlcbf set in force, while packets flow",
                 [&context](Arguments command) { return define(command, context, false); });
 }
 
 void add_delete(CLI::App& app, Context& context) {
-    add_command(app, context, "delete", "take keys out of a ddlcbf set in force, while packets flow",
+    add_command(app, context, "delete",
+                "take keys or prefixes out of a ddlcbf set in force, while packets flow",
                 [&context](Arguments command) { return define(command, context, true); });
 }
 

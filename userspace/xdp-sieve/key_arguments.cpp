@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include <sieve/prefix.h>
+
 #include "libsieve/feeds/feed.hpp"
 #include "libsieve/feeds/key_text.hpp"
 #include "xdp-sieve/format.hpp"
@@ -21,6 +23,27 @@ Result<KeySet> read_key_arguments(const std::vector<std::string>& texts, bool st
         keys.add(key);
     }
     return keys;
+}
+
+Result<Members> read_member_arguments(const std::vector<std::string>& texts, bool standard_input,
+                                      std::uint32_t fields, const Context& context) {
+    Members members(fields);
+    if (standard_input) {
+        SIEVE_ASSIGN(Feed feed, read_feed({"-"}, fields,
+                                          {.ranges = sieve_is_one_address(fields) != 0,
+                                           .progress = progress_bar(context)}));
+        members.keys = std::move(feed.keys);
+        members.ranges = std::move(feed.ranges);
+        return members;
+    }
+    for (const auto& text : texts) {
+        SIEVE_ASSIGN(const MemberText member, parse_member(text, fields));
+        if (member.range)
+            members.ranges.push_back(*member.range);
+        else
+            members.keys.add(member.key);
+    }
+    return members;
 }
 
 } // namespace sieve::cli

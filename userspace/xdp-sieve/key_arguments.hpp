@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "libsieve/keys/key_set.hpp"
+#include "libsieve/keys/members.hpp"
 #include "libsieve/util/result.hpp"
 #include "xdp-sieve/context.hpp"
 
@@ -15,5 +16,10 @@ namespace sieve::cli {
 // The keys in `texts`, or those on standard input if `standard_input` is set.
 [[nodiscard]] Result<KeySet> read_key_arguments(const std::vector<std::string>& texts, bool standard_input,
                                                 std::uint32_t fields, const Context& context);
+
+// The same for a set that may hold prefixes: if its key is one address, prefixes and ranges are taken, too.
+[[nodiscard]] Result<Members> read_member_arguments(const std::vector<std::string>& texts,
+                                                    bool standard_input, std::uint32_t fields,
+                                                    const Context& context);
 
 } // namespace sieve::cli

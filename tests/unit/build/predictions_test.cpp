@@ -78,6 +78,7 @@ Result<BuiltSet> build(const Wish& wish, std::uint64_t seed) {
     }
     std::vector<AddressRange> ranges;
     if (wish.prefixes) {
+        options.prefixes.max_probes = 1;
         const uint128 first = uint128{0x2a00000000000000U} << 64;
         ranges.push_back({first, first + (wish.keys - 1)});
     }

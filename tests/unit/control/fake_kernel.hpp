@@ -170,13 +170,13 @@ class FakeKernel final : public control::Kernel {
     }
 
     Result<control::SetMaps> bring_in(const Image& image, const std::vector<sieve_key>* exact,
-                                      const std::string& name) override {
+                                      const std::string& name, std::uint64_t coming) override {
         steps.push_back("bring in " + name);
         const int fd = next_fd_++;
         put_filter(id_of(fd), image);
         ++*open_maps;
         const int exact_fd = exact != nullptr ? next_fd_++ : -1;
-        if (exact != nullptr) put_exact(id_of(exact_fd), *exact, exact->size() / 2 + 1024);
+        if (exact != nullptr) put_exact(id_of(exact_fd), *exact, coming + exact->size() / 2 + 1024);
         return control::SetMaps{
             .filter_fd = fd,
             .filter_id = id_of(fd),
@@ -497,6 +497,9 @@ class FakeKernel final : public control::Kernel {
         explicit FakeFilter(std::vector<sieve_line>& lines) : lines_(lines) {}
         const sieve_lookup& lookup() const override {
             return *reinterpret_cast<const sieve_lookup*>(lines_.data());
+        }
+        const sieve_probes& probes() const override {
+            return *reinterpret_cast<const sieve_probes*>(lines_.data() + SIEVE_PROBES_LINE);
         }
         sieve_file& file() override {
             return *reinterpret_cast<sieve_file*>(lines_.data() + SIEVE_FILE_LINE);

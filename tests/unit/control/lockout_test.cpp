@@ -398,6 +398,32 @@ TEST_F(LockedOut, KeysThatTakeThePeerOrLetItGoAreRefused) {
     EXPECT_TRUE(erase(kernel, {.interface = "eth0"}, "friends", keys, {}));
 }
 
+// A prefix takes every address in it.
+TEST_F(LockedOut, PrefixesThatTakeThePeerAreRefused) {
+    FeedSpec changeable;
+    changeable.build.kind.kind = SIEVE_KIND_DDLCBF;
+    changeable.build.bits_per_key = 200;
+    const kernel::SetInForce& set = kernel.put("bad", SIEVE_ACTION_DROP);
+    const auto image = files.image("bad.sieve", {"198.51.100.0/24", "192.0.2.1", "192.0.2.2"}, changeable);
+    kernel.put_filter(set.map_id, Image::load(image).value());
+    const auto inserted = [&](const char* text) {
+        Members members(src);
+        const MemberText member = parse_member(text, src).value();
+        if (member.range)
+            members.ranges.push_back(*member.range);
+        else
+            members.keys.add(member.key);
+        return change_keys(kernel, {.interface = "eth0"}, "bad", members, {}, {}, safety);
+    };
+    for (const char* text : {"203.0.113.0/24", "203.0.113.5", "203.0.112.0/23", "203.0.113.4-203.0.113.9"}) {
+        const auto refused = inserted(text);
+        ASSERT_FALSE(refused) << text;
+        EXPECT_EQ(refused.error().kind, ErrorKind::lockout) << text;
+    }
+    for (const char* text : {"203.0.112.0/24", "203.0.113.6", "2001:db8::5"})
+        EXPECT_TRUE(inserted(text)) << text;
+}
+
 TEST(FindEntry, NamesTheLine) {
     const Files files;
     const SetSpec set = Files::set("set", files.feed("list", {"; a comment", "", "10.0.0.1,x", " 10.0.0.2",

@@ -24,9 +24,6 @@ sieve::Status change(const char* interface, const char* hook, const char* name, 
                      const sieve::control::KeyRequest& request, bool allow_lockout,
                      libsieve_keys_changed* changed) {
     SIEVE_ASSIGN(sieve::control::HookName where, hook_name(interface, hook));
-    if (!keys.ranges.empty())
-        return sieve::invalid_request(
-            fmt::format("set {}: only single keys can be inserted and deleted, no prefixes or ranges", name));
     sieve::control::RealKernel kernel;
     sieve::control::RealHostAddresses host;
     SIEVE_ASSIGN(const sieve::control::ChangeableSet set,
@@ -37,8 +34,8 @@ sieve::Status change(const char* interface, const char* hook, const char* name, 
                                                   sieve::format_fields(keys.keys.fields())));
     where.point = set.point;
     SIEVE_ASSIGN(const sieve::control::KeysChanged done,
-                 sieve::control::change_keys(kernel, where, name, keys.keys, request, {},
-                                             {.host = allow_lockout ? nullptr : &host}));
+                 sieve::control::change_keys(kernel, where, name, sieve::Members(keys.keys, keys.ranges),
+                                             request, {}, {.host = allow_lockout ? nullptr : &host}));
     if (changed != nullptr)
         fill(changed, {.size = sizeof(libsieve_keys_changed),
                        .done = done.report.done,

@@ -11,6 +11,8 @@
 #include <sieve/exact.h>
 
 #include "libsieve/filters/key_expansion.hpp"
+#include "libsieve/filters/kinds/registry.hpp"
+#include "libsieve/filters/prefix_entries.hpp"
 #include "libsieve/filters/prefix_expansion.hpp"
 #include "libsieve/keys/key_order.hpp"
 
@@ -42,6 +44,11 @@ std::optional<KeyPlan> plan_of_image(const Members& members, const Image& image)
     return std::nullopt;
 }
 
+tl::unexpected<Error> non_member(const std::string& feed, const std::string& why) {
+    return bad_input(
+        fmt::format("{}: not what the image was built of ({}), so it cannot verify its matches", feed, why));
+}
+
 // The address of a stored prefix, as it would stand in a packet's key.
 sieve_key address_of(const sieve_key& exact, std::uint32_t fields) {
     sieve_key key{};
@@ -58,19 +65,38 @@ sieve_probe stored_probe(const sieve_key& key) {
 
 } // namespace
 
+namespace {
+
+// Of a prefix set that changes while it is in force: its entries, marked, and what is stored for them.
+Result<std::vector<sieve_key>> exact_entries(const Members& members, const Image& image,
+                                             const std::string& feed) {
+    const std::vector<sieve_key> entries = entries_of(members);
+    const StoredKeys stored(image.lookup(), image.probes());
+    double keys = 0;
+    for (const sieve_key& entry : entries) keys += stored.count(entry);
+    if (keys != static_cast<double>(image.file().keys))
+        return non_member(feed, fmt::format("{:.0f} prefixes instead of {}", keys, image.file().keys));
+    std::vector<sieve_key> exact = exact_of_entries(entries, stored);
+    const bool all_known = std::all_of(exact.begin(), exact.end(), [&](const sieve_key& key) {
+        return entry_marked_by(key) ||
+               kind_of(image.lookup()).holds(image.lookup(), stored.hash(key), image.filter().data());
+    });
+    if (!all_known) return non_member(feed, "as many keys, but not the same");
+    return exact;
+}
+
+} // namespace
+
 Result<std::vector<sieve_key>> exact_keys(Members members, const Image& image, const std::string& feed) {
     if (!image.exceptions().empty())
         SIEVE_TRY(subtract(members, members_of(image.exceptions(), members.fields())));
     const auto& [keys, ranges, key_ranges] = members;
-    const auto non_member = [&](const std::string& why) {
-        return bad_input(fmt::format(
-            "{}: not what the image was built of ({}), so it cannot verify its matches", feed, why));
-    };
     const std::uint32_t fields = image.lookup().fields;
     const bool prefixes = image.lookup().probes > 0;
+    if (prefixes && kind_of(image.lookup()).facts().changes_live) return exact_entries(members, image, feed);
     std::vector<sieve_key> exact;
     if (!prefixes) {
-        if (members.has_ranges()) return non_member("it has prefixes or ranges, the image has none");
+        if (members.has_ranges()) return non_member(feed, "it has prefixes or ranges, the image has none");
         exact.resize(keys.size());
         for (std::size_t i = 0; i < keys.size(); i++) {
             const sieve_key key = keys.at(i);
@@ -78,7 +104,7 @@ Result<std::vector<sieve_key>> exact_keys(Members members, const Image& image, c
         }
     } else if (!sieve_is_one_address(fields)) {
         std::optional<KeyPlan> plan = plan_of_image(members, image);
-        if (!plan) return non_member("its entries lead to other probes");
+        if (!plan) return non_member(feed, "its entries lead to other probes");
         exact = std::move(plan->stored);
     } else {
         std::vector<AddressRange> all = ranges;
@@ -89,11 +115,11 @@ Result<std::vector<sieve_key>> exact_keys(Members members, const Image& image, c
             all.push_back({address, address});
         }
         const std::optional<PrefixPlan> plan = plan_of_image(all, image);
-        if (!plan) return non_member("its prefixes lead to other lengths");
+        if (!plan) return non_member(feed, "its prefixes lead to other lengths");
         // Checked before the keys are made: a wrong number cannot be the right feed, and too many keys would
         // take memory.
         if (plan->keys != image.file().keys)
-            return non_member(fmt::format("{} prefixes instead of {}", plan->keys, image.file().keys));
+            return non_member(feed, fmt::format("{} prefixes instead of {}", plan->keys, image.file().keys));
         expand_prefixes(*plan, [&](std::uint64_t upper, std::uint64_t lower, std::uint32_t length) {
             sieve_exact_of_prefix(upper, lower, length, &exact.emplace_back());
         });
@@ -101,12 +127,12 @@ Result<std::vector<sieve_key>> exact_keys(Members members, const Image& image, c
     std::sort(exact.begin(), exact.end(), key_order);
     exact.erase(std::unique(exact.begin(), exact.end(), same_key), exact.end());
     if (exact.size() != image.file().keys)
-        return non_member(fmt::format("{} keys instead of {}", exact.size(), image.file().keys));
+        return non_member(feed, fmt::format("{} keys instead of {}", exact.size(), image.file().keys));
     const bool all_known = std::all_of(exact.begin(), exact.end(), [&](const sieve_key& key) {
         if (prefixes && !sieve_is_one_address(fields)) return image.holds(key, stored_probe(key));
         return image.contains(prefixes ? address_of(key, fields) : key);
     });
-    if (!all_known) return non_member("as many keys, but not the same");
+    if (!all_known) return non_member(feed, "as many keys, but not the same");
     return exact;
 }
 

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Inserts single keys into a counting filter, or deletes them, while packets may be looked up. Keeps the
-// filter's header up to date.
+// Inserts keys and prefixes into a counting filter, or deletes them, while packets may be looked up. Keeps
+// the filter's header up to date.
+//
+// What is changed is an entry (filters/prefix_entries.hpp): a key, or a prefix, of which the filter stores
+// several keys. A prefix goes in with all of them or with none.
 #pragma once
 
 #include <cstdint>
@@ -10,6 +13,7 @@
 
 #include <sieve/image.h>
 
+#include "libsieve/filters/prefix_entries.hpp"
 #include "libsieve/keys/key_set.hpp"
 #include "libsieve/util/progress.hpp"
 #include "libsieve/util/result.hpp"
@@ -23,15 +27,15 @@ enum class KeyChange : std::uint8_t {
 };
 
 struct KeyChangeReport {
-    std::uint64_t done = 0;      // keys that were changed
+    std::uint64_t done = 0;      // entries that were changed
     std::uint64_t repeated = 0;  // listed more than once, but changed once
-    std::vector<sieve_key> told; // insert: already matched; erase: did not match
+    std::vector<sieve_key> told; // entries; insert: already matched; erase: did not match
     std::vector<sieve_key> full; // insert: no room in their buckets
-    std::uint64_t keys = 0;      // in the filter afterwards
-    double expected_fpr = 0;     // of the filter afterwards: exact, over random keys
+    std::uint64_t keys = 0;      // stored in the filter afterwards
+    double expected_fpr = 0;     // of the filter afterwards: exact, over random keys; of all probes together
 };
 
-// Knows more about the keys than the filter does, and keeps account of what happens to them.
+// Knows more about the entries than the filter does, and keeps account of what happens to them.
 class KeyAccount {
   public:
     virtual ~KeyAccount() = default;
@@ -43,25 +47,34 @@ class KeyAccount {
         told,   // as in the report
         full,   // there is no room for the key beside the filter
     };
-    // Called before the filter changes. `matches`: the filter contains the key.
+    // Called before the filter changes. `matches`: the filter contains all that is stored for the entry.
     [[nodiscard]] virtual Result<Step> before(const sieve_key& key, bool matches) = 0;
     // The filter has changed.
     [[nodiscard]] virtual Status after(const sieve_key& key) = 0;
-    // The filter has no room for the key, and has not changed.
+    // The filter has no room for the key, or turned out not to hold it, and has not changed.
     [[nodiscard]] virtual Status no_room(const sieve_key& key) = 0;
 };
 
-// Makes the change for each key in turn. Each change is complete before the next begins. A change that cannot
-// be made leaves the filter as it is and does not hinder the others. The function keeps the number of keys,
-// the number of changes and the expected rate in `file`. Only one writer at a time (sieve/ddlcbf.h says why
-// packets need not be kept away).
+// Makes the change for each entry in turn. Each change is complete before the next begins. A change that
+// cannot be made leaves the filter as it is and does not hinder the others. The function keeps the number of
+// keys, the number of changes and the expected rate in `file`. Only one writer at a time (sieve/ddlcbf.h says
+// why packets need not be kept away).
 //
 // Errors that leave everything unchanged: the filter's kind does not allow single changes, its header and
 // lines do not belong together, or there is no memory. An error of kind unfinished: memory ran out after some
 // keys were changed; `file` counts these.
 //
-// With an account, the account decides what to do about each key, instead of the rules of KeyChange. An error
-// of the account ends the work.
+// With an account, the account decides what to do about each entry, instead of the rules of KeyChange. An
+// error of the account ends the work.
+//
+// A prefix matches if the filter contains every key that is stored for it, which prefixes around and within
+// it may bring about. Only an account can tell.
+//
+// `stored` is that of the filter. Each entry must have a probe. The second form is for sets without prefixes.
+Result<KeyChangeReport> change_keys(const StoredKeys& stored, const sieve_lookup& lookup, sieve_file& file,
+                                    std::span<sieve_line> filter, std::span<const sieve_key> entries,
+                                    KeyChange change, const Progress& progress,
+                                    KeyAccount* account = nullptr);
 Result<KeyChangeReport> change_keys(const sieve_lookup& lookup, sieve_file& file,
                                     std::span<sieve_line> filter, const KeySet& keys, KeyChange change,
                                     const Progress& progress, KeyAccount* account = nullptr);

@@ -31,6 +31,7 @@
 #include "libsieve/filters/key_expansion.hpp"
 #include "libsieve/filters/kinds/choice.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
+#include "libsieve/filters/prefix_entries.hpp"
 #include "libsieve/filters/sizing.hpp"
 #include "libsieve/util/huge_array.hpp"
 #include "libsieve/util/parallel.hpp"
@@ -43,8 +44,9 @@ namespace {
 // What a filter is built from, for keys and for prefixes alike.
 struct Material {
     std::uint32_t fields = 0;
-    HugeArray<sieve_hash> hashes{};                    // of everything to be stored: in hash_order, distinct
-    std::uint64_t keys = 0;                            // number of distinct hashes, in memory or on disk
+    // Of everything to be stored: in hash_order, distinct unless the kind counts.
+    HugeArray<sieve_hash> hashes{};
+    std::uint64_t keys = 0;                            // number of these hashes, in memory or on disk
     std::uint64_t hashed = 0;                          // number of hashes before repetitions were dropped
     std::vector<sieve_key> witnesses{};                // members
     sieve_probes probes{};                             // of a prefix set
@@ -261,6 +263,90 @@ class PrefixSource final : public Source {
     std::uint64_t entries_;
 };
 
+// The number of addresses of a set, up to `most`.
+std::uint64_t count_addresses(const AddressSet& set, std::uint64_t most) {
+    std::uint64_t count = 0;
+    for (const auto& members : set.members)
+        for (const AddressRange& range : members) {
+            const uint128 more = range.last - range.first;
+            if (more >= most - count) return most;
+            count += static_cast<std::uint64_t>(more) + 1;
+        }
+    return std::min(count, most);
+}
+
+// Prefixes for a filter that counts: none is merged with another one, so that each can be deleted later.
+class EntrySource final : public Source {
+  public:
+    static Result<std::unique_ptr<Source>> of(Members members, const PrefixLimits& limits,
+                                              std::uint32_t most_copies) {
+        Listed listed{.fields = members.fields(), .entries = members.size()};
+        std::uint64_t pieces = 0;
+        std::vector<sieve_key> entries = entries_of(members, &pieces);
+        listed.repeated = pieces - entries.size();
+        SIEVE_ASSIGN(listed.probes, choose_probes(entries, limits));
+        AddressSet set = address_set_of(all_ranges(std::move(members.keys), std::move(members.ranges)));
+        return std::make_unique<EntrySource>(std::move(entries), std::move(set), listed, most_copies);
+    }
+
+    struct Listed {
+        std::uint32_t fields = 0;
+        std::uint64_t entries = 0;
+        std::uint64_t repeated = 0; // prefixes that were listed before
+        sieve_probes probes{};
+    };
+
+    EntrySource(std::vector<sieve_key> entries, AddressSet set, const Listed& listed,
+                std::uint32_t most_copies)
+        : entries_(std::move(entries)), set_(std::make_shared<const AddressSet>(std::move(set))),
+          listed_(listed), most_copies_(most_copies) {}
+
+    Result<Material> hash(const BuildSecret& secret, bool) override {
+        Material material;
+        material.fields = listed_.fields;
+        material.entries = listed_.entries;
+        material.probes = listed_.probes;
+        std::copy(std::begin(set_->covered), std::end(set_->covered), material.covered);
+        sieve_lookup lookup{};
+        lookup.probes = static_cast<__u8>(material.most_probes());
+        std::copy(secret.hash_key.begin(), secret.hash_key.end(), lookup.hash_key);
+        const StoredKeys stored(lookup, listed_.probes);
+        double total = 0;
+        for (const sieve_key& entry : entries_) total += stored.count(entry);
+        material.hashes = HugeArray<sieve_hash>(static_cast<std::uint64_t>(total));
+        for (const sieve_key& entry : entries_)
+            stored.for_each(
+                entry, [&](const sieve_key& key) { material.hashes[material.keys++] = stored.hash(key); });
+        sort_in_parallel(material.hashes.begin(), material.hashes.end(), hash_order);
+        SIEVE_TRY(check_copies(material.hashes));
+        material.hashed = material.keys + listed_.repeated;
+        material.witnesses = address_witnesses(*set_, witness_count(count_addresses(*set_, material.keys)),
+                                               listed_.fields, secret.witnesses);
+        material.is_member = asks_members(set_, listed_.fields);
+        return material;
+    }
+
+  private:
+    [[nodiscard]] Status check_copies(const HugeArray<sieve_hash>& hashes) const {
+        std::uint64_t most = 0;
+        for (std::size_t at = 0, end = 0; at < hashes.size(); at = end) {
+            while (end < hashes.size() && !hash_order(hashes[at], hashes[end])) end++;
+            most = std::max<std::uint64_t>(most, end - at);
+        }
+        if (most <= most_copies_) return {};
+        return bad_input(fmt::format(
+            "{} prefixes one inside the other would be stored as the same key, and a counting filter counts "
+            "to {}; allow more lengths with --max-probes (at most {}), or leave out prefixes that others "
+            "cover",
+            most, most_copies_, SIEVE_MAX_PROBES));
+    }
+
+    std::vector<sieve_key> entries_;
+    std::shared_ptr<const AddressSet> set_;
+    Listed listed_;
+    std::uint32_t most_copies_;
+};
+
 // Keys of several fields, some of them ranges.
 class KeyRangeSource final : public Source {
   public:
@@ -335,7 +421,16 @@ class KeyRangeSource final : public Source {
     std::vector<KeyRange> ranges_;
 };
 
-Result<std::unique_ptr<Source>> source_of(Members members, const PrefixLimits& limits) {
+bool names_lengths(const PrefixLimits& limits) {
+    return std::any_of(limits.lengths.begin(), limits.lengths.end(),
+                       [](const auto& lengths) { return !lengths.empty(); });
+}
+
+// `most_copies`: of the kind's builder, if its filters change while they are in force.
+Result<std::unique_ptr<Source>> source_of(Members members, const PrefixLimits& limits,
+                                          std::optional<std::uint32_t> most_copies) {
+    if (most_copies && (!members.ranges.empty() || names_lengths(limits)))
+        return EntrySource::of(std::move(members), limits, *most_copies);
     if (!members.ranges.empty())
         return PrefixSource::of(std::move(members.keys), std::move(members.ranges), limits);
     if (!members.key_ranges.empty())
@@ -631,9 +726,7 @@ BuildOptions settled_kind(BuildOptions options, bool has_address_ranges) {
     if (options.kind.kind != automatic_kind) return options;
     const KindOptions& kind = options.kind;
     const bool of_filters = options.bits_per_key || options.fpr || options.memory || kind.choices ||
-                            kind.alpha || kind.hashes || kind.rounds ||
-                            options.prefixes.max_probes != PrefixLimits{}.max_probes ||
-                            options.prefixes.max_keys != PrefixLimits{}.max_keys;
+                            kind.alpha || kind.hashes || kind.rounds || options.prefixes != PrefixLimits{};
     if (options.memory_limit && !has_address_ranges) {
         options.kind.kind = kind_with_shards().facts().number;
         return options;
@@ -685,6 +778,19 @@ Result<BuiltSet> build_set(Members members, const BuildOptions& wanted, const Pr
         return invalid_request(
             fmt::format("the list has prefixes or ranges, which kind {} cannot hold, only kind {} can",
                         facts.name, names_of_kinds([](const KindFacts& f) { return f.takes_prefixes; })));
+    if (facts.changes_live && !sieve_is_one_address(members.fields()) &&
+        (members.has_ranges() || names_lengths(options.prefixes)))
+        return invalid_request(
+            fmt::format("kind {} holds prefixes of a single address only, as a key of src or dst is; kind {} "
+                        "also holds those of keys of several fields",
+                        facts.name, names_of_kinds([](const KindFacts& f) {
+                            return f.takes_prefixes && !f.changes_live && f.number != SIEVE_KIND_RANGES;
+                        })));
+    if (names_lengths(options.prefixes) && !facts.changes_live)
+        return invalid_request(fmt::format(
+            "lengths of prefixes are named for sets that change while they are in force, which kind {} does "
+            "not",
+            facts.name));
     if (!exceptions.lines.empty() && facts.changes_live)
         return invalid_request(fmt::format(
             "kind {} changes while it is in force, so it cannot promise that exceptions do not match",
@@ -698,7 +804,9 @@ Result<BuiltSet> build_set(Members members, const BuildOptions& wanted, const Pr
     return within_memory(entries, [&]() -> Result<BuiltSet> {
         if (exact != nullptr) return build_exact(*exact, std::move(members), options, exceptions);
         SIEVE_ASSIGN(const std::unique_ptr<KindBuilder> builder, kind_builder(options.kind));
-        SIEVE_ASSIGN(const std::unique_ptr<Source> source, source_of(std::move(members), options.prefixes));
+        SIEVE_ASSIGN(const std::unique_ptr<Source> source,
+                     source_of(std::move(members), options.prefixes,
+                               facts.changes_live ? std::optional(builder->most_copies()) : std::nullopt));
         return build(*source, *builder, options, exceptions, progress);
     });
 }

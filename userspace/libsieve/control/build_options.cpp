@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/control/build_options.hpp"
 
+#include <algorithm>
 #include <limits>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include <fmt/core.h>
 
 #include "libsieve/feeds/key_text.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
+#include "libsieve/keys/address_ranges.hpp"
 #include "libsieve/util/number.hpp"
 
 namespace sieve::control {
@@ -32,6 +35,22 @@ Status set_whole(std::optional<Number>& into, const std::string& text) {
 Status set_real(std::optional<double>& into, const std::string& text) {
     into = parse_real(text);
     return into ? Status() : invalid_request("expected a number, such as 0.5 or 1e-5");
+}
+
+// Lengths of prefixes of a family whose addresses have so many bits; those of `into` count 128 bits.
+Status set_lengths(std::vector<std::uint32_t>& into, const std::string& text, std::uint32_t most) {
+    std::vector<std::uint32_t> lengths;
+    for (std::size_t at = 0; at <= text.size();) {
+        const std::size_t end = std::min(text.find('+', at), text.size());
+        const std::optional<std::uint64_t> length = parse_whole(text.substr(at, end - at));
+        if (!length || *length > most)
+            return invalid_request(
+                fmt::format("expected lengths of prefixes, each from 0 to {}, as in 16+24", most));
+        lengths.push_back(static_cast<std::uint32_t>(*length) + (address_bits - most));
+        at = end + 1;
+    }
+    into = std::move(lengths);
+    return {};
 }
 
 // "16 (ddlcbf: 24)": the size for each kind if none is given.
@@ -130,6 +149,16 @@ std::vector<BuildOption> list_options() {
          [](FeedSpec& feed, const std::string& text) {
              return set_whole(feed.build.prefixes.max_keys, text);
          }},
+        {"v4-lengths", "LENGTHS",
+         "kind ddlcbf: also probe these lengths of IPv4 prefixes, such as 16+24, so that prefixes of about "
+         "these lengths can be inserted into the set in force",
+         [](FeedSpec& feed, const std::string& text) {
+             return set_lengths(feed.build.prefixes.lengths[SIEVE_FAMILY_V4], text, 32);
+         }},
+        {"v6-lengths", "LENGTHS", "the same for IPv6, such as 48+64",
+         [](FeedSpec& feed, const std::string& text) {
+             return set_lengths(feed.build.prefixes.lengths[SIEVE_FAMILY_V6], text, 128);
+         }},
         {"except", "FILE", "never match these: a list of addresses, prefixes or keys",
          [](FeedSpec& feed, const std::string& text) -> Status {
              if (text.empty()) return invalid_request("expected a file");
@@ -160,6 +189,14 @@ std::vector<BuildOption> list_options() {
 std::span<const BuildOption> build_options() {
     static const std::vector<BuildOption> options = list_options();
     return options;
+}
+
+std::string format_lengths(std::span<const std::uint32_t> lengths, int family) {
+    std::string text;
+    for (const std::uint32_t length : lengths)
+        text += fmt::format("{}{}", text.empty() ? "" : "+",
+                            length - (family == SIEVE_FAMILY_V4 ? address_bits - 32 : 0));
+    return text;
 }
 
 Status set_build_option(const BuildOption& option, const std::string& text, const std::string& as_given,

@@ -3,6 +3,7 @@
 // `load`, `swap` and `replay` as ,NAME=VALUE, and a set of the configuration as NAME = VALUE.
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 
@@ -21,6 +22,9 @@ struct BuildOption {
 
 // In the order in which the help shows them.
 [[nodiscard]] std::span<const BuildOption> build_options();
+
+// Lengths of prefixes, of 128 bits, as --v4-lengths and --v6-lengths take them: "16+24".
+[[nodiscard]] std::string format_lengths(std::span<const std::uint32_t> lengths, int family);
 
 // Sets the option and records that it was chosen. An error begins with `as_given`, such as "--fpr x".
 [[nodiscard]] Status set_build_option(const BuildOption& option, const std::string& text,

@@ -11,8 +11,10 @@
 #include "libsieve/control/expire_keys.hpp"
 #include "libsieve/control/grow_set.hpp"
 #include "libsieve/control/hold_lock.hpp"
+#include "libsieve/control/list_keys.hpp"
 #include "libsieve/control/lockout.hpp"
 #include "libsieve/feeds/key_text.hpp"
+#include "libsieve/keys/address_ranges.hpp"
 #include "libsieve/util/unfinished.hpp"
 
 namespace sieve::control {
@@ -52,9 +54,9 @@ Status check_request(const KeyRequest& request) {
     return {};
 }
 
-Status check_fields(const RunningFilter& filter, const KeySet& keys, const HookName& hook,
+Status check_fields(const RunningFilter& filter, const Members& members, const HookName& hook,
                     const std::string& set) {
-    if (filter.lookup().fields == keys.fields()) return {};
+    if (filter.lookup().fields == members.fields()) return {};
     return failure(ErrorKind::changed_meanwhile,
                    fmt::format("set {} was meanwhile replaced by a set with other fields ({}); nothing was "
                                "changed",
@@ -62,27 +64,66 @@ Status check_fields(const RunningFilter& filter, const KeySet& keys, const HookN
                    {.interface = hook.interface, .set = set});
 }
 
+tl::unexpected<Error> no_probe(const std::string& set, const sieve_key& entry, const StoredKeys& stored) {
+    const bool v4 = StoredKeys::family_of(entry) == SIEVE_FAMILY_V4;
+    const std::uint32_t shift = v4 ? address_bits - 32 : 0;
+    const std::uint32_t length = StoredKeys::length_of(entry);
+    const std::uint32_t probe = stored.probe_for(StoredKeys::family_of(entry), length).value_or(address_bits);
+    return bad_input(fmt::format(
+        "set {}: {} would be stored as 2^{} prefixes of /{}, the next length that the set probes, "
+        "and 2^{} are the most; build the set with --{} {}, or give longer prefixes",
+        set, entry_text(entry), probe - length, probe - shift, std::bit_width(most_stored_keys) - 1,
+        v4 ? "v4-lengths" : "v6-lengths", length - shift));
+}
+
+// The members as the set's filter takes them.
+Result<std::vector<sieve_key>> entries_for(const StoredKeys& stored, const std::string& set,
+                                           const Members& members) {
+    if (!stored.of_prefixes()) {
+        if (!members.ranges.empty()) {
+            Members first(members.fields());
+            first.ranges.push_back(members.ranges.front());
+            return bad_input(fmt::format(
+                "set {} holds single keys, no prefixes or ranges, such as {}; build it of a list that has "
+                "some, or with --v4-lengths or --v6-lengths",
+                set, entry_text(entries_of(first).front())));
+        }
+        std::vector<sieve_key> keys(members.keys.size());
+        for (std::size_t i = 0; i < keys.size(); i++) keys[i] = members.keys.at(i);
+        return keys;
+    }
+    std::vector<sieve_key> entries = entries_of(members);
+    for (const sieve_key& entry : entries)
+        if (stored.count(entry) > static_cast<double>(most_stored_keys)) return no_probe(set, entry, stored);
+    return entries;
+}
+
 Result<KeysChanged> change_once(Kernel& kernel, const HookName& name, const std::string& set,
-                                const KeySet& keys, const KeyRequest& request, const Observer& observer,
+                                const Members& members, const KeyRequest& request, const Observer& observer,
                                 const Safety& safety) {
     SIEVE_ASSIGN(const Held lock, hold_lock(kernel, observer));
     SIEVE_ASSIGN(const kernel::Hook hook, find_ours(kernel, name, set));
     SIEVE_ASSIGN(TableWithSet now, table_with(kernel, hook, set));
     SIEVE_ASSIGN(OpenSet open, open_changeable(kernel, name.interface, now.set));
-    SIEVE_TRY(check_fields(*open.filter, keys, name, set));
+    SIEVE_TRY(check_fields(*open.filter, members, name, set));
+    SIEVE_ASSIGN(const std::vector<sieve_key> entries, entries_for(open.stored, set, members));
     if (request.grow && !now.verified())
         return invalid_request(fmt::format(
             "set {} is not verified, so nobody knows its keys, and it cannot grow by itself", set));
     const kernel::TableInForce table = kernel.read_table(hook);
-    SIEVE_TRY(refuse_lockout(
-        kernel, name.interface, hook.point,
-        ComingKeys{.table = table, .set = set, .keys = keys, .erased = request.change == KeyChange::erase},
-        safety));
+    SIEVE_TRY(refuse_lockout(kernel, name.interface, hook.point,
+                             ComingKeys{.table = table,
+                                        .set = set,
+                                        .fields = members.fields(),
+                                        .entries = entries,
+                                        .prefixes = open.stored.of_prefixes(),
+                                        .erased = request.change == KeyChange::erase},
+                             safety));
     KeysChanged changed;
     SIEVE_ASSIGN(const std::vector<ExpiredKeys> expired, expire_keys_at(kernel, hook));
     for (const ExpiredKeys& one : expired) changed.expired += one.taken_out;
     if (request.lifetime) {
-        SIEVE_ASSIGN(now, with_room(kernel, hook, std::move(now), keys.size()));
+        SIEVE_ASSIGN(now, with_room(kernel, hook, std::move(now), entries.size()));
         SIEVE_ASSIGN(open, open_changeable(kernel, name.interface, now.set));
     }
     if (request.change == KeyChange::erase)
@@ -91,11 +132,19 @@ Result<KeysChanged> change_once(Kernel& kernel, const HookName& name, const std:
         open.notes->insert(
             request.lifetime ? kernel.boot_time() + static_cast<std::uint64_t>(request.lifetime->count()) : 0,
             request.change == KeyChange::insert_again);
-    SIEVE_ASSIGN(changed.report,
-                 sieve::change_keys(open.filter->lookup(), open.filter->file(), open.filter->lines(), keys,
-                                    request.change, observer.progress, open.notes.get()));
+    SIEVE_ASSIGN(changed.report, sieve::change_keys(open.stored, open.filter->lookup(), open.filter->file(),
+                                                    open.filter->lines(), entries, request.change,
+                                                    observer.progress, open.notes.get()));
     changed.other_end = open.notes->other_end();
     return changed;
+}
+
+// Those that did not fit, for another try.
+Members rest_of(const KeyChangeReport& report, const Members& members, bool prefixes) {
+    if (prefixes) return members_of_entries(report.full, members.fields());
+    Members rest(members.fields());
+    for (const sieve_key& key : report.full) rest.keys.add(key);
+    return rest;
 }
 
 } // namespace
@@ -104,24 +153,25 @@ Result<ChangeableSet> find_changeable(Kernel& kernel, const HookName& name, cons
     SIEVE_ASSIGN(const kernel::Hook hook, find_ours(kernel, name, set));
     SIEVE_ASSIGN(const TableWithSet now, table_with(kernel, hook, set));
     SIEVE_ASSIGN(const OpenSet open, open_changeable(kernel, name.interface, now.set));
-    return ChangeableSet{.point = hook.point, .fields = open.filter->lookup().fields};
+    return ChangeableSet{
+        .point = hook.point, .fields = open.filter->lookup().fields, .prefixes = open.stored.of_prefixes()};
 }
 
 Result<KeysChanged> change_keys(Kernel& kernel, const HookName& name, const std::string& set,
-                                const KeySet& keys, const KeyRequest& request, const Observer& observer,
+                                const Members& members, const KeyRequest& request, const Observer& observer,
                                 const Safety& safety) {
     SIEVE_TRY(check_request(request));
-    SIEVE_ASSIGN(KeysChanged changed, change_once(kernel, name, set, keys, request, observer, safety));
+    SIEVE_ASSIGN(KeysChanged changed, change_once(kernel, name, set, members, request, observer, safety));
     // A larger filter has room for all keys, unless other controllers fill it meanwhile.
     constexpr std::uint32_t most_growths = 32;
     while (request.grow && !changed.report.full.empty() && changed.grown < most_growths) {
-        Status grown = grow_set(kernel, name, set, observer);
+        Status grown = grow_set(kernel, name, set, observer, changed.report.full);
         if (!grown && changed.report.done == 0) return tl::unexpected(std::move(grown.error()));
         if (!grown) return unfinished("the keys that fit are in, but the set could not grow", grown.error());
         changed.grown++;
-        KeySet rest(keys.fields());
-        for (const sieve_key& key : changed.report.full) rest.add(key);
-        auto more = change_once(kernel, name, set, rest, request, observer, safety);
+        SIEVE_ASSIGN(const ChangeableSet now, find_changeable(kernel, name, set));
+        auto more = change_once(kernel, name, set, rest_of(changed.report, members, now.prefixes), request,
+                                observer, safety);
         if (!more) return unfinished("the keys that fitted are in, the rest is not", more.error());
         const bool in_vain = more->report.done == 0; // others have filled it meanwhile
         KeyChangeReport& sum = changed.report;

@@ -5,6 +5,7 @@
 
 #include <fmt/core.h>
 
+#include "libsieve/control/exact_entries.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 
 namespace sieve::control {
@@ -17,18 +18,16 @@ Result<OpenSet> open_changeable(Kernel& kernel, const std::string& interface, co
                        fmt::format("set {} is of kind {}, whose keys cannot be changed one by one", set.name,
                                    kind_name(lookup.kind)),
                        {.interface = interface, .set = set.name});
-    if (lookup.probes != 0)
-        return failure(ErrorKind::fixed_keys,
-                       fmt::format("set {} holds prefixes, which cannot be changed one by one", set.name),
-                       {.interface = interface, .set = set.name});
+    const StoredKeys stored(lookup, filter->probes());
     std::unique_ptr<RunningKeys> exact, inserted;
     if (set.exact_id != 0) {
-        SIEVE_ASSIGN(exact, kernel.open_exact(set.exact_id));
+        SIEVE_ASSIGN(exact, open_exact_entries(kernel, set.exact_id, stored));
     }
     if (set.inserted_id != 0) {
         SIEVE_ASSIGN(inserted, kernel.open_inserted(set.inserted_id));
     }
     return OpenSet{.filter = std::move(filter),
+                   .stored = stored,
                    .notes = std::make_unique<KeyNotes>(std::move(exact), std::move(inserted))};
 }
 

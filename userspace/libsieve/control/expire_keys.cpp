@@ -50,14 +50,23 @@ Status settle(Kernel& kernel, const kernel::SetInForce& set, const std::vector<k
     SIEVE_ASSIGN(const std::unique_ptr<RunningFilter> filter, kernel.open_filter(set.map_id));
     SIEVE_ASSIGN(const std::unique_ptr<RunningKeys> notes, kernel.open_inserted(set.inserted_id));
     const sieve_lookup& lookup = filter->lookup();
+    const StoredKeys stored(lookup, filter->probes());
     for (const kernel::NotedKey& one : keys) {
         if (!open_question(one)) continue;
-        const sieve_hash hash = sieve_hash_key(&one.key, lookup.hash_key, lookup.fields);
-        if (!kind_of(lookup).holds(lookup, hash, filter->lines().data())) {
+        bool any = false, all = true;
+        stored.for_each(one.key, [&](const sieve_key& key) {
+            const bool holds = kind_of(lookup).holds(lookup, stored.hash(key), filter->lines().data());
+            any = any || holds;
+            all = all && holds;
+        });
+        if (!any) {
             SIEVE_TRY(notes->erase(one.key));
             continue;
         }
-        SIEVE_TRY(notes->put(one.key, {.end = one.note.end, .state = SIEVE_INSERTED_IN}));
+        // Of a prefix with several stored keys, some may have matched before: nobody knows how many came.
+        const bool in = all && stored.count(one.key) == 1;
+        SIEVE_TRY(notes->put(one.key,
+                             {.end = one.note.end, .state = in ? SIEVE_INSERTED_IN : SIEVE_INSERTED_UNSURE}));
     }
     return {};
 }
@@ -71,12 +80,12 @@ Result<std::optional<ExpiredKeys>> expire_keys_of(Kernel& kernel, const kernel::
     std::erase_if(overdue, [now](const kernel::NotedKey& one) { return one.note.end > now; });
     if (overdue.empty()) return std::optional<ExpiredKeys>();
     SIEVE_ASSIGN(const OpenSet open, open_changeable(kernel, hook.interface.name, set));
-    KeySet keys(open.filter->lookup().fields);
-    for (const kernel::NotedKey& one : overdue) keys.add(one.key);
+    std::vector<sieve_key> entries;
+    for (const kernel::NotedKey& one : overdue) entries.push_back(one.key);
     open.notes->expire();
     SIEVE_ASSIGN(const KeyChangeReport report,
-                 sieve::change_keys(open.filter->lookup(), open.filter->file(), open.filter->lines(), keys,
-                                    KeyChange::erase, {}, open.notes.get()));
+                 sieve::change_keys(open.stored, open.filter->lookup(), open.filter->file(),
+                                    open.filter->lines(), entries, KeyChange::erase, {}, open.notes.get()));
     return std::optional(ExpiredKeys{.hook = {.interface = hook.interface.name, .point = hook.point},
                                      .set = set.name,
                                      .taken_out = report.done - open.notes->unsure(),

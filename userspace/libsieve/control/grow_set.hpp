@@ -3,7 +3,10 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
+
+#include <sieve/key.h>
 
 #include "libsieve/control/in_force.hpp"
 #include "libsieve/control/observer.hpp"
@@ -11,11 +14,12 @@
 
 namespace sieve::control {
 
-// Builds a filter with room for twice as many keys from the set's exact keys, tests it in the kernel and
+// Builds a filter with room for twice as many keys, and for the entries that are coming
+// (filters/prefix_entries.hpp), from the set's exact keys, tests it in the kernel and
 // swaps it in. The ends of keys stay. The building goes on without the lock; if somebody changes the set
 // meanwhile, it is built again. Errors: fixed_keys; invalid_request if the set is not verified, as nobody
 // knows its keys then; changed_meanwhile after three attempts; those of prepare() and of swap().
 [[nodiscard]] Status grow_set(Kernel& kernel, const HookName& hook, const std::string& set,
-                              const Observer& observer);
+                              const Observer& observer, std::span<const sieve_key> coming = {});
 
 } // namespace sieve::control

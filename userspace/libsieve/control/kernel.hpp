@@ -70,6 +70,7 @@ class RunningFilter {
   public:
     virtual ~RunningFilter() = default;
     [[nodiscard]] virtual const sieve_lookup& lookup() const = 0;
+    [[nodiscard]] virtual const sieve_probes& probes() const = 0;
     [[nodiscard]] virtual sieve_file& file() = 0;
     [[nodiscard]] virtual std::span<sieve_line> lines() = 0;
 };
@@ -129,8 +130,9 @@ class Kernel {
     hold_lock(std::chrono::milliseconds patience,
               const std::function<void(const std::string& holder)>& waiting) = 0;
 
+    // `coming`: keys that the exact set must have room for, besides what it leaves for later ones.
     [[nodiscard]] virtual Result<SetMaps> bring_in(const Image& image, const std::vector<sieve_key>* exact,
-                                                   const std::string& name) = 0;
+                                                   const std::string& name, std::uint64_t coming) = 0;
 
     // A joint filter of these sets, in the order of their numbers. Fails unless it answers correctly in a
     // copy of the program. See kernel::preflight_joint().

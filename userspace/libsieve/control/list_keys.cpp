@@ -12,6 +12,8 @@
 
 #include "libsieve/feeds/address_text.hpp"
 #include "libsieve/feeds/key_text.hpp"
+#include "libsieve/filters/kinds/registry.hpp"
+#include "libsieve/filters/prefix_entries.hpp"
 
 namespace sieve::control {
 
@@ -20,6 +22,16 @@ namespace {
 using Words = std::array<__u64, SIEVE_KEY_WORDS>;
 
 constexpr std::uint32_t v4_prefix_bits = 96; // of a v4-mapped address
+
+// How many of the keys in the filter the listed ones are.
+Result<std::uint64_t> count_stored(Kernel& kernel, const kernel::SetInForce& set, const KeyList& list) {
+    if (!list.prefixes) return list.keys.size();
+    SIEVE_ASSIGN(const std::unique_ptr<RunningFilter> filter, kernel.open_filter(set.map_id));
+    const StoredKeys stored(filter->lookup(), filter->probes());
+    double keys = 0;
+    for (const ListedKey& one : list.keys) keys += stored.count(one.key);
+    return static_cast<std::uint64_t>(std::min(keys, 0x1p63));
+}
 
 } // namespace
 
@@ -35,8 +47,12 @@ Result<KeyList> list_keys(Kernel& kernel, const HookName& name, const std::strin
     if (now.verified()) {
         SIEVE_ASSIGN(const std::unique_ptr<RunningKeys> exact, kernel.open_exact(now.set.exact_id));
         SIEVE_ASSIGN(const std::vector<kernel::NotedKey> all, exact->all());
-        for (const kernel::NotedKey& one : all)
-            if (one.note.state == SIEVE_EXACT_IN) keys[std::to_array(one.key.word)] = std::nullopt;
+        const bool entries = list.prefixes && kind_of(filter.lookup).facts().changes_live;
+        for (const kernel::NotedKey& one : all) {
+            if (one.note.state != SIEVE_EXACT_IN) continue;
+            const std::optional<sieve_key> key = entries ? entry_marked_by(one.key) : one.key;
+            if (key) keys[std::to_array(key->word)] = std::nullopt;
+        }
     }
     if (now.set.inserted_id != 0) {
         SIEVE_ASSIGN(const std::unique_ptr<RunningKeys> inserted, kernel.open_inserted(now.set.inserted_id));
@@ -54,7 +70,8 @@ Result<KeyList> list_keys(Kernel& kernel, const HookName& name, const std::strin
         list.keys.push_back(one);
     }
     if (list.whole) return list;
-    list.unlisted = filter.file.keys - std::min<std::uint64_t>(filter.file.keys, list.keys.size());
+    SIEVE_ASSIGN(const std::uint64_t listed, count_stored(kernel, now.set, list));
+    list.unlisted = filter.file.keys - std::min<std::uint64_t>(filter.file.keys, listed);
     if (list.keys.empty() && list.unlisted > 0)
         return failure(ErrorKind::no,
                        fmt::format("set {} has {} keys, and none of them is known: a filter cannot list its "
@@ -64,13 +81,15 @@ Result<KeyList> list_keys(Kernel& kernel, const HookName& name, const std::strin
     return list;
 }
 
-std::string listed_key_text(const ListedKey& listed, const KeyList& list) {
-    if (!list.prefixes) return format_key(listed.key, list.fields);
-    const sieve_key& key = listed.key;
-    const auto length = static_cast<std::uint32_t>(key.word[SIEVE_EXACT_LENGTH_WORD]);
-    const bool v4 = sieve_family(key.word[0], key.word[1]) == SIEVE_FAMILY_V4;
-    return fmt::format("{}/{}", format_address(key.word[0], key.word[1]),
+std::string entry_text(const sieve_key& prefix) {
+    const auto length = static_cast<std::uint32_t>(prefix.word[SIEVE_EXACT_LENGTH_WORD]);
+    const bool v4 = sieve_family(prefix.word[0], prefix.word[1]) == SIEVE_FAMILY_V4;
+    return fmt::format("{}/{}", format_address(prefix.word[0], prefix.word[1]),
                        v4 ? length - v4_prefix_bits : length);
+}
+
+std::string listed_key_text(const ListedKey& listed, const KeyList& list) {
+    return list.prefixes ? entry_text(listed.key) : format_key(listed.key, list.fields);
 }
 
 } // namespace sieve::control

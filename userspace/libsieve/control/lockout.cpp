@@ -6,16 +6,19 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <set>
 #include <utility>
 
 #include <fmt/core.h>
 
+#include <sieve/exact.h>
 #include <sieve/prefix.h>
 
 #include "libsieve/control/find_entry.hpp"
 #include "libsieve/feeds/address_text.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/image/image.hpp"
+#include "libsieve/keys/address_ranges.hpp"
 #include "libsieve/util/input.hpp"
 
 namespace sieve::control {
@@ -373,19 +376,24 @@ tl::unexpected<Error> lockout(std::span<const SetSpec> specs, const std::string&
                    {.interface = interface, .set = name});
 }
 
-// The questions about packets whose key, as the keys' fields see it, is one of the keys.
-std::vector<Question> named_by(const KeySet& keys, const std::vector<Question>& questions) {
-    const auto bytes = [](const sieve_key& key) { return std::to_array(key.word); };
-    std::multimap<std::array<__u64, SIEVE_KEY_WORDS>, const Question*> wanted;
-    for (const Question& question : questions)
-        if ((keys.fields() & ~question.known) == 0)
-            wanted.emplace(bytes(masked(question.key, keys.fields())), &question);
+// The questions about packets whose key, as the set's fields see it, is one of the entries or in one of them.
+std::vector<Question> named_by(const ComingKeys& coming, const std::vector<Question>& questions) {
+    std::set<std::array<__u64, SIEVE_KEY_WORDS>> entries;
+    for (const sieve_key& entry : coming.entries) entries.insert(std::to_array(entry.word));
+    const auto names = [&](const sieve_key& key) {
+        if (!coming.prefixes) return entries.contains(std::to_array(key.word));
+        for (std::uint32_t length = 0; length <= address_bits; length++) {
+            sieve_key prefix;
+            sieve_exact_of_prefix(sieve_address_upper(&key, coming.fields),
+                                  sieve_address_lower(&key, coming.fields), length, &prefix);
+            if (entries.contains(std::to_array(prefix.word))) return true;
+        }
+        return false;
+    };
     std::vector<Question> named;
-    for (std::size_t i = 0; i < keys.size() && !wanted.empty(); i++) {
-        const auto [first, last] = wanted.equal_range(bytes(keys.at(i)));
-        for (auto at = first; at != last; ++at) named.push_back(*at->second);
-        wanted.erase(first, last);
-    }
+    for (const Question& question : questions)
+        if ((coming.fields & ~question.known) == 0 && names(masked(question.key, coming.fields)))
+            named.push_back(question);
     return named;
 }
 
@@ -482,7 +490,7 @@ Status refuse_lockout(Kernel& kernel, const std::string& interface, kernel::Hook
         (coming.erased ? set->action != SIEVE_ACTION_PASS : !takes_packets(set->action)))
         return {};
     SIEVE_ASSIGN(const std::vector<HostAddress> host, safety.host->read());
-    const std::vector<Question> questions = named_by(coming.keys, lockout_questions(host, interface, point));
+    const std::vector<Question> questions = named_by(coming, lockout_questions(host, interface, point));
     if (questions.empty()) return {};
 
     SIEVE_ASSIGN(const std::unique_ptr<Trial> trial,

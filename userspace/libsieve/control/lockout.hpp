@@ -94,7 +94,9 @@ struct ComingTable {
 struct ComingKeys {
     const kernel::TableInForce& table;
     const std::string& set; // in that table
-    const KeySet& keys;
+    std::uint32_t fields = 0;
+    std::span<const sieve_key> entries{}; // filters/prefix_entries.hpp
+    bool prefixes = false;                // the set holds prefixes
     bool erased = false;
 };
 

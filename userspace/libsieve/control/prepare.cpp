@@ -44,7 +44,7 @@ Result<std::vector<ReadySet>> bring_in(Kernel& kernel, std::span<const SetSpec> 
         SIEVE_ASSIGN(OpenedSet opened,
                      open_set(set, std::move(inputs[i]), observer, keys_to_spare(set, host)));
         SIEVE_ASSIGN(SetMaps maps,
-                     kernel.bring_in(opened.image, opened.exact ? &*opened.exact : nullptr, set.name));
+                     kernel.bring_in(opened.image, opened.exact ? &*opened.exact : nullptr, set.name, 0));
         ready.push_back({.name = set.name,
                          .image = std::move(opened.image),
                          .maps = std::move(maps),

@@ -72,6 +72,7 @@ class RealRunningFilter final : public RunningFilter {
   public:
     explicit RealRunningFilter(kernel::MappedFilter map) : map_(std::move(map)) {}
     const sieve_lookup& lookup() const override { return map_.lookup(); }
+    const sieve_probes& probes() const override { return map_.probes(); }
     sieve_file& file() override { return map_.file(); }
     std::span<sieve_line> lines() override { return map_.filter(); }
 
@@ -144,7 +145,7 @@ Result<Held> RealKernel::hold_lock(std::chrono::milliseconds patience,
 }
 
 Result<SetMaps> RealKernel::bring_in(const Image& image, const std::vector<sieve_key>* exact,
-                                     const std::string& name) {
+                                     const std::string& name, std::uint64_t coming) {
     struct Maps {
         kernel::FilterMap filter;
         std::optional<kernel::ExactMap> exact;
@@ -152,9 +153,9 @@ Result<SetMaps> RealKernel::bring_in(const Image& image, const std::vector<sieve
     SIEVE_ASSIGN(kernel::FilterMap filter, kernel::FilterMap::create(image, name));
     Maps maps{std::move(filter), {}};
     if (exact != nullptr) {
-        // Where single keys can come, the exact set has room for half as many again.
-        const bool may_grow = kind_of(image.lookup()).facts().changes_live && image.lookup().probes == 0;
-        const std::uint64_t room = may_grow ? exact->size() / 2 + 1024 : 0;
+        // Where keys can come, the exact set has room for half as many again.
+        const bool may_grow = kind_of(image.lookup()).facts().changes_live;
+        const std::uint64_t room = may_grow ? coming + exact->size() / 2 + 1024 : 0;
         SIEVE_ASSIGN(maps.exact, kernel::ExactMap::create(*exact, name, room));
     }
     const auto owner = std::make_shared<const Maps>(std::move(maps));

@@ -17,8 +17,8 @@ class RealKernel : public Kernel {
     void expect_to_attach() override;
     Result<Held> hold_lock(std::chrono::milliseconds patience,
                            const std::function<void(const std::string& holder)>& waiting) override;
-    Result<SetMaps> bring_in(const Image& image, const std::vector<sieve_key>* exact,
-                             const std::string& name) override;
+    Result<SetMaps> bring_in(const Image& image, const std::vector<sieve_key>* exact, const std::string& name,
+                             std::uint64_t coming) override;
     Result<SetMaps> bring_in_joint(kernel::HookPoint point, const JointFilter& joint,
                                    std::span<const kernel::JoinedSet> sets) override;
     Result<std::unique_ptr<Trial>> start_trial(kernel::HookPoint point, bool frags,

@@ -39,7 +39,7 @@ struct KindFacts {
     bool takes_hashes = false;      ///< KindOptions::hashes; the header's `hashes` is then k
     bool takes_prefixes = false;    ///< also holds prefixes and ranges
     bool has_shards = false;        ///< all lines of a key are in one shard (filters/shards.hpp)
-    bool changes_live = false;      ///< single keys can be inserted and deleted while the filter is in force
+    bool changes_live = false;      ///< keys can be inserted and deleted one by one while it is in force
     bool rebalances_slowly = false; ///< each round takes a microsecond a key or more on one processor
     const char* model = "";         ///< the paper and the equation of KindBuilder::model_fpr
 };

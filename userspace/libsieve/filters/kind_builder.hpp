@@ -52,7 +52,12 @@ class KindBuilder {
     /// The false positive rate of the filter that fill() will make. Deterministic.
     [[nodiscard]] virtual double predict_fpr(std::uint64_t keys, const sieve_lookup& lookup) const = 0;
 
-    /// Fills `lines`, which must be zeroed, with all keys, which must be distinct and in hash_order. Returns
+    /// How many times the same key may be among those that fill() places: as often as the filter can count
+    /// it; once if the kind does not count.
+    [[nodiscard]] virtual std::uint32_t most_copies() const { return 1; }
+
+    /// Fills `lines`, which must be zeroed, with all keys, which must be in hash_order and, up to
+    /// most_copies(), distinct. Returns
     /// how many rounds of rebalancing were run. Runs in parallel if the kind can, within the caller's limit
     /// of threads.
     [[nodiscard]] virtual Result<std::uint32_t> fill(std::span<const sieve_hash> keys,

@@ -32,14 +32,29 @@ std::string lengths_text(const LengthCounts& counts, std::uint32_t shift) {
     return text;
 }
 
+// The fewest probes that keep the filter cheap, else those that make the fewest keys.
+std::size_t fewest_cheap(const std::vector<double>& keys) {
+    std::size_t chosen = 0;
+    while (chosen + 1 < keys.size() && keys[chosen] > static_cast<double>(cheap_keys) &&
+           keys[chosen + 1] < keys[chosen])
+        chosen++;
+    return chosen;
+}
+
 } // namespace
 
-LengthChoices choose_lengths(const LengthCounts& counts, std::uint32_t max_probes) {
+LengthChoices choose_lengths(const LengthCounts& counts, std::uint32_t max_probes,
+                             std::span<const std::uint32_t> required) {
+    constexpr double never = std::numeric_limits<double>::infinity();
     std::uint32_t longest = bits;
     while (longest > 0 && counts[longest] == 0) longest--;
+    for (const std::uint32_t length : required) longest = std::max(longest, length);
     // step[i][l]: number of prefixes when lengths i+1 .. l are all expanded to l. i = -1 means that there is
     // no shorter length; it is kept at row 0.
-    const auto step = [&counts](std::uint32_t from, std::uint32_t to) {
+    const auto step = [&](std::uint32_t from, std::uint32_t to) {
+        if (std::any_of(required.begin(), required.end(),
+                        [&](std::uint32_t length) { return length >= from && length < to; }))
+            return never;
         double sum = 0;
         for (std::uint32_t length = from; length <= to; length++)
             sum += std::ldexp(counts[length], static_cast<int>(to - length));
@@ -51,7 +66,7 @@ LengthChoices choose_lengths(const LengthCounts& counts, std::uint32_t max_probe
     for (std::uint32_t to = 0; to <= longest; to++) best[0][to] = step(0, to);
     for (std::uint32_t k = 1; k < max_probes; k++)
         for (std::uint32_t to = 0; to <= longest; to++) {
-            best[k][to] = std::numeric_limits<double>::infinity();
+            best[k][to] = never;
             for (std::uint32_t from = 0; from < to; from++) {
                 const double keys = best[k - 1][from] + step(from + 1, to);
                 if (keys < best[k][to]) {
@@ -71,6 +86,39 @@ LengthChoices choose_lengths(const LengthCounts& counts, std::uint32_t max_probe
     return choices;
 }
 
+Result<ChosenProbes>
+choose_probes(const LengthCounts (&counts)[SIEVE_FAMILIES], const PrefixLimits& limits,
+              const std::function<std::size_t(const std::vector<double>& keys)>& choose) {
+    ChosenProbes chosen;
+    double total = 0;
+    for (int family = 0; family < SIEVE_FAMILIES; family++) {
+        const std::vector<std::uint32_t>& required = limits.lengths[family];
+        if (required.empty() && std::all_of(counts[family].begin(), counts[family].end(),
+                                            [](double count) { return count == 0; }))
+            continue;
+        const LengthChoices choices = choose_lengths(counts[family], limits.max_probes, required);
+        const std::size_t choice = choose(choices.keys);
+        if (std::isinf(choices.keys[choice]))
+            return invalid_request(fmt::format(
+                "{} lengths of IPv{} prefixes are required, and {} probes are allowed; allow more with "
+                "--max-probes (at most {})",
+                required.size(), family == SIEVE_FAMILY_V4 ? 4 : 6, limits.max_probes, SIEVE_MAX_PROBES));
+        total += choices.keys[choice];
+        const auto& lengths = choices.lengths[choice];
+        chosen.probes.count[family] = static_cast<__u8>(lengths.size());
+        std::copy(lengths.begin(), lengths.end(), chosen.probes.length[family]);
+    }
+    if (total > static_cast<double>(limits.max_keys))
+        return bad_input(fmt::format(
+            "the prefixes do not fit: expanded to {} lengths for each family they are {:.3g} keys, the limit "
+            "is {}; allow more "
+            "with --max-probes (at most {}) or --max-keys. After aggregation there are, IPv4: {}; IPv6: {}",
+            limits.max_probes, total, limits.max_keys, SIEVE_MAX_PROBES,
+            lengths_text(counts[0], bits - v4_bits), lengths_text(counts[1], 0)));
+    chosen.keys = static_cast<std::uint64_t>(total);
+    return chosen;
+}
+
 Result<PrefixPlan> plan_prefixes(std::vector<AddressRange> ranges, const PrefixLimits& limits) {
     if (limits.max_probes < 1 || limits.max_probes > SIEVE_MAX_PROBES)
         return invalid_request(
@@ -81,29 +129,9 @@ Result<PrefixPlan> plan_prefixes(std::vector<AddressRange> ranges, const PrefixL
     for (int family = 0; family < SIEVE_FAMILIES; family++)
         for (const AddressRange& range : plan.members[family])
             split_into_prefixes(range, [&](uint128, std::uint32_t length) { counts[family][length]++; });
-    double total = 0;
-    for (int family = 0; family < SIEVE_FAMILIES; family++) {
-        if (std::all_of(counts[family].begin(), counts[family].end(),
-                        [](double count) { return count == 0; }))
-            continue;
-        const LengthChoices choices = choose_lengths(counts[family], limits.max_probes);
-        std::size_t chosen = 0;
-        while (chosen + 1 < choices.keys.size() && choices.keys[chosen] > static_cast<double>(cheap_keys) &&
-               choices.keys[chosen + 1] < choices.keys[chosen])
-            chosen++;
-        total += choices.keys[chosen];
-        const auto& lengths = choices.lengths[chosen];
-        plan.probes.count[family] = static_cast<__u8>(lengths.size());
-        std::copy(lengths.begin(), lengths.end(), plan.probes.length[family]);
-    }
-    if (total > static_cast<double>(limits.max_keys))
-        return bad_input(fmt::format(
-            "the prefixes do not fit: expanded to {} lengths for each family they are {:.3g} keys, the limit "
-            "is {}; allow more "
-            "with --max-probes (at most {}) or --max-keys. After aggregation there are, IPv4: {}; IPv6: {}",
-            limits.max_probes, total, limits.max_keys, SIEVE_MAX_PROBES,
-            lengths_text(counts[0], bits - v4_bits), lengths_text(counts[1], 0)));
-    plan.keys = static_cast<std::uint64_t>(total);
+    SIEVE_ASSIGN(const ChosenProbes chosen, choose_probes(counts, limits, fewest_cheap));
+    plan.probes = chosen.probes;
+    plan.keys = chosen.keys;
     return plan;
 }
 

@@ -5,9 +5,11 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <vector>
 
 #include <sieve/image.h>
+#include <sieve/prefix.h>
 
 #include "libsieve/filters/address_set.hpp"
 #include "libsieve/util/result.hpp"
@@ -17,6 +19,10 @@ namespace sieve {
 struct PrefixLimits {
     std::uint32_t max_probes = 4; // prefix lengths probed for a packet of one family; 1 to SIEVE_MAX_PROBES
     std::uint64_t max_keys = 20'000'000; // prefixes that the filter may hold
+    // Lengths of 128 bits that are probed whatever the prefixes are, for each family.
+    std::array<std::vector<std::uint32_t>, SIEVE_FAMILIES> lengths{};
+
+    [[nodiscard]] friend bool operator==(const PrefixLimits&, const PrefixLimits&) = default;
 };
 
 // Expansion uses the fewest lengths that keep the filter at about this many keys. A filter of this size stays
@@ -28,14 +34,27 @@ inline constexpr std::uint64_t cheap_keys = 250'000;
 using LengthCounts = std::array<double, 129>;
 
 // For each number of lengths k from 1 up, the cheapest choice: `lengths[k-1]`, ascending, makes `keys[k-1]`
-// prefixes.
+// prefixes. Infinitely many mean that so few lengths cannot include the required ones.
 struct LengthChoices {
     std::vector<double> keys;
     std::vector<std::vector<std::uint32_t>> lengths;
 };
 
-// Exact, by dynamic programming over lengths.
-[[nodiscard]] LengthChoices choose_lengths(const LengthCounts& counts, std::uint32_t max_probes);
+// Exact, by dynamic programming over lengths. Each choice includes the required lengths.
+[[nodiscard]] LengthChoices choose_lengths(const LengthCounts& counts, std::uint32_t max_probes,
+                                           std::span<const std::uint32_t> required = {});
+
+// The probes of a set of one address, and how many prefixes they make.
+struct ChosenProbes {
+    sieve_probes probes{};
+    std::uint64_t keys = 0;
+};
+
+// Chooses probes for prefixes of these lengths. For each family that has prefixes or required lengths,
+// `choose` is told how many keys each number of probes makes, from one up, and returns the index of its
+// choice. Errors: more probes than the limits allow, or more keys; the message gives the numbers.
+Result<ChosenProbes> choose_probes(const LengthCounts (&counts)[SIEVE_FAMILIES], const PrefixLimits& limits,
+                                   const std::function<std::size_t(const std::vector<double>& keys)>& choose);
 
 // The prefixes to store, and the addresses that they stand for.
 struct PrefixPlan : AddressSet {

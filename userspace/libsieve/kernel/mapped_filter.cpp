@@ -68,6 +68,10 @@ const sieve_lookup& MappedFilter::lookup() const {
     return *reinterpret_cast<const sieve_lookup*>(lines_);
 }
 
+const sieve_probes& MappedFilter::probes() const {
+    return *reinterpret_cast<const sieve_probes*>(lines_ + SIEVE_PROBES_LINE);
+}
+
 sieve_file& MappedFilter::file() {
     return *reinterpret_cast<sieve_file*>(lines_ + SIEVE_FILE_LINE);
 }

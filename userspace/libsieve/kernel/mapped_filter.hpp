@@ -26,6 +26,7 @@ class MappedFilter {
     ~MappedFilter();
 
     [[nodiscard]] const sieve_lookup& lookup() const;
+    [[nodiscard]] const sieve_probes& probes() const;
     [[nodiscard]] sieve_file& file();
 
     // The filter's own lines, as many as its header says.

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "libsieve/control/build_options.hpp"
 #include "libsieve/feeds/key_text.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/kernel/hooks/xdp/dispatcher.hpp"
@@ -127,6 +128,10 @@ void write_build_options(Text& text, const control::FeedSpec& feed) {
     number_or("rounds", build.kind.rounds, automatic, "as the effort asks");
     text.number("max-probes", build.prefixes.max_probes);
     text.key("max-keys", whole_of(build.prefixes.max_keys));
+    for (int family = 0; family < SIEVE_FAMILIES; family++)
+        if (!build.prefixes.lengths[family].empty())
+            text.word(family == SIEVE_FAMILY_V4 ? "v4-lengths" : "v6-lengths",
+                      control::format_lengths(build.prefixes.lengths[family], family));
     text.flag("skip-invalid", feed.skip_invalid);
     text.word("host-bits", feed.mask_host_bits ? "mask" : "refuse");
     text.flag("allow-wide", feed.allow_wide);

@@ -85,7 +85,7 @@ TEST(Registry, RefusesPrefixesInWordsForAnOperator) {
     EXPECT_EQ(geometry_fault(lookup), "");
     lookup.probes = 2;
     EXPECT_EQ(geometry_fault(lookup),
-              "kind bloom cannot hold prefixes, only kind blocked, xorsat or ranges can");
+              "kind bloom cannot hold prefixes, only kind blocked, ddlcbf, xorsat or ranges can");
 }
 
 /// Facts that contradict each other or the kind's behaviour.

@@ -92,19 +92,28 @@ class DdlcbfBuilder final : public KindBuilder {
         return rate / static_cast<double>(filters);
     }
 
+    // All copies of a key go into one bucket, where two of them share a cell.
+    [[nodiscard]] std::uint32_t most_copies() const override {
+        const CountingShape bucket = shape_.bucket();
+        return bucket.capacity() << bucket.counter_bits;
+    }
+
     [[nodiscard]] Result<std::uint32_t> fill(std::span<const sieve_hash> keys, const sieve_lookup& lookup,
                                              std::span<sieve_line> lines, std::uint64_t,
                                              const Progress& progress) const override {
+        std::vector<sieve_hash> crowded = by_copies(keys);
+        if (!crowded.empty()) keys = crowded;
         // Whether the last key finds room depends on luck and on the order of all keys.
         std::vector<sieve_hash> reordered;
         for (std::uint64_t attempt = 0; attempt < most_attempts; attempt++) {
             SIEVE_ASSIGN(const bool all, insert_all(keys, lookup, lines, progress));
             if (all) return 0U;
-            reordered.assign(keys.begin(), keys.end());
+            reordered = std::vector<sieve_hash>(keys.begin(), keys.end());
             sort_in_parallel(reordered.begin(), reordered.end(),
                              [attempt](const sieve_hash& a, const sieve_hash& b) {
                                  return sieve_mix(a.test + attempt) < sieve_mix(b.test + attempt);
                              });
+            if (!crowded.empty()) reordered = by_copies(reordered);
             keys = reordered;
         }
         return bad_input(fmt::format("{} keys find no room in {} lines", keys.size(), lines.size()));
@@ -113,6 +122,27 @@ class DdlcbfBuilder final : public KindBuilder {
   private:
     [[nodiscard]] bool fits(std::uint64_t keys, std::uint64_t lines) const {
         return ddlcbf_keys_without_room(keys, lines, shape_) <= most_keys_without_room;
+    }
+
+    // The keys, of which equal ones are neighbours, with the most frequent ones first: these need several
+    // cells of one bucket, which only an empty bucket is sure to have. Nothing if all are distinct.
+    static std::vector<sieve_hash> by_copies(std::span<const sieve_hash> keys) {
+        const auto same = [](const sieve_hash& a, const sieve_hash& b) {
+            return a.locate == b.locate && a.test == b.test;
+        };
+        if (std::adjacent_find(keys.begin(), keys.end(), same) == keys.end()) return {};
+        std::vector<std::span<const sieve_hash>> runs;
+        for (auto at = keys.begin(); at != keys.end();) {
+            const auto end = std::find_if(at, keys.end(), [&](const auto& key) { return !same(key, *at); });
+            runs.emplace_back(at, end);
+            at = end;
+        }
+        std::stable_sort(runs.begin(), runs.end(),
+                         [](const auto& a, const auto& b) { return a.size() > b.size(); });
+        std::vector<sieve_hash> ordered;
+        ordered.reserve(keys.size());
+        for (const auto& run : runs) ordered.insert(ordered.end(), run.begin(), run.end());
+        return ordered;
     }
 
     // Returns false if a key finds no room.
@@ -139,6 +169,8 @@ std::string DdlcbfKind::geometry_fault(const sieve_lookup& lookup) const {
     if (lookup.buckets > SIEVE_DLEFT_MAX_LINES)
         return fmt::format("subtables of {} lines, expected at most {}", lookup.buckets,
                            SIEVE_DLEFT_MAX_LINES);
+    if (lookup.probes != 0 && !sieve_is_one_address(lookup.fields))
+        return "prefixes of several fields, expected those of one address";
     if (lookup.alpha > SIEVE_DDLCBF_MAX_CELLS)
         return fmt::format("buckets of {} cells, expected at most {}", lookup.alpha, SIEVE_DDLCBF_MAX_CELLS);
     const DdlcbfShape shape = ddlcbf_shape_of(lookup);

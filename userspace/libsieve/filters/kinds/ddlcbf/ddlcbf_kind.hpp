@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// The kind `ddlcbf` (sieve/ddlcbf.h): fingerprints with counters, so that keys can be inserted and deleted
-// while the filter is in force.
+// The kind `ddlcbf` (sieve/ddlcbf.h): fingerprints with counters, so that keys and prefixes of one address
+// can be inserted and deleted while the filter is in force.
 #pragma once
 
 #include <sieve/ddlcbf.h>
@@ -15,7 +15,7 @@ class DdlcbfKind final : public FilterKind {
     constexpr DdlcbfKind()
         : FilterKind({.number = SIEVE_KIND_DDLCBF,
                       .name = "ddlcbf",
-                      .summary = "single keys go in and out while it is in force",
+                      .summary = "keys and prefixes go in and out while it is in force",
                       .choices = {.one = "subtable",
                                   .many = "subtables",
                                   .least = SIEVE_DLEFT_MIN_SUBTABLES,
@@ -23,6 +23,7 @@ class DdlcbfKind final : public FilterKind {
                                   .standard = 4},
                       .bits_per_key = 24,
                       .least_bits_per_key = 20,
+                      .takes_prefixes = true,
                       .changes_live = true}) {}
 
     [[nodiscard]] std::string geometry_fault(const sieve_lookup& lookup) const override;

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// The exact set of a prefix set that changes while it is in force, as a map of its entries
+// (filters/prefix_entries.hpp). Beside each entry it keeps the stored keys, which packets ask for.
+#pragma once
+
+#include <memory>
+
+#include "libsieve/control/kernel.hpp"
+#include "libsieve/filters/prefix_entries.hpp"
+#include "libsieve/util/result.hpp"
+
+namespace sieve::control {
+
+class ExactEntries final : public RunningKeys {
+  public:
+    ExactEntries(std::unique_ptr<RunningKeys> exact, const StoredKeys& stored)
+        : exact_(std::move(exact)), stored_(stored) {}
+
+    [[nodiscard]] Result<std::optional<kernel::KeyNote>> find(const sieve_key& entry) override;
+    // Also adds what is stored for the entry, all or nothing.
+    [[nodiscard]] Result<bool> put(const sieve_key& entry, const kernel::KeyNote& note) override;
+    // Also removes what is stored for the entry and for no other one. The entry itself goes last: while it is
+    // there, a later controller can finish the work.
+    [[nodiscard]] Status erase(const sieve_key& entry) override;
+    [[nodiscard]] Result<std::vector<kernel::NotedKey>> all() override;
+    [[nodiscard]] std::uint64_t most() override { return exact_->most(); }
+
+  private:
+    [[nodiscard]] Result<bool> is_entry(const sieve_key& prefix);
+    // Whether an entry of a length from `first` to `last` expands to the stored key; `but` does not count.
+    [[nodiscard]] Result<bool> is_covered(const sieve_key& stored, std::uint32_t first, std::uint32_t last,
+                                          const sieve_key& but);
+
+    std::unique_ptr<RunningKeys> exact_;
+    StoredKeys stored_;
+};
+
+// The exact set with that id, of a filter: its keys, or the entries of a prefix set.
+[[nodiscard]] Result<std::unique_ptr<RunningKeys>> open_exact_entries(Kernel& kernel, std::uint32_t exact_id,
+                                                                      const StoredKeys& stored);
+
+} // namespace sieve::control
