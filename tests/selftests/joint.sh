@@ -200,7 +200,7 @@ exceptions() {
         sieve join "$IN_IF" "a=$WORK/other" "m=$WORK/members"
     echo 203.0.113.7 >"$WORK/fewer"
     refused 3 'set m: its exceptions are not those.*1 were given, and the filter has 2' \
-        sieve join "$IN_IF" "a=$WORK/other" "m=$WORK/members,except=$WORK/fewer"
+        sieve -q join "$IN_IF" "a=$WORK/other" "m=$WORK/members,except=$WORK/fewer"
     expect_joined ""
     sieve -q join "$IN_IF" "a=$WORK/other" "m=$WORK/members,except=$WORK/except"
     expect_joined "a m"
