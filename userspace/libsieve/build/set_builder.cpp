@@ -326,6 +326,7 @@ class EntrySource final : public Source {
             stored.for_each(
                 entry, [&](const sieve_key& key) { material.hashes[material.keys++] = stored.hash(key); });
         sort_in_parallel(material.hashes.begin(), material.hashes.end(), hash_order);
+        material.sum = sum_of({material.hashes.data(), material.hashes.size()});
         SIEVE_TRY(check_copies(material.hashes));
         material.hashed = material.keys + listed_.repeated;
         material.witnesses = address_witnesses(*set_, witness_count(count_addresses(*set_, material.keys)),
