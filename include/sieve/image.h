@@ -32,7 +32,7 @@ SIEVE_STATIC_ASSERT(sizeof(struct sieve_line) == SIEVE_LINE_BYTES,
 /* "SIEV" when the file is read byte by byte. */
 #define SIEVE_MAGIC 0x56454953U
 /* Raised with every change of the bytes' meaning. Images are not converted, but rebuilt from their feeds. */
-#define SIEVE_IMAGE_VERSION 2
+#define SIEVE_IMAGE_VERSION 3
 
 /*
  * The only list of the kinds of filter. Each kind has a header here for packets (sieve/NAME.h; both d-left
@@ -124,7 +124,9 @@ struct sieve_file {
     __u64 covered[2]; /* prefix sets: share of all addresses that are members, by family (double bits) */
     __u64 changes;    /* keys inserted and deleted since the build; zero but in a running map */
     __u64 excluded;   /* what the exceptions ask this filter: none of it matches. 0: not checked */
-    __u64 reserved[5];
+    __u64 key_sum[2]; /* when the filter was built: the sums, modulo 2^64, of `locate` and of `test` of the
+                       * distinct keys' hashes. They tell whether a list is the filter's. ranges: 0 */
+    __u64 reserved[3];
 
     __u8 label[SIEVE_LINE_BYTES]; /* where the keys came from, for people; NUL-terminated */
 };

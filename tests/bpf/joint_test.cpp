@@ -406,7 +406,8 @@ class JointPreflight : public ::testing::Test {
     static std::vector<kernel::JoinedSet> sets_of(const JointMembers& members) {
         std::vector<kernel::JoinedSet> sets;
         for (const auto& member : members)
-            sets.push_back({.name = member->name, .filter_fd = member->map.fd(), .keys = &member->keys});
+            sets.push_back(
+                {.name = member->name, .filter_fd = member->map.fd(), .members = member->image.witnesses()});
         return sets;
     }
 };

@@ -168,7 +168,10 @@ void put_right(std::vector<std::uint8_t>& bytes, std::uint8_t leave) {
         // Inputs are shorter than two shards.
         lookup.shard_bits = 0;
         std::fill(std::begin(file.reserved), std::end(file.reserved), 0);
-        if (lookup.kind == SIEVE_KIND_RANGES) std::memset(bytes.data() + line_bytes, 0, line_bytes);
+        if (lookup.kind == SIEVE_KIND_RANGES) {
+            std::memset(bytes.data() + line_bytes, 0, line_bytes);
+            std::fill(std::begin(file.key_sum), std::end(file.key_sum), 0);
+        }
         if (lookup.probes == 0) {
             std::memset(bytes.data() + line_bytes, 0, line_bytes);
             std::fill(std::begin(file.covered), std::end(file.covered), 0);

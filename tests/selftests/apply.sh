@@ -393,6 +393,44 @@ progress_bar() {
     done
 }
 
+# The service joins sets by itself, those with exceptions among them, and again after each change of a list.
+joined_sets() {
+    local lists=$WORK/joint
+    mkdir -p "$lists"
+    printf '%s\n' 203.0.113.1 203.0.113.2 >"$lists/a"
+    printf '%s\n' 203.0.113.2 203.0.113.3 203.0.113.4 >"$lists/b"
+    echo 203.0.113.3 >"$lists/except"
+    cat >"$lists/joint.toml" <<END
+[service]
+state-directory = "$lists/state"
+[[interface]]
+name = "$IN_IF"
+sets = ["a", "b"]
+join = true
+[set.a]
+sources = "$lists/a"
+[set.b]
+sources = "$lists/b"
+except = "$lists/except"
+END
+    sieve apply "$lists/joint.toml" >"$WORK/out" 2>&1
+    grep -q 'one lookup answers for a, b' "$WORK/out" || fail "$(cat "$WORK/out")"
+    expect_joined "a b"
+    verdicts --repeat 1 <<END
+drop udp 203.0.113.2 $IN4 1 2
+pass udp 203.0.113.3 $IN4 1 2
+drop udp 203.0.113.4 $IN4 1 2
+END
+    printf '%s\n' 203.0.113.4 203.0.113.5 >"$lists/b"
+    sieve -q apply "$lists/joint.toml"
+    expect_joined "a b"
+    verdicts --repeat 1 <<END
+drop udp 203.0.113.5 $IN4 1 2
+pass udp 203.0.113.3 $IN4 1 2
+END
+    sieve apply "$lists/joint.toml" | grep -qx "nothing to do" || fail "the sets were joined once more"
+}
+
 ktap_run \
     "apply from nothing" from_nothing \
     "apply twice changes nothing" twice \
@@ -406,6 +444,7 @@ ktap_run \
     "--check needs no root" unprivileged \
     "config prints every default" effective \
     "a verified set" verified \
+    "sets that share a lookup" joined_sets \
     "sources of all sorts" all_sources \
     "packets that cannot be read" unreadable \
     "a progress bar" progress_bar

@@ -18,9 +18,6 @@ list other 203.0.113.6
 image "$WORK/image.sieve" src 203.0.113.7
 
 hits() { counter "sets[] | select(.name == \"$1\") | .packets"; }
-joined() { sieve --json status "$IN_IF" | jq -r '[.interfaces[0].sets[] | select(.joined) | .name] | join(" ")'; }
-expect_joined() { [ "$(joined)" = "$1" ] || fail "joined: $(joined), expected: $1"; }
-
 begin() {
     attach
     sieve -q load --join "$IN_IF" "a=$WORK/a" "b=$WORK/b,action=pass" "c=$WORK/c"
@@ -167,6 +164,53 @@ END
     expect_joined "a b c"
 }
 
+# A key that the filter matches by a false positive, in place of one of its keys: a joint filter of this list would miss
+# that key.
+mistaken_key() {
+    local i mistaken=
+    attach
+    seq -f '203.0.113.%g' 1 200 >"$WORK/members"
+    sieve -q load --join "$IN_IF" "a=$WORK/other" "m=$WORK/members,kind=blocked,fpr=0.2"
+    expect_joined "a m"
+    sieve -q swap "$IN_IF" "m=$WORK/members,kind=blocked,fpr=0.2"
+    expect_joined ""
+    for i in {1..254}; do
+        if ! sieve -q query "$IN_IF" "198.51.100.$i" >/dev/null; then continue; fi
+        mistaken=198.51.100.$i
+        break
+    done
+    [ -n "$mistaken" ] || fail "no false positive among 254 addresses"
+    sed "77s/.*/$mistaken/" "$WORK/members" >"$WORK/mistaken"
+    refused 3 'set m: its list is not the one.*it has as many keys as the filter, but not the same' \
+        sieve join "$IN_IF" "a=$WORK/other" "m=$WORK/mistaken"
+    expect_joined ""
+    tac "$WORK/members" >"$WORK/turned"
+    sieve -q join "$IN_IF" "a=$WORK/other" "m=$WORK/turned"
+    expect_joined "a m"
+}
+
+# A set with exceptions is joined; it must come with the same exceptions again.
+exceptions() {
+    attach
+    seq -f '203.0.113.%g' 1 200 >"$WORK/members"
+    echo 198.51.100.0/24 >"$WORK/except"
+    echo 203.0.113.7 >>"$WORK/except"
+    sieve -q load "$IN_IF" "a=$WORK/other,action=pass" "m=$WORK/members,except=$WORK/except"
+    refused 3 'set m: its list is not the one.*it has 200 keys, and the filter 199' \
+        sieve join "$IN_IF" "a=$WORK/other" "m=$WORK/members"
+    echo 203.0.113.7 >"$WORK/fewer"
+    refused 3 'set m: its exceptions are not those.*1 were given, and the filter has 2' \
+        sieve -q join "$IN_IF" "a=$WORK/other" "m=$WORK/members,except=$WORK/fewer"
+    expect_joined ""
+    sieve -q join "$IN_IF" "a=$WORK/other" "m=$WORK/members,except=$WORK/except"
+    expect_joined "a m"
+    {
+        echo "pass udp 203.0.113.7 $IN4 1 2"
+        echo "drop udp 203.0.113.8 $IN4 1 2"
+        seq -f "pass udp 198.51.100.%g $IN4 1 2" 1 254
+    } | verdicts --repeat 1
+}
+
 # succeeds ARGUMENTS...: runs xdp-sieve, which says why if it does not succeed.
 succeeds() {
     local status=0
@@ -225,4 +269,6 @@ ktap_run \
     "sixteen sets" sixteen \
     "a change that is taken back" probation \
     "sets are joined again" joined_again \
+    "a false positive in place of a key" mistaken_key \
+    "sets with exceptions" exceptions \
     "swaps and joins under traffic, some of them killed" under_traffic

@@ -288,6 +288,10 @@ said_of() {
     ("$SIEVE" query "$1" --stdin || true) <"$2" | sed 's/ present$/ drop/; s/ absent$/ pass/'
 }
 
+# expect_joined NAMES: these sets, in this order, share one lookup.
+joined() { sieve --json status "$IN_IF" | jq -r '[.interfaces[0].sets[] | select(.joined) | .name] | join(" ")'; }
+expect_joined() { [ "$(joined)" = "$1" ] || fail "joined: $(joined), expected: $1"; }
+
 # refused CODE PATTERN COMMAND...: the command must fail with that code and exactly one line on standard error.
 refused() {
     local code=$1 pattern=$2 status=0

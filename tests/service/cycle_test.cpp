@@ -8,11 +8,14 @@
 #include <sys/stat.h>
 
 #include <csignal>
+#include <mutex>
 
 #include <gtest/gtest.h>
 
 #include "bpf/own_network.hpp"
 #include "libsieve/control/real_kernel.hpp"
+#include "libsieve/service/child.hpp"
+#include "libsieve/service/child_messages.hpp"
 #include "libsieve/service/configuration_reader.hpp"
 #include "service/servers.hpp"
 #include "service/support.hpp"
@@ -44,13 +47,13 @@ class RealCycle : public testing::Test {
                                            "\"\n[[interface]]\nname = \"sieve0\"\nsets = [\"bad\"]\n" +
                                            "[set.bad]\nsources = " + sources + "\n" + more + "\n");
     }
-    Result<CycleReport> apply() {
+    Result<CycleReport> apply(const control::Observer& observer = {}) {
         SIEVE_ASSIGN(const Configuration configuration, load_configuration(folder.path("xdp-sieve.toml")));
         SIEVE_ASSIGN(const StateDirectory state,
                      StateDirectory::open(configuration.state_directory, std::chrono::milliseconds(10), {}));
         RealHostAddresses host;
         control::RealKernel kernel;
-        return run_cycle(kernel, configuration, state, host, options, {});
+        return run_cycle(kernel, configuration, state, host, options, observer);
     }
     // The identity of the filter in force; empty if there is none.
     static std::string in_force() {
@@ -118,6 +121,66 @@ TEST_F(RealCycle, SourcesOfAllSortsMakeOneList) {
     EXPECT_EQ(report->sets[0].last_good->keys, 4U);
     EXPECT_TRUE(report->sets[0].last_good->exact);
     EXPECT_EQ(report->sets[0].last_good->sources.size(), 6U);
+}
+
+// The joint filter is built by a confined child. If the child dies, the sets are asked one by one, and the
+// next cycle joins them.
+TEST_F(RealCycle, AChildJoinsTheSets) {
+    folder.write("one.txt", "192.0.2.1\n192.0.2.2\n");
+    folder.write("two.txt", "192.0.2.2\n192.0.2.3\n198.51.100.1\n");
+    folder.write("except.txt", "198.51.100.0/24\n");
+    folder.write("xdp-sieve.toml", "[service]\nstate-directory = \"" + folder.path("state") +
+                                       "\"\n[[interface]]\nname = \"sieve0\"\nsets = [\"one\", \"two\"]\n" +
+                                       "join = true\n[set.one]\nsources = \"one.txt\"\n" +
+                                       "[set.two]\nsources = \"two.txt\"\nexcept = \"except.txt\"\n");
+    std::mutex mutex;
+    std::vector<pid_t> children;
+    std::size_t killed = 5; // the children before it read and build the sets
+    options.sandbox->started = [&](ChildRole role, pid_t pid) {
+        const std::lock_guard lock(mutex);
+        EXPECT_EQ(role, ChildRole::build);
+        children.push_back(pid);
+        if (children.size() == killed) ::kill(pid, SIGKILL);
+    };
+    std::vector<std::string> remarks;
+    const auto joined = [&]() -> std::vector<std::optional<std::uint32_t>> {
+        remarks.clear();
+        children.clear();
+        control::Observer observer;
+        observer.remark = [&](const std::string& text) { remarks.push_back(text); };
+        const auto report = apply(observer);
+        EXPECT_TRUE(report) << report.error().message;
+        control::RealKernel kernel;
+        const auto hook = kernel.read_hook(kernel.find_interface("sieve0").value(), kernel::HookPoint::xdp);
+        std::vector<std::optional<std::uint32_t>> numbers;
+        for (const kernel::SetInForce& set : kernel.read_table(*hook).sets) numbers.push_back(set.joined);
+        return numbers;
+    };
+    using Numbers = std::vector<std::optional<std::uint32_t>>;
+    EXPECT_EQ(joined(), (Numbers{std::nullopt, std::nullopt})) << "both are in force";
+    EXPECT_EQ(children.size(), 5U);
+    ASSERT_FALSE(remarks.empty());
+    EXPECT_SAYS(remarks.back(),
+                "asked one by one, since joining them failed: building was ended by signal 9");
+    killed = 0;
+    EXPECT_EQ(joined(), (Numbers{0, 1}));
+    EXPECT_EQ(children.size(), 1U) << "nothing else was to be done";
+    ASSERT_FALSE(remarks.empty());
+    EXPECT_SAYS(remarks.back(), "one lookup answers for one, two");
+    EXPECT_EQ(joined(), (Numbers{0, 1}));
+    EXPECT_EQ(children.size(), 0U);
+    // The limits are the child's: there is too little memory for it, and not for this process.
+    folder.write("one.txt", "192.0.2.7\n");
+    killed = 0;
+    options.sandbox->run = [](const ChildOrder& order) -> Result<ChildEnd> {
+        ChildOrder with_less = order;
+        auto message = read_order(order.message).value();
+        if (auto* join = std::get_if<JoinOrder>(&message)) join->confinement.memory_bytes = 1 << 20;
+        with_less.message = write_order(message);
+        return run_child(with_less);
+    };
+    EXPECT_EQ(joined(), (Numbers{std::nullopt, std::nullopt}));
+    EXPECT_SAYS(remarks.back(), "since joining them failed: ");
 }
 
 TEST_F(RealCycle, AnImageIsPutInForceAsItIs) {

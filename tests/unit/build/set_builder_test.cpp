@@ -298,6 +298,36 @@ TEST(SetBuilder, CountsDuplicates) {
     EXPECT_EQ(built->report.duplicates, 500U);
 }
 
+// The sum of the members' hashes tells whether a list is the filter's: neither order nor repetitions matter.
+TEST_P(EveryKind, RecordTheSumOfTheirKeys) {
+    const KeySet keys = random_sources(700, 21);
+    KeySet repeated = random_sources(0, 0);
+    for (std::size_t i = keys.size(); i > 0; i--) {
+        repeated.add(keys.at(i - 1));
+        if (i % 3 == 0) repeated.add(keys.at(i / 3));
+    }
+    BuildOptions options = seeded(22);
+    options.kind.kind = GetParam();
+    options.trials = 1000;
+    const auto built = build_set(keys, options, {});
+    ASSERT_TRUE(built) << built.error().message;
+    const sieve_file& file = built->image.file();
+    std::uint64_t locate = 0, test = 0;
+    for (std::size_t i = 0; i < keys.size(); i++) {
+        const sieve_key key = keys.at(i);
+        const sieve_hash hash =
+            sieve_hash_key(&key, built->image.lookup().hash_key, built->image.lookup().fields);
+        locate += hash.locate;
+        test += hash.test;
+    }
+    EXPECT_EQ(file.key_sum[0], locate);
+    EXPECT_EQ(file.key_sum[1], test);
+    const auto again = build_set(std::move(repeated), options, {});
+    ASSERT_TRUE(again) << again.error().message;
+    EXPECT_EQ(again->image.file().key_sum[0], locate);
+    EXPECT_EQ(again->image.file().key_sum[1], test);
+}
+
 TEST(SetBuilder, IsTheSameAgainWithASeedWhateverTheThreads) {
     BuildOptions options = seeded(99);
     options.threads = 1;

@@ -195,7 +195,7 @@ class FakeKernel final : public control::Kernel {
         if (on_joint) std::exchange(on_joint, nullptr)();
         const int fd = next_fd_++;
         filters_[id_of(fd)].assign(joint.lines().begin(), joint.lines().end());
-        for (const kernel::JoinedSet& set : sets) EXPECT_FALSE(set.keys->empty());
+        for (const kernel::JoinedSet& set : sets) EXPECT_FALSE(set.members.empty());
         return control::SetMaps{.filter_fd = fd, .filter_id = id_of(fd)};
     }
 
@@ -507,6 +507,14 @@ class FakeKernel final : public control::Kernel {
         std::span<sieve_line> lines() override {
             return {lines_.data() + SIEVE_FIRST_LINE,
                     lines_.size() - SIEVE_FIRST_LINE - file().witnesses - file().exceptions};
+        }
+        std::span<const sieve_witness> witnesses() override {
+            return {reinterpret_cast<const sieve_witness*>(lines().data() + lines().size()),
+                    file().witnesses};
+        }
+        std::span<const sieve_exception> exceptions() override {
+            return {reinterpret_cast<const sieve_exception*>(witnesses().data() + witnesses().size()),
+                    file().exceptions};
         }
 
       private:

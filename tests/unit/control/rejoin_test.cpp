@@ -6,6 +6,7 @@
 #include "libsieve/control/apply.hpp"
 #include "libsieve/control/swap.hpp"
 #include "libsieve/feeds/key_text.hpp"
+#include "libsieve/filters/kinds/registry.hpp"
 #include "unit/control/fake_kernel.hpp"
 #include "unit/control/files.hpp"
 
@@ -104,7 +105,7 @@ TEST_F(Rejoin, AListOfOtherKeysIsRefused) {
     is_refused({"192.0.2.2", "192.0.2.3", "192.0.2.7"},
                "it has 3 keys, and the filter 2; swap the set first");
     is_refused({"192.0.2.2"}, "it has 1 keys, and the filter 2");
-    is_refused({"192.0.2.2", "192.0.2.7"}, "the filter does not match 1 of its keys");
+    is_refused({"192.0.2.2", "192.0.2.7"}, "it has as many keys as the filter, but not the same");
     files.feed("b", {"192.0.2.3", "192.0.2.2", "192.0.2.2"});
     EXPECT_TRUE(rejoin_all()) << "order and repetitions do not matter";
 }
@@ -159,13 +160,69 @@ TEST_F(Rejoin, ExceptionsBelongToTheList) {
     ASSERT_TRUE(swap(kernel, {.interface = "eth0"}, with, {}));
     kernel.steps.clear();
     files.feed("b", {"192.0.2.2", "192.0.2.3"});
-    EXPECT_NE(refused({"a", "b"}).message.find("it comes with 0 exceptions, and the filter with 1"),
-              std::string::npos);
+    EXPECT_NE(refused({"a", "b"}).message.find("0 were given, and the filter has 1"), std::string::npos);
     files.feed("b", {"192.0.2.2", "192.0.2.3", "192.0.2.9"});
     std::vector<SetList> all = lists({"a"});
     all.push_back(read_set_list(with, {}).value());
     EXPECT_EQ(all.back().keys.size(), 2U);
+    // As many exceptions, but another one.
+    std::vector<SetList> other = all;
+    other.back().exceptions.front().key.word[1]++;
+    const auto wrong = rejoin(kernel, {.interface = "eth0"}, other, {});
+    ASSERT_FALSE(wrong);
+    EXPECT_NE(wrong.error().message.find("its exceptions are not those"), std::string::npos);
+    EXPECT_FALSE(kernel.changed());
     EXPECT_TRUE(rejoin(kernel, {.interface = "eth0"}, all, {}));
+}
+
+// The filter matches the list's new key by mistake, and a member of what is in force is missing: a joint
+// filter of that list would miss it.
+TEST_F(Rejoin, AFalsePositiveInPlaceOfAKeyIsRefused) {
+    std::vector<std::string> members;
+    for (int i = 0; i < 200; i++) members.push_back("203.0.113." + std::to_string(i));
+    SetSpec loose = feed("b", members);
+    loose.feed.build.bits_per_key = 6;
+    ASSERT_TRUE(swap(kernel, {.interface = "eth0"}, loose, {}));
+    kernel.steps.clear();
+    const auto filter = kernel.open_filter(kernel.running.table.find("b")->map_id).value();
+    const sieve_lookup& lookup = filter->lookup();
+    std::string mistaken;
+    for (int i = 0; mistaken.empty(); i++) {
+        const std::string address = "10.0." + std::to_string(i / 256) + "." + std::to_string(i % 256);
+        const sieve_key key = parse_key(address, SIEVE_FIELD_SRC).value();
+        if (kind_of(lookup).holds(lookup, sieve_hash_key(&key, lookup.hash_key, lookup.fields),
+                                  filter->lines().data()))
+            mistaken = address;
+    }
+    std::vector<std::string> changed = members;
+    changed[17] = mistaken;
+    files.feed("b", changed);
+    const Error error = refused({"a", "b"});
+    EXPECT_EQ(error.kind, ErrorKind::bad_input);
+    EXPECT_NE(error.message.find("as many keys as the filter, but not the same"), std::string::npos)
+        << error.message;
+    files.feed("b", members);
+    EXPECT_TRUE(run({"a", "b"}));
+}
+
+// Somebody else may build the joint filter, and is not believed.
+TEST_F(Rejoin, WhatSomebodyElseBuiltIsChecked) {
+    const auto rejoin_with = [&](const BuildJoint& build) {
+        return rejoin(kernel, {.interface = "eth0"}, {"a", "b"}, build, {});
+    };
+    KeySet mine(SIEVE_FIELD_SRC), other(SIEVE_FIELD_SRC);
+    mine.add(*parse_key("192.0.2.1", SIEVE_FIELD_SRC));
+    mine.add(*parse_key("192.0.2.2", SIEVE_FIELD_SRC));
+    other.add(*parse_key("198.51.100.1", SIEVE_FIELD_SRC));
+    other.add(*parse_key("198.51.100.2", SIEVE_FIELD_SRC));
+    const auto missing = rejoin_with([&](const JointTask& task) {
+        return build_joint(task, std::vector<const KeySet*>{&mine, &other}, {});
+    });
+    ASSERT_FALSE(missing);
+    EXPECT_NE(missing.error().message.find("names no set for a key of set b"), std::string::npos)
+        << missing.error().message;
+    EXPECT_FALSE(kernel.changed());
+    EXPECT_EQ(kernel.count("bring in joint of a b"), 0U);
 }
 
 TEST_F(Rejoin, OnlySetsWithAListCountAsUnjoined) {

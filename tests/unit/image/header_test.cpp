@@ -229,6 +229,7 @@ TEST(ImageHeaderTest, SaysWhatCannotBe) {
     EXPECT_TRUE(says(refusal(plain, file_at + offsetof(sieve_file, entries), std::uint64_t{1}), "entries"));
     EXPECT_TRUE(says(refusal(plain, file_at + offsetof(sieve_file, built_at), ~std::uint64_t{0}), "date"));
     EXPECT_TRUE(says(refusal(plain, file_at + offsetof(sieve_file, changes), std::uint64_t{1}), "changed"));
+    EXPECT_TRUE(says(refusal(plain, file_at + offsetof(sieve_file, reserved), std::uint64_t{1}), "reserved"));
     EXPECT_TRUE(says(refusal(plain, file_at + offsetof(sieve_file, label), '\x1b'), "not text"));
     EXPECT_TRUE(says(refusal(plain, file_at + offsetof(sieve_file, label) + 20, 'x'), "behind the end"));
     EXPECT_TRUE(says(refusal(plain, plain.size() - SIEVE_LINE_BYTES, std::uint64_t{1}), "own witnesses"));

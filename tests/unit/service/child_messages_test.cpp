@@ -52,6 +52,18 @@ TEST(ChildMessages, AnOrderComesAsItWasSent) {
     EXPECT_EQ(write_order(*fetched), write_order(fetch));
     EXPECT_EQ(std::get<FetchOrder>(*fetched).request.etag, "\"tag\"");
 
+    JoinOrder join{order.confinement, {}};
+    join.task.sets.push_back({.name = "a", .fields = 3, .rate = 1.25e-7, .keys = 5, .key_sum = {~0ULL, 6}});
+    join.task.sets[0].hash_key[1] = ~0ULL - 1;
+    join.task.sets.push_back({.name = "b"});
+    const auto joined = read_order(write_order(join));
+    ASSERT_TRUE(joined);
+    EXPECT_EQ(write_order(*joined), write_order(join));
+    const control::JointSet& first = std::get<JoinOrder>(*joined).task.sets[0];
+    EXPECT_EQ(first.rate, 1.25e-7);
+    EXPECT_EQ(first.hash_key[1], ~0ULL - 1);
+    EXPECT_EQ(first.key_sum[0], ~0ULL);
+
     const auto command = read_order(write_order(CommandOrder{{ChildRole::command}, {"a", "b c"}}));
     ASSERT_TRUE(command);
     EXPECT_EQ(std::get<CommandOrder>(*command).arguments, (std::vector<std::string>{"a", "b c"}));

@@ -21,6 +21,8 @@ inline Result<service::ChildEnd> work_in_process(const service::ChildOrder& chil
         return reported(read_lists(*read, child.descriptors, tell));
     if (const auto* build = std::get_if<BuildOrder>(&order))
         return reported(build_filter(*build, child.descriptors, tell));
+    if (const auto* join = std::get_if<JoinOrder>(&order))
+        return reported(join_lists(*join, child.descriptors, tell));
     return bad_input("this test has no such child");
 }
 

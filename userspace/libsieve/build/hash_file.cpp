@@ -122,9 +122,12 @@ Status HashFile::sort(std::uint64_t memory) {
             done = write(part, {hashes.data(), hashes.size()});
             part.written = hashes.size();
         }
-        if (done) return;
+        const HashSum sum = sum_of({hashes.data(), hashes.size()});
         const std::lock_guard lock(mutex);
-        failed = done.error();
+        if (done)
+            sum_ += sum;
+        else
+            failed = done.error();
     });
     if (failed) return tl::unexpected(*failed);
     return {};

@@ -9,6 +9,7 @@
 
 #include <sieve/hash.h>
 
+#include "libsieve/filters/hash_sum.hpp"
 #include "libsieve/util/huge_array.hpp"
 #include "libsieve/util/nameless_file.hpp"
 #include "libsieve/util/result.hpp"
@@ -39,6 +40,8 @@ class HashFile {
 
     // The hashes in the file: all that were appended, and after sort() the distinct ones.
     [[nodiscard]] std::uint64_t size() const;
+    // Of the distinct hashes, after sort().
+    [[nodiscard]] const HashSum& sum() const { return sum_; }
     // The memory that the largest of the groups takes, when each group is 2^bits parts side by side.
     [[nodiscard]] std::uint64_t bytes_of_largest(unsigned bits) const;
 
@@ -65,6 +68,7 @@ class HashFile {
     std::size_t block_hashes_;
     std::uint32_t blocks_ = 0; // in the file
     std::vector<Part> parts_;
+    HashSum sum_;
     HugeArray<sieve_hash> waiting_; // a block for each part
 };
 

@@ -28,6 +28,7 @@
 #include "libsieve/build/witness_draw.hpp"
 #include "libsieve/filters/distinct_hashes.hpp"
 #include "libsieve/filters/exact_kind.hpp"
+#include "libsieve/filters/hash_sum.hpp"
 #include "libsieve/filters/key_expansion.hpp"
 #include "libsieve/filters/kinds/choice.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
@@ -47,6 +48,7 @@ struct Material {
     // Of everything to be stored: in hash_order, distinct unless the kind counts.
     HugeArray<sieve_hash> hashes{};
     std::uint64_t keys = 0;                            // number of these hashes, in memory or on disk
+    HashSum sum{};                                     // of these hashes
     std::uint64_t hashed = 0;                          // number of hashes before repetitions were dropped
     std::vector<sieve_key> witnesses{};                // members
     sieve_probes probes{};                             // of a prefix set
@@ -57,6 +59,13 @@ struct Material {
     // The most probes that a packet makes; 0 if keys are exact.
     [[nodiscard]] std::uint32_t most_probes() const { return std::max(probes.count[0], probes.count[1]); }
 };
+
+// Hashes in memory: in hash_order, distinct.
+void take(Material& material, HugeArray<sieve_hash> hashes) {
+    material.hashes = std::move(hashes);
+    material.keys = material.hashes.size();
+    material.sum = sum_of({material.hashes.data(), material.hashes.size()});
+}
 
 // Collects distinct members until there are enough of them.
 class Witnesses {
@@ -109,8 +118,7 @@ class KeySource final : public Source {
         Material material;
         material.fields = keys_.fields();
         material.entries = keys_.size();
-        material.hashes = distinct_hashes(keys_, secret.hash_key.data());
-        material.keys = material.hashes.size();
+        take(material, distinct_hashes(keys_, secret.hash_key.data()));
         material.hashed = keys_.size();
         WitnessDraw witnesses(secret);
         witnesses.add(keys_);
@@ -140,6 +148,7 @@ class SpilledSource final : public Source {
         Material material;
         material.fields = keys_.fields();
         material.keys = keys_.hashes().size();
+        material.sum = keys_.hashes().sum();
         material.hashed = material.entries = keys_.entries();
         material.witnesses = keys_.witnesses();
         material.is_member = [this](const sieve_key& key) { return holds(key); };
@@ -250,8 +259,7 @@ class PrefixSource final : public Source {
             hashes[material.hashed++] = sieve_hash_prefix(upper, lower, length, secret.hash_key.data());
         });
         hashes.truncate(material.hashed);
-        material.hashes = distinct_hashes(std::move(hashes));
-        material.keys = material.hashes.size();
+        take(material, distinct_hashes(std::move(hashes)));
         material.witnesses = address_witnesses(*plan_, witness_count(plan_->keys), fields_, secret.witnesses);
         material.is_member = asks_members(plan_, fields_);
         return material;
@@ -318,6 +326,7 @@ class EntrySource final : public Source {
             stored.for_each(
                 entry, [&](const sieve_key& key) { material.hashes[material.keys++] = stored.hash(key); });
         sort_in_parallel(material.hashes.begin(), material.hashes.end(), hash_order);
+        material.sum = sum_of({material.hashes.data(), material.hashes.size()});
         SIEVE_TRY(check_copies(material.hashes));
         material.hashed = material.keys + listed_.repeated;
         material.witnesses = address_witnesses(*set_, witness_count(count_addresses(*set_, material.keys)),
@@ -369,8 +378,7 @@ class KeyRangeSource final : public Source {
         for_each_index(plan_->stored.size(), [&](std::size_t i) {
             hashes[i] = sieve_hash_stored(&plan_->stored[i], secret.hash_key.data());
         });
-        material.hashes = distinct_hashes(std::move(hashes));
-        material.keys = material.hashes.size();
+        take(material, distinct_hashes(std::move(hashes)));
         material.hashed = plan_->expanded;
         Witnesses witnesses(witness_count(plan_->stored.size()));
         std::mt19937_64 random(secret.witnesses);
@@ -479,6 +487,8 @@ void fill_file(sieve_file& file, const Material& material, const BuildReport& re
     file.skipped = options.skipped;
     file.rounds = report.rounds;
     file.excluded = report.excluded;
+    file.key_sum[0] = material.sum.locate;
+    file.key_sum[1] = material.sum.test;
     // With a seed, the build must be reproducible to the byte.
     file.built_at = options.seed ? 0 : static_cast<std::uint64_t>(std::time(nullptr));
     std::copy(secret.identity.begin(), secret.identity.end(), file.identity);

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/control/apply.hpp"
 
+#include <map>
 #include <span>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/core.h>
 
@@ -110,22 +113,30 @@ Status may_apply(Kernel& kernel, const kernel::Hook& hook, const TableSpec& spec
 Result<std::optional<Joined>> join(Kernel& kernel, kernel::HookPoint point, std::span<const ReadySet> sets,
                                    std::span<const Question> host, const Observer& observer) {
     std::vector<Joinable> joinable;
+    std::map<std::string, const KeySet*> keys;
     for (const ReadySet& set : sets) {
         std::string reason = cannot_be_joined(set.image.lookup(), set.maps.verified());
         if (reason.empty() && !set.keys) reason = "an image does not list its keys";
-        if (!reason.empty())
+        if (!reason.empty()) {
             observer.remark(fmt::format("set {} is not joined: {}", set.name, reason));
-        else
-            joinable.push_back({.name = set.name,
-                                .filter_fd = set.maps.filter_fd,
-                                .keys = &*set.keys,
-                                .rate = rate_from_bits(set.image.file().expected_fpr),
-                                .exceptions = set.image.exceptions()});
+            continue;
+        }
+        const Image& image = set.image;
+        joinable.push_back({.set = joint_set_of(set.name, image.lookup(), image.file(), image.exceptions()),
+                            .filter_fd = set.maps.filter_fd,
+                            .members = sample_members(*set.keys),
+                            .holds = [&image](const sieve_key& key) { return image.contains(key); }});
+        keys.emplace(set.name, &*set.keys);
     }
     joinable = largest_group(std::move(joinable), observer);
     if (joinable.empty()) return std::optional<Joined>();
-    const std::vector<sieve_key> spared = keys_of(host, joinable.front().keys->fields());
-    SIEVE_ASSIGN(Joined joined, make_joint(kernel, point, joinable, spared, observer));
+    SIEVE_ASSIGN(Joined joined,
+                 make_joint(kernel, point, joinable, keys_of(host, joinable.front().set.fields),
+                            [&](const JointTask& task) {
+                                std::vector<const KeySet*> lists;
+                                for (const JointSet& set : task.sets) lists.push_back(keys.at(set.name));
+                                return build_joint(task, lists, observer);
+                            }));
     return std::optional<Joined>(std::move(joined));
 }
 

@@ -3,11 +3,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "libsieve/control/joint_task.hpp"
 #include "libsieve/control/kernel.hpp"
 #include "libsieve/control/observer.hpp"
 #include "libsieve/control/ready_set.hpp"
@@ -31,13 +33,14 @@ struct Joined {
 
 // A set that a joint filter may answer for.
 struct Joinable {
-    std::string name{};
-    int filter_fd = -1;           // its own filter's map
-    const KeySet* keys = nullptr; // not empty
-    double rate = 1;              // false positive rate of its own filter
-    // What it promises not to match. None of it is a member.
-    std::span<const sieve_exception> exceptions{};
+    JointSet set{};
+    int filter_fd = -1;                                // its own filter's map
+    std::vector<sieve_witness> members{};              // some of its keys, at least one
+    std::function<bool(const sieve_key& key)> holds{}; // its own filter's answer
 };
+
+// Some of the keys, from all parts of the list.
+[[nodiscard]] std::vector<sieve_witness> sample_members(const KeySet& keys);
 
 // Of the fields of some sets, those that most of them have, and the first of these; 0 if there is no set.
 [[nodiscard]] std::uint32_t fields_to_join(std::span<const std::uint32_t> fields);
@@ -46,17 +49,14 @@ struct Joinable {
 // of these. The observer is told which sets are left out. Empty if fewer than two are left.
 [[nodiscard]] std::vector<Joinable> largest_group(std::vector<Joinable> sets, const Observer& observer);
 
-// Makes the joint filter of these sets, at least two, which have the same fields. Its rate is as low as the
-// lowest of the sets' own rates, but not below 1e-9.
-//
-// It names no set for one of the set's exceptions, and no set for one of `spared`, unless the set holds the
-// key: addresses that this host lives by, for example. The builder tries other hash keys until that is so. If
-// there are many such keys, it lowers the rate, so that two tries suffice on average.
-//
-// Errors: those of JointFilter::build() and Kernel::bring_in_joint(); bad_input if the tries run out, which
-// the rate makes impossible in practice.
+// Builds the joint filter of a task from its sets' lists.
+using BuildJoint = std::function<Result<JointFilter>(const JointTask& task)>;
+
+// Has the joint filter of these sets built, which are at least two and have the same fields; checks it, and
+// brings it into the kernel. `spared`: see JointTask. Errors: those of `build`, check_joint() and
+// Kernel::bring_in_joint().
 [[nodiscard]] Result<Joined> make_joint(Kernel& kernel, kernel::HookPoint point,
-                                        std::span<const Joinable> sets, std::span<const sieve_key> spared,
-                                        const Observer& observer);
+                                        std::span<const Joinable> sets, std::vector<sieve_key> spared,
+                                        const BuildJoint& build);
 
 } // namespace sieve::control

@@ -73,6 +73,9 @@ class RunningFilter {
     [[nodiscard]] virtual const sieve_probes& probes() const = 0;
     [[nodiscard]] virtual sieve_file& file() = 0;
     [[nodiscard]] virtual std::span<sieve_line> lines() = 0;
+    // A sample of its members, and what it promises not to match. A joint filter has neither.
+    [[nodiscard]] virtual std::span<const sieve_witness> witnesses() = 0;
+    [[nodiscard]] virtual std::span<const sieve_exception> exceptions() = 0;
 };
 
 // The keys beside a filter in force: its exact set, or the keys inserted since it was built.

@@ -75,6 +75,8 @@ class RealRunningFilter final : public RunningFilter {
     const sieve_probes& probes() const override { return map_.probes(); }
     sieve_file& file() override { return map_.file(); }
     std::span<sieve_line> lines() override { return map_.filter(); }
+    std::span<const sieve_witness> witnesses() override { return map_.witnesses(); }
+    std::span<const sieve_exception> exceptions() override { return map_.exceptions(); }
 
   private:
     kernel::MappedFilter map_;

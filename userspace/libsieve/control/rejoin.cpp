@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstring>
+#include <memory>
 #include <span>
 #include <utility>
 
@@ -12,9 +14,7 @@
 #include "libsieve/control/hold_lock.hpp"
 #include "libsieve/control/lockout.hpp"
 #include "libsieve/control/source.hpp"
-#include "libsieve/filters/distinct_hashes.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
-#include "libsieve/image/header.hpp"
 #include "libsieve/util/unique_fd.hpp"
 
 namespace sieve::control {
@@ -28,60 +28,40 @@ struct Candidate {
     std::uint32_t map_id = 0;
 };
 
-// Refuses a list that is not the filter's.
-Status check_list(Kernel& kernel, const kernel::SetInForce& set, const SetList& list) {
-    SIEVE_ASSIGN(const std::unique_ptr<RunningFilter> filter, kernel.open_filter(set.map_id));
-    const sieve_lookup& lookup = filter->lookup();
-    const auto other_list = [&](const std::string& why) {
-        return bad_input(fmt::format("set {}: its list is not the one that its filter was built from: {}; "
-                                     "swap the set first",
-                                     set.name, why));
-    };
-    if (list.keys.fields() != lookup.fields) return other_list("the fields differ");
-    const HugeArray<sieve_hash> hashes = distinct_hashes(list.keys, lookup.hash_key);
-    if (hashes.size() != filter->file().keys)
-        return other_list(fmt::format("it has {} keys, and the filter {}", hashes.size(),
-                                      std::uint64_t{filter->file().keys}));
-    const FilterKind& kind = kind_of(lookup);
-    const auto held = std::count_if(hashes.begin(), hashes.end(), [&](const sieve_hash& hash) {
-        return kind.holds(lookup, hash, filter->lines().data());
-    });
-    if (static_cast<std::size_t>(held) != hashes.size())
-        return other_list(fmt::format("the filter does not match {} of its keys",
-                                      hashes.size() - static_cast<std::size_t>(held)));
-    if (list.exceptions.size() != filter->file().exceptions)
-        return other_list(fmt::format("it comes with {} exceptions, and the filter with {}",
-                                      list.exceptions.size(), std::uint32_t{filter->file().exceptions}));
-    return {};
-}
-
-const SetList* find(const std::vector<SetList>& lists, const std::string& name) {
-    const auto found = std::ranges::find(lists, name, &SetList::name);
-    return found == lists.end() ? nullptr : &*found;
+Result<Candidate> candidate_of(Kernel& kernel, const kernel::SetInForce& set) {
+    SIEVE_ASSIGN(const std::shared_ptr<RunningFilter> running, kernel.open_filter(set.map_id));
+    SIEVE_ASSIGN(UniqueFd filter, kernel.open_map(set.map_id));
+    const int fd = filter.get();
+    const sieve_lookup& lookup = running->lookup();
+    const std::span<const sieve_witness> witnesses = running->witnesses();
+    return Candidate{
+        .joinable = {.set = joint_set_of(set.name, lookup, running->file(), running->exceptions()),
+                     .filter_fd = fd,
+                     .members = {witnesses.begin(), witnesses.end()},
+                     .holds =
+                         [running](const sieve_key& key) {
+                             const sieve_lookup& own = running->lookup();
+                             return kind_of(own).holds(own, sieve_hash_key(&key, own.hash_key, own.fields),
+                                                       running->lines().data());
+                         }},
+        .filter = std::move(filter),
+        .map_id = set.map_id};
 }
 
 // The sets that can be joined, in the table's order.
 Result<std::vector<Candidate>> candidates_of(Kernel& kernel, const kernel::TableInForce& table,
-                                             const std::vector<SetList>& lists, const Observer& observer) {
+                                             const std::vector<std::string>& names,
+                                             const Observer& observer) {
     std::vector<Candidate> candidates;
     for (const kernel::SetInForce& set : table.sets) {
-        const SetList* const list = find(lists, set.name);
-        if (list == nullptr) continue;
+        if (std::ranges::find(names, set.name) == names.end()) continue;
         SIEVE_ASSIGN(const kernel::FilterHeader header, kernel.read_filter(set.map_id));
         if (const std::string reason = cannot_be_joined(header.lookup, set.exact_id != 0); !reason.empty()) {
             observer.remark(fmt::format("set {} is not joined: {}", set.name, reason));
             continue;
         }
-        SIEVE_TRY(check_list(kernel, set, *list));
-        SIEVE_ASSIGN(UniqueFd filter, kernel.open_map(set.map_id));
-        const int fd = filter.get();
-        candidates.push_back({.joinable = {.name = set.name,
-                                           .filter_fd = fd,
-                                           .keys = &list->keys,
-                                           .rate = rate_from_bits(header.file.expected_fpr),
-                                           .exceptions = list->exceptions},
-                              .filter = std::move(filter),
-                              .map_id = set.map_id});
+        SIEVE_ASSIGN(Candidate candidate, candidate_of(kernel, set));
+        candidates.push_back(std::move(candidate));
     }
     return candidates;
 }
@@ -89,7 +69,7 @@ Result<std::vector<Candidate>> candidates_of(Kernel& kernel, const kernel::Table
 Status refuse_if_changed(const kernel::TableInForce& now, const std::vector<Candidate>& candidates,
                          const std::string& interface) {
     for (const Candidate& candidate : candidates) {
-        const std::string& name = candidate.joinable.name;
+        const std::string& name = candidate.joinable.set.name;
         const kernel::SetInForce* const set = now.find(name);
         if (set == nullptr || set->map_id != candidate.map_id || set->exact_id != 0)
             return failure(ErrorKind::changed_meanwhile,
@@ -97,6 +77,17 @@ Status refuse_if_changed(const kernel::TableInForce& now, const std::vector<Cand
                            {.interface = interface, .set = name});
     }
     return {};
+}
+
+// The filter's promise holds for the exceptions that it was built with.
+Status check_exceptions(const JointSet& set, const SetList& list) {
+    const auto same = [](const sieve_exception& a, const sieve_exception& b) {
+        return std::memcmp(&a, &b, sizeof(a)) == 0;
+    };
+    if (std::ranges::equal(list.exceptions, set.exceptions, same)) return {};
+    return bad_input(fmt::format("set {}: its exceptions are not those that its filter was built with: {} "
+                                 "were given, and the filter has {}; swap the set first",
+                                 set.name, list.exceptions.size(), set.exceptions.size()));
 }
 
 } // namespace
@@ -128,18 +119,18 @@ Result<SetList> read_set_list(const SetSpec& spec, const Observer& observer) {
     return read;
 }
 
-Result<Rejoined> rejoin(Kernel& kernel, const HookName& name, const std::vector<SetList>& lists,
-                        const Observer& observer, const Safety& safety) {
+Result<Rejoined> rejoin(Kernel& kernel, const HookName& name, const std::vector<std::string>& sets,
+                        const BuildJoint& build, const Observer& observer, const Safety& safety) {
     SIEVE_TRY(kernel.may_load_programs());
     kernel::HookPoint point = name.point.value_or(kernel::HookPoint::xdp);
     std::vector<Candidate> candidates;
     {
         SIEVE_ASSIGN(const kernel::Hook hook,
-                     find_ours(kernel, name, lists.empty() ? std::string() : lists.front().name));
+                     find_ours(kernel, name, sets.empty() ? std::string() : sets.front()));
         point = hook.point;
         SIEVE_TRY(refuse_on_probation(kernel, hook));
-        for (const SetList& list : lists) SIEVE_TRY(table_with(kernel, hook, list.name));
-        SIEVE_ASSIGN(candidates, candidates_of(kernel, kernel.read_table(hook), lists, observer));
+        for (const std::string& set : sets) SIEVE_TRY(table_with(kernel, hook, set));
+        SIEVE_ASSIGN(candidates, candidates_of(kernel, kernel.read_table(hook), sets, observer));
     }
     std::vector<Joinable> joinable;
     for (const Candidate& candidate : candidates) joinable.push_back(candidate.joinable);
@@ -147,8 +138,8 @@ Result<Rejoined> rejoin(Kernel& kernel, const HookName& name, const std::vector<
     std::optional<Joined> joined;
     if (!joinable.empty()) {
         SIEVE_ASSIGN(const std::vector<Question> host, lockout_questions(safety, name.interface, point));
-        const std::vector<sieve_key> spared = keys_of(host, joinable.front().keys->fields());
-        SIEVE_ASSIGN(joined, make_joint(kernel, point, joinable, spared, observer));
+        SIEVE_ASSIGN(joined,
+                     make_joint(kernel, point, joinable, keys_of(host, joinable.front().set.fields), build));
     }
 
     SIEVE_ASSIGN(const Held lock, hold_lock(kernel, observer));
@@ -168,6 +159,23 @@ Result<Rejoined> rejoin(Kernel& kernel, const HookName& name, const std::vector<
         std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
     done.joined = std::move(joined);
     return done;
+}
+
+Result<Rejoined> rejoin(Kernel& kernel, const HookName& name, const std::vector<SetList>& lists,
+                        const Observer& observer, const Safety& safety) {
+    std::vector<std::string> names;
+    for (const SetList& list : lists) names.push_back(list.name);
+    const BuildJoint build = [&](const JointTask& task) -> Result<JointFilter> {
+        std::vector<const KeySet*> keys;
+        for (const JointSet& set : task.sets) {
+            const SetList& list = *std::ranges::find(lists, set.name, &SetList::name);
+            SIEVE_TRY(check_list(set, list.keys));
+            SIEVE_TRY(check_exceptions(set, list));
+            keys.push_back(&list.keys);
+        }
+        return build_joint(task, keys, observer);
+    };
+    return rejoin(kernel, name, names, build, observer, safety);
 }
 
 Result<std::size_t> count_unjoined(Kernel& kernel, const kernel::TableInForce& table,

@@ -38,14 +38,18 @@ struct Rejoined {
     double milliseconds = 0;        // of the change itself, without building and testing
 };
 
-// Joins the sets with these lists; each must be in force. All others are asked by their own filters from now
-// on. A list must be that of the filter in force: of as many keys, all of which the filter matches. So a list
-// that was changed since is refused, but for a chance of the filter's false positive rate for each key that
-// is new. The building goes on without the lock.
+// Joins these sets; each must be in force. All others are asked by their own filters from now on. `build` has
+// their lists, and is not called if there are not two sets that can be joined; the building goes on without
+// the lock. The exceptions of the sets are those that their filters in force have.
 //
-// Errors: no_such_set; bad_input for a list that is not the filter's; changed_meanwhile if a set gets another
-// filter during the building; those of make_joint(); unconfirmed; lockout. After any error nothing was
-// changed.
+// Errors: no_such_set; changed_meanwhile if a set gets another filter during the building; those of
+// make_joint(); unconfirmed; lockout. After any error nothing was changed.
+[[nodiscard]] Result<Rejoined> rejoin(Kernel& kernel, const HookName& name,
+                                      const std::vector<std::string>& sets, const BuildJoint& build,
+                                      const Observer& observer, const Safety& safety = {});
+
+// The same with these lists, in this process. A list must be the one that the filter in force was built from,
+// with the same exceptions, or it is refused as bad_input.
 [[nodiscard]] Result<Rejoined> rejoin(Kernel& kernel, const HookName& name, const std::vector<SetList>& lists,
                                       const Observer& observer, const Safety& safety = {});
 

@@ -59,12 +59,12 @@ class Questioning {
     packets::Carrier carrier_;
 };
 
-// Keys from all parts of the set.
-std::vector<sieve_witness> sample_of(const KeySet& keys, std::size_t wanted) {
-    std::vector<sieve_witness> sample;
-    const std::size_t count = std::min(keys.size(), wanted);
-    for (std::size_t i = 0; i < count; i++) sample.push_back({keys.at(i * keys.size() / count), {}});
-    return sample;
+// Keys from all parts of the sample.
+std::vector<sieve_witness> some_of(std::span<const sieve_witness> members, std::size_t wanted) {
+    std::vector<sieve_witness> some;
+    const std::size_t count = std::min(members.size(), wanted);
+    for (std::size_t i = 0; i < count; i++) some.push_back(members[i * members.size() / count]);
+    return some;
 }
 
 } // namespace
@@ -82,7 +82,7 @@ Result<JointReport> preflight_joint(const JointFilter& joint, const FilterMap& m
     Questioning questioning(joint, sets, replay);
     JointReport report;
     for (std::size_t set = 0; set < sets.size(); set++) {
-        const std::vector<sieve_witness> members = sample_of(*sets[set].keys, members_wanted / sets.size());
+        const std::vector<sieve_witness> members = some_of(sets[set].members, members_wanted / sets.size());
         for (const sieve_witness& member : members) {
             if (!questioning.can_ask(member.key)) continue;
             SIEVE_TRY(questioning.ask_member(set, member.key));

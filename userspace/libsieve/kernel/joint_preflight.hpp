@@ -9,7 +9,6 @@
 #include "libsieve/filters/joint/joint_filter.hpp"
 #include "libsieve/kernel/filter_map.hpp"
 #include "libsieve/kernel/hooks/hook_point.hpp"
-#include "libsieve/keys/key_set.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve::kernel {
@@ -17,8 +16,8 @@ namespace sieve::kernel {
 // One of the sets of a joint filter, in the order of their numbers.
 struct JoinedSet {
     std::string name;
-    int filter_fd = -1;           // its own filter's map
-    const KeySet* keys = nullptr; // not empty
+    int filter_fd = -1;                       // its own filter's map
+    std::span<const sieve_witness> members{}; // some of its keys, at least one
 };
 
 struct JointReport {
@@ -26,10 +25,11 @@ struct JointReport {
     std::uint64_t non_members = 0; // random keys that were asked
 };
 
-// Runs the real program, in a scratch instance, over a table of these sets with the joint filter. A sample of
-// each set's keys must be decided by that set, or by an earlier one that the joint filter names in user
-// space, where the builder has checked every key. Random keys must be decided as the joint filter says in
-// user space, whose rate was measured when it was built. The error says which answers were wrong.
+// Runs the real program, in a scratch instance, over a table of these sets with the joint filter. Each set's
+// members must be decided by that set, or by an earlier one that the joint filter names in user
+// space, where the builder has checked every key. Up to 4,096 members of all sets together are asked. Random
+// keys must be decided as the joint filter says in user space, whose rate was measured when it was built. The
+// error says which answers were wrong.
 [[nodiscard]] Result<JointReport> preflight_joint(const JointFilter& joint, const FilterMap& map,
                                                   std::span<const JoinedSet> sets,
                                                   HookPoint point = HookPoint::xdp);

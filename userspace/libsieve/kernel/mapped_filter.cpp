@@ -26,9 +26,10 @@ Result<MappedFilter> MappedFilter::map(std::uint32_t map_id) {
     return MappedFilter(static_cast<sieve_line*>(pages), handle.lines);
 }
 
-bool MappedFilter::fits(const sieve_lookup& lookup) const {
+bool MappedFilter::fits(const sieve_lookup& lookup) {
+    const std::uint64_t behind = std::uint64_t{file().witnesses} + file().exceptions;
     return lookup.magic == SIEVE_MAGIC && geometry_fault(lookup).empty() &&
-           kind_of(lookup).lines(lookup) <= count_ - SIEVE_FIRST_LINE;
+           kind_of(lookup).lines(lookup) + behind <= count_ - SIEVE_FIRST_LINE;
 }
 
 Result<MappedFilter> MappedFilter::open(std::uint32_t map_id) {
@@ -78,6 +79,16 @@ sieve_file& MappedFilter::file() {
 
 std::span<sieve_line> MappedFilter::filter() {
     return {lines_ + SIEVE_FIRST_LINE, kind_of(lookup()).lines(lookup())};
+}
+
+std::span<const sieve_witness> MappedFilter::witnesses() {
+    const std::span<sieve_line> own = filter();
+    return {reinterpret_cast<const sieve_witness*>(own.data() + own.size()), file().witnesses};
+}
+
+std::span<const sieve_exception> MappedFilter::exceptions() {
+    const std::span<const sieve_witness> before = witnesses();
+    return {reinterpret_cast<const sieve_exception*>(before.data() + before.size()), file().exceptions};
 }
 
 } // namespace sieve::kernel

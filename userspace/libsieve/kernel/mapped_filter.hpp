@@ -32,11 +32,15 @@ class MappedFilter {
     // The filter's own lines, as many as its header says.
     [[nodiscard]] std::span<sieve_line> filter();
 
+    // What its image had behind these lines. A joint filter has neither.
+    [[nodiscard]] std::span<const sieve_witness> witnesses();
+    [[nodiscard]] std::span<const sieve_exception> exceptions();
+
   private:
     MappedFilter(sieve_line* lines, std::size_t count) : lines_(lines), count_(count) {}
     static Result<MappedFilter> map(std::uint32_t map_id);
     // Whether there are as many lines as this header says, and the header makes sense.
-    [[nodiscard]] bool fits(const sieve_lookup& lookup) const;
+    [[nodiscard]] bool fits(const sieve_lookup& lookup);
 
     sieve_line* lines_ = nullptr;
     std::size_t count_ = 0;

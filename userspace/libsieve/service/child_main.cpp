@@ -187,11 +187,21 @@ Result<std::string> build(const BuildOrder& order) {
                  build_filter(order, descriptors(build_descriptors), &tell_progress, tell_shares()));
     return write_report(done);
 }
+Result<std::string> join(const JoinOrder& order) {
+    SIEVE_TRY(confine(order.confinement));
+    SIEVE_ASSIGN(const JoinDone done,
+                 join_lists(order, descriptors(join_descriptors + order.task.sets.size()), &tell_progress,
+                            tell_shares()));
+    return write_report(done);
+}
 tl::expected<std::string, ChildFailure> work(const ReadOrder& order) {
     return plainly(read(order));
 }
 tl::expected<std::string, ChildFailure> work(const BuildOrder& order) {
     return plainly(build(order));
+}
+tl::expected<std::string, ChildFailure> work(const JoinOrder& order) {
+    return plainly(join(order));
 }
 
 Result<std::string> work_at(const TaskOrder& order, std::span<const ChildTask> tasks) {

@@ -52,6 +52,8 @@ namespace sieve::control {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FeedSpec, fields, format, build, skip_invalid, mask_host_bits, allow_wide,
                                    except, chosen)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(JointSet, name, fields, rate, hash_key, keys, key_sum)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(JointTask, sets)
 
 } // namespace sieve::control
 
@@ -77,8 +79,10 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FetchOrder, confinement, request, certificate
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CommandOrder, confinement, arguments)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ReadOrder, confinement, feed, lists, known_digest, limits)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BuildOrder, confinement, feed, exact)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(JoinOrder, confinement, task)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ReadDone, known, image, digest, remarks)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BuildDone, remarks)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(JoinDone, remarks)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TaskOrder, confinement, task, message)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TaskDone, remarks)
 
@@ -103,6 +107,9 @@ constexpr const char* word(const ReadOrder&) {
 constexpr const char* word(const BuildOrder&) {
     return "build";
 }
+constexpr const char* word(const JoinOrder&) {
+    return "join";
+}
 constexpr const char* word(const TaskOrder&) {
     return "task";
 }
@@ -114,6 +121,9 @@ constexpr const char* word(const ReadDone&) {
 }
 constexpr const char* word(const BuildDone&) {
     return "built";
+}
+constexpr const char* word(const JoinDone&) {
+    return "joined";
 }
 constexpr const char* word(const TaskDone&) {
     return "did";
@@ -187,6 +197,9 @@ void make_printable(ReadDone& done) {
 void make_printable(BuildDone& done) {
     make_printable(done.remarks);
 }
+void make_printable(JoinDone& done) {
+    make_printable(done.remarks);
+}
 void make_printable(TaskDone& done) {
     make_printable(done.remarks);
 }
@@ -200,6 +213,7 @@ std::string write_report(const Done& done) {
 template std::string write_report(const HttpAnswer&);
 template std::string write_report(const ReadDone&);
 template std::string write_report(const BuildDone&);
+template std::string write_report(const JoinDone&);
 template std::string write_report(const TaskDone&);
 
 template <class Done>
@@ -218,6 +232,7 @@ tl::expected<Done, ChildFailure> read_report(const std::string& line) {
 template tl::expected<HttpAnswer, ChildFailure> read_report(const std::string&);
 template tl::expected<ReadDone, ChildFailure> read_report(const std::string&);
 template tl::expected<BuildDone, ChildFailure> read_report(const std::string&);
+template tl::expected<JoinDone, ChildFailure> read_report(const std::string&);
 template tl::expected<TaskDone, ChildFailure> read_report(const std::string&);
 
 std::string write_order(const AnyOrder& order) {
@@ -229,7 +244,8 @@ Result<AnyOrder> read_order(std::string_view text) {
         const json from = json::parse(text);
         AnyOrder order;
         if (take<FetchOrder>(from, order) || take<CommandOrder>(from, order) ||
-            take<ReadOrder>(from, order) || take<BuildOrder>(from, order) || take<TaskOrder>(from, order))
+            take<ReadOrder>(from, order) || take<BuildOrder>(from, order) || take<JoinOrder>(from, order) ||
+            take<TaskOrder>(from, order))
             return order;
         return bad_input("expected an order");
     } catch (const json::exception& error) {

@@ -13,6 +13,7 @@
 
 #include <tl/expected.hpp>
 
+#include "libsieve/control/joint_task.hpp"
 #include "libsieve/control/set_spec.hpp"
 #include "libsieve/service/confine.hpp"
 #include "libsieve/service/download.hpp"
@@ -61,6 +62,13 @@ struct BuildOrder {
     bool exact = false;     // write the keys for verification, too
 };
 
+// What becomes of several sets' lists: descriptors are what the joint filter must not match
+// (question_file.hpp), the empty file that takes the joint filter, and the parsed list of each set.
+struct JoinOrder {
+    Confinement confinement;
+    control::JointTask task; // without what its question file holds
+};
+
 // A task that the program has beside these (child_main.hpp). Descriptors: as the task says.
 struct TaskOrder {
     Confinement confinement;
@@ -68,7 +76,7 @@ struct TaskOrder {
     std::string message; // what it is told
 };
 
-using AnyOrder = std::variant<FetchOrder, CommandOrder, ReadOrder, BuildOrder, TaskOrder>;
+using AnyOrder = std::variant<FetchOrder, CommandOrder, ReadOrder, BuildOrder, JoinOrder, TaskOrder>;
 
 [[nodiscard]] std::string write_order(const AnyOrder& order);
 // Throws nothing: an order that is none is bad_input.
@@ -85,6 +93,10 @@ struct BuildDone {
     std::vector<std::string> remarks{};
 };
 
+struct JoinDone {
+    std::vector<std::string> remarks{};
+};
+
 struct TaskDone {
     std::vector<std::string> remarks{};
 };
@@ -94,7 +106,7 @@ struct ChildFailure {
     std::optional<std::chrono::seconds> retry_after;
 };
 
-// One line each. Done is HttpAnswer, ReadDone, BuildDone or TaskDone.
+// One line each. Done is HttpAnswer, ReadDone, BuildDone, JoinDone or TaskDone.
 [[nodiscard]] std::string write_progress(const std::string& at);
 [[nodiscard]] std::string write_share(std::string_view stage, double share);
 template <class Done>

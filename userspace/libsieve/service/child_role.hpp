@@ -9,7 +9,7 @@ namespace sieve::service {
 enum class ChildRole : std::uint8_t {
     fetch,   // downloads: may use the network and read files
     command, // runs a program of the operator's choice: no filter of system calls fits all programs
-    build,   // unpacks, parses, builds: descriptors that it was given, memory, threads, and nothing else
+    build, // unpacks, parses, builds, joins: descriptors that it was given, memory, threads, and nothing else
 };
 
 // "downloading", "the command", "building": for messages.

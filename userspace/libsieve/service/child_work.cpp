@@ -18,6 +18,7 @@
 #include "libsieve/control/source.hpp"
 #include "libsieve/service/list_digest.hpp"
 #include "libsieve/service/list_file.hpp"
+#include "libsieve/service/question_file.hpp"
 #include "libsieve/util/digest.hpp"
 #include "libsieve/util/write_all.hpp"
 
@@ -159,6 +160,33 @@ Result<BuildDone> build_filter(const BuildOrder& order, std::span<const int> des
                             {reinterpret_cast<const char*>(exact.data()), exact.size() * sizeof(sieve_key)}));
     }
     SIEVE_TRY(write_image(built.image, image_file));
+    return done;
+}
+
+Result<JoinDone> join_lists(const JoinOrder& order, std::span<const int> descriptors,
+                            const TellProgress& tell_progress, const Progress& progress) {
+    const int questions_file = descriptors[0];
+    const int joint_file = descriptors[1];
+    JoinDone done;
+    control::Observer observer;
+    observer.remark = [&](const std::string& remark) { done.remarks.push_back(remark); };
+    if (progress) observer.progress = progress;
+    tell_progress("joining the sets");
+    control::JointTask task = order.task;
+    SIEVE_TRY(read_question_file(questions_file, task));
+    std::vector<KeySet> lists;
+    for (std::size_t i = 0; i < task.sets.size(); i++) {
+        SIEVE_ASSIGN(Feed list, read_list_file(descriptors[join_descriptors + i], task.sets[i].fields));
+        if (!list.ranges.empty())
+            return bad_input(fmt::format("set {}: its list has prefixes or ranges", task.sets[i].name));
+        SIEVE_TRY(control::check_list(task.sets[i], list.keys));
+        lists.push_back(std::move(list.keys));
+    }
+    std::vector<const KeySet*> keys;
+    for (const KeySet& list : lists) keys.push_back(&list);
+    SIEVE_ASSIGN(const JointFilter joint, control::build_joint(task, keys, observer));
+    SIEVE_TRY(write_all(joint_file,
+                        {reinterpret_cast<const char*>(joint.lines().data()), joint.lines().size_bytes()}));
     return done;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// What a child does with lists, once it is confined: it reads them, or it builds a filter of what was read.
-// Descriptors are those of the order (child_messages.hpp); they stay open.
+// What a child does with lists, once it is confined: it reads them, builds a filter of what was read, or
+// joins several sets. Descriptors are those of the order (child_messages.hpp); they stay open.
 #pragma once
 
 #include <functional>
@@ -23,6 +23,8 @@ using TellProgress = std::function<void(const std::string& at)>;
 inline constexpr std::size_t read_descriptors = 3;
 // The files of a build: the list, its exceptions, the image, and the keys for verification.
 inline constexpr std::size_t build_descriptors = 4;
+// How many files come before the lists of the sets to be joined: the questions, and the joint filter.
+inline constexpr std::size_t join_descriptors = 2;
 
 // Unpacks and parses the lists, and writes them as one. Errors: those of the lists.
 [[nodiscard]] Result<ReadDone> read_lists(const ReadOrder& order, std::span<const int> descriptors,
@@ -32,6 +34,11 @@ inline constexpr std::size_t build_descriptors = 4;
 [[nodiscard]] Result<BuildDone> build_filter(const BuildOrder& order, std::span<const int> descriptors,
                                              const TellProgress& tell_progress,
                                              const Progress& progress = {});
+
+// Builds the joint filter of the lists, each of which must be the one that its set's filter was built from,
+// and writes it.
+[[nodiscard]] Result<JoinDone> join_lists(const JoinOrder& order, std::span<const int> descriptors,
+                                          const TellProgress& tell_progress, const Progress& progress = {});
 
 // True for what servers, proxies and captive portals send when they have no list. No list begins so.
 [[nodiscard]] bool looks_like_html(std::string_view begin);

@@ -377,8 +377,10 @@ class Cycle {
         if (options_.confirm_within.count() != 0) return; // nothing else can change on probation
         for (const HookReport& hook : report_.hooks) {
             if (!hook.carried_out) continue;
-            const auto joined =
-                join_sets(kernel_, configuration_, hook.plan, state_, observer_, {.host = &host_});
+            const Result<SandboxSettings> sandbox = sandbox_of(options_);
+            const auto joined = sandbox ? join_sets(kernel_, configuration_, hook.plan, state_, *sandbox,
+                                                    observer_, {.host = &host_})
+                                        : tl::unexpected(sandbox.error());
             const std::string where =
                 fmt::format("{} {}", hook.plan.interface, kernel::hook_point_name(hook.plan.point));
             if (!joined) {

@@ -447,7 +447,8 @@ Result<HookDone> carry_out(control::Kernel& kernel, const Configuration& configu
 
 Result<std::optional<control::Rejoined>>
 join_sets(control::Kernel& kernel, const Configuration& configuration, const HookPlan& plan,
-          const StateDirectory& state, const control::Observer& observer, const control::Safety& safety) {
+          const StateDirectory& state, const SandboxSettings& sandbox, const control::Observer& observer,
+          const control::Safety& safety) {
     if (plan.entry == nullptr || !plan.entry->join) return std::optional<control::Rejoined>();
     const control::HookName name{.interface = plan.interface, .point = plan.point};
     SIEVE_ASSIGN(const kernel::Hook hook, control::find_ours(kernel, name));
@@ -455,7 +456,7 @@ join_sets(control::Kernel& kernel, const Configuration& configuration, const Hoo
     // The record of the filter in force, if its list is kept.
     const auto record_of = [&](const std::string& set) -> std::optional<SetRecord> {
         const SetConfiguration* const found = configuration.find_set(set);
-        if (found == nullptr || !found->feed.except.empty()) return std::nullopt;
+        if (found == nullptr) return std::nullopt;
         std::optional<SetRecord> record = state.read(set, [](const std::string&) {});
         if (!record || record->list_digest.empty() ||
             record->identity != identity_in_force(kernel, table.find(set)->map_id))
@@ -466,18 +467,28 @@ join_sets(control::Kernel& kernel, const Configuration& configuration, const Hoo
                  control::count_unjoined(kernel, table,
                                          [&](const std::string& set) { return record_of(set).has_value(); }));
     if (unjoined == 0) return std::optional<control::Rejoined>();
-    std::vector<control::SetList> lists;
+    std::vector<std::string> sets;
+    std::map<std::string, std::string> identities;
     for (const kernel::SetInForce& set : table.sets) {
         const std::optional<SetRecord> record = record_of(set.name);
         if (!record) continue;
-        SIEVE_ASSIGN(Feed list, last_good_list(*configuration.find_set(set.name), *record, state));
-        if (list.ranges.empty() && list.key_ranges.empty())
-            lists.push_back({.name = set.name, .keys = std::move(list.keys)});
+        sets.push_back(set.name);
+        identities.emplace(set.name, record->identity);
     }
+    const control::BuildJoint build = [&](const control::JointTask& task) -> Result<JointFilter> {
+        JoinRequest request{.task = task, .lists = {}, .sandbox = sandbox};
+        for (const control::JointSet& set : task.sets) {
+            const std::string path = state.list_path(set.name, identities.at(set.name));
+            request.lists.emplace_back(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+            if (!request.lists.back())
+                return bad_input(fmt::format("{}: cannot be read: {}", path, errno_text(errno)));
+        }
+        return join_in_sandbox(request, observer.remark);
+    };
     control::Observer silent = observer; // which sets cannot be joined is no news in every cycle
     silent.remark = [](const std::string&) {};
     const EntrySafety safe(configuration, *plan.entry, safety);
-    SIEVE_ASSIGN(control::Rejoined done, control::rejoin(kernel, name, lists, silent, safe.get()));
+    SIEVE_ASSIGN(control::Rejoined done, control::rejoin(kernel, name, sets, build, silent, safe.get()));
     return std::optional<control::Rejoined>(std::move(done));
 }
 

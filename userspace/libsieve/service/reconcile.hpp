@@ -18,6 +18,7 @@
 #include "libsieve/control/safety.hpp"
 #include "libsieve/control/warning.hpp"
 #include "libsieve/service/configuration.hpp"
+#include "libsieve/service/gather.hpp"
 #include "libsieve/service/state_directory.hpp"
 #include "libsieve/util/result.hpp"
 
@@ -129,10 +130,12 @@ class HookInTheMaking {
 };
 
 // Builds the joint filter of the hook's sets anew if the entry wants one and a set that could be joined is
-// not. Takes the sets whose filter in force is their last good image, with its list and without exceptions.
-// Nothing if there was nothing to do. Errors: those of control::rejoin(); nothing was changed then.
+// not. Takes the sets whose filter in force is their last good image, with its list. A child builds it in the
+// sandbox (sandbox.hpp). Nothing if there was nothing to do. Errors: those of join_in_sandbox() and
+// control::rejoin(); nothing was changed then.
 [[nodiscard]] Result<std::optional<control::Rejoined>>
 join_sets(control::Kernel& kernel, const Configuration& configuration, const HookPlan& plan,
-          const StateDirectory& state, const control::Observer& observer, const control::Safety& safety = {});
+          const StateDirectory& state, const SandboxSettings& sandbox, const control::Observer& observer,
+          const control::Safety& safety = {});
 
 } // namespace sieve::service

@@ -19,6 +19,7 @@
 #include "libsieve/keys/key_order.hpp"
 #include "libsieve/service/child_messages.hpp"
 #include "libsieve/service/list_file.hpp"
+#include "libsieve/service/question_file.hpp"
 #include "libsieve/util/write_all.hpp"
 
 namespace sieve::service {
@@ -59,17 +60,12 @@ std::string label_of(const std::vector<Origin>& origins) {
     return label;
 }
 
-// What both steps have in common.
+// What all steps have in common.
 class Step {
   public:
-    Step(const std::string& set, const control::FeedSpec& feed, const SandboxSettings& sandbox)
-        : set_(set), feed_(feed), sandbox_(sandbox) {}
+    explicit Step(const SandboxSettings& sandbox) : sandbox_(sandbox) {}
 
   protected:
-    [[nodiscard]] Error named(Error error) const {
-        if (!set_.empty()) error.message = fmt::format("set {}: {}", set_, error.message);
-        return error;
-    }
     [[nodiscard]] Confinement confinement(std::size_t lists) const {
         const SandboxLimits& limits = sandbox_.limits;
         return {
@@ -110,6 +106,22 @@ class Step {
     [[nodiscard]] static tl::unexpected<Error> failed_building(const std::string& what) {
         return bad_input("building " + what);
     }
+
+  private:
+    const SandboxSettings& sandbox_;
+};
+
+// What both steps from a set's sources to its image have in common.
+class SetStep : public Step {
+  public:
+    SetStep(const std::string& set, const control::FeedSpec& feed, const SandboxSettings& sandbox)
+        : Step(sandbox), set_(set), feed_(feed) {}
+
+  protected:
+    [[nodiscard]] Error named(Error error) const {
+        if (!set_.empty()) error.message = fmt::format("set {}: {}", set_, error.message);
+        return error;
+    }
     // The child may have been taken over: nothing of what it wrote is believed.
     [[nodiscard]] Result<Image> accept_image(UniqueFd file) const {
         SIEVE_TRY(seal(file));
@@ -120,15 +132,15 @@ class Step {
                                      format_fields(feed_.fields)));
     }
 
+  private:
     const std::string& set_;
     const control::FeedSpec& feed_;
-    const SandboxSettings& sandbox_;
 };
 
-class ReadStep : Step {
+class ReadStep : SetStep {
   public:
     explicit ReadStep(const ReadRequest& request)
-        : Step(request.set, request.feed, request.sandbox), request_(request), origins_(request.origins) {
+        : SetStep(request.set, request.feed, request.sandbox), request_(request), origins_(request.origins) {
         if (!request.feed.except.empty()) origins_.push_back(FileOrigin{request.feed.except});
     }
 
@@ -269,10 +281,10 @@ class ReadStep : Step {
     std::vector<Gathered> gathered_;
 };
 
-class BuildStep : Step {
+class BuildStep : SetStep {
   public:
     BuildStep(const BuildRequest& request, const ReadList& list)
-        : Step(request.set, request.feed, request.sandbox), request_(request), list_(list) {}
+        : SetStep(request.set, request.feed, request.sandbox), request_(request), list_(list) {}
 
     Result<BuiltList> run() {
         const Clock::time_point start = Clock::now();
@@ -317,6 +329,30 @@ class BuildStep : Step {
     const ReadList& list_;
 };
 
+class JoinStep : Step {
+  public:
+    explicit JoinStep(const JoinRequest& request) : Step(request.sandbox), request_(request) {}
+
+    Result<JointFilter> run(const std::function<void(const std::string&)>& remark) const {
+        SIEVE_ASSIGN(const UniqueFd questions, new_file("sieve-questions"));
+        SIEVE_TRY(write_question_file(request_.task, questions.get()));
+        SIEVE_ASSIGN(UniqueFd file, new_file("sieve-joint"));
+        std::vector<int> descriptors{questions.get(), file.get()};
+        for (const UniqueFd& list : request_.lists) descriptors.push_back(list.get());
+        const JoinOrder order{confinement(request_.lists.size()), request_.task};
+        SIEVE_ASSIGN(const JoinDone done, follow<JoinDone>(write_order(order), std::move(descriptors)));
+        for (const std::string& said : done.remarks) remark(said);
+        SIEVE_TRY(seal(file));
+        SIEVE_ASSIGN(Input input, Input::of(std::move(file), "its joint filter"));
+        auto joint = JointFilter::load(input);
+        if (!joint) return failed_building("was of no use: " + joint.error().message);
+        return joint;
+    }
+
+  private:
+    const JoinRequest& request_;
+};
+
 } // namespace
 
 tl::expected<std::variant<UnchangedList, ReadList>, GatherFailure>
@@ -337,6 +373,11 @@ Result<ReadList> own_list(Feed list, std::string label) {
 
 Result<BuiltList> build_in_sandbox(const BuildRequest& request, const ReadList& list) {
     return BuildStep(request, list).run();
+}
+
+Result<JointFilter> join_in_sandbox(const JoinRequest& request,
+                                    const std::function<void(const std::string&)>& remark) {
+    return JoinStep(request).run(remark);
 }
 
 Result<std::vector<sieve_key>> read_exact_file(int from, const Image& image) {

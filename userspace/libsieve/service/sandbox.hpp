@@ -7,7 +7,7 @@
 //     command    a command child prints it
 //
 // Then a read child unpacks and parses all of it and writes records, and a build child makes an image of the
-// records.
+// records. Another build child makes the joint filter of several sets' records.
 //
 // The caller checks the records, may look at them between the two steps, and checks every field of the image.
 //
@@ -18,6 +18,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <string>
 #include <variant>
@@ -26,8 +27,10 @@
 #include <sieve/key.h>
 #include <tl/expected.hpp>
 
+#include "libsieve/control/joint_task.hpp"
 #include "libsieve/control/set_spec.hpp"
 #include "libsieve/feeds/feed.hpp"
+#include "libsieve/filters/joint/joint_filter.hpp"
 #include "libsieve/image/image.hpp"
 #include "libsieve/service/gather.hpp"
 #include "libsieve/service/origin.hpp"
@@ -96,6 +99,18 @@ struct BuiltList {
 
 // Builds the image of a list that was read. Of an image it is a copy. The error begins with the set's name.
 [[nodiscard]] Result<BuiltList> build_in_sandbox(const BuildRequest& request, const ReadList& list);
+
+struct JoinRequest {
+    const control::JointTask& task;
+    std::vector<UniqueFd> lists{}; // of each of its sets, as list_file.hpp
+    SandboxSettings sandbox{};
+};
+
+// Builds the joint filter of the lists. Each list must be the one that the set's filter was built from. What
+// comes is a joint filter (JointFilter::load()); whether it is that of the task is for the caller to check
+// (control/joint_task.hpp). `remark` is told what a person should know.
+[[nodiscard]] Result<JointFilter> join_in_sandbox(const JoinRequest& request,
+                                                  const std::function<void(const std::string&)>& remark);
 
 // As many keys as the image holds, distinct and rising: what the kernel's map takes. bad_input for any other
 // file. That the filter matches them is what the test in the kernel asks.

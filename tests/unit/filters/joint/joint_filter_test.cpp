@@ -2,6 +2,8 @@
 #include "libsieve/filters/joint/joint_filter.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <unistd.h>
 #include <xxhash.h>
 
 #include <cmath>
@@ -11,7 +13,9 @@
 #include <vector>
 
 #include "libsieve/filters/kinds/xorsat/xorsat_plan.hpp"
+#include "libsieve/util/input.hpp"
 #include "libsieve/util/parallel.hpp"
+#include "libsieve/util/unique_fd.hpp"
 #include "model/image_model.hpp"
 
 namespace sieve {
@@ -180,10 +184,98 @@ TEST(JointFilter, IsTheSameOnAnyNumberOfThreads) {
     EXPECT_EQ(std::memcmp(one.data(), four.data(), one.size() * sizeof(sieve_line)), 0);
 }
 
+// What another process hands over: bytes of any content.
+class LoadedJointFilter : public testing::Test {
+  protected:
+    Sets sets{3, 500, 100};
+    std::vector<sieve_line> lines;
+
+    LoadedJointFilter() {
+        const JointFilter joint = sets.joined(16);
+        lines.assign(joint.lines().begin(), joint.lines().end());
+    }
+    sieve_lookup& lookup() { return *reinterpret_cast<sieve_lookup*>(lines.data()); }
+    sieve_file& file() { return *reinterpret_cast<sieve_file*>(lines.data() + SIEVE_FILE_LINE); }
+    [[nodiscard]] Result<JointFilter> load(std::size_t bytes = SIZE_MAX) const {
+        UniqueFd file(::memfd_create("joint", MFD_CLOEXEC));
+        bytes = std::min(bytes, lines.size() * sizeof(sieve_line));
+        EXPECT_EQ(::write(file.get(), lines.data(), bytes), static_cast<ssize_t>(bytes));
+        EXPECT_EQ(::lseek(file.get(), 0, SEEK_SET), 0);
+        Input input = Input::of(std::move(file), "its joint filter").value();
+        return JointFilter::load(input);
+    }
+    // Refused for this reason. What was changed is put right again.
+    void refused(const std::string& why) {
+        const auto joint = load();
+        EXPECT_FALSE(joint) << why;
+        if (joint) return;
+        EXPECT_EQ(joint.error().kind, ErrorKind::bad_input);
+        EXPECT_NE(joint.error().message.find(why), std::string::npos) << joint.error().message;
+    }
+    template <class Field, class Value>
+    void refused_with(Field& field, Value value, const std::string& why) {
+        const Field before = field;
+        field = static_cast<Field>(value);
+        refused(why);
+        field = before;
+    }
+};
+
+TEST_F(LoadedJointFilter, AnswersAsTheOneThatWasBuilt) {
+    const JointFilter built = sets.joined(16);
+    // The header's rates are not believed.
+    file().predicted_fpr = file().expected_fpr = 0;
+    const auto joint = load();
+    ASSERT_TRUE(joint) << joint.error().message;
+    EXPECT_EQ(joint->sets(), 3U);
+    EXPECT_EQ(joint->keys(), built.keys());
+    EXPECT_EQ(joint->expected_rate(), built.expected_rate());
+    EXPECT_EQ(joint->predicted_rate(), built.predicted_rate());
+    EXPECT_EQ(joint->identity()[1], built.identity()[1]);
+    for (const auto& [number, set] : sets.first) ASSERT_EQ(joint->find(address(number)), set);
+    ASSERT_EQ(joint->lines().size(), built.lines().size());
+    EXPECT_EQ(std::memcmp(joint->lines().data(), built.lines().data(), built.lines().size_bytes()), 0);
+}
+
+TEST_F(LoadedJointFilter, RefusesWhatIsNone) {
+    refused_with(lookup().magic, 1, "no header of a joint filter");
+    refused_with(lookup().kind, SIEVE_KIND_BLOCKED, "no header of a joint filter");
+    refused_with(file().version, SIEVE_IMAGE_VERSION + 1, "no header of a joint filter");
+    refused_with(lookup().hashes, 1, "it is of 1 sets, expected 2 to 16");
+    refused_with(lookup().hashes, 17, "it is of 17 sets");
+    refused_with(lookup().hashes, 0, "it is of 0 sets");
+    refused_with(lookup().fields, 0, "key fields");
+    refused_with(lookup().choices, 9, "expected 1 to 2");
+    refused_with(lookup().alpha, 1, "alpha");
+    refused_with(lookup().shard_bits, 1, "shards");
+    refused_with(lookup().probes, 1, "prefixes");
+    refused_with(lookup().buckets, 0, "a filter without lines");
+    refused_with(lookup().buckets, lookup().buckets - 1, "its header asks for");
+    refused_with(lookup().buckets, ~0U, "its header asks for");
+    refused_with(file().lines, 7, "its header asks for");
+    refused_with(file().keys, 0, "0 keys in");
+    refused_with(file().keys, std::uint64_t{1} << 40, "keys in");
+    EXPECT_TRUE(load()) << "it was put right again";
+    for (const std::size_t bytes : {std::size_t{0}, std::size_t{63}, lines.size() * sizeof(sieve_line) - 1})
+        EXPECT_FALSE(load(bytes)) << bytes;
+    // More lines than there are: no memory is asked for them.
+    lookup().buckets = 0xfffffffd;
+    file().lines = std::uint64_t{0xfffffffd} + SIEVE_FIRST_LINE;
+    refused("its header asks for");
+    lookup().buckets = 0xf0000000;
+    file().lines = std::uint64_t{0xf0000000} + SIEVE_FIRST_LINE;
+    refused("it does not have the");
+}
+
+TEST_F(LoadedJointFilter, RefusesALineThatCannotStateEveryNumber) {
+    lines.back().word[0] &= ~__u64{255}; // it compares no bit
+    refused("cannot state every set's number");
+}
+
 TEST(JointFilter, GoldenBytes) {
     // The packet path reads these bytes: a change of their meaning raises SIEVE_ABI.
     const JointFilter joint = Sets(3, 1000, 200).joined(16);
-    EXPECT_EQ(XXH3_64bits(joint.lines().data(), joint.lines().size_bytes()), 0xe34c61e878de9a90U);
+    EXPECT_EQ(XXH3_64bits(joint.lines().data(), joint.lines().size_bytes()), 0x3c0d99fdc7034cb2U);
 }
 
 TEST(Joint, FindsTheLowestBit) {

@@ -6,6 +6,8 @@
 #include <bit>
 #include <cstring>
 #include <queue>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -13,6 +15,7 @@
 
 #include "libsieve/analysis/binomial.hpp"
 #include "libsieve/filters/distinct_hashes.hpp"
+#include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/filters/kinds/xorsat/xorsat_builder.hpp"
 #include "libsieve/filters/kinds/xorsat/xorsat_plan.hpp"
 #include "libsieve/filters/kinds/xorsat/xorsat_rate.hpp"
@@ -100,6 +103,36 @@ Status check(std::span<const KeySet* const> sets) {
     return {};
 }
 
+// The lines before the filter's own lines.
+struct Header {
+    sieve_lookup lookup;
+    sieve_probes probes;
+    sieve_file file;
+};
+static_assert(sizeof(Header) == SIEVE_FIRST_LINE * sizeof(sieve_line), "no padding");
+
+// Says what is wrong with the header; empty if nothing is.
+std::string fault_of(const Header& header) {
+    const auto& [lookup, probes, file] = header;
+    if (lookup.magic != SIEVE_MAGIC || lookup.kind != SIEVE_KIND_XORSAT ||
+        file.version != SIEVE_IMAGE_VERSION)
+        return "no header of a joint filter";
+    if (lookup.hashes < SIEVE_JOINT_LEAST_SETS || lookup.hashes > SIEVE_JOINT_MOST_SETS)
+        return fmt::format("it is of {} sets, expected {} to {}", lookup.hashes, SIEVE_JOINT_LEAST_SETS,
+                           SIEVE_JOINT_MOST_SETS);
+    // But for the number of sets, the header is that of an image.
+    sieve_lookup image = lookup;
+    image.hashes = 0;
+    if (const std::string fault = geometry_fault(image); !fault.empty()) return fault;
+    if (lookup.probes != 0) return "it has probes of prefixes";
+    const std::uint64_t lines = std::uint64_t{lookup.buckets} + SIEVE_FIRST_LINE;
+    if (file.lines != lines || lines > UINT32_MAX)
+        return fmt::format("its header asks for {} lines and counts {}", lines, file.lines);
+    if (file.keys == 0 || file.keys > lines * SIEVE_LINE_BITS)
+        return fmt::format("{} keys in {} lines", file.keys, lines);
+    return {};
+}
+
 } // namespace
 
 JointFilter::JointFilter(std::uint64_t filter_lines) : lines_(SIEVE_FIRST_LINE + filter_lines) {}
@@ -149,8 +182,10 @@ bool JointFilter::names_every_key(std::span<const sieve_hash> numbered) const {
     });
 }
 
-Status JointFilter::measure() const {
-    SplitMix64 random(file().identity[0]);
+Status JointFilter::rate(std::uint64_t seed) {
+    file().predicted_fpr = std::bit_cast<std::uint64_t>(predict_xorsat_fpr(keys(), filter().size(), sweeps));
+    file().expected_fpr = std::bit_cast<std::uint64_t>(expected_xorsat_rate(lookup(), filter()));
+    SplitMix64 random(seed);
     std::uint64_t found = 0;
     for (std::uint64_t i = 0; i < trials; i++) {
         const std::uint64_t locate = random();
@@ -193,11 +228,42 @@ Result<JointFilter> JointFilter::build(std::span<const KeySet* const> sets, cons
         file.lines = joint.lines_.size();
         file.keys = keys.size();
         std::copy(secret.identity.begin(), secret.identity.end(), std::begin(file.identity));
-        file.predicted_fpr = std::bit_cast<std::uint64_t>(predict_xorsat_fpr(keys.size(), lines, sweeps));
-        file.expected_fpr = std::bit_cast<std::uint64_t>(expected_xorsat_rate(lookup, joint.filter()));
-        SIEVE_TRY(joint.measure());
+        SIEVE_TRY(joint.rate(file.identity[0]));
         return joint;
     }
+}
+
+Result<JointFilter> JointFilter::load(Input& input) {
+    const auto fault = [&](const std::string& what) {
+        return bad_input(fmt::format("{}: {}", input.name(), what));
+    };
+    const std::optional<std::uint64_t> size = input.size();
+    Header header{};
+    SIEVE_ASSIGN(const std::size_t got, input.read_all(reinterpret_cast<char*>(&header), sizeof(header)));
+    if (got < sizeof(header)) return fault(fmt::format("{} bytes are no joint filter", got));
+    if (const std::string wrong = fault_of(header); !wrong.empty()) return fault(wrong);
+    const auto wrong_size = [&] {
+        return fault(fmt::format("it does not have the {} lines that its header counts", header.file.lines));
+    };
+    if (size && *size != header.file.lines * sizeof(sieve_line)) return wrong_size();
+    // Whatever packets do not read is left behind.
+    JointFilter joint(header.lookup.buckets);
+    joint.lookup() = header.lookup;
+    joint.file().version = SIEVE_IMAGE_VERSION;
+    joint.file().lines = joint.lines_.size();
+    joint.file().keys = header.file.keys;
+    std::copy(std::begin(header.file.identity), std::end(header.file.identity),
+              std::begin(joint.file().identity));
+    const std::span<sieve_line> filter = joint.filter();
+    SIEVE_ASSIGN(const std::size_t rest,
+                 input.read_all(reinterpret_cast<char*>(filter.data()), filter.size_bytes()));
+    SIEVE_ASSIGN(const std::string_view behind, input.peek(1));
+    if (rest < filter.size_bytes() || !behind.empty()) return wrong_size();
+    if (!joint.states_every_number()) return fault("one of its lines cannot state every set's number");
+    std::array<std::uint64_t, 1> seed{};
+    SIEVE_TRY(draw_secret(std::nullopt, seed));
+    SIEVE_TRY(joint.rate(seed[0]));
+    return joint;
 }
 
 std::optional<std::uint32_t> JointFilter::find(const sieve_key& key) const {

@@ -10,6 +10,7 @@
 
 #include "libsieve/keys/key_set.hpp"
 #include "libsieve/util/huge_array.hpp"
+#include "libsieve/util/input.hpp"
 #include "libsieve/util/progress.hpp"
 #include "libsieve/util/result.hpp"
 
@@ -39,6 +40,12 @@ class JointFilter {
     // contradicts the expected rate.
     static Result<JointFilter> build(std::span<const KeySet* const> sets, const JointOptions& options,
                                      const Progress& progress = {});
+
+    // Reads the lines() of a filter that another process has built. Believes nothing: works out the rates
+    // from the bits and measures them with fresh random keys. Whether it names the right sets is for the
+    // caller to ask. bad_input: a header that is not that of a joint filter of as many lines as there are, a
+    // line that cannot state every number, or a measurement that contradicts the bits.
+    static Result<JointFilter> load(Input& input);
 
     // See find_joint().
     [[nodiscard]] std::optional<std::uint32_t> find(const sieve_key& key) const;
@@ -73,7 +80,8 @@ class JointFilter {
     [[nodiscard]] bool states_every_number() const;
     // Whether each key gets its number. The hashes are those of the build, combined with the numbers.
     [[nodiscard]] bool names_every_key(std::span<const sieve_hash> numbered) const;
-    [[nodiscard]] Status measure() const;
+    // Notes the rates that follow from the bits, and measures them with random hashes from this seed.
+    [[nodiscard]] Status rate(std::uint64_t seed);
 
     HugeArray<sieve_line> lines_;
 };
