@@ -124,13 +124,19 @@ static __noinline int sieve_lookup_usual_ddlcbf(void* filter, const struct sieve
 static __noinline int sieve_lookup_slim_ddlcbf(void* filter, const struct sieve_lookup* lookup, __u64 locate,
                                                __u64 test) {
     const struct sieve_hash hash = {locate, test};
+    const int usual = sieve_ddlcbf_is_usual(lookup);
     struct sieve_ddlcbf_asked asked;
+    __u64 hit;
     __u32 i;
 
 #pragma unroll
     for (i = 0; i < SIEVE_DLEFT_MAX_SUBTABLES; i++) {
         if (i >= lookup->choices || !sieve_ddlcbf_ask(filter, lookup, hash, i, &asked)) return 0;
-        if (sieve_ddlcbf_bucket(asked.word, asked.remainder, lookup->hashes & SIEVE_DDLCBF_COUNTER)) return 1;
+        if (SIEVE_LIKELY(usual))
+            hit = sieve_ddlcbf_plain(asked.word, asked.remainder);
+        else
+            hit = sieve_ddlcbf_bucket(asked.word, asked.remainder, lookup->hashes & SIEVE_DDLCBF_COUNTER);
+        if (hit) return 1;
     }
     return 0;
 }

@@ -128,10 +128,14 @@ void write_build_options(Text& text, const control::FeedSpec& feed) {
     number_or("rounds", build.kind.rounds, automatic, "as the effort asks");
     text.number("max-probes", build.prefixes.max_probes);
     text.key("max-keys", whole_of(build.prefixes.max_keys));
-    for (int family = 0; family < SIEVE_FAMILIES; family++)
-        if (!build.prefixes.lengths[family].empty())
-            text.word(family == SIEVE_FAMILY_V4 ? "v4-lengths" : "v6-lengths",
-                      control::format_lengths(build.prefixes.lengths[family], family));
+    for (int family = 0; family < SIEVE_FAMILIES; family++) {
+        const char* const name = family == SIEVE_FAMILY_V4 ? "v4-lengths" : "v6-lengths";
+        const std::vector<std::uint32_t>& lengths = build.prefixes.lengths[family];
+        if (lengths.empty())
+            text.none(name, "as the list leads to");
+        else
+            text.word(name, control::format_lengths(lengths, family));
+    }
     text.flag("skip-invalid", feed.skip_invalid);
     text.word("host-bits", feed.mask_host_bits ? "mask" : "refuse");
     text.flag("allow-wide", feed.allow_wide);
