@@ -53,8 +53,8 @@ CPPFLAGS += -Iinclude -Iuserspace -Itests -I$(B)/bpf
 PROMETHEUS_LIB := $(if $(filter arm64,$(ARCH)),-l:libprometheus-cpp-core.so.1.0,-lprometheus-cpp-core)
 SERVICE_LIBS := -Wl,--push-state,--as-needed -lcurl -lseccomp -lsystemd -lmicrohttpd \
 	$(PROMETHEUS_LIB) -Wl,--pop-state
-# What the fleet needs besides: digests and signatures.
-FLEET_LIBS := -lcrypto
+# What the fleet needs besides: digests and signatures, differences of feeds.
+FLEET_LIBS := -lcrypto -lzstd
 LIBS     := -lxdp -lbpf -lmnl -lelf -lz -larchive -lpcap -lfmt -lxxhash -ltbb -lpthread
 # Objects name their sources from the tree's root, so that the same sources give the same bytes anywhere.
 BPFFLAGS := -g -O2 -target bpf -mcpu=v3 -Wall -Wextra -Werror -ffile-prefix-map=$(CURDIR)=. -Iinclude \

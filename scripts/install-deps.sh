@@ -16,7 +16,7 @@ packages=(
     # fetching lists from servers and unpacking archives, in children without privileges
     libcurl4-openssl-dev libarchive-dev libseccomp-dev
     # digests and signatures of a fleet's manifests
-    libssl-dev
+    libssl-dev libzstd-dev
     # the daemon's event loop, notifications and journal
     libsystemd-dev
     # metrics and the status page
@@ -51,7 +51,7 @@ case ${1-} in
     [ "$(id -u)" -ne 0 ] || dpkg --add-architecture arm64
     packages+=(g++-aarch64-linux-gnu qemu-system-arm busybox-static cpio xz-utils file)
     packages+=({libbpf,libxdp,libelf,zlib1g,libpcap,libfmt,libxxhash,libtbb,libgtest,libarchive,libseccomp}-dev:arm64
-        libsystemd-dev:arm64 libcurl4-openssl-dev:arm64 libssl-dev:arm64 libmicrohttpd-dev:arm64
+        libsystemd-dev:arm64 libcurl4-openssl-dev:arm64 libssl-dev:arm64 libzstd-dev:arm64 libmicrohttpd-dev:arm64
         libprometheus-cpp-core1.0:arm64)
     ;;
 ?*)

@@ -12,6 +12,7 @@
 
 #include "fleet/servers.hpp"
 #include "fleet/stand_in.hpp"
+#include "libsieve/fleet/delta.hpp"
 #include "libsieve/fleet/fleet_status.hpp"
 #include "libsieve/fleet/publish.hpp"
 #include "libsieve/fleet/sha256.hpp"
@@ -102,6 +103,24 @@ TEST_F(FleetNodeTest, AChildThatDiesIsStartedAgain) {
     EXPECT_TRUE(await([&] { return is_current(); }));
     EXPECT_NE(log_.text().find("is started again: it was ended by signal 9"), std::string::npos)
         << log_.text();
+}
+
+// The child without privileges can read the feed before, and nothing else beside it.
+TEST_F(FleetNodeTest, AFeedComesAsItsDifference) {
+    std::string one;
+    for (int i = 0; i < 250; i++) one += "192.0.2." + std::to_string(i * 37 % 251) + "\n";
+    const std::string two = one + "198.51.100.7\n";
+    start();
+    publish_text(one);
+    ASSERT_TRUE(await([&] { return is_current(); }));
+    publish_text(two);
+    ASSERT_TRUE(await([&] { return stand_in_.in_force() == two; })) << log_.text();
+    ASSERT_TRUE(await([&] { return is_current(); }));
+    const std::string log = store_.log();
+    EXPECT_NE(log.find("GET /blobs/" + delta_name(sha256_of(one), sha256_of(two)) + " 200"),
+              std::string::npos)
+        << log;
+    EXPECT_EQ(log.find("GET /blobs/" + sha256_of(two) + " "), std::string::npos) << log;
 }
 
 TEST_F(FleetNodeTest, ABlobThatIsNoneIsNamed) {

@@ -3,6 +3,8 @@
 // at once what is put before it, or refuses it; tests/selftests/fleet.sh has the real one.
 #pragma once
 
+#include <fcntl.h>
+
 #include <algorithm>
 #include <memory>
 #include <stdexcept>
@@ -14,6 +16,7 @@
 
 #include "fleet/servers.hpp"
 #include "fleet/stand_in.hpp"
+#include "libsieve/fleet/delta.hpp"
 #include "libsieve/fleet/etcd_paths.hpp"
 #include "libsieve/fleet/fleet_status.hpp"
 #include "libsieve/fleet/follower.hpp"
@@ -33,9 +36,16 @@ class FleetTest : public testing::Test {
         void start() {
             KeeperSettings kept;
             kept.folder = folder;
-            kept.fetch = [store = settings.access.store](const Blob& blob, const std::string& path,
-                                                         int cancel) {
-                return ObjectStore(store, cancel).get(blob, path);
+            kept.fetch = [this](const Blob& blob, const std::string& path, const std::string& before,
+                                int cancel) {
+                ObjectStore store(settings.access.store, cancel);
+                const UniqueFd at_hand(
+                    before.empty() ? -1
+                                   : ::open((folder + "/blobs/" + before).c_str(), O_RDONLY | O_CLOEXEC));
+                std::optional<BlobAtHand> known;
+                if (at_hand) known = BlobAtHand{before, at_hand.get()};
+                return keep_blob(blob, path, store.url_of(blob),
+                                 [&](int file) { return bring_blob(store, blob, known, file); });
             };
             kept.look = std::chrono::milliseconds(5);
             kept.retry.most = std::chrono::seconds(4);

@@ -77,6 +77,10 @@ void print(const fleet::Published& published, const Context& context) {
         for (const fleet::PublishedSet& one : published.sets)
             if (one.uploaded == fleet::Uploaded::sent) uploaded.push_back(one.set.name);
         out["uploaded"] = std::move(uploaded);
+        nlohmann::json deltas = nlohmann::json::object();
+        for (const fleet::PublishedSet& one : published.sets)
+            if (one.delta_bytes != 0) deltas[one.set.name] = one.delta_bytes;
+        out["delta_bytes"] = std::move(deltas);
         print_out("{}\n", json_text(out));
         return;
     }
@@ -84,10 +88,13 @@ void print(const fleet::Published& published, const Context& context) {
     print_out("fleet {}: published manifest {}, stages {}\n", manifest.fleet,
               published.manifest.digest.substr(0, 12), fleet::stages_text(manifest.rollout.stages));
     for (const fleet::PublishedSet& one : published.sets)
-        print_out("  set {}: {} of {}, {}, {}\n", one.set.name,
+        print_out("  set {}: {} of {}, {}, {}{}\n", one.set.name,
                   one.set.as == fleet::BlobKind::image ? "an image" : "a feed",
                   format_counted(one.set.entries, "entry", "entries"), format_bytes(one.set.bytes),
-                  word_of(one));
+                  word_of(one),
+                  one.delta_bytes == 0 ? std::string()
+                                       : fmt::format(", {} for nodes that have the feed before",
+                                                     format_bytes(one.delta_bytes)));
 }
 
 Result<Exit> run_publish(const PublishArguments& arguments, Context& context) {

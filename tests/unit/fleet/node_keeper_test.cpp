@@ -93,7 +93,8 @@ class NodeKeeperTest : public testing::Test {
         settings.folder = folder_;
         settings.look = std::chrono::milliseconds(1);
         settings.retry = {.first = std::chrono::milliseconds(2), .most = std::chrono::milliseconds(4)};
-        settings.fetch = [this](const Blob& blob, const std::string& path, int) -> Status {
+        settings.fetch = [this](const Blob& blob, const std::string& path, const std::string&,
+                                int) -> Status {
             if (blob.digest == sha256_of("missing")) return bad_input("the store has none");
             std::ofstream(path) << content_.at(blob.digest);
             return {};

@@ -13,6 +13,7 @@ namespace sieve::fleet {
 struct Blob {
     std::string digest{}; // SHA-256
     std::uint64_t bytes = 0;
+    std::string name{}; // in the store; empty: the digest
 };
 
 // Makes the file `path`, readable by its owner alone, on the disk when this returns. Until the blob is

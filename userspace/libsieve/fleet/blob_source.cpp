@@ -40,12 +40,6 @@ Result<std::string> action_of(const control::SetSpec& spec) {
     return name;
 }
 
-Result<UniqueFd> memory_file() {
-    UniqueFd file(::memfd_create("blob", MFD_CLOEXEC));
-    if (!file) return failure(ErrorKind::out_of_memory, "no file in memory: " + errno_text(errno));
-    return file;
-}
-
 // Names the blob by what the file holds.
 Result<BlobSource> finish(BlobSource blob) {
     struct stat info {};
@@ -101,6 +95,12 @@ Result<BlobSource> feed_blob(const control::SetSpec& spec, Input& input, BlobSou
 }
 
 } // namespace
+
+Result<UniqueFd> memory_file() {
+    UniqueFd file(::memfd_create("blob", MFD_CLOEXEC));
+    if (!file) return failure(ErrorKind::out_of_memory, "no file in memory: " + errno_text(errno));
+    return file;
+}
 
 Result<BlobSource> make_blob(const control::SetSpec& spec, std::optional<BlobKind> as,
                              const control::Observer& observer) {

@@ -17,6 +17,9 @@ struct BlobSource {
     UniqueFd content{}; // a file in memory
 };
 
+// An empty file that is nowhere but in memory.
+[[nodiscard]] Result<UniqueFd> memory_file();
+
 // An image is published as it is; a feed as an image that is built here, or as the feed itself. Nothing for
 // `as`: an image as an image, a feed as a feed. A feed is read to its end in any case, so that no node gets
 // one with a malformed line. Errors: those of reading and building; invalid_request for what only a node's

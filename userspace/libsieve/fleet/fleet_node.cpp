@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/fleet/fleet_node.hpp"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <filesystem>
 #include <thread>
 #include <utility>
 
@@ -87,13 +89,17 @@ struct FleetNode::State {
     }
 
     // The digest is checked here, when no child has the file open any more.
-    Status fetch(const Blob& blob, const std::string& path, int interrupt) const {
+    Status fetch(const Blob& blob, const std::string& path, const std::string& before, int interrupt) const {
         const std::string name = service::displayed_url(settings.access.store.url + "/" + blob.digest);
         return keep_blob(blob, path, name, [&](int file) -> Status {
+            const std::filesystem::path folder = std::filesystem::path(path).parent_path();
+            const UniqueFd at_hand(
+                before.empty() ? -1 : ::open((folder / before).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+            const BlobOrder wanted{settings.access.store, blob, at_hand ? before : std::string()};
             service::ChildOrder order =
-                order_of(fetch_task, message_of(BlobOrder{settings.access.store, blob}), blob.bytes,
-                         settings.sandbox.limits.processor);
+                order_of(fetch_task, message_of(wanted), blob.bytes, settings.sandbox.limits.processor);
             order.descriptors = {file};
+            if (at_hand) order.descriptors.push_back(at_hand.get());
             order.time_limit = longest_transfer;
             order.cancel = interrupt;
             const std::string fault = fault_of(settings.sandbox.run(order), order, "downloading");
@@ -148,9 +154,8 @@ Result<std::unique_ptr<FleetNode>> FleetNode::start(FleetNodeSettings settings, 
     KeeperSettings keeper;
     keeper.folder = state->settings.folder;
     keeper.node = state->settings.access.node;
-    keeper.fetch = [state](const Blob& blob, const std::string& path, int interrupt) {
-        return state->fetch(blob, path, interrupt);
-    };
+    keeper.fetch = [state](const Blob& blob, const std::string& path, const std::string& before,
+                           int interrupt) { return state->fetch(blob, path, before, interrupt); };
     SIEVE_ASSIGN(state->keeper, NodeKeeper::start(std::move(keeper), node, log));
     state->supervisor = std::thread([state] { state->supervise(); });
     return fleet;

@@ -8,6 +8,7 @@
 #include <memory>
 #include <utility>
 
+#include "libsieve/fleet/delta.hpp"
 #include "libsieve/fleet/fields.hpp"
 #include "libsieve/fleet/follower.hpp"
 #include "libsieve/fleet/node_link.hpp"
@@ -77,6 +78,7 @@ Result<BlobOrder> read_blob(std::string_view fields) {
     order.store.silence = std::chrono::seconds(from.number());
     order.blob.digest = from.text();
     order.blob.bytes = from.number();
+    order.before = from.text();
     if (!from.complete()) return bad_input("expected the order for a blob");
     return order;
 }
@@ -99,7 +101,10 @@ Status fetch(const std::string& message) {
     const auto fields = from_base64(message);
     if (!fields) return bad_input("expected the order for a blob");
     SIEVE_ASSIGN(const BlobOrder order, read_blob(*fields));
-    return ObjectStore(order.store).download(order.blob, service::child_descriptor::first);
+    ObjectStore store(order.store);
+    std::optional<BlobAtHand> before;
+    if (!order.before.empty()) before = BlobAtHand{order.before, service::child_descriptor::first + 1};
+    return bring_blob(store, order.blob, before, service::child_descriptor::first);
 }
 
 Status deaf(Status (*work)(const std::string&), const std::string& message) {
@@ -146,6 +151,7 @@ std::string message_of(const BlobOrder& order) {
     to.number(static_cast<std::uint64_t>(order.store.silence.count()));
     to.text(order.blob.digest);
     to.number(order.blob.bytes);
+    to.text(order.before);
     return as_text(to);
 }
 

@@ -25,11 +25,13 @@ struct FollowOrder {
     std::chrono::milliseconds report{0};
 };
 
-// The first descriptor is the file that has a part of the blob, or nothing of it.
+// The first descriptor is the file that has a part of the blob, or nothing of it; the second one, if `before`
+// names it, a blob that is at hand.
 inline constexpr const char* fetch_task = "fleet-fetch";
 struct BlobOrder {
     StoreSettings store{};
     Blob blob{};
+    std::string before{}; // digest; empty: none is
 };
 
 // As the message of a TaskOrder.

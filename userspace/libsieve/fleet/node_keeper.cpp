@@ -185,10 +185,13 @@ struct NodeKeeper::State {
             SIEVE_TRY(check_set(set, here->second));
             blobs[set.name] = set.digest;
         }
+        const std::map<std::string, std::string> before = store.sets_of(store.held());
         for (const ManifestSet& set : manifest.manifest.sets) {
             if (!blobs.contains(set.name)) continue;
-            Status fetched =
-                settings.fetch({set.digest, set.bytes}, store.blob_path(set.digest), event.get());
+            const auto known = before.find(set.name);
+            const bool may_be_alike = set.as == BlobKind::feed && known != before.end();
+            Status fetched = settings.fetch({set.digest, set.bytes}, store.blob_path(set.digest),
+                                            may_be_alike ? known->second : std::string(), event.get());
             note_store(fetched.has_value());
             if (!fetched) return fetched;
         }

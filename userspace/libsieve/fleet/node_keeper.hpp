@@ -31,8 +31,9 @@ namespace sieve::fleet {
 struct KeeperSettings {
     std::string folder{}; // NodeStore's
     // Brings a blob to a file `path` (keep_blob()), or gives up when the descriptor `cancel` becomes
-    // readable.
-    std::function<Status(const Blob& blob, const std::string& path, int cancel)> fetch{};
+    // readable. `before` is the digest of a blob in the same folder that it may be much like; empty: none.
+    std::function<Status(const Blob& blob, const std::string& path, const std::string& before, int cancel)>
+        fetch{};
     std::string node{};                 // this host's name in the fleet
     std::chrono::milliseconds look{20}; // how often the daemon is looked at meanwhile
     std::chrono::milliseconds patience{std::chrono::minutes(10)}; // with the daemon

@@ -107,6 +107,7 @@ Status NodeStore::hold(const std::string& digest) const {
 
 std::map<std::string, std::string> NodeStore::sets_of(const std::string& digest) const {
     std::map<std::string, std::string> sets;
+    if (digest.empty()) return sets;
     std::error_code error;
     for (const auto& link : fs::directory_iterator(folder_ + "/manifests/" + digest, error))
         sets[link.path().filename().string()] = fs::read_symlink(link.path(), error).filename().string();

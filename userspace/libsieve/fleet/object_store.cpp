@@ -35,7 +35,7 @@ ObjectStore::ObjectStore(StoreSettings settings, int cancel)
     : settings_(std::move(settings)), http_(settings_.access, cancel) {}
 
 std::string ObjectStore::url_of(const Blob& blob) const {
-    return settings_.url + "/" + blob.digest;
+    return settings_.url + "/" + (blob.name.empty() ? blob.digest : blob.name);
 }
 
 Result<Uploaded> ObjectStore::put(const Blob& blob, int file, bool again) {
@@ -116,6 +116,23 @@ Status ObjectStore::download(const Blob& blob, int file) {
     if (reply->status != ok && reply->status != partial)
         return fault(fmt::format("the server answered {}, expected {}", reply->status, ok));
     return {};
+}
+
+Result<std::optional<std::string>> ObjectStore::read(const std::string& name, std::uint64_t most) {
+    HttpCall call;
+    call.url = settings_.url + "/" + name;
+    call.rate = settings_.rate;
+    call.timeout = std::chrono::milliseconds(0);
+    call.silence = settings_.silence;
+    call.most_bytes = most;
+    requests_++;
+    SIEVE_ASSIGN(HttpReply reply, http_.call(call));
+    if (reply.status == not_found || reply.status == forbidden) return std::optional<std::string>();
+    if (reply.status != ok)
+        return bad_input(fmt::format("{}: the server answered {}, expected {}",
+                                     service::displayed_url(call.url), reply.status, ok));
+    received_ += reply.body.size();
+    return std::optional<std::string>(std::move(reply.body));
 }
 
 Status ObjectStore::get(const Blob& blob, const std::string& path) {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "libsieve/fleet/blob_file.hpp"
@@ -41,6 +42,9 @@ class ObjectStore {
     // Writes what is missing of the blob to the end of an open file, which may have a part of it already. The
     // digest is the caller's to check.
     [[nodiscard]] Status download(const Blob& blob, int file);
+
+    // What the store has under this name, of at most so many bytes. Nothing: it has no such thing.
+    [[nodiscard]] Result<std::optional<std::string>> read(const std::string& name, std::uint64_t most);
 
     [[nodiscard]] std::string url_of(const Blob& blob) const;
     // Requests and bytes so far, for measurements.

@@ -29,6 +29,7 @@ struct PublishRequest {
 struct PublishedSet {
     ManifestSet set{};
     std::optional<Uploaded> uploaded{}; // nothing: it stayed as it was
+    std::uint64_t delta_bytes = 0; // of the difference to the feed before (delta.hpp); 0: none is offered
 };
 
 struct Published {
