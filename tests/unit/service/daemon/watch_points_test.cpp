@@ -17,7 +17,7 @@ using Names = WatchPoint::Names;
 
 class WatchPointsTest : public testing::Test {
   protected:
-    test::Files files;
+    sieve::test::Files files;
     std::string root = fs::canonical(files.path(".")).string();
 
     std::string make(const std::string& path) const {

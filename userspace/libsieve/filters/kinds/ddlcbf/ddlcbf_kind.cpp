@@ -137,8 +137,9 @@ class DdlcbfBuilder final : public KindBuilder {
             runs.emplace_back(at, end);
             at = end;
         }
-        std::stable_sort(runs.begin(), runs.end(),
-                         [](const auto& a, const auto& b) { return a.size() > b.size(); });
+        std::sort(runs.begin(), runs.end(), [](const auto& a, const auto& b) {
+            return a.size() != b.size() ? a.size() > b.size() : a.data() < b.data();
+        });
         std::vector<sieve_hash> ordered;
         ordered.reserve(keys.size());
         for (const auto& run : runs) ordered.insert(ordered.end(), run.begin(), run.end());
