@@ -86,8 +86,8 @@ TEST(AdaptiveAttacker, FindsAnAffineVerdict) {
 }
 
 TEST(AdaptiveAttacker, RepeatedParallelogramsCountOnce) {
-    // 50 false positives make about 60,000 parallelograms, fewer than the attacker draws. Had each draw counted,
-    // the share would be a quarter of the rate.
+    // 50 false positives make about 60,000 parallelograms, fewer than the attacker draws. Had each draw
+    // counted, the share would be a quarter of the rate.
     const auto rare = [](const sieve_key& key) { return mix(key.word[1]) % 4096 == 0; };
     const Attack attack = play(rare, Strategy::parallelograms);
     EXPECT_LT(attack.chosen, queries / 2);
