@@ -78,14 +78,15 @@ TEST_F(Layout, ImageHeader) {
     EXPECT_LAYOUT(sieve_probes, MEMBER(sieve_probes, count), MEMBER(sieve_probes, reserved0),
                   MEMBER(sieve_probes, length), MEMBER(sieve_probes, destination),
                   MEMBER(sieve_probes, transport), MEMBER(sieve_probes, reserved));
-    EXPECT_LAYOUT(
-        sieve_file, MEMBER(sieve_file, version), MEMBER(sieve_file, witnesses), MEMBER(sieve_file, checksum),
-        MEMBER(sieve_file, lines), MEMBER(sieve_file, keys), MEMBER(sieve_file, identity),
-        MEMBER(sieve_file, built_at), MEMBER(sieve_file, rounds), MEMBER(sieve_file, exceptions),
-        MEMBER(sieve_file, predicted_fpr), MEMBER(sieve_file, expected_fpr), MEMBER(sieve_file, measured_fpr),
-        MEMBER(sieve_file, measured_trials), MEMBER(sieve_file, duplicates), MEMBER(sieve_file, skipped),
-        MEMBER(sieve_file, entries), MEMBER(sieve_file, covered), MEMBER(sieve_file, changes),
-        MEMBER(sieve_file, excluded), MEMBER(sieve_file, reserved), MEMBER(sieve_file, label));
+    EXPECT_LAYOUT(sieve_file, MEMBER(sieve_file, version), MEMBER(sieve_file, witnesses),
+                  MEMBER(sieve_file, checksum), MEMBER(sieve_file, lines), MEMBER(sieve_file, keys),
+                  MEMBER(sieve_file, identity), MEMBER(sieve_file, built_at), MEMBER(sieve_file, rounds),
+                  MEMBER(sieve_file, exceptions), MEMBER(sieve_file, predicted_fpr),
+                  MEMBER(sieve_file, expected_fpr), MEMBER(sieve_file, measured_fpr),
+                  MEMBER(sieve_file, measured_trials), MEMBER(sieve_file, duplicates),
+                  MEMBER(sieve_file, skipped), MEMBER(sieve_file, entries), MEMBER(sieve_file, covered),
+                  MEMBER(sieve_file, changes), MEMBER(sieve_file, excluded), MEMBER(sieve_file, key_sum),
+                  MEMBER(sieve_file, reserved), MEMBER(sieve_file, label));
     EXPECT_LAYOUT(sieve_witness, MEMBER(sieve_witness, key), MEMBER(sieve_witness, reserved));
     EXPECT_LAYOUT(sieve_exception, MEMBER(sieve_exception, key), MEMBER(sieve_exception, bits),
                   MEMBER(sieve_exception, reserved0), MEMBER(sieve_exception, reserved));

@@ -45,7 +45,7 @@ def synopsis(command):
 
 def mentioned(text):
     """The long options in a part of the manual, and the short ones."""
-    return set("-" + o for o in re.findall(r"\bFl (-[a-z][a-z-]*|[a-z]\b)", text)) - COMMON
+    return set("-" + o for o in re.findall(r"\bFl (-[a-z][a-z0-9-]*|[a-z]\b)", text)) - COMMON
 
 
 def helped(command):
@@ -71,14 +71,14 @@ elif WHAT == "options":
         if not options and not described:
             continue
         # In the synopsis, a short name stands for its long one.
-        pairs = re.findall(r"^  (-[a-z]),(--[a-z-]+)", said(command, "--help"), re.M)
+        pairs = re.findall(r"^  (-[a-z]),(--[a-z0-9-]+)", said(command, "--help"), re.M)
         brief = mentioned(synopsis(command))
         brief |= {long for short, long in pairs if short in brief} | {short for short, long in pairs if long in brief}
         # A description may mention another command's option.
         described -= set().union(*(helped(other) for other in commands)) - options
         same(f"options of {command}", help=options, synopsis=brief, manual=described)
     every = set().union(*(helped(c) for c in commands)) | COMMON
-    unknown = set(re.findall(r"(?<![\w-])(--[a-z][a-z-]+)", readme)) - every
+    unknown = set(re.findall(r"(?<![\w-])(--[a-z][a-z0-9-]+)", readme)) - every
     same("options in the README that no command has", known=set(["none"]), readme=unknown | set(["none"]))
 elif WHAT == "kinds":
     message = said("build", "--kind", "nonsense", "-o", "/nonexistent/x", "/nonexistent/y")

@@ -138,14 +138,17 @@ the_api_comes_and_goes() {
 # The daemon is killed, and started while the API is away: what it knew is in force as before, and ends in time. When
 # the API is back, it has both what came and what went meanwhile.
 the_daemon_comes_and_goes() {
-    local program
+    local program began
     fresh
+    began=$(now_ms)
     cscli decisions add --ip "$MEMBER" --duration 10s
     cscli decisions add --ip "$STRANGER" --duration 1h
     cscli decisions add --ip "$FRIEND" --duration 1h
     start
     await judges drop "$FRIEND"
-    judges drop "$MEMBER" && judges drop "$STRANGER" || fail "not all decisions"
+    # On a busy machine its time may be over already.
+    judges drop "$MEMBER" || [ $(($(now_ms) - began)) -ge 10000 ] || fail "the decision of ten seconds is missing"
+    judges drop "$STRANGER" || fail "not all decisions"
     program=$(program_id)
     stop KILL 137
     cscli decisions delete --ip "$FRIEND"
