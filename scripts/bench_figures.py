@@ -33,7 +33,7 @@ SHORT = {
 }
 # How figures name the traffic of a measurement, by its name in the numbers.
 TRAFFIC = {"non_members": "non-members", "members": "members", "half": "half of each"}
-WIDTH = {"blocked, 2 choices": 3, "touch one line": 2}
+WIDTH = {"xorsat, 2 lines": 3, "touch one line": 2}
 COMPARED = {"floor", "filter", "peer"}
 
 
@@ -320,10 +320,15 @@ def prefix_section(table):
     yield from (f"\nLeft out: {reason}." for reason in table["skipped"])
 
 
-def page(numbers, prefixes, names):
+def page(numbers, prefixes, user, names):
     yield PAGE_HEAD
+    builder = user["context"]
+    yield (f"The builder's times (bench-trade-effort) are of {builder['num_cpus']} processors of "
+           f"{builder['mhz_per_cpu']:,} MHz.")
     if machine := numbers.get("machine"):
-        yield f"The machine: {machine['processors']} processors, {machine['processor']}, {machine['kernel']}.\n"
+        yield (f"All other times are of {machine['processors']} processors, {machine['processor']}, "
+               f"{machine['kernel']}.")
+    yield ""
     for name in names:
         yield f"![{name}](figures/{name}.svg)"
     for table in numbers["lookups"]:
@@ -365,7 +370,7 @@ def main():
                                          prefix_figures(prefixes), scale):
         (directory / f"{name}.gp").write_text(program)
         names.append(name)
-    page_path.write_text("\n".join(page(numbers, prefixes, names)) + "\n")
+    page_path.write_text("\n".join(page(numbers, prefixes, user, names)) + "\n")
 
 
 if __name__ == "__main__":
