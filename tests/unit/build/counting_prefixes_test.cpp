@@ -8,21 +8,12 @@
 #include "libsieve/build/exact_keys.hpp"
 #include "libsieve/build/set_builder.hpp"
 #include "libsieve/feeds/key_text.hpp"
+#include "unit/keys/members_of_texts.hpp"
 
 namespace sieve {
 namespace {
 
-Members members_of(const std::vector<std::string>& texts) {
-    Members members(SIEVE_FIELD_SRC);
-    for (const std::string& text : texts) {
-        const MemberText member = parse_member(text, SIEVE_FIELD_SRC).value();
-        if (member.range)
-            members.ranges.push_back(*member.range);
-        else
-            members.keys.add(member.key);
-    }
-    return members;
-}
+using test::members_of_texts;
 
 BuildOptions options_of(std::uint64_t seed) {
     BuildOptions options;
@@ -46,7 +37,7 @@ TEST(CountingPrefixes, OneInsideTheOtherFindRoom) {
     for (std::uint64_t seed = 1; seed <= 20; seed++) {
         BuildOptions options = options_of(seed);
         options.bits_per_key = 22;
-        const auto built = build_set(members_of(nested(23)), options, {});
+        const auto built = build_set(members_of_texts(nested(23)), options, {});
         ASSERT_TRUE(built) << seed << ": " << built.error().message;
         EXPECT_EQ(built->report.keys, 1023U) << "each prefix counts, wherever it is";
         for (const char* text : {"10.0.0.0", "10.0.0.1", "10.0.1.255"})
@@ -54,23 +45,39 @@ TEST(CountingPrefixes, OneInsideTheOtherFindRoom) {
     }
 }
 
+// Sixty nests of seven prefixes each, in little room: only a builder that begins with the most frequent keys
+// finds empty buckets for them. In the order of their hashes, none of these twenty filters can be built.
+TEST(CountingPrefixes, ManyCrowdedKeysFindRoom) {
+    std::vector<std::string> texts;
+    for (int nest = 0; nest < 60; nest++)
+        for (int length = 26; length <= 32; length++)
+            texts.push_back("10." + std::to_string(nest) + ".0.0/" + std::to_string(length));
+    int built = 0;
+    for (std::uint64_t seed = 1; seed <= 20; seed++) {
+        BuildOptions options = options_of(seed);
+        options.bits_per_key = 18;
+        if (build_set(members_of_texts(texts), options, {})) built++;
+    }
+    EXPECT_GE(built, 19);
+}
+
 TEST(CountingPrefixes, TooManyForACounterAreRefused) {
     BuildOptions options = options_of(1);
-    const auto refused = build_set(members_of(nested(22)), options, {});
+    const auto refused = build_set(members_of_texts(nested(22)), options, {});
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().kind, ErrorKind::bad_input);
     EXPECT_NE(refused.error().message.find("11 prefixes one inside the other"), std::string::npos)
         << refused.error().message;
     EXPECT_NE(refused.error().message.find("--max-probes"), std::string::npos) << refused.error().message;
     options.prefixes.max_probes = 4;
-    EXPECT_TRUE(build_set(members_of(nested(22)), options, {}));
+    EXPECT_TRUE(build_set(members_of_texts(nested(22)), options, {}));
 }
 
 TEST(CountingPrefixes, TheSameOneTwiceCountsOnce) {
     std::vector<std::string> texts = nested(24);
-    const auto once = build_set(members_of(texts), options_of(1), {});
+    const auto once = build_set(members_of_texts(texts), options_of(1), {});
     texts.insert(texts.end(), {"10.0.0.0/24", "10.0.0.0/31", "10.0.0.0"});
-    const auto twice = build_set(members_of(texts), options_of(1), {});
+    const auto twice = build_set(members_of_texts(texts), options_of(1), {});
     ASSERT_TRUE(once && twice);
     EXPECT_EQ(twice->report.keys, once->report.keys);
     EXPECT_EQ(twice->report.duplicates, 3U);
@@ -80,13 +87,13 @@ TEST(CountingPrefixes, HaveTheLengthsThatWereNamed) {
     BuildOptions options = options_of(1);
     options.prefixes.max_probes = 4;
     options.prefixes.lengths[SIEVE_FAMILY_V4] = {112};
-    const auto built = build_set(members_of({"10.0.0.1"}), options, {});
+    const auto built = build_set(members_of_texts({"10.0.0.1"}), options, {});
     ASSERT_TRUE(built) << built.error().message;
     EXPECT_EQ(built->image.probes().count[SIEVE_FAMILY_V4], 2U);
     EXPECT_EQ(built->image.probes().length[SIEVE_FAMILY_V4][0], 112U);
-    EXPECT_TRUE(exact_keys(members_of({"10.0.0.1"}), built->image, "list"));
+    EXPECT_TRUE(exact_keys(members_of_texts({"10.0.0.1"}), built->image, "list"));
     options.kind.kind = SIEVE_KIND_BLOCKED;
-    EXPECT_FALSE(build_set(members_of({"10.0.0.1"}), options, {}));
+    EXPECT_FALSE(build_set(members_of_texts({"10.0.0.1"}), options, {}));
 }
 
 } // namespace

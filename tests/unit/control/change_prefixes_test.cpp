@@ -18,12 +18,14 @@
 #include "libsieve/filters/kinds/registry.hpp"
 #include "unit/control/fake_kernel.hpp"
 #include "unit/control/files.hpp"
+#include "unit/keys/members_of_texts.hpp"
 
 namespace sieve::control {
 namespace {
 
 using test::FakeKernel;
 using test::Files;
+using test::members_of_texts;
 using namespace std::chrono_literals;
 
 // A prefix as a person states it: the length counts the bits of its own family.
@@ -120,21 +122,10 @@ class ChangePrefixes : public testing::TestWithParam<bool> {
                                 : matches(false, address);
     }
 
-    static Members members(const std::vector<std::string>& texts, std::uint32_t fields = SIEVE_FIELD_SRC) {
-        Members all(fields);
-        for (const std::string& text : texts) {
-            const MemberText member = parse_member(text, fields).value();
-            if (member.range)
-                all.ranges.push_back(*member.range);
-            else
-                all.keys.add(member.key);
-        }
-        return all;
-    }
     Result<KeysChanged> change(KeyChange change, const std::vector<std::string>& texts,
                                KeyRequest request = {}) {
         request.change = change;
-        return change_keys(kernel, eth0, "set", members(texts), request, {});
+        return change_keys(kernel, eth0, "set", members_of_texts(texts), request, {});
     }
     std::uint64_t stored() { return (*kernel.open_filter(set().map_id))->file().keys; }
 

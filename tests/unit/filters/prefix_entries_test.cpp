@@ -5,22 +5,12 @@
 
 #include <gtest/gtest.h>
 
-#include "libsieve/feeds/key_text.hpp"
+#include "unit/keys/members_of_texts.hpp"
 
 namespace sieve {
 namespace {
 
-Members members_of(const std::vector<std::string>& texts, std::uint32_t fields = SIEVE_FIELD_SRC) {
-    Members members(fields);
-    for (const std::string& text : texts) {
-        const MemberText member = parse_member(text, fields).value();
-        if (member.range)
-            members.ranges.push_back(*member.range);
-        else
-            members.keys.add(member.key);
-    }
-    return members;
-}
+using test::members_of_texts;
 
 std::vector<std::uint32_t> lengths(const sieve_probes& probes, int family) {
     std::vector<std::uint32_t> all;
@@ -34,8 +24,8 @@ using Lengths = std::vector<std::uint32_t>;
 // Nothing is merged: neither what is inside another prefix nor neighbours. A repetition counts once.
 TEST(PrefixEntries, AreWhatTheListHas) {
     std::uint64_t listed = 0;
-    const auto entries = entries_of(members_of({"10.0.0.0/24", "10.0.0.0/25", "10.0.1.0/24", "10.0.0.7",
-                                                "10.0.0.0/24", "10.0.0.0-10.0.0.2", "2001:db8::/48"}),
+    const auto entries = entries_of(members_of_texts({"10.0.0.0/24", "10.0.0.0/25", "10.0.1.0/24", "10.0.0.7",
+                                                      "10.0.0.0/24", "10.0.0.0-10.0.0.2", "2001:db8::/48"}),
                                     &listed);
     EXPECT_EQ(listed, 8U) << "the range is two prefixes";
     EXPECT_EQ(entries.size(), 7U);
@@ -48,8 +38,8 @@ TEST(PrefixEntries, AreWhatTheListHas) {
 }
 
 TEST(PrefixEntries, OfTheOtherFieldHaveTheSameForm) {
-    const auto source = entries_of(members_of({"10.0.0.0/24", "10.0.0.7"}));
-    const auto destination = entries_of(members_of({"10.0.0.0/24", "10.0.0.7"}, SIEVE_FIELD_DST));
+    const auto source = entries_of(members_of_texts({"10.0.0.0/24", "10.0.0.7"}));
+    const auto destination = entries_of(members_of_texts({"10.0.0.0/24", "10.0.0.7"}, SIEVE_FIELD_DST));
     ASSERT_EQ(source.size(), destination.size());
     for (std::size_t i = 0; i < source.size(); i++)
         EXPECT_TRUE(std::equal(std::begin(source[i].word), std::end(source[i].word), destination[i].word));
@@ -57,7 +47,7 @@ TEST(PrefixEntries, OfTheOtherFieldHaveTheSameForm) {
 
 TEST(PrefixEntries, GetProbesThatTakeEveryAddressAndTheNamedLengths) {
     const auto probes = [](const std::vector<std::string>& texts, const PrefixLimits& limits = {}) {
-        return choose_probes(entries_of(members_of(texts)), limits).value();
+        return choose_probes(entries_of(members_of_texts(texts)), limits).value();
     };
     EXPECT_EQ(lengths(probes({"10.0.0.0/24"}), SIEVE_FAMILY_V4), (Lengths{24, 32}));
     EXPECT_EQ(lengths(probes({"10.0.0.0/24"}), SIEVE_FAMILY_V6), (Lengths{128}));
@@ -72,7 +62,7 @@ TEST(PrefixEntries, GetProbesThatTakeEveryAddressAndTheNamedLengths) {
     EXPECT_EQ(lengths(probes({"10.0.0.1"}, named), SIEVE_FAMILY_V4), (Lengths{16, 32}));
     EXPECT_EQ(lengths(probes({"10.0.0.1"}, named), SIEVE_FAMILY_V6), (Lengths{48, 64, 128}));
     named.max_probes = 2;
-    const auto refused = choose_probes(entries_of(members_of({"10.0.0.1"})), named);
+    const auto refused = choose_probes(entries_of(members_of_texts({"10.0.0.1"})), named);
     ASSERT_FALSE(refused);
     EXPECT_NE(refused.error().message.find("--max-probes"), std::string::npos) << refused.error().message;
 }
@@ -80,8 +70,9 @@ TEST(PrefixEntries, GetProbesThatTakeEveryAddressAndTheNamedLengths) {
 TEST(PrefixEntries, AreStoredUnderTheNextProbe) {
     PrefixLimits named;
     named.lengths[SIEVE_FAMILY_V4] = {112, 120};
-    const auto entries = entries_of(members_of({"10.0.0.0/23", "10.1.2.3", "10.4.0.0/14", "2001:db8::/64"}));
-    const sieve_probes probes = choose_probes(entries_of(members_of({"10.0.0.1"})), named).value();
+    const auto entries =
+        entries_of(members_of_texts({"10.0.0.0/23", "10.1.2.3", "10.4.0.0/14", "2001:db8::/64"}));
+    const sieve_probes probes = choose_probes(entries_of(members_of_texts({"10.0.0.1"})), named).value();
     sieve_lookup lookup{};
     lookup.fields = SIEVE_FIELD_SRC;
     lookup.probes = 3;
@@ -107,7 +98,7 @@ TEST(PrefixEntries, AreStoredUnderTheNextProbe) {
 }
 
 TEST(PrefixEntries, AreMarkedInAnExactSet) {
-    const auto entries = entries_of(members_of({"10.0.0.0/24", "10.0.0.7"}));
+    const auto entries = entries_of(members_of_texts({"10.0.0.0/24", "10.0.0.7"}));
     const sieve_probes probes = choose_probes(entries, {}).value();
     sieve_lookup lookup{};
     lookup.probes = 2;

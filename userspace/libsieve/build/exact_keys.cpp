@@ -63,10 +63,6 @@ sieve_probe stored_probe(const sieve_key& key) {
     return {static_cast<__u8>(probe), static_cast<__u8>(probe >> 8), static_cast<__u8>(probe >> 16), 0};
 }
 
-} // namespace
-
-namespace {
-
 // Of a prefix set that changes while it is in force: its entries, marked, and what is stored for them.
 Result<std::vector<sieve_key>> exact_entries(const Members& members, const Image& image,
                                              const std::string& feed) {

@@ -69,8 +69,7 @@ class StoredKeys {
 
     [[nodiscard]] sieve_hash hash(const sieve_key& stored) const {
         return of_prefixes()
-                   ? sieve_hash_prefix(stored.word[0], stored.word[1],
-                                       static_cast<std::uint32_t>(length_of(stored)), lookup_.hash_key)
+                   ? sieve_hash_prefix(stored.word[0], stored.word[1], length_of(stored), lookup_.hash_key)
                    : sieve_hash_key(&stored, lookup_.hash_key, lookup_.fields);
     }
 
