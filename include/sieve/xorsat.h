@@ -22,7 +22,7 @@
  * The nine windows of 64 bits overlap by eight bits: a bit near the lower end of a window is in fewer of the
  * equations. The header's 16 bits, at the lower end of the first window, count as zero.
  *
- * A lookup touches one line, or two for the keys that are exported (one in six at 16 bits a key).
+ * A lookup touches one line, or two for the keys that are exported (one in ten at 16 bits a key).
  */
 #ifndef SIEVE_XORSAT_H
 #define SIEVE_XORSAT_H

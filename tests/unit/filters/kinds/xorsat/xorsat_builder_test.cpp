@@ -76,9 +76,29 @@ TEST(XorsatBuilder, KeepsItsRates) {
         const Built alone(keys, lines, 0);
         EXPECT_NEAR(alone.rate() / predict_xorsat_fpr(keys, lines, 0), 1, 0.15);
         EXPECT_EQ(xorsat_exported(alone.lines), 0);
-        EXPECT_LT(xorsat_exported(built.lines), 0.25);
-        EXPECT_GT(xorsat_exported(built.lines), 0.02);
     }
+}
+
+// Half as many more lookups took a second line when each line exported the first eighths that gained
+// anything: 11, 15 and 20% at 12, 16 and 20 bits a key.
+TEST(XorsatBuilder, ExportsLittleForItsRate) {
+    for (const double bits_per_key : {8.0, 12.0, 16.0, 20.0, 24.0}) {
+        SCOPED_TRACE(bits_per_key);
+        const std::uint32_t lines = 3200;
+        const Built built(static_cast<std::size_t>(lines * SIEVE_LINE_BITS / bits_per_key), lines, sweeps);
+        const double exported = xorsat_exported(built.lines);
+        EXPECT_NEAR(1 + exported, xorsat_kind.lines_touched(built.lookup, built.rate()).non_member, 0.017);
+        EXPECT_GT(exported, 0.03);
+    }
+}
+
+// Sweeps that ask less and less for an export: even those of `--effort fast` leave little to gain.
+TEST(XorsatBuilder, FewSweepsAreNearlyAsGoodAsMany) {
+    const auto rate = [](std::uint32_t wanted_sweeps) {
+        return predict_xorsat_fpr(256'000, 8'000, wanted_sweeps);
+    };
+    EXPECT_LT(rate(4), 1.012 * rate(18));
+    EXPECT_LT(rate(10), 1.003 * rate(18));
 }
 
 // The exact rate is that of the lookups: within three standard deviations.
@@ -187,7 +207,7 @@ TEST(XorsatBuilder, GoldenBytes) {
     // A change here is a change of the image format: raise SIEVE_IMAGE_VERSION. Or the builder chooses
     // otherwise: then old images still hold.
     const Built built(2'000, 64, sweeps, 5);
-    EXPECT_EQ(XXH3_64bits(built.lines.data(), built.lines.size() * sizeof(sieve_line)), 0x30d981da9d2d6c8cU);
+    EXPECT_EQ(XXH3_64bits(built.lines.data(), built.lines.size() * sizeof(sieve_line)), 0x770364abb6391e3eU);
 }
 
 } // namespace

@@ -22,7 +22,8 @@ struct XorsatExports {
 // Starts with no exports. Each sweep looks at every eighth, and takes it to that of its two lines that gives
 // the lower sum of false positive rates, by the mean rate of a line of so many keys
 // (analysis::xorsat::rate_of_line). An export must gain something, because it costs the packets of its eighth
-// a second line. After the eighth sweep hardly anything changes.
+// a second line: much in the first sweep, less from sweep to sweep. More than ten sweeps gain next to
+// nothing.
 //
 // Runs in parallel, within the caller's limit of threads. The result depends on the counts and the number of
 // sweeps only.

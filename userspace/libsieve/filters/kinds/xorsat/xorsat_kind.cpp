@@ -16,8 +16,9 @@ namespace sieve {
 
 namespace {
 
-// Sweeps of all eighths before the first round: one to export, one to think again.
-constexpr std::uint32_t least_sweeps = 2;
+// Sweeps of all eighths before the first round. With fewer, the price of an export falls too fast
+// (xorsat_exports.cpp): with two, the rate is 8% higher.
+constexpr std::uint32_t least_sweeps = 4;
 
 class XorsatKindBuilder final : public KindBuilder {
   public:
@@ -107,8 +108,8 @@ std::string XorsatKind::parameters(const sieve_lookup& lookup, std::uint64_t key
 }
 
 LinesTouched XorsatKind::lines_touched(const sieve_lookup& lookup, double fpr) const {
-    // The builder exports about one key in a hundred for each bit that it compares.
-    const double exported = lookup.choices > 1 ? std::clamp(-0.01 * std::log2(fpr), 0.0, 0.25) : 0;
+    // The builder exports about seven eighths in a thousand for each bit that a key compares.
+    const double exported = lookup.choices > 1 ? std::clamp(-0.007 * std::log2(fpr), 0.0, 0.2) : 0;
     return {.non_member = 1 + exported, .member = 1 + exported};
 }
 
