@@ -1,16 +1,21 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // Benchmarks for every kind in user space, with 10^6 keys, on one thread: building filters and asking them.
 // They show what each effort costs and which rate it gives, at 16 bits a key and (`sizes/`) at other sizes.
-// The counter `fpr` is exact, computed from the filter's bits.
+// The counter `fpr` is exact, computed from the filter's bits. `strangers/` asks each filter for 10^7 keys
+// that it does not hold, and compares with what was predicted before the build.
 #include <benchmark/benchmark.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include <fmt/core.h>
 
 #include "libsieve/bench/bench_keys.hpp"
+#include "libsieve/build/measure.hpp"
 #include "libsieve/build/set_builder.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 
@@ -102,6 +107,35 @@ void query(benchmark::State& state, const BuildOptions& options, bool members) {
     if (members && found != total) state.SkipWithError("a member was not found");
 }
 
+// Asks a filter of 10^6 keys for ten times as many strangers. Fails where they match more or less often than
+// the bits say, by four standard errors, and where the bits say something else than the prediction: by a
+// tenth and three times what chance does to a filter of this size.
+void ask_strangers(benchmark::State& state, BuildOptions options) {
+    options.trials = 10'000'000;
+    options.threads = 0;
+    std::optional<Result<BuiltSet>> done;
+    for (auto _ : state) done.emplace(build_set(bench::member_keys(keys), options, {}));
+    const Result<BuiltSet>& built = *done;
+    if (!built) {
+        state.SkipWithError(built.error().message.c_str());
+        return;
+    }
+    const BuildReport& report = built->report;
+    const double expected = report.expected_fpr * static_cast<double>(report.measured_trials);
+    const double sigma = std::sqrt(std::max(expected, 1.0));
+    const double beyond = static_cast<double>(report.measured_hits) - expected;
+    state.counters["predicted"] = report.predicted_fpr;
+    state.counters["fpr"] = report.expected_fpr;
+    state.counters["strangers"] = static_cast<double>(report.measured_trials);
+    state.counters["matches"] = static_cast<double>(report.measured_hits);
+    state.counters["sigmas"] = beyond / sigma;
+    if (std::abs(beyond) > 4 * sigma)
+        state.SkipWithError("strangers match more or less often than the bits say");
+    if (std::abs(report.expected_fpr - report.predicted_fpr) >
+        0.1 * report.predicted_fpr + 3 * scatter_of_expected_fpr(built->image))
+        state.SkipWithError("the prediction is off by more than a tenth");
+}
+
 void add_build(const char* group, const Contestant& contestant, Effort effort) {
     benchmark::RegisterBenchmark(
         fmt::format("{}/{}/effort:{}", group, name_of(contestant), effort_name(effort)).c_str(),
@@ -135,6 +169,16 @@ void add_benchmarks() {
                     add_build("sizes", contestant, effort);
             }
     }
+    for (Contestant contestant : contestants())
+        for (const double bits : {8, 12, 16, 20, 24}) {
+            contestant.bits_per_key = bits;
+            benchmark::RegisterBenchmark(fmt::format("strangers/{}", name_of(contestant)).c_str(),
+                                         [contestant](benchmark::State& state) {
+                                             ask_strangers(state, options_for(contestant, Effort::normal));
+                                         })
+                ->Iterations(1)
+                ->Unit(benchmark::kMillisecond);
+        }
 }
 
 } // namespace
