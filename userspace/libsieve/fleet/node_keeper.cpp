@@ -121,24 +121,23 @@ struct NodeKeeper::State {
             if (!job) continue;
             const Status done = bring(*job);
             if (is_interrupted()) continue; // it is out of date
-            if (done) {
-                come_to(NodeState::in_force);
-                continue;
-            }
+            if (done) continue;
             failed_in_a_row++;
             log.warning(fmt::format("fleet: manifest {} is not in force, and what was before stays: {}",
                                     brief(job->digest), done.error().message));
-            come_to(NodeState::failed, done.error().message);
+            note_failure(job->digest, done.error().message);
             retry = service::backoff_delay(failed_in_a_row, chance(), std::nullopt, settings.retry);
         }
     }
 
-    void come_to(NodeState to, std::string why = {}) {
+    void note_failure(const std::string& digest, std::string why) {
         {
             const std::lock_guard lock(mutex);
-            state = to;
-            error = std::move(why);
-            if (to == NodeState::failed) failures++;
+            failures++;
+            if (wanted->digest == digest) { // nothing newer has been wanted since
+                state = NodeState::failed;
+                error = std::move(why);
+            }
         }
         tell_standing();
     }
@@ -225,13 +224,19 @@ struct NodeKeeper::State {
         store_failed = !gives;
     }
 
-    // False: that was known.
+    // Whoever sees a manifest in force sees the state that goes with it. False: that was known.
     bool found_in_force(const std::string& digest) {
-        const bool news_to_us = [&] {
+        bool news_to_us = false, arrives = false;
+        {
             const std::lock_guard lock(mutex);
-            return std::exchange(in_force, digest) != digest;
-        }();
-        if (news_to_us) tell_standing();
+            news_to_us = std::exchange(in_force, digest) != digest;
+            arrives = wanted && wanted->digest == digest && state != NodeState::in_force;
+            if (arrives) {
+                state = NodeState::in_force;
+                error.clear();
+            }
+        }
+        if (news_to_us || arrives) tell_standing();
         return news_to_us;
     }
     [[nodiscard]] bool is_interrupted() const { return wait(std::chrono::milliseconds(0)); }
