@@ -50,7 +50,8 @@ case ${1-} in
 --arm64)
     [ "$(id -u)" -ne 0 ] || dpkg --add-architecture arm64
     packages+=(g++-aarch64-linux-gnu qemu-system-arm busybox-static cpio xz-utils file)
-    packages+=({libbpf,libxdp,libelf,zlib1g,libpcap,libfmt,libxxhash,libtbb,libgtest,libarchive,libseccomp}-dev:arm64
+    packages+=({libbpf,libxdp,libelf,zlib1g,libpcap,libfmt,libxxhash,libtbb,libmnl,libgtest}-dev:arm64
+        {libarchive,libseccomp}-dev:arm64
         libsystemd-dev:arm64 libcurl4-openssl-dev:arm64 libssl-dev:arm64 libzstd-dev:arm64 libmicrohttpd-dev:arm64
         libprometheus-cpp-core1.0:arm64)
     ;;
