@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/control/exact_entries.hpp"
 
+#include <algorithm>
+#include <bit>
 #include <utility>
-#include <vector>
 
 #include <sieve/exact.h>
 
@@ -17,17 +18,6 @@ Result<std::optional<kernel::KeyNote>> ExactEntries::find(const sieve_key& entry
 Result<bool> ExactEntries::is_entry(const sieve_key& prefix) {
     SIEVE_ASSIGN(const std::optional<kernel::KeyNote> note, find(prefix));
     return note.has_value();
-}
-
-Result<bool> ExactEntries::is_covered(const sieve_key& stored, std::uint32_t first, std::uint32_t last,
-                                      const sieve_key& but) {
-    for (std::uint32_t length = first; length <= last; length++) {
-        const sieve_key prefix = cut_entry(stored, length);
-        if (same_key(prefix, but)) continue;
-        SIEVE_ASSIGN(const bool covers, is_entry(prefix));
-        if (covers) return true;
-    }
-    return false;
 }
 
 Result<bool> ExactEntries::put(const sieve_key& entry, const kernel::KeyNote& note) {
@@ -46,20 +36,38 @@ Result<bool> ExactEntries::put(const sieve_key& entry, const kernel::KeyNote& no
     return true;
 }
 
+Status ExactEntries::find_shared(const sieve_key& entry, const std::vector<sieve_key>& keys,
+                                 std::vector<bool>& stays) {
+    const std::uint32_t fields = stored_.fields();
+    const EntryShape own = shape_of(entry, fields), probe = shape_of(keys.front(), fields);
+    const std::uint64_t row = std::uint64_t{1} << (probe.destination - own.destination); // one source's keys
+    // An entry that is in has all its stored keys in the map.
+    const auto most_bits = static_cast<std::uint32_t>(std::bit_width(exact_->most()));
+    for (const EntryShape& shape : stored_.shapes_under(keys.front(), most_bits)) {
+        // The keys that an entry of this shape shares with the given one: so many sources and destinations.
+        const std::uint64_t sources = std::uint64_t{1} << (probe.source - std::max(own.source, shape.source));
+        const std::uint64_t destinations =
+            std::uint64_t{1} << (probe.destination - std::max(own.destination, shape.destination));
+        for (std::uint64_t s = 0; s < keys.size() / row; s += sources)
+            for (std::uint64_t d = 0; d < row; d += destinations) {
+                const sieve_key other = cut_entry(keys[s * row + d], shape, fields);
+                if (same_key(other, entry)) continue;
+                SIEVE_ASSIGN(const bool in, is_entry(other));
+                if (!in) continue;
+                for (std::uint64_t i = s; i < s + sources; i++)
+                    for (std::uint64_t j = d; j < d + destinations; j++) stays[i * row + j] = true;
+            }
+    }
+    return {};
+}
+
 Status ExactEntries::erase(const sieve_key& entry) {
     std::vector<sieve_key> keys;
     stored_.for_each(entry, [&](const sieve_key& key) { keys.push_back(key); });
-    const std::uint32_t length = StoredKeys::length_of(entry);
-    // A prefix around the entry keeps all of them.
-    bool all_stay = keys.empty();
-    if (!all_stay) {
-        SIEVE_ASSIGN(all_stay, is_covered(keys.front(), stored_.least_length(keys.front()), length, entry));
-    }
-    if (!all_stay)
-        for (const sieve_key& key : keys) {
-            SIEVE_ASSIGN(const bool stays, is_covered(key, length, StoredKeys::length_of(key), entry));
-            if (!stays) SIEVE_TRY(exact_->erase(key));
-        }
+    std::vector<bool> stays(keys.size());
+    if (!keys.empty()) SIEVE_TRY(find_shared(entry, keys, stays));
+    for (std::size_t i = 0; i < keys.size(); i++)
+        if (!stays[i]) SIEVE_TRY(exact_->erase(keys[i]));
     return exact_->erase(marked_entry(entry));
 }
 
