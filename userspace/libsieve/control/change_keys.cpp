@@ -69,22 +69,21 @@ Status check_fields(const RunningFilter& filter, const Members& members, const H
 std::string no_key_probe(const sieve_key& entry, const StoredKeys& stored) {
     const std::uint32_t fields = stored.fields();
     const std::string text = entry_text(entry, fields);
-    const EntryShape shape = shape_of(entry, fields);
-    const std::optional<EntryShape> probe = stored.probe_for(entry);
+    const EntryForm form = form_of(entry, fields);
+    const std::optional<EntryForm> probe = stored.probe_for(entry);
     if (!probe)
         return fmt::format(
             "{} names fields, or lengths of prefixes, that no packet is asked for; build the set of "
             "a list that has an entry of this form",
             text);
     const int family = family_of(entry, fields).value_or(SIEVE_FAMILY_V4);
-    const bool whole = shape.fields() == fields;
-    const std::uint32_t short_length = probe->source - shape.source > probe->destination - shape.destination
-                                           ? shape.source
-                                           : shape.destination;
+    const bool whole = form.fields() == fields;
+    const std::uint32_t short_length =
+        probe->source - form.source > probe->destination - form.destination ? form.source : form.destination;
     return fmt::format("{} would be stored as 2^{} keys of the probe {}, and 2^{} are the most; build the "
                        "set {}of a list that "
                        "has an entry of this form, or give longer prefixes",
-                       text, probe->source - shape.source + probe->destination - shape.destination,
+                       text, probe->source - form.source + probe->destination - form.destination,
                        describe_probe(as_probe(*probe), family), std::bit_width(most_stored_keys) - 1,
                        whole ? fmt::format("with --{} {}, or ",
                                            family == SIEVE_FAMILY_V4 ? "v4-lengths" : "v6-lengths",
@@ -95,8 +94,8 @@ std::string no_key_probe(const sieve_key& entry, const StoredKeys& stored) {
 std::string no_prefix_probe(const sieve_key& entry, const StoredKeys& stored) {
     const bool v4 = family_of(entry, stored.fields()) == SIEVE_FAMILY_V4;
     const std::uint32_t shift = v4 ? address_bits - 32 : 0;
-    const std::uint32_t length = shape_of(entry, stored.fields()).source;
-    const std::uint32_t probe = stored.probe_for(entry).value_or(EntryShape{.source = address_bits}).source;
+    const std::uint32_t length = form_of(entry, stored.fields()).source;
+    const std::uint32_t probe = stored.probe_for(entry).value_or(EntryForm{.source = address_bits}).source;
     return fmt::format(
         "{} would be stored as 2^{} prefixes of /{}, the next length that the set probes, and 2^{} "
         "are the most; build the set with --{} {}, or give longer prefixes",

@@ -39,18 +39,18 @@ Result<bool> ExactEntries::put(const sieve_key& entry, const kernel::KeyNote& no
 Status ExactEntries::find_shared(const sieve_key& entry, const std::vector<sieve_key>& keys,
                                  std::vector<bool>& stays) {
     const std::uint32_t fields = stored_.fields();
-    const EntryShape own = shape_of(entry, fields), probe = shape_of(keys.front(), fields);
+    const EntryForm own = form_of(entry, fields), probe = form_of(keys.front(), fields);
     const std::uint64_t row = std::uint64_t{1} << (probe.destination - own.destination); // one source's keys
     // An entry that is in has all its stored keys in the map.
     const auto most_bits = static_cast<std::uint32_t>(std::bit_width(exact_->most()));
-    for (const EntryShape& shape : stored_.shapes_under(keys.front(), most_bits)) {
-        // The keys that an entry of this shape shares with the given one: so many sources and destinations.
-        const std::uint64_t sources = std::uint64_t{1} << (probe.source - std::max(own.source, shape.source));
+    for (const EntryForm& form : stored_.forms_under(keys.front(), most_bits)) {
+        // The keys that an entry of this form shares with the given one: so many sources and destinations.
+        const std::uint64_t sources = std::uint64_t{1} << (probe.source - std::max(own.source, form.source));
         const std::uint64_t destinations =
-            std::uint64_t{1} << (probe.destination - std::max(own.destination, shape.destination));
+            std::uint64_t{1} << (probe.destination - std::max(own.destination, form.destination));
         for (std::uint64_t s = 0; s < keys.size() / row; s += sources)
             for (std::uint64_t d = 0; d < row; d += destinations) {
-                const sieve_key other = cut_entry(keys[s * row + d], shape, fields);
+                const sieve_key other = cut_entry(keys[s * row + d], form, fields);
                 if (same_key(other, entry)) continue;
                 SIEVE_ASSIGN(const bool in, is_entry(other));
                 if (!in) continue;

@@ -84,7 +84,7 @@ Result<KeyList> list_keys(Kernel& kernel, const HookName& name, const std::strin
 
 std::string entry_text(const sieve_key& prefix, std::uint32_t fields) {
     if (!sieve_is_one_address(fields)) return format_prefix(prefix_of(prefix, fields), fields);
-    const std::uint32_t length = shape_of(prefix, fields).source;
+    const std::uint32_t length = form_of(prefix, fields).source;
     const bool v4 = family_of(prefix, fields) == SIEVE_FAMILY_V4;
     return fmt::format("{}/{}", format_address(prefix.word[0], prefix.word[1]),
                        v4 ? length - v4_prefix_bits : length);

@@ -381,17 +381,17 @@ tl::unexpected<Error> lockout(std::span<const SetSpec> specs, const std::string&
 std::vector<Question> named_by(const ComingKeys& coming, const std::vector<Question>& questions) {
     std::set<std::array<__u64, SIEVE_KEY_WORDS>> entries;
     for (const sieve_key& entry : coming.entries) entries.insert(std::to_array(entry.word));
-    std::set<EntryShape> shapes;
+    std::set<EntryForm> forms;
     if (coming.prefixes)
-        for (const sieve_key& entry : coming.entries) shapes.insert(shape_of(entry, coming.fields));
+        for (const sieve_key& entry : coming.entries) forms.insert(form_of(entry, coming.fields));
     const bool one = sieve_is_one_address(coming.fields) != 0;
     const auto names = [&](const Question& question) {
         const bool known = (coming.fields & ~question.known) == 0;
         const sieve_key key = masked(question.key, coming.fields);
         if (!coming.prefixes) return known && entries.contains(std::to_array(key.word));
-        return std::ranges::any_of(shapes, [&](const EntryShape& shape) {
-            if (one ? !known : (shape.fields() & ~question.known) != 0) return false;
-            return entries.contains(std::to_array(cut_key(key, shape, coming.fields).word));
+        return std::ranges::any_of(forms, [&](const EntryForm& form) {
+            if (one ? !known : (form.fields() & ~question.known) != 0) return false;
+            return entries.contains(std::to_array(cut_key(key, form, coming.fields).word));
         });
     };
     std::vector<Question> named;

@@ -19,29 +19,29 @@ namespace sieve {
 
 namespace {
 
-// How many entries there are of each shape that names the same fields, and their probes.
+// How many entries there are of each form that names the same fields, and their probes.
 struct Class {
-    std::map<EntryShape, double> counts{};
-    std::vector<EntryShape> probes{};
+    std::map<EntryForm, double> counts{};
+    std::vector<EntryForm> probes{};
 
     [[nodiscard]] double keys() const {
         double sum = 0;
-        for (const auto& [shape, count] : counts) sum += count * copies(shape, nullptr);
+        for (const auto& [form, count] : counts) sum += count * copies(form, nullptr);
         return sum;
     }
-    [[nodiscard]] double keys_with(const EntryShape& more) const {
+    [[nodiscard]] double keys_with(const EntryForm& more) const {
         double sum = 0;
-        for (const auto& [shape, count] : counts) sum += count * copies(shape, &more);
+        for (const auto& [form, count] : counts) sum += count * copies(form, &more);
         return sum;
     }
     // A probe for each length of the source together with each length of the destination.
-    [[nodiscard]] std::vector<EntryShape> candidates() const {
+    [[nodiscard]] std::vector<EntryForm> candidates() const {
         std::set<std::uint32_t> sources, destinations;
-        for (const auto& [shape, count] : counts) {
-            sources.insert(shape.source);
-            destinations.insert(shape.destination);
+        for (const auto& [form, count] : counts) {
+            sources.insert(form.source);
+            destinations.insert(form.destination);
         }
-        std::vector<EntryShape> all;
+        std::vector<EntryForm> all;
         if (counts.empty()) return all;
         for (const std::uint32_t source : sources)
             for (const std::uint32_t destination : destinations)
@@ -50,15 +50,15 @@ struct Class {
     }
 
   private:
-    // How many keys are stored for an entry of this shape.
-    [[nodiscard]] double copies(const EntryShape& shape, const EntryShape* more) const {
+    // How many keys are stored for an entry of this form.
+    [[nodiscard]] double copies(const EntryForm& form, const EntryForm* more) const {
         double least = std::numeric_limits<double>::infinity();
-        const auto ask = [&](const EntryShape& probe) {
-            if (probe.source < shape.source || probe.destination < shape.destination) return;
-            const std::uint32_t bits = probe.source - shape.source + probe.destination - shape.destination;
+        const auto ask = [&](const EntryForm& probe) {
+            if (probe.source < form.source || probe.destination < form.destination) return;
+            const std::uint32_t bits = probe.source - form.source + probe.destination - form.destination;
             least = std::min(least, std::exp2(bits));
         };
-        for (const EntryShape& probe : probes) ask(probe);
+        for (const EntryForm& probe : probes) ask(probe);
         if (more != nullptr) ask(*more);
         return least;
     }
@@ -66,7 +66,7 @@ struct Class {
 
 using Classes = std::map<std::uint32_t, Class>; // by the fields that their entries name
 
-void add(std::vector<EntryShape>& probes, const EntryShape& probe) {
+void add(std::vector<EntryForm>& probes, const EntryForm& probe) {
     if (std::ranges::find(probes, probe) == probes.end()) probes.push_back(probe);
 }
 
@@ -84,14 +84,14 @@ double count_keys(const Classes& classes) {
 
 // The probes that no choice can leave out.
 void require(Classes& classes, std::uint32_t fields, const std::vector<std::uint32_t>& lengths) {
-    const EntryShape whole{.source = (fields & SIEVE_FIELD_SRC) != 0 ? address_bits : 0,
-                           .destination = (fields & SIEVE_FIELD_DST) != 0 ? address_bits : 0,
-                           .transport = fields & SIEVE_FIELD_TRANSPORT};
+    const EntryForm whole{.source = (fields & SIEVE_FIELD_SRC) != 0 ? address_bits : 0,
+                          .destination = (fields & SIEVE_FIELD_DST) != 0 ? address_bits : 0,
+                          .transport = fields & SIEVE_FIELD_TRANSPORT};
     for (auto& [named, one] : classes) {
-        EntryShape longest{.transport = named & SIEVE_FIELD_TRANSPORT};
-        for (const auto& [shape, count] : one.counts) {
-            longest.source = std::max(longest.source, shape.source);
-            longest.destination = std::max(longest.destination, shape.destination);
+        EntryForm longest{.transport = named & SIEVE_FIELD_TRANSPORT};
+        for (const auto& [form, count] : one.counts) {
+            longest.source = std::max(longest.source, form.source);
+            longest.destination = std::max(longest.destination, form.destination);
         }
         add(one.probes, named == fields ? whole : longest);
     }
@@ -105,10 +105,10 @@ void require(Classes& classes, std::uint32_t fields, const std::vector<std::uint
 bool add_best(Classes& classes) {
     double most = 0;
     Class* chosen = nullptr;
-    EntryShape best;
+    EntryForm best;
     for (auto& [fields, one] : classes) {
         const double now = one.keys();
-        for (const EntryShape& candidate : one.candidates()) {
+        for (const EntryForm& candidate : one.candidates()) {
             const double saved = now - one.keys_with(candidate);
             if (saved <= most) continue;
             most = saved;
@@ -131,13 +131,13 @@ Classes choose(Classes classes, std::size_t max_probes) {
     return best;
 }
 
-std::string shapes_text(const Classes& classes, int family) {
+std::string forms_text(const Classes& classes, int family) {
     std::string text;
     for (const auto& [fields, one] : classes)
-        for (const auto& [shape, count] : one.counts) {
+        for (const auto& [form, count] : one.counts) {
             if (text.size() > 300) return text + ", ...";
             text += fmt::format("{}{} of {}", text.empty() ? "" : ", ", std::llround(count),
-                                describe_probe(as_probe(shape), family));
+                                describe_probe(as_probe(form), family));
         }
     return text.empty() ? "none" : text;
 }
@@ -146,8 +146,7 @@ Result<sieve_probes> choose_of_one_address(std::span<const sieve_key> entries, s
                                            const PrefixLimits& wanted) {
     PrefixLimits limits = wanted;
     LengthCounts counts[SIEVE_FAMILIES] = {};
-    for (const sieve_key& entry : entries)
-        counts[*family_of(entry, fields)][shape_of(entry, fields).source]++;
+    for (const sieve_key& entry : entries) counts[*family_of(entry, fields)][form_of(entry, fields).source]++;
     for (auto& lengths : limits.lengths) {
         lengths.push_back(address_bits);
         std::sort(lengths.begin(), lengths.end());
@@ -174,10 +173,10 @@ Result<sieve_probes> choose_probes(std::span<const sieve_key> entries, std::uint
     Classes classes[SIEVE_FAMILIES];
     for (Classes& family : classes) family[fields];
     for (const sieve_key& entry : entries) {
-        const EntryShape shape = shape_of(entry, fields);
+        const EntryForm form = form_of(entry, fields);
         const std::optional<int> own = family_of(entry, fields);
         for (int family = 0; family < SIEVE_FAMILIES; family++)
-            if (family == own.value_or(family)) classes[family][shape.fields()].counts[shape]++;
+            if (family == own.value_or(family)) classes[family][form.fields()].counts[form]++;
     }
     sieve_probes probes{};
     double total = 0;
@@ -193,11 +192,11 @@ Result<sieve_probes> choose_probes(std::span<const sieve_key> entries, std::uint
                 "IPv{} packets, and {} are allowed; allow more with --max-probes (at most {}). The entries "
                 "are: {}",
                 needed, family == SIEVE_FAMILY_V4 ? 4 : 6, limits.max_probes, SIEVE_MAX_PROBES,
-                shapes_text(classes[family], family)));
+                forms_text(classes[family], family)));
         classes[family] = choose(std::move(classes[family]), limits.max_probes);
         total += count_keys(classes[family]);
         for (const auto& [named, one] : classes[family])
-            for (const EntryShape& probe : one.probes) {
+            for (const EntryForm& probe : one.probes) {
                 const std::uint32_t at = probes.count[family]++;
                 const auto& [source, destination, transport, reserved] = as_probe(probe);
                 probes.length[family][at] = source;
@@ -212,7 +211,7 @@ Result<sieve_probes> choose_probes(std::span<const sieve_key> entries, std::uint
                                      "or give fewer lengths. The "
                                      "entries are, IPv4: {}; IPv6: {}",
                                      limits.max_probes, total, limits.max_keys, SIEVE_MAX_PROBES,
-                                     shapes_text(classes[0], 0), shapes_text(classes[1], 1)));
+                                     forms_text(classes[0], 0), forms_text(classes[1], 1)));
     return probes;
 }
 

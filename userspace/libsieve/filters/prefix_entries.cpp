@@ -19,8 +19,8 @@ void put_address(__u64* words, uint128 address) {
     words[1] = static_cast<std::uint64_t>(address);
 }
 
-std::uint32_t pack(const EntryShape& shape) {
-    return sieve_pack_probe(shape.source, shape.destination, shape.transport);
+std::uint32_t pack(const EntryForm& form) {
+    return sieve_pack_probe(form.source, form.destination, form.transport);
 }
 
 sieve_key entry_of(const sieve_key& key, std::uint32_t fields) {
@@ -37,19 +37,19 @@ void sort_distinct(std::vector<sieve_key>& keys) {
     keys.erase(std::unique(keys.begin(), keys.end(), same_key), keys.end());
 }
 
-// Whether an entry of this shape can be stored under the probe.
-bool takes(const EntryShape& probe, const EntryShape& shape, std::uint32_t fields) {
-    return probe.source >= shape.source && probe.destination >= shape.destination &&
-           (sieve_is_one_address(fields) || probe.fields() == shape.fields());
+// Whether an entry of this form can be stored under the probe.
+bool takes(const EntryForm& probe, const EntryForm& form, std::uint32_t fields) {
+    return probe.source >= form.source && probe.destination >= form.destination &&
+           (sieve_is_one_address(fields) || probe.fields() == form.fields());
 }
 
-std::uint32_t bits_between(const EntryShape& shape, const EntryShape& probe) {
-    return probe.source - shape.source + probe.destination - shape.destination;
+std::uint32_t bits_between(const EntryForm& form, const EntryForm& probe) {
+    return probe.source - form.source + probe.destination - form.destination;
 }
 
 } // namespace
 
-EntryShape shape_of(const sieve_key& entry, std::uint32_t fields) {
+EntryForm form_of(const sieve_key& entry, std::uint32_t fields) {
     const std::uint64_t word = entry.word[SIEVE_EXACT_LENGTH_WORD] & ~SIEVE_EXACT_ENTRY;
     if (sieve_is_one_address(fields)) return {.source = static_cast<std::uint32_t>(word)};
     const auto probe = static_cast<std::uint32_t>(word >> SIEVE_STORED_PROBE_SHIFT);
@@ -57,25 +57,25 @@ EntryShape shape_of(const sieve_key& entry, std::uint32_t fields) {
 }
 
 std::optional<int> family_of(const sieve_key& entry, std::uint32_t fields) {
-    const EntryShape shape = shape_of(entry, fields);
-    if (sieve_is_one_address(fields) || shape.source != 0) return sieve_family(entry.word[0], entry.word[1]);
-    if (shape.destination != 0) return sieve_family(entry.word[2], entry.word[3]);
+    const EntryForm form = form_of(entry, fields);
+    if (sieve_is_one_address(fields) || form.source != 0) return sieve_family(entry.word[0], entry.word[1]);
+    if (form.destination != 0) return sieve_family(entry.word[2], entry.word[3]);
     return std::nullopt;
 }
 
-sieve_key cut_entry(const sieve_key& entry, const EntryShape& shape, std::uint32_t fields) {
+sieve_key cut_entry(const sieve_key& entry, const EntryForm& form, std::uint32_t fields) {
     sieve_key cut;
     if (sieve_is_one_address(fields))
-        sieve_exact_of_prefix(entry.word[0], entry.word[1], shape.source, &cut);
+        sieve_exact_of_prefix(entry.word[0], entry.word[1], form.source, &cut);
     else
-        sieve_store_key(&entry, pack(shape), &cut);
+        sieve_store_key(&entry, pack(form), &cut);
     return cut;
 }
 
-sieve_key cut_key(const sieve_key& key, const EntryShape& shape, std::uint32_t fields) {
-    if (!sieve_is_one_address(fields)) return cut_entry(key, shape, fields);
+sieve_key cut_key(const sieve_key& key, const EntryForm& form, std::uint32_t fields) {
+    if (!sieve_is_one_address(fields)) return cut_entry(key, form, fields);
     sieve_key cut;
-    sieve_exact_of_prefix(sieve_address_upper(&key, fields), sieve_address_lower(&key, fields), shape.source,
+    sieve_exact_of_prefix(sieve_address_upper(&key, fields), sieve_address_lower(&key, fields), form.source,
                           &cut);
     return cut;
 }
@@ -103,18 +103,18 @@ std::vector<sieve_key> entries_of(const Members& members, std::uint64_t* listed)
 }
 
 sieve_exception prefix_of(const sieve_key& entry, std::uint32_t fields) {
-    const EntryShape shape = shape_of(entry, fields);
+    const EntryForm form = form_of(entry, fields);
     sieve_exception prefix{};
     if (sieve_is_one_address(fields)) {
         const int word = sieve_address_word(fields);
         prefix.key.word[word] = entry.word[0];
         prefix.key.word[word + 1] = entry.word[1];
-        (word == 0 ? prefix.bits.source : prefix.bits.destination) = static_cast<__u8>(shape.source);
+        (word == 0 ? prefix.bits.source : prefix.bits.destination) = static_cast<__u8>(form.source);
         return prefix;
     }
     prefix.key = entry;
-    prefix.key.word[4] &= sieve_transport_mask(shape.transport);
-    prefix.bits = as_probe(shape);
+    prefix.key.word[4] &= sieve_transport_mask(form.transport);
+    prefix.bits = as_probe(form);
     return prefix;
 }
 
@@ -125,41 +125,41 @@ Members members_of_entries(std::span<const sieve_key> entries, std::uint32_t fie
     return members_of(prefixes, fields);
 }
 
-std::vector<EntryShape> probes_of(const sieve_probes& probes, int family) {
-    std::vector<EntryShape> shapes;
+std::vector<EntryForm> probes_of(const sieve_probes& probes, int family) {
+    std::vector<EntryForm> forms;
     for (int i = 0; i < probes.count[family]; i++)
-        shapes.push_back(
+        forms.push_back(
             {probes.length[family][i], probes.destination[family][i], probes.transport[family][i]});
-    return shapes;
+    return forms;
 }
 
 StoredKeys::StoredKeys(const sieve_lookup& lookup, const sieve_probes& probes) : lookup_(lookup) {
     for (int family = 0; family < SIEVE_FAMILIES; family++) probes_[family] = probes_of(probes, family);
 }
 
-std::optional<EntryShape> StoredKeys::probe_for(const EntryShape& shape, std::optional<int> family) const {
-    std::optional<EntryShape> best;
-    for (const EntryShape& probe : probes_[family.value_or(0)])
-        if (takes(probe, shape, lookup_.fields) &&
-            (!best || bits_between(shape, probe) < bits_between(shape, *best)))
+std::optional<EntryForm> StoredKeys::probe_for(const EntryForm& form, std::optional<int> family) const {
+    std::optional<EntryForm> best;
+    for (const EntryForm& probe : probes_[family.value_or(0)])
+        if (takes(probe, form, lookup_.fields) &&
+            (!best || bits_between(form, probe) < bits_between(form, *best)))
             best = probe;
     // Packets of both families must ask for what names no address.
     if (!family && best && std::ranges::find(probes_[1], *best) == probes_[1].end()) return std::nullopt;
     return best;
 }
 
-std::optional<EntryShape> StoredKeys::probe_for(const sieve_key& entry) const {
-    return probe_for(shape_of(entry, lookup_.fields), family_of(entry, lookup_.fields));
+std::optional<EntryForm> StoredKeys::probe_for(const sieve_key& entry) const {
+    return probe_for(form_of(entry, lookup_.fields), family_of(entry, lookup_.fields));
 }
 
 double StoredKeys::count(const sieve_key& entry) const {
     if (!of_prefixes()) return 1;
-    const std::optional<EntryShape> probe = probe_for(entry);
+    const std::optional<EntryForm> probe = probe_for(entry);
     if (!probe) return std::numeric_limits<double>::infinity();
-    return std::exp2(static_cast<double>(bits_between(shape_of(entry, lookup_.fields), *probe)));
+    return std::exp2(static_cast<double>(bits_between(form_of(entry, lookup_.fields), *probe)));
 }
 
-sieve_key StoredKeys::stored_at(const sieve_key& entry, const EntryShape& probe, std::uint64_t source,
+sieve_key StoredKeys::stored_at(const sieve_key& entry, const EntryForm& probe, std::uint64_t source,
                                 std::uint64_t destination) const {
     const auto moved = [](const __u64* words, std::uint64_t steps, std::uint32_t length) {
         const uint128 first = address_number(words[0], words[1]);
@@ -171,8 +171,8 @@ sieve_key StoredKeys::stored_at(const sieve_key& entry, const EntryShape& probe,
     return cut_entry(key, probe, lookup_.fields);
 }
 
-std::vector<EntryShape> StoredKeys::shapes_under(const sieve_key& stored, std::uint32_t bits) const {
-    const EntryShape probe = shape_of(stored, lookup_.fields);
+std::vector<EntryForm> StoredKeys::forms_under(const sieve_key& stored, std::uint32_t bits) const {
+    const EntryForm probe = form_of(stored, lookup_.fields);
     const std::optional<int> family = family_of(stored, lookup_.fields);
     const bool one = sieve_is_one_address(lookup_.fields) != 0;
     // Among several fields, the length 0 is that of an open address.
@@ -180,14 +180,13 @@ std::vector<EntryShape> StoredKeys::shapes_under(const sieve_key& stored, std::u
     const auto from = [&](std::uint32_t longest) {
         return longest == 0 ? 0 : std::max(shortest, longest - std::min(longest, bits));
     };
-    std::vector<EntryShape> shapes;
+    std::vector<EntryForm> forms;
     for (std::uint32_t s = from(probe.source); s <= probe.source; s++)
         for (std::uint32_t d = from(probe.destination); d <= probe.destination; d++) {
-            const EntryShape shape{s, d, probe.transport};
-            if (bits_between(shape, probe) <= bits && probe_for(shape, family) == probe)
-                shapes.push_back(shape);
+            const EntryForm form{s, d, probe.transport};
+            if (bits_between(form, probe) <= bits && probe_for(form, family) == probe) forms.push_back(form);
         }
-    return shapes;
+    return forms;
 }
 
 std::vector<sieve_key> exact_of_entries(std::span<const sieve_key> entries, const StoredKeys& stored) {

@@ -38,12 +38,12 @@ inline constexpr std::uint64_t most_stored_keys = 65536;
 // How much of a key an entry names, or a stored key: the lengths of its addresses (of 128 bits; 0 among
 // several fields: any address) and which of the other fields. In a set of one address, `source` is its
 // length, whichever field it is, and the others are 0.
-struct EntryShape {
+struct EntryForm {
     std::uint32_t source = 0;
     std::uint32_t destination = 0;
     std::uint32_t transport = 0; // enum sieve_field bits
 
-    [[nodiscard]] friend constexpr auto operator<=>(const EntryShape&, const EntryShape&) = default;
+    [[nodiscard]] friend constexpr auto operator<=>(const EntryForm&, const EntryForm&) = default;
 
     // In a set of several fields: the fields of which anything is given.
     [[nodiscard]] constexpr std::uint32_t fields() const {
@@ -53,21 +53,21 @@ struct EntryShape {
 };
 
 // The same as a header states it.
-[[nodiscard]] constexpr sieve_probe as_probe(const EntryShape& shape) {
-    return {static_cast<__u8>(shape.source), static_cast<__u8>(shape.destination),
-            static_cast<__u8>(shape.transport), 0};
+[[nodiscard]] constexpr sieve_probe as_probe(const EntryForm& form) {
+    return {static_cast<__u8>(form.source), static_cast<__u8>(form.destination),
+            static_cast<__u8>(form.transport), 0};
 }
 
 // Of a prefix set with these fields.
-[[nodiscard]] EntryShape shape_of(const sieve_key& entry, std::uint32_t fields);
+[[nodiscard]] EntryForm form_of(const sieve_key& entry, std::uint32_t fields);
 
 // The family of an entry's addresses. Nothing if it leaves all addresses open: packets of both families ask
 // for such an entry.
 [[nodiscard]] std::optional<int> family_of(const sieve_key& entry, std::uint32_t fields);
 
-// The same entry cut to a shape that names no more. And what is left of a packet's key.
-[[nodiscard]] sieve_key cut_entry(const sieve_key& entry, const EntryShape& shape, std::uint32_t fields);
-[[nodiscard]] sieve_key cut_key(const sieve_key& key, const EntryShape& shape, std::uint32_t fields);
+// The same entry cut to a form that names no more. And what is left of a packet's key.
+[[nodiscard]] sieve_key cut_entry(const sieve_key& entry, const EntryForm& form, std::uint32_t fields);
+[[nodiscard]] sieve_key cut_key(const sieve_key& key, const EntryForm& form, std::uint32_t fields);
 
 // The entries of a list of keys, prefixes and ranges: distinct, in key_order. A range counts as the fewest
 // prefixes that make it up. `listed`: how many there are with repetitions.
@@ -78,7 +78,7 @@ struct EntryShape {
 [[nodiscard]] Members members_of_entries(std::span<const sieve_key> entries, std::uint32_t fields);
 
 // The probes of a family.
-[[nodiscard]] std::vector<EntryShape> probes_of(const sieve_probes& probes, int family);
+[[nodiscard]] std::vector<EntryForm> probes_of(const sieve_probes& probes, int family);
 
 // What a filter with this header stores.
 class StoredKeys {
@@ -91,7 +91,7 @@ class StoredKeys {
 
     // The probe that takes the entry: of those that compare the same fields, the one that makes the fewest
     // stored keys. Nothing if there is none.
-    [[nodiscard]] std::optional<EntryShape> probe_for(const sieve_key& entry) const;
+    [[nodiscard]] std::optional<EntryForm> probe_for(const sieve_key& entry) const;
 
     // How many keys are stored for the entry; infinity if no probe takes it.
     [[nodiscard]] double count(const sieve_key& entry) const;
@@ -100,25 +100,24 @@ class StoredKeys {
     template <class Visit>
     void for_each(const sieve_key& entry, const Visit& visit) const;
 
-    // The shapes of the entries that expand to this stored key, each to at most 2^`bits` keys.
-    [[nodiscard]] std::vector<EntryShape> shapes_under(const sieve_key& stored, std::uint32_t bits) const;
+    // The forms of the entries that expand to this stored key, each to at most 2^`bits` keys.
+    [[nodiscard]] std::vector<EntryForm> forms_under(const sieve_key& stored, std::uint32_t bits) const;
 
     [[nodiscard]] sieve_hash hash(const sieve_key& stored) const {
         if (!of_prefixes()) return sieve_hash_key(&stored, lookup_.hash_key, lookup_.fields);
         if (!sieve_is_one_address(lookup_.fields)) return sieve_hash_stored(&stored, lookup_.hash_key);
-        return sieve_hash_prefix(stored.word[0], stored.word[1], shape_of(stored, lookup_.fields).source,
+        return sieve_hash_prefix(stored.word[0], stored.word[1], form_of(stored, lookup_.fields).source,
                                  lookup_.hash_key);
     }
 
   private:
-    [[nodiscard]] std::optional<EntryShape> probe_for(const EntryShape& shape,
-                                                      std::optional<int> family) const;
+    [[nodiscard]] std::optional<EntryForm> probe_for(const EntryForm& form, std::optional<int> family) const;
     // The stored key that is so many steps behind the entry's first one, in each address.
-    [[nodiscard]] sieve_key stored_at(const sieve_key& entry, const EntryShape& probe, std::uint64_t source,
+    [[nodiscard]] sieve_key stored_at(const sieve_key& entry, const EntryForm& probe, std::uint64_t source,
                                       std::uint64_t destination) const;
 
     sieve_lookup lookup_;
-    std::vector<EntryShape> probes_[SIEVE_FAMILIES];
+    std::vector<EntryForm> probes_[SIEVE_FAMILIES];
 };
 
 // The entry as an exact set marks it, beside the stored keys that packets ask for (sieve/exact.h); and the
@@ -144,11 +143,11 @@ void StoredKeys::for_each(const sieve_key& entry, const Visit& visit) const {
         visit(entry);
         return;
     }
-    const EntryShape shape = shape_of(entry, lookup_.fields);
-    const std::optional<EntryShape> probe = probe_for(entry);
+    const EntryForm form = form_of(entry, lookup_.fields);
+    const std::optional<EntryForm> probe = probe_for(entry);
     if (!probe) return;
-    for (std::uint64_t s = 0; s < std::uint64_t{1} << (probe->source - shape.source); s++)
-        for (std::uint64_t d = 0; d < std::uint64_t{1} << (probe->destination - shape.destination); d++)
+    for (std::uint64_t s = 0; s < std::uint64_t{1} << (probe->source - form.source); s++)
+        for (std::uint64_t d = 0; d < std::uint64_t{1} << (probe->destination - form.destination); d++)
             visit(stored_at(entry, *probe, s, d));
 }
 
