@@ -47,6 +47,8 @@ class ChangeFlowPrefixes : public testing::TestWithParam<std::tuple<Fields, bool
   protected:
     const Fields fields = std::get<0>(GetParam());
     const bool verified = std::get<1>(GetParam());
+    // Of the exact set. Where many entries may share keys with one, all of them are read instead.
+    std::size_t room = 2500;
     Files files;
     FakeKernel kernel;
     const HookName eth0{.interface = "eth0"};
@@ -69,7 +71,7 @@ class ChangeFlowPrefixes : public testing::TestWithParam<std::tuple<Fields, bool
         ASSERT_TRUE(opened) << opened.error().message;
         kernel::SetInForce& in_force = kernel.put("set", SIEVE_ACTION_DROP, verified);
         kernel.put_filter(in_force.map_id, opened->image);
-        if (verified) kernel.put_exact(in_force.exact_id, *opened->exact, 1'000'000);
+        if (verified) kernel.put_exact(in_force.exact_id, *opened->exact, room);
     }
 
     [[nodiscard]] kernel::SetInForce& set() { return kernel.running.table.sets[0]; }
@@ -255,6 +257,50 @@ INSTANTIATE_TEST_SUITE_P(Sets, ChangeFlowPrefixes,
                              return std::string(std::get<0>(info.param).name) +
                                     (std::get<1>(info.param) ? "Verified" : "Plain");
                          });
+
+class ChangeCrossingPrefixes : public ChangeFlowPrefixes {};
+
+// Entries that are stored as many keys of one probe, in little room: which of them share keys is found out
+// from all entries at once.
+TEST_P(ChangeCrossingPrefixes, OfManyStoredKeysShareThem) {
+    room = 1500;
+    FlowList list(fields.form);
+    const auto entry = [](unsigned source, unsigned source_bits, unsigned destination,
+                          unsigned destination_bits) {
+        return FlowEntry{.v4 = true,
+                         .source = FlowHosts{source, source_bits},
+                         .destination = FlowHosts{destination, destination_bits},
+                         .protocol = 6};
+    };
+    list.entries = {entry(0, 3, 1, 4), {.v4 = true, .destination = FlowHosts{1, 4}, .protocol = 6}};
+    put(list.texts(), 256);
+    ASSERT_EQ((*kernel.open_filter(set().map_id))->probes().count[SIEVE_FAMILY_V4], 2U);
+    ASSERT_TRUE(
+        change(KeyChange::insert, {"2001:db9::1 2001:db8::1 6", "10.9.0.0/24 10.9.0.0 6"}, {.grow = true}));
+    kernel.keys.at(set().exact_id).most = room;
+    const std::vector<FlowEntry> coming = {entry(0, 0, 0, 0), entry(8, 1, 0, 0), entry(0, 0, 4, 2),
+                                           entry(5, 4, 0, 0), entry(0, 0, 9, 4), entry(4, 2, 8, 1),
+                                           entry(0, 1, 0, 2)};
+    for (const FlowEntry& one : coming) {
+        ASSERT_EQ(change(KeyChange::insert, {one.text(fields.form)})->report.done, 1U)
+            << one.text(fields.form);
+        list.entries.insert(one);
+    }
+    ASSERT_NO_FATAL_FAILURE(check(list));
+    for (const FlowEntry& one : coming) {
+        ASSERT_EQ(change(KeyChange::erase, {one.text(fields.form)})->report.done, 1U);
+        list.entries.erase(one);
+        ASSERT_NO_FATAL_FAILURE(check(list)) << "without " << one.text(fields.form);
+    }
+    for (const std::string& text : list.texts()) ASSERT_EQ(change(KeyChange::erase, {text})->report.done, 1U);
+    ASSERT_EQ(change(KeyChange::erase, {"2001:db9::1 2001:db8::1 6", "10.9.0.0/24 10.9.0.0 6"})->report.done,
+              2U);
+    EXPECT_TRUE(kernel.keys.at(set().exact_id).notes.empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(Sets, ChangeCrossingPrefixes,
+                         testing::Values(std::tuple<Fields, bool>(both_addresses, true)),
+                         [](const auto&) { return "Verified"; });
 
 class ChangePortPrefixes : public ChangeFlowPrefixes {};
 

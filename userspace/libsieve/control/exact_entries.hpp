@@ -28,9 +28,9 @@ class ExactEntries final : public RunningKeys {
 
   private:
     [[nodiscard]] Result<bool> is_entry(const sieve_key& prefix);
-    // Finds out which of the entry's stored keys other entries expand to as well.
-    [[nodiscard]] Status find_shared(const sieve_key& entry, const std::vector<sieve_key>& keys,
-                                     std::vector<bool>& stays);
+    class Shared;
+    // What is stored for the entry and for no other one.
+    [[nodiscard]] Result<std::vector<sieve_key>> keys_of_nobody_else(const sieve_key& entry);
 
     std::unique_ptr<RunningKeys> exact_;
     StoredKeys stored_;
