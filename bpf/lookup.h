@@ -34,11 +34,13 @@ static __always_inline int sieve_lookup_blocked(void* filter, const struct sieve
     return sieve_blocked_test(lookup, hash, line);
 }
 
-/* Asks a filter of the kinds that hold prefixes of any fields. */
+/* Asks a filter of the kinds that hold prefixes. */
 static __always_inline int sieve_lookup_stored(void* filter, const struct sieve_lookup* lookup,
                                                struct sieve_hash hash) {
     if (SIEVE_LIKELY(lookup->kind == SIEVE_KIND_BLOCKED)) return sieve_lookup_blocked(filter, lookup, hash);
     if (lookup->kind == SIEVE_KIND_XORSAT) return sieve_lookup_xorsat(filter, lookup, hash.locate, hash.test);
+    if (lookup->kind == SIEVE_KIND_DDLCBF)
+        return sieve_lookup_slim_ddlcbf(filter, lookup, hash.locate, hash.test);
     return 0;
 }
 
@@ -57,8 +59,6 @@ __noinline int sieve_lookup_prefix(const struct sieve_key* key, __u32 index, __u
     upper = sieve_address_upper(key, lookup->fields);
     lower = sieve_address_lower(key, lookup->fields);
     hash = sieve_hash_prefix(upper, lower, length, lookup->hash_key);
-    if (SIEVE_UNLIKELY(lookup->kind == SIEVE_KIND_DDLCBF))
-        return sieve_lookup_slim_ddlcbf(filter, lookup, hash.locate, hash.test);
     return sieve_lookup_stored(filter, lookup, hash);
 }
 

@@ -171,7 +171,78 @@ END
     refused 2 'expected lengths of prefixes' sieve build --kind ddlcbf --v4-lengths 24,8 -o "$WORK/x" "$WORK/nets"
     refused 2 'expected lengths of prefixes' sieve build --kind ddlcbf --v4-lengths 33 -o "$WORK/x" "$WORK/nets"
     refused 2 'which kind blocked does not' sieve build --kind blocked --v4-lengths 24 -o "$WORK/x" "$WORK/nets"
-    refused 2 'several fields' sieve build --kind ddlcbf --key src,dport -o "$WORK/x" <(echo '10.0.0.0/8 53')
+}
+
+# Prefixes among several fields: an inner one that stays a member while an outer one comes and goes under traffic.
+flow_prefixes() {
+    local i set
+    printf '%s\n' '10.1.1.0/24 53 udp' '192.0.2.0/24 * tcp' '2001:db8::/48 443 tcp' >"$WORK/flow-nets"
+    "$SIEVE" -q build --kind ddlcbf --key src,dport,proto --seed 1 --memory 64K --v4-lengths 24 \
+        -o "$WORK/flow-nets.sieve" "$WORK/flow-nets"
+    "$SIEVE" query "$WORK/flow-nets.sieve" '10.1.1.9 53 udp' '192.0.2.7 81 tcp' >"$WORK/answer" ||
+        fail "$(cat "$WORK/answer")"
+    attach
+    ipv6_up
+    for set in plain sure; do
+        sieve -q load "$IN_IF" \
+            "$set=$WORK/flow-nets.sieve$([ "$set" = plain ] || echo ",verify=$WORK/flow-nets")"
+        verdicts <<END
+drop udp 10.1.1.9 $IN4 1 53
+pass udp 10.1.1.9 $IN4 1 54
+pass tcp 10.1.1.9 $IN4 1 53
+drop tcp 192.0.2.9 $IN4 1 77
+pass udp 192.0.2.9 $IN4 1 77
+drop tcp 2001:db8:0:1::1 $IN6 1 443
+pass udp 10.1.4.3 $IN4 1 53
+END
+        printf '%s\n' '10.1.0.0/21,53,udp' '10.2.0.0-10.2.1.255 80 tcp' '192.0.2.128/25 9 tcp' |
+            sieve -q insert "$IN_IF" "$set" --stdin
+        verdicts <<END
+drop udp 10.1.4.3 $IN4 1 53
+drop tcp 10.2.1.3 $IN4 1 80
+pass tcp 10.2.2.3 $IN4 1 80
+END
+        sieve -q delete "$IN_IF" "$set" '10.1.0.0/21 53 udp' '10.2.0.0/23 80 tcp' '192.0.2.0/24 * tcp'
+        verdicts <<END
+drop udp 10.1.1.9 $IN4 1 53
+pass udp 10.1.4.3 $IN4 1 53
+pass tcp 10.2.1.3 $IN4 1 80
+pass tcp 192.0.2.9 $IN4 1 9
+drop tcp 192.0.2.129 $IN4 1 9
+END
+        refused 1 'is not in the set' sieve delete "$IN_IF" "$set" '10.7.0.0/24 53 udp'
+        refused 3 'no packet is asked.*list that has an entry of this form' \
+            sieve insert "$IN_IF" "$set" '10.9.0.0/24 * *'
+        refused 3 'stored as 2\^20 keys of the probe src/48 dport proto.*--v6-lengths 28' \
+            sieve insert "$IN_IF" "$set" '10.9.0.0/24 53 udp' '2001:db0::/28 53 udp'
+        sieve -q insert --present-ok "$IN_IF" "$set" '192.0.2.0/24 * tcp'
+    done
+    sieve -q delete "$IN_IF" sure '192.0.2.0/24 * tcp'
+    sieve list "$IN_IF" sure | sort >"$WORK/listed"
+    printf '%s\n' '10.1.1.0/24 53 udp' '192.0.2.128/25 9 tcp' '2001:db8::/48 443 tcp' | sort |
+        diff - "$WORK/listed" || fail "list"
+    ipv6_down
+
+    for ((i = 1; i < 100; i++)); do
+        echo "members drop drop udp 10.1.1.$i $IN4 1 53"
+        echo "guests any any udp 10.1.4.$i $IN4 1 53"
+        echo "non-members pass pass udp 10.1.1.$i $IN4 1 54"
+    done >"$WORK/flows"
+    start_stream "$WORK/flows" "$WORK/report"
+    stream_round
+    for ((i = 0; i < CHANGES || stream_meanwhile < 900; i++)); do
+        under_stream sieve -q insert "$IN_IF" sure '10.1.0.0/21 53 udp' '10.1.1.0/25 53 udp'
+        [ "$i" -gt 0 ] || stream_round
+        under_stream sieve -q delete "$IN_IF" sure '10.1.0.0/21 53 udp' '10.1.1.0/25 53 udp'
+        [ "$i" -gt 0 ] || stream_round
+    done
+    echo "$i times; $stream_meanwhile packets during the changes"
+    stop_stream || true
+    jq -c '{packets, arrived, wrong, seconds}' "$WORK/report"
+    jq -r '.examples[]' "$WORK/report"
+    [ "$(jq .wrong "$WORK/report")" = 0 ] || fail "wrong verdicts"
+    jq -e '.groups.guests.old | .arrived >= 198 and .arrived + 99 <= .sent' "$WORK/report" >/dev/null ||
+        fail "the guests did not come and go"
 }
 
 refusals() {
@@ -245,6 +316,7 @@ ktap_run \
     "$CHANGES times 600 keys in and out under traffic" under_traffic \
     "keys of several fields, IPv6" fields \
     "prefixes, one inside the other" prefixes \
+    "prefixes among several fields, the outer one under traffic" flow_prefixes \
     "what is refused changes nothing" refusals \
     "more keys than fit" overflow \
     "two controllers" two_controllers

@@ -79,7 +79,7 @@ std::string other_end_text(const ChangeArguments& arguments, const control::Keys
 }
 
 std::string key_text(const sieve_key& key, const control::ChangeableSet& set) {
-    return set.prefixes ? control::entry_text(key) : format_key(key, set.fields);
+    return set.prefixes ? control::entry_text(key, set.fields) : format_key(key, set.fields);
 }
 
 /// Tells what became of keys that were not changed, one line for each.
@@ -176,9 +176,10 @@ Action define(Arguments command, Context& context, bool erase) {
     arguments->erase = erase;
     command.add("IFACE", arguments->interface, "the interface").required();
     command.add("NAME", arguments->name, "the set, of kind ddlcbf").required();
-    command.add("KEY", arguments->keys,
-                "keys, and prefixes or ranges of addresses if the set holds prefixes; one argument each, "
-                "fields separated by commas or blanks");
+    command.add(
+        "KEY", arguments->keys,
+        "keys, and prefixes or ranges of addresses if the set holds prefixes, among several fields also * "
+        "for any value; one argument each, fields separated by commas or blanks");
     add_hook(command, arguments->hook, "the one that has the set if not given");
     command.add_flag("--stdin", arguments->standard_input, "read the keys from standard input, as a feed");
     if (erase)

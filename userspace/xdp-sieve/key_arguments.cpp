@@ -31,17 +31,16 @@ Result<Members> read_member_arguments(const std::vector<std::string>& texts, boo
     if (standard_input) {
         SIEVE_ASSIGN(Feed feed, read_feed({"-"}, fields,
                                           {.ranges = sieve_is_one_address(fields) != 0,
+                                           .key_ranges = true,
                                            .progress = progress_bar(context)}));
         members.keys = std::move(feed.keys);
         members.ranges = std::move(feed.ranges);
+        members.key_ranges = std::move(feed.key_ranges);
         return members;
     }
     for (const auto& text : texts) {
         SIEVE_ASSIGN(const MemberText member, parse_member(text, fields));
-        if (member.range)
-            members.ranges.push_back(*member.range);
-        else
-            members.keys.add(member.key);
+        add_member(member, members);
     }
     return members;
 }

@@ -17,7 +17,8 @@ namespace sieve::cli {
 [[nodiscard]] Result<KeySet> read_key_arguments(const std::vector<std::string>& texts, bool standard_input,
                                                 std::uint32_t fields, const Context& context);
 
-// The same for a set that may hold prefixes: if its key is one address, prefixes and ranges are taken, too.
+// The same for a set that may hold prefixes: prefixes and ranges of addresses are taken, too, and * among
+// several fields.
 [[nodiscard]] Result<Members> read_member_arguments(const std::vector<std::string>& texts,
                                                     bool standard_input, std::uint32_t fields,
                                                     const Context& context);

@@ -83,6 +83,50 @@ TEST(CountingPrefixes, TheSameOneTwiceCountsOnce) {
     EXPECT_EQ(twice->report.duplicates, 3U);
 }
 
+// Among several fields, entries count that cross as well as those inside each other.
+TEST(CountingPrefixes, AmongSeveralFieldsShareKeys) {
+    constexpr std::uint32_t fields = SIEVE_FIELD_SRC | SIEVE_FIELD_DST | SIEVE_FIELD_PROTO;
+    const auto list = [](unsigned crossing) {
+        std::vector<std::string> texts;
+        for (unsigned i = 0; i < crossing; i++)
+            texts.push_back("10.0.0.0/" + std::to_string(32 - i) + " 192.0.0.0/" +
+                            std::to_string(33 - crossing + i) + " tcp");
+        return texts;
+    };
+    BuildOptions options = options_of(1);
+    options.bits_per_key = 30;
+    const auto built = build_set(members_of_texts(list(10), fields), options, {});
+    ASSERT_TRUE(built) << built.error().message;
+    EXPECT_EQ(built->report.keys, 10U << 9U) << "each is 2^9 keys of the only probe";
+    for (const char* text :
+         {"10.0.0.0 192.0.0.0 tcp", "10.0.0.0 192.0.1.255 tcp", "10.0.1.255 192.0.0.0 tcp"})
+        EXPECT_TRUE(built->image.contains(parse_key(text, fields).value())) << text;
+    EXPECT_TRUE(exact_keys(members_of_texts(list(10), fields), built->image, "list"));
+    const auto refused = build_set(members_of_texts(list(11), fields), options, {});
+    ASSERT_FALSE(refused);
+    EXPECT_NE(refused.error().message.find("11 prefixes"), std::string::npos) << refused.error().message;
+}
+
+// The rate that a build predicts and measures is of all probes together.
+TEST(CountingPrefixes, AmongSeveralFieldsHaveThePredictedRate) {
+    constexpr std::uint32_t fields = SIEVE_FIELD_SRC | SIEVE_FIELD_DPORT;
+    std::vector<std::string> texts;
+    for (int i = 0; i < 4000; i++)
+        texts.push_back("10." + std::to_string(i / 256) + "." + std::to_string(i % 256) +
+                        (i % 2 == 0 ? ".0/24 53" : ".7 80"));
+    texts.emplace_back("192.0.2.0/24 *");
+    BuildOptions options = options_of(2);
+    options.prefixes.max_probes = 4;
+    options.bits_per_key = 24;
+    options.trials = 1'000'000;
+    const auto built = build_set(members_of_texts(texts, fields), options, {});
+    ASSERT_TRUE(built) << built.error().message;
+    EXPECT_EQ(built->report.keys, 4001U);
+    EXPECT_EQ(built->image.probes().count[SIEVE_FAMILY_V4], 3U);
+    EXPECT_GT(built->report.measured_hits, 10U);
+    EXPECT_NEAR(built->report.measured_fpr, built->report.expected_fpr, 0.5 * built->report.expected_fpr);
+}
+
 TEST(CountingPrefixes, HaveTheLengthsThatWereNamed) {
     BuildOptions options = options_of(1);
     options.prefixes.max_probes = 4;

@@ -408,11 +408,7 @@ TEST_F(LockedOut, PrefixesThatTakeThePeerAreRefused) {
     kernel.put_filter(set.map_id, Image::load(image).value());
     const auto inserted = [&](const char* text) {
         Members members(src);
-        const MemberText member = parse_member(text, src).value();
-        if (member.range)
-            members.ranges.push_back(*member.range);
-        else
-            members.keys.add(member.key);
+        add_member(parse_member(text, src).value(), members);
         return change_keys(kernel, {.interface = "eth0"}, "bad", members, {}, {}, safety);
     };
     for (const char* text : {"203.0.113.0/24", "203.0.113.5", "203.0.112.0/23", "203.0.113.4-203.0.113.9"}) {
@@ -422,6 +418,39 @@ TEST_F(LockedOut, PrefixesThatTakeThePeerAreRefused) {
     }
     for (const char* text : {"203.0.112.0/24", "203.0.113.6", "2001:db8::5"})
         EXPECT_TRUE(inserted(text)) << text;
+}
+
+// Likewise among several fields, as far as an entry names what the host knows of its peer.
+TEST_F(LockedOut, PrefixesAmongSeveralFieldsThatTakeThePeerAreRefused) {
+    constexpr std::uint32_t fields = SIEVE_FIELD_SRC | SIEVE_FIELD_DPORT | SIEVE_FIELD_PROTO;
+    FeedSpec changeable;
+    changeable.build.kind.kind = SIEVE_KIND_DDLCBF;
+    changeable.build.bits_per_key = 200;
+    changeable.build.prefixes.lengths[SIEVE_FAMILY_V4] = {119};
+    changeable.fields = fields;
+    const kernel::SetInForce& set = kernel.put("bad", SIEVE_ACTION_DROP);
+    const auto image =
+        files.image("bad.sieve",
+                    {"198.51.100.0/24 1 udp", "192.0.2.1 22 tcp", "198.51.0.0/25 * tcp", "198.51.1.0/25 * *"},
+                    changeable);
+    kernel.put_filter(set.map_id, Image::load(image).value());
+    const auto inserted = [&](const std::string& text) {
+        Members members(fields);
+        add_member(parse_member(text, fields).value(), members);
+        return change_keys(kernel, {.interface = "eth0"}, "bad", members, {}, {}, safety);
+    };
+    for (const char* text : {"203.0.113.0/24 22 tcp", "203.0.113.5 22 tcp", "203.0.112.0/23 22 tcp",
+                             "203.0.113.4-203.0.113.9 22 tcp", "203.0.113.0/24 * tcp"}) {
+        const auto refused = inserted(text);
+        ASSERT_FALSE(refused) << text;
+        EXPECT_EQ(refused.error().kind, ErrorKind::lockout) << text << ": " << refused.error().message;
+    }
+    for (const char* text : {"203.0.113.0/24 23 tcp", "203.0.113.0/24 22 udp", "203.0.112.0/24 * tcp"})
+        EXPECT_TRUE(inserted(text)) << text;
+    // Of a peer whose ports are not known, an entry that names no port still takes every packet.
+    host.addresses = {session("203.0.113.5", "192.0.2.1")};
+    host.addresses[0].their_port = 0;
+    EXPECT_EQ(inserted("203.0.113.0/25 * *").error().kind, ErrorKind::lockout);
 }
 
 TEST(FindEntry, NamesTheLine) {

@@ -372,5 +372,25 @@ TEST(KeyText, Ipv6AgreesWithTheCLibrary) {
     compare_with_oracle(random_ipv6, "0123456789abcdefABCDEF::::..g%", 4);
 }
 
+TEST(ParseMember, TakesPrefixesAndOpenFieldsAmongSeveral) {
+    constexpr std::uint32_t fields = SIEVE_FIELD_SRC | SIEVE_FIELD_DPORT | SIEVE_FIELD_PROTO;
+    const auto range = [](const char* text) { return parse_member(text, fields).value().key_range.value(); };
+    const KeyRange prefix = range("192.0.2.0/24,443 tcp ");
+    EXPECT_EQ(prefix.fields, fields);
+    EXPECT_EQ(prefix.source.last - prefix.source.first, 255U);
+    EXPECT_EQ(prefix.transport, sieve_transport_word(0, 443, 6));
+    EXPECT_EQ(range("192.0.2.1-192.0.2.9 * udp").fields, fields & ~std::uint32_t{SIEVE_FIELD_DPORT});
+    EXPECT_EQ(range("* 53 *").fields, std::uint32_t{SIEVE_FIELD_DPORT});
+    EXPECT_FALSE(parse_member("192.0.2.1 443 tcp", fields).value().key_range);
+    for (const char* text : {"192.0.2.0/24 443", "192.0.2.0/24 443 tcp 7", "192.0.2.1/24 443 tcp", "* * *",
+                             "192.0.2.0/24 * nonsense", "192.0.2.0/33 1 tcp"})
+        EXPECT_FALSE(parse_member(text, fields)) << text;
+    Members members(fields);
+    for (const char* text : {"192.0.2.0/24 443 tcp", "192.0.2.1 443 tcp"})
+        add_member(parse_member(text, fields).value(), members);
+    EXPECT_EQ(members.keys.size(), 1U);
+    EXPECT_EQ(members.key_ranges.size(), 1U);
+}
+
 } // namespace
 } // namespace sieve

@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/filters/prefix_entries.hpp"
 
+#include <algorithm>
+#include <cmath>
+#include <set>
 #include <string>
 
 #include <gtest/gtest.h>
 
+#include "libsieve/feeds/prefix_text.hpp"
+#include "libsieve/filters/entry_probes.hpp"
+#include "libsieve/filters/key_expansion.hpp"
+#include "libsieve/keys/key_order.hpp"
 #include "unit/keys/members_of_texts.hpp"
 
 namespace sieve {
@@ -47,7 +54,7 @@ TEST(PrefixEntries, OfTheOtherFieldHaveTheSameForm) {
 
 TEST(PrefixEntries, GetProbesThatTakeEveryAddressAndTheNamedLengths) {
     const auto probes = [](const std::vector<std::string>& texts, const PrefixLimits& limits = {}) {
-        return choose_probes(entries_of(members_of_texts(texts)), limits).value();
+        return choose_probes(entries_of(members_of_texts(texts)), SIEVE_FIELD_SRC, limits).value();
     };
     EXPECT_EQ(lengths(probes({"10.0.0.0/24"}), SIEVE_FAMILY_V4), (Lengths{24, 32}));
     EXPECT_EQ(lengths(probes({"10.0.0.0/24"}), SIEVE_FAMILY_V6), (Lengths{128}));
@@ -62,7 +69,7 @@ TEST(PrefixEntries, GetProbesThatTakeEveryAddressAndTheNamedLengths) {
     EXPECT_EQ(lengths(probes({"10.0.0.1"}, named), SIEVE_FAMILY_V4), (Lengths{16, 32}));
     EXPECT_EQ(lengths(probes({"10.0.0.1"}, named), SIEVE_FAMILY_V6), (Lengths{48, 64, 128}));
     named.max_probes = 2;
-    const auto refused = choose_probes(entries_of(members_of_texts({"10.0.0.1"})), named);
+    const auto refused = choose_probes(entries_of(members_of_texts({"10.0.0.1"})), SIEVE_FIELD_SRC, named);
     ASSERT_FALSE(refused);
     EXPECT_NE(refused.error().message.find("--max-probes"), std::string::npos) << refused.error().message;
 }
@@ -72,7 +79,8 @@ TEST(PrefixEntries, AreStoredUnderTheNextProbe) {
     named.lengths[SIEVE_FAMILY_V4] = {112, 120};
     const auto entries =
         entries_of(members_of_texts({"10.0.0.0/23", "10.1.2.3", "10.4.0.0/14", "2001:db8::/64"}));
-    const sieve_probes probes = choose_probes(entries_of(members_of_texts({"10.0.0.1"})), named).value();
+    const sieve_probes probes =
+        choose_probes(entries_of(members_of_texts({"10.0.0.1"})), SIEVE_FIELD_SRC, named).value();
     sieve_lookup lookup{};
     lookup.fields = SIEVE_FIELD_SRC;
     lookup.probes = 3;
@@ -85,8 +93,8 @@ TEST(PrefixEntries, AreStoredUnderTheNextProbe) {
         double visited = 0;
         stored.for_each(entry, [&](const sieve_key& key) {
             visited++;
-            EXPECT_LE(stored.least_length(key), StoredKeys::length_of(entry));
-            EXPECT_GE(StoredKeys::length_of(key), StoredKeys::length_of(entry));
+            const auto forms = stored.forms_under(key, 128);
+            EXPECT_NE(std::ranges::find(forms, form_of(entry, SIEVE_FIELD_SRC)), forms.end());
         });
         EXPECT_EQ(visited, stored.count(entry));
     }
@@ -97,10 +105,119 @@ TEST(PrefixEntries, AreStoredUnderTheNextProbe) {
     EXPECT_EQ(counts[3], 0x1p64);
 }
 
+constexpr std::uint32_t flow = SIEVE_FIELD_SRC | SIEVE_FIELD_DST | SIEVE_FIELD_DPORT;
+
+std::vector<std::string> described(const sieve_probes& probes, int family) {
+    std::vector<std::string> texts;
+    for (const EntryForm& probe : probes_of(probes, family))
+        texts.push_back(describe_probe(as_probe(probe), family));
+    std::sort(texts.begin(), texts.end());
+    return texts;
+}
+
+TEST(PrefixEntries, AmongSeveralFieldsAreWhatTheListHas) {
+    const std::vector<std::string> texts = {"10.0.0.0/8 192.0.2.1 53",
+                                            "10.0.0.0/8 192.0.2.1 *",
+                                            "10.1.2.3 * 53",
+                                            "2001:db8::/32 2001:db8::/48 443",
+                                            "* * 80",
+                                            "10.0.0.1 192.0.2.1 53"};
+    std::uint64_t listed = 0;
+    std::vector<std::string> twice = texts;
+    twice.insert(twice.end(), {"10.0.0.0-10.255.255.255 192.0.2.1 53", "10.0.0.1 192.0.2.0-192.0.2.2 7"});
+    const auto entries = entries_of(members_of_texts(twice, flow), &listed);
+    EXPECT_EQ(listed, 9U);
+    EXPECT_EQ(entries.size(), 8U);
+    const auto again = entries_of(members_of_entries(entries, flow));
+    ASSERT_EQ(again.size(), entries.size());
+    for (std::size_t i = 0; i < again.size(); i++) EXPECT_TRUE(same_key(again[i], entries[i]));
+    std::vector<std::string> open;
+    for (const sieve_key& entry : entries) {
+        EXPECT_EQ(form_of(marked_entry(entry), flow), form_of(entry, flow));
+        EXPECT_EQ(entry_marked_by(marked_entry(entry)).has_value(), true);
+        if (!family_of(entry, flow)) open.push_back(format_prefix(prefix_of(entry, flow), flow));
+    }
+    EXPECT_EQ(open, std::vector<std::string>{"* * 80"});
+}
+
+TEST(PrefixEntries, AmongSeveralFieldsGetAProbeOfWholeKeysAndOfEachForm) {
+    using Texts = std::vector<std::string>;
+    const auto probes = [](const Texts& texts, const PrefixLimits& limits = {}) {
+        return choose_probes(entries_of(members_of_texts(texts, flow)), flow, limits).value();
+    };
+    EXPECT_EQ(described(probes({"10.0.0.0/30 192.0.2.1 53"}), SIEVE_FAMILY_V4),
+              (Texts{"src dst dport", "src/30 dst dport"}));
+    EXPECT_EQ(described(probes({"10.0.0.0/30 192.0.2.1 53"}), SIEVE_FAMILY_V6), (Texts{"src dst dport"}));
+    EXPECT_EQ(described(probes({"10.0.0.0/31 192.0.2.1 53", "10.0.0.1 192.0.2.1 54"}), SIEVE_FAMILY_V4),
+              (Texts{"src dst dport"}))
+        << "a probe more would not halve the stored keys";
+    // What names no address is asked for in both families.
+    const sieve_probes open = probes({"* * 53", "10.0.0.0/8 * 53", "10.0.0.0/9 * 54"});
+    EXPECT_EQ(described(open, SIEVE_FAMILY_V4), (Texts{"dport", "src dst dport", "src/9 dport"}));
+    EXPECT_EQ(described(open, SIEVE_FAMILY_V6), (Texts{"dport", "src dst dport"}));
+    PrefixLimits named;
+    named.lengths[SIEVE_FAMILY_V4] = {120};
+    EXPECT_EQ(described(probes({"10.0.0.1 192.0.2.1 53"}, named), SIEVE_FAMILY_V4),
+              (Texts{"src dst dport", "src dst/24 dport", "src/24 dst dport"}));
+    const auto refused = [](const Texts& texts, std::uint32_t fields, const PrefixLimits& limits) {
+        const auto none = choose_probes(entries_of(members_of_texts(texts, fields)), fields, limits);
+        return none ? std::string("taken") : none.error().message;
+    };
+    named.max_probes = 2;
+    EXPECT_NE(refused({"10.0.0.1 192.0.2.1 53"}, flow, named)
+                  .find("need 3 probes of IPv4 packets, and 2 are "
+                        "allowed; allow more with --max-probes"),
+              std::string::npos);
+    EXPECT_NE(
+        refused({"53 udp"}, SIEVE_FIELD_DPORT | SIEVE_FIELD_PROTO, named).find("keys that have no address"),
+        std::string::npos);
+    EXPECT_NE(refused({"10.0.0.0/8 192.0.0.0/16 53"}, flow, {.max_probes = 1}).find("do not fit"),
+              std::string::npos);
+}
+
+// Of several probes, an entry takes the one that makes the fewest stored keys.
+TEST(PrefixEntries, AmongSeveralFieldsAreStoredUnderTheNearestProbe) {
+    sieve_probes probes{};
+    sieve_lookup lookup{};
+    lookup.fields = flow;
+    lookup.probes = 4;
+    const auto add = [&](std::uint32_t source, std::uint32_t destination, std::uint32_t transport) {
+        const std::uint32_t at = probes.count[SIEVE_FAMILY_V4]++;
+        probes.length[SIEVE_FAMILY_V4][at] = static_cast<__u8>(source);
+        probes.destination[SIEVE_FAMILY_V4][at] = static_cast<__u8>(destination);
+        probes.transport[SIEVE_FAMILY_V4][at] = static_cast<__u8>(transport);
+    };
+    add(128, 128, SIEVE_FIELD_DPORT);
+    add(120, 128, SIEVE_FIELD_DPORT);
+    add(128, 124, SIEVE_FIELD_DPORT);
+    add(128, 0, SIEVE_FIELD_DPORT);
+    const StoredKeys stored(lookup, probes);
+    const auto count = [&](const std::string& text) {
+        return stored.count(entries_of(members_of_texts({text}, flow)).front());
+    };
+    EXPECT_EQ(count("10.0.0.1 192.0.2.1 53"), 1);
+    EXPECT_EQ(count("10.0.0.0/30 192.0.2.1 53"), 4);
+    EXPECT_EQ(count("10.0.0.0/24 192.0.2.1 53"), 1);
+    EXPECT_EQ(count("10.0.0.0/23 192.0.2.1 53"), 2);
+    EXPECT_EQ(count("10.0.0.0/31 192.0.2.0/28 53"), 2);
+    EXPECT_EQ(count("10.0.0.0/24 192.0.2.0/28 53"), 16);
+    EXPECT_EQ(count("10.0.0.0/30 * 53"), 4);
+    EXPECT_TRUE(std::isinf(count("10.0.0.0/30 192.0.2.1 *")));
+    EXPECT_TRUE(std::isinf(count("* 192.0.2.1 53")));
+    EXPECT_TRUE(std::isinf(count("2001:db8::1 2001:db8::2 53")));
+    EXPECT_TRUE(std::isinf(count("* * 53"))) << "packets of IPv6 would not ask for it";
+    const sieve_key first = entries_of(members_of_texts({"10.0.0.0/31 192.0.2.0/28 53"}, flow)).front();
+    std::set<std::string> texts;
+    stored.for_each(first,
+                    [&](const sieve_key& key) { texts.insert(format_prefix(prefix_of(key, flow), flow)); });
+    EXPECT_EQ(texts, (std::set<std::string>{"10.0.0.0 192.0.2.0/28 53", "10.0.0.1 192.0.2.0/28 53"}));
+}
+
 TEST(PrefixEntries, AreMarkedInAnExactSet) {
     const auto entries = entries_of(members_of_texts({"10.0.0.0/24", "10.0.0.7"}));
-    const sieve_probes probes = choose_probes(entries, {}).value();
+    const sieve_probes probes = choose_probes(entries, SIEVE_FIELD_SRC, {}).value();
     sieve_lookup lookup{};
+    lookup.fields = SIEVE_FIELD_SRC;
     lookup.probes = 2;
     const auto exact = exact_of_entries(entries, StoredKeys(lookup, probes));
     EXPECT_EQ(exact.size(), 4U) << "two entries, and a stored key for each";

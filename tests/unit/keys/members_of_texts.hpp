@@ -14,13 +14,7 @@ namespace sieve::test {
 inline Members members_of_texts(const std::vector<std::string>& texts,
                                 std::uint32_t fields = SIEVE_FIELD_SRC) {
     Members members(fields);
-    for (const std::string& text : texts) {
-        const MemberText member = parse_member(text, fields).value();
-        if (member.range)
-            members.ranges.push_back(*member.range);
-        else
-            members.keys.add(member.key);
-    }
+    for (const std::string& text : texts) add_member(parse_member(text, fields).value(), members);
     return members;
 }
 

@@ -30,11 +30,10 @@ sieve::Result<sieve::BuildOptions> build_options(const libsieve_build_options* g
 bool libsieve_build(libsieve_keys* keys, const libsieve_build_options* options, libsieve_image** image,
                     libsieve_error** error) {
     return sieve::api::guarded(error, [&]() -> sieve::Status {
-        libsieve_keys taken{sieve::KeySet(keys->keys.fields()), {}};
+        libsieve_keys taken{sieve::Members(keys->members.fields())};
         std::swap(taken, *keys);
         SIEVE_ASSIGN(const sieve::BuildOptions chosen, build_options(options));
-        SIEVE_ASSIGN(sieve::BuiltSet built,
-                     sieve::build_set(std::move(taken.keys), std::move(taken.ranges), chosen, {}));
+        SIEVE_ASSIGN(sieve::BuiltSet built, sieve::build_set(std::move(taken.members), chosen, {}));
         *image = std::make_unique<libsieve_image>(libsieve_image{std::move(built.image)}).release();
         return {};
     });

@@ -17,8 +17,7 @@
 #include "libsieve/control/table_spec.hpp"
 #include "libsieve/filters/plan.hpp"
 #include "libsieve/image/image.hpp"
-#include "libsieve/keys/address_range.hpp"
-#include "libsieve/keys/key_set.hpp"
+#include "libsieve/keys/members.hpp"
 #include "libsieve/util/result.hpp"
 #include "libsieve/util/shortage.hpp"
 
@@ -28,8 +27,7 @@ struct libsieve_error {
 };
 
 struct libsieve_keys {
-    sieve::KeySet keys;
-    std::vector<sieve::AddressRange> ranges;
+    sieve::Members members;
 };
 
 struct libsieve_image {

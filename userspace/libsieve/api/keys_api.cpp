@@ -24,42 +24,42 @@ bool libsieve_keys_new(uint32_t fields, libsieve_keys** keys, libsieve_error** e
         if (fields == 0 || (fields & ~std::uint32_t{SIEVE_FIELD_ALL}) != 0)
             return sieve::invalid_request(
                 "keys need one or more of the fields src, dst, sport, dport, proto");
-        *keys = std::make_unique<libsieve_keys>(libsieve_keys{sieve::KeySet(fields), {}}).release();
+        *keys = std::make_unique<libsieve_keys>(libsieve_keys{sieve::Members(fields)}).release();
         return {};
     });
 }
 
 bool libsieve_keys_add(libsieve_keys* keys, const sieve_key* key, libsieve_error** error) {
     return guarded(error, [&]() -> sieve::Status {
-        keys->keys.add(*key);
+        keys->members.keys.add(*key);
         return {};
     });
 }
 
 bool libsieve_keys_add_text(libsieve_keys* keys, const char* text, libsieve_error** error) {
     return guarded(error, [&]() -> sieve::Status {
-        SIEVE_ASSIGN(const sieve::MemberText member, sieve::parse_member(text, keys->keys.fields()));
-        if (member.range)
-            keys->ranges.push_back(*member.range);
-        else
-            keys->keys.add(member.key);
+        SIEVE_ASSIGN(const sieve::MemberText member, sieve::parse_member(text, keys->members.fields()));
+        add_member(member, keys->members);
         return {};
     });
 }
 
 bool libsieve_keys_add_feed(libsieve_keys* keys, const char* path, libsieve_error** error) {
     return guarded(error, [&]() -> sieve::Status {
-        SIEVE_ASSIGN(const sieve::Feed feed,
-                     sieve::read_feed({std::string(path)}, keys->keys.fields(), {.ranges = true}));
-        keys->ranges.reserve(keys->ranges.size() + feed.ranges.size());
-        keys->keys.append(feed.keys);
-        keys->ranges.insert(keys->ranges.end(), feed.ranges.begin(), feed.ranges.end());
+        sieve::Members& members = keys->members;
+        SIEVE_ASSIGN(const sieve::Feed feed, sieve::read_feed({std::string(path)}, members.fields(),
+                                                              {.ranges = true, .key_ranges = true}));
+        members.ranges.reserve(members.ranges.size() + feed.ranges.size());
+        members.key_ranges.reserve(members.key_ranges.size() + feed.key_ranges.size());
+        members.keys.append(feed.keys);
+        members.ranges.insert(members.ranges.end(), feed.ranges.begin(), feed.ranges.end());
+        members.key_ranges.insert(members.key_ranges.end(), feed.key_ranges.begin(), feed.key_ranges.end());
         return {};
     });
 }
 
 uint64_t libsieve_keys_count(const libsieve_keys* keys) {
-    return keys->keys.size() + keys->ranges.size();
+    return keys->members.size();
 }
 
 void libsieve_keys_free(libsieve_keys* keys) {

@@ -82,7 +82,9 @@ LIBSIEVE_API bool libsieve_keys_new(uint32_t fields, libsieve_keys** keys, libsi
 /* Adds the selected fields of a key; all others are ignored. */
 LIBSIEVE_API bool libsieve_keys_add(libsieve_keys* keys, const struct sieve_key* key, libsieve_error** error);
 
-/* Adds an entry as a feed has it: a key or, for keys of one address, also a prefix or a range. */
+/* Adds an entry as a feed has it: a key, or one with prefixes or ranges of addresses, and among several
+ * fields with
+ * "*" for any value. */
 LIBSIEVE_API bool libsieve_keys_add_text(libsieve_keys* keys, const char* text, libsieve_error** error);
 
 /* Adds all entries of a feed; "-" is standard input. If a line is malformed, the call fails and adds no
@@ -329,8 +331,9 @@ struct libsieve_keys_changed {
 
 /*
  * Inserts keys into a set of kind ddlcbf, or deletes them, while packets flow. The keys must have the set's
- * fields and no prefixes. `options` and `changed` may be NULL; a deletion takes `allow_lockout` alone. A key
- * that cannot be changed hinders no other key, and is no error: `changed` counts it.
+ * fields, and no prefixes unless the set holds some. `options` and `changed` may be NULL; a deletion takes
+ * `allow_lockout` alone. A key that cannot be changed hinders no other key, and is no error: `changed` counts
+ * it.
  */
 LIBSIEVE_API bool libsieve_insert(const char* interface, const char* hook, const char* name,
                                   const libsieve_keys* keys, const struct libsieve_insert_options* options,

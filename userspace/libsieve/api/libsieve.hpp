@@ -112,7 +112,7 @@ class Keys {
         if (!libsieve_keys_add(keys_.get(), &key, &error)) return detail::take(error);
         return std::monostate{};
     }
-    // A key; for keys of one address also a prefix or a range.
+    // A key, or one with prefixes or ranges of addresses, and among several fields with * for any value.
     Status add(const std::string& text) {
         libsieve_error* error = nullptr;
         if (!libsieve_keys_add_text(keys_.get(), text.c_str(), &error)) return detail::take(error);

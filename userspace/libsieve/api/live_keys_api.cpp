@@ -28,14 +28,14 @@ sieve::Status change(const char* interface, const char* hook, const char* name, 
     sieve::control::RealHostAddresses host;
     SIEVE_ASSIGN(const sieve::control::ChangeableSet set,
                  sieve::control::find_changeable(kernel, where, name));
-    if (set.fields != keys.keys.fields())
+    if (set.fields != keys.members.fields())
         return sieve::invalid_request(fmt::format("set {} has keys of {}, and these are of {}", name,
                                                   sieve::format_fields(set.fields),
-                                                  sieve::format_fields(keys.keys.fields())));
+                                                  sieve::format_fields(keys.members.fields())));
     where.point = set.point;
     SIEVE_ASSIGN(const sieve::control::KeysChanged done,
-                 sieve::control::change_keys(kernel, where, name, sieve::Members(keys.keys, keys.ranges),
-                                             request, {}, {.host = allow_lockout ? nullptr : &host}));
+                 sieve::control::change_keys(kernel, where, name, keys.members, request, {},
+                                             {.host = allow_lockout ? nullptr : &host}));
     if (changed != nullptr)
         fill(changed, {.size = sizeof(libsieve_keys_changed),
                        .done = done.report.done,

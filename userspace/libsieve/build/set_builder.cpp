@@ -27,6 +27,7 @@
 #include "libsieve/build/spilled_keys.hpp"
 #include "libsieve/build/witness_draw.hpp"
 #include "libsieve/filters/distinct_hashes.hpp"
+#include "libsieve/filters/entry_probes.hpp"
 #include "libsieve/filters/exact_kind.hpp"
 #include "libsieve/filters/hash_sum.hpp"
 #include "libsieve/filters/key_expansion.hpp"
@@ -34,6 +35,7 @@
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/filters/prefix_entries.hpp"
 #include "libsieve/filters/sizing.hpp"
+#include "libsieve/keys/key_order.hpp"
 #include "libsieve/util/huge_array.hpp"
 #include "libsieve/util/parallel.hpp"
 #include "libsieve/util/shortage.hpp"
@@ -283,17 +285,54 @@ std::uint64_t count_addresses(const AddressSet& set, std::uint64_t most) {
     return std::min(count, most);
 }
 
+// A member of the range that is drawn at random. Fields that it leaves open get a value that a packet can
+// have.
+sieve_key random_member(const KeyRange& range, std::uint32_t fields, std::mt19937_64& random) {
+    const auto draw = [&](const AddressRange& addresses) {
+        const uint128 span = addresses.last - addresses.first;
+        const uint128 number = static_cast<uint128>(random()) << 64 | random();
+        return addresses.first + (span == ~uint128{0} ? number : number % (span + 1));
+    };
+    const bool v6 = ((range.fields & SIEVE_FIELD_SRC) != 0 && !is_ipv4(range.source.first)) ||
+                    ((range.fields & SIEVE_FIELD_DST) != 0 && !is_ipv4(range.destination.first));
+    const AddressRange any =
+        v6 ? AddressRange{address_number(0x2000000000000000, 0),
+                          address_number(0x3fffffffffffffff, ~std::uint64_t{0})}
+           : AddressRange{all_ipv4.first + (std::uint64_t{1} << 24), all_ipv4.first + 0xdfffffff};
+    sieve_key key{};
+    const auto put = [&](std::uint32_t field, int word, const AddressRange& given) {
+        if ((fields & field) == 0) return;
+        const uint128 address = draw((range.fields & field) != 0 ? given : any);
+        key.word[word] = static_cast<std::uint64_t>(address >> 64);
+        key.word[word + 1] = static_cast<std::uint64_t>(address);
+    };
+    put(SIEVE_FIELD_SRC, 0, range.source);
+    put(SIEVE_FIELD_DST, 2, range.destination);
+    const std::uint64_t open = sieve_transport_mask(fields & ~range.fields & SIEVE_FIELD_PORTS) & random();
+    const std::uint64_t protocol =
+        (fields & ~range.fields & SIEVE_FIELD_PROTO) != 0 ? (random() % 2 == 0 ? 6 : 17) : 0;
+    key.word[4] = range.transport | open | protocol;
+    return key;
+}
+
 // Prefixes for a filter that counts: none is merged with another one, so that each can be deleted later.
 class EntrySource final : public Source {
   public:
-    static Result<std::unique_ptr<Source>> of(Members members, const PrefixLimits& limits,
+    static Result<std::unique_ptr<Source>> of(Members members, const BuildOptions& options,
                                               std::uint32_t most_copies) {
         Listed listed{.fields = members.fields(), .entries = members.size()};
         std::uint64_t pieces = 0;
         std::vector<sieve_key> entries = entries_of(members, &pieces);
         listed.repeated = pieces - entries.size();
-        SIEVE_ASSIGN(listed.probes, choose_probes(entries, limits));
-        AddressSet set = address_set_of(all_ranges(std::move(members.keys), std::move(members.ranges)));
+        if (options.probes) {
+            listed.probes = *options.probes;
+        } else {
+            SIEVE_ASSIGN(listed.probes, choose_probes(entries, listed.fields, options.prefixes));
+        }
+        std::shared_ptr<const AddressSet> set;
+        if (sieve_is_one_address(listed.fields))
+            set = std::make_shared<const AddressSet>(
+                address_set_of(all_ranges(std::move(members.keys), std::move(members.ranges))));
         return std::make_unique<EntrySource>(std::move(entries), std::move(set), listed, most_copies);
     }
 
@@ -304,18 +343,18 @@ class EntrySource final : public Source {
         sieve_probes probes{};
     };
 
-    EntrySource(std::vector<sieve_key> entries, AddressSet set, const Listed& listed,
+    // `set`: of one address.
+    EntrySource(std::vector<sieve_key> entries, std::shared_ptr<const AddressSet> set, const Listed& listed,
                 std::uint32_t most_copies)
-        : entries_(std::move(entries)), set_(std::make_shared<const AddressSet>(std::move(set))),
-          listed_(listed), most_copies_(most_copies) {}
+        : entries_(std::move(entries)), set_(std::move(set)), listed_(listed), most_copies_(most_copies) {}
 
     Result<Material> hash(const BuildSecret& secret, bool) override {
         Material material;
         material.fields = listed_.fields;
         material.entries = listed_.entries;
         material.probes = listed_.probes;
-        std::copy(std::begin(set_->covered), std::end(set_->covered), material.covered);
         sieve_lookup lookup{};
+        lookup.fields = static_cast<__u8>(listed_.fields);
         lookup.probes = static_cast<__u8>(material.most_probes());
         std::copy(secret.hash_key.begin(), secret.hash_key.end(), lookup.hash_key);
         const StoredKeys stored(lookup, listed_.probes);
@@ -329,13 +368,43 @@ class EntrySource final : public Source {
         material.sum = sum_of({material.hashes.data(), material.hashes.size()});
         SIEVE_TRY(check_copies(material.hashes));
         material.hashed = material.keys + listed_.repeated;
-        material.witnesses = address_witnesses(*set_, witness_count(count_addresses(*set_, material.keys)),
-                                               listed_.fields, secret.witnesses);
-        material.is_member = asks_members(set_, listed_.fields);
+        if (set_ != nullptr)
+            describe_addresses(material, secret);
+        else
+            describe_keys(material, stored, secret);
         return material;
     }
 
   private:
+    void describe_addresses(Material& material, const BuildSecret& secret) const {
+        std::copy(std::begin(set_->covered), std::end(set_->covered), material.covered);
+        material.witnesses = address_witnesses(*set_, witness_count(count_addresses(*set_, material.keys)),
+                                               listed_.fields, secret.witnesses);
+        material.is_member = asks_members(set_, listed_.fields);
+    }
+
+    // Of several fields: a key is a member if one of its probes asks for a stored key.
+    void describe_keys(Material& material, const StoredKeys& stored, const BuildSecret& secret) const {
+        const auto plan = std::make_shared<KeyPlan>();
+        plan->fields = listed_.fields;
+        plan->probes = listed_.probes;
+        plan->stored.reserve(material.keys);
+        for (const sieve_key& entry : entries_)
+            stored.for_each(entry, [&](const sieve_key& key) { plan->stored.push_back(key); });
+        sort_in_parallel(plan->stored.data(), plan->stored.data() + plan->stored.size(), key_order);
+        plan->stored.erase(std::unique(plan->stored.begin(), plan->stored.end(), same_key),
+                           plan->stored.end());
+        const Members members = members_of_entries(entries_, listed_.fields);
+        Witnesses witnesses(witness_count(plan->stored.size()));
+        std::mt19937_64 random(secret.witnesses);
+        witnesses.add_drawn([&] {
+            return random_member(members.key_ranges[random() % members.key_ranges.size()], listed_.fields,
+                                 random);
+        });
+        material.witnesses = witnesses.take();
+        material.is_member = [plan](const sieve_key& key) { return is_member(*plan, key); };
+    }
+
     [[nodiscard]] Status check_copies(const HugeArray<sieve_hash>& hashes) const {
         std::uint64_t most = 0;
         for (std::size_t at = 0, end = 0; at < hashes.size(); at = end) {
@@ -351,7 +420,7 @@ class EntrySource final : public Source {
     }
 
     std::vector<sieve_key> entries_;
-    std::shared_ptr<const AddressSet> set_;
+    std::shared_ptr<const AddressSet> set_; // of one address
     Listed listed_;
     std::uint32_t most_copies_;
 };
@@ -389,39 +458,10 @@ class KeyRangeSource final : public Source {
     }
 
   private:
-    // A member of an entry that is drawn at random. Fields that the entry leaves open get a value that a
-    // packet can have.
     sieve_key random_member(std::mt19937_64& random) const {
         const std::size_t index = random() % (keys_.size() + ranges_.size());
         if (index < keys_.size()) return keys_.at(index);
-        const KeyRange& range = ranges_[index - keys_.size()];
-        const std::uint32_t fields = keys_.fields();
-        const auto draw = [&](const AddressRange& addresses) {
-            const uint128 span = addresses.last - addresses.first;
-            const uint128 number = static_cast<uint128>(random()) << 64 | random();
-            return addresses.first + (span == ~uint128{0} ? number : number % (span + 1));
-        };
-        const bool v6 = ((range.fields & SIEVE_FIELD_SRC) != 0 && !is_ipv4(range.source.first)) ||
-                        ((range.fields & SIEVE_FIELD_DST) != 0 && !is_ipv4(range.destination.first));
-        const AddressRange any =
-            v6 ? AddressRange{address_number(0x2000000000000000, 0),
-                              address_number(0x3fffffffffffffff, ~std::uint64_t{0})}
-               : AddressRange{all_ipv4.first + (std::uint64_t{1} << 24), all_ipv4.first + 0xdfffffff};
-        sieve_key key{};
-        const auto put = [&](std::uint32_t field, int word, const AddressRange& given) {
-            if ((fields & field) == 0) return;
-            const uint128 address = draw((range.fields & field) != 0 ? given : any);
-            key.word[word] = static_cast<std::uint64_t>(address >> 64);
-            key.word[word + 1] = static_cast<std::uint64_t>(address);
-        };
-        put(SIEVE_FIELD_SRC, 0, range.source);
-        put(SIEVE_FIELD_DST, 2, range.destination);
-        const std::uint64_t open =
-            sieve_transport_mask(fields & ~range.fields & SIEVE_FIELD_PORTS) & random();
-        const std::uint64_t protocol =
-            (fields & ~range.fields & SIEVE_FIELD_PROTO) != 0 ? (random() % 2 == 0 ? 6 : 17) : 0;
-        key.word[4] = range.transport | open | protocol;
-        return key;
+        return sieve::random_member(ranges_[index - keys_.size()], keys_.fields(), random);
     }
 
     std::shared_ptr<const KeyPlan> plan_;
@@ -435,10 +475,11 @@ bool names_lengths(const PrefixLimits& limits) {
 }
 
 // `most_copies`: of the kind's builder, if its filters change while they are in force.
-Result<std::unique_ptr<Source>> source_of(Members members, const PrefixLimits& limits,
+Result<std::unique_ptr<Source>> source_of(Members members, const BuildOptions& options,
                                           std::optional<std::uint32_t> most_copies) {
-    if (most_copies && (!members.ranges.empty() || names_lengths(limits)))
-        return EntrySource::of(std::move(members), limits, *most_copies);
+    const PrefixLimits& limits = options.prefixes;
+    if (most_copies && (members.has_ranges() || names_lengths(limits)))
+        return EntrySource::of(std::move(members), options, *most_copies);
     if (!members.ranges.empty())
         return PrefixSource::of(std::move(members.keys), std::move(members.ranges), limits);
     if (!members.key_ranges.empty())
@@ -788,14 +829,6 @@ Result<BuiltSet> build_set(Members members, const BuildOptions& wanted, const Pr
         return invalid_request(
             fmt::format("the list has prefixes or ranges, which kind {} cannot hold, only kind {} can",
                         facts.name, names_of_kinds([](const KindFacts& f) { return f.takes_prefixes; })));
-    if (facts.changes_live && !sieve_is_one_address(members.fields()) &&
-        (members.has_ranges() || names_lengths(options.prefixes)))
-        return invalid_request(
-            fmt::format("kind {} holds prefixes of a single address only, as a key of src or dst is; kind {} "
-                        "also holds those of keys of several fields",
-                        facts.name, names_of_kinds([](const KindFacts& f) {
-                            return f.takes_prefixes && !f.changes_live && f.number != SIEVE_KIND_RANGES;
-                        })));
     if (names_lengths(options.prefixes) && !facts.changes_live)
         return invalid_request(fmt::format(
             "lengths of prefixes are named for sets that change while they are in force, which kind {} does "
@@ -815,7 +848,7 @@ Result<BuiltSet> build_set(Members members, const BuildOptions& wanted, const Pr
         if (exact != nullptr) return build_exact(*exact, std::move(members), options, exceptions);
         SIEVE_ASSIGN(const std::unique_ptr<KindBuilder> builder, kind_builder(options.kind));
         SIEVE_ASSIGN(const std::unique_ptr<Source> source,
-                     source_of(std::move(members), options.prefixes,
+                     source_of(std::move(members), options,
                                facts.changes_live ? std::optional(builder->most_copies()) : std::nullopt));
         return build(*source, *builder, options, exceptions, progress);
     });

@@ -25,8 +25,11 @@ struct BuildOptions {
     std::optional<double> fpr;           // the smallest filter whose predicted rate is at most this
     std::optional<std::uint64_t> memory; // the largest filter whose whole image fits these bytes
 
-    KindOptions kind;                  // the kind and its options
-    PrefixLimits prefixes;             // for sets of prefixes and ranges
+    KindOptions kind;      // the kind and its options
+    PrefixLimits prefixes; // for sets of prefixes and ranges
+    // Of a set that changes while it is in force: these probes, not those that fit its entries best. They
+    // take each of the entries.
+    std::optional<sieve_probes> probes;
     std::optional<std::uint64_t> seed; // for tests: makes the build reproducible and its secret known
     std::uint64_t trials = 1'000'000;  // random keys to measure the rate with
     std::uint32_t threads = 0;         // 0: one for each processor

@@ -14,6 +14,7 @@
 #include "libsieve/control/list_keys.hpp"
 #include "libsieve/control/lockout.hpp"
 #include "libsieve/feeds/key_text.hpp"
+#include "libsieve/filters/key_expansion.hpp"
 #include "libsieve/keys/address_ranges.hpp"
 #include "libsieve/util/unfinished.hpp"
 
@@ -64,29 +65,64 @@ Status check_fields(const RunningFilter& filter, const Members& members, const H
                    {.interface = hook.interface, .set = set});
 }
 
-tl::unexpected<Error> no_probe(const std::string& set, const sieve_key& entry, const StoredKeys& stored) {
-    const bool v4 = StoredKeys::family_of(entry) == SIEVE_FAMILY_V4;
+// An entry of a set of several fields that no probe takes, or that would be too many keys.
+std::string no_key_probe(const sieve_key& entry, const StoredKeys& stored) {
+    const std::uint32_t fields = stored.fields();
+    const std::string text = entry_text(entry, fields);
+    const EntryForm form = form_of(entry, fields);
+    const std::optional<EntryForm> probe = stored.probe_for(entry);
+    if (!probe)
+        return fmt::format(
+            "{} names fields, or lengths of prefixes, that no packet is asked for; build the set of "
+            "a list that has an entry of this form",
+            text);
+    const int family = family_of(entry, fields).value_or(SIEVE_FAMILY_V4);
+    const bool whole = form.fields() == fields;
+    const std::uint32_t short_length =
+        probe->source - form.source > probe->destination - form.destination ? form.source : form.destination;
+    return fmt::format("{} would be stored as 2^{} keys of the probe {}, and 2^{} are the most; build the "
+                       "set {}of a list that "
+                       "has an entry of this form, or give longer prefixes",
+                       text, probe->source - form.source + probe->destination - form.destination,
+                       describe_probe(as_probe(*probe), family), std::bit_width(most_stored_keys) - 1,
+                       whole ? fmt::format("with --{} {}, or ",
+                                           family == SIEVE_FAMILY_V4 ? "v4-lengths" : "v6-lengths",
+                                           short_length - (family == SIEVE_FAMILY_V4 ? address_bits - 32 : 0))
+                             : "");
+}
+
+std::string no_prefix_probe(const sieve_key& entry, const StoredKeys& stored) {
+    const bool v4 = family_of(entry, stored.fields()) == SIEVE_FAMILY_V4;
     const std::uint32_t shift = v4 ? address_bits - 32 : 0;
-    const std::uint32_t length = StoredKeys::length_of(entry);
-    const std::uint32_t probe = stored.probe_for(StoredKeys::family_of(entry), length).value_or(address_bits);
-    return bad_input(fmt::format(
-        "set {}: {} would be stored as 2^{} prefixes of /{}, the next length that the set probes, "
-        "and 2^{} are the most; build the set with --{} {}, or give longer prefixes",
-        set, entry_text(entry), probe - length, probe - shift, std::bit_width(most_stored_keys) - 1,
-        v4 ? "v4-lengths" : "v6-lengths", length - shift));
+    const std::uint32_t length = form_of(entry, stored.fields()).source;
+    const std::uint32_t probe = stored.probe_for(entry).value_or(EntryForm{.source = address_bits}).source;
+    return fmt::format(
+        "{} would be stored as 2^{} prefixes of /{}, the next length that the set probes, and 2^{} "
+        "are the most; build the set with --{} {}, or give longer prefixes",
+        entry_text(entry, stored.fields()), probe - length, probe - shift,
+        std::bit_width(most_stored_keys) - 1, v4 ? "v4-lengths" : "v6-lengths", length - shift);
+}
+
+tl::unexpected<Error> no_probe(const std::string& set, const sieve_key& entry, const StoredKeys& stored) {
+    const bool one = sieve_is_one_address(stored.fields()) != 0;
+    return bad_input(
+        fmt::format("set {}: {}", set, one ? no_prefix_probe(entry, stored) : no_key_probe(entry, stored)));
 }
 
 // The members as the set's filter takes them.
 Result<std::vector<sieve_key>> entries_for(const StoredKeys& stored, const std::string& set,
                                            const Members& members) {
     if (!stored.of_prefixes()) {
-        if (!members.ranges.empty()) {
+        if (members.has_ranges()) {
             Members first(members.fields());
-            first.ranges.push_back(members.ranges.front());
+            if (members.ranges.empty())
+                first.key_ranges.push_back(members.key_ranges.front());
+            else
+                first.ranges.push_back(members.ranges.front());
             return bad_input(fmt::format(
                 "set {} holds single keys, no prefixes or ranges, such as {}; build it of a list that has "
                 "some, or with --v4-lengths or --v6-lengths",
-                set, entry_text(entries_of(first).front())));
+                set, entry_text(entries_of(first).front(), members.fields())));
         }
         std::vector<sieve_key> keys(members.keys.size());
         for (std::size_t i = 0; i < keys.size(); i++) keys[i] = members.keys.at(i);

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "libsieve/control/kernel.hpp"
 #include "libsieve/filters/prefix_entries.hpp"
@@ -27,9 +28,9 @@ class ExactEntries final : public RunningKeys {
 
   private:
     [[nodiscard]] Result<bool> is_entry(const sieve_key& prefix);
-    // Whether an entry of a length from `first` to `last` expands to the stored key; `but` does not count.
-    [[nodiscard]] Result<bool> is_covered(const sieve_key& stored, std::uint32_t first, std::uint32_t last,
-                                          const sieve_key& but);
+    class Shared;
+    // What is stored for the entry and for no other one.
+    [[nodiscard]] Result<std::vector<sieve_key>> keys_of_nobody_else(const sieve_key& entry);
 
     std::unique_ptr<RunningKeys> exact_;
     StoredKeys stored_;

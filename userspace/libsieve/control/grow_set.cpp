@@ -67,7 +67,7 @@ Result<Seen> see(Kernel& kernel, const HookName& name, const std::string& set, c
     return seen;
 }
 
-// The members of the set. A prefix set keeps the lengths that it probes.
+// The members of the set. A prefix set keeps its probes.
 Members members_of(const Seen& seen, BuildOptions& options) {
     const std::uint32_t fields = seen.lookup.fields;
     if (seen.lookup.probes == 0) {
@@ -75,12 +75,7 @@ Members members_of(const Seen& seen, BuildOptions& options) {
         for (const sieve_key& key : seen.keys) members.keys.add(key);
         return members;
     }
-    for (int family = 0; family < SIEVE_FAMILIES; family++) {
-        const auto* lengths = seen.probes.length[family];
-        options.prefixes.lengths[family].assign(lengths, lengths + seen.probes.count[family]);
-    }
-    options.prefixes.max_probes = seen.lookup.probes;
-    options.prefixes.max_keys = std::max(options.prefixes.max_keys, 2 * seen.stored);
+    options.probes = seen.probes;
     return members_of_entries(seen.keys, fields);
 }
 

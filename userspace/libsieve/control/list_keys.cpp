@@ -12,6 +12,7 @@
 
 #include "libsieve/feeds/address_text.hpp"
 #include "libsieve/feeds/key_text.hpp"
+#include "libsieve/feeds/prefix_text.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/filters/prefix_entries.hpp"
 
@@ -81,15 +82,16 @@ Result<KeyList> list_keys(Kernel& kernel, const HookName& name, const std::strin
     return list;
 }
 
-std::string entry_text(const sieve_key& prefix) {
-    const auto length = static_cast<std::uint32_t>(prefix.word[SIEVE_EXACT_LENGTH_WORD]);
-    const bool v4 = sieve_family(prefix.word[0], prefix.word[1]) == SIEVE_FAMILY_V4;
+std::string entry_text(const sieve_key& prefix, std::uint32_t fields) {
+    if (!sieve_is_one_address(fields)) return format_prefix(prefix_of(prefix, fields), fields);
+    const std::uint32_t length = form_of(prefix, fields).source;
+    const bool v4 = family_of(prefix, fields) == SIEVE_FAMILY_V4;
     return fmt::format("{}/{}", format_address(prefix.word[0], prefix.word[1]),
                        v4 ? length - v4_prefix_bits : length);
 }
 
 std::string listed_key_text(const ListedKey& listed, const KeyList& list) {
-    return list.prefixes ? entry_text(listed.key) : format_key(listed.key, list.fields);
+    return list.prefixes ? entry_text(listed.key, list.fields) : format_key(listed.key, list.fields);
 }
 
 } // namespace sieve::control

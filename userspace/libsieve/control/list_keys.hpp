@@ -37,8 +37,9 @@ struct KeyList {
 // if no key is known, since the set is not verified and has none that was inserted for a time.
 [[nodiscard]] Result<KeyList> list_keys(Kernel& kernel, const HookName& hook, const std::string& set);
 
-// The text of a prefix in the form of an exact set (sieve/exact.h): "192.0.2.0/24".
-[[nodiscard]] std::string entry_text(const sieve_key& prefix);
+// The text of a prefix in the form of an exact set (sieve/exact.h): "192.0.2.0/24"; of several fields, with *
+// for a field that is left open: "192.0.2.0/24 443 *".
+[[nodiscard]] std::string entry_text(const sieve_key& prefix, std::uint32_t fields);
 
 // The text of a listed key in a feed.
 [[nodiscard]] std::string listed_key_text(const ListedKey& key, const KeyList& list);

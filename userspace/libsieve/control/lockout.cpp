@@ -17,6 +17,7 @@
 #include "libsieve/control/find_entry.hpp"
 #include "libsieve/feeds/address_text.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
+#include "libsieve/filters/prefix_entries.hpp"
 #include "libsieve/image/image.hpp"
 #include "libsieve/keys/address_ranges.hpp"
 #include "libsieve/util/input.hpp"
@@ -376,24 +377,25 @@ tl::unexpected<Error> lockout(std::span<const SetSpec> specs, const std::string&
                    {.interface = interface, .set = name});
 }
 
-// The questions about packets whose key, as the set's fields see it, is one of the entries or in one of them.
+// The questions about packets whose key, as far as it is known, is one of the entries or in one of them.
 std::vector<Question> named_by(const ComingKeys& coming, const std::vector<Question>& questions) {
     std::set<std::array<__u64, SIEVE_KEY_WORDS>> entries;
     for (const sieve_key& entry : coming.entries) entries.insert(std::to_array(entry.word));
-    const auto names = [&](const sieve_key& key) {
-        if (!coming.prefixes) return entries.contains(std::to_array(key.word));
-        for (std::uint32_t length = 0; length <= address_bits; length++) {
-            sieve_key prefix;
-            sieve_exact_of_prefix(sieve_address_upper(&key, coming.fields),
-                                  sieve_address_lower(&key, coming.fields), length, &prefix);
-            if (entries.contains(std::to_array(prefix.word))) return true;
-        }
-        return false;
+    std::set<EntryForm> forms;
+    if (coming.prefixes)
+        for (const sieve_key& entry : coming.entries) forms.insert(form_of(entry, coming.fields));
+    const bool one = sieve_is_one_address(coming.fields) != 0;
+    const auto names = [&](const Question& question) {
+        const bool known = (coming.fields & ~question.known) == 0;
+        const sieve_key key = masked(question.key, coming.fields);
+        if (!coming.prefixes) return known && entries.contains(std::to_array(key.word));
+        return std::ranges::any_of(forms, [&](const EntryForm& form) {
+            if (one ? !known : (form.fields() & ~question.known) != 0) return false;
+            return entries.contains(std::to_array(cut_key(key, form, coming.fields).word));
+        });
     };
     std::vector<Question> named;
-    for (const Question& question : questions)
-        if ((coming.fields & ~question.known) == 0 && names(masked(question.key, coming.fields)))
-            named.push_back(question);
+    std::ranges::copy_if(questions, std::back_inserter(named), names);
     return named;
 }
 

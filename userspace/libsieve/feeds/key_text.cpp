@@ -74,9 +74,27 @@ Result<sieve_key> parse_key(std::string_view text, std::uint32_t fields) {
 
 Result<MemberText> parse_member(std::string_view text, std::uint32_t fields) {
     const Parsed parsed = parse(text, fields);
-    if (parsed.fault.kind == entry::FaultKind::none) return MemberText{parsed.key, {}};
-    if (!entry::is_range(parsed.fault)) return refused(text, parsed.fault);
-    return MemberText{parsed.key, entry::range_of(parsed.key, fields, parsed.fault)};
+    if (parsed.fault.kind == entry::FaultKind::none) return MemberText{parsed.key, {}, {}};
+    if (entry::is_range(parsed.fault))
+        return MemberText{parsed.key, entry::range_of(parsed.key, fields, parsed.fault), {}};
+    if (!entry::may_be_key_range(parsed.fault)) return refused(text, parsed.fault);
+    const char* p = text.data();
+    const char* const end = p + text.size();
+    KeyRange range;
+    entry::Fault fault;
+    if (!entry::parse_key_range(p, end, fields, range, fault)) return refused(text, fault);
+    while (p != end && entry::is_separator(*p)) ++p;
+    if (p != end) return refused(text, {.kind = entry::FaultKind::surplus, .found = {p, end}});
+    return MemberText{parsed.key, {}, range};
+}
+
+void add_member(const MemberText& text, Members& members) {
+    if (text.range)
+        members.ranges.push_back(*text.range);
+    else if (text.key_range)
+        members.key_ranges.push_back(*text.key_range);
+    else
+        members.keys.add(text.key);
 }
 
 std::string format_key(const sieve_key& key, std::uint32_t fields) {

@@ -10,6 +10,7 @@
 #include <sieve/key.h>
 
 #include "libsieve/keys/address_range.hpp"
+#include "libsieve/keys/members.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve {
@@ -31,14 +32,18 @@ namespace sieve {
 // In a set of one address, a prefix or range that holds a single address (a/32, a-a) is that address.
 [[nodiscard]] Result<sieve_key> parse_key(std::string_view text, std::uint32_t fields);
 
-// What an entry of a feed means: one key, or a range of addresses.
+// What an entry of a feed means: one key, or a range of addresses or keys.
 struct MemberText {
     sieve_key key{};                   // if `range` is set, its first address
     std::optional<AddressRange> range; // a prefix or range of more than one address
+    std::optional<KeyRange> key_range; // likewise among several fields, or * for any value of a field
 };
 
-// Like parse_key(), but for a set of one address it also takes whole prefixes and ranges.
+// Like parse_key(), but it also takes whole prefixes and ranges of addresses, and among several fields *.
 [[nodiscard]] Result<MemberText> parse_member(std::string_view text, std::uint32_t fields);
+
+// Adds it to members with these fields.
+void add_member(const MemberText& text, Members& members);
 
 // The key's selected fields, separated by single blanks. parse_key() reverses it. IPv6 addresses are written
 // as in RFC 5952, v4-mapped addresses as IPv4, and common protocols by name.

@@ -10,10 +10,13 @@
 //                            10.0.0.0/24  -->  10.0.0.0/24                   counted twice
 //                            10.0.0.7     -->  10.0.0.7/32
 //
-// An entry and a stored key have the same form: the address, cut, in the first two words, and the length (of
-// 128 bits) in the last one (sieve_exact_of_prefix). In a set without prefixes both are the key itself.
+// An entry and a stored key have the same form. In a set of one address: the address, cut, in the first two
+// words, and the length (of 128 bits) in the last one (sieve_exact_of_prefix). In a set of several fields:
+// the key, cut, and how much of it is given in the upper bits of the last word (sieve_store_key). In a set
+// without prefixes both are the key itself.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -21,8 +24,8 @@
 
 #include <sieve/exact.h>
 #include <sieve/image.h>
+#include <sieve/prefix.h>
 
-#include "libsieve/filters/prefix_expansion.hpp"
 #include "libsieve/keys/address_range.hpp"
 #include "libsieve/keys/members.hpp"
 #include "libsieve/util/result.hpp"
@@ -32,30 +35,63 @@ namespace sieve {
 // The most stored keys that an entry may expand to when it is inserted into a set in force.
 inline constexpr std::uint64_t most_stored_keys = 65536;
 
-// The entries of a list of addresses, prefixes and ranges: distinct, in key_order. A range counts as the
-// fewest prefixes that make it up. `listed`: how many there are with repetitions.
+// How much of a key an entry names, or a stored key: the lengths of its addresses (of 128 bits; 0 among
+// several fields: any address) and which of the other fields. In a set of one address, `source` is its
+// length, whichever field it is, and the others are 0.
+struct EntryForm {
+    std::uint32_t source = 0;
+    std::uint32_t destination = 0;
+    std::uint32_t transport = 0; // enum sieve_field bits
+
+    [[nodiscard]] friend constexpr auto operator<=>(const EntryForm&, const EntryForm&) = default;
+
+    // In a set of several fields: the fields of which anything is given.
+    [[nodiscard]] constexpr std::uint32_t fields() const {
+        return transport | (source != 0 ? std::uint32_t{SIEVE_FIELD_SRC} : 0) |
+               (destination != 0 ? std::uint32_t{SIEVE_FIELD_DST} : 0);
+    }
+};
+
+// The same as a header states it.
+[[nodiscard]] constexpr sieve_probe as_probe(const EntryForm& form) {
+    return {static_cast<__u8>(form.source), static_cast<__u8>(form.destination),
+            static_cast<__u8>(form.transport), 0};
+}
+
+// Of a prefix set with these fields.
+[[nodiscard]] EntryForm form_of(const sieve_key& entry, std::uint32_t fields);
+
+// The family of an entry's addresses. Nothing if it leaves all addresses open: packets of both families ask
+// for such an entry.
+[[nodiscard]] std::optional<int> family_of(const sieve_key& entry, std::uint32_t fields);
+
+// The same entry cut to a form that names no more. And what is left of a packet's key.
+[[nodiscard]] sieve_key cut_entry(const sieve_key& entry, const EntryForm& form, std::uint32_t fields);
+[[nodiscard]] sieve_key cut_key(const sieve_key& key, const EntryForm& form, std::uint32_t fields);
+
+// The entries of a list of keys, prefixes and ranges: distinct, in key_order. A range counts as the fewest
+// prefixes that make it up. `listed`: how many there are with repetitions.
 [[nodiscard]] std::vector<sieve_key> entries_of(const Members& members, std::uint64_t* listed = nullptr);
 
-// The addresses of these entries: the reverse of entries_of().
+// The entry as a prefix of keys, and the members that these entries are: the reverse of entries_of().
+[[nodiscard]] sieve_exception prefix_of(const sieve_key& entry, std::uint32_t fields);
 [[nodiscard]] Members members_of_entries(std::span<const sieve_key> entries, std::uint32_t fields);
 
-// Probes for a set of these entries. Each family gets a probe of single addresses, so that every address can
-// be inserted later, and the lengths that the limits name. Each further probe, up to limits.max_probes,
-// more than halves the number of stored keys: a probe costs every packet, but stored keys take the room that
-// later entries need. Errors as for plan_prefixes().
-[[nodiscard]] Result<sieve_probes> choose_probes(std::span<const sieve_key> entries,
-                                                 const PrefixLimits& limits);
+// The probes of a family.
+[[nodiscard]] std::vector<EntryForm> probes_of(const sieve_probes& probes, int family);
 
 // What a filter with this header stores.
 class StoredKeys {
   public:
-    StoredKeys(const sieve_lookup& lookup, const sieve_probes& probes) : lookup_(lookup), probes_(probes) {}
+    StoredKeys(const sieve_lookup& lookup, const sieve_probes& probes);
 
     // The set holds prefixes; otherwise each entry is one key.
     [[nodiscard]] bool of_prefixes() const { return lookup_.probes != 0; }
+    [[nodiscard]] std::uint32_t fields() const { return lookup_.fields; }
 
-    // The probe length that takes an entry of this length; nothing if it is longer than all of them.
-    [[nodiscard]] std::optional<std::uint32_t> probe_for(int family, std::uint32_t length) const;
+    // The probe that takes the entry: of those that compare the same fields, the one that makes the fewest
+    // stored keys. Nothing if there is none.
+    [[nodiscard]] std::optional<EntryForm> probe_for(const sieve_key& entry) const;
 
     // How many keys are stored for the entry; infinity if no probe takes it.
     [[nodiscard]] double count(const sieve_key& entry) const;
@@ -64,31 +100,25 @@ class StoredKeys {
     template <class Visit>
     void for_each(const sieve_key& entry, const Visit& visit) const;
 
-    // The entries shorter than a stored key that expand to it have at least this length.
-    [[nodiscard]] std::uint32_t least_length(const sieve_key& stored) const;
+    // The forms of the entries that expand to this stored key, each to at most 2^`bits` keys.
+    [[nodiscard]] std::vector<EntryForm> forms_under(const sieve_key& stored, std::uint32_t bits) const;
 
     [[nodiscard]] sieve_hash hash(const sieve_key& stored) const {
-        return of_prefixes()
-                   ? sieve_hash_prefix(stored.word[0], stored.word[1], length_of(stored), lookup_.hash_key)
-                   : sieve_hash_key(&stored, lookup_.hash_key, lookup_.fields);
+        if (!of_prefixes()) return sieve_hash_key(&stored, lookup_.hash_key, lookup_.fields);
+        if (!sieve_is_one_address(lookup_.fields)) return sieve_hash_stored(&stored, lookup_.hash_key);
+        return sieve_hash_prefix(stored.word[0], stored.word[1], form_of(stored, lookup_.fields).source,
+                                 lookup_.hash_key);
     }
-
-    static std::uint32_t length_of(const sieve_key& entry) {
-        return static_cast<std::uint32_t>(entry.word[SIEVE_EXACT_LENGTH_WORD]);
-    }
-    static int family_of(const sieve_key& entry) { return sieve_family(entry.word[0], entry.word[1]); }
 
   private:
-    sieve_lookup lookup_;
-    sieve_probes probes_;
-};
+    [[nodiscard]] std::optional<EntryForm> probe_for(const EntryForm& form, std::optional<int> family) const;
+    // The stored key that is so many steps behind the entry's first one, in each address.
+    [[nodiscard]] sieve_key stored_at(const sieve_key& entry, const EntryForm& probe, std::uint64_t source,
+                                      std::uint64_t destination) const;
 
-// The same entry cut to a shorter length.
-[[nodiscard]] inline sieve_key cut_entry(const sieve_key& entry, std::uint32_t length) {
-    sieve_key cut;
-    sieve_exact_of_prefix(entry.word[0], entry.word[1], length, &cut);
-    return cut;
-}
+    sieve_lookup lookup_;
+    std::vector<EntryForm> probes_[SIEVE_FAMILIES];
+};
 
 // The entry as an exact set marks it, beside the stored keys that packets ask for (sieve/exact.h); and the
 // entry that such a key marks, if it marks one.
@@ -113,18 +143,12 @@ void StoredKeys::for_each(const sieve_key& entry, const Visit& visit) const {
         visit(entry);
         return;
     }
-    const std::uint32_t length = length_of(entry);
-    const std::optional<std::uint32_t> probe = probe_for(family_of(entry), length);
+    const EntryForm form = form_of(entry, lookup_.fields);
+    const std::optional<EntryForm> probe = probe_for(entry);
     if (!probe) return;
-    const uint128 first = address_number(entry.word[0], entry.word[1]);
-    const uint128 step = *probe == 0 ? 0 : uint128{1} << (128 - *probe);
-    for (std::uint64_t i = 0; i < std::uint64_t{1} << (*probe - length); i++) {
-        const uint128 address = first + i * step;
-        sieve_key stored;
-        sieve_exact_of_prefix(static_cast<std::uint64_t>(address >> 64), static_cast<std::uint64_t>(address),
-                              *probe, &stored);
-        visit(stored);
-    }
+    for (std::uint64_t s = 0; s < std::uint64_t{1} << (probe->source - form.source); s++)
+        for (std::uint64_t d = 0; d < std::uint64_t{1} << (probe->destination - form.destination); d++)
+            visit(stored_at(entry, *probe, s, d));
 }
 
 } // namespace sieve

@@ -170,8 +170,6 @@ std::string DdlcbfKind::geometry_fault(const sieve_lookup& lookup) const {
     if (lookup.buckets > SIEVE_DLEFT_MAX_LINES)
         return fmt::format("subtables of {} lines, expected at most {}", lookup.buckets,
                            SIEVE_DLEFT_MAX_LINES);
-    if (lookup.probes != 0 && !sieve_is_one_address(lookup.fields))
-        return "prefixes of several fields, expected those of one address";
     if (lookup.alpha > SIEVE_DDLCBF_MAX_CELLS)
         return fmt::format("buckets of {} cells, expected at most {}", lookup.alpha, SIEVE_DDLCBF_MAX_CELLS);
     const DdlcbfShape shape = ddlcbf_shape_of(lookup);

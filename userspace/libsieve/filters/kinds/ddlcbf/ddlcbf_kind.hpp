@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// The kind `ddlcbf` (sieve/ddlcbf.h): fingerprints with counters, so that keys and prefixes of one address
-// can be inserted and deleted while the filter is in force.
+// The kind `ddlcbf` (sieve/ddlcbf.h): fingerprints with counters, so that keys and prefixes can be inserted
+// and deleted while the filter is in force.
 #pragma once
 
 #include <sieve/ddlcbf.h>
