@@ -156,8 +156,8 @@ class Mover {
             shard_.rates[from] = without[i];
             shard_.rates[to] = with[i];
             for (std::size_t j = 0; j < together; j++)
-                state[j] |= (moves.from[j] == from) | (moves.from[j] == to) | (moves.to[j] == from) |
-                                    (moves.to[j] == to)
+                state[j] |= ((moves.from[j] == from) | (moves.from[j] == to) | (moves.to[j] == from) |
+                             (moves.to[j] == to))
                                 ? changed
                                 : 0;
         }
