@@ -49,6 +49,30 @@ TEST_P(WideLines, HaveTheRateOfTheirFill) {
     }
 }
 
+// Many lines at once have the very rates that two have: a builder uses both.
+TEST_P(WideLines, HaveTheSameRateTogether) {
+    std::mt19937_64 random(GetParam());
+    const WideRate rate(GetParam());
+    for (int i = 0; i < 100; i++) {
+        WideLine lines[WideRate::lanes];
+        for (WideLine& line : lines)
+            for (int w = 0; w < SIEVE_LINE_WORDS; w++)
+                line[w] = i == 0       ? 0
+                          : i == 1     ? ~std::uint64_t{0}
+                          : i % 2 == 0 ? random()
+                                       : random() | random();
+        float together[WideRate::lanes];
+        rate.of_many(lines, together);
+        for (int l = 0; l < WideRate::lanes; l += 2) {
+            float first = -1;
+            float second = -1;
+            rate(lines[l], lines[l + 1], first, second);
+            ASSERT_EQ(together[l], first);
+            ASSERT_EQ(together[l + 1], second);
+        }
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(Hashes, WideLines,
                          testing::Range(std::uint32_t{SIEVE_PATTERN_MIN_HASHES},
                                         std::uint32_t{SIEVE_PATTERN_MAX_HASHES} + 1));

@@ -30,19 +30,28 @@ Result<KeyFile> KeyFile::create(std::uint32_t fields) {
 }
 
 Status KeyFile::append(const KeySet& keys) {
+    const auto write = [&](std::size_t count, const auto& data) -> Status {
+        const std::span bytes = std::as_bytes(std::span(data));
+        SIEVE_TRY(file_.write(bytes_, bytes.data(), bytes.size()));
+        bytes_ += bytes.size();
+        portions_.push_back(
+            {.keys = static_cast<std::uint32_t>(count), .ipv4 = sizeof(data[0]) == sizeof(std::uint32_t)});
+        return {};
+    };
+    const std::span<const std::uint32_t> addresses = keys.addresses();
+    for (std::size_t first = 0; first < addresses.size(); first += portion_keys) {
+        const std::size_t count = std::min(portion_keys, addresses.size() - first);
+        SIEVE_TRY(write(count, addresses.subspan(first, count)));
+    }
     const std::span<const std::uint64_t> words = keys.words();
     const std::size_t stride = keys.stride();
     std::vector<std::uint32_t> packed;
-    for (std::size_t first = 0; first < keys.size(); first += portion_keys) {
-        const std::size_t count = std::min(portion_keys, keys.size() - first);
-        const auto own = words.subspan(first * stride, count * stride);
-        const bool ipv4 = sieve_is_one_address(fields_) != 0 && pack(own, packed);
-        const std::size_t bytes = ipv4 ? packed.size() * sizeof(packed[0]) : own.size_bytes();
-        SIEVE_TRY(file_.write(
-            bytes_, ipv4 ? static_cast<const void*>(packed.data()) : static_cast<const void*>(own.data()),
-            bytes));
-        bytes_ += bytes;
-        portions_.push_back({.keys = static_cast<std::uint32_t>(count), .ipv4 = ipv4});
+    for (std::size_t first = 0; first < words.size(); first += portion_keys * stride) {
+        const auto own = words.subspan(first, std::min(portion_keys * stride, words.size() - first));
+        if (sieve_is_one_address(fields_) != 0 && pack(own, packed))
+            SIEVE_TRY(write(packed.size(), packed));
+        else
+            SIEVE_TRY(write(own.size() / stride, own));
     }
     return {};
 }
@@ -53,22 +62,20 @@ Status KeyFile::for_each(const std::function<Status(const KeySet&)>& visit) cons
     std::vector<std::uint64_t> words;
     for (const Portion& portion : portions_) {
         KeySet keys(fields_);
-        words.resize(portion.keys * keys.stride());
+        const auto read = [&](auto& data, std::size_t size) -> Status {
+            data.resize(size);
+            const std::span bytes = std::as_writable_bytes(std::span(data));
+            SIEVE_TRY(file_.read(at, bytes.data(), bytes.size()));
+            at += bytes.size();
+            return {};
+        };
         if (portion.ipv4) {
-            packed.resize(portion.keys);
-            const std::size_t bytes = packed.size() * sizeof(packed[0]);
-            SIEVE_TRY(file_.read(at, packed.data(), bytes));
-            at += bytes;
-            for (std::size_t i = 0; i < packed.size(); i++) {
-                words[2 * i] = 0;
-                words[2 * i + 1] = sieve_v4_mapped(packed[i]);
-            }
+            SIEVE_TRY(read(packed, portion.keys));
+            keys.append_addresses(packed);
         } else {
-            const std::size_t bytes = words.size() * sizeof(words[0]);
-            SIEVE_TRY(file_.read(at, words.data(), bytes));
-            at += bytes;
+            SIEVE_TRY(read(words, portion.keys * keys.stride()));
+            keys.append_words(words);
         }
-        keys.append_words(words);
         SIEVE_TRY(visit(keys));
     }
     return {};

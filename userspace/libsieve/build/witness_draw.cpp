@@ -44,16 +44,15 @@ void WitnessDraw::add(const KeySet& keys) {
     for_each_index(portions, [&](std::size_t portion) {
         std::vector<Ranked>& own = found[portion];
         std::uint64_t highest = full ? lowest_.back().first : std::numeric_limits<std::uint64_t>::max();
-        for (std::size_t i = keys.size() * portion / portions; i < keys.size() * (portion + 1) / portions;
-             i++) {
-            const sieve_key key = keys.at(i);
-            const std::uint64_t rank = rank_of(key, keys.fields());
-            if (rank > highest) continue;
-            own.emplace_back(rank, key);
-            if (own.size() < 2 * most_witnesses) continue;
+        const auto rank = [&](const sieve_key& key) {
+            const std::uint64_t number = rank_of(key, keys.fields());
+            if (number > highest) return;
+            own.emplace_back(number, key);
+            if (own.size() < 2 * most_witnesses) return;
             keep_lowest(own);
             if (own.size() == most_witnesses) highest = std::min(highest, own.back().first);
-        }
+        };
+        keys.for_each(keys.size() * portion / portions, keys.size() * (portion + 1) / portions, rank);
     });
     for (const auto& own : found) lowest_.insert(lowest_.end(), own.begin(), own.end());
     keep_lowest(lowest_);

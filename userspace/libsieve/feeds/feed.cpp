@@ -248,7 +248,7 @@ class Parser {
           key_ranges_(options.key_ranges && !single_) {}
 
     void parse(Block& block) const {
-        block.keys = KeySet(fields_);
+        block.keys.restart();
         block.ranges.clear();
         block.key_ranges.clear();
         block.lines = block.comments = block.bad = block.masked = 0;
@@ -496,7 +496,6 @@ class Collector {
         for (const Sighting& seen : block.sightings) found_.try_emplace(seen.key, located(seen));
         make_room(block);
         feed_.keys.append(block.keys);
-        block.keys.clear();
         feed_.ranges.insert(feed_.ranges.end(), block.ranges.begin(), block.ranges.end());
         feed_.key_ranges.insert(feed_.key_ranges.end(), block.key_ranges.begin(), block.key_ranges.end());
         feed_.lines += block.lines;

@@ -30,14 +30,14 @@ bool same(const sieve_hash& a, const sieve_hash& b) {
 
 HugeArray<sieve_hash> distinct_hashes(const KeySet& keys, const __u64* hash_key) {
     const std::size_t n = keys.size();
+    const std::uint32_t fields = keys.fields();
     const unsigned bits = std::min<unsigned>(most_bucket_bits, std::bit_width(n / bucket_keys));
     const std::size_t buckets = std::size_t{1} << bits;
     const auto for_each_hash = [&](std::size_t portion, auto&& visit) {
-        for (std::size_t i = n * portion / portions; i < n * (portion + 1) / portions; i++) {
-            const sieve_key key = keys.at(i);
-            const sieve_hash hash = sieve_hash_key(&key, hash_key, keys.fields());
+        keys.for_each(n * portion / portions, n * (portion + 1) / portions, [&](const sieve_key& key) {
+            const sieve_hash hash = sieve_hash_key(&key, hash_key, fields);
             visit(hash, static_cast<std::size_t>((hash.locate & 0xffffffff) >> (32 - bits)));
-        }
+        });
     };
 
     std::vector<std::vector<std::size_t>> place(portions, std::vector<std::size_t>(buckets));

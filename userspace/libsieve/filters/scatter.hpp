@@ -16,22 +16,28 @@ namespace sieve {
 // is filled; the rate of a blocked filter was then up to a fifth higher.)
 class ScatteredOrder {
   public:
-    explicit ScatteredOrder(std::size_t n) : n_(n), highest_(std::bit_ceil(n) / 2) {}
+    explicit ScatteredOrder(std::size_t n) : n_(n), ones_(std::bit_ceil(n) - 1) {}
 
     // The next number. After the last one, the order begins anew with 0.
     std::size_t next() {
         const std::size_t now = at_;
-        do {
-            std::size_t bit = highest_;
-            for (; (at_ & bit) != 0; bit >>= 1) at_ ^= bit;
-            at_ |= bit;
-        } while (at_ >= n_ && at_ != 0);
+        // With the highest bit set, the number may be too large. Then the one after it has that bit clear.
+        const std::size_t next = after(at_);
+        at_ = next < n_ ? next : after(next);
         return now;
     }
 
   private:
+    // Counts one on: clears the leading ones and sets the bit below them.
+    [[nodiscard]] std::size_t after(std::size_t at) const {
+        const std::size_t zeros = ~at & ones_;
+        if (zeros == 0) return 0;
+        const std::size_t bit = std::bit_floor(zeros);
+        return (at & (bit - 1)) | bit;
+    }
+
     std::size_t n_;
-    std::size_t highest_;
+    std::size_t ones_; // one in each bit that the numbers have
     std::size_t at_ = 0;
 };
 

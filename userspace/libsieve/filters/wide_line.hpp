@@ -48,8 +48,47 @@ SIEVE_ALWAYS_INLINE WideLine wide_pattern(std::uint64_t hash, std::uint32_t hash
 // words four apart, then every second word.
 class WideRate {
   public:
+    static constexpr int lanes = 16;
+    using Floats [[gnu::vector_size(4 * lanes)]] = float;
+    using Ints [[gnu::vector_size(4 * lanes)]] = std::int32_t;
+
     explicit WideRate(std::uint32_t hashes)
         : rounds_(hashes / SIEVE_LINE_WORDS), rest_(hashes % SIEVE_LINE_WORDS) {}
+
+    // The same for as many lines as there are lanes. The same tree of products, so the same rates to the last
+    // bit.
+    SIEVE_ALWAYS_INLINE void of_many(const WideLine* lines, float* rates) const {
+        alignas(64) std::uint8_t fills[lanes * SIEVE_LINE_WORDS];
+        const auto* words = reinterpret_cast<const std::uint64_t*>(lines);
+        for (int w = 0; w < lanes * SIEVE_LINE_WORDS; w++)
+            fills[w] = static_cast<std::uint8_t>(__builtin_popcountll(words[w]));
+        Ints a;
+        Ints b;
+        __builtin_memcpy(&a, fills, sizeof(a));
+        __builtin_memcpy(&b, fills + sizeof(a), sizeof(b));
+        const Ints half[2] = {
+            __builtin_shufflevector(a, b, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30),
+            __builtin_shufflevector(a, b, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31)};
+        Floats share[SIEVE_LINE_WORDS];
+        for (int w = 0; w < SIEVE_LINE_WORDS; w++)
+            share[w] = __builtin_convertvector((half[w / 4] >> (w % 4 * 8)) & 255, Floats) * (1.0F / 64);
+        const Floats pairs[4] = {share[0] * share[4], share[1] * share[5], share[2] * share[6],
+                                 share[3] * share[7]};
+        const Floats halves[2] = {pairs[0] * pairs[2], pairs[1] * pairs[3]};
+        const Floats all = halves[0] * halves[1];
+        Floats rate = Floats{} + 1;
+        if (rounds_ > 0) rate = all;
+        if (rounds_ > 1) rate *= all;
+        if (rounds_ > 2) rate *= all;
+        if (rest_ & 4) rate *= (halves[0] + halves[1]) * 0.5F;
+        if (rest_ & 2) rate *= ((pairs[0] + pairs[2]) + (pairs[1] + pairs[3])) * 0.25F;
+        if (rest_ & 1) {
+            const Floats even = (share[0] + share[4]) + (share[2] + share[6]);
+            const Floats odd = (share[1] + share[5]) + (share[3] + share[7]);
+            rate *= (even + odd) * 0.125F;
+        }
+        __builtin_memcpy(rates, &rate, sizeof(rate));
+    }
 
     SIEVE_ALWAYS_INLINE void operator()(const WideLine& a, const WideLine& b, float& rate_a,
                                         float& rate_b) const {
@@ -82,9 +121,6 @@ class WideRate {
     }
 
   private:
-    using Ints [[gnu::vector_size(64)]] = std::int32_t;
-    using Floats [[gnu::vector_size(64)]] = float;
-
     // Each lane's partner within its line.
     SIEVE_ALWAYS_INLINE static Floats four_apart(const Floats& v) {
         return __builtin_shufflevector(v, v, 4, 5, 6, 7, 0, 1, 2, 3, 12, 13, 14, 15, 8, 9, 10, 11);
