@@ -13,7 +13,7 @@ base=${object%.o}
 compiler=("$@" -Wno-unknown-warning-option -Wno-error=restrict -Wno-error=array-bounds \
     -Wno-error=subobject-linkage)
 rm -f "$base".part-*
-: >"$base.d"
+: >"$base.d.new"
 parts=()
 
 # compile_at_once SOURCE...: adds the objects of these sources to $parts.
@@ -25,7 +25,7 @@ compile_at_once() {
     fi
     if "${compiler[@]}" -MMD -MP -MF "$part.d" -MT "$object" -c "$file" -o "$part.o" 2>"$part.log"; then
         cat "$part.log" >&2
-        sed "s|$part\.cpp||" "$part.d" >>"$base.d"
+        sed "s|$part\.cpp||" "$part.d" >>"$base.d.new"
         parts+=("$part.o")
     elif [ $# -gt 1 ]; then
         echo "$group: not at once: $(grep -m 1 'error:' "$part.log")"
@@ -44,4 +44,5 @@ if [ ${#parts[@]} -eq 1 ]; then
 else
     ld -r "${parts[@]}" -o "$object"
 fi
+mv "$base.d.new" "$base.d" # the old one holds until the object is new
 rm -f "$base".part-*
