@@ -21,10 +21,10 @@ read -ra suites <<<"${VMTEST_SUITES:-unit bpf}"
 sample="Hash.*:Pattern*:WideLine*:Image*:*Golden*:*Ddlcbf*:*Bucket*:LineTasks*:Capture*:AddressText*:KeyText*"
 unit_filter=${VMTEST_UNIT_FILTER:-$sample:PrefixExpansion*:CountMin*}
 bpf_filter=${VMTEST_GTEST_FILTER:-*-VerifierCost*}
-counts=(SIEVE_TEST_COUNT=2000 SIEVE_CHURN_SWAPS=5)
-modules=(veth tun dummy)
+counts=(SIEVE_TEST_COUNT=2000 SIEVE_CHURN_SWAPS=9)
+modules=(veth tun dummy sch_ingress cls_bpf cls_u32)
 # Programs that the tests run besides busybox, and libraries that no development package brings.
-packages=(iproute2 libmnl0 libbsd0 libmd0)
+packages=(dash iproute2 libmnl0 libbsd0 libmd0)
 
 die() {
     echo "vmtest_arm64: $*" >&2
@@ -98,9 +98,11 @@ make_root() {
     for package in "${packages[@]}"; do
         dpkg-deb -x "$(fetched "$package")" "$WORK/packages"
     done
-    cp "$WORK/packages/bin/ip" "$ROOT/bin/"
-    take_libraries "$ROOT/bin/ip"
-    for applet in sh mount mkdir ln stty sed cat echo cut uname modprobe rm sleep dmesg poweroff; do
+    # Not busybox's shell, which takes busybox's ip for ip.
+    cp "$WORK/packages/bin/dash" "$ROOT/bin/sh"
+    cp "$WORK/packages/bin/ip" "$WORK/packages/sbin/tc" "$ROOT/bin/"
+    take_libraries "$ROOT/bin/sh" "$ROOT/bin/ip" "$ROOT/bin/tc"
+    for applet in mount mkdir ln stty sed cat echo cut uname modprobe rm sleep dmesg poweroff; do
         ln -s busybox "$ROOT/bin/$applet"
     done
     echo 'root:x:0:0:root:/root:/bin/sh' | install -D /dev/stdin "$ROOT/etc/passwd"
@@ -112,7 +114,8 @@ make_root() {
         aarch64-linux-gnu-strip --strip-debug -o "$ROOT/sieve/build/$tests-tests" "$BUILD/$tests-tests"
         take_libraries "$ROOT/sieve/build/$tests-tests"
     done
-    cp "$BUILD/xdp_sieve.bpf.o" "$ROOT/sieve/build/"
+    cp "$BUILD"/xdp_sieve{,_tc}.bpf.o "$ROOT/sieve/build/"
+    echo "${modules[@]}" >"$ROOT/modules"
     echo "${suites[@]}" >"$ROOT/sieve/suites"
     echo "$unit_filter" >"$ROOT/sieve/unit.filter"
     echo "$bpf_filter" >"$ROOT/sieve/bpf.filter"
@@ -168,7 +171,7 @@ $(tail -n 20 "$VM/$1.log")"
 }
 
 [ $# -gt 0 ] || set -- 6.1-cloud 6.12-16k
-for file in "${suites[@]/%/-tests}" xdp_sieve.bpf.o; do
+for file in "${suites[@]/%/-tests}" xdp_sieve.bpf.o xdp_sieve_tc.bpf.o; do
     [ -e "$BUILD/$file" ] || die "there is no $BUILD/$file: run make ARCH=arm64 first"
 done
 for tool in qemu-system-aarch64 aarch64-linux-gnu-gcc busybox cpio xz file; do

@@ -285,7 +285,6 @@ bool comes_to_nothing(const std::function<int()>& open) {
 
 TEST(LiveChange, SwapsOfAllKindsAndUpdatesAtOnce) {
     const auto processors = two_processors();
-    const std::uint64_t swaps = number_from("SIEVE_CHURN_SWAPS", bounded(20'000) / 200);
     const std::uint64_t updates = number_from("SIEVE_CHURN_UPDATES", bounded(100'000));
     const People people;
     std::vector<Image> images;
@@ -304,6 +303,9 @@ TEST(LiveChange, SwapsOfAllKindsAndUpdatesAtOnce) {
         images.push_back(image_of_keys(std::move(keys), images.size() + 1, bits, kind));
     }
 
+    // Each image comes into force once more.
+    const std::uint64_t swaps =
+        std::max<std::uint64_t>(images.size(), number_from("SIEVE_CHURN_SWAPS", bounded(20'000) / 200));
     std::vector<std::uint32_t> map_ids;
     std::uint32_t program_id = 0;
     const std::size_t descriptors = open_descriptors();
