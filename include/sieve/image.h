@@ -49,7 +49,14 @@ SIEVE_STATIC_ASSERT(sizeof(struct sieve_line) == SIEVE_LINE_BYTES,
     KIND(RANGES, ranges, 7)
 
 #define SIEVE_KIND_ENUMERATOR(UPPER, lower, number) SIEVE_KIND_##UPPER = (number),
-enum sieve_kind {
+
+/* In C++, the type holds any number, as a header may claim any. */
+#ifdef __cplusplus
+#define SIEVE_KIND_TYPE : __u32
+#else
+#define SIEVE_KIND_TYPE
+#endif
+enum sieve_kind SIEVE_KIND_TYPE {
     SIEVE_KIND_NONE = 0,               /* an empty map: matches nothing */
     SIEVE_KINDS(SIEVE_KIND_ENUMERATOR) /* SIEVE_KIND_BLOCKED, and so on */
 };
