@@ -205,13 +205,7 @@ Result<sieve_probes> choose_probes(std::span<const sieve_key> entries, std::uint
             }
     }
     if (total > static_cast<double>(limits.max_keys))
-        return bad_input(fmt::format("the prefixes do not fit: expanded to at most {} probes for each family "
-                                     "they are {:.3g} keys, the "
-                                     "limit is {}; allow more with --max-probes (at most {}) or --max-keys, "
-                                     "or give fewer lengths. The "
-                                     "entries are, IPv4: {}; IPv6: {}",
-                                     limits.max_probes, total, limits.max_keys, SIEVE_MAX_PROBES,
-                                     forms_text(classes[0], 0), forms_text(classes[1], 1)));
+        return too_many_stored(total, limits, forms_text(classes[0], 0), forms_text(classes[1], 1));
     return probes;
 }
 

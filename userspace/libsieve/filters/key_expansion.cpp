@@ -249,6 +249,16 @@ void expand(const sieve_exception& line, const Lengths& to, std::vector<sieve_ke
 
 } // namespace
 
+tl::unexpected<Error> too_many_stored(double keys, const PrefixLimits& limits, const std::string& ipv4,
+                                      const std::string& ipv6) {
+    return bad_input(fmt::format("the prefixes do not fit: expanded to at most {} probes for each family "
+                                 "they are {:.3g} keys, the "
+                                 "limit is {}; allow more with --max-probes (at most {}) or --max-keys, "
+                                 "or give fewer lengths. The "
+                                 "entries are, IPv4: {}; IPv6: {}",
+                                 limits.max_probes, keys, limits.max_keys, SIEVE_MAX_PROBES, ipv4, ipv6));
+}
+
 std::string describe_probe(const sieve_probe& probe, int family) {
     const std::uint32_t shift = family == SIEVE_FAMILY_V4 ? v4_shift : 0;
     std::string text;
@@ -312,13 +322,7 @@ Result<KeyPlan> plan_keys(const KeySet& keys, const std::vector<KeyRange>& range
         }
     }
     if (total > static_cast<double>(limits.max_keys))
-        return bad_input(fmt::format("the prefixes do not fit: expanded to at most {} probes for each family "
-                                     "they are {:.3g} keys, the "
-                                     "limit is {}; allow more with --max-probes (at most {}) or --max-keys, "
-                                     "or give fewer lengths. The "
-                                     "entries are, IPv4: {}; IPv6: {}",
-                                     limits.max_probes, total, limits.max_keys, SIEVE_MAX_PROBES,
-                                     probes_text(families[0], 0), probes_text(families[1], 1)));
+        return too_many_stored(total, limits, probes_text(families[0], 0), probes_text(families[1], 1));
     plan.stored.reserve(static_cast<std::size_t>(total));
     for_each_entry(keys, ranges, [&](const sieve_exception& line, std::uint32_t fields, int family) {
         const FamilyPlan& part = families[std::max(family, 0)];

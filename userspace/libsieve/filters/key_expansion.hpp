@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include <sieve/image.h>
@@ -34,5 +35,9 @@ struct KeyPlan {
 
 // What a probe compares, for people: "dst/24 dport proto".
 [[nodiscard]] std::string describe_probe(const sieve_probe& probe, int family);
+
+// That entries make too many stored keys for these limits, with the forms of each family's entries.
+[[nodiscard]] tl::unexpected<Error> too_many_stored(double keys, const PrefixLimits& limits,
+                                                    const std::string& ipv4, const std::string& ipv6);
 
 } // namespace sieve
