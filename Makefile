@@ -41,7 +41,7 @@ CXXFLAGS += -Wno-missing-designated-field-initializers -Wno-deprecated-declarati
 endif
 # Builders and models are loops over bits, so the vectoriser pays off.
 $(B)/userspace/libsieve/filters/%.o $(B)/userspace/libsieve/build/%.o: CXXFLAGS += -O3
-# An image depends on its list and its seed only, not on the processor: for arm64, g++ would join products and sums where
+# A filter's bits depend on its list and its seed only, not on the processor: for arm64, g++ would join products and sums where
 # it can, and round once instead of twice.
 $(B)/userspace/libsieve/filters/%.o $(B)/userspace/libsieve/build/%.o \
 $(B)/userspace/libsieve/analysis/%.o: CXXFLAGS += -ffp-contract=off

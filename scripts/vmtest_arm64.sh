@@ -24,7 +24,7 @@ bpf_filter=${VMTEST_GTEST_FILTER:-*-VerifierCost*}
 counts=(SIEVE_TEST_COUNT=2000 SIEVE_CHURN_SWAPS=9)
 modules=(veth tun dummy sch_ingress cls_bpf cls_u32)
 # Programs that the tests run besides busybox, and libraries that no development package brings.
-packages=(dash iproute2 libmnl0 libbsd0 libmd0)
+packages=(dash iproute2 libmnl0 libbsd0 libmd0 libxtables12)
 
 die() {
     echo "vmtest_arm64: $*" >&2

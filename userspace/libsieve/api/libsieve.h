@@ -82,9 +82,8 @@ LIBSIEVE_API bool libsieve_keys_new(uint32_t fields, libsieve_keys** keys, libsi
 /* Adds the selected fields of a key; all others are ignored. */
 LIBSIEVE_API bool libsieve_keys_add(libsieve_keys* keys, const struct sieve_key* key, libsieve_error** error);
 
-/* Adds an entry as a feed has it: a key, or one with prefixes or ranges of addresses, and among several
- * fields with
- * "*" for any value. */
+/* Adds an entry as a feed has it: a key. Addresses may be prefixes or ranges, and among several fields "*" is
+ * any value. */
 LIBSIEVE_API bool libsieve_keys_add_text(libsieve_keys* keys, const char* text, libsieve_error** error);
 
 /* Adds all entries of a feed; "-" is standard input. If a line is malformed, the call fails and adds no
