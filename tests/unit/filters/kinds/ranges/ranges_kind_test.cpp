@@ -260,6 +260,10 @@ TEST(Ranges, HeadersWithAFaultAreRefused) {
     wrong("hashes", [](sieve_lookup& l) { l.hashes = 1; });
     wrong("alpha", [](sieve_lookup& l) { l.alpha = 1; });
     wrong("choices", [](sieve_lookup& l) { l.choices = 2; });
+    for (const std::uint32_t fields :
+         {std::uint32_t{SIEVE_FIELD_SRC | SIEVE_FIELD_DST},
+          std::uint32_t{SIEVE_FIELD_SRC | SIEVE_FIELD_PROTO}, std::uint32_t{SIEVE_FIELD_DPORT}})
+        wrong("fields", [&](sieve_lookup& l) { l.fields = static_cast<__u8>(fields); });
 }
 
 /// Whatever the lines hold, lookups end. Run this under AddressSanitizer, too.

@@ -119,6 +119,8 @@ struct Lines {
 std::string RangesKind::geometry_fault(const sieve_lookup& lookup) const {
     if (lookup.hashes != 0 || lookup.alpha != 0 || lookup.probes != 1)
         return "fields of other kinds in a header of kind ranges";
+    if (!sieve_is_one_address(lookup.fields))
+        return "a filter of kind ranges whose key is not one address, which alone it compares";
     if (lookup.buckets >= SIEVE_RANGES_MOST_LINES)
         return fmt::format("{} lines, kind ranges has fewer than {}", lookup.buckets,
                            SIEVE_RANGES_MOST_LINES);
