@@ -89,6 +89,11 @@ Result<BenchObject> BenchObject::load(const BenchSizes& sizes) {
     if (!sizes.peers || !sizes.lru) leave_out(maps.bench_lru, {programs.bench_lru_lookup});
     if (!sizes.peers || !sizes.lpm)
         leave_out(maps.bench_lpm, {programs.bench_lpm_lookup, programs.bench_ask_lpm});
+    if (sizes.only_floor) {
+        bpf_program* program = nullptr;
+        bpf_object__for_each_program(program, skeleton->obj)
+            bpf_program__set_autoload(program, program == programs.bench_touch_one);
+    }
     if (const int error = sieve_bench_bpf::load(skeleton.get()); error != 0) {
         auto refused = kernel::refusal("loading the benchmark's programs", error);
         refused.value().message += "\n" + log.verifier_log(8);

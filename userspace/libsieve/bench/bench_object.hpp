@@ -30,6 +30,7 @@ struct BenchSizes {
     std::uint64_t keys = 1;
     std::uint64_t lines = 1; // from which the floor draws one at random
     int floor_map = -1;      // the map that holds these lines
+    bool only_floor = false; // load the program that reads one line, and no other
     bool peers = true;       // also load the kernel's own sets
     bool lru = true;
     bool lpm = true;
@@ -38,7 +39,7 @@ struct BenchSizes {
     KernelBloom plain, tuned, equal;
 
     // For runs that ask no peer.
-    static BenchSizes floor_only(std::uint64_t lines, int map) {
+    static BenchSizes without_peers(std::uint64_t lines, int map) {
         BenchSizes sizes;
         sizes.lines = lines;
         sizes.floor_map = map;

@@ -231,7 +231,7 @@ Result<FirewallTable> bench_firewalls(const Image& image, const FirewallOptions&
         table.skipped.emplace_back("firewalls: `ip` (iproute2) is not installed");
         return table;
     }
-    SIEVE_ASSIGN(const BenchObject object, BenchObject::load(BenchSizes::floor_only(1, -1)));
+    SIEVE_ASSIGN(const BenchObject object, BenchObject::load(BenchSizes::without_peers(1, -1)));
     SIEVE_ASSIGN(const Workplace place, Workplace::create());
     SIEVE_TRY(in_private_network([&] { return Bench(image, object, options, place, progress).run(table); }));
     return table;

@@ -123,7 +123,7 @@ Result<LinkTable> bench_link(const Image& image, const PacketOptions& options, c
     SIEVE_ASSIGN(const kernel::Scratch filtering, kernel::Scratch::load(false));
     SIEVE_ASSIGN(const kernel::FilterMap map, kernel::FilterMap::create(image, "bench"));
     SIEVE_ASSIGN(const BenchObject object,
-                 BenchObject::load(BenchSizes::floor_only(image.lookup().buckets, map.fd())));
+                 BenchObject::load(BenchSizes::without_peers(image.lookup().buckets, map.fd())));
     SIEVE_TRY(filtering.table().replace(
         {.default_action = SIEVE_ACTION_DROP,
          .sets = {{.name = "bench", .action = SIEVE_ACTION_PASS, .map_fd = map.fd()}}}));

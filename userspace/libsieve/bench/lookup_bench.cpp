@@ -52,7 +52,13 @@ struct Runner {
     std::uint32_t index = 0; // of a filter: its map index
     std::uint32_t repeat = 1;
     std::uint64_t asked[traffics]{}, found[traffics]{};
+    std::optional<BenchObject> floor{}; // reads random lines of the same map
+    std::uint32_t floor_repeat = 1;
 };
+
+// A measurement of a filter alternates with its floor so often. How near the caches a map's lines are changes
+// from moment to moment, so only turns as short as these find both in the same state.
+constexpr std::uint32_t turns = 8;
 
 class Bench {
   public:
@@ -121,6 +127,7 @@ class Bench {
         SIEVE_ASSIGN(kernel::FilterMap map, kernel::FilterMap::create(built.image, "bench"));
         contestant.load = seconds_since(start);
         contestant.bytes = map_bytes(map.fd());
+        lines_.push_back(built.image.filter().size());
         if (contestant.reference) {
             table_.image = std::move(built.image);
             reference_ = filters_.size();
@@ -164,7 +171,11 @@ class Bench {
             if (bpf_map_update_elem(bpf_map__fd(object_->skeleton().maps.sieve_sets), &index, &fd, BPF_ANY) !=
                 0)
                 return kernel::refusal("putting a filter into the table of sets", errno);
+            BenchSizes floor = BenchSizes::without_peers(lines_[index], fd);
+            floor.only_floor = true;
+            SIEVE_ASSIGN(BenchObject floor_object, BenchObject::load(floor));
             add(filters_[index], programs.bench_filter, index);
+            runners_.back().floor.emplace(std::move(floor_object));
         }
         return {};
     }
@@ -214,21 +225,44 @@ class Bench {
     }
 
     // Runs `repeat` times. Returns nanoseconds per lookup.
-    Result<double> sample(Runner& runner, std::uint32_t repeat) const {
+    Result<double> sample(int program, std::uint32_t repeat) const {
         const Frame frame{};
-        SIEVE_ASSIGN(const double run, run_program(runner.program, frame, repeat));
+        SIEVE_ASSIGN(const double run, run_program(program, frame, repeat));
         return run / object_->control().lookups;
+    }
+    Result<double> sample(const Runner& runner, std::uint32_t repeat) const {
+        return sample(runner.program, repeat);
+    }
+    static int floor_program(const Runner& runner) {
+        return bpf_program__fd(runner.floor->skeleton().progs.bench_touch_one);
+    }
+
+    // How many repetitions last as long as one measurement.
+    [[nodiscard]] std::uint32_t repetitions(double nanoseconds) const {
+        return static_cast<std::uint32_t>(std::clamp(
+            options_.milliseconds * 1e6 / (std::max(nanoseconds, 1.0) * object_->control().lookups), 4.0,
+            1e5));
+    }
+
+    // Chooses what the next runs draw, and whether their lookups overlap.
+    void choose(Runner& runner, Traffic traffic, Spacing spacing) {
+        const auto set = [&](const BenchObject& object) {
+            object.control().apart = spacing == Spacing::apart ? 1 : 0;
+            object.draw(traffic, options_.keys);
+        };
+        object_->control().index = runner.index;
+        set(*object_);
+        if (runner.floor) set(*runner.floor);
     }
 
     Status measure() {
-        bench_control& control = object_->control();
-        object_->draw(Traffic::non_members, options_.keys);
-        control.apart = 1;
         for (Runner& runner : runners_) { // find out how many repetitions last long enough
-            control.index = runner.index;
+            choose(runner, Traffic::non_members, Spacing::apart);
             SIEVE_ASSIGN(const double first, sample(runner, 8));
-            runner.repeat = static_cast<std::uint32_t>(
-                std::clamp(options_.milliseconds * 1e6 / (std::max(first, 1.0) * control.lookups), 4.0, 1e5));
+            runner.repeat = repetitions(first);
+            if (!runner.floor) continue;
+            SIEVE_ASSIGN(const double floor, sample(floor_program(runner), 8));
+            runner.floor_repeat = repetitions(floor);
         }
         // The order is reversed from round to round, so that no contestant always comes first. The peers come
         // last, since their large maps drive the filters' lines out of the caches.
@@ -270,14 +304,12 @@ class Bench {
         constexpr int most_times = 12;
         constexpr double no_faster = 0.98;
         Runner& runner = runners_[index];
-        bench_control& control = object_->control();
-        control.index = runner.index;
-        control.apart = 0;
-        object_->draw(Traffic::half, options_.keys);
+        choose(runner, Traffic::half, Spacing::together);
+        const double in_one_run = object_->control().lookups;
         const double lookups =
             std::min(often * static_cast<double>(table_.contestants[index].bytes) / line_bytes,
-                     most_milliseconds / options_.milliseconds * runner.repeat * control.lookups);
-        const std::uint32_t repeat = std::max(1U, static_cast<std::uint32_t>(lookups / control.lookups));
+                     most_milliseconds / options_.milliseconds * runner.repeat * in_one_run);
+        const std::uint32_t repeat = std::max(1U, static_cast<std::uint32_t>(lookups / in_one_run));
         double before = std::numeric_limits<double>::infinity();
         for (int i = 0; i < most_times; i++) {
             SIEVE_ASSIGN(const double nanoseconds, sample(runner, repeat));
@@ -293,16 +325,27 @@ class Bench {
         Runner& runner = runners_[index];
         Contestant& contestant = table_.contestants[index];
         bench_control& control = object_->control();
-        control.index = runner.index;
-        control.apart = spacing == Spacing::apart ? 1 : 0;
-        object_->draw(traffic, options_.keys);
+        choose(runner, traffic, spacing);
         SIEVE_TRY(sample(runner, std::max(1U, runner.repeat / 2)));
         control.found = 0;
-        SIEVE_ASSIGN(const double nanoseconds, sample(runner, runner.repeat));
-        contestant.times.of[static_cast<std::size_t>(traffic)][static_cast<std::size_t>(spacing)].push_back(
-            nanoseconds);
-        runner.asked[static_cast<std::size_t>(traffic)] += std::uint64_t{runner.repeat} * control.lookups;
-        runner.found[static_cast<std::size_t>(traffic)] += control.found;
+        const std::uint32_t now = runner.floor ? turns : 1;
+        const std::uint32_t repeat = std::max(1U, runner.repeat / now);
+        double nanoseconds = 0;
+        double floor = 0;
+        for (std::uint32_t turn = 0; turn < now; turn++) {
+            if (runner.floor) {
+                SIEVE_ASSIGN(const double own,
+                             sample(floor_program(runner), std::max(1U, runner.floor_repeat / now)));
+                floor += own / now;
+            }
+            SIEVE_ASSIGN(const double own, sample(runner, repeat));
+            nanoseconds += own / now;
+        }
+        const auto t = static_cast<std::size_t>(traffic), s = static_cast<std::size_t>(spacing);
+        contestant.times.of[t][s].push_back(nanoseconds);
+        if (runner.floor) contestant.floor.of[t][s].push_back(floor);
+        runner.asked[t] += std::uint64_t{repeat} * now * control.lookups;
+        runner.found[t] += control.found;
         return {};
     }
 
@@ -327,6 +370,7 @@ class Bench {
     LookupTable table_;
     std::vector<Contestant> filters_;
     std::vector<kernel::FilterMap> maps_; // entry i belongs to filters_[i]
+    std::vector<std::uint64_t> lines_;    // likewise
     std::size_t reference_ = 0;           // index into filters_ of what the others are compared with
     std::vector<Runner> runners_;         // entry i belongs to table_.contestants[i]
     BenchSizes sizes_;
@@ -352,7 +396,10 @@ Rounds LookupTable::to_reference(const Contestant& contestant, Traffic traffic, 
 }
 
 Rounds LookupTable::to_floor(const Contestant& contestant, Traffic traffic, Spacing spacing) const {
-    return ratio(net(contestant, traffic, spacing), net(find(Role::floor), traffic, spacing));
+    const Rounds& own = contestant.floor.at(traffic, spacing);
+    const Rounds& floor = own.empty() ? find(Role::floor).times.at(traffic, spacing) : own;
+    return ratio(net(contestant, traffic, spacing),
+                 minus(floor, find(Role::base).times.at(traffic, spacing)));
 }
 
 Result<LookupTable> bench_lookups(const LookupOptions& options, const Progress& progress) {

@@ -53,6 +53,7 @@ struct Contestant {
     std::optional<double> fpr;   // expected
     std::array<double, traffics> found{}; // share of lookups that answered yes
     Times times;
+    Times floor; // of the floor in the same map, which took turns with the contestant; of filters only
 };
 
 struct LookupTable {

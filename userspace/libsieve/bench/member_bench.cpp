@@ -64,7 +64,7 @@ Result<MemberRow> ask_kind(const FilterKind& kind, const BenchObject& object, co
 } // namespace
 
 Result<MemberTable> bench_members(const MemberOptions& options, const Progress& progress) {
-    SIEVE_ASSIGN(const BenchObject object, BenchObject::load(BenchSizes::floor_only(1, -1)));
+    SIEVE_ASSIGN(const BenchObject object, BenchObject::load(BenchSizes::without_peers(1, -1)));
     MemberTable table{.keys = options.keys, .rows = {}};
     for (const FilterKind* kind : filter_kinds()) {
         SIEVE_ASSIGN(MemberRow row, ask_kind(*kind, object, options, progress));

@@ -102,7 +102,7 @@ Result<PacketTable> bench_packets(const Image& image, const PacketOptions& optio
     SIEVE_ASSIGN(const kernel::Scratch filtering, kernel::Scratch::load(false));
     SIEVE_ASSIGN(const kernel::FilterMap map, kernel::FilterMap::create(image, "bench"));
     SIEVE_ASSIGN(const BenchObject object,
-                 BenchObject::load(BenchSizes::floor_only(image.lookup().buckets, map.fd())));
+                 BenchObject::load(BenchSizes::without_peers(image.lookup().buckets, map.fd())));
     SIEVE_ASSIGN(const kernel::Scratch tc_idle, kernel::Scratch::load(false, kernel::HookPoint::egress));
     SIEVE_ASSIGN(const kernel::Scratch tc_filtering, kernel::Scratch::load(false, kernel::HookPoint::egress));
     for (const kernel::Scratch* scratch : {&filtering, &tc_filtering})

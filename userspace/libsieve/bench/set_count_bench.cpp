@@ -111,7 +111,7 @@ Result<SetCountTable> bench_set_counts(const SetCountOptions& options, const Pro
     contenders.push_back(std::move(none));
     for (const std::uint32_t sets : options.sets)
         SIEVE_TRY(add_contenders(contenders, sets, options, progress));
-    SIEVE_ASSIGN(const BenchObject object, BenchObject::load(BenchSizes::floor_only(1, -1)));
+    SIEVE_ASSIGN(const BenchObject object, BenchObject::load(BenchSizes::without_peers(1, -1)));
     for (std::uint32_t round = 0; round < options.rounds; round++) {
         for (Contender& each : contenders)
             for (const Traffic traffic : {Traffic::non_members, Traffic::members, Traffic::half}) {
