@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <vector>
 
 #include <bpf/bpf.h>
@@ -37,7 +38,8 @@ bool tc(const std::string& arguments) {
 
 // An end of a veth pair, up, named "in". Only the test's own packets flow, because the kernel's IPv6 is down.
 Interface make_veth(int mtu = 1500) {
-    EXPECT_EQ(std::system("sysctl -qw net.ipv6.conf.default.disable_ipv6=1"), 0);
+    std::ofstream disable_ipv6("/proc/sys/net/ipv6/conf/default/disable_ipv6");
+    EXPECT_TRUE(disable_ipv6 << 1 << std::flush);
     EXPECT_TRUE(ip(fmt::format("link add in mtu {0} type veth peer name out mtu {0}", mtu)));
     EXPECT_TRUE(ip("link set in up") && ip("link set out up"));
     return value_or_fail(find_interface("in"));
