@@ -228,8 +228,8 @@ Lookups are in nanoseconds, net of what key and hash cost. The number in bracket
 which makes a key, hashes it, and waits for one random line of the same map. **Apart**: each lookup waits until the
 one before is done, as with packets, between which a driver works. **Together**: one lookup right after the other, so
 that the processor overlaps their cache misses as far as it can look ahead. The traffic is **non-members**,
-**members**, or **half** of each in random turn. A filter takes turns with a floor in its own map. The kernel's own sets are
-compared with the row "touch one line", which reads the map of the default kind.
+**members**, or **half** of each in random turn. A filter takes turns with a floor in its own map. The kernel's own
+sets are compared with the row "touch one line", which reads the map of the default kind.
 """
 
 
