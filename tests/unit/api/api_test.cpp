@@ -81,6 +81,40 @@ TEST(Api, AnEntryMayBeAPrefixOrARange) {
     libsieve_keys_free(keys);
 }
 
+TEST(Api, AFeedIsAddedToTheKeysThatAreThere) {
+    const sieve::test::Files files;
+    const std::string mixed =
+        files.feed("mixed", {"198.51.100.0/24", "203.0.113.5-203.0.113.9", "192.0.2.2"});
+    libsieve_keys* keys = addresses(1);
+    ASSERT_TRUE(libsieve_keys_add_feed(keys, mixed.c_str(), nullptr));
+    EXPECT_EQ(libsieve_keys_count(keys), 4U);
+    libsieve_error* error = nullptr;
+    const std::string broken = files.feed("broken", {"192.0.2.3", "192.0.2.256"});
+    EXPECT_FALSE(libsieve_keys_add_feed(keys, broken.c_str(), &error));
+    EXPECT_NE(said(error).find("192.0.2.256"), std::string::npos);
+    EXPECT_EQ(libsieve_keys_count(keys), 4U) << "a failed call changes nothing";
+    libsieve_image* image = nullptr;
+    ASSERT_TRUE(libsieve_build(keys, nullptr, &image, nullptr));
+    libsieve_keys_free(keys);
+    for (const char* text : {"192.0.0.0", "198.51.100.9", "203.0.113.7", "192.0.2.2"}) {
+        const sieve_key key = key_of(text);
+        EXPECT_TRUE(libsieve_image_contains(image, &key)) << text;
+    }
+    libsieve_image_free(image);
+
+    ASSERT_TRUE(libsieve_keys_new(SIEVE_FIELD_SRC | SIEVE_FIELD_DPORT, &keys, nullptr));
+    const std::string flows = files.feed("flows", {"198.51.100.0/24 443", "192.0.2.1 22", "* 25"});
+    ASSERT_TRUE(libsieve_keys_add_feed(keys, flows.c_str(), nullptr));
+    EXPECT_EQ(libsieve_keys_count(keys), 3U);
+    ASSERT_TRUE(libsieve_build(keys, nullptr, &image, &error)) << said(error);
+    libsieve_keys_free(keys);
+    libsieve_image_info info{};
+    LIBSIEVE_INIT(info);
+    libsieve_image_describe(image, &info);
+    EXPECT_EQ(info.entries, 3U);
+    libsieve_image_free(image);
+}
+
 TEST(Api, ErrorsHaveAKindAndASentence) {
     libsieve_error* error = nullptr;
     libsieve_image* image = nullptr;
