@@ -309,6 +309,85 @@ verified() {
     verdicts <<<"drop udp $STRANGER $IN4 1 2"
 }
 
+# flows ENTRY...: a list of these flows.
+flows() { printf '%s\n' "$@" >"$LISTS/bad.txt"; }
+
+# Entries of several fields may have prefixes, ranges and `*`, whatever kind holds them.
+open_flows() {
+    local options bad
+    for options in "" "verify = true" 'kind = "blocked"' $'kind = "ddlcbf"\nverify = true'; do
+        fresh_lists "" "key = \"src,dport\"
+$options"
+        flows "203.0.113.0/26 443" "203.0.113.100-203.0.113.102 53" "* 2222" "$STRANGER 80"
+        sieve -q apply "$CONFIG"
+        verdicts <<END
+drop udp $MEMBER $IN4 1 443
+drop udp 203.0.113.101 $IN4 1 53
+drop udp 198.51.100.7 $IN4 1 2222
+drop udp $STRANGER $IN4 1 80
+pass udp $MEMBER $IN4 1 444
+pass udp 203.0.113.64 $IN4 1 443
+pass udp 203.0.113.103 $IN4 1 53
+pass udp $STRANGER $IN4 1 81
+END
+        sieve apply "$CONFIG" | grep -qx "nothing to do" || fail "the same list was built again ($options)"
+        flows "203.0.113.0/27 443" "203.0.113.100-203.0.113.102 53" "* 2223" "$STRANGER 80"
+        sieve apply --diff "$CONFIG" >"$WORK/said"
+        diff - <(sed -n '/^set bad/,$p' "$WORK/said") <<END || fail "another difference ($options)"
+set bad: 4 entries, 2 added, 2 gone
+    + * 2223
+    + 203.0.113.0/27 443
+    - * 2222
+    - 203.0.113.0/26 443
+END
+        sieve -q apply "$CONFIG"
+        verdicts <<END
+drop udp $MEMBER $IN4 1 443
+pass udp 203.0.113.33 $IN4 1 443
+drop udp 198.51.100.7 $IN4 1 2223
+pass udp 198.51.100.7 $IN4 1 2222
+END
+    done
+    # What no filter of a kind can hold is refused, and so is what no list of one address can.
+    bad=$(identity bad)
+    sed -i 's/^kind = .*/kind = "bloom"/' "$CONFIG"
+    refused 2 'set bad: the list has prefixes or ranges, which kind bloom cannot hold' sieve apply "$CONFIG"
+    sed -i -e '/^kind = /d' -e 's/^key = .*/key = "src"/' "$CONFIG"
+    refused 3 'set bad: .*bad.txt:3: found "\*", expected the source address' sieve apply "$CONFIG"
+    [ "$(identity bad)" = "$bad" ] || fail "a set that was refused has changed"
+}
+
+# Exceptions of such a list may be ranges as well. Sets with open flows are not joined with others, nor in their way.
+open_flows_beside_others() {
+    fresh_lists "join = true" 'key = "src,dport"
+except = "lists/partners.txt"'
+    sed -i -e 's/^sets = .*/sets = ["friends", "bad", "worse"]/' -e '/^action = "pass"/a key = "src,dport"' "$CONFIG"
+    printf '\n[set.worse]\nkey = "src,dport"\nfpr = 1e-9\nsources = ["lists/worse.txt"]\n' >>"$CONFIG"
+    echo "$FRIEND 443" >"$LISTS/friends/a.txt"
+    echo "198.51.100.7 25" >"$LISTS/worse.txt"
+    flows "203.0.113.0/24 443" "* 2222"
+    echo "203.0.113.4/30 443" >"$LISTS/partners.txt"
+    sieve apply "$CONFIG" >"$WORK/said" 2>&1
+    grep -q 'one lookup answers for friends, worse' "$WORK/said" || fail "$(cat "$WORK/said")"
+    verdicts --repeat 1 <<END
+pass udp $FRIEND $IN4 1 443
+drop udp $MEMBER $IN4 1 443
+pass udp 203.0.113.4 $IN4 1 443
+pass udp 203.0.113.7 $IN4 1 443
+drop udp 203.0.113.8 $IN4 1 443
+drop udp 198.51.100.7 $IN4 1 25
+drop udp 198.51.100.7 $IN4 1 2222
+END
+    echo "203.0.113.4/31 443" >"$LISTS/partners.txt"
+    sieve -q apply "$CONFIG"
+    verdicts --repeat 1 <<END
+pass udp 203.0.113.5 $IN4 1 443
+drop udp 203.0.113.7 $IN4 1 443
+END
+    echo "203.0.113.4 2222" >"$LISTS/partners.txt"
+    refused 3 'set bad: an exception names a field that an entry of the list leaves open' sieve apply "$CONFIG"
+}
+
 all_sources() {
     local before both
     fresh_lists
@@ -445,6 +524,8 @@ ktap_run \
     "config prints every default" effective \
     "a verified set" verified \
     "sets that share a lookup" joined_sets \
+    "entries of several fields with prefixes, ranges and *" open_flows \
+    "open flows with exceptions, beside sets that share a lookup" open_flows_beside_others \
     "sources of all sorts" all_sources \
     "packets that cannot be read" unreadable \
     "a progress bar" progress_bar

@@ -86,7 +86,7 @@ Result<Exit> diff_lists(const DiffArguments& arguments, Input& first, Input& sec
     const auto members = [&](Input& input) -> Result<Members> {
         SIEVE_ASSIGN(Feed feed, read_feed({&input, 1}, fields, options));
         for (const std::string& decided : feed.decided) remark(context, decided);
-        return Members(std::move(feed.keys), std::move(feed.ranges), std::move(feed.key_ranges));
+        return members_of(std::move(feed));
     };
     SIEVE_ASSIGN(const Members before, members(first));
     SIEVE_ASSIGN(const Members now, members(second));

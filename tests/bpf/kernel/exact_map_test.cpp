@@ -52,7 +52,7 @@ Verified verified(KeySet keys, std::vector<AddressRange> ranges = {}, double bit
     options.trials = 20'000;
     options.prefixes.max_probes = 2;
     Image image = value_or_fail(build_set(keys, ranges, options, [](std::string_view, double) {})).image;
-    const auto exact = value_or_fail(exact_keys(keys, ranges, image, "list"));
+    const auto exact = value_or_fail(exact_keys(Members(keys, ranges), image, "list"));
     FilterMap map = map_of(image);
     return {std::move(keys), std::move(ranges), std::move(image), std::move(map),
             value_or_fail(ExactMap::create(exact, "test"))};
@@ -308,7 +308,7 @@ TEST(ExactMap, PreflightFindsOneThatDoesNotBelong) {
         keys.add(key);
     }
     const Verified set = verified(std::move(keys));
-    auto exact = value_or_fail(exact_keys(set.keys, set.ranges, set.image, "list"));
+    auto exact = value_or_fail(exact_keys(Members(set.keys, set.ranges), set.image, "list"));
     Preflight preflight = value_or_fail(Preflight::start());
     const auto good = preflight.check(set.image, set.map, "set", &set.exact);
     ASSERT_TRUE(good) << good.error().message;
@@ -331,10 +331,10 @@ TEST(ExactKeys, RefuseAnotherFeed) {
         return set;
     };
     const Image image = image_of({"10.0.0.1", "10.0.0.2", "10.0.0.3"});
-    EXPECT_EQ(
-        value_or_fail(exact_keys(list({"10.0.0.3", "10.0.0.1", "10.0.0.2", "10.0.0.1"}), {}, image, "f"))
-            .size(),
-        3U);
+    EXPECT_EQ(value_or_fail(
+                  exact_keys(Members(list({"10.0.0.3", "10.0.0.1", "10.0.0.2", "10.0.0.1"}), {}), image, "f"))
+                  .size(),
+              3U);
     const AddressRange range{address_number(0, sieve_v4_mapped(0x0a000000)),
                              address_number(0, sieve_v4_mapped(0x0a0000ff))};
     for (const auto& [texts, ranges, why] :
@@ -343,7 +343,7 @@ TEST(ExactKeys, RefuseAnotherFeed) {
              {{"10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4"}, {}, "4 keys instead of 3"},
              {{"10.0.0.1", "10.0.0.2", "10.0.0.4"}, {}, "not the same"},
              {{"10.0.0.1", "10.0.0.2"}, {range}, "ranges"}}) {
-        const auto exact = exact_keys(list(texts), ranges, image, "feed.txt");
+        const auto exact = exact_keys(Members(list(texts), ranges), image, "feed.txt");
         ASSERT_FALSE(exact) << why;
         EXPECT_EQ(exact.error().kind, ErrorKind::bad_input);
         EXPECT_NE(exact.error().message.find("feed.txt"), std::string::npos) << exact.error().message;

@@ -16,7 +16,7 @@ Members members(const test::Files& files, const Lines& lines, const std::string&
     auto feed = read_feed({files.feed("list", lines)}, parse_fields(fields).value(),
                           {.ranges = true, .key_ranges = true, .threads = 1});
     EXPECT_TRUE(feed) << feed.error().message;
-    return {std::move(feed->keys), std::move(feed->ranges), std::move(feed->key_ranges)};
+    return members_of(std::move(*feed));
 }
 
 TEST(CompareLists, NamesWhatCameAndWent) {

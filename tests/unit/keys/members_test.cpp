@@ -3,6 +3,9 @@
 
 #include <algorithm>
 #include <random>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -94,6 +97,26 @@ TEST(Members, SubtractRefusesToSplitAnOpenField) {
     Members elsewhere(fields);
     elsewhere.keys.add(parse_key("10.0.0.4 10.0.0.0 443", fields).value());
     EXPECT_TRUE(subtract(list, elsewhere));
+}
+
+// An IPv6 range around the v4-mapped addresses means none of them.
+TEST(Members, SubtractKeepsFamiliesApart) {
+    const auto members = [](const std::vector<std::string>& texts) {
+        Members list(fields);
+        for (const std::string& text : texts) add_member(parse_member(text, fields).value(), list);
+        return list;
+    };
+    const std::vector<std::string> ipv4{"10.0.0.0/8 * 443", "10.0.0.1 10.0.0.2 443"};
+    const std::vector<std::string> ipv6{"::/0 * 443", "::1 ::2 443"};
+    for (const auto& [one, other] : {std::pair(ipv4, ipv6), std::pair(ipv6, ipv4)}) {
+        Members list = members(one);
+        const auto taken = subtract(list, members({other[0]}));
+        ASSERT_TRUE(taken) << taken.error().message;
+        EXPECT_EQ(taken->keys + taken->ranges, 0U);
+        EXPECT_EQ(list.key_ranges, members(one).key_ranges);
+        EXPECT_TRUE(subtract(list, members({one[0]})));
+        EXPECT_TRUE(list.empty());
+    }
 }
 
 // Prefixes and back: the same keys.

@@ -125,6 +125,19 @@ TEST_F(Guards, KeysOfSeveralFieldsNameFlows) {
     set.feed.fields = SIEVE_FIELD_SRC | SIEVE_FIELD_DPORT;
     passes(list_of({"192.0.2.1 25"}, set.feed.fields));
     refuses(Guard::empty, {}, list_of({}, set.feed.fields));
+    passes(list_of({"192.0.2.0/24 25", "* 22"}, set.feed.fields));
+}
+
+TEST_F(Guards, RangesOfKeysAreEntries) {
+    set.feed.fields = SIEVE_FIELD_SRC | SIEVE_FIELD_DPORT;
+    std::vector<std::string> entries;
+    for (const std::string& address : addresses(1001)) entries.push_back(address + "/31 443");
+    for (std::string& entry : entries)
+        if (const char digit = entry[entry.find('/') - 1]; (digit - '0') % 2 != 0)
+            entry.replace(entry.find("/31"), 3, "-11.9.9.9");
+    passes(list_of(entries, set.feed.fields), 101);
+    refuses(Guard::growth, {"1001 entries", "has 100"}, list_of(entries, set.feed.fields), 100);
+    refuses(Guard::shrink, {"1001 entries", "has 2003"}, list_of(entries, set.feed.fields), 2003);
 }
 
 TEST_F(Guards, AFilterMayMistakeAnAddress) {

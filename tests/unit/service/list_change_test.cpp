@@ -54,5 +54,21 @@ TEST(ListChange, ComparesKeysOfSeveralFields) {
     EXPECT_EQ(change.first_gone, std::vector<std::string>{"192.0.2.1 80"});
 }
 
+TEST(ListChange, ComparesRangesOfKeys) {
+    const std::uint32_t fields = SIEVE_FIELD_SRC | SIEVE_FIELD_DPORT | SIEVE_FIELD_PROTO;
+    const std::vector<std::string> before{"10.0.0.0/8 443 tcp", "* 22 tcp", "192.0.2.7 * udp",
+                                          "192.0.2.1-192.0.2.9 53 *"};
+    EXPECT_FALSE(compare_lists(list_of(before, fields),
+                               list_of({before[3], before[1], before[0], before[2], before[1]}, fields))
+                     .any());
+    const ListChange change =
+        compare_lists(list_of(before, fields), list_of({before[0], "* 23 tcp", "::/0 * *"}, fields));
+    EXPECT_EQ(change.added, 2U);
+    EXPECT_EQ(change.gone, 3U);
+    EXPECT_EQ(change.first_added, (std::vector<std::string>{"* 23 tcp", "::/0 * *"}));
+    EXPECT_EQ(change.first_gone,
+              (std::vector<std::string>{"* 22 tcp", "192.0.2.1-192.0.2.9 53 *", "192.0.2.7 * udp"}));
+}
+
 } // namespace
 } // namespace sieve::service

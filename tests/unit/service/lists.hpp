@@ -20,6 +20,8 @@ inline Feed list_of(const std::vector<std::string>& entries, std::uint32_t field
         if (!member) throw std::runtime_error(member.error().message);
         if (member->range)
             list.ranges.push_back(*member->range);
+        else if (member->key_range)
+            list.key_ranges.push_back(*member->key_range);
         else
             list.keys.add(member->key);
     }

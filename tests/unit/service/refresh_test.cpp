@@ -1,12 +1,18 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/service/refresh.hpp"
 
+#include <fcntl.h>
+#include <sys/mman.h>
+
 #include <filesystem>
 #include <fstream>
 #include <set>
 
 #include <gtest/gtest.h>
 
+#include "libsieve/filters/kinds/registry.hpp"
+#include "libsieve/filters/prefix_entries.hpp"
+#include "libsieve/util/write_all.hpp"
 #include "unit/control/files.hpp"
 #include "unit/service/in_process.hpp"
 #include "unit/service/lists.hpp"
@@ -114,6 +120,131 @@ TEST_F(Refresh, ExceptionsAreTakenOutAndNeverMatch) {
     std::filesystem::remove(files.path("partners.txt"));
     EXPECT_NE(examine(set, state, protection, sandbox, {}).error().error.message.find("partners.txt"),
               std::string::npos);
+}
+
+class RefreshOfFlows : public Refresh {
+  protected:
+    static constexpr std::uint32_t flow = SIEVE_FIELD_SRC | SIEVE_FIELD_DPORT;
+
+    RefreshOfFlows() {
+        set.feed.fields = flow;
+        set.feed.build.bits_per_key = 32;
+    }
+
+    void list(const std::vector<std::string>& lines) { files.feed("bad.txt", lines); }
+    [[nodiscard]] Image image_of(const SetRecord& record) const {
+        auto image = Image::load(std::filesystem::path(state.image_path("bad", record.identity)));
+        if (!image) throw std::runtime_error(image.error().message);
+        return std::move(*image);
+    }
+    [[nodiscard]] std::string why_not() {
+        const auto result = examine(set, state, protection, sandbox, {});
+        return result ? "" : result.error().error.message;
+    }
+};
+
+TEST_F(RefreshOfFlows, EntriesMayBeRanges) {
+    for (const bool verify : {false, true})
+        for (const sieve_kind kind :
+             {automatic_kind, SIEVE_KIND_BLOCKED, SIEVE_KIND_XORSAT, SIEVE_KIND_DDLCBF}) {
+            SCOPED_TRACE(std::string(kind_name(kind)) + (verify ? ", verified" : ""));
+            set.verify = verify;
+            set.feed.build.kind.kind = kind;
+            list({"10.0.0.0/24 443", "* 22", "192.0.2.1-192.0.2.6 53", "192.0.2.1 80"});
+            const SetRecord record = refreshed();
+            EXPECT_EQ(record.entries, 4U);
+            EXPECT_EQ(record.exact, verify);
+            const Image image = image_of(record);
+            for (const std::string key :
+                 {"10.0.0.77 443", "203.0.113.9 22", "2001:db8::9 22", "192.0.2.6 53", "192.0.2.1 80"})
+                EXPECT_TRUE(image.contains(parse_key(key, flow).value())) << key;
+            const auto kept = last_good_list(set, record, state);
+            ASSERT_TRUE(kept) << kept.error().message;
+            EXPECT_EQ(kept->key_ranges.size(), 3U);
+            EXPECT_FALSE(examined().changed());
+            list({"10.0.0.0/24 443", "* 23", "192.0.2.1-192.0.2.6 53", "192.0.2.1 80"});
+            EXPECT_TRUE(examined().changed());
+        }
+}
+
+TEST_F(RefreshOfFlows, AKindThatHoldsNoRangesSaysWhichDo) {
+    list({"10.0.0.0/24 443"});
+    set.feed.build.kind.kind = SIEVE_KIND_BLOOM;
+    const auto record = build_image(set, examined(), state, protection, sandbox, {});
+    ASSERT_FALSE(record);
+    EXPECT_NE(record.error().message.find("prefixes or ranges, which kind bloom cannot hold"),
+              std::string::npos)
+        << record.error().message;
+}
+
+TEST_F(RefreshOfFlows, ExceptionsMayBeRanges) {
+    for (const bool verify : {false, true}) {
+        set.verify = verify;
+        list({"10.0.0.0/24 443", "* 22", "192.0.2.1 80", "192.0.2.9 80"});
+        set.feed.except = files.feed("partners.txt", {"10.0.0.64/30 443", "192.0.2.8/30 80"});
+        const SetRecord record = refreshed();
+        const Image image = image_of(record);
+        for (const std::string key : {"10.0.0.63 443", "10.0.0.68 443", "198.51.100.1 22", "192.0.2.1 80"})
+            EXPECT_TRUE(image.contains(parse_key(key, flow).value())) << key;
+        for (const std::string key : {"10.0.0.64 443", "10.0.0.67 443", "192.0.2.9 80"})
+            EXPECT_FALSE(image.contains(parse_key(key, flow).value())) << key;
+        EXPECT_FALSE(examined().changed());
+        files.feed("partners.txt", {"10.0.0.64/30 443", "192.0.2.8/31 80"});
+        EXPECT_TRUE(examined().changed()) << "the image promises something else";
+        files.feed("partners.txt", {"10.0.0.64 22"});
+        EXPECT_NE(why_not().find("set bad: an exception names a field"), std::string::npos) << why_not();
+    }
+}
+
+// A child that was taken over may write any keys. Those of a ddlcbf set are its entries and what is stored
+// for them.
+TEST_F(RefreshOfFlows, KeysForVerificationMustFitTheImage) {
+    set.verify = true;
+    set.feed.build.kind.kind = SIEVE_KIND_DDLCBF;
+    list({"10.0.0.0/24 443", "10.0.1.0/24 443", "* 22"});
+    const SetRecord record = refreshed();
+    const Image image = image_of(record);
+    const auto read = [&](const std::vector<sieve_key>& keys) {
+        const UniqueFd file(::memfd_create("exact", MFD_CLOEXEC));
+        EXPECT_TRUE(write_all(file.get(),
+                              {reinterpret_cast<const char*>(keys.data()), keys.size() * sizeof(sieve_key)}));
+        return read_exact_file(file.get(), image);
+    };
+    const UniqueFd file(::open(state.exact_path("bad", record.identity).c_str(), O_RDONLY | O_CLOEXEC));
+    const std::vector<sieve_key> right = read_exact_file(file.get(), image).value();
+    EXPECT_TRUE(read(right));
+    std::vector<sieve_key> entries;
+    std::vector<sieve_key> stored;
+    for (const sieve_key& key : right) (entry_marked_by(key) ? entries : stored).push_back(key);
+    EXPECT_EQ(entries.size(), 3U);
+    EXPECT_FALSE(read({}));
+    EXPECT_FALSE(read(entries));
+    EXPECT_FALSE(read(stored));
+    std::vector<sieve_key> more = right;
+    for (std::uint64_t i = 0; i < image.file().keys; i++) {
+        sieve_key& key = more.emplace_back(more.back());
+        key.word[0]++;
+    }
+    const auto refused = read(more);
+    ASSERT_FALSE(refused);
+    EXPECT_NE(refused.error().message.find("not as many"), std::string::npos) << refused.error().message;
+    std::vector<sieve_key> twice = right;
+    twice.back() = twice[twice.size() - 2];
+    EXPECT_FALSE(read(twice));
+}
+
+// No filter of single keys is built of such a list, so nobody asks for it to be joined.
+TEST_F(RefreshOfFlows, RangesAreNotJoined) {
+    control::JointTask task;
+    std::vector<UniqueFd> lists;
+    for (const std::string name : {"a", "b"}) {
+        task.sets.push_back({.name = name, .fields = flow});
+        lists.push_back(own_list(test::list_of({"192.0.2.1 80", "* 22"}, flow), name).value().records);
+    }
+    const auto joint = join_in_sandbox({.task = task, .lists = std::move(lists), .sandbox = sandbox}, {});
+    ASSERT_FALSE(joint);
+    EXPECT_NE(joint.error().message.find("set a: its list has prefixes or ranges"), std::string::npos)
+        << joint.error().message;
 }
 
 TEST_F(Refresh, HostBitsAreMaskedOnRequest) {

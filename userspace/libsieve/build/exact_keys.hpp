@@ -20,10 +20,4 @@ namespace sieve {
 // may still list them.
 Result<std::vector<sieve_key>> exact_keys(Members members, const Image& image, const std::string& feed);
 
-// The same for keys and ranges of addresses.
-inline Result<std::vector<sieve_key>> exact_keys(const KeySet& keys, const std::vector<AddressRange>& ranges,
-                                                 const Image& image, const std::string& feed) {
-    return exact_keys(Members(keys, ranges), image, feed);
-}
-
 } // namespace sieve

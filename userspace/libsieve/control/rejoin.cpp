@@ -111,7 +111,7 @@ Result<SetList> read_set_list(const SetSpec& spec, const Observer& observer) {
         SIEVE_TRY(take_out(list, taken, name, observer));
         read.exceptions = exceptions_of(std::move(taken)).lines;
     }
-    if (!list.ranges.empty() || !list.key_ranges.empty())
+    if (list.has_ranges())
         return invalid_request(fmt::format(
             "set {}: its list has prefixes or ranges, and only lists of single keys can be joined",
             spec.name));

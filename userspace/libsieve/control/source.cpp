@@ -22,7 +22,7 @@ namespace {
 
 Result<Feed> read_feeds(std::span<Input> inputs, std::uint32_t fields, FeedOptions options,
                         const Observer& observer) {
-    options.ranges = true;
+    options.ranges = options.key_ranges = true;
     options.keep_skipped = observer.malformed != nullptr;
     options.progress = observer.progress;
     SIEVE_ASSIGN(Feed feed, read_feed(inputs, fields, options));
@@ -52,13 +52,10 @@ using Spilled = std::optional<SpilledKeys>;
 Result<BuiltSet> build_feed(Feed feed, BuildOptions options, const Observer& observer,
                             const Exceptions& exceptions = {}, Spilled spilled = {}) {
     options.skipped = feed.skipped;
-    const std::uint64_t entries =
-        feed.overflowed + feed.keys.size() + feed.ranges.size() + feed.key_ranges.size();
-    SIEVE_ASSIGN(
-        BuiltSet built,
-        spilled ? build_set(std::move(*spilled), options, observer.progress, exceptions)
-                : build_set(Members(std::move(feed.keys), std::move(feed.ranges), std::move(feed.key_ranges)),
-                            options, observer.progress, exceptions));
+    const std::uint64_t entries = feed.overflowed + feed.entries();
+    SIEVE_ASSIGN(BuiltSet built,
+                 spilled ? build_set(std::move(*spilled), options, observer.progress, exceptions)
+                         : build_set(members_of(std::move(feed)), options, observer.progress, exceptions));
     if (built.report.entries != entries)
         return bad_input(fmt::format("{}: {} entries were read and {} built; this is a bug, please report it",
                                      options.label, entries, built.report.entries));
@@ -86,10 +83,6 @@ std::string names_of(std::span<const Input> inputs) {
     std::vector<std::string> names;
     for (const Input& input : inputs) names.push_back(input.name());
     return fmt::format("{}", fmt::join(names, ", "));
-}
-
-Members members_of(Feed feed) {
-    return {std::move(feed.keys), std::move(feed.ranges), std::move(feed.key_ranges)};
 }
 
 // The share of a family's addresses above which a list is more likely a mistake, such as a default route.
@@ -149,7 +142,7 @@ class Spill {
     // Takes the keys that were read since the last call.
     Status take(Feed& feed) {
         const std::uint64_t limit = spec_.build.memory_limit.value_or(0);
-        if (purpose_.needs_all != nullptr || !feed.ranges.empty() || !feed.key_ranges.empty())
+        if (purpose_.needs_all != nullptr || feed.has_ranges())
             return invalid_request(fmt::format(
                 "the list takes more memory than the limit of {} bytes allows, and {} all of it at once",
                 limit, purpose_.needs_all != nullptr ? purpose_.needs_all : "its prefixes or ranges need"));
@@ -197,7 +190,6 @@ class Spill {
 Result<List> read_whole_list(std::span<Input> feeds, const FeedSpec& spec, const Observer& observer,
                              const Purpose& purpose) {
     FeedOptions options = feed_options(spec);
-    options.key_ranges = true;
     Spill spill(spec, purpose, observer);
     if (spec.build.memory_limit) {
         SIEVE_TRY(check_build_options(spec.build));
@@ -251,11 +243,9 @@ Result<OpenedSet> open_image(const SetSpec& spec, SetInputs inputs, const Observ
     OpenedSet set{std::move(image), {}};
     if (has_keys) set.exact = *spec.verify->keys;
     if (!spec.verify || has_keys) return set;
-    SIEVE_ASSIGN(
-        Feed feed,
-        read_feeds({&*inputs.verify_feed, 1}, set.image.lookup().fields,
-                   {.format = ListFormat{}, .skip_invalid = set.image.file().skipped > 0, .key_ranges = true},
-                   observer));
+    SIEVE_ASSIGN(Feed feed, read_feeds({&*inputs.verify_feed, 1}, set.image.lookup().fields,
+                                       {.format = ListFormat{}, .skip_invalid = set.image.file().skipped > 0},
+                                       observer));
     SIEVE_ASSIGN(set.exact, exact_keys(members_of(std::move(feed)), set.image, inputs.verify_feed->name()));
     return set;
 }
@@ -277,7 +267,7 @@ Result<OpenedSet> open_feeds(const SetSpec& spec, SetInputs inputs, const Observ
     std::optional<Members> kept;
     if (spec.verify) kept = members_of(list.feed);
     std::optional<KeySet> keys;
-    if (spec.keep_keys && list.feed.ranges.empty() && list.feed.key_ranges.empty()) keys = list.feed.keys;
+    if (spec.keep_keys && !list.feed.has_ranges()) keys = list.feed.keys;
     SIEVE_ASSIGN(BuiltSet built, build_feed(std::move(list.feed), inputs.sources, spec.feed.build, observer,
                                             list.exceptions, std::move(list.spilled)));
     if (built.report.spared > 0 && built.report.tries > 1)
@@ -334,7 +324,7 @@ Result<BuiltSet> build_list(Feed list, const FeedSpec& spec, const Observer& obs
 }
 
 Result<Feed> read_exceptions(Input& input, std::uint32_t fields, const Observer& observer) {
-    return read_feeds({&input, 1}, fields, {.format = ListFormat{}, .key_ranges = true}, observer);
+    return read_feeds({&input, 1}, fields, {.format = ListFormat{}}, observer);
 }
 
 Status take_out(Feed& list, const Feed& exceptions, const std::string& name, const Observer& observer) {

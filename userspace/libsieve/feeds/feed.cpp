@@ -523,11 +523,9 @@ class Collector {
 
     Result<Feed> finish() && {
         if (error_) return tl::unexpected(std::move(*error_));
-        if (feed_.overflowed == 0 && feed_.keys.empty() && feed_.ranges.empty() && feed_.key_ranges.empty())
-            return bad_input(no_keys());
+        const std::uint64_t entries = feed_.overflowed + feed_.entries();
+        if (entries == 0) return bad_input(no_keys());
         // If a member were lost here, nobody would ever notice. So the numbers must add up.
-        const std::uint64_t entries =
-            feed_.overflowed + feed_.keys.size() + feed_.ranges.size() + feed_.key_ranges.size();
         std::uint64_t taken = 0;
         for (const Input& input : inputs_) taken += input.taken();
         if (feed_.lines != feed_.comments + feed_.skipped + entries || feed_.bytes != taken)
@@ -560,8 +558,8 @@ class Collector {
     // Passes the keys on if they are too many to hold. Returns false if that failed.
     bool pass_on() {
         if (!options_.overflow) return true;
+        if (feed_.entries() < options_.most_entries) return true;
         const std::size_t held = feed_.keys.size();
-        if (held + feed_.ranges.size() + feed_.key_ranges.size() < options_.most_entries) return true;
         if (Status passed = options_.overflow(feed_); !passed) {
             error_ = std::move(passed.error());
             return false;

@@ -29,6 +29,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "libsieve/feeds/list_format.hpp"
@@ -77,13 +78,20 @@ struct Feed {
     std::uint64_t skipped = 0;        // malformed lines; 0 unless skip_invalid
     std::uint64_t masked = 0;         // prefixes whose bits behind the length were cleared
     std::uint64_t bytes = 0;          // of all inputs together
-    // read_feed() guarantees: lines = comments + skipped + overflowed + keys.size() + ranges.size() +
-    // key_ranges.size()
+    // read_feed() guarantees: lines = comments + skipped + overflowed + entries()
 
     std::vector<std::string> skipped_first; // "FILE:LINE: why" for the first few malformed lines, or all
     // "FILE: read as ..." for each input whose format was not given and is not plain.
     std::vector<std::string> decided;
+
+    [[nodiscard]] std::size_t entries() const { return keys.size() + ranges.size() + key_ranges.size(); }
+    [[nodiscard]] bool has_ranges() const { return !ranges.empty() || !key_ranges.empty(); }
 };
+
+// What the list says, without where it says so.
+[[nodiscard]] inline Members members_of(Feed feed) {
+    return {std::move(feed.keys), std::move(feed.ranges), std::move(feed.key_ranges)};
+}
 
 // Reads all keys of these fields from the inputs, each to its end. Errors: a malformed line, unless malformed
 // lines are skipped; a feed without a key; an input that is a filter image, or packed and damaged; a usage

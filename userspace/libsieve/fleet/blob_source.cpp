@@ -89,7 +89,7 @@ Result<BlobSource> feed_blob(const control::SetSpec& spec, Input& input, BlobSou
     SIEVE_ASSIGN(Input again, Input::of(std::move(copy), input.name()));
     SIEVE_ASSIGN(const Feed list, control::read_list({&again, 1}, spec.feed, observer));
     blob.set.as = BlobKind::feed;
-    blob.set.entries = list.keys.size() + list.ranges.size() + list.key_ranges.size();
+    blob.set.entries = list.entries();
     if (blob.set.entries == 0) return bad_input(fmt::format("{}: no entries", input.name()));
     return finish(std::move(blob));
 }

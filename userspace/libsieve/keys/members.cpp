@@ -89,7 +89,7 @@ Subtracted subtract_addresses(Members& list, const Members& taken) {
 }
 
 bool overlap(const AddressRange& a, const AddressRange& b) {
-    return a.first <= b.last && b.first <= a.last;
+    return family_of(a) == family_of(b) && a.first <= b.last && b.first <= a.last;
 }
 
 bool overlap(const KeyRange& a, const KeyRange& b) {

@@ -116,11 +116,6 @@ Result<ReadDone> read_lists(const ReadOrder& order, std::span<const int> descrip
     std::optional<Feed> taken;
     if (exceptions) {
         SIEVE_ASSIGN(taken, control::read_exceptions(*exceptions, order.feed.fields, observer));
-        if (!taken->key_ranges.empty())
-            return bad_input(
-                fmt::format("{}: found a prefix or * among several fields, expected single keys: the "
-                            "service's sets of several fields hold no others",
-                            exceptions->name()));
         SIEVE_TRY(control::take_out(list, *taken, exceptions->name(), observer));
     }
     done.digest = digest_of_list(list);
@@ -144,8 +139,8 @@ Result<BuildDone> build_filter(const BuildOrder& order, std::span<const int> des
     if (progress) observer.progress = progress;
     tell_progress("building the filter");
     SIEVE_ASSIGN(Feed list, read_list_file(list_file, order.feed.fields));
-    std::optional<Feed> kept;
-    if (order.exact) kept = list;
+    std::optional<Members> kept;
+    if (order.exact) kept = members_of(list);
     Exceptions exceptions;
     if (!order.feed.except.empty()) {
         SIEVE_ASSIGN(Feed taken, read_list_file(exceptions_file, order.feed.fields));
@@ -155,7 +150,7 @@ Result<BuildDone> build_filter(const BuildOrder& order, std::span<const int> des
     SIEVE_ASSIGN(BuiltSet built, control::build_list(std::move(list), order.feed, observer, exceptions));
     if (kept) {
         SIEVE_ASSIGN(const std::vector<sieve_key> exact,
-                     exact_keys(kept->keys, kept->ranges, built.image, order.feed.build.label));
+                     exact_keys(std::move(*kept), built.image, order.feed.build.label));
         SIEVE_TRY(write_all(exact_file,
                             {reinterpret_cast<const char*>(exact.data()), exact.size() * sizeof(sieve_key)}));
     }
@@ -177,7 +172,7 @@ Result<JoinDone> join_lists(const JoinOrder& order, std::span<const int> descrip
     std::vector<KeySet> lists;
     for (std::size_t i = 0; i < task.sets.size(); i++) {
         SIEVE_ASSIGN(Feed list, read_list_file(descriptors[join_descriptors + i], task.sets[i].fields));
-        if (!list.ranges.empty())
+        if (list.has_ranges())
             return bad_input(fmt::format("set {}: its list has prefixes or ranges", task.sets[i].name));
         SIEVE_TRY(control::check_list(task.sets[i], list.keys));
         lists.push_back(std::move(list.keys));

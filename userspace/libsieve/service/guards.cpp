@@ -203,7 +203,7 @@ bool guards_addresses(const SetConfiguration& set) {
 
 std::optional<Refusal> check_list(const SetConfiguration& set, const Feed& list,
                                   std::optional<std::uint64_t> entries_before, const Protection& protection) {
-    const std::uint64_t entries = list.keys.size() + list.ranges.size();
+    const std::uint64_t entries = list.entries();
     if (entries == 0) return empty_list(set);
     if (std::optional<Refusal> refusal = check_size(set, entries, entries_before)) return refusal;
     if (!guards_addresses(set)) return std::nullopt;

@@ -5,7 +5,9 @@
 #include <compare>
 
 #include "libsieve/feeds/address_text.hpp"
+#include "libsieve/feeds/entry.hpp"
 #include "libsieve/feeds/key_text.hpp"
+#include "libsieve/service/key_range_record.hpp"
 
 namespace sieve::service {
 
@@ -15,11 +17,12 @@ std::string address_text(uint128 address) {
     return format_address(static_cast<std::uint64_t>(address >> 64), static_cast<std::uint64_t>(address));
 }
 
-// As a prefix where it is one.
+// As an address or a prefix where it is one.
 std::string range_text(const AddressRange& range) {
     const bool ipv4 = is_ipv4(range.first);
     const int bits = ipv4 ? 32 : 128;
     const uint128 span = range.last - range.first;
+    if (span == 0) return address_text(range.first);
     for (int host_bits = 1; host_bits <= bits; host_bits++) {
         const uint128 mask = host_bits == 128 ? ~uint128{0} : (uint128{1} << host_bits) - 1;
         if (span == mask && (range.first & mask) == 0)
@@ -28,8 +31,32 @@ std::string range_text(const AddressRange& range) {
     return address_text(range.first) + "-" + address_text(range.last);
 }
 
+// As a feed states it.
+std::string key_range_text(const KeyRange& range, std::uint32_t fields) {
+    sieve_key transport{};
+    transport.word[4] = range.transport;
+    std::string text;
+    for (const entry::FieldName& name : entry::field_names) {
+        if ((fields & name.field) == 0) continue;
+        if (!text.empty()) text += ' ';
+        if ((range.fields & name.field) == 0)
+            text += '*';
+        else if (name.field == SIEVE_FIELD_SRC)
+            text += range_text(range.source);
+        else if (name.field == SIEVE_FIELD_DST)
+            text += range_text(range.destination);
+        else
+            text += format_key(transport, name.field);
+    }
+    return text;
+}
+
 bool before_in_order(const AddressRange& a, const AddressRange& b) {
     return a.first != b.first ? a.first < b.first : a.last < b.last;
+}
+
+bool before_in_order(const KeyRange& a, const KeyRange& b) {
+    return record_of(a) < record_of(b);
 }
 
 bool key_before(const sieve_key& a, const sieve_key& b) {
@@ -50,9 +77,10 @@ std::vector<sieve_key> sorted_keys(const Feed& list) {
     return keys;
 }
 
-std::vector<AddressRange> sorted_ranges(const Feed& list) {
-    std::vector<AddressRange> ranges = list.ranges;
-    std::sort(ranges.begin(), ranges.end(), before_in_order);
+template <class Range>
+std::vector<Range> sorted_ranges(std::vector<Range> ranges) {
+    std::sort(ranges.begin(), ranges.end(),
+              [](const Range& a, const Range& b) { return before_in_order(a, b); });
     ranges.erase(std::unique(ranges.begin(), ranges.end()), ranges.end());
     return ranges;
 }
@@ -81,12 +109,15 @@ ListChange compare_lists(const Feed& before, const Feed& now, std::size_t exampl
         count_missing(new_keys, old_keys, key_before, text, examples, change.added, change.first_added);
         count_missing(old_keys, new_keys, key_before, text, examples, change.gone, change.first_gone);
     }
-    const std::vector<AddressRange> old_ranges = sorted_ranges(before);
-    const std::vector<AddressRange> new_ranges = sorted_ranges(now);
-    count_missing(new_ranges, old_ranges, before_in_order, range_text, examples, change.added,
-                  change.first_added);
-    count_missing(old_ranges, new_ranges, before_in_order, range_text, examples, change.gone,
-                  change.first_gone);
+    const auto compare_ranges = [&]<class Range>(const std::vector<Range>& old_ranges,
+                                                 const std::vector<Range>& new_ranges, const auto& text) {
+        const auto in_order = [](const Range& a, const Range& b) { return before_in_order(a, b); };
+        count_missing(new_ranges, old_ranges, in_order, text, examples, change.added, change.first_added);
+        count_missing(old_ranges, new_ranges, in_order, text, examples, change.gone, change.first_gone);
+    };
+    compare_ranges(sorted_ranges(before.ranges), sorted_ranges(now.ranges), range_text);
+    compare_ranges(sorted_ranges(before.key_ranges), sorted_ranges(now.key_ranges),
+                   [&](const KeyRange& range) { return key_range_text(range, now.keys.fields()); });
     return change;
 }
 

@@ -8,11 +8,15 @@
 #include <cerrno>
 #include <cstring>
 #include <limits>
+#include <optional>
+#include <span>
 #include <string_view>
+#include <type_traits>
 
 #include <fmt/core.h>
 
 #include "libsieve/feeds/entry.hpp"
+#include "libsieve/service/key_range_record.hpp"
 #include "libsieve/util/write_all.hpp"
 
 namespace sieve::service {
@@ -23,7 +27,7 @@ struct ListFileHeader {
     std::uint64_t magic;
     std::uint64_t fields;
     std::uint64_t keys;
-    std::uint64_t ranges;
+    std::uint64_t ranges; // of addresses, or of keys: a list has one sort
     std::uint64_t lines;
     std::uint64_t comments;
     std::uint64_t skipped;
@@ -32,6 +36,9 @@ struct ListFileHeader {
 
 constexpr std::uint64_t list_magic = 0x32'74'73'69'6c'53'49'53; // "SISlist2"
 constexpr std::size_t records_at_once = 4096;
+constexpr std::size_t address_range_words = 4; // the lower half of each address first
+static_assert(sizeof(AddressRange) == address_range_words * sizeof(std::uint64_t));
+static_assert(std::has_unique_object_representations_v<AddressRange>);
 
 // The words of a key that selected fields lie in, in rising order.
 std::vector<std::size_t> words_of(std::uint32_t fields) {
@@ -72,6 +79,11 @@ Status read_all(int from, void* to, std::size_t bytes) {
     return {};
 }
 
+template <class Record>
+std::string_view bytes_of(const std::vector<Record>& records) {
+    return {reinterpret_cast<const char*>(records.data()), records.size() * sizeof(Record)};
+}
+
 // Reads `count` records of so many words, and hands each on until one is wrong.
 Status read_records(int from, std::uint64_t count, std::size_t words, const auto& take) {
     const std::uint64_t most = std::min<std::uint64_t>(count, records_at_once);
@@ -93,13 +105,16 @@ bool is_range(const AddressRange& range) {
 } // namespace
 
 Status write_list_file(const Feed& list, int to) {
-    const ListFileHeader header{list_magic, list.keys.fields(), list.keys.size(), list.ranges.size(),
-                                list.lines, list.comments,      list.skipped,     list.bytes};
+    const ListFileHeader header{
+        list_magic, list.keys.fields(), list.keys.size(), list.ranges.size() + list.key_ranges.size(),
+        list.lines, list.comments,      list.skipped,     list.bytes};
     SIEVE_TRY(write_all(to, {reinterpret_cast<const char*>(&header), sizeof(header)}));
     SIEVE_TRY(write_keys(to, list.keys));
-    static_assert(std::has_unique_object_representations_v<AddressRange>);
-    return write_all(
-        to, {reinterpret_cast<const char*>(list.ranges.data()), list.ranges.size() * sizeof(AddressRange)});
+    SIEVE_TRY(write_all(to, bytes_of(list.ranges)));
+    std::vector<KeyRangeRecord> records;
+    records.reserve(list.key_ranges.size());
+    for (const KeyRange& range : list.key_ranges) records.push_back(record_of(range));
+    return write_all(to, bytes_of(records));
 }
 
 Result<Feed> read_list_file(int from, std::uint32_t fields) {
@@ -110,16 +125,15 @@ Result<Feed> read_list_file(int from, std::uint32_t fields) {
     ListFileHeader header{};
     SIEVE_TRY(read_all(from, &header, sizeof(header)));
     const std::vector<std::size_t> words = words_of(fields);
+    const bool single = entry::is_single_address(fields);
+    const std::size_t range_words = single ? address_range_words : key_range_words;
     constexpr std::uint64_t most = std::uint64_t{1} << 40; // so that no sum below overflows
     if (header.magic != list_magic || header.fields != fields || header.keys > most || header.ranges > most ||
-        size != sizeof(header) + header.keys * words.size() * sizeof(std::uint64_t) +
-                    header.ranges * sizeof(AddressRange))
+        size != sizeof(header) +
+                    (header.keys * words.size() + header.ranges * range_words) * sizeof(std::uint64_t))
         return bad_input("the parsed list has a header that does not fit it");
-    if (header.ranges > 0 && !entry::is_single_address(fields))
-        return bad_input("the parsed list has ranges, and keys of several fields");
     Feed list(fields);
     list.keys.reserve(header.keys);
-    list.ranges.reserve(header.ranges);
     list.lines = header.lines;
     list.comments = header.comments;
     list.skipped = header.skipped;
@@ -131,8 +145,17 @@ Result<Feed> read_list_file(int from, std::uint32_t fields) {
         const sieve_key kept = list.keys.at(list.keys.size() - 1);
         return std::memcmp(&kept, &key, sizeof(key)) == 0;
     }));
-    constexpr std::size_t range_words = 4; // the lower half of each address first
-    static_assert(sizeof(AddressRange) == range_words * sizeof(std::uint64_t));
+    if (!single) {
+        list.key_ranges.reserve(header.ranges);
+        SIEVE_TRY(read_records(from, header.ranges, range_words, [&](const std::uint64_t* record) {
+            const std::optional<KeyRange> range = key_range_of(
+                std::span<const std::uint64_t, key_range_words>(record, key_range_words), fields);
+            if (range) list.key_ranges.push_back(*range);
+            return range.has_value();
+        }));
+        return list;
+    }
+    list.ranges.reserve(header.ranges);
     SIEVE_TRY(read_records(from, header.ranges, range_words, [&](const std::uint64_t* record) {
         const auto number = [&](int at) { return uint128{record[at + 1]} << 64 | record[at]; };
         const AddressRange range{number(0), number(2)};

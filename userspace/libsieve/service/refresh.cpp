@@ -55,7 +55,7 @@ std::optional<Refusal> check(const SetConfiguration& set, const ReadList& read,
 
 std::uint64_t Examined::entries() const {
     if (!read) return 0;
-    return read->list ? read->list->keys.size() + read->list->ranges.size() : read->image->file().keys;
+    return read->list ? read->list->entries() : read->image->file().keys;
 }
 
 tl::expected<Examined, GatherFailure> examine(const SetConfiguration& set, const StateDirectory& state,

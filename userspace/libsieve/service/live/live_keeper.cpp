@@ -351,7 +351,7 @@ class Keeper final : public LiveKeeper {
     }
     Result<bool> read_whole() {
         SIEVE_ASSIGN(const Feed feed, read_files());
-        if (!feed.ranges.empty())
+        if (feed.has_ranges())
             return bad_input(
                 "the list has prefixes or ranges, and only single addresses change in place; expected "
                 "another kind than ddlcbf");

@@ -83,8 +83,7 @@ Result<Image> RangeSet::build(const SandboxSettings& sandbox) const {
         else
             feed.ranges.push_back(prefix.range());
     });
-    if (feed.keys.empty() && feed.ranges.empty())
-        feed.keys.add(key_of(placeholder.address, set_.feed.fields));
+    if (feed.entries() == 0) feed.keys.add(key_of(placeholder.address, set_.feed.fields));
     SIEVE_ASSIGN(const ReadList list, own_list(std::move(feed), name()));
     SIEVE_ASSIGN(BuiltList built,
                  build_in_sandbox({.set = name(), .feed = set_.feed, .sandbox = sandbox}, list));
