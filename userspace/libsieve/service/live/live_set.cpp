@@ -372,8 +372,7 @@ Result<RebuildOrder> LiveSet::begin_rebuild() {
     build.memory = static_cast<std::uint64_t>(bits / 8 + other_lines * sizeof(sieve_line));
     build.kind.kind = SIEVE_KIND_DDLCBF;
     order.strangers = protected_addresses(options_.set, options_.protection);
-    rebuilding_.emplace();
-    rebuilding_->claims = list_.claims();
+    rebuilding_ = Rebuilding{.since = {}, .difference = {}, .claims = list_.claims()};
     return order;
 }
 
