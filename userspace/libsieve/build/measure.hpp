@@ -26,6 +26,10 @@ struct Measurement {
 Measurement measure_fpr(const Image& image, std::uint64_t trials, std::uint64_t seed,
                         const std::function<bool(const sieve_key&)>& is_member);
 
+// Random keys by which the builder counts which share of them a set of several fields covers. A share for
+// which it counts none may still be as large as one of these.
+inline constexpr std::uint64_t cover_draws = 1U << 17;
+
 // The exact expected rate over random keys, from the number of ones in each line. A key asks as many lines as
 // it has choices. In a prefix set, a packet asks once for each probe; the rate is that of the family with
 // more probes.

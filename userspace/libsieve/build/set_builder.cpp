@@ -545,11 +545,10 @@ void fill_file(sieve_file& file, const Material& material, const BuildReport& re
 // The share of random keys of the members' shapes that are members, by family: for a set of several fields
 // there is no closed formula. The preflight compares it with fewer keys than are asked here.
 void measure_cover(const Image& image, Material& material, std::uint64_t seed) {
-    constexpr std::uint64_t draws = 1U << 17;
     RandomKeys random(image.witnesses(), material.fields, seed);
     std::uint64_t asked[SIEVE_FAMILIES] = {0, 0};
     std::uint64_t members[SIEVE_FAMILIES] = {0, 0};
-    for (std::uint64_t i = 0; i < draws; i++) {
+    for (std::uint64_t i = 0; i < cover_draws; i++) {
         const sieve_key key = random();
         const int family = sieve_key_family(&key, material.fields);
         asked[family]++;

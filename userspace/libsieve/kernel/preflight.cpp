@@ -67,7 +67,10 @@ double member_share(const Image& image) {
         double chance = 0;
         for (const sieve_witness& witness : image.witnesses())
             chance += rate_from_bits(image.file().covered[sieve_key_family(&witness.key, fields)]);
-        return chance / static_cast<double>(image.witnesses().size());
+        // A share that was counted is uncertain: of so many more keys, one more may be a member (the rule of
+        // succession).
+        const double uncertain = sieve_is_one_address(fields) ? 0 : 1.0 / cover_draws;
+        return std::min(1.0, chance / static_cast<double>(image.witnesses().size()) + uncertain);
     }
     std::map<std::tuple<bool, bool, std::uint64_t>, std::pair<std::uint64_t, double>> shapes;
     for (const sieve_witness& witness : image.witnesses()) {
