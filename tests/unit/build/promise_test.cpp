@@ -98,6 +98,21 @@ TEST(Promise, AScatterAsLargeAsTheRateIsNoExcuse) {
     EXPECT_NE(refused.error().message.find("far above the predicted"), std::string::npos);
 }
 
+// With many bits a key, one line that chance has filled makes most of the rate.
+TEST(Promise, ALineThatChanceHasFilledIsNoFault) {
+    auto built = build({.kind = SIEVE_KIND_BLOCKED, .choices = 1U}, 5'000, 48);
+    ASSERT_TRUE(built) << built.error().message;
+    BuildReport report = built->report;
+    report.measured_hits = report.measured_trials = 0;
+    sieve_line& line = built->image.filter().front();
+    for (int bit = 0; bit < 512 && report.expected_fpr < 20 * report.predicted_fpr; bit++) {
+        line.word[bit % 8] |= __u64{1} << bit / 8;
+        report.expected_fpr = expected_fpr(built->image);
+    }
+    ASSERT_GE(report.expected_fpr, 20 * report.predicted_fpr);
+    EXPECT_TRUE(check_promise(built->image, report)) << report.expected_fpr;
+}
+
 TEST(Promise, AMeasurementThatContradictsTheBitsIsRefused) {
     const auto built = build({.kind = SIEVE_KIND_BLOCKED}, 10'000, 16);
     ASSERT_TRUE(built) << built.error().message;

@@ -12,9 +12,9 @@ namespace sieve {
 // - The measured rate contradicts the expected rate by more than six sigma.
 // - The expected rate is above one and a half times the predicted rate, and the excess is more than six
 //   standard deviations of the scatter of such a filter (scatter_of_expected_fpr).
-// - The expected rate is above eight times the predicted rate, and above 1e-9. This catches a builder that
-//   crowds keys into some of the lines: crowding raises the scatter together with the rate, so the second
-//   rule alone would let such a filter pass.
+// - The expected rate is above eight times the predicted rate, and above what one unlucky line explains. This
+//   catches a builder that crowds keys into some of the lines: crowding raises the scatter together with the
+//   rate, so the second rule alone would let such a filter pass.
 // The last two cases apply to sets of 4096 keys and more. Smaller filters differ too much from each other.
 [[nodiscard]] Status check_promise(const Image& image, const BuildReport& report);
 

@@ -200,6 +200,8 @@ TEST_F(LiveKeeperTest, AFullFilterIsRebuiltWhileChangesGoOn) {
     for (std::uint64_t i = 0; i < 4500; i++)
         answer->added.push_back({{test::prefix_of("10.0.0.0").address + i}, i, now + 24h});
     settle(*keeper);
+    const LiveEvent* const failed = last(LiveEvent::What::failed);
+    EXPECT_EQ(failed, nullptr) << failed->error->message;
     ASSERT_NE(last(LiveEvent::What::rebuilt), nullptr);
     EXPECT_EQ(last(LiveEvent::What::rebuilt)->reason, RebuildReason::full);
     for (std::uint64_t i = 0; i < 4500; i++)
