@@ -26,7 +26,7 @@ OUT4=198.51.100.1 IN4=198.51.100.2 OUT6=2001:db8:51::1 IN6=2001:db8:51::2
 WORK=
 verdicts_job=
 # Seconds after which a wait counts as a hang. No result may depend on it: tests wait for events.
-export PATIENCE=${PATIENCE:-60}
+export PATIENCE=${PATIENCE:-300}
 
 # --- KTAP ---------------------------------------------------------------------------------------------------
 
