@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 # Asks this kernel for members of a filter of each kind, LOOKUPS times. None may be missed.
 #
-#     LOOKUPS=1e8 VMTEST_SELFTESTS=../vm/members.sh VMTEST_GTEST_FILTER=-* scripts/vmtest.sh     ten minutes
+#     LOOKUPS=1.5e7 VMTEST_SELFTESTS=../vm/members.sh VMTEST_GTEST_FILTER=-* scripts/vmtest.sh     10^8 on each kernel
 # shellcheck source=../selftests/lib.sh
 . "$(dirname "$0")/../selftests/lib.sh"
 
