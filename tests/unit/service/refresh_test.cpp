@@ -231,6 +231,10 @@ TEST_F(RefreshOfFlows, KeysForVerificationMustFitTheImage) {
     std::vector<sieve_key> twice = right;
     twice.back() = twice[twice.size() - 2];
     EXPECT_FALSE(read(twice));
+    // Refused before memory is taken for them.
+    const UniqueFd holes(::memfd_create("exact", MFD_CLOEXEC));
+    ASSERT_EQ(::ftruncate(holes.get(), sizeof(sieve_key) * (off_t{1} << 36)), 0);
+    EXPECT_FALSE(read_exact_file(holes.get(), image));
 }
 
 // No filter of single keys is built of such a list, so nobody asks for it to be joined.

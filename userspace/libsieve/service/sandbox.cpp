@@ -399,7 +399,11 @@ Result<std::vector<sieve_key>> read_exact_file(int from, const Image& image) {
     if (::fstat(from, &info) != 0 || ::lseek(from, 0, SEEK_SET) != 0) return bad_input(errno_text(errno));
     const auto size = static_cast<std::size_t>(info.st_size);
     if (size % sizeof(sieve_key) != 0) return bad_input("the keys for verification were cut short");
-    std::vector<sieve_key> keys(size / sizeof(sieve_key));
+    const std::size_t count = size / sizeof(sieve_key);
+    // Before memory is taken for them: a stored key and an entry for each of the image's.
+    if (count / 2 > image.file().keys)
+        return bad_input("the keys for verification are not as many as the image's");
+    std::vector<sieve_key> keys(count);
     auto* to = reinterpret_cast<char*>(keys.data());
     for (std::size_t left = size; left > 0;) {
         const ssize_t got = ::read(from, to, left);
