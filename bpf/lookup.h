@@ -46,34 +46,26 @@ static __always_inline int sieve_lookup_stored(void* filter, const struct sieve_
 
 /*
  * One probe of a prefix set. A global function, so that the verifier checks it once and not in each iteration
- * over the lengths.
- */
-__noinline int sieve_lookup_prefix(const struct sieve_key* key, __u32 index, __u32 length) {
-    const struct sieve_lookup* lookup;
-    struct sieve_hash hash;
-    __u64 upper, lower;
-    void* filter;
-
-    lookup = sieve_fetch_lookup(index, &filter);
-    if (!lookup || !key) return 0;
-    upper = sieve_address_upper(key, lookup->fields);
-    lower = sieve_address_lower(key, lookup->fields);
-    hash = sieve_hash_prefix(upper, lower, length, lookup->hash_key);
-    return sieve_lookup_stored(filter, lookup, hash);
-}
-
-/*
- * One probe of a prefix set of several fields. A global function for the same reason. `probe` is packed.
+ * over the probes. `probe` is packed; that of a set of one address is its length.
  */
 __noinline int sieve_lookup_probe(const struct sieve_key* key, __u32 index, __u32 probe) {
     const struct sieve_lookup* lookup;
     struct sieve_key stored;
+    struct sieve_hash hash;
     void* filter;
 
     lookup = sieve_fetch_lookup(index, &filter);
     if (!lookup || !key) return 0;
-    sieve_store_key(key, probe, &stored);
-    return sieve_lookup_stored(filter, lookup, sieve_hash_stored(&stored, lookup->hash_key));
+    if (SIEVE_LIKELY(sieve_is_one_address(lookup->fields))) {
+        const __u64 upper = sieve_address_upper(key, lookup->fields);
+        const __u64 lower = sieve_address_lower(key, lookup->fields);
+
+        hash = sieve_hash_prefix(upper, lower, probe, lookup->hash_key);
+    } else {
+        sieve_store_key(key, probe, &stored);
+        hash = sieve_hash_stored(&stored, lookup->hash_key);
+    }
+    return sieve_lookup_stored(filter, lookup, hash);
 }
 
 /*
@@ -116,7 +108,7 @@ static __always_inline int sieve_lookup_prefixes(void* filter, const struct siev
     family = sieve_key_family(key, fields);
     for (i = 0; i < SIEVE_MAX_PROBES; i++) {
         if (i >= probes->count[family & 1]) return 0;
-        if (sieve_lookup_prefix(key, index, probes->length[family & 1][i])) return 1;
+        if (sieve_lookup_probe(key, index, probes->length[family & 1][i])) return 1;
     }
     return 0;
 }
@@ -136,7 +128,7 @@ static __always_inline int sieve_lookup_key(void* filter, __u32 index, const str
     }
     hash = sieve_hash_key(key, lookup->hash_key, lookup->fields);
     if (SIEVE_LIKELY(lookup->kind == SIEVE_KIND_BLOCKED)) return sieve_lookup_blocked(filter, lookup, hash);
-    if (lookup->kind == SIEVE_KIND_BLOOM) return sieve_lookup_bloom(index, hash.locate, hash.test);
+    if (lookup->kind == SIEVE_KIND_BLOOM) return sieve_lookup_bloom_groups(lookup, index, hash);
     if (lookup->kind == SIEVE_KIND_DDLCBF) {
         if (SIEVE_LIKELY(sieve_ddlcbf_is_usual(lookup)))
             return sieve_lookup_usual_ddlcbf(filter, lookup, hash.locate, hash.test);

@@ -11,10 +11,10 @@
 #include "parse.h"
 
 /*
- * True if the exact set at that map index holds a key of a prefix set, cut to this length. A global function,
- * so that the verifier checks it once and not in each iteration over the lengths.
+ * True if the exact set at that map index holds a key of a prefix set, cut as the packed probe says. A global
+ * function, so that the verifier checks it once and not in each iteration over the probes.
  */
-__noinline int sieve_ask_exact_prefix(const struct sieve_key* key, __u32 index, __u32 length) {
+__noinline int sieve_ask_exact_probe(const struct sieve_key* key, __u32 index, __u32 probe) {
     const struct sieve_lookup* lookup;
     struct sieve_key asked;
     void *filter, *exact;
@@ -22,20 +22,12 @@ __noinline int sieve_ask_exact_prefix(const struct sieve_key* key, __u32 index, 
     lookup = sieve_fetch_lookup(index, &filter);
     exact = bpf_map_lookup_elem(&sieve_exact, &index);
     if (!key || !lookup || !exact) return 1;
-    sieve_exact_of_prefix(sieve_address_upper(key, lookup->fields), sieve_address_lower(key, lookup->fields),
-                          length, &asked);
+    if (sieve_is_one_address(lookup->fields))
+        sieve_exact_of_prefix(sieve_address_upper(key, lookup->fields),
+                              sieve_address_lower(key, lookup->fields), probe & 0xff, &asked);
+    else
+        sieve_store_key(key, probe, &asked);
     return bpf_map_lookup_elem(exact, &asked) != 0;
-}
-
-/* The same for a set of several fields and a packed probe. */
-__noinline int sieve_ask_exact_probe(const struct sieve_key* key, __u32 index, __u32 probe) {
-    struct sieve_key stored;
-    void* exact;
-
-    exact = bpf_map_lookup_elem(&sieve_exact, &index);
-    if (!key || !exact) return 1;
-    sieve_store_key(key, probe, &stored);
-    return bpf_map_lookup_elem(exact, &stored) != 0;
 }
 
 /*
@@ -64,12 +56,9 @@ __noinline int sieve_ask_exact(const struct sieve_key* key, __u32 index) {
     family = sieve_key_family(key, fields) & 1;
     for (i = 0; i < SIEVE_MAX_PROBES; i++) {
         if (i >= probes->count[family]) return 0;
-        if (sieve_is_one_address(fields)
-                ? sieve_ask_exact_prefix(key, index, probes->length[family][i])
-                : sieve_ask_exact_probe(key, index,
-                                        sieve_pack_probe(probes->length[family][i],
-                                                         probes->destination[family][i],
-                                                         probes->transport[family][i])))
+        if (sieve_ask_exact_probe(key, index,
+                                  sieve_pack_probe(probes->length[family][i], probes->destination[family][i],
+                                                   probes->transport[family][i])))
             return 1;
     }
     return 0;

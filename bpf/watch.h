@@ -97,7 +97,7 @@ __noinline int sieve_tally(const struct sieve_key* key, __u32 index) {
     const struct sieve_line* hash_keys[SIEVE_SKETCH_LINES];
     const struct sieve_lookup* lookup;
     struct sieve_sketch_cpu* cpu;
-    __u64 estimate = ~0ULL;
+    __u64 estimate = ~0ULL >> 1;
     struct sieve_key item;
     void *filter, *sketch;
 
@@ -125,7 +125,7 @@ __noinline int sieve_tally(const struct sieve_key* key, __u32 index) {
         __u64 count;
         if (!line) return 0;
         count = ++line->word[column % SIEVE_LINE_WORDS];
-        if (count < estimate) estimate = count;
+        estimate = sieve_sketch_less(estimate, count);
         column = sieve_sketch_next(column, step);
     }
     sieve_remember(&item, slot, estimate, first, second);

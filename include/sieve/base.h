@@ -54,6 +54,21 @@ SIEVE_INLINE __u64 sieve_shift_left(__u64 value, __u64 by) {
 #endif
 
 /*
+ * All ones if `bit` (0 or 1) is 1, else zero. Neither the compiler makes a branch of it, nor does the
+ * verifier walk on once with each value: newer ones do so with numbers that they know to be -1 or 0, as a
+ * plain -bit.
+ */
+SIEVE_INLINE __u64 sieve_ones_if(__u64 bit) {
+#ifdef __bpf__
+    asm volatile("%0 -= 1" : "+r"(bit));
+    asm volatile("%0 ^= -1" : "+r"(bit));
+    return bit;
+#else
+    return 0 - bit;
+#endif
+}
+
+/*
  * Makes the compiler compute the value here. Otherwise clang's BPF back end collects the terms of a long
  * chain of ANDs before it combines them, and spills what does not fit into ten registers.
  */

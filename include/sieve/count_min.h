@@ -72,10 +72,17 @@ SIEVE_INLINE __u32 sieve_sketch_sum(const struct sieve_line* one, const struct s
     return (__u32)(sum >> 32);
 }
 
-/* The column after this one, in the next row. */
+/* The column after this one, in the next row. Neither this function nor the next one has a branch, because
+ * the verifier would walk both ways in each row. */
 SIEVE_INLINE __u32 sieve_sketch_next(__u32 column, __u32 step) {
-    column += step;
-    return column >= SIEVE_SKETCH_WIDTH ? column - SIEVE_SKETCH_WIDTH : column;
+    const __u64 beyond = (__u64)column + step - SIEVE_SKETCH_WIDTH;
+    return (__u32)(beyond + (SIEVE_SKETCH_WIDTH & sieve_ones_if(beyond >> 63)));
+}
+
+/* The lesser of two counts below 2^63. */
+SIEVE_INLINE __u64 sieve_sketch_less(__u64 one, __u64 other) {
+    const __u64 difference = one - other;
+    return other + (difference & sieve_ones_if(difference >> 63));
 }
 
 #endif

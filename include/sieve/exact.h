@@ -43,8 +43,8 @@ SIEVE_INLINE void sieve_exact_of_key(const struct sieve_key* key, __u32 fields, 
 
 /* A prefix: the address, of whichever field, cut to `length` bits of 128. */
 SIEVE_INLINE void sieve_exact_of_prefix(__u64 upper, __u64 lower, __u32 length, struct sieve_key* exact) {
-    exact->word[0] = sieve_prefix_cut(upper, length < 64 ? length : 64);
-    exact->word[1] = sieve_prefix_cut(lower, length < 64 ? 0 : length - 64);
+    exact->word[0] = upper & sieve_upper_mask(length);
+    exact->word[1] = lower & sieve_lower_mask(length);
     exact->word[2] = 0;
     exact->word[3] = 0;
     exact->word[SIEVE_EXACT_LENGTH_WORD] = length;

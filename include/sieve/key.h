@@ -59,9 +59,7 @@ SIEVE_INLINE __u64 sieve_transport_word(__u16 sport, __u16 dport, __u8 proto) {
 /* All ones if the field is one of these, else zero. There is no branch, because the verifier would walk both
  * ways. */
 SIEVE_INLINE __u64 sieve_field_mask(__u32 fields, __u32 field) {
-    __u64 mask = 0 - (__u64)((fields & field) / field);
-    SIEVE_KEEP(mask);
-    return mask;
+    return sieve_ones_if((fields & field) / field);
 }
 
 /* The bits of word 4 that the field set selects. */

@@ -25,9 +25,21 @@ SIEVE_INLINE int sieve_family(__u64 upper, __u64 lower) {
     return upper == 0 && (lower >> 32) == (SIEVE_V4_MAPPED >> 32) ? SIEVE_FAMILY_V4 : SIEVE_FAMILY_V6;
 }
 
-/* The upper `length` (0 to 64) bits of a word, the others zero. */
-SIEVE_INLINE __u64 sieve_prefix_cut(__u64 word, __u32 length) {
-    return length == 0 ? 0 : word & (~0ULL << ((64 - length) & 63));
+/* All ones if an address of `length` (0 to 128) bits has all of its upper word. */
+SIEVE_INLINE __u64 sieve_upper_is_whole(__u32 length) {
+    return sieve_ones_if((length >> 6 | length >> 7) & 1);
+}
+
+/*
+ * The masks that cut an address to `length` (0 to 128) bits. There is no branch, because the verifier would
+ * walk both ways.
+ */
+SIEVE_INLINE __u64 sieve_upper_mask(__u32 length) {
+    return ~(~0ULL >> (length & 63)) | sieve_upper_is_whole(length);
+}
+
+SIEVE_INLINE __u64 sieve_lower_mask(__u32 length) {
+    return (~(~0ULL >> (length & 63)) & sieve_upper_is_whole(length)) | sieve_ones_if(length >> 7 & 1);
 }
 
 /*
@@ -39,8 +51,8 @@ SIEVE_INLINE __u64 sieve_prefix_cut(__u64 word, __u32 length) {
 
 SIEVE_INLINE struct sieve_hash sieve_hash_prefix(__u64 upper, __u64 lower, __u32 length,
                                                  const __u64* hash_key) {
-    const __u64 high = sieve_prefix_cut(upper, length < 64 ? length : 64);
-    const __u64 low = sieve_prefix_cut(lower, length < 64 ? 0 : length - 64);
+    const __u64 high = upper & sieve_upper_mask(length);
+    const __u64 low = lower & sieve_lower_mask(length);
     const __u64 tag = length * SIEVE_PREFIX_TAG;
     struct sieve_hash hash;
     hash.locate = sieve_mix(sieve_nh_step(high, hash_key[0]) + sieve_nh_step(low, hash_key[1]) + tag);
@@ -55,20 +67,6 @@ SIEVE_INLINE __u32 sieve_pack_probe(__u32 source, __u32 destination, __u32 trans
 
 /* Word 4 of a stored key: the transport fields use its lower 40 bits, the packed probe the others. */
 #define SIEVE_STORED_PROBE_SHIFT 40
-
-/*
- * The masks that cut an address to `length` (0 to 128) bits. There is no branch, because the verifier would
- * walk both ways.
- */
-SIEVE_INLINE __u64 sieve_upper_mask(__u32 length) {
-    const __u64 whole = (length >> 6 | length >> 7) & 1;
-    return ~(~0ULL >> (length & 63)) | (0 - whole);
-}
-
-SIEVE_INLINE __u64 sieve_lower_mask(__u32 length) {
-    const __u64 whole = (length >> 6 | length >> 7) & 1;
-    return (~(~0ULL >> (length & 63)) & (0 - whole)) | (0 - (__u64)(length >> 7 & 1));
-}
 
 /* The stored key that a packed probe asks for. */
 SIEVE_INLINE void sieve_store_key(const struct sieve_key* key, __u32 probe, struct sieve_key* stored) {

@@ -24,13 +24,18 @@ AddressRange v6(std::uint64_t upper, std::uint32_t length) {
     return {first, first + (length == 0 ? ~uint128{0} : (uint128{1} << (128 - length)) - 1)};
 }
 
+// The upper `length` (0 to 64) bits of a word, the others zero.
+std::uint64_t cut(std::uint64_t word, std::uint32_t length) {
+    return length == 0 ? 0 : word >> (64 - length) << (64 - length);
+}
+
 using Prefix = std::tuple<std::uint64_t, std::uint64_t, std::uint32_t>;
 
 std::set<Prefix> expanded(const PrefixPlan& plan) {
     std::set<Prefix> prefixes;
     expand_prefixes(plan, [&](std::uint64_t upper, std::uint64_t lower, std::uint32_t length) {
-        EXPECT_EQ(upper, sieve_prefix_cut(upper, std::min(length, 64U))) << "bits behind the length";
-        EXPECT_EQ(lower, sieve_prefix_cut(lower, length < 64 ? 0 : length - 64)) << "bits behind the length";
+        EXPECT_EQ(upper, cut(upper, std::min(length, 64U))) << "bits behind the length";
+        EXPECT_EQ(lower, cut(lower, length < 64 ? 0 : length - 64)) << "bits behind the length";
         EXPECT_TRUE(prefixes.emplace(upper, lower, length).second) << "a prefix twice";
     });
     EXPECT_EQ(prefixes.size(), plan.keys);
@@ -44,8 +49,8 @@ bool probed(const PrefixPlan& plan, const std::set<Prefix>& prefixes, uint128 ad
     const int family = sieve_family(upper, lower);
     for (int i = 0; i < plan.probes.count[family]; i++) {
         const std::uint32_t length = plan.probes.length[family][i];
-        if (prefixes.contains({sieve_prefix_cut(upper, std::min(length, 64U)),
-                               sieve_prefix_cut(lower, length < 64 ? 0 : length - 64), length}))
+        if (prefixes.contains(
+                {cut(upper, std::min(length, 64U)), cut(lower, length < 64 ? 0 : length - 64), length}))
             return true;
     }
     return false;

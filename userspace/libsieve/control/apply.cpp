@@ -111,7 +111,7 @@ Status may_apply(Kernel& kernel, const kernel::Hook& hook, const TableSpec& spec
 // The joint filter of those of the sets that can be joined; nothing if they are fewer than two. It names no
 // set for what this host lives by, `host`.
 Result<std::optional<Joined>> join(Kernel& kernel, kernel::HookPoint point, std::span<const ReadySet> sets,
-                                   std::span<const Question> host, const Observer& observer) {
+                                   const FindQuestions& host, const Observer& observer) {
     std::vector<Joinable> joinable;
     std::map<std::string, const KeySet*> keys;
     for (const ReadySet& set : sets) {
@@ -130,8 +130,9 @@ Result<std::optional<Joined>> join(Kernel& kernel, kernel::HookPoint point, std:
     }
     joinable = largest_group(std::move(joinable), observer);
     if (joinable.empty()) return std::optional<Joined>();
+    SIEVE_ASSIGN(const std::vector<Question> questions, host());
     SIEVE_ASSIGN(Joined joined,
-                 make_joint(kernel, point, joinable, keys_of(host, joinable.front().set.fields),
+                 make_joint(kernel, point, joinable, keys_of(questions, joinable.front().set.fields),
                             [&](const JointTask& task) {
                                 std::vector<const KeySet*> lists;
                                 for (const JointSet& set : task.sets) lists.push_back(keys.at(set.name));
@@ -164,8 +165,7 @@ Result<ApplyInTheMaking> ApplyInTheMaking::prepare(Kernel& kernel, TableSpec giv
     kernel.expect_to_attach();
     constexpr int ordinary_mtu = 1500;
     const bool frags = kernel.mtu(making.interface_) > ordinary_mtu;
-    SIEVE_ASSIGN(const std::vector<Question> host,
-                 lockout_questions(making.safety_, making.interface_.name, spec.point));
+    const auto host = [&] { return lockout_questions(making.safety_, making.interface_.name, spec.point); };
     std::vector<SetSpec> specs = spec.sets;
     for (SetSpec& set : specs) set.keep_keys = spec.join;
     PreparedSets& prepared = making.prepared_;

@@ -53,8 +53,7 @@ Result<TableInTheMaking> TableInTheMaking::prepare(Kernel& kernel, TableChange g
         if (!change.kept[i]) fresh.push_back(spec.sets[i]);
     PreparedSets& prepared = making.prepared_;
     if (!fresh.empty()) {
-        SIEVE_ASSIGN(const std::vector<Question> host,
-                     lockout_questions(making.safety_, spec.interface, spec.point));
+        const auto host = [&] { return lockout_questions(making.safety_, spec.interface, spec.point); };
         SIEVE_ASSIGN(prepared, control::prepare(kernel, spec.point, false, fresh, observer, host));
     }
     making.wanted_ = {.default_action = spec.default_action,

@@ -175,8 +175,9 @@ Result<SetAdded> add_set(Kernel& kernel, const HookName& name, const SetSpec& sp
         SIEVE_ASSIGN(const Place place, find_place());
         at.point = place.hook.point;
     }
-    SIEVE_ASSIGN(const std::vector<Question> host, lockout_questions(safety, name.interface, *at.point));
-    SIEVE_ASSIGN(PreparedSets prepared, prepare(kernel, *at.point, false, {&spec, 1}, observer, host));
+    SIEVE_ASSIGN(PreparedSets prepared, prepare(kernel, *at.point, false, {&spec, 1}, observer, [&] {
+                     return lockout_questions(safety, name.interface, *at.point);
+                 }));
     ReadySet& set = prepared.sets.front();
 
     SIEVE_ASSIGN(const Held lock, hold_lock(kernel, observer));

@@ -51,6 +51,9 @@ struct Question {
 [[nodiscard]] Result<std::vector<Question>>
 lockout_questions(const Safety& safety, const std::string& interface, kernel::HookPoint point);
 
+// Asks for these questions when they are needed, for the host may be slow to answer.
+using FindQuestions = std::function<Result<std::vector<Question>>()>;
+
 // What the questions ask a set of these fields. Distinct.
 [[nodiscard]] std::vector<sieve_key> keys_of(std::span<const Question> questions, std::uint32_t fields);
 

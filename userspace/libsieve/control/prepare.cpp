@@ -26,23 +26,27 @@ Status check_names(std::span<const SetSpec> sets) {
 namespace {
 
 // A match with a set that lets packets pass does no harm.
-std::vector<sieve_key> keys_to_spare(const SetSpec& set, std::span<const Question> host) {
-    if (set.action && (set.action->action == SIEVE_ACTION_PASS || set.action->action == SIEVE_ACTION_COUNT))
-        return {};
-    return keys_of(host, set.feed.fields);
+bool spares_keys(const SetSpec& set) {
+    return !set.action ||
+           (set.action->action != SIEVE_ACTION_PASS && set.action->action != SIEVE_ACTION_COUNT);
 }
 
 } // namespace
 
 Result<std::vector<ReadySet>> bring_in(Kernel& kernel, std::span<const SetSpec> sets,
                                        std::vector<SetInputs> inputs, const Observer& observer,
-                                       std::span<const Question> host) {
+                                       const FindQuestions& host) {
     std::vector<ReadySet> ready;
     ready.reserve(sets.size());
     for (std::size_t i = 0; i < sets.size(); i++) {
         const SetSpec& set = sets[i];
-        SIEVE_ASSIGN(OpenedSet opened,
-                     open_set(set, std::move(inputs[i]), observer, keys_to_spare(set, host)));
+        FindKeys find_spared;
+        if (host && spares_keys(set))
+            find_spared = [&]() -> Result<std::vector<sieve_key>> {
+                SIEVE_ASSIGN(const std::vector<Question> questions, host());
+                return keys_of(questions, set.feed.fields);
+            };
+        SIEVE_ASSIGN(OpenedSet opened, open_set(set, std::move(inputs[i]), observer, find_spared));
         SIEVE_ASSIGN(SetMaps maps,
                      kernel.bring_in(opened.image, opened.exact ? &*opened.exact : nullptr, set.name, 0));
         ready.push_back({.name = set.name,
@@ -55,7 +59,7 @@ Result<std::vector<ReadySet>> bring_in(Kernel& kernel, std::span<const SetSpec> 
 
 Result<PreparedSets> prepare(Kernel& kernel, kernel::HookPoint point, bool frags,
                              std::span<const SetSpec> sets, const Observer& observer,
-                             std::span<const Question> host) {
+                             const FindQuestions& host) {
     // Building may take minutes. Find out first whether this process lacks the rights or an input.
     SIEVE_TRY(kernel.may_load_programs());
     SIEVE_ASSIGN(std::vector<SetInputs> inputs, find_inputs(sets));

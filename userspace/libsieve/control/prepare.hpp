@@ -24,10 +24,10 @@ namespace sieve::control {
 
 // Reads or builds every set from its inputs and loads it into the kernel, untested. A filter that is built is
 // spared false positives of `host`, the packets that this host lives by (lockout.hpp), if that takes few
-// tries.
+// tries. Images do not ask for `host`.
 [[nodiscard]] Result<std::vector<ReadySet>> bring_in(Kernel& kernel, std::span<const SetSpec> sets,
                                                      std::vector<SetInputs> inputs, const Observer& observer,
-                                                     std::span<const Question> host = {});
+                                                     const FindQuestions& host = {});
 
 // Sets that were tested, and the trial that tested them: set i is in slot i.
 struct PreparedSets {
@@ -39,7 +39,7 @@ struct PreparedSets {
 // bring_in().
 [[nodiscard]] Result<PreparedSets> prepare(Kernel& kernel, kernel::HookPoint point, bool frags,
                                            std::span<const SetSpec> sets, const Observer& observer,
-                                           std::span<const Question> host = {});
+                                           const FindQuestions& host = {});
 
 // What a match with each set does, with its target looked up.
 [[nodiscard]] Result<std::vector<SetAction>> find_actions(Kernel& kernel, std::span<const SetSpec> sets,

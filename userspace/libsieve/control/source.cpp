@@ -252,13 +252,17 @@ Result<OpenedSet> open_image(const SetSpec& spec, SetInputs inputs, const Observ
 
 // Builds a set from its feeds.
 Result<OpenedSet> open_feeds(const SetSpec& spec, SetInputs inputs, const Observer& observer,
-                             std::vector<sieve_key> spared) {
+                             const FindKeys& find_spared) {
     if (inputs.verify_feed)
         return invalid_request(
             fmt::format("set {}: a set built from feeds is verified with those feeds, not with {}", spec.name,
                         inputs.verify_feed->name()));
+    std::vector<sieve_key> spared;
+    if (find_spared && !spec.verify) {
+        SIEVE_ASSIGN(spared, find_spared());
+    }
     const Purpose purpose{.exceptions = inputs.exceptions ? &*inputs.exceptions : nullptr,
-                          .spared = spec.verify ? std::vector<sieve_key>() : std::move(spared),
+                          .spared = std::move(spared),
                           .needs_all = spec.verify      ? "verification needs"
                                        : spec.keep_keys ? "joining needs"
                                                         : nullptr};
@@ -350,7 +354,7 @@ Result<BuiltSet> build_from_feeds(std::span<Input> feeds, const FeedSpec& spec, 
 }
 
 Result<OpenedSet> open_set(const SetSpec& spec, SetInputs inputs, const Observer& observer,
-                           std::vector<sieve_key> spared) {
+                           const FindKeys& find_spared) {
     if (inputs.sources.empty())
         return invalid_request(fmt::format("set {}: expected an image or a feed", spec.name));
     for (Input& source : inputs.sources) {
@@ -362,7 +366,7 @@ Result<OpenedSet> open_set(const SetSpec& spec, SetInputs inputs, const Observer
                         "together",
                         spec.name, source.name()));
     }
-    return open_feeds(spec, std::move(inputs), observer, std::move(spared));
+    return open_feeds(spec, std::move(inputs), observer, find_spared);
 }
 
 Result<OpenedSet> open_set(const SetSpec& spec, const Observer& observer) {

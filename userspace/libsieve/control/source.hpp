@@ -2,6 +2,7 @@
 // Where a set's filter comes from: an image, or feeds that are built on the way.
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <span>
 #include <vector>
@@ -61,10 +62,12 @@ struct OpenedSet {
 // options on an image, for an image among several sources, and for a feed to be verified with another feed;
 // needs_feed for an image to be verified without the feed that lists its keys.
 //
-// `spared` are keys that a filter built from feeds should not match by a false positive. Unlike exceptions
-// they are no promise: the builder spares them if that takes few tries (build/exceptions.hpp).
+// `find_spared`, if any, returns keys that a filter should not match by a false positive. Unlike exceptions
+// they are no promise: the builder spares them if that takes few tries (build/exceptions.hpp). It is called
+// only if a filter is built that can spare keys, and in this thread.
+using FindKeys = std::function<Result<std::vector<sieve_key>>()>;
 [[nodiscard]] Result<OpenedSet> open_set(const SetSpec& spec, SetInputs inputs, const Observer& observer,
-                                         std::vector<sieve_key> spared = {});
+                                         const FindKeys& find_spared = {});
 
 // The same, but finds the inputs first.
 [[nodiscard]] Result<OpenedSet> open_set(const SetSpec& spec, const Observer& observer);

@@ -32,8 +32,9 @@ Result<Swapped> swap(Kernel& kernel, const HookName& name, SetSpec spec, const O
                 "set {} is not verified; load the table again with `verify` to change that", spec.name));
         if (now.verified() && !spec.verify) spec.verify = Verification{};
     }
-    SIEVE_ASSIGN(const std::vector<Question> host, lockout_questions(safety, name.interface, *at.point));
-    SIEVE_ASSIGN(PreparedSets prepared, prepare(kernel, *at.point, false, {&spec, 1}, observer, host));
+    SIEVE_ASSIGN(PreparedSets prepared, prepare(kernel, *at.point, false, {&spec, 1}, observer, [&] {
+                     return lockout_questions(safety, name.interface, *at.point);
+                 }));
     ReadySet& set = prepared.sets.front();
 
     SIEVE_ASSIGN(const Held lock, hold_lock(kernel, observer));
