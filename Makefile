@@ -87,7 +87,7 @@ SHARED_SRC := $(addprefix userspace/xdp-sieve/,output.cpp remedy.cpp completion.
 # `make GROUPED=1` compiles sources in groups, so that the compiler reads their headers once: see docs/testing.md.
 # These sources stay alone, since programs take them without the rest of their folder, or need other options.
 SINGLE   := %/main.cpp %_kind.cpp $(SHARED_SRC) tests/service/servers.cpp $(addprefix userspace/libsieve/,\
-	control/build_options.cpp filters/kinds/xorsat/xorsat_solver.cpp service/configuration_toml.cpp)
+	control/build_options.cpp filters/kinds/xorsat/xorsat_solver.cpp service/configuration_toml.cpp util/task_pool.cpp)
 # $(call objects,SOURCES,FOLDER): their objects in the folder.
 objects   = $(patsubst %.cpp,$2/%.o,$(if $(GROUPED),$(filter $(SINGLE),$1) \
 	$(shell scripts/group_sources.py $2 $(filter-out $(SINGLE),$1)),$1))

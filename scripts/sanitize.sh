@@ -38,7 +38,9 @@ build() {
 
 sources() { find "$@" -name '*.cpp' -printf '%p '; }
 
-address_flags="-fsanitize=address,undefined -fno-sanitize-recover=undefined"
+# Without `vptr`: before it trusts an object's type, that check asks the kernel whether the memory can be read, by system
+# calls that the daemon's confined children may not make. It then reports sound objects.
+address_flags="-fsanitize=address,undefined -fno-sanitize=vptr -fno-sanitize-recover=undefined"
 # The tests of code that runs on several threads.
 threaded_tests=(util build feeds filters)
 
@@ -54,7 +56,7 @@ for part in "${parts[@]}"; do
         build/address/unit-tests --gtest_brief=1 || status=1
         ;;
     commands)
-        build address "$address_flags" xdp-sieve
+        build address "$address_flags" xdp-sieve xdp-sieved
         make --no-print-directory build/xdp_sieve.bpf.o build/xdp_sieve_tc.bpf.o
         SANITIZED=1 SIEVE=$PWD/build/address/xdp-sieve make --no-print-directory -s -C tests/selftests run_tests \
             ${SELFTESTS:+"TEST_PROGS=$SELFTESTS"} || status=1

@@ -22,16 +22,17 @@ begin() {
 ends() {
     begin
     refused 1 'cannot list its keys' sieve list "$IN_IF" set
-    sieve -q insert --for 1s "$IN_IF" set "$first"
     sieve -q insert --for 4h "$IN_IF" set "$second"
     sieve -q insert "$IN_IF" set "$third"
-    [ "$(status_of ending)" = 2 ] || fail "$(sieve status)"
-    [ "$(listed)" = "$(printf '%s\n' "$first" "$second" | sort)" ] || fail "listed: $(listed)"
-    sieve list "$IN_IF" set 2>/dev/null | grep -q "^$second # until 20" || fail "$(sieve list "$IN_IF" set)"
     # The map outlives the command and the swap of another set.
     sieve -q swap "$IN_IF" "other=$WORK/live.sieve"
     sieve -q set "$IN_IF" set last
     sieve -q set "$IN_IF" set first
+    # Commands that change something take out what is overdue, so none follows until that is asked.
+    sieve -q insert --for 1s "$IN_IF" set "$first"
+    [ "$(status_of ending)" = 2 ] || fail "$(sieve status)"
+    [ "$(listed)" = "$(printf '%s\n' "$first" "$second" | sort)" ] || fail "listed: $(listed)"
+    sieve list "$IN_IF" set 2>/dev/null | grep -q "^$second # until 20" || fail "$(sieve list "$IN_IF" set)"
     await overdue 1
     sieve status "$IN_IF" | grep -q '2 keys inserted for a time, 1 overdue' || fail "$(sieve status)"
     # No packet looks at the time.
@@ -65,11 +66,11 @@ END
 
 again() {
     begin
-    sieve -q insert --for 1s "$IN_IF" set "$first"
+    sieve -q insert --for 2h "$IN_IF" set "$first"
     sieve insert --for 4h "$IN_IF" set "$first" | grep -q 'inserted 1 of 1 key (1 stay longer now)' || fail "?"
-    sieve -q insert --for 1s "$IN_IF" set "$second"
     # A shorter time takes nothing away.
-    sieve -q insert --for 2s "$IN_IF" set "$first"
+    sieve -q insert --for 1s "$IN_IF" set "$first"
+    sieve -q insert --for 1s "$IN_IF" set "$second"
     await overdue 1
     sieve -q expire "$IN_IF"
     verdicts --repeat 1 <<END

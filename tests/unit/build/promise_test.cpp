@@ -11,7 +11,9 @@
 #include <gtest/gtest.h>
 
 #include "libsieve/build/measure.hpp"
+#include "libsieve/feeds/feed.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
+#include "unit/control/files.hpp"
 
 namespace sieve {
 namespace {
@@ -122,6 +124,23 @@ TEST(Promise, AMeasurementThatContradictsTheBitsIsRefused) {
         report.measured_hits = hits;
         EXPECT_EQ(check_promise(built->image, report).has_value(), hits == 0) << hits;
     }
+}
+
+// A probe for `* 25` asks 65,536 questions. A million random keys ask each of them fifteen times, so that
+// three false matches are some fifty. The build with this seed has three.
+TEST(Promise, KeysThatAskTheSameQuestionMatchTogether) {
+    const test::Files files;
+    const std::string list = files.feed("flows", {"198.51.100.0/24 443", "192.0.2.1 22", "* 25"});
+    auto feed = read_feed({list}, SIEVE_FIELD_SRC | SIEVE_FIELD_DPORT, {.ranges = true, .key_ranges = true});
+    ASSERT_TRUE(feed) << feed.error().message;
+    BuildOptions options;
+    options.seed = 84;
+    const auto built = build_set(members_of(std::move(*feed)), options, {});
+    ASSERT_TRUE(built) << built.error().message;
+    EXPECT_GT(built->report.measured_hits, 40U);
+    BuildReport report = built->report;
+    report.measured_hits = 600;
+    EXPECT_FALSE(check_promise(built->image, report)) << "no chance makes forty of one";
 }
 
 // In a small set, a few lines decide the rate. There, bad luck looks the same as a bad builder.

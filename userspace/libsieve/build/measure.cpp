@@ -9,6 +9,7 @@
 
 #include <sieve/prefix.h>
 
+#include "libsieve/analysis/binomial.hpp"
 #include "libsieve/build/random_keys.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/filters/sizing.hpp"
@@ -21,6 +22,29 @@ namespace {
 // How many keys one thread draws and asks as one portion. Each portion has its own random numbers, so the
 // result does not depend on the number of threads.
 constexpr std::uint64_t portion_keys = 1U << 15;
+
+// How many of so many random keys ask the same question, if that is one, of the probe that leaves out most of
+// a key. At least 1.
+double keys_per_question(const Image& image, std::uint64_t keys) {
+    constexpr int v4_bits = 96; // in front of an IPv4 address
+    const sieve_lookup& lookup = image.lookup();
+    if (lookup.probes == 0 || kind_of(lookup).exact() != nullptr) return 1;
+    const sieve_probes& probes = image.probes();
+    int least = 64;
+    for (const int family : {SIEVE_FAMILY_V4, SIEVE_FAMILY_V6})
+        for (int i = 0; i < probes.count[family]; i++) {
+            const int before = family == SIEVE_FAMILY_V4 ? v4_bits : 0;
+            int bits = std::max(0, probes.length[family][i] - before);
+            if (!sieve_is_one_address(lookup.fields)) {
+                bits += std::max(0, probes.destination[family][i] - before);
+                const std::uint32_t transport = probes.transport[family][i];
+                if ((transport & SIEVE_FIELD_SPORT) != 0) bits += 16;
+                if ((transport & SIEVE_FIELD_DPORT) != 0) bits += 16;
+            }
+            least = std::min(least, bits);
+        }
+    return std::max(1.0, std::ldexp(static_cast<double>(keys), -least));
+}
 
 } // namespace
 
@@ -78,6 +102,14 @@ double expected_fpr_of_witnesses(const Image& image, double worst) {
     double sum = 0;
     for (const sieve_witness& witness : image.witnesses()) sum += expected_fpr_of(image, worst, witness.key);
     return sum / static_cast<double>(image.witnesses().size());
+}
+
+bool fits_rate(const Image& image, std::uint64_t hits, std::uint64_t trials, double rate) {
+    const double together = keys_per_question(image, trials);
+    const auto apart = [&](std::uint64_t count) {
+        return static_cast<std::uint64_t>(std::llround(static_cast<double>(count) / together));
+    };
+    return analysis::fits_rate(apart(hits), apart(trials), rate);
 }
 
 } // namespace sieve

@@ -47,4 +47,9 @@ double expected_fpr_of(const Image& image, double worst, const sieve_key& shape)
 // The mean of expected_fpr_of over the image's witnesses. Random keys have the witnesses' shapes.
 double expected_fpr_of_witnesses(const Image& image, double worst);
 
+// Whether so many matches of so many random keys agree with the image's rate, as analysis::fits_rate() says.
+// Keys that ask the same question of a probe match together: `* 25` makes a probe that asks 65,536 questions.
+// So chance sways their number as it does that of the questions.
+[[nodiscard]] bool fits_rate(const Image& image, std::uint64_t hits, std::uint64_t trials, double rate);
+
 } // namespace sieve

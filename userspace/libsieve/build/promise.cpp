@@ -5,7 +5,6 @@
 
 #include <fmt/core.h>
 
-#include "libsieve/analysis/binomial.hpp"
 #include "libsieve/build/measure.hpp"
 
 namespace sieve {
@@ -37,7 +36,7 @@ bool is_far_above_prediction(const Image& image, const BuildReport& report) {
 Status check_promise(const Image& image, const BuildReport& report) {
     // The expected rate of non-members with the shapes of the measured ones.
     const double expected = expected_fpr_of_witnesses(image, report.expected_fpr);
-    if (!analysis::fits_rate(report.measured_hits, report.measured_trials, expected))
+    if (!fits_rate(image, report.measured_hits, report.measured_trials, expected))
         return bad_input(fmt::format("refused: {} of {} random keys matched, which contradicts the expected "
                                      "rate {:.3g} by more than six sigma; "
                                      "build again (a new seed is drawn), and report it if it happens twice",

@@ -260,7 +260,7 @@ Result<void> judge_rates(PreflightReport& report, const Image& image, const std:
             "set {}: {} of {} random keys matched though the exact set was asked, {:.3g} "
             "members expected; nothing was changed",
             name, report.matched, report.non_members, share * static_cast<double>(report.non_members)));
-    if (!analysis::fits_rate(report.matched + report.avoided, report.non_members, report.expected_rate))
+    if (!fits_rate(image, report.matched + report.avoided, report.non_members, report.expected_rate))
         return bad_input(
             fmt::format("set {}: {} of {} random keys matched when the kernel was asked, expected "
                         "{:.3g} by its false positive rate; nothing was changed",
