@@ -38,8 +38,8 @@ build() {
 
 sources() { find "$@" -name '*.cpp' -printf '%p '; }
 
-# Without `vptr`: before it trusts an object's type, that check asks the kernel whether the memory can be read, by system
-# calls that the daemon's confined children may not make. It then reports sound objects.
+# Without `vptr`: before that check trusts an object's type, it asks the kernel whether the memory can be read, by
+# system calls that the daemon's confined children may not make. It then reports sound objects.
 address_flags="-fsanitize=address,undefined -fno-sanitize=vptr -fno-sanitize-recover=undefined"
 # The tests of code that runs on several threads.
 threaded_tests=(util build feeds filters)
