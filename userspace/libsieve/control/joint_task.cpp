@@ -83,10 +83,14 @@ bool contains(const KeySet& keys, const sieve_key& key) {
     return false;
 }
 
+// One line with a shorter value than the others is enough for that, and chance makes some such lines.
+bool has_bad_luck(const JointFilter& filter, const JointTask& task) {
+    return filter.keys() >= many_keys && filter.expected_rate() > task.rate() * slack_of_rate;
+}
+
 Status check_rate(const JointFilter& filter, const JointTask& task) {
     const double wanted = task.rate();
-    if (filter.predicted_rate() > wanted * slack_of_prediction ||
-        (filter.keys() >= many_keys && filter.expected_rate() > wanted * slack_of_rate))
+    if (filter.predicted_rate() > wanted * slack_of_prediction || has_bad_luck(filter, task))
         return bad_input(fmt::format("the joint filter has a rate of {:.3g}, predicted {:.3g}, for each set; "
                                      "expected at most {:.3g}",
                                      filter.expected_rate(), filter.predicted_rate(), wanted));
@@ -151,15 +155,16 @@ Result<JointFilter> build_joint(const JointTask& task, std::span<const KeySet* c
     const JointOptions options{.fpr = task.rate(), .bits_per_key = {}, .seed = {}};
     for (std::uint32_t tries = 1; tries <= most_tries; tries++) {
         SIEVE_ASSIGN(JointFilter filter, JointFilter::build(lists, options, observer.progress));
-        if (!questions.answered_well(filter, holds)) continue;
+        if (has_bad_luck(filter, task) || !questions.answered_well(filter, holds)) continue;
         if (tries > 1)
-            observer.remark(fmt::format("{} joint filters were built until none named a set for an exception "
-                                        "or for an address that this host lives by",
+            observer.remark(fmt::format("{} joint filters were built until one had the predicted rate and "
+                                        "named no set for an exception or for an address that this host "
+                                        "lives by",
                                         tries));
         return filter;
     }
     return bad_input(fmt::format("refused: each of {} joint filters named a set for an exception or for an "
-                                 "address that this host lives by, which contradicts the predicted rate; "
+                                 "address that this host lives by, or had a higher rate than predicted; "
                                  "report it if it happens twice",
                                  most_tries));
 }
