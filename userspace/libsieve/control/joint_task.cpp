@@ -83,7 +83,7 @@ bool contains(const KeySet& keys, const sieve_key& key) {
     return false;
 }
 
-// One line with a shorter value than the others is enough for that, and chance makes some such lines.
+// Whether the filter's own rate is far above the one that it was sized for. Chance makes a few filters so.
 bool has_bad_luck(const JointFilter& filter, const JointTask& task) {
     return filter.keys() >= many_keys && filter.expected_rate() > task.rate() * slack_of_rate;
 }

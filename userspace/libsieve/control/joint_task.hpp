@@ -51,8 +51,9 @@ struct JointTask {
 // distinct keys and the sums of their hashes (filters/hash_sum.hpp).
 [[nodiscard]] Status check_list(const JointSet& set, const KeySet& keys);
 
-// Builds the joint filter of these lists, one for each of the task's sets. It names no set for one of the
-// set's exceptions, nor any set for a spared key. The builder tries other hash keys until that is so.
+// Builds the joint filter of these lists, one for each of the task's sets. It has about the task's rate, and
+// names no set for one of the set's exceptions, nor any set for a spared key. The builder tries other hash
+// keys until that is so.
 //
 // Errors: those of JointFilter::build(); bad_input if the tries run out, which the rate makes impossible in
 // practice.
