@@ -122,8 +122,8 @@ SIEVE_INLINE __u64 sieve_xorsat_difference(const struct sieve_line* line, struct
     SIEVE_XORSAT_STEP(42)
     SIEVE_XORSAT_STEP(49)
     SIEVE_XORSAT_STEP(56)
-    /* The last window once more. It has no equation without a bit of the line, which half of the fingerprints
-     * would contradict. */
+    /* The last window once more. Otherwise more keys would have an equation without a bit of the line, which
+     * half of the fingerprints contradict: docs/xorsat.md. */
     value ^= sieve_shift_right(sieve_xorsat_window(line, 56), sieve_xorsat_again(hash.test));
     /* Two shifts, because BPF has no shift by 64. */
     return sieve_shift_left(value << 1, unused);

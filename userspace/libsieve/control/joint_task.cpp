@@ -83,7 +83,9 @@ bool contains(const KeySet& keys, const sieve_key& key) {
     return false;
 }
 
-// Whether the filter's own rate is far above the one that it was sized for. Chance makes a few filters so.
+// Whether the filter's own rate is far above the one that it was sized for. With 32 bits a key, one filter of
+// a few thousand keys in two hundred or so has a line in which an equation without a bit (docs/xorsat.md)
+// halves the fingerprints.
 bool has_bad_luck(const JointFilter& filter, const JointTask& task) {
     return filter.keys() >= many_keys && filter.expected_rate() > task.rate() * slack_of_rate;
 }
@@ -149,11 +151,12 @@ Status check_list(const JointSet& set, const KeySet& keys) {
 }
 
 Result<JointFilter> build_joint(const JointTask& task, std::span<const KeySet* const> lists,
-                                const Observer& observer) {
+                                const Observer& observer, std::optional<std::uint64_t> seed) {
     const Questions questions(task);
     const Holds holds = [&](std::size_t set, const sieve_key& key) { return contains(*lists[set], key); };
-    const JointOptions options{.fpr = task.rate(), .bits_per_key = {}, .seed = {}};
+    JointOptions options{.fpr = task.rate(), .bits_per_key = {}, .seed = seed};
     for (std::uint32_t tries = 1; tries <= most_tries; tries++) {
+        if (seed) options.seed = *seed + tries - 1;
         SIEVE_ASSIGN(JointFilter filter, JointFilter::build(lists, options, observer.progress));
         if (has_bad_luck(filter, task) || !questions.answered_well(filter, holds)) continue;
         if (tries > 1)

@@ -53,12 +53,13 @@ struct JointTask {
 
 // Builds the joint filter of these lists, one for each of the task's sets. It has about the task's rate, and
 // names no set for one of the set's exceptions, nor any set for a spared key. The builder tries other hash
-// keys until that is so.
+// keys until that is so. Only tests give a seed: it makes the filters reproducible and their secrets known.
 //
 // Errors: those of JointFilter::build(); bad_input if the tries run out, which the rate makes impossible in
 // practice.
 [[nodiscard]] Result<JointFilter> build_joint(const JointTask& task, std::span<const KeySet* const> lists,
-                                              const Observer& observer);
+                                              const Observer& observer,
+                                              std::optional<std::uint64_t> seed = std::nullopt);
 
 // Whether the set with that number holds the key.
 using Holds = std::function<bool(std::size_t set, const sieve_key& key)>;
