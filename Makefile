@@ -53,9 +53,9 @@ $(B)/userspace/libsieve/util/task_pool.o: CXXFLAGS += -fno-sanitize=thread -O2
 CPPFLAGS += -Iinclude -Iuserspace -Itests -I$(B)/bpf
 # Libraries for fetching, unpacking and confining sources, for the daemon's event loop, and for metrics and their HTTP
 # server. The installed library does not need them. prometheus-cpp-dev cannot be installed for two architectures side
-# by side, so a cross-build names the library by its file.
+# by side, so a cross-build names the library by its file. libcurl is opened by its first call: libcurl_on_demand.cpp.
 PROMETHEUS_LIB := $(if $(filter arm64,$(ARCH)),-l:libprometheus-cpp-core.so.1.0,-lprometheus-cpp-core)
-SERVICE_LIBS := -Wl,--push-state,--as-needed -lcurl -lseccomp -lsystemd -lmicrohttpd \
+SERVICE_LIBS := -Wl,--push-state,--as-needed -lseccomp -lsystemd -lmicrohttpd \
 	$(PROMETHEUS_LIB) -Wl,--pop-state
 # What the fleet needs besides: digests and signatures, differences of feeds.
 FLEET_LIBS := -lcrypto -lzstd

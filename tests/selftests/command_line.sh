@@ -68,6 +68,33 @@ words() {
     sieve load "$IN_IF" "a=$WORK/bad.sieve" | grep -q ': 1 key, ' || fail "load says something else"
 }
 
+# without FILE COMMAND...: runs the command where the file is empty.
+without() {
+    # shellcheck disable=SC2016
+    unshare --mount sh -c 'mount --bind /dev/null "$1" && shift && exec "$@"' - "$@"
+}
+
+# Most commands fetch nothing, and libcurl would take a quarter of their start. Without it, a command that needs it says
+# what is missing.
+libcurl() {
+    local library status=0
+    if ldd "$SIEVE" | grep -q libcurl; then fail "linked with libcurl"; fi
+    library=$(ldconfig -p | sed -n 's/.*libcurl\.so\.4 .*=> //p' | head -n 1)
+    [ -n "$library" ] || skip "libcurl is not installed"
+    cat >"$WORK/url.toml" <<END
+[[interface]]
+name = "$IN_IF"
+sets = ["bad"]
+[set.bad]
+sources = ["https://192.0.2.1/list.txt"]
+END
+    sieve config "$WORK/url.toml" >/dev/null
+    without "$library" "$SIEVE" config "$WORK/url.toml" >"$WORK/out" 2>"$WORK/err" || status=$?
+    [ "$status" -eq 127 ] || fail "status $status: $(cat "$WORK/err")"
+    grep -q "libcurl.so.4.*Debian's package libcurl4" "$WORK/err" || fail "$(cat "$WORK/err")"
+    without "$library" "$SIEVE" --version >/dev/null || fail "--version needs libcurl"
+}
+
 ktap_run \
     "commands of help, manual and README" commands \
     "options of help, manual and README" options \
@@ -76,4 +103,5 @@ ktap_run \
     "the manual is not headed BSD" no_bsd \
     "a feed takes any option of build" feed_options \
     "numbers as people write them" numbers \
-    "words" words
+    "words" words \
+    "libcurl is opened when it is needed" libcurl

@@ -46,7 +46,7 @@ start() {
     daemon=$!
 }
 end() {
-    kill -s "$1" "$daemon"
+    kill -s "$1" "$daemon" || fail "the daemon had ended: $(tail -n 5 "$WORK/said")"
     wait "$daemon" 2>/dev/null || true
 }
 # in_force VERSION: whether packets are judged by that version, by one address of each.

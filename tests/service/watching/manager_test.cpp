@@ -17,8 +17,11 @@ namespace {
 
 using namespace service::test;
 
-const Manager some{
-    .pid = 812, .started = 1'700'000'000, .listen = "127.0.0.1:9273", .state = "/var/lib/x", .version = "1"};
+const Manager some{.pid = ::getpid(),
+                   .started = 1'700'000'000,
+                   .listen = "127.0.0.1:9273",
+                   .state = "/var/lib/x",
+                   .version = "1"};
 
 TEST(ManagerNoteTest, IsSeenWhileItIsHeld) {
     const Folder folder;
@@ -31,7 +34,8 @@ TEST(ManagerNoteTest, IsSeenWhileItIsHeld) {
         const auto second = ManagerNote::leave(some, run);
         ASSERT_FALSE(second);
         EXPECT_EQ(second.error().kind, ErrorKind::busy);
-        EXPECT_EQ(second.error().message, "process 812 manages this network namespace already");
+        EXPECT_EQ(second.error().message,
+                  "process " + std::to_string(::getpid()) + " manages this network namespace already");
     }
     EXPECT_FALSE(find_manager(run));
     EXPECT_TRUE(std::filesystem::is_empty(run));
@@ -60,6 +64,41 @@ TEST(ManagerNoteTest, OfADeadProcessCountsForNothing) {
     ::close(ready[1]);
     EXPECT_FALSE(find_manager(folder.path("run")));
     EXPECT_TRUE(ManagerNote::leave(some, folder.path("run")));
+}
+
+// A child of a killed daemon shares the lock until the child runs, which a busy host may put off.
+TEST(ManagerNoteTest, AChildOfADeadManagerIsWaitedFor) {
+    const Folder folder;
+    const std::string run = folder.path("run");
+    int ready[2], go_on[2];
+    ASSERT_EQ(::pipe(ready), 0);
+    ASSERT_EQ(::pipe(go_on), 0);
+    const pid_t manager = ::fork();
+    if (manager == 0) {
+        const auto note = ManagerNote::leave({.pid = ::getpid()}, run);
+        char nothing = 0;
+        if (::fork() == 0) {
+            ::close(go_on[1]); // ends with the test, however that ends
+            (void)::write(ready[1], note ? "y" : "n", 1);
+            (void)::read(go_on[0], &nothing, 1);
+            ::_exit(0);
+        }
+        ::pause();
+    }
+    char answer = 0;
+    ASSERT_EQ(::read(ready[0], &answer, 1), 1);
+    ASSERT_EQ(answer, 'y');
+    ASSERT_EQ(::kill(manager, SIGKILL), 0);
+    ASSERT_EQ(::waitpid(manager, nullptr, 0), manager);
+
+    const auto impatient = ManagerNote::leave(some, run, {.patience = std::chrono::milliseconds(0)});
+    ASSERT_FALSE(impatient);
+    EXPECT_EQ(impatient.error().kind, ErrorKind::busy);
+    const auto patient = ManagerNote::leave(some, run, {.patience = std::chrono::minutes(1), .begun = [&] {
+                                                            ASSERT_EQ(::write(go_on[1], "g", 1), 1);
+                                                        }});
+    EXPECT_TRUE(patient) << patient.error().message;
+    for (const int fd : {ready[0], ready[1], go_on[0], go_on[1]}) ::close(fd);
 }
 
 TEST(ManagerNoteTest, ThatIsNoneIsNobody) {

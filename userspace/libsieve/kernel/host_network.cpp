@@ -196,6 +196,8 @@ std::set<std::uint32_t> sockets_of(std::string_view process) {
     std::error_code error;
     for (fs::directory_iterator entry("/proc", error); !error && entry != fs::directory_iterator();
          entry.increment(error)) {
+        const char first = entry->path().filename().native().front();
+        if (first < '0' || first > '9') continue; // no process
         std::string name = content_of(entry->path() / "comm");
         if (!name.empty()) name.pop_back();
         if (name != process) continue;

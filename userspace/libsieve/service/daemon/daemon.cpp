@@ -18,6 +18,7 @@
 #include "libsieve/service/watching/process_usage.hpp"
 #include "libsieve/util/chance.hpp"
 #include "libsieve/util/event.hpp"
+#include "libsieve/util/printable.hpp"
 
 namespace sieve::service {
 
@@ -90,8 +91,12 @@ struct Daemon::Running {
 Result<std::unique_ptr<Daemon>> Daemon::start(const DaemonParts& parts, const DaemonSettings& settings) {
     SIEVE_ASSIGN(Configuration configuration, load(settings.configuration));
     SIEVE_TRY(parts.kernel.may_load_programs());
+    const auto waiting = [&](const std::string& holder) {
+        parts.log.info(fmt::format("waiting for {}, which is at work with state directory {}", holder,
+                                   printable(configuration.state_directory)));
+    };
     SIEVE_ASSIGN(StateDirectory state,
-                 StateDirectory::open(configuration.state_directory, settings.patience, {}));
+                 StateDirectory::open(configuration.state_directory, settings.patience, waiting));
     std::unique_ptr<Daemon> daemon(new Daemon(parts, settings, std::move(configuration), std::move(state)));
     SIEVE_TRY(daemon->listen());
     return daemon;

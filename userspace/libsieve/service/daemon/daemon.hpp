@@ -33,6 +33,7 @@
 #include "libsieve/service/host_addresses.hpp"
 #include "libsieve/service/state_directory.hpp"
 #include "libsieve/service/watching/ledger.hpp"
+#include "libsieve/service/watching/manager.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve::service {
@@ -52,7 +53,7 @@ struct DaemonParts {
 struct DaemonSettings {
     std::string configuration = standard_configuration; // its path
     // How long another holder of the state directory is waited for.
-    std::chrono::milliseconds patience{3000};
+    std::chrono::milliseconds patience = watching::patience_with_children;
     // How long the start waits for the host's addresses, which the tables that come into force are asked
     // about.
     std::chrono::milliseconds host_patience{50};

@@ -12,17 +12,20 @@
 
 namespace sieve::service {
 
-Status PublicFace::claim(const Configuration& configuration) {
-    return leave_note(configuration, configuration.listen);
+Status PublicFace::claim(const Configuration& configuration, Log& log) {
+    return leave_note(configuration, configuration.listen, log);
 }
 
-Status PublicFace::leave_note(const Configuration& configuration, const std::string& listen) {
+Status PublicFace::leave_note(const Configuration& configuration, const std::string& listen, Log& log) {
     note_.reset();
-    auto note = watching::ManagerNote::leave({.pid = ::getpid(),
-                                              .started = std::time(nullptr),
-                                              .listen = listen,
-                                              .state = configuration.state_directory,
-                                              .version = version});
+    auto note = watching::ManagerNote::leave(
+        {.pid = ::getpid(),
+         .started = std::time(nullptr),
+         .listen = listen,
+         .state = configuration.state_directory,
+         .version = version},
+        kernel::Lock::folder,
+        {.begun = [&log] { log.info("waiting for a child of the daemon before this one to end"); }});
     if (!note) return tl::unexpected(std::move(note.error()));
     note_.emplace(std::move(*note));
     return {};
@@ -44,7 +47,7 @@ void PublicFace::follow(const Configuration& configuration, watching::Ledger& le
             listen_.clear(); // the next reload tries again
         }
     }
-    if (Status left = leave_note(configuration, address); !left) log.warning(left.error().message);
+    if (Status left = leave_note(configuration, address, log); !left) log.warning(left.error().message);
 }
 
 } // namespace sieve::service

@@ -19,13 +19,13 @@ namespace sieve::service {
 class PublicFace {
   public:
     // Claims this network namespace. Error: busy, naming the daemon that manages it.
-    [[nodiscard]] Status claim(const Configuration& configuration);
+    [[nodiscard]] Status claim(const Configuration& configuration, Log& log);
     // Serves where the configuration says. A server that cannot be had is logged: filtering goes on without
     // it.
     void follow(const Configuration& configuration, watching::Ledger& ledger, Log& log);
 
   private:
-    [[nodiscard]] Status leave_note(const Configuration& configuration, const std::string& listen);
+    [[nodiscard]] Status leave_note(const Configuration& configuration, const std::string& listen, Log& log);
 
     std::string listen_; // as it was configured; empty: nothing is served
     std::optional<watching::ManagerNote> note_;

@@ -8,6 +8,9 @@
 
 #include <array>
 #include <cerrno>
+#include <csignal>
+#include <thread>
+#include <utility>
 
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
@@ -57,9 +60,17 @@ bool same_file(int file, const std::string& path) {
            open.st_ino == named.st_ino;
 }
 
+bool runs(const std::optional<Manager>& manager) {
+    return manager && (::kill(manager->pid, 0) == 0 || errno != ESRCH);
+}
+
 } // namespace
 
-Result<ManagerNote> ManagerNote::leave(const Manager& manager, const std::string& folder) {
+Result<ManagerNote> ManagerNote::leave(const Manager& manager, const std::string& folder,
+                                       const NoteWait& wait) {
+    using Clock = std::chrono::steady_clock;
+    const auto deadline = Clock::now() + wait.patience;
+    bool waited = false;
     SIEVE_ASSIGN(const std::string path, note_path(folder));
     const auto refused = [&path](int error) {
         return kernel_refused(fmt::format("the manager's note {}: {}", path, errno_text(error)));
@@ -71,6 +82,11 @@ Result<ManagerNote> ManagerNote::leave(const Manager& manager, const std::string
         if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
             if (errno != EWOULDBLOCK) return refused(errno);
             const auto other = read_note(file.get());
+            if (!runs(other) && Clock::now() < deadline) {
+                if (!std::exchange(waited, true) && wait.begun) wait.begun();
+                std::this_thread::sleep_for(std::chrono::milliseconds(5)); // flock has no time limit
+                continue;
+            }
             return failure(ErrorKind::busy,
                            other
                                ? fmt::format("process {} manages this network namespace already", other->pid)

@@ -6,12 +6,15 @@
 //      "version": "0.9.0"}
 //
 // The daemon holds an flock(2) on the note, and the note counts only while somebody does: a daemon that was
-// killed manages nothing.
+// killed manages nothing. A child that it had just forked shares its lock until the child runs for the first
+// time, and whoever asks who manages this namespace holds the lock for a moment.
 #pragma once
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -31,13 +34,24 @@ struct Manager {
     [[nodiscard]] friend bool operator==(const Manager&, const Manager&) = default;
 };
 
+// How long the last children of a killed daemon are waited for: on a busy host, one of nice 19 may take
+// seconds to run for the first time.
+inline constexpr std::chrono::seconds patience_with_children{20};
+
+// What to do while the note of a process that has ended is held.
+struct NoteWait {
+    std::chrono::milliseconds patience = patience_with_children;
+    std::function<void()> begun{}; // called once
+};
+
 // The note of a running daemon. It is removed when this object goes.
 class ManagerNote {
   public:
     // For the network namespace of the calling thread. Makes the folder if it is not there. Errors: busy, if
     // another process manages this namespace; kernel_refused, if the note cannot be written.
     [[nodiscard]] static Result<ManagerNote> leave(const Manager& manager,
-                                                   const std::string& folder = kernel::Lock::folder);
+                                                   const std::string& folder = kernel::Lock::folder,
+                                                   const NoteWait& wait = {});
     ManagerNote(ManagerNote&&) noexcept = default;
     ManagerNote& operator=(ManagerNote&&) = delete;
     ~ManagerNote();
