@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 # Compares how long two builds take for `load INTERFACE NAME=IMAGE`: the whole command, until packets are judged. The
-# builds take turns in one run, so that other work on the machine slows both alike.
+# builds take turns in one run, so that other work on the machine slows both alike. Prints the time of the whole
+# command, and the processors' share of it, which other work disturbs less.
 #
 #     compare_load.sh OLD_TREE NEW_TREE [ROUNDS]
 #
@@ -47,16 +48,16 @@ ip -n "$space" link add sieve0 type veth peer name sieve1
 ip -n "$space" link set sieve0 up
 ip -n "$space" link set sieve1 up
 
-# turn NAME PROGRAM IMAGE OPTION...: one load, and its milliseconds as a line of the file NAME.
+# turn NAME PROGRAM IMAGE OPTION...: one load. Adds its seconds to a file: in all, and of processors, user and system.
 turn() {
-    local name=$1 program=$2 image=$3 start
+    local name=$1 program=$2 image=$3 TIMEFORMAT='%R %U %S'
     shift 3
-    start=$(date +%s%N)
-    nsenter --net="/run/netns/$space" "$program" -q load "$@" sieve0 "listed=$image" 2>"$WORK/said" || {
+    {
+        time nsenter --net="/run/netns/$space" "$program" -q load "$@" sieve0 "listed=$image" 2>"$WORK/said"
+    } 2>>"$WORK/$name.times" || {
         cat "$WORK/said" >&2
         exit 1
     }
-    echo $((($(date +%s%N) - start) / 1000)) >>"$WORK/$name.times"
     nsenter --net="/run/netns/$space" "$program" -q unload sieve0
 }
 
@@ -68,8 +69,15 @@ for ((round = 0; round < rounds; round++)); do
     if [ ${#rows[@]} -gt 2 ]; then turn "${rows[2]}" "$new" "$WORK/new.sieve" --allow-lockout; fi
 done
 
-printf '%-22s %8s %8s %8s\n' milliseconds least quartile median
-for name in "${rows[@]}"; do
-    sort -n "$WORK/$name.times" | awk -v name="$name" '{ ms[NR] = $1 / 1000 }
-        END { printf "%-22s %8.1f %8.1f %8.1f\n", name, ms[1], ms[int((NR + 3) / 4)], ms[int((NR + 1) / 2)] }'
-done
+# quarters TITLE FIRST LAST: each row's least value, lower quartile and median of the sum of these columns.
+quarters() {
+    local name
+    printf '%-30s %8s %8s %8s\n' "$1" least quartile median
+    for name in "${rows[@]}"; do
+        awk -v first="$2" -v last="$3" '{ ms = 0; for (i = first; i <= last; i++) ms += 1000 * $i; print ms }' \
+            "$WORK/$name.times" | sort -n | awk -v name="$name" '{ ms[NR] = $1 }
+            END { printf "  %-28s %8.1f %8.1f %8.1f\n", name, ms[1], ms[int((NR + 3) / 4)], ms[int((NR + 1) / 2)] }'
+    done
+}
+quarters milliseconds 1 1
+quarters "milliseconds of processors" 2 3
