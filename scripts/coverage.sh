@@ -25,7 +25,12 @@ for suite in "${suites[@]}"; do
     case $suite in
     unit) targets+=("$B/unit-tests") ;;
     bpf) targets+=("$B/bpf-tests") ;;
-    selftests) targets+=("$B/xdp-sieve") ;;
+    selftests)
+        targets+=("$B/xdp-sieve")
+        # The other programs that these tests run are the ordinary ones.
+        make --no-print-directory -j"$JOBS" programs
+        make --no-print-directory -C tests/selftests all
+        ;;
     parser) ;;
     *)
         echo "coverage: no suite $suite" >&2
