@@ -13,6 +13,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 unset MAKEFLAGS MAKELEVEL
+unset GROUPED # the counters' notes go by the name of a source
 
 suites=("$@")
 [ ${#suites[@]} -gt 0 ] || suites=(unit bpf selftests parser)
@@ -28,7 +29,7 @@ for suite in "${suites[@]}"; do
     selftests)
         targets+=("$B/xdp-sieve")
         # The other programs that these tests run are the ordinary ones.
-        make --no-print-directory -j"$JOBS" programs
+        make --no-print-directory -j"$JOBS" GROUPED="$(if [ -e build/grouped ]; then echo 1; fi)" programs
         make --no-print-directory -C tests/selftests all
         ;;
     parser) ;;
