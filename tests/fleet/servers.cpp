@@ -136,7 +136,7 @@ void Etcd::restore() {
 EtcdSettings Etcd::settings() const {
     EtcdSettings settings;
     settings.endpoints = {url()};
-    settings.patience = std::chrono::seconds(20); // the machine may be busy
+    settings.patience = std::chrono::seconds(60); // the machine may be busy
     if (tls_ != Tls::none) settings.access.authorities = folder_.read("ca.pem");
     if (tls_ == Tls::of_both) {
         settings.access.certificate = folder_.read("client.pem");

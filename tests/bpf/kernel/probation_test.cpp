@@ -122,7 +122,7 @@ TEST_P(Probation, IsTakenBackOnRequest) {
 TEST_P(Probation, TheProgramItselfTakesItBack) {
     const auto before = map_of(old_image_), after = map_of(new_image_);
     ASSERT_TRUE(drop(before));
-    ASSERT_TRUE(drop(after, 150ms));
+    ASSERT_TRUE(drop(after, 2s));
     const std::uint64_t deadline = sieve_deadline(control().active);
     ASSERT_NE(deadline, 0U);
     bool was_new = false;

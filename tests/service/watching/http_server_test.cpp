@@ -150,7 +150,7 @@ TEST_F(HttpServerTest, SlowClientsDoNotKeepOthersOut) {
 
 // However busily it sends: its time is over.
 TEST_F(HttpServerTest, ASlowClientIsCutOff) {
-    start({.patience = 300ms});
+    start({.patience = 3s});
     const UniqueFd slow = connect_to(port);
     ASSERT_TRUE(slow);
     ASSERT_TRUE(send_text(slow.get(), "GET / HTTP/1.1\r\n"));
@@ -159,7 +159,7 @@ TEST_F(HttpServerTest, ASlowClientIsCutOff) {
 }
 
 TEST_F(HttpServerTest, AClientThatDoesNotReadIsCutOff) {
-    start({.patience = 300ms});
+    start({.patience = 3s});
     const UniqueFd lazy = connect_to(port);
     ASSERT_TRUE(lazy);
     ASSERT_TRUE(send_text(lazy.get(), "GET /big HTTP/1.1\r\nHost: localhost\r\n\r\n"));
