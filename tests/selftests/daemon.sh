@@ -85,11 +85,14 @@ broken_lists() {
     echo "$MEMBER" >"$LISTS/bad.txt"
     says 'warning: set bad: .*shrink.*refused.*; the list of .* with 401 entries stays in force'
     await_line "$WORK/notified" "^STATUS=2 sets in force on $IN_IF; set bad: its new list was refused"
-    { cat "$WORK/long" && echo "$IN4"; } >"$LISTS/bad.txt"
+    # At once: a daemon that asks again after a failure may read a file at any time.
+    { cat "$WORK/long" && echo "$IN4"; } >"$WORK/new"
+    mv "$WORK/new" "$LISTS/bad.txt"
     says "set bad: .*the list holds $IN4, this host's own address"
     unchanged "$before"
     : >"$WORK/notified"
-    { cat "$WORK/long" && echo "$MEMBER"; } >"$LISTS/bad.txt"
+    { cat "$WORK/long" && echo "$MEMBER"; } >"$WORK/new"
+    mv "$WORK/new" "$LISTS/bad.txt"
     says 'set bad: its sources answer again'
     await_line "$WORK/notified" "^STATUS=2 sets in force on $IN_IF\$"
     unchanged "$before"
@@ -135,8 +138,8 @@ reloads() {
     : >"$WORK/notified"
     says_anew 'error: the configuration was not taken, and the one before stays: .*toml:14:1: .*did you mean sources' \
         kill -HUP "$daemon"
-    await_line "$WORK/notified" '^RELOADING=1 | MONOTONIC_USEC=[0-9]+ | '
-    await_line "$WORK/notified" '^READY=1 | STATUS=2 sets in force .*; the new configuration was not taken: '
+    await_line "$WORK/notified" '^RELOADING=1 \| MONOTONIC_USEC=[0-9]+ \| '
+    await_line "$WORK/notified" '^READY=1 \| STATUS=2 sets in force .*; the new configuration was not taken: '
     unchanged "$before"
     echo "$STRANGER" >>"$LISTS/bad.txt" # it goes on
     says 'set bad: a new list with 3 entries'
@@ -163,7 +166,7 @@ stops() {
     start
     : >"$WORK/notified"
     stop
-    grep -q '^STOPPING=1' "$WORK/notified" || fail "$(cat "$WORK/notified")"
+    await_line "$WORK/notified" '^STOPPING=1'
     [ -z "$(program_id)" ] || fail "its program is still there"
     # The last good images have stayed.
     rm -r "$LISTS"

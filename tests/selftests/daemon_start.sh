@@ -29,7 +29,8 @@ exec awk -v set="\$1" -v keys=$((KEYS / count)) 'BEGIN {
 END
     chmod 755 "$LISTS/list"
     {
-        printf '[service]\nstate-directory = "%s"\n[[interface]]\nname = "%s"\nsets = [' "$STATE" "$IN_IF"
+        printf '[service]\nstate-directory = "%s"\n[[interface]]\nname = "%s"\n' "$STATE" "$IN_IF"
+        printf 'protect = ["%s"]\nsets = [' "$STRANGER"
         printf '"s%d", ' $(seq "$count")
         echo ']'
         for ((i = 1; i <= count; i++)); do

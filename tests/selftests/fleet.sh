@@ -26,7 +26,10 @@ etcd_up() {
     etcd=$!
     await ctl endpoint health
 }
-ctl() { ETCDCTL_API=3 inside "$IN" etcdctl --endpoints http://127.0.0.1:2379 "$@" >"$WORK/ctl" 2>&1; }
+ctl() {
+    ETCDCTL_API=3 inside "$IN" etcdctl --endpoints http://127.0.0.1:2379 --command-timeout "${PATIENCE}s" "$@" \
+        >"$WORK/ctl" 2>&1
+}
 
 nginx_up() {
     "$here/../../scripts/nginx_conf.sh" "$WORK" 127.0.0.1:8080 "$STORE" put >"$WORK/nginx.conf"

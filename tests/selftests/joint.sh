@@ -214,7 +214,8 @@ exceptions() {
 # succeeds ARGUMENTS...: runs xdp-sieve, which says why if it does not succeed.
 succeeds() {
     local status=0
-    sieve "$@" >"$WORK/said" 2>&1 || status=$?
+    # A command that was killed before may still hold the lock.
+    insist sieve "$@" >"$WORK/said" 2>&1 || status=$?
     [ "$status" -eq 0 ] || fail "$1 ended with $status: $(cat "$WORK/said")"
 }
 

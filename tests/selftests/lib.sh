@@ -129,14 +129,19 @@ inside() {
     nsenter --net="/run/netns/$namespace" "$@"
 }
 
-# Ends every process in our two namespaces. Uses no external program, because it runs after every test.
+# Ends every process in our two namespaces, and waits for its end: the next test may need its port or its lock. Uses no
+# external program, because it runs after every test.
 end_jobs() {
-    local process namespace
-    for process in /proc/[0-9]*; do
-        for namespace in "$OUT" "$IN"; do
-            if [ "$process/ns/net" -ef "/run/netns/$namespace" ]; then
-                kill -KILL "${process#/proc/}" 2>/dev/null || true
-            fi
+    local process namespace left=1 end=$((SECONDS + PATIENCE))
+    while [ "$left" -ne 0 ] && [ "$SECONDS" -lt "$end" ]; do
+        left=0
+        for process in /proc/[0-9]*; do
+            for namespace in "$OUT" "$IN"; do
+                if [ "$process/ns/net" -ef "/run/netns/$namespace" ]; then
+                    kill -KILL "${process#/proc/}" 2>/dev/null || true
+                    left=1
+                fi
+            done
         done
     done
 }

@@ -91,7 +91,7 @@ answers() {
 # A loop ends when nobody reads its output.
 watching() {
     attach
-    told 5 timeout 20 nsenter --net="/run/netns/$IN" "$SIEVE" stats "$IN_IF" --watch 0.1 >/dev/full 2>/dev/null
+    told 5 timeout "$PATIENCE" nsenter --net="/run/netns/$IN" "$SIEVE" stats "$IN_IF" --watch 0.1 >/dev/full 2>/dev/null
 }
 
 ktap_run \

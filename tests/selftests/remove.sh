@@ -121,9 +121,13 @@ leaves_nothing() {
 # their own folders (mktemp's), so a name counts only if it is outside these folders and stays.
 listing() {
     # Some machines lack some of these folders.
-    { find /sys/fs/bpf /run /var/lib /tmp -maxdepth 4 -not -path '/run/netns*' -not -path '/tmp/tmp.*/*' \
-        2>/dev/null || true; } |
-        { grep -i -e sieve -e dispatch || true; } | sort
+    # Unit tests and benchmarks have folders of their own, and other network namespaces their own locks and notes.
+    {
+        find /sys/fs/bpf /run /var/lib /tmp -maxdepth 4 -not -path '/run/netns*' -not -path '/tmp/tmp.*/*' \
+            -not -path '/tmp/sieve-*' -not -path '/tmp/xdp-sieve-bench-*' -not -path '/run/xdp-sieve/net-*' \
+            2>/dev/null || true
+        find /run/xdp-sieve -name "net-$(stat -L -c %i "/run/netns/$IN").*" 2>/dev/null || true
+    } | { grep -i -e sieve -e dispatch || true; } | sort
 }
 
 unload_after_load() {

@@ -77,7 +77,7 @@ END
     await_line "$WORK/notified" '^READY=1'
     kill "$daemon"
     wait "$daemon" || fail "$(cat "$WORK/said")"
-    grep -q '^STOPPING=1' "$WORK/notified" || fail "$(cat "$WORK/notified")"
+    await_line "$WORK/notified" '^STOPPING=1'
 }
 
 # What the journal is told: sentences with their priority and with fields. The daemon has a mount namespace of its own,

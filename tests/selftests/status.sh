@@ -48,7 +48,7 @@ nothing() {
 managed() {
     local note holder
     note=/run/xdp-sieve/net-$(ip netns exec "$IN" stat -L -c %i /proc/self/ns/net).manager
-    [ -d /run/xdp-sieve ] || mkdir -m 700 /run/xdp-sieve
+    mkdir -m 700 /run/xdp-sieve 2>/dev/null || [ -d /run/xdp-sieve ]
     printf '{"pid": 812, "started": 1, "listen": "127.0.0.1:9273", "state": "/s", "version": "1.\\u001b2"}' >"$note"
     ! sieve status | grep -q managed || fail "a note that nobody holds counts"
     # The holder says when it has the lock, and ends with its input.
