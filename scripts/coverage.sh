@@ -26,12 +26,7 @@ for suite in "${suites[@]}"; do
     case $suite in
     unit) targets+=("$B/unit-tests") ;;
     bpf) targets+=("$B/bpf-tests") ;;
-    selftests)
-        targets+=("$B/xdp-sieve")
-        # The other programs that these tests run are the ordinary ones.
-        make --no-print-directory -j"$JOBS" GROUPED="$(if [ -e build/grouped ]; then echo 1; fi)" programs
-        make --no-print-directory -C tests/selftests all
-        ;;
+    selftests) targets+=("$B/xdp-sieve") ;;
     parser) ;;
     *)
         echo "coverage: no suite $suite" >&2
@@ -43,6 +38,13 @@ if [ ${#targets[@]} -gt 0 ]; then
     make --no-print-directory -j"$JOBS" B="$B" COVERAGE="-O1 --coverage -fprofile-update=atomic" "${targets[@]}"
     find "$B" -name '*.gcda' -delete
 fi
+
+# All but the command line are the ordinary programs.
+run_selftests() {
+    make --no-print-directory -j"$JOBS" GROUPED="$(if [ -e build/grouped ]; then echo 1; fi)" programs &&
+        make --no-print-directory -C tests/selftests all &&
+        SIEVE=$PWD/$B/xdp-sieve make --no-print-directory -s -C tests/selftests run_tests
+}
 
 # Counts the parser's lines into $B/parser.info.
 run_parser() {
@@ -64,7 +66,7 @@ for suite in "${suites[@]}"; do
     unit) "$B/unit-tests" --gtest_brief=1 || status=1 ;;
     bpf) "$B/bpf-tests" --gtest_brief=1 || status=1 ;;
     parser) run_parser || status=1 ;;
-    selftests) SIEVE=$PWD/$B/xdp-sieve make --no-print-directory -s -C tests/selftests run_tests || status=1 ;;
+    selftests) run_selftests || status=1 ;;
     esac
 done
 

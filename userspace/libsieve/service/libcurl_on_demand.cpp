@@ -53,14 +53,28 @@ First first_of(Result (*)(First, More...));
         return function;                                                                                     \
     }())
 
-// Each of these takes one more argument: a long, a curl_off_t or a pointer, which all travel alike.
+// These two take one more argument: a long, a curl_off_t or a pointer, which all travel alike. C++ does not
+// let an enum be the last parameter before it, so they have names and parameters of their own here, and the
+// library's names for the linker.
 static_assert(sizeof(long) == sizeof(void*) && sizeof(curl_off_t) == sizeof(void*));
-#define FORWARD_ONE_MORE(name, last)                                                                         \
-    va_list more;                                                                                            \
-    va_start(more, last);                                                                                    \
-    void* const argument = va_arg(more, void*);                                                              \
-    va_end(more);                                                                                            \
-    return LIBCURL(name)(curl, last, argument)
+static_assert(sizeof(CURLoption) == sizeof(int) && sizeof(CURLINFO) == sizeof(int));
+extern "C" CURLcode set_option(CURL* curl, int option, ...) __asm__("curl_easy_setopt");
+extern "C" CURLcode get_info(CURL* curl, int info, ...) __asm__("curl_easy_getinfo");
+
+CURLcode set_option(CURL* curl, int option, ...) {
+    va_list more;
+    va_start(more, option);
+    void* const argument = va_arg(more, void*);
+    va_end(more);
+    return LIBCURL(curl_easy_setopt)(curl, static_cast<CURLoption>(option), argument);
+}
+CURLcode get_info(CURL* curl, int info, ...) {
+    va_list more;
+    va_start(more, info);
+    void* const argument = va_arg(more, void*);
+    va_end(more);
+    return LIBCURL(curl_easy_getinfo)(curl, static_cast<CURLINFO>(info), argument);
+}
 
 CURLcode curl_global_init(long flags) {
     return LIBCURL(curl_global_init)(flags);
@@ -72,14 +86,8 @@ void curl_free(void* memory) {
 CURL* curl_easy_init() {
     return LIBCURL(curl_easy_init)();
 }
-CURLcode curl_easy_setopt(CURL* curl, CURLoption option, ...) {
-    FORWARD_ONE_MORE(curl_easy_setopt, option);
-}
 CURLcode curl_easy_perform(CURL* curl) {
     return LIBCURL(curl_easy_perform)(curl);
-}
-CURLcode curl_easy_getinfo(CURL* curl, CURLINFO info, ...) {
-    FORWARD_ONE_MORE(curl_easy_getinfo, info);
 }
 void curl_easy_reset(CURL* curl) {
     LIBCURL(curl_easy_reset)(curl);
