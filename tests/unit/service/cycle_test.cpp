@@ -172,7 +172,7 @@ TEST_F(CycleTest, ASetWithExceptionsIsJoinedAndNeverNamedForThem) {
             return find_joint(joint->lookup(), joint->lines(), parse_key(address, SIEVE_FIELD_SRC).value());
         };
         EXPECT_EQ(named("10.1.2.8"), 1U);
-        EXPECT_EQ(named("10.1.2.7"), std::nullopt);
+        EXPECT_NE(named("10.1.2.7"), 1U); // by chance it may be taken for one of the other list
         for (int last = 0; last < 256; last++)
             ASSERT_NE(named("198.51.100." + std::to_string(last)), 1U) << last;
         entries.pop_back();

@@ -143,7 +143,7 @@ class ReadStep : SetStep {
   public:
     explicit ReadStep(const ReadRequest& request)
         : SetStep(request.set, request.feed, request.sandbox), request_(request), origins_(request.origins) {
-        if (!request.feed.except.empty()) origins_.push_back(FileOrigin{request.feed.except});
+        if (!request.feed.except.empty()) origins_.emplace_back(FileOrigin{request.feed.except});
     }
 
     tl::expected<std::variant<UnchangedList, ReadList>, GatherFailure> run() {
