@@ -129,6 +129,7 @@ if grep -q '"verdict": "fail"' "$WORK/build.results"; then
 else
     # The tests run make, too.
     [ ! -e build/grouped ] || export GROUPED=1
+    scripts/mount_bpffs.sh
     # The lanes run beside each other. The suites of the last one wait for events most of the time.
     lane vm &
     lanes+=($!)

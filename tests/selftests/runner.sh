@@ -12,6 +12,8 @@ timeout=45 # seconds until a program counts as hung; the kernel's default
 # shellcheck source=settings
 . ./settings
 
+[ ! -x ../../scripts/mount_bpffs.sh ] || ../../scripts/mount_bpffs.sh # guests mount it when they start
+
 WORK=$(mktemp -d)
 mkfifo "$WORK/output"
 program_job=
