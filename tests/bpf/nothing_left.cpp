@@ -1,10 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // No test may leave pins. Pins keep programs and maps alive after all processes and network namespaces have
 // gone.
-#include <linux/magic.h>
-#include <sys/mount.h>
-#include <sys/vfs.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <iterator>
@@ -43,12 +39,6 @@ class NothingLeft : public testing::EmptyTestEventListener {
 // A global environment is set up after InitGoogleTest, which gtest_main calls.
 class Watch : public testing::Environment {
     void SetUp() override {
-        // Otherwise the first tool that pins something mounts it, and its files look like pins.
-        struct statfs pins = {};
-        ASSERT_EQ(::statfs("/sys/fs/bpf", &pins), 0);
-        if (pins.f_type != BPF_FS_MAGIC) {
-            ASSERT_EQ(::mount("bpf", "/sys/fs/bpf", "bpf", 0, "mode=700"), 0) << "tests of pins need root";
-        }
         testing::UnitTest::GetInstance()->listeners().Append(new NothingLeft); // GoogleTest now owns it
     }
 };

@@ -143,6 +143,7 @@ class ReadStep : SetStep {
   public:
     explicit ReadStep(const ReadRequest& request)
         : SetStep(request.set, request.feed, request.sandbox), request_(request), origins_(request.origins) {
+        // g++ 12 takes the variant that push_back() would move for uninitialized.
         if (!request.feed.except.empty()) origins_.emplace_back(FileOrigin{request.feed.except});
     }
 
