@@ -107,9 +107,9 @@ LIVE_BENCH_OBJ := $(call objects,$(LIVE_BENCH_SRC),$(B))
 SANDBOX_BENCH_OBJ := $(B)/tests/sandbox-bench/sandbox_bench.o
 
 # One object for each hook: XDP, and tc's ingress and egress.
-HOOKS    := xdp_sieve xdp_sieve_tc
-BPF_OBJ  := $(HOOKS:%=$(B)/%.bpf.o)
-SKELETON := $(HOOKS:%=$(B)/bpf/%.skel.h)
+PROGRAMS := xdp_sieve xdp_sieve_tc
+BPF_OBJ  := $(PROGRAMS:%=$(B)/%.bpf.o)
+SKELETON := $(PROGRAMS:%=$(B)/bpf/%.skel.h)
 BENCH_SKELETON := $(B)/bpf/sieve_bench.skel.h
 
 .DELETE_ON_ERROR:
@@ -333,7 +333,7 @@ uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/sbin/xdp-sieved $(DESTDIR)$(UNITDIR)/xdp-sieved.service
 	rm -f $(foreach page,$(MAN_PAGES) $(LAB_PAGE),$(call man_page,$(page))) $(DESTDIR)$(PREFIX)/$(EXAMPLE)
 	rm -f $(foreach one,$(COMPLETIONS),$(call completion_file,$(one))) $(MORE_COMPLETIONS:%=$(DESTDIR)%)
-	rm -f $(HOOKS:%=$(DESTDIR)$(PREFIX)/lib/xdp-sieve/%.bpf.o)
+	rm -f $(PROGRAMS:%=$(DESTDIR)$(PREFIX)/lib/xdp-sieve/%.bpf.o)
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/include/sieve/,$(notdir $(wildcard include/sieve/*.h)))
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/include/libsieve/,$(notdir $(LIB_HEADERS)))
 	rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,libsieve.a libsieve.so $(LIB_SONAME) $(LIB_REAL))
