@@ -241,7 +241,7 @@ class Cycle {
         for (const std::size_t i : hooks) {
             auto one = HookInTheMaking::prepare(
                 kernel_, configuration_, plan.hooks[i], images, state_, observer_,
-                {.host = &host_, .exempt = {}, .confirm_within = options_.confirm_within});
+                {.host = &host_for(plan.hooks[i]), .exempt = {}, .confirm_within = options_.confirm_within});
             if (!one) return judged(plan.hooks[i], one.error());
             making.push_back(std::move(*one));
         }
@@ -338,6 +338,11 @@ class Cycle {
         return all;
     }
 
+    HostAddresses& host_for(const HookPlan& plan) const {
+        const bool unprotected = plan.step == HookStep::attach && options_.host_where_none_runs != nullptr;
+        return unprotected ? *options_.host_where_none_runs : host_;
+    }
+
     void carry_out_hook(HookPlan plan) {
         HookReport report;
         report.plan = std::move(plan);
@@ -347,7 +352,9 @@ class Cycle {
         if (!report.error && !stopped)
             settle(report,
                    carry_out(kernel_, configuration_, report.plan, identities(), state_, observer_,
-                             {.host = &host_, .exempt = {}, .confirm_within = options_.confirm_within}),
+                             {.host = &host_for(report.plan),
+                              .exempt = {},
+                              .confirm_within = options_.confirm_within}),
                    report.plan);
         add_hook(std::move(report));
     }
@@ -379,7 +386,7 @@ class Cycle {
             if (!hook.carried_out) continue;
             const Result<SandboxSettings> sandbox = sandbox_of(options_);
             const auto joined = sandbox ? join_sets(kernel_, configuration_, hook.plan, state_, *sandbox,
-                                                    observer_, {.host = &host_})
+                                                    observer_, {.host = &host_for(hook.plan)})
                                         : tl::unexpected(sandbox.error());
             const std::string where =
                 fmt::format("{} {}", hook.plan.interface, kernel::hook_point_name(hook.plan.point));

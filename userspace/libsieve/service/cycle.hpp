@@ -43,6 +43,9 @@ struct CycleOptions {
     std::optional<SandboxSettings> sandbox{}; // nothing: standard_sandbox()
     // Not zero: tables go on probation for that long.
     std::chrono::seconds confirm_within{0};
+    // Whom to ask about the host's addresses before our program is attached where no packet is filtered yet;
+    // null: whoever is asked about other changes.
+    HostAddresses* host_where_none_runs = nullptr;
 };
 
 // What was found out about one set.

@@ -25,6 +25,8 @@ using namespace std::chrono_literals;
 
 // Longer than any event takes; a test that gets its events never waits for it.
 constexpr auto patience = 60s;
+// Timers go off even if what a test waits for never happens.
+constexpr auto most_patience = 10 * patience;
 
 // The host's addresses are asked at the start, in each cycle that asks sources, and before a table changes. A
 // test can hold whoever asks.
@@ -129,8 +131,10 @@ action = "pass"
     }
     template <class Condition>
     void until(Condition condition) {
+        const auto end = std::chrono::steady_clock::now() + most_patience;
         while (!condition())
-            if (!loop.run_once(patience)) FAIL() << "no event; the log:\n" << log.text();
+            if (!loop.run_once(patience) || std::chrono::steady_clock::now() > end)
+                FAIL() << "what was waited for did not happen; the log:\n" << log.text();
     }
     void until_said(const std::string& part) {
         until([&] { return log.says(part); });
@@ -313,6 +317,27 @@ TEST_F(DaemonTest, AConfigurationThatLocksAnAdministratorOutIsRefusedAndSeen) {
     notifier.sent.clear();
     start();
     is_refused();
+}
+
+// However long the host's addresses take.
+TEST_F(DaemonTest, ATableInForceStaysUntilTheNextOneHasBeenAsked) {
+    start();
+    settle();
+    daemon.reset();
+    log.forget();
+    host.addresses = {test::host_address("203.0.113.5", "an administrator's session (TCP port 22)")};
+    host.addresses[0].role = control::HostRole::session;
+    host.addresses[0].interface = host.addresses[0].session_through = "eth0";
+    configure_allowlist();
+    const int reads = host.reads();
+    host.hold();
+    start();
+    while (host.reads() < reads + 2) (void)loop.run_once(10ms); // the start's, and then the new table's
+    ASSERT_FALSE(kernel.changed());
+    host.release();
+    until_said("eth0: stays as it is: refused: eth0 xdp: no set lets 203.0.113.5 pass");
+    EXPECT_FALSE(kernel.changed());
+    EXPECT_FALSE(log.says("the start did not wait"));
 }
 
 // The list is good, but the filter with it would take the session of an administrator.

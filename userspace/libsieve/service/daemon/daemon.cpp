@@ -209,14 +209,15 @@ void Daemon::begin(CycleOptions options) {
     // At the start, what is remembered is in force before the lists of live sets are read.
     const bool opens = live_sets_wait_ && (ready_ || !live_.can_wait(*configuration_));
     if (opens) live_sets_wait_ = false;
-    HostAddresses& host = cycles_ == 0 ? static_cast<HostAddresses&>(*prompt_host_) : parts_.host;
-    worker.run([this, &host, job = running_, opens] {
+    if (cycles_ == 0) running_->options.host_where_none_runs = prompt_host_.get();
+    worker.run([this, job = running_, opens] {
         if (opens) live_.open(*job->configuration, *settings_.sandbox);
         const std::lock_guard lock(live_.exclusive());
         // A cycle may take a program away, and its counters with it. A failure is the ledger's to show.
         (void)parts_.ledger.observe(parts_.kernel);
         job->next_look = expire(parts_.kernel, observer(), parts_.log);
-        job->report = run_cycle(parts_.kernel, *job->configuration, state_, host, job->options, observer());
+        job->report =
+            run_cycle(parts_.kernel, *job->configuration, state_, parts_.host, job->options, observer());
     });
 }
 

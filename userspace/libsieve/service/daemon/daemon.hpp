@@ -54,8 +54,8 @@ struct DaemonSettings {
     std::string configuration = standard_configuration; // its path
     // How long another holder of the state directory is waited for.
     std::chrono::milliseconds patience = watching::patience_with_children;
-    // How long the start waits for the host's addresses, which the tables that come into force are asked
-    // about.
+    // How long the start waits for the host's addresses, about which a table is asked that comes into force
+    // where none runs. A table that replaces another waits until the addresses are known.
     std::chrono::milliseconds host_patience{50};
     double pace = 1; // how many times faster than time the timers run: for tests
     AgendaLimits agenda{};
