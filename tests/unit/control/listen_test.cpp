@@ -86,6 +86,8 @@ TEST_F(Listen, EndsAfterSoManyEvents) {
 TEST_F(Listen, HandsOverWhatCameUntilSamplingWasOff) {
     kernel.samples = {{match(1, 0)}};
     EXPECT_EQ(listen_for(0)->events, 1U);
+    ASSERT_EQ(heard.size(), 1U);
+    EXPECT_EQ(heard[0].decided_by, "first");
 }
 
 TEST_F(Listen, SwitchesSamplingOffAfterAnError) {

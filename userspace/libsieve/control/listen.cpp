@@ -42,6 +42,11 @@ Result<Heard> listen(Kernel& kernel, const HookName& name, const ListenOptions& 
         return wants_more();
     };
     std::unique_ptr<EventStream> stream;
+    // Slots get other names whenever the table changes.
+    const auto poll = [&](int milliseconds) {
+        table = kernel.read_table(hook);
+        return stream->poll(milliseconds);
+    };
     {
         SIEVE_ASSIGN(const Held lock, hold_lock(kernel, observer));
         SIEVE_ASSIGN(stream, kernel.start_events(hook, options.sampling, visit));
@@ -51,8 +56,7 @@ Result<Heard> listen(Kernel& kernel, const HookName& name, const ListenOptions& 
         const Result<bool> go_on = listener.go_on();
         if (!go_on) done = tl::unexpected(go_on.error());
         if (!go_on || !*go_on) break;
-        table = kernel.read_table(hook);
-        done = stream->poll(wait_milliseconds);
+        done = poll(wait_milliseconds);
         if (!done) break;
     }
     heard.taken_over = !stream->in_place();
@@ -62,7 +66,7 @@ Result<Heard> listen(Kernel& kernel, const HookName& name, const ListenOptions& 
         SIEVE_TRY(stream->stop());
     }
     SIEVE_TRY(done);
-    if (wants_more()) SIEVE_TRY(stream->poll(0)); // events from before sampling was off
+    if (wants_more()) SIEVE_TRY(poll(0)); // events from before sampling was off
     SIEVE_ASSIGN(heard.lost, stream->lost());
     return heard;
 }
