@@ -34,14 +34,28 @@ static __always_inline int sieve_lookup_blocked(void* filter, const struct sieve
     return sieve_blocked_test(lookup, hash, line);
 }
 
-/* Asks a filter of the kinds that hold prefixes. */
-static __always_inline int sieve_lookup_stored(void* filter, const struct sieve_lookup* lookup,
-                                               struct sieve_hash hash) {
+/* Asks a filter of any kind that stores hashes. */
+static __always_inline int sieve_lookup_hash(void* filter, const struct sieve_lookup* lookup, __u32 index,
+                                             struct sieve_hash hash) {
     if (SIEVE_LIKELY(lookup->kind == SIEVE_KIND_BLOCKED)) return sieve_lookup_blocked(filter, lookup, hash);
     if (lookup->kind == SIEVE_KIND_XORSAT) return sieve_lookup_xorsat(filter, lookup, hash.locate, hash.test);
-    if (lookup->kind == SIEVE_KIND_DDLCBF)
-        return sieve_lookup_slim_ddlcbf(filter, lookup, hash.locate, hash.test);
+    if (lookup->kind == SIEVE_KIND_BLOOM) return sieve_lookup_bloom_groups(lookup, index, hash);
+    if (lookup->kind == SIEVE_KIND_DDLCBF) return sieve_lookup_ddlcbf(filter, lookup, index, hash);
+    if (lookup->kind == SIEVE_KIND_DLEFT64 || lookup->kind == SIEVE_KIND_DLEFT128)
+        return sieve_lookup_dleft(filter, lookup, index, hash);
     return 0;
+}
+
+/*
+ * The hash of what a probe of several fields asks for. A function of its own, so that the stored key has left
+ * the stack before the filter is asked.
+ */
+static __noinline void sieve_hash_probe(const struct sieve_key* key, __u32 probe,
+                                        const struct sieve_lookup* lookup, struct sieve_hash* hash) {
+    struct sieve_key stored;
+
+    sieve_store_key(key, probe, &stored);
+    *hash = sieve_hash_stored(&stored, lookup->hash_key);
 }
 
 /*
@@ -50,7 +64,6 @@ static __always_inline int sieve_lookup_stored(void* filter, const struct sieve_
  */
 __noinline int sieve_lookup_probe(const struct sieve_key* key, __u32 index, __u32 probe) {
     const struct sieve_lookup* lookup;
-    struct sieve_key stored;
     struct sieve_hash hash;
     void* filter;
 
@@ -62,10 +75,9 @@ __noinline int sieve_lookup_probe(const struct sieve_key* key, __u32 index, __u3
 
         hash = sieve_hash_prefix(upper, lower, probe, lookup->hash_key);
     } else {
-        sieve_store_key(key, probe, &stored);
-        hash = sieve_hash_stored(&stored, lookup->hash_key);
+        sieve_hash_probe(key, probe, lookup, &hash);
     }
-    return sieve_lookup_stored(filter, lookup, hash);
+    return sieve_lookup_hash(filter, lookup, index, hash);
 }
 
 /*
@@ -127,22 +139,7 @@ static __always_inline int sieve_lookup_key(void* filter, __u32 index, const str
         return sieve_lookup_prefixes(filter, lookup, index, key);
     }
     hash = sieve_hash_key(key, lookup->hash_key, lookup->fields);
-    if (SIEVE_LIKELY(lookup->kind == SIEVE_KIND_BLOCKED)) return sieve_lookup_blocked(filter, lookup, hash);
-    if (lookup->kind == SIEVE_KIND_BLOOM) return sieve_lookup_bloom_groups(lookup, index, hash);
-    if (lookup->kind == SIEVE_KIND_DDLCBF) {
-        if (SIEVE_LIKELY(sieve_ddlcbf_is_usual(lookup)))
-            return sieve_lookup_usual_ddlcbf(filter, lookup, hash.locate, hash.test);
-        return sieve_lookup_ddlcbf(index, hash.locate, hash.test);
-    }
-    if (lookup->kind == SIEVE_KIND_XORSAT) return sieve_lookup_xorsat(filter, lookup, hash.locate, hash.test);
-    if (lookup->kind == SIEVE_KIND_DLEFT64 || lookup->kind == SIEVE_KIND_DLEFT128) {
-        if (SIEVE_UNLIKELY(!sieve_dleft_is_usual(lookup)))
-            return sieve_lookup_dleft(index, hash.locate, hash.test);
-        if (lookup->kind == SIEVE_KIND_DLEFT64)
-            return sieve_lookup_dleft64(filter, lookup, hash.locate, hash.test);
-        return sieve_lookup_dleft128(filter, lookup, hash.locate, hash.test);
-    }
-    return 0;
+    return sieve_lookup_hash(filter, lookup, index, hash);
 }
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The d-left filters, plain and counting: one line a subtable, all requested before any is tested.
+ * The d-left filters, plain and counting: one line a subtable. The forms that builders make request all lines
+ * before they test any.
  */
 #ifndef SIEVE_BPF_LOOKUP_DLEFT_H
 #define SIEVE_BPF_LOOKUP_DLEFT_H
@@ -10,24 +11,27 @@
 
 #include "fetch.h"
 
-/* Global functions, so that the verifier checks them once. They take the set's map index. */
-__noinline int sieve_lookup_dleft(__u32 index, __u64 locate, __u64 test) {
-    const struct sieve_line* line[SIEVE_DLEFT_MAX_SUBTABLES];
-    __u32 at[SIEVE_DLEFT_MAX_SUBTABLES], position[SIEVE_DLEFT_MAX_SUBTABLES];
-    struct sieve_hash hash = {locate, test};
+/*
+ * Any plain filter, subtable after subtable. A global function, so that the verifier checks it once; it takes
+ * the set's map index. No subtable waits for another one, since the processor predicts the branch on an
+ * answer (no match) long before the line arrives.
+ */
+__noinline int sieve_lookup_any_dleft(__u32 index, __u64 locate, __u64 test) {
+    const struct sieve_hash hash = {locate, test};
     const struct sieve_lookup* lookup;
+    const struct sieve_line* line;
+    __u32 at, position, i;
     void* filter;
 
     lookup = sieve_fetch_lookup(index, &filter);
     if (!lookup) return 0;
-    sieve_dleft_locate(lookup, hash, at, position);
-    line[0] = sieve_fetch(filter, at[0]);
-    line[1] = sieve_fetch(filter, at[1]);
-    line[2] = line[3] = line[0]; /* if there are fewer subtables */
-    if (lookup->choices > 2) line[2] = sieve_fetch(filter, at[2]);
-    if (lookup->choices > 3) line[3] = sieve_fetch(filter, at[3]);
-    if (!line[0] || !line[1] || !line[2] || !line[3]) return 0;
-    return sieve_dleft_test(lookup, hash, line, position);
+    for (i = 0; i < SIEVE_DLEFT_MAX_SUBTABLES && i < lookup->choices; i++) {
+        at = sieve_dleft_locate_in(lookup, hash, i, &position);
+        line = sieve_fetch(filter, at);
+        if (!line) return 0;
+        if (sieve_dleft_in_line(lookup, line, position, test)) return 1;
+    }
+    return 0;
 }
 
 /*
@@ -58,26 +62,17 @@ static __noinline int sieve_lookup_dleft128(void* filter, const struct sieve_loo
     return sieve_dleft128_test(&a->word[2 * (first & 3)], &b->word[2 * (second & 3)], test);
 }
 
-__noinline int sieve_lookup_ddlcbf(__u32 index, __u64 locate, __u64 test) {
-    const struct sieve_line* line[SIEVE_DLEFT_MAX_SUBTABLES];
-    struct sieve_ddlcbf_address found[SIEVE_DLEFT_MAX_SUBTABLES] = {};
-    struct sieve_hash hash = {locate, test};
-    const struct sieve_lookup* lookup;
-    void* filter;
-
-    lookup = sieve_fetch_lookup(index, &filter);
-    if (!lookup) return 0;
-    sieve_ddlcbf_locate(lookup, hash, found);
-    line[0] = sieve_fetch(filter, found[0].line);
-    line[1] = sieve_fetch(filter, found[1].line);
-    line[2] = line[3] = line[0];
-    if (lookup->choices > 2) line[2] = sieve_fetch(filter, found[2].line);
-    if (lookup->choices > 3) line[3] = sieve_fetch(filter, found[3].line);
-    if (!line[0] || !line[1] || !line[2] || !line[3]) return 0;
-    return sieve_ddlcbf_test(lookup, line, found);
+/* A plain filter. */
+static __always_inline int sieve_lookup_dleft(void* filter, const struct sieve_lookup* lookup, __u32 index,
+                                              struct sieve_hash hash) {
+    if (SIEVE_UNLIKELY(!sieve_dleft_is_usual(lookup)))
+        return sieve_lookup_any_dleft(index, hash.locate, hash.test);
+    if (lookup->kind == SIEVE_KIND_DLEFT64)
+        return sieve_lookup_dleft64(filter, lookup, hash.locate, hash.test);
+    return sieve_lookup_dleft128(filter, lookup, hash.locate, hash.test);
 }
 
-/* One bucket of a usual counting filter: its remainder to look for, and its word. */
+/* One bucket of a counting filter: its remainder to look for, and its word. */
 struct sieve_ddlcbf_asked {
     __u64 remainder;
     __u64 word;
@@ -116,29 +111,29 @@ static __noinline int sieve_lookup_usual_ddlcbf(void* filter, const struct sieve
             sieve_ddlcbf_plain(asked[3].word, asked[3].remainder)) != 0;
 }
 
-/*
- * Any counting filter, subtable after subtable: for prefix sets, whose path leaves little of the stack. No
- * subtable waits for another one, since the processor predicts the branch on an answer (no match) long before
- * the line arrives.
- */
-static __noinline int sieve_lookup_slim_ddlcbf(void* filter, const struct sieve_lookup* lookup, __u64 locate,
-                                               __u64 test) {
+/* Any counting filter, subtable after subtable, like sieve_lookup_any_dleft. */
+__noinline int sieve_lookup_any_ddlcbf(__u32 index, __u64 locate, __u64 test) {
     const struct sieve_hash hash = {locate, test};
-    const int usual = sieve_ddlcbf_is_usual(lookup);
+    const struct sieve_lookup* lookup;
     struct sieve_ddlcbf_asked asked;
-    __u64 hit;
+    void* filter;
     __u32 i;
 
-#pragma unroll
-    for (i = 0; i < SIEVE_DLEFT_MAX_SUBTABLES; i++) {
-        if (i >= lookup->choices || !sieve_ddlcbf_ask(filter, lookup, hash, i, &asked)) return 0;
-        if (SIEVE_LIKELY(usual))
-            hit = sieve_ddlcbf_plain(asked.word, asked.remainder);
-        else
-            hit = sieve_ddlcbf_bucket(asked.word, asked.remainder, lookup->hashes & SIEVE_DDLCBF_COUNTER);
-        if (hit) return 1;
+    lookup = sieve_fetch_lookup(index, &filter);
+    if (!lookup) return 0;
+    for (i = 0; i < SIEVE_DLEFT_MAX_SUBTABLES && i < lookup->choices; i++) {
+        if (!sieve_ddlcbf_ask(filter, lookup, hash, i, &asked)) return 0;
+        if (sieve_ddlcbf_bucket(asked.word, asked.remainder, lookup->hashes & SIEVE_DDLCBF_COUNTER)) return 1;
     }
     return 0;
+}
+
+/* A counting filter. */
+static __always_inline int sieve_lookup_ddlcbf(void* filter, const struct sieve_lookup* lookup, __u32 index,
+                                               struct sieve_hash hash) {
+    if (SIEVE_LIKELY(sieve_ddlcbf_is_usual(lookup)))
+        return sieve_lookup_usual_ddlcbf(filter, lookup, hash.locate, hash.test);
+    return sieve_lookup_any_ddlcbf(index, hash.locate, hash.test);
 }
 
 #endif

@@ -244,6 +244,26 @@ SIEVE_INLINE __u32 sieve_dleft_line_shift(const struct sieve_lookup* lookup) {
     return lookup->kind == SIEVE_KIND_DLEFT64 ? SIEVE_DLEFT64_LINE_SHIFT : SIEVE_DLEFT128_LINE_SHIFT;
 }
 
+/* Locate in one subtable: the bucket's line relative to the filter's first, and its position in the line. */
+SIEVE_INLINE __u32 sieve_dleft_locate_in(const struct sieve_lookup* lookup, struct sieve_hash hash,
+                                         __u32 subtable, __u32* position) {
+    const __u32 shift = sieve_dleft_line_shift(lookup);
+    const __u32 lines = lookup->buckets;
+    __u32 half, bucket;
+
+    if (subtable == 0)
+        half = (__u32)hash.locate;
+    else if (subtable == 1)
+        half = (__u32)(hash.locate >> 32);
+    else if (subtable == 2)
+        half = (__u32)((hash.locate * SIEVE_DLEFT_THIRD_MULTIPLIER) >> 32);
+    else
+        half = (__u32)((hash.locate * SIEVE_DLEFT_FOURTH_MULTIPLIER) >> 32);
+    bucket = sieve_reduce(half, lines << shift);
+    *position = bucket & ((1U << shift) - 1);
+    return subtable * lines + (bucket >> shift);
+}
+
 /*
  * Locate: the bucket address in each subtable, that is, the line relative to the filter's first and the
  * bucket's position in it. Entries beyond the filter's subtables repeat the first.
@@ -251,29 +271,12 @@ SIEVE_INLINE __u32 sieve_dleft_line_shift(const struct sieve_lookup* lookup) {
 SIEVE_INLINE void sieve_dleft_locate(const struct sieve_lookup* lookup, struct sieve_hash hash,
                                      __u32 line[SIEVE_DLEFT_MAX_SUBTABLES],
                                      __u32 position[SIEVE_DLEFT_MAX_SUBTABLES]) {
-    const __u32 shift = sieve_dleft_line_shift(lookup);
-    const __u32 last = (1U << shift) - 1;
-    const __u32 lines = lookup->buckets;
-    __u32 bucket;
-
-    bucket = sieve_reduce((__u32)hash.locate, lines << shift);
-    line[0] = bucket >> shift;
-    position[0] = bucket & last;
-    bucket = sieve_reduce((__u32)(hash.locate >> 32), lines << shift);
-    line[1] = lines + (bucket >> shift);
-    position[1] = bucket & last;
+    line[0] = sieve_dleft_locate_in(lookup, hash, 0, &position[0]);
+    line[1] = sieve_dleft_locate_in(lookup, hash, 1, &position[1]);
     line[2] = line[3] = line[0];
     position[2] = position[3] = position[0];
-    if (lookup->choices > 2) {
-        bucket = sieve_reduce((__u32)((hash.locate * SIEVE_DLEFT_THIRD_MULTIPLIER) >> 32), lines << shift);
-        line[2] = 2 * lines + (bucket >> shift);
-        position[2] = bucket & last;
-    }
-    if (lookup->choices > 3) {
-        bucket = sieve_reduce((__u32)((hash.locate * SIEVE_DLEFT_FOURTH_MULTIPLIER) >> 32), lines << shift);
-        line[3] = 3 * lines + (bucket >> shift);
-        position[3] = bucket & last;
-    }
+    if (lookup->choices > 2) line[2] = sieve_dleft_locate_in(lookup, hash, 2, &position[2]);
+    if (lookup->choices > 3) line[3] = sieve_dleft_locate_in(lookup, hash, 3, &position[3]);
 }
 
 /* The bits of a fingerprint that a cell of that width stores, without the sorted ones. */

@@ -23,6 +23,7 @@
 #include "libsieve/build/set_builder.hpp"
 #include "libsieve/feeds/feed.hpp"
 #include "libsieve/feeds/key_text.hpp"
+#include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/kernel/exact_map.hpp"
 #include "libsieve/kernel/preflight.hpp"
 #include "libsieve/packets/carrier.hpp"
@@ -216,9 +217,9 @@ TEST(KeyRangeSets, AreVerified) {
     }
 }
 
-// Both addresses as prefixes, and IPv6, in the kernel: it answers as the image does, for each key near an
-// entry.
-TEST(KeyRangeSets, OfBothAddressesAndFamilies) {
+// Both addresses as prefixes, and IPv6, in the kernel, in every form of every kind that stores hashes: it
+// answers as the image does, for each key near an entry.
+TEST(KeyRangeSets, OfBothAddressesAndFamiliesInEveryKind) {
     const std::uint32_t both = SIEVE_FIELD_SRC | SIEVE_FIELD_DST | SIEVE_FIELD_DPORT;
     const std::string path = fmt::format("/tmp/sieve-key-ranges-{}", ::getpid());
     std::ofstream(path) << "10.0.0.0/8 192.0.2.0/24 443\n"
@@ -228,35 +229,43 @@ TEST(KeyRangeSets, OfBothAddressesAndFamilies) {
                            "* 198.51.100.0-198.51.100.63 53\n";
     Feed feed = value_or_fail(read_feed({path}, both, {.key_ranges = true}));
     ::unlink(path.c_str());
-    BuildOptions options;
-    options.seed = 1;
-    options.bits_per_key = 32;
-    const Image image =
-        value_or_fail(build_set(Members(std::move(feed.keys), {}, std::move(feed.key_ranges)), options, {}))
-            .image;
-    const FilterMap map = map_of(image);
+    const Members list(std::move(feed.keys), {}, std::move(feed.key_ranges));
     auto preflight = value_or_fail(Preflight::start());
-    value_or_fail(preflight.check(image, map, "both"));
     const auto scratch = value_or_fail(Scratch::load(false));
-    ASSERT_TRUE(scratch.ask_only(map.fd()));
     packets::Carrier carrier;
-    const auto dropped = [&](const std::string& text) {
-        const sieve_key key = value_or_fail(parse_key(text, both));
-        const bool kernel = value_or_fail(scratch.run(carrier.carry(key, both))) == XDP_DROP;
-        EXPECT_EQ(kernel, image.contains(key)) << text;
-        return kernel;
+    const auto try_out = [&](const KindOptions& kind) {
+        BuildOptions options;
+        options.seed = 1;
+        options.bits_per_key = 40;
+        options.kind = kind;
+        const Image image = value_or_fail(build_set(list, options, {})).image;
+        const FilterMap map = map_of(image);
+        value_or_fail(preflight.check(image, map, "both"));
+        ASSERT_TRUE(scratch.ask_only(map.fd()));
+        const auto dropped = [&](const std::string& text) {
+            const sieve_key key = value_or_fail(parse_key(text, both));
+            const bool kernel = value_or_fail(scratch.run(carrier.carry(key, both))) == XDP_DROP;
+            EXPECT_EQ(kernel, image.contains(key)) << text;
+            return kernel;
+        };
+        for (const char* text :
+             {"10.255.0.1 192.0.2.77 443", "172.31.255.255 192.0.2.1 9", "172.16.0.0 192.0.2.1 65535",
+              "2001:db8:ffff::1 2001:db8:1:2::3 443", "2001:db8:7::9 fe80::1 53",
+              "203.0.113.9 198.51.100.0 53", "203.0.113.9 198.51.100.63 53"})
+            EXPECT_TRUE(dropped(text)) << text;
+        for (const char* text :
+             {"11.0.0.1 192.0.2.77 443", "10.0.0.1 192.0.3.77 443", "10.0.0.1 192.0.2.77 444",
+              "172.32.0.0 192.0.2.1 9", "172.16.0.0 192.0.2.2 9", "2001:db9::1 2001:db8:1::1 443",
+              "2001:db8::1 2001:db8:2::1 443", "2001:db8:7:1::9 fe80::1 53", "203.0.113.9 198.51.100.64 53",
+              "203.0.113.9 198.51.100.0 54"})
+            EXPECT_FALSE(dropped(text)) << text;
     };
-    for (const char* text :
-         {"10.255.0.1 192.0.2.77 443", "172.31.255.255 192.0.2.1 9", "172.16.0.0 192.0.2.1 65535",
-          "2001:db8:ffff::1 2001:db8:1:2::3 443", "2001:db8:7::9 fe80::1 53", "203.0.113.9 198.51.100.0 53",
-          "203.0.113.9 198.51.100.63 53"})
-        EXPECT_TRUE(dropped(text)) << text;
-    for (const char* text :
-         {"11.0.0.1 192.0.2.77 443", "10.0.0.1 192.0.3.77 443", "10.0.0.1 192.0.2.77 444",
-          "172.32.0.0 192.0.2.1 9", "172.16.0.0 192.0.2.2 9", "2001:db9::1 2001:db8:1::1 443",
-          "2001:db8::1 2001:db8:2::1 443", "2001:db8:7:1::9 fe80::1 53", "203.0.113.9 198.51.100.64 53",
-          "203.0.113.9 198.51.100.0 54"})
-        EXPECT_FALSE(dropped(text)) << text;
+    for (const FilterKind* kind : hashing_kinds())
+        for (std::uint32_t choices = kind->facts().choices.least; choices <= kind->facts().choices.most;
+             choices++) {
+            SCOPED_TRACE(fmt::format("{}, {}", kind->facts().name, kind->count_choices(choices)));
+            try_out({.kind = kind->facts().number, .choices = choices});
+        }
 }
 
 } // namespace

@@ -30,6 +30,7 @@ struct Case {
     std::uint32_t max_probes;
     double bits_per_key;
     sieve_kind kind = SIEVE_KIND_BLOCKED;
+    std::optional<std::uint32_t> choices{};
 };
 
 class Prefixes : public testing::TestWithParam<Case> {};
@@ -60,6 +61,7 @@ TEST_P(Prefixes, OfACountryMatchInsideAndHardlyOutside) {
     BuildOptions options;
     options.seed = 17;
     options.kind.kind = c.kind;
+    options.kind.choices = c.choices;
     options.kind.rounds = 4;
     options.bits_per_key = c.bits_per_key;
     options.prefixes.max_probes = c.max_probes;
@@ -119,13 +121,18 @@ TEST_P(Prefixes, OfACountryMatchInsideAndHardlyOutside) {
     }
 }
 
-INSTANTIATE_TEST_SUITE_P(Sets, Prefixes,
-                         testing::Values(Case{"FourProbes", SIEVE_FIELD_SRC, 4, 12},
-                                         Case{"EightProbes", SIEVE_FIELD_DST, 8, 16},
-                                         Case{"TwoProbes", SIEVE_FIELD_SRC, 2, 8},
-                                         Case{"Xorsat", SIEVE_FIELD_SRC, 4, 12, SIEVE_KIND_XORSAT},
-                                         Case{"Counting", SIEVE_FIELD_SRC, 4, 28, SIEVE_KIND_DDLCBF}),
-                         [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    Sets, Prefixes,
+    testing::Values(Case{"FourProbes", SIEVE_FIELD_SRC, 4, 12}, Case{"EightProbes", SIEVE_FIELD_DST, 8, 16},
+                    Case{"TwoProbes", SIEVE_FIELD_SRC, 2, 8},
+                    Case{"Xorsat", SIEVE_FIELD_SRC, 4, 12, SIEVE_KIND_XORSAT},
+                    Case{"Bloom", SIEVE_FIELD_DST, 4, 12, SIEVE_KIND_BLOOM},
+                    Case{"Dleft64", SIEVE_FIELD_SRC, 4, 16, SIEVE_KIND_DLEFT64},
+                    Case{"Dleft128", SIEVE_FIELD_DST, 4, 16, SIEVE_KIND_DLEFT128},
+                    Case{"ThreeSubtables", SIEVE_FIELD_SRC, 4, 16, SIEVE_KIND_DLEFT64, 3},
+                    Case{"CountingTwo", SIEVE_FIELD_SRC, 4, 40, SIEVE_KIND_DDLCBF, 2},
+                    Case{"Counting", SIEVE_FIELD_SRC, 4, 28, SIEVE_KIND_DDLCBF}),
+    [](const auto& info) { return info.param.name; });
 
 } // namespace
 } // namespace sieve::kernel

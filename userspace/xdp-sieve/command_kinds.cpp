@@ -29,25 +29,23 @@ void print_json() {
                           kind->exact() != nullptr ? nlohmann::json() : nlohmann::json(facts.bits_per_key)},
                          {"takes_alpha", facts.takes_alpha},
                          {"takes_hashes", facts.takes_hashes},
-                         {"takes_prefixes", facts.takes_prefixes},
                          {"changes_live", facts.changes_live}});
     }
     print_out("{}\n", json_text(kinds));
 }
 
 void print_table() {
-    print_out("  {:<9} {:<23} {:>8}  {:<9} {:<14} {}\n", "kind", "choices", "bits/key", "prefixes",
-              "insert, delete", "good for");
+    print_out("  {:<9} {:<23} {:>8}  {:<14} {}\n", "kind", "choices", "bits/key", "insert, delete",
+              "good for");
     for (const FilterKind* kind : filter_kinds()) {
         const KindFacts& facts = kind->facts();
         const Choices& choices = facts.choices;
-        print_out("{} {:<9} {:<23} {:>8}  {:<9} {:<14} {}\n", kind == &standard_kind() ? "*" : " ",
-                  facts.name,
+        print_out("{} {:<9} {:<23} {:>8}  {:<14} {}\n", kind == &standard_kind() ? "*" : " ", facts.name,
                   choices.least == choices.most ? ""
                                                 : fmt::format("{} to {} {} ({})", choices.least, choices.most,
                                                               choices.many, choices.standard),
                   kind->exact() != nullptr ? "exact" : fmt::format("{}", facts.bits_per_key),
-                  facts.takes_prefixes ? "yes" : "no", facts.changes_live ? "yes" : "no", facts.summary);
+                  facts.changes_live ? "yes" : "no", facts.summary);
     }
     print_out("\n* and figures in brackets: the defaults\n");
 }

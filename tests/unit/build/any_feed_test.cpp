@@ -33,7 +33,6 @@ class Dresser {
     struct Line {
         std::string text;
         std::vector<sieve_key> members; ///< of a prefix or range its ends and one between
-        bool range = false;
     };
 
     Line line(bool ranges) {
@@ -157,7 +156,6 @@ class Dresser {
             out.text = text_of(first) + "-" + text_of(last);
         }
         out.text = blanks() + out.text + tail();
-        out.range = first != last;
         for (const uint128 address : {first, last, first + (last - first) / 2}) {
             sieve_key key{};
             set(key, fields_ == SIEVE_FIELD_SRC ? 0 : 2, address);
@@ -171,10 +169,9 @@ class Dresser {
 };
 
 /// Any options that `build` takes, with sizes that no kind refuses.
-BuildOptions any_options(Dresser& dice, std::uint32_t fields, bool ranges, std::uint64_t seed) {
+BuildOptions any_options(Dresser& dice, std::uint32_t fields, std::uint64_t seed) {
     const bool addresses = fields == SIEVE_FIELD_SRC || fields == SIEVE_FIELD_DST;
     std::vector<const FilterKind*> kinds = addresses ? filter_kinds() : hashing_kinds();
-    if (ranges) std::erase_if(kinds, [](const FilterKind* kind) { return !kind->facts().takes_prefixes; });
     const FilterKind& kind = *kinds[dice.below(kinds.size())];
     const KindFacts& facts = kind.facts();
     const Choices& choices = facts.choices;
@@ -211,7 +208,6 @@ void build_and_ask(std::uint64_t seed, const std::filesystem::path& folder) {
 
     std::vector<sieve_key> members;
     std::vector<std::string> paths;
-    bool has_range = false;
     const std::uint64_t files = 1 + dresser.below(3);
     for (std::uint64_t f = 0; f < files; f++) {
         std::string text = dresser.chance(5) ? "\xef\xbb\xbf" : "";
@@ -224,7 +220,6 @@ void build_and_ask(std::uint64_t seed, const std::filesystem::path& folder) {
             }
             const Dresser::Line line = dresser.line(ranges);
             lines.push_back(line.text);
-            has_range = has_range || line.range;
             members.insert(members.end(), line.members.begin(), line.members.end());
         }
         for (std::size_t i = 0; i < lines.size(); i++)
@@ -234,7 +229,7 @@ void build_and_ask(std::uint64_t seed, const std::filesystem::path& folder) {
     }
     auto feed = read_feed(paths, fields, {.ranges = ranges});
     ASSERT_TRUE(feed) << feed.error().message;
-    const BuildOptions options = any_options(dresser, fields, has_range, seed);
+    const BuildOptions options = any_options(dresser, fields, seed);
     const auto built = build_set(std::move(feed->keys), std::move(feed->ranges), options, {});
     ASSERT_TRUE(built) << kind_name(options.kind.kind) << ": " << built.error().message;
     for (const sieve_key& member : members)

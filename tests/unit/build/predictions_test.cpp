@@ -52,12 +52,11 @@ std::vector<Wish> all_wishes() {
                 for (const std::uint64_t keys : {1'000, 2'500, 7'000, 20'000, 40'000, 150'000, 1'000'000})
                     for (const double bits : {8, 12, 16, 20, 24, 32})
                         for (const bool prefixes : {false, true})
-                            if (!prefixes || kind->facts().takes_prefixes)
-                                wishes.push_back(
-                                    {{.kind = kind->facts().number, .choices = choices, .effort = effort},
-                                     keys,
-                                     bits,
-                                     prefixes});
+                            wishes.push_back(
+                                {{.kind = kind->facts().number, .choices = choices, .effort = effort},
+                                 keys,
+                                 bits,
+                                 prefixes});
     return wishes;
 }
 

@@ -781,12 +781,12 @@ BuildOptions settled_kind(BuildOptions options, bool has_address_ranges) {
         options.kind.kind = kind_with_shards().facts().number;
         return options;
     }
-    options.kind.kind = has_address_ranges && !of_filters
-                            ? SIEVE_KIND_RANGES
-                            : choose_kind(options.kind, has_address_ranges,
-                                          {.fpr = options.fpr, .bits_per_key = options.bits_per_key})
-                                  .facts()
-                                  .number;
+    options.kind.kind =
+        has_address_ranges && !of_filters
+            ? SIEVE_KIND_RANGES
+            : choose_kind(options.kind, {.fpr = options.fpr, .bits_per_key = options.bits_per_key})
+                  .facts()
+                  .number;
     return options;
 }
 
@@ -824,10 +824,6 @@ Result<BuiltSet> build_set(Members members, const BuildOptions& wanted, const Pr
     SIEVE_TRY(check_build_options(options));
     if (members.empty()) return bad_input("no keys to build a set of");
     const KindFacts& facts = kind_of(options.kind.kind).facts();
-    if (members.has_ranges() && !facts.takes_prefixes)
-        return invalid_request(
-            fmt::format("the list has prefixes or ranges, which kind {} cannot hold, only kind {} can",
-                        facts.name, names_of_kinds([](const KindFacts& f) { return f.takes_prefixes; })));
     if (names_lengths(options.prefixes) && !facts.changes_live)
         return invalid_request(fmt::format(
             "lengths of prefixes are named for sets that change while they are in force, which kind {} does "

@@ -37,7 +37,6 @@ struct KindFacts {
     double least_bits_per_key = 1;  ///< with fewer, some keys may not fit
     bool takes_alpha = false;       ///< KindOptions::alpha
     bool takes_hashes = false;      ///< KindOptions::hashes; the header's `hashes` is then k
-    bool takes_prefixes = false;    ///< also holds prefixes and ranges
     bool has_shards = false;        ///< all lines of a key are in one shard (filters/shards.hpp)
     bool changes_live = false;      ///< keys can be inserted and deleted one by one while it is in force
     bool rebalances_slowly = false; ///< each round takes a microsecond a key or more on one processor

@@ -32,8 +32,8 @@ const Plan& plan_of_bits(double bits_per_key) {
                                 : plans.emplace(bits_per_key, make_plan_of_bits(bits_per_key)).first->second;
 }
 
-std::string chosen(const KindOptions& options, bool prefixes = false, const SizeWish& size = {}) {
-    return choose_kind(options, prefixes, size).facts().name;
+std::string chosen(const KindOptions& options, const SizeWish& size = {}) {
+    return choose_kind(options, size).facts().name;
 }
 
 TEST(KindFigures, AreOfAllKinds) {
@@ -71,11 +71,10 @@ TEST(KindChoice, IsWhatPlansRecommend) {
 
 TEST(KindChoice, TakesWhatWasAskedFor) {
     EXPECT_EQ(chosen({}), "xorsat");
-    EXPECT_EQ(chosen({}, true), "xorsat");
     EXPECT_EQ(chosen({.choices = 1}), "xorsat");
     EXPECT_EQ(chosen({.alpha = 0.5}), "blocked");
     EXPECT_EQ(chosen({.hashes = 10}), "blocked");
-    EXPECT_EQ(chosen({.choices = 3}, true), "blocked");
+    EXPECT_EQ(chosen({.choices = 3}), "dleft64");
     EXPECT_EQ(chosen({.choices = 3, .hashes = 10}), "blocked");
     // What no kind takes is refused by the kind of the most options.
     EXPECT_EQ(chosen({.choices = 9}), "blocked");
@@ -83,13 +82,13 @@ TEST(KindChoice, TakesWhatWasAskedFor) {
 
 // A XORSAT filter compares 32 bits at most. Where that is not enough, the kind is another one.
 TEST(KindChoice, ReachesTheRate) {
-    EXPECT_EQ(chosen({}, false, {.fpr = 1e-9}), "xorsat");
-    EXPECT_EQ(chosen({}, false, {.fpr = 1e-10}), "blocked");
-    EXPECT_EQ(chosen({}, true, {.fpr = 1e-15}), "blocked");
-    EXPECT_EQ(chosen({.choices = 3}, false, {.fpr = 1e-3}), "dleft64");
-    EXPECT_EQ(chosen({.choices = 3}, false, {.fpr = 1e-10}), "blocked");
+    EXPECT_EQ(chosen({}, {.fpr = 1e-9}), "xorsat");
+    EXPECT_EQ(chosen({}, {.fpr = 1e-10}), "blocked");
+    EXPECT_EQ(chosen({}, {.fpr = 1e-15}), "blocked");
+    EXPECT_EQ(chosen({.choices = 3}, {.fpr = 1e-3}), "dleft64");
+    EXPECT_EQ(chosen({.choices = 3}, {.fpr = 1e-10}), "blocked");
     for (const FilterKind* kind : filter_kinds()) {
-        if (kind->exact() != nullptr || kind->facts().name != chosen({}, false, {.fpr = 1e-15})) continue;
+        if (kind->exact() != nullptr || kind->facts().name != chosen({}, {.fpr = 1e-15})) continue;
         const auto builder = kind->builder({});
         ASSERT_TRUE(builder);
         EXPECT_TRUE((*builder)->lines_for_fpr(keys, 1e-15));
@@ -108,9 +107,9 @@ double rate_in(const Plan& plan, const std::string& kind) {
 }
 
 TEST(KindChoice, IsMoreAccurateThanXorsatWhereThatIsAtItsEnd) {
-    EXPECT_EQ(chosen({}, false, {.bits_per_key = 40}), "xorsat");
+    EXPECT_EQ(chosen({}, {.bits_per_key = 40}), "xorsat");
     EXPECT_LT(rate_in(plan_of_bits(40), "xorsat"), rate_in(plan_of_bits(40), "blocked"));
-    EXPECT_EQ(chosen({}, false, {.bits_per_key = 64}), "blocked");
+    EXPECT_EQ(chosen({}, {.bits_per_key = 64}), "blocked");
     EXPECT_GT(rate_in(plan_of_bits(64), "xorsat"), rate_in(plan_of_bits(64), "blocked"));
 }
 

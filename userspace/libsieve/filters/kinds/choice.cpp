@@ -47,7 +47,7 @@ std::span<const KindFigures> kind_figures() {
     return figures;
 }
 
-const FilterKind& choose_kind(const KindOptions& options, bool prefixes, const SizeWish& size) {
+const FilterKind& choose_kind(const KindOptions& options, const SizeWish& size) {
     const KindFigures* best = nullptr;
     // Lines beyond the recommended number, then bits wasted.
     const auto cost = [&](const KindFigures& figures) {
@@ -58,7 +58,6 @@ const FilterKind& choose_kind(const KindOptions& options, bool prefixes, const S
     for (const KindFigures& figures : kind_figures()) {
         const FilterKind& kind = *figures.kind;
         if (kind.exact() != nullptr || !takes(kind, options) || !is_made_for(figures, size)) continue;
-        if (prefixes && !kind.facts().takes_prefixes) continue;
         if (best == nullptr || cost(figures) < cost(*best)) best = &figures;
     }
     return best != nullptr ? *best->kind : kind_of(SIEVE_KIND_BLOCKED); // of the most options

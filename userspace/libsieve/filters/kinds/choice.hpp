@@ -32,13 +32,12 @@ struct SizeWish {
     std::optional<double> bits_per_key{};
 };
 
-/// The kind that plans recommend: of those that take all chosen options, and prefixes if there are any, that
-/// are made for the rate that is wanted, or that is possible with so many bits, and that touch at most
-/// most_lines_recommended lines, the one that wastes the fewest bits. At equal size this
-/// is the most accurate kind, at equal rate the smallest. If none touches so few lines, the one that touches
-/// the fewest. If no kind takes all options, the one that takes the most, whose own check says what is wrong.
-/// Never an exact kind, since the choice does not see what the keys are made of.
-[[nodiscard]] const FilterKind& choose_kind(const KindOptions& options, bool prefixes,
-                                            const SizeWish& size = {});
+/// The kind that plans recommend: of those that take all chosen options, that are made for the rate that is
+/// wanted, or that is possible with so many bits, and that touch at most most_lines_recommended lines, the
+/// one that wastes the fewest bits. At equal size this is the most accurate kind, at equal rate the smallest.
+/// If none touches so few lines, the one that touches the fewest. If no kind takes all options, the one that
+/// takes the most, whose own check says what is wrong. Never an exact kind, since the choice does not see
+/// what the keys are made of.
+[[nodiscard]] const FilterKind& choose_kind(const KindOptions& options, const SizeWish& size = {});
 
 } // namespace sieve

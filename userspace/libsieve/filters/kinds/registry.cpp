@@ -95,7 +95,7 @@ std::vector<const FilterKind*> hashing_kinds() {
 }
 
 const FilterKind& standard_kind() {
-    return choose_kind({}, false);
+    return choose_kind({});
 }
 
 const FilterKind& kind_of(std::uint32_t number) {
@@ -129,9 +129,6 @@ std::string geometry_fault(const sieve_lookup& lookup) {
     const FilterKind& kind = kind_of(lookup);
     const KindFacts& facts = kind.facts();
     if (facts.number == SIEVE_KIND_NONE) return kind.geometry_fault(lookup);
-    if (lookup.probes != 0 && !facts.takes_prefixes)
-        return fmt::format("kind {} cannot hold prefixes, only kind {} can", facts.name,
-                           names_of_kinds([](const KindFacts& f) { return f.takes_prefixes; }));
     if (lookup.choices < facts.choices.least || lookup.choices > facts.choices.most)
         return fmt::format("{}, expected {} to {}", kind.count_choices(lookup.choices), facts.choices.least,
                            facts.choices.most);

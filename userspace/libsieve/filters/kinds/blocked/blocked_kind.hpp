@@ -17,7 +17,6 @@ class BlockedKind final : public FilterKind {
                    {.one = "choice", .many = "choices", .least = 1, .most = SIEVE_MAX_CHOICES, .standard = 2},
                .takes_alpha = true,
                .takes_hashes = true,
-               .takes_prefixes = true,
                .has_shards = true,
                .model = "eq. (3.4) of the one-plus-alpha paper"}) {}
 

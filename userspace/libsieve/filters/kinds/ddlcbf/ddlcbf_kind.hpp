@@ -23,7 +23,6 @@ class DdlcbfKind final : public FilterKind {
                                   .standard = 4},
                       .bits_per_key = 24,
                       .least_bits_per_key = 20,
-                      .takes_prefixes = true,
                       .changes_live = true}) {}
 
     [[nodiscard]] std::string geometry_fault(const sieve_lookup& lookup) const override;

@@ -12,8 +12,7 @@ class RangesKind final : public ExactKind {
         : ExactKind({.number = SIEVE_KIND_RANGES,
                      .name = "ranges",
                      .summary = "prefixes and ranges of any lengths, exactly",
-                     .choices = {.one = "place", .many = "places", .least = 1, .most = 1, .standard = 1},
-                     .takes_prefixes = true}) {}
+                     .choices = {.one = "place", .many = "places", .least = 1, .most = 1, .standard = 1}}) {}
 
     [[nodiscard]] std::string geometry_fault(const sieve_lookup& lookup) const override;
     [[nodiscard]] std::uint64_t lines(const sieve_lookup& lookup) const override;

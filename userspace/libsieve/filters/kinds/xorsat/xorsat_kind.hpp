@@ -20,7 +20,6 @@ class XorsatKind final : public FilterKind {
                            .least = 1,
                            .most = SIEVE_XORSAT_MAX_LINES,
                            .standard = 2},
-               .takes_prefixes = true,
                .model = "the rank of random equations over GF(2), Poisson loads"}) {}
 
     [[nodiscard]] std::string geometry_fault(const sieve_lookup& lookup) const override;
