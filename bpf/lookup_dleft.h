@@ -41,7 +41,8 @@ __noinline int sieve_lookup_any_dleft(__u32 index, __u64 locate, __u64 test) {
 static __noinline int sieve_lookup_dleft64(void* filter, const struct sieve_lookup* lookup, __u64 locate,
                                            __u64 test) {
     const __u32 lines = lookup->buckets, buckets = lines << SIEVE_DLEFT64_LINE_SHIFT;
-    const __u32 first = sieve_reduce((__u32)locate, buckets), second = sieve_reduce(locate >> 32, buckets);
+    const __u32 further = sieve_same_shard((__u32)locate, locate >> 32, sieve_inside_shard(lookup));
+    const __u32 first = sieve_reduce((__u32)locate, buckets), second = sieve_reduce(further, buckets);
     const struct sieve_line *a, *b;
 
     a = sieve_fetch(filter, first >> SIEVE_DLEFT64_LINE_SHIFT);
@@ -53,7 +54,8 @@ static __noinline int sieve_lookup_dleft64(void* filter, const struct sieve_look
 static __noinline int sieve_lookup_dleft128(void* filter, const struct sieve_lookup* lookup, __u64 locate,
                                             __u64 test) {
     const __u32 lines = lookup->buckets, buckets = lines << SIEVE_DLEFT128_LINE_SHIFT;
-    const __u32 first = sieve_reduce((__u32)locate, buckets), second = sieve_reduce(locate >> 32, buckets);
+    const __u32 further = sieve_same_shard((__u32)locate, locate >> 32, sieve_inside_shard(lookup));
+    const __u32 first = sieve_reduce((__u32)locate, buckets), second = sieve_reduce(further, buckets);
     const struct sieve_line *a, *b;
 
     a = sieve_fetch(filter, first >> SIEVE_DLEFT128_LINE_SHIFT);

@@ -36,9 +36,8 @@ SIEVE_INLINE int sieve_blocked_phi(struct sieve_hash hash, __u32 alpha) {
  * Locate: the lines that may hold the key, relative to the filter's first line. Always fills `choices` of
  * them; a key that has no choice gets its first line repeatedly, which costs a cache hit and no branch.
  *
- * A line is a 32-bit number of the hash, reduced to the number of lines. The number of lines is a multiple of
- * 2^shard_bits, so the number's upper shard_bits bits choose the shard. They are the same for all lines of a
- * key; the other bits are drawn anew.
+ * A line is a 32-bit number of the hash, reduced to the number of lines. All lines of a key are in one shard
+ * (sieve_same_shard).
  */
 SIEVE_INLINE void sieve_blocked_locate(const struct sieve_lookup* lookup, struct sieve_hash hash,
                                        __u32 line[SIEVE_MAX_CHOICES]) {
@@ -48,14 +47,14 @@ SIEVE_INLINE void sieve_blocked_locate(const struct sieve_lookup* lookup, struct
     line[1] = line[0];
     line[2] = line[0];
     if (lookup->choices > 1 && sieve_blocked_phi(hash, lookup->alpha)) {
-        const __u32 inside = (__u32)sieve_shift_right(0xffffffffU, lookup->shard_bits);
-        const __u32 shard = first & ~inside;
+        const __u32 inside = sieve_inside_shard(lookup);
 
-        line[1] = sieve_reduce(shard | ((__u32)(hash.locate >> 32) & inside), lookup->buckets);
-        if (lookup->choices > 2)
-            line[2] =
-                sieve_reduce(shard | ((__u32)((hash.locate * SIEVE_BLOCKED_THIRD_MULTIPLIER) >> 32) & inside),
-                             lookup->buckets);
+        line[1] = sieve_reduce(sieve_same_shard(first, (__u32)(hash.locate >> 32), inside), lookup->buckets);
+        if (lookup->choices > 2) {
+            const __u32 third = (__u32)((hash.locate * SIEVE_BLOCKED_THIRD_MULTIPLIER) >> 32);
+
+            line[2] = sieve_reduce(sieve_same_shard(first, third, inside), lookup->buckets);
+        }
     }
 }
 

@@ -12,6 +12,9 @@
  * at once, as lanes of a word. Accuracy, three subtables, online: 4.5e-4 at 16 bits a key, 2.2e-5 at 20
  * (sections II-A, II-B); two subtables and offline balancing do better.
  *
+ * Each subtable is cut into 2^shard_bits shards of equal size. All buckets of a key are in shards of the same
+ * number, so that a builder can place the keys of each shard on their own.
+ *
  * How the 128 bits of the hash are used: `locate` gives the bucket of each subtable; the leading bits of
  * `test` are the fingerprint, the same in every subtable. A shorter fingerprint is a prefix of a longer one.
  * A stored fingerprint has at most 60 bits (and up to two more that are sorted). A single one in a 128-bit
@@ -249,17 +252,13 @@ SIEVE_INLINE __u32 sieve_dleft_locate_in(const struct sieve_lookup* lookup, stru
                                          __u32 subtable, __u32* position) {
     const __u32 shift = sieve_dleft_line_shift(lookup);
     const __u32 lines = lookup->buckets;
-    __u32 half, bucket;
+    const __u32 first = (__u32)hash.locate;
+    __u32 number = first, bucket;
 
-    if (subtable == 0)
-        half = (__u32)hash.locate;
-    else if (subtable == 1)
-        half = (__u32)(hash.locate >> 32);
-    else if (subtable == 2)
-        half = (__u32)((hash.locate * SIEVE_DLEFT_THIRD_MULTIPLIER) >> 32);
-    else
-        half = (__u32)((hash.locate * SIEVE_DLEFT_FOURTH_MULTIPLIER) >> 32);
-    bucket = sieve_reduce(half, lines << shift);
+    if (subtable == 1) number = (__u32)(hash.locate >> 32);
+    if (subtable == 2) number = (__u32)((hash.locate * SIEVE_DLEFT_THIRD_MULTIPLIER) >> 32);
+    if (subtable == 3) number = (__u32)((hash.locate * SIEVE_DLEFT_FOURTH_MULTIPLIER) >> 32);
+    bucket = sieve_reduce(sieve_same_shard(first, number, sieve_inside_shard(lookup)), lines << shift);
     *position = bucket & ((1U << shift) - 1);
     return subtable * lines + (bucket >> shift);
 }

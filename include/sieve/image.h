@@ -75,13 +75,26 @@ struct sieve_lookup {
     __u16 alpha;   /* blocked: share of keys with more than one choice, in units of 2^-16; 2^16-1 means all */
     __u8 probes;   /* 0: keys are exact; else they are prefixes, probed at up to so many lengths (line 1);
                     * ranges: 1, since each packet asks once */
-    __u8 shard_bits; /* blocked: the filter is 2^shard_bits shards of equal size, and all lines of a key are
-                      * in one of them; 0 in other kinds */
+    __u8 shard_bits; /* blocked, d-left: the filter, or each subtable, is 2^shard_bits shards of equal size,
+                      * and all lines of a key are in shards of one number; 0 in other kinds */
     __u64
         hash_key[SIEVE_HASH_KEY_WORDS]; /* secret; ranges, which hashes nothing: geometry (sieve/ranges.h) */
 };
 SIEVE_STATIC_ASSERT(sizeof(struct sieve_lookup) == SIEVE_LINE_BYTES,
                     "a packet reads one header line, no more");
+
+/*
+ * A 32-bit number of the hash, reduced to a number of lines or buckets that is a multiple of 2^shard_bits,
+ * has its shard in its upper shard_bits bits. They are the same for all lines of a key; a further line's
+ * number has its own bits below them.
+ */
+SIEVE_INLINE __u32 sieve_inside_shard(const struct sieve_lookup* lookup) {
+    return (__u32)sieve_shift_right(0xffffffffU, lookup->shard_bits);
+}
+
+SIEVE_INLINE __u32 sieve_same_shard(__u32 first, __u32 further, __u32 inside) {
+    return (first & ~inside) | (further & inside);
+}
 
 #define SIEVE_MAX_PROBES 8
 #define SIEVE_FAMILIES 2

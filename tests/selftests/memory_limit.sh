@@ -85,8 +85,8 @@ leaves_nothing_when_it_is_killed() {
 refuses_what_it_cannot_build() {
     refused 2 'memory limit of 1048576 bytes, expected at least 16777216' \
         build --memory-limit 1M -o "$WORK/none" "$WORK/list"
-    refused 2 'kind dleft64 needs all of its keys at once' \
-        "$SIEVE" -q build --memory-limit 16M --kind dleft64 -o "$WORK/none" "$WORK/list"
+    refused 2 'kind bloom needs all of its keys at once' \
+        "$SIEVE" -q build --memory-limit 16M --kind bloom -o "$WORK/none" "$WORK/list"
     refused 2 'memory limit of 16777216 bytes is too low' \
         build --memory-limit 16M --bits-per-key 256 -o "$WORK/none" "$WORK/list" "$WORK/more"
     for place in first last; do

@@ -67,20 +67,25 @@ TEST(SpilledKeys, MakeTheImageOfABuildInMemory) {
         std::size_t keys;
         double bits_per_key;
         std::uint32_t choices;
+        sieve_kind kind = SIEVE_KIND_BLOCKED;
+        std::uint32_t rounds = 3;
     };
     std::uint64_t seed = 1;
-    for (const Shape& shape :
-         {Shape{SIEVE_FIELD_SRC, 1, 16, 2}, Shape{SIEVE_FIELD_SRC, 700, 16, 2},
-          Shape{SIEVE_FIELD_SRC, 60'000, 128, 3}, Shape{SIEVE_FIELD_DST, 400'000, 16, 2},
-          Shape{SIEVE_FIELD_SRC | SIEVE_FIELD_DST | SIEVE_FIELD_PROTO, 90'000, 100, 1}}) {
+    for (const Shape& shape : {Shape{SIEVE_FIELD_SRC, 1, 16, 2}, Shape{SIEVE_FIELD_SRC, 700, 16, 2},
+                               Shape{SIEVE_FIELD_SRC, 60'000, 128, 3}, Shape{SIEVE_FIELD_DST, 400'000, 16, 2},
+                               Shape{SIEVE_FIELD_SRC | SIEVE_FIELD_DST | SIEVE_FIELD_PROTO, 90'000, 100, 1},
+                               Shape{SIEVE_FIELD_SRC, 700, 16, 2, SIEVE_KIND_DLEFT64},
+                               Shape{SIEVE_FIELD_SRC, 900'000, 16, 3, SIEVE_KIND_DLEFT64},
+                               Shape{SIEVE_FIELD_SRC, 600'000, 16, 2, SIEVE_KIND_DLEFT64, 0},
+                               Shape{SIEVE_FIELD_DST, 600'000, 20, 2, SIEVE_KIND_DLEFT128}}) {
         const KeySet keys = some_keys(shape.fields, shape.keys, ++seed);
         BuildOptions options;
         options.seed = seed;
         options.trials = 100'000;
         options.bits_per_key = shape.bits_per_key;
-        options.kind.kind = SIEVE_KIND_BLOCKED;
+        options.kind.kind = shape.kind;
         options.kind.choices = shape.choices;
-        options.kind.rounds = 3;
+        options.kind.rounds = shape.rounds;
         const auto expected = build_set(keys, options, {});
         ASSERT_TRUE(expected) << expected.error().message;
         for (const std::uint64_t limit : {16 * MiB, 64 * MiB})
@@ -239,7 +244,8 @@ TEST(SpilledKeys, SayWhatIsWrong) {
     options.kind.kind = SIEVE_KIND_BLOOM;
     const auto kind = SpilledKeys::create(SIEVE_FIELD_SRC, options);
     ASSERT_FALSE(kind);
-    EXPECT_NE(kind.error().message.find("kind bloom needs all of its keys at once, unlike kind blocked"),
+    EXPECT_NE(kind.error().message.find(
+                  "kind bloom needs all of its keys at once, unlike kind blocked, dleft64 or dleft128"),
               std::string::npos)
         << kind.error().message;
 

@@ -8,9 +8,10 @@
 #include <gtest/gtest.h>
 
 #include <sieve/blocked.h>
+#include <sieve/dleft.h>
 
 #include "libsieve/filters/distinct_hashes.hpp"
-#include "libsieve/filters/kinds/blocked/blocked_kind.hpp"
+#include "libsieve/filters/kinds/registry.hpp"
 
 namespace sieve {
 namespace {
@@ -77,6 +78,32 @@ TEST(Shards, HoldAllLinesOfAKey) {
         }
 }
 
+// The same for d-left: the lines of a key in all subtables are in shards of the same number.
+TEST(Shards, OfSubtablesHoldAllBucketsOfAKey) {
+    for (const sieve_kind kind : {SIEVE_KIND_DLEFT64, SIEVE_KIND_DLEFT128})
+        for (const std::uint64_t lines : {4095U, 4096U, 20'480U, 1U << 20, SIEVE_DLEFT_MAX_LINES})
+            for (const std::uint32_t subtables : {2U, 4U}) {
+                sieve_lookup lookup = geometry(lines, subtables);
+                lookup.kind = static_cast<__u8>(kind);
+                const std::uint64_t shard_lines = lines >> lookup.shard_bits;
+                const std::uint32_t buckets_a_line = kind == SIEVE_KIND_DLEFT64 ? 8 : 4;
+                std::vector<std::uint32_t> drawn(8), positions(buckets_a_line);
+                for (const sieve_hash& hash : random_hashes(80'000)) {
+                    std::uint32_t at[SIEVE_DLEFT_MAX_SUBTABLES], position[SIEVE_DLEFT_MAX_SUBTABLES];
+                    sieve_dleft_locate(&lookup, hash, at, position);
+                    for (std::uint32_t i = 0; i < subtables; i++) {
+                        ASSERT_EQ(at[i] / lines, i);
+                        ASSERT_EQ(at[i] % lines / shard_lines, at[0] / shard_lines) << lines;
+                    }
+                    drawn[at[subtables - 1] % lines % shard_lines * 8 / shard_lines]++;
+                    positions[position[subtables - 1]]++;
+                }
+                for (const std::uint32_t count : drawn) EXPECT_NEAR(count, 10'000, 500) << lines;
+                for (const std::uint32_t count : positions)
+                    EXPECT_NEAR(count, 80'000 / buckets_a_line, 800) << lines; // 5.6 sigma and more
+            }
+}
+
 TEST(Shards, KeysLieSideBySide) {
     std::vector<sieve_hash> keys = random_hashes(10'000);
     keys.push_back({0, 0});
@@ -100,17 +127,18 @@ TEST(Shards, KeysLieSideBySide) {
 // Only equal shards of enough lines are read: everything else is not ours.
 TEST(Shards, OfAnImageAreChecked) {
     sieve_lookup lookup = geometry(8192, 2);
-    EXPECT_EQ(blocked_kind.geometry_fault(lookup), "");
+    lookup.fields = SIEVE_FIELD_SRC;
+    EXPECT_EQ(geometry_fault(lookup), "");
     lookup.shard_bits = 1; // larger shards are fine
-    EXPECT_EQ(blocked_kind.geometry_fault(lookup), "");
+    EXPECT_EQ(geometry_fault(lookup), "");
     for (const int bits : {3, 12, 31, 32, 64, 255}) {
         lookup.shard_bits = static_cast<__u8>(bits);
-        EXPECT_NE(blocked_kind.geometry_fault(lookup), "") << bits;
+        EXPECT_NE(geometry_fault(lookup), "") << bits;
     }
     lookup.shard_bits = 2;
     for (const std::uint32_t lines : {8191U, 8193U, 8190U, 9001U}) {
         lookup.buckets = lines;
-        EXPECT_NE(blocked_kind.geometry_fault(lookup), "") << lines;
+        EXPECT_NE(geometry_fault(lookup), "") << lines;
     }
 }
 

@@ -108,7 +108,7 @@ std::vector<BuildOption> list_options() {
          [](FeedSpec& feed, const std::string& text) { return set_real(feed.build.fpr, text); }},
         {"memory-limit", "BYTES",
          "memory that building may take, such as 512M or 8G; a longer list is kept as hashes in a temporary "
-         "file in $TMPDIR or /var/tmp, for kinds with shards (blocked)",
+         "file in $TMPDIR or /var/tmp, for kinds with shards (blocked, d-left)",
          [](FeedSpec& feed, const std::string& text) -> Status {
              SIEVE_ASSIGN(feed.build.memory_limit, parse_bytes(text));
              return {};

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <bit>
 
+#include <fmt/core.h>
+
 namespace sieve {
 
 std::uint32_t shard_bits_for(std::uint64_t lines) {
@@ -26,6 +28,12 @@ std::span<const sieve_hash> keys_of_shard(std::span<const sieve_hash> keys, std:
         });
     };
     return {first_of(shard), first_of(std::uint64_t{shard} + 1)};
+}
+
+std::string shards_in_words(const sieve_lookup& lookup) {
+    if (lookup.shard_bits == 0) return {};
+    return fmt::format(", {} shards of {} lines", 1U << lookup.shard_bits,
+                       lookup.buckets >> lookup.shard_bits);
 }
 
 } // namespace sieve

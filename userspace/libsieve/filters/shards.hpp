@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Shards: equal parts of a filter, each of which holds all lines of its keys (sieve/blocked.h). The number of
-// shards is a power of two, so the upper bits of the lower half of `locate` are the number of a key's shard,
-// and the keys of a shard lie side by side in hash_order (filters/distinct_hashes.hpp).
+// Shards: equal parts of a filter, or of each of its subtables, that hold all lines of their keys
+// (sieve_same_shard in sieve/image.h). The number of shards is a power of two, so the upper bits of the lower
+// half of `locate` are the number of a key's shard, and the keys of a shard lie side by side in hash_order
+// (filters/distinct_hashes.hpp).
 #pragma once
 
 #include <cstdint>
 #include <span>
+#include <string>
 
 #include <sieve/image.h>
 
@@ -25,5 +27,8 @@ std::uint64_t whole_shards(std::uint64_t lines);
 /// The keys of one shard among 2^bits. `keys` are in hash_order.
 std::span<const sieve_hash> keys_of_shard(std::span<const sieve_hash> keys, std::uint32_t bits,
                                           std::uint32_t shard);
+
+/// ", 4 shards of 2500 lines"; empty if there is one shard.
+std::string shards_in_words(const sieve_lookup& lookup);
 
 } // namespace sieve

@@ -58,10 +58,6 @@ std::string BlockedKind::geometry_fault(const sieve_lookup& lookup) const {
     if (!sieve_pattern_valid(lookup.hashes))
         return fmt::format("{} bits set by a key, expected {} to {}", lookup.hashes, SIEVE_PATTERN_MIN_HASHES,
                            SIEVE_PATTERN_MAX_HASHES);
-    const std::uint32_t bits = lookup.shard_bits;
-    if (bits > shard_bits_for(lookup.buckets) || lookup.buckets >> bits << bits != lookup.buckets)
-        return fmt::format("{} lines in 2^{} shards, expected equal shards of at least {} lines",
-                           lookup.buckets, bits, least_shard_lines);
     return {};
 }
 
@@ -86,10 +82,7 @@ std::string BlockedKind::geometry(const sieve_lookup& lookup) const {
                                    lookup.choices, lookup.choices == 1 ? "" : "s");
     if (lookup.choices > 1 && lookup.alpha != 0xffff)
         text += fmt::format(" for {:.0f}% of keys", alpha_from_image(lookup.alpha) * 100);
-    if (lookup.shard_bits != 0)
-        text += fmt::format(", {} shards of {} lines", 1U << lookup.shard_bits,
-                            lookup.buckets >> lookup.shard_bits);
-    return text;
+    return text + shards_in_words(lookup);
 }
 
 std::string BlockedKind::parameters(const sieve_lookup& lookup, std::uint64_t) const {

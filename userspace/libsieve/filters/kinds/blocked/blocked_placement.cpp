@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <bit>
 #include <cassert>
-#include <mutex>
 #include <numeric>
 #include <vector>
 
@@ -12,6 +11,7 @@
 
 #include "libsieve/filters/kinds/blocked/blocked_passes.hpp"
 #include "libsieve/filters/line_counters.hpp"
+#include "libsieve/filters/placed_keys.hpp"
 #include "libsieve/filters/shards.hpp"
 #include "libsieve/util/huge_array.hpp"
 #include "libsieve/util/parallel.hpp"
@@ -106,24 +106,6 @@ PlacementReport place_shard(std::span<const sieve_hash> keys, std::uint32_t numb
     }
     return report;
 }
-
-// Tells what share of the keys is placed. Called from any thread.
-class PlacedKeys {
-  public:
-    PlacedKeys(std::size_t all, const Progress& progress) : all_(all), progress_(progress) {}
-    void add(std::size_t keys) {
-        if (!progress_ || all_ == 0) return;
-        const std::lock_guard lock(mutex_);
-        placed_ += keys;
-        progress_("placing", static_cast<double>(placed_) / static_cast<double>(all_));
-    }
-
-  private:
-    std::mutex mutex_;
-    std::size_t placed_ = 0;
-    std::size_t all_;
-    const Progress& progress_;
-};
 
 } // namespace
 

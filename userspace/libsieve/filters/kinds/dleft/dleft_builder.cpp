@@ -4,10 +4,14 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <numeric>
 
 #include <fmt/core.h>
 
+#include "libsieve/filters/placed_keys.hpp"
+#include "libsieve/filters/shards.hpp"
 #include "libsieve/util/parallel.hpp"
 
 namespace sieve {
@@ -15,9 +19,6 @@ namespace sieve {
 namespace {
 
 constexpr std::uint8_t highest_count = std::numeric_limits<std::uint8_t>::max();
-// The most keys whose fingerprints are in memory at once while lines are written.
-constexpr std::uint64_t keys_at_once = 1U << 24;
-constexpr std::size_t prefetch_distance = 16;
 
 // A fast source of random bits for ties; quality hardly matters here.
 class TieRandom {
@@ -34,34 +35,42 @@ class TieRandom {
     std::uint64_t state_;
 };
 
-// The buckets that a key may be in, numbered through all subtables.
+// The buckets that a key may be in, numbered through the shard's part of all subtables.
 struct KeyBuckets {
-    std::array<std::uint64_t, SIEVE_DLEFT_MAX_SUBTABLES> bucket;
+    std::array<std::uint32_t, SIEVE_DLEFT_MAX_SUBTABLES> bucket;
 };
 
+// The keys of one shard, and which of its buckets each of them takes. The loads of a shard's buckets fit into
+// the first-level cache or nearly so.
 class Placement {
   public:
-    Placement(const sieve_lookup& lookup, std::span<const sieve_hash> keys)
+    Placement(const sieve_lookup& lookup, std::span<const sieve_hash> keys, std::uint32_t shard)
         : lookup_(lookup), keys_(keys), shift_(sieve_dleft_line_shift(&lookup)), subtables_(lookup.choices),
-          loads_((std::uint64_t{lookup.buckets} << shift_) * subtables_), choice_(keys.size()) {}
+          lines_(lookup.buckets >> lookup.shard_bits), first_line_(shard * lines_),
+          loads_((std::size_t{lines_} << shift_) * subtables_), choice_(keys.size()) {}
 
     [[nodiscard]] KeyBuckets choices(std::size_t key) const {
-        std::uint32_t line[SIEVE_DLEFT_MAX_SUBTABLES] = {};
-        std::uint32_t position[SIEVE_DLEFT_MAX_SUBTABLES] = {};
-        sieve_dleft_locate(&lookup_, keys_[key], line, position);
         KeyBuckets found{};
-        for (std::uint32_t i = 0; i < subtables_; i++)
-            found.bucket[i] = (std::uint64_t{line[i]} << shift_) | position[i];
+        for (std::uint32_t i = 0; i < subtables_; i++) {
+            std::uint32_t position = 0;
+            const std::uint32_t line = sieve_dleft_locate_in(&lookup_, keys_[key], i, &position) -
+                                       i * lookup_.buckets - first_line_ + i * lines_;
+            found.bucket[i] = (line << shift_) | position;
+        }
         return found;
     }
-    [[nodiscard]] std::uint64_t bucket(std::size_t key) const { return choices(key).bucket[choice_[key]]; }
-    [[nodiscard]] std::uint8_t load(std::uint64_t bucket) const { return loads_[bucket]; }
+    [[nodiscard]] std::uint32_t bucket(std::size_t key) const { return choices(key).bucket[choice_[key]]; }
+    [[nodiscard]] std::span<const std::uint8_t> loads() const { return loads_; }
+    /// Lines of the shard in one subtable, and the number of the first of them there.
+    [[nodiscard]] std::uint32_t lines() const { return lines_; }
+    [[nodiscard]] std::uint32_t first_line() const { return first_line_; }
 
-    // Inserts each key into its least loaded bucket, ties to the left. Returns false if a load exceeds its
-    // limit.
-    bool insert_all() {
-        for (std::size_t key = 0; key < keys_.size(); key++) {
-            request(key);
+    // Inserts each key into its least loaded bucket, ties to the left, in the order `at`. Returns false if a
+    // load exceeds its limit.
+    template <class At>
+    bool insert_all(const At& at) {
+        for (std::size_t n = 0; n < keys_.size(); n++) {
+            const std::size_t key = at(n);
             const KeyBuckets found = choices(key);
             std::uint32_t best = 0;
             for (std::uint32_t i = 1; i < subtables_; i++)
@@ -77,7 +86,6 @@ class Placement {
     std::uint64_t balance(DleftTies ties, TieRandom& random) {
         std::uint64_t moved = 0;
         for (std::size_t key = 0; key < keys_.size(); key++) {
-            request(key);
             const KeyBuckets found = choices(key);
             const std::uint32_t old = choice_[key];
             loads_[found.bucket[old]]--;
@@ -90,13 +98,6 @@ class Placement {
     }
 
   private:
-    // Prefetches the loads of a key that comes soon.
-    void request(std::size_t key) const {
-        if (key + prefetch_distance >= keys_.size()) return;
-        const KeyBuckets next = choices(key + prefetch_distance);
-        for (std::uint32_t i = 0; i < subtables_; i++) __builtin_prefetch(&loads_[next.bucket[i]], 1);
-    }
-
     std::uint32_t replace(const KeyBuckets& found, std::uint32_t old, DleftTies ties,
                           TieRandom& random) const {
         std::uint8_t least = loads_[found.bucket[0]];
@@ -114,6 +115,8 @@ class Placement {
     std::span<const sieve_hash> keys_;
     std::uint32_t shift_;
     std::uint32_t subtables_;
+    std::uint32_t lines_;
+    std::uint32_t first_line_;
     std::vector<std::uint8_t> loads_;
     std::vector<std::uint8_t> choice_;
 };
@@ -129,34 +132,86 @@ Status check(const sieve_lookup& lookup, std::uint64_t lines) {
     return {};
 }
 
-// Writes lines from `begin` on: as many as hold at most keys_at_once keys, but at least one. Returns the end
-// of these lines.
-Result<std::uint64_t> write_lines(const Placement& placement, std::span<const sieve_hash> keys,
-                                  const DleftShape& shape, std::span<sieve_line> lines, std::uint64_t begin) {
+// Writes the shard's lines.
+Status write_lines(const Placement& placement, std::span<const sieve_hash> keys, const DleftShape& shape,
+                   const sieve_lookup& lookup, std::span<sieve_line> lines) {
     const std::uint32_t per_line = shape.buckets_per_line();
-    std::vector<std::uint64_t> start{0}; // where each bucket's fingerprints start
-    std::uint64_t end = begin;
-    for (; end < lines.size() && start.back() <= keys_at_once; end++)
-        for (std::uint32_t b = 0; b < per_line; b++)
-            start.push_back(start.back() + placement.load(end * per_line + b));
+    const std::span<const std::uint8_t> loads = placement.loads();
+    std::vector<std::uint32_t> start(loads.size() + 1); // where each bucket's fingerprints start
+    std::inclusive_scan(loads.begin(), loads.end(), start.begin() + 1, std::plus<>{}, std::uint32_t{0});
 
-    std::vector<std::uint64_t> tests(start.back());
-    std::vector<std::uint8_t> filled(start.size() - 1);
+    std::vector<std::uint64_t> tests(keys.size());
+    std::vector<std::uint8_t> filled(loads.size());
     for (std::size_t key = 0; key < keys.size(); key++) {
-        const std::uint64_t bucket = placement.bucket(key);
-        if (bucket < begin * per_line || bucket >= end * per_line) continue;
-        const std::uint64_t at = bucket - begin * per_line;
-        tests[start[at] + filled[at]++] = keys[key].test;
+        const std::uint32_t bucket = placement.bucket(key);
+        tests[start[bucket] + filled[bucket]++] = keys[key].test;
     }
     std::array<std::span<std::uint64_t>, 1U << SIEVE_DLEFT64_LINE_SHIFT> members;
-    for (std::uint64_t line = begin; line < end; line++) {
-        for (std::uint32_t b = 0; b < per_line; b++) {
-            const std::uint64_t at = (line - begin) * per_line + b;
-            members[b] = {tests.data() + start[at], tests.data() + start[at + 1]};
+    std::uint32_t bucket = 0;
+    for (std::uint32_t i = 0; i < shape.subtables; i++) {
+        const std::uint64_t first = std::uint64_t{i} * lookup.buckets + placement.first_line();
+        for (sieve_line& line : lines.subspan(first, placement.lines())) {
+            for (std::uint32_t b = 0; b < per_line; b++, bucket++)
+                members[b] = {tests.data() + start[bucket], tests.data() + start[bucket + 1]};
+            SIEVE_TRY(encode_line(shape, std::span(members).first(per_line), line));
         }
-        SIEVE_TRY(encode_line(shape, std::span(members).first(per_line), lines[line]));
     }
-    return end;
+    return {};
+}
+
+// How many buckets of each subtable have which load, and how many are too full for their counter.
+DleftReport count_loads(const Placement& placement, const DleftShape& shape) {
+    const std::span<const std::uint8_t> loads = placement.loads();
+    const std::size_t buckets = loads.size() / shape.subtables;
+    DleftReport report;
+    report.loads.assign(shape.subtables, std::vector<std::uint64_t>(std::ranges::max(loads) + 1U));
+    for (std::size_t b = 0; b < loads.size(); b++) {
+        report.loads[b / buckets][loads[b]]++;
+        report.overflowed += loads[b] > shape.top_load() ? 1 : 0;
+        report.always += loads[b] > shape.most_load() ? 1 : 0;
+    }
+    return report;
+}
+
+// Adds what a shard reports.
+void add(DleftReport& all, const DleftReport& shard) {
+    all.rounds = std::max(all.rounds, shard.rounds);
+    all.overflowed += shard.overflowed;
+    all.always += shard.always;
+    all.loads.resize(shard.loads.size());
+    for (std::size_t i = 0; i < all.loads.size(); i++) {
+        std::vector<std::uint64_t>& row = all.loads[i];
+        row.resize(std::max(row.size(), shard.loads[i].size()));
+        std::ranges::transform(shard.loads[i], row, row.begin(), std::plus<>{});
+    }
+}
+
+Result<DleftReport> place_shard(std::span<const sieve_hash> keys, std::uint32_t number,
+                                const sieve_lookup& lookup, std::span<sieve_line> lines,
+                                const DleftOptions& options) {
+    const DleftShape shape = shape_of(lookup);
+    Placement placement(lookup, keys, number);
+    bool fits;
+    if (options.scatter) {
+        std::vector<std::uint32_t> order(keys.size());
+        std::iota(order.begin(), order.end(), 0U);
+        std::ranges::sort(order, {}, [&](std::uint32_t key) { return keys[key].test; });
+        fits = placement.insert_all([&](std::size_t i) { return order[i]; });
+    } else {
+        fits = placement.insert_all([](std::size_t i) { return i; });
+    }
+    if (!fits)
+        return invalid_request(fmt::format("{} keys are too many for {} lines", keys.size(),
+                                           std::uint64_t{placement.lines()} * shape.subtables));
+    std::uint32_t rounds = 0;
+    constexpr std::uint64_t apart = 0x9e3779b97f4a7c15; // between the seeds of two shards
+    TieRandom random(options.seed + number * apart);
+    for (; rounds < options.rounds; rounds++)
+        if (placement.balance(options.ties, random) == 0) break;
+    SIEVE_TRY(write_lines(placement, keys, shape, lookup, lines));
+    DleftReport report = count_loads(placement, shape);
+    report.rounds = rounds;
+    return report;
 }
 
 // Sums `rate_of` over the buckets of each subtable, divided by their number.
@@ -176,52 +231,30 @@ std::vector<double> mean_rates(const sieve_lookup& lookup, std::span<const sieve
 
 } // namespace
 
+Result<DleftReport> place_dleft_shards(std::span<const sieve_hash> keys, const sieve_lookup& lookup,
+                                       std::span<sieve_line> lines, std::uint32_t first, std::uint32_t count,
+                                       const DleftOptions& options, const Progress& progress) {
+    SIEVE_TRY(check(lookup, lines.size()));
+    std::vector<Result<DleftReport>> reports(count);
+    PlacedKeys placed(keys.size(), progress);
+    for_each_index(count, [&](std::size_t i) {
+        const std::uint32_t number = first + static_cast<std::uint32_t>(i);
+        const auto own = keys_of_shard(keys, lookup.shard_bits, number);
+        reports[i] = place_shard(own, number, lookup, lines, options);
+        placed.add(own.size());
+    });
+    DleftReport all;
+    for (const Result<DleftReport>& report : reports) {
+        if (!report) return report;
+        add(all, *report);
+    }
+    return all;
+}
+
 Result<DleftReport> place_dleft(std::span<const sieve_hash> keys, const sieve_lookup& lookup,
                                 std::span<sieve_line> lines, const DleftOptions& options,
                                 const Progress& progress) {
-    SIEVE_TRY(check(lookup, lines.size()));
-    const DleftShape shape = shape_of(lookup);
-    const auto tell = [&progress](std::string_view stage, double share) {
-        if (progress) progress(stage, share);
-    };
-
-    Placement placement(lookup, keys);
-    tell("placing", 0);
-    if (!placement.insert_all())
-        return invalid_request(fmt::format("{} keys are too many for {} lines", keys.size(), lines.size()));
-    DleftReport report;
-    TieRandom random(options.seed);
-    for (; report.rounds < options.rounds; report.rounds++) {
-        tell("balancing", static_cast<double>(report.rounds) / options.rounds);
-        if (placement.balance(options.ties, random) == 0) break;
-    }
-
-    for (std::uint64_t line = 0; line < lines.size();) {
-        tell("writing", static_cast<double>(line) / static_cast<double>(lines.size()));
-        SIEVE_ASSIGN(line, write_lines(placement, keys, shape, lines, line));
-    }
-
-    const std::uint64_t buckets = std::uint64_t{lookup.buckets} * shape.buckets_per_line();
-    std::uint32_t highest = 0;
-    for (std::uint64_t b = 0; b < buckets * shape.subtables; b++)
-        highest = std::max<std::uint32_t>(highest, placement.load(b));
-    report.loads.assign(shape.subtables, std::vector<std::uint64_t>(highest + 1));
-    for (std::uint64_t b = 0; b < buckets * shape.subtables; b++) {
-        report.loads[b / buckets][placement.load(b)]++;
-        report.overflowed += placement.load(b) > shape.top_load() ? 1 : 0;
-        report.always += placement.load(b) > shape.most_load() ? 1 : 0;
-    }
-    return report;
-}
-
-Result<DleftReport> fill_dleft(std::span<const sieve_hash> keys, const sieve_lookup& lookup,
-                               std::span<sieve_line> lines, const DleftOptions& options,
-                               const Progress& progress) {
-    if (options.rounds > 0) return place_dleft(keys, lookup, lines, options, progress);
-    std::vector<sieve_hash> scattered(keys.begin(), keys.end());
-    sort_in_parallel(scattered.begin(), scattered.end(),
-                     [](const sieve_hash& a, const sieve_hash& b) { return a.test < b.test; });
-    return place_dleft(scattered, lookup, lines, options, progress);
+    return place_dleft_shards(keys, lookup, lines, 0, 1U << lookup.shard_bits, options, progress);
 }
 
 double expected_dleft_fpr(const sieve_lookup& lookup, std::span<const sieve_line> lines) {

@@ -25,6 +25,10 @@ struct DleftOptions {
     // The paper (section II-D) uses ten.
     std::uint32_t rounds = 16;
     DleftTies ties = DleftTies::random;
+    // Places the keys in another order than theirs, by `test`. Keys in hash_order are sorted by their first
+    // bucket. If they were placed in this order without rebalancing, they would fill one bucket after
+    // another, and the rate would be two to four times as high.
+    bool scatter = false;
     // For ties; the same seed, keys (in the same order) and options give the same filter.
     std::uint64_t seed = 0;
 };
@@ -51,18 +55,18 @@ struct DleftReport {
 //
 // A bucket above the top load is marked and counted (see sieve/dleft.h); no key is lost. Errors: a shape that
 // does not exist, lines that do not match the header, more than 255 keys in a bucket, a group of 64-bit
-// buckets that cannot hold its keys. Memory: a byte a key, a byte a bucket, and 128 MiB.
+// buckets that cannot hold its keys. If the filter has several shards, the keys must be in hash_order. Memory
+// for each shard under way: 9 bytes a key, 13 with `scatter`, and 6 a bucket.
 Result<DleftReport> place_dleft(std::span<const sieve_hash> keys, const sieve_lookup& lookup,
                                 std::span<sieve_line> lines, const DleftOptions& options,
                                 const Progress& progress);
 
-// The same for keys in hash_order. These keys are sorted by their first bucket. If they were placed in this
-// order without rebalancing, they would fill one bucket after another, and the rate would be two to four
-// times as high. So if there are no rounds of rebalancing, the function first puts the keys in another order,
-// which takes 16 more bytes a key.
-Result<DleftReport> fill_dleft(std::span<const sieve_hash> keys, const sieve_lookup& lookup,
-                               std::span<sieve_line> lines, const DleftOptions& options,
-                               const Progress& progress);
+// The same for shards `first` to `first + count - 1` (filters/shards.hpp), with their keys only, in
+// hash_order. `lines` are those of the whole filter. Shards are placed beside each other; they do not depend
+// on each other.
+Result<DleftReport> place_dleft_shards(std::span<const sieve_hash> keys, const sieve_lookup& lookup,
+                                       std::span<sieve_line> lines, std::uint32_t first, std::uint32_t count,
+                                       const DleftOptions& options, const Progress& progress);
 
 // The exact false positive rate over random keys, from the buckets: 1 - prod_i (1 - mean rate of a bucket of
 // subtable i). Equal fingerprints in a bucket count once.

@@ -5,6 +5,7 @@
 
 #include "libsieve/filters/kinds/dleft/dleft_builder.hpp"
 #include "libsieve/filters/kinds/dleft/dleft_plan.hpp"
+#include "libsieve/filters/shards.hpp"
 #include "libsieve/filters/sizing.hpp"
 
 namespace sieve {
@@ -16,21 +17,23 @@ class DleftKindBuilder final : public KindBuilder {
     DleftKindBuilder(const DleftShape& shape, std::uint32_t rounds) : shape_(shape), rounds_(rounds) {}
 
     [[nodiscard]] std::uint64_t lines_for_bits(std::uint64_t keys, double bits_per_key) const override {
-        return dleft_lines_for_bits(keys, bits_per_key, shape_) * shape_.subtables;
+        return whole_shards(dleft_lines_for_bits(keys, bits_per_key, shape_)) * shape_.subtables;
     }
 
     [[nodiscard]] Result<std::uint64_t> lines_for_fpr(std::uint64_t keys, double fpr) const override {
         SIEVE_ASSIGN(const std::uint64_t lines, dleft_lines_for_fpr(keys, fpr, shape_, rounds_));
-        return lines * shape_.subtables;
+        return whole_shards(lines) * shape_.subtables;
     }
 
     [[nodiscard]] std::uint64_t usable_lines(std::uint64_t lines) const override {
-        return lines - lines % shape_.subtables;
+        const std::uint64_t own = lines / shape_.subtables;
+        return (own >> shard_bits_for(own) << shard_bits_for(own)) * shape_.subtables;
     }
 
     [[nodiscard]] Status describe(std::uint64_t, std::uint64_t lines, sieve_lookup& lookup) const override {
         store_shape(shape_, lookup);
         lookup.buckets = static_cast<std::uint32_t>(lines / shape_.subtables);
+        lookup.shard_bits = static_cast<std::uint8_t>(shard_bits_for(lookup.buckets));
         return {};
     }
 
@@ -47,11 +50,23 @@ class DleftKindBuilder final : public KindBuilder {
                                              std::span<sieve_line> lines, std::uint64_t seed,
                                              const Progress& progress) const override {
         SIEVE_ASSIGN(const DleftReport report,
-                     fill_dleft(keys, lookup, lines, {.rounds = rounds_, .seed = seed}, progress));
+                     place_dleft(keys, lookup, lines, options_with(seed), progress));
+        return report.rounds;
+    }
+    [[nodiscard]] Result<std::uint32_t> fill_shards(std::span<const sieve_hash> keys,
+                                                    const sieve_lookup& lookup, std::span<sieve_line> lines,
+                                                    std::uint32_t first, std::uint32_t count,
+                                                    std::uint64_t seed) const override {
+        SIEVE_ASSIGN(const DleftReport report,
+                     place_dleft_shards(keys, lookup, lines, first, count, options_with(seed), {}));
         return report.rounds;
     }
 
   private:
+    [[nodiscard]] DleftOptions options_with(std::uint64_t seed) const {
+        return {.rounds = rounds_, .scatter = rounds_ == 0, .seed = seed};
+    }
+
     DleftShape shape_;
     std::uint32_t rounds_;
 };
@@ -104,7 +119,8 @@ double DleftKind::expected_rate(const sieve_lookup& lookup, std::span<const siev
 }
 
 std::string DleftKind::geometry(const sieve_lookup& lookup) const {
-    return fmt::format("{} of {} lines", count_choices(lookup.choices), lookup.buckets);
+    return fmt::format("{} of {} lines", count_choices(lookup.choices), lookup.buckets) +
+           shards_in_words(lookup);
 }
 
 std::string DleftKind::parameters(const sieve_lookup& lookup, std::uint64_t keys) const {

@@ -19,6 +19,7 @@ class DleftKind final : public FilterKind {
                                   .least = SIEVE_DLEFT_MIN_SUBTABLES,
                                   .most = SIEVE_DLEFT_MAX_SUBTABLES,
                                   .standard = 2},
+                      .has_shards = true,
                       .model = "formula (1) of the d-left paper"}) {}
 
     [[nodiscard]] std::string geometry_fault(const sieve_lookup& lookup) const override;

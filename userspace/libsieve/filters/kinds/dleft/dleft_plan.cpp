@@ -36,7 +36,8 @@ double sample_rate(std::uint64_t keys, std::uint64_t lines, const DleftShape& sh
     store_shape(shape, lookup);
     lookup.buckets = static_cast<__u32>(lines);
     std::vector<sieve_line> filter(lines * shape.subtables);
-    if (!fill_dleft(hashes, lookup, filter, {.rounds = rounds, .seed = seed}, {})) return 1;
+    if (!place_dleft(hashes, lookup, filter, {.rounds = rounds, .scatter = rounds == 0, .seed = seed}, {}))
+        return 1;
     return expected_dleft_fpr(lookup, filter);
 }
 
