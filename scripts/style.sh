@@ -76,9 +76,10 @@ line_length() {
 # Relative links between pages must exist. docs/format.md must agree with the compiler and with a real build.
 page_links() { scripts/page_links.py; }
 format_page() { scripts/format_page.py; }
+abi_number() { scripts/abi_digest.py; }
 
 echo "KTAP version 1"
-echo "1..9"
+echo "1..10"
 rule "every file has an SPDX line" licence_lines
 rule "each side has its licence" licence_sides
 rule "shell scripts pass shellcheck" shell_scripts
@@ -88,4 +89,5 @@ rule "man pages pass mandoc" man_pages
 rule "no line of a script is over 120 characters long" line_length
 rule "pages link to what exists" page_links
 rule "docs/format.md is true (scripts/format_page.py --write)" format_page
+rule "what packets read has its SIEVE_ABI (scripts/abi_digest.py)" abi_number
 exit "$failed"

@@ -121,7 +121,7 @@ SIEVE_STATIC_ASSERT(sizeof(struct sieve_probes) == SIEVE_LINE_BYTES, "one line")
 
 /*
  * Lines 2 to 5. Rates are doubles, stored as their IEEE 754 bits because BPF C has no floating point.
- * The checksum is XXH3-64 of the whole file with the checksum itself taken as zero.
+ * The checksum is XXH3-64 of the bytes behind it, with XXH3-64 of the bytes before it as the seed.
  */
 struct sieve_file {
     __u32 version;

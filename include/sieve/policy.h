@@ -19,8 +19,11 @@
 #include <sieve/joint.h>
 #include <sieve/limit.h>
 
-/* Raised with every change of this file. The controller refuses a program with another number. */
-#define SIEVE_ABI 6
+/*
+ * Raised with every change of this file, and of what a packet reads of an image. The controller refuses a
+ * program with another number.
+ */
+#define SIEVE_ABI 7
 
 #define SIEVE_MAX_SETS 16
 #define SIEVE_BANKS 2
