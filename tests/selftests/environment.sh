@@ -79,10 +79,40 @@ few_files() {
     verdicts <<<"drop udp 203.0.113.7 $IN4 1 2"
 }
 
+# With fewer, commands say so, and leave the state whole: no crash, no advice to take the filter away.
+too_few_files() {
+    local files
+    # While this list is built, loading the program has failed long since.
+    for files in {0..40}; do printf "203.0.$((files + 73)).%d\n" {0..255}; done >"$WORK/list"
+    for files in {6..38}; do
+        poor load || [ -z "$(program_id)" ] || fail "$files files: refused, and still loaded"
+        sieve -q load "$IN_IF" "bad=$WORK/list" --force
+        poor swap || true
+        verdicts <<<"drop udp 203.0.113.7 $IN4 1 2"
+        poor unload || [ -n "$(program_id)" ] || fail "$files files: refused, and still unloaded"
+        [ -z "$(program_id)" ] || sieve -q unload "$IN_IF"
+    done
+    sieve -q load "$IN_IF" "bad=$WORK/list"
+    (ulimit -n 6 && refused 4 'Too many open files \(errno 24\)$' inside "$IN" "$SIEVE" stats "$IN_IF")
+}
+# poor VERB: runs it with few files. False if it was refused.
+poor() {
+    local status=0 set=()
+    [ "$1" = unload ] || set=("bad=$WORK/list")
+    (ulimit -n "$files" && inside "$IN" "$SIEVE" -q "$1" "$IN_IF" "${set[@]}") 2>"$WORK/err" || status=$?
+    [ "$status" -eq 0 ] || [ -s "$WORK/err" ] || fail "$1 with $files files ended with $status without a word"
+    case $status in
+    0 | 5) return 0 ;;
+    4) return 1 ;;
+    *) fail "$1 with $files files ended with $status: $(cat "$WORK/err")" ;;
+    esac
+}
+
 ktap_run \
     "without privileges" no_privileges \
     "with few capabilities" few_capabilities \
     "without bpffs" no_bpffs \
     "under ip netns exec" ip_netns_exec \
     "without environment, folder and input" bare \
-    "with few file descriptors" few_files
+    "with few file descriptors" few_files \
+    "with too few file descriptors" too_few_files

@@ -4,6 +4,8 @@
 #include <cassert>
 #include <cerrno>
 #include <chrono>
+#include <memory>
+#include <utility>
 
 #include <bpf/bpf.h>
 
@@ -55,17 +57,18 @@ Status fill_both_banks(int table_fd, std::span<const int> filters) {
     return put_maps(table_fd, change);
 }
 
-Result<std::future<Status>> begin_to_fill_both_banks(int table_fd, std::span<const int> filters) {
+Result<std::future<Status>> begin_to_fill_both_banks(UniqueFd table, std::span<const int> filters) {
     SIEVE_ASSIGN(const MapChange change, change_of_both_banks(filters));
     if (change.indices.empty()) return std::future<Status>();
     const std::uint32_t last = change.indices.back(), last_id = change.ids.back();
+    const auto shared = std::make_shared<UniqueFd>(std::move(table));
     std::future<Status> putting =
-        std::async(std::launch::async, [table_fd, change] { return put_maps(table_fd, change); });
+        std::async(std::launch::async, [shared, change] { return put_maps(shared->get(), change); });
     for (;;) {
         // put_maps() fills the indices in order, so the last index shows when all are filled. The call itself
         // returns only after the grace period.
         std::uint32_t id = 0;
-        if (bpf_map_lookup_elem(table_fd, &last, &id) == 0 && id == last_id) return putting;
+        if (bpf_map_lookup_elem(shared->get(), &last, &id) == 0 && id == last_id) return putting;
         if (putting.wait_for(std::chrono::microseconds(50)) != std::future_status::ready) continue;
         SIEVE_TRY(putting.get());
         return std::future<Status>();

@@ -19,8 +19,7 @@ namespace sieve::kernel {
 
 // The same, but returns as soon as the filters are in place. The future becomes ready after the grace period,
 // when no packet uses the filters that were there before. It has no state if there is nothing to wait for.
-// The table must stay open until the future is ready.
-[[nodiscard]] Result<std::future<Status>> begin_to_fill_both_banks(int table_fd,
+[[nodiscard]] Result<std::future<Status>> begin_to_fill_both_banks(UniqueFd table,
                                                                    std::span<const int> filters);
 
 } // namespace sieve::kernel

@@ -52,8 +52,11 @@ Result<BpfObject::Loaded> BpfObject::load_skeleton(const Options& options, bool 
         bpf_map* const sets = skeleton->map(SIEVE_MAP_NAME(sets));
         if (const int error = bpf_map__reuse_fd(sets, table.get()); error != 0)
             return load_refusal(error, log);
-        // libbpf keeps its own descriptor, which lives as long as the skeleton.
-        filled = std::async(std::launch::async, fill, bpf_map__fd(sets));
+        // A descriptor of its own: libbpf closes the skeleton's when loading fails, while the table is being
+        // filled.
+        UniqueFd own = duplicate(table.get());
+        if (!own) return refusal("a file descriptor for the table of sets", errno);
+        filled = std::async(std::launch::async, fill, std::move(own));
     }
     const int error = skeleton->load();
     Filling filling; // declared after the skeleton: its destructor waits for the work on the table
@@ -68,10 +71,10 @@ Result<BpfObject> BpfObject::load(const Options& options) {
     std::optional<Result<std::vector<int>>> filters; // made at the first request
     Fill fill;
     if (options.filters)
-        fill = [&](int table_fd) -> Result<Filling> {
+        fill = [&](UniqueFd table) -> Result<Filling> {
             if (!filters) filters = options.filters();
             if (!*filters) return tl::unexpected(filters->error());
-            return begin_to_fill_both_banks(table_fd, **filters);
+            return begin_to_fill_both_banks(std::move(table), **filters);
         };
     Result<Loaded> loaded = load_skeleton(options, options.frags, fill);
     // Linux before 5.18 has no multi-buffer programs. Load without one; if it is needed, attaching will say

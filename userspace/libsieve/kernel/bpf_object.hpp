@@ -51,7 +51,7 @@ class BpfObject {
 
   private:
     using Filling = std::future<Status>;
-    using Fill = std::function<Result<Filling>(int table_fd)>;
+    using Fill = std::function<Result<Filling>(UniqueFd table)>;
     struct Loaded {
         std::unique_ptr<Skeleton> skeleton;
         Filling filling;

@@ -93,9 +93,11 @@ Result<Instance> Instance::from_maps(UniqueFd control, UniqueFd sets, UniqueFd s
         return failure(ErrorKind::other_version,
                        "the program's maps do not have the layout that this xdp-sieve expects");
     void* pages = ::mmap(nullptr, control_bytes(), PROT_READ | PROT_WRITE, MAP_SHARED, control.get(), 0);
-    if (pages == MAP_FAILED)
-        return refusal("mapping the program's control block", errno,
-                       "its loader must create it with BPF_F_MMAPABLE, as libbpf does");
+    if (pages == MAP_FAILED && errno == EINVAL)
+        return failure(ErrorKind::other_version,
+                       "the program's control block cannot be mapped; its loader must create it with "
+                       "BPF_F_MMAPABLE, as libbpf does");
+    if (pages == MAP_FAILED) return refusal("mapping the program's control block", errno);
     return Instance(static_cast<volatile sieve_control*>(pages), std::move(control), std::move(sets),
                     std::move(stats), rare);
 }

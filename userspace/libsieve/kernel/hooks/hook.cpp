@@ -34,8 +34,9 @@ const TcFilter* Hook::filter() const {
 Status recognise(Hook& hook, const Program& program) {
     Result<std::optional<Instance>> instance = Instance::from_program(program.fd.get());
     if (!instance) {
-        if (!program.name.starts_with(SIEVE_PROGRAM) && program.name != SIEVE_PROGRAM_INGRESS &&
-            program.name != SIEVE_PROGRAM_EGRESS)
+        if (instance.error().kind != ErrorKind::other_version ||
+            (!program.name.starts_with(SIEVE_PROGRAM) && program.name != SIEVE_PROGRAM_INGRESS &&
+             program.name != SIEVE_PROGRAM_EGRESS))
             return tl::unexpected(std::move(instance.error()));
         hook.other_version = std::move(instance.error().message);
     } else if (!*instance) {
