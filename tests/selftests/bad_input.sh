@@ -159,6 +159,7 @@ usage() {
     refused 2 'xdp-sieve load --help' sieve load --fast "$IN_IF" "bad=$WORK/good.sieve"
     refused 2 'bad' sieve load "$IN_IF" bad
     refused 2 'name' sieve load "$IN_IF" "b d=$WORK/good.sieve"
+    refused 2 'no dot in front' sieve load "$IN_IF" "..=$WORK/good.sieve"
     refused 2 'name' sieve load "$IN_IF" "$(printf 'x%.0s' {1..32})=$WORK/good.sieve"
     refused 2 'action' sieve load "$IN_IF" "bad=$WORK/good.sieve,action=eat"
     refused 2 'set bad is given twice' sieve load "$IN_IF" "bad=$WORK/good.sieve" "bad=$WORK/good.sieve"

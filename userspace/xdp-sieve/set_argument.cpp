@@ -133,8 +133,7 @@ Result<control::SetSpec> parse_set_argument(const std::string& text) {
     control::SetSpec set;
     set.name = text.substr(0, equals);
     if (!kernel::is_set_name(set.name))
-        return invalid_request(fmt::format("`{}`: a set's name is 1 to {} of A-Z a-z 0-9 . _ -", set.name,
-                                           SIEVE_NAME_BYTES - 1));
+        return invalid_request(fmt::format("`{}`: a set's name is {}", set.name, kernel::set_name_form()));
     const std::vector<std::string> pieces = join_fields(split(text.substr(equals + 1)));
     if (pieces.front().empty())
         return invalid_request(fmt::format("`{}`: a set without an image or feed", text));

@@ -282,6 +282,7 @@ const Wrong wrong[] = {
      5, "set.bad", "the default of eth0 is drop; expected default = \"pass\""},
     {"UnusedSet", small() + "[set.spare]\nsources = [\"x\"]\n", 6, "set.spare", "no interface has this set"},
     {"SetName", small() + "[set.\"b d\"]\nsources = [\"x\"]\n", 6, "set.b d", "a set's name is"},
+    {"SetNameOfAFolder", small() + "[set.\"..\"]\nsources = [\"x\"]\n", 6, "set...", "no dot in front"},
     {"NoSources", std::string(interface) + "[set.bad]\nkey = \"src\"\n", 4, "set.bad", "no sources"},
     {"EmptySources", std::string(interface) + "[set.bad]\nsources = []\n", 5, "set.bad.sources",
      "at least one"},

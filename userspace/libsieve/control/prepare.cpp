@@ -15,8 +15,8 @@ Status check_names(std::span<const SetSpec> sets) {
     std::set<std::string> names;
     for (const SetSpec& set : sets) {
         if (!kernel::is_set_name(set.name))
-            return invalid_request(fmt::format("`{}`: a set's name is 1 to {} of A-Z a-z 0-9 . _ -", set.name,
-                                               SIEVE_NAME_BYTES - 1));
+            return invalid_request(
+                fmt::format("`{}`: a set's name is {}", set.name, kernel::set_name_form()));
         if (!names.insert(set.name).second)
             return invalid_request(fmt::format("set {} is given twice", set.name));
     }

@@ -122,8 +122,7 @@ Status check_wanted(const WantedTable& wanted, const TableInForce& live, bool cp
     for (const WantedSet& set : wanted.sets) {
         if (!is_set_name(set.name) || !names.insert(set.name).second)
             return invalid_request(
-                fmt::format("set name `{}`: expected 1 to {} of A-Z a-z 0-9 . _ -, each once", set.name,
-                            SIEVE_NAME_BYTES - 1));
+                fmt::format("set name `{}`: expected {}, each once", set.name, set_name_form()));
         if (live.find(set.name) == nullptr && set.map_fd < 0)
             return invalid_request(fmt::format("no set {}", set.name));
         if (set.action == SIEVE_ACTION_LIMIT) SIEVE_TRY(check_limit(set, wanted.default_action));
@@ -167,10 +166,14 @@ std::vector<std::optional<std::uint32_t>> joined_numbers(const WantedTable& want
 }
 
 bool is_set_name(std::string_view name) {
-    return !name.empty() && name.size() < SIEVE_NAME_BYTES &&
+    return !name.empty() && name.front() != '.' && name.size() < SIEVE_NAME_BYTES &&
            std::all_of(name.begin(), name.end(), [](unsigned char c) {
                return std::isalnum(c) != 0 || c == '.' || c == '_' || c == '-';
            });
+}
+
+std::string set_name_form() {
+    return fmt::format("1 to {} of A-Z a-z 0-9 . _ -, and no dot in front", SIEVE_NAME_BYTES - 1);
 }
 
 std::uint32_t SetTable::active() const {

@@ -91,8 +91,10 @@ struct WantedTable {
 [[nodiscard]] std::vector<std::optional<std::uint32_t>> joined_numbers(const WantedTable& wanted,
                                                                        const TableInForce& present);
 
-// 1 to 31 letters, digits, dots, underscores and dashes.
+// 1 to 31 letters, digits, dots, underscores and dashes, and no dot in front: names of sets are names of
+// folders, too. set_name_form() says so in an error.
 [[nodiscard]] bool is_set_name(std::string_view name);
+[[nodiscard]] std::string set_name_form();
 
 // Changes use the two banks of sieve/policy.h, under this invariant: while `changing` is zero, both banks are
 // equal (the same policy, the same filters in the same slots), and no packet is still using the idle bank.

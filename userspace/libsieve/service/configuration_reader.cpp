@@ -80,9 +80,7 @@ class Reader {
             const std::string key = fmt::format("set.{}", printable(text, 64));
             set_places_.emplace(text, Place{name.source(), key});
             if (!kernel::is_set_name(text)) {
-                mistakes_.add(
-                    name.source(), key,
-                    fmt::format("a set's name is 1 to {} of A-Z a-z 0-9 . _ -", SIEVE_NAME_BYTES - 1));
+                mistakes_.add(name.source(), key, fmt::format("a set's name is {}", kernel::set_name_form()));
                 continue;
             }
             const toml::table* set = node.as_table();
