@@ -148,6 +148,31 @@ TEST(Promise, KeysThatAskTheSameQuestionMatchTogether) {
     EXPECT_FALSE(check_promise(built->image, report)) << "no chance makes forty of one";
 }
 
+// A key of one port asks 65,536 questions.
+TEST(Promise, KeysOfPortsAskTheSameQuestion) {
+    KeySet ports(SIEVE_FIELD_DPORT);
+    std::mt19937_64 random(21);
+    for (int i = 0; i < 519; i++) {
+        sieve_key key{};
+        key.word[4] = random() & SIEVE_DPORT_MASK;
+        ports.add(key);
+    }
+    int far_off = 0;
+    for (const sieve_kind kind : {SIEVE_KIND_BLOOM, SIEVE_KIND_DLEFT128})
+        for (std::uint64_t seed = 1; seed <= 16; seed++) {
+            BuildOptions options;
+            options.kind = {.kind = kind};
+            options.seed = seed;
+            const auto built = build_set(ports, options, {});
+            ASSERT_TRUE(built) << seed << ": " << built.error().message;
+            const BuildReport& report = built->report;
+            far_off += analysis::fits_rate(report.measured_hits, report.measured_trials, report.expected_fpr)
+                           ? 0
+                           : 1;
+        }
+    EXPECT_GT(far_off, 0) << "counted by themselves, the matches of some build contradict its rate";
+}
+
 // In a small set, a few lines decide the rate. There, bad luck looks the same as a bad builder.
 TEST(Promise, SmallSetsAreNotCompared) {
     const auto built = build({.kind = SIEVE_KIND_BLOCKED}, 4'000, 16);

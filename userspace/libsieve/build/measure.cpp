@@ -2,6 +2,7 @@
 #include "libsieve/build/measure.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <functional>
 #include <numeric>
@@ -23,27 +24,42 @@ namespace {
 // result does not depend on the number of threads.
 constexpr std::uint64_t portion_keys = 1U << 15;
 
-// How many of so many random keys ask the same question, if that is one, of the probe that leaves out most of
-// a key. At least 1.
-double keys_per_question(const Image& image, std::uint64_t keys) {
-    constexpr int v4_bits = 96; // in front of an IPv4 address
+// The random bits of a question that consists of so many bits of addresses, and of these fields (enum
+// sieve_field) of the transport. Protocols are not drawn at random (random_keys.hpp).
+int random_bits(int address_bits, std::uint32_t transport) {
+    constexpr int port_bits = 16;
+    return address_bits + std::popcount(transport & std::uint32_t{SIEVE_FIELD_PORTS}) * port_bits;
+}
+
+// The random bits of the probe that leaves out most of a key, or of the whole key.
+int least_random_bits(const Image& image) {
+    constexpr int v4_bits = 32;
+    constexpr int before_v4 = 96; // bits in front of an IPv4 address
     const sieve_lookup& lookup = image.lookup();
-    if (lookup.probes == 0 || kind_of(lookup).exact() != nullptr) return 1;
+    if (lookup.probes == 0)
+        return random_bits(std::popcount(lookup.fields & std::uint32_t{SIEVE_FIELD_SRC | SIEVE_FIELD_DST}) *
+                               v4_bits,
+                           lookup.fields);
     const sieve_probes& probes = image.probes();
     int least = 64;
     for (const int family : {SIEVE_FAMILY_V4, SIEVE_FAMILY_V6})
         for (int i = 0; i < probes.count[family]; i++) {
-            const int before = family == SIEVE_FAMILY_V4 ? v4_bits : 0;
+            const int before = family == SIEVE_FAMILY_V4 ? before_v4 : 0;
             int bits = std::max(0, probes.length[family][i] - before);
-            if (!sieve_is_one_address(lookup.fields)) {
-                bits += std::max(0, probes.destination[family][i] - before);
-                const std::uint32_t transport = probes.transport[family][i];
-                if ((transport & SIEVE_FIELD_SPORT) != 0) bits += 16;
-                if ((transport & SIEVE_FIELD_DPORT) != 0) bits += 16;
-            }
+            if (!sieve_is_one_address(lookup.fields))
+                bits = random_bits(bits + std::max(0, probes.destination[family][i] - before),
+                                   probes.transport[family][i]);
             least = std::min(least, bits);
         }
-    return std::max(1.0, std::ldexp(static_cast<double>(keys), -least));
+    return least;
+}
+
+// The matches of `keys` random keys that ask the filter vary as those of this many times fewer keys would
+// that all ask different questions: with q possible questions, the variance is 1 + keys / q times the
+// binomial one.
+double keys_per_question(const Image& image, std::uint64_t keys) {
+    if (kind_of(image.lookup()).exact() != nullptr) return 1;
+    return 1 + std::ldexp(static_cast<double>(keys), -least_random_bits(image));
 }
 
 } // namespace
