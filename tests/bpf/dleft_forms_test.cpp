@@ -30,7 +30,7 @@ struct Form {
 };
 
 constexpr std::uint32_t lines_a_shard = 300;
-constexpr std::uint32_t least_lines_a_shard = 2048; // if there are several
+constexpr std::uint32_t least_lines_a_shard = 512; // of a subtable, if there are several shards
 
 sieve_key random_source(std::mt19937_64& random) {
     sieve_key key{};

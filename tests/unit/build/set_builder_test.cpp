@@ -77,6 +77,18 @@ TEST(SetBuilder, NeverMissesAMemberAndAgreesWithTheModel) {
                 }
 }
 
+// With a memory limit and without a kind, the kind is one that takes the options.
+TEST(SetBuilder, ChoosesAKindWithShardsThatTakesTheOptions) {
+    BuildOptions options;
+    options.kind.kind = automatic_kind;
+    options.memory_limit = 64 << 20;
+    EXPECT_EQ(settled_kind(options, false).kind.kind, SIEVE_KIND_BLOCKED);
+    options.kind.choices = 4;
+    EXPECT_EQ(settled_kind(options, false).kind.kind, SIEVE_KIND_DLEFT64);
+    options.kind.alpha = 0.5; // no kind takes both
+    EXPECT_EQ(settled_kind(options, false).kind.kind, SIEVE_KIND_BLOCKED);
+}
+
 // Filters of several shards, which small sets have at many bits a key.
 TEST(SetBuilder, AgreesWithTheModelInEveryShard) {
     for (const std::uint32_t choices : {1U, 2U, 3U})

@@ -77,6 +77,8 @@ TEST(SpilledKeys, MakeTheImageOfABuildInMemory) {
                                Shape{SIEVE_FIELD_SRC, 700, 16, 2, SIEVE_KIND_DLEFT64},
                                Shape{SIEVE_FIELD_SRC, 900'000, 16, 3, SIEVE_KIND_DLEFT64},
                                Shape{SIEVE_FIELD_SRC, 600'000, 16, 2, SIEVE_KIND_DLEFT64, 0},
+                               Shape{SIEVE_FIELD_SRC, 520'000, 8, 2, SIEVE_KIND_DLEFT64},
+                               Shape{SIEVE_FIELD_SRC, 450'000, 16, 4, SIEVE_KIND_DLEFT64},
                                Shape{SIEVE_FIELD_DST, 600'000, 20, 2, SIEVE_KIND_DLEFT128}}) {
         const KeySet keys = some_keys(shape.fields, shape.keys, ++seed);
         BuildOptions options;

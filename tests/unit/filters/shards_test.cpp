@@ -50,6 +50,17 @@ TEST(Shards, HaveTwoToFourThousandLines) {
         EXPECT_LT(whole / shards, 4096U) << lines;
         EXPECT_EQ(whole_shards(whole), whole);
     }
+    for (std::uint32_t subtables = 2; subtables <= 4; subtables++)
+        for (int i = 0; i < 10'000; i++) {
+            const std::uint64_t lines = 1 + (random() & 0x3fffffff) / (random() % 1'000'000 + 1);
+            const std::uint64_t whole = whole_shards(lines, subtables);
+            const std::uint64_t shards = std::uint64_t{1} << shard_bits_for(whole * subtables);
+            EXPECT_GE(whole, lines);
+            EXPECT_LE(whole - lines, lines * subtables / 2048) << lines;
+            EXPECT_EQ(whole % shards, 0U) << lines;
+            EXPECT_TRUE(shards == 1 || whole * subtables / shards >= 2048U) << lines;
+            EXPECT_LT(whole * subtables / shards, 4096U) << lines;
+        }
     EXPECT_EQ(whole_shards(4095), 4095U);
     EXPECT_EQ(whole_shards(8191), 8192U);
 }
@@ -81,10 +92,12 @@ TEST(Shards, HoldAllLinesOfAKey) {
 // The same for d-left: the lines of a key in all subtables are in shards of the same number.
 TEST(Shards, OfSubtablesHoldAllBucketsOfAKey) {
     for (const sieve_kind kind : {SIEVE_KIND_DLEFT64, SIEVE_KIND_DLEFT128})
-        for (const std::uint64_t lines : {4095U, 4096U, 20'480U, 1U << 20, SIEVE_DLEFT_MAX_LINES})
-            for (const std::uint32_t subtables : {2U, 4U}) {
+        for (const std::uint64_t wanted : {1000U, 4095U, 20'480U, 1U << 20, SIEVE_DLEFT_MAX_LINES})
+            for (const std::uint32_t subtables : {2U, 3U, 4U}) {
+                const std::uint64_t lines = whole_shards(wanted, subtables);
                 sieve_lookup lookup = geometry(lines, subtables);
                 lookup.kind = static_cast<__u8>(kind);
+                lookup.shard_bits = static_cast<__u8>(shard_bits_for(lines * subtables));
                 const std::uint64_t shard_lines = lines >> lookup.shard_bits;
                 const std::uint32_t buckets_a_line = kind == SIEVE_KIND_DLEFT64 ? 8 : 4;
                 std::vector<std::uint32_t> drawn(8), positions(buckets_a_line);

@@ -764,10 +764,15 @@ Result<BuiltSet> within_memory(std::uint64_t entries, const Work& work) {
 
 namespace {
 
-const FilterKind& kind_with_shards() {
-    const auto kinds = filter_kinds();
-    return **std::find_if(kinds.begin(), kinds.end(),
-                          [](const FilterKind* kind) { return kind->facts().has_shards; });
+// The first kind that has shards and takes the options, or else the first that has shards.
+sieve_kind kind_with_shards(KindOptions options) {
+    std::vector<const FilterKind*> kinds = filter_kinds();
+    std::erase_if(kinds, [](const FilterKind* kind) { return !kind->facts().has_shards; });
+    const auto taking = std::find_if(kinds.begin(), kinds.end(), [&](const FilterKind* kind) {
+        options.kind = kind->facts().number;
+        return check_kind_options(options).has_value();
+    });
+    return (taking != kinds.end() ? *taking : kinds.front())->facts().number;
 }
 
 } // namespace
@@ -778,7 +783,7 @@ BuildOptions settled_kind(BuildOptions options, bool has_address_ranges) {
     const bool of_filters = options.bits_per_key || options.fpr || options.memory || kind.choices ||
                             kind.alpha || kind.hashes || kind.rounds || options.prefixes != PrefixLimits{};
     if (options.memory_limit && !has_address_ranges) {
-        options.kind.kind = kind_with_shards().facts().number;
+        options.kind.kind = kind_with_shards(kind);
         return options;
     }
     options.kind.kind =

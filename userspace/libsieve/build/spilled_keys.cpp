@@ -125,10 +125,11 @@ Result<std::uint32_t> SpilledKeys::place(const KindBuilder& builder, Image& imag
     const unsigned unit_bits = std::min<unsigned>(lookup.shard_bits, HashFile::part_bits);
     const unsigned parts_of_unit = HashFile::part_bits - unit_bits;
     const unsigned shards_of_unit = lookup.shard_bits - unit_bits;
-    // A line's counters and rate take 200 bytes; a key 16, and up to 21 more while it is placed.
+    // A line's counters and rate, or the loads of its buckets, take up to 200 bytes; a key 16, and up to 21
+    // more while it is placed.
     const std::uint64_t most = hashes_.bytes_of_largest(parts_of_unit);
     const std::uint64_t unit_bytes =
-        most + most / sizeof(sieve_hash) * 21 + (std::uint64_t{lookup.buckets} >> lookup.shard_bits) * 200;
+        most + most / sizeof(sieve_hash) * 21 + (kind_of(lookup).lines(lookup) >> unit_bits) * 200;
     if (image.bytes() + unit_bytes > limit_)
         return invalid_request(fmt::format("a memory limit of {} bytes is too low for {} keys: their filter "
                                            "takes {} bytes, and placing them "

@@ -13,9 +13,12 @@ std::uint32_t shard_bits_for(std::uint64_t lines) {
                                       1);
 }
 
-std::uint64_t whole_shards(std::uint64_t lines) {
-    const std::uint32_t bits = shard_bits_for(lines);
-    return (((lines - 1) >> bits) + 1) << bits;
+std::uint64_t whole_shards(std::uint64_t lines, std::uint32_t subtables) {
+    for (;;) {
+        const std::uint32_t bits = shard_bits_for(lines * subtables);
+        lines = (((lines - 1) >> bits) + 1) << bits;
+        if (shard_bits_for(lines * subtables) == bits) return lines;
+    }
 }
 
 std::span<const sieve_hash> keys_of_shard(std::span<const sieve_hash> keys, std::uint32_t bits,
@@ -30,10 +33,9 @@ std::span<const sieve_hash> keys_of_shard(std::span<const sieve_hash> keys, std:
     return {first_of(shard), first_of(std::uint64_t{shard} + 1)};
 }
 
-std::string shards_in_words(const sieve_lookup& lookup) {
+std::string shards_in_words(const sieve_lookup& lookup, std::uint64_t lines) {
     if (lookup.shard_bits == 0) return {};
-    return fmt::format(", {} shards of {} lines", 1U << lookup.shard_bits,
-                       lookup.buckets >> lookup.shard_bits);
+    return fmt::format(", {} shards of {} lines", 1U << lookup.shard_bits, lines >> lookup.shard_bits);
 }
 
 } // namespace sieve

@@ -133,12 +133,13 @@ std::string geometry_fault(const sieve_lookup& lookup) {
     if (lookup.choices < facts.choices.least || lookup.choices > facts.choices.most)
         return fmt::format("{}, expected {} to {}", kind.count_choices(lookup.choices), facts.choices.least,
                            facts.choices.most);
-    const std::uint32_t bits = lookup.shard_bits;
-    if (bits != 0 && !facts.has_shards)
-        return fmt::format("shards, which a filter of kind {} does not have", facts.name);
-    if (bits > shard_bits_for(lookup.buckets) || lookup.buckets >> bits << bits != lookup.buckets)
-        return fmt::format("{} lines in 2^{} shards, expected equal shards of at least {} lines",
-                           lookup.buckets, bits, least_shard_lines);
+    if (const std::uint32_t bits = lookup.shard_bits; bits != 0) {
+        if (!facts.has_shards)
+            return fmt::format("shards, which a filter of kind {} does not have", facts.name);
+        if (bits > shard_bits_for(kind.lines(lookup)) || lookup.buckets >> bits << bits != lookup.buckets)
+            return fmt::format("{} lines in 2^{} shards, expected equal shards of at least {} lines",
+                               kind.lines(lookup), bits, least_shard_lines);
+    }
     return kind.geometry_fault(lookup);
 }
 

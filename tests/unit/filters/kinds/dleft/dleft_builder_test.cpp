@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "libsieve/analysis/d_left.hpp"
+#include "libsieve/filters/distinct_hashes.hpp"
 
 namespace sieve {
 namespace {
@@ -232,6 +233,35 @@ TEST(DleftBuilder, MeasuredRateIsTheExactOne) {
         if (!shape.grouped) {
             EXPECT_GT(built.report.overflowed, 0U) << name;
         }
+    }
+}
+
+// All subtables of a filter of few buckets are asked for the same fingerprint. The product of their mean
+// rates is wrong.
+TEST(DleftBuilder, MeasuredRateIsTheExactOneWithFewBuckets) {
+    std::mt19937_64 random(17);
+    for (const auto& [shape, keys] : {std::pair{narrow(4, 1), 256}, {wide(3, 2), 200}, {wide(2, 2), 120}}) {
+        const std::uint32_t buckets = shape.buckets_per_line();
+        const Built built(shape, buckets, random_hashes(static_cast<std::size_t>(keys), 18), online);
+        const double expected = built.rate();
+        constexpr int trials = 1'000'000;
+        int hits = 0;
+        for (int i = 0; i < trials; i++) hits += built.contains({random(), random()}) ? 1 : 0;
+        EXPECT_NEAR(static_cast<double>(hits) / trials, expected,
+                    5 * std::sqrt(expected * (1 - expected) / trials))
+            << keys;
+        EXPECT_GT(expected, 0.15) << "too low to tell";
+    }
+}
+
+// Scattering must not sort by the bits that become fingerprints: early keys go to the left.
+TEST(DleftBuilder, ScatteredKeysAreAsGoodAsRandomOnes) {
+    for (const std::uint32_t load : {4U, 10U}) {
+        std::vector<sieve_hash> keys = random_hashes(std::size_t{load} * 4 * 1024, 19);
+        const double of_random = Built(narrow(4, 1), 1024, keys, online).rate();
+        std::ranges::sort(keys, hash_order);
+        const double of_scattered = Built(narrow(4, 1), 1024, keys, {.rounds = 0, .scatter = true}).rate();
+        EXPECT_NEAR(of_scattered / of_random, 1, 0.02) << load;
     }
 }
 

@@ -82,7 +82,7 @@ std::string BlockedKind::geometry(const sieve_lookup& lookup) const {
                                    lookup.choices, lookup.choices == 1 ? "" : "s");
     if (lookup.choices > 1 && lookup.alpha != 0xffff)
         text += fmt::format(" for {:.0f}% of keys", alpha_from_image(lookup.alpha) * 100);
-    return text + shards_in_words(lookup);
+    return text + shards_in_words(lookup, lines(lookup));
 }
 
 std::string BlockedKind::parameters(const sieve_lookup& lookup, std::uint64_t) const {

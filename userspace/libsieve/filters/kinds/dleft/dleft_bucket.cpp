@@ -274,15 +274,17 @@ DleftShape shape_of(const sieve_lookup& lookup) {
             .grouped = (lookup.hashes & SIEVE_DLEFT_GROUPED) != 0};
 }
 
+std::span<const std::uint64_t> DleftBucket::distinct() {
+    // The builder stores fingerprints in ascending order. An image from elsewhere may hold them in any order.
+    const auto end = fingerprints.begin() + load;
+    if (!std::is_sorted(fingerprints.begin(), end)) std::sort(fingerprints.begin(), end);
+    return {fingerprints.begin(), std::unique(fingerprints.begin(), end)};
+}
+
 double DleftBucket::rate() const {
     if (always) return 1;
-    // The builder stores fingerprints in ascending order. An image from elsewhere may hold them in any order.
-    std::array<std::uint64_t, std::tuple_size_v<decltype(fingerprints)>> ordered{};
-    std::copy_n(fingerprints.begin(), load, ordered.begin());
-    const auto end = ordered.begin() + load;
-    if (!std::is_sorted(ordered.begin(), end)) std::sort(ordered.begin(), end);
-    const auto distinct = std::unique(ordered.begin(), end) - ordered.begin();
-    return std::ldexp(static_cast<double>(distinct), -static_cast<int>(length));
+    DleftBucket copy = *this;
+    return std::ldexp(static_cast<double>(copy.distinct().size()), -static_cast<int>(length));
 }
 
 Status encode_line(const DleftShape& shape, std::span<const std::span<std::uint64_t>> tests,

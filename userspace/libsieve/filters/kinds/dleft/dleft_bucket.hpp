@@ -60,6 +60,8 @@ struct DleftBucket {
     bool always = false;     // the bucket matches everything; it then has no fingerprints, and its load is 0
     std::array<std::uint64_t, SIEVE_DLEFT128_TOP_LOAD + SIEVE_DLEFT_ALWAYS> fingerprints{};
 
+    // Sorts the fingerprints and returns those that differ.
+    [[nodiscard]] std::span<const std::uint64_t> distinct();
     // The exact probability that a random fingerprint is in the bucket. Equal fingerprints count once.
     [[nodiscard]] double rate() const;
 };

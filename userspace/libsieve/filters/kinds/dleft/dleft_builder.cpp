@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -195,7 +196,9 @@ Result<DleftReport> place_shard(std::span<const sieve_hash> keys, std::uint32_t 
     if (options.scatter) {
         std::vector<std::uint32_t> order(keys.size());
         std::iota(order.begin(), order.end(), 0U);
-        std::ranges::sort(order, {}, [&](std::uint32_t key) { return keys[key].test; });
+        // Not by the upper half, which becomes the fingerprint: early keys go to the left, and the subtables
+        // would hold different fingerprints.
+        std::ranges::sort(order, {}, [&](std::uint32_t key) { return std::rotl(keys[key].test, 32); });
         fits = placement.insert_all([&](std::size_t i) { return order[i]; });
     } else {
         fits = placement.insert_all([](std::size_t i) { return i; });
@@ -214,19 +217,36 @@ Result<DleftReport> place_shard(std::span<const sieve_hash> keys, std::uint32_t 
     return report;
 }
 
-// Sums `rate_of` over the buckets of each subtable, divided by their number.
-template <class RateOf>
-std::vector<double> mean_rates(const sieve_lookup& lookup, std::span<const sieve_line> lines,
-                               const RateOf& rate_of) {
+// Calls `tell(subtable, bucket)` for all buckets.
+template <class Tell>
+void for_each_bucket(const sieve_lookup& lookup, std::span<const sieve_line> lines, const Tell& tell) {
     const DleftShape shape = shape_of(lookup);
-    std::vector<double> means;
-    for (std::uint32_t i = 0; i < shape.subtables; i++) {
-        double sum = 0;
+    for (std::uint32_t i = 0; i < shape.subtables; i++)
         for (const sieve_line& line : lines.subspan(std::uint64_t{i} * lookup.buckets, lookup.buckets))
-            for (const DleftBucket& bucket : decode_line(shape, line)) sum += rate_of(bucket);
-        means.push_back(sum / (static_cast<double>(lookup.buckets) * shape.buckets_per_line()));
+            for (DleftBucket& bucket : decode_line(shape, line)) tell(i, bucket);
+}
+
+double buckets_of_subtable(const sieve_lookup& lookup) {
+    return static_cast<double>(lookup.buckets) * shape_of(lookup).buckets_per_line();
+}
+
+// A fingerprint's class: its leading bits.
+constexpr std::uint32_t class_bits = 8;
+using ClassSums = std::array<double, 1U << class_bits>;
+
+// Adds, for each class, the probability that a random fingerprint of the class is in the bucket.
+void add_rates(DleftBucket& bucket, ClassSums& sums) {
+    if (bucket.always) {
+        for (double& sum : sums) sum++;
+    } else if (bucket.length >= class_bits) {
+        const std::uint32_t rest = bucket.length - class_bits;
+        const double rate = std::ldexp(1, -static_cast<int>(rest));
+        for (const std::uint64_t fingerprint : bucket.distinct()) sums[fingerprint >> rest] += rate;
+    } else {
+        const std::uint32_t rest = class_bits - bucket.length;
+        for (const std::uint64_t fingerprint : bucket.distinct())
+            for (double& sum : std::span(sums).subspan(fingerprint << rest, std::size_t{1} << rest)) sum++;
     }
-    return means;
 }
 
 } // namespace
@@ -258,19 +278,24 @@ Result<DleftReport> place_dleft(std::span<const sieve_hash> keys, const sieve_lo
 }
 
 double expected_dleft_fpr(const sieve_lookup& lookup, std::span<const sieve_line> lines) {
-    double absent = 1;
-    for (const double mean : mean_rates(lookup, lines, [](const DleftBucket& b) { return b.rate(); }))
-        absent *= 1 - mean;
-    return 1 - absent;
+    std::vector<ClassSums> sums(lookup.choices, ClassSums{});
+    for_each_bucket(lookup, lines, [&](std::uint32_t i, DleftBucket& bucket) { add_rates(bucket, sums[i]); });
+    const double buckets = buckets_of_subtable(lookup);
+    double rate = 0;
+    for (std::size_t c = 0; c < sums[0].size(); c++) {
+        double absent = 1;
+        for (const ClassSums& subtable : sums) absent *= 1 - subtable[c] / buckets;
+        rate += 1 - absent;
+    }
+    return rate / static_cast<double>(sums[0].size());
 }
 
 double union_bound_dleft_fpr(const sieve_lookup& lookup, std::span<const sieve_line> lines) {
     double sum = 0;
-    for (const double mean : mean_rates(lookup, lines, [](const DleftBucket& bucket) {
-             return bucket.always ? 1 : std::ldexp(bucket.load, -static_cast<int>(bucket.length));
-         }))
-        sum += mean;
-    return sum;
+    for_each_bucket(lookup, lines, [&](std::uint32_t, const DleftBucket& bucket) {
+        sum += bucket.always ? 1 : std::ldexp(bucket.load, -static_cast<int>(bucket.length));
+    });
+    return sum / buckets_of_subtable(lookup);
 }
 
 } // namespace sieve

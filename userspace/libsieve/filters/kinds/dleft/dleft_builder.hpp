@@ -25,9 +25,9 @@ struct DleftOptions {
     // The paper (section II-D) uses ten.
     std::uint32_t rounds = 16;
     DleftTies ties = DleftTies::random;
-    // Places the keys in another order than theirs, by `test`. Keys in hash_order are sorted by their first
-    // bucket. If they were placed in this order without rebalancing, they would fill one bucket after
-    // another, and the rate would be two to four times as high.
+    // Places the keys in another order than theirs, by the lower half of `test`. Keys in hash_order are
+    // sorted by their first bucket. If they were placed in this order without rebalancing, they would fill
+    // one bucket after another, and the rate would be two to four times as high.
     bool scatter = false;
     // For ties; the same seed, keys (in the same order) and options give the same filter.
     std::uint64_t seed = 0;
@@ -68,8 +68,11 @@ Result<DleftReport> place_dleft_shards(std::span<const sieve_hash> keys, const s
                                        std::span<sieve_line> lines, std::uint32_t first, std::uint32_t count,
                                        const DleftOptions& options, const Progress& progress);
 
-// The exact false positive rate over random keys, from the buckets: 1 - prod_i (1 - mean rate of a bucket of
-// subtable i). Equal fingerprints in a bucket count once.
+// The false positive rate over random keys, from the buckets: the mean over all fingerprints f of
+// 1 - prod_i (1 - share of buckets of subtable i that hold f). Equal fingerprints in a bucket count once. All
+// subtables are asked for one fingerprint, so that the product of their mean rates would be wrong for filters
+// of few buckets at high rates. Fingerprints are told apart by their leading 8 bits, which suffices: with
+// longer ones the rate is low, and product and sum are the same.
 double expected_dleft_fpr(const sieve_lookup& lookup, std::span<const sieve_line> lines);
 
 // The rate by formula (1) of the paper: a sum instead of the product, in which every fingerprint counts. This

@@ -17,23 +17,24 @@ class DleftKindBuilder final : public KindBuilder {
     DleftKindBuilder(const DleftShape& shape, std::uint32_t rounds) : shape_(shape), rounds_(rounds) {}
 
     [[nodiscard]] std::uint64_t lines_for_bits(std::uint64_t keys, double bits_per_key) const override {
-        return whole_shards(dleft_lines_for_bits(keys, bits_per_key, shape_)) * shape_.subtables;
+        return whole_shards(dleft_lines_for_bits(keys, bits_per_key, shape_), shape_.subtables) *
+               shape_.subtables;
     }
 
     [[nodiscard]] Result<std::uint64_t> lines_for_fpr(std::uint64_t keys, double fpr) const override {
         SIEVE_ASSIGN(const std::uint64_t lines, dleft_lines_for_fpr(keys, fpr, shape_, rounds_));
-        return whole_shards(lines) * shape_.subtables;
+        return whole_shards(lines, shape_.subtables) * shape_.subtables;
     }
 
     [[nodiscard]] std::uint64_t usable_lines(std::uint64_t lines) const override {
-        const std::uint64_t own = lines / shape_.subtables;
-        return (own >> shard_bits_for(own) << shard_bits_for(own)) * shape_.subtables;
+        const std::uint32_t bits = shard_bits_for(lines);
+        return (lines / shape_.subtables >> bits << bits) * shape_.subtables;
     }
 
     [[nodiscard]] Status describe(std::uint64_t, std::uint64_t lines, sieve_lookup& lookup) const override {
         store_shape(shape_, lookup);
         lookup.buckets = static_cast<std::uint32_t>(lines / shape_.subtables);
-        lookup.shard_bits = static_cast<std::uint8_t>(shard_bits_for(lookup.buckets));
+        lookup.shard_bits = static_cast<std::uint8_t>(shard_bits_for(lines));
         return {};
     }
 
@@ -120,7 +121,7 @@ double DleftKind::expected_rate(const sieve_lookup& lookup, std::span<const siev
 
 std::string DleftKind::geometry(const sieve_lookup& lookup) const {
     return fmt::format("{} of {} lines", count_choices(lookup.choices), lookup.buckets) +
-           shards_in_words(lookup);
+           shards_in_words(lookup, lines(lookup));
 }
 
 std::string DleftKind::parameters(const sieve_lookup& lookup, std::uint64_t keys) const {
