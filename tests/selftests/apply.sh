@@ -307,6 +307,21 @@ verified() {
     echo "$STRANGER" >>"$LISTS/bad.txt"
     sieve -q apply "$CONFIG"
     verdicts <<<"drop udp $STRANGER $IN4 1 2"
+    # Its keys were damaged on the disk.
+    local keys damage
+    for damage in flipped cut; do
+        sieve -q unload "$IN_IF"
+        keys=$(echo "$STATE"/sets/bad/*.exact)
+        case $damage in
+            flipped) python3 -c 'f = open(__import__("sys").argv[1], "r+b"); f.seek(-1, 2); last = f.read()[0]
+f.seek(-1, 2); f.write(bytes([last ^ 1]))' "$keys" ;;
+            cut) truncate -s 100 "$keys" ;;
+        esac
+        sieve apply "$CONFIG" >/dev/null 2>"$WORK/said"
+        grep -qF "$keys: the keys for verification " "$WORK/said" || fail "$damage: $(cat "$WORK/said")"
+        grep -q 'the set is built anew' "$WORK/said" || fail "$damage: $(cat "$WORK/said")"
+        verdicts <<<"drop udp $STRANGER $IN4 1 2"
+    done
 }
 
 # flows ENTRY...: a list of these flows.

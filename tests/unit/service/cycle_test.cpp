@@ -318,6 +318,25 @@ TEST_F(CycleTest, AVerifiedSetComesBackWithItsKeys) {
     EXPECT_NE(kernel.running.table.find("a")->exact_id, 0U);
 }
 
+TEST_F(CycleTest, AVerifiedSetWhoseKeysAreDamagedIsBuiltAnew) {
+    configuration.sets[0].verify = true;
+    done();
+    const std::string identity = state.read("a", [](const std::string&) {})->identity;
+    const std::string path = state.exact_path("a", identity);
+    std::ifstream before(path, std::ios::binary);
+    std::string bytes{std::istreambuf_iterator<char>(before), {}};
+    bytes.back() ^= 1; // in the last key
+    test::replace_file(path, bytes);
+    kernel.running = {};
+    remarks.clear();
+    const CycleReport report = done();
+    EXPECT_EQ(report.sets[0].outcome, SetOutcome::replaced);
+    EXPECT_NE(state.read("a", [](const std::string&) {})->identity, identity);
+    EXPECT_NE(kernel.running.table.find("a")->exact_id, 0U);
+    ASSERT_FALSE(remarks.empty());
+    EXPECT_TRUE(remarks[0].starts_with(path)) << remarks[0];
+}
+
 TEST_F(CycleTest, WhatRunsIsTakenOverAsItIs) {
     done();
     const std::uint32_t a = map_of("a");

@@ -2,6 +2,8 @@
 // Lists and configurations for tests of the service.
 #pragma once
 
+#include <filesystem>
+#include <fstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -35,6 +37,13 @@ inline std::vector<std::string> addresses(int count) {
         all.push_back("11." + std::to_string(i >> 16) + "." + std::to_string(i >> 8 & 255) + "." +
                       std::to_string(i & 255));
     return all;
+}
+
+// Puts another file with this content in its place, so that it is another one whatever the clock says.
+inline void replace_file(const std::string& path, const std::string& content) {
+    const std::string next = path + ".next";
+    std::ofstream(next, std::ios::binary) << content;
+    std::filesystem::rename(next, path);
 }
 
 inline service::HostAddress host_address(const std::string& text,

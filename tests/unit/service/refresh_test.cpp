@@ -3,6 +3,8 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -12,7 +14,7 @@
 
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/filters/prefix_entries.hpp"
-#include "libsieve/util/write_all.hpp"
+#include "libsieve/service/exact_file.hpp"
 #include "unit/control/files.hpp"
 #include "unit/service/in_process.hpp"
 #include "unit/service/lists.hpp"
@@ -197,8 +199,7 @@ TEST_F(RefreshOfFlows, KeysForVerificationMustFitTheImage) {
     const Image image = image_of(record);
     const auto read = [&](const std::vector<sieve_key>& keys) {
         const UniqueFd file(::memfd_create("exact", MFD_CLOEXEC));
-        EXPECT_TRUE(write_all(file.get(),
-                              {reinterpret_cast<const char*>(keys.data()), keys.size() * sizeof(sieve_key)}));
+        EXPECT_TRUE(write_exact_file(keys, file.get()));
         return read_exact_file(file.get(), image);
     };
     const UniqueFd file(::open(state.exact_path("bad", record.identity).c_str(), O_RDONLY | O_CLOEXEC));
@@ -223,9 +224,16 @@ TEST_F(RefreshOfFlows, KeysForVerificationMustFitTheImage) {
     twice.back() = twice[twice.size() - 2];
     EXPECT_FALSE(read(twice));
     // Refused before memory is taken for them.
+    const std::uint64_t too_many = std::uint64_t{1} << 36;
     const UniqueFd holes(::memfd_create("exact", MFD_CLOEXEC));
-    ASSERT_EQ(::ftruncate(holes.get(), sizeof(sieve_key) * (off_t{1} << 36)), 0);
-    EXPECT_FALSE(read_exact_file(holes.get(), image));
+    ASSERT_TRUE(write_exact_file({}, holes.get()));
+    ASSERT_EQ(::pwrite(holes.get(), &too_many, sizeof(too_many), sizeof(std::uint64_t)), sizeof(too_many));
+    struct stat info {};
+    ASSERT_EQ(::fstat(holes.get(), &info), 0);
+    ASSERT_EQ(::ftruncate(holes.get(), info.st_size + static_cast<off_t>(sizeof(sieve_key) * too_many)), 0);
+    const auto bomb = read_exact_file(holes.get(), image);
+    ASSERT_FALSE(bomb);
+    EXPECT_NE(bomb.error().message.find("not as many"), std::string::npos) << bomb.error().message;
 }
 
 // No filter of single keys is built of such a list, so nobody asks for it to be joined.

@@ -16,6 +16,7 @@
 
 #include "libsieve/build/exact_keys.hpp"
 #include "libsieve/control/source.hpp"
+#include "libsieve/service/exact_file.hpp"
 #include "libsieve/service/list_digest.hpp"
 #include "libsieve/service/list_file.hpp"
 #include "libsieve/service/question_file.hpp"
@@ -151,8 +152,7 @@ Result<BuildDone> build_filter(const BuildOrder& order, std::span<const int> des
     if (kept) {
         SIEVE_ASSIGN(const std::vector<sieve_key> exact,
                      exact_keys(std::move(*kept), built.image, order.feed.build.label));
-        SIEVE_TRY(write_all(exact_file,
-                            {reinterpret_cast<const char*>(exact.data()), exact.size() * sizeof(sieve_key)}));
+        SIEVE_TRY(write_exact_file(exact, exact_file));
     }
     SIEVE_TRY(write_image(built.image, image_file));
     return done;

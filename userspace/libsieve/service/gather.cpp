@@ -31,10 +31,6 @@ tl::unexpected<GatherFailure> failed(Error error) {
 
 constexpr std::int64_t nanoseconds = 1'000'000'000;
 
-FileStamp stamp_of(const struct stat& info) {
-    return {info.st_dev, info.st_ino, info.st_ctim.tv_sec * nanoseconds + info.st_ctim.tv_nsec};
-}
-
 class Gathering {
   public:
     Gathering(const Origin& origin, const SourceProvenance* known, const SandboxSettings& settings)

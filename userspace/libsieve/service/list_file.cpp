@@ -17,6 +17,7 @@
 
 #include "libsieve/feeds/entry.hpp"
 #include "libsieve/service/key_range_record.hpp"
+#include "libsieve/util/read_whole.hpp"
 #include "libsieve/util/write_all.hpp"
 
 namespace sieve::service {
@@ -69,13 +70,7 @@ Status write_keys(int to, const KeySet& keys) {
 }
 
 Status read_all(int from, void* to, std::size_t bytes) {
-    for (auto* next = static_cast<char*>(to); bytes > 0;) {
-        const ssize_t got = ::read(from, next, bytes);
-        if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) return bad_input("the parsed list was cut short");
-        next += got;
-        bytes -= static_cast<std::size_t>(got);
-    }
+    if (!read_whole(from, to, bytes)) return bad_input("the parsed list was cut short");
     return {};
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "libsieve/image/exceptions.hpp"
+#include "libsieve/util/read_whole.hpp"
 #include "libsieve/util/write_all.hpp"
 
 namespace sieve::service {
@@ -30,14 +31,7 @@ tl::unexpected<Error> damaged() {
 template <class T>
 Status read_items(int from, std::span<T> items) {
     static_assert(std::is_trivially_copyable_v<T>);
-    auto* next = reinterpret_cast<char*>(items.data());
-    for (std::size_t left = items.size_bytes(); left > 0;) {
-        const ssize_t got = ::read(from, next, left);
-        if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) return damaged();
-        next += got;
-        left -= static_cast<std::size_t>(got);
-    }
+    if (!read_whole(from, items.data(), items.size_bytes())) return damaged();
     return {};
 }
 

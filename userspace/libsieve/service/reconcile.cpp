@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
-#include <filesystem>
 #include <iterator>
 #include <memory>
 #include <set>
@@ -222,16 +221,6 @@ std::optional<kernel::Hook> find_managed(control::Kernel& kernel,
     return std::nullopt;
 }
 
-// The keys that verify matches with that image.
-Result<std::vector<sieve_key>> exact_keys_of(const StateDirectory& state, const std::string& set,
-                                             const std::string& identity) {
-    SIEVE_ASSIGN(const Image image, Image::load(std::filesystem::path(state.image_path(set, identity))));
-    const std::string path = state.exact_path(set, identity);
-    const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
-    if (!file) return bad_input(fmt::format("{}: cannot be read: {}", path, errno_text(errno)));
-    return read_exact_file(file.get(), image);
-}
-
 // Whom a table of this entry is asked about: the host's own unless the entry does without, and the addresses
 // that the entry lists.
 class EntryAddresses final : public HostAddresses {
@@ -380,7 +369,7 @@ HookInTheMaking::prepare(control::Kernel& kernel, const Configuration& configura
         const std::string& identity = found->second;
         set.sources = {state.image_path(set.name, identity)};
         if (is_verified(configuration, set.name)) {
-            SIEVE_ASSIGN(std::vector<sieve_key> keys, exact_keys_of(state, set.name, identity));
+            SIEVE_ASSIGN(std::vector<sieve_key> keys, state.exact_keys(set.name, identity));
             set.verify = control::Verification{
                 .keys = std::make_shared<const std::vector<sieve_key>>(std::move(keys))};
         }

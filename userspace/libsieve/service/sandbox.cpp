@@ -16,10 +16,8 @@
 #include <fmt/core.h>
 
 #include "libsieve/feeds/key_text.hpp"
-#include "libsieve/filters/kinds/registry.hpp"
-#include "libsieve/filters/prefix_entries.hpp"
-#include "libsieve/keys/key_order.hpp"
 #include "libsieve/service/child_messages.hpp"
+#include "libsieve/service/exact_file.hpp"
 #include "libsieve/service/list_file.hpp"
 #include "libsieve/service/question_file.hpp"
 #include "libsieve/util/write_all.hpp"
@@ -356,18 +354,6 @@ class JoinStep : Step {
     const JoinRequest& request_;
 };
 
-// A prefix set that changes while it is in force also lists its entries, and several of them may share a
-// stored key (sieve/exact.h).
-bool are_as_many(std::span<const sieve_key> keys, const Image& image) {
-    const std::uint64_t counted = image.file().keys;
-    const auto entries = static_cast<std::uint64_t>(
-        std::ranges::count_if(keys, [](const sieve_key& key) { return entry_marked_by(key).has_value(); }));
-    const std::uint64_t stored = keys.size() - entries;
-    if (image.lookup().probes == 0 || !kind_of(image.lookup()).facts().changes_live)
-        return entries == 0 && stored == counted;
-    return entries > 0 && entries <= counted && stored > 0 && stored <= counted;
-}
-
 } // namespace
 
 tl::expected<std::variant<UnchangedList, ReadList>, GatherFailure>
@@ -393,33 +379,6 @@ Result<BuiltList> build_in_sandbox(const BuildRequest& request, const ReadList& 
 Result<JointFilter> join_in_sandbox(const JoinRequest& request,
                                     const std::function<void(const std::string&)>& remark) {
     return JoinStep(request).run(remark);
-}
-
-Result<std::vector<sieve_key>> read_exact_file(int from, const Image& image) {
-    struct stat info {};
-    if (::fstat(from, &info) != 0 || ::lseek(from, 0, SEEK_SET) != 0) return bad_input(errno_text(errno));
-    const auto size = static_cast<std::size_t>(info.st_size);
-    if (size % sizeof(sieve_key) != 0) return bad_input("the keys for verification were cut short");
-    const std::size_t count = size / sizeof(sieve_key);
-    // Before memory is taken for them: a stored key and an entry for each of the image's.
-    if (count / 2 > image.file().keys)
-        return bad_input("the keys for verification are not as many as the image's");
-    std::vector<sieve_key> keys(count);
-    auto* to = reinterpret_cast<char*>(keys.data());
-    for (std::size_t left = size; left > 0;) {
-        const ssize_t got = ::read(from, to, left);
-        if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) return bad_input("the keys for verification cannot be read");
-        to += got;
-        left -= static_cast<std::size_t>(got);
-    }
-    if (!are_as_many(keys, image))
-        return bad_input("the keys for verification are not as many as the image's");
-    if (std::adjacent_find(keys.begin(), keys.end(), [](const sieve_key& a, const sieve_key& b) {
-            return !key_order(a, b);
-        }) != keys.end())
-        return bad_input("the keys for verification are not in order");
-    return keys;
 }
 
 } // namespace sieve::service

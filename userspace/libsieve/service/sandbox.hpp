@@ -112,9 +112,4 @@ struct JoinRequest {
 [[nodiscard]] Result<JointFilter> join_in_sandbox(const JoinRequest& request,
                                                   const std::function<void(const std::string&)>& remark);
 
-// As many keys as the image holds, distinct and rising: what the kernel's map takes; of a prefix set that
-// changes while it is in force, with its entries. bad_input for any other file. That the filter matches them
-// is what the test in the kernel asks.
-[[nodiscard]] Result<std::vector<sieve_key>> read_exact_file(int from, const Image& image);
-
 } // namespace sieve::service

@@ -3,6 +3,8 @@
 // the list has changed since.
 #pragma once
 
+#include <sys/stat.h>
+
 #include <cstdint>
 #include <string>
 
@@ -16,6 +18,8 @@ struct FileStamp {
 
     [[nodiscard]] friend bool operator==(const FileStamp&, const FileStamp&) = default;
 };
+
+[[nodiscard]] FileStamp stamp_of(const struct stat& info);
 
 struct SourceProvenance {
     std::string source{}; // the origin's identity (origin_identity()); holds no credentials

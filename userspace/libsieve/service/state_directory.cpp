@@ -20,9 +20,9 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "libsieve/service/exact_file.hpp"
 #include "libsieve/util/output.hpp"
 #include "libsieve/util/printable.hpp"
-#include "libsieve/util/write_all.hpp"
 
 namespace sieve::service {
 
@@ -153,6 +153,16 @@ Result<UniqueFd> new_file(const std::string& path) {
     return fd;
 }
 
+tl::unexpected<Error> unreadable(const std::string& path, const std::string& why) {
+    return bad_input(fmt::format("{}: {}", printable(path), why));
+}
+
+Result<UniqueFd> open_file(const std::string& path) {
+    UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+    if (!file) return unreadable(path, "cannot be read: " + errno_text(errno));
+    return file;
+}
+
 // Copies a whole file.
 Status copy_file(int from, const std::string& path) {
     SIEVE_ASSIGN(const UniqueFd to, new_file(path));
@@ -169,9 +179,8 @@ Status copy_file(int from, const std::string& path) {
 
 Status write_exact(std::span<const sieve_key> keys, const std::string& path) {
     SIEVE_ASSIGN(const UniqueFd to, new_file(path));
-    const Status written =
-        write_all(to.get(), {reinterpret_cast<const char*>(keys.data()), keys.size_bytes()});
-    if (!written) return fault(path, written.error().message);
+    if (const Status written = write_exact_file(keys, to.get()); !written)
+        return fault(path, written.error().message);
     if (::fsync(to.get()) != 0) return fault(path, "cannot be written", errno);
     return {};
 }
@@ -233,20 +242,54 @@ StateDirectory::read(const std::string& set,
         remark(fmt::format("{}: is damaged; the set is built anew", printable(path)));
         return std::nullopt;
     }
-    std::vector<std::string> files{image_path(set, record->identity)};
-    if (record->exact) files.push_back(exact_path(set, record->identity));
-    for (const std::string& file : files)
-        if (::access(file.c_str(), R_OK) != 0) {
-            remark(fmt::format("{}: {}; the set is built anew", printable(file), errno_text(errno)));
-            return std::nullopt;
-        }
-    const Result<Image> image = Image::load(std::filesystem::path(image_path(set, record->identity)));
+    const std::string image_file = image_path(set, record->identity);
+    if (::access(image_file.c_str(), R_OK) != 0) {
+        remark(fmt::format("{}: {}; the set is built anew", printable(image_file), errno_text(errno)));
+        return std::nullopt;
+    }
+    const Result<Image> image = Image::load(std::filesystem::path(image_file));
     if (!image || identity_text(image->file()) != record->identity) {
         remark(fmt::format("{}; the set is built anew",
                            image ? printable(path) + ": names another image" : image.error().message));
         return std::nullopt;
     }
+    if (!record->exact) return record;
+    if (const Status whole = check_exact(set, record->identity); !whole) {
+        remark(whole.error().message + "; the set is built anew");
+        return std::nullopt;
+    }
     return record;
+}
+
+Status StateDirectory::check_exact(const std::string& set, const std::string& identity) const {
+    const std::string path = exact_path(set, identity);
+    SIEVE_ASSIGN(const UniqueFd file, open_file(path));
+    struct stat info {};
+    if (::fstat(file.get(), &info) != 0) return unreadable(path, errno_text(errno));
+    const FileStamp stamp = stamp_of(info);
+    {
+        const std::lock_guard guard(whole_keys_->mutex);
+        const auto known = whole_keys_->stamps.find(set);
+        if (known != whole_keys_->stamps.end() && known->second == stamp) return {};
+    }
+    if (const Status whole = check_exact_file(file.get()); !whole)
+        return unreadable(path, whole.error().message);
+    const std::lock_guard guard(whole_keys_->mutex);
+    whole_keys_->stamps[set] = stamp;
+    return {};
+}
+
+Result<std::vector<sieve_key>> StateDirectory::exact_keys(const std::string& set,
+                                                          const std::string& identity) const {
+    SIEVE_ASSIGN(const Image image, Image::load(std::filesystem::path(image_path(set, identity))));
+    const std::string path = exact_path(set, identity);
+    SIEVE_ASSIGN(const UniqueFd file, open_file(path));
+    auto keys = read_exact_file(file.get(), image);
+    if (keys) return keys;
+    // They were damaged without a trace in the file's stamp.
+    const std::lock_guard guard(whole_keys_->mutex);
+    whole_keys_->stamps.erase(set);
+    return unreadable(path, keys.error().message);
 }
 
 Status StateDirectory::stage(const std::string& set, Image& image, int list,

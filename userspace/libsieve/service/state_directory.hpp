@@ -7,7 +7,7 @@
 //     sets/NAME/record.json    which image is the last good one, and its provenance
 //     sets/NAME/ID.sieve       that image; ID is its identity
 //     sets/NAME/ID.list        its list, parsed (list_file.hpp); none if a source was the image
-//     sets/NAME/ID.exact       the keys that verify its matches, if they are to be verified
+//     sets/NAME/ID.exact       the keys that verify its matches (exact_file.hpp), if they are to be verified
 //     hooks.json               the hooks that the service put tables on
 //     together.json            records that are being committed together
 //
@@ -20,6 +20,8 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -72,14 +74,20 @@ class StateDirectory {
 
     [[nodiscard]] const std::string& path() const { return path_; }
 
-    // The set's record; nothing if there is none. One that cannot be understood, or whose files are missing,
-    // counts as none, and `remark` is told.
+    // The set's record; nothing if there is none. One that cannot be understood, or whose image or keys for
+    // verification are missing or damaged, counts as none, and `remark` is told. Keys that were found whole
+    // are read again only if their file has changed.
     [[nodiscard]] std::optional<SetRecord>
     read(const std::string& set, const std::function<void(const std::string& text)>& remark) const;
 
     [[nodiscard]] std::string image_path(const std::string& set, const std::string& identity) const;
     [[nodiscard]] std::string list_path(const std::string& set, const std::string& identity) const;
     [[nodiscard]] std::string exact_path(const std::string& set, const std::string& identity) const;
+
+    // The keys that verify matches with that image. bad_input, with the file's name, if they are missing or
+    // damaged.
+    [[nodiscard]] Result<std::vector<sieve_key>> exact_keys(const std::string& set,
+                                                            const std::string& identity) const;
 
     // Writes the files of a set's image under its identity, beside what is there. `list` is a list file, or
     // -1; `exact` are the keys for verification, if any.
@@ -98,15 +106,23 @@ class StateDirectory {
     [[nodiscard]] Status keep_hooks(const std::vector<ManagedHook>& hooks) const;
 
   private:
+    // The files of keys for verification that were found whole, by set.
+    struct WholeKeys {
+        std::mutex mutex;
+        std::map<std::string, FileStamp> stamps;
+    };
+
     StateDirectory(std::string path, UniqueFd lock) : path_(std::move(path)), lock_(std::move(lock)) {}
     [[nodiscard]] std::string folder_of(const std::string& set) const;
     void remove_all_but(const std::string& set, const std::string& identity) const;
     // Completes a commit of several records that a crash cut off.
     [[nodiscard]] Status complete_commit() const;
+    [[nodiscard]] Status check_exact(const std::string& set, const std::string& identity) const;
     [[nodiscard]] bool has_files_of(const std::string& set, const SetRecord& record) const;
 
     std::string path_;
     UniqueFd lock_;
+    std::unique_ptr<WholeKeys> whole_keys_ = std::make_unique<WholeKeys>();
 };
 
 // The identity of an image as text.

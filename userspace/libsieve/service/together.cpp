@@ -21,8 +21,7 @@ namespace fs = std::filesystem;
 FileStamp stamp_of(const std::string& path) {
     struct stat info {};
     if (::lstat(path.c_str(), &info) != 0) return {};
-    return {info.st_dev, info.st_ino,
-            std::int64_t{info.st_ctim.tv_sec} * 1'000'000'000 + info.st_ctim.tv_nsec};
+    return service::stamp_of(info);
 }
 
 bool is_same(const fs::path& path, const fs::path& link) {
