@@ -139,9 +139,26 @@ for i in range(400000): print(f"{10 + (i >> 16)}.{i >> 8 & 255}.{i & 255}.{i * 7
     done
 }
 
+# No file may grow. A change needs none; its output does, and the exit code tells that the change was made.
+file_size_limit() {
+    local status=0 message
+    attach
+    sieve -q load "$IN_IF" "set=$WORK/list"
+    (ulimit -f 0 && sieve -q swap "$IN_IF" "set=$WORK/list") || fail "a change without output: $?"
+    # Standard error is a pipe, which has no limit.
+    message=$(exec 3>&1 && ulimit -f 0 && sieve --json swap "$IN_IF" "set=$WORK/list" 2>&3 >"$WORK/out") || status=$?
+    [ "$status" = 5 ] || fail "exit code $status: $message"
+    grep -q 'standard output could not be written: File too large; the change was made' <<<"$message" ||
+        fail "$message"
+    message=$(ulimit -f 0 && build -o "$WORK/large.sieve" 2>&1) && fail "an image beyond the limit"
+    grep -q 'large.sieve: cannot be written: File too large' <<<"$message" || fail "$message"
+    [ ! -e "$WORK/large.sieve" ] || fail "a part of an image"
+}
+
 ktap_run \
     "its own files and new names" replaces_its_own \
     "nothing else" refuses_others \
     "interrupted" interrupted \
     "labels" harmless_labels \
-    "little memory" little_memory
+    "little memory" little_memory \
+    "a limit on files" file_size_limit

@@ -26,7 +26,8 @@ void prepare_streams() {
             // EBADF like a closed one.
             if (::open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0) return;
         }
-    std::signal(SIGPIPE, SIG_IGN); // NOLINT(cert-err33-c)
+    // Writing fails instead, and the error says so.
+    for (const int signal : {SIGPIPE, SIGXFSZ}) std::signal(signal, SIG_IGN); // NOLINT(cert-err33-c)
 }
 
 void write_text(std::FILE* stream, std::string_view text) {
