@@ -223,6 +223,24 @@ good_input() {
     [ ! -s "$WORK/err" ] || fail "on standard error: $(cat "$WORK/err")"
 }
 
+deep_nesting() {
+    local command
+    python3 -c 'print(".".join(["a"] * 150000) + " = 1")' >"$WORK/dots.toml"
+    python3 -c 'print("[" + ".".join(["a"] * 150000) + "]")' >"$WORK/head.toml"
+    python3 -c 'print("a = " + "[" * 150000)' >"$WORK/brackets.toml"
+    python3 -c 'for i in range(200): print(".".join(["a"] * 1000) + " = [\n{", end="")' >"$WORK/lines.toml"
+    for command in config apply; do
+        refused 3 'dots.toml:1:64: a key of over 32 parts' "$SIEVE" "$command" "$WORK/dots.toml"
+        refused 3 'head.toml:1:65: a key of over 32 parts' "$SIEVE" "$command" "$WORK/head.toml"
+        refused 3 'brackets.toml:1:37: nested deeper than 32 brackets' "$SIEVE" "$command" "$WORK/brackets.toml"
+        refused 3 'lines.toml:1:64: a key of over 32 parts' "$SIEVE" "$command" "$WORK/lines.toml"
+    done
+    python3 -c 'print("[" * 1000000 + "]" * 1000000)' >"$WORK/deep.json"
+    refused 3 'deep.json:.*nested deeper than' "$SIEVE" build --format json -o "$WORK/deep.sieve" "$WORK/deep.json"
+    python3 -c 'print("{\"ip\":" * 1000000 + "1" + "}" * 1000000)' >"$WORK/deep.ndjson"
+    refused 3 'deep.ndjson:1:' "$SIEVE" build -o "$WORK/deep.sieve" "$WORK/deep.ndjson"
+}
+
 ktap_run \
     "malformed line" malformed_line \
     "empty feed" empty_feed \
@@ -241,4 +259,5 @@ ktap_run \
     "unwritable output" unwritable \
     "name that is no UTF-8" strange_name \
     "benchmark in vain" bench_in_vain \
+    "deep nesting" deep_nesting \
     "good input" good_input

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/service/configuration_reader.hpp"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <gtest/gtest.h>
 
 #include "libsieve/service/configuration_text.hpp"
+#include "libsieve/util/unique_fd.hpp"
+#include "libsieve/util/write_all.hpp"
 #include "unit/control/files.hpp"
 
 namespace sieve::service {
@@ -187,6 +192,13 @@ TEST(Configuration, TellsWhichSetFollowsAStream) {
     EXPECT_EQ(followed_stream(right(small()).sets[0]), nullptr);
 }
 
+// "a.a.a"
+std::string repeated(const std::string& part, int times, const std::string& between) {
+    std::string text = part;
+    for (int i = 1; i < times; i++) text += between + part;
+    return text;
+}
+
 struct Wrong {
     const char* name;
     std::string text;
@@ -226,6 +238,16 @@ std::string crowdsec(const std::string& more) {
 const Wrong wrong[] = {
     {"NotToml", small() + "sources = [\n", 6, "", "not TOML"},
     {"KeyThatParserGivesUpOn", small() + "[[=interface]]\n", 6, "", "not TOML: expected a key"},
+    {"KeyOfTooManyParts", small() + "x = 1\n" + repeated("a", 33, ".") + " = 1\n", 7, "",
+     "a key of over 32 parts"},
+    {"HeadOfTooManyParts", small() + "[" + repeated("'a'", 150000, " . ") + "]\n", 6, "",
+     "a key of over 32 parts"},
+    {"TooManyBrackets", in_set("sources = " + std::string(150000, '[')), 6, "",
+     "nested deeper than 32 brackets"},
+    {"TooManyBraces", in_set("sources = " + repeated("{x", 150000, " = ")), 6, "",
+     "nested deeper than 32 brackets"},
+    {"DepthAfterAString", in_set("x = \"\"\"\\\"\"\"a\"\"\"\"\"\n" + repeated("a", 33, ".") + " = 1"), 7, "",
+     "a key of over 32 parts"},
     {"KeyTwice", in_set("sources = []"), 6, "", "not TOML"},
     {"UnknownTable", small() + "[sets.x]\n", 6, "sets", "did you mean set?"},
     {"UnknownKey", in_set("souces = []"), 6, "set.bad.souces", "did you mean sources?"},
@@ -402,6 +424,41 @@ TEST(ConfigurationReader, RefusesWhatIsNoFile) {
     EXPECT_FALSE(load_configuration("/nonexistent/xdp-sieve.toml"));
     EXPECT_FALSE(load_configuration("/"));
     EXPECT_FALSE(load_configuration("/dev/zero"));
+    for (const char* path : {"/nonexistent/xdp-sieve.toml", "/", "/dev/zero"})
+        EXPECT_FALSE(load_configuration(path, From::files)) << path;
+}
+
+TEST(ConfigurationReader, ReadsAPipeUnlessOnlyFilesAreWanted) {
+    int ends[2];
+    ASSERT_EQ(::pipe(ends), 0);
+    const UniqueFd reading(ends[0]);
+    {
+        const UniqueFd writing(ends[1]);
+        ASSERT_TRUE(write_all(writing.get(), small()));
+    }
+    const std::string path = "/proc/self/fd/" + std::to_string(reading.get());
+    EXPECT_EQ(load_configuration(path, From::files).error().message,
+              path + ": is no regular file, expected a configuration");
+    EXPECT_TRUE(load_configuration(path));
+    // Nobody will ever write to this one.
+    const test::Files files;
+    ASSERT_EQ(::mkfifo(files.path("fifo").c_str(), 0600), 0);
+    EXPECT_FALSE(load_configuration(files.path("fifo"), From::files));
+    EXPECT_TRUE(load_configuration(files.feed("c.toml", {small()}), From::files));
+}
+
+TEST(ConfigurationReader, TakesDotsAndBracketsInTextsAndComments) {
+    const std::string many = repeated("[x", 100, ".");
+    EXPECT_TRUE(read(small() + "# " + many + " \"\"\" '\n" + "except = '" + many + "'\n# \"" + many)
+                    .mistakes.empty());
+    EXPECT_TRUE(read(small() + "except = \"\"\"\n" + many +
+                     "\\\"\"\"\"\" # \"\n"
+                     "# '''\n")
+                    .mistakes.empty());
+    std::string addresses = "protect = [ '192.0.2.1'";
+    for (int i = 0; i < 5000; i++) addresses += ", \"192.0.2.1\"";
+    const ReadConfiguration configuration = read(std::string(interface) + addresses + " ]\n" + set);
+    ASSERT_TRUE(configuration.mistakes.empty()) << mistake_text("", configuration.mistakes[0]);
 }
 
 TEST(Configuration, AnInterfacesOwnEntryComesBeforePatterns) {

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/service/configuration_reader.hpp"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <array>
 #include <filesystem>
@@ -12,6 +15,7 @@
 #include <fmt/core.h>
 
 #include "libsieve/kernel/set_table.hpp"
+#include "libsieve/service/configuration_depth.hpp"
 #include "libsieve/service/configuration_fleet.hpp"
 #include "libsieve/service/configuration_interfaces.hpp"
 #include "libsieve/service/configuration_section.hpp"
@@ -169,6 +173,17 @@ std::uint32_t line_of_fault(std::string_view text) {
     return static_cast<std::uint32_t>(std::min(line - ends.begin() + 1, std::ssize(ends)));
 }
 
+// Whoever writes a pipe may never come.
+Result<Input> open_file(const std::string& path) {
+    UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+    struct stat info {};
+    if (!file || ::fstat(file.get(), &info) != 0)
+        return bad_input(fmt::format("{}: cannot be read: {}", printable(path), errno_text(errno)));
+    if (!S_ISREG(info.st_mode))
+        return bad_input(fmt::format("{}: is no regular file, expected a configuration", printable(path)));
+    return Input::of(std::move(file), path);
+}
+
 } // namespace
 
 std::string mistake_text(const std::string& path, const Mistake& mistake) {
@@ -188,6 +203,7 @@ std::string configuration_json(const Configuration& configuration) {
 }
 
 ReadConfiguration read_configuration(std::string_view text, const std::string& path) {
+    if (const std::optional<Mistake> deep = find_depth(text)) return {{}, {*deep}};
     if (has_fault(text)) return {{}, {{line_of_fault(text), 1, "", "not TOML: expected a key"}}};
     Mistakes mistakes;
     const toml::parse_result parsed = toml::parse(text, path);
@@ -202,8 +218,8 @@ ReadConfiguration read_configuration(std::string_view text, const std::string& p
     return read;
 }
 
-Result<Configuration> load_configuration(const std::string& path) {
-    SIEVE_ASSIGN(Input input, Input::of(path));
+Result<Configuration> load_configuration(const std::string& path, From from) {
+    SIEVE_ASSIGN(Input input, from == From::files ? open_file(path) : Input::of(path));
     std::string text(longest_configuration + 1, '\0');
     SIEVE_ASSIGN(const std::size_t size, input.read_all(text.data(), text.size()));
     if (size > longest_configuration)

@@ -30,7 +30,13 @@ struct ReadConfiguration {
 };
 [[nodiscard]] ReadConfiguration read_configuration(std::string_view text, const std::string& path);
 
+// Where a configuration may come from.
+enum class From : std::uint8_t {
+    anywhere, // a pipe is waited for
+    files,    // regular files only: nothing keeps the reader waiting
+};
+
 // Reads the file. The error is the first mistake, and says how many more there are.
-[[nodiscard]] Result<Configuration> load_configuration(const std::string& path);
+[[nodiscard]] Result<Configuration> load_configuration(const std::string& path, From from = From::anywhere);
 
 } // namespace sieve::service
