@@ -245,6 +245,45 @@ wrong_starts() {
     [ -z "$(program_id)" ] || fail "something was attached"
 }
 
+# What is at the place of a file of the state directory, or of the configuration, and is none.
+no_files() {
+    local kind path
+    for kind in mkdir mkfifo; do
+        reset_interfaces
+        fresh
+        start
+        says 'set bad: a new list with 2 entries'
+        stop
+        for path in sets/bad/record.json hooks.json counters.json; do
+            rm "$STATE/$path"
+            "$kind" "$STATE/$path"
+        done
+        inside "$IN" timeout "$PATIENCE" "$SIEVE" apply --diff "$CONFIG" >/dev/null 2>"$WORK/err" ||
+            fail "apply: $(cat "$WORK/err")"
+        grep -q 'record.json: is no regular file; the set is built anew' "$WORK/err" || fail "$(cat "$WORK/err")"
+        start
+        says 'bad/record.json: is no regular file; the set is built anew'
+        says 'hooks.json: is no regular file; what the service put on hooks'
+        says 'set bad: a new list with 2 entries'
+        await test -f "$STATE/sets/bad/record.json"
+        await test -f "$STATE/hooks.json"
+        judged
+        rm "$CONFIG"
+        "$kind" "$CONFIG"
+        kill -HUP "$daemon"
+        says 'the configuration was not taken, and the one before stays: .*toml: is no regular file'
+        judged
+        stop
+        refused 3 'toml: is no regular file, expected a configuration' inside "$IN" "$SIEVED" --config "$CONFIG"
+        rm -r "$CONFIG"
+        configure
+        rm "$STATE/version"
+        "$kind" "$STATE/version"
+        refused 3 'version: is no regular file' inside "$IN" "$SIEVED" --config "$CONFIG"
+        refused 3 'version: is no regular file' inside "$IN" "$SIEVE" apply "$CONFIG"
+    done
+}
+
 ktap_run \
     "from nothing, and from what is remembered" from_nothing \
     "a changed file comes into force" changed_files \
@@ -255,4 +294,5 @@ ktap_run \
     "two daemons, and a person" not_alone \
     "a start after kill -9" killed \
     "the watchdog is answered" watchdog \
-    "wrong starts" wrong_starts
+    "wrong starts" wrong_starts \
+    "folders and pipes at the places of files" no_files

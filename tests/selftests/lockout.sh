@@ -131,6 +131,20 @@ the_list_is_too_long() {
     refused 3 'No such file' sieve load "$IN_IF" "bad=$WORK/nobody" --protect "$WORK/missing"
 }
 
+# A pipe that nobody writes to is at the place of resolv.conf. What the check lacks is said; the rest of it holds.
+unreadable_resolvers() {
+    mv "$WORK/resolv.conf" "$WORK/readable"
+    mkfifo "$WORK/resolv.conf"
+    printf '%s\n' "$RESOLVER" >"$WORK/bad.txt"
+    sieve load "$IN_IF" "bad=$WORK/bad.txt" >/dev/null 2>"$WORK/err" || fail "$(cat "$WORK/err")"
+    [ "$(grep -c "resolv.conf: is no regular file; this host's resolvers are not known" "$WORK/err")" = 1 ] ||
+        fail "$(cat "$WORK/err")"
+    printf '%s\n' "$GATEWAY" >"$WORK/bad.txt"
+    refused 3 "set bad would drop $GATEWAY" sieve -q swap "$IN_IF" "bad=$WORK/bad.txt"
+    rm "$WORK/resolv.conf"
+    mv "$WORK/readable" "$WORK/resolv.conf"
+}
+
 ktap_run \
     "this host's own address" own_address \
     "a gateway" gateway \
@@ -141,4 +155,5 @@ ktap_run \
     "a false positive is no lockout, and an image says what to do" false_positive \
     "an allowlist without the resolver or the administrator" an_allowlist \
     "packets that leave" packets_that_leave \
-    "a list that is too long, or missing" the_list_is_too_long
+    "a list that is too long, or missing" the_list_is_too_long \
+    "resolvers that cannot be read" unreadable_resolvers

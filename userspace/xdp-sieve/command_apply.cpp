@@ -44,7 +44,7 @@ std::uint64_t entries_of(const service::SetSurvey& survey) {
 
 Result<std::vector<service::SetSurvey>> survey(const service::Configuration& configuration,
                                                const service::StateDirectory& state, Context& context) {
-    service::RealHostAddresses host;
+    service::RealHostAddresses host({}, {}, observer(context).remark);
     return service::survey_sets(configuration, state, host, {}, observer(context));
 }
 
@@ -93,8 +93,8 @@ Result<Exit> run_diff(const ApplyArguments& arguments, const service::Configurat
                  service::StateDirectory::look(configuration.state_directory));
     SIEVE_ASSIGN(const std::vector<service::SetSurvey> surveys, survey(configuration, state, context));
     control::RealKernel kernel;
-    service::Plan plan =
-        service::make_plan(kernel, configuration, service::wanted_sets(surveys), state.hooks());
+    service::Plan plan = service::make_plan(kernel, configuration, service::wanted_sets(surveys),
+                                            state.hooks(observer(context).remark));
     service::refuse_lockouts(plan, surveys, state);
     if (const std::optional<Error> error = service::first_failure(surveys, plan))
         return tl::unexpected(*error);
@@ -175,7 +175,7 @@ Result<service::CycleReport> run_cycle(const control::Safety& safety,
     SIEVE_ASSIGN(const service::StateDirectory state,
                  service::StateDirectory::open(configuration.state_directory, control::lock_patience,
                                                listener.waiting));
-    service::RealHostAddresses host;
+    service::RealHostAddresses host({}, {}, listener.remark);
     SIEVE_ASSIGN(service::SandboxSettings sandbox, service::standard_sandbox());
     // Several sets are read and built at a time.
     sandbox.progress = [&listener, one_at_a_time = std::make_shared<std::mutex>()](std::string_view stage,
@@ -190,7 +190,7 @@ Result<service::CycleReport> run_cycle(const control::Safety& safety,
 
 Result<Exit> run_apply(ApplyArguments& arguments, const service::Configuration& configuration,
                        Context& context) {
-    SIEVE_ASSIGN(const control::Safety safety, arguments.safety.safety());
+    SIEVE_ASSIGN(const control::Safety safety, arguments.safety.safety(context));
     SIEVE_ASSIGN(const service::CycleReport report, run_cycle(safety, configuration, context));
     context.changed = report.changed;
     for (const service::HookReport& hook : report.hooks) {

@@ -130,7 +130,7 @@ Result<Exit> run_change(ChangeArguments& arguments, Context& context) {
             fmt::format("{}: give keys after the set, or --stdin", arguments.erase ? "delete" : "insert"));
     SIEVE_ASSIGN(const control::KeyRequest request, request_of(arguments));
     SIEVE_ASSIGN(control::HookName hook, parse_hook(arguments.interface, arguments.hook));
-    SIEVE_ASSIGN(const control::Safety safety, arguments.safety.safety());
+    SIEVE_ASSIGN(const control::Safety safety, arguments.safety.safety(context));
     control::RealKernel kernel;
     SIEVE_ASSIGN(const control::ChangeableSet set, control::find_changeable(kernel, hook, arguments.name));
     hook.point = set.point;

@@ -54,7 +54,7 @@ Result<Exit> run_set(EditArguments& arguments, Context& context) {
     edit.keep_counters = arguments.keep_counters;
     edit.force = arguments.force;
     SIEVE_ASSIGN(const control::HookName hook, parse_hook(arguments.interface, arguments.hook));
-    SIEVE_ASSIGN(const control::Safety safety, arguments.safety.safety());
+    SIEVE_ASSIGN(const control::Safety safety, arguments.safety.safety(context));
     control::RealKernel kernel;
     SIEVE_ASSIGN(const control::SetEdited done,
                  control::edit_set(kernel, hook, arguments.name, edit, observer(context), safety));
@@ -85,7 +85,7 @@ Result<Exit> run_add(EditArguments& arguments, Context& context) {
     SIEVE_ASSIGN(const control::SetSpec spec, parse_set_argument(arguments.name));
     SIEVE_ASSIGN(const control::Position position, parse_position(arguments.words));
     SIEVE_ASSIGN(const control::HookName hook, parse_hook(arguments.interface, arguments.hook));
-    SIEVE_ASSIGN(const control::Safety safety, arguments.safety.safety());
+    SIEVE_ASSIGN(const control::Safety safety, arguments.safety.safety(context));
     control::RealKernel kernel;
     SIEVE_ASSIGN(const control::SetAdded done,
                  control::add_set(kernel, hook, spec, position, arguments.force, observer(context), safety));
@@ -108,7 +108,7 @@ Result<Exit> run_default(EditArguments& arguments, Context& context) {
     kernel::set_verbose(context.verbose);
     SIEVE_ASSIGN(const sieve_action action, parse_pass_or_drop("default", arguments.name));
     SIEVE_ASSIGN(const control::HookName hook, parse_hook(arguments.interface, arguments.hook));
-    SIEVE_ASSIGN(const control::Safety safety, arguments.safety.safety());
+    SIEVE_ASSIGN(const control::Safety safety, arguments.safety.safety(context));
     control::RealKernel kernel;
     SIEVE_ASSIGN(const control::DefaultEdited done,
                  control::edit_default(kernel, hook, action, arguments.force, observer(context), safety));

@@ -44,7 +44,7 @@ Result<std::vector<control::SetList>> read_lists(const JoinArguments& arguments,
 Result<Exit> run_join(JoinArguments& arguments, Context& context) {
     kernel::set_verbose(context.verbose);
     SIEVE_ASSIGN(const control::HookName hook, parse_hook(arguments.interface, arguments.hook));
-    SIEVE_ASSIGN(const control::Safety safety, arguments.safety.safety());
+    SIEVE_ASSIGN(const control::Safety safety, arguments.safety.safety(context));
     SIEVE_ASSIGN(const std::vector<control::SetList> lists, read_lists(arguments, context));
     control::RealKernel kernel;
     SIEVE_ASSIGN(const control::Rejoined done,

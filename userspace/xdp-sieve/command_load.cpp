@@ -107,7 +107,7 @@ void print(const control::Applied& applied, const Context& context) {
 Result<Exit> run_load(LoadArguments& arguments, Context& context) {
     kernel::set_verbose(context.verbose);
     SIEVE_ASSIGN(const control::TableSpec table, parse_table(arguments));
-    SIEVE_ASSIGN(const control::Safety safety, arguments.safety.safety());
+    SIEVE_ASSIGN(const control::Safety safety, arguments.safety.safety(context));
     control::RealKernel kernel;
     SIEVE_ASSIGN(const control::Applied applied, control::apply(kernel, table, observer(context), safety));
     context.changed = true;

@@ -29,7 +29,7 @@ struct RemoveArguments {
 Result<Exit> run_remove(RemoveArguments& arguments, Context& context) {
     kernel::set_verbose(context.verbose);
     SIEVE_ASSIGN(const control::HookName hook, parse_hook(arguments.interface, arguments.hook));
-    SIEVE_ASSIGN(const control::Safety safety, arguments.safety.safety());
+    SIEVE_ASSIGN(const control::Safety safety, arguments.safety.safety(context));
     control::RealKernel kernel;
     SIEVE_ASSIGN(const control::Removed removed,
                  control::remove(kernel, hook, arguments.name, observer(context), safety, arguments.force));

@@ -29,7 +29,7 @@ Result<Exit> run_swap(SwapArguments& arguments, Context& context) {
     kernel::set_verbose(context.verbose);
     SIEVE_ASSIGN(control::SetSpec spec, parse_set_argument(arguments.set));
     SIEVE_ASSIGN(const control::HookName hook, parse_hook(arguments.interface, arguments.hook));
-    SIEVE_ASSIGN(const control::Safety safety, arguments.safety.safety());
+    SIEVE_ASSIGN(const control::Safety safety, arguments.safety.safety(context));
     control::RealKernel kernel;
     SIEVE_ASSIGN(const control::Swapped swapped,
                  control::swap(kernel, hook, std::move(spec), observer(context), safety));

@@ -52,7 +52,7 @@ void SafetyArguments::add_confirm_to(Arguments& command) {
         .called("SECONDS");
 }
 
-Result<control::Safety> SafetyArguments::safety() {
+Result<control::Safety> SafetyArguments::safety(const Context& context) {
     control::Safety safety{.confirm_within = std::chrono::seconds(confirm_within_.value_or(0))};
     std::set<std::uint16_t> ports;
     std::istringstream texts(ports_.value_or(""));
@@ -67,7 +67,8 @@ Result<control::Safety> SafetyArguments::safety() {
         SIEVE_ASSIGN(listed, control::read_protect_list(*protect_));
     }
     if (allow_lockout_) return safety;
-    host_ = std::make_unique<control::RealHostAddresses>(std::move(ports), std::move(listed));
+    host_ = std::make_unique<control::RealHostAddresses>(std::move(ports), std::move(listed),
+                                                         observer(context).remark);
     safety.host = host_.get();
     return safety;
 }

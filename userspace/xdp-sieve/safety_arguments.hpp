@@ -23,9 +23,9 @@ class SafetyArguments {
     // The probation alone, for a command that asks about the host's addresses by other rules.
     void add_confirm_to(Arguments& command);
 
-    // What the arguments ask for; it may refer to this object. Errors: invalid_request for a port; those of
-    // read_protect_list().
-    [[nodiscard]] Result<control::Safety> safety();
+    // What the arguments ask for; it may refer to this object and to the context. Errors: invalid_request for
+    // a port; those of read_protect_list().
+    [[nodiscard]] Result<control::Safety> safety(const Context& context);
 
     // Tells the operator what becomes of the change that was just made on probation. "" for `interface`: on
     // several interfaces.

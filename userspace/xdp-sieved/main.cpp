@@ -57,7 +57,8 @@ Result<std::string> absolute(const std::string& path) {
 }
 
 Result<Exit> check(const Arguments& arguments) {
-    SIEVE_ASSIGN(service::Configuration configuration, service::load_configuration(arguments.configuration));
+    SIEVE_ASSIGN(service::Configuration configuration,
+                 service::load_configuration(arguments.configuration, service::From::files));
     SIEVE_TRY(service::live::with_companions(std::move(configuration)));
     print_out("{} is correct\n", arguments.configuration);
     return Exit::done;
@@ -106,10 +107,11 @@ class FleetPart {
 Result<Exit> serve(const Arguments& arguments, service::Log& log) {
     block_signals();
     kernel::set_verbose(false);
-    service::RealHostAddresses host;
+    service::RealHostAddresses host({}, {}, [&log](const std::string& text) { log.warning(text); });
     service::SystemdNotifier notifier;
     SIEVE_ASSIGN(const std::string path, absolute(arguments.configuration));
-    SIEVE_ASSIGN(const service::Configuration configuration, service::load_configuration(path));
+    SIEVE_ASSIGN(const service::Configuration configuration,
+                 service::load_configuration(path, service::From::files));
     SIEVE_TRY(control::RealKernel().may_load_programs());
     // The server of the page reads the ledger until it ends with the face. The ledger keeps counters in the
     // state directory, so there is none before the claim.

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/control/host_addresses.hpp"
 
+#include <sys/stat.h>
+
+#include <filesystem>
+
 #include <gtest/gtest.h>
 
 #include "libsieve/feeds/address_text.hpp"
@@ -85,6 +89,19 @@ TEST(HostAddresses, TheProtectList) {
     }
     EXPECT_FALSE(read_protect_list(files.feed("wrong", {"nonsense"})));
     EXPECT_FALSE(read_protect_list(files.path("missing")));
+}
+
+TEST(HostAddresses, ResolversOfAFile) {
+    const test::Files files;
+    const std::string path = files.feed("resolv.conf", {"nameserver 192.0.2.53"});
+    EXPECT_EQ(texts(read_resolvers(path).value()), Texts{"192.0.2.53"});
+    std::filesystem::remove(path);
+    EXPECT_TRUE(read_resolvers(path).value().empty()) << "a host need not have the file";
+    ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+    EXPECT_EQ(read_resolvers(path).error().message, path + ": is no regular file");
+    std::filesystem::remove(path);
+    std::filesystem::create_directory(path);
+    EXPECT_EQ(read_resolvers(path).error().message, path + ": is no regular file");
 }
 
 TEST(HostAddresses, ThisHostsCanBeRead) {

@@ -259,6 +259,22 @@ TEST_F(NodeKeeperTest, ARefusedListLeavesWhatWasBefore) {
     EXPECT_EQ(keeper_->view().held, one);
 }
 
+// Without the record, an older manifest could pass for a newer one.
+TEST_F(NodeKeeperTest, ARecordThatCannotBeReadIsNotForgotten) {
+    publish("v1");
+    const SignedManifest first = last_;
+    publish("v2");
+    const std::string path = folder_ + "/accepted.json";
+    fs::remove(path);
+    fs::create_directory(path);
+    for (const SignedManifest& any : {first, last_}) {
+        const Status accepted = keeper_->accept(any);
+        ASSERT_FALSE(accepted);
+        EXPECT_EQ(accepted.error().message, path + ": is no regular file");
+        EXPECT_FALSE(keeper_->bring_in(any));
+    }
+}
+
 TEST_F(NodeKeeperTest, NothingElseComesIn) {
     const std::string one = bring("one", "A");
     const SignedManifest first = last_;

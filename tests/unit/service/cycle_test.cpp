@@ -76,7 +76,8 @@ TEST_F(CycleTest, TheFirstAttachesAndTheSecondChangesNothing) {
     ASSERT_EQ(first.sets.size(), 2U);
     EXPECT_EQ(first.sets[1].outcome, SetOutcome::replaced);
     EXPECT_EQ(first.sets[1].last_good->entries, 2U);
-    EXPECT_EQ(state.hooks(), (std::vector<ManagedHook>{{"eth0", kernel::HookPoint::xdp, 41}}));
+    EXPECT_EQ(state.hooks([](const std::string&) {}),
+              (std::vector<ManagedHook>{{"eth0", kernel::HookPoint::xdp, 41}}));
 
     const std::uint32_t a = map_of("a");
     const CycleReport second = done();
@@ -408,7 +409,8 @@ TEST_F(CycleTest, WhatTheConfigurationNoLongerNamesGoes) {
     EXPECT_TRUE(report.changed);
     EXPECT_FALSE(kernel.running.ours);
     EXPECT_TRUE(kernel.at_tc[kernel::HookPoint::ingress].ours);
-    EXPECT_EQ(state.hooks(), (std::vector<ManagedHook>{{"eth0", kernel::HookPoint::ingress, 41}}));
+    EXPECT_EQ(state.hooks([](const std::string&) {}),
+              (std::vector<ManagedHook>{{"eth0", kernel::HookPoint::ingress, 41}}));
     EXPECT_FALSE(std::filesystem::exists(files.path("state/sets/b")));
 }
 

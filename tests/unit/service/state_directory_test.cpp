@@ -28,6 +28,16 @@ class StateDirectoryTest : public testing::Test {
     const std::string path = files.path("state");
     std::vector<std::string> remarks;
 
+    static void put_folder(const std::string& at) {
+        std::filesystem::remove_all(at);
+        std::filesystem::create_directory(at);
+        std::ofstream(at + "/mail") << "dear";
+    }
+    // Whoever opens it waits for a writer.
+    static void put_pipe(const std::string& at) {
+        std::filesystem::remove_all(at);
+        ASSERT_EQ(::mkfifo(at.c_str(), 0600), 0);
+    }
     std::function<void(const std::string&)> remark() {
         return [this](const std::string& text) { remarks.push_back(text); };
     }
@@ -151,6 +161,10 @@ TEST_F(StateDirectoryTest, ADamagedEntryCountsAsNone) {
         file.seekp(500);
         file << "x";
     });
+    damaged([&](const SetRecord&) { put_folder(record_path); });
+    damaged([&](const SetRecord&) { put_pipe(record_path); });
+    damaged([&](const SetRecord& r) { put_folder(state.image_path("bad", r.identity)); });
+    damaged([&](const SetRecord& r) { put_pipe(state.image_path("bad", r.identity)); });
     // No name leads out of the directory.
     damaged([&](const SetRecord& r) {
         std::string text = content(record_path);
@@ -183,6 +197,49 @@ TEST_F(StateDirectoryTest, DamagedKeysOfAVerifiedSetCountAsNone) {
         damaged(whole.substr(0, left));
     damaged(whole + '\0');
     damaged(whole + whole);
+}
+
+TEST_F(StateDirectoryTest, WhatIsNoFileIsReplaced) {
+    const StateDirectory state = open();
+    const std::vector<ManagedHook> hooks{{"eth0", kernel::HookPoint::xdp, 40}};
+    for (void (*put)(const std::string&) : {&put_folder, &put_pipe}) {
+        const SetRecord before = keep(state, "bad", {"192.0.2.1"});
+        put(path + "/sets/bad/record.json");
+        state.discard_staged("bad");
+        EXPECT_TRUE(std::filesystem::exists(state.image_path("bad", before.identity)))
+            << "nobody knows that it is not the last good one";
+        const SetRecord record = keep(state, "bad", {"192.0.2.2"});
+        EXPECT_EQ(state.read("bad", remark())->identity, record.identity);
+        put(path + "/hooks.json");
+        remarks.clear();
+        EXPECT_TRUE(state.hooks(remark()).empty());
+        ASSERT_EQ(remarks.size(), 1U);
+        EXPECT_NE(remarks[0].find("hooks.json: is no regular file; "), std::string::npos) << remarks[0];
+        ASSERT_TRUE(state.keep_hooks(hooks));
+        EXPECT_EQ(state.hooks(remark()), hooks);
+    }
+}
+
+TEST_F(StateDirectoryTest, ACommitThatCannotBeReadIsNone) {
+    for (void (*put)(const std::string&) : {&put_folder, &put_pipe}) {
+        static_cast<void>(open());
+        put(path + "/together.json");
+        static_cast<void>(open());
+        EXPECT_FALSE(std::filesystem::exists(path + "/together.json"));
+    }
+}
+
+TEST_F(StateDirectoryTest, AVersionThatCannotBeReadIsRefused) {
+    static_cast<void>(open());
+    for (void (*put)(const std::string&) : {&put_folder, &put_pipe}) {
+        put(path + "/version");
+        for (const bool write : {false, true}) {
+            const auto state = write ? StateDirectory::open(path, std::chrono::milliseconds(0), {})
+                                     : StateDirectory::look(path);
+            ASSERT_FALSE(state);
+            EXPECT_EQ(state.error().message, path + "/version: is no regular file");
+        }
+    }
 }
 
 TEST_F(StateDirectoryTest, AnotherVersionIsRefused) {
@@ -230,7 +287,7 @@ TEST_F(StateDirectoryTest, LookingMakesNothing) {
     const auto state = StateDirectory::look(path);
     ASSERT_TRUE(state);
     EXPECT_FALSE(state->read("bad", remark()));
-    EXPECT_TRUE(state->hooks().empty());
+    EXPECT_TRUE(state->hooks(remark()).empty());
     EXPECT_FALSE(std::filesystem::exists(path));
 }
 
@@ -239,9 +296,11 @@ TEST_F(StateDirectoryTest, RemembersHooksAndForgetsSets) {
     const std::vector<ManagedHook> hooks{{"eth0", kernel::HookPoint::xdp, 40},
                                          {"eth1", kernel::HookPoint::egress, 41}};
     ASSERT_TRUE(state.keep_hooks(hooks));
-    EXPECT_EQ(state.hooks(), hooks);
+    EXPECT_EQ(state.hooks(remark()), hooks);
     std::ofstream(path + "/hooks.json") << "[{\"interface\": 7}]";
-    EXPECT_TRUE(state.hooks().empty());
+    EXPECT_TRUE(state.hooks(remark()).empty());
+    ASSERT_EQ(remarks.size(), 1U);
+    EXPECT_NE(remarks[0].find("hooks.json: is damaged"), std::string::npos) << remarks[0];
     keep(state, "bad", {"192.0.2.1"});
     keep(state, "old", {"192.0.2.1"});
     state.forget_all_but({"bad"});

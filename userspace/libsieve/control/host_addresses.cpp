@@ -3,7 +3,6 @@
 
 #include <charconv>
 #include <cstdlib>
-#include <fstream>
 #include <iterator>
 #include <sstream>
 #include <utility>
@@ -16,11 +15,13 @@
 #include "libsieve/feeds/key_text.hpp"
 #include "libsieve/kernel/host_network.hpp"
 #include "libsieve/util/printable.hpp"
+#include "libsieve/util/small_file.hpp"
 
 namespace sieve::control {
 
 namespace {
 
+constexpr std::size_t longest_resolv_conf = std::size_t{1} << 20;
 constexpr std::uint16_t ssh_port = 22;
 constexpr const char* ssh_server = "sshd";
 
@@ -46,12 +47,6 @@ std::uint16_t parse_port(std::string_view text) {
 std::vector<std::string> words_of(const std::string& line) {
     std::istringstream stream(line);
     return {std::istream_iterator<std::string>(stream), {}};
-}
-
-// What cannot be read is empty: a host need not have the file.
-std::string content_of(const char* path) {
-    std::ifstream file(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(file), {}};
 }
 
 // The addresses that are known by now, and what they need from this host's own addresses and routes.
@@ -112,6 +107,11 @@ std::vector<HostAddress> resolvers_of(std::string_view text) {
     return found;
 }
 
+Result<std::vector<HostAddress>> read_resolvers(const std::string& path) {
+    SIEVE_ASSIGN(const std::optional<std::string> text, read_small_file(path, longest_resolv_conf));
+    return resolvers_of(text.value_or(""));
+}
+
 std::optional<HostAddress> ssh_session_of(std::string_view text) {
     const std::vector<std::string> words = words_of(std::string(text));
     if (words.empty()) return std::nullopt;
@@ -156,6 +156,23 @@ Result<std::vector<HostAddress>> read_protect_list(const std::string& path) {
     return all;
 }
 
+Result<std::vector<HostAddress>> RealHostAddresses::resolvers() {
+    Result<std::vector<HostAddress>> found = read_resolvers("/etc/resolv.conf");
+    if (!found && !warn_) return found;
+    const std::string warning =
+        found ? std::string()
+              : fmt::format("{}; this host's resolvers are not known, so no change is checked against them",
+                            found.error().message);
+    {
+        const std::lock_guard lock(mutex_);
+        if (warning == std::exchange(warned_, warning))
+            return found ? std::move(found) : std::vector<HostAddress>();
+    }
+    if (found) return found;
+    warn_(warning);
+    return std::vector<HostAddress>();
+}
+
 Result<std::vector<HostAddress>> RealHostAddresses::read() {
     SIEVE_ASSIGN(std::vector<kernel::PlacedAddress> own, kernel::own_addresses());
     Collection all(std::move(own));
@@ -165,8 +182,8 @@ Result<std::vector<HostAddress>> RealHostAddresses::read() {
                  .what = fmt::format("a gateway of {}", printable(gateway.interface)),
                  .role = HostRole::gateway,
                  .interface = gateway.interface});
-    for (HostAddress& resolver : resolvers_of(content_of("/etc/resolv.conf")))
-        all.add_remote(std::move(resolver));
+    SIEVE_ASSIGN(std::vector<HostAddress> resolvers, this->resolvers());
+    for (HostAddress& resolver : resolvers) all.add_remote(std::move(resolver));
 
     std::set<std::uint16_t> ports = kernel::ports_of(ssh_server);
     ports.insert(ssh_port);

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
@@ -48,15 +50,25 @@ class HostAddresses {
 // This host's own addresses, its gateways, its resolvers, and the peers of its administrators: of established
 // TCP sessions of the ports 22, those on which sshd listens, and `more_ports`, and of the session that this
 // process runs in (SSH_CONNECTION). Loopback addresses never come in from outside and are left out.
+//
+// A host without /etc/resolv.conf has no resolvers. If the file is there and cannot be read, `warn` is told
+// once that resolvers are not protected; without `warn`, that is an error. read() may be called from any
+// thread, and so may `warn`.
 class RealHostAddresses final : public HostAddresses {
   public:
-    explicit RealHostAddresses(std::set<std::uint16_t> more_ports = {}, std::vector<HostAddress> more = {})
-        : more_ports_(std::move(more_ports)), more_(std::move(more)) {}
+    explicit RealHostAddresses(std::set<std::uint16_t> more_ports = {}, std::vector<HostAddress> more = {},
+                               std::function<void(const std::string& text)> warn = {})
+        : more_ports_(std::move(more_ports)), more_(std::move(more)), warn_(std::move(warn)) {}
     Result<std::vector<HostAddress>> read() override;
 
   private:
+    [[nodiscard]] Result<std::vector<HostAddress>> resolvers();
+
     std::set<std::uint16_t> more_ports_;
     std::vector<HostAddress> more_;
+    std::function<void(const std::string& text)> warn_;
+    std::mutex mutex_;
+    std::string warned_; // the last warning; empty: the file could be read since
 };
 
 // Every address of the ranges, each with the role `listed` and this text. Error bad_input: more than
@@ -74,6 +86,8 @@ inline constexpr std::uint64_t most_listed = 65536;
 
 // `nameserver` lines of resolv.conf(5).
 [[nodiscard]] std::vector<HostAddress> resolvers_of(std::string_view text);
+// The same of a file; none if there is no such file. Errors: those of read_small_file().
+[[nodiscard]] Result<std::vector<HostAddress>> read_resolvers(const std::string& path);
 // The value of SSH_CONNECTION: their address and port, ours and our port.
 [[nodiscard]] std::optional<HostAddress> ssh_session_of(std::string_view text);
 

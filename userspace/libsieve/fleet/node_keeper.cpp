@@ -342,8 +342,7 @@ struct NodeKeeper::State {
 
     NodeView view() {
         NodeView view;
-        const std::optional<Accepted> accepted = store.accepted();
-        view.has_accepted = accepted.has_value();
+        view.has_accepted = store.accepted().value_or(std::nullopt).has_value();
         view.held = store.held();
         for (const auto& [name, set] : node.sets())
             if (!set.identity.empty()) view.sets[name] = set.identity;
@@ -389,7 +388,7 @@ NodeView NodeKeeper::view() {
 }
 
 Status NodeKeeper::accept(const SignedManifest& manifest) {
-    const std::optional<Accepted> before = state_->store.accepted();
+    SIEVE_ASSIGN(const std::optional<Accepted> before, state_->store.accepted());
     SIEVE_TRY(check_succession(manifest, before));
     const Accepted accepted = accepted_as(manifest);
     if (before == accepted) return {};
@@ -397,7 +396,8 @@ Status NodeKeeper::accept(const SignedManifest& manifest) {
 }
 
 Status NodeKeeper::bring_in(const SignedManifest& manifest) {
-    SIEVE_TRY(check_turn(manifest, state_->store.accepted(), state_->store.held().empty()));
+    SIEVE_ASSIGN(const std::optional<Accepted> accepted, state_->store.accepted());
+    SIEVE_TRY(check_turn(manifest, accepted, state_->store.held().empty()));
     {
         const std::lock_guard lock(state_->mutex);
         if (state_->wanted && state_->wanted->digest == manifest.digest) return {};

@@ -9,8 +9,6 @@
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <set>
 #include <system_error>
 #include <utility>
@@ -22,6 +20,7 @@
 #include "libsieve/util/number.hpp"
 #include "libsieve/util/output.hpp"
 #include "libsieve/util/printable.hpp"
+#include "libsieve/util/small_file.hpp"
 #include "libsieve/util/unique_fd.hpp"
 
 namespace sieve::fleet {
@@ -29,6 +28,8 @@ namespace sieve::fleet {
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr std::size_t longest_record = 64 << 10;
 
 const OutputKind accepted_output{.name = "record of xdp-sieve", .beginnings = {"{"}, .mode = 0600};
 
@@ -62,10 +63,10 @@ Result<NodeStore> NodeStore::open(const std::string& folder) {
     return NodeStore(folder);
 }
 
-std::optional<Accepted> NodeStore::accepted() const {
-    std::ifstream file(folder_ + "/accepted.json", std::ios::binary);
-    const std::string text{std::istreambuf_iterator<char>(file), {}};
-    const auto value = nlohmann::json::parse(text, nullptr, false);
+Result<std::optional<Accepted>> NodeStore::accepted() const {
+    SIEVE_ASSIGN(const std::optional<std::string> text,
+                 read_small_file(folder_ + "/accepted.json", longest_record));
+    const auto value = nlohmann::json::parse(text.value_or(""), nullptr, false);
     if (!value.is_object() || !value.contains("serial") || !value["serial"].is_number_unsigned() ||
         !value.contains("digest") || !value["digest"].is_string())
         return std::nullopt;

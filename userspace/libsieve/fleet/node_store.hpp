@@ -29,8 +29,9 @@ class NodeStore {
     // Makes what is missing; everything belongs to its owner alone. bad_input: cannot be made.
     [[nodiscard]] static Result<NodeStore> open(const std::string& folder);
 
-    // Nothing: none was accepted, or what is kept of it cannot be understood.
-    [[nodiscard]] std::optional<Accepted> accepted() const;
+    // Nothing: none was accepted, or what is kept of it cannot be understood. Errors: those of
+    // read_small_file(); then nobody may take an older manifest for a newer one.
+    [[nodiscard]] Result<std::optional<Accepted>> accepted() const;
     [[nodiscard]] Status accept(const Accepted& accepted) const;
 
     // The digest of the manifest that `current` leads to; empty: none.

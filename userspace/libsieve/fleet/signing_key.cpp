@@ -16,6 +16,7 @@
 
 #include "libsieve/fleet/sha256.hpp"
 #include "libsieve/util/printable.hpp"
+#include "libsieve/util/small_file.hpp"
 #include "libsieve/util/unique_fd.hpp"
 #include "libsieve/util/write_all.hpp"
 
@@ -65,22 +66,6 @@ Result<std::string> pem_by(Write write) {
     return std::string(text, static_cast<std::size_t>(size));
 }
 
-Result<std::string> content_of(int file, const std::string& path) {
-    std::string text(longest_key_file + 1, '\0');
-    std::size_t size = 0;
-    while (size < text.size()) {
-        const ssize_t got = ::read(file, text.data() + size, text.size() - size);
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0)
-            return bad_input(fmt::format("{}: cannot be read: {}", printable(path), errno_text(errno)));
-        if (got == 0) break;
-        size += static_cast<std::size_t>(got);
-    }
-    if (size > longest_key_file) return bad_input(fmt::format("{}: too long for a key", printable(path)));
-    text.resize(size);
-    return text;
-}
-
 Result<UniqueFd> open_key(const std::string& path, struct stat& info) {
     UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (!file || ::fstat(file.get(), &info) != 0)
@@ -119,7 +104,7 @@ Result<PublicKey> PublicKey::from_pem(const std::string& text, const std::string
 Result<PublicKey> PublicKey::read(const std::string& path) {
     struct stat info {};
     SIEVE_ASSIGN(const UniqueFd file, open_key(path, info));
-    SIEVE_ASSIGN(const std::string text, content_of(file.get(), path));
+    SIEVE_ASSIGN(const std::string text, read_small_file(file.get(), path, longest_key_file));
     return from_pem(text, path);
 }
 
@@ -149,7 +134,7 @@ Result<SigningKey> SigningKey::read(const std::string& path) {
     if ((info.st_mode & 077) != 0)
         return bad_input(fmt::format("{}: others may read or write it (mode {:o}), expected mode 600",
                                      printable(path), info.st_mode & 07777));
-    SIEVE_ASSIGN(const std::string text, content_of(file.get(), path));
+    SIEVE_ASSIGN(const std::string text, read_small_file(file.get(), path, longest_key_file));
     const Bio bio = reader_of(text);
     OwnedKey key(bio ? ::PEM_read_bio_PrivateKey(bio.get(), nullptr, no_passphrase, nullptr) : nullptr);
     std::string id = key ? id_of(key.get()) : std::string();

@@ -2,15 +2,16 @@
 #include "libsieve/kernel/clock.hpp"
 
 #include <ctime>
-#include <fstream>
-#include <iterator>
 #include <sstream>
 #include <string>
+
+#include "libsieve/util/small_file.hpp"
 
 namespace sieve::kernel {
 
 namespace {
 
+constexpr std::size_t longest_offsets = 4096; // one page of /proc
 constexpr std::int64_t second = 1'000'000'000;
 
 } // namespace
@@ -27,8 +28,7 @@ std::int64_t monotonic_offset(std::string_view timens_offsets) {
 
 std::uint64_t program_now() {
     // A kernel without time namespaces has no such file.
-    std::ifstream file("/proc/self/timens_offsets", std::ios::binary);
-    const std::string offsets{std::istreambuf_iterator<char>(file), {}};
+    const std::string offsets = small_file_or_nothing("/proc/self/timens_offsets", longest_offsets);
     timespec now{};
     ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
     return static_cast<std::uint64_t>(now.tv_sec * second + now.tv_nsec - monotonic_offset(offsets));

@@ -16,7 +16,6 @@
 #include <charconv>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <iterator>
 #include <sstream>
@@ -26,11 +25,14 @@
 
 #include "libsieve/kernel/netlink.hpp"
 #include "libsieve/kernel/refusal.hpp"
+#include "libsieve/util/small_file.hpp"
 
 namespace sieve::kernel {
 
 namespace {
 
+constexpr std::size_t longest_name = 64; // of a process
+constexpr std::size_t longest_socket_list = std::size_t{1} << 30;
 constexpr int attempts = 5; // a dump whose subject changes meanwhile is taken again
 
 // An address as the kernel writes it, in network order: 4 or 16 bytes.
@@ -152,16 +154,6 @@ TcpSession session_of(const inet_diag_msg& socket) {
             .their_port = ntohs(socket.id.idiag_dport)};
 }
 
-// What cannot be read is empty: a host need not have the file.
-std::string content_of(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    // A process may end between opening and reading. This way the error ends the text; an iterator would
-    // throw.
-    std::ostringstream text;
-    text << file.rdbuf();
-    return text.str();
-}
-
 template <class Number>
 std::optional<Number> parse_hex(std::string_view text) {
     Number value = 0;
@@ -198,7 +190,7 @@ std::set<std::uint32_t> sockets_of(std::string_view process) {
          entry.increment(error)) {
         const char first = entry->path().filename().native().front();
         if (first < '0' || first > '9') continue; // no process
-        std::string name = content_of(entry->path() / "comm");
+        std::string name = small_file_or_nothing(entry->path() / "comm", longest_name);
         if (!name.empty()) name.pop_back();
         if (name != process) continue;
         std::error_code gone; // the process may end meanwhile
@@ -307,9 +299,10 @@ Result<std::vector<TcpSession>> tcp_sessions(const std::set<std::uint16_t>& our_
                     found.push_back(session);
             });
         if (error != 0)
-            found = tcp_sessions_in(
-                content_of(family == AF_INET ? "/proc/thread-self/net/tcp" : "/proc/thread-self/net/tcp6"),
-                our_ports);
+            found = tcp_sessions_in(small_file_or_nothing(family == AF_INET ? "/proc/thread-self/net/tcp"
+                                                                            : "/proc/thread-self/net/tcp6",
+                                                          longest_socket_list),
+                                    our_ports);
         all.insert(all.end(), found.begin(), found.end());
     }
     return all;

@@ -9,14 +9,13 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <fstream>
-#include <iterator>
 #include <thread>
 
 #include <fmt/core.h>
 
 #include "libsieve/kernel/network_namespace.hpp"
 #include "libsieve/kernel/refusal.hpp"
+#include "libsieve/util/small_file.hpp"
 
 namespace sieve::kernel {
 
@@ -28,6 +27,7 @@ using Clock = std::chrono::steady_clock;
 constexpr auto pause = std::chrono::milliseconds(5);
 
 constexpr std::size_t longest_note = 512;
+constexpr std::size_t longest_command = std::size_t{8} << 20; // more than the kernel lets a command have
 
 tl::unexpected<Error> lock_refusal(const std::string& path, int error) {
     return refusal(fmt::format("the lock among controllers, {}", path), error);
@@ -59,8 +59,7 @@ std::string one_line(std::string text) {
 
 // "process 123 (xdp-sieve load eth0 bad=bad.sieve)"
 std::string own_note() {
-    std::ifstream file("/proc/self/cmdline", std::ios::binary);
-    std::string command{std::istreambuf_iterator<char>(file), {}};
+    std::string command = small_file_or_nothing("/proc/self/cmdline", longest_command);
     if (const std::size_t end = command.find('\0'); end != std::string::npos)
         command.erase(0, command.substr(0, end).rfind('/') + 1); // strip the program's directory
     return fmt::format("process {} ({})", ::getpid(), one_line(std::move(command)));

@@ -5,8 +5,6 @@
 
 #include <cerrno>
 #include <charconv>
-#include <fstream>
-#include <iterator>
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
@@ -15,12 +13,14 @@
 #include "libsieve/kernel/hooks/device.hpp"
 #include "libsieve/kernel/hooks/interface.hpp"
 #include "libsieve/kernel/refusal.hpp"
+#include "libsieve/util/small_file.hpp"
 
 namespace sieve::kernel {
 
 namespace {
 
 constexpr std::string_view cpu_prefix = "cpu:";
+constexpr std::size_t longest_cpu_list = 64 << 10;
 
 // Whether a list in sysfs's format, such as "0-3,8", contains the number.
 bool in_list(const std::string& list, std::uint32_t number) {
@@ -44,8 +44,7 @@ Result<Target> find_cpu(const std::string& text) {
     std::uint32_t number = 0;
     if (const auto [at, error] = std::from_chars(begin, end, number); error != std::errc{} || at != end)
         return invalid_request(fmt::format("redirect={}: expected cpu: and the CPU's number", text));
-    std::ifstream file("/sys/devices/system/cpu/online");
-    const std::string online{std::istreambuf_iterator<char>(file), {}};
+    const std::string online = small_file_or_nothing("/sys/devices/system/cpu/online", longest_cpu_list);
     const int possible = libbpf_num_possible_cpus();
     const bool there = online.empty() ? possible > 0 && number < static_cast<std::uint32_t>(possible)
                                       : in_list(online, number);

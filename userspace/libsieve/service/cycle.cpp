@@ -3,8 +3,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
 #include <functional>
 #include <map>
+#include <mutex>
 #include <thread>
 #include <utility>
 
@@ -40,17 +42,27 @@ Examined remembered(const SetConfiguration& set, const StateDirectory& state,
 // Several sets are refreshed at a time. Each takes memory, and a build has threads of its own.
 constexpr std::size_t most_workers = 4;
 
-// Calls work(i) for each i below `count`, on some threads.
+// Calls work(i) for each i below `count`, on some threads. Throws what a call threw, when all have ended.
 void for_each_at_once(std::size_t count, const std::function<void(std::size_t)>& work) {
     const std::size_t processors = std::max(1U, std::thread::hardware_concurrency());
     const std::size_t workers = std::min({count, processors, most_workers});
     std::atomic<std::size_t> next = 0;
+    std::mutex mutex;
+    std::exception_ptr thrown;
     const auto run = [&] {
-        for (std::size_t i = 0; (i = next++) < count;) work(i);
+        try {
+            for (std::size_t i = 0; (i = next++) < count;) work(i);
+        } catch (...) {
+            const std::lock_guard lock(mutex);
+            thrown = std::current_exception();
+        }
     };
-    std::vector<std::jthread> others;
-    for (std::size_t i = 1; i < workers; i++) others.emplace_back(run);
-    run();
+    {
+        std::vector<std::jthread> others;
+        for (std::size_t i = 1; i < workers; i++) others.emplace_back(run);
+        run();
+    }
+    if (thrown) std::rethrow_exception(thrown);
 }
 
 // Keeps what is remarked on a thread, to be told in order.
@@ -129,7 +141,7 @@ class Cycle {
           observer_(observer) {}
 
     Result<CycleReport> run(std::vector<SetSurvey> surveys) {
-        managed_ = state_.hooks();
+        managed_ = state_.hooks(observer_.remark);
         for (const SetSurvey& survey : surveys)
             if (survey.examined && survey.examined->provenance_changed) confirmed_.insert(survey.set->name);
         for (const SetSurvey& survey : surveys)

@@ -468,7 +468,7 @@ join_sets(control::Kernel& kernel, const Configuration& configuration, const Hoo
         JoinRequest request{.task = task, .lists = {}, .sandbox = sandbox};
         for (const control::JointSet& set : task.sets) {
             const std::string path = state.list_path(set.name, identities.at(set.name));
-            request.lists.emplace_back(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+            request.lists.emplace_back(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
             if (!request.lists.back())
                 return bad_input(fmt::format("{}: cannot be read: {}", path, errno_text(errno)));
         }

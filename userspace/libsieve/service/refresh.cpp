@@ -135,7 +135,7 @@ Result<SetRecord> build_image(const SetConfiguration& set, const Examined& exami
 Result<Feed> last_good_list(const SetConfiguration& set, const SetRecord& record,
                             const StateDirectory& state) {
     const std::string path = state.list_path(set.name, record.identity);
-    const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+    const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
     if (!file) return bad_input(fmt::format("{}: cannot be read: {}", printable(path), errno_text(errno)));
     return read_list_file(file.get(), set.feed.fields);
 }

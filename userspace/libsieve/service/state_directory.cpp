@@ -11,8 +11,6 @@
 #include <array>
 #include <cerrno>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <system_error>
 #include <thread>
 #include <utility>
@@ -23,6 +21,7 @@
 #include "libsieve/service/exact_file.hpp"
 #include "libsieve/util/output.hpp"
 #include "libsieve/util/printable.hpp"
+#include "libsieve/util/small_file.hpp"
 
 namespace sieve::service {
 
@@ -37,6 +36,8 @@ namespace {
 
 using nlohmann::json;
 
+constexpr std::size_t longest_version = 4096;
+constexpr std::size_t longest_record = std::size_t{64} << 20; // of many sets with many sources
 constexpr std::string_view version_text = "xdp-sieve state 2\n";
 constexpr std::string_view version_begin = "xdp-sieve state ";
 
@@ -50,12 +51,6 @@ tl::unexpected<Error> fault(const std::string& path, const std::string& what) {
 
 tl::unexpected<Error> fault(const std::string& path, const std::string& doing, int error) {
     return fault(path, fmt::format("{}: {}", doing, errno_text(error)));
-}
-
-std::optional<std::string> content_of(const std::string& path) {
-    std::ifstream file(path, std::ios::binary);
-    if (!file) return std::nullopt;
-    return std::string{std::istreambuf_iterator<char>(file), {}};
 }
 
 Status make_folder(const std::string& path) {
@@ -79,7 +74,8 @@ Status check_owner(const std::string& path) {
 
 // Nothing: it has no version, so it is new or not ours.
 Result<bool> check_version(const std::string& path) {
-    const std::optional<std::string> version = content_of(path + "/version");
+    SIEVE_ASSIGN(const std::optional<std::string> version,
+                 read_small_file(path + "/version", longest_version));
     if (!version) return false;
     if (*version == version_text) return true;
     return fault(
@@ -129,6 +125,17 @@ Result<UniqueFd> take_lock(const std::string& path, std::chrono::milliseconds pa
 
 std::string text_of(const json& value) {
     return value.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+// A folder or a pipe at the path would be in the way for ever.
+Status write_json(const std::string& path, const json& value) {
+    struct stat info {};
+    if (::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
+        std::error_code error;
+        std::filesystem::remove_all(path, error);
+        if (error) return fault(path, "cannot be removed", error.value());
+    }
+    return write_output(path, text_of(value), json_output, Replace::anything);
 }
 
 bool is_identity(const std::string& text) {
@@ -211,7 +218,8 @@ Result<StateDirectory> StateDirectory::open(const std::string& path, std::chrono
 }
 
 Result<StateDirectory> StateDirectory::look(const std::string& path) {
-    SIEVE_TRY(check_version(path));
+    if (const Result<bool> ours = check_version(path); !ours && ours.error().kind != ErrorKind::not_permitted)
+        return tl::unexpected(ours.error());
     return StateDirectory(path, {});
 }
 
@@ -235,16 +243,22 @@ std::optional<SetRecord>
 StateDirectory::read(const std::string& set,
                      const std::function<void(const std::string& text)>& remark) const {
     const std::string path = folder_of(set) + "/record.json";
-    const std::optional<std::string> text = content_of(path);
-    if (!text) return std::nullopt;
-    std::optional<SetRecord> record = record_of(*text);
+    const Result<std::optional<std::string>> text = read_small_file(path, longest_record);
+    if (!text && text.error().kind != ErrorKind::not_permitted)
+        remark(fmt::format("{}; the set is built anew", text.error().message));
+    if (!text || !*text) return std::nullopt;
+    std::optional<SetRecord> record = record_of(**text);
     if (!record) {
         remark(fmt::format("{}: is damaged; the set is built anew", printable(path)));
         return std::nullopt;
     }
     const std::string image_file = image_path(set, record->identity);
-    if (::access(image_file.c_str(), R_OK) != 0) {
-        remark(fmt::format("{}: {}; the set is built anew", printable(image_file), errno_text(errno)));
+    struct stat info {};
+    const int error =
+        ::access(image_file.c_str(), R_OK) != 0 || ::stat(image_file.c_str(), &info) != 0 ? errno : 0;
+    if (error != 0 || !S_ISREG(info.st_mode)) {
+        remark(fmt::format("{}: {}; the set is built anew", printable(image_file),
+                           error != 0 ? errno_text(error) : "is no regular file"));
         return std::nullopt;
     }
     const Result<Image> image = Image::load(std::filesystem::path(image_file));
@@ -304,7 +318,7 @@ Status StateDirectory::stage(const std::string& set, Image& image, int list,
 }
 
 Status StateDirectory::commit(const std::string& set, const SetRecord& record) const {
-    SIEVE_TRY(write_output(folder_of(set) + "/record.json", text_of(record), json_output, Replace::anything));
+    SIEVE_TRY(write_json(folder_of(set) + "/record.json", record));
     remove_all_but(set, record.identity);
     return {};
 }
@@ -312,7 +326,7 @@ Status StateDirectory::commit(const std::string& set, const SetRecord& record) c
 Status StateDirectory::commit(const std::map<std::string, SetRecord>& records) const {
     if (records.empty()) return {};
     if (records.size() == 1) return commit(records.begin()->first, records.begin()->second);
-    SIEVE_TRY(write_output(path_ + "/together.json", text_of(json(records)), json_output, Replace::anything));
+    SIEVE_TRY(write_json(path_ + "/together.json", records));
     return complete_commit();
 }
 
@@ -323,20 +337,23 @@ bool StateDirectory::has_files_of(const std::string& set, const SetRecord& recor
 
 Status StateDirectory::complete_commit() const {
     const std::string path = path_ + "/together.json";
-    const std::optional<std::string> text = content_of(path);
-    if (!text) return {};
+    const Result<std::optional<std::string>> text = read_small_file(path, longest_record);
+    if (!text && text.error().kind != ErrorKind::bad_input) return tl::unexpected(text.error());
+    if (text && !*text) return {};
     std::map<std::string, SetRecord> records;
-    try {
-        records = json::parse(*text).get<std::map<std::string, SetRecord>>();
-    } catch (const json::exception&) { // damaged: no record was replaced by what it says
-        records.clear();
-    }
+    if (text) try {
+            records = json::parse(**text).get<std::map<std::string, SetRecord>>();
+        } catch (const json::exception&) { // damaged: no record was replaced by what it says
+            records.clear();
+        }
     const bool whole = std::ranges::all_of(records, [this](const auto& one) {
         return is_identity(one.second.identity) && has_files_of(one.first, one.second);
     });
     if (whole)
         for (const auto& [set, record] : records) SIEVE_TRY(commit(set, record));
-    if (::unlink(path.c_str()) != 0 && errno != ENOENT) return fault(path, "cannot be removed", errno);
+    std::error_code error;
+    std::filesystem::remove_all(path, error); // a folder is no work of ours
+    if (error) return fault(path, "cannot be removed", error.value());
     return {};
 }
 
@@ -352,8 +369,9 @@ void StateDirectory::remove_all_but(const std::string& set, const std::string& i
 }
 
 void StateDirectory::discard_staged(const std::string& set) const {
-    const std::optional<std::string> text = content_of(folder_of(set) + "/record.json");
-    const std::optional<SetRecord> record = text ? record_of(*text) : std::nullopt;
+    const auto text = read_small_file(folder_of(set) + "/record.json", longest_record);
+    if (!text) return; // it may name any of these files
+    const std::optional<SetRecord> record = *text ? record_of(**text) : std::nullopt;
     remove_all_but(set, record ? record->identity : std::string());
 }
 
@@ -366,12 +384,22 @@ void StateDirectory::forget_all_but(const std::vector<std::string>& sets) const 
     for (const std::filesystem::path& other : others) std::filesystem::remove_all(other, error);
 }
 
-std::vector<ManagedHook> StateDirectory::hooks() const {
-    const std::optional<std::string> text = content_of(path_ + "/hooks.json");
-    if (!text) return {};
+std::vector<ManagedHook>
+StateDirectory::hooks(const std::function<void(const std::string& text)>& remark) const {
+    // Nothing is taken away that we do not know to be ours.
+    const auto unknown = [&](const std::string& why) {
+        remark(fmt::format("{}; what the service put on hooks that the configuration no longer names stays "
+                           "there until `xdp-sieve unload`",
+                           why));
+        return std::vector<ManagedHook>();
+    };
+    const std::string path = path_ + "/hooks.json";
+    const Result<std::optional<std::string>> text = read_small_file(path, longest_record);
+    if (!text) return unknown(text.error().message);
+    if (!*text) return {};
     std::vector<ManagedHook> hooks;
     try {
-        const json all = json::parse(*text);
+        const json all = json::parse(**text);
         for (const json& hook : all) {
             const auto point = kernel::parse_hook_point(hook.at("hook").get<std::string>());
             if (point)
@@ -379,7 +407,7 @@ std::vector<ManagedHook> StateDirectory::hooks() const {
                                  hook.at("program_id").get<std::uint32_t>()});
         }
     } catch (const json::exception&) {
-        return {}; // nothing is taken away that we do not know to be ours
+        return unknown(printable(path) + ": is damaged");
     }
     return hooks;
 }
@@ -390,7 +418,7 @@ Status StateDirectory::keep_hooks(const std::vector<ManagedHook>& hooks) const {
         all.push_back({{"interface", hook.interface},
                        {"hook", kernel::hook_point_name(hook.point)},
                        {"program_id", hook.program_id}});
-    return write_output(path_ + "/hooks.json", text_of(all), json_output, Replace::anything);
+    return write_json(path_ + "/hooks.json", all);
 }
 
 } // namespace sieve::service

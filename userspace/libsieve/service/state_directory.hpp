@@ -102,7 +102,9 @@ class StateDirectory {
     // Removes what is kept of sets that are not among these.
     void forget_all_but(const std::vector<std::string>& sets) const;
 
-    [[nodiscard]] std::vector<ManagedHook> hooks() const;
+    // None if the file cannot be read or understood, and `remark` is told.
+    [[nodiscard]] std::vector<ManagedHook>
+    hooks(const std::function<void(const std::string& text)>& remark) const;
     [[nodiscard]] Status keep_hooks(const std::vector<ManagedHook>& hooks) const;
 
   private:

@@ -3,10 +3,13 @@
 
 #include <sys/stat.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <stdexcept>
+#include <utility>
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -35,11 +38,16 @@ class SlowHost final : public HostAddresses {
     Result<std::vector<HostAddress>> read() override {
         std::unique_lock lock(mutex_);
         reads_++;
+        if (std::exchange(throws_, false)) throw std::runtime_error("as a bug does");
         changed_.notify_all();
         changed_.wait(lock, [this] { return !held_; });
         return addresses;
     }
     std::vector<HostAddress> addresses; // while nobody reads them
+    void throw_once() {
+        const std::lock_guard lock(mutex_);
+        throws_ = true;
+    }
     void hold() { set(true); }
     void release() { set(false); }
     void await_read(int number) {
@@ -60,6 +68,7 @@ class SlowHost final : public HostAddresses {
     std::mutex mutex_;
     std::condition_variable changed_;
     bool held_ = false;
+    bool throws_ = false;
     int reads_ = 0;
 };
 
@@ -72,6 +81,7 @@ class DaemonTest : public testing::Test {
     test::RecordedNotifier notifier;
     watching::Ledger ledger{{}};
     EventLoop loop = EventLoop::make().value();
+    std::atomic<bool> child_throws = false;
     std::unique_ptr<Daemon> daemon;
 
     DaemonTest() {
@@ -203,6 +213,45 @@ TEST_F(DaemonTest, ABadListChangesNothingAndIsSaid) {
     files.feed("a.txt", {"192.0.2.1"});
     until_said("set a: its sources answer again");
     EXPECT_EQ(notifier.sent.back(), "STATUS=2 sets in force on eth0");
+}
+
+TEST_F(DaemonTest, WhatACycleThrowsEndsTheCycleOnly) {
+    start();
+    settle();
+    const std::string sentence =
+        "the cycle broke off, and what was changed before is in force: internal error, please report it: ";
+    host.throw_once();
+    files.feed("a.txt", {"192.0.2.7"});
+    until_said(sentence + "as a bug does");
+    until([this] { return ledger.record().cycles_failed == 1; });
+    // On a thread of the cycle's own.
+    until([this] { return daemon->is_idle(); });
+    daemon.reset();
+    auto sandbox = test::in_process();
+    sandbox.run = [&](const ChildOrder& child) -> Result<ChildEnd> {
+        if (child_throws.exchange(false)) throw std::runtime_error("as a child's does");
+        return test::work_in_process(child);
+    };
+    auto started =
+        Daemon::start(parts(), {.configuration = files.path("c.toml"), .patience = 0ms, .sandbox = sandbox});
+    ASSERT_TRUE(started) << started.error().message;
+    daemon = std::move(*started);
+    settle();
+    child_throws = true;
+    files.feed("b.txt", {"192.0.2.8"});
+    until_said(sentence + "as a child's does");
+    files.feed("b.txt", {"192.0.2.9"});
+    until_said("set b: a new list with 1 entry");
+}
+
+TEST_F(DaemonTest, AReloadDoesNotWaitForAPipe) {
+    start();
+    settle();
+    std::filesystem::remove(files.path("c.toml"));
+    ASSERT_EQ(::mkfifo(files.path("c.toml").c_str(), 0600), 0);
+    daemon->reload();
+    EXPECT_TRUE(log.says("the one before stays: " + files.path("c.toml") + ": is no regular file"));
+    EXPECT_FALSE(try_start());
 }
 
 TEST_F(DaemonTest, ATriggerDuringACycleIsNotLost) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/service/watching/ledger.hpp"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -175,6 +176,22 @@ TEST_F(LedgerTest, StartsWithAnyFile) {
 }
 
 // A disk that is full: the service goes on, and says so.
+TEST_F(LedgerTest, StartsWithWhatIsNoFile) {
+    const std::string path = settings().counters_file;
+    std::filesystem::remove(path);
+    std::filesystem::create_directory(path);
+    {
+        Ledger ledger(settings());
+        EXPECT_FALSE(ledger.keep());
+        EXPECT_TRUE(ledger.record().keeping_error);
+    }
+    std::filesystem::remove(path);
+    ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+    Ledger ledger(settings());
+    EXPECT_TRUE(ledger.keep()) << "the file takes the place of the pipe";
+    EXPECT_TRUE(std::filesystem::is_regular_file(path));
+}
+
 TEST_F(LedgerTest, SaysThatCountersCannotBeKept) {
     Ledger::Settings lost = settings();
     lost.counters_file = folder_ + "/missing/counters.json";

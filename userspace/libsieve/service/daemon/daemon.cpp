@@ -19,13 +19,15 @@
 #include "libsieve/util/chance.hpp"
 #include "libsieve/util/event.hpp"
 #include "libsieve/util/printable.hpp"
+#include "libsieve/util/shortage.hpp"
+#include "libsieve/util/unfinished.hpp"
 
 namespace sieve::service {
 
 namespace {
 
 Result<Configuration> load(const std::string& path) {
-    SIEVE_ASSIGN(Configuration configuration, load_configuration(path));
+    SIEVE_ASSIGN(Configuration configuration, load_configuration(path, From::files));
     return live::with_companions(std::move(configuration));
 }
 
@@ -55,7 +57,7 @@ Status unload_all(control::Kernel& kernel, const StateDirectory& state, const co
     const Configuration nothing;
     Status status;
     std::vector<ManagedHook> left;
-    for (const HookPlan& plan : make_plan(kernel, nothing, {}, state.hooks()).hooks) {
+    for (const HookPlan& plan : make_plan(kernel, nothing, {}, state.hooks(observer.remark)).hooks) {
         const char* point = kernel::hook_point_name(plan.point);
         const LogFields fields{{"INTERFACE", plan.interface}, {"HOOK", point}};
         const auto done = carry_out(kernel, nothing, plan, {}, state, observer);
@@ -72,6 +74,20 @@ Status unload_all(control::Kernel& kernel, const StateDirectory& state, const co
     }
     SIEVE_TRY(state.keep_hooks(left));
     return status;
+}
+
+// Calls `work`, which returns a Result. What it throws is a bug or a shortage of memory: an error of this
+// work, and the daemon goes on.
+template <class Work>
+auto without_ending_the_daemon(const char* what, Work&& work) -> decltype(work()) {
+    try {
+        return std::forward<Work>(work)();
+    } catch (const std::exception& error) {
+        const Error why{.message = is_shortage(error)
+                                       ? std::string("there is not enough memory")
+                                       : std::string("internal error, please report it: ") + error.what()};
+        return unfinished(std::string(what) + " broke off, and what was changed before is in force", why);
+    }
 }
 
 } // namespace
@@ -211,13 +227,15 @@ void Daemon::begin(CycleOptions options) {
     if (opens) live_sets_wait_ = false;
     if (cycles_ == 0) running_->options.host_where_none_runs = prompt_host_.get();
     worker.run([this, job = running_, opens] {
-        if (opens) live_.open(*job->configuration, *settings_.sandbox);
-        const std::lock_guard lock(live_.exclusive());
-        // A cycle may take a program away, and its counters with it. A failure is the ledger's to show.
-        (void)parts_.ledger.observe(parts_.kernel);
-        job->next_look = expire(parts_.kernel, observer(), parts_.log);
-        job->report =
-            run_cycle(parts_.kernel, *job->configuration, state_, parts_.host, job->options, observer());
+        job->report = without_ending_the_daemon("the cycle", [&] {
+            if (opens) live_.open(*job->configuration, *settings_.sandbox);
+            const std::lock_guard lock(live_.exclusive());
+            // A cycle may take a program away, and its counters with it. A failure is the ledger's to show.
+            (void)parts_.ledger.observe(parts_.kernel);
+            job->next_look = expire(parts_.kernel, observer(), parts_.log);
+            return run_cycle(parts_.kernel, *job->configuration, state_, parts_.host, job->options,
+                             observer());
+        });
     });
 }
 
@@ -228,8 +246,12 @@ void Daemon::take_out_ended() {
     running_->expires = true;
     running_->options.ask = Ask::nothing;
     urgent_->run([this, job = running_] {
-        const std::lock_guard lock(live_.exclusive());
-        job->next_look = expire(parts_.kernel, observer(), parts_.log);
+        const Status done = without_ending_the_daemon("taking keys out", [&]() -> Status {
+            const std::lock_guard lock(live_.exclusive());
+            job->next_look = expire(parts_.kernel, observer(), parts_.log);
+            return {};
+        });
+        if (!done) parts_.log.error(done.error().message);
     });
 }
 
@@ -304,7 +326,9 @@ void Daemon::announce() {
 void Daemon::tell(const Running& ended) {
     if (!ended.report) {
         if (!ended.called_off)
-            parts_.log.error(fmt::format("nothing was changed: {}", ended.report.error().message));
+            parts_.log.error(ended.report.error().kind == ErrorKind::unfinished
+                                 ? ended.report.error().message
+                                 : fmt::format("nothing was changed: {}", ended.report.error().message));
         return;
     }
     CycleOptions told = ended.options;
@@ -396,8 +420,10 @@ void Daemon::finish_stopping() {
     running_ = std::make_shared<Running>();
     running_->unloads = true;
     urgent_->run([this, job = running_] {
-        live_.close();
-        job->unloaded = unload_all(parts_.kernel, state_, observer(), parts_.log);
+        job->unloaded = without_ending_the_daemon("unloading", [&] {
+            live_.close();
+            return unload_all(parts_.kernel, state_, observer(), parts_.log);
+        });
     });
 }
 

@@ -150,7 +150,9 @@ Status write_claim_list(const ClaimList& list, const std::string& path) {
 }
 
 Status read_claim_list(const std::string& path, ClaimList& list) {
-    std::ifstream file(path, std::ios::binary);
+    std::error_code error;
+    const bool is_file = std::filesystem::is_regular_file(path, error); // a pipe would be waited for
+    std::ifstream file(is_file ? path : std::string(), std::ios::binary);
     if (!file) return bad_input(fmt::format("{}: cannot be read", printable(path)));
     bool has_numbers = false;
     for (std::string line; std::getline(file, line);) {
@@ -180,7 +182,7 @@ Result<std::string> publish_image(control::Kernel& kernel, const StateDirectory&
     record.built_at = std::time(nullptr);
     const auto publish = [&]() -> Status {
         const std::string path = next_list_path(state, set.name);
-        const UniqueFd list(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+        const UniqueFd list(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
         if (!list)
             return bad_input(fmt::format("{}: cannot be read: {}", printable(path), errno_text(errno)));
         SIEVE_TRY(state.stage(set.name, image, list.get(), {}));

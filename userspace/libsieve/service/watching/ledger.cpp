@@ -2,17 +2,18 @@
 #include "libsieve/service/watching/ledger.hpp"
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <utility>
 
 #include <fmt/core.h>
 
 #include "libsieve/service/watching/replace_file.hpp"
+#include "libsieve/util/small_file.hpp"
 
 namespace sieve::service::watching {
 
 namespace {
+
+constexpr std::size_t longest_counters = std::size_t{64} << 20;
 
 std::int64_t since_1970(Clock::time_point at) {
     return std::chrono::duration_cast<std::chrono::seconds>(at.time_since_epoch()).count();
@@ -27,9 +28,9 @@ std::size_t index(Enum value) {
 // counters.
 std::optional<Totals> read_counters(const std::string& path, const std::string& boot) {
     if (path.empty()) return std::nullopt;
-    std::ifstream file(path, std::ios::binary);
-    if (!file) return std::nullopt;
-    auto totals = Totals::read({std::istreambuf_iterator<char>(file), {}}, boot);
+    const auto text = read_small_file(path, longest_counters);
+    if (!text || !*text) return std::nullopt;
+    auto totals = Totals::read(**text, boot);
     if (!totals) return std::nullopt;
     return std::move(*totals);
 }

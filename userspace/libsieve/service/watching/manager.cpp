@@ -109,7 +109,7 @@ ManagerNote::~ManagerNote() {
 std::optional<Manager> find_manager(const std::string& folder) {
     const auto path = note_path(folder);
     if (!path) return std::nullopt;
-    const UniqueFd file(::open(path->c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+    const UniqueFd file(::open(path->c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
     if (!file) return std::nullopt;
     // A lock that we get is one that nobody holds.
     if (::flock(file.get(), LOCK_SH | LOCK_NB) == 0 || errno != EWOULDBLOCK) return std::nullopt;
