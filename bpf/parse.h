@@ -26,6 +26,7 @@
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 
+#include <sieve/extensions.h>
 #include <sieve/policy.h>
 #include <sieve/ports.h>
 
@@ -37,17 +38,6 @@
 
 #define SIEVE_FAST_VLAN_TAGS 4
 #define SIEVE_FAST_EXTENSIONS 8
-
-/* The next-header values of IPv6 that the parser follows (IANA "IPv6 Extension Header Types"). ESP is left
- * out, since it hides what follows. */
-#define SIEVE_NEXTHDR_HOP 0
-#define SIEVE_NEXTHDR_ROUTING 43
-#define SIEVE_NEXTHDR_FRAGMENT 44
-#define SIEVE_NEXTHDR_AUTH 51
-#define SIEVE_NEXTHDR_DEST 60
-#define SIEVE_NEXTHDR_MOBILITY 135
-#define SIEVE_NEXTHDR_HIP 139
-#define SIEVE_NEXTHDR_SHIM6 140
 
 /* The largest length that an IP header can state. */
 #define SIEVE_LONGEST_STATED 0xffff
@@ -178,25 +168,6 @@ static __always_inline void sieve_parse_ipv4(SIEVE_CONTEXT* ctx, void* cursor, v
 
 static __always_inline __u64 sieve_load_be64(const void* bytes) {
     return bpf_be64_to_cpu(*(const __be64*)bytes);
-}
-
-/* The types of extension headers as two bitmaps, so that a test needs no branch. One bitmap covers types 0 to
- * 63, the other 128 to 191. Other types are no extension headers. */
-#define SIEVE_EXTENSIONS_LOW                                                                                 \
-    (1ULL << SIEVE_NEXTHDR_HOP | 1ULL << SIEVE_NEXTHDR_ROUTING | 1ULL << SIEVE_NEXTHDR_FRAGMENT |            \
-     1ULL << SIEVE_NEXTHDR_AUTH | 1ULL << SIEVE_NEXTHDR_DEST)
-#define SIEVE_EXTENSIONS_HIGH_BASE 128
-#define SIEVE_EXTENSIONS_HIGH                                                                                \
-    (1ULL << (SIEVE_NEXTHDR_MOBILITY - SIEVE_EXTENSIONS_HIGH_BASE) |                                         \
-     1ULL << (SIEVE_NEXTHDR_HIP - SIEVE_EXTENSIONS_HIGH_BASE) |                                              \
-     1ULL << (SIEVE_NEXTHDR_SHIM6 - SIEVE_EXTENSIONS_HIGH_BASE))
-
-/* Tests `type` in the bitmap that covers it. The shift by 63 or more clears the other bitmap. */
-static __always_inline int sieve_is_extension(__u8 type) {
-    __u64 page = type >> 6;
-    __u64 low = sieve_shift_right(SIEVE_EXTENSIONS_LOW, page * 63);
-    __u64 high = sieve_shift_right(SIEVE_EXTENSIONS_HIGH, (page ^ (SIEVE_EXTENSIONS_HIGH_BASE >> 6)) * 63);
-    return (int)(sieve_shift_right(low | high, type) & 1);
 }
 
 /* Whether an extension header's type is `wanted`. The result is a number and the code has no branch: the

@@ -235,6 +235,23 @@ TEST_P(Parse, Ipv6ExtensionChainsUpToTheBound) {
            SIEVE_OUTCOME_COMPLETE, SIEVE_FIELD_ALL);
 }
 
+// Mobility, HIP and Shim6 are upper protocols to Linux, which hands them to raw sockets and looks no further.
+TEST_P(Parse, Ipv6HeadersThatLinuxDoesNotFollow) {
+    for (const std::uint8_t type : {135, 139, 140}) {
+        SCOPED_TRACE(int{type});
+        for (const int before : {0, 2, 9, 64}) {
+            const Packet packet = chain(before, Extension{.type = type}) / Udp{};
+            expect(packet, SIEVE_OUTCOME_COMPLETE, with_proto);
+            EXPECT_EQ(seen(packet.bytes()).key[4], type);
+        }
+        // Its length field does not matter, nor whether it is there.
+        expect(Ethernet{} / IPv6{} / Payload{.bytes = 2, .protocol = type}, SIEVE_OUTCOME_COMPLETE,
+               with_proto);
+        expect(Ethernet{} / IPv6{} / Fragment6{.offset = 1, .next_header = type} / Payload{.bytes = 8},
+               SIEVE_OUTCOME_FRAGMENT, with_proto);
+    }
+}
+
 TEST_P(Parse, Ipv6Fragments) {
     // An atomic fragment (RFC 6946) is a whole packet.
     expect(Ethernet{} / IPv6{} / Fragment6{} / Udp{}, SIEVE_OUTCOME_COMPLETE, SIEVE_FIELD_ALL);

@@ -161,6 +161,14 @@ Entry read_entry(std::string_view text, std::uint32_t fields) {
         if (!number) return entry;
         entry.key[4] += static_cast<std::uint64_t>(*number) << (field == 2 ? 24 : field == 3 ? 8 : 0);
     }
+    // In IPv6, these numbers are extension headers.
+    const auto is_ipv6 = [&](unsigned field) {
+        return (fields >> field & 1) != 0 &&
+               (entry.key[2 * field] != 0 || entry.key[2 * field + 1] >> 32 != 0xffff);
+    };
+    const std::uint64_t number = entry.key[4] & 0xff;
+    const bool extension = number == 0 || number == 43 || number == 44 || number == 51 || number == 60;
+    if ((fields & 16) != 0 && extension && (is_ipv6(0) || is_ipv6(1))) return entry;
     entry.rest = text;
     entry.meaning = Meaning::key;
     return entry;

@@ -76,7 +76,7 @@ Parsed ipv4(const Reader& read, std::size_t at) {
 Parsed ipv6(const Reader& read, std::size_t at) {
     if (!read.holds(at, 40)) return without_key(SIEVE_OUTCOME_TRUNCATED);
     if (read.number(at, 1) >> 4 != 6) return without_key(SIEVE_OUTCOME_MALFORMED);
-    static const std::set<std::uint64_t> extensions{0, 43, 44, 51, 60, 135, 139, 140};
+    static const std::set<std::uint64_t> extensions{0, 43, 44, 51, 60};
     Parsed parsed;
     parsed.have = SIEVE_FIELD_SRC | SIEVE_FIELD_DST;
     for (std::size_t i = 0; i < 4; i++) parsed.key[i] = read.number(at + 8 + 8 * i, 8);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "xdp-sieve/set_report.hpp"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include "libsieve/kernel/redirect_maps.hpp"
 #include "xdp-sieve/format.hpp"
@@ -60,10 +60,10 @@ std::string describe(const control::ReadySet& set) {
 void remark_on_test(const control::ReadySet& set, const Context& context) {
     const kernel::PreflightReport& report = set.preflight;
     if (report.uncarriable > 0)
-        remark(context, fmt::format("set {}: {} of {} are keys that no packet can carry (ports with a "
-                                    "protocol that has none)",
-                                    set.name, report.uncarriable,
-                                    format_counted(report.uncarriable + report.members, "sampled key")));
+        remark(context, fmt::format("set {}: {} of {} are keys that no packet can carry ({})", set.name,
+                                    report.uncarriable,
+                                    format_counted(report.uncarriable + report.members, "sampled key"),
+                                    fmt::join(report.obstacles, "; ")));
 }
 
 } // namespace sieve::cli

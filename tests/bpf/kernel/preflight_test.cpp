@@ -111,6 +111,7 @@ TEST(Preflight, CountsKeysThatNoPacketCarries) {
     ASSERT_TRUE(report) << report.error().message;
     EXPECT_GT(report->members, 0U);
     EXPECT_GT(report->uncarriable, 0U);
+    EXPECT_EQ(report->obstacles, std::vector<std::string>{"the protocol has no ports"});
     EXPECT_EQ(report->members + report->uncarriable, image.witnesses().size());
     EXPECT_EQ(report->non_members, 4'096U);
 }

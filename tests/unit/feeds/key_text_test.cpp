@@ -252,6 +252,34 @@ TEST(KeyText, FormatsFieldsInTheirOrder) {
     EXPECT_EQ(format_key(sieve_key{{0, 0, 0, 0, 254}}, proto), "254");
 }
 
+// No IPv6 packet has the number of an extension header as its protocol. An IPv4 packet may have it.
+TEST(KeyText, AnExtensionHeaderIsNoProtocolOfIpv6) {
+    const auto fault = [](std::string_view text, std::uint32_t fields) {
+        const auto member = parse_member(text, fields);
+        return member ? std::string() : member.error().message;
+    };
+    for (unsigned number = 0; number < 256; number++) {
+        const bool extension =
+            number == 0 || number == 43 || number == 44 || number == 51 || number == 60; // not 135, 139, 140
+        for (const char* address :
+             {"2001:db8::1", "2001:db8::/32", "::/0", "::", "2001:db8::1-2001:db8::9"}) {
+            const std::string text = address + (" " + std::to_string(number));
+            EXPECT_EQ(fault(text, src | proto)
+                              .find("found the protocol " + std::to_string(number) +
+                                    " with an IPv6 address") != std::string::npos,
+                      extension)
+                << text;
+        }
+        for (const char* address : {"192.0.2.1", "192.0.2.0/24", "::ffff:192.0.2.1", "*", "0.0.0.0/0"})
+            EXPECT_EQ(fault(address + (" " + std::to_string(number)), dst | proto), "");
+        EXPECT_EQ(fault(std::to_string(number), proto), "");
+    }
+    EXPECT_NE(fault("192.0.2.1 2001:db8::1 ah", src | dst | proto), "");
+    EXPECT_NE(fault("* 2001:db8::1 ah", src | dst | proto), "");
+    EXPECT_EQ(fault("* 192.0.2.1 ah", src | dst | proto), "");
+    EXPECT_EQ(fault("2001:db8::1 *", src | proto), "");
+}
+
 TEST(KeyText, WhatIsFormattedIsReadBack) {
     std::mt19937_64 random(2);
     for (int i = 0; i < 50'000; ++i) {
@@ -266,7 +294,8 @@ TEST(KeyText, WhatIsFormattedIsReadBack) {
         address(&words[0], fields & src);
         address(&words[2], fields & dst);
         const sieve_key key{
-            {words[0], words[1], words[2], words[3], random() & sieve_transport_mask(fields)}};
+            {words[0], words[1], words[2], words[3],
+             (random() | 64) & sieve_transport_mask(fields)}}; // a protocol from 64 on is no extension header
         const std::string text = format_key(key, fields);
         const auto back = parse_key(text, fields);
         ASSERT_TRUE(back) << text << ": " << back.error().message;

@@ -80,8 +80,8 @@ Result<Explanation> explain(Kernel& kernel, const kernel::Hook& hook, const siev
         packets::Carrier carrier;
         const auto frame = carrier.carry(key, fields);
         if (frame.empty())
-            return bad_input(fmt::format("no packet can have the key {}: its protocol has no ports",
-                                         format_key(key, fields)));
+            return bad_input(fmt::format("no packet can have the key {}: {}", format_key(key, fields),
+                                         packets::obstacle(key, fields)));
         SIEVE_ASSIGN(const std::unique_ptr<Replayer> replayer, kernel.start_replay(hook.point, wanted));
         SIEVE_ASSIGN(const kernel::Replayed replayed, replayer->run(frame));
         for (SetAnswer& answer : explanation.sets) {

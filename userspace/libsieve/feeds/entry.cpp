@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <sieve/extensions.h>
 
 #include "libsieve/feeds/address_text.hpp"
 #include "libsieve/feeds/protocols.hpp"
@@ -271,6 +272,18 @@ std::string expected(std::uint32_t field) {
                                                      : protocol);
 }
 
+// Whether an address is IPv6 and the protocol is one that no IPv6 packet has. `fields` are those that the
+// entry gives.
+bool never_matches(std::uint32_t fields, std::uint64_t transport, uint128 source, uint128 destination,
+                   Fault& fault) {
+    const auto proto = static_cast<std::uint8_t>(transport >> SIEVE_PROTO_SHIFT);
+    const bool v6 = ((fields & SIEVE_FIELD_SRC) != 0 && !is_ipv4(source)) ||
+                    ((fields & SIEVE_FIELD_DST) != 0 && !is_ipv4(destination));
+    if ((fields & SIEVE_FIELD_PROTO) == 0 || !v6 || !sieve_is_extension(proto)) return false;
+    fault = {.kind = FaultKind::extension, .found = std::to_string(proto)};
+    return true;
+}
+
 std::string count_of(uint128 span) {
     if (span >> 32 == 0) return std::to_string(static_cast<std::uint64_t>(span) + 1);
     const auto upper = static_cast<std::uint64_t>(span >> 64);
@@ -366,6 +379,11 @@ std::string describe(const Fault& fault) {
         return fmt::format(
             "found {}, expected the {} alone: only keys of a single address may be prefixes or ranges", found,
             long_name(fault.field));
+    case FaultKind::extension:
+        return fmt::format(
+            "found the protocol {} with an IPv6 address, expected the number of a protocol: in "
+            "IPv6 this number is an extension header's, so no packet would match",
+            bare);
     case FaultKind::nul:
         return "found a NUL byte, expected text";
     case FaultKind::too_long:
@@ -453,7 +471,9 @@ bool parse_entry(const char*& p, const char* end, std::uint32_t fields, sieve_ke
         return parse_address_field(p, end, fields, field, &key.word[sieve_address_word(field)], fault);
     };
     return parse_fields(
-        p, end, fields, key.word[4], fault, [](std::uint32_t) { return true; }, parse_address);
+               p, end, fields, key.word[4], fault, [](std::uint32_t) { return true; }, parse_address) &&
+           !never_matches(fields, key.word[4], address_number(key.word[0], key.word[1]),
+                          address_number(key.word[2], key.word[3]), fault);
 }
 
 bool parse_key_range(const char*& p, const char* end, std::uint32_t fields, KeyRange& range, Fault& fault,
@@ -487,7 +507,7 @@ bool parse_key_range(const char*& p, const char* end, std::uint32_t fields, KeyR
                  .hint = "found addresses of IPv4 and of IPv6, expected two of one family"};
         return false;
     }
-    return true;
+    return !never_matches(range.fields, range.transport, range.source.first, range.destination.first, fault);
 }
 
 const char* find_second_address(const char* p, const char* end) {

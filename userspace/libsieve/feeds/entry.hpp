@@ -53,6 +53,7 @@ enum class FaultKind : std::uint8_t {
     range_backwards, // the end comes before the start
     range_families,  // from IPv4 to IPv6 or vice versa
     not_single,      // a prefix or a range among several fields
+    extension,       // the protocol `found`, which no IPv6 packet has
     nul,             // a NUL byte
     too_long,        // a line of more than `limit` bytes
     json,            // not an object

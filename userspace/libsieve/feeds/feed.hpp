@@ -13,6 +13,7 @@
 // "type": "metadata" counts as a comment. A set of one address also takes prefixes (192.0.2.0/24,
 // or with a netmask 192.0.2.0/255.255.255.0) and ranges (192.0.2.1-192.0.2.9), if the caller asks for them.
 // So does, on request, an address among several fields; there, * stands for any value of a field.
+// An IPv6 address with a protocol that no IPv6 packet has (sieve/extensions.h) is malformed.
 //
 // Inputs that are packed (util/unpack.hpp) are unpacked on the way, within its limits.
 //

@@ -11,7 +11,7 @@
 #include <set>
 #include <vector>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <sieve/prefix.h>
 
@@ -109,12 +109,12 @@ sieve_key key_of_exception(const sieve_exception& exception, std::uint32_t field
 
 PreflightQuestions::Keys witnesses_of(const Image& image) {
     PreflightQuestions::Keys questions;
-    packets::Carrier carrier;
     for (const sieve_witness& witness : image.witnesses()) {
-        if (carrier.carry(witness.key, image.lookup().fields).empty())
-            questions.uncarriable++;
-        else
+        const std::string_view obstacle = packets::obstacle(witness.key, image.lookup().fields);
+        if (obstacle.empty())
             questions.keys.push_back(witness.key);
+        else
+            questions.uncarriable[obstacle]++;
     }
     return questions;
 }
@@ -124,10 +124,9 @@ PreflightQuestions::Keys non_members_of(const Image& image) {
     RandomKeys draw(image.witnesses(), fields, image.file().identity[0]);
     std::set<Words> asked; // asking a key twice would count one false positive twice
     PreflightQuestions::Keys questions;
-    packets::Carrier carrier;
     for (std::uint64_t i = 0; i < draws_at_most && questions.keys.size() < non_members_wanted; i++) {
         const sieve_key key = draw();
-        if (!carrier.carry(key, fields).empty() && asked.insert(words_of(key)).second)
+        if (packets::obstacle(key, fields).empty() && asked.insert(words_of(key)).second)
             questions.keys.push_back(key);
     }
     return questions;
@@ -138,7 +137,6 @@ PreflightQuestions::Keys exceptions_of(const Image& image) {
     const std::uint32_t fields = image.lookup().fields;
     PreflightQuestions::Keys questions;
     if (image.exceptions().empty()) return questions;
-    packets::Carrier carrier;
     SplitMix64 random(image.file().identity[0]);
     std::set<Words> asked;
     const std::uint64_t each = std::max<std::uint64_t>(1, exceptions_wanted / image.exceptions().size());
@@ -147,10 +145,7 @@ PreflightQuestions::Keys exceptions_of(const Image& image) {
         for (std::uint64_t i = 0; i < each; i++) {
             const sieve_key key = key_of_exception(exception, fields, random);
             if (!asked.insert(words_of(key)).second) continue;
-            if (carrier.carry(key, fields).empty())
-                questions.uncarriable++;
-            else
-                questions.keys.push_back(key);
+            if (packets::obstacle(key, fields).empty()) questions.keys.push_back(key);
         }
     }
     return questions;
@@ -185,13 +180,16 @@ Result<void> ask_members(PreflightReport& report, const Scratch& scratch, const 
                          const PreflightQuestions& questions, const std::string& name) {
     SIEVE_ASSIGN(const std::vector<char> matched,
                  ask(scratch, questions.witnesses().keys, image.lookup().fields));
-    report.uncarriable = questions.witnesses().uncarriable;
+    for (const auto& [obstacle, keys] : questions.witnesses().uncarriable) {
+        report.uncarriable += keys;
+        report.obstacles.emplace_back(obstacle);
+    }
     report.members = matched.size();
     if (report.members == 0)
         return bad_input(
-            fmt::format("set {}: no packet can carry any of its {} sampled keys, so nothing would "
+            fmt::format("set {}: no packet can carry any of its {} sampled keys ({}), so nothing would "
                         "ever match and nothing can be tested; nothing was changed",
-                        name, report.uncarriable));
+                        name, report.uncarriable, fmt::join(report.obstacles, "; ")));
     if (const auto silent = std::count(matched.begin(), matched.end(), 0); silent > 0)
         return bad_input(
             fmt::format("set {}: {} of {} of its own keys did not match when the kernel was asked; "

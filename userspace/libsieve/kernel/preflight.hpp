@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "libsieve/image/image.hpp"
@@ -15,13 +17,14 @@
 namespace sieve::kernel {
 
 struct PreflightReport {
-    std::uint64_t members = 0;     // witnesses that were asked; each of them matched
-    std::uint64_t uncarriable = 0; // witnesses that no packet can carry (an ICMP flow with ports, say)
-    std::uint64_t non_members = 0; // random keys that were asked
-    std::uint64_t matched = 0;     // of these
-    std::uint64_t avoided = 0;     // of these, matches of the filter that the exact set did not confirm
-    std::uint64_t exceptions = 0;  // keys among the exceptions that were asked; none of them matched
-    double expected_rate = 0;      // at which random keys should match, including members drawn by chance
+    std::uint64_t members = 0;            // witnesses that were asked; each of them matched
+    std::uint64_t uncarriable = 0;        // witnesses that no packet can carry (an ICMP flow with ports, say)
+    std::vector<std::string> obstacles{}; // why not
+    std::uint64_t non_members = 0;        // random keys that were asked
+    std::uint64_t matched = 0;            // of these
+    std::uint64_t avoided = 0;    // of these, matches of the filter that the exact set did not confirm
+    std::uint64_t exceptions = 0; // keys among the exceptions that were asked; none of them matched
+    double expected_rate = 0;     // at which random keys should match, including members drawn by chance
     double milliseconds = 0;
 };
 
@@ -32,8 +35,8 @@ class PreflightQuestions {
     explicit PreflightQuestions(const Image& image);
 
     struct Keys {
-        std::vector<sieve_key> keys;   // that a packet can carry, in the order they were drawn
-        std::uint64_t uncarriable = 0; // others
+        std::vector<sieve_key> keys; // that a packet can carry, in the order they were drawn
+        std::map<std::string_view, std::uint64_t> uncarriable{}; // how many others, by the obstacle
     };
     [[nodiscard]] const Keys& witnesses() const { return witnesses_; }
     [[nodiscard]] const Keys& non_members() const { return non_members_; }

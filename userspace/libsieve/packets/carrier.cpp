@@ -7,9 +7,9 @@
 #include <linux/ipv6.h>
 #include <netinet/in.h>
 
-#include <algorithm>
 #include <cstring>
 
+#include <sieve/extensions.h>
 #include <sieve/ports.h>
 
 namespace sieve::packets {
@@ -18,14 +18,19 @@ namespace {
 
 constexpr std::size_t upper_bytes = 8; // a UDP header; the packet path reads less of any other header
 
-// IANA "IPv6 Extension Header Types". A packet with such a next header has its protocol in a later header.
-bool is_extension(std::uint8_t proto) {
-    constexpr std::array<std::uint8_t, 8> types{0, 43, 44, 51, 60, 135, 139, 140};
-    return std::find(types.begin(), types.end(), proto) != types.end();
-}
-
 void write_big_endian(std::uint8_t* to, std::uint64_t word) {
     for (int i = 7; i >= 0; i--, word >>= 8) to[i] = static_cast<std::uint8_t>(word);
+}
+
+// Whether all selected addresses are v4-mapped.
+bool fits_ipv4(const sieve_key& key, std::uint32_t fields) {
+    return ((fields & SIEVE_FIELD_SRC) == 0 || is_v4_mapped(key.word[0], key.word[1])) &&
+           ((fields & SIEVE_FIELD_DST) == 0 || is_v4_mapped(key.word[2], key.word[3]));
+}
+
+std::uint8_t protocol_of(const sieve_key& key, std::uint32_t fields) {
+    return (fields & SIEVE_FIELD_PROTO) != 0 ? static_cast<std::uint8_t>(key.word[4] >> SIEVE_PROTO_SHIFT)
+                                             : static_cast<std::uint8_t>(IPPROTO_UDP);
 }
 
 } // namespace
@@ -34,14 +39,18 @@ bool is_v4_mapped(std::uint64_t upper, std::uint64_t lower) {
     return upper == 0 && (lower >> 32) == (SIEVE_V4_MAPPED >> 32);
 }
 
+std::string_view obstacle(const sieve_key& key, std::uint32_t fields) {
+    const std::uint8_t proto = protocol_of(key, fields);
+    if ((fields & SIEVE_FIELD_PORTS) != 0 && !sieve_has_ports(proto)) return "the protocol has no ports";
+    if (!fits_ipv4(key, fields) && sieve_is_extension(proto))
+        return "the protocol's number is an extension header's in IPv6";
+    return {};
+}
+
 std::span<const std::uint8_t> Carrier::carry(const sieve_key& key, std::uint32_t fields) {
-    const bool v4 = ((fields & SIEVE_FIELD_SRC) == 0 || is_v4_mapped(key.word[0], key.word[1])) &&
-                    ((fields & SIEVE_FIELD_DST) == 0 || is_v4_mapped(key.word[2], key.word[3]));
-    const auto proto = (fields & SIEVE_FIELD_PROTO) != 0
-                           ? static_cast<std::uint8_t>(key.word[4] >> SIEVE_PROTO_SHIFT)
-                           : static_cast<std::uint8_t>(IPPROTO_UDP);
-    if ((fields & SIEVE_FIELD_PORTS) != 0 && !sieve_has_ports(proto)) return {};
-    if (!v4 && is_extension(proto)) return {};
+    if (!obstacle(key, fields).empty()) return {};
+    const bool v4 = fits_ipv4(key, fields);
+    const std::uint8_t proto = protocol_of(key, fields);
 
     bytes_.fill(0);
     ethhdr ethernet{};

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include <sieve/key.h>
 
@@ -14,13 +15,15 @@ namespace sieve::packets {
 // True if a key's address is IPv4.
 [[nodiscard]] bool is_v4_mapped(std::uint64_t upper, std::uint64_t lower);
 
+// Why no packet can carry a key, about its protocol; empty if a packet can.
+[[nodiscard]] std::string_view obstacle(const sieve_key& key, std::uint32_t fields);
+
 // Writes packets, always into the same buffer.
 class Carrier {
   public:
     // The packet whose `fields` have the key's values; valid until the next call. The packet is IPv4 if all
     // selected addresses are v4-mapped, otherwise IPv6 (which can also carry a mapped address). It is UDP
-    // unless the key says otherwise. Empty if no packet can carry the key: the key has ports but its protocol
-    // has none, or its protocol number is that of an IPv6 extension header and the packet is IPv6.
+    // unless the key says otherwise. Empty if there is an obstacle.
     std::span<const std::uint8_t> carry(const sieve_key& key, std::uint32_t fields);
 
   private:
