@@ -201,6 +201,23 @@ END
     [ "$(wc -l <"$WORK/lines")" = 2 ] || fail "$(cat "$WORK/lines")"
 }
 
+# The program is gone: taken away, replaced by another, or with its interface. What came before is printed.
+gone() {
+    local status=0
+    load_both
+    listen "$WORK/lines" events "$IN_IF"
+    verdicts --repeat 1 <<END
+drop udp 203.0.113.2 $IN4 1 2
+END
+    sieve -q unload "$IN_IF"
+    sieve -q load "$IN_IF" "bad=$WORK/b.sieve"
+    wait "$listener" || status=$?
+    [ "$status" = 1 ] || fail "ended with $status: $(cat "$WORK/remarks")"
+    grep -q '1 event, 0 lost' "$WORK/remarks" && grep -q "$IN_IF: the program .* no longer runs" "$WORK/remarks" ||
+        fail "$(cat "$WORK/remarks")"
+    [ "$(grep -c ' drop seen,bad ' "$WORK/lines")" = 1 ] || fail "$(cat "$WORK/lines")"
+}
+
 refusals() {
     refused 1 'no xdp-sieve program' sieve events "$IN_IF"
     load_both
@@ -218,4 +235,5 @@ ktap_run \
     "packets that do not match" others \
     "another listener takes over" take_over \
     "a listener that was killed" killed \
+    "the program is gone" gone \
     "refusals" refusals

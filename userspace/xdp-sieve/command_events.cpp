@@ -124,6 +124,10 @@ Result<Exit> run_events(const EventsArguments& arguments, const Context& context
                  control::listen(kernel, name, arguments.listening, listener, observer(context)));
     print_summary(arguments, heard, context);
     SIEVE_TRY(flush());
+    if (heard.gone)
+        return failure(ErrorKind::no,
+                       fmt::format("{}: the program that was listened to no longer runs at the {} hook",
+                                   arguments.interface, kernel::hook_point_name(heard.point)));
     return Exit::done;
 }
 

@@ -53,6 +53,8 @@ class FakeKernel final : public control::Kernel {
     std::function<void()> on_joint;                   // likewise while a joint filter is tested
     std::function<void()> on_lock;                    // what somebody else does until the lock is there
 
+    bool eth0_gone = false; // the interface was deleted
+
     // Interfaces besides eth0, without a program of ours. One named "gone" disappears when its hooks are
     // read.
     std::vector<std::string> more_interfaces;
@@ -130,7 +132,8 @@ class FakeKernel final : public control::Kernel {
         return kernel_refused("interface " + name);
     }
     std::vector<kernel::Interface> interfaces() override {
-        std::vector<kernel::Interface> all{{"eth0", 7}};
+        std::vector<kernel::Interface> all;
+        if (!eth0_gone) all.push_back({"eth0", 7});
         for (const std::string& name : more_interfaces)
             all.push_back({name, static_cast<std::uint32_t>(20 + all.size())});
         return all;
@@ -223,7 +226,8 @@ class FakeKernel final : public control::Kernel {
         kernel::Hook hook;
         hook.interface = interface;
         hook.point = point;
-        if (interface.name == "gone") return kernel_refused("reading the hook of an interface that is gone");
+        if (interface.name == "gone" || (eth0_gone && interface.name == "eth0"))
+            return kernel_refused("reading the hook of an interface that is gone");
         if (interface.name != "eth0") return hook;
         const Running& running = at(point);
         hook.mode = running.mode;

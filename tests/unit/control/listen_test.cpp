@@ -114,6 +114,31 @@ TEST_F(Listen, LeavesSamplingToTheListenerThatTookOver) {
     EXPECT_EQ(kernel.running.watching.sample, 1U);
 }
 
+// The program was taken away, another one was attached in its place, or the interface was deleted.
+TEST_F(Listen, EndsWhenTheProgramIsGone) {
+    for (const auto& leave : std::vector<std::function<void()>>{[&] { kernel.running = {}; },
+                                                                [&] { kernel.running.program = 77; },
+                                                                [&] { kernel.eth0_gone = true; }}) {
+        heard.clear();
+        kernel = FakeKernel();
+        kernel.put("first");
+        kernel.samples = {{match(1, 0)}};
+        kernel.samples.resize(1000);
+        int rounds = 0;
+        const Listener listener{.event = [&](const Event& event) { heard.push_back(event); },
+                                .go_on = [&]() -> Result<bool> {
+                                    if (++rounds == 30) leave();
+                                    return rounds < 100;
+                                }};
+        const auto result = listen(kernel, {.interface = "eth0"}, {}, listener, {});
+        ASSERT_TRUE(result) << result.error().message;
+        EXPECT_EQ(heard.size(), 1U);
+        EXPECT_GE(rounds, 30);
+        EXPECT_LE(rounds, 40) << "a second later at most";
+        EXPECT_EQ(kernel.count("stop events"), 1U);
+    }
+}
+
 TEST_F(Listen, WhereNothingOfOursRuns) {
     kernel.running = {};
     EXPECT_EQ(listen_for(1).error().kind, ErrorKind::not_attached);

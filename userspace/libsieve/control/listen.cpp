@@ -11,6 +11,7 @@ namespace sieve::control {
 namespace {
 
 constexpr int wait_milliseconds = 100;
+constexpr int waits_per_look = 10; // that brought nothing, until the next look at the hook
 
 Event named(const sieve_event& raw, const kernel::TableInForce& table) {
     Event event{.time = kernel::wall_clock(raw.time),
@@ -26,6 +27,15 @@ Event named(const sieve_event& raw, const kernel::TableInForce& table) {
         if (set.slot == raw.decision) event.decided_by = set.name;
     }
     return event;
+}
+
+// Whether the hook still runs the program that it ran when it was read.
+Result<bool> still_runs(Kernel& kernel, const kernel::Hook& before) {
+    const Result<kernel::Hook> now = kernel.read_hook(before.interface, before.point);
+    if (now) return now->ours && now->ours->id == before.ours->id;
+    const Result<kernel::Interface> interface = kernel.find_interface(before.interface.name);
+    if (!interface || interface->index != before.interface.index) return false; // it has gone
+    return tl::unexpected(now.error());
 }
 
 } // namespace
@@ -51,12 +61,22 @@ Result<Heard> listen(Kernel& kernel, const HookName& name, const ListenOptions& 
         SIEVE_ASSIGN(const Held lock, hold_lock(kernel, observer));
         SIEVE_ASSIGN(stream, kernel.start_events(hook, options.sampling, visit));
     }
+    // A program that is gone brings no events, so only waits in vain ask for a look at the hook.
+    int vain_waits = 0;
+    const auto wait = [&]() -> Status {
+        const std::uint64_t before = heard.events;
+        SIEVE_TRY(poll(wait_milliseconds));
+        if (heard.events != before || ++vain_waits % waits_per_look != 0) return {};
+        SIEVE_ASSIGN(const bool runs, still_runs(kernel, hook));
+        heard.gone = !runs;
+        return {};
+    };
     Status done;
-    while (wants_more() && stream->in_place()) {
+    while (wants_more() && stream->in_place() && !heard.gone) {
         const Result<bool> go_on = listener.go_on();
         if (!go_on) done = tl::unexpected(go_on.error());
         if (!go_on || !*go_on) break;
-        done = poll(wait_milliseconds);
+        done = wait();
         if (!done) break;
     }
     heard.taken_over = !stream->in_place();

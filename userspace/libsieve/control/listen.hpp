@@ -50,11 +50,12 @@ struct Heard {
     std::uint64_t events = 0;
     std::uint64_t lost = 0;  // samples for which the ring had no room
     bool taken_over = false; // another listener has replaced this one
+    bool gone = false;       // the hook no longer runs the program that was listened to
 };
 
 // Listens at the one hook that the name covers. Takes the lock twice: to switch sampling on, and to switch it
 // off. Sampling is off when this returns, unless another listener has taken over or the lock was not to be
-// had.
+// had. Listening ends soon after the program has left the hook.
 [[nodiscard]] Result<Heard> listen(Kernel& kernel, const HookName& name, const ListenOptions& options,
                                    const Listener& listener, const Observer& observer);
 
