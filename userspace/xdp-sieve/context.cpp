@@ -32,8 +32,9 @@ class Bar {
         drawn_ = true;
         constexpr int width = 40;
         const int filled = static_cast<int>(share * width);
-        print_error("\r{:<14} [{:<{}}] {:3.0f}%", stage, std::string(static_cast<std::size_t>(filled), '#'),
-                    width, share * 100);
+        write_text(stderr,
+                   fmt::format("\r{:<14} [{:<{}}] {:3.0f}%", stage,
+                               std::string(static_cast<std::size_t>(filled), '#'), width, share * 100));
         std::fflush(stderr);
     }
 

@@ -4,8 +4,11 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
+
+#include "libsieve/util/printable.hpp"
 
 namespace sieve::cli {
 
@@ -32,6 +35,21 @@ void prepare_streams() {
 
 void write_text(std::FILE* stream, std::string_view text) {
     if (std::fwrite(text.data(), 1, text.size(), stream) < text.size()) note_error(stream);
+}
+
+std::string safe_message(std::string_view text) {
+    const bool ends = text.ends_with('\n');
+    if (ends) text.remove_suffix(1);
+    std::string safe;
+    for (;;) {
+        const std::size_t end = std::min(text.find('\n'), text.size());
+        safe += printable(text.substr(0, end), std::string_view::npos);
+        if (end == text.size()) break;
+        safe += "\n  ";
+        text.remove_prefix(end + 1);
+    }
+    if (ends) safe += '\n';
+    return safe;
 }
 
 bool flush_output() {

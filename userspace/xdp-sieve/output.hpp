@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdio>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -23,9 +24,14 @@ void print_out(fmt::format_string<T...> format, T&&... values) {
     write_text(stdout, fmt::format(format, std::forward<T>(values)...));
 }
 
+// A message about text from outside, made safe for a terminal. Lines behind the first are indented, so that
+// no text from outside looks like a message of ours.
+[[nodiscard]] std::string safe_message(std::string_view text);
+
+// Prints a message that ends in a newline.
 template <class... T>
 void print_error(fmt::format_string<T...> format, T&&... values) {
-    write_text(stderr, fmt::format(format, std::forward<T>(values)...));
+    write_text(stderr, safe_message(fmt::format(format, std::forward<T>(values)...)));
 }
 
 // Writes the buffered text. False if standard output did not take everything, now or earlier.
