@@ -55,7 +55,7 @@ bool is_alien(const std::string& text) {
                                          "\xfd"
                                          "7zXZ"sv,
                                          "\x28\xb5\x2f\xfd"sv, "BZh"sv, "SIEV"sv, "\xff\xfe"sv, "\xfe\xff"sv,
-                                         "PK\x03\x04"sv, "PK\x05\x06"sv})
+                                         "\0\0\xfe\xff"sv, "PK\x03\x04"sv, "PK\x05\x06"sv})
         if (text.starts_with(magic)) return true;
     return false;
 }

@@ -67,6 +67,28 @@ binary_feed() {
     set_refused 3 'feed:1: ' "$WORK/feed"
 }
 
+# The line never ends, so only its first bytes can be judged.
+endless_line() {
+    refused 3 'zero:1: found a line of more than 4096 bytes' sieve build -o "$WORK/new.sieve" /dev/zero
+    refused 3 'standard input:1: found a line of more' sieve build -o "$WORK/new.sieve" - < <(tr '\0' x </dev/zero)
+}
+
+# A protocol that is an extension header's in IPv6, and one that is not.
+ipv6_protocols() {
+    printf '%s\n' "2001:db8::1 139" "192.0.2.1 51" "2001:db8::1 51" >"$WORK/feed"
+    refused 3 'feed:3: found the protocol 51 with an IPv6 address' sieve build --key src,proto \
+        -o "$WORK/new.sieve" "$WORK/feed"
+}
+
+# A terminal must not obey an argument.
+control_characters() {
+    local evil=$'\e[31mx'
+    refused 2 '\\x1b\[31mx' sieve load "$IN_IF" "$evil=$WORK/good.sieve"
+    refused 4 '\\x1b\[31mx' sieve status "$evil"
+    refused 2 '\\x1b\[31mx' sieve "$evil"
+    refused 2 '\\x1b\[31mx' sieve load --default "$evil" "$IN_IF" "bad=$WORK/good.sieve"
+}
+
 missing_file() {
     build_refused 'nowhere.*No such file' "$WORK/nowhere"
     set_refused 3 'nowhere.*No such file' "$WORK/nowhere"
@@ -245,6 +267,9 @@ ktap_run \
     "malformed line" malformed_line \
     "empty feed" empty_feed \
     "binary file as a feed" binary_feed \
+    "endless line" endless_line \
+    "extension headers as protocols" ipv6_protocols \
+    "control characters in arguments" control_characters \
     "missing file" missing_file \
     "directory" directory \
     "truncated image" truncated \

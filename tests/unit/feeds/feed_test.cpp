@@ -193,6 +193,16 @@ TEST_F(FeedTest, BadLinesAreNamedQuotedAndExplained) {
          "1\0.\0"s,
          "list: found text in UTF-16, expected UTF-8; convert it, as in `iconv -f UTF-16 -t UTF-8 FILE | "
          "xdp-sieve ... -`"},
+        {src, "\xff\xfe\0\0"s + "1\0\0\0"s,
+         "list: found text in UTF-32, expected UTF-8; convert it, as in `iconv -f UTF-32 -t UTF-8 FILE | "
+         "xdp-sieve ... -`"},
+        {src, "\0\0\xfe\xff"s + "\0\0\0" + "1"s,
+         "list: found text in UTF-32, expected UTF-8; convert it, as in `iconv -f UTF-32 -t UTF-8 FILE | "
+         "xdp-sieve ... -`"},
+        {src_dport_proto, "2001:db8::1 80 17\n2001:db8::1 80 51\n",
+         "list:2: found the protocol 51 with an IPv6 address, expected the number of a protocol: in IPv6 "
+         "this "
+         "number is an extension header's, so no packet would match"},
         {src_dport_proto, "1.2.3.4 80 tcp\n1.2.3.4 80\n",
          "list:2: found the end, expected the protocol: a name such as tcp or a number from 0 to 255"},
         {src_dport_proto, "1.2.3.4 80:tcp\n",
@@ -317,6 +327,22 @@ TEST_F(FeedTest, SkippedLinesAreCountedAndTheFirstAreShown) {
     ASSERT_TRUE(wide);
     EXPECT_EQ(wide->skipped, 2U);
     EXPECT_EQ(text_of(wide->keys), "1.2.3.4");
+}
+
+// The end of a line that is too long may never come: the line fails as soon as it is too long.
+TEST_F(FeedTest, AnEndlessLineIsNotReadToItsEnd) {
+    for (const std::string& before : {""s, "1.2.3.4\n"s}) {
+        auto inputs = Input::of_all({file(before + std::string(std::size_t{4} << 20, 'x'))});
+        ASSERT_TRUE(inputs);
+        const auto feed = read_feed(*inputs, src, {.threads = 1, .block_bytes = 16 << 10});
+        EXPECT_EQ(message(feed).substr(0, 28),
+                  before.empty() ? "list:1: found a line of more" : "list:2: found a line of more");
+        EXPECT_EQ(inputs->front().taken(), std::uint64_t{16} << 10) << "one block";
+    }
+    // A malformed line before it comes first.
+    const auto feed = read_feed({file("bad\n" + std::string(100'000, 'x')), file("::1", "next")}, src,
+                                {.threads = 1, .block_bytes = 16 << 10});
+    EXPECT_EQ(message(feed).substr(0, 19), "list:1: found \"bad\"");
 }
 
 // Lines at the limit, just beyond it and far beyond it, at every offset in a block.

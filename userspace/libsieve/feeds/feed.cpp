@@ -94,11 +94,12 @@ struct Block {
 
 // First stage: cuts the files into blocks of whole lines. If a line is longer than a block, its middle is
 // dropped. The rest still exceeds the line limit, which is all that matters for the error message, and no
-// input can make a block grow.
+// input can make a block grow. Unless malformed lines are skipped, reading ends with such a line, since its
+// end may never come.
 class Reader {
   public:
     Reader(std::span<Input> inputs, std::uint32_t fields, const FeedOptions& options)
-        : inputs_(inputs), fields_(fields), format_(options.format),
+        : inputs_(inputs), fields_(fields), format_(options.format), skip_invalid_(options.skip_invalid),
           block_bytes_(std::max(options.block_bytes, smallest_block)) {}
 
     // Fills a block. Returns false after the last block.
@@ -221,6 +222,12 @@ class Reader {
         }
         const auto* last = static_cast<const char*>(::memrchr(text, '\n', size));
         block.size = last ? static_cast<std::size_t>(last + 1 - text) : 0;
+        if (size - block.size > feed_line_limit + 1 && !skip_invalid_) {
+            text[size++] = '\n';
+            block.size = size;
+            file_ = inputs_.size(); // nothing is read after an error
+            return false;
+        }
         carried_.assign(text + block.size, std::min(size - block.size, feed_line_limit + 2));
         return true;
     }
@@ -228,6 +235,7 @@ class Reader {
     std::span<Input> inputs_;
     std::uint32_t fields_;
     const ListFormat& format_;
+    bool skip_invalid_;
     std::size_t block_bytes_;
     Reading reading_;
     std::size_t file_ = 0;
@@ -374,9 +382,12 @@ class Parser {
     static bool begin_file(Block& block, const char*& p) {
         const std::string_view text(p, block.size);
         if (text.starts_with(byte_order_mark)) p += byte_order_mark.size();
-        if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) {
-            block.alien = "found text in UTF-16, expected UTF-8; convert it, as in `iconv -f UTF-16 -t UTF-8 "
-                          "FILE | xdp-sieve ... -`";
+        using namespace std::string_view_literals;
+        const bool utf32 = text.starts_with("\xff\xfe\0\0"sv) || text.starts_with("\0\0\xfe\xff"sv);
+        if (utf32 || text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff")) {
+            block.alien = fmt::format("found text in UTF-{0}, expected UTF-8; convert it, as in `iconv -f "
+                                      "UTF-{0} -t UTF-8 FILE | xdp-sieve ... -`",
+                                      utf32 ? 32 : 16);
             return false;
         }
         if (text.starts_with("BZh")) {
