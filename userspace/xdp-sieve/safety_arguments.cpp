@@ -59,7 +59,8 @@ Result<control::Safety> SafetyArguments::safety(const Context& context) {
     for (std::string text; std::getline(texts, text, ',');) {
         const std::optional<std::uint64_t> port = parse_whole(text);
         if (!port || *port < 1 || *port > std::numeric_limits<std::uint16_t>::max())
-            return invalid_request(fmt::format("--admin-ports {}: expected numbers from 1 to 65535", text));
+            return invalid_request(fmt::format("--admin-ports {}: expected numbers from 1 to 65535",
+                                               text.empty() ? "\"\"" : text));
         ports.insert(static_cast<std::uint16_t>(*port));
     }
     std::vector<control::HostAddress> listed;

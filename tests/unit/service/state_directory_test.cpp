@@ -255,6 +255,15 @@ TEST_F(StateDirectoryTest, AnotherVersionIsRefused) {
     }
 }
 
+TEST_F(StateDirectoryTest, BytesBehindTheVersionAreNamed) {
+    static_cast<void>(open());
+    std::ofstream(path + "/version", std::ios::app) << "more\n";
+    const auto state = StateDirectory::look(path);
+    ASSERT_FALSE(state);
+    EXPECT_NE(state.error().message.find("bytes behind its first line"), std::string::npos)
+        << state.error().message;
+}
+
 TEST_F(StateDirectoryTest, AForeignFolderIsRefused) {
     std::filesystem::create_directory(path);
     std::ofstream(path + "/mail") << "dear";

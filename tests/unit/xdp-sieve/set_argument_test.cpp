@@ -98,6 +98,7 @@ TEST(SetArgument, WhatMakesNoSenseIsNamed) {
              {"bad=f,fpr=low", "fpr=low: expected a number"},
              {"bad=f,rounds=1.5", "rounds=1.5: expected a whole number"},
              {"bad=f,rounds=5e9", "rounds=5e9: expected a whole number"},
+             {"bad=f,threads=1e9", "threads=1e9: expected a number of threads from 1 to 1024"},
              {"bad=f,skip-invalid=1", "takes no value"},
              {"bad=f,key=source", "key=source: "},
              {"bad=f,kind=round", "kind=round: "},

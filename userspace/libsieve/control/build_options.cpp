@@ -32,6 +32,17 @@ Status set_whole(std::optional<Number>& into, const std::string& text) {
     return set_whole(into.emplace(), text);
 }
 
+// More threads than any machine has processors would only cost memory, or fail to start.
+Status set_threads(unsigned& into, const std::string& text) {
+    constexpr std::uint64_t most = 1024;
+    const std::optional<std::uint64_t> threads = parse_whole(text);
+    if (!threads || *threads > most)
+        return invalid_request(
+            fmt::format("expected a number of threads from 1 to {}, or 0 for all processors", most));
+    into = static_cast<unsigned>(*threads);
+    return {};
+}
+
 Status set_real(std::optional<double>& into, const std::string& text) {
     into = parse_real(text);
     return into ? Status() : invalid_request("expected a number, such as 0.5 or 1e-5");
@@ -139,7 +150,7 @@ std::vector<BuildOption> list_options() {
         {"seed", "NUMBER", "build the same image again; for tests, since it makes the hash known",
          [](FeedSpec& feed, const std::string& text) { return set_whole(feed.build.seed, text); }},
         {"threads", "NUMBER", "threads; as many as processors if not given",
-         [](FeedSpec& feed, const std::string& text) { return set_whole(feed.build.threads, text); }},
+         [](FeedSpec& feed, const std::string& text) { return set_threads(feed.build.threads, text); }},
         {"max-probes", "NUMBER",
          "prefix sets: the most lengths that a packet's address is asked for, 1 to 8 (4)",
          [](FeedSpec& feed, const std::string& text) {

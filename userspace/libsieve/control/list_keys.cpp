@@ -74,11 +74,12 @@ Result<KeyList> list_keys(Kernel& kernel, const HookName& name, const std::strin
     SIEVE_ASSIGN(const std::uint64_t listed, count_stored(kernel, now.set, list));
     list.unlisted = filter.file.keys - std::min<std::uint64_t>(filter.file.keys, listed);
     if (list.keys.empty() && list.unlisted > 0)
-        return failure(ErrorKind::no,
-                       fmt::format("set {} has {} keys, and none of them is known: a filter cannot list its "
-                                   "keys, the set is not verified, and no key was inserted for a time",
-                                   set, list.unlisted),
-                       {.interface = name.interface, .set = set});
+        return failure(
+            ErrorKind::no,
+            fmt::format("set {} has {} key{}, none of which is known: a filter cannot list its keys, "
+                        "the set is not verified, and no key was inserted for a time",
+                        set, list.unlisted, list.unlisted == 1 ? "" : "s"),
+            {.interface = name.interface, .set = set});
     return list;
 }
 

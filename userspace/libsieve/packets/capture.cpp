@@ -15,20 +15,21 @@ void Capture::Close::operator()(pcap* handle) const {
 Result<Capture> Capture::open(const std::string& path) {
     char why[PCAP_ERRBUF_SIZE] = "";
     std::unique_ptr<pcap, Close> handle(pcap_open_offline(path.c_str(), why));
+    const std::string name = path == "-" ? "standard input" : path;
     if (!handle) {
         // Some messages of libpcap begin with the path, others do not.
         const std::string text = why;
-        return bad_input(text.starts_with(path) ? text : fmt::format("{}: {}", path, text));
+        return bad_input(text.starts_with(path) ? text : fmt::format("{}: {}", name, text));
     }
     const int type = pcap_datalink(handle.get());
     std::optional<LinkLayer> link = LinkLayer::of(type);
     if (!link) {
-        const char* name = pcap_datalink_val_to_name(type);
+        const char* type_name = pcap_datalink_val_to_name(type);
         return bad_input(fmt::format("{}: a capture of link type {}, expected Ethernet (EN10MB), RAW, NULL, "
                                      "LOOP, LINUX_SLL or LINUX_SLL2",
-                                     path, name != nullptr ? name : std::to_string(type)));
+                                     name, type_name != nullptr ? type_name : std::to_string(type)));
     }
-    return Capture(path, std::move(handle), std::move(*link));
+    return Capture(name, std::move(handle), std::move(*link));
 }
 
 Result<std::optional<CapturedPacket>> Capture::next() {
@@ -39,7 +40,7 @@ Result<std::optional<CapturedPacket>> Capture::next() {
     const int got = pcap_next_ex(handle_.get(), &header, &bytes);
     if (got == PCAP_ERROR_BREAK) return std::nullopt;
     if (got != 1)
-        return bad_input(fmt::format("{}: packet {}{}: {}", path_, number_ + 1,
+        return bad_input(fmt::format("{}: packet {}{}: {}", name_, number_ + 1,
                                      before >= 0 ? fmt::format(" at byte {}", before) : std::string(),
                                      pcap_geterr(handle_.get())));
     return CapturedPacket{

@@ -34,10 +34,10 @@ class Capture {
     struct Close {
         void operator()(pcap* handle) const;
     };
-    Capture(std::string path, std::unique_ptr<pcap, Close> handle, LinkLayer link)
-        : path_(std::move(path)), handle_(std::move(handle)), link_(std::move(link)) {}
+    Capture(std::string name, std::unique_ptr<pcap, Close> handle, LinkLayer link)
+        : name_(std::move(name)), handle_(std::move(handle)), link_(std::move(link)) {}
 
-    std::string path_;
+    std::string name_; // for messages
     std::unique_ptr<pcap, Close> handle_;
     LinkLayer link_;
     std::uint64_t number_ = 0;

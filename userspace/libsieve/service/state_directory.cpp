@@ -78,6 +78,10 @@ Result<bool> check_version(const std::string& path) {
                  read_small_file(path + "/version", longest_version));
     if (!version) return false;
     if (*version == version_text) return true;
+    if (version->starts_with(version_text))
+        return fault(path,
+                     "has a file `version` with bytes behind its first line, expected none; move the folder "
+                     "away, and it is made anew from the sources");
     return fault(
         path,
         fmt::format("is of another version (\"{}\", expected \"{}\"); move it away, and it is made anew "
