@@ -19,8 +19,9 @@ class LongAbsenceTest : public FleetTest {
     [[nodiscard]] bool accepted(const Machine& node, std::uint64_t serial) const {
         return await([&] {
             const auto store = NodeStore::open(node.folder);
-            const auto known = store ? store->accepted() : std::nullopt;
-            return known && known->serial == serial;
+            if (!store) return false;
+            const auto known = store->accepted();
+            return known && *known && (*known)->serial == serial;
         });
     }
     [[nodiscard]] std::uint64_t serial() { return status().published.manifest->manifest.serial; }

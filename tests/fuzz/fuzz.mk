@@ -16,8 +16,8 @@ FUZZ_ROOMS   := util keys feeds packets image
 FUZZ_LIB_SRC := $(shell find $(FUZZ_ROOMS:%=userspace/libsieve/%) -name '*.cpp') \
                 $(wildcard userspace/libsieve/filters/kinds/*.cpp userspace/libsieve/filters/kinds/*/*_kind.cpp)
 FUZZ_CLI_OBJ := $(addprefix $(FUZZ)/userspace/,xdp-sieve/set_argument.o libsieve/control/build_options.o)
-FUZZ_TOML_SRC := $(addprefix userspace/libsieve/service/,configuration.cpp configuration_fleet.cpp \
-                 configuration_interfaces.cpp configuration_reader.cpp configuration_section.cpp \
+FUZZ_TOML_SRC := $(addprefix userspace/libsieve/service/,configuration.cpp configuration_depth.cpp \
+                 configuration_fleet.cpp configuration_interfaces.cpp configuration_reader.cpp configuration_section.cpp \
                  configuration_sets.cpp configuration_sources.cpp configuration_text.cpp configuration_toml.cpp \
                  duration.cpp guards.cpp listen_address.cpp source_spec.cpp url.cpp)
 FUZZ_TOML_OBJ := $(FUZZ)/userspace/libsieve/control/build_options.o $(call objects,$(FUZZ_TOML_SRC),$(FUZZ))

@@ -10,7 +10,7 @@
 namespace sieve::service {
 namespace {
 
-using test::Files;
+using sieve::test::Files;
 
 std::vector<std::string> names_of(const Result<std::vector<std::string>>& paths) {
     std::vector<std::string> names;
