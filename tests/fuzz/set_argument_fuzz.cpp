@@ -39,7 +39,8 @@ std::size_t field_number(std::string_view name) {
 
 bool is_name(std::string_view name) {
     constexpr std::string_view letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
-    return !name.empty() && name.size() <= 31 && name.find_first_not_of(letters) == std::string_view::npos;
+    return !name.empty() && name[0] != '.' && name.size() <= 31 &&
+           name.find_first_not_of(letters) == std::string_view::npos;
 }
 
 std::vector<std::string> pieces_of(std::string_view text) {

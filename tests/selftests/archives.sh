@@ -61,7 +61,7 @@ archives_that_are_none() {
     tar -C "$WORK" -cf - plain | gzip >"$WORK/tar"
     mkdir "$WORK/folder" && (cd "$WORK" && zip -qr folder.zip folder && zip -q -P x locked.zip plain)
     zip -qj "$WORK/two.zip" "$WORK/plain" "$WORK/plain.gz"
-    head -c 100000000 /dev/zero | zstd -q >"$WORK/bomb"
+    head -c 100000000 /dev/zero | tr '\0' '\n' | zstd -q >"$WORK/bomb"
     rejected cut 'damaged or cut short: gzip'
     rejected nested 'holds another archive \(xz\), expected a list as text'
     rejected tar 'holds another archive \(tar\)'

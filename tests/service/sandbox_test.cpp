@@ -171,7 +171,7 @@ TEST(Sandbox, PackedListsAreUnpackedThere) {
         EXPECT_TRUE(holds(list.image, "192.0.2.2")) << name;
         EXPECT_EQ(holds(list.image, "192.0.2.3"), std::string(name) == "both.zip");
     }
-    folder.shell("head -c 100000000 /dev/zero | gzip >bomb.gz");
+    folder.shell("head -c 100000000 /dev/zero | tr '\\0' '\\n' | gzip >bomb.gz");
     Request request = request_of(FileOrigin{folder.path("bomb.gz")});
     request.sandbox.limits.unpacked_bytes = 1000000;
     EXPECT_SAYS(error_of(request).message, "bomb.gz: unpacks to more than 1000000 bytes, the limit");

@@ -280,7 +280,7 @@ TEST_F(ChangeKeys, AreListedWhereTheyAreKnown) {
     const auto none = list_keys(kernel, eth0, "set");
     ASSERT_FALSE(none);
     EXPECT_EQ(none.error().kind, ErrorKind::no);
-    EXPECT_NE(none.error().message.find("set set has 200 keys, and none of them is known"), std::string::npos)
+    EXPECT_NE(none.error().message.find("set set has 200 keys, none of which is known"), std::string::npos)
         << none.error().message;
     ASSERT_TRUE(insert_for("203.0.113.2", 2h));
     ASSERT_TRUE(insert_for("203.0.113.1", 1h));

@@ -151,7 +151,9 @@ TEST_F(PackedFeed, WhatIsNoPackedListSaysSo) {
     shell("gzip -k list; gzip -k list.gz -c >twice; gzip -k image; tar cf - list | xz >tar.xz; : | gzip "
           ">empty.gz;"
           "head -c 20 list.gz >cut.gz; zip -q -P x locked.zip list; mkdir d; zip -q -r folder.zip d;"
-          "head -c 3000000000 /dev/zero | zstd -q >bomb.zst; yes '#' | head -c 20000000 | gzip >dense.gz");
+          "head -c 300000000 /dev/zero | tr '\\0' '\\n' | zstd -q >bomb.zst; yes '#' | head -c 20000000 | "
+          "gzip >dense.gz;"
+          "head -c 3000000000 /dev/zero | zstd -q >line.zst");
     const auto says = [&](const std::string& name) { return message(read_feed({files.path(name)}, src)); };
     EXPECT_EQ(says("twice"), "twice: holds another archive (gzip), expected a list as text");
     EXPECT_EQ(says("tar.xz"), "tar.xz: holds another archive (tar), expected a list as text");
@@ -162,6 +164,8 @@ TEST_F(PackedFeed, WhatIsNoPackedListSaysSo) {
     EXPECT_EQ(says("folder.zip"), "folder.zip: the zip archive holds no file");
     EXPECT_NE(says("bomb.zst").find("unpack to more than 500 times as many, the limit"), std::string::npos)
         << says("bomb.zst");
+    EXPECT_NE(says("line.zst").find("line.zst:1: found a line of more than 4096 bytes"), std::string::npos)
+        << says("line.zst");
     EXPECT_NE(says("dense.gz").find("unpack to more than 500 times as many, the limit"), std::string::npos)
         << says("dense.gz");
     // Malformed lines may be skipped; an archive that is none may not.

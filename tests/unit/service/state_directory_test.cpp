@@ -31,7 +31,6 @@ class StateDirectoryTest : public testing::Test {
     static void put_folder(const std::string& at) {
         std::filesystem::remove_all(at);
         std::filesystem::create_directory(at);
-        std::ofstream(at + "/mail") << "dear";
     }
     // Whoever opens it waits for a writer.
     static void put_pipe(const std::string& at) {

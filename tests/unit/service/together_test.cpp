@@ -255,9 +255,9 @@ TEST_F(SetsTogetherTest, RecordsChangeTogether) {
     }
     const std::string blocked = files.path("state") + "/sets/b/record.json";
     fs::remove(blocked);
-    fs::create_directory(blocked);
+    fs::create_directories(blocked + "/content");
     EXPECT_FALSE(state->commit(records)) << "the second record cannot be written";
-    fs::remove(blocked);
+    fs::remove_all(blocked);
     open();
     for (const char* set : {"a", "b"})
         EXPECT_EQ(state->read(set, [](const std::string&) {})->entries, 77U) << set;

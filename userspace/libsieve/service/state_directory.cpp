@@ -131,12 +131,12 @@ std::string text_of(const json& value) {
     return value.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
-// A folder or a pipe at the path would be in the way for ever.
+// A folder or a pipe at the path would be in the way for ever. A folder with content is somebody's.
 Status write_json(const std::string& path, const json& value) {
     struct stat info {};
     if (::stat(path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
         std::error_code error;
-        std::filesystem::remove_all(path, error);
+        std::filesystem::remove(path, error);
         if (error) return fault(path, "cannot be removed", error.value());
     }
     return write_output(path, text_of(value), json_output, Replace::anything);
