@@ -196,6 +196,11 @@ TEST_F(StateDirectoryTest, DamagedKeysOfAVerifiedSetCountAsNone) {
         damaged(whole.substr(0, left));
     damaged(whole + '\0');
     damaged(whole + whole);
+    for (void (*put)(const std::string&) : {&put_folder, &put_pipe}) {
+        std::filesystem::remove_all(file);
+        put(file);
+        EXPECT_FALSE(state.read("bad", remark()));
+    }
 }
 
 TEST_F(StateDirectoryTest, WhatIsNoFileIsReplaced) {

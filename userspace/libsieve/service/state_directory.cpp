@@ -169,7 +169,7 @@ tl::unexpected<Error> unreadable(const std::string& path, const std::string& why
 }
 
 Result<UniqueFd> open_file(const std::string& path) {
-    UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+    UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
     if (!file) return unreadable(path, "cannot be read: " + errno_text(errno));
     return file;
 }
