@@ -101,6 +101,8 @@ TEST_F(PublishTest, OneOfTwoPublishersWins) {
     Manifest manifest = seen_by_one->manifest->manifest;
     const auto won = publish_manifest(one, manifest, *seen_by_one, key_, milliseconds_now());
     ASSERT_TRUE(won) << won.error().message;
+    // Two that publish the very same manifest have both published it.
+    manifest.sets.at(0).digest = sha256_of("another");
     const auto lost = publish_manifest(other, manifest, *seen_by_other, key_, milliseconds_now());
     ASSERT_FALSE(lost);
     EXPECT_EQ(lost.error().kind, ErrorKind::changed_meanwhile);

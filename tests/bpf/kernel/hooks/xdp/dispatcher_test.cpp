@@ -37,7 +37,7 @@ TEST(Dispatcher, OurOwnProgramIsNone) {
     ASSERT_EQ(bpf_obj_get_info_by_fd(object.program_fd(), &info, &length), 0);
     const Program program = test::value_or_fail(open_program(info.id));
     EXPECT_EQ(program.name, "xdp_sieve");
-    EXPECT_TRUE(dispatcher_members(program).empty());
+    EXPECT_TRUE(test::value_or_fail(dispatcher_members(program)).empty());
 }
 
 } // namespace

@@ -15,7 +15,7 @@ namespace sieve::kernel::xdp {
 namespace {
 
 Status look_behind_dispatcher(Hook& hook, const Program& dispatcher) {
-    hook.members = dispatcher_members(dispatcher);
+    SIEVE_ASSIGN(hook.members, dispatcher_members(dispatcher));
     for (DispatchedProgram& member : hook.members)
         if (!hook.ours) SIEVE_TRY(recognise(hook, member.program));
     return {};

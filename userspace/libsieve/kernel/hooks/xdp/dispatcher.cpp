@@ -15,6 +15,8 @@
 #include <fmt/core.h>
 #include <xdp/prog_dispatcher.h>
 
+#include "libsieve/kernel/refusal.hpp"
+
 namespace sieve::kernel {
 
 namespace {
@@ -77,22 +79,24 @@ std::optional<std::size_t> position_of(const btf* types, std::uint32_t type_id) 
 } // namespace
 
 // Each program replaces one function of the dispatcher, through a link.
-std::vector<DispatchedProgram> dispatcher_members(const Program& dispatcher) {
-    if (dispatcher.name != dispatcher_name) return {};
+Result<std::vector<DispatchedProgram>> dispatcher_members(const Program& dispatcher) {
+    std::vector<DispatchedProgram> members;
+    if (dispatcher.name != dispatcher_name) return members;
     const std::optional<xdp_dispatcher_config> config = read_config(dispatcher);
     const Btf types = read_types(dispatcher);
     std::vector<std::pair<std::size_t, DispatchedProgram>> found;
     for (std::uint32_t id = 0; bpf_link_get_next_id(id, &id) == 0;) {
         const UniqueFd link(bpf_link_get_fd_by_id(id));
+        if (!link && (errno == ENOENT || errno == EAGAIN)) continue; // it has gone, or is being made
+        if (!link) return refusal(fmt::format("opening BPF link {}", id), errno);
         bpf_link_info info{};
         __u32 length = sizeof(info);
-        if (!link || bpf_obj_get_info_by_fd(link.get(), &info, &length) != 0)
-            continue; // the link has gone meanwhile
+        // Links of other types may have nothing to tell.
+        if (bpf_obj_get_info_by_fd(link.get(), &info, &length) != 0) continue;
         if (info.type != BPF_LINK_TYPE_TRACING || info.tracing.target_obj_id != dispatcher.id) continue;
-        Result<Program> program = open_program(info.prog_id);
-        if (!program) continue;
+        SIEVE_ASSIGN(Program program, open_program(info.prog_id));
         const std::optional<std::size_t> position = position_of(types.get(), info.tracing.target_btf_id);
-        DispatchedProgram member{.program = std::move(*program), .rank = {}};
+        DispatchedProgram member{.program = std::move(program), .rank = {}};
         if (config && position)
             member.rank = DispatcherRank{.priority = config->run_prios[*position],
                                          .chain = config->chain_call_actions[*position] &
@@ -101,7 +105,6 @@ std::vector<DispatchedProgram> dispatcher_members(const Program& dispatcher) {
     }
     std::stable_sort(found.begin(), found.end(),
                      [](const auto& a, const auto& b) { return a.first < b.first; });
-    std::vector<DispatchedProgram> members;
     members.reserve(found.size());
     for (auto& [position, member] : found) members.push_back(std::move(member));
     return members;

@@ -30,8 +30,9 @@ struct DispatchedProgram {
 };
 
 // The programs behind that dispatcher, in the order in which they are asked. Empty if the program is no
-// dispatcher. A program that goes away while we look is left out.
-[[nodiscard]] std::vector<DispatchedProgram> dispatcher_members(const Program& dispatcher);
+// dispatcher. A program that goes away while we look is left out. Errors: what the kernel refused otherwise,
+// since nobody may take our program for missing because files or memory ran out.
+[[nodiscard]] Result<std::vector<DispatchedProgram>> dispatcher_members(const Program& dispatcher);
 
 // The folder in which libxdp keeps its pins.
 [[nodiscard]] std::string pin_root();
