@@ -22,7 +22,14 @@ program_name() {
 ids_of() { loader status "$IN_IF" | awk -v name="$1" '$1 == "=>" && $3 == name { print $4 }'; }
 
 # Prints how many packets the other program has counted.
-seen() { bpftool -j map dump name neighbour_seen | jq '.[0].formatted.value // .[0].elements[0].formatted.value'; }
+seen() {
+    await dump_seen
+    jq '.[0].formatted.value // .[0].elements[0].formatted.value' "$WORK/seen"
+}
+# Looking for a name, bpftool opens all maps. It fails if one of them goes away meanwhile.
+dump_seen() {
+    bpftool -j map dump name neighbour_seen >"$WORK/seen" && jq -e 'type == "array"' "$WORK/seen" >/dev/null
+}
 
 sieve_status() { sieve --json status "$IN_IF" | jq -r ".interfaces[0].$1"; }
 
