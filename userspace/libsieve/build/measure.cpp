@@ -37,8 +37,7 @@ int least_random_bits(const Image& image) {
     constexpr int before_v4 = 96; // bits in front of an IPv4 address
     const sieve_lookup& lookup = image.lookup();
     if (lookup.probes == 0)
-        return random_bits(std::popcount(lookup.fields & std::uint32_t{SIEVE_FIELD_SRC | SIEVE_FIELD_DST}) *
-                               v4_bits,
+        return random_bits(std::popcount(lookup.fields & std::uint32_t{SIEVE_FIELD_ADDRESSES}) * v4_bits,
                            lookup.fields);
     const sieve_probes& probes = image.probes();
     int least = 64;
