@@ -111,6 +111,30 @@ TEST_F(JournalTest, AChangedByteIsDetectedWhereverItIs) {
     }
 }
 
+// Not the end: a crash does not do that, and what follows is known to be missing.
+TEST_F(JournalTest, AChangedByteBeforeTheLastRecordIsDamage) {
+    std::size_t last = 0;
+    {
+        auto journal = Journal::create(path);
+        ASSERT_TRUE(journal->append(first));
+        ASSERT_TRUE(journal->append(second));
+        last = journal->bytes();
+        ASSERT_TRUE(journal->append_done(filters));
+    }
+    const std::string whole = bytes();
+    const std::size_t head = std::string("xdp-sieve journal 1\n").size();
+    for (std::size_t at = head; at < last; at++) {
+        std::string other = whole;
+        other[at] = static_cast<char>(other[at] ^ 0x10);
+        write(other);
+        Journal::Content content;
+        const auto journal = Journal::open(path, content);
+        ASSERT_FALSE(journal) << at;
+        EXPECT_NE(journal.error().message.find("is damaged"), std::string::npos) << journal.error().message;
+        EXPECT_EQ(bytes(), other) << at; // for the next that asks
+    }
+}
+
 TEST_F(JournalTest, WhatIsNoJournalIsRefused) {
     write("something else\n");
     Journal::Content content;

@@ -136,6 +136,37 @@ TEST_F(LiveKeeperTest, DecisionsStayAndEndWhileTheApiIsAway) {
     EXPECT_TRUE(keeper->state().in_step);
 }
 
+TEST_F(LiveKeeperTest, ListsThatWereLostAreBuiltOfWhatTheSourceSays) {
+    {
+        const auto keeper = open(stream_set());
+        put_in_force();
+        put_in_force("block-ranges");
+        answer = Decisions{.added = {claim("192.0.2.1", 1, now + 1h), claim("198.51.100.0/24", 2, now + 1h)}};
+        settle(*keeper);
+    }
+    for (const std::string set : {"block", "block-ranges"}) {
+        std::filesystem::resize_file(file_of(set, ".list"), 25);
+    }
+    const std::string identity = identity_in_force();
+    const std::uint32_t ranges = map_id("block-ranges");
+    answer.reset(); // the API is away
+    const auto keeper = open(stream_set());
+    settle(*keeper);
+    EXPECT_EQ(identity_in_force(), identity);
+    EXPECT_TRUE(in_force_has("192.0.2.1"));
+    EXPECT_EQ(map_id("block-ranges"), ranges);
+    // It comes back, and has no prefix any more.
+    answer = Decisions{.added = {claim("192.0.2.1", 1, now + 1h), claim("192.0.2.2", 3, now + 1h)}};
+    now += 10min;
+    settle(*keeper);
+    EXPECT_NE(identity_in_force(), identity);
+    EXPECT_TRUE(in_force_has("192.0.2.1"));
+    EXPECT_TRUE(in_force_has("192.0.2.2"));
+    EXPECT_NE(identity_text(kernel.open_filter(map_id("block-ranges")).value()->file()),
+              identity_text(kernel.open_filter(ranges).value()->file()));
+    EXPECT_TRUE(keeper->state().in_step);
+}
+
 TEST_F(LiveKeeperTest, WhatTheHostComesToDependOnIsRemoved) {
     const auto keeper = open(stream_set());
     put_in_force();
@@ -273,6 +304,28 @@ TEST_F(WatchedFileTest, WhatChangedWhileNobodyLookedIsFoundAtTheStart) {
     const auto keeper = open(file_set(path));
     settle(*keeper);
     EXPECT_FALSE(in_force_has("192.0.2.1"));
+    EXPECT_TRUE(in_force_has("192.0.2.3"));
+    EXPECT_EQ(keys_in_force(), 2U);
+}
+
+TEST_F(WatchedFileTest, AListThatWasLostIsReadAgain) {
+    write({"192.0.2.1", "192.0.2.2"});
+    {
+        const auto keeper = open(file_set(path));
+        put_in_force();
+        settle(*keeper);
+    }
+    std::filesystem::remove(file_of("block", ".list"));
+    write({"192.0.2.2", "nonsense"});
+    const auto keeper = open(file_set(path));
+    settle(*keeper);
+    EXPECT_TRUE(in_force_has("192.0.2.1"));
+    EXPECT_EQ(keys_in_force(), 2U);
+    write({"192.0.2.2", "192.0.2.3"});
+    keeper->wake();
+    settle(*keeper);
+    EXPECT_FALSE(in_force_has("192.0.2.1"));
+    EXPECT_TRUE(in_force_has("192.0.2.2"));
     EXPECT_TRUE(in_force_has("192.0.2.3"));
     EXPECT_EQ(keys_in_force(), 2U);
 }

@@ -2,6 +2,7 @@
 #include "libsieve/service/live/live_set.hpp"
 
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <random>
 #include <set>
@@ -37,8 +38,42 @@ class LiveSetTest : public testing::Test, public LiveWorld {
         put_in_force();
         return set;
     }
-    [[nodiscard]] std::string journal_path() {
-        return files.path("state/sets/block/") + state.read("block", observer.remark)->identity + ".journal";
+    [[nodiscard]] std::string journal_path() { return file_of("block", ".journal"); }
+    [[nodiscard]] std::string list_path() { return file_of("block", ".list"); }
+    // Whatever a failing disk makes of it.
+    static void flip_a_bit(const std::string& path, std::size_t at) {
+        std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+        file.seekg(static_cast<std::streamoff>(at));
+        const char byte = static_cast<char>(file.get() ^ 1);
+        file.seekp(static_cast<std::streamoff>(at));
+        file.put(byte);
+    }
+    // Nothing is touched before the sources have said all of their lists, and then the filter has just that.
+    void expect_to_wait_for_the_sources(const std::string& what) {
+        remarks.clear();
+        LiveSet set = open();
+        ASSERT_EQ(remarks.size(), 1U) << what;
+        EXPECT_NE(remarks[0].find("the filter stays as it is"), std::string::npos) << remarks[0];
+        EXPECT_TRUE(set.awaits_sources()) << what;
+        EXPECT_EQ(set.rebuild_due(), RebuildReason::unknown) << what;
+        const std::string identity = identity_in_force();
+        const std::uint64_t keys = keys_in_force();
+        ASSERT_TRUE(set.level(kernel, observer)) << what;
+        ASSERT_TRUE(set.expire(kernel, at_second(1'000'000), observer)) << what;
+        EXPECT_EQ(identity_in_force(), identity) << what;
+        EXPECT_EQ(keys_in_force(), keys) << what;
+        EXPECT_TRUE(open().awaits_sources()) << what; // another process knows no more
+        auto done = set.replace(kernel, {claim("192.0.2.2", 2), claim("192.0.2.9", 9)}, observer);
+        ASSERT_TRUE(done) << done.error().message;
+        EXPECT_FALSE(set.awaits_sources()) << what;
+        EXPECT_EQ(keys_in_force(), keys) << what;
+        done = set.rebuild(kernel, in_process(), observer);
+        ASSERT_TRUE(done) << done.error().message;
+        EXPECT_FALSE(set.rebuild_due()) << what;
+        EXPECT_TRUE(in_force_has("192.0.2.2")) << what;
+        EXPECT_TRUE(in_force_has("192.0.2.9")) << what;
+        EXPECT_EQ(keys_in_force(), 2U) << what;
+        EXPECT_FALSE(open().awaits_sources()) << what;
     }
 };
 
@@ -271,6 +306,71 @@ TEST_F(LiveSetTest, ATornJournalLosesItsLastChangeOnly) {
     const auto done = set.level(kernel, observer);
     ASSERT_TRUE(done);
     EXPECT_EQ(done->rebuild_due, RebuildReason::unknown);
+}
+
+TEST_F(LiveSetTest, ADamagedListIsAskedForBeforeAnythingIsBuiltOfIt) {
+    const std::vector<Claim> claims{claim("192.0.2.1", 1), claim("192.0.2.2", 2, at_second(100))};
+    std::size_t bytes = 1;
+    for (std::size_t at = 0; at < bytes; at += 3) {
+        {
+            LiveSet set = open();
+            ASSERT_TRUE(set.replace(kernel, claims, observer));
+            ASSERT_TRUE(set.rebuild(kernel, in_process(), observer));
+            put_in_force();
+        }
+        bytes = std::filesystem::file_size(list_path());
+        flip_a_bit(list_path(), at);
+        expect_to_wait_for_the_sources("byte " + std::to_string(at));
+    }
+}
+
+TEST_F(LiveSetTest, AListThatIsGoneIsAskedForToo) {
+    for (const bool is_list : {true, false}) {
+        {
+            LiveSet set = open();
+            ASSERT_TRUE(set.replace(kernel, {claim("192.0.2.1", 1), claim("192.0.2.2", 2)}, observer));
+            ASSERT_TRUE(set.rebuild(kernel, in_process(), observer));
+            put_in_force();
+        }
+        std::filesystem::remove(is_list ? list_path() : journal_path());
+        expect_to_wait_for_the_sources(is_list ? "list" : "journal");
+    }
+}
+
+TEST_F(LiveSetTest, ADamagedJournalIsAskedForToo) {
+    {
+        LiveSet set = open_in_force();
+        ASSERT_TRUE(set.change(kernel, {{}, {claim("192.0.2.1", 1)}}, observer));
+        ASSERT_TRUE(set.change(kernel, {{}, {claim("192.0.2.2", 2)}}, observer));
+    }
+    flip_a_bit(journal_path(), 100);
+    expect_to_wait_for_the_sources("journal");
+}
+
+// An answer that was cut short is not what the list had.
+TEST_F(LiveSetTest, GuardsCompareWithTheListThatWasLost) {
+    std::vector<Claim> claims;
+    for (const std::string& address : test::addresses(200)) claims.push_back(claim(address, claims.size()));
+    {
+        LiveSet set = open();
+        ASSERT_TRUE(set.replace(kernel, claims, observer));
+        ASSERT_TRUE(set.rebuild(kernel, in_process(), observer));
+        put_in_force();
+    }
+    flip_a_bit(list_path(), std::filesystem::file_size(list_path()) - 2);
+    LiveSet set = open();
+    for (const std::size_t left : {0U, 10U}) {
+        const auto done =
+            set.replace(kernel, {claims.begin(), claims.begin() + static_cast<long>(left)}, observer);
+        ASSERT_TRUE(done);
+        ASSERT_TRUE(done->refusal) << left;
+        EXPECT_EQ(done->refusal->guard, Guard::shrink);
+        EXPECT_TRUE(set.awaits_sources());
+    }
+    const auto done = set.replace(kernel, claims, observer);
+    ASSERT_TRUE(done);
+    EXPECT_FALSE(done->refusal);
+    EXPECT_FALSE(set.awaits_sources());
 }
 
 TEST_F(LiveSetTest, ChangesDuringARebuildAreInTheNewFilter) {

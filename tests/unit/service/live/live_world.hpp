@@ -70,6 +70,11 @@ class LiveWorld {
         return set;
     }
 
+    // A file that the state directory has for the set's last good image.
+    [[nodiscard]] std::string file_of(const std::string& set, const std::string& ending) {
+        return files.path("state/sets/") + set + '/' + state.read(set, observer.remark)->identity + ending;
+    }
+
     // Puts the set's last good image in force at a hook, as a cycle does.
     std::uint32_t put_in_force(const std::string& set = "block",
                                kernel::HookPoint point = kernel::HookPoint::xdp) {

@@ -37,6 +37,10 @@ struct RecordHeader {
 };
 static_assert(sizeof(RecordHeader) == 32);
 
+// The lengths of all records are multiples of it.
+constexpr std::size_t record_step = 8;
+static_assert(sizeof(RecordHeader) % record_step == 0 && claim_record_bytes % record_step == 0);
+
 struct ChangeHead {
     std::uint64_t removed;
     std::uint64_t added;
@@ -64,7 +68,7 @@ Record take(std::string_view& from) {
     return record;
 }
 
-std::uint64_t checksum_of(const std::string& record) {
+std::uint64_t checksum_of(std::string_view record) {
     return XXH3_64bits(record.data() + sizeof(std::uint64_t), record.size() - sizeof(std::uint64_t));
 }
 
@@ -110,18 +114,40 @@ std::optional<std::vector<NotedFilter>> filters_of(std::string_view payload) {
     return filters;
 }
 
+// The record that `text` begins with, without its header. Nothing: it is cut short, or its checksum is
+// another one.
+struct ReadRecord {
+    RecordHeader header;
+    std::string_view payload;
+};
+std::optional<ReadRecord> take_record(std::string_view text) {
+    if (text.size() < sizeof(RecordHeader)) return std::nullopt;
+    std::string_view rest = text;
+    const auto header = take<RecordHeader>(rest);
+    if (header.bytes > rest.size()) return std::nullopt;
+    if (header.checksum != checksum_of(text.substr(0, sizeof(RecordHeader) + header.bytes)))
+        return std::nullopt;
+    return ReadRecord{header, rest.substr(0, header.bytes)};
+}
+
+// Whether a valid record later than `next` is anywhere in the text.
+bool has_later_record(std::string_view text, std::uint64_t next) {
+    for (; text.size() >= sizeof(RecordHeader); text.remove_prefix(record_step)) {
+        std::string_view rest = text;
+        const std::uint64_t number = take<RecordHeader>(rest).number;
+        // Only what may be one costs a checksum.
+        if (number > next && number - next <= text.size() / sizeof(RecordHeader) && take_record(text))
+            return true;
+    }
+    return false;
+}
+
 // Reads records from `text` on until one is cut short or wrong. Returns the bytes of those before it.
 std::size_t read_records(std::string_view text, Journal::Content& content, std::uint64_t& next) {
     const std::size_t all = text.size();
-    while (text.size() >= sizeof(RecordHeader)) {
-        std::string_view rest = text;
-        const auto header = take<RecordHeader>(rest);
-        if (header.bytes > rest.size() || header.number != next) break;
-        const std::string_view record = text.substr(0, sizeof(RecordHeader) + header.bytes);
-        if (header.checksum !=
-            XXH3_64bits(record.data() + sizeof(std::uint64_t), record.size() - sizeof(std::uint64_t)))
-            break;
-        const std::string_view payload = rest.substr(0, header.bytes);
+    while (const std::optional<ReadRecord> record = take_record(text)) {
+        const auto& [header, payload] = *record;
+        if (header.number != next) break;
         if (header.type == change_record) {
             std::optional<ClaimChange> change = change_of(payload);
             if (!change) break;
@@ -136,7 +162,7 @@ std::size_t read_records(std::string_view text, Journal::Content& content, std::
             break;
         }
         next++;
-        text.remove_prefix(record.size());
+        text.remove_prefix(sizeof(RecordHeader) + payload.size());
     }
     return all - text.size();
 }
@@ -178,6 +204,8 @@ Result<Journal> Journal::open(const std::string& path, Content& content) {
     const std::size_t whole =
         magic.size() + read_records(std::string_view(text).substr(magic.size()), content, next);
     content.torn = whole < text.size();
+    if (content.torn && has_later_record(std::string_view(text).substr(whole), next))
+        return fault(path, fmt::format("record {} is damaged, and valid ones follow it", next));
     if (content.torn && ::ftruncate(file.get(), static_cast<off_t>(whole)) != 0)
         return fault(path, "its torn end cannot be cut off: " + errno_text(errno));
     return Journal(path, std::move(file), whole, next);

@@ -7,10 +7,10 @@
 //     done     every filter in force has all changes so far: the maps, with the number of changes in each
 //     header
 //
-// A record that a crash cut short has no valid checksum. It is dropped, with all after it. A change without a
-// `done` after it leaves it unknown which keys are in the filters. The journal is not flushed to the disk for
-// each change: the page cache survives this process, and when the machine dies, the filters die with it, and
-// the source is asked for the whole list.
+// A record that a crash cut short has no valid checksum. It is dropped. If a valid record follows it, it was
+// not cut short: the journal is damaged. A change without a `done` after it leaves it unknown which keys are
+// in the filters. The journal is not flushed to the disk for each change: the page cache survives this
+// process, and when the machine dies, the filters die with it, and the source is asked for the whole list.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +46,7 @@ class Journal {
     [[nodiscard]] static Result<Journal> create(const std::string& path,
                                                 const std::vector<ClaimChange>& changes = {});
     // Reads an existing one into `content`, cuts off a torn end, and opens it for more. bad_input if it is no
-    // journal or cannot be read.
+    // journal, cannot be read or is damaged; the file stays as it is then.
     [[nodiscard]] static Result<Journal> open(const std::string& path, Content& content);
 
     // An error leaves the journal as it was.

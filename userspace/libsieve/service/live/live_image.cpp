@@ -29,7 +29,9 @@ namespace sieve::service::live {
 
 namespace {
 
-constexpr std::string_view list_head = "# xdp-sieve claims 1";
+// The first line of a list, and how the last one begins, which has the digest of all before it.
+constexpr std::string_view list_head = "# xdp-sieve claims 2";
+constexpr std::string_view list_end = "# digest ";
 
 // A claim whose number is 0 and that never ends needs no comment.
 std::string line_of(const Claim& claim) {
@@ -51,17 +53,14 @@ bool take_number(std::string_view& from, Number& number) {
     return true;
 }
 
-// Nothing: the line is a comment, or no entry of a live list.
-std::optional<Claim> claim_of(std::string_view line, bool has_numbers) {
-    const std::size_t begin = line.find_first_not_of(" \t");
-    if (begin == std::string_view::npos) return std::nullopt;
-    const std::string_view entry = line.substr(begin, line.find_first_of(" \t,#;\r", begin) - begin);
-    const Result<Prefix> prefix = parse_decision_value(entry, true);
+// Nothing: the line is no claim.
+std::optional<Claim> claim_of(std::string_view line) {
+    const std::size_t comment = line.find(" #");
+    const Result<Prefix> prefix = parse_decision_value(line.substr(0, comment), true);
     if (!prefix) return std::nullopt;
     Claim claim{*prefix, 0, never};
-    const std::size_t comment = line.find('#');
-    if (!has_numbers || comment == std::string_view::npos) return claim;
-    std::string_view rest = line.substr(comment + 1);
+    if (comment == std::string_view::npos) return claim;
+    std::string_view rest = line.substr(comment + 2);
     std::int64_t until = 0;
     if (!take_number(rest, claim.id)) return std::nullopt;
     if (take_number(rest, until)) claim.until = Time(std::chrono::milliseconds(until));
@@ -142,8 +141,14 @@ Status write_claim_list(const ClaimList& list, const std::string& path) {
     std::filesystem::create_directories(folder, error);
     std::filesystem::permissions(folder, std::filesystem::perms::owner_all, error);
     std::ofstream file(path, std::ios::binary | std::ios::trunc);
-    file << list_head << '\n';
-    list.for_each([&](const Claim& claim) { file << line_of(claim); });
+    Digest digest;
+    const auto write = [&](const std::string& line) {
+        file << line;
+        digest.add(line);
+    };
+    write(fmt::format("{}\n", list_head));
+    list.for_each([&](const Claim& claim) { write(line_of(claim)); });
+    file << list_end << digest.hex() << '\n';
     file.close();
     if (!file) return bad_input(fmt::format("{}: cannot be written", printable(path)));
     return {};
@@ -153,13 +158,26 @@ Status read_claim_list(const std::string& path, ClaimList& list) {
     std::error_code error;
     const bool is_file = std::filesystem::is_regular_file(path, error); // a pipe would be waited for
     std::ifstream file(is_file ? path : std::string(), std::ios::binary);
-    if (!file) return bad_input(fmt::format("{}: cannot be read", printable(path)));
-    bool has_numbers = false;
-    for (std::string line; std::getline(file, line);) {
-        if (line == list_head) has_numbers = true;
-        if (const std::optional<Claim> claim = claim_of(line, has_numbers)) list.add(*claim);
-    }
-    if (file.bad()) return bad_input(fmt::format("{}: cannot be read", printable(path)));
+    const auto fault = [&](const char* what) {
+        return bad_input(fmt::format("{}: {}", printable(path), what));
+    };
+    if (!file) return fault("cannot be read");
+    Digest digest;
+    std::string line;
+    const auto next_line = [&] {
+        if (!std::getline(file, line)) return false;
+        line += '\n';
+        return true;
+    };
+    if (!next_line() || line != fmt::format("{}\n", list_head)) return fault("is no list of claims");
+    do {
+        digest.add(line);
+        line.pop_back();
+        if (const std::optional<Claim> claim = claim_of(line)) list.add(*claim);
+    } while (next_line() && !line.starts_with(list_end));
+    if (file.bad()) return fault("cannot be read");
+    if (line != fmt::format("{}{}\n", list_end, digest.hex()))
+        return fault("is damaged: its digest is another one");
     return {};
 }
 

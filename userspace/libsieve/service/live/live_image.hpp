@@ -39,10 +39,11 @@ struct KeptOut {
                                   const Protection& protection);
 
 // A list as text, with an entry a line, so that it is also a feed. The number and the end of a claim are in
-// its comment: "192.0.2.7 # 12 1764000000000".
+// its comment: "192.0.2.7 # 12 1764000000000". The last line has the digest of those before it.
 [[nodiscard]] Status write_claim_list(const ClaimList& list, const std::string& path);
 
-// Reads such a list, or any feed of addresses and prefixes; what it cannot read is left out.
+// Adds the claims of such a list. bad_input, with the path, for a file that cannot be read, that is no list
+// of claims, or that is damaged: `list` may have some of its claims then, and wrong ones.
 [[nodiscard]] Status read_claim_list(const std::string& path, ClaimList& list);
 
 // Where the list of the next image is written before its identity is known.

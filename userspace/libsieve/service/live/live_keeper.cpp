@@ -64,16 +64,13 @@ class Keeper final : public LiveKeeper {
             if (companion == nullptr)
                 return invalid_request(
                     fmt::format("set {}: the configuration lacks its companion {}", set_.name, name));
-            SIEVE_ASSIGN(RangeSet ranges,
-                         RangeSet::open(*companion, protection, state_directory_, observer_));
-            ranges_.emplace(std::move(ranges));
+            ranges_.emplace(RangeSet::open(*companion, protection, state_directory_, observer_));
         }
         // A first image, so that a cycle can put the set in force at once. Of a file, only one that has the
         // list.
         if (!stream_ && live_->rebuild_due() == RebuildReason::no_image) look_at_files(now());
         const auto urgent = live_->rebuild_due();
-        if (urgent && *urgent == RebuildReason::no_image && (stream_ || live_->list().prefixes() > 0))
-            SIEVE_TRY(rebuild_now());
+        if (urgent && *urgent == RebuildReason::no_image && has_list()) SIEVE_TRY(rebuild_now());
         if (ranges_ && ranges_->is_due()) SIEVE_TRY(publish_ranges());
         show();
         return {};
@@ -400,6 +397,10 @@ class Keeper final : public LiveKeeper {
         live_->abandon_rebuild();
         return tl::unexpected(std::move(image.error()));
     }
+    // Whether an image of the list would have all that is known. A stream's list may be empty, a file's not.
+    [[nodiscard]] bool has_list() const {
+        return !live_->awaits_sources() && (stream_ || live_->list().prefixes() > 0);
+    }
     // Another thread builds, so that changes go on in place.
     void rebuild_if_due() {
         if (building_.valid()) {
@@ -418,8 +419,7 @@ class Keeper final : public LiveKeeper {
             }
             return;
         }
-        const bool has_list = stream_ || live_->list().prefixes() > 0;
-        if (!live_->rebuild_due() || now() < rebuild_at_ || !has_list) return;
+        if (!live_->rebuild_due() || now() < rebuild_at_ || !has_list()) return;
         Result<RebuildOrder> order = live_->begin_rebuild();
         if (!order) {
             rebuild_at_ = now() + retry;
@@ -432,8 +432,7 @@ class Keeper final : public LiveKeeper {
         Time next = never;
         const auto at = [&](Time time) { next = std::min(next, time); };
         if (building_.valid()) at(now() + soon);
-        if (live_->rebuild_due() && !building_.valid() && (stream_ || live_->list().prefixes() > 0))
-            at(std::max(now(), rebuild_at_));
+        if (live_->rebuild_due() && !building_.valid() && has_list()) at(std::max(now(), rebuild_at_));
         at(live_->next_expiry().value_or(never));
         at(level_at_);
         if (ranges_) {

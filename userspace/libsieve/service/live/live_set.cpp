@@ -103,27 +103,28 @@ Status LiveSet::load(const control::Observer& observer) {
         due(RebuildReason::no_image);
         return {};
     }
-    SIEVE_TRY(read_claim_list(state_->list_path(name(), record->identity), list_));
     base_ = record->identity;
     if (record->build != digest_of(build_text(options_.set))) due(RebuildReason::options);
-    return load_journal(observer);
+    Status known = read_claim_list(state_->list_path(name(), base_), list_);
+    if (known) known = load_journal(observer);
+    if (!known) lose_list(known.error(), observer);
+    return {};
+}
+
+// The files stay as they are, so that another process that begins here knows no more.
+void LiveSet::lose_list(const Error& why, const control::Observer& observer) {
+    observer.remark(fmt::format("set {}: {}; the filter stays as it is until the sources have said all of "
+                                "their lists, and then the set is built anew",
+                                name(), why.message));
+    lost_ = Lost{.prefixes = list_.prefixes()};
+    list_ = ClaimList();
+    since_base_.clear();
+    due(RebuildReason::unknown);
 }
 
 Status LiveSet::load_journal(const control::Observer& observer) {
-    const std::string path = journal_path(base_);
-    if (!std::filesystem::exists(path)) {
-        SIEVE_ASSIGN(journal_, Journal::create(path));
-        return {};
-    }
     Journal::Content content;
-    Result<Journal> journal = Journal::open(path, content);
-    if (!journal) {
-        // The list may lack changes, so its source is asked; the filters may have any keys.
-        observer.remark(fmt::format("set {}: {}; the set is built anew", name(), journal.error().message));
-        due(RebuildReason::unknown);
-        SIEVE_ASSIGN(journal_, Journal::create(path));
-        return {};
-    }
+    SIEVE_ASSIGN(Journal journal, Journal::open(journal_path(base_), content));
     if (content.torn)
         observer.remark(
             fmt::format("set {}: the last change in its journal was cut short and is left out", name()));
@@ -131,7 +132,7 @@ Status LiveSet::load_journal(const control::Observer& observer) {
     for (const ClaimChange& change : content.changes) enter(change, ignored);
     pending_.clear();
     if (content.finished && !content.torn) noted_ = std::move(content.filters);
-    journal_ = std::move(*journal);
+    journal_ = std::move(journal);
     return {};
 }
 
@@ -185,8 +186,9 @@ std::optional<Refusal> LiveSet::guard(const ClaimChange& change, bool whole_list
     }
     const bool follows = followed_stream(options_.set) != nullptr;
     if (after == 0 && !follows) return empty_list(options_.set);
-    if (base_.empty() || list_.prefixes() == 0) return std::nullopt; // there is nothing to compare with
-    std::optional<Refusal> refusal = check_entries(options_.set, after, list_.prefixes());
+    const std::uint64_t before = awaits_sources() ? lost_->prefixes : list_.prefixes();
+    if (base_.empty() || before == 0) return std::nullopt; // there is nothing to compare with
+    std::optional<Refusal> refusal = check_entries(options_.set, after, before);
     // A stream says of each decision that it ends. A list that is short may have been cut short.
     if (refusal && refusal->guard == Guard::shrink && follows && !whole_list) return std::nullopt;
     return refusal;
@@ -202,9 +204,11 @@ Result<LiveChange> LiveSet::take(control::Kernel& kernel, ClaimChange change, bo
                                      name(), prefix_text(range->prefix)));
     report.kept_out = keep_out(change.added, options_.set, options_.protection);
     drop_what_changes_nothing(change);
-    if (!change.empty()) {
+    const bool is_found = whole_list && awaits_sources();
+    if (!change.empty() || is_found) {
         report.refusal = guard(change, whole_list);
         if (report.refusal) return report;
+        if (is_found) lost_->found = true;
         if (journal_) SIEVE_TRY(journal_->append(change));
         enter(change, report);
         if (rebuilding_) rebuilding_->since.push_back(std::move(change));
@@ -292,7 +296,7 @@ void LiveSet::judge(const control::FilterChanged& filter) {
 
 void LiveSet::put_in_force(control::Kernel& kernel, LiveChange& report, const control::Observer& observer) {
     const auto begin = std::chrono::steady_clock::now();
-    if (!base_.empty()) {
+    if (!base_.empty() && !lost_) {
         std::optional<control::KeyDifference> latest;
         std::optional<control::KeyDifference> whole;
         bool unknown = false;
@@ -400,6 +404,7 @@ Result<LiveChange> LiveSet::finish_rebuild(control::Kernel& kernel, Image image,
     pending_.clear();
     noted_.clear();
     due_.reset();
+    lost_.reset();
     rebuilding_.reset();
     return level(kernel, observer);
 }

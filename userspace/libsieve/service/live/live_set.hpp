@@ -15,6 +15,10 @@
 //     anything else                           is replaced: somebody else changed it, or a crash left it half
 //     done
 //
+// If the files of the list are damaged, no filter is touched until the sources have said their whole list and
+// an image of it is built: a filter in force has every member that was known, and an image of half a list has
+// not.
+//
 // Not thread-safe. change(), level() and finish_rebuild() block: they take the controllers' lock. They belong
 // to a thread of their own (live_keeper.hpp has one).
 #pragma once
@@ -91,14 +95,16 @@ struct LiveSetOptions {
 class LiveSet {
   public:
     // Reads the last good image's list and its journal. Nothing there: an empty list. `state` must outlive
-    // the set. Errors: the set cannot be changed in place (check_live()), or its files cannot be read or
-    // written.
+    // the set. If they are damaged or cannot be read, the list is empty, too, and awaits_sources(). Error:
+    // the set cannot be changed in place (check_live()).
     [[nodiscard]] static Result<LiveSet> open(LiveSetOptions options, const StateDirectory& state,
                                               const control::Observer& observer);
 
     [[nodiscard]] const std::string& name() const { return options_.set.name; }
     [[nodiscard]] const ClaimList& list() const { return list_; }
     [[nodiscard]] std::optional<RebuildReason> rebuild_due() const { return due_; }
+    // The list was lost, and replace() has not brought it back: an image of it would lack members.
+    [[nodiscard]] bool awaits_sources() const { return lost_ && !lost_->found; }
     void set_protection(Protection protection) { options_.protection = std::move(protection); }
 
     // Takes the change into the list and the journal, and puts the difference in force. All prefixes are
@@ -141,6 +147,7 @@ class LiveSet {
     [[nodiscard]] std::uint32_t fields() const { return options_.set.feed.fields; }
     [[nodiscard]] std::string journal_path(const std::string& identity) const;
     [[nodiscard]] Status load(const control::Observer& observer);
+    void lose_list(const Error& why, const control::Observer& observer);
     [[nodiscard]] Status load_journal(const control::Observer& observer);
 
     [[nodiscard]] Result<LiveChange> take(control::Kernel& kernel, ClaimChange change, bool whole_list,
@@ -167,6 +174,14 @@ class LiveSet {
     std::optional<Journal> journal_;
     std::optional<RebuildReason> due_;
     std::uint64_t changes_since_rate_ = 0;
+
+    // The list's files were damaged. Until an image of the list is in force, nobody knows what the filters
+    // have.
+    struct Lost {
+        std::uint64_t prefixes = 0; // that could be read, for the guards
+        bool found = false;         // the sources have said their whole list since
+    };
+    std::optional<Lost> lost_;
 
     struct Rebuilding {
         std::vector<ClaimChange> since; // that came since the order was taken

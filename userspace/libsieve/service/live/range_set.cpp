@@ -3,17 +3,29 @@
 
 #include <utility>
 
+#include <fmt/core.h>
+
 #include "libsieve/service/configuration_text.hpp"
 #include "libsieve/service/live/live_image.hpp"
 #include "libsieve/util/digest.hpp"
 
 namespace sieve::service::live {
 
-Result<RangeSet> RangeSet::open(SetConfiguration set, Protection protection, const StateDirectory& state,
-                                const control::Observer& observer) {
+RangeSet RangeSet::open(SetConfiguration set, Protection protection, const StateDirectory& state,
+                        const control::Observer& observer) {
     RangeSet ranges(std::move(set), std::move(protection), state);
     const std::optional<SetRecord> record = state.read(ranges.name(), observer.remark);
-    if (record) SIEVE_TRY(read_claim_list(state.list_path(ranges.name(), record->identity), ranges.list_));
+    if (record)
+        if (const Status known =
+                read_claim_list(state.list_path(ranges.name(), record->identity), ranges.list_);
+            !known) {
+            observer.remark(
+                fmt::format("set {}: {}; the filter stays as it is until its source has said all of "
+                            "its list, and then the set is built anew",
+                            ranges.name(), known.error().message));
+            ranges.list_ = ClaimList();
+            ranges.awaits_source_ = true;
+        }
     ranges.due_ = !record || record->build != digest_of(build_text(ranges.set_));
     return ranges;
 }
@@ -54,7 +66,9 @@ RangeSet::Change RangeSet::replace(std::vector<Claim> all) {
         if (!wanted.find(claim.prefix, claim.id)) whole.removed.push_back(claim);
     });
     whole.added = std::move(all);
-    return change(whole);
+    Change report = change(whole);
+    if (!report.refusal && std::exchange(awaits_source_, false)) due_ = true;
+    return report;
 }
 
 RangeSet::Change RangeSet::expire(Time now) {

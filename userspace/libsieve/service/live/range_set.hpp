@@ -23,10 +23,10 @@ namespace sieve::service::live {
 
 class RangeSet {
   public:
-    // Reads the list of the last good image. `state` must outlive the set.
-    [[nodiscard]] static Result<RangeSet> open(SetConfiguration set, Protection protection,
-                                               const StateDirectory& state,
-                                               const control::Observer& observer);
+    // Reads the list of the last good image. `state` must outlive the set. If that list is damaged or cannot
+    // be read, the list is empty, and no image is due before replace() brings it back.
+    [[nodiscard]] static RangeSet open(SetConfiguration set, Protection protection,
+                                       const StateDirectory& state, const control::Observer& observer);
 
     struct Change {
         std::uint64_t added = 0; // prefixes
@@ -48,7 +48,7 @@ class RangeSet {
     [[nodiscard]] std::optional<Time> next_expiry() { return list_.next_expiry(); }
 
     // Whether the list has prefixes that the last good image has not, or the other way round.
-    [[nodiscard]] bool is_due() const { return due_; }
+    [[nodiscard]] bool is_due() const { return due_ && !awaits_source_; }
     // Has an unprivileged child build the image of the list.
     [[nodiscard]] Result<Image> build(const SandboxSettings& sandbox) const;
     // Puts that image in force. The list must not have changed since.
@@ -64,6 +64,7 @@ class RangeSet {
     const StateDirectory* state_;
     ClaimList list_;
     bool due_ = false;
+    bool awaits_source_ = false; // the list was lost
 };
 
 } // namespace sieve::service::live
