@@ -28,7 +28,7 @@ LIB_REAL := $(LIB_SONAME).$(VERSION)
 CXXFLAGS ?= -O2
 # Empty where another compiler may warn about other things, as for packages.
 WERROR   ?= -Werror
-CXXFLAGS += -std=c++20 -Wall -Wextra $(WERROR)
+CXXFLAGS += -std=c++20 -Wall -Wextra -Wunused-const-variable $(WERROR)
 # The programs, the static library and the shared library share one set of objects. The shared library exports only
 # the C interface.
 CXXFLAGS += -fPIC -fvisibility=hidden -fvisibility-inlines-hidden

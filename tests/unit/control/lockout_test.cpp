@@ -26,8 +26,7 @@ namespace {
 using test::FakeKernel;
 using test::Files;
 
-constexpr std::uint32_t src = SIEVE_FIELD_SRC, dst = SIEVE_FIELD_DST, dport = SIEVE_FIELD_DPORT,
-                        proto = SIEVE_FIELD_PROTO;
+constexpr std::uint32_t src = SIEVE_FIELD_SRC, dport = SIEVE_FIELD_DPORT, proto = SIEVE_FIELD_PROTO;
 
 uint128 number(const std::string& text) {
     const sieve_key key = parse_key(text, src).value();
