@@ -176,7 +176,38 @@ the_daemon_comes_and_goes() {
     judges drop "$STRANGER" || fail "the stop has changed a verdict"
 }
 
+# The state directory is gone or damaged, and the API is away: what is in force stays, until crowdsec has said all of its
+# list.
+what_is_kept_is_lost() {
+    local loss
+    for loss in "rm -r $STATE" "truncate -s -9 $STATE/sets/block/*.list $STATE/sets/block-ranges/*.list"; do
+        fresh
+        cscli decisions add --ip "$MEMBER" --duration 1h
+        cscli decisions add --range 203.0.113.64/28 --duration 1h
+        start
+        await judges drop "$MEMBER"
+        await judges drop 203.0.113.65
+        stop KILL 137
+        stop_crowdsec
+        bash -c "$loss"
+        start
+        says "set block: .*; what is in force stays until the sources have said all of their lists"
+        says "set block-ranges: .*; what is in force stays until the sources have said all of their lists"
+        judges drop "$MEMBER" && judges drop 203.0.113.65 || fail "after $loss, a member passes"
+        start_crowdsec
+        to drop "$STRANGER" add --ip "$STRANGER"
+        judges drop "$MEMBER" && judges drop 203.0.113.65 || fail "after $loss and crowdsec's list, a member passes"
+        to pass "$MEMBER" delete --ip "$MEMBER"
+        to pass 203.0.113.65 delete --range 203.0.113.64/28
+        judges drop "$STRANGER" || fail "a decision was forgotten"
+        stop
+        stop_crowdsec
+        reset_interfaces
+    done
+}
+
 ktap_run \
     "decisions of cscli become verdicts" decisions_become_verdicts \
     "the API ends and comes back" the_api_comes_and_goes \
-    "the daemon is killed and comes back" the_daemon_comes_and_goes
+    "the daemon is killed and comes back" the_daemon_comes_and_goes \
+    "the state directory is lost" what_is_kept_is_lost

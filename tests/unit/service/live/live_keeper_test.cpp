@@ -162,8 +162,36 @@ TEST_F(LiveKeeperTest, ListsThatWereLostAreBuiltOfWhatTheSourceSays) {
     EXPECT_NE(identity_in_force(), identity);
     EXPECT_TRUE(in_force_has("192.0.2.1"));
     EXPECT_TRUE(in_force_has("192.0.2.2"));
-    EXPECT_NE(identity_text(kernel.open_filter(map_id("block-ranges")).value()->file()),
-              identity_text(kernel.open_filter(ranges).value()->file()));
+    EXPECT_NE(map_id("block-ranges"), ranges);
+    EXPECT_TRUE(keeper->state().in_step);
+}
+
+// Such as after somebody moved the state directory away.
+TEST_F(LiveKeeperTest, NoEmptyImageTakesThePlaceOfAFilterInForce) {
+    {
+        const auto keeper = open(stream_set());
+        put_in_force();
+        put_in_force("block-ranges");
+        answer = Decisions{.added = {claim("192.0.2.1", 1, now + 1h), claim("198.51.100.0/24", 2, now + 1h)}};
+        settle(*keeper);
+    }
+    for (const std::string set : {"block", "block-ranges"}) std::filesystem::remove(file_of(set, ".sieve"));
+    const std::string identity = identity_in_force();
+    const std::uint32_t ranges = map_id("block-ranges");
+    answer.reset(); // the API is away
+    const auto keeper = open(stream_set());
+    settle(*keeper);
+    EXPECT_EQ(identity_in_force(), identity);
+    EXPECT_TRUE(in_force_has("192.0.2.1"));
+    EXPECT_EQ(map_id("block-ranges"), ranges);
+    EXPECT_FALSE(keeper->state().in_step);
+    answer = Decisions{.added = {claim("192.0.2.1", 1, now + 1h), claim("198.51.100.0/25", 3, now + 1h)}};
+    now += 10min;
+    settle(*keeper);
+    EXPECT_NE(identity_in_force(), identity);
+    EXPECT_TRUE(in_force_has("192.0.2.1"));
+    EXPECT_EQ(keys_in_force(), 1U);
+    EXPECT_NE(map_id("block-ranges"), ranges);
     EXPECT_TRUE(keeper->state().in_step);
 }
 

@@ -109,6 +109,20 @@ sieve_key key_of(uint128 address, std::uint32_t fields) {
     return key;
 }
 
+bool may_be_in_force(control::Kernel& kernel, const std::string& set) {
+    const Result<std::vector<kernel::Hook>> hooks = control::hooks_of(kernel, {});
+    return !hooks || std::ranges::any_of(*hooks, [&](const kernel::Hook& hook) {
+        return !hook.speaks_our_version() || kernel.read_table(hook).find(set) != nullptr;
+    });
+}
+
+std::string lost_list_text(const std::string& set, const std::string& why) {
+    return fmt::format(
+        "set {}: {}; what is in force stays until the sources have said all of their lists, and "
+        "then the set is built anew",
+        set, why);
+}
+
 std::vector<std::string> keep_out(std::vector<Claim>& added, const SetConfiguration& set,
                                   const Protection& protection) {
     std::vector<std::string> kept_out;

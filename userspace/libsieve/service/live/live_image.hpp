@@ -26,6 +26,13 @@ inline constexpr Prefix placeholder{static_cast<uint128>(0x0100) << 112 | 0x5e1e
 // The key of an address in a set of these fields (src or dst).
 [[nodiscard]] sieve_key key_of(uint128 address, std::uint32_t fields);
 
+// Whether a filter of that name may be in force on any hook. A hook that cannot be read may have one, and so
+// may a program that speaks another version.
+[[nodiscard]] bool may_be_in_force(control::Kernel& kernel, const std::string& set);
+
+// What people are told of a set whose list was lost, and why it was.
+[[nodiscard]] std::string lost_list_text(const std::string& set, const std::string& why);
+
 // Takes out of `added` what this host depends on. Returns what was taken out, for people.
 [[nodiscard]] std::vector<std::string> keep_out(std::vector<Claim>& added, const SetConfiguration& set,
                                                 const Protection& protection);

@@ -18,6 +18,7 @@
 #include "libsieve/feeds/feed.hpp"
 #include "libsieve/service/live/companion.hpp"
 #include "libsieve/service/live/crowdsec_stream.hpp"
+#include "libsieve/service/live/live_image.hpp"
 #include "libsieve/service/live/range_set.hpp"
 #include "libsieve/service/live/watched_list.hpp"
 #include "libsieve/service/sandbox.hpp"
@@ -56,7 +57,10 @@ class Keeper final : public LiveKeeper {
 
     Status start() {
         SIEVE_ASSIGN(const Protection protection, read_protection());
-        SIEVE_ASSIGN(LiveSet live, LiveSet::open({set_, protection}, state_directory_, observer_));
+        const auto options_of = [&](const SetConfiguration& set) {
+            return LiveSetOptions{set, protection, may_be_in_force(kernel_, set.name)};
+        };
+        SIEVE_ASSIGN(LiveSet live, LiveSet::open(options_of(set_), state_directory_, observer_));
         live_.emplace(std::move(live));
         if (stream_) {
             const std::string name = companion_name(set_.name);
@@ -64,7 +68,7 @@ class Keeper final : public LiveKeeper {
             if (companion == nullptr)
                 return invalid_request(
                     fmt::format("set {}: the configuration lacks its companion {}", set_.name, name));
-            ranges_.emplace(RangeSet::open(*companion, protection, state_directory_, observer_));
+            ranges_.emplace(RangeSet::open(options_of(*companion), state_directory_, observer_));
         }
         // A first image, so that a cycle can put the set in force at once. Of a file, only one that has the
         // list.

@@ -101,21 +101,20 @@ Status LiveSet::load(const control::Observer& observer) {
     const std::optional<SetRecord> record = state_->read(name(), observer.remark);
     if (!record) {
         due(RebuildReason::no_image);
+        if (options_.in_force) lose_list("is in force, and no list of it is kept", observer);
         return {};
     }
     base_ = record->identity;
     if (record->build != digest_of(build_text(options_.set))) due(RebuildReason::options);
     Status known = read_claim_list(state_->list_path(name(), base_), list_);
     if (known) known = load_journal(observer);
-    if (!known) lose_list(known.error(), observer);
+    if (!known) lose_list(known.error().message, observer);
     return {};
 }
 
 // The files stay as they are, so that another process that begins here knows no more.
-void LiveSet::lose_list(const Error& why, const control::Observer& observer) {
-    observer.remark(fmt::format("set {}: {}; the filter stays as it is until the sources have said all of "
-                                "their lists, and then the set is built anew",
-                                name(), why.message));
+void LiveSet::lose_list(const std::string& why, const control::Observer& observer) {
+    observer.remark(lost_list_text(name(), why));
     lost_ = Lost{.prefixes = list_.prefixes()};
     list_ = ClaimList();
     since_base_.clear();

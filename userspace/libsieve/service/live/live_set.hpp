@@ -15,9 +15,9 @@
 //     anything else                           is replaced: somebody else changed it, or a crash left it half
 //     done
 //
-// If the files of the list are damaged, no filter is touched until the sources have said their whole list and
-// an image of it is built: a filter in force has every member that was known, and an image of half a list has
-// not.
+// If the files of the list are damaged or gone, no filter is touched until the sources have said their whole
+// list and an image of it is built: a filter in force has every member that was known, and an image of half a
+// list has not.
 //
 // Not thread-safe. change(), level() and finish_rebuild() block: they take the controllers' lock. They belong
 // to a thread of their own (live_keeper.hpp has one).
@@ -90,13 +90,14 @@ struct RebuildOrder {
 struct LiveSetOptions {
     SetConfiguration set;
     Protection protection{};
+    bool in_force = false; // a filter of that name may be in force: an empty one must not take its place
 };
 
 class LiveSet {
   public:
     // Reads the last good image's list and its journal. Nothing there: an empty list. `state` must outlive
-    // the set. If they are damaged or cannot be read, the list is empty, too, and awaits_sources(). Error:
-    // the set cannot be changed in place (check_live()).
+    // the set. If they are damaged or cannot be read, or if the set is in force and nothing is there, the
+    // list is empty, too, and awaits_sources(). Error: the set cannot be changed in place (check_live()).
     [[nodiscard]] static Result<LiveSet> open(LiveSetOptions options, const StateDirectory& state,
                                               const control::Observer& observer);
 
@@ -147,7 +148,7 @@ class LiveSet {
     [[nodiscard]] std::uint32_t fields() const { return options_.set.feed.fields; }
     [[nodiscard]] std::string journal_path(const std::string& identity) const;
     [[nodiscard]] Status load(const control::Observer& observer);
-    void lose_list(const Error& why, const control::Observer& observer);
+    void lose_list(const std::string& why, const control::Observer& observer);
     [[nodiscard]] Status load_journal(const control::Observer& observer);
 
     [[nodiscard]] Result<LiveChange> take(control::Kernel& kernel, ClaimChange change, bool whole_list,

@@ -3,30 +3,24 @@
 
 #include <utility>
 
-#include <fmt/core.h>
-
 #include "libsieve/service/configuration_text.hpp"
 #include "libsieve/service/live/live_image.hpp"
 #include "libsieve/util/digest.hpp"
 
 namespace sieve::service::live {
 
-RangeSet RangeSet::open(SetConfiguration set, Protection protection, const StateDirectory& state,
+RangeSet RangeSet::open(LiveSetOptions options, const StateDirectory& state,
                         const control::Observer& observer) {
-    RangeSet ranges(std::move(set), std::move(protection), state);
+    RangeSet ranges(std::move(options.set), std::move(options.protection), state);
     const std::optional<SetRecord> record = state.read(ranges.name(), observer.remark);
-    if (record)
-        if (const Status known =
-                read_claim_list(state.list_path(ranges.name(), record->identity), ranges.list_);
-            !known) {
-            observer.remark(
-                fmt::format("set {}: {}; the filter stays as it is until its source has said all of "
-                            "its list, and then the set is built anew",
-                            ranges.name(), known.error().message));
-            ranges.list_ = ClaimList();
-            ranges.awaits_source_ = true;
-        }
     ranges.due_ = !record || record->build != digest_of(build_text(ranges.set_));
+    Status known;
+    if (record) known = read_claim_list(state.list_path(ranges.name(), record->identity), ranges.list_);
+    if (!record && options.in_force) known = bad_input("is in force, and no list of it is kept");
+    if (known) return ranges;
+    observer.remark(lost_list_text(ranges.name(), known.error().message));
+    ranges.list_ = ClaimList();
+    ranges.awaits_source_ = true;
     return ranges;
 }
 

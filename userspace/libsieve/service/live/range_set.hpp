@@ -15,6 +15,7 @@
 #include "libsieve/service/guards.hpp"
 #include "libsieve/service/live/claim.hpp"
 #include "libsieve/service/live/claim_list.hpp"
+#include "libsieve/service/live/live_set.hpp"
 #include "libsieve/service/sandbox.hpp"
 #include "libsieve/service/state_directory.hpp"
 #include "libsieve/util/result.hpp"
@@ -23,10 +24,10 @@ namespace sieve::service::live {
 
 class RangeSet {
   public:
-    // Reads the list of the last good image. `state` must outlive the set. If that list is damaged or cannot
-    // be read, the list is empty, and no image is due before replace() brings it back.
-    [[nodiscard]] static RangeSet open(SetConfiguration set, Protection protection,
-                                       const StateDirectory& state, const control::Observer& observer);
+    // Reads the list of the last good image. `state` must outlive the set. If that list is lost, as that of a
+    // LiveSet may be, the list is empty, and no image is due before replace() brings it back.
+    [[nodiscard]] static RangeSet open(LiveSetOptions options, const StateDirectory& state,
+                                       const control::Observer& observer);
 
     struct Change {
         std::uint64_t added = 0; // prefixes
