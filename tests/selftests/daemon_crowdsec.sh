@@ -176,8 +176,8 @@ the_daemon_comes_and_goes() {
     judges drop "$STRANGER" || fail "the stop has changed a verdict"
 }
 
-# The state directory is gone or damaged, and the API is away: what is in force stays, until crowdsec has said all of its
-# list.
+# The state directory is gone or damaged, and the API is away: what is in force stays, until crowdsec has said all of
+# its list.
 what_is_kept_is_lost() {
     local loss
     for loss in "rm -r $STATE" "truncate -s -9 $STATE/sets/block/*.list $STATE/sets/block-ranges/*.list"; do

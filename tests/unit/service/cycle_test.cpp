@@ -401,6 +401,29 @@ TEST_F(CycleTest, ASetForNoInterfaceYetIsBuiltAndKept) {
     EXPECT_EQ(done().sets[0].outcome, SetOutcome::unchanged);
 }
 
+// The sets move to another hook, where they cannot be in force yet.
+TEST_F(CycleTest, AHookKeepsItsProgramUntilAnotherHasItsSets) {
+    done();
+    add_set("c", {"192.0.2.4"});
+    std::filesystem::remove(files.path("c.txt"));
+    configuration.interfaces[0] = {
+        .name = "eth0", .hook = kernel::HookPoint::ingress, .sets = {"a", "b", "c"}};
+    const auto report = run({.failing = Failing::stops_itself});
+    ASSERT_TRUE(report);
+    EXPECT_TRUE(kernel.running.ours);
+    EXPECT_FALSE(kernel.at_tc[kernel::HookPoint::ingress].ours);
+    ASSERT_EQ(report->hooks.size(), 2U);
+    ASSERT_TRUE(report->hooks[1].error);
+    EXPECT_NE(report->hooks[1].error->message.find("set c has no image yet"), std::string::npos)
+        << report->hooks[1].error->message;
+    EXPECT_EQ(state.hooks([](const std::string&) {}),
+              (std::vector<ManagedHook>{{"eth0", kernel::HookPoint::xdp, 41}}));
+    files.feed("c.txt", {"192.0.2.4"});
+    done({.failing = Failing::stops_itself});
+    EXPECT_FALSE(kernel.running.ours);
+    EXPECT_TRUE(kernel.at_tc[kernel::HookPoint::ingress].ours);
+}
+
 TEST_F(CycleTest, WhatTheConfigurationNoLongerNamesGoes) {
     done();
     configuration.interfaces[0] = {.name = "eth0", .hook = kernel::HookPoint::ingress, .sets = {"a"}};

@@ -360,6 +360,7 @@ class Cycle {
         report.plan = std::move(plan);
         report.error = report.plan.obstacle;
         report.locks_out = report.plan.locks_out;
+        if (!report.error && report.plan.step == HookStep::unload) report.error = what_keeps(report.plan);
         const bool stopped = failed_ && options_.failing == Failing::stops_all;
         if (!report.error && !stopped)
             settle(report,
@@ -369,6 +370,17 @@ class Cycle {
                               .confirm_within = options_.confirm_within}),
                    report.plan);
         add_hook(std::move(report));
+    }
+
+    // The configuration may have moved an interface's sets to another hook. Until they are in force there,
+    // they stay here. Programs are unloaded after all else.
+    [[nodiscard]] std::optional<Error> what_keeps(const HookPlan& unload) const {
+        for (const HookReport& other : report_.hooks)
+            if (other.plan.interface == unload.interface && other.error)
+                return Error{other.error->kind,
+                             fmt::format("it is unloaded once {} has what is configured there: {}",
+                                         kernel::hook_point_name(other.plan.point), other.error->message)};
+        return std::nullopt;
     }
 
     // What became of a hook whose plan was carried out.

@@ -25,6 +25,8 @@ class LiveKeeperTest : public testing::Test, public LiveWorld {
     Time now{1'000'000s};
     std::vector<LiveEvent> events;
     std::vector<Ask> asked;
+    // Of the machine; nobody sets it. Nothing: the clock is never set either.
+    std::optional<std::chrono::milliseconds> uptime;
     // What the API says next; a failure if there is nothing.
     std::optional<Decisions> answer{Decisions{}};
     SandboxSettings sandbox = in_process();
@@ -42,6 +44,7 @@ class LiveKeeperTest : public testing::Test, public LiveWorld {
         settings.sandbox = sandbox;
         settings.tell = [this](const LiveEvent& event) { events.push_back(event); };
         settings.now = [this] { return now; };
+        if (uptime) settings.uptime = [this] { return *uptime; };
         settings.fetch = [this](const CrowdsecSpec&, Ask ask, Time,
                                 const SandboxSettings&) -> tl::expected<Decisions, GatherFailure> {
             asked.push_back(ask);
@@ -195,6 +198,174 @@ TEST_F(LiveKeeperTest, NoEmptyImageTakesThePlaceOfAFilterInForce) {
     EXPECT_TRUE(keeper->state().in_step);
 }
 
+// A set that comes in place of another one.
+TEST_F(LiveKeeperTest, NoEmptyImageTakesThePlaceOfAnotherSet) {
+    {
+        const auto keeper = open(stream_set());
+        put_in_force();
+    }
+    SetConfiguration other = stream_set();
+    other.name = "other";
+    answer.reset();
+    const auto keeper = open(other);
+    settle(*keeper);
+    EXPECT_FALSE(state.read("other", observer.remark));
+    EXPECT_FALSE(state.read("other-ranges", observer.remark));
+    answer = Decisions{.added = {claim("192.0.2.1", 1, now + 1h)}};
+    now += 10min;
+    settle(*keeper);
+    EXPECT_TRUE(state.read("other", observer.remark));
+    EXPECT_TRUE(state.read("other-ranges", observer.remark));
+}
+
+TEST_F(LiveKeeperTest, WhatCannotBeSwappedInAtTheStartIsSwappedInLater) {
+    SetConfiguration set = stream_set();
+    {
+        const auto keeper = open(set);
+        put_in_force();
+        put_in_force("block-ranges");
+        settle(*keeper);
+    }
+    const std::uint32_t ranges = map_id("block-ranges");
+    set.guards.most_shrink = 0.25; // an option: the companion is built anew
+    set.feed.build.bits_per_key = 30;
+    kernel.failing_set = "block-ranges";
+    const auto keeper = open(set);
+    ASSERT_NE(last(LiveEvent::What::failed), nullptr);
+    EXPECT_EQ(map_id("block-ranges"), ranges);
+    kernel.failing_set.clear();
+    now += 10s;
+    settle(*keeper);
+    EXPECT_NE(map_id("block-ranges"), ranges);
+}
+
+TEST_F(LiveKeeperTest, ACompanionThatOneHookRefusesIsSwappedInThereLater) {
+    const auto keeper = open(stream_set());
+    put_in_force();
+    put_in_force("block-ranges");
+    put_in_force("block-ranges", kernel::HookPoint::ingress);
+    answer = Decisions{.added = {claim("198.51.100.0/24", 1, now + 1h)}};
+    const std::uint32_t ranges = map_id("block-ranges", kernel::HookPoint::ingress);
+    kernel.on_test = [this] { kernel.on_test = [this] { kernel.failing_set = "block-ranges"; }; };
+    keeper->step();
+    ASSERT_NE(last(LiveEvent::What::failed), nullptr);
+    EXPECT_EQ(map_id("block-ranges", kernel::HookPoint::ingress), ranges);
+    kernel.on_test = {};
+    kernel.failing_set.clear();
+    now += 10s;
+    answer = Decisions{};
+    settle(*keeper);
+    EXPECT_NE(map_id("block-ranges", kernel::HookPoint::ingress), ranges);
+}
+
+// Such as the first one of a new database.
+TEST_F(LiveKeeperTest, AnEmptyWholeListEmptiesNeitherHalf) {
+    const auto keeper = open(stream_set());
+    put_in_force();
+    put_in_force("block-ranges");
+    answer = Decisions{};
+    for (const std::string& address : test::addresses(200))
+        answer->added.push_back(claim(address, answer->added.size(), now + 24h));
+    for (unsigned i = 0; i < 120; i++)
+        answer->added.push_back(claim("10." + std::to_string(i) + ".0.0/24", 1000 + i, now + 24h));
+    const Decisions all = *answer;
+    settle(*keeper);
+    EXPECT_EQ(keeper->state().ranges, 120U);
+    const auto only = [&](bool singles) {
+        Decisions some;
+        for (const Claim& one : all.added)
+            if (one.prefix.is_single() == singles) some.added.push_back(one);
+        return some;
+    };
+    for (const Decisions& short_list : {Decisions{}, only(true), only(false)}) {
+        answer = short_list;
+        now += 1h;
+        settle(*keeper);
+        EXPECT_EQ(asked.back(), Ask::whole_list);
+        EXPECT_EQ(keeper->state().entries, 200U);
+        EXPECT_EQ(keeper->state().ranges, 120U);
+        EXPECT_FALSE(keeper->state().in_step);
+    }
+    // One by one they may all go.
+    answer = all;
+    now += 1h;
+    settle(*keeper);
+    EXPECT_TRUE(keeper->state().in_step);
+    answer = Decisions{.deleted = only(false).added};
+    now += 10s;
+    settle(*keeper);
+    EXPECT_EQ(keeper->state().ranges, 0U);
+    EXPECT_TRUE(keeper->state().in_step);
+}
+
+TEST_F(LiveKeeperTest, WhenTheClockIsSetForwardNothingEndsBeforeTheSourceSaysSo) {
+    uptime = 1h;
+    const auto keeper = open(stream_set());
+    put_in_force();
+    put_in_force("block-ranges");
+    answer = Decisions{.added = {claim("192.0.2.1", 1, now + 20min), claim("192.0.2.2", 2, now + 20min),
+                                 claim("198.51.100.0/24", 3, now + 20min)}};
+    settle(*keeper);
+    answer.reset(); // the API is away
+    now += 24h;
+    *uptime += 10s;
+    EXPECT_GT(settle(*keeper), now);
+    EXPECT_TRUE(in_force_has("192.0.2.1"));
+    EXPECT_EQ(keeper->state().ranges, 1U);
+    now += 2min;
+    *uptime += 2min;
+    answer =
+        Decisions{.added = {claim("192.0.2.1", 1, now + 20min), claim("198.51.100.0/24", 3, now + 20min)}};
+    settle(*keeper);
+    EXPECT_EQ(asked.back(), Ask::whole_list);
+    EXPECT_TRUE(in_force_has("192.0.2.1"));
+    EXPECT_FALSE(in_force_has("192.0.2.2"));
+    // Time that passes, such as while the machine sleeps, ends what it should.
+    answer.reset();
+    now += 21min;
+    *uptime += 21min;
+    settle(*keeper);
+    EXPECT_FALSE(in_force_has("192.0.2.1"));
+    EXPECT_EQ(keeper->state().ranges, 0U);
+}
+
+TEST_F(LiveKeeperTest, WhenTheClockIsSetBackTheSourceIsStillAsked) {
+    uptime = 1h;
+    const auto keeper = open(stream_set());
+    put_in_force();
+    put_in_force("block-ranges");
+    answer = Decisions{.added = {claim("192.0.2.1", 1, now + 1h)}};
+    settle(*keeper);
+    now -= 24h * 365;
+    *uptime += 10s;
+    answer = Decisions{.added = {claim("192.0.2.2", 2, now + 20min)}};
+    settle(*keeper);
+    EXPECT_EQ(asked.back(), Ask::whole_list);
+    EXPECT_FALSE(in_force_has("192.0.2.1"));
+    EXPECT_TRUE(in_force_has("192.0.2.2"));
+    now += 21min;
+    *uptime += 21min;
+    answer.reset();
+    settle(*keeper);
+    EXPECT_FALSE(in_force_has("192.0.2.2"));
+}
+
+TEST_F(LiveKeeperTest, WhatTheHostNoLongerDependsOnIsTaken) {
+    host.addresses = {test::host_address("192.0.2.1"), test::host_address("198.51.100.254")};
+    const auto keeper = open(stream_set());
+    put_in_force();
+    put_in_force("block-ranges");
+    answer = Decisions{.added = {claim("192.0.2.1", 1, now + 1h), claim("198.51.100.0/24", 3, now + 1h)}};
+    settle(*keeper);
+    EXPECT_FALSE(in_force_has("192.0.2.1"));
+    EXPECT_EQ(keeper->state().ranges, 0U);
+    host.addresses.clear();
+    now += 1s;
+    settle(*keeper);
+    EXPECT_TRUE(in_force_has("192.0.2.1"));
+    EXPECT_EQ(keeper->state().ranges, 1U);
+}
+
 TEST_F(LiveKeeperTest, WhatTheHostComesToDependOnIsRemoved) {
     const auto keeper = open(stream_set());
     put_in_force();
@@ -297,6 +468,38 @@ TEST_F(WatchedFileTest, OneMoreLineGoesInPlace) {
     EXPECT_FALSE(in_force_has("192.0.2.2"));
     EXPECT_EQ(keys_in_force(), 2U);
     EXPECT_EQ(identity_in_force(), identity); // all of it in place
+}
+
+// It may be half written.
+TEST_F(WatchedFileTest, AFileIsNotReadBecauseOfACycle) {
+    write({"192.0.2.1", "192.0.2.2"});
+    const auto keeper = open(file_set(path));
+    put_in_force();
+    settle(*keeper);
+    write({"192.0.2.1", "192.0.2.3"});
+    put_in_force("block", kernel::HookPoint::ingress);
+    keeper->level_soon();
+    settle(*keeper);
+    EXPECT_TRUE(in_force_has("192.0.2.2"));
+    EXPECT_TRUE(in_force_has("192.0.2.2", kernel::HookPoint::ingress));
+    keeper->wake();
+    settle(*keeper);
+    EXPECT_FALSE(in_force_has("192.0.2.2"));
+    EXPECT_TRUE(in_force_has("192.0.2.3", kernel::HookPoint::ingress));
+}
+
+TEST_F(WatchedFileTest, WhatTheHostNoLongerDependsOnIsTaken) {
+    host.addresses = {test::host_address("192.0.2.1")};
+    write({"192.0.2.1", "192.0.2.2"});
+    const auto keeper = open(file_set(path));
+    put_in_force();
+    settle(*keeper);
+    EXPECT_FALSE(in_force_has("192.0.2.1"));
+    host.addresses.clear();
+    now += 1s;
+    settle(*keeper);
+    EXPECT_TRUE(in_force_has("192.0.2.1"));
+    EXPECT_EQ(keys_in_force(), 2U);
 }
 
 TEST_F(WatchedFileTest, ABrokenListChangesNothing) {

@@ -397,6 +397,48 @@ TEST_F(LiveSetTest, ChangesDuringARebuildAreInTheNewFilter) {
     EXPECT_FALSE(levelled->rebuild_due);
 }
 
+// The filter that is swapped in has them at once, not only after another change.
+TEST_F(LiveSetTest, NothingThatCameDuringARebuildIsMissedAfterItsSwap) {
+    LiveSet set = open_in_force();
+    ASSERT_TRUE(set.change(kernel, {{}, {claim("192.0.2.1", 1), claim("192.0.2.2", 2)}}, observer));
+    auto order = set.begin_rebuild();
+    ASSERT_TRUE(order);
+    ASSERT_TRUE(set.change(kernel, {{claim("192.0.2.1", 1)}, {claim("192.0.2.3", 3)}}, observer));
+    ASSERT_TRUE(set.change(kernel, {{}, {claim("192.0.2.4", 4), claim("192.0.2.4", 5)}}, observer));
+    Result<Image> image = build_live_image(std::move(*order), in_process());
+    ASSERT_TRUE(image);
+    const std::string before = identity_in_force();
+    kernel.on_lock = [this] { kernel.busy = true; }; // nobody gets the lock after the swap
+    auto done = set.finish_rebuild(kernel, std::move(*image), observer);
+    ASSERT_TRUE(done) << done.error().message;
+    EXPECT_TRUE(done->delayed);
+    EXPECT_NE(identity_in_force(), before);
+    for (const char* address : {"192.0.2.2", "192.0.2.3", "192.0.2.4"})
+        EXPECT_TRUE(in_force_has(address)) << address;
+    kernel.busy = false;
+    // Whether this process goes on or another one begins here.
+    for (LiveSet* const one : {&set, static_cast<LiveSet*>(nullptr)}) {
+        std::optional<LiveSet> other;
+        if (one == nullptr) {
+            put_in_force(); // after a reboot
+            other.emplace(open());
+        }
+        LiveSet& that = one != nullptr ? *one : *other;
+        done = that.level(kernel, observer);
+        ASSERT_TRUE(done);
+        EXPECT_FALSE(done->rebuild_due);
+        EXPECT_EQ(that.list().prefixes(), 3U);
+        EXPECT_EQ(keys_in_force(), 3U);
+        EXPECT_FALSE(in_force_has("192.0.2.1"));
+        for (const char* address : {"192.0.2.2", "192.0.2.3", "192.0.2.4"})
+            EXPECT_TRUE(in_force_has(address)) << address;
+        // An address goes with the last of its claims.
+        ASSERT_TRUE(that.change(kernel, {{claim("192.0.2.4", 4)}, {}}, observer));
+        EXPECT_TRUE(in_force_has("192.0.2.4"));
+        ASSERT_TRUE(that.change(kernel, {{}, {claim("192.0.2.4", 4)}}, observer));
+    }
+}
+
 TEST_F(LiveSetTest, ARebuildThatCannotBeSwappedInChangesNothing) {
     LiveSet set = open_in_force();
     ASSERT_TRUE(set.change(kernel, {{}, {claim("192.0.2.1", 1)}}, observer));

@@ -274,7 +274,7 @@ void Daemon::end() {
         parts_.log.warning("the start did not wait for the addresses that this host lives by, so last good "
                            "lists came into force without being asked about them");
     live_.run();
-    live_.wake_all(); // their filters may have come anew
+    live_.level_all(); // their filters may have come anew
     note(*ended);
     if (ended->called_off)
         agenda_.called_off(ended->options, now());

@@ -3,6 +3,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <utility>
@@ -16,6 +17,12 @@
 namespace sieve::service {
 
 namespace {
+
+constexpr std::chrono::minutes longest_wait{1};
+
+live::Time live_now() {
+    return std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());
+}
 
 UniqueFd new_signal() {
     Result<UniqueFd> event = make_event();
@@ -51,6 +58,15 @@ class LiveSets::Runner {
     }
     void wake() {
         keeper_->wake();
+        step_soon();
+    }
+    void level_soon() {
+        keeper_->level_soon();
+        step_soon();
+    }
+
+  private:
+    void step_soon() {
         {
             const std::lock_guard lock(mutex_);
             woken_ = true;
@@ -58,7 +74,6 @@ class LiveSets::Runner {
         changed_.notify_all();
     }
 
-  private:
     void work(watching::Ledger& ledger) {
         std::unique_lock lock(mutex_);
         while (!over_) {
@@ -73,7 +88,9 @@ class LiveSets::Runner {
             const bool troubled = state.failures > 0;
             if (std::exchange(troubled_, troubled) != troubled) set_event(troubles_changed_);
             lock.lock();
-            changed_.wait_until(lock, next, [this] { return woken_ || over_; });
+            // Somebody may set the clock, so nothing is waited for longer than that.
+            const auto left = std::clamp<std::chrono::milliseconds>(next - live_now(), {}, longest_wait);
+            changed_.wait_for(lock, left, [this] { return woken_ || over_; });
         }
     }
 
@@ -145,9 +162,9 @@ void LiveSets::wake(const std::set<std::string>& sets) {
         if (sets.contains(runner->set())) runner->wake();
 }
 
-void LiveSets::wake_all() {
+void LiveSets::level_all() {
     const std::lock_guard lock(mutex_);
-    for (const auto& runner : runners_) runner->wake();
+    for (const auto& runner : runners_) runner->level_soon();
 }
 
 std::vector<std::string> LiveSets::troubles() const {

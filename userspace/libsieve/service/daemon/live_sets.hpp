@@ -44,10 +44,10 @@ class LiveSets {
     // Calls off what they do, and waits for their ends.
     void close();
 
-    // Something has happened to the files of these sets, or to the hooks. Those that are no live sets are
-    // left out.
+    // Something has happened to the files of these sets. Those that are no live sets are left out.
     void wake(const std::set<std::string>& sets);
-    void wake_all();
+    // Something has happened to the hooks.
+    void level_all();
 
     // Held by whoever changes images or tables.
     [[nodiscard]] std::mutex& exclusive() { return exclusive_; }

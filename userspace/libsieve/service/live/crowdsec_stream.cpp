@@ -23,6 +23,11 @@ void CrowdsecStream::taken(Ask ask, Time now) {
     next_ = now + poll_;
 }
 
+void CrowdsecStream::restart(Time now) {
+    in_step_ = false;
+    next_ = now;
+}
+
 void CrowdsecStream::failed(Time now, double chance, std::optional<std::chrono::seconds> retry_after) {
     failures_++;
     in_step_ = false;

@@ -2,7 +2,8 @@
 // When CrowdSec's local API is asked, for what, and what an answer or a failure leads to. Pure logic: the
 // caller has the clock and does the asking (fetch_decisions.hpp).
 //
-//     whole list   at the start, after a failure, after an answer that was not taken, and every hour
+//     whole list   at the start, after a failure, after an answer that was not taken, after restart(), and
+//     every hour
 //     difference   otherwise, every poll interval
 #pragma once
 
@@ -34,6 +35,9 @@ class CrowdsecStream {
     // The API could not be asked, its answer was none, or it was refused. `chance` in [0, 1) spreads the
     // retries of many hosts.
     void failed(Time now, double chance, std::optional<std::chrono::seconds> retry_after = {});
+
+    // What is known may be out of step: the whole list is asked for, at once.
+    void restart(Time now);
 
     [[nodiscard]] unsigned failures() const { return failures_; } // in a row
     [[nodiscard]] bool in_step() const {

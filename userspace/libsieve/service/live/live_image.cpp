@@ -67,11 +67,15 @@ std::optional<Claim> claim_of(std::string_view line) {
     return claim;
 }
 
-Status swap_everywhere(control::Kernel& kernel, const std::string& set, const std::string& path,
-                       const control::Observer& observer) {
+struct Swaps {
+    bool any = false; // hook has the new image
+    Status all;       // the first error
+};
+
+Result<Swaps> swap_everywhere(control::Kernel& kernel, const std::string& set, const std::string& path,
+                              const control::Observer& observer) {
     SIEVE_ASSIGN(const std::vector<kernel::Hook> hooks, control::hooks_of(kernel, {}));
-    Status first_error;
-    bool swapped = false;
+    Swaps swaps;
     for (const kernel::Hook& hook : hooks) {
         if (!hook.speaks_our_version() || kernel.read_table(hook).find(set) == nullptr) continue;
         control::SetSpec spec;
@@ -80,11 +84,11 @@ Status swap_everywhere(control::Kernel& kernel, const std::string& set, const st
         auto done = control::swap(kernel, {.interface = hook.interface.name, .point = hook.point},
                                   std::move(spec), observer);
         if (done || done.error().kind == ErrorKind::unfinished)
-            swapped = true;
-        else if (first_error)
-            first_error = tl::unexpected(std::move(done.error()));
+            swaps.any = true;
+        else if (swaps.all)
+            swaps.all = tl::unexpected(std::move(done.error()));
     }
-    return swapped ? Status() : first_error;
+    return swaps;
 }
 
 // Null: this host does not depend on it.
@@ -109,10 +113,16 @@ sieve_key key_of(uint128 address, std::uint32_t fields) {
     return key;
 }
 
-bool may_be_in_force(control::Kernel& kernel, const std::string& set) {
+bool something_is_in_force(control::Kernel& kernel, const Configuration& configuration,
+                           const std::string& set) {
     const Result<std::vector<kernel::Hook>> hooks = control::hooks_of(kernel, {});
     return !hooks || std::ranges::any_of(*hooks, [&](const kernel::Hook& hook) {
-        return !hook.speaks_our_version() || kernel.read_table(hook).find(set) != nullptr;
+        // The table may be on its way to another hook.
+        const bool is_to_have_it = std::ranges::any_of(kernel::all_hook_points, [&](kernel::HookPoint point) {
+            const InterfaceConfiguration* entry = entry_for(configuration, hook.interface.name, point);
+            return entry != nullptr && std::ranges::find(entry->sets, set) != entry->sets.end();
+        });
+        return is_to_have_it || !hook.speaks_our_version() || kernel.read_table(hook).find(set) != nullptr;
     });
 }
 
@@ -199,10 +209,10 @@ std::string next_list_path(const StateDirectory& state, const std::string& set) 
     return state.list_path(set, "next");
 }
 
-Result<std::string> publish_image(control::Kernel& kernel, const StateDirectory& state,
-                                  const SetConfiguration& set, Image& image, std::uint64_t entries,
-                                  const std::function<Status(const std::string& identity)>& before_commit,
-                                  const control::Observer& observer) {
+Result<Published> publish_image(control::Kernel& kernel, const StateDirectory& state,
+                                const SetConfiguration& set, Image& image, std::uint64_t entries,
+                                const std::function<Status(const std::string& identity)>& before_commit,
+                                const control::Observer& observer) {
     const sieve_file& file = image.file();
     SetRecord record;
     record.identity = identity_text(file);
@@ -212,6 +222,7 @@ Result<std::string> publish_image(control::Kernel& kernel, const StateDirectory&
     record.bytes = image.bytes();
     record.expected_fpr = rate_from_bits(file.expected_fpr);
     record.built_at = std::time(nullptr);
+    Published done{.identity = record.identity, .everywhere = {}};
     const auto publish = [&]() -> Status {
         const std::string path = next_list_path(state, set.name);
         const UniqueFd list(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
@@ -219,7 +230,11 @@ Result<std::string> publish_image(control::Kernel& kernel, const StateDirectory&
             return bad_input(fmt::format("{}: cannot be read: {}", printable(path), errno_text(errno)));
         SIEVE_TRY(state.stage(set.name, image, list.get(), {}));
         SIEVE_TRY(before_commit(record.identity));
-        return swap_everywhere(kernel, set.name, state.image_path(set.name, record.identity), observer);
+        SIEVE_ASSIGN(Swaps swaps, swap_everywhere(kernel, set.name,
+                                                  state.image_path(set.name, record.identity), observer));
+        if (!swaps.any) return swaps.all;
+        done.everywhere = std::move(swaps.all);
+        return {};
     };
     if (Status published = publish(); !published) {
         std::error_code error;
@@ -230,7 +245,7 @@ Result<std::string> publish_image(control::Kernel& kernel, const StateDirectory&
         return tl::unexpected(std::move(published.error()));
     }
     SIEVE_TRY(state.commit(set.name, record));
-    return record.identity;
+    return done;
 }
 
 } // namespace sieve::service::live

@@ -26,11 +26,14 @@ inline constexpr Prefix placeholder{static_cast<uint128>(0x0100) << 112 | 0x5e1e
 // The key of an address in a set of these fields (src or dst).
 [[nodiscard]] sieve_key key_of(uint128 address, std::uint32_t fields);
 
-// Whether a filter of that name may be in force on any hook. A hook that cannot be read may have one, and so
-// may a program that speaks another version.
-[[nodiscard]] bool may_be_in_force(control::Kernel& kernel, const std::string& set);
+// Whether an image of the set might take the place of something in force: a filter of that name, or a table
+// on an interface that is to have the set. A hook that cannot be read may have one, and so may a program that
+// speaks another version.
+[[nodiscard]] bool something_is_in_force(control::Kernel& kernel, const Configuration& configuration,
+                                         const std::string& set);
 
 // What people are told of a set whose list was lost, and why it was.
+inline constexpr char no_list_kept[] = "no list of it is kept";
 [[nodiscard]] std::string lost_list_text(const std::string& set, const std::string& why);
 
 // Takes out of `added` what this host depends on. Returns what was taken out, for people.
@@ -57,10 +60,13 @@ struct KeptOut {
 [[nodiscard]] std::string next_list_path(const StateDirectory& state, const std::string& set);
 
 // Stages the image with the list at next_list_path(), swaps it in wherever the set is in force, and makes it
-// the last good one. `before_commit` is given the image's identity when it is staged. Returns the identity.
-// After an error, the last good image is the one that was. An error of a hook counts only if no hook has the
-// new image: the others are found to have another one at the next change.
-[[nodiscard]] Result<std::string>
+// the last good one. `before_commit` is given the image's identity when it is staged. After an error, the
+// last good image is the one that was. Without one, some hooks may still have another image.
+struct Published {
+    std::string identity;
+    Status everywhere; // the first error of a hook that has the set, and has not the new image
+};
+[[nodiscard]] Result<Published>
 publish_image(control::Kernel& kernel, const StateDirectory& state, const SetConfiguration& set, Image& image,
               std::uint64_t entries, const std::function<Status(const std::string& identity)>& before_commit,
               const control::Observer& observer);

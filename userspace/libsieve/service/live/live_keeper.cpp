@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <ctime>
 #include <future>
 #include <string_view>
 #include <unordered_map>
@@ -32,6 +33,8 @@ namespace {
 // While another controller holds the lock, or a build is under way.
 constexpr std::chrono::milliseconds soon{20};
 constexpr std::chrono::seconds retry{5};
+// A clock that moved by less was not set, but kept right.
+constexpr std::chrono::seconds clock_is_set{2};
 constexpr std::uint64_t most_list_bytes = std::uint64_t{1} << 30;
 
 // A line that came or went can be told from the others only where each line is an entry.
@@ -58,7 +61,8 @@ class Keeper final : public LiveKeeper {
     Status start() {
         SIEVE_ASSIGN(const Protection protection, read_protection());
         const auto options_of = [&](const SetConfiguration& set) {
-            return LiveSetOptions{set, protection, may_be_in_force(kernel_, set.name)};
+            return LiveSetOptions{set, protection,
+                                  something_is_in_force(kernel_, settings_.configuration, set.name)};
         };
         SIEVE_ASSIGN(LiveSet live, LiveSet::open(options_of(set_), state_directory_, observer_));
         live_.emplace(std::move(live));
@@ -74,21 +78,35 @@ class Keeper final : public LiveKeeper {
         // list.
         if (!stream_ && live_->rebuild_due() == RebuildReason::no_image) look_at_files(now());
         const auto urgent = live_->rebuild_due();
-        if (urgent && *urgent == RebuildReason::no_image && has_list()) SIEVE_TRY(rebuild_now());
-        if (ranges_ && ranges_->is_due()) SIEVE_TRY(publish_ranges());
+        // What cannot be done now is done by a step.
+        if (urgent && *urgent == RebuildReason::no_image && has_list())
+            if (Status made = rebuild_now(); !made) {
+                if (settings_.needs_images) return made;
+                rebuild_at_ = now() + retry;
+                tell_failure(set_.name, std::move(made.error()));
+            }
+        if (ranges_ && ranges_->is_due())
+            if (Status published = publish_ranges(); !published) {
+                if (settings_.needs_images) return published;
+                publish_at_ = now() + retry;
+                tell_failure(ranges_->name(), std::move(published.error()));
+            }
         show();
         return {};
     }
 
     Time step() override {
         const bool woken = woken_.exchange(false);
+        const bool filters_came = filters_came_.exchange(false);
         const Time begin = now();
+        watch_the_clock(begin);
         protect();
-        expire(begin);
         levelled_ = false;
+        // What is asked may say that something ends later.
         if (stream_ && begin >= stream_->next_poll()) poll();
+        if (!ends_wait_) expire(begin);
         if (!files_.empty() && (woken || begin >= files_at_)) look_at_files(begin);
-        if (!levelled_ && (woken || begin >= level_at_)) level();
+        if (!levelled_ && (filters_came || begin >= level_at_)) level();
         if (ranges_ && ranges_->is_due() && now() >= publish_at_)
             if (Status published = publish_ranges(); !published) {
                 publish_at_ = now() + retry;
@@ -100,6 +118,7 @@ class Keeper final : public LiveKeeper {
     }
 
     void wake() override { woken_ = true; }
+    void level_soon() override { filters_came_ = true; }
 
     [[nodiscard]] State state() const override {
         const std::lock_guard lock(shown_mutex_);
@@ -111,6 +130,34 @@ class Keeper final : public LiveKeeper {
         return settings_.now ? settings_.now()
                              : std::chrono::time_point_cast<std::chrono::milliseconds>(
                                    std::chrono::system_clock::now());
+    }
+
+    [[nodiscard]] std::chrono::milliseconds uptime() const {
+        if (settings_.uptime) return settings_.uptime();
+        // A test's clock is not set.
+        if (settings_.now) return std::chrono::milliseconds(now().time_since_epoch());
+        struct timespec time {};
+        ::clock_gettime(CLOCK_BOOTTIME, &time);
+        return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::seconds(time.tv_sec) +
+                                                                     std::chrono::nanoseconds(time.tv_nsec));
+    }
+
+    // When somebody sets the clock, such as to the time of a server after the start, then all times that were
+    // noted before are off by as much.
+    void watch_the_clock(Time at) {
+        const Time booted = at - uptime();
+        const auto by = booted_ ? booted - *booted_ : std::chrono::milliseconds(0);
+        booted_ = booted;
+        if (std::chrono::abs(by) < clock_is_set) return;
+        files_at_ = rebuild_at_ = publish_at_ = at;
+        if (level_at_ != never) level_at_ = at;
+        if (!stream_) return;
+        stream_->restart(at);
+        if (!std::exchange(ends_wait_, true))
+            tell_remark(
+                fmt::format("set {}: the clock was set by {} s; decisions end once crowdsec has said its "
+                            "whole list",
+                            set_.name, std::chrono::duration_cast<std::chrono::seconds>(by).count()));
     }
 
     Result<Protection> read_protection() {
@@ -181,16 +228,26 @@ class Keeper final : public LiveKeeper {
         if (!protection) return;
         std::vector<uint128> addresses;
         for (const HostAddress& host : protection->host) addresses.push_back(host.address);
+        const std::vector<uint128> before = protected_.value_or(std::vector<uint128>());
         if (std::exchange(protected_, addresses) == addresses) return;
         live_->set_protection(*protection);
+        if (ranges_) ranges_->set_protection(*protection);
+        const bool some_gone = std::ranges::any_of(
+            before, [&](uint128 one) { return std::ranges::find(addresses, one) == addresses.end(); });
+        if (some_gone && !known_kept_out_.empty()) take_again();
         auto done = live_->remove_protected(kernel_, observer_);
         if (done)
             tell_change(*done);
         else
             tell_failure(set_.name, std::move(done.error()));
-        if (!ranges_) return;
-        ranges_->set_protection(*protection);
-        tell_kept_out(ranges_->name(), ranges_->remove_protected().kept_out);
+        if (ranges_) tell_kept_out(ranges_->name(), ranges_->remove_protected().kept_out);
+    }
+    // What was kept out because of an address that this host depended on.
+    void take_again() {
+        known_kept_out_.clear();
+        if (stream_) stream_->restart(now());
+        for (WatchedList& file : files_) file.forget();
+        files_at_ = now();
     }
 
     void expire(Time at) {
@@ -225,6 +282,7 @@ class Keeper final : public LiveKeeper {
         in_step_ = taken;
         if (taken) {
             stream_->taken(ask, now());
+            if (ask == CrowdsecStream::Ask::whole_list) ends_wait_ = false;
             asked_ = now();
         } else {
             stream_->failed(now(), chance());
@@ -250,17 +308,20 @@ class Keeper final : public LiveKeeper {
             (claim.prefix.is_single() ? singles : prefixes).removed.push_back(claim);
         const bool whole = ask == CrowdsecStream::Ask::whole_list;
         bool taken = true;
-        if (whole || !prefixes.empty()) {
+        if (whole || !singles.empty()) {
+            auto done = whole ? live_->replace(kernel_, std::move(singles.added), observer_)
+                              : live_->change(kernel_, std::move(singles), observer_);
+            taken = took(done);
+        }
+        // Where one half of a whole list is refused, the other may have been cut short as well.
+        if ((whole && taken) || (!whole && !prefixes.empty())) {
             const RangeSet::Change done =
                 whole ? ranges_->replace(std::move(prefixes.added)) : ranges_->change(prefixes);
             tell_kept_out(ranges_->name(), done.kept_out);
             if (done.refusal) tell_refusal(ranges_->name(), *done.refusal);
-            taken = !done.refusal;
+            taken = taken && !done.refusal;
         }
-        if (!whole && singles.empty()) return taken;
-        auto done = whole ? live_->replace(kernel_, std::move(singles.added), observer_)
-                          : live_->change(kernel_, std::move(singles), observer_);
-        return took(done) && taken;
+        return taken;
     }
     bool took(Result<LiveChange>& done) {
         if (!done) {
@@ -437,15 +498,15 @@ class Keeper final : public LiveKeeper {
         const auto at = [&](Time time) { next = std::min(next, time); };
         if (building_.valid()) at(now() + soon);
         if (live_->rebuild_due() && !building_.valid() && has_list()) at(std::max(now(), rebuild_at_));
-        at(live_->next_expiry().value_or(never));
+        if (!ends_wait_) at(live_->next_expiry().value_or(never));
         at(level_at_);
         if (ranges_) {
-            at(ranges_->next_expiry().value_or(never));
+            if (!ends_wait_) at(ranges_->next_expiry().value_or(never));
             if (ranges_->is_due()) at(std::max(now(), publish_at_));
         }
         if (stream_) at(stream_->next_poll());
         if (!files_.empty()) at(files_at_);
-        if (woken_) at(now());
+        if (woken_ || filters_came_) at(now());
         return next;
     }
 
@@ -462,7 +523,11 @@ class Keeper final : public LiveKeeper {
     std::optional<RangeSet> ranges_;
     std::future<Result<Image>> building_;
 
-    std::atomic<bool> woken_{true};                 // the first step looks at everything
+    // The first step looks at everything.
+    std::atomic<bool> woken_{true};
+    std::atomic<bool> filters_came_{true};
+    std::optional<Time> booted_;                    // by the clock of the last step
+    bool ends_wait_ = false;                        // the clock was set: nobody knows what has ended
     std::optional<std::vector<uint128>> protected_; // the host's addresses, as the sets know them
     Time level_at_ = never;
     Time files_at_{};
@@ -507,6 +572,7 @@ Status make_first_images(const Configuration& configuration, control::Kernel& ke
         settings.configuration = configuration;
         settings.set = set.name;
         settings.sandbox = sandbox;
+        settings.needs_images = true;
         SIEVE_TRY(LiveKeeper::open(std::move(settings), kernel, state, host));
     }
     return {};

@@ -62,9 +62,12 @@ struct LiveKeeperSettings {
     SandboxSettings sandbox{};
     std::function<void(const LiveEvent& event)> tell{}; // called on the thread of step()
     std::mutex* exclusive =
-        nullptr; // held while images change; a daemon holds it during a cycle. May be null
-    // For tests. Null: the system's clock, and fetch_decisions().
+        nullptr;               // held while images change; a daemon holds it during a cycle. May be null
+    bool needs_images = false; // an image that cannot be made or swapped in at once is an error of open()
+    // For tests. Null: the system's clocks, and fetch_decisions(). `uptime` is since the machine's start, and
+    // nobody sets it.
     std::function<Time()> now{};
+    std::function<std::chrono::milliseconds()> uptime{};
     FetchDecisions fetch{};
 };
 
@@ -80,8 +83,10 @@ class LiveKeeper {
     // allow. Returns when it wants to be called again at the latest.
     virtual Time step() = 0;
 
-    // From any thread: a file changed, or a cycle put tables in force. The next step() looks.
+    // From any thread: a file changed. The next step() looks at all files.
     virtual void wake() = 0;
+    // From any thread: a cycle put tables in force. The next step() looks at their filters.
+    virtual void level_soon() = 0;
 
     struct State {
         std::uint64_t entries = 0; // single addresses

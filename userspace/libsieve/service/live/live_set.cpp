@@ -8,6 +8,7 @@
 
 #include <fmt/core.h>
 
+#include "libsieve/build/key_changes.hpp"
 #include "libsieve/feeds/entry.hpp"
 #include "libsieve/feeds/feed.hpp"
 #include "libsieve/feeds/key_text.hpp"
@@ -101,7 +102,7 @@ Status LiveSet::load(const control::Observer& observer) {
     const std::optional<SetRecord> record = state_->read(name(), observer.remark);
     if (!record) {
         due(RebuildReason::no_image);
-        if (options_.in_force) lose_list("is in force, and no list of it is kept", observer);
+        if (options_.in_force) lose_list(no_list_kept, observer);
         return {};
     }
     base_ = record->identity;
@@ -379,6 +380,35 @@ Result<RebuildOrder> LiveSet::begin_rebuild() {
     return order;
 }
 
+Status LiveSet::catch_up(Image& image) {
+    KeySet added(fields());
+    ClaimChange gone; // stays in the image, and is removed from the filters
+    Difference difference;
+    for (const auto& [prefix, on] : rebuilding_->difference) {
+        if (on) {
+            added.add(key_of(prefix.address, fields()));
+        } else {
+            gone.removed.push_back({prefix, 0, never});
+            difference.emplace(prefix, false);
+        }
+    }
+    if (added.empty()) return {};
+    SIEVE_ASSIGN(const DifferenceReport done, apply_difference(image.lookup(), image.file(), image.filter(),
+                                                               KeySet(fields()), added, true));
+    if (done.no_room > 0)
+        return bad_input(fmt::format("set {}: {} keys that came while its image was built do not fit into it",
+                                     name(), done.no_room));
+    // It is the image of this list.
+    image.file().entries += added.size();
+    image.file().changes = 0;
+    ClaimList list = list_;
+    for (const Claim& claim : gone.removed) list.add(claim);
+    SIEVE_TRY(write_claim_list(list, next_list_path(*state_, name())));
+    rebuilding_ = Rebuilding{.since = {}, .difference = std::move(difference), .claims = list.claims()};
+    if (!gone.empty()) rebuilding_->since.push_back(std::move(gone));
+    return {};
+}
+
 void LiveSet::abandon_rebuild() {
     rebuilding_.reset();
 }
@@ -386,18 +416,22 @@ void LiveSet::abandon_rebuild() {
 Result<LiveChange> LiveSet::finish_rebuild(control::Kernel& kernel, Image image,
                                            const control::Observer& observer) {
     if (!rebuilding_) return invalid_request(fmt::format("set {}: no rebuild was begun", name()));
+    if (Status caught_up = catch_up(image); !caught_up) {
+        abandon_rebuild();
+        return tl::unexpected(std::move(caught_up.error()));
+    }
     std::optional<Journal> journal;
     const auto start_journal = [&](const std::string& identity) -> Status {
         SIEVE_ASSIGN(journal, Journal::create(journal_path(identity), rebuilding_->since));
         return {};
     };
-    Result<std::string> identity =
+    Result<Published> published =
         publish_image(kernel, *state_, options_.set, image, rebuilding_->claims, start_journal, observer);
-    if (!identity) {
+    if (!published) {
         abandon_rebuild();
-        return tl::unexpected(std::move(identity.error()));
+        return tl::unexpected(std::move(published.error()));
     }
-    base_ = std::move(*identity);
+    base_ = std::move(published->identity); // hooks with another image are found by level()
     journal_ = std::move(journal);
     since_base_ = std::move(rebuilding_->difference);
     pending_.clear();

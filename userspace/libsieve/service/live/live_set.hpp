@@ -90,7 +90,7 @@ struct RebuildOrder {
 struct LiveSetOptions {
     SetConfiguration set;
     Protection protection{};
-    bool in_force = false; // a filter of that name may be in force: an empty one must not take its place
+    bool in_force = false; // something may be in force, and an empty filter must not take its place
 };
 
 class LiveSet {
@@ -160,6 +160,9 @@ class LiveSet {
     void enter(const ClaimChange& change, LiveChange& report);
     static void note(Difference& difference, const Prefix& prefix, bool on);
 
+    // Puts into the image, and on its list, what came since the order was taken: otherwise it would be in no
+    // filter between the swap and the change that follows.
+    [[nodiscard]] Status catch_up(Image& image);
     void put_in_force(control::Kernel& kernel, LiveChange& report, const control::Observer& observer);
     [[nodiscard]] control::KeyDifference keys_of(const Difference& difference) const;
     void judge(const control::FilterChanged& filter);
@@ -185,9 +188,9 @@ class LiveSet {
     std::optional<Lost> lost_;
 
     struct Rebuilding {
-        std::vector<ClaimChange> since; // that came since the order was taken
+        std::vector<ClaimChange> since; // that came since the order was taken, or since catch_up()
         Difference difference;          // likewise
-        std::uint64_t claims = 0;       // in the order
+        std::uint64_t claims = 0;       // of the image
     };
     std::optional<Rebuilding> rebuilding_;
 };

@@ -16,16 +16,21 @@ RangeSet RangeSet::open(LiveSetOptions options, const StateDirectory& state,
     ranges.due_ = !record || record->build != digest_of(build_text(ranges.set_));
     Status known;
     if (record) known = read_claim_list(state.list_path(ranges.name(), record->identity), ranges.list_);
-    if (!record && options.in_force) known = bad_input("is in force, and no list of it is kept");
+    if (!record && options.in_force) known = bad_input(no_list_kept);
     if (known) return ranges;
     observer.remark(lost_list_text(ranges.name(), known.error().message));
+    ranges.lost_ = ranges.list_.prefixes();
     ranges.list_ = ClaimList();
-    ranges.awaits_source_ = true;
     return ranges;
 }
 
-// A stream may end up with no prefix at all; what it covers counts.
-std::optional<Refusal> RangeSet::guard(const ClaimList& list) const {
+// A stream says of each decision that it ends, and may end up with no prefix at all. A list that is short may
+// have been cut short.
+std::optional<Refusal> RangeSet::guard(const ClaimList& list, bool whole_list) const {
+    if (const std::uint64_t before = lost_.value_or(list_.prefixes()); before > 0) {
+        std::optional<Refusal> refusal = check_entries(set_, list.prefixes(), before);
+        if (refusal && (whole_list || refusal->guard != Guard::shrink)) return refusal;
+    }
     if (list.prefixes() == 0) return std::nullopt;
     Feed feed(set_.feed.fields);
     list.for_each_prefix([&](const Prefix& prefix) { feed.ranges.push_back(prefix.range()); });
@@ -34,6 +39,10 @@ std::optional<Refusal> RangeSet::guard(const ClaimList& list) const {
 }
 
 RangeSet::Change RangeSet::change(const ClaimChange& change) {
+    return take(change, false);
+}
+
+RangeSet::Change RangeSet::take(const ClaimChange& change, bool whole_list) {
     Change report;
     std::vector<Claim> added = change.added;
     report.kept_out = keep_out(added, set_, protection_);
@@ -42,7 +51,7 @@ RangeSet::Change RangeSet::change(const ClaimChange& change) {
         if (after.remove(claim.prefix, claim.id)) report.removed++;
     for (const Claim& claim : added)
         if (after.add(claim)) report.added++;
-    if (report.added > 0) report.refusal = guard(after);
+    if (report.added > 0 || whole_list) report.refusal = guard(after, whole_list);
     if (report.refusal) {
         report.added = report.removed = 0;
         return report;
@@ -60,8 +69,8 @@ RangeSet::Change RangeSet::replace(std::vector<Claim> all) {
         if (!wanted.find(claim.prefix, claim.id)) whole.removed.push_back(claim);
     });
     whole.added = std::move(all);
-    Change report = change(whole);
-    if (!report.refusal && std::exchange(awaits_source_, false)) due_ = true;
+    Change report = take(whole, true);
+    if (!report.refusal && std::exchange(lost_, std::nullopt)) due_ = true;
     return report;
 }
 
@@ -101,7 +110,9 @@ Result<Image> RangeSet::build(const SandboxSettings& sandbox) const {
 Status RangeSet::publish(control::Kernel& kernel, Image image, const control::Observer& observer) {
     SIEVE_TRY(write_claim_list(list_, next_list_path(*state_, name())));
     const auto nothing_more = [](const std::string&) -> Status { return {}; };
-    SIEVE_TRY(publish_image(kernel, *state_, set_, image, list_.claims(), nothing_more, observer));
+    SIEVE_ASSIGN(Published published,
+                 publish_image(kernel, *state_, set_, image, list_.claims(), nothing_more, observer));
+    SIEVE_TRY(published.everywhere);
     due_ = false;
     return {};
 }

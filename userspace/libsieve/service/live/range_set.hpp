@@ -49,23 +49,25 @@ class RangeSet {
     [[nodiscard]] std::optional<Time> next_expiry() { return list_.next_expiry(); }
 
     // Whether the list has prefixes that the last good image has not, or the other way round.
-    [[nodiscard]] bool is_due() const { return due_ && !awaits_source_; }
+    [[nodiscard]] bool is_due() const { return due_ && !lost_; }
     // Has an unprivileged child build the image of the list.
     [[nodiscard]] Result<Image> build(const SandboxSettings& sandbox) const;
-    // Puts that image in force. The list must not have changed since.
+    // Puts that image in force. The list must not have changed since. An error of one hook, too: is_due()
+    // stays.
     [[nodiscard]] Status publish(control::Kernel& kernel, Image image, const control::Observer& observer);
 
   private:
     RangeSet(SetConfiguration set, Protection protection, const StateDirectory& state)
         : set_(std::move(set)), protection_(std::move(protection)), state_(&state) {}
-    [[nodiscard]] std::optional<Refusal> guard(const ClaimList& list) const;
+    [[nodiscard]] std::optional<Refusal> guard(const ClaimList& list, bool whole_list) const;
+    [[nodiscard]] Change take(const ClaimChange& change, bool whole_list);
 
     SetConfiguration set_;
     Protection protection_;
     const StateDirectory* state_;
     ClaimList list_;
     bool due_ = false;
-    bool awaits_source_ = false; // the list was lost
+    std::optional<std::uint64_t> lost_; // the list was lost, but for so many prefixes that could be read
 };
 
 } // namespace sieve::service::live

@@ -64,6 +64,8 @@ class WatchedList {
     [[nodiscard]] Result<Look> look(bool whole = false);
     // The list has what the last look() saw.
     void keep();
+    // It may lack something: the next look() is as the first.
+    void forget() { kept_.reset(); }
     // The whole text that the last look() saw, for whoever must read all of it. Only after Outcome::unknown.
     [[nodiscard]] std::string_view text() const { return next_ ? std::string_view(next_->lines.now) : ""; }
 
