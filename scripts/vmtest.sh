@@ -266,10 +266,12 @@ make_initramfs() {
 # then report grace periods of a minute, so it uses another clock. With programs at the same addresses every time, QEMU
 # finds their code translated: the selftests, which start thousands, take a third less time. A processor that
 # recommends `rep movsb` (ERMS) makes the kernel clear and copy memory that way, and QEMU emulates it byte by byte: a
-# fifth of a guest's time.
+# fifth of a guest's time. The kernel's watchdogs go by the clock: where QEMU gets a tenth of a processor, two seconds
+# of work are a lockup to them. They wait for longer here, and still find a lockup that lasts.
 boot() {
     local series=$1 processor=max kernel_options="console=ttyS0 loglevel=5 panic=-1 oops=panic norandmaps"
     kernel_options+=" no_timer_check tsc=unstable rcupdate.rcu_expedited=1"
+    kernel_options+=" watchdog_thresh=60 rcupdate.rcu_cpu_stall_timeout=120"
     [ "$accel" != tcg ] || processor+=,-erms
     exec qemu-system-x86_64 \
         -machine pc -accel "$accel" -cpu "$processor" -smp "$processors" -m "$memory" \
