@@ -64,6 +64,26 @@ class LiveKeeperTest : public testing::Test, public LiveWorld {
             if (next > now) std::this_thread::sleep_for(1ms); // a build on another thread
         }
     }
+    // A member and a prefix come into force, and then the keeper ends.
+    void keep_for_a_while() {
+        const auto keeper = open(stream_set());
+        put_in_force();
+        put_in_force("block-ranges");
+        answer = Decisions{.added = {claim("192.0.2.1", 1, now + 1h), claim("198.51.100.0/24", 2, now + 1h)}};
+        settle(*keeper);
+    }
+    // Nothing in force changes.
+    std::unique_ptr<LiveKeeper> open_while_the_api_is_away() {
+        const std::string identity = identity_in_force();
+        const std::uint32_t ranges = map_id("block-ranges");
+        answer.reset();
+        auto keeper = open(stream_set());
+        settle(*keeper);
+        EXPECT_EQ(identity_in_force(), identity);
+        EXPECT_TRUE(in_force_has("192.0.2.1"));
+        EXPECT_EQ(map_id("block-ranges"), ranges);
+        return keeper;
+    }
     [[nodiscard]] const LiveEvent* last(LiveEvent::What what) const {
         for (auto event = events.rbegin(); event != events.rend(); ++event)
             if (event->what == what) return &*event;
@@ -140,24 +160,12 @@ TEST_F(LiveKeeperTest, DecisionsStayAndEndWhileTheApiIsAway) {
 }
 
 TEST_F(LiveKeeperTest, ListsThatWereLostAreBuiltOfWhatTheSourceSays) {
-    {
-        const auto keeper = open(stream_set());
-        put_in_force();
-        put_in_force("block-ranges");
-        answer = Decisions{.added = {claim("192.0.2.1", 1, now + 1h), claim("198.51.100.0/24", 2, now + 1h)}};
-        settle(*keeper);
-    }
-    for (const std::string set : {"block", "block-ranges"}) {
+    keep_for_a_while();
+    for (const std::string set : {"block", "block-ranges"})
         std::filesystem::resize_file(file_of(set, ".list"), 25);
-    }
     const std::string identity = identity_in_force();
     const std::uint32_t ranges = map_id("block-ranges");
-    answer.reset(); // the API is away
-    const auto keeper = open(stream_set());
-    settle(*keeper);
-    EXPECT_EQ(identity_in_force(), identity);
-    EXPECT_TRUE(in_force_has("192.0.2.1"));
-    EXPECT_EQ(map_id("block-ranges"), ranges);
+    const auto keeper = open_while_the_api_is_away();
     // It comes back, and has no prefix any more.
     answer = Decisions{.added = {claim("192.0.2.1", 1, now + 1h), claim("192.0.2.2", 3, now + 1h)}};
     now += 10min;
@@ -171,22 +179,11 @@ TEST_F(LiveKeeperTest, ListsThatWereLostAreBuiltOfWhatTheSourceSays) {
 
 // Such as after somebody moved the state directory away.
 TEST_F(LiveKeeperTest, NoEmptyImageTakesThePlaceOfAFilterInForce) {
-    {
-        const auto keeper = open(stream_set());
-        put_in_force();
-        put_in_force("block-ranges");
-        answer = Decisions{.added = {claim("192.0.2.1", 1, now + 1h), claim("198.51.100.0/24", 2, now + 1h)}};
-        settle(*keeper);
-    }
+    keep_for_a_while();
     for (const std::string set : {"block", "block-ranges"}) std::filesystem::remove(file_of(set, ".sieve"));
     const std::string identity = identity_in_force();
     const std::uint32_t ranges = map_id("block-ranges");
-    answer.reset(); // the API is away
-    const auto keeper = open(stream_set());
-    settle(*keeper);
-    EXPECT_EQ(identity_in_force(), identity);
-    EXPECT_TRUE(in_force_has("192.0.2.1"));
-    EXPECT_EQ(map_id("block-ranges"), ranges);
+    const auto keeper = open_while_the_api_is_away();
     EXPECT_FALSE(keeper->state().in_step);
     answer = Decisions{.added = {claim("192.0.2.1", 1, now + 1h), claim("198.51.100.0/25", 3, now + 1h)}};
     now += 10min;
