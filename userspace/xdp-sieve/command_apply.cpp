@@ -93,8 +93,8 @@ Result<Exit> run_diff(const ApplyArguments& arguments, const service::Configurat
                  service::StateDirectory::look(configuration.state_directory));
     SIEVE_ASSIGN(const std::vector<service::SetSurvey> surveys, survey(configuration, state, context));
     control::RealKernel kernel;
-    service::Plan plan = service::make_plan(kernel, configuration, service::wanted_sets(surveys),
-                                            state.hooks(observer(context).remark));
+    SIEVE_ASSIGN(const std::vector<service::ManagedHook> managed, state.hooks(observer(context).remark));
+    service::Plan plan = service::make_plan(kernel, configuration, service::wanted_sets(surveys), managed);
     service::refuse_lockouts(plan, surveys, state);
     if (const std::optional<Error> error = service::first_failure(surveys, plan))
         return tl::unexpected(*error);

@@ -54,6 +54,9 @@ class FakeKernel final : public control::Kernel {
     std::function<void()> on_lock;                    // what somebody else does until the lock is there
 
     bool eth0_gone = false; // the interface was deleted
+    // No descriptor is left: no hook can be read, and it is unknown which interfaces and programs there are.
+    bool no_descriptors = false;
+    bool hides_interfaces = false; // then
 
     // Interfaces besides eth0, without a program of ours. One named "gone" disappears when its hooks are
     // read.
@@ -133,6 +136,7 @@ class FakeKernel final : public control::Kernel {
     }
     std::vector<kernel::Interface> interfaces() override {
         std::vector<kernel::Interface> all;
+        if (no_descriptors && hides_interfaces) return all;
         if (!eth0_gone) all.push_back({"eth0", 7});
         for (const std::string& name : more_interfaces)
             all.push_back({name, static_cast<std::uint32_t>(20 + all.size())});
@@ -228,6 +232,7 @@ class FakeKernel final : public control::Kernel {
         hook.point = point;
         if (interface.name == "gone" || (eth0_gone && interface.name == "eth0"))
             return kernel_refused("reading the hook of an interface that is gone");
+        if (no_descriptors) return kernel_refused("Too many open files");
         if (interface.name != "eth0") return hook;
         const Running& running = at(point);
         hook.mode = running.mode;
@@ -241,6 +246,12 @@ class FakeKernel final : public control::Kernel {
             if (running.other_version) hook.other_version = "it speaks version 1";
         }
         return hook;
+    }
+    Result<bool> has_program(std::uint32_t id) override {
+        if (no_descriptors) return kernel_refused("Too many open files");
+        const auto runs = [id](const Running& one) { return one.ours && one.program == id; };
+        return runs(running) ||
+               std::any_of(at_tc.begin(), at_tc.end(), [&](const auto& one) { return runs(one.second); });
     }
     kernel::TableInForce read_table(const kernel::Hook& hook) override {
         EXPECT_TRUE(hook.speaks_our_version());

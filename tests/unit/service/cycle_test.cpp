@@ -76,7 +76,7 @@ TEST_F(CycleTest, TheFirstAttachesAndTheSecondChangesNothing) {
     ASSERT_EQ(first.sets.size(), 2U);
     EXPECT_EQ(first.sets[1].outcome, SetOutcome::replaced);
     EXPECT_EQ(first.sets[1].last_good->entries, 2U);
-    EXPECT_EQ(state.hooks([](const std::string&) {}),
+    EXPECT_EQ(state.hooks([](const std::string&) {}).value(),
               (std::vector<ManagedHook>{{"eth0", kernel::HookPoint::xdp, 41}}));
 
     const std::uint32_t a = map_of("a");
@@ -416,7 +416,7 @@ TEST_F(CycleTest, AHookKeepsItsProgramUntilAnotherHasItsSets) {
     ASSERT_TRUE(report->hooks[1].error);
     EXPECT_NE(report->hooks[1].error->message.find("set c has no image yet"), std::string::npos)
         << report->hooks[1].error->message;
-    EXPECT_EQ(state.hooks([](const std::string&) {}),
+    EXPECT_EQ(state.hooks([](const std::string&) {}).value(),
               (std::vector<ManagedHook>{{"eth0", kernel::HookPoint::xdp, 41}}));
     files.feed("c.txt", {"192.0.2.4"});
     done({.failing = Failing::stops_itself});
@@ -432,9 +432,67 @@ TEST_F(CycleTest, WhatTheConfigurationNoLongerNamesGoes) {
     EXPECT_TRUE(report.changed);
     EXPECT_FALSE(kernel.running.ours);
     EXPECT_TRUE(kernel.at_tc[kernel::HookPoint::ingress].ours);
-    EXPECT_EQ(state.hooks([](const std::string&) {}),
+    EXPECT_EQ(state.hooks([](const std::string&) {}).value(),
               (std::vector<ManagedHook>{{"eth0", kernel::HookPoint::ingress, 41}}));
     EXPECT_FALSE(std::filesystem::exists(files.path("state/sets/b")));
+}
+
+// A hook leaves the configuration while the kernel has no descriptor left. The program goes once it can.
+TEST_F(CycleTest, AHookThatCannotBeReadIsNotForgotten) {
+    for (const bool hides_interfaces : {false, true}) {
+        done();
+        const std::vector<InterfaceConfiguration> interfaces =
+            std::exchange(configuration.interfaces, std::vector<InterfaceConfiguration>());
+        kernel.no_descriptors = true;
+        kernel.hides_interfaces = hides_interfaces;
+        const auto report = run({.failing = Failing::stops_itself});
+        ASSERT_TRUE(report);
+        ASSERT_EQ(report->hooks.size(), 1U) << "it is tried again soon, since a hook failed";
+        EXPECT_EQ(report->hooks[0].plan.interface, "eth0");
+        ASSERT_TRUE(report->hooks[0].error);
+        EXPECT_NE(report->hooks[0].error->message.find("Too many open files"), std::string::npos)
+            << report->hooks[0].error->message;
+        EXPECT_FALSE(kernel.changed());
+        EXPECT_NE(refused().message.find("Too many open files"), std::string::npos);
+        kernel.no_descriptors = false;
+        EXPECT_TRUE(kernel.running.ours);
+        EXPECT_TRUE(done().changed);
+        EXPECT_FALSE(kernel.running.ours);
+        configuration.interfaces = interfaces;
+    }
+}
+
+// A hook cannot be read for a while, and leaves the configuration before it can be.
+TEST_F(CycleTest, AHookOfTheConfigurationThatCannotBeReadIsNotForgotten) {
+    done();
+    kernel.no_descriptors = true;
+    EXPECT_TRUE(run({.failing = Failing::stops_itself}));
+    kernel.no_descriptors = false;
+    configuration.interfaces.clear();
+    EXPECT_TRUE(done().changed);
+    EXPECT_FALSE(kernel.running.ours);
+}
+
+// Its interface was moved to another network namespace, and comes back.
+TEST_F(CycleTest, AProgramThatIsElsewhereIsNotForgotten) {
+    done();
+    configuration.interfaces.clear();
+    kernel.eth0_gone = true;
+    EXPECT_FALSE(done().changed);
+    EXPECT_FALSE(done().changed);
+    kernel.eth0_gone = false;
+    EXPECT_TRUE(done().changed);
+    EXPECT_FALSE(kernel.running.ours);
+}
+
+// Ids begin anew at each boot.
+TEST_F(CycleTest, AProgramOfAnotherBootIsNotTakenForOurs) {
+    done();
+    std::ofstream(files.path("state/hooks.json"))
+        << R"([{"interface": "eth0", "hook": "xdp", "program_id": 41, "boot": "another"}])";
+    configuration.interfaces.clear();
+    EXPECT_FALSE(done().changed);
+    EXPECT_TRUE(kernel.running.ours);
 }
 
 TEST_F(CycleTest, ALostStateDirectoryIsNoHarm) {

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -216,11 +217,11 @@ TEST_F(StateDirectoryTest, WhatIsNoFileIsReplaced) {
         EXPECT_EQ(state.read("bad", remark())->identity, record.identity);
         put(path + "/hooks.json");
         remarks.clear();
-        EXPECT_TRUE(state.hooks(remark()).empty());
+        EXPECT_TRUE(state.hooks(remark()).value().empty());
         ASSERT_EQ(remarks.size(), 1U);
         EXPECT_NE(remarks[0].find("hooks.json: is no regular file; "), std::string::npos) << remarks[0];
         ASSERT_TRUE(state.keep_hooks(hooks));
-        EXPECT_EQ(state.hooks(remark()), hooks);
+        EXPECT_EQ(state.hooks(remark()).value(), hooks);
     }
 }
 
@@ -300,8 +301,36 @@ TEST_F(StateDirectoryTest, LookingMakesNothing) {
     const auto state = StateDirectory::look(path);
     ASSERT_TRUE(state);
     EXPECT_FALSE(state->read("bad", remark()));
-    EXPECT_TRUE(state->hooks(remark()).empty());
+    EXPECT_TRUE(state->hooks(remark()).value().empty());
     EXPECT_FALSE(std::filesystem::exists(path));
+}
+
+// Nobody may take the record for empty because descriptors ran out.
+TEST_F(StateDirectoryTest, ARecordOfHooksThatCannotBeReadNowIsNotEmpty) {
+    const StateDirectory state = open();
+    ASSERT_TRUE(state.keep_hooks({{"eth0", kernel::HookPoint::xdp, 40}}));
+    rlimit before{};
+    ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+    const rlimit none{.rlim_cur = 0, .rlim_max = before.rlim_max};
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &none), 0);
+    const auto hooks = state.hooks(remark());
+    ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+    ASSERT_FALSE(hooks);
+    EXPECT_NE(hooks.error().message.find("hooks.json: cannot be read: Too many open files"),
+              std::string::npos)
+        << hooks.error().message;
+}
+
+TEST_F(StateDirectoryTest, HooksOfAnotherBootAreNone) {
+    const StateDirectory state = open();
+    const auto one = [](const std::string& more) {
+        return R"([{"interface": "eth0", "hook": "xdp", "program_id": 41)" + more + "}]";
+    };
+    std::ofstream(path + "/hooks.json") << one(R"(, "boot": "another")");
+    EXPECT_TRUE(state.hooks(remark()).value().empty());
+    std::ofstream(path + "/hooks.json") << one(""); // of an earlier release
+    EXPECT_EQ(state.hooks(remark()).value().size(), 1U);
+    EXPECT_TRUE(remarks.empty());
 }
 
 TEST_F(StateDirectoryTest, RemembersHooksAndForgetsSets) {
@@ -309,9 +338,9 @@ TEST_F(StateDirectoryTest, RemembersHooksAndForgetsSets) {
     const std::vector<ManagedHook> hooks{{"eth0", kernel::HookPoint::xdp, 40},
                                          {"eth1", kernel::HookPoint::egress, 41}};
     ASSERT_TRUE(state.keep_hooks(hooks));
-    EXPECT_EQ(state.hooks(remark()), hooks);
+    EXPECT_EQ(state.hooks(remark()).value(), hooks);
     std::ofstream(path + "/hooks.json") << "[{\"interface\": 7}]";
-    EXPECT_TRUE(state.hooks(remark()).empty());
+    EXPECT_TRUE(state.hooks(remark()).value().empty());
     ASSERT_EQ(remarks.size(), 1U);
     EXPECT_NE(remarks[0].find("hooks.json: is damaged"), std::string::npos) << remarks[0];
     keep(state, "bad", {"192.0.2.1"});

@@ -152,6 +152,8 @@ class Kernel {
 
     [[nodiscard]] virtual Result<kernel::Hook> read_hook(const kernel::Interface& interface,
                                                          kernel::HookPoint point) = 0;
+    // Whether a program of that id is loaded, wherever it is attached.
+    [[nodiscard]] virtual Result<bool> has_program(std::uint32_t id) = 0;
     // The hook must speak our version.
     [[nodiscard]] virtual kernel::TableInForce read_table(const kernel::Hook& hook) = 0;
     // These calls change what packets meet. After an error of kind unfinished, the change was made all the

@@ -203,6 +203,10 @@ Result<kernel::Hook> RealKernel::read_hook(const kernel::Interface& interface, k
     return kernel::read_hook(interface, point);
 }
 
+Result<bool> RealKernel::has_program(std::uint32_t id) {
+    return kernel::has_program(id);
+}
+
 kernel::TableInForce RealKernel::read_table(const kernel::Hook& hook) {
     return kernel::SetTable(*hook.instance).read();
 }

@@ -26,6 +26,7 @@ class RealKernel : public Kernel {
     Result<std::unique_ptr<Replayer>> start_replay(kernel::HookPoint point,
                                                    const kernel::WantedTable& table) override;
     Result<kernel::Hook> read_hook(const kernel::Interface& interface, kernel::HookPoint point) override;
+    Result<bool> has_program(std::uint32_t id) override;
     kernel::TableInForce read_table(const kernel::Hook& hook) override;
     Status replace_table(const kernel::Hook& hook, const kernel::WantedTable& table) override;
     Status end_probation(const kernel::Hook& hook, bool keep) override;

@@ -141,7 +141,13 @@ class Cycle {
           observer_(observer) {}
 
     Result<CycleReport> run(std::vector<SetSurvey> surveys) {
-        managed_ = state_.hooks(observer_.remark);
+        if (auto managed = state_.hooks(observer_.remark)) {
+            managed_ = std::move(*managed);
+        } else {
+            if (options_.failing == Failing::stops_all) return tl::unexpected(std::move(managed.error()));
+            knows_managed_ = false;
+            observer_.remark(managed.error().message + "; what it names is looked at in the next cycle");
+        }
         for (const SetSurvey& survey : surveys)
             if (survey.examined && survey.examined->provenance_changed) confirmed_.insert(survey.set->name);
         for (const SetSurvey& survey : surveys)
@@ -441,6 +447,20 @@ class Cycle {
         const HookPlan& plan = report.plan;
         const std::uint32_t id = report.carried_out ? report.done.program_id : plan.program_id;
         if (id != 0) now_managed_.push_back({plan.interface, plan.point, id});
+        if (report.carried_out && plan.step == HookStep::unload) unloaded_.insert(plan.program_id);
+    }
+
+    // A program that may still be somewhere is ours to take away: the kernel may not have told where it is,
+    // or its interface is in another network namespace.
+    void keep_noting_managed() {
+        for (const ManagedHook& before : managed_) {
+            if (unloaded_.contains(before.program_id)) continue;
+            if (std::ranges::any_of(now_managed_, [&](const ManagedHook& now) {
+                    return now.program_id == before.program_id;
+                }))
+                continue;
+            if (kernel_.has_program(before.program_id).value_or(true)) now_managed_.push_back(before);
+        }
     }
 
     // A new image is the last good one once it is live somewhere, or if there is no interface for it.
@@ -466,7 +486,8 @@ class Cycle {
             }
         }
         SIEVE_TRY(state_.commit(together));
-        if (now_managed_ != managed_) SIEVE_TRY(state_.keep_hooks(now_managed_));
+        keep_noting_managed();
+        if (knows_managed_) SIEVE_TRY(state_.keep_hooks(now_managed_));
         std::vector<std::string> names;
         for (const SetConfiguration& set : configuration_.sets) names.push_back(set.name);
         state_.forget_all_but(names);
@@ -502,7 +523,9 @@ class Cycle {
     const CycleOptions& options_;
     const control::Observer& observer_;
     std::vector<ManagedHook> managed_;
+    bool knows_managed_ = true;
     std::vector<ManagedHook> now_managed_;
+    std::set<std::uint32_t> unloaded_; // programs
     std::map<std::string, SetRecord> staged_;
     std::set<std::string> together_;  // sets that change together
     std::set<std::string> confirmed_; // sets whose list is the same, of sources that look different

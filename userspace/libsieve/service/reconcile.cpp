@@ -203,12 +203,16 @@ class HookPlanner {
     std::vector<control::SetAction> actions_;
 };
 
-// The hook where the managed program runs now: its interface may have been renamed since.
-std::optional<kernel::Hook> find_managed(control::Kernel& kernel,
-                                         const std::vector<kernel::Interface>& interfaces,
-                                         const ManagedHook& managed) {
+// The hook where the managed program runs now: its interface may have been renamed since. Nothing if it runs
+// at none of these interfaces. Error: that is unknown, since a hook cannot be read, or a program be asked
+// for.
+Result<std::optional<kernel::Hook>> find_managed(control::Kernel& kernel,
+                                                 const std::vector<kernel::Interface>& interfaces,
+                                                 const ManagedHook& managed) {
+    std::optional<Error> unread;
     const auto read = [&](const kernel::Interface& interface) -> std::optional<kernel::Hook> {
         auto hook = kernel.read_hook(interface, managed.point);
+        if (!hook && !unread) unread = std::move(hook.error());
         if (!hook || !hook->ours || hook->ours->id != managed.program_id) return std::nullopt;
         return std::move(*hook);
     };
@@ -218,7 +222,9 @@ std::optional<kernel::Hook> find_managed(control::Kernel& kernel,
     for (const kernel::Interface& interface : interfaces)
         if (interface.name != managed.interface)
             if (auto hook = read(interface)) return hook;
-    return std::nullopt;
+    SIEVE_ASSIGN(const bool is_loaded, kernel.has_program(managed.program_id));
+    if (is_loaded && unread) return tl::unexpected(std::move(*unread));
+    return std::optional<kernel::Hook>();
 }
 
 // Whom a table of this entry is asked about: the host's own unless the entry does without, and the addresses
@@ -277,12 +283,24 @@ std::chrono::milliseconds since(std::chrono::steady_clock::time_point start) {
     return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start);
 }
 
-// A hook that the service manages and that no entry names any more. Nothing if its program has gone, or is
-// another one than the service knows.
+// A hook that the service manages and that no entry names any more. Nothing if its program runs at none of
+// these interfaces.
 std::optional<HookPlan> plan_to_unload(control::Kernel& kernel, const Configuration& configuration,
                                        const std::vector<kernel::Interface>& interfaces,
                                        const ManagedHook& managed) {
-    const std::optional<kernel::Hook> hook = find_managed(kernel, interfaces, managed);
+    const auto found = find_managed(kernel, interfaces, managed);
+    if (!found) {
+        if (entry_for(configuration, managed.interface, managed.point) != nullptr) return std::nullopt;
+        return HookPlan{.interface = managed.interface,
+                        .point = managed.point,
+                        .step = HookStep::unload,
+                        .program_id = managed.program_id,
+                        .obstacle =
+                            Error{found.error().kind,
+                                  fmt::format("it left the configuration, and what runs there is unknown: {}",
+                                              found.error().message)}};
+    }
+    const std::optional<kernel::Hook>& hook = *found;
     if (!hook) return std::nullopt;
     const std::string& interface = hook->interface.name;
     if (entry_for(configuration, interface, managed.point) != nullptr) return std::nullopt;

@@ -19,6 +19,7 @@
 #include <nlohmann/json.hpp>
 
 #include "libsieve/service/exact_file.hpp"
+#include "libsieve/util/boot_id.hpp"
 #include "libsieve/util/output.hpp"
 #include "libsieve/util/printable.hpp"
 #include "libsieve/util/small_file.hpp"
@@ -388,7 +389,7 @@ void StateDirectory::forget_all_but(const std::vector<std::string>& sets) const 
     for (const std::filesystem::path& other : others) std::filesystem::remove_all(other, error);
 }
 
-std::vector<ManagedHook>
+Result<std::vector<ManagedHook>>
 StateDirectory::hooks(const std::function<void(const std::string& text)>& remark) const {
     // Nothing is taken away that we do not know to be ours.
     const auto unknown = [&](const std::string& why) {
@@ -399,12 +400,16 @@ StateDirectory::hooks(const std::function<void(const std::string& text)>& remark
     };
     const std::string path = path_ + "/hooks.json";
     const Result<std::optional<std::string>> text = read_small_file(path, longest_record);
+    if (!text && text.error().kind == ErrorKind::kernel_refused) return tl::unexpected(text.error());
     if (!text) return unknown(text.error().message);
     if (!*text) return {};
+    const std::string now = boot_id();
     std::vector<ManagedHook> hooks;
     try {
         const json all = json::parse(**text);
         for (const json& hook : all) {
+            const std::string boot = hook.value("boot", now); // earlier releases did not note it
+            if (boot != now && !boot.empty() && !now.empty()) continue;
             const auto point = kernel::parse_hook_point(hook.at("hook").get<std::string>());
             if (point)
                 hooks.push_back({hook.at("interface").get<std::string>(), *point,
@@ -417,12 +422,17 @@ StateDirectory::hooks(const std::function<void(const std::string& text)>& remark
 }
 
 Status StateDirectory::keep_hooks(const std::vector<ManagedHook>& hooks) const {
+    const std::string boot = boot_id();
     json all = json::array();
     for (const ManagedHook& hook : hooks)
         all.push_back({{"interface", hook.interface},
                        {"hook", kernel::hook_point_name(hook.point)},
-                       {"program_id", hook.program_id}});
-    return write_json(path_ + "/hooks.json", all);
+                       {"program_id", hook.program_id},
+                       {"boot", boot}});
+    const std::string path = path_ + "/hooks.json";
+    const auto there = read_small_file(path, longest_record);
+    if (there && *there == text_of(all)) return {};
+    return write_json(path, all);
 }
 
 } // namespace sieve::service

@@ -102,9 +102,11 @@ class StateDirectory {
     // Removes what is kept of sets that are not among these.
     void forget_all_but(const std::vector<std::string>& sets) const;
 
-    // None if the file cannot be read or understood, and `remark` is told.
-    [[nodiscard]] std::vector<ManagedHook>
+    // Those of this boot of the machine: no program survives the next one, and its id may become another
+    // program's. None if the file is damaged, and `remark` is told. Error: the file cannot be read now.
+    [[nodiscard]] Result<std::vector<ManagedHook>>
     hooks(const std::function<void(const std::string& text)>& remark) const;
+    // Writes the file, unless it says just this already.
     [[nodiscard]] Status keep_hooks(const std::vector<ManagedHook>& hooks) const;
 
   private:

@@ -21,6 +21,13 @@ Result<Program> open_program(std::uint32_t id) {
     return program;
 }
 
+Result<bool> has_program(std::uint32_t id) {
+    const UniqueFd program(bpf_prog_get_fd_by_id(id));
+    if (program) return true;
+    if (errno == ENOENT) return false;
+    return refusal(fmt::format("opening BPF program {}", id), errno);
+}
+
 Result<std::uint32_t> program_id(int fd) {
     bpf_prog_info info{};
     __u32 length = sizeof(info);

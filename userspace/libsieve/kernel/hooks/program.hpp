@@ -19,6 +19,9 @@ struct Program {
 // The program of that id.
 [[nodiscard]] Result<Program> open_program(std::uint32_t id);
 
+// Whether the kernel has a program of that id. Error: it does not tell, such as for want of a descriptor.
+[[nodiscard]] Result<bool> has_program(std::uint32_t id);
+
 // The id of a loaded program.
 [[nodiscard]] Result<std::uint32_t> program_id(int fd);
 

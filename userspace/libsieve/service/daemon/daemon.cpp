@@ -57,10 +57,12 @@ Status unload_all(control::Kernel& kernel, const StateDirectory& state, const co
     const Configuration nothing;
     Status status;
     std::vector<ManagedHook> left;
-    for (const HookPlan& plan : make_plan(kernel, nothing, {}, state.hooks(observer.remark)).hooks) {
+    SIEVE_ASSIGN(const std::vector<ManagedHook> managed, state.hooks(observer.remark));
+    for (const HookPlan& plan : make_plan(kernel, nothing, {}, managed).hooks) {
         const char* point = kernel::hook_point_name(plan.point);
         const LogFields fields{{"INTERFACE", plan.interface}, {"HOOK", point}};
-        const auto done = carry_out(kernel, nothing, plan, {}, state, observer);
+        const auto done = plan.obstacle ? tl::unexpected(*plan.obstacle)
+                                        : carry_out(kernel, nothing, plan, {}, state, observer);
         if (done) {
             log.notice(fmt::format("{} {}: unloaded, since on-stop is \"unload\"", plan.interface, point),
                        fields);

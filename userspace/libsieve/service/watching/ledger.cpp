@@ -7,6 +7,7 @@
 #include <fmt/core.h>
 
 #include "libsieve/service/watching/replace_file.hpp"
+#include "libsieve/util/boot_id.hpp"
 #include "libsieve/util/small_file.hpp"
 
 namespace sieve::service::watching {

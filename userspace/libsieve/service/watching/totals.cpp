@@ -2,7 +2,6 @@
 #include "libsieve/service/watching/totals.hpp"
 
 #include <algorithm>
-#include <fstream>
 #include <stdexcept>
 #include <utility>
 
@@ -274,13 +273,6 @@ Result<Totals> Totals::read(const std::string& text, const std::string& boot) {
     }
     totals.forget_oldest();
     return totals;
-}
-
-std::string boot_id() {
-    std::ifstream file("/proc/sys/kernel/random/boot_id");
-    std::string text;
-    std::getline(file, text);
-    return text;
 }
 
 } // namespace sieve::service::watching

@@ -95,7 +95,4 @@ class Totals {
     std::map<SetKey, SetState> sets_;
 };
 
-// Names the present run of the machine; empty if that cannot be read.
-[[nodiscard]] std::string boot_id();
-
 } // namespace sieve::service::watching
