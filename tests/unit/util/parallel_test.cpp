@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/util/parallel.hpp"
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <atomic>
+#include <functional>
 #include <numeric>
 #include <random>
 #include <stdexcept>
@@ -154,6 +158,43 @@ TEST(ParallelDeathTest, ThreadSanitizerSeesARaceBetweenTwoBodies) {
     EXPECT_EXIT(race_of_works(), testing::ExitedWithCode(66), "data race");
 }
 #endif
+
+// The pool's locks are held most of the time here, by threads that a child does not have.
+TEST(Fork, AChildWorksAloneWhereItsParentHasUsedThePool) {
+    std::atomic<bool> stop = false;
+    std::vector<std::thread> threads;
+    for (int i = 0; i < 4; i++)
+        threads.emplace_back([&] {
+            while (!stop) {
+                const ThreadLimit limit(2);
+                for_each_index(4, [](std::size_t) {});
+            }
+        });
+    for (int i = 0; i < 100; i++) {
+        const pid_t child = ::fork();
+        if (child == 0) {
+            constexpr unsigned longest = 120; // seconds: ends a child that hangs
+            ::alarm(longest);
+            const ThreadLimit limit(4);
+            std::atomic<std::size_t> sum = 0;
+            for_each_index(100, [&](std::size_t index) { sum += index; });
+            std::size_t items = 0, taken = 0;
+            run_in_order(4, 8,
+                         {.fill = [&](std::size_t) { return ++items <= 10; },
+                          .work = [](std::size_t) {},
+                          .take = [&](std::size_t) { return ++taken > 0; }});
+            std::vector<int> numbers(100'000);
+            std::iota(numbers.rbegin(), numbers.rend(), 0);
+            sort_in_parallel(numbers.begin(), numbers.end(), std::less<>());
+            ::_exit(sum == 4950 && taken == 10 && numbers[7] == 7 ? 0 : 1);
+        }
+        int status = -1;
+        ASSERT_EQ(::waitpid(child, &status, 0), child);
+        EXPECT_EQ(status, 0) << "child " << i;
+    }
+    stop = true;
+    for (std::thread& thread : threads) thread.join();
+}
 
 } // namespace
 } // namespace sieve

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include "libsieve/util/first_use.hpp"
+
 namespace sieve::analysis::xorsat {
 
 namespace {
@@ -95,7 +97,8 @@ double mean_rate_of_line(int keys) {
 } // namespace
 
 double solvable(int equations) {
-    static const std::vector<double> table = solvable_by_equations();
+    static std::atomic<const std::vector<double>*> known = nullptr;
+    const std::vector<double>& table = first_use(known, solvable_by_equations);
     return equations > hopeless ? 0 : table[static_cast<std::size_t>(equations)];
 }
 

@@ -1,12 +1,19 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include <fmt/core.h>
+
 #include "libsieve/api/handles.hpp"
 #include "libsieve/build/set_builder.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 
 namespace {
 
+constexpr std::uint32_t most_threads = 1024; // as for `build --threads`
+
 sieve::Result<sieve::BuildOptions> build_options(const libsieve_build_options* given) {
-    const libsieve_build_options from = sieve::api::at_full_size(given);
+    SIEVE_ASSIGN(const libsieve_build_options from, sieve::api::at_full_size(given));
+    if (from.threads > most_threads)
+        return sieve::invalid_request(
+            fmt::format("{} threads: expected at most {}", from.threads, most_threads));
     sieve::BuildOptions options;
     if (from.bits_per_key != 0) options.bits_per_key = from.bits_per_key;
     if (from.fpr != 0) options.fpr = from.fpr;
@@ -29,7 +36,7 @@ sieve::Result<sieve::BuildOptions> build_options(const libsieve_build_options* g
 
 bool libsieve_build(libsieve_keys* keys, const libsieve_build_options* options, libsieve_image** image,
                     libsieve_error** error) {
-    return sieve::api::guarded(error, [&]() -> sieve::Status {
+    return sieve::api::guarded(error, {{"keys", keys}, {"image", image}}, [&]() -> sieve::Status {
         libsieve_keys taken{sieve::Members(keys->members.fields())};
         std::swap(taken, *keys);
         SIEVE_ASSIGN(const sieve::BuildOptions chosen, build_options(options));

@@ -41,6 +41,7 @@ sieve::Result<std::optional<sieve::control::WantedAction>> action_of(const libsi
     if (options.action == nullptr) return std::optional<sieve::control::WantedAction>();
     constexpr std::string_view redirect = "redirect=";
     const std::string_view text = options.action;
+    if (text == redirect) return sieve::invalid_request("action redirect=: expected a target");
     if (text.starts_with(redirect))
         return std::optional(sieve::control::WantedAction{SIEVE_ACTION_REDIRECT_DEVICE,
                                                           std::string(text.substr(redirect.size()))});
@@ -61,7 +62,7 @@ class Change {
     static sieve::Result<std::unique_ptr<Change>> of(const char* interface, const char* hook,
                                                      const libsieve_change_options* given) {
         auto change = std::make_unique<Change>();
-        change->options = at_full_size(given);
+        SIEVE_ASSIGN(change->options, at_full_size(given));
         SIEVE_ASSIGN(change->where, hook_name(interface, hook));
         SIEVE_ASSIGN(change->safety.confirm_within, parse_probation(change->options.probation));
         if (!change->options.allow_lockout) change->safety.host = &change->host_;
@@ -81,7 +82,7 @@ class Change {
 
 bool libsieve_edit_set(const char* interface, const char* hook, const char* name,
                        const libsieve_change_options* options, libsieve_error** error) {
-    return guarded(error, [&]() -> sieve::Status {
+    return guarded(error, {{"interface", interface}, {"name", name}}, [&]() -> sieve::Status {
         SIEVE_ASSIGN(const std::unique_ptr<Change> change, Change::of(interface, hook, options));
         sieve::control::SetEdit edit{.keep_counters = change->options.keep_counters,
                                      .force = change->options.force};
@@ -94,7 +95,7 @@ bool libsieve_edit_set(const char* interface, const char* hook, const char* name
 
 bool libsieve_add_set(const char* interface, const char* hook, const char* name, const char* path,
                       const libsieve_change_options* options, libsieve_error** error) {
-    return guarded(error, [&]() -> sieve::Status {
+    return guarded(error, {{"interface", interface}, {"name", name}, {"path", path}}, [&]() -> sieve::Status {
         SIEVE_ASSIGN(const std::unique_ptr<Change> change, Change::of(interface, hook, options));
         sieve::control::SetSpec set = set_of(name, path);
         if (change->where.point == sieve::kernel::HookPoint::egress) set.feed.fields = SIEVE_FIELD_DST;
@@ -109,7 +110,7 @@ bool libsieve_add_set(const char* interface, const char* hook, const char* name,
 
 bool libsieve_swap_set(const char* interface, const char* hook, const char* name, const char* path,
                        const libsieve_change_options* options, libsieve_error** error) {
-    return guarded(error, [&]() -> sieve::Status {
+    return guarded(error, {{"interface", interface}, {"name", name}, {"path", path}}, [&]() -> sieve::Status {
         SIEVE_ASSIGN(const std::unique_ptr<Change> change, Change::of(interface, hook, options));
         SIEVE_TRY(
             sieve::control::swap(change->kernel, change->where, set_of(name, path), {}, change->safety));
@@ -128,7 +129,7 @@ bool libsieve_remove(const char* interface, const char* hook, const char* name, 
 
 bool libsieve_remove_set(const char* interface, const char* hook, const char* name,
                          const libsieve_change_options* options, libsieve_error** error) {
-    return guarded(error, [&]() -> sieve::Status {
+    return guarded(error, {{"interface", interface}, {"name", name}}, [&]() -> sieve::Status {
         SIEVE_ASSIGN(const std::unique_ptr<Change> change, Change::of(interface, hook, options));
         SIEVE_TRY(sieve::control::remove(change->kernel, change->where, name, {}, change->safety,
                                          change->options.force));
@@ -138,7 +139,7 @@ bool libsieve_remove_set(const char* interface, const char* hook, const char* na
 
 bool libsieve_edit_default(const char* interface, const char* hook, const char* action,
                            const libsieve_change_options* options, libsieve_error** error) {
-    return guarded(error, [&]() -> sieve::Status {
+    return guarded(error, {{"interface", interface}, {"action", action}}, [&]() -> sieve::Status {
         SIEVE_ASSIGN(const std::unique_ptr<Change> change, Change::of(interface, hook, options));
         SIEVE_ASSIGN(const sieve_action wanted, parse_pass_or_drop("default", action));
         SIEVE_TRY(sieve::control::edit_default(change->kernel, change->where, wanted, change->options.force,

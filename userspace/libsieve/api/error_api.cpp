@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include <fmt/core.h>
+
 #include "libsieve/api/handles.hpp"
 #include "libsieve/util/version.hpp"
 
@@ -55,6 +57,19 @@ bool fail(libsieve_error** error, int kind, const char* message) noexcept {
         *error = nullptr;
     }
     return false;
+}
+
+Status check_needed(const char* function, std::initializer_list<Needed> arguments) {
+    for (const auto& [name, pointer] : arguments)
+        if (pointer == nullptr) return invalid_request(fmt::format("{}: `{}` is NULL", function, name));
+    return {};
+}
+
+Status check_size(std::size_t size) {
+    constexpr std::size_t largest = 4096; // of a structure, in any version
+    if (size > sizeof(std::size_t) && size <= largest) return {};
+    return invalid_request(
+        fmt::format("`options` has size {}, expected what LIBSIEVE_INIT sets, which was not called", size));
 }
 
 } // namespace sieve::api

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <initializer_list>
 #include <memory>
 #include <new>
 #include <string>
@@ -56,12 +57,23 @@ namespace sieve::api {
 bool fail(libsieve_error** error, const Error& problem);
 bool fail(libsieve_error** error, int kind, const char* message) noexcept;
 
-// Runs `body`, which returns a Status. No exception crosses the C interface: if memory or threads run out,
-// the answer is an error of that kind.
+// An argument that a function cannot do without.
+struct Needed {
+    const char* name;
+    const void* pointer;
+};
+
+// invalid_request if one of them is null.
+[[nodiscard]] Status check_needed(const char* function, std::initializer_list<Needed> arguments);
+
+// Runs `body`, which returns a Status, unless an argument is missing. No exception crosses the C interface:
+// if memory or threads run out, the answer is an error of that kind.
 template <class Body>
-bool guarded(libsieve_error** error, Body&& body) noexcept {
+bool guarded(libsieve_error** error, std::initializer_list<Needed> arguments, Body&& body,
+             const char* function = __builtin_FUNCTION()) noexcept {
     try {
-        const Status status = std::forward<Body>(body)();
+        Status status = check_needed(function, arguments);
+        if (status) status = std::forward<Body>(body)();
         return status || fail(error, status.error());
     } catch (const std::exception& problem) {
         if (is_shortage(problem)) return fail(error, LIBSIEVE_ERROR_MEMORY, "there is not enough memory");
@@ -77,11 +89,23 @@ void fill(T* into, T from) {
     std::memcpy(into, &from, room);
 }
 
-// The caller's options in a structure of today's size. Members that an older caller does not know are zero.
+// invalid_request for a size that is none: nobody has initialised the structure.
+[[nodiscard]] Status check_size(std::size_t size);
+
+// The caller's options in a structure of today's size. Members that an older caller does not know are zero,
+// and so must be those of a newer caller that this library does not know: what they ask for is not left out
+// in silence. invalid_request otherwise.
 template <class T>
-T at_full_size(const T* given) {
+[[nodiscard]] Result<T> at_full_size(const T* given) {
     T options{};
-    if (given != nullptr) std::memcpy(&options, given, std::min(given->size, sizeof(T)));
+    if (given != nullptr) {
+        SIEVE_TRY(check_size(given->size));
+        const auto* const bytes = reinterpret_cast<const unsigned char*>(given);
+        for (std::size_t i = sizeof(T); i < given->size; i++)
+            if (bytes[i] != 0)
+                return invalid_request("`options` has a member that this version of libsieve does not know");
+        std::memcpy(&options, given, std::min(given->size, sizeof(T)));
+    }
     options.size = sizeof(T);
     return options;
 }

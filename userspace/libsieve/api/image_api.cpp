@@ -5,7 +5,7 @@
 using sieve::api::guarded;
 
 bool libsieve_image_open(const char* path, libsieve_image** image, libsieve_error** error) {
-    return guarded(error, [&]() -> sieve::Status {
+    return guarded(error, {{"path", path}, {"image", image}}, [&]() -> sieve::Status {
         SIEVE_ASSIGN(sieve::Image opened, sieve::Image::load(path));
         *image = std::make_unique<libsieve_image>(libsieve_image{std::move(opened)}).release();
         return {};
@@ -13,10 +13,11 @@ bool libsieve_image_open(const char* path, libsieve_image** image, libsieve_erro
 }
 
 bool libsieve_image_save(libsieve_image* image, const char* path, libsieve_error** error) {
-    return guarded(error, [&] { return image->image.save(path); });
+    return guarded(error, {{"image", image}, {"path", path}}, [&] { return image->image.save(path); });
 }
 
 void libsieve_image_describe(const libsieve_image* image, libsieve_image_info* info) {
+    if (image == nullptr || info == nullptr) return;
     const sieve_lookup& lookup = image->image.lookup();
     const sieve_file& file = image->image.file();
     libsieve_image_info all{};
@@ -38,10 +39,11 @@ void libsieve_image_describe(const libsieve_image* image, libsieve_image_info* i
 }
 
 bool libsieve_image_contains(const libsieve_image* image, const sieve_key* key) {
-    return image->image.contains(*key);
+    return image != nullptr && key != nullptr && image->image.contains(*key);
 }
 
 const void* libsieve_image_lines(const libsieve_image* image, uint32_t* lines) {
+    if (image == nullptr || lines == nullptr) return nullptr;
     *lines = static_cast<uint32_t>(image->image.lines().size());
     return image->image.lines().data();
 }

@@ -6,21 +6,21 @@
 using sieve::api::guarded;
 
 bool libsieve_parse_fields(const char* text, uint32_t* fields, libsieve_error** error) {
-    return guarded(error, [&]() -> sieve::Status {
+    return guarded(error, {{"text", text}, {"fields", fields}}, [&]() -> sieve::Status {
         SIEVE_ASSIGN(*fields, sieve::parse_fields(text));
         return {};
     });
 }
 
 bool libsieve_parse_key(const char* text, uint32_t fields, sieve_key* key, libsieve_error** error) {
-    return guarded(error, [&]() -> sieve::Status {
+    return guarded(error, {{"text", text}, {"key", key}}, [&]() -> sieve::Status {
         SIEVE_ASSIGN(*key, sieve::parse_key(text, fields));
         return {};
     });
 }
 
 bool libsieve_keys_new(uint32_t fields, libsieve_keys** keys, libsieve_error** error) {
-    return guarded(error, [&]() -> sieve::Status {
+    return guarded(error, {{"keys", keys}}, [&]() -> sieve::Status {
         if (fields == 0 || (fields & ~std::uint32_t{SIEVE_FIELD_ALL}) != 0)
             return sieve::invalid_request(
                 "keys need one or more of the fields src, dst, sport, dport, proto");
@@ -30,14 +30,14 @@ bool libsieve_keys_new(uint32_t fields, libsieve_keys** keys, libsieve_error** e
 }
 
 bool libsieve_keys_add(libsieve_keys* keys, const sieve_key* key, libsieve_error** error) {
-    return guarded(error, [&]() -> sieve::Status {
+    return guarded(error, {{"keys", keys}, {"key", key}}, [&]() -> sieve::Status {
         keys->members.keys.add(*key);
         return {};
     });
 }
 
 bool libsieve_keys_add_text(libsieve_keys* keys, const char* text, libsieve_error** error) {
-    return guarded(error, [&]() -> sieve::Status {
+    return guarded(error, {{"keys", keys}, {"text", text}}, [&]() -> sieve::Status {
         SIEVE_ASSIGN(const sieve::MemberText member, sieve::parse_member(text, keys->members.fields()));
         add_member(member, keys->members);
         return {};
@@ -45,7 +45,7 @@ bool libsieve_keys_add_text(libsieve_keys* keys, const char* text, libsieve_erro
 }
 
 bool libsieve_keys_add_feed(libsieve_keys* keys, const char* path, libsieve_error** error) {
-    return guarded(error, [&]() -> sieve::Status {
+    return guarded(error, {{"keys", keys}, {"path", path}}, [&]() -> sieve::Status {
         sieve::Members& members = keys->members;
         SIEVE_ASSIGN(const sieve::Feed feed, sieve::read_feed({std::string(path)}, members.fields(),
                                                               {.ranges = true, .key_ranges = true}));
@@ -59,7 +59,7 @@ bool libsieve_keys_add_feed(libsieve_keys* keys, const char* path, libsieve_erro
 }
 
 uint64_t libsieve_keys_count(const libsieve_keys* keys) {
-    return keys->members.size();
+    return keys != nullptr ? keys->members.size() : 0;
 }
 
 void libsieve_keys_free(libsieve_keys* keys) {

@@ -11,11 +11,14 @@
  *     function takes NULL.
  *   - A function that can fail returns true if it succeeded. If it fails it sets *error, unless `error` is
  *     NULL; the caller frees the error. Out parameters are then left alone, and nothing was changed.
+ *   - NULL where something is needed, and other bad arguments, are errors (LIBSIEVE_ERROR_INVALID). Functions
+ *     without an error answer NULL with 0, false or NULL.
  *   - A structure of options starts with its own size, so that programs built against an older header go on
  *     working with a newer library. LIBSIEVE_INIT sets the size and zeroes the rest; zero always means "the
- *     default".
+ *     default". A structure whose size cannot be one is an error.
  *   - Texts are UTF-8 and NUL-terminated. A text that an object returns lives as long as the object.
  *   - An object belongs to one thread at a time. An image that nobody changes may be asked by many threads.
+ *   - A child of fork(2) may go on with keys, images and plans, on one thread; docs/library.md says more.
  *
  * docs/library.md explains the interface with examples.
  */

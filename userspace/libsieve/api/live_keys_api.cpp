@@ -54,8 +54,8 @@ sieve::Status change(const char* interface, const char* hook, const char* name, 
 bool libsieve_insert(const char* interface, const char* hook, const char* name, const libsieve_keys* keys,
                      const libsieve_insert_options* given, libsieve_keys_changed* changed,
                      libsieve_error** error) {
-    return guarded(error, [&]() -> sieve::Status {
-        const libsieve_insert_options options = at_full_size(given);
+    return guarded(error, {{"interface", interface}, {"name", name}, {"keys", keys}}, [&]() -> sieve::Status {
+        SIEVE_ASSIGN(const libsieve_insert_options options, at_full_size(given));
         sieve::control::KeyRequest request{.change = options.again ? sieve::KeyChange::insert_again
                                                                    : sieve::KeyChange::insert,
                                            .grow = options.grow};
@@ -71,14 +71,15 @@ bool libsieve_insert(const char* interface, const char* hook, const char* name, 
 bool libsieve_delete(const char* interface, const char* hook, const char* name, const libsieve_keys* keys,
                      const libsieve_change_options* options, libsieve_keys_changed* changed,
                      libsieve_error** error) {
-    return guarded(error, [&]() -> sieve::Status {
-        return change(interface, hook, name, *keys, {.change = sieve::KeyChange::erase},
-                      at_full_size(options).allow_lockout, changed);
+    return guarded(error, {{"interface", interface}, {"name", name}, {"keys", keys}}, [&]() -> sieve::Status {
+        SIEVE_ASSIGN(const libsieve_change_options chosen, at_full_size(options));
+        return change(interface, hook, name, *keys, {.change = sieve::KeyChange::erase}, chosen.allow_lockout,
+                      changed);
     });
 }
 
 bool libsieve_expire(const char* interface, const char* hook, uint64_t* taken_out, libsieve_error** error) {
-    return guarded(error, [&]() -> sieve::Status {
+    return guarded(error, {}, [&]() -> sieve::Status {
         SIEVE_ASSIGN(const sieve::control::HookName where, hook_name(interface, hook));
         sieve::control::RealKernel kernel;
         SIEVE_ASSIGN(const std::vector<sieve::control::ExpiredKeys> sets,
@@ -92,7 +93,7 @@ bool libsieve_expire(const char* interface, const char* hook, uint64_t* taken_ou
 
 bool libsieve_list(const char* interface, const char* hook, const char* name, libsieve_key_list** list,
                    libsieve_error** error) {
-    return guarded(error, [&]() -> sieve::Status {
+    return guarded(error, {{"interface", interface}, {"name", name}, {"list", list}}, [&]() -> sieve::Status {
         SIEVE_ASSIGN(const sieve::control::HookName where, hook_name(interface, hook));
         sieve::control::RealKernel kernel;
         auto made = std::make_unique<libsieve_key_list>();
@@ -105,15 +106,15 @@ bool libsieve_list(const char* interface, const char* hook, const char* name, li
 }
 
 size_t libsieve_key_list_count(const libsieve_key_list* list) {
-    return list->texts.size();
+    return list != nullptr ? list->texts.size() : 0;
 }
 
 uint64_t libsieve_key_list_unlisted(const libsieve_key_list* list) {
-    return list->list.unlisted;
+    return list != nullptr ? list->list.unlisted : 0;
 }
 
 bool libsieve_key_list_get(const libsieve_key_list* list, size_t index, libsieve_listed_key* key) {
-    if (index >= list->texts.size()) return false;
+    if (list == nullptr || key == nullptr || index >= list->texts.size()) return false;
     const std::optional<std::int64_t>& ends_in = list->list.keys[index].ends_in;
     fill(key, {.size = sizeof(libsieve_listed_key),
                .text = list->texts[index].c_str(),

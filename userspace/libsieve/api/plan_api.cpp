@@ -3,7 +3,7 @@
 
 bool libsieve_plan_new(uint64_t keys, double fpr, uint64_t memory, libsieve_plan** plan,
                        libsieve_error** error) {
-    return sieve::api::guarded(error, [&]() -> sieve::Status {
+    return sieve::api::guarded(error, {{"plan", plan}}, [&]() -> sieve::Status {
         sieve::PlanRequest request{.keys = keys, .calibrate = false};
         if (fpr != 0) request.fpr = fpr;
         if (memory != 0) request.memory = memory;
@@ -14,11 +14,11 @@ bool libsieve_plan_new(uint64_t keys, double fpr, uint64_t memory, libsieve_plan
 }
 
 size_t libsieve_plan_count(const libsieve_plan* plan) {
-    return plan->plan.candidates.size();
+    return plan != nullptr ? plan->plan.candidates.size() : 0;
 }
 
 bool libsieve_plan_candidate(const libsieve_plan* plan, size_t index, libsieve_candidate* candidate) {
-    if (index >= plan->plan.candidates.size()) return false;
+    if (plan == nullptr || candidate == nullptr || index >= plan->plan.candidates.size()) return false;
     const sieve::Candidate& from = plan->plan.candidates[index];
     libsieve_candidate all{};
     all.kind = from.kind.c_str();

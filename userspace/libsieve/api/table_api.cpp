@@ -20,7 +20,7 @@ using sieve::api::parse_probation;
 
 bool libsieve_table_new(const char* interface, const char* hook, libsieve_table** table,
                         libsieve_error** error) {
-    return guarded(error, [&]() -> sieve::Status {
+    return guarded(error, {{"interface", interface}, {"table", table}}, [&]() -> sieve::Status {
         SIEVE_ASSIGN(const std::optional<sieve::kernel::HookPoint> point, parse_hook(hook));
         auto made = std::make_unique<libsieve_table>();
         made->spec.interface = interface;
@@ -31,14 +31,14 @@ bool libsieve_table_new(const char* interface, const char* hook, libsieve_table*
 }
 
 bool libsieve_table_set_default(libsieve_table* table, const char* action, libsieve_error** error) {
-    return guarded(error, [&]() -> sieve::Status {
+    return guarded(error, {{"table", table}, {"action", action}}, [&]() -> sieve::Status {
         SIEVE_ASSIGN(table->spec.default_action, parse_pass_or_drop("default", action));
         return {};
     });
 }
 
 bool libsieve_table_set_unreadable(libsieve_table* table, const char* action, libsieve_error** error) {
-    return guarded(error, [&]() -> sieve::Status {
+    return guarded(error, {{"table", table}, {"action", action}}, [&]() -> sieve::Status {
         SIEVE_ASSIGN(table->spec.unreadable, parse_pass_or_drop("unreadable", action));
         return {};
     });
@@ -46,7 +46,7 @@ bool libsieve_table_set_unreadable(libsieve_table* table, const char* action, li
 
 bool libsieve_table_add(libsieve_table* table, const char* name, const char* path, const char* action,
                         libsieve_error** error) {
-    return guarded(error, [&]() -> sieve::Status {
+    return guarded(error, {{"table", table}, {"name", name}, {"path", path}}, [&]() -> sieve::Status {
         sieve::control::SetSpec set;
         set.name = name;
         set.sources.emplace_back(path);
@@ -60,14 +60,14 @@ bool libsieve_table_add(libsieve_table* table, const char* name, const char* pat
 }
 
 bool libsieve_table_allow_lockout(libsieve_table* table, libsieve_error** error) {
-    return guarded(error, [&]() -> sieve::Status {
+    return guarded(error, {{"table", table}}, [&]() -> sieve::Status {
         table->allow_lockout = true;
         return {};
     });
 }
 
 bool libsieve_table_protect_list(libsieve_table* table, const char* path, libsieve_error** error) {
-    return guarded(error, [&]() -> sieve::Status {
+    return guarded(error, {{"table", table}, {"path", path}}, [&]() -> sieve::Status {
         SIEVE_ASSIGN(std::vector<sieve::control::HostAddress> listed,
                      sieve::control::read_protect_list(path));
         table->protect.insert(table->protect.end(), std::make_move_iterator(listed.begin()),
@@ -77,28 +77,28 @@ bool libsieve_table_protect_list(libsieve_table* table, const char* path, libsie
 }
 
 bool libsieve_table_set_force(libsieve_table* table, libsieve_error** error) {
-    return guarded(error, [&]() -> sieve::Status {
+    return guarded(error, {{"table", table}}, [&]() -> sieve::Status {
         table->spec.force = true;
         return {};
     });
 }
 
 bool libsieve_table_keep_counters(libsieve_table* table, libsieve_error** error) {
-    return guarded(error, [&]() -> sieve::Status {
+    return guarded(error, {{"table", table}}, [&]() -> sieve::Status {
         table->spec.keep_counters = true;
         return {};
     });
 }
 
 bool libsieve_table_set_probation(libsieve_table* table, uint32_t seconds, libsieve_error** error) {
-    return guarded(error, [&]() -> sieve::Status {
+    return guarded(error, {{"table", table}}, [&]() -> sieve::Status {
         SIEVE_ASSIGN(table->probation, parse_probation(seconds));
         return {};
     });
 }
 
 bool libsieve_table_apply(const libsieve_table* table, libsieve_error** error) {
-    return guarded(error, [&]() -> sieve::Status {
+    return guarded(error, {{"table", table}}, [&]() -> sieve::Status {
         sieve::control::RealKernel kernel;
         sieve::control::RealHostAddresses host({}, table->protect);
         SIEVE_TRY(sieve::control::apply(
@@ -113,7 +113,7 @@ void libsieve_table_free(libsieve_table* table) {
 }
 
 bool libsieve_confirm(const char* interface, const char* hook, bool keep, libsieve_error** error) {
-    return guarded(error, [&]() -> sieve::Status {
+    return guarded(error, {{"interface", interface}}, [&]() -> sieve::Status {
         SIEVE_ASSIGN(const sieve::control::HookName where, hook_name(interface, hook));
         sieve::control::RealKernel kernel;
         SIEVE_TRY(sieve::control::end_probation(
@@ -123,7 +123,7 @@ bool libsieve_confirm(const char* interface, const char* hook, bool keep, libsie
 }
 
 bool libsieve_unload(const char* interface, const char* hook, libsieve_error** error) {
-    return guarded(error, [&]() -> sieve::Status {
+    return guarded(error, {{"interface", interface}}, [&]() -> sieve::Status {
         SIEVE_ASSIGN(const sieve::control::HookName where, hook_name(interface, hook));
         sieve::control::RealKernel kernel;
         SIEVE_TRY(sieve::control::unload(kernel, where, {}));

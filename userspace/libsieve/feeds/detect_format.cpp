@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/feeds/detect_format.hpp"
 
+#include <atomic>
 #include <cctype>
 #include <string>
 
 #include "libsieve/feeds/entry.hpp"
 #include "libsieve/feeds/formats/translator.hpp"
 #include "libsieve/feeds/formats/words.hpp"
+#include "libsieve/util/first_use.hpp"
 
 namespace sieve {
 
@@ -22,7 +24,8 @@ bool starts_with_word(std::string_view line, std::string_view word) {
 
 // A heading of DShield, or its three columns.
 bool is_dshield(std::string_view line) {
-    static const std::unique_ptr<const LineTranslator> dshield = dshield_translator();
+    static std::atomic<const std::unique_ptr<const LineTranslator>*> known = nullptr;
+    const auto& dshield = first_use(known, dshield_translator);
     std::string text;
     entry::Fault fault;
     return dshield->translate(line, text, fault) == Translated::entry;
@@ -30,7 +33,8 @@ bool is_dshield(std::string_view line) {
 
 // Ranges with labels. A plain range may be followed by columns, but not by an access level of three digits.
 bool is_p2p(std::string_view line) {
-    static const std::unique_ptr<const LineTranslator> p2p = p2p_translator();
+    static std::atomic<const std::unique_ptr<const LineTranslator>*> known = nullptr;
+    const auto& p2p = first_use(known, p2p_translator);
     std::string text;
     entry::Fault fault;
     return p2p->translate(line, text, fault) != Translated::bad;
@@ -38,7 +42,8 @@ bool is_p2p(std::string_view line) {
 
 // An address that leads nowhere, and a name.
 bool is_hosts(std::string_view line) {
-    static const std::unique_ptr<const LineTranslator> hosts = hosts_translator();
+    static std::atomic<const std::unique_ptr<const LineTranslator>*> known = nullptr;
+    const auto& hosts = first_use(known, hosts_translator);
     std::string text;
     entry::Fault fault;
     if (hosts->translate(line, text, fault) != Translated::nothing) return false;

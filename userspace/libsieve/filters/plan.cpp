@@ -147,7 +147,11 @@ double calibrate(const Form& form, const Candidate& c) {
 }
 
 Status check(const PlanRequest& request) {
+    constexpr std::uint64_t most_keys = std::uint64_t{1} << 40; // more bits than the lines of any image
     if (request.keys == 0) return invalid_request("a plan for no keys, expected at least one");
+    if (request.keys > most_keys)
+        return invalid_request(
+            fmt::format("a plan for {} keys, expected at most {}", request.keys, most_keys));
     if (request.fpr.has_value() == request.memory.has_value())
         return invalid_request("give either a false positive rate or a memory");
     if (request.fpr && !(*request.fpr >= least_fpr && *request.fpr < 1))

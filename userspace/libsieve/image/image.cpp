@@ -4,6 +4,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <limits>
@@ -17,6 +18,7 @@
 #include "libsieve/filters/exact_kind.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/image/exceptions.hpp"
+#include "libsieve/util/first_use.hpp"
 
 namespace sieve {
 
@@ -248,8 +250,9 @@ Result<bool> is_image(Input& input) {
 }
 
 const OutputKind& image_output() {
-    static const OutputKind kind{.name = "filter image", .beginnings = {"SIEV"}, .mode = 0600};
-    return kind;
+    static std::atomic<const OutputKind*> known = nullptr;
+    return first_use(known,
+                     [] { return OutputKind{.name = "filter image", .beginnings = {"SIEV"}, .mode = 0600}; });
 }
 
 } // namespace sieve

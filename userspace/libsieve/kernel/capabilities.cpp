@@ -6,6 +6,7 @@
 #include <sys/vfs.h>
 
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <memory>
@@ -15,6 +16,7 @@
 
 #include "libsieve/kernel/libbpf_log.hpp"
 #include "libsieve/kernel/refusal.hpp"
+#include "libsieve/util/first_use.hpp"
 #include "libsieve/util/unique_fd.hpp"
 
 namespace sieve::kernel {
@@ -89,11 +91,11 @@ Status may_load_programs() {
 
 bool may_use_dispatcher() {
     if (!has_bpffs()) return false;
-    static const bool may_replace = [] {
+    static std::atomic<const bool*> known = nullptr;
+    return first_use(known, [] {
         const LogCapture log;
         return may_replace_functions();
-    }();
-    return may_replace;
+    });
 }
 
 } // namespace sieve::kernel

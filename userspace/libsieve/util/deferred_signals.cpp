@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/util/deferred_signals.hpp"
 
+#include <pthread.h>
+
 #include <array>
 #include <csignal>
 #include <cstddef>
@@ -19,11 +21,27 @@ volatile std::sig_atomic_t arrived = 0;
 std::mutex mutex;
 std::size_t objects = 0;
 std::array<struct sigaction, signals.size()> before{};
+thread_local std::size_t own_objects = 0; // of this thread
+
+void restore() {
+    for (std::size_t i = 0; i < signals.size(); i++) ::sigaction(signals[i], &before[i], nullptr);
+}
+
+// A child of fork(2) has no other thread whose object could end.
+void in_child() {
+    if (objects > 0 && own_objects == 0) restore();
+    objects = own_objects;
+    mutex.unlock();
+}
+
+[[maybe_unused]] const int registered =
+    ::pthread_atfork([] { mutex.lock(); }, [] { mutex.unlock(); }, in_child);
 
 } // namespace
 
 DeferredSignals::DeferredSignals() {
     const std::lock_guard lock(mutex);
+    own_objects++;
     if (objects++ > 0) return;
     arrived = 0;
     struct sigaction deferred {};
@@ -39,8 +57,9 @@ DeferredSignals::DeferredSignals() {
 
 DeferredSignals::~DeferredSignals() {
     const std::lock_guard lock(mutex);
+    own_objects--;
     if (--objects > 0) return;
-    for (std::size_t i = 0; i < signals.size(); i++) ::sigaction(signals[i], &before[i], nullptr);
+    restore();
     if (const int signal = arrived; signal != 0) ::raise(signal); // NOLINT(cert-err33-c)
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/util/parallel.hpp"
 
+#include <pthread.h>
+
 #include <atomic>
 #include <vector>
 
@@ -118,6 +120,14 @@ class Line {
     Order after_fill_, after_take_;              // from one call of a stage to its next
 };
 
+std::atomic<bool> pool_is_used = false;
+std::atomic<bool> pool_is_lost = false;
+
+// Registered when the library is loaded: a child of a thread that registers it now would wait for that.
+// Without memory for the registration, children are as badly off as without it.
+[[maybe_unused]] const int registered =
+    ::pthread_atfork(nullptr, nullptr, [] { pool_is_lost = pool_is_used.load(); });
+
 Line& line_of(void* context) {
     return *static_cast<Line*>(context);
 }
@@ -128,12 +138,24 @@ struct ThreadLimit::Control {
     std::unique_ptr<task_pool::Limit, task_pool::EndLimit> limit;
 };
 
-ThreadLimit::ThreadLimit(std::size_t threads)
-    : control_(std::make_unique<Control>(Control{task_pool::limit_threads(threads)})) {}
+bool take_pool() {
+    if (pool_is_lost) return false;
+    // Before the pool takes its first lock: whoever forks meanwhile has a child that knows.
+    pool_is_used = true;
+    return true;
+}
+
+ThreadLimit::ThreadLimit(std::size_t threads) : control_(std::make_unique<Control>()) {
+    if (take_pool()) control_->limit = task_pool::limit_threads(threads);
+}
 
 ThreadLimit::~ThreadLimit() = default;
 
 void for_each_index(std::size_t count, const std::function<void(std::size_t)>& body) {
+    if (!take_pool()) {
+        for (std::size_t i = 0; i < count; i++) body(i);
+        return;
+    }
     Loop loop(body);
     const Call call(loop.begin, loop.end);
     task_pool::for_each(
@@ -141,7 +163,7 @@ void for_each_index(std::size_t count, const std::function<void(std::size_t)>& b
 }
 
 void run_in_order(std::size_t threads, std::size_t slots, const Stages& stages) {
-    if (threads == 1) {
+    if (threads == 1 || !take_pool()) {
         while (stages.fill(0)) {
             stages.work(0);
             if (!stages.take(0)) return;

@@ -5,6 +5,9 @@
 // What happened before a call is visible to every body that the call runs, and what a body did is visible
 // after the call. Two bodies of one call are not ordered. ThreadSanitizer knows these rules (parallel.cpp
 // tells it), so that it reports two bodies that touch the same data.
+//
+// A child of fork(2) has a copy of the pool without the pool's threads, and with the pool's locks as other
+// threads of its parent held them. So where the parent has used the pool, its child works on one thread.
 #pragma once
 
 #include <algorithm>
@@ -22,6 +25,9 @@
 #endif
 
 namespace sieve {
+
+/// False in a child of fork(2) whose parent has used the pool. If true, the caller is about to use it.
+[[nodiscard]] bool take_pool();
 
 /// While a ThreadLimit lives, parallel work of this process runs on at most `threads` threads, 0 meaning one
 /// for each processor. If several limits exist, the smallest holds.
@@ -61,7 +67,10 @@ void sort_in_parallel(Iterator first, Iterator last, Less less) {
 #ifdef SIEVE_THREAD_SANITIZER
     std::sort(first, last, less);
 #else
-    std::sort(std::execution::par_unseq, first, last, less);
+    if (take_pool())
+        std::sort(std::execution::par_unseq, first, last, less);
+    else
+        std::sort(first, last, less);
 #endif
 }
 

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/filters/kinds/choice.hpp"
 
-#include <array>
+#include <atomic>
 #include <cmath>
 #include <tuple>
+#include <vector>
 
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/filters/plan.hpp"
+#include "libsieve/util/first_use.hpp"
 
 namespace sieve {
 
@@ -35,16 +37,15 @@ bool is_made_for(const KindFigures& figures, const SizeWish& size) {
 
 std::span<const KindFigures> kind_figures() {
     // At 16 bits per key, or at the kind's own size.
-    static const auto figures = std::to_array<KindFigures>({
-        {&kind_of(SIEVE_KIND_BLOCKED), 4.0, 2, 0},
-        {&kind_of(SIEVE_KIND_BLOOM), 3.2, 16, 0},
-        {&kind_of(SIEVE_KIND_DLEFT64), 3.6, 2, 1e-5},
-        {&kind_of(SIEVE_KIND_DLEFT128), 4.1, 2, 1e-7},
-        {&kind_of(SIEVE_KIND_DDLCBF), 9.0, 4, 0},
-        {&kind_of(SIEVE_KIND_XORSAT), 0.7, 1.2, 2.7e-10},
-        {&kind_of(SIEVE_KIND_RANGES), 0, 2, 0},
+    static std::atomic<const std::vector<KindFigures>*> known = nullptr;
+    return first_use(known, [] {
+        return std::vector<KindFigures>{
+            {&kind_of(SIEVE_KIND_BLOCKED), 4.0, 2, 0},    {&kind_of(SIEVE_KIND_BLOOM), 3.2, 16, 0},
+            {&kind_of(SIEVE_KIND_DLEFT64), 3.6, 2, 1e-5}, {&kind_of(SIEVE_KIND_DLEFT128), 4.1, 2, 1e-7},
+            {&kind_of(SIEVE_KIND_DDLCBF), 9.0, 4, 0},     {&kind_of(SIEVE_KIND_XORSAT), 0.7, 1.2, 2.7e-10},
+            {&kind_of(SIEVE_KIND_RANGES), 0, 2, 0},
+        };
     });
-    return figures;
 }
 
 const FilterKind& choose_kind(const KindOptions& options, const SizeWish& size) {

@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cstring>
 #include <limits>
 
 #include "libsieve/filters/noise_table.hpp"
 #include "libsieve/filters/scatter.hpp"
 #include "libsieve/filters/wide_line.hpp"
+#include "libsieve/util/first_use.hpp"
 #include "libsieve/util/splitmix64.hpp"
 
 namespace sieve {
@@ -175,7 +177,8 @@ class Mover {
 // lines stay in the first-level cache.
 template <std::uint32_t Choices>
 SIEVE_ALWAYS_INLINE void move_all(const BlockedShard& shared, const Pass& pass) {
-    static const Noise exponential = Noise::exponential();
+    static std::atomic<const Noise*> known = nullptr;
+    const Noise& exponential = first_use(known, Noise::exponential);
     const BlockedShard shard = shared; // a copy whose address nobody has: no store can change it
     const Mover<Choices> mover(shard, pass, exponential);
     SplitMix64 random(pass.seed);
@@ -247,13 +250,11 @@ Run best_run() {
 } // namespace
 
 void put_keys(const BlockedShard& shard, std::uint64_t seed) {
-    static const Run run_best = best_run<Task::put>();
-    run_best(shard, {.seed = seed});
+    best_run<Task::put>()(shard, {.seed = seed});
 }
 
 void move_keys(const BlockedShard& shard, float temperature, std::uint64_t seed) {
-    static const Run run_best = best_run<Task::move>();
-    run_best(shard, {.temperature = temperature, .seed = seed});
+    best_run<Task::move>()(shard, {.temperature = temperature, .seed = seed});
 }
 
 } // namespace sieve
