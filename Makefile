@@ -266,11 +266,13 @@ soak: all
 
 # Injects a fault at every system call of the commands that change something: see docs/testing.md. This takes an hour
 # or two. EVERY=10 takes every tenth call; CASES="load swap" and HOOKS=xdp select cases and hooks. Before that it kills
-# the daemon at KILLS random moments, 300 if not given, and daemon, etcd or nginx of a fleet at FLEET_KILLS ones.
+# the daemon at KILLS random moments, 300 if not given, and daemon, etcd or nginx of a fleet at FLEET_KILLS ones, and
+# lives a daemon's life of OPERATIONS random operations, 2,000 if not given, drawn by SEED.
 faults: $(BPF_OBJ) $(B)/xdp-sieve $(B)/xdp-sieved
 	$(MAKE) --no-print-directory -C tests/selftests all
 	KILLS=$(or $(KILLS),300) tests/selftests/daemon_kill.sh
 	KILLS=$(or $(FLEET_KILLS),50) tests/selftests/fleet.sh
+	OPERATIONS=$(or $(OPERATIONS),2000) SEED=$(or $(SEED),$$RANDOM$$RANDOM) tests/selftests/daemon_life.sh
 	FAULTS="$(if $(EVERY),--every $(EVERY))" FAULT_CASES="$(CASES)" FAULT_HOOKS="$(HOOKS)" tests/selftests/faults.sh
 
 # Draws the papers' tables and figures beside ours: docs/reproduction.md, docs/figures.

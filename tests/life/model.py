@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+"""What may become of a packet while a daemon's life goes on. Uses nothing of the filter's own code.
+
+Whatever changes adds a possibility; a quiet period, after which the daemon has said that it has done all of its
+work, takes possibilities away. So a verdict is sure where all possibilities agree, and open where they differ.
+"""
+
+import dataclasses
+
+PASS, DROP = "pass", "drop"
+IN, OUT, OPEN = "in", "out", "open"  # of an address in a list
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """What is in force where packets pass. None instead of it means no program."""
+
+    default: str
+    sets: tuple  # (name, action) in their order
+
+    def without(self, name):
+        return dataclasses.replace(self, sets=tuple(one for one in self.sets if one[0] != name))
+
+    def with_action(self, name, action):
+        return dataclasses.replace(self, sets=tuple((one, action if one == name else old) for one, old in self.sets))
+
+
+class Contents:
+    """What one set may hold: any of these lists, less any of these exceptions."""
+
+    def __init__(self, addresses):
+        self.lists = [frozenset(addresses)]
+        self.exceptions = [frozenset()]
+        self.by_hand = []  # lists that a person put there: they last until the next quiet period
+
+    @staticmethod
+    def held_by(address, some):
+        held = sum(address in one for one in some)
+        return IN if held == len(some) else OPEN if held else OUT
+
+    def holds(self, address):
+        listed = self.held_by(address, self.lists)
+        excepted = self.held_by(address, self.exceptions)
+        if listed == OUT or excepted == IN:
+            held = OUT
+        else:
+            held = IN if listed == IN and excepted == OUT else OPEN
+        # A list by hand is what it is, without exceptions.
+        return held if all((address in one) == (held == IN) and held != OPEN for one in self.by_hand) else OPEN
+
+    def may_be(self, addresses):
+        one = frozenset(addresses)
+        if one not in self.lists:
+            self.lists.append(one)
+
+    def may_lack(self, addresses):
+        one = frozenset(addresses)
+        if one not in self.exceptions:
+            self.exceptions.append(one)
+
+
+class Model:
+    def __init__(self):
+        self.contents = {}  # by the set's name
+        self.tables = {}  # by the place: what may be in force there
+
+    def may_be(self, place, table):
+        if table not in self.tables[place]:
+            self.tables[place].append(table)
+
+    def is_sure(self, place):
+        return len(self.tables[place]) == 1
+
+    def judged(self, table, address):
+        if table is None:
+            return {PASS}
+        possible = set()
+        for name, action in table.sets:
+            held = self.contents[name].holds(address)
+            if held == OUT or action == "count":
+                continue
+            possible.add(action)
+            if held == IN:
+                return possible
+        return possible | {table.default}
+
+    def verdicts(self, place, address):
+        """The verdicts that are possible for packets from that address."""
+        return set().union(*(self.judged(table, address) for table in self.tables[place]))
