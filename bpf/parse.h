@@ -2,11 +2,14 @@
 /*
  * Packet to flow key.
  *
- * Ethernet and up to SIEVE_FAST_VLAN_TAGS tags, or no link header at all (enum sieve_link); IPv4 with
+ * Ethernet and up to SIEVE_FAST_VLAN_TAGS tags, or no link header at all (enum sieve_link); IPv4 without
  * options, IPv6 with up to SIEVE_FAST_EXTENSIONS extension headers; then the ports, if the upper protocol has
  * any (sieve/ports.h). parse_deep.h reads the rare packets that have more, or whose headers lie where direct
  * access does not reach. Tunnels are not entered. A field is provided only if the packet truly carries it:
  * bytes beyond the length that the IP header states are padding, not ports.
+ *
+ * A packet on a source route is unreadable: its header names the next stop, and where the packet goes to
+ * stands elsewhere, in a form that depends on the sort of route.
  *
  * The cursor only moves forward, each read is checked against the packet's end, and every loop has a constant
  * bound.
@@ -42,8 +45,13 @@
 /* The largest length that an IP header can state. */
 #define SIEVE_LONGEST_STATED 0xffff
 
+/* An IPv4 header's first byte if the header has no options: version 4, and five words long. */
+#define SIEVE_PLAIN_IPV4 0x45
+
 #define SIEVE_IPV4_OFFSET_MASK 0x1fff
 #define SIEVE_IPV6_OFFSET_MASK 0xfff8
+/* Where a fragment header has the low byte of its offset, a routing header has the segments left. */
+#define SIEVE_SEGMENTS_LEFT_MASK 0xff
 
 /* ICMPv6 types of neighbour discovery (RFC 4861), which is link-local by its hop limit of 255. */
 #define SIEVE_ND_FIRST 133
@@ -59,7 +67,7 @@ struct sieve_vlan_tag {
 };
 
 /* The fragment header. In the other extension headers, `length_or_zero` is the length; the members behind it
- * have no meaning there. */
+ * have no meaning there, but for SIEVE_SEGMENTS_LEFT_MASK. */
 struct sieve_fragment {
     __u8 next;
     __u8 length_or_zero;
@@ -127,11 +135,6 @@ static __always_inline __u32 sieve_stated_length(SIEVE_CONTEXT* ctx, const struc
     return stated | sieve_within((__u64)lacks >> 48, SIEVE_LONGEST_STATED);
 }
 
-/* Whether the header's version, its own length and the packet's length make sense. */
-static __always_inline int sieve_is_sound_ipv4(const struct iphdr* ip, __u32 header, __u32 total) {
-    return ip->version == 4 && header >= sizeof(*ip) && total >= header;
-}
-
 /* Takes the addresses. True if the upper protocol's header follows, false for a later fragment. */
 static __always_inline int sieve_take_ipv4(const struct iphdr* ip, struct sieve_parsed* parsed) {
     parsed->key.word[1] = sieve_v4_mapped(bpf_ntohl(ip->saddr));
@@ -146,24 +149,23 @@ static __always_inline int sieve_take_ipv4(const struct iphdr* ip, struct sieve_
 static __always_inline void sieve_parse_ipv4(SIEVE_CONTEXT* ctx, void* cursor, void* end,
                                              struct sieve_parsed* parsed) {
     struct iphdr* ip = cursor;
-    __u32 header, total;
+    __u32 total;
 
     if ((void*)(ip + 1) > end) {
         parsed->outcome = SIEVE_OUTCOME_TRUNCATED;
         return;
     }
-    header = ip->ihl * 4;
+    if (*(__u8*)cursor != SIEVE_PLAIN_IPV4) {
+        parsed->outcome = SIEVE_OUTCOME_SOURCE_ROUTE; /* until the options have been read (parse_deep.h) */
+        return;
+    }
     total = sieve_stated_length(ctx, parsed, ip->tot_len, 0);
-    if (!sieve_is_sound_ipv4(ip, header, total)) {
+    if (total < sizeof(*ip)) {
         parsed->outcome = SIEVE_OUTCOME_MALFORMED;
         return;
     }
-    if (cursor + header > end) { /* ends inside its options */
-        parsed->outcome = SIEVE_OUTCOME_TRUNCATED;
-        return;
-    }
     if (!sieve_take_ipv4(ip, parsed)) return;
-    sieve_parse_transport(cursor + header, end, (__s64)total - header, ip->protocol, parsed);
+    sieve_parse_transport(ip + 1, end, (__s64)total - (__s64)sizeof(*ip), ip->protocol, parsed);
 }
 
 static __always_inline __u64 sieve_load_be64(const void* bytes) {
@@ -180,6 +182,13 @@ static __always_inline __u64 sieve_extension_is(__u8 type, __u8 wanted) {
 static __always_inline __u64 sieve_is_later_fragment(__u8 type, const struct sieve_fragment* header) {
     return sieve_extension_is(type, SIEVE_NEXTHDR_FRAGMENT) *
            (header->offset & bpf_htons(SIEVE_IPV6_OFFSET_MASK));
+}
+
+/* Not zero if the header is a routing header, of whatever type, and the packet has stops before it (RFC 8200,
+ * 4.4). A number, as above. */
+static __always_inline __u64 sieve_is_on_route(__u8 type, const struct sieve_fragment* header) {
+    return sieve_extension_is(type, SIEVE_NEXTHDR_ROUTING) *
+           (header->offset & bpf_htons(SIEVE_SEGMENTS_LEFT_MASK));
 }
 
 /* Takes what a later fragment tells: its protocol, unless an extension header hides it. */
@@ -273,6 +282,10 @@ __noinline int sieve_parse_ipv6(SIEVE_CONTEXT* ctx, struct sieve_parsed* parsed,
         if ((void*)(header + 1) > end || available < (__s64)sizeof(*header)) return 0;
         if (sieve_is_later_fragment(type, header)) {
             sieve_take_later_fragment(header->next, parsed);
+            return 0;
+        }
+        if (sieve_is_on_route(type, header)) {
+            parsed->outcome = SIEVE_OUTCOME_SOURCE_ROUTE; /* parse_deep.h reads the rest */
             return 0;
         }
         bytes = sieve_extension_bytes(type, header);

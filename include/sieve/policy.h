@@ -23,7 +23,7 @@
  * Raised with every change of this file, and of what a packet reads of an image. The controller refuses a
  * program with another number.
  */
-#define SIEVE_ABI 7
+#define SIEVE_ABI 8
 
 #define SIEVE_MAX_SETS 16
 #define SIEVE_BANKS 2
@@ -107,7 +107,10 @@ enum sieve_outcome {
     SIEVE_OUTCOME_TRUNCATED = 8,  /* no key: ends inside the Ethernet, VLAN or IP header */
     SIEVE_OUTCOME_MALFORMED = 9,  /* no key: an IP header that contradicts itself */
     SIEVE_OUTCOME_DEEP_VLAN = 10, /* no key: more than SIEVE_MAX_VLAN_TAGS tags */
-    SIEVE_OUTCOMES = 11,
+    /* Addresses, but the header's destination may be only a stop: IPv4 options that hold a source route, or
+     * that cannot be read; an IPv6 routing header with segments left. */
+    SIEVE_OUTCOME_SOURCE_ROUTE = 11,
+    SIEVE_OUTCOMES = 12,
     SIEVE_OUTCOME_SLOTS = 16, /* a power of two, so that the verifier sees the index bounded by a mask */
 };
 SIEVE_STATIC_ASSERT(SIEVE_OUTCOMES <= SIEVE_OUTCOME_SLOTS, "every outcome has its counter");
@@ -134,8 +137,7 @@ struct sieve_policy_entry {
     __u8 slot;    /* 0 .. SIEVE_SLOTS - 1 */
     __u8 action;  /* enum sieve_action */
     __u8 flags;   /* enum sieve_entry_flag bits */
-    __u8 joined;  /* the set's number in the bank's joint filter, plus 1; 0: the joint filter does not know it
-                   */
+    __u8 joined;  /* the set's number in the bank's joint filter, plus 1; 0: it has none there */
     __u32 target; /* of a redirecting action; of a limit: packets per second */
 };
 
@@ -163,8 +165,7 @@ struct sieve_joint_order {
 };
 SIEVE_STATIC_ASSERT(SIEVE_MAX_SETS <= SIEVE_JOINT_MOST_SETS && SIEVE_MAX_SETS <= 16, "a bit for each entry");
 
-/* One bank. `sets` entries are asked in order. The first match that is not COUNT decides, else the default.
- */
+/* One bank: `sets` entries, asked in order. The first match that is not COUNT decides, else the default. */
 struct sieve_policy {
     __u32 sets;
     __u32 default_action; /* SIEVE_ACTION_DROP or SIEVE_ACTION_PASS */
@@ -172,11 +173,11 @@ struct sieve_policy {
     __u32 joined;         /* how many of the sets the bank's joint filter answers for; 0: it has none */
     struct sieve_policy_entry entry[SIEVE_MAX_SETS];
     struct sieve_slot slot[SIEVE_SLOTS];
-    __u32 devices_id; /* the bank's maps in SIEVE_MAP_DEVICES and SIEVE_MAP_CPUS; or 0 */
-    __u32 cpus_id;
+    __u32 devices_id;                      /* the bank's map in sieve_devices; or 0 */
+    __u32 cpus_id;                         /* likewise, in sieve_cpus */
     struct sieve_limit limit[SIEVE_SLOTS]; /* of the sets whose action is SIEVE_ACTION_LIMIT */
     struct sieve_joint_order joint;
-    __u32 joint_id;               /* the joint filter's map, in SIEVE_MAP_NAME(joint); or 0 */
+    __u32 joint_id;               /* the joint filter's map, in sieve_joint; or 0 */
     struct sieve_totals baseline; /* what the table's counters stood at when they were last reset */
 };
 
@@ -202,7 +203,7 @@ struct sieve_control {
     __u32 sample;   /* one packet in `sample` goes into the ring buffer */
     __u32 link;     /* enum sieve_link: of the interface that the program is attached to */
     struct sieve_policy bank[SIEVE_BANKS];
-    /* The controllers' notes: the maps in SIEVE_MAP_EVENTS and SIEVE_MAP_SKETCHES; 0: none. */
+    /* The controllers' notes: the maps in sieve_events and sieve_sketches; 0: none. */
     __u32 ring_id;
     __u32 sketch_id;
     __u64 sketch_since; /* seconds since 1970 */
@@ -239,11 +240,10 @@ enum sieve_loader {
 #define SIEVE_OUTCOME_NAMES                                                                                  \
     {                                                                                                        \
         "complete", "fragment", "arp", "neighbour", "non_ip", "short", "cut_chain", "long_chain",            \
-            "truncated", "malformed", "deep_vlan"                                                            \
+            "truncated", "malformed", "deep_vlan", "source_route"                                            \
     }
 
-/* How many VLAN tags and IPv6 extension headers the parser follows. Linux knows no bound but the frame's end.
- */
+/* How many VLAN tags and IPv6 extension headers the parser follows. Linux: up to the end of the frame. */
 #define SIEVE_MAX_VLAN_TAGS 64
 #define SIEVE_MAX_EXTENSIONS 64
 
@@ -280,7 +280,7 @@ SIEVE_STATIC_ASSERT(sizeof(struct sieve_stats) % 64 == 0, "whole cache lines");
 #define SIEVE_PROGRAM_INGRESS "sieve_ingress"
 #define SIEVE_PROGRAM_EGRESS "sieve_egress"
 
-/* What the program saw of one packet. Written only if `trace` was set before loading; never in service. */
+/* What the program saw of one packet. Written only if `sieve_tracing` was set; never in service. */
 struct sieve_trace {
     struct sieve_key key;
     __u32 have; /* enum sieve_field bits that the packet provided */

@@ -75,6 +75,20 @@ struct Arp {
     [[nodiscard]] Bytes encode(const Identity&, std::size_t) const { return Bytes(28, 1); }
 };
 
+// IPv4 options that do nothing.
+inline Bytes no_operations(std::size_t bytes) {
+    return Bytes(bytes, 1);
+}
+
+// The IPv4 option of a loose (131) or strict (137) source route over these stops, whose pointer names the
+// next one. One byte of padding goes before it.
+inline Bytes source_route(std::uint8_t type, const std::vector<std::string>& stops,
+                          std::uint8_t pointer = 4) {
+    Bytes bytes{1, type, static_cast<std::uint8_t>(3 + 4 * stops.size()), pointer};
+    for (const std::string& stop : stops) put_address(bytes, AF_INET, stop);
+    return bytes;
+}
+
 struct IPv4 {
     std::string src = "192.0.2.1";
     std::string dst = "198.51.100.2";
@@ -84,12 +98,12 @@ struct IPv4 {
     std::optional<std::uint16_t> total{};
     unsigned offset = 0; // a fragment's, in units of eight bytes
     bool more = false;
-    std::size_t options = 0; // bytes, a multiple of four
+    Bytes options{}; // a multiple of four
 
     [[nodiscard]] Identity identity() const { return {.ethertype = 0x0800, .protocol = 4}; }
     [[nodiscard]] Bytes encode(const Identity& next, std::size_t behind) const {
         Bytes bytes;
-        const std::size_t header = 20 + options;
+        const std::size_t header = 20 + options.size();
         put8(bytes, version << 4 | ihl.value_or(static_cast<unsigned>(header / 4)));
         put8(bytes, 0);
         put16(bytes, total.value_or(static_cast<std::uint16_t>(header + behind)));
@@ -100,7 +114,7 @@ struct IPv4 {
         put16(bytes, 0);
         put_address(bytes, AF_INET, src);
         put_address(bytes, AF_INET, dst);
-        bytes.insert(bytes.end(), options, 1); // "no operation"
+        bytes.insert(bytes.end(), options.begin(), options.end());
         return bytes;
     }
 };
@@ -131,6 +145,8 @@ struct Extension {
     std::uint8_t type = 60; // destination options
     unsigned units = 0;
     std::optional<std::uint8_t> next_header{};
+    std::uint8_t route = 0; // the routing type, of type 43
+    std::uint8_t left = 0;  // the segments left, of type 43
 
     [[nodiscard]] Identity identity() const { return {.protocol = type}; }
     [[nodiscard]] Bytes encode(const Identity& next, std::size_t) const {
@@ -138,6 +154,7 @@ struct Extension {
         put8(bytes, next_header.value_or(next.protocol));
         put8(bytes, units);
         bytes.resize(type == 51 ? (units + 2) * 4 : (units + 1) * 8, 0xee);
+        if (type == 43) bytes[2] = route, bytes[3] = left;
         return bytes;
     }
 };

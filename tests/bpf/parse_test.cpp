@@ -107,7 +107,8 @@ std::vector<Packet> corpus() {
         Ethernet{} / IPv4{} / UdpLite{},
         Ethernet{} / IPv4{} / Icmp{},
         Ethernet{} / IPv4{} / IPv4{} / Udp{},
-        Ethernet{} / IPv4{.options = 40} / Tcp{},
+        Ethernet{} / IPv4{.options = no_operations(40)} / Tcp{},
+        Ethernet{} / IPv4{.options = source_route(131, {"203.0.113.1", "203.0.113.2"})} / Tcp{},
         Ethernet{} / IPv4{.more = true} / Udp{},
         Ethernet{} / IPv4{.offset = 5} / Payload{.bytes = 30, .protocol = 17},
         Ethernet{} / IPv6{} / Tcp{},
@@ -116,12 +117,13 @@ std::vector<Packet> corpus() {
         Ethernet{} / IPv6{.hop_limit = 255} / Icmp6{.type = 135},
         Ethernet{} / IPv6{} / Extension{.type = 0} / Extension{.type = 43, .units = 2} / Tcp{},
         Ethernet{} / IPv6{} / Extension{.type = 51, .units = 4} / Udp{},
+        Ethernet{} / IPv6{} / Extension{.type = 43, .units = 4, .route = 4, .left = 1} / Udp{},
         Ethernet{} / IPv6{} / Fragment6{} / Udp{},
         Ethernet{} / IPv6{} / Fragment6{.more = true} / Extension{} / Udp{},
         Ethernet{} / IPv6{} / Fragment6{.offset = 3} / Payload{.bytes = 16, .protocol = 17},
         tagged(1, IPv4{}) / Tcp{},
         tagged(4, IPv6{}) / Extension{} / Udp{},
-        tagged(4, IPv4{.options = 12}) / Udp{},
+        tagged(4, IPv4{.options = no_operations(12)}) / Udp{},
         tagged(2, Arp{}),
     };
     for (const std::uint8_t type : {135, 139, 140})
@@ -185,7 +187,7 @@ TEST_P(Parse, TunnelsAreNotEntered) {
 TEST_P(Parse, VlanTagsUpToTheBound) {
     for (const int tags : {0, 1, 2, 3, 4, 5, 6, 20, 63, 64}) {
         SCOPED_TRACE(tags);
-        expect(tagged(tags, IPv4{.options = 8}) / Udp{}, SIEVE_OUTCOME_COMPLETE, all);
+        expect(tagged(tags, IPv4{.options = no_operations(8)}) / Udp{}, SIEVE_OUTCOME_COMPLETE, all);
         expect(tagged(tags, IPv6{}) / Extension{} / Tcp{}, SIEVE_OUTCOME_COMPLETE, all);
         expect(tagged(tags, IPv4{.offset = 7}) / Udp{}, SIEVE_OUTCOME_FRAGMENT, with_proto);
         expect(tagged(tags, IPv4{.version = 5}) / Udp{}, SIEVE_OUTCOME_MALFORMED, 0);
@@ -201,10 +203,74 @@ TEST_P(Parse, VlanTagsUpToTheBound) {
 
 TEST_P(Parse, Ipv4Options) {
     for (std::size_t options = 0; options <= 40; options += 4) {
-        const Packet packet = Ethernet{} / IPv4{.options = options} / Udp{.sport = 1, .dport = 2};
+        const Packet packet =
+            Ethernet{} / IPv4{.options = no_operations(options)} / Udp{.sport = 1, .dport = 2};
         expect(packet, SIEVE_OUTCOME_COMPLETE, SIEVE_FIELD_ALL);
         EXPECT_EQ(seen(packet.bytes()).key[4], 1ULL << 24 | 2 << 8 | 17);
     }
+}
+
+// Such a packet is on its way to the route's last stop, which the header does not name (RFC 791).
+TEST_P(Parse, Ipv4SourceRoutes) {
+    for (const std::uint8_t type : {131, 137}) {
+        SCOPED_TRACE(int{type});
+        const Bytes one = source_route(type, {"203.0.113.1"});
+        expect(Ethernet{} / IPv4{.options = one} / Udp{}, SIEVE_OUTCOME_SOURCE_ROUTE, all);
+        expect(tagged(9, IPv4{.options = one}) / Udp{}, SIEVE_OUTCOME_SOURCE_ROUTE, all);
+        expect(Ethernet{} / IPv4{.offset = 5, .options = one} / Udp{}, SIEVE_OUTCOME_SOURCE_ROUTE,
+               with_proto);
+        expect(Ethernet{} / IPv4{.options = one} / Icmp{}, SIEVE_OUTCOME_SOURCE_ROUTE, with_proto);
+        expect(Ethernet{} / IPv4{.protocol = 6, .options = one}, SIEVE_OUTCOME_SHORT, with_proto);
+        // Behind other options, up to the last bytes of the longest header.
+        for (std::size_t before = 0; before <= 32; before += 4) {
+            Bytes options = no_operations(before);
+            options.insert(options.end(), one.begin(), one.end());
+            expect(Ethernet{} / IPv4{.options = options} / Udp{}, SIEVE_OUTCOME_SOURCE_ROUTE, all);
+        }
+        const std::vector<std::string> stops{"203.0.113.1", "203.0.113.2", "203.0.113.3"};
+        // The pointer's units are bytes; it starts at 4. Behind the option's end, nothing is left.
+        for (std::uint8_t pointer = 0; pointer < 20; pointer++)
+            expect(Ethernet{} / IPv4{.options = source_route(type, stops, pointer)} / Udp{},
+                   pointer <= 15 ? SIEVE_OUTCOME_SOURCE_ROUTE : SIEVE_OUTCOME_COMPLETE, all);
+    }
+}
+
+TEST_P(Parse, OtherIpv4Options) {
+    // End of list, then what looks like a route; record route; time stamp; router alert.
+    for (const Bytes& options :
+         {Bytes{0, 131, 3, 4}, Bytes{7, 7, 4, 131, 7, 4, 0, 0}, Bytes{68, 8, 5, 0, 131, 7, 4, 0},
+          Bytes{148, 4, 0, 0}, Bytes{148, 2, 148, 2}, Bytes{1, 1, 130, 1 + 4, 0, 0, 0, 0}})
+        expect(Ethernet{} / IPv4{.options = options} / Udp{}, SIEVE_OUTCOME_COMPLETE, all);
+    // Lengths that lead nowhere: nobody can tell which options follow.
+    for (const Bytes& options : {Bytes{148, 0, 0, 0}, Bytes{148, 1, 0, 0}, Bytes{148, 5, 0, 0},
+                                 Bytes{1, 1, 1, 148}, Bytes{1, 1, 131, 2}, Bytes{131, 2, 0, 0}})
+        expect(Ethernet{} / IPv4{.options = options} / Udp{}, SIEVE_OUTCOME_SOURCE_ROUTE, all);
+}
+
+// Whatever the type: of type 0 nobody may make use (RFC 5095), 2 is Mobile IPv6, 3 RPL, 4 segment routing.
+TEST_P(Parse, Ipv6RoutingHeaders) {
+    for (const std::uint8_t route : {0, 2, 3, 4, 253}) {
+        SCOPED_TRACE(int{route});
+        const Extension left{.type = 43, .units = 2, .route = route, .left = 1};
+        const Extension done{.type = 43, .units = 2, .route = route, .left = 0};
+        expect(Ethernet{} / IPv6{} / done / Udp{}, SIEVE_OUTCOME_COMPLETE, all);
+        expect(Ethernet{} / IPv6{} / left / Udp{}, SIEVE_OUTCOME_SOURCE_ROUTE, all);
+        expect(Ethernet{} / IPv6{} / done / left / Icmp6{}, SIEVE_OUTCOME_SOURCE_ROUTE, with_proto);
+        expect(Ethernet{} / IPv6{} / left / done / Icmp6{}, SIEVE_OUTCOME_SOURCE_ROUTE, with_proto);
+        expect(chain(20, left) / Udp{}, SIEVE_OUTCOME_SOURCE_ROUTE, all);
+        expect(chain(64, left) / Udp{}, SIEVE_OUTCOME_LONG_CHAIN, addresses);
+        expect(Ethernet{} / IPv6{} / left / Fragment6{.offset = 3} / Payload{.bytes = 8, .protocol = 17},
+               SIEVE_OUTCOME_SOURCE_ROUTE, with_proto);
+        // It goes on to another link, so it is no neighbour discovery.
+        expect(Ethernet{} / IPv6{.hop_limit = 255} / left / Icmp6{.type = 135}, SIEVE_OUTCOME_SOURCE_ROUTE,
+               with_proto);
+        expect(Ethernet{} / IPv6{.hop_limit = 255} / done / Icmp6{.type = 135}, SIEVE_OUTCOME_NEIGHBOUR, 0);
+        expect(Ethernet{} / IPv6{.length = 16} / left / Udp{}, SIEVE_OUTCOME_CUT_CHAIN, addresses);
+    }
+    // Only a routing header has segments.
+    for (const std::uint8_t type : {0, 60})
+        expect(Ethernet{} / IPv6{} / Extension{.type = type} / Udp{}, SIEVE_OUTCOME_COMPLETE, all);
+    expect(Ethernet{} / IPv6{} / Fragment6{.more = true} / Udp{}, SIEVE_OUTCOME_COMPLETE, all);
 }
 
 TEST_P(Parse, Ipv4Fragments) {
@@ -335,12 +401,14 @@ TEST_P(Parse, PacketsWithoutALinkHeader) {
         EXPECT_EQ(parsed, parse_by_model(packet, SIEVE_LINK_IP));
     };
     agree(bare(Ethernet{} / IPv4{} / Udp{}), SIEVE_OUTCOME_COMPLETE, all);
-    agree(bare(Ethernet{} / IPv4{.options = 40} / Tcp{}), SIEVE_OUTCOME_COMPLETE, all);
+    agree(bare(Ethernet{} / IPv4{.options = no_operations(40)} / Tcp{}), SIEVE_OUTCOME_COMPLETE, all);
+    agree(bare(Ethernet{} / IPv4{.options = source_route(137, {"192.0.2.9"})} / Tcp{}),
+          SIEVE_OUTCOME_SOURCE_ROUTE, all);
     agree(bare(Ethernet{} / IPv6{} / Udp{}), SIEVE_OUTCOME_COMPLETE, all);
     agree(bare(chain(8, Tcp{})), SIEVE_OUTCOME_COMPLETE, all);
     agree(bare(Ethernet{} / IPv6{.hop_limit = 255} / Icmp6{.type = 135}), SIEVE_OUTCOME_NEIGHBOUR, 0);
     agree(Bytes(60, 0x10), SIEVE_OUTCOME_NON_IP, 0);
-    agree(Bytes(60, 0x4f), SIEVE_OUTCOME_FRAGMENT, with_proto);
+    agree(Bytes(60, 0x4f), SIEVE_OUTCOME_SOURCE_ROUTE, with_proto); // its options cannot be read
     // An Ethernet frame is no bare IP packet: its first byte belongs to an address.
     agree((Ethernet{} / IPv4{} / Udp{}).bytes(), SIEVE_OUTCOME_NON_IP, 0);
     for (const Packet& packet : corpus()) {
@@ -397,8 +465,9 @@ TEST_P(Parse, MutationsAgreeWithTheModel) {
         Bytes bytes = packets[random() % packets.size()].bytes();
         // Few bytes change, mostly in the headers, often to values that have a meaning there.
         for (std::uint64_t changes = 1 + random() % 3; changes > 0; changes--) {
-            static constexpr std::uint8_t telling[] = {0,  1,   6,   17,  33,  43,  44,  51,   58,
-                                                       60, 132, 135, 136, 139, 140, 255, 0x45, 0x60};
+            static constexpr std::uint8_t telling[] = {0,   1,   2,   3,   4,    6,    7,   17,  33,
+                                                       43,  44,  51,  58,  60,   131,  132, 135, 136,
+                                                       137, 139, 140, 255, 0x45, 0x46, 0x60};
             const std::size_t at = 12 + random() % std::min<std::size_t>(bytes.size() - 12, 90);
             bytes[at] = random() % 2 == 0 ? static_cast<std::uint8_t>(random())
                                           : telling[random() % std::size(telling)];

@@ -192,6 +192,8 @@ std::vector<std::pair<std::uint32_t, Packet>> unreadable_packets() {
         {SIEVE_OUTCOME_TRUNCATED, Ethernet{.type = 0x0800} / Payload{.bytes = 10}},
         {SIEVE_OUTCOME_MALFORMED, Ethernet{} / IPv4{.src = "10.0.0.1", .version = 5} / Udp{}},
         {SIEVE_OUTCOME_DEEP_VLAN, with_tags(65, IPv4{.src = "10.0.0.1"}) / Udp{}},
+        {SIEVE_OUTCOME_SOURCE_ROUTE,
+         Ethernet{} / IPv4{.src = "10.0.0.1", .options = source_route(131, {"10.0.0.7"})} / Udp{}},
     };
 }
 
@@ -210,7 +212,7 @@ TEST_F(Policy, UnreadablePacketsAreDroppedUnlessToldOtherwise) {
             EXPECT_EQ(kernel::unreadable_packets(after), kernel::unreadable_packets(before) + 1);
             EXPECT_EQ(after.dropped.packets, before.dropped.packets + (wanted == XDP_DROP));
         };
-        const bool has_addresses = reason < SIEVE_OUTCOME_TRUNCATED;
+        const bool has_addresses = reason < SIEVE_OUTCOME_TRUNCATED || reason == SIEVE_OUTCOME_SOURCE_ROUTE;
         // No set is asked, not even one that would let the packet pass.
         for (const sieve_action by_default : {SIEVE_ACTION_PASS, SIEVE_ACTION_DROP})
             for (const sieve_action action : {SIEVE_ACTION_PASS, SIEVE_ACTION_DROP}) {

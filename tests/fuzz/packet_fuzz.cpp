@@ -97,9 +97,9 @@ void compare(const test::Bytes& packet, Arrival arrival = {}) {
 }
 
 // Bytes that decide something in some header: protocols, types, versions, lengths.
-constexpr std::array<std::uint8_t, 30> telling = {0,  1,  2,  33, 136, 4,   5,   6,    8,    15,
-                                                  17, 20, 40, 41, 43,  44,  45,  50,   51,   58,
-                                                  60, 63, 88, 96, 129, 132, 135, 0x81, 0x86, 0xff};
+constexpr std::array<std::uint8_t, 34> telling = {0,  1,  2,   3,   4,   5,   6,   7,   8,    15,  17, 20,
+                                                  33, 40, 41,  43,  44,  45,  50,  51,  58,   60,  63, 70,
+                                                  88, 96, 129, 131, 132, 135, 136, 137, 0x86, 0xff};
 
 void mutate(test::Bytes& packet, Random& random) {
     // Most bytes that matter are in the first headers.
@@ -151,7 +151,7 @@ class Builder {
 
     test::IPv4 ipv4() {
         test::IPv4 ip;
-        if (random_.one_in(4)) ip.options = 4 * random_.below(11);
+        if (random_.one_in(4)) ip.options = options();
         if (random_.one_in(8)) ip.offset = static_cast<unsigned>(random_.below(0x2000));
         if (random_.one_in(8)) ip.more = true;
         if (random_.one_in(8)) ip.ihl = static_cast<unsigned>(random_.below(16));
@@ -159,6 +159,27 @@ class Builder {
         if (random_.one_in(16)) ip.total = std::uint16_t{0};
         if (random_.one_in(32)) ip.version = static_cast<unsigned>(random_.below(16));
         return ip;
+    }
+    // A multiple of four bytes, at most 40.
+    test::Bytes options() {
+        constexpr std::array<std::uint8_t, 8> types = {0, 7, 68, 130, 131, 137, 148, 131};
+        test::Bytes bytes;
+        const std::size_t most = 4 * random_.below(11);
+        while (bytes.size() < most) {
+            const std::size_t begin = bytes.size();
+            if (random_.one_in(3)) {
+                bytes.push_back(1);
+                continue;
+            }
+            const std::size_t length = 2 + random_.below(12);
+            bytes.resize(std::min(begin + length, most));
+            for (std::size_t i = begin; i < bytes.size(); i++)
+                bytes[i] = static_cast<std::uint8_t>(random_.below(20));
+            bytes[begin] = types[random_.below(types.size())];
+            if (begin + 1 < bytes.size() && !random_.one_in(8))
+                bytes[begin + 1] = static_cast<std::uint8_t>(length);
+        }
+        return bytes;
     }
     test::IPv6 ipv6() {
         test::IPv6 ip;
@@ -178,9 +199,11 @@ class Builder {
                                                   .more = random_.one_in(2)};
             else
                 packet =
-                    packet /
-                    test::Extension{.type = types[random_.below(types.size())],
-                                    .units = static_cast<unsigned>(random_.one_in(3) ? random_.below(6) : 0)};
+                    packet / test::Extension{
+                                 .type = types[random_.below(types.size())],
+                                 .units = static_cast<unsigned>(random_.one_in(3) ? random_.below(6) : 0),
+                                 .route = static_cast<std::uint8_t>(random_.below(5)),
+                                 .left = static_cast<std::uint8_t>(random_.one_in(8) ? random_.below(4) : 0)};
         }
         return packet;
     }

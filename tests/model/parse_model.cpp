@@ -51,6 +51,32 @@ void upper(const Reader& read, std::size_t at, std::size_t end, unsigned proto, 
     parsed.key[4] = read.number(at, 2) << 24 | read.number(at + 2, 2) << 8 | proto;
 }
 
+// Whether a packet's IPv4 options, from `at` up to `end`, may send it elsewhere than its header says: a loose
+// or strict source route (RFC 791) that is not at its end, or anything that leaves this open.
+bool may_be_on_route(const Reader& read, std::size_t at, std::size_t end) {
+    while (at < end) {
+        const std::uint64_t type = read.number(at, 1);
+        if (type == 0) return false; // the end of the list
+        if (type == 1) {             // no operation
+            at++;
+            continue;
+        }
+        if (end - at < 2) return true;
+        const std::uint64_t length = read.number(at + 1, 1);
+        if (length < 2 || length > end - at) return true;
+        if ((type == 131 || type == 137) && (length == 2 || read.number(at + 2, 1) <= length)) return true;
+        at += length;
+    }
+    return false;
+}
+
+// What is known of a packet whose destination may be only a stop of a route.
+Parsed on_route(Parsed parsed) {
+    if (parsed.outcome == SIEVE_OUTCOME_COMPLETE || parsed.outcome == SIEVE_OUTCOME_FRAGMENT)
+        parsed.outcome = SIEVE_OUTCOME_SOURCE_ROUTE;
+    return parsed;
+}
+
 Parsed ipv4(const Reader& read, std::size_t at) {
     if (!read.holds(at, 20)) return without_key(SIEVE_OUTCOME_TRUNCATED);
     const std::uint64_t first = read.number(at, 1);
@@ -67,10 +93,10 @@ Parsed ipv4(const Reader& read, std::size_t at) {
         parsed.have |= SIEVE_FIELD_PROTO;
         parsed.key[4] = proto;
         parsed.outcome = SIEVE_OUTCOME_FRAGMENT;
-        return parsed;
+    } else {
+        upper(read, at + header, at + total, proto, parsed);
     }
-    upper(read, at + header, at + total, proto, parsed);
-    return parsed;
+    return may_be_on_route(read, at + 20, at + header) ? on_route(parsed) : parsed;
 }
 
 Parsed ipv6(const Reader& read, std::size_t at) {
@@ -85,6 +111,7 @@ Parsed ipv6(const Reader& read, std::size_t at) {
     const std::size_t end =
         at + 40 + (read.number(at + 4, 2) == 0 && type == 0 ? 65536 : read.length(at + 4));
     std::size_t next = at + 40;
+    bool routed = false; // a routing header has segments left (RFC 8200, 4.4)
     for (int headers = 0; extensions.contains(type); headers++) {
         parsed.outcome = SIEVE_OUTCOME_LONG_CHAIN;
         if (headers == 64) return parsed;
@@ -96,14 +123,15 @@ Parsed ipv6(const Reader& read, std::size_t at) {
                 parsed.have |= SIEVE_FIELD_PROTO;
                 parsed.key[4] = behind;
             }
-            return parsed;
+            return routed ? on_route(parsed) : parsed;
         }
+        routed = routed || (type == 43 && read.number(next + 3, 1) != 0);
         const std::size_t length = read.number(next + 1, 1);
         const std::size_t bytes = type == 44 ? 8 : type == 51 ? (length + 2) * 4 : (length + 1) * 8;
         type = read.number(next, 1);
         next += bytes;
     }
-    if (type == 58 && read.number(at + 7, 1) == 255 && next + 1 <= end) {
+    if (type == 58 && read.number(at + 7, 1) == 255 && next + 1 <= end && !routed) {
         if (!read.holds(next, 1)) { // it may be neighbour discovery
             parsed.have |= SIEVE_FIELD_PROTO;
             parsed.key[4] = 58;
@@ -114,7 +142,7 @@ Parsed ipv6(const Reader& read, std::size_t at) {
             return without_key(SIEVE_OUTCOME_NEIGHBOUR);
     }
     upper(read, next, end, static_cast<unsigned>(type), parsed);
-    return parsed;
+    return routed ? on_route(parsed) : parsed;
 }
 
 Parsed bare(const Reader& read) {

@@ -233,6 +233,44 @@ stated_protocol() {
     ip -n "$IN" link del bare
 }
 
+# way_out FUNCTION: runs a function of way_out.py between the two ends.
+way_out() {
+    python3 -B "$here/way_out.py" "$1" "$IN/$IN_IF" "$OUT/$OUT_IF" "$OUT4" "$OUT6" "$LISTED4" "$LISTED6"
+}
+
+unreadable_at_egress() { counter_at egress "unreadable.reasons.$1"; }
+
+# A packet that goes by way of another host: its header names that host, and only the route names the end.
+source_routes() {
+    fresh
+    ipv6_up
+    # Without a list the kernel sends both, so that the test sees what the hook drops.
+    way_out routes_arrive
+    sieve -q load "$IN_IF" --hook egress "c2=$WORK/c2.sieve"
+    way_out routes_end
+    [ "$(unreadable_at_egress source_route)" = 2 ] || fail "$(unreadable_at_egress source_route) source routes"
+    # Let through, they are judged by the header's destination.
+    sieve -q load "$IN_IF" --hook egress "c2=$WORK/c2.sieve" --unreadable pass
+    way_out routes_arrive
+    printf '%s\n' "$OUT4" "$OUT6" >"$WORK/stops"
+    sieve -q load "$IN_IF" --hook egress "c2=$WORK/stops,key=dst" --unreadable pass --allow-lockout
+    way_out routes_end
+    ipv6_down
+}
+
+# What docs/hooks.md says about packets that a list at egress does not stop, and that Linux does not take for IP.
+beside_the_list() {
+    local others seen
+    fresh
+    sieve -q load "$IN_IF" --hook egress "c2=$WORK/c2.sieve"
+    way_out bypass
+    [ "$(counter_at egress dropped.packets)" = 1 ] || fail "$(counter_at egress dropped.packets) dropped"
+    others=$(sieve --json stats "$IN_IF" | jq '.interfaces[0].outcomes.non_ip')
+    way_out foreign
+    seen=$(sieve --json stats "$IN_IF" | jq '.interfaces[0].outcomes.non_ip')
+    [ "$seen" = $((others + 3)) ] || fail "$((seen - others)) frames without IP instead of 3"
+}
+
 replayed() {
     local verdicts
     PYTHONPATH=$here python3 -B - "$WORK/pcap" <<'END'
@@ -258,4 +296,6 @@ ktap_run "packets that leave are dropped by an egress set" packets_that_leave \
     "the same beyond 64 KiB" big_tcp \
     "interfaces without an Ethernet header" bare_ip \
     "a tun device whose writer states the protocol is refused" stated_protocol \
+    "a source route does not get past a list" source_routes \
+    "packets beside the list, as the docs say" beside_the_list \
     "replay runs the hook's program" replayed

@@ -15,10 +15,11 @@ kernel::Stats stats() {
 TEST(Unreadable, AddsUpTheReasonsAndNothingElse) {
     const nlohmann::json json = unreadable_json(SIEVE_ACTION_DROP, stats());
     EXPECT_EQ(json["action"], "drop");
-    EXPECT_EQ(json["packets"], 1005 + 1006 + 1007 + 1008 + 1009 + 1010);
-    EXPECT_EQ(json["reasons"].size(), 6U);
+    EXPECT_EQ(json["packets"], 1005 + 1006 + 1007 + 1008 + 1009 + 1010 + 1011);
+    EXPECT_EQ(json["reasons"].size(), 7U);
     EXPECT_EQ(json["reasons"]["short"], 1005);
     EXPECT_EQ(json["reasons"]["deep_vlan"], 1010);
+    EXPECT_EQ(json["reasons"]["source_route"], 1011);
     EXPECT_EQ(unreadable_json(SIEVE_ACTION_PASS, {})["action"], "pass");
 }
 

@@ -298,7 +298,8 @@ const char* outcome_words(std::uint32_t outcome) {
                                             "too many headers",
                                             "truncated",
                                             "malformed",
-                                            "too many VLAN tags"};
+                                            "too many VLAN tags",
+                                            "source route"};
     static_assert(std::size(words) == SIEVE_OUTCOMES, "every outcome has its words");
     return outcome < SIEVE_OUTCOMES ? words[outcome] : "unknown";
 }
