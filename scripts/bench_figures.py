@@ -12,6 +12,7 @@ docs/figures/bench-*.svg.
 import itertools
 import json
 import pathlib
+import re
 import sys
 
 HEAD = """# SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
@@ -100,11 +101,22 @@ def points_figure(groups, name, title, x_label, y_label, extra=()):
 
 
 # How figures name a kind's lines, groups or subtables.
-PARTS = {"blocked": "choice", "bloom": "group"}
+PARTS = {"blocked": "choice", "bloom": "group", "xorsat": "line"}
+# The kinds that never mistake a key for another. They have no place in a figure of rates.
+WITHOUT_RATE = {"exact", "ranges"}
+KINDS = pathlib.Path(__file__).resolve().parent.parent / "include/sieve/image.h"
+
+
+def all_have_rates(names):
+    """Exits unless every kind of the registry is among the contestants' names."""
+    kinds = set(re.findall(r"^ +KIND\([A-Z0-9]+, ([a-z0-9]+), \d+\)", KINDS.read_text(), re.MULTILINE))
+    missing = kinds - WITHOUT_RATE - {name.split(",")[0] for name in names}
+    if missing or not kinds:
+        sys.exit(f"bench_figures: no rates of {', '.join(sorted(missing)) or 'any kind'}: run set-bench anew")
 
 
 def built(user, group):
-    """(contestant, bits a key, effort, milliseconds, FPR) of each build that set-bench timed in this group."""
+    """(contestant, bits a key, effort, milliseconds, FPR) of each build that set-bench did in this group."""
     for one in user["benchmarks"]:
         fields = one["name"].split("/")
         if fields[0] != group or "fpr" not in one:
@@ -112,22 +124,23 @@ def built(user, group):
         options = dict(field.split(":") for field in fields[2:] if ":" in field)
         part = PARTS.get(fields[1], "subtable")
         name = f"{fields[1]}, {options['choices']} {part}{'' if options['choices'] == '1' else 's'}"
-        yield name, float(options["bits"]), options["effort"], one["real_time"], one["fpr"]
+        yield name, float(options["bits"]), options.get("effort"), one["real_time"], one["fpr"]
 
 
 def trade_figures(numbers, user):
     """What accuracy costs: space, the builder's time, the packets' time."""
     by_size, by_effort = {}, {}
-    for name, bits, effort, _, fpr in built(user, "sizes"):
-        by_size.setdefault(f"{name}, {effort}" if effort != "normal" else name, []).append((bits, fpr, ""))
+    for name, bits, _, _, fpr in built(user, "strangers"):
+        by_size.setdefault(name, []).append((bits, fpr, ""))
+    all_have_rates(by_size)
     for name, bits, effort, milliseconds, fpr in built(user, "build"):
         if bits == 16:
             by_effort.setdefault(name, []).append((milliseconds, fpr, effort))
-    by_size["information limit, 2^-b"] = [(bits, 2.0 ** -bits, "") for bits in (8, 12, 16, 20, 24, 32)]
+    by_size["information limit, 2^-b"] = [(bits, 2.0 ** -bits, "") for bits in (8, 12, 16, 20, 24)]
     yield "bench-trade-space", points_figure(
         sorted(by_size.items()), "bench-trade-space", "False positives against space, a million keys",
         "bits per key", "false positive rate, computed from the filter's bits",
-        ["unset logscale x", "set xrange [6:34]"])
+        ["unset logscale x", "set xrange [6:26]"])
     yield "bench-trade-effort", points_figure(
         by_effort.items(), "bench-trade-effort", "False positives against the builder's time, 16 bits per key",
         "milliseconds for a million keys, one thread", "false positive rate, computed from the filter's bits")

@@ -10,8 +10,7 @@
  * Hashing is Fast", The Computer Journal 57, 2014, theorem 3.1), except for a bias below w / 2^32 from the
  * last reduction.
  *
- * The sketch is an array of lines, like a filter. The controller makes it and puts it into
- * SIEVE_MAP_SKETCHES:
+ * The sketch is an array of lines, like a filter. The controller makes it and puts it into sieve_sketches:
  *
  *   lines 0 to 3      the secret hash keys of h1 and of h2, two lines each
  *   then for each CPU SIEVE_SKETCH_CPU_LINES lines that it alone writes: struct sieve_sketch_cpu, the rows'

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
  * Sampled packets, as the program hands them to a listener: records of fixed size in a ring buffer. The
- * listener makes the ring buffer, puts it into SIEVE_MAP_EVENTS and says which packets are sampled (enum
+ * listener makes the ring buffer, puts it into sieve_events and says which packets are sampled (enum
  * sieve_watch_flag).
  */
 #ifndef SIEVE_EVENT_H

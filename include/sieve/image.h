@@ -77,8 +77,7 @@ struct sieve_lookup {
                     * ranges: 1, since each packet asks once */
     __u8 shard_bits; /* blocked, d-left: the filter, or each subtable, is 2^shard_bits shards of equal size,
                       * and all lines of a key are in shards of one number; 0 in other kinds */
-    __u64
-        hash_key[SIEVE_HASH_KEY_WORDS]; /* secret; ranges, which hashes nothing: geometry (sieve/ranges.h) */
+    __u64 hash_key[SIEVE_HASH_KEY_WORDS]; /* secret; ranges has no hash, but geometry here (sieve/ranges.h) */
 };
 SIEVE_STATIC_ASSERT(sizeof(struct sieve_lookup) == SIEVE_LINE_BYTES,
                     "a packet reads one header line, no more");

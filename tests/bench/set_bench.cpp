@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // Benchmarks for every kind in user space, with 10^6 keys, on one thread: building filters and asking them.
-// They show what each effort costs and which rate it gives, at 16 bits a key and (`sizes/`) at other sizes.
-// The counter `fpr` is exact, computed from the filter's bits. `strangers/` asks each filter for 10^7 keys
-// that it does not hold, and compares with what was predicted before the build.
+// They show what each effort costs and which rate it gives, at 16 bits a key. The counter `fpr` is exact,
+// computed from the filter's bits. `strangers/` gives the rates at other sizes: it asks each filter for 10^7
+// keys that it does not hold, and compares with what was predicted before the build.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -40,12 +40,6 @@ std::vector<Contestant> contestants() {
         for (const KindOptions& form : kind->forms()) all.push_back({kind, form, kind->facts().bits_per_key});
     return all;
 }
-
-// The kinds that promise a rate at these sizes.
-bool is_promised(const Contestant& contestant) {
-    return contestant.kind->facts().takes_hashes;
-}
-constexpr double sizes[] = {8, 10, 12, 16, 20, 24, 32};
 
 std::string name_of(const Contestant& c) {
     return fmt::format("{}/choices:{}/bits:{:.0f}", c.kind->facts().name, c.form.choices.value_or(0),
@@ -136,9 +130,9 @@ void ask_strangers(benchmark::State& state, BuildOptions options) {
         state.SkipWithError("the prediction is off by more than a tenth");
 }
 
-void add_build(const char* group, const Contestant& contestant, Effort effort) {
+void add_build(const Contestant& contestant, Effort effort) {
     benchmark::RegisterBenchmark(
-        fmt::format("{}/{}/effort:{}", group, name_of(contestant), effort_name(effort)).c_str(),
+        fmt::format("build/{}/effort:{}", name_of(contestant), effort_name(effort)).c_str(),
         [contestant, effort](benchmark::State& state) { build(state, options_for(contestant, effort)); })
         ->Iterations(1)
         ->Unit(benchmark::kMillisecond);
@@ -152,22 +146,13 @@ void add_benchmarks() {
     for (const Contestant& contestant : contestants()) {
         const std::string name = name_of(contestant);
         for (const Effort effort : {Effort::fast, Effort::normal, Effort::best})
-            if (rebalanced(contestant) || effort == Effort::normal) add_build("build", contestant, effort);
+            if (rebalanced(contestant) || effort == Effort::normal) add_build(contestant, effort);
         for (const bool members : {false, true})
             benchmark::RegisterBenchmark(
                 fmt::format("query/{}/{}", name, members ? "members" : "non_members").c_str(),
                 [contestant, members](benchmark::State& state) {
                     query(state, options_for(contestant, Effort::fast), members);
                 });
-    }
-    for (Contestant contestant : contestants()) {
-        if (!is_promised(contestant)) continue;
-        for (const Effort effort : {Effort::fast, Effort::normal})
-            for (const double bits : sizes) {
-                contestant.bits_per_key = bits;
-                if (rebalanced(contestant) || effort == Effort::normal)
-                    add_build("sizes", contestant, effort);
-            }
     }
     for (Contestant contestant : contestants())
         for (const double bits : {8, 12, 16, 20, 24}) {

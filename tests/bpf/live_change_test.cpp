@@ -102,7 +102,7 @@ struct Account {
 };
 
 // The asking side: runs the program over members, which must all match, and over non-members. It charges them
-// to the filter that was certainly in force: then `epoch` is even, and the same before and after.
+// to the filter that was certainly in force: then `epoch_` is even, and the same before and after.
 class Asker {
   public:
     Asker(const Scratch& scratch, std::span<const sieve_key> members, std::span<const sieve_key> non_members,

@@ -24,7 +24,7 @@ struct Entry {
     std::string_view rest{};             // for a key, the text behind its last field
 };
 
-// The entry at the start of `text`, which has no line end. Fields are SIEVE_FIELD bits.
+// The entry at the start of `text`, which has no line end. Fields are sieve_field bits.
 [[nodiscard]] Entry read_entry(std::string_view text, std::uint32_t fields);
 
 // One line of a feed, without its newline. Unknown: JSON, which this model does not read.

@@ -2,8 +2,8 @@
 // When CrowdSec's local API is asked, for what, and what an answer or a failure leads to. Pure logic: the
 // caller has the clock and does the asking (fetch_decisions.hpp).
 //
-//     whole list   at the start, after a failure, after an answer that was not taken, after restart(), and
-//     every hour
+//     whole list   at the start, after a failure, after an answer that was not taken, after restart(); every
+//                  hour
 //     difference   otherwise, every poll interval
 #pragma once
 
@@ -40,9 +40,8 @@ class CrowdsecStream {
     void restart(Time now);
 
     [[nodiscard]] unsigned failures() const { return failures_; } // in a row
-    [[nodiscard]] bool in_step() const {
-        return in_step_;
-    } // the list is that of the API, as of the last poll
+    // The list is that of the API, as of the last poll.
+    [[nodiscard]] bool in_step() const { return in_step_; }
 
   private:
     std::chrono::milliseconds poll_;

@@ -4,8 +4,7 @@
 // A file of records. Each has its length, its type, a number that rises by one, and a checksum. Two types:
 //
 //     change   claims that came and went. Written before the first filter is touched
-//     done     every filter in force has all changes so far: the maps, with the number of changes in each
-//     header
+//     done     every filter in force has all changes so far: the maps, and each header's number of changes
 //
 // A record that a crash cut short has no valid checksum. It is dropped. If a valid record follows it, it was
 // not cut short: the journal is damaged. A change without a `done` after it leaves it unknown which keys are

@@ -4,12 +4,10 @@
 //
 // How a daemon uses it:
 //
-//     open()    at the start, before the first cycle: afterwards the set has a last good image, so that the
-//     cycle can
-//               put it in force (an empty list has one, too)
-//     step()    on a thread of its own, again and again: does whatever is due, and says when to call it
-//     again.
-//               wake() from any thread makes the next step() look at files and hooks at once
+//     open()    at the start, before the first cycle: afterwards the set has a last good image, which the
+//               cycle can put in force (an empty list has one, too)
+//     step()    on a thread of its own, again and again: does whatever is due, and says when to call it next
+//     wake()    from any thread: makes the next step() look at files and hooks at once
 //
 // A cycle must not ask the sources of a live set: it gives its sets to run_cycle() without them (is_live()).
 #pragma once

@@ -5,15 +5,13 @@
 //     change()   the list changes; the journal has it first; then every filter in force gets the difference
 //     level()    the same without a new change: for filters that came meanwhile, such as on a new interface
 //     rebuild    a new image of the list, swapped in: when the filter fills up, when it has worn out, and
-//     when it
-//                is unknown which keys are in it
+//                when it is unknown which keys are in it
 //
 // A filter in force is recognised by its image's identity and by the number of changes in its header:
 //
 //     the base image, unchanged               gets every difference since the base image
 //     the map and number of changes as noted  gets the latest difference
-//     anything else                           is replaced: somebody else changed it, or a crash left it half
-//     done
+//     anything else                           is replaced: somebody else changed it, or a crash cut in
 //
 // If the files of the list are damaged or gone, no filter is touched until the sources have said their whole
 // list and an image of it is built: a filter in force has every member that was known, and an image of half a
