@@ -37,7 +37,7 @@ static __always_inline int sieve_lookup_blocked(void* filter, const struct sieve
 /* Asks a filter of any kind that stores hashes. */
 static __always_inline int sieve_lookup_hash(void* filter, const struct sieve_lookup* lookup, __u32 index,
                                              struct sieve_hash hash) {
-    if (SIEVE_LIKELY(lookup->kind == SIEVE_KIND_BLOCKED)) return sieve_lookup_blocked(filter, lookup, hash);
+    if (lookup->kind == SIEVE_KIND_BLOCKED) return sieve_lookup_blocked(filter, lookup, hash);
     if (lookup->kind == SIEVE_KIND_XORSAT) return sieve_lookup_xorsat(filter, lookup, hash.locate, hash.test);
     if (lookup->kind == SIEVE_KIND_BLOOM) return sieve_lookup_bloom_groups(lookup, index, hash);
     if (lookup->kind == SIEVE_KIND_DDLCBF) return sieve_lookup_ddlcbf(filter, lookup, index, hash);
