@@ -265,7 +265,7 @@ TEST_P(Parse, Ipv6RoutingHeaders) {
         expect(Ethernet{} / IPv6{.hop_limit = 255} / left / Icmp6{.type = 135}, SIEVE_OUTCOME_SOURCE_ROUTE,
                with_proto);
         expect(Ethernet{} / IPv6{.hop_limit = 255} / done / Icmp6{.type = 135}, SIEVE_OUTCOME_NEIGHBOUR, 0);
-        expect(Ethernet{} / IPv6{.length = 16} / left / Udp{}, SIEVE_OUTCOME_CUT_CHAIN, addresses);
+        expect(Ethernet{} / IPv6{.length = 4} / left / Udp{}, SIEVE_OUTCOME_CUT_CHAIN, addresses);
     }
     // Only a routing header has segments.
     for (const std::uint8_t type : {0, 60})
