@@ -279,7 +279,12 @@ faults: $(BPF_OBJ) $(B)/xdp-sieve $(B)/xdp-sieved
 figures: $(B)/sieve-lab
 	scripts/figures.sh
 
-EXAMPLE := share/doc/xdp-sieve/examples/xdp-sieve.toml
+EXAMPLES := share/doc/xdp-sieve/examples
+# Their names start from the folder examples/, here and where they are installed. The example's lists are beside it.
+EXAMPLE_FILES := xdp-sieve.toml friends.txt c2.txt blocklist.d/sample.txt \
+	$(addprefix monitoring/,xdp-sieve.rules.yml xdp-sieve.rules.test.yml grafana-dashboard.json)
+# The service reads /etc/xdp-sieve. A tree under another prefix is for packages and tests.
+SYSCONFDIR ?= $(if $(filter /usr /usr/local,$(PREFIX)),/etc,$(PREFIX)/etc)
 MAN_PAGES := xdp-sieve.8 xdp-sieved.8 xdp-sieve.toml.5
 LAB_PAGE := sieve-lab.1
 # man_page PAGE: where a page goes.
@@ -305,6 +310,8 @@ install: $(BPF_OBJ) $(B)/libsieve.so $(B)/libsieve.a $(B)/xdp-sieve $(B)/xdp-sie
 	install -D -m 755 $(B)/xdp-sieved $(DESTDIR)$(PREFIX)/sbin/xdp-sieved
 	install -d $(DESTDIR)$(UNITDIR)
 	sed 's|@SBINDIR@|$(PREFIX)/sbin|' userspace/xdp-sieved/xdp-sieved.service.in > $(DESTDIR)$(UNITDIR)/xdp-sieved.service
+	chmod 644 $(DESTDIR)$(UNITDIR)/xdp-sieved.service
+	install -d -m 755 $(DESTDIR)$(SYSCONFDIR)/xdp-sieve
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/lib/xdp-sieve $(BPF_OBJ)
 	$(foreach page,$(MAN_PAGES),$(call install_page,$(page)) &&) true
 	$(foreach one,$(COMPLETIONS),install -D -m 644 userspace/xdp-sieve/completions/$(call completion_source,$(one)) \
@@ -312,7 +319,7 @@ install: $(BPF_OBJ) $(B)/libsieve.so $(B)/libsieve.a $(B)/xdp-sieve $(B)/xdp-sie
 	for link in $(MORE_COMPLETIONS); do \
 		ln -sf "$$(basename $$link | sed s/sieved/sieve/)" $(DESTDIR)$$link; \
 	done
-	install -D -m 644 examples/xdp-sieve.toml $(DESTDIR)$(PREFIX)/$(EXAMPLE)
+	$(foreach one,$(EXAMPLE_FILES),install -D -m 644 examples/$(one) $(DESTDIR)$(PREFIX)/$(EXAMPLES)/$(one) &&) true
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include/sieve include/sieve/*.h
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include/libsieve $(LIB_HEADERS)
 	install -D -m 644 -t $(DESTDIR)$(LIBDIR) $(B)/libsieve.a
@@ -322,7 +329,8 @@ install: $(BPF_OBJ) $(B)/libsieve.so $(B)/libsieve.a $(B)/xdp-sieve $(B)/xdp-sie
 	install -d $(DESTDIR)$(LIBDIR)/pkgconfig
 	for name in libsieve libsieve-bpf; do \
 		sed -e 's|@PREFIX@|$(PREFIX)|; s|@LIBDIR@|$(LIBDIR)|; s|@VERSION@|$(VERSION)|; s|@LIBS@|$(LIBS)|' \
-			userspace/libsieve/api/$$name.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/$$name.pc; \
+			userspace/libsieve/api/$$name.pc.in > $(DESTDIR)$(LIBDIR)/pkgconfig/$$name.pc && \
+		chmod 644 $(DESTDIR)$(LIBDIR)/pkgconfig/$$name.pc; \
 	done
 
 # The experiments are not part of `make install`: only readers of the papers need them.
@@ -330,20 +338,25 @@ install-lab: $(B)/sieve-lab
 	install -D -m 755 $(B)/sieve-lab $(DESTDIR)$(PREFIX)/bin/sieve-lab
 	$(call install_page,$(LAB_PAGE))
 
+# Removes what `make install` brought, and ends nothing. An administrator's configuration and lists stay.
 uninstall:
+	@[ -n "$(DESTDIR)" ] || scripts/still-running.sh $(PREFIX)/bin/xdp-sieve
 	rm -f $(DESTDIR)$(PREFIX)/bin/xdp-sieve $(DESTDIR)$(PREFIX)/bin/sieve-lab
 	rm -f $(DESTDIR)$(PREFIX)/sbin/xdp-sieved $(DESTDIR)$(UNITDIR)/xdp-sieved.service
-	rm -f $(foreach page,$(MAN_PAGES) $(LAB_PAGE),$(call man_page,$(page))) $(DESTDIR)$(PREFIX)/$(EXAMPLE)
+	rm -f $(foreach page,$(MAN_PAGES) $(LAB_PAGE),$(call man_page,$(page)))
+	rm -f $(EXAMPLE_FILES:%=$(DESTDIR)$(PREFIX)/$(EXAMPLES)/%)
 	rm -f $(foreach one,$(COMPLETIONS),$(call completion_file,$(one))) $(MORE_COMPLETIONS:%=$(DESTDIR)%)
 	rm -f $(PROGRAMS:%=$(DESTDIR)$(PREFIX)/lib/xdp-sieve/%.bpf.o)
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/include/sieve/,$(notdir $(wildcard include/sieve/*.h)))
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/include/libsieve/,$(notdir $(LIB_HEADERS)))
 	rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,libsieve.a libsieve.so $(LIB_SONAME) $(LIB_REAL))
 	rm -f $(addprefix $(DESTDIR)$(LIBDIR)/pkgconfig/,libsieve.pc libsieve-bpf.pc)
-	for folder in lib/systemd/system lib/systemd lib/xdp-sieve include/sieve include/libsieve $(dir $(EXAMPLE)) \
+	for folder in lib/systemd/system lib/systemd lib/xdp-sieve include/sieve include/libsieve $(EXAMPLES)/blocklist.d \
+			$(EXAMPLES)/monitoring $(EXAMPLES) \
 			share/doc/xdp-sieve; do \
 		[ ! -d $(DESTDIR)$(PREFIX)/$$folder ] || rmdir --ignore-fail-on-non-empty $(DESTDIR)$(PREFIX)/$$folder; \
 	done
+	[ ! -d $(DESTDIR)$(SYSCONFDIR)/xdp-sieve ] || rmdir --ignore-fail-on-non-empty $(DESTDIR)$(SYSCONFDIR)/xdp-sieve
 
 # Debian packages of this tree, in build/deb: docs/packages.md.
 deb:

@@ -117,8 +117,8 @@ expect_ping() {
 
 # The metric of packets that matched the set, as Prometheus sees it.
 show_metric() {
-    echo "   \$ ip netns exec $HOST curl -s http://127.0.0.1:9273/metrics | grep set_matched_packets_total"
-    ip netns exec "$HOST" curl -s http://127.0.0.1:9273/metrics >"$WORK/metrics"
+    echo "   \$ ip netns exec $HOST curl -s http://127.0.0.1:19273/metrics | grep set_matched_packets_total"
+    ip netns exec "$HOST" curl -s http://127.0.0.1:19273/metrics >"$WORK/metrics"
     grep '^xdp_sieve_set_matched_packets_total' "$WORK/metrics" | sed 's/^/     /'
     matched=$(sed -nE 's/^xdp_sieve_set_matched_packets_total\{.*\} ([0-9.e+]+)$/\1/p' "$WORK/metrics" | head -n 1)
 }

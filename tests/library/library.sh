@@ -24,7 +24,15 @@ feed() { printf '192.0.2.%d\n' $(seq 1 100); }
 
 # The installed files depend on the prefix alone, not on any build folder.
 installs() {
-    make --no-print-directory -C "$ROOT" -s install PREFIX="$STAGE" >/dev/null
+    local unreadable
+    (umask 077 && mkdir "$STAGE" && chmod 755 "$STAGE" &&
+        make --no-print-directory -C "$ROOT" -s install PREFIX="$STAGE" >/dev/null)
+    unreadable=$(find "$STAGE" ! -type l ! -perm -o=r -o -type d ! -perm -o=x)
+    [ -z "$unreadable" ] || fail "others cannot read $unreadable"
+    [ -d "$STAGE/etc/xdp-sieve" ] || fail "there is no folder for a configuration"
+    "$STAGE/bin/xdp-sieve" apply --check "$STAGE/share/doc/xdp-sieve/examples/xdp-sieve.toml" >"$WORK/said" ||
+        fail "the installed example is not correct"
+    [ -e "$STAGE/share/doc/xdp-sieve/examples/monitoring/xdp-sieve.rules.yml" ] || fail "the alerts are not installed"
     for file in bin/xdp-sieve lib/libsieve.a lib/libsieve.so include/libsieve/libsieve.h include/sieve/image.h \
         lib/pkgconfig/libsieve.pc lib/pkgconfig/libsieve-bpf.pc lib/xdp-sieve/xdp_sieve.bpf.o; do
         [ -e "$STAGE/$file" ] || fail "$file is not installed"

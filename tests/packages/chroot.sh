@@ -70,7 +70,7 @@ installs() {
     [ ! -e "$SYSTEM/etc/xdp-sieve/xdp-sieve.toml" ] || fail "a configuration was made"
     # The service is enabled, and starts when there is a configuration.
     [ -L "$SYSTEM/etc/systemd/system/multi-user.target.wants/xdp-sieved.service" ] || fail "the service is not enabled"
-    grep -qx 'ConditionPathExists=/etc/xdp-sieve/xdp-sieve.toml' "$SYSTEM/lib/systemd/system/xdp-sieved.service" ||
+    grep -qx 'AssertPathExists=/etc/xdp-sieve/xdp-sieve.toml' "$SYSTEM/lib/systemd/system/xdp-sieved.service" ||
         fail "the service would start without a configuration"
     grep -q '^ExecStart=/usr/sbin/xdp-sieved ' "$SYSTEM/lib/systemd/system/xdp-sieved.service" ||
         fail "the service starts another program"
@@ -83,9 +83,9 @@ programs() {
         xdp-sieve query /tmp/list.sieve 192.0.2.2'
     said=$(within xdp-sieve query /tmp/list.sieve 203.0.113.9) && fail "said $said"
     [ -n "$(within sieve-lab list)" ] || fail "sieve-lab lists nothing"
-    # The example is a correct configuration, apart from its lists.
-    grep -qF '[set."blocklist"]' <<<"$(within xdp-sieve config /usr/share/doc/xdp-sieve/examples/xdp-sieve.toml)" ||
-        fail "the example is no configuration"
+    # The example is a correct configuration, with its lists.
+    grep -qF 'set blocklist: 2 entries' <<<"$(within xdp-sieve apply --check /usr/share/doc/xdp-sieve/examples/xdp-sieve.toml)" ||
+        fail "the example does not pass"
 }
 
 # In a network of its own: by the command line, and by ip link with the installed object.
@@ -243,6 +243,9 @@ removes() {
 purges() {
     does purge "${PACKAGES[@]}"
     does autoremove --purge
+    # What an administrator wrote is still his.
+    (cd "$SYSTEM" && grep ' etc/' "$WORK/mine" | sha256sum --quiet -c) || fail "lists of the administrator are gone"
+    rm -r "$SYSTEM/etc/xdp-sieve"
     rm -rf "$SYSTEM"/tmp/*
     state >"$WORK/after"
     diff "$WORK/before" "$WORK/after" || fail "left: before the packages; right: after them"

@@ -56,7 +56,7 @@ fresh() {
     cat >"$CONFIG" <<END
 [service]
 state-directory = "$STATE"
-listen = "127.0.0.1:9273"
+listen = "127.0.0.1:19273"
 [[interface]]
 name = "$IN_IF"
 sets = ["bad"]
@@ -87,8 +87,8 @@ node_says() { node error | grep -q -- "$1" || { node error >"$WORK/awaited" && r
 current() { [ "$(fleet status | jq -r '.current')" = 1 ] || { fleet status >"$WORK/awaited" && return 1; }; }
 # page_says STATE: whether metrics and status page say how the node stands in its fleet.
 page_says() {
-    inside "$IN" curl -sf http://127.0.0.1:9273/metrics >"$WORK/metrics"
-    inside "$IN" curl -sf http://127.0.0.1:9273/status.json | jq .fleet >"$WORK/awaited"
+    inside "$IN" curl -sf http://127.0.0.1:19273/metrics >"$WORK/metrics"
+    inside "$IN" curl -sf http://127.0.0.1:19273/status.json | jq .fleet >"$WORK/awaited"
     grep -qFx "xdp_sieve_fleet_state{state=\"$1\"} 1" "$WORK/metrics" &&
         [ "$(jq -r .state "$WORK/awaited")" = "$1" ]
 }

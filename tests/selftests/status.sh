@@ -49,15 +49,15 @@ managed() {
     local note holder
     note=/run/xdp-sieve/net-$(ip netns exec "$IN" stat -L -c %i /proc/self/ns/net).manager
     mkdir -m 700 /run/xdp-sieve 2>/dev/null || [ -d /run/xdp-sieve ]
-    printf '{"pid": 812, "started": 1, "listen": "127.0.0.1:9273", "state": "/s", "version": "1.\\u001b2"}' >"$note"
+    printf '{"pid": 812, "started": 1, "listen": "127.0.0.1:19273", "state": "/s", "version": "1.\\u001b2"}' >"$note"
     ! sieve status | grep -q managed || fail "a note that nobody holds counts"
     # The holder says when it has the lock, and ends with its input.
     coproc HOLDER { flock -x "$note" sh -c 'echo held; cat >/dev/null'; }
     holder=$HOLDER_PID
     read -r _ <&"${HOLDER[0]}"
-    sieve status | grep -qF 'managed by xdp-sieved 1.\x1b2, process 812; status page: http://127.0.0.1:9273/' ||
+    sieve status | grep -qF 'managed by xdp-sieved 1.\x1b2, process 812; status page: http://127.0.0.1:19273/' ||
         fail "told: $(sieve status)"
-    [ "$(sieve --json status | jq -r '"\(.manager.pid) \(.manager.status_page)"')" = "812 http://127.0.0.1:9273/" ] ||
+    [ "$(sieve --json status | jq -r '"\(.manager.pid) \(.manager.status_page)"')" = "812 http://127.0.0.1:19273/" ] ||
         fail "told: $(sieve --json status)"
     eval "exec ${HOLDER[1]}>&-"
     wait "$holder"

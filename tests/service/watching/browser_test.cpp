@@ -43,7 +43,7 @@ class BrowserTest : public testing::Test {
             " --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --no-first-run --hide-scrollbars "
             "--user-data-dir=" +
             folder_.path("profile") + " --enable-logging=stderr --v=0 " + options +
-            " http://127.0.0.1:9273/ >" + folder_.path("out") + " 2>" + folder_.path("err");
+            " http://127.0.0.1:19273/ >" + folder_.path("out") + " 2>" + folder_.path("err");
         EXPECT_EQ(std::system(command.c_str()), 0) << folder_.read("err");
         return folder_.read("out");
     }

@@ -20,7 +20,7 @@ using namespace std::chrono_literals;
 
 #define EXPECT_SAYS(text, part) EXPECT_PRED_FORMAT2(testing::IsSubstring, part, text)
 
-constexpr std::uint16_t port = 9273;
+constexpr std::uint16_t port = 19273;
 
 class HttpServerTest : public testing::Test {
   protected:
@@ -44,7 +44,7 @@ class HttpServerTest : public testing::Test {
 
 TEST_F(HttpServerTest, AnswersGetAndHead) {
     start();
-    EXPECT_EQ(server_->address(), "127.0.0.1:9273");
+    EXPECT_EQ(server_->address(), "127.0.0.1:19273");
     const HttpReply reply = ask(url("/metrics?x=1"));
     EXPECT_EQ(reply.status, 200);
     EXPECT_EQ(reply.body, "answer for /metrics\n");
@@ -73,34 +73,34 @@ TEST_F(HttpServerTest, ChangesNothing) {
 TEST_F(HttpServerTest, OnLoopbackKnowsOnlyLocalNames) {
     start();
     for (const char* host :
-         {"localhost", "LOCALHOST:9273", "127.0.0.1", "127.8.9.1:80", "[::1]:9273", "localhost."})
+         {"localhost", "LOCALHOST:19273", "127.0.0.1", "127.8.9.1:80", "[::1]:19273", "localhost."})
         EXPECT_EQ(ask(url(), "GET", {std::string("Host: ") + host}).status, 200) << host;
     asked_ = 0;
     for (const char* host :
-         {"evil.example", "evil.example:9273", "localhost.evil.example", "127.0.0.1.evil.example",
+         {"evil.example", "evil.example:19273", "localhost.evil.example", "127.0.0.1.evil.example",
           "192.0.2.1", "[::2]", "127.1", "evil.example#127.0.0.1", "127.0.0.1:80:90"})
         EXPECT_EQ(ask(url(), "GET", {std::string("Host: ") + host}).status, 421) << host;
     EXPECT_EQ(asked_, 0);
 }
 
 TEST_F(HttpServerTest, ElsewhereTakesEveryName) {
-    start({.listen = "0.0.0.0:9273"});
-    EXPECT_EQ(ask("http://127.0.0.1:9273/", "GET", {"Host: gate.example.net"}).status, 200);
+    start({.listen = "0.0.0.0:19273"});
+    EXPECT_EQ(ask("http://127.0.0.1:19273/", "GET", {"Host: gate.example.net"}).status, 200);
 }
 
 TEST_F(HttpServerTest, ListensOnIPv6) {
-    start({.listen = "[::1]:9273"});
-    EXPECT_EQ(server_->address(), "[::1]:9273");
+    start({.listen = "[::1]:19273"});
+    EXPECT_EQ(server_->address(), "[::1]:19273");
     EXPECT_EQ(ask(url()).status, 200);
 }
 
 TEST_F(HttpServerTest, WrongAddressesAreRefused) {
-    for (const char* listen : {"", "9273", "127.0.0.1", "localhost:9273", "127.0.0.1:0", "127.0.0.1:99999",
-                               "::1:9273", "127.0.0.1:9273x", "\x1b[2J:1"}) {
+    for (const char* listen : {"", "19273", "127.0.0.1", "localhost:19273", "127.0.0.1:0", "127.0.0.1:99999",
+                               "::1:19273", "127.0.0.1:9273x", "\x1b[2J:1"}) {
         const auto server = HttpServer::start({.listen = listen}, {});
         ASSERT_FALSE(server) << listen;
         EXPECT_EQ(server.error().kind, ErrorKind::invalid_request) << listen;
-        EXPECT_SAYS(server.error().message, "such as 127.0.0.1:9273 or [::1]:9273");
+        EXPECT_SAYS(server.error().message, "such as 127.0.0.1:19273 or [::1]:19273");
     }
 }
 
@@ -109,7 +109,7 @@ TEST_F(HttpServerTest, AnAddressInUseIsRefused) {
     const auto second = HttpServer::start({}, {});
     ASSERT_FALSE(second);
     EXPECT_EQ(second.error().kind, ErrorKind::kernel_refused);
-    EXPECT_SAYS(second.error().message, "listening on 127.0.0.1:9273: bind: Address already in use");
+    EXPECT_SAYS(second.error().message, "listening on 127.0.0.1:19273: bind: Address already in use");
     EXPECT_EQ(ask(url()).status, 200);
     server_.reset();
     start(); // the address is free again

@@ -19,7 +19,7 @@ using namespace service::test;
 
 const Manager some{.pid = ::getpid(),
                    .started = 1'700'000'000,
-                   .listen = "127.0.0.1:9273",
+                   .listen = "127.0.0.1:19273",
                    .state = "/var/lib/x",
                    .version = "1"};
 

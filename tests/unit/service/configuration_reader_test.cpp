@@ -36,7 +36,7 @@ TEST(ConfigurationReader, FillsInDefaults) {
     const Configuration configuration = right(small());
     EXPECT_EQ(configuration.state_directory, standard_state_directory);
     EXPECT_EQ(configuration.on_stop, OnStop::keep);
-    EXPECT_EQ(configuration.listen, "127.0.0.1:9273");
+    EXPECT_EQ(configuration.listen, "127.0.0.1:19273");
     ASSERT_EQ(configuration.interfaces.size(), 1U);
     const InterfaceConfiguration& entry = configuration.interfaces[0];
     EXPECT_EQ(entry.name, "eth0");
@@ -267,11 +267,11 @@ const Wrong wrong[] = {
      "expected \"ADDRESS:PORT\""},
     {"ListenPortZero", small() + "[service]\nlisten = \"127.0.0.1:0\"\n", 7, "service.listen",
      "found \"127.0.0.1:0\""},
-    {"ListenName", small() + "[service]\nlisten = \"localhost:9273\"\n", 7, "service.listen",
-     "found \"localhost:9273\""},
-    {"ListenWithoutBrackets", small() + "[service]\nlisten = \"::1:9273\"\n", 7, "service.listen",
+    {"ListenName", small() + "[service]\nlisten = \"localhost:19273\"\n", 7, "service.listen",
+     "found \"localhost:19273\""},
+    {"ListenWithoutBrackets", small() + "[service]\nlisten = \"::1:19273\"\n", 7, "service.listen",
      "[ADDRESS]:PORT"},
-    {"ListenNumber", small() + "[service]\nlisten = 9273\n", 7, "service.listen", "found 9273"},
+    {"ListenNumber", small() + "[service]\nlisten = 19273\n", 7, "service.listen", "found 19273"},
     {"NoInterface", "[set.bad]\nsources = [\"x\"]\n", 0, "interface", "at least one [[interface]]"},
     {"InterfaceIsTable", "[interface]\nname = \"eth0\"\n", 1, "interface", "[[interface]]"},
     {"InterfaceWithoutName", "[[interface]]\nsets = [\"bad\"]\n" + std::string(set), 1, "interface",

@@ -7,7 +7,7 @@ namespace sieve::service {
 namespace {
 
 TEST(ListenAddress, HasAddressAndPort) {
-    EXPECT_EQ(parse_listen_address("127.0.0.1:9273"), (ListenAddress{"127.0.0.1", 9273}));
+    EXPECT_EQ(parse_listen_address("127.0.0.1:19273"), (ListenAddress{"127.0.0.1", 19273}));
     EXPECT_EQ(parse_listen_address("0.0.0.0:65535"), (ListenAddress{"0.0.0.0", 65535}));
     EXPECT_EQ(parse_listen_address("[::1]:1"), (ListenAddress{"::1", 1}));
     EXPECT_EQ(parse_listen_address("[2001:db8::2]:80"), (ListenAddress{"2001:db8::2", 80}));
@@ -17,8 +17,8 @@ TEST(ListenAddress, IsNothingElse) {
     using namespace std::string_view_literals;
     for (const std::string_view text : {""sv,
                                         ":"sv,
-                                        "9273"sv,
-                                        ":9273"sv,
+                                        "19273"sv,
+                                        ":19273"sv,
                                         "127.0.0.1"sv,
                                         "127.0.0.1:"sv,
                                         "127.0.0.1:0"sv,

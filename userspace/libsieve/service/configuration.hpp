@@ -21,7 +21,7 @@ namespace sieve::service {
 
 inline constexpr char standard_configuration[] = "/etc/xdp-sieve/xdp-sieve.toml";
 inline constexpr char standard_state_directory[] = "/var/lib/xdp-sieve";
-inline constexpr char standard_listen[] = "127.0.0.1:9273";
+inline constexpr char standard_listen[] = "127.0.0.1:19273";
 
 // Which new lists are too implausible to go live (guards.hpp).
 struct GuardLimits {

@@ -16,7 +16,7 @@ struct ListenAddress {
     [[nodiscard]] friend bool operator==(const ListenAddress&, const ListenAddress&) = default;
 };
 
-// "127.0.0.1:9273" or "[::1]:9273", with a port from 1 to 65535; nothing for any other text.
+// "127.0.0.1:19273" or "[::1]:19273", with a port from 1 to 65535; nothing for any other text.
 [[nodiscard]] std::optional<ListenAddress> parse_listen_address(std::string_view text);
 
 } // namespace sieve::service

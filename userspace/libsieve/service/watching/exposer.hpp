@@ -17,7 +17,7 @@
 namespace sieve::service::watching {
 
 struct ExposerSettings {
-    std::string listen = "127.0.0.1:9273"; // ADDRESS:PORT or [ADDRESS]:PORT
+    std::string listen = "127.0.0.1:19273"; // ADDRESS:PORT or [ADDRESS]:PORT
     // A request that has not arrived and been answered by then is cut off.
     std::chrono::milliseconds patience{5000};
     unsigned connections = 64; // at once; one more ends the oldest
@@ -33,7 +33,7 @@ class Exposer {
     Exposer& operator=(Exposer&&) noexcept;
     ~Exposer(); // stops it
 
-    // Where it listens, such as "127.0.0.1:9273".
+    // Where it listens, such as "127.0.0.1:19273".
     [[nodiscard]] const std::string& address() const;
 
   private:

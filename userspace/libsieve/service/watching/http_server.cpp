@@ -68,7 +68,7 @@ Result<Listening> listen_on(const std::string& listen) {
     if (!wanted ||
         ::getaddrinfo(wanted->address.c_str(), std::to_string(wanted->port).c_str(), &hints, &found) != 0)
         return invalid_request(fmt::format("`{}`: expected an address and a port to listen on, such as "
-                                           "127.0.0.1:9273 or [::1]:9273",
+                                           "127.0.0.1:19273 or [::1]:19273",
                                            printable(listen)));
     const std::unique_ptr<addrinfo, FreeAddresses> addresses(found);
     Listening listening;

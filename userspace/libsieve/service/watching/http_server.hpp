@@ -19,7 +19,7 @@
 namespace sieve::service::watching {
 
 struct HttpSettings {
-    std::string listen = "127.0.0.1:9273"; // ADDRESS:PORT or [ADDRESS]:PORT
+    std::string listen = "127.0.0.1:19273"; // ADDRESS:PORT or [ADDRESS]:PORT
     std::chrono::milliseconds patience{5000};
     unsigned connections = 64;
     std::size_t connection_memory = 16384;
@@ -45,7 +45,7 @@ class HttpServer {
     HttpServer& operator=(HttpServer&&) noexcept;
     ~HttpServer(); // stops it
 
-    // Where it listens, such as "127.0.0.1:9273".
+    // Where it listens, such as "127.0.0.1:19273".
     [[nodiscard]] const std::string& address() const;
 
   private:

@@ -2,7 +2,7 @@
 // Who keeps a configuration in force in this network namespace. The daemon leaves a note beside the lock of
 // controllers, /run/xdp-sieve/net-INODE.manager:
 //
-//     {"pid": 812, "started": 1753000000, "listen": "127.0.0.1:9273", "state": "/var/lib/xdp-sieve",
+//     {"pid": 812, "started": 1753000000, "listen": "127.0.0.1:19273", "state": "/var/lib/xdp-sieve",
 //      "version": "0.9.0"}
 //
 // The daemon holds an flock(2) on the note, and the note counts only while somebody does: a daemon that was
