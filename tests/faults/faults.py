@@ -359,7 +359,7 @@ class Bench:
             self.run(["unload", "IFACE"])
         else:
             # By force, because a table with a default of pass comes after one with a default of drop.
-            self.run(["load", "--force", "--default", table.default, "IFACE", *table.arguments("WORK")])
+            self.run(["load", "--force", "--replace", "--default", table.default, "IFACE", *table.arguments("WORK")])
             if table.guests:
                 self.run(table.insertion())
             if table.lifetime == "1s":

@@ -578,12 +578,19 @@ class Life:
             if table is not None:
                 self.model.may_be(place, change(table))
 
+    def by_hand(self, *words):
+        """Under the daemon, a change without --force is refused."""
+        force = self.draw.random() < 0.75
+        status, err = self.command(*words, *(["--force"] if force else []))
+        if status == 4 and force and "manages it and" in err:
+            raise Violation(f"refused in spite of --force: {err}")
+
     @operation(2)
     def unload_by_hand(self):
         place, _, words = self.draw_hook()
         if place:
             self.model.may_be(place, None)
-            self.command("unload", *words)
+            self.by_hand("unload", *words)
 
     @operation(2)
     def remove_by_hand(self):
@@ -591,7 +598,7 @@ class Life:
         if place:
             name, _ = self.draw.choice(entry["sets"])
             self.may_be_by_hand(place, lambda table: table.without(name))
-            self.command("remove", words[0], name, *words[1:])
+            self.by_hand("remove", words[0], name, *words[1:])
 
     @operation(2)
     def set_by_hand(self):
@@ -600,7 +607,7 @@ class Life:
             name, _ = self.draw.choice(entry["sets"])
             action = self.draw.choice([DROP, PASS, "count"])
             self.may_be_by_hand(place, lambda table: table.with_action(name, action))
-            self.command("set", words[0], name, f"action={action}", *words[1:])
+            self.by_hand("set", words[0], name, f"action={action}", *words[1:])
 
     @operation(2)
     def default_by_hand(self):
@@ -608,7 +615,7 @@ class Life:
         if place:
             default = self.draw.choice([DROP, PASS])
             self.may_be_by_hand(place, lambda table: Table(default, table.sets))
-            self.command("default", words[0], default, *words[1:])
+            self.by_hand("default", words[0], default, *words[1:])
 
     def list_by_hand(self, name):
         one = self.lists[name]
@@ -624,7 +631,7 @@ class Life:
             name, _ = self.draw.choice(entry["sets"])
             path, addresses, options = self.list_by_hand(name)
             self.model.contents[name].by_hand.append(addresses)
-            self.command("swap", words[0], f"{name}={path}{options}", *words[1:])
+            self.by_hand("swap", words[0], f"{name}={path}{options}", *words[1:])
 
     @operation(2)
     def load_by_hand(self):
@@ -634,7 +641,7 @@ class Life:
             path, addresses, options = self.list_by_hand(name)
             self.model.contents[name].by_hand.append(addresses)
             self.model.may_be(place, Table(PASS, ((name, DROP),)))
-            self.command("load", words[0], f"{name}={path}{options}", *words[1:])
+            self.by_hand("load", words[0], f"{name}={path}{options}", *words[1:], "--replace")
 
     @operation(2)
     def add_by_hand(self):
@@ -646,7 +653,7 @@ class Life:
             path, addresses, options = self.list_by_hand(name)
             self.model.contents[name].by_hand.append(addresses)
             self.may_be_by_hand(place, lambda table: Table(table.default, ((name, DROP), *table.without(name).sets)))
-            self.command("add", words[0], f"{name}={path}{options},action=drop", "first", *words[1:])
+            self.by_hand("add", words[0], f"{name}={path}{options},action=drop", "first", *words[1:])
 
     # Interfaces.
 

@@ -68,6 +68,31 @@ words() {
     sieve load "$IN_IF" "a=$WORK/bad.sieve" | grep -q ': 1 key, ' || fail "load says something else"
 }
 
+# means PATTERN COMMAND...: the command fails, and the last line that it says matches.
+means() {
+    local pattern=$1
+    shift
+    if inside "$IN" "$SIEVE" "$@" 2>"$WORK/err"; then fail "$* has done something"; fi
+    tail -n 1 "$WORK/err" | grep -Eq -- "$pattern" || fail "$*: $(cat "$WORK/err")"
+}
+
+# What people type who know other tools leads to the right command, and never to less protection.
+words_of_others() {
+    means "\`xdp-sieve delete $IN_IF bad 192.0.2.1\`" del "$IN_IF" bad 192.0.2.1
+    means "\`xdp-sieve insert $IN_IF bad 192.0.2.1\`" add "$IN_IF" bad 192.0.2.1
+    means "\`xdp-sieve insert $IN_IF NAME 192.0.2.1\`" ban "$IN_IF" 192.0.2.1
+    means "\`xdp-sieve explain $IN_IF 192.0.2.1\`" test "$IN_IF" bad 192.0.2.1
+    means "\`xdp-sieve delete $IN_IF bad KEY\`" flush "$IN_IF" bad
+    means "\`xdp-sieve status\`" list
+    means "\`systemctl reload xdp-sieved\`" reload
+    means "\`xdp-sieve load --help\`" help load
+    means "\`xdp-sieve --version\`" -V
+    means "\`xdp-sieve load $IN_IF bad=list.txt\`" "$IN_IF" load bad=list.txt
+    means "\`xdp-sieve load $IN_IF bad=list.txt --default drop\`" load bad=list.txt "$IN_IF" --default drop
+    means "\`xdp-sieve insert $IN_IF bad 192.0.2.1\`" insert 192.0.2.1 "$IN_IF" bad
+    means 'unknown command "unlaod"; see' unlaod "$IN_IF"
+}
+
 # without FILE COMMAND...: runs the command where the file is empty.
 without() {
     # shellcheck disable=SC2016
@@ -104,4 +129,5 @@ ktap_run \
     "a feed takes any option of build" feed_options \
     "numbers as people write them" numbers \
     "words" words \
+    "the words of others" words_of_others \
     "libcurl is opened when it is needed" libcurl

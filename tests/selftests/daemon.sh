@@ -191,7 +191,7 @@ not_alone() {
     [ "$(sieve --json status | jq -r .manager.pid)" = "$daemon" ] || fail "$(sieve --json status)"
     [ "$(sieve --json status "$IN_IF" | jq -c .interfaces)" = "$before" ] || fail "something has changed"
     # What a person changes by hand stays until the daemon compares.
-    sieve -q remove "$IN_IF" friends
+    sieve -q remove --force "$IN_IF" friends
     verdicts <<<"drop udp $FRIEND $IN4 1 2"
     says_anew "$IN_IF: changed: \+friends" kill -HUP "$daemon"
     judged

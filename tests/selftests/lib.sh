@@ -246,7 +246,11 @@ program_id() {
 # --- the controller -----------------------------------------------------------------------------------------
 
 # A filter that is built for the host matches none of its addresses by a false positive. A ready-made image may.
+# Tests put one table after another in force; remove.sh has the test of `load` without --replace.
 sieve() {
+    case " $* " in
+    *" load "*) set -- "$@" --replace ;;
+    esac
     case " $* " in
     *" load "*.sieve* | *" swap "*.sieve* | *" add "*.sieve*) set -- "$@" --allow-lockout ;;
     esac

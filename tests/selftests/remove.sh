@@ -161,7 +161,24 @@ ip_link_off() {
     refused 1 "no xdp-sieve" sieve stats "$IN_IF"
 }
 
+# A table that lacks sets in force takes them away only if that is said. The helper `sieve` says it always.
+load_replaces() {
+    local before
+    load() { inside "$IN" "$SIEVE" load "$IN_IF" --allow-lockout "$@"; }
+    load "a=$WORK/a.sieve" "b=$WORK/b.sieve" >"$WORK/out"
+    before=$(state)
+    refused 2 "$IN_IF: a, b are in force and not in this table: they would go; \`--replace\`.*\`xdp-sieve add $IN_IF" \
+        load "c=$WORK/a.sieve"
+    refused 2 "$IN_IF: b is in force and not in this table: it would go" load "a=$WORK/a.sieve" --force
+    unchanged "$before"
+    load "b=$WORK/b.sieve" "a=$WORK/a.sieve" >"$WORK/out"
+    load "a=$WORK/a.sieve" "b=$WORK/b.sieve" "c=$WORK/a.sieve" >"$WORK/out"
+    load "c=$WORK/a.sieve" --replace >"$WORK/out"
+    [ "$(sieve --json status "$IN_IF" | jq -c '[.interfaces[0].sets[].name]')" = '["c"]' ] || fail "$(sieve status)"
+}
+
 ktap_run \
+    "load names what it would remove" load_replaces \
     "remove one set" remove_one \
     "a name that comes again counts from zero" comes_again \
     "a swap keeps the counters" swap_keeps_counters \

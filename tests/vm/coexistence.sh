@@ -200,8 +200,8 @@ told() {
         fail "the neighbour is told wrongly"
     loader status "$IN_IF" | grep -E '=> +7 +xdp_sieve ' || fail "xdp-loader tells otherwise"
     # After attaching, the rank cannot change.
-    refused 2 'priority 7.*unload' sieve load --priority 8 "$IN_IF" "bad=$WORK/bad.sieve"
-    refused 2 'priority 7.*unload' sieve load --chain pass "$IN_IF" "bad=$WORK/bad.sieve"
+    refused 2 'priority 7.*leave -m, --priority and --chain out' sieve load --priority 8 "$IN_IF" "bad=$WORK/bad.sieve"
+    refused 2 'priority 7.*leave -m, --priority and --chain out' sieve load --chain pass "$IN_IF" "bad=$WORK/bad.sieve"
     loader unload "$IN_IF" --id "$(ids_of neighbour)"
     [ "$(sieve_status 'programs | map(.name) | join(" ")')" = xdp_sieve ] || fail "status tells of one that went"
     [ "$(sieve_status priority)" = 7 ] || fail "the priority has changed to $(sieve_status priority)"

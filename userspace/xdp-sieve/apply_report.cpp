@@ -77,9 +77,13 @@ nlohmann::json to_json(const SetPlan& set) {
 } // namespace
 
 std::string describe(const HookPlan& plan, bool done) {
-    if (plan.step == HookStep::nothing) return {};
-    std::string text =
-        fmt::format("{}: {}\n", hook_title(plan.interface, plan.point), step_word(plan.step, done));
+    const std::string title = hook_title(plan.interface, plan.point);
+    if (plan.step == HookStep::nothing)
+        return plan.paused
+                   ? fmt::format("{}: paused; `xdp-sieve resume {}` ends that\n", title, plan.interface)
+                   : std::string();
+    std::string text = fmt::format("{}: {}{}\n", title, step_word(plan.step, done),
+                                   plan.paused ? ", since it is paused" : "");
     for (const SetPlan& set : plan.sets) append_set(text, set);
     if (!plan.order_before.empty())
         text += fmt::format("  ~ order: {} -> {}\n", fmt::join(plan.order_before, ", "),
@@ -97,6 +101,7 @@ nlohmann::json to_json(const HookPlan& plan) {
     nlohmann::json out = {{"interface", plan.interface},
                           {"hook", kernel::hook_point_name(plan.point)},
                           {"step", step_name(plan.step)},
+                          {"paused", plan.paused},
                           {"sets", nlohmann::json::array()}};
     for (const SetPlan& set : plan.sets) out["sets"].push_back(to_json(set));
     if (!plan.order_before.empty()) out["order_before"] = plan.order_before;

@@ -18,6 +18,7 @@
 #include "xdp-sieve/hook_argument.hpp"
 #include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/key_arguments.hpp"
+#include "xdp-sieve/managed_hook.hpp"
 #include "xdp-sieve/output.hpp"
 #include "xdp-sieve/safety_arguments.hpp"
 
@@ -39,6 +40,7 @@ struct ChangeArguments {
     std::string hook;
     std::vector<std::string> keys;
     bool standard_input = false;
+    bool force = false;
     SafetyArguments safety;
 
     [[nodiscard]] KeyChange change() const {
@@ -130,6 +132,7 @@ Result<Exit> run_change(ChangeArguments& arguments, Context& context) {
             fmt::format("{}: give keys after the set, or --stdin", arguments.erase ? "delete" : "insert"));
     SIEVE_ASSIGN(const control::KeyRequest request, request_of(arguments));
     SIEVE_ASSIGN(control::HookName hook, parse_hook(arguments.interface, arguments.hook));
+    SIEVE_TRY(may_change(hook, Change::keys, arguments.force, context));
     SIEVE_ASSIGN(const control::Safety safety, arguments.safety.safety(context));
     control::RealKernel kernel;
     SIEVE_ASSIGN(const control::ChangeableSet set, control::find_changeable(kernel, hook, arguments.name));
@@ -197,6 +200,7 @@ Action define(Arguments command, Context& context, bool erase) {
     if (!erase)
         command.add_flag("--again", arguments->again,
                          "also insert keys that match already; delete each as often as it was inserted");
+    command.add_flag("--force", arguments->force, help_of_managed);
     arguments->safety.add_questions_to(command);
     return [arguments, &context] { return run_change(*arguments, context); };
 }

@@ -12,6 +12,7 @@
 #include "xdp-sieve/edit_argument.hpp"
 #include "xdp-sieve/hook_argument.hpp"
 #include "xdp-sieve/json_text.hpp"
+#include "xdp-sieve/managed_hook.hpp"
 #include "xdp-sieve/output.hpp"
 #include "xdp-sieve/remedy.hpp"
 #include "xdp-sieve/safety_arguments.hpp"
@@ -54,6 +55,7 @@ Result<Exit> run_set(EditArguments& arguments, Context& context) {
     edit.keep_counters = arguments.keep_counters;
     edit.force = arguments.force;
     SIEVE_ASSIGN(const control::HookName hook, parse_hook(arguments.interface, arguments.hook));
+    SIEVE_TRY(may_change(hook, Change::table, arguments.force, context));
     SIEVE_ASSIGN(const control::Safety safety, arguments.safety.safety(context));
     control::RealKernel kernel;
     SIEVE_ASSIGN(const control::SetEdited done,
@@ -85,6 +87,7 @@ Result<Exit> run_add(EditArguments& arguments, Context& context) {
     SIEVE_ASSIGN(const control::SetSpec spec, parse_set_argument(arguments.name));
     SIEVE_ASSIGN(const control::Position position, parse_position(arguments.words));
     SIEVE_ASSIGN(const control::HookName hook, parse_hook(arguments.interface, arguments.hook));
+    SIEVE_TRY(may_change(hook, Change::table, arguments.force, context));
     SIEVE_ASSIGN(const control::Safety safety, arguments.safety.safety(context));
     control::RealKernel kernel;
     SIEVE_ASSIGN(const control::SetAdded done,
@@ -108,6 +111,7 @@ Result<Exit> run_default(EditArguments& arguments, Context& context) {
     kernel::set_verbose(context.verbose);
     SIEVE_ASSIGN(const sieve_action action, parse_pass_or_drop("default", arguments.name));
     SIEVE_ASSIGN(const control::HookName hook, parse_hook(arguments.interface, arguments.hook));
+    SIEVE_TRY(may_change(hook, Change::table, arguments.force, context));
     SIEVE_ASSIGN(const control::Safety safety, arguments.safety.safety(context));
     control::RealKernel kernel;
     SIEVE_ASSIGN(const control::DefaultEdited done,
@@ -126,7 +130,8 @@ Result<Exit> run_default(EditArguments& arguments, Context& context) {
     return Exit::done;
 }
 
-constexpr char help_of_force[] = "also if no packet with a key would pass any more";
+constexpr char help_of_force[] =
+    "also if no packet with a key would pass any more, and on a hook that the service manages";
 
 } // namespace
 

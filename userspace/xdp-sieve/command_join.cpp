@@ -12,6 +12,7 @@
 #include "xdp-sieve/hook_argument.hpp"
 #include "xdp-sieve/joint_report.hpp"
 #include "xdp-sieve/json_text.hpp"
+#include "xdp-sieve/managed_hook.hpp"
 #include "xdp-sieve/output.hpp"
 #include "xdp-sieve/remedy.hpp"
 #include "xdp-sieve/safety_arguments.hpp"
@@ -25,6 +26,7 @@ struct JoinArguments {
     std::string interface;
     std::vector<std::string> sets;
     std::string hook;
+    bool force = false;
     SafetyArguments safety;
 };
 
@@ -44,6 +46,7 @@ Result<std::vector<control::SetList>> read_lists(const JoinArguments& arguments,
 Result<Exit> run_join(JoinArguments& arguments, Context& context) {
     kernel::set_verbose(context.verbose);
     SIEVE_ASSIGN(const control::HookName hook, parse_hook(arguments.interface, arguments.hook));
+    SIEVE_TRY(may_change(hook, Change::table, arguments.force, context));
     SIEVE_ASSIGN(const control::Safety safety, arguments.safety.safety(context));
     SIEVE_ASSIGN(const std::vector<control::SetList> lists, read_lists(arguments, context));
     control::RealKernel kernel;
@@ -76,6 +79,7 @@ void add_join(CLI::App& app, Context& context) {
                              "feed must be the one that the set's filter was built from")
                         .required();
                     add_hook(command, arguments->hook, "the one that has the first set if not given");
+                    command.add_flag("--force", arguments->force, help_of_managed);
                     arguments->safety.add_questions_to(command);
                     return [arguments, &context] { return run_join(*arguments, context); };
                 });

@@ -38,6 +38,8 @@ void define_command_line(CLI::App& app, Context& context) {
     add_list(app, context);
     add_remove(app, context);
     add_unload(app, context);
+    add_pause(app, context);
+    add_resume(app, context);
     add_apply(app, context);
     add_config(app, context);
     add_publish(app, context);

@@ -13,6 +13,7 @@
 #include "xdp-sieve/hook_argument.hpp"
 #include "xdp-sieve/joint_report.hpp"
 #include "xdp-sieve/json_text.hpp"
+#include "xdp-sieve/managed_hook.hpp"
 #include "xdp-sieve/output.hpp"
 #include "xdp-sieve/remedy.hpp"
 #include "xdp-sieve/safety_arguments.hpp"
@@ -33,6 +34,7 @@ struct LoadArguments {
     std::string mode;
     std::string hook;
     bool force = false;
+    bool replace = false;
     bool keep_counters = false;
     bool join = false;
     std::optional<std::uint32_t> priority;
@@ -52,6 +54,7 @@ Result<control::TableSpec> parse_table(const LoadArguments& arguments) {
     table.interface = hook.interface;
     table.point = hook.point.value_or(kernel::HookPoint::xdp);
     table.force = arguments.force;
+    table.replace = arguments.replace;
     table.keep_counters = arguments.keep_counters;
     table.join = arguments.join;
     table.priority = arguments.priority;
@@ -107,6 +110,7 @@ void print(const control::Applied& applied, const Context& context) {
 Result<Exit> run_load(LoadArguments& arguments, Context& context) {
     kernel::set_verbose(context.verbose);
     SIEVE_ASSIGN(const control::TableSpec table, parse_table(arguments));
+    SIEVE_TRY(may_change({table.interface, table.point}, Change::table, arguments.force, context));
     SIEVE_ASSIGN(const control::Safety safety, arguments.safety.safety(context));
     control::RealKernel kernel;
     SIEVE_ASSIGN(const control::Applied applied, control::apply(kernel, table, observer(context), safety));
@@ -166,7 +170,8 @@ void add_load(CLI::App& app, Context& context) {
             command.add_flag(
                 "--force", arguments->force,
                 "replace another XDP program, or an allowlist by a table that lets everybody in, "
-                "or nobody");
+                "or nobody; change a hook that the service manages");
+            command.add_flag("--replace", arguments->replace, "sets in force that are not named here go");
             arguments->safety.add_to(command);
             return [arguments, &context] { return run_load(*arguments, context); };
         });

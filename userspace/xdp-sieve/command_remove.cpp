@@ -11,6 +11,7 @@
 #include "xdp-sieve/format.hpp"
 #include "xdp-sieve/hook_argument.hpp"
 #include "xdp-sieve/json_text.hpp"
+#include "xdp-sieve/managed_hook.hpp"
 #include "xdp-sieve/output.hpp"
 #include "xdp-sieve/safety_arguments.hpp"
 
@@ -29,6 +30,7 @@ struct RemoveArguments {
 Result<Exit> run_remove(RemoveArguments& arguments, Context& context) {
     kernel::set_verbose(context.verbose);
     SIEVE_ASSIGN(const control::HookName hook, parse_hook(arguments.interface, arguments.hook));
+    SIEVE_TRY(may_change(hook, Change::table, arguments.force, context));
     SIEVE_ASSIGN(const control::Safety safety, arguments.safety.safety(context));
     control::RealKernel kernel;
     SIEVE_ASSIGN(const control::Removed removed,
@@ -55,7 +57,8 @@ void add_remove(CLI::App& app, Context& context) {
         command.add("NAME", arguments->name, "the set").required();
         add_hook(command, arguments->hook, "the one that has the set if not given");
         command.add_flag("--force", arguments->force,
-                         "also if no packet with a key would pass any more, under a default of drop");
+                         "also if no packet with a key would pass any more, under a default of drop, and on "
+                         "a hook that the service manages");
         arguments->safety.add_to(command);
         return [arguments, &context] { return run_remove(*arguments, context); };
     });

@@ -13,12 +13,14 @@
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/image/image.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
+#include "libsieve/service/configuration.hpp"
 #include "libsieve/service/watching/manager.hpp"
 #include "libsieve/util/printable.hpp"
 #include "xdp-sieve/command.hpp"
 #include "xdp-sieve/format.hpp"
 #include "xdp-sieve/hook_argument.hpp"
 #include "xdp-sieve/json_text.hpp"
+#include "xdp-sieve/managed_hook.hpp"
 #include "xdp-sieve/output.hpp"
 #include "xdp-sieve/set_report.hpp"
 #include "xdp-sieve/unreadable.hpp"
@@ -177,13 +179,21 @@ Result<Exit> run_status(const std::string& interface, const std::string& hook, c
     control::RealKernel kernel;
     SIEVE_ASSIGN(const control::Overview overview, control::read_status(kernel, name));
     const auto manager = service::watching::find_manager();
+    Context quiet = context;
+    quiet.quiet = true;
+    const auto state = pauses_at(service::standard_configuration, quiet);
+    const auto pauses = state ? service::read_pauses(*state) : Result<service::Pauses>();
+    const bool paused = pauses && (interface.empty() ? pauses->any() : pauses->has(interface));
     if (context.json) {
         nlohmann::json out = {{"interfaces", nlohmann::json::array()}};
         for (const HookStatus& status : overview.ours) out["interfaces"].push_back(to_json(status));
         if (manager) out["manager"] = to_json(*manager);
+        if (paused) out["paused"] = {{"everywhere", pauses->everywhere}, {"interfaces", pauses->interfaces}};
         print_out("{}\n", json_text(out));
     } else {
         if (manager && !context.quiet) print_manager(*manager);
+        if (paused && !context.quiet)
+            print_out("paused: {}; `xdp-sieve resume` ends that\n", paused_text(*pauses));
         for (const HookStatus& status : overview.ours) print_table(status);
         if (overview.ours.empty() && !context.quiet)
             print_out("{}\n", interface.empty() ? std::string("no interface runs xdp-sieve")

@@ -8,6 +8,7 @@
 #include "xdp-sieve/command.hpp"
 #include "xdp-sieve/hook_argument.hpp"
 #include "xdp-sieve/json_text.hpp"
+#include "xdp-sieve/managed_hook.hpp"
 #include "xdp-sieve/output.hpp"
 #include "xdp-sieve/remedy.hpp"
 #include "xdp-sieve/safety_arguments.hpp"
@@ -22,6 +23,7 @@ struct SwapArguments {
     std::string interface;
     std::string set;
     std::string hook;
+    bool force = false;
     SafetyArguments safety;
 };
 
@@ -29,6 +31,7 @@ Result<Exit> run_swap(SwapArguments& arguments, Context& context) {
     kernel::set_verbose(context.verbose);
     SIEVE_ASSIGN(control::SetSpec spec, parse_set_argument(arguments.set));
     SIEVE_ASSIGN(const control::HookName hook, parse_hook(arguments.interface, arguments.hook));
+    SIEVE_TRY(may_change(hook, Change::table, arguments.force, context));
     SIEVE_ASSIGN(const control::Safety safety, arguments.safety.safety(context));
     control::RealKernel kernel;
     SIEVE_ASSIGN(const control::Swapped swapped,
@@ -64,6 +67,7 @@ void add_swap(CLI::App& app, Context& context) {
                      "must be in force")
                 .required();
             add_hook(command, arguments->hook, "the one that has the set if not given");
+            command.add_flag("--force", arguments->force, help_of_managed);
             arguments->safety.add_to(command);
             return [arguments, &context] { return run_swap(*arguments, context); };
         });

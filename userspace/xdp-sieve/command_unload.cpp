@@ -10,15 +10,17 @@
 #include "xdp-sieve/command.hpp"
 #include "xdp-sieve/hook_argument.hpp"
 #include "xdp-sieve/json_text.hpp"
+#include "xdp-sieve/managed_hook.hpp"
 #include "xdp-sieve/output.hpp"
 
 namespace sieve::cli {
 
 namespace {
 
-Result<Exit> run_unload(const std::string& name, const std::string& hook, Context& context) {
+Result<Exit> run_unload(const std::string& name, const std::string& hook, bool force, Context& context) {
     kernel::set_verbose(context.verbose);
     SIEVE_ASSIGN(const control::HookName at, parse_hook(name, hook));
+    SIEVE_TRY(may_change(at, Change::unload, force, context));
     control::RealKernel kernel;
     SIEVE_ASSIGN(const control::Unloaded unloaded, control::unload(kernel, at, observer(context)));
     context.changed = true;
@@ -39,7 +41,11 @@ void add_unload(CLI::App& app, Context& context) {
                     auto interface = std::make_shared<std::string>(), hook = std::make_shared<std::string>();
                     command.add("IFACE", *interface, "the interface").required();
                     add_hook(command, *hook, hook_in_use);
-                    return [interface, hook, &context] { return run_unload(*interface, *hook, context); };
+                    auto force = std::make_shared<bool>(false);
+                    command.add_flag("--force", *force, help_of_managed);
+                    return [interface, hook, force, &context] {
+                        return run_unload(*interface, *hook, *force, context);
+                    };
                 });
 }
 

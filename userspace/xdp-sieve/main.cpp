@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // xdp-sieve: builds filters from feeds and steers the program that asks them.
+#include <net/if.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
@@ -16,6 +18,7 @@
 #include "libsieve/util/shortage.hpp"
 #include "xdp-sieve/command_line.hpp"
 #include "xdp-sieve/completion.hpp"
+#include "xdp-sieve/meant_command.hpp"
 #include "xdp-sieve/output.hpp"
 #include "xdp-sieve/unknown_command.hpp"
 
@@ -36,16 +39,40 @@ std::string help_of(const CLI::App& app) {
                           : fmt::format("xdp-sieve {} --help", chosen.front()->get_name());
 }
 
+bool is_interface(const std::string& name) {
+    return ::if_nametoindex(name.c_str()) != 0;
+}
+
 // Says what is wrong with the command's name, which CLI11 does not. Empty if the name is right. The options
 // in front of the command take no values.
 std::string fault_of_command(const CLI::App& app, const std::vector<std::string>& words) {
     const std::vector<std::string> names = command_names(app);
     for (const std::string& word : words) {
-        if (word.starts_with('-')) continue;
+        if (word.starts_with('-') && word != "-V") continue;
+        if (std::ranges::find(names, word) == names.end())
+            if (std::string meant = meant_by(words, names, is_interface); !meant.empty()) return meant;
         return std::find(names.begin(), names.end(), word) != names.end() ? std::string()
                                                                           : unknown_command(word, names);
     }
     return {};
+}
+
+// The arguments of the chosen command without its options, as CLI11 has read them.
+std::vector<std::string> arguments_of(const CLI::App& command) {
+    std::vector<std::string> arguments;
+    for (const CLI::Option* option : command.get_options())
+        if (option->get_positional())
+            for (const std::string& word : option->results()) arguments.push_back(word);
+    return arguments;
+}
+
+// After a failure: the command that was probably meant.
+void print_what_was_meant(const CLI::App& app, const std::vector<std::string>& words) {
+    const auto chosen = app.get_subcommands();
+    if (chosen.empty()) return;
+    const std::string meant =
+        meant_instead(chosen.front()->get_name(), arguments_of(*chosen.front()), words, is_interface);
+    if (!meant.empty()) print_error("xdp-sieve: {}\n", meant);
 }
 
 // Runs the command. The context then holds its exit code.
@@ -76,6 +103,7 @@ void run(int argc, char** argv, Context& context) {
                     help_of(app));
         context.exit = Exit::usage;
     }
+    if (context.exit != Exit::done && !context.changed) print_what_was_meant(app, {argv + 1, argv + argc});
 }
 
 // An exception is a bug of ours or a shortage of memory. The context knows whether something was changed

@@ -61,10 +61,13 @@ std::string remedy(const Error& error) {
     case ErrorKind::several_hooks:
         return fmt::format("`--hook {}` names one", fmt::join(facts.hooks, "|"));
     case ErrorKind::attached_otherwise:
-        return fmt::format("leave -m, --priority and --chain out, or `xdp-sieve unload {}` first",
-                           facts.interface);
+        return "leave -m, --priority and --chain out: they are settled when the program is attached";
     case ErrorKind::wants_force:
-        return "if that is meant, add `--force`";
+        if (facts.in_force.empty()) return "if that is meant, add `--force`";
+        return fmt::format(
+            "`--replace` says that it is meant, and `xdp-sieve add {} NAME=FEED` adds a set to "
+            "those in force",
+            facts.interface);
     case ErrorKind::needs_feed:
         return fmt::format("name the feed that it was built of: {}={},verify=FEED", facts.set, facts.path);
     case ErrorKind::fixed_keys:
@@ -77,8 +80,8 @@ std::string remedy(const Error& error) {
     case ErrorKind::foreign_program:
         return "`--force` replaces it";
     case ErrorKind::other_version:
-        return facts.interface.empty() ? std::string("`xdp-sieve unload` takes it away")
-                                       : fmt::format("`xdp-sieve unload {}` takes it away", facts.interface);
+        return fmt::format("`xdp-sieve load {} NAME=FEED --force` puts this version in its place",
+                           facts.interface.empty() ? "IFACE" : facts.interface);
     }
     return {};
 }

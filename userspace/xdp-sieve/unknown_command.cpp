@@ -8,7 +8,12 @@
 namespace sieve::cli {
 
 std::string unknown_command(const std::string& word, const std::vector<std::string>& known) {
-    const std::string closest = closest_word(word, known);
+    // A slip of the fingers must not end in a command that takes protection away.
+    std::vector<std::string> harmless = known;
+    std::erase_if(harmless, [](const std::string& name) {
+        return name == "unload" || name == "remove" || name == "delete" || name == "pause";
+    });
+    const std::string closest = closest_word(word, harmless);
     return closest.empty() ? fmt::format("unknown command \"{}\"; see `xdp-sieve --help`", word)
                            : fmt::format("unknown command \"{}\", did you mean {}? See `xdp-sieve --help`",
                                          word, closest);

@@ -130,10 +130,12 @@ Result<Exit> serve(const Arguments& arguments, service::Log& log) {
                                      .log = log,
                                      .notifier = notifier,
                                      .ledger = *ledger,
-                                     .adopted = [&](const service::Configuration& adopted) {
-                                         face.follow(adopted, *ledger, log);
-                                         fleet.follow(adopted);
-                                     }};
+                                     .adopted =
+                                         [&](const service::Configuration& adopted) {
+                                             face.follow(adopted, *ledger, log);
+                                             fleet.follow(adopted);
+                                         },
+                                     .trouble_beside = [&face] { return face.trouble(); }};
     SIEVE_ASSIGN(const std::unique_ptr<service::Daemon> daemon,
                  service::Daemon::start(parts, {.configuration = path}));
     log.info(fmt::format("xdp-sieved {} runs with {}", version, path));

@@ -81,7 +81,7 @@ class ExposerTest : public testing::Test {
         ledger_.reset();
     }
     [[nodiscard]] std::string get(const std::string& path) const {
-        const HttpReply reply = ask("http://127.0.0.1:9273" + path);
+        const HttpReply reply = ask("http://127.0.0.1:19273" + path);
         EXPECT_EQ(reply.status, 200) << path;
         return reply.body;
     }
@@ -106,6 +106,7 @@ class ExposerTest : public testing::Test {
         control::TableSpec table;
         table.interface = interface;
         table.sets = std::move(sets);
+        table.replace = true;
         const auto applied = control::apply(kernel_, table, {});
         ASSERT_TRUE(applied) << applied.error().message;
     }
@@ -161,7 +162,7 @@ TEST_F(ExposerTest, CountsPackets) {
         EXPECT_EQ(json.at("hooks").at(0).at("sets").at(0).at("matched").at("packets"), 7);
         EXPECT_SAYS(get("/"), "<td class=\"name\" data-label=\"Set\">bad");
         EXPECT_EQ(get("/healthz"), "ok\n");
-        EXPECT_EQ(ask("http://127.0.0.1:9273/nothing").status, 404);
+        EXPECT_EQ(ask("http://127.0.0.1:19273/nothing").status, 404);
         stop();
     });
 }

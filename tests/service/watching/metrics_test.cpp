@@ -91,6 +91,21 @@ TEST(Metrics, EachOneOfTheCatalogueHasAValue) {
     EXPECT_EQ(all.types.size(), metric_catalogue().size());
 }
 
+TEST(Metrics, AHookThatIsAsItShouldBeHasNoError) {
+    SamplePage sample;
+    sample.add_hook("eth0", kernel::HookPoint::xdp, {sample_set("plain", 0, 10, 1e-5, false, 1h)}, 10);
+    sample.want("eth7", kernel::HookPoint::ingress, false);
+    sample.snapshot.wanted.back().paused = true;
+    sample.snapshot.record.hook_errors[{"eth8", kernel::HookPoint::xdp}] = "it";
+    const std::string text = metrics_text(metrics_of(sample.snapshot));
+    for (const char* line : {"xdp_sieve_hook_error{interface=\"eth0\",hook=\"xdp\"} 0\n",
+                             "xdp_sieve_hook_error{interface=\"eth7\",hook=\"ingress\"} 0\n",
+                             "xdp_sieve_hook_error{interface=\"eth8\",hook=\"xdp\"} 1\n",
+                             "xdp_sieve_hook_paused{interface=\"eth0\",hook=\"xdp\"} 0\n",
+                             "xdp_sieve_hook_paused{interface=\"eth7\",hook=\"ingress\"} 1\n"})
+        EXPECT_NE(text.find(line), std::string::npos) << line << text;
+}
+
 TEST(Metrics, HostileLabelsStayLabels) {
     const std::string hostile = "a\"} 1\nevil_total{x=\"\\";
     SamplePage sample;

@@ -21,6 +21,7 @@ class Apply : public testing::Test {
         TableSpec spec;
         spec.interface = "eth0";
         spec.sets = std::move(sets);
+        spec.replace = true;
         return spec;
     }
     SetSpec bad() const { return Files::set("bad", files.feed("bad", {"192.0.2.1"})); }
@@ -58,6 +59,28 @@ TEST_F(Apply, ReplacesTheTableOfAProgramThatRuns) {
     ASSERT_EQ(kernel.running.table.sets.size(), 1U);
     EXPECT_EQ(kernel.running.table.sets[0].name, "bad");
     EXPECT_EQ(kernel.running.program, 40U);
+}
+
+TEST_F(Apply, NoSetGoesWithoutHavingBeenNamed) {
+    kernel.put("old");
+    kernel.put("older");
+    kernel.put("bad");
+    TableSpec spec = table({bad()});
+    spec.replace = false;
+    const Error error = refused(spec, ErrorKind::wants_force);
+    EXPECT_EQ(error.message, "eth0: old, older are in force and not in this table: they would go");
+    EXPECT_EQ(error.facts.in_force, (std::vector<std::string>{"old", "older"}));
+    spec.force = true; // is about other things
+    EXPECT_EQ(refused(spec, ErrorKind::wants_force).facts.in_force.size(), 2U);
+}
+
+TEST_F(Apply, TheSameNamesAndFurtherOnesNeedNothing) {
+    kernel.put("bad");
+    TableSpec spec = table({bad(), Files::set("more", files.feed("more", {"192.0.2.2"}))});
+    spec.replace = false;
+    const auto applied = apply(kernel, spec, {});
+    ASSERT_TRUE(applied) << applied.error().message;
+    EXPECT_EQ(kernel.running.table.sets.size(), 2U);
 }
 
 TEST_F(Apply, SaysThatTheTableIsInForceWhenWhatFollowsFails) {

@@ -75,6 +75,29 @@ TEST_F(Reconcile, AnInterfaceWithoutOurProgramGetsIt) {
     EXPECT_EQ(hook.sets[0].action->action, SIEVE_ACTION_DROP); // the opposite of the default
 }
 
+TEST_F(Reconcile, WhereAnInterfaceIsPausedNothingComesAndOursGoes) {
+    const auto paused = [&](const Pauses& pauses) {
+        return make_plan(kernel, configuration, wanted, {}, pauses).hooks.at(0);
+    };
+    for (const Pauses& pauses :
+         {Pauses{.everywhere = true, .interfaces = {}}, Pauses{.interfaces = {"eth0"}}}) {
+        kernel.running = {};
+        const HookPlan none = paused(pauses);
+        EXPECT_TRUE(none.paused);
+        EXPECT_EQ(none.step, HookStep::nothing);
+        run("a");
+        const HookPlan ours = paused(pauses);
+        EXPECT_TRUE(ours.paused);
+        EXPECT_EQ(ours.step, HookStep::unload);
+        EXPECT_NE(ours.program_id, 0U);
+        ASSERT_EQ(ours.sets.size(), 1U);
+        EXPECT_TRUE(ours.sets[0].goes);
+    }
+    const HookPlan other = paused({.interfaces = {"eth1"}});
+    EXPECT_FALSE(other.paused);
+    EXPECT_EQ(other.step, HookStep::change);
+}
+
 TEST_F(Reconcile, OneOtherFilterIsSwapped) {
     run("a");
     kernel::SetInForce& b = run("b");

@@ -40,7 +40,7 @@ struct libsieve_plan {
 };
 
 struct libsieve_table {
-    sieve::control::TableSpec spec;
+    sieve::control::TableSpec spec{.sets = {}, .replace = true};
     bool allow_lockout = false;
     std::vector<sieve::control::HostAddress> protect; // beside those that the host lives by
     std::chrono::seconds probation{0};

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/control/apply.hpp"
 
+#include <algorithm>
 #include <map>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include "libsieve/control/allowlist.hpp"
 #include "libsieve/control/end_probation.hpp"
@@ -77,6 +78,21 @@ Status keeps_allowlist(Kernel& kernel, const kernel::Hook& hook, const TableSpec
     SIEVE_TRY(refuse_opening(spec.interface, now, wanted));
     if (now.default_action == SIEVE_ACTION_PASS) return {};
     return refuse_closing(spec.interface, now, wanted);
+}
+
+// Refuses a table without the sets in force, which would go without having been named.
+Status keeps_sets(Kernel& kernel, const kernel::Hook& hook, const TableSpec& spec) {
+    if (spec.replace || !hook.speaks_our_version()) return {};
+    std::vector<std::string> gone;
+    for (const kernel::SetInForce& set : kernel.read_table(hook).sets)
+        if (std::ranges::none_of(spec.sets, [&](const SetSpec& wanted) { return wanted.name == set.name; }))
+            gone.push_back(set.name);
+    if (gone.empty()) return {};
+    return failure(ErrorKind::wants_force,
+                   fmt::format("{}: {} {} in force and not in this table: {} would go", spec.interface,
+                               fmt::join(gone, ", "), gone.size() == 1 ? "is" : "are",
+                               gone.size() == 1 ? "it" : "they"),
+                   {.interface = spec.interface, .in_force = gone});
 }
 
 // A set that has the name of a set in force, but another action or another list, is another set.
@@ -161,6 +177,7 @@ Result<ApplyInTheMaking> ApplyInTheMaking::prepare(Kernel& kernel, TableSpec giv
         SIEVE_ASSIGN(const kernel::Hook hook, kernel.read_hook(making.interface_, spec.point));
         SIEVE_TRY(may_apply(kernel, hook, spec, making.safety_));
         SIEVE_TRY(keeps_allowlist(kernel, hook, spec, making.actions_));
+        SIEVE_TRY(keeps_sets(kernel, hook, spec));
     }
     kernel.expect_to_attach();
     constexpr int ordinary_mtu = 1500;
@@ -180,6 +197,7 @@ Status ApplyInTheMaking::check() {
     SIEVE_ASSIGN(applied_.hook, kernel_->read_hook(interface_, spec_.point));
     SIEVE_TRY(may_apply(*kernel_, applied_.hook, spec_, safety_));
     SIEVE_TRY(keeps_allowlist(*kernel_, applied_.hook, spec_, actions_));
+    SIEVE_TRY(keeps_sets(*kernel_, applied_.hook, spec_));
     applied_.table = wanted_table(prepared_.sets, actions_, spec_);
     applied_.table.probation = safety_.confirm_within;
     if (applied_.joined) applied_.table.joint = applied_.joined->wanted();

@@ -36,6 +36,8 @@ struct TableSpec {
     // Sets built from feeds that have the same fields share one lookup (sieve/joint.h). Takes the filters'
     // memory and the building time once more.
     bool join = false;
+    // Sets in force that this table lacks go.
+    bool replace = false;
 };
 
 // The words for the ways to choose a mode.

@@ -155,22 +155,21 @@ class Cycle {
         hold_back_if_one_fails(surveys);
         {
             // Before minutes are spent on building.
-            Plan plan = make_plan(kernel_, configuration_, wanted_sets(surveys), managed_);
-            refuse_lockouts(plan, surveys, state_);
+            SIEVE_ASSIGN(const Plan plan, plan_for(surveys));
             if (options_.failing == Failing::stops_all)
                 if (std::optional<Error> error = first_failure(surveys, plan))
                     return tl::unexpected(std::move(*error));
         }
         SIEVE_TRY(build_all(surveys));
         hold_back_if_one_fails(surveys);
-        Plan plan = plan_for(surveys);
+        SIEVE_ASSIGN(Plan plan, plan_for(surveys));
         std::map<std::size_t, HookReport> done;
         if (Status changed = change_together(surveys, plan, done); !changed) {
             if (options_.failing == Failing::stops_all) {
                 for (const auto& [name, record] : staged_) state_.discard_staged(name);
                 return tl::unexpected(std::move(changed.error()));
             }
-            plan = plan_for(surveys);
+            SIEVE_ASSIGN(plan, plan_for(surveys));
         }
         report_.missing = plan.missing;
         for (std::size_t i = 0; i < plan.hooks.size(); i++) {
@@ -187,8 +186,9 @@ class Cycle {
     }
 
   private:
-    [[nodiscard]] Plan plan_for(const std::vector<SetSurvey>& surveys) {
-        Plan plan = make_plan(kernel_, configuration_, wanted_sets(surveys), managed_);
+    [[nodiscard]] Result<Plan> plan_for(const std::vector<SetSurvey>& surveys) {
+        SIEVE_ASSIGN(const Pauses pauses, read_pauses(state_.path()));
+        Plan plan = make_plan(kernel_, configuration_, wanted_sets(surveys), managed_, pauses);
         refuse_lockouts(plan, surveys, state_);
         return plan;
     }
@@ -366,7 +366,8 @@ class Cycle {
         report.plan = std::move(plan);
         report.error = report.plan.obstacle;
         report.locks_out = report.plan.locks_out;
-        if (!report.error && report.plan.step == HookStep::unload) report.error = what_keeps(report.plan);
+        if (!report.error && report.plan.step == HookStep::unload && !report.plan.paused)
+            report.error = what_keeps(report.plan);
         const bool stopped = failed_ && options_.failing == Failing::stops_all;
         if (!report.error && !stopped)
             settle(report,

@@ -38,6 +38,7 @@ control::TableSpec table_of(const Configuration& configuration, const InterfaceC
     table.point = entry.hook;
     table.default_action = entry.default_action;
     table.unreadable = entry.unreadable;
+    table.replace = true;
     table.mode = entry.mode;
     table.priority = entry.priority;
     table.chain = entry.chain;
@@ -283,6 +284,32 @@ std::chrono::milliseconds since(std::chrono::steady_clock::time_point start) {
     return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start);
 }
 
+// The sets that go with the program.
+std::vector<SetPlan> all_go(control::Kernel& kernel, const kernel::Hook& hook) {
+    std::vector<SetPlan> sets;
+    if (!hook.speaks_our_version()) return sets;
+    for (const kernel::SetInForce& set : kernel.read_table(hook).sets)
+        sets.push_back({.name = set.name,
+                        .goes = true,
+                        .action_before = control::action_of(set),
+                        .verified_before = set.exact_id != 0});
+    return sets;
+}
+
+// A hook that the configuration names, on an interface that is paused.
+HookPlan plan_paused(control::Kernel& kernel, const kernel::Interface& interface, kernel::HookPoint point) {
+    HookPlan plan{.interface = interface.name, .point = point, .paused = true};
+    Result<kernel::Hook> hook = kernel.read_hook(interface, point);
+    if (!hook) {
+        plan.obstacle = std::move(hook.error());
+    } else if (hook->ours) {
+        plan.step = HookStep::unload;
+        plan.program_id = hook->ours->id;
+        plan.sets = all_go(kernel, *hook);
+    }
+    return plan;
+}
+
 // A hook that the service manages and that no entry names any more. Nothing if its program runs at none of
 // these interfaces.
 std::optional<HookPlan> plan_to_unload(control::Kernel& kernel, const Configuration& configuration,
@@ -304,17 +331,11 @@ std::optional<HookPlan> plan_to_unload(control::Kernel& kernel, const Configurat
     if (!hook) return std::nullopt;
     const std::string& interface = hook->interface.name;
     if (entry_for(configuration, interface, managed.point) != nullptr) return std::nullopt;
-    HookPlan plan{.interface = interface,
-                  .point = managed.point,
-                  .step = HookStep::unload,
-                  .program_id = managed.program_id};
-    if (hook->speaks_our_version())
-        for (const kernel::SetInForce& set : kernel.read_table(*hook).sets)
-            plan.sets.push_back({.name = set.name,
-                                 .goes = true,
-                                 .action_before = control::action_of(set),
-                                 .verified_before = set.exact_id != 0});
-    return plan;
+    return HookPlan{.interface = interface,
+                    .point = managed.point,
+                    .step = HookStep::unload,
+                    .program_id = managed.program_id,
+                    .sets = all_go(kernel, *hook)};
 }
 
 } // namespace
@@ -333,13 +354,17 @@ bool Plan::nothing_to_do() const {
 }
 
 Plan make_plan(control::Kernel& kernel, const Configuration& configuration, const WantedSets& wanted,
-               const std::vector<ManagedHook>& managed) {
+               const std::vector<ManagedHook>& managed, const Pauses& pauses) {
     Plan plan;
     const std::vector<kernel::Interface> interfaces = kernel.interfaces();
     for (const kernel::Interface& interface : interfaces)
         for (const kernel::HookPoint point : kernel::all_hook_points) {
             const InterfaceConfiguration* entry = entry_for(configuration, interface.name, point);
             if (entry == nullptr || (entry->is_pattern() && interface.name == loopback)) continue;
+            if (pauses.has(interface.name)) {
+                plan.hooks.push_back(plan_paused(kernel, interface, point));
+                continue;
+            }
             HookPlan hook{.interface = interface.name, .point = point, .entry = entry};
             if (Status planned = HookPlanner(kernel, configuration, wanted, hook).run(interface); !planned) {
                 hook.step = HookStep::nothing;
@@ -360,10 +385,12 @@ Plan make_plan(control::Kernel& kernel, const Configuration& configuration, cons
 }
 
 struct HookInTheMaking::Parts {
-    Parts(const Configuration& configuration, const HookPlan& its_plan, const control::Safety& safety)
-        : plan(its_plan), safe(configuration, *its_plan.entry, safety) {}
+    Parts(const Configuration& configuration, const HookPlan& its_plan, const StateDirectory& state,
+          const control::Safety& safety)
+        : plan(its_plan), state_path(state.path()), safe(configuration, *its_plan.entry, safety) {}
 
     const HookPlan& plan;
+    const std::string state_path;
     const EntrySafety safe;
     std::variant<std::monostate, control::ApplyInTheMaking, control::TableInTheMaking> making{};
     std::chrono::milliseconds preparing{0};
@@ -379,7 +406,7 @@ HookInTheMaking::prepare(control::Kernel& kernel, const Configuration& configura
                          const std::map<std::string, std::string>& identities, const StateDirectory& state,
                          const control::Observer& observer, const control::Safety& safety) {
     const auto start = std::chrono::steady_clock::now();
-    auto parts = std::make_unique<Parts>(configuration, plan, safety);
+    auto parts = std::make_unique<Parts>(configuration, plan, state, safety);
     control::TableSpec table = table_of(configuration, *plan.entry, plan.interface);
     for (control::SetSpec& set : table.sets) {
         const auto found = identities.find(set.name);
@@ -408,6 +435,14 @@ HookInTheMaking::prepare(control::Kernel& kernel, const Configuration& configura
 }
 
 Status HookInTheMaking::check() {
+    // Whoever pauses an interface writes that down, and then takes our program away under the lock. So a
+    // program that comes under the lock comes before that, or not at all.
+    SIEVE_ASSIGN(const Pauses pauses, read_pauses(parts_->state_path));
+    if (pauses.has(parts_->plan.interface))
+        return failure(ErrorKind::changed_meanwhile,
+                       fmt::format("{}: was paused meanwhile, so nothing comes into force there",
+                                   parts_->plan.interface),
+                       {.interface = parts_->plan.interface});
     if (auto* attaching = std::get_if<control::ApplyInTheMaking>(&parts_->making)) return attaching->check();
     return std::get<control::TableInTheMaking>(parts_->making).check();
 }

@@ -19,6 +19,7 @@
 #include "libsieve/control/warning.hpp"
 #include "libsieve/service/configuration.hpp"
 #include "libsieve/service/gather.hpp"
+#include "libsieve/service/pauses.hpp"
 #include "libsieve/service/state_directory.hpp"
 #include "libsieve/util/result.hpp"
 
@@ -40,7 +41,7 @@ enum class HookStep : std::uint8_t {
     nothing, // what runs is what is wanted
     attach,  // our program comes, with its table
     change,  // its table changes
-    unload,  // our program goes: no entry of the configuration names the hook any more
+    unload,  // our program goes: no entry of the configuration names the hook any more, or it is paused
 };
 
 // One set of a hook, as it is and as it shall be.
@@ -65,13 +66,14 @@ struct HookPlan {
     kernel::HookPoint point = kernel::HookPoint::xdp;
     HookStep step = HookStep::nothing;
     std::uint32_t program_id = 0;                    // that runs there; 0: none of ours
-    const InterfaceConfiguration* entry = nullptr;   // none for a hook to be unloaded
+    const InterfaceConfiguration* entry = nullptr;   // none for a hook to be unloaded, or paused
     std::vector<SetPlan> sets{};                     // the wanted ones in their order, then those that go
     std::vector<std::string> order_before{};         // if sets that stay change places: all as they are
     std::optional<sieve_action> default_before{};    // if it changes
     std::optional<sieve_action> unreadable_before{}; // likewise
     std::optional<Error> obstacle{};                 // why nothing can be done here
     bool locks_out = false;                          // the obstacle is that it would lock somebody out
+    bool paused = false; // the configuration names it, and `xdp-sieve pause` keeps our program away
 };
 
 struct Plan {
@@ -82,9 +84,10 @@ struct Plan {
 };
 
 // Compares. Changes nothing. The plan points into the configuration. A pattern never means the loopback
-// interface.
+// interface. Where an interface is paused, our program goes, whoever put it there.
 [[nodiscard]] Plan make_plan(control::Kernel& kernel, const Configuration& configuration,
-                             const WantedSets& wanted, const std::vector<ManagedHook>& managed);
+                             const WantedSets& wanted, const std::vector<ManagedHook>& managed,
+                             const Pauses& pauses = {});
 
 // What became of a hook.
 struct HookDone {

@@ -172,6 +172,10 @@ Status Daemon::listen() {
     SIEVE_ASSIGN(interfaces_, InterfaceWatch::start(loop, [this](const InterfaceChange& change) {
                      interfaces_changed(change);
                  }));
+    SIEVE_ASSIGN(pauses_, PauseWatch::start(loop, state_.path(), [this] {
+                     agenda_.compare(now());
+                     arm();
+                 }));
     SIEVE_TRY(lists_.follow(*configuration_));
     announce();
     agenda_.follow(without_live_sets(*configuration_), now());
@@ -351,6 +355,8 @@ void Daemon::notify_status(const std::string& first_line) {
 std::string Daemon::standing() const {
     std::string text = narrator_.standing();
     for (const std::string& trouble : live_.troubles()) text += "; " + trouble;
+    if (parts_.trouble_beside)
+        if (const std::string trouble = parts_.trouble_beside(); !trouble.empty()) text += "; " + trouble;
     return text;
 }
 

@@ -27,6 +27,7 @@
 #include "libsieve/service/daemon/log.hpp"
 #include "libsieve/service/daemon/narrator.hpp"
 #include "libsieve/service/daemon/notifier.hpp"
+#include "libsieve/service/daemon/pause_watch.hpp"
 #include "libsieve/service/daemon/prompt_host.hpp"
 #include "libsieve/service/daemon/worker.hpp"
 #include "libsieve/service/gather.hpp"
@@ -48,6 +49,8 @@ struct DaemonParts {
     watching::Ledger& ledger;
     // Called with the configuration at the start, and with each one that is taken later.
     std::function<void(const Configuration& configuration)> adopted{};
+    // What is wrong beside the cycles, for `systemctl status`; empty: nothing.
+    std::function<std::string()> trouble_beside{};
 };
 
 struct DaemonSettings {
@@ -125,6 +128,7 @@ class Daemon {
     EventSource live_troubles_;
     ListWatch lists_;
     std::unique_ptr<InterfaceWatch> interfaces_;
+    std::unique_ptr<PauseWatch> pauses_;
     UniqueFd cancel_; // readable: the cycle at work is called off
     EventSource timer_;
     EventSource ends_timer_; // looks for keys whose time is over

@@ -82,6 +82,7 @@ std::string span_text(std::chrono::milliseconds span) {
 void Narrator::follow(const Configuration& configuration) {
     std::erase_if(sets_, [&](const auto& known) { return configuration.find_set(known.first) == nullptr; });
     hooks_.clear(); // as they are is said anew
+    paused_.clear();
     missing_.clear();
 }
 
@@ -152,10 +153,21 @@ void Narrator::tell_hook(const HookReport& hook, const CycleReport& report) {
     const LogFields fields{{"INTERFACE", plan.interface}, {"HOOK", kernel::hook_point_name(plan.point)}};
     if (hook.carried_out && plan.step == HookStep::unload) {
         hooks_.erase(name);
-        log_.notice(fmt::format("{}: unloaded, since the configuration does not name it any more", name),
+        log_.notice(fmt::format("{}: unloaded, since {}", name,
+                                plan.paused ? "it is paused" : "the configuration does not name it any more"),
                     fields);
+    }
+    if (plan.paused && !hook.error) {
+        hooks_.erase(name);
+        if (paused_.insert(name).second)
+            log_.warning(
+                fmt::format("{}: is paused, so no packet is judged there; `xdp-sieve resume {}` ends that",
+                            name, plan.interface),
+                fields);
         return;
     }
+    if (!plan.paused) paused_.erase(name);
+    if (hook.carried_out && plan.step == HookStep::unload) return;
     const bool known = hooks_.contains(name);
     const std::string trouble = hook.error ? hook.error->message : std::string();
     const std::string before = std::exchange(hooks_[name], trouble);
@@ -200,6 +212,11 @@ void Narrator::tell_hook(const HookReport& hook, const CycleReport& report) {
 }
 
 void Narrator::tell_gone(const CycleReport& report) {
+    std::erase_if(paused_, [&](const std::string& known) {
+        return std::none_of(report.hooks.begin(), report.hooks.end(), [&](const HookReport& hook) {
+            return hook.plan.paused && hook_name(hook.plan) == known;
+        });
+    });
     std::erase_if(hooks_, [&](const auto& known) {
         const bool there = std::any_of(report.hooks.begin(), report.hooks.end(), [&](const HookReport& hook) {
             return hook_name(hook.plan) == known.first;
@@ -243,6 +260,8 @@ std::string Narrator::standing() const {
             set.outcome == SetOutcome::refused ? "its new list was refused" : "its refresh failed";
         troubles.push_back(fmt::format("set {}: {}", name, what));
     }
+    for (const std::string& name : paused_)
+        troubles.push_back(fmt::format("{} is paused, so no packet is judged there", name));
     for (const std::string& name : missing_) troubles.push_back(fmt::format("interface {} is missing", name));
     std::string text = working.empty() ? "nothing is in force"
                                        : fmt::format("{} in force on {}", counted(images, "set", "sets"),

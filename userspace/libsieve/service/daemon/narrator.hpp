@@ -48,6 +48,7 @@ class Narrator {
     NextOf next_of_;
     std::map<std::string, Set> sets_;
     std::map<std::string, std::string> hooks_; // "eth0 xdp": its trouble, or nothing
+    std::set<std::string> paused_;             // hooks
     std::set<std::string> missing_;
 };
 

@@ -35,6 +35,7 @@ void PublicFace::follow(const Configuration& configuration, watching::Ledger& le
     if (configuration.listen == listen_) return;
     listen_ = configuration.listen;
     exposer_.reset();
+    trouble_.clear();
     std::string address;
     if (!listen_.empty()) {
         auto exposer = watching::Exposer::start({.listen = listen_}, ledger, kernel_);
@@ -43,7 +44,8 @@ void PublicFace::follow(const Configuration& configuration, watching::Ledger& le
             address = exposer_->address();
             log.info(fmt::format("metrics and status page: http://{}/", address));
         } else {
-            log.warning(fmt::format("no metrics and no status page: {}", exposer.error().message));
+            trouble_ = fmt::format("no metrics and no status page: {}", exposer.error().message);
+            log.error(trouble_);
             listen_.clear(); // the next reload tries again
         }
     }

@@ -24,9 +24,13 @@ class PublicFace {
     // it.
     void follow(const Configuration& configuration, watching::Ledger& ledger, Log& log);
 
+    // Why nothing is served although the configuration says where; empty: all is well.
+    [[nodiscard]] const std::string& trouble() const { return trouble_; }
+
   private:
     [[nodiscard]] Status leave_note(const Configuration& configuration, const std::string& listen, Log& log);
 
+    std::string trouble_;
     std::string listen_; // as it was configured; empty: nothing is served
     std::optional<watching::ManagerNote> note_;
     control::RealKernel kernel_; // the exposer's own

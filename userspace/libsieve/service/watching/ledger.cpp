@@ -135,8 +135,12 @@ void Ledger::note_cycle(const CycleReport& report, const CycleTimes& times) {
     record_.cycle_error.reset();
     record_.missing = report.missing;
     record_.hook_errors.clear();
-    for (const HookReport& hook : report.hooks)
-        if (hook.error) record_.hook_errors[{hook.plan.interface, hook.plan.point}] = hook.error->message;
+    record_.paused.clear();
+    for (const HookReport& hook : report.hooks) {
+        const HookId id{hook.plan.interface, hook.plan.point};
+        if (hook.error) record_.hook_errors[id] = hook.error->message;
+        if (hook.plan.paused) record_.paused.insert(id);
+    }
     for (const SetReport& set : report.sets) {
         if (!times.asked.contains(set.name)) {
             // A set that was not asked may still have failed to come in force, or be known from earlier.

@@ -130,6 +130,7 @@ struct Record {
     std::optional<Clock::time_point> last_cycle{};
     std::optional<std::string> cycle_error{};    // of the last cycle
     std::map<HookId, std::string> hook_errors{}; // of the last cycle
+    std::set<HookId> paused{};                   // in the last cycle
     std::vector<std::string> missing{};          // interfaces, in the last cycle
     std::uint64_t reloads = 0, reloads_failed = 0;
     std::optional<Clock::time_point> last_reload{};

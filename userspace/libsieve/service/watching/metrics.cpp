@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <initializer_list>
 #include <iterator>
+#include <map>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -47,7 +48,10 @@ using prometheus::MetricType;
       "1 if the program runs at a hook that the configuration names, 0 if the interface is missing or the "  \
       "program does not run there.")                                                                         \
     X(hook_error, "xdp_sieve_hook_error", Gauge, "interface,hook",                                           \
-      "Always 1, for each hook that the last cycle could not bring in line with the configuration.")         \
+      "1 if the last cycle could not bring the hook in line with the configuration, 0 if it could.")         \
+    X(hook_paused, "xdp_sieve_hook_paused", Gauge, "interface,hook",                                         \
+      "1 if `xdp-sieve pause` keeps the program away from a hook that the configuration names, so that no "  \
+      "packet is judged there; 0 if not.")                                                                   \
     /* Sets in force. */                                                                                     \
     X(set_packets, "xdp_sieve_set_matched_packets_total", Counter, "interface,hook,set",                     \
       "Packets that matched a set.")                                                                         \
@@ -378,10 +382,15 @@ std::span<const MetricDescription> metric_catalogue() {
 std::vector<MetricFamily> metrics_of(const Snapshot& snapshot) {
     Collection all;
     for (const HookSnapshot& hook : snapshot.hooks) add_hook(all, hook);
-    if (!snapshot.error)
-        for (const WantedHook& hook : snapshot.wanted) all.add(Id::hook_up, labels_of(hook.id), hook.up);
-    for (const auto& [hook, error] : snapshot.record.hook_errors)
-        all.add(Id::hook_error, labels_of(hook), true);
+    std::map<HookId, bool> hooks; // and whether the last cycle failed there
+    for (const HookSnapshot& hook : snapshot.hooks) hooks[hook.id] = false;
+    for (const WantedHook& hook : snapshot.wanted) {
+        if (!snapshot.error) all.add(Id::hook_up, labels_of(hook.id), hook.up);
+        all.add(Id::hook_paused, labels_of(hook.id), hook.paused);
+        hooks[hook.id] = false;
+    }
+    for (const auto& [hook, error] : snapshot.record.hook_errors) hooks[hook] = true;
+    for (const auto& [hook, failed] : hooks) all.add(Id::hook_error, labels_of(hook), failed);
     for (const auto& [name, set] : snapshot.record.sets) add_list(all, name, set);
     for (const SetConfiguration& set : snapshot.record.configuration.sets)
         all.add(Id::list_interval, {set.name}, static_cast<std::uint64_t>(asked_every(set).count()));

@@ -35,6 +35,14 @@ std::string what_stays(const SetHistory& set, Clock::time_point now) {
 void add_hooks(std::vector<Problem>& problems, const Snapshot& snapshot) {
     const auto& errors = snapshot.record.hook_errors;
     for (const WantedHook& hook : snapshot.wanted) {
+        if (hook.paused) {
+            problems.push_back(
+                {Severity::failure, "paused", hook_text(hook.id),
+                 fmt::format("The interface is paused: no packet is judged there, whatever the "
+                             "configuration says. `xdp-sieve resume {}` ends that.",
+                             hook.id.interface)});
+            continue;
+        }
         if (hook.up || errors.contains(hook.id) || snapshot.error) continue;
         problems.push_back(
             {Severity::failure, "interface-missing", hook_text(hook.id),

@@ -25,8 +25,12 @@ std::vector<WantedHook> wanted_hooks(const Snapshot& snapshot) {
     for (const InterfaceConfiguration& entry : snapshot.record.configuration.interfaces) {
         if (entry.is_pattern()) continue;
         const HookId id{entry.name, entry.hook};
-        wanted.push_back({.id = id, .up = snapshot.find(id) != nullptr});
+        wanted.push_back(
+            {.id = id, .up = snapshot.find(id) != nullptr, .paused = snapshot.record.paused.contains(id)});
     }
+    for (const HookId& id : snapshot.record.paused)
+        if (std::ranges::none_of(wanted, [&](const WantedHook& hook) { return hook.id == id; }))
+            wanted.push_back({.id = id, .up = snapshot.find(id) != nullptr, .paused = true});
     return wanted;
 }
 

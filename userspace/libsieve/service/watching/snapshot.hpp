@@ -29,10 +29,12 @@ struct HookSnapshot {
     std::optional<control::TopKeys> top_keys{};
 };
 
-// An interface that the configuration names in full, at one hook.
+// An interface that the configuration names in full, at one hook; or any hook of the configuration that is
+// paused.
 struct WantedHook {
     HookId id{};
-    bool up = false; // our program runs there
+    bool up = false;     // our program runs there
+    bool paused = false; // by `xdp-sieve pause`
 };
 
 struct Snapshot {

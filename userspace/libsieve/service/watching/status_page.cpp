@@ -359,7 +359,8 @@ Html hook_card(const Page& page, const HookSnapshot& hook) {
 Html missing_card(const WantedHook& hook) {
     return html("<section class=\"card\"><div class=\"head\"><h2>{}</h2>{}{}</div><div class=\"body\"><span "
                 "class=\"sub\">The program does not run here.</span></div></section>",
-                hook.id.interface, pill("", kernel::hook_point_name(hook.id.point)), pill("bad", "missing"));
+                hook.id.interface, pill("", kernel::hook_point_name(hook.id.point)),
+                pill("bad", hook.paused ? "paused" : "missing"));
 }
 
 // --- lists ---------------------------------------------------------------------------------------------

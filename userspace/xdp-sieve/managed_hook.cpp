@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "xdp-sieve/managed_hook.hpp"
+
+#include <algorithm>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "libsieve/service/configuration_reader.hpp"
+#include "libsieve/service/state_directory.hpp"
+#include "libsieve/service/watching/manager.hpp"
+#include "libsieve/util/printable.hpp"
+#include "libsieve/util/small_file.hpp"
+
+namespace sieve::cli {
+
+namespace {
+
+constexpr std::size_t longest_configuration = std::size_t{16} << 20;
+
+bool manages(const service::watching::Manager& manager, const control::HookName& name) {
+    const auto state = service::StateDirectory::look(manager.state);
+    if (!state) return true; // nobody can tell, so it is asked for --force
+    const auto hooks = state->hooks([](const std::string&) {});
+    return !hooks || std::ranges::any_of(*hooks, [&](const service::ManagedHook& hook) {
+        return hook.interface == name.interface && (!name.point || hook.point == *name.point);
+    });
+}
+
+std::string what_becomes(Change change, bool paused) {
+    if (paused) return "takes the program away again, since the interface is paused";
+    switch (change) {
+    case Change::table:
+    case Change::unload:
+        return "puts the configuration in force again with its next cycle";
+    case Change::keys:
+        return "undoes the change with the next list of the set";
+    }
+    return {};
+}
+
+std::string what_lasts(const std::string& interface, Change change, bool paused) {
+    if (paused) return fmt::format("`xdp-sieve resume {}` ends the pause", interface);
+    switch (change) {
+    case Change::table:
+        return "change the configuration and `systemctl reload xdp-sieved`";
+    case Change::keys:
+        return "change the set's list";
+    case Change::unload:
+        return fmt::format("`xdp-sieve pause {}` takes the program off until `xdp-sieve resume {}`",
+                           interface, interface);
+    }
+    return {};
+}
+
+} // namespace
+
+Status may_change(const control::HookName& hook, Change change, bool force, const Context& context) {
+    const auto manager = service::watching::find_manager();
+    if (!manager) return {};
+    const auto pauses = service::read_pauses(manager->state);
+    const bool paused = pauses && pauses->has(hook.interface);
+    if (!paused && !manages(*manager, hook)) return {};
+    const std::string becomes =
+        fmt::format("{}: xdp-sieved (process {}) manages it and {}", printable(hook.interface), manager->pid,
+                    what_becomes(change, paused));
+    if (!force)
+        return failure(ErrorKind::busy, fmt::format("{}; {}; `--force` makes the change until then", becomes,
+                                                    what_lasts(hook.interface, change, paused)));
+    remark(context, becomes);
+    return {};
+}
+
+Result<std::string> pauses_at(const std::string& configuration, const Context& context) {
+    if (const auto manager = service::watching::find_manager()) return manager->state;
+    SIEVE_ASSIGN(const auto text, read_small_file(configuration, longest_configuration));
+    if (!text) {
+        if (configuration != service::standard_configuration)
+            return bad_input(fmt::format("{}: there is no such file", printable(configuration)));
+        return std::string(service::standard_state_directory);
+    }
+    // A pause must be possible when the configuration is broken.
+    const service::ReadConfiguration read = service::read_configuration(*text, configuration);
+    if (!read.mistakes.empty())
+        remark(context, fmt::format("{} has mistakes; taking state directory {}", printable(configuration),
+                                    printable(read.configuration.state_directory)));
+    return read.configuration.state_directory;
+}
+
+std::string paused_text(const service::Pauses& pauses) {
+    return pauses.everywhere ? std::string("every interface")
+                             : fmt::format("{}", fmt::join(pauses.interfaces, ", "));
+}
+
+} // namespace sieve::cli
