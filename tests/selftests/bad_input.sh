@@ -53,6 +53,13 @@ malformed_line() {
         fail "the malformed line was not counted"
 }
 
+html_page() {
+    printf '%s\n' '<!DOCTYPE html>' '<title>203.0.113.1</title>' >"$WORK/feed"
+    build_refused 'feed: found an HTML page, expected a list' "$WORK/feed"
+    set_refused 3 'feed: found an HTML page, expected a list' "$WORK/feed"
+    refused 3 'feed: found an HTML page' sieve build --skip-invalid -o "$WORK/new.sieve" "$WORK/feed"
+}
+
 empty_feed() {
     printf '%s\n' "# nothing" "" "; here" >"$WORK/feed"
     build_refused 'feed' "$WORK/feed"
@@ -265,6 +272,7 @@ deep_nesting() {
 
 ktap_run \
     "malformed line" malformed_line \
+    "HTML page" html_page \
     "empty feed" empty_feed \
     "binary file as a feed" binary_feed \
     "endless line" endless_line \

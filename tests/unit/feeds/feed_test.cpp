@@ -16,6 +16,7 @@
 #include <gtest/gtest.h>
 
 #include "libsieve/feeds/key_text.hpp"
+#include "libsieve/feeds/read_any.hpp"
 #include "libsieve/util/unique_fd.hpp"
 
 namespace sieve {
@@ -600,6 +601,25 @@ TEST(Feed, ReadsIpsum) {
     EXPECT_EQ(feed->comments, 7U);
     EXPECT_EQ(format_key(feed->keys.at(0), src), "77.90.185.20");
     EXPECT_EQ(format_key(feed->keys.at(120'429), src), "162.251.62.103");
+}
+
+// Whatever format was asked for.
+TEST_F(FeedTest, AnHtmlPageIsNoList) {
+    const std::string page = file("\n <!DOCTYPE html>\n<title>192.0.2.1</title>\n", "page");
+    for (const ListSyntax syntax : {ListSyntax::plain, ListSyntax::automatic, ListSyntax::hosts})
+        EXPECT_EQ(message(read_feed({page}, src, {.format = {syntax, {}}, .skip_invalid = true})),
+                  "page: found an HTML page, expected a list; look at it in a browser: it may be a notice, a "
+                  "login, or the page about the list");
+}
+
+TEST_F(FeedTest, MayBeEmptyIfThatIsSaid) {
+    for (const char* text : {"", "\n\n", "# none\n"}) {
+        EXPECT_FALSE(read_feed({file(text)}, src)) << text;
+        Input input = std::move(*Input::of(file(text)));
+        const auto feed = read_feed_if_any({&input, 1}, src);
+        ASSERT_TRUE(feed) << feed.error().message;
+        EXPECT_EQ(feed->entries(), 0U);
+    }
 }
 
 } // namespace

@@ -89,6 +89,13 @@ bool is_ipset(std::string_view line) {
     return starts_with_word(line, "create") || starts_with_word(line, "add");
 }
 
+bool begins_with(std::string_view text, std::string_view lower_case) {
+    return text.size() >= lower_case.size() &&
+           std::equal(lower_case.begin(), lower_case.end(), text.begin(), [](char wanted, char found) {
+               return wanted == (found >= 'A' && found <= 'Z' ? found - 'A' + 'a' : found);
+           });
+}
+
 } // namespace
 
 ListSyntax detect_syntax(std::string_view head, std::uint32_t fields) {
@@ -113,6 +120,17 @@ ListSyntax detect_syntax(std::string_view head, std::uint32_t fields) {
         if (is_hosts(line)) return ListSyntax::hosts;
     }
     return !first_is_plain && is_table(head) ? ListSyntax::csv : ListSyntax::plain;
+}
+
+bool looks_like_html(std::string_view begin) {
+    if (begin.starts_with("\xef\xbb\xbf")) begin.remove_prefix(3);
+    const std::size_t text = begin.find_first_not_of(" \t\r\n");
+    if (text == std::string_view::npos) return false;
+    begin.remove_prefix(text);
+    constexpr std::string_view beginnings[] = {"<!doctype", "<html", "<head", "<body",
+                                               "<script",   "<!--",  "<?xml"};
+    return std::any_of(std::begin(beginnings), std::end(beginnings),
+                       [&](std::string_view beginning) { return begins_with(begin, beginning); });
 }
 
 } // namespace sieve

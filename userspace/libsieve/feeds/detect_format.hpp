@@ -18,4 +18,7 @@ inline constexpr std::size_t format_head_bytes = std::size_t{64} << 10;
 // another leads to an error, not to other entries.
 [[nodiscard]] ListSyntax detect_syntax(std::string_view head, std::uint32_t fields);
 
+// True for what servers, proxies and captive portals send when they have no list. No list begins so.
+[[nodiscard]] bool looks_like_html(std::string_view begin);
+
 } // namespace sieve

@@ -21,6 +21,7 @@
 #include "libsieve/feeds/find_keys.hpp"
 #include "libsieve/feeds/formats/translator.hpp"
 #include "libsieve/feeds/key_text.hpp"
+#include "libsieve/feeds/read_any.hpp"
 #include "libsieve/util/parallel.hpp"
 #include "libsieve/util/shortage.hpp"
 
@@ -140,13 +141,20 @@ class Reader {
             file_ = inputs_.size();
             return false;
         }
-        if (format_.syntax == ListSyntax::plain) return true;
         Result<std::string_view> begin = inputs_[file_].peek(format_head_bytes);
         if (!begin) {
             block.unreadable = std::move(begin.error());
             file_ = inputs_.size();
             return false;
         }
+        if (looks_like_html(*begin)) {
+            block.alien =
+                "found an HTML page, expected a list; look at it in a browser: it may be a notice, a "
+                "login, or the page about the list";
+            file_ = inputs_.size();
+            return false;
+        }
+        if (format_.syntax == ListSyntax::plain) return true;
         std::string_view head = *begin;
         if (head.starts_with(byte_order_mark)) head.remove_prefix(byte_order_mark.size());
         if (begin->size() == format_head_bytes) head = head.substr(0, head.rfind('\n') + 1); // whole lines
@@ -532,10 +540,11 @@ class Collector {
     // For each key that was found, its first place. Valid before finish().
     [[nodiscard]] const std::map<std::size_t, std::string>& found() const { return found_; }
 
-    Result<Feed> finish() && {
+    // `may_be_empty`: no entry is no error.
+    Result<Feed> finish(bool may_be_empty) && {
         if (error_) return tl::unexpected(std::move(*error_));
         const std::uint64_t entries = feed_.overflowed + feed_.entries();
-        if (entries == 0) return bad_input(no_keys());
+        if (entries == 0 && !may_be_empty) return bad_input(no_keys());
         // If a member were lost here, nobody would ever notice. So the numbers must add up.
         std::uint64_t taken = 0;
         for (const Input& input : inputs_) taken += input.taken();
@@ -665,7 +674,8 @@ struct Found {
     std::map<std::size_t, std::string> places;
 };
 
-Result<Found> read(std::span<Input> inputs, std::uint32_t fields, const FeedOptions& options, Sought sought) {
+Result<Found> read(std::span<Input> inputs, std::uint32_t fields, const FeedOptions& options, Sought sought,
+                   bool may_be_empty = false) {
     if (fields == 0 || (fields & ~std::uint32_t{SIEVE_FIELD_ALL}) != 0)
         return invalid_request("a feed needs one or more of the fields src, dst, sport, dport, proto");
     SIEVE_TRY(check_feeds(inputs));
@@ -677,7 +687,7 @@ Result<Found> read(std::span<Input> inputs, std::uint32_t fields, const FeedOpti
         Collector collector(inputs, fields, options, total_size(inputs));
         run(reader, parser, collector, fields, threads);
         auto places = collector.found();
-        SIEVE_ASSIGN(Feed feed, std::move(collector).finish());
+        SIEVE_ASSIGN(Feed feed, std::move(collector).finish(may_be_empty));
         return Found{std::move(feed), std::move(places)};
     } catch (const std::exception& problem) {
         if (is_shortage(problem))
@@ -691,6 +701,11 @@ Result<Found> read(std::span<Input> inputs, std::uint32_t fields, const FeedOpti
 
 Result<Feed> read_feed(std::span<Input> inputs, std::uint32_t fields, const FeedOptions& options) {
     SIEVE_ASSIGN(Found found, read(inputs, fields, options, {}));
+    return std::move(found.feed);
+}
+
+Result<Feed> read_feed_if_any(std::span<Input> inputs, std::uint32_t fields, const FeedOptions& options) {
+    SIEVE_ASSIGN(Found found, read(inputs, fields, options, {}, true));
     return std::move(found.feed);
 }
 

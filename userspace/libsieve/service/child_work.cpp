@@ -27,24 +27,6 @@ namespace sieve::service {
 
 namespace {
 
-// Enough of a page's beginning to tell it from a list.
-constexpr std::size_t first_bytes = 512;
-
-bool begins_with(std::string_view text, std::string_view lower_case) {
-    return text.size() >= lower_case.size() &&
-           std::equal(lower_case.begin(), lower_case.end(), text.begin(), [](char wanted, char found) {
-               return wanted == (found >= 'A' && found <= 'Z' ? found - 'A' + 'a' : found);
-           });
-}
-
-Status refuse_html(const Input& input, std::string_view begin) {
-    if (!looks_like_html(begin)) return {};
-    return bad_input(
-        fmt::format("{}: found an HTML page, expected a list; look at it in a browser: it may be "
-                    "a notice, a login, or the page about the list",
-                    input.name()));
-}
-
 // The list as text.
 Result<Input> open_list(const ReadOrder& order, std::size_t number, int content,
                         const TellProgress& tell_progress) {
@@ -56,8 +38,6 @@ Result<Input> open_list(const ReadOrder& order, std::size_t number, int content,
     SIEVE_ASSIGN(Input input, Input::of(UniqueFd(::fcntl(content, F_DUPFD_CLOEXEC, 0)), name));
     SIEVE_ASSIGN(const bool packed, input.unpack(order.limits));
     if (packed) tell_progress("unpacking " + name);
-    SIEVE_ASSIGN(const std::string_view begin, input.peek(first_bytes));
-    SIEVE_TRY(refuse_html(input, begin));
     return input;
 }
 
@@ -78,17 +58,6 @@ Result<ReadDone> pass_image_on(const ReadOrder& order, Input& input, int to) {
 }
 
 } // namespace
-
-bool looks_like_html(std::string_view begin) {
-    if (begin.starts_with("\xef\xbb\xbf")) begin.remove_prefix(3);
-    const std::size_t text = begin.find_first_not_of(" \t\r\n");
-    if (text == std::string_view::npos) return false;
-    begin.remove_prefix(text);
-    constexpr std::string_view beginnings[] = {"<!doctype", "<html", "<head", "<body",
-                                               "<script",   "<!--",  "<?xml"};
-    return std::any_of(std::begin(beginnings), std::end(beginnings),
-                       [&](std::string_view beginning) { return begins_with(begin, beginning); });
-}
 
 Result<ReadDone> read_lists(const ReadOrder& order, std::span<const int> descriptors,
                             const TellProgress& tell_progress, const Progress& progress) {

@@ -40,7 +40,4 @@ inline constexpr std::size_t join_descriptors = 2;
 [[nodiscard]] Result<JoinDone> join_lists(const JoinOrder& order, std::span<const int> descriptors,
                                           const TellProgress& tell_progress, const Progress& progress = {});
 
-// True for what servers, proxies and captive portals send when they have no list. No list begins so.
-[[nodiscard]] bool looks_like_html(std::string_view begin);
-
 } // namespace sieve::service

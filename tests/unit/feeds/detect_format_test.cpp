@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "libsieve/service/child_work.hpp"
+#include "libsieve/feeds/detect_format.hpp"
 
 #include <gtest/gtest.h>
 
-namespace sieve::service {
+namespace sieve {
 namespace {
 
 TEST(Html, IsToldFromLists) {
@@ -15,4 +15,4 @@ TEST(Html, IsToldFromLists) {
 }
 
 } // namespace
-} // namespace sieve::service
+} // namespace sieve
