@@ -93,6 +93,22 @@ pass udp 203.0.113.128 $IN4 1 2
 END
 }
 
+# A list with a prefix goes to an exact kind: there is nothing to verify, and the swap goes on.
+swap_to_prefixes() {
+    attach
+    sieve -q load "$IN_IF" "bad=$WORK/feed,verify"
+    echo 203.0.113.0/24 >"$WORK/net"
+    sieve -q swap "$IN_IF" "bad=$WORK/net" 2>/dev/null
+    verdicts <<END
+drop udp 203.0.113.127 $IN4 1 2
+pass udp 203.0.114.0 $IN4 1 2
+END
+    [ "$(sieve --json status "$IN_IF" | jq '.interfaces[0].sets[0].verify')" = false ] || fail "still verified"
+    sieve -q swap "$IN_IF" "bad=$WORK/feed,kind=blocked,verify"
+    [ "$(sieve --json status "$IN_IF" | jq '.interfaces[0].sets[0].verify')" = true ] || fail "not verified again"
+    { packets drop feed; packets pass non-members; } | all_verdicts
+}
+
 refusals() {
     local before
     attach
@@ -113,5 +129,6 @@ ktap_run \
     "an allowlist without a hole" allowlist \
     "a feed verifies itself" feed_with_itself \
     "a swap keeps verification" swap_keeps \
+    "a swap to a list with a prefix" swap_to_prefixes \
     "prefixes" prefixes \
     "lists that do not belong to the image" refusals

@@ -95,6 +95,9 @@ void print_table(const BuildArguments& arguments, const BuiltSet& built, double 
         print_out("\nfilter        {}, {:.2f} bits per range, {}\n", kind_name(built.image.lookup().kind),
                   report.bits_per_key, kind_of(built.image.lookup()).geometry(built.image.lookup()));
         print_out("false positives: none, since kind {} is exact\n", kind_name(built.image.lookup().kind));
+        if (report.exceptions > 0)
+            print_out("exceptions    {}, which are no members\n",
+                      format_counted(report.exceptions, "prefix", "prefixes"));
         print_out("time          {:.2f} s\n", seconds);
         return;
     }

@@ -72,6 +72,23 @@ TEST_F(Swap, AVerifiedSetStaysVerified) {
     EXPECT_EQ(kernel.running.table.sets[1].exact_id, 0U);
 }
 
+// A list with a prefix goes to an exact kind, which has nothing to verify; and back.
+TEST_F(Swap, AVerifiedSetMayBecomeExact) {
+    const SetSpec prefixes = Files::set("last", files.feed("prefixes", {"192.0.2.0/24", "198.51.100.7"}));
+    const auto swapped = swap(kernel, eth0, prefixes, {});
+    ASSERT_TRUE(swapped) << swapped.error().message;
+    EXPECT_FALSE(swapped->set.maps.verified());
+    EXPECT_EQ(kernel.running.table.sets[2].exact_id, 0U);
+    EXPECT_EQ(kernel.running.table.sets[2].map_id, swapped->set.maps.filter_id);
+
+    SetSpec filter = feed("last");
+    filter.feed.build.kind.kind = SIEVE_KIND_BLOCKED;
+    filter.verify = Verification{};
+    const auto back = swap(kernel, eth0, filter, {});
+    ASSERT_TRUE(back) << back.error().message;
+    EXPECT_NE(kernel.running.table.sets[2].exact_id, 0U);
+}
+
 TEST_F(Swap, AVerifiedSetWantsTheFeedOfAnImage) {
     SetSpec spec = Files::set("last", files.image("last.sieve", {"192.0.2.1", "192.0.2.2"}));
     const Error error = refused(spec, ErrorKind::needs_feed);
@@ -85,6 +102,8 @@ TEST_F(Swap, NeitherActionNorVerificationComesByASwap) {
     SetSpec action = feed("bad");
     action.action = WantedAction{SIEVE_ACTION_PASS, {}};
     refused(action, ErrorKind::invalid_request);
+    kernel.put_filter(kernel.running.table.sets[1].map_id,
+                      Image::load(files.image("old.sieve", {"192.0.2.7"})).value());
     SetSpec verified = feed("bad");
     verified.verify = Verification{};
     refused(verified, ErrorKind::invalid_request);
@@ -102,6 +121,10 @@ TEST_F(Swap, ASetLoadedAnewMeanwhileIsLeftAlone) {
     kernel.on_lock = [this] { kernel.running.table.sets[1].exact_id = 77; };
     refused(feed("bad"), ErrorKind::changed_meanwhile);
     kernel.running.table.sets[1].exact_id = 0;
+    // Likewise if the new filter has nothing to verify.
+    kernel.on_lock = [this] { kernel.running.table.sets[2].exact_id = 0; };
+    refused(Files::set("last", files.feed("prefixes", {"192.0.2.0/24"})), ErrorKind::changed_meanwhile);
+    kernel.running.table.sets[2].exact_id = 152;
     kernel.on_lock = [this] { kernel.running.table.sets.erase(kernel.running.table.sets.begin() + 1); };
     refused(feed("bad"), ErrorKind::no_such_set);
     kernel.put("bad");

@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 
 #include "libsieve/feeds/key_text.hpp"
+#include "libsieve/keys/address_ranges.hpp"
 
 namespace sieve {
 namespace {
@@ -117,6 +118,48 @@ TEST(Members, SubtractKeepsFamiliesApart) {
         EXPECT_TRUE(subtract(list, members({one[0]})));
         EXPECT_TRUE(list.empty());
     }
+}
+
+// What is left of such a range may be just the v4-mapped addresses, which it never meant.
+TEST(Members, SubtractMakesNoIPv4OfIPv6) {
+    const std::vector<std::string> around{"::/33", "::fffe:0:0/96", "::1:0:0:0/80"};
+    Members addresses(SIEVE_FIELD_SRC);
+    addresses.ranges.push_back(parse_member("::/80", SIEVE_FIELD_SRC).value().range.value());
+    Members taken(SIEVE_FIELD_SRC);
+    for (const char* text : {"::/97", "::8000:0:0/97", "::fffe:0:0/96"})
+        add_member(parse_member(text, SIEVE_FIELD_SRC).value(), taken);
+    ASSERT_TRUE(subtract(addresses, taken));
+    for (const AddressRange& range : addresses.ranges) EXPECT_EQ(family_of(range), SIEVE_FAMILY_V6);
+    constexpr std::uint32_t flow = SIEVE_FIELD_SRC | SIEVE_FIELD_DPORT;
+    Members flows(flow);
+    add_member(parse_member("::/80 443", flow).value(), flows);
+    Members out(flow);
+    for (const char* text : {"::/81 443", "::fffe:0:0/96 443"})
+        add_member(parse_member(text, flow).value(), out);
+    ASSERT_TRUE(subtract(flows, out));
+    for (const KeyRange& range : flows.key_ranges) EXPECT_EQ(family_of(range.source), SIEVE_FAMILY_V6);
+}
+
+// A range of which one key is left is that key.
+TEST(Members, SubtractMakesKeysOfSingleAddresses) {
+    Members list(SIEVE_FIELD_SRC);
+    add_member(parse_member("203.0.112.0/23", SIEVE_FIELD_SRC).value(), list);
+    Members taken(SIEVE_FIELD_SRC);
+    add_member(parse_member("203.0.112.1", SIEVE_FIELD_SRC).value(), taken);
+    ASSERT_TRUE(subtract(list, taken));
+    ASSERT_EQ(list.keys.size(), 1U);
+    EXPECT_EQ(format_key(list.keys.at(0), SIEVE_FIELD_SRC), "203.0.112.0");
+    ASSERT_EQ(list.ranges.size(), 1U);
+    EXPECT_LT(list.ranges[0].first, list.ranges[0].last);
+
+    Members flows(fields);
+    add_member(parse_member("10.0.0.0/31 10.0.0.1 443", fields).value(), flows);
+    Members out(fields);
+    add_member(parse_member("10.0.0.1 10.0.0.1 443", fields).value(), out);
+    ASSERT_TRUE(subtract(flows, out));
+    ASSERT_EQ(flows.keys.size(), 1U);
+    EXPECT_EQ(format_key(flows.keys.at(0), fields), "10.0.0.0 10.0.0.1 443");
+    EXPECT_TRUE(flows.key_ranges.empty());
 }
 
 // Prefixes and back: the same keys.

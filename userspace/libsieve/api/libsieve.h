@@ -150,6 +150,9 @@ struct libsieve_build_options {
     uint64_t seed;       /* with use_seed: builds the same image again; for tests, its hash keys are known */
     bool use_seed;
     const char* label; /* where the keys came from, for people; NULL: none */
+    /* Keys of the same fields that the image must not match, not even by a false positive; those among `keys`
+     * are taken out. NULL: none. They are not consumed. */
+    const libsieve_keys* exceptions;
 };
 
 /*

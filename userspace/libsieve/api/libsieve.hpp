@@ -191,6 +191,7 @@ struct BuildOptions {
     std::uint32_t choices = 0;
     std::uint32_t threads = 0;
     std::string label{};
+    const Keys* exceptions = nullptr; // what the image must not match
 };
 
 // Builds an image of the keys.
@@ -205,6 +206,7 @@ inline Result<Image> build(Keys keys, const BuildOptions& chosen = {}) {
     options.choices = chosen.choices;
     options.threads = chosen.threads;
     options.label = detail::text_or_null(chosen.label);
+    options.exceptions = chosen.exceptions != nullptr ? chosen.exceptions->get() : nullptr;
     libsieve_image* raw = nullptr;
     libsieve_error* error = nullptr;
     if (!libsieve_build(keys.get(), &options, &raw, &error)) return detail::take(error);

@@ -572,7 +572,8 @@ Result<BuiltSet> finish(Image image, const Material& material, const BuildReport
 // Random keys that an exact filter is asked. No rate has to be measured; a few show that it is not broken.
 constexpr std::uint64_t most_trials_of_exact = 1U << 16;
 
-// No exception is a member, so an exact filter matches none.
+// No exception is a member, and an exact filter matches members only. So its image has nothing to promise,
+// and carries no exceptions, however many there are.
 Result<BuiltSet> build_exact(const ExactKind& kind, Members list, const BuildOptions& options,
                              const Exceptions& exceptions) {
     SIEVE_ASSIGN(const BuildSecret secret, draw_build_secret(options.seed));
@@ -593,18 +594,14 @@ Result<BuiltSet> build_exact(const ExactKind& kind, Members list, const BuildOpt
     const std::unique_ptr<ExactFilter> filter = kind.work_out(*members);
     report.bits_per_key = bits_per_key_of(report.keys, filter->lines());
     const std::uint64_t bytes =
-        (SIEVE_FIRST_LINE + filter->lines() + material.witnesses.size() + report.exceptions) *
-        sizeof(sieve_line);
+        (SIEVE_FIRST_LINE + filter->lines() + material.witnesses.size()) * sizeof(sieve_line);
     if (options.memory && bytes > *options.memory)
         return invalid_request(fmt::format(
             "the list takes {} bytes in kind {}, which is exact and cannot be smaller; {} were allowed",
             bytes, kind.facts().name, *options.memory));
     SIEVE_ASSIGN(Image image,
-                 Image::create(filter->lines(), static_cast<std::uint32_t>(material.witnesses.size()),
-                               static_cast<std::uint32_t>(report.exceptions)));
-    SIEVE_TRY(count_questions(exceptions, image)); // not too many exceptions
+                 Image::create(filter->lines(), static_cast<std::uint32_t>(material.witnesses.size())));
     fill_lookup(image, material, secret);
-    std::copy(exceptions.lines.begin(), exceptions.lines.end(), image.exceptions().begin());
     SIEVE_TRY(filter->describe(image.lookup()));
     if (const std::string fault = geometry_fault(image.lookup()); !fault.empty())
         return invalid_request(fault);
@@ -764,6 +761,16 @@ Result<BuiltSet> within_memory(std::uint64_t entries, const Work& work) {
 
 namespace {
 
+// Whether one of the exceptions, of a set of one address, is more than one address. A filter would have to be
+// asked about each of them.
+bool has_address_ranges(const Exceptions& exceptions, std::uint32_t fields) {
+    constexpr std::uint32_t whole_address = 128;
+    return sieve_is_one_address(fields) &&
+           std::any_of(exceptions.lines.begin(), exceptions.lines.end(), [](const sieve_exception& line) {
+               return line.bits.source + line.bits.destination < whole_address;
+           });
+}
+
 // The first kind that has shards and takes the options, or else the first that has shards.
 sieve_kind kind_with_shards(KindOptions options) {
     std::vector<const FilterKind*> kinds = filter_kinds();
@@ -825,7 +832,8 @@ Status check_build_options(const BuildOptions& options) {
 
 Result<BuiltSet> build_set(Members members, const BuildOptions& wanted, const Progress& progress,
                            const Exceptions& exceptions) {
-    const BuildOptions options = settled_kind(wanted, !members.ranges.empty());
+    const BuildOptions options =
+        settled_kind(wanted, !members.ranges.empty() || has_address_ranges(exceptions, members.fields()));
     SIEVE_TRY(check_build_options(options));
     if (members.empty()) return bad_input("no keys to build a set of");
     const KindFacts& facts = kind_of(options.kind.kind).facts();
@@ -834,11 +842,11 @@ Result<BuiltSet> build_set(Members members, const BuildOptions& wanted, const Pr
             "lengths of prefixes are named for sets that change while they are in force, which kind {} does "
             "not",
             facts.name));
-    if (!exceptions.lines.empty() && facts.changes_live)
+    const ExactKind* exact = kind_of(options.kind.kind).exact();
+    if (!exceptions.lines.empty() && facts.changes_live && exact == nullptr)
         return invalid_request(fmt::format(
             "kind {} changes while it is in force, so it cannot promise that exceptions do not match",
             facts.name));
-    const ExactKind* exact = kind_of(options.kind.kind).exact();
     if (exact != nullptr && !sieve_is_one_address(members.fields()))
         return invalid_request(
             fmt::format("kind {} holds addresses only: a key of it is src or dst", facts.name));

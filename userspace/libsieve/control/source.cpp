@@ -2,7 +2,6 @@
 #include "libsieve/control/source.hpp"
 
 #include <cmath>
-#include <filesystem>
 #include <string>
 #include <utility>
 
@@ -11,21 +10,23 @@
 #include "libsieve/build/exact_keys.hpp"
 #include "libsieve/build/spilled_keys.hpp"
 #include "libsieve/feeds/feed.hpp"
+#include "libsieve/feeds/read_any.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/keys/address_ranges.hpp"
 #include "libsieve/keys/members.hpp"
 #include "libsieve/util/printable.hpp"
+#include "libsieve/util/short_path.hpp"
 
 namespace sieve::control {
 
 namespace {
 
 Result<Feed> read_feeds(std::span<Input> inputs, std::uint32_t fields, FeedOptions options,
-                        const Observer& observer) {
+                        const Observer& observer, const auto& read) {
     options.ranges = options.key_ranges = true;
     options.keep_skipped = observer.malformed != nullptr;
     options.progress = observer.progress;
-    SIEVE_ASSIGN(Feed feed, read_feed(inputs, fields, options));
+    SIEVE_ASSIGN(Feed feed, read(inputs, fields, options));
     for (const std::string& decided : feed.decided) observer.remark(decided);
     if (feed.masked > 0)
         observer.remark(fmt::format("{} prefix{} bits set behind the length, which were cleared", feed.masked,
@@ -37,6 +38,14 @@ Result<Feed> read_feeds(std::span<Input> inputs, std::uint32_t fields, FeedOptio
             (observer.malformed ? observer.malformed : observer.remark)(reason);
     }
     return feed;
+}
+
+Result<Feed> read_feeds(std::span<Input> inputs, std::uint32_t fields, const FeedOptions& options,
+                        const Observer& observer) {
+    return read_feeds(inputs, fields, options, observer,
+                      [](std::span<Input> all, std::uint32_t of, const FeedOptions& chosen) {
+                          return read_feed(all, of, chosen);
+                      });
 }
 
 FeedOptions feed_options(const FeedSpec& spec) {
@@ -71,10 +80,7 @@ Result<BuiltSet> build_feed(Feed feed, std::span<const Input> inputs, BuildOptio
                             Spilled spilled = {}) {
     std::vector<std::string> names;
     names.reserve(inputs.size());
-    for (const Input& input : inputs)
-        names.push_back(input.path() == "-"
-                            ? input.path()
-                            : printable(std::filesystem::path(input.path()).filename().string()));
+    for (const Input& input : inputs) names.push_back(printable(short_path(input.path())));
     options.label = fmt::format("{}", fmt::join(names, " "));
     return build_feed(std::move(feed), std::move(options), observer, exceptions, std::move(spilled));
 }
@@ -328,7 +334,8 @@ Result<BuiltSet> build_list(Feed list, const FeedSpec& spec, const Observer& obs
 }
 
 Result<Feed> read_exceptions(Input& input, std::uint32_t fields, const Observer& observer) {
-    return read_feeds({&input, 1}, fields, {.format = ListFormat{}}, observer);
+    // A file without an entry means that there are no exceptions.
+    return read_feeds({&input, 1}, fields, {.format = ListFormat{}}, observer, read_feed_if_any);
 }
 
 Status take_out(Feed& list, const Feed& exceptions, const std::string& name, const Observer& observer) {

@@ -12,8 +12,19 @@
 #include "libsieve/control/lockout.hpp"
 #include "libsieve/control/prepare.hpp"
 #include "libsieve/control/undone_changes.hpp"
+#include "libsieve/filters/kinds/registry.hpp"
 
 namespace sieve::control {
+
+namespace {
+
+// Whether all that the set in force matches is a member, without verification.
+Result<bool> is_exact(Kernel& kernel, const kernel::SetInForce& set) {
+    SIEVE_ASSIGN(const kernel::FilterHeader filter, kernel.read_filter(set.map_id));
+    return kind_of(filter.lookup).exact() != nullptr;
+}
+
+} // namespace
 
 Result<Swapped> swap(Kernel& kernel, const HookName& name, SetSpec spec, const Observer& observer,
                      const Safety& safety) {
@@ -22,15 +33,20 @@ Result<Swapped> swap(Kernel& kernel, const HookName& name, SetSpec spec, const O
             "set {}: a swap changes the filter only, neither the action nor the order", spec.name));
     SIEVE_TRY(check_names({&spec, 1}));
     HookName at = name;
+    bool was_verified = false;
     {
         SIEVE_ASSIGN(const kernel::Hook hook, find_ours(kernel, name, spec.name));
         at.point = hook.point;
         SIEVE_TRY(refuse_on_probation(kernel, hook));
         SIEVE_ASSIGN(const TableWithSet now, table_with(kernel, hook, spec.name));
-        if (spec.verify && !now.verified())
-            return invalid_request(fmt::format(
-                "set {} is not verified; load the table again with `verify` to change that", spec.name));
-        if (now.verified() && !spec.verify) spec.verify = Verification{};
+        was_verified = now.verified();
+        if (spec.verify && !was_verified) {
+            SIEVE_ASSIGN(const bool exact, is_exact(kernel, now.set));
+            if (!exact)
+                return invalid_request(fmt::format(
+                    "set {} is not verified; load the table again with `verify` to change that", spec.name));
+        }
+        if (was_verified && !spec.verify) spec.verify = Verification{};
     }
     SIEVE_ASSIGN(PreparedSets prepared, prepare(kernel, *at.point, false, {&spec, 1}, observer, [&] {
                      return lockout_questions(safety, name.interface, *at.point);
@@ -40,7 +56,7 @@ Result<Swapped> swap(Kernel& kernel, const HookName& name, SetSpec spec, const O
     SIEVE_ASSIGN(const Held lock, hold_lock(kernel, observer));
     SIEVE_ASSIGN(const kernel::Hook hook, find_ours(kernel, at));
     SIEVE_ASSIGN(TableWithSet now, table_with(kernel, hook, spec.name));
-    if (now.verified() != set.maps.verified())
+    if (now.verified() != was_verified)
         return failure(
             ErrorKind::changed_meanwhile,
             fmt::format("set {} was reloaded while its new filter was being built; swap it again", spec.name),

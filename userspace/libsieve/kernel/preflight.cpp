@@ -18,6 +18,7 @@
 #include "libsieve/analysis/binomial.hpp"
 #include "libsieve/build/measure.hpp"
 #include "libsieve/build/random_keys.hpp"
+#include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/kernel/stats.hpp"
 #include "libsieve/packets/carrier.hpp"
 #include "libsieve/util/parallel.hpp"
@@ -232,7 +233,8 @@ Result<void> ask_non_members(PreflightReport& report, const Scratch& scratch, st
 Result<void> ask_exceptions(PreflightReport& report, const Scratch& scratch, const Image& image,
                             const PreflightQuestions& questions, const std::string& name, bool verified) {
     if (image.exceptions().empty()) return {};
-    if (image.file().excluded == 0 && !verified)
+    // What an exact kind matches is a member, and no exception is one.
+    if (image.file().excluded == 0 && !verified && kind_of(image.lookup()).exact() == nullptr)
         return bad_input(fmt::format("set {}: its exceptions were left to verification, so the set must be "
                                      "verified; nothing was changed",
                                      name));

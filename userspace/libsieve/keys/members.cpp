@@ -68,6 +68,17 @@ void collect_addresses(const Members& members, std::vector<AddressRange> (&by_fa
     for (auto& ranges : by_family) ranges = merge_ranges(std::move(ranges));
 }
 
+// A range of IPv6 around the v4-mapped addresses does not mean IPv4, and what is left of it does not either.
+bool changes_family(const AddressRange& whole, const AddressRange& piece) {
+    return family_of(piece) != family_of(whole);
+}
+
+sieve_key key_of_address(uint128 address, std::uint32_t fields) {
+    sieve_key key{};
+    set_address(key.word + sieve_address_word(fields), address);
+    return key;
+}
+
 Subtracted subtract_addresses(Members& list, const Members& taken) {
     std::vector<AddressRange> out[SIEVE_FAMILIES];
     collect_addresses(taken, out);
@@ -80,8 +91,13 @@ Subtracted subtract_addresses(Members& list, const Members& taken) {
     rest.reserve(list.ranges.size());
     for (const AddressRange& range : list.ranges) {
         const std::size_t before = rest.size();
-        subtract_ranges(range, out[family_of(range)],
-                        [&](const AddressRange& piece) { rest.push_back(piece); });
+        subtract_ranges(range, out[family_of(range)], [&](const AddressRange& piece) {
+            if (changes_family(range, piece)) return;
+            if (piece.first == piece.last)
+                list.keys.add(key_of_address(piece.first, list.fields()));
+            else
+                rest.push_back(piece);
+        });
         if (rest.size() != before + 1 || rest.back() != range) done.ranges++;
     }
     list.ranges = std::move(rest);
@@ -111,16 +127,29 @@ void cut(const KeyRange& range, const KeyRange& taken, std::vector<KeyRange>& re
         if (at.first < out.first) {
             KeyRange before = middle;
             (before.*part).last = out.first - 1;
-            rest.push_back(before);
+            if (!changes_family(range.*part, before.*part)) rest.push_back(before);
             at.first = out.first;
         }
         if (at.last > out.last) {
             KeyRange behind = middle;
             (behind.*part).first = out.last + 1;
-            rest.push_back(behind);
+            if (!changes_family(range.*part, behind.*part)) rest.push_back(behind);
             at.last = out.last;
         }
     }
+}
+
+bool is_one_key(const KeyRange& range, std::uint32_t fields) {
+    return range.fields == fields && range.source.first == range.source.last &&
+           range.destination.first == range.destination.last;
+}
+
+sieve_key first_key_of(const KeyRange& range) {
+    sieve_key key{};
+    set_address(key.word, range.source.first);
+    set_address(key.word + 2, range.destination.first);
+    key.word[4] = range.transport;
+    return key;
 }
 
 Result<Subtracted> subtract_keys(Members& list, const Members& taken) {
@@ -160,7 +189,12 @@ Result<Subtracted> subtract_keys(Members& list, const Members& taken) {
             pieces = std::move(rest);
         }
         if (pieces.size() != 1 || pieces.front() != range) done.ranges++;
-        kept.insert(kept.end(), pieces.begin(), pieces.end());
+        for (const KeyRange& piece : pieces) {
+            if (is_one_key(piece, fields))
+                list.keys.add(first_key_of(piece));
+            else
+                kept.push_back(piece);
+        }
     }
     list.key_ranges = std::move(kept);
     return done;

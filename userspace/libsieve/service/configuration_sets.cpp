@@ -88,17 +88,17 @@ bool read_build_options(Section& section, SetConfiguration& set) {
 void check_exceptions(Section& section, const toml::table& table, const std::filesystem::path& folder,
                       SetConfiguration& set) {
     if (set.feed.except.empty()) return;
-    const KindFacts& facts = kind_of(settled_kind(set.feed.build, false).kind.kind).facts();
+    const FilterKind& kind = kind_of(settled_kind(set.feed.build, false).kind.kind);
     if (followed_stream(set) != nullptr)
         return section.mistake(
             *table.get("except"), "except",
             "a set that follows CrowdSec changes while it is in force, so it cannot promise "
             "that exceptions do not match");
-    if (facts.changes_live)
+    if (kind.facts().changes_live && kind.exact() == nullptr)
         return section.mistake(*table.get("except"), "except",
                                fmt::format("kind {} changes while it is in force, so it cannot promise that "
                                            "exceptions do not match",
-                                           facts.name));
+                                           kind.facts().name));
     set.feed.except = (folder / set.feed.except).lexically_normal().string();
 }
 

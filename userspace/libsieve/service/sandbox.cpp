@@ -13,13 +13,14 @@
 #include <span>
 #include <utility>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include "libsieve/feeds/key_text.hpp"
 #include "libsieve/service/child_messages.hpp"
 #include "libsieve/service/exact_file.hpp"
 #include "libsieve/service/list_file.hpp"
 #include "libsieve/service/question_file.hpp"
+#include "libsieve/util/short_path.hpp"
 #include "libsieve/util/write_all.hpp"
 
 namespace sieve::service {
@@ -50,14 +51,9 @@ Status seal(const UniqueFd& file) {
 
 // The names of the origins' files, for the image.
 std::string label_of(const std::vector<Origin>& origins) {
-    std::string label;
-    for (const Origin& origin : origins) {
-        const std::string name = origin_name(origin);
-        const std::size_t slash = name.rfind('/');
-        label += (label.empty() ? "" : " ") +
-                 (slash == std::string::npos || slash + 1 == name.size() ? name : name.substr(slash + 1));
-    }
-    return label;
+    std::vector<std::string> names;
+    for (const Origin& origin : origins) names.emplace_back(short_path(origin_name(origin)));
+    return fmt::format("{}", fmt::join(names, " "));
 }
 
 // What all steps have in common.
