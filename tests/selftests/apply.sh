@@ -265,6 +265,14 @@ os.setgroups([]), os.setgid(65534), os.setuid(65534), os.execv(sys.argv[1], sys.
     "${user[@]}" "$WORK/xdp-sieve" apply --check "$CONFIG" >"$WORK/said"
     grep -q 'is correct' "$WORK/said" || fail "$(cat "$WORK/said")"
     [ ! -e "$STATE" ] || fail "--check has made the state directory"
+    # Command and daemon name the configuration in the same two ways.
+    sieve -q apply --check --config "$CONFIG"
+    refused 2 'expected one configuration' sieve apply --check "$CONFIG" --config "$WORK/other.toml"
+    if [ -x "$SIEVED" ]; then
+        "$SIEVED" --check "$CONFIG" >"$WORK/said"
+        "$SIEVED" --check --config "$CONFIG" | diff - "$WORK/said"
+        refused 2 'expected one configuration' "$SIEVED" --check "$CONFIG" --config "$WORK/other.toml"
+    fi
     # The same with a state directory that it may not read.
     sieve -q apply "$CONFIG"
     "${user[@]}" "$WORK/xdp-sieve" -q apply --check "$CONFIG"

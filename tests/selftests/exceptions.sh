@@ -63,15 +63,97 @@ sets_take_exceptions() {
 verified_sets_exclude_networks() {
     echo 10.0.0.0/8 >"$WORK/network"
     { echo 10.1.2.3; cat "$WORK/members"; } >"$WORK/mixed"
-    refused 2 'more than a million filters would' sieve -q load "$IN_IF" "bad=$WORK/mixed,except=$WORK/network"
+    refused 2 'more than a million filters would' \
+        sieve -q load "$IN_IF" "bad=$WORK/mixed,kind=blocked,except=$WORK/network"
     echo 10.0.0.0/7 >"$WORK/networks"
-    refused 2 'verify the set' sieve -q load "$IN_IF" "bad=$WORK/mixed,except=$WORK/networks"
+    refused 2 'verify the set' sieve -q load "$IN_IF" "bad=$WORK/mixed,kind=blocked,except=$WORK/networks"
+    # An exact kind has nothing to ask.
+    sieve -q load "$IN_IF" "bad=$WORK/mixed,except=$WORK/network" 2>/dev/null
+    { echo "pass udp 10.1.2.3 $IN4 1 2"; packets drop members; packets pass non-members; } | verdicts --repeat 1
     sieve -q load "$IN_IF" "bad=$WORK/mixed,verify,bits-per-key=4,except=$WORK/network" 2>/dev/null
     { echo "pass udp 10.1.2.3 $IN4 1 2"; packets drop members; packets pass non-members; } | verdicts --repeat 1
     # An image knows its exceptions: the feed that it was built from verifies it.
     sieve -q build --bits-per-key 9 --except "$WORK/partners" -o "$WORK/bad.sieve" --force "$WORK/feed" 2>/dev/null
     sieve -q load "$IN_IF" "bad=$WORK/bad.sieve,verify=$WORK/feed"
     { packets pass partners; packets drop members; packets pass non-members; } | verdicts --repeat 1
+}
+
+# draw SEED: writes a random list of addresses, prefixes and ranges, random exceptions, and how packets from
+# 203.0.113.0/24 are to be judged. The list keeps a range, so that the set is exact.
+draw() {
+    python3 - "$WORK" "$IN4" "$1" <<'END'
+import random, sys
+work, to, seed = sys.argv[1:]
+dice = random.Random(int(seed))
+
+def some(entries, most_bits):
+    lines, held = [], set()
+    for _ in range(entries):
+        first = last = dice.randrange(16, 256)
+        text = f"203.0.113.{first}"
+        form = dice.randrange(3)
+        if form == 1:
+            last = min(255, first + dice.randrange(1, 40))
+            text += f"-203.0.113.{last}"
+        elif form == 2:
+            bits = dice.randrange(most_bits + 1)
+            first &= ~(2**bits - 1)
+            last = first + 2**bits - 1
+            text = f"203.0.113.{first}/{32 - bits}"
+        lines.append(text)
+        held.update(range(first, last + 1))
+    return lines, held
+
+listed, members = some(2 + dice.randrange(12), 6)
+excepted, others = some(dice.randrange(10), 4)
+with open(f"{work}/drawn", "w") as out: out.writelines(f"{line}\n" for line in ["203.0.113.0-203.0.113.9", *listed])
+with open(f"{work}/drawn-except", "w") as out: out.writelines(f"{line}\n" for line in excepted)
+members = (members | set(range(10))) - others
+with open(f"{work}/drawn-verdicts", "w") as out:
+    for address in range(256):
+        out.write(f"{'drop' if address in members else 'pass'} udp 203.0.113.{address} {to} 1 2\n")
+END
+}
+drawn_judged() { verdicts --repeat 1 <"$WORK/drawn-verdicts"; }
+
+# Whatever builds the set: the exceptions are no members, and the others are.
+lists_of_prefixes_take_exceptions() {
+    local seed except="except=$WORK/drawn-except"
+    cat >"$WORK/drawn.toml" <<END
+[service]
+state-directory = "$WORK/drawn-state"
+[[interface]]
+name = "$IN_IF"
+sets = ["bad"]
+[set.bad]
+sources = ["drawn"]
+except = "drawn-except"
+guards = { most-shrink = 1, most-growth = 1000 }
+END
+    for seed in 1 2 3; do
+        reset_interfaces
+        attach
+        draw "$seed"
+        sieve -q build --force --except "$WORK/drawn-except" -o "$WORK/drawn.sieve" "$WORK/drawn" 2>/dev/null
+        sieve -q load "$IN_IF" "bad=$WORK/drawn.sieve" 2>/dev/null
+        drawn_judged
+        sieve -q load "$IN_IF" "bad=$WORK/drawn,verify,$except" 2>/dev/null
+        drawn_judged
+        draw "2$seed"
+        sieve -q swap "$IN_IF" "bad=$WORK/drawn,$except" 2>/dev/null
+        drawn_judged
+        draw "3$seed"
+        sieve -q apply "$WORK/drawn.toml" 2>/dev/null
+        drawn_judged
+    done
+    # Exceptions that leave one address of a range.
+    echo 203.0.113.0/24 >"$WORK/drawn"
+    echo 203.0.113.1-203.0.113.255 >"$WORK/drawn-except"
+    sieve -q apply "$WORK/drawn.toml" 2>/dev/null
+    verdicts --repeat 1 <<END
+drop udp 203.0.113.0 $IN4 1 2
+pass udp 203.0.113.1 $IN4 1 2
+END
 }
 
 key_ranges() {
@@ -152,6 +234,12 @@ explanations() {
     sieve -q build -o "$WORK/few.sieve" --force "$WORK/few"
     sieve query "$WORK/few.sieve" 192.0.2.3 --feed "$WORK/few" | grep -q "present: $WORK/few:2"
     sieve query "$WORK/few.sieve" 192.0.2.3 --feed "$WORK/other" | grep -q 'present: a false positive'
+    # Of a set of several lists, one does not tell.
+    sieve -q swap "$IN_IF" "bad=$WORK/few,feed=$WORK/other" 2>/dev/null
+    sieve explain "$IN_IF" 203.0.113.9 --feed "$WORK/few" >"$WORK/said"
+    grep -q 'no list that was given has it, and the set was built of .*/few .*/other$' "$WORK/said" ||
+        fail "$(cat "$WORK/said")"
+    refused 2 'expected one key: write .198.51.100.77,80.' sieve explain "$IN_IF" 198.51.100.77 80
 }
 
 differences() {
@@ -199,6 +287,7 @@ ktap_run \
     "none of a thousand exceptions matches a real list" a_thousand_on_a_real_list \
     "sets built on the way take exceptions" sets_take_exceptions \
     "verified sets exclude networks" verified_sets_exclude_networks \
+    "lists of prefixes take exceptions" lists_of_prefixes_take_exceptions \
     "keys with prefixes and open fields" key_ranges \
     "wide lists, host bits, skipped lines" wide_and_crooked_lists \
     "explain and query an interface" explanations \

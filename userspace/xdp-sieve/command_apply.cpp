@@ -32,6 +32,7 @@ namespace {
 
 struct ApplyArguments {
     std::string path = service::standard_configuration;
+    std::string named{}; // the same with --config
     bool check = false;
     bool diff = false;
     SafetyArguments safety;
@@ -209,6 +210,12 @@ Result<Exit> run(ApplyArguments& arguments, Context& context) {
     kernel::set_verbose(context.verbose);
     if (arguments.check && arguments.diff)
         return invalid_request("--check and --diff: expected only one of them");
+    if (!arguments.named.empty()) {
+        if (arguments.path != service::standard_configuration && arguments.path != arguments.named)
+            return invalid_request(fmt::format("{} and --config {}: expected one configuration",
+                                               arguments.path, arguments.named));
+        arguments.path = arguments.named;
+    }
     SIEVE_ASSIGN(service::Configuration written, service::load_configuration(arguments.path));
     SIEVE_ASSIGN(const service::Configuration configuration,
                  service::live::with_companions(std::move(written)));
@@ -224,16 +231,18 @@ Result<Exit> run(ApplyArguments& arguments, Context& context) {
 } // namespace
 
 void add_apply(CLI::App& app, Context& context) {
-    add_command(app, context, "apply", "put a configuration in force: its sets on its interfaces",
-                [&context](Arguments command) -> Action {
-                    auto arguments = std::make_shared<ApplyArguments>();
-                    command.add("CONFIG", arguments->path, "the configuration").show_default();
-                    command.add_flag("--check", arguments->check,
-                                     "only read configuration and lists; needs no root, touches nothing");
-                    command.add_flag("--diff", arguments->diff, "only show what would change");
-                    arguments->safety.add_confirm_to(command);
-                    return [arguments, &context] { return run(*arguments, context); };
-                });
+    add_command(
+        app, context, "apply", "put a configuration in force: its sets on its interfaces",
+        [&context](Arguments command) -> Action {
+            auto arguments = std::make_shared<ApplyArguments>();
+            command.add("CONFIG", arguments->path, "the configuration").show_default();
+            command.add("--config", arguments->named, "likewise, as xdp-sieved takes it").called("CONFIG");
+            command.add_flag("--check", arguments->check,
+                             "only read configuration and lists; needs no root, touches nothing");
+            command.add_flag("--diff", arguments->diff, "only show what would change");
+            arguments->safety.add_confirm_to(command);
+            return [arguments, &context] { return run(*arguments, context); };
+        });
 }
 
 } // namespace sieve::cli

@@ -9,7 +9,6 @@
 
 #include "libsieve/control/explain.hpp"
 #include "libsieve/control/real_kernel.hpp"
-#include "libsieve/feeds/find_keys.hpp"
 #include "libsieve/feeds/key_text.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
 #include "xdp-sieve/command.hpp"
@@ -25,31 +24,25 @@ namespace {
 
 struct ExplainArguments {
     std::string interface;
-    std::string key;
+    std::vector<std::string> key; // one, unless a shell has parted it
     std::string hook;
     std::string fields;
     std::vector<std::string> feeds;
 };
 
 Result<Exit> run_explain(const ExplainArguments& arguments, const Context& context) {
-    SIEVE_ASSIGN(const ExplainedKey explained,
-                 explain_key(arguments.interface, arguments.hook, arguments.fields, arguments.key, context));
-    std::optional<std::string> place;
-    const auto& decided = explained.explanation.decided_by;
-    if (!arguments.feeds.empty() && decided) {
-        const std::uint32_t fields = explained.explanation.sets[*decided].status.filter.lookup.fields;
-        KeySet keys(fields);
-        keys.add(explained.key);
-        SIEVE_ASSIGN(std::vector<Input> inputs, Input::of_all(arguments.feeds));
-        SIEVE_ASSIGN(const std::vector<std::string> places,
-                     find_keys(inputs, keys,
-                               {.format = {}, .skip_invalid = true, .ranges = true, .key_ranges = true}));
-        place = places.front();
-    }
+    // Shells part a key at its blanks.
+    if (arguments.key.size() > 1)
+        return invalid_request(fmt::format("explain: found {} words after {}, expected one key: write `{}`",
+                                           arguments.key.size(), arguments.interface,
+                                           fmt::join(arguments.key, ",")));
+    SIEVE_ASSIGN(const ExplainedKey explained, explain_key(arguments.interface, arguments.hook,
+                                                           arguments.fields, arguments.key.front(), context));
+    SIEVE_ASSIGN(const std::optional<Searched> searched, search_list(explained, arguments.feeds));
     if (context.json)
-        print_out("{}\n", json_text(explanation_json(explained, place)));
+        print_out("{}\n", json_text(explanation_json(explained, searched)));
     else
-        print_explanation(explained, place);
+        print_explanation(explained, searched);
     return explained.explanation.matched() ? Exit::done : Exit::no;
 }
 
@@ -69,7 +62,8 @@ void add_explain(CLI::App& app, Context& context) {
                 .called("FIELDS");
             command
                 .add("--feed", arguments->feeds,
-                     "a list that the deciding set was built from: tells a member from a false positive")
+                     "a list that the deciding set was built from: tells a member from a false positive; "
+                     "without it, the list that the daemon keeps, if one manages the interface")
                 .called("FILE");
             return [arguments, &context] { return run_explain(*arguments, context); };
         });

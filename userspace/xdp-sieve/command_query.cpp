@@ -60,15 +60,12 @@ Result<Exit> query_interface(const QueryArguments& arguments, const Context& con
     for (const std::string& text : arguments.keys) {
         SIEVE_ASSIGN(const ExplainedKey explained,
                      explain_key(arguments.image, arguments.hook, arguments.fields, text, context));
-        KeySet keys(explained.fields);
-        keys.add(explained.key);
-        SIEVE_ASSIGN(std::vector<std::string> places, find_places(arguments.feeds, keys));
-        const auto place = arguments.feeds.empty() ? std::nullopt : std::optional(std::move(places.front()));
+        SIEVE_ASSIGN(const std::optional<Searched> searched, search_list(explained, arguments.feeds));
         all = all && explained.explanation.matched();
         if (context.json)
-            results.push_back(explanation_json(explained, place));
+            results.push_back(explanation_json(explained, searched));
         else if (!context.quiet)
-            print_explanation(explained, place);
+            print_explanation(explained, searched);
     }
     if (context.json)
         print_out("{}\n", json_text(nlohmann::ordered_json{{"interface", arguments.image},

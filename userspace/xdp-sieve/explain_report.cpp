@@ -30,27 +30,30 @@ bool is_exact(const control::SetAnswer& answer) {
 }
 
 // Why the deciding set matches: "member", "false_positive", or "unknown".
-std::string reason(const control::SetAnswer& answer, const std::optional<std::string>& place) {
-    if (is_exact(answer)) return "member";
-    if (!place) return "unknown";
-    return place->empty() ? "false_positive" : "member";
+std::string reason(const control::SetAnswer& answer, const std::optional<Searched>& searched) {
+    if (is_exact(answer) || (searched && searched->found())) return "member";
+    return searched && searched->complete() ? "false_positive" : "unknown";
 }
 
-std::string reason_text(const control::SetAnswer& answer, const std::optional<std::string>& place) {
-    if (place && !place->empty()) return fmt::format("the key is a member: {}", *place);
+std::string reason_text(const control::SetAnswer& answer, const std::optional<Searched>& searched) {
+    if (searched && searched->found()) return fmt::format("the key is a member: {}", searched->place);
+    const std::string others =
+        searched && !searched->complete()
+            ? fmt::format("no list that was given has it, and the set was built of {}", searched->all_lists)
+            : std::string();
     if (is_exact(answer)) {
         const std::string why = answer.status.verified()
                                     ? "the set is verified"
                                     : fmt::format("kind {} is exact", kind_of(answer).facts().name);
-        return fmt::format("the key is a member: {}{}", why,
-                           place ? ", but the list does not have it: the list has changed" : "");
+        if (!searched) return fmt::format("the key is a member: {}", why);
+        return fmt::format("the key is a member: {}, but {}", why,
+                           others.empty() ? "the list does not have it: the list has changed" : others);
     }
-    if (place)
-        return fmt::format(
-            "a false positive, or the list has changed: the list does not have the key (rate {})",
-            format_rate(answer.status.expected_rate()));
-    return fmt::format("a member, or a false positive (rate {}): --feed FILE tells",
-                       format_rate(answer.status.expected_rate()));
+    const std::string rate = format_rate(answer.status.expected_rate());
+    if (!searched) return fmt::format("a member, or a false positive (rate {}): --feed FILE tells", rate);
+    if (!others.empty()) return fmt::format("a member, or a false positive (rate {}): {}", rate, others);
+    return fmt::format("a false positive, or the list has changed: the list does not have the key (rate {})",
+                       rate);
 }
 
 std::string answer_text(const control::SetAnswer& answer) {
@@ -79,8 +82,18 @@ Result<ExplainedKey> explain_key(const std::string& interface, const std::string
     return explained;
 }
 
+Result<std::optional<Searched>> search_list(const ExplainedKey& explained,
+                                            const std::vector<std::string>& feeds) {
+    const std::optional<std::size_t> decided = explained.explanation.decided_by;
+    if (!decided) return std::optional<Searched>();
+    const control::SetAnswer& answer = explained.explanation.sets[*decided];
+    if (feeds.empty()) return search_kept_list(answer, explained.key);
+    SIEVE_ASSIGN(Searched searched, search_feeds(feeds, answer, explained.key));
+    return std::optional(std::move(searched));
+}
+
 nlohmann::ordered_json explanation_json(const ExplainedKey& explained,
-                                        const std::optional<std::string>& place) {
+                                        const std::optional<Searched>& searched) {
     const control::Explanation& explanation = explained.explanation;
     nlohmann::ordered_json out = {{"hook", explained.hook},
                                   {"key", format_key(explained.key, explained.fields)},
@@ -95,8 +108,8 @@ nlohmann::ordered_json explanation_json(const ExplainedKey& explained,
     if (explanation.decided_by) {
         const control::SetAnswer& answer = explanation.sets[*explanation.decided_by];
         out["set"] = answer.status.set.name;
-        out["reason"] = reason(answer, place);
-        if (place && !place->empty()) out["place"] = *place;
+        out["reason"] = reason(answer, searched);
+        if (searched && searched->found()) out["place"] = searched->place;
         out["action"] = describe_action(action_of(answer));
     }
     for (const control::SetAnswer& answer : explanation.sets)
@@ -112,14 +125,14 @@ nlohmann::ordered_json explanation_json(const ExplainedKey& explained,
     return out;
 }
 
-void print_explanation(const ExplainedKey& explained, const std::optional<std::string>& place) {
+void print_explanation(const ExplainedKey& explained, const std::optional<Searched>& searched) {
     const control::Explanation& explanation = explained.explanation;
     const std::string key = format_key(explained.key, explained.fields);
     if (explanation.decided_by) {
         const control::SetAnswer& answer = explanation.sets[*explanation.decided_by];
         print_out("{} at {}: set {} decides ({})\n", key, explained.hook, answer.status.set.name,
                   describe_action(action_of(answer)));
-        print_out("  {}\n", reason_text(answer, place));
+        print_out("  {}\n", reason_text(answer, searched));
     } else {
         print_out("{} at {}: no set decides, so the default does ({})\n", key, explained.hook,
                   action_name(explanation.default_action));

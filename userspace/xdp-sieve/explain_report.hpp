@@ -4,11 +4,13 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include "libsieve/control/explain.hpp"
 #include "xdp-sieve/context.hpp"
+#include "xdp-sieve/search_list.hpp"
 
 namespace sieve::cli {
 
@@ -24,9 +26,12 @@ struct ExplainedKey {
                                                const std::string& fields, const std::string& text,
                                                const Context& context);
 
-// `place`: where the deciding set's list holds the key; empty: nowhere; nothing: no list was searched.
+// `searched`: what was found in the deciding set's list; nothing: no list was searched.
 [[nodiscard]] nlohmann::ordered_json explanation_json(const ExplainedKey& explained,
-                                                      const std::optional<std::string>& place);
-void print_explanation(const ExplainedKey& explained, const std::optional<std::string>& place);
+                                                      const std::optional<Searched>& searched);
+// Searches the deciding set's list: these feeds, or without any the list that a daemon keeps.
+[[nodiscard]] Result<std::optional<Searched>> search_list(const ExplainedKey& explained,
+                                                          const std::vector<std::string>& feeds);
+void print_explanation(const ExplainedKey& explained, const std::optional<Searched>& searched);
 
 } // namespace sieve::cli

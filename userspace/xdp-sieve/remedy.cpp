@@ -49,8 +49,13 @@ std::string remedy(const Error& error) {
     case ErrorKind::unfinished:
         return {};
     case ErrorKind::lockout:
-        return "take the address out of the list, or build its image anew with `--except FILE`; or say "
-               "`--allow-lockout` if it is meant (`--confirm 60` takes it back unless you confirm it)";
+        // Without a set that drops, it is the default.
+        return fmt::format(
+            "{}; or say `--allow-lockout` if it is meant (`--confirm 60` takes it back unless "
+            "you confirm it)",
+            facts.set.empty() ? "put what must pass into the list of a set that passes"
+                              : "take it out of the list, or name it in a file of exceptions (`except=FILE`; "
+                                "`--except FILE` for an image)");
     case ErrorKind::unconfirmed:
         return fmt::format("`xdp-sieve confirm {}` keeps it, and with `--take-back` undoes it at once",
                            facts.interface);

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/kernel/redirect_maps.hpp"
 #include "xdp-sieve/format.hpp"
 
@@ -49,12 +50,14 @@ std::string describe(const control::ReadySet& set) {
     const std::string exceptions =
         report.exceptions > 0 ? fmt::format(", {} did not", format_counted(report.exceptions, "exception"))
                               : "";
-    return fmt::format("{}: {}, {}{}; tested in {:.0f} ms: {} matched, {} of {} did{} ({:.3g} expected){}",
-                       set.name, format_counted(set.image.file().keys, "key"),
-                       format_bytes(set.image.bytes()), exact, report.milliseconds,
-                       format_counted(report.members, "member"), format_count(report.matched),
-                       format_counted(report.non_members, "non_member"), rejected,
-                       report.expected_rate * static_cast<double>(report.non_members), exceptions);
+    // An exact kind matches members only, so the random keys that matched are such.
+    const bool members = kind_of(set.image.lookup()).exact() != nullptr;
+    return fmt::format(
+        "{}: {}, {}{}; tested in {:.0f} ms: {} matched, {} of {} {}{} ({:.3g} expected){}", set.name,
+        format_counted(set.image.file().keys, members ? "range" : "key"), format_bytes(set.image.bytes()),
+        exact, report.milliseconds, format_counted(report.members, "member"), format_count(report.matched),
+        format_counted(report.non_members, "random key"), members ? "are members and did" : "did", rejected,
+        report.expected_rate * static_cast<double>(report.non_members), exceptions);
 }
 
 void remark_on_test(const control::ReadySet& set, const Context& context) {

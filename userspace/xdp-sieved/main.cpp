@@ -36,6 +36,7 @@ namespace {
 
 struct Arguments {
     std::string configuration = service::standard_configuration;
+    std::string named{}; // the same without --config
     bool check = false;
     std::string log = "auto";
 };
@@ -154,6 +155,7 @@ Exit run(int argc, char** argv) {
     app.add_option("--config", arguments.configuration, "the configuration")
         ->type_name("CONFIG")
         ->capture_default_str();
+    app.add_option("CONFIG", arguments.named, "likewise, as `xdp-sieve apply` takes it")->type_name("");
     app.add_flag("--check", arguments.check, "only say whether the configuration is correct");
     app.add_option("--log", arguments.log, "where to")
         ->type_name("auto|journal|stderr")
@@ -174,6 +176,14 @@ Exit run(int argc, char** argv) {
     } catch (const CLI::ParseError& error) {
         print_error("xdp-sieved: {}; see `xdp-sieved --help`\n", error.what());
         return Exit::usage;
+    }
+    if (!arguments.named.empty()) {
+        if (app.count("--config") > 0 && arguments.named != arguments.configuration) {
+            print_error("xdp-sieved: {} and --config {}: expected one configuration\n", arguments.named,
+                        arguments.configuration);
+            return Exit::usage;
+        }
+        arguments.configuration = arguments.named;
     }
     const auto choice = service::parse_log_choice(arguments.log);
     if (!choice) {

@@ -238,6 +238,34 @@ TEST_F(LockedOut, ALoadIsRefusedWithTheAddressTheSetAndTheLine) {
     EXPECT_EQ(load(), "");
 }
 
+// All of them at once, whatever drops them, and no more than a person reads.
+TEST_F(LockedOut, ARefusalNamesEveryAddress) {
+    host.addresses.push_back(session("203.0.113.6", "192.0.2.1"));
+    spec.sets = {bad({"203.0.113.5", "203.0.113.6"})};
+    const std::string list = files.path("bad.txt");
+    EXPECT_EQ(load(), "eth0 xdp: set bad would drop 203.0.113.5, in a test (" + list +
+                          ":1); 203.0.113.6, in a test (" + list + ":2); nothing was changed");
+    SetSpec good = Files::set("good", files.feed("good.txt", {"198.51.100.1"}));
+    good.action = WantedAction{SIEVE_ACTION_PASS, {}};
+    SetSpec drops = bad({"203.0.113.5"});
+    drops.action = WantedAction{SIEVE_ACTION_DROP, {}};
+    spec.sets = {good, drops};
+    spec.default_action = SIEVE_ACTION_DROP;
+    EXPECT_EQ(load(),
+              "eth0 xdp: set bad would drop 203.0.113.5, in a test (" + list +
+                  ":1); no set lets 203.0.113.6 pass, in a test, and the default is drop; nothing was "
+                  "changed");
+    for (int i = 10; i < 30; i++)
+        host.addresses.push_back(address("203.0.113." + std::to_string(i), HostRole::listed));
+    spec.sets = {good};
+    const std::string all = load();
+    EXPECT_NE(all.find("no set lets 203.0.113.5 pass, in a test; nor 203.0.113.6, in a test; nor "),
+              std::string::npos)
+        << all;
+    EXPECT_NE(all.find("; and 14 more, and the default is drop; nothing was changed"), std::string::npos)
+        << all;
+}
+
 // An entry that holds for every port takes a protected address, though no port of it is known.
 TEST_F(LockedOut, AnEntryOfAllPortsIsNoticed) {
     host.addresses = {address("192.0.2.99", HostRole::listed)};

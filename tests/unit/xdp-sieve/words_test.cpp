@@ -66,6 +66,20 @@ TEST(Remedy, OfWarningsToo) {
         EXPECT_NE(text(kind).find(flag), std::string::npos) << text(kind);
 }
 
+// What keeps an address out decides what lets it in.
+TEST(Remedy, OfALockout) {
+    const auto text = [](const std::string& set) {
+        return error_text({ErrorKind::lockout, "it", {.interface = "eth0", .set = set}});
+    };
+    EXPECT_EQ(text("bad"),
+              "it; take it out of the list, or name it in a file of exceptions (`except=FILE`; "
+              "`--except FILE` for an image); or say `--allow-lockout` if it is meant (`--confirm "
+              "60` takes it back unless you confirm it)");
+    EXPECT_EQ(text(""),
+              "it; put what must pass into the list of a set that passes; or say `--allow-lockout` if "
+              "it is meant (`--confirm 60` takes it back unless you confirm it)");
+}
+
 TEST(Remedy, SpeaksOfFlags) {
     const auto text = [](ErrorKind kind, Facts facts = {}) {
         return error_text({kind, "it", std::move(facts)});

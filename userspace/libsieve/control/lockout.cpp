@@ -21,6 +21,7 @@
 #include "libsieve/image/image.hpp"
 #include "libsieve/keys/address_ranges.hpp"
 #include "libsieve/util/input.hpp"
+#include "libsieve/util/name_some.hpp"
 
 namespace sieve::control {
 
@@ -355,27 +356,73 @@ std::string origin_of(std::span<const SetSpec> specs, const std::string& name, c
     return {};
 }
 
-tl::unexpected<Error> lockout(std::span<const SetSpec> specs, const std::string& interface,
-                              kernel::HookPoint point, const Asked& asked, const Dropper& dropper,
-                              const Question& question, const HostAddress& address) {
-    const std::string where = fmt::format("{} {}", interface, kernel::hook_point_name(point));
-    if (!dropper.set)
+// What a change would drop of what this host lives by: all of it, so that one refusal names it all.
+class Casualties {
+  public:
+    void add(const Dropper& dropper, const Question& question, const HostAddress& address) {
+        Group& group = groups_[dropper.set];
+        if (!group.seen.insert(address.address).second) return;
+        if (group.first.size() < most_named) group.first.push_back({question, address});
+    }
+    [[nodiscard]] bool empty() const { return groups_.empty(); }
+
+    // The refusal; `specs` say where sets have addresses from. Its facts name the first set that drops; none
+    // if the default does.
+    [[nodiscard]] tl::unexpected<Error> refusal(std::span<const SetSpec> specs, const std::string& interface,
+                                                kernel::HookPoint point, const Asked& asked) const {
+        Facts facts{.interface = interface};
+        std::string text;
+        for (const auto& [set, group] : groups_) {
+            if (!set) continue;
+            if (facts.set.empty()) facts.set = asked.names[*set];
+            text += text.empty() ? "" : "; ";
+            text += dropped_by_set(specs, asked, *set, group);
+        }
+        if (const auto by_default = groups_.find(std::nullopt); by_default != groups_.end()) {
+            text += text.empty() ? "" : "; ";
+            text += dropped_by_default(by_default->second);
+        }
         return failure(
             ErrorKind::lockout,
-            fmt::format("{}: no set lets {} pass, {}, and the default is drop; nothing was changed", where,
-                        address_text(address.address), address.what),
-            {.interface = interface});
-    const std::string& name = asked.names[*dropper.set];
-    const AskedSet& set = asked.sets[*dropper.set];
-    const char* const does = set.action == SIEVE_ACTION_DROP    ? "drop"
-                             : set.action == SIEVE_ACTION_LIMIT ? "limit"
-                                                                : "redirect";
-    return failure(ErrorKind::lockout,
-                   fmt::format("{}: set {} would {} {}, {}{}; nothing was changed", where, name, does,
-                               address_text(address.address), address.what,
-                               origin_of(specs, name, masked(question.key, set.fields))),
-                   {.interface = interface, .set = name});
-}
+            fmt::format("{} {}: {}; nothing was changed", interface, kernel::hook_point_name(point), text),
+            std::move(facts));
+    }
+
+  private:
+    struct Casualty {
+        Question question;
+        HostAddress address;
+    };
+    // Of one set, or of the default.
+    struct Group {
+        std::set<uint128> seen{};
+        std::vector<Casualty> first{};
+    };
+
+    static std::string dropped_by_set(std::span<const SetSpec> specs, const Asked& asked, std::size_t number,
+                                      const Group& group) {
+        const AskedSet& set = asked.sets[number];
+        const std::string& name = asked.names[number];
+        const char* const does = set.action == SIEVE_ACTION_DROP    ? "drop"
+                                 : set.action == SIEVE_ACTION_LIMIT ? "limit"
+                                                                    : "redirect";
+        std::vector<std::string> named;
+        for (const Casualty& one : group.first)
+            named.push_back(fmt::format("{}, {}{}", address_text(one.address.address), one.address.what,
+                                        origin_of(specs, name, masked(one.question.key, set.fields))));
+        return fmt::format("set {} would {} {}", name, does, name_some(named, group.seen.size()));
+    }
+    static std::string dropped_by_default(const Group& group) {
+        std::vector<std::string> named;
+        for (const Casualty& one : group.first)
+            named.push_back(fmt::format("{}{}{}, {}", named.empty() ? "" : "nor ",
+                                        address_text(one.address.address), named.empty() ? " pass" : "",
+                                        one.address.what));
+        return fmt::format("no set lets {}, and the default is drop", name_some(named, group.seen.size()));
+    }
+
+    std::map<std::optional<std::size_t>, Group> groups_;
+};
 
 // The questions about packets whose key, as far as it is known, is one of the entries or in one of them.
 std::vector<Question> named_by(const ComingKeys& coming, const std::vector<Question>& questions) {
@@ -410,6 +457,7 @@ Status judge(Kernel& kernel, Trial& trial, const std::string& interface, kernel:
              const ComingTable& coming, std::span<const HostAddress> host, const Safety& safety) {
     Court court(kernel, trial, coming.fresh);
     SIEVE_ASSIGN(const Asked asked, asked_of(kernel, coming, court));
+    Casualties casualties;
     for (const Question& question : lockout_questions(host, interface, point)) {
         SIEVE_ASSIGN(const std::optional<Dropper> dropper, find_dropper(asked, question, court));
         if (!dropper) continue;
@@ -419,9 +467,10 @@ Status judge(Kernel& kernel, Trial& trial, const std::string& interface, kernel:
                          was_dropped(kernel, asked, *dropper, *coming.before, question, court));
             if (was) continue;
         }
-        return lockout(coming.specs, interface, point, asked, *dropper, question, host[question.about]);
+        casualties.add(*dropper, question, host[question.about]);
     }
-    return {};
+    if (casualties.empty()) return {};
+    return casualties.refusal(coming.specs, interface, point, asked);
 }
 
 } // namespace
@@ -500,6 +549,7 @@ Status refuse_lockout(Kernel& kernel, const std::string& interface, kernel::Hook
     Court court(kernel, *trial, {});
     SIEVE_ASSIGN(const Asked asked, asked_of(kernel, coming.table, court));
     const auto changed = static_cast<std::size_t>(set - coming.table.sets.begin());
+    Casualties casualties;
     for (const Question& question : questions) {
         SIEVE_ASSIGN(const std::optional<Dropper> before, find_dropper(asked, question, court));
         if (before) continue;
@@ -509,8 +559,9 @@ Status refuse_lockout(Kernel& kernel, const std::string& interface, kernel::Hook
                                       if (i == changed) return !coming.erased;
                                       return asked.matches(i, key, court);
                                   }));
-        if (dropper) return lockout({}, interface, point, asked, *dropper, question, host[question.about]);
+        if (dropper) casualties.add(*dropper, question, host[question.about]);
     }
+    if (!casualties.empty()) return casualties.refusal({}, interface, point, asked);
     return {};
 }
 

@@ -10,6 +10,7 @@
 
 #include "libsieve/feeds/address_text.hpp"
 #include "libsieve/image/image.hpp"
+#include "libsieve/util/name_some.hpp"
 #include "libsieve/util/printable.hpp"
 
 namespace sieve::service {
@@ -74,38 +75,43 @@ void refuse_lockouts(Plan& plan, const std::vector<SetSurvey>& surveys, const St
     if (surveys.empty()) return;
     for (HookPlan& hook : plan.hooks) {
         if (!can_lock_out(hook)) continue;
+        std::vector<std::string> shut_out;
         for (const HostAddress& address : surveys.front().protection.host) {
             if (address.session_through != hook.interface || address.session_through.empty()) continue;
             if (is_held(*hook.entry, surveys, address.address, state)) continue;
-            hook.step = HookStep::nothing;
-            hook.locks_out = true;
-            hook.obstacle =
-                Error{ErrorKind::bad_input,
-                      fmt::format(
-                          "refused: {} {}: default = \"drop\", and no set that passes holds {}, {}; put this "
-                          "address into the list of such a set, or set protect-host = false in the "
-                          "[[interface]]",
-                          hook.interface, kernel::hook_point_name(hook.point),
-                          format_address(static_cast<std::uint64_t>(address.address >> 64),
-                                         static_cast<std::uint64_t>(address.address)),
-                          address.what)};
-            break;
+            const std::string text =
+                fmt::format("{}, {}",
+                            format_address(static_cast<std::uint64_t>(address.address >> 64),
+                                           static_cast<std::uint64_t>(address.address)),
+                            address.what);
+            if (std::ranges::find(shut_out, text) == shut_out.end()) shut_out.push_back(text);
         }
+        if (shut_out.empty()) continue;
+        hook.step = HookStep::nothing;
+        hook.locks_out = true;
+        hook.obstacle =
+            Error{ErrorKind::bad_input,
+                  fmt::format(
+                      "refused: {} {}: default = \"drop\", and no set that passes holds {}; put {} into the "
+                      "list of such a set, or set protect-host = false in the [[interface]]",
+                      hook.interface, kernel::hook_point_name(hook.point), name_some(shut_out),
+                      shut_out.size() == 1 ? "this address" : "these addresses")};
     }
 }
 
 Error lockout_refusal(const Error& refused, const HookPlan& plan) {
     const std::string& set = refused.facts.set;
+    const bool listed = plan.entry != nullptr && !plan.entry->protect_host;
+    // Without a set that drops, it is the default.
+    const char* const lists = set.empty() ? "put what must pass into the list of a set that passes"
+                                          : "take it out of the list, or name it in the set's exceptions";
     const std::string guards =
         set.empty() ? std::string() : fmt::format(", or in [set.{}.guards]", printable(set));
-    const bool listed = plan.entry != nullptr && !plan.entry->protect_host;
     return {ErrorKind::bad_input,
-            listed ? fmt::format("refused: {}; take the address out of the list, or out of protect in the "
-                                 "[[interface]]",
-                                 refused.message)
-                   : fmt::format("refused: {}; change the lists, or set protect-host = false in the "
-                                 "[[interface]]{}",
-                                 refused.message, guards),
+            listed ? fmt::format("refused: {}; {}, or take it out of protect in the [[interface]]",
+                                 refused.message, lists)
+                   : fmt::format("refused: {}; {}, or set protect-host = false in the [[interface]]{}",
+                                 refused.message, lists, guards),
             refused.facts};
 }
 

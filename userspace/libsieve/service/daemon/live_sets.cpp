@@ -10,6 +10,7 @@
 
 #include <fmt/core.h>
 
+#include "libsieve/service/daemon/narrator.hpp"
 #include "libsieve/service/live/companion.hpp"
 #include "libsieve/service/live/live_set.hpp"
 #include "libsieve/util/event.hpp"
@@ -215,14 +216,13 @@ void LiveSets::tell(const live::LiveEvent& event) {
         ledger_.note_refresh(event.set, {.result = refused ? SetOutcome::refused : SetOutcome::failed,
                                          .guard = event.guard,
                                          .message = message});
-        const std::string begin = fmt::format("set {}: ", event.set);
         log_.warning(fmt::format("{}{}; the list with {} entries stays in force",
-                                 message.starts_with(begin) ? "" : begin, message, event.entries),
+                                 about_set(event.set, message), refused ? " (refused)" : "", event.entries),
                      fields);
         break;
     }
     case live::LiveEvent::What::remark:
-        log_.info(fmt::format("set {}: {}", event.set, event.text), fields);
+        log_.info(about_set(event.set, event.text), fields);
         break;
     }
 }

@@ -43,15 +43,6 @@ std::string hook_name(const HookPlan& plan) {
     return plan.point == kernel::HookPoint::xdp ? plan.interface : fmt::format("{} {}", plan.interface, kernel::hook_point_name(plan.point));
 }
 
-// Errors of a set begin with its name already, or not.
-std::string about(const std::string& set, const std::string& message) {
-    const std::string begin = fmt::format("set {}: ", set);
-    std::string text = message;
-    for (const std::string& known : {std::string("refused: "), begin})
-        if (text.starts_with(known)) text.erase(0, known.size());
-    return begin + text;
-}
-
 std::string changes_text(const HookPlan& plan) {
     std::vector<std::string> parts;
     for (const SetPlan& set : plan.sets) {
@@ -142,9 +133,9 @@ void Narrator::tell_set(const SetReport& set, bool asked, std::chrono::milliseco
     std::string next;
     if (const auto wait = next_of_(set.name))
         next = fmt::format("; its sources are asked again in {}", span_text(*wait));
-    log_.warning(
-        fmt::format("{}{}; {}{}", about(set.name, known.trouble), refused ? " (refused)" : "", stays, next),
-        fields);
+    log_.warning(fmt::format("{}{}; {}{}", about_set(set.name, known.trouble), refused ? " (refused)" : "",
+                             stays, next),
+                 fields);
 }
 
 void Narrator::tell_hook(const HookReport& hook, const CycleReport& report) {
@@ -240,6 +231,14 @@ void Narrator::tell_missing(const CycleReport& report) {
                          {{"INTERFACE", name}});
         }
     missing_ = std::move(now);
+}
+
+std::string about_set(const std::string& set, const std::string& message) {
+    const std::string begin = fmt::format("set {}: ", set);
+    std::string text = message;
+    for (const std::string& known : {std::string("refused: "), begin})
+        if (text.starts_with(known)) text.erase(0, known.size());
+    return begin + text;
 }
 
 std::string Narrator::standing() const {

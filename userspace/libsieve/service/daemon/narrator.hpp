@@ -55,4 +55,8 @@ class Narrator {
 // "1.4 s", "35 min", "2 h": for people.
 [[nodiscard]] std::string span_text(std::chrono::milliseconds span);
 
+// What is said of a set, once: an error of a set begins with "refused: " or with the set's name already, or
+// not.
+[[nodiscard]] std::string about_set(const std::string& set, const std::string& message);
+
 } // namespace sieve::service

@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/service/daemon/narrator.hpp"
+
+#include <gtest/gtest.h>
+
+namespace sieve::service {
+namespace {
+
+TEST(Narrator, NamesASetOnce) {
+    for (const char* said :
+         {"its list is empty", "set bad: its list is empty", "refused: set bad: its list is empty"})
+        EXPECT_EQ(about_set("bad", said), "set bad: its list is empty");
+    EXPECT_EQ(about_set("bad", "set worse: its list is empty"), "set bad: set worse: its list is empty");
+}
+
+} // namespace
+} // namespace sieve::service
