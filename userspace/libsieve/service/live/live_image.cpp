@@ -193,7 +193,8 @@ Status read_claim_list(const std::string& path, ClaimList& list) {
         line += '\n';
         return true;
     };
-    if (!next_line() || line != fmt::format("{}\n", list_head)) return fault("found something else than a list that the daemon keeps");
+    if (!next_line() || line != fmt::format("{}\n", list_head))
+        return fault("found something else than a list that the daemon keeps");
     do {
         digest.add(line);
         line.pop_back();
