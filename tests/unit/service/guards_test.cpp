@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "libsieve/service/list_digest.hpp"
 #include "unit/control/files.hpp"
 #include "unit/service/lists.hpp"
 
@@ -89,6 +90,40 @@ TEST_F(Guards, AListWithAnAddressThatThisHostLivesBy) {
     passes(list_of({"192.0.2.0", "192.0.2.2", "192.0.2.128/25"}));
     set.guards.protect_host = false;
     passes(list_of({"192.0.2.1"}));
+}
+
+// All of them at once, and no more than a person reads.
+TEST_F(Guards, ARefusalNamesEveryAddress) {
+    protection.host.push_back(host_address("192.0.2.7", "a resolver"));
+    set.guards.protect = {"198.51.100.0/24"};
+    refuses(
+        Guard::protection,
+        {"the list holds 192.0.2.1, a gateway of eth0; 192.0.2.7, a resolver; 198.51.100.0/24, or a part "
+         "of it, which is to be protected; take them out of the list, leave them out with own-addresses = "
+         "\"skip\" in [set.bad.guards]",
+         "protect-host = false", "protect in [set.bad.guards]"},
+        list_of({"192.0.2.0/24", "198.51.100.7"}));
+    for (int i = 10; i < 40; i++)
+        protection.host.push_back(host_address("192.0.2." + std::to_string(i), "an own address"));
+    refuses(Guard::protection, {"; and 25 more; take them out of the list"},
+            list_of({"192.0.2.0/24", "198.51.100.7"}));
+}
+
+TEST_F(Guards, ProtectedAddressesAreLeftOut) {
+    protection.host.push_back(host_address("192.0.2.7"));
+    Feed list = list_of({"192.0.2.0/29", "192.0.2.7", "198.51.100.7"});
+    const auto left_out = leave_out_protected(set, list, protection);
+    ASSERT_TRUE(left_out);
+    ASSERT_EQ(left_out->size(), 2U);
+    EXPECT_EQ((*left_out)[0].text, "192.0.2.1");
+    EXPECT_EQ((*left_out)[1].text, "192.0.2.7");
+    passes(list);
+    EXPECT_EQ(digest_of_list(list),
+              digest_of_list(list_of({"198.51.100.7", "192.0.2.0", "192.0.2.2-192.0.2.6"})));
+    // Of a list of these alone nothing would be left, so it stays to be refused.
+    Feed own = list_of({"192.0.2.1"});
+    EXPECT_TRUE(leave_out_protected(set, own, protection)->empty());
+    refuses(Guard::protection, {"192.0.2.1"}, own);
 }
 
 TEST_F(Guards, AListWithAProtectedAddress) {

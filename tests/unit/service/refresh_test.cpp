@@ -309,6 +309,43 @@ TEST_F(Refresh, AnEmptySourceIsRefusedAsEmpty) {
     EXPECT_TRUE(examined().refusal);
 }
 
+// One own address in a list does not keep the others out, if the operator wants it so; and it is taken as
+// soon as the host no longer depends on it.
+TEST_F(Refresh, AnOwnAddressMayBeLeftOut) {
+    files.feed("bad.txt", {"192.0.2.1", "192.0.2.254", "198.51.100.0/24"});
+    const Examined refused = examined();
+    ASSERT_TRUE(refused.refusal);
+    EXPECT_EQ(refused.refusal->guard, Guard::protection);
+    set.guards.skip_own = true;
+    std::vector<std::string> remarks;
+    control::Observer observer;
+    observer.remark = [&](const std::string& text) { remarks.push_back(text); };
+    const auto taken = examine(set, state, protection, sandbox, observer);
+    ASSERT_TRUE(taken);
+    EXPECT_FALSE(taken->refusal);
+    EXPECT_EQ(taken->entries(), 2U);
+    EXPECT_EQ(taken->left_out, std::vector<std::string>{"192.0.2.254"});
+    EXPECT_EQ(remarks, std::vector<std::string>{
+                           "set bad: one address or range was left out, since this host depends on it: "
+                           "192.0.2.254, a gateway of eth0"});
+    const SetRecord record = refreshed();
+    EXPECT_EQ(record.left_out, std::vector<std::string>{"192.0.2.254"});
+    const auto holds = [&](const SetRecord& last, const char* address) {
+        const auto image = Image::load(std::filesystem::path(state.image_path("bad", last.identity)));
+        return image->contains(parse_key(address, SIEVE_FIELD_SRC).value());
+    };
+    EXPECT_TRUE(holds(record, "192.0.2.1"));
+    EXPECT_TRUE(holds(record, "198.51.100.7"));
+    EXPECT_FALSE(holds(record, "192.0.2.254"));
+    EXPECT_FALSE(examined().changed()) << "the same list under the same host";
+    EXPECT_EQ(state.read("bad", {})->left_out, std::vector<std::string>{"192.0.2.254"});
+
+    protection.host.clear();
+    const SetRecord whole = refreshed();
+    EXPECT_TRUE(whole.left_out.empty());
+    EXPECT_TRUE(holds(whole, "192.0.2.254"));
+}
+
 TEST_F(Refresh, AFileThatJoinsAFolderIsNoticed) {
     std::filesystem::create_directory(files.path("lists"));
     files.feed("lists/a.txt", {"192.0.2.1"});

@@ -31,6 +31,7 @@ struct GuardLimits {
     double most_ipv6 = 0.01;            // likewise of IPv6
     bool protect_host = true;           // never drop what this host lives by
     std::vector<std::string> protect{}; // nor these addresses, prefixes and ranges, as they were written
+    bool skip_own = false;              // a list that holds some of these is taken without them
 };
 
 struct SetConfiguration {

@@ -138,6 +138,8 @@ void read_guards(Mistakes& mistakes, const toml::table& table, const std::string
                       else
                           guards.protect.push_back(text);
                   });
+    constexpr std::pair<std::string_view, bool> words[] = {{"refuse", false}, {"skip", true}};
+    section.choice<bool>("own-addresses", words, guards.skip_own);
     section.finish();
 }
 

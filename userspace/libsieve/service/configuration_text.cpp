@@ -152,6 +152,7 @@ void write_guards(Text& text, const GuardLimits& guards) {
     text.number("most-ipv6", guards.most_ipv6);
     text.flag("protect-host", guards.protect_host);
     text.key("protect", list_of(guards.protect));
+    text.word("own-addresses", guards.skip_own ? "skip" : "refuse");
 }
 
 void write_set(Text& text, const SetConfiguration& set) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <set>
 #include <vector>
 
 #include <fmt/core.h>
@@ -11,6 +12,7 @@
 #include "libsieve/feeds/address_text.hpp"
 #include "libsieve/feeds/entry.hpp"
 #include "libsieve/feeds/key_text.hpp"
+#include "libsieve/util/name_some.hpp"
 #include "libsieve/util/printable.hpp"
 
 namespace sieve::service {
@@ -115,29 +117,39 @@ std::optional<Refusal> check_coverage(const SetConfiguration& set, const std::ve
     return std::nullopt;
 }
 
+// Those of the protected ranges that these ranges meet.
+std::vector<ProtectedRange> met_by(const std::vector<AddressRange>& ranges, const SetConfiguration& set,
+                                   const Protection& protection) {
+    std::vector<ProtectedRange> met = protected_ranges(set, protection);
+    std::erase_if(met, [&](const ProtectedRange& one) { return !overlaps(ranges, one.range); });
+    return met;
+}
+
 std::optional<Refusal> check_hosts(const SetConfiguration& set, const std::vector<AddressRange>& ranges,
                                    const Protection& protection) {
-    for (const HostAddress& address : protection.host)
-        if (set.guards.protect_host && overlaps(ranges, {address.address, address.address}))
-            return Refusal{Guard::protection,
-                           fmt::format("set {}: the list holds {}, {}; take it out of the list, or set "
-                                       "protect-host = false in [set.{}.guards]",
-                                       set.name, text_of(address.address), address.what, set.name)};
-    for (const std::string& text : set.guards.protect)
-        if (overlaps(ranges, protected_range(text)))
-            return Refusal{
-                Guard::protection,
-                fmt::format("set {}: the list holds {}, or a part of it, which is to be protected; "
-                            "take it out of the list, or out of protect in [set.{}.guards]",
-                            set.name, printable(text), set.name)};
-    for (const std::string& text : protection.listed)
-        if (overlaps(ranges, protected_range(text)))
-            return Refusal{
-                Guard::protection,
-                fmt::format("set {}: the list holds {}, or a part of it, which is to be protected; "
-                            "take it out of the list, or out of protect in the [[interface]]",
-                            set.name, printable(text))};
-    return std::nullopt;
+    const std::vector<ProtectedRange> met = met_by(ranges, set, protection);
+    if (met.empty()) return std::nullopt;
+    std::vector<std::string> names;
+    std::set<ProtectedBy> by;
+    for (const ProtectedRange& one : met) {
+        names.push_back(one.by == ProtectedBy::host
+                            ? fmt::format("{}, {}", one.text, one.what)
+                            : fmt::format("{}, or a part of it, which is to be protected", one.text));
+        by.insert(one.by);
+    }
+    const char* const them = met.size() == 1 ? "it" : "them";
+    std::string advice = fmt::format("take {} out of the list", them);
+    if (!set.guards.skip_own)
+        advice +=
+            fmt::format(", leave {} out with own-addresses = \"skip\" in [set.{}.guards]", them, set.name);
+    if (by.contains(ProtectedBy::host))
+        advice += fmt::format(", or set protect-host = false in [set.{}.guards]", set.name);
+    if (by.contains(ProtectedBy::set))
+        advice += fmt::format(", or take {} out of protect in [set.{}.guards]", them, set.name);
+    if (by.contains(ProtectedBy::interface))
+        advice += fmt::format(", or take {} out of protect in the [[interface]]", them);
+    return Refusal{Guard::protection,
+                   fmt::format("set {}: the list holds {}; {}", set.name, name_some(names), advice)};
 }
 
 } // namespace
@@ -180,12 +192,28 @@ std::vector<ProtectedRange> protected_ranges(const SetConfiguration& set, const 
     if (!protection.takes_packets || !guards_addresses(set)) return ranges;
     if (set.guards.protect_host)
         for (const HostAddress& host : protection.host)
-            ranges.push_back({{host.address, host.address}, host.what});
+            ranges.push_back(
+                {{host.address, host.address}, host.what, text_of(host.address), ProtectedBy::host});
     for (const std::string& text : set.guards.protect)
-        ranges.push_back({protected_range(text), "in the list protect"});
+        ranges.push_back({protected_range(text), "in the list protect", printable(text), ProtectedBy::set});
     for (const std::string& text : protection.listed)
-        ranges.push_back({protected_range(text), "in the list protect of an interface"});
+        ranges.push_back({protected_range(text), "in the list protect of an interface", printable(text),
+                          ProtectedBy::interface});
     return ranges;
+}
+
+Result<std::vector<ProtectedRange>> leave_out_protected(const SetConfiguration& set, Feed& list,
+                                                        const Protection& protection) {
+    std::vector<ProtectedRange> met = met_by(merged(list), set, protection);
+    if (met.empty()) return met;
+    Members taken(list.keys.fields());
+    for (const ProtectedRange& one : met) taken.ranges.push_back(one.range);
+    Members rest(list.keys, list.ranges);
+    SIEVE_TRY(subtract(rest, taken));
+    if (rest.empty()) return std::vector<ProtectedRange>();
+    list.keys = std::move(rest.keys);
+    list.ranges = std::move(rest.ranges);
+    return met;
 }
 
 Refusal empty_list(const SetConfiguration& set) {

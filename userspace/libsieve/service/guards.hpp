@@ -58,13 +58,25 @@ struct Protection {
                                                    std::uint64_t entries_before);
 
 // What the set must not take, as ranges: those of `protection` and the set's `protect` list.
-// Each comes with its name for a message.
+// Each comes with its names for messages.
+enum class ProtectedBy : std::uint8_t {
+    host,      // lives by it
+    set,       // names it in its `protect` list
+    interface, // likewise
+};
 struct ProtectedRange {
     AddressRange range;
     std::string what;
+    std::string text{}; // the range itself
+    ProtectedBy by = ProtectedBy::host;
 };
 [[nodiscard]] std::vector<ProtectedRange> protected_ranges(const SetConfiguration& set,
                                                            const Protection& protection);
+
+// Takes these ranges out of a list of single addresses. Returns those that the list held; none if nothing
+// would be left of it, and then the list stays as it was.
+[[nodiscard]] Result<std::vector<ProtectedRange>> leave_out_protected(const SetConfiguration& set, Feed& list,
+                                                                      const Protection& protection);
 
 // An element of a `protect` list, which was checked when the configuration was read.
 [[nodiscard]] AddressRange protected_range(const std::string& text);

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <ctime>
 #include <filesystem>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -19,6 +20,7 @@
 #include "libsieve/service/list_file.hpp"
 #include "libsieve/service/origin.hpp"
 #include "libsieve/util/digest.hpp"
+#include "libsieve/util/name_some.hpp"
 #include "libsieve/util/printable.hpp"
 
 namespace sieve::service {
@@ -43,6 +45,35 @@ bool last_good_is_doubtful(const SetConfiguration& set, const SetRecord& record,
     if (record.exact || addresses.empty()) return false;
     const auto image = Image::load(std::filesystem::path(state.image_path(set.name, record.identity)));
     return image && matches_any(*image, addresses);
+}
+
+// Whether this host no longer needs something that was left out of the last good list. The list is then read
+// again, since it says that this is a member.
+bool lacks_a_member(const SetConfiguration& set, const SetRecord& record, const Protection& protection) {
+    std::set<std::string> now;
+    for (const ProtectedRange& one : protected_ranges(set, protection)) now.insert(one.text);
+    return std::ranges::any_of(record.left_out, [&](const std::string& text) { return !now.contains(text); });
+}
+
+// Leaves out of a new list what this host lives by, if the operator wants that, and says so.
+Status leave_out(const SetConfiguration& set, const Protection& protection, Examined& examined,
+                 const control::Observer& observer) {
+    ReadList& read = *examined.read;
+    if (!set.guards.skip_own || !guards_addresses(set) || !read.list) return {};
+    SIEVE_ASSIGN(const std::vector<ProtectedRange> met, leave_out_protected(set, *read.list, protection));
+    if (met.empty()) return {};
+    SIEVE_ASSIGN(ReadList own, own_list(*read.list, read.label));
+    read.records = std::move(own.records);
+    std::vector<std::string> names;
+    for (const ProtectedRange& one : met) {
+        examined.left_out.push_back(one.text);
+        names.push_back(fmt::format("{}, {}", one.text, one.what));
+    }
+    observer.remark(fmt::format("set {}: {} left out, since this host depends on {}: {}", set.name,
+                                met.size() == 1 ? "one address or range was"
+                                                : fmt::format("{} addresses or ranges were", met.size()),
+                                met.size() == 1 ? "it" : "them", name_some(names)));
+    return {};
 }
 
 std::optional<Refusal> check(const SetConfiguration& set, const ReadList& read,
@@ -78,7 +109,8 @@ tl::expected<Examined, GatherFailure> examine(const SetConfiguration& set, const
     ReadRequest request{
         .set = set.name, .origins = std::move(*origins), .feed = set.feed, .sandbox = sandbox};
     if (examined.before && examined.before->build == examined.build &&
-        !last_good_is_doubtful(set, *examined.before, state, protection))
+        !last_good_is_doubtful(set, *examined.before, state, protection) &&
+        !lacks_a_member(set, *examined.before, protection))
         request.known = KnownList{examined.before->sources, examined.before->list_digest};
     auto done = read_in_sandbox(request);
     if (!done) return tl::unexpected(std::move(done.error()));
@@ -91,6 +123,8 @@ tl::expected<Examined, GatherFailure> examine(const SetConfiguration& set, const
     }
     examined.read = std::move(std::get<ReadList>(*done));
     for (const std::string& remark : examined.read->remarks) observer.remark(remark);
+    if (Status done = leave_out(set, protection, examined, observer); !done)
+        return tl::unexpected(GatherFailure{std::move(done.error()), {}});
     const std::optional<std::uint64_t> entries =
         examined.before ? std::optional(examined.before->entries) : std::nullopt;
     examined.refusal = check(set, *examined.read, entries, protection);
@@ -127,6 +161,7 @@ Result<SetRecord> build_image(const SetConfiguration& set, const Examined& exami
     record.expected_fpr = rate_from_bits(file.expected_fpr);
     record.built_at = std::time(nullptr);
     record.exact = !built->exact.empty();
+    record.left_out = examined.left_out;
     record.sources = read.known.sources;
     SIEVE_TRY(state.stage(set.name, built->image, read.list ? read.records.get() : -1, built->exact));
     return record;

@@ -21,12 +21,13 @@ namespace sieve::service {
 
 // What a set's sources hold now, beside what it was last time.
 struct Examined {
-    std::optional<SetRecord> before{};  // the last good image, with the times and validators of this visit
-    std::string build{};                // digest of build_text() now
-    std::optional<ReadList> read{};     // nothing: neither list nor options have changed
-    std::optional<Refusal> refusal{};   // by a guard; the list must not go live
-    bool provenance_changed = false;    // of a list that has not changed: a file has another time
-    std::chrono::milliseconds asking{}; // how long the sources and their lists took
+    std::optional<SetRecord> before{};   // the last good image, with the times and validators of this visit
+    std::string build{};                 // digest of build_text() now
+    std::optional<ReadList> read{};      // nothing: neither list nor options have changed
+    std::optional<Refusal> refusal{};    // by a guard; the list must not go live
+    bool provenance_changed = false;     // of a list that has not changed: a file has another time
+    std::vector<std::string> left_out{}; // of the new list (SetRecord)
+    std::chrono::milliseconds asking{};  // how long the sources and their lists took
 
     [[nodiscard]] bool changed() const { return read.has_value(); }
     // Of the new list; of an image its keys.

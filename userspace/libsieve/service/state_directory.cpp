@@ -30,8 +30,10 @@ namespace sieve::service {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FileStamp, device, inode, status_changed)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SourceProvenance, source, digest, bytes, etag, last_modified, asked,
                                    changed, stamp, read)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SetRecord, identity, build, list_digest, entries, keys, skipped, bytes,
-                                   expected_fpr, built_at, exact, sources)
+// What an earlier version did not write is as if it were not there.
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(SetRecord, identity, build, list_digest, entries, keys,
+                                                skipped, bytes, expected_fpr, built_at, exact, left_out,
+                                                sources)
 
 namespace {
 

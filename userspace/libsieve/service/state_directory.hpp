@@ -47,6 +47,8 @@ struct SetRecord {
     double expected_fpr = 0;
     std::int64_t built_at = 0; // in seconds since 1970
     bool exact = false;        // the keys that verify its matches are kept, too
+    // Of the list: what this host lives by, or is to be protected, and so was left out (guards.hpp).
+    std::vector<std::string> left_out{};
     std::vector<SourceProvenance> sources{};
 };
 

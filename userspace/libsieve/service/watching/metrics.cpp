@@ -82,6 +82,8 @@ using prometheus::MetricType;
     X(list_entries, "xdp_sieve_list_entries", Gauge, "set", "Entries of the last good list.")                \
     X(list_skipped, "xdp_sieve_list_skipped_lines", Gauge, "set",                                            \
       "Malformed lines of the last good list that were left out.")                                           \
+    X(list_left_out, "xdp_sieve_list_own_addresses_left_out", Gauge, "set",                                  \
+      "Addresses and ranges of the last good list that were left out, since the host depends on them.")      \
     X(list_image_bytes, "xdp_sieve_list_image_bytes", Gauge, "set", "Size of the last good image.")          \
     X(list_changed, "xdp_sieve_list_changed_timestamp_seconds", Gauge, "set",                                \
       "When the list last changed, which is when its last good image was built, in seconds since 1970.")     \
@@ -303,6 +305,7 @@ void add_list(Collection& all, const std::string& name, const SetHistory& set) {
     if (set.last_good) {
         all.add(Id::list_entries, labels, set.last_good->entries);
         all.add(Id::list_skipped, labels, set.last_good->skipped);
+        all.add(Id::list_left_out, labels, static_cast<std::uint64_t>(set.last_good->left_out.size()));
         all.add(Id::list_image_bytes, labels, set.last_good->bytes);
         all.add(Id::list_changed, labels, static_cast<double>(set.last_good->built_at));
     }
