@@ -117,7 +117,6 @@ without_daemon() {
     [ -z "$(program_id)" ] || fail "apply has attached the program"
     start
     says "$IN_IF: is paused"
-    says 'set bad: a new list with 2 entries'
     [ -z "$(program_id)" ] || fail "the program is there"
     refused 1 'every interface is paused' resume "$IN_IF"
     stop
@@ -142,12 +141,11 @@ allowlist() {
     fresh "default = \"drop\"
 protect-host = false"
     start
-    says 'set bad: a new list with 2 entries'
+    says "$IN_IF: attached; in force: friends, bad"
     verdicts <<<"drop udp $STRANGER $IN4 1 2"
     pause "$IN_IF" >/dev/null
     verdicts <<<"pass udp $STRANGER $IN4 1 2"
-    sieve resume "$IN_IF" >/dev/null
-    says "$IN_IF: attached; in force: friends, bad"
+    says_anew "$IN_IF: attached; in force: friends, bad" sieve resume "$IN_IF" >/dev/null
     verdicts <<<"drop udp $STRANGER $IN4 1 2"
     stop
 }
