@@ -32,10 +32,13 @@ sieve::Result<sieve::BuildOptions> build_options(const libsieve_build_options* g
     return options;
 }
 
-// The keys without the exceptions among them, and what the builder is told.
-sieve::Result<sieve::Exceptions> take_out(sieve::Members& members, const libsieve_build_options* given) {
-    const libsieve_keys* exceptions = sieve::api::at_full_size(given).exceptions;
+// The members of `keys` without the exceptions among them, and what the builder is told.
+sieve::Result<sieve::Exceptions> take_out(sieve::Members& members, const libsieve_keys* keys,
+                                          const libsieve_build_options* given) {
+    SIEVE_ASSIGN(const libsieve_build_options from, sieve::api::at_full_size(given));
+    const libsieve_keys* const exceptions = from.exceptions;
     if (exceptions == nullptr) return sieve::Exceptions{};
+    if (exceptions == keys) return sieve::bad_input("every entry of the list is an exception");
     if (exceptions->members.fields() != members.fields())
         return sieve::invalid_request("the exceptions have other fields than the keys");
     SIEVE_TRY(sieve::subtract(members, exceptions->members));
@@ -51,7 +54,7 @@ bool libsieve_build(libsieve_keys* keys, const libsieve_build_options* options, 
         libsieve_keys taken{sieve::Members(keys->members.fields())};
         std::swap(taken, *keys);
         SIEVE_ASSIGN(const sieve::BuildOptions chosen, build_options(options));
-        SIEVE_ASSIGN(const sieve::Exceptions exceptions, take_out(taken.members, options));
+        SIEVE_ASSIGN(const sieve::Exceptions exceptions, take_out(taken.members, keys, options));
         SIEVE_ASSIGN(sieve::BuiltSet built,
                      sieve::build_set(std::move(taken.members), chosen, {}, exceptions));
         *image = std::make_unique<libsieve_image>(libsieve_image{std::move(built.image)}).release();
