@@ -48,8 +48,6 @@ NOT_YET = {
     "version": "a state directory without its version: the next start ends with 3; without its lock, a second "
                "controller finds it free",
     "run": "lost files of /run/xdp-sieve: a second daemon finds the namespace free",
-    "except-prefixes": "exceptions of a list with prefixes: the set is not built",
-    "verify": "verification switched on for two sets of an interface: each waits for the other's keys for ever",
 }
 STATE_BYTES = "8M"
 CORE, SHARED, STRANGERS = 130, 60, 40
@@ -262,11 +260,9 @@ class Life:
             for name, action in entry["sets"]:
                 one = self.lists[name]
                 sets[name] = {"action": action, "kind": draw.choice(one.kinds),
-                              "verify": not one.prefixes and (draw.random() < 0.25 if self.does("verify") else
-                                                              name[-1] in "bf"),
+                              "verify": not one.prefixes and draw.random() < 0.25,
                               "except": frozenset(draw.sample(COMMON, 12) + draw.sample(one.core, 12))
-                              if "ddlcbf" not in one.kinds and (self.does("except-prefixes") or not one.prefixes)
-                              and draw.random() < 0.25 else frozenset()}
+                              if "ddlcbf" not in one.kinds and draw.random() < 0.25 else frozenset()}
         return {"entries": entries, "sets": sets}
 
     @staticmethod
@@ -333,8 +329,15 @@ class Life:
             status, self.daemon = self.daemon.process.returncode, None
             raise Violation(f"the daemon has ended with {status}")
 
+    def by_hand(self, *words):
+        """A change that a person makes by hand. Where a daemon manages the hook, it takes --force."""
+        forced = not self.is_up() or self.draw.random() < 0.8
+        status, err = self.command(*words, *["--force"] * forced)
+        if not forced and status == 0:
+            raise Violation(f"{' '.join(words)} is not refused beside the daemon: {err}")
+
     def command(self, *words):
-        """Runs a command by hand, while packets flow."""
+        """Runs a command, while packets flow."""
         process = subprocess.Popen(inside(HERE, SIEVE, "-q", *words), stdin=subprocess.DEVNULL,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                    preexec_fn=host.die_with_parent)
@@ -455,7 +458,7 @@ class Life:
             how = "empty"
         self.write_bad(name, {
             "empty": "", "html": host.PAGE, "damaged": good + "192.0.2.300\n", "own": good + own + "\n",
-            "huge": good + "".join(f"60.{i >> 8}.{i & 255}.1\n" for i in range(CORE * 12)),
+            "huge": good + "".join(f"60.{i >> 8}.{i & 255}.1\n" for i in range(CORE * 20)),
             "wide": good + "0.0.0.0/1\n128.0.0.0/2\n", "binary": bytes(range(256)) * 20,
             "shrunk": one.text(one.core[:20]), "cut": good + "192.0.2."}[how])
         return f"{name} {how}"
@@ -854,7 +857,7 @@ class Life:
         for interface, hook, entry in self.hooks_wanted():
             if not entry:
                 self.model.may_be((interface.number, LEAVING if hook == EGRESS else ARRIVING), None)
-                run(*inside(HERE, SIEVE, "-q", "unload", interface.name, "--hook", hook), check=False)
+                run(*inside(HERE, SIEVE, "-q", "unload", "--force", interface.name, "--hook", hook), check=False)
 
     def asked(self, metrics):
         """How often each set's sources were asked."""

@@ -319,6 +319,31 @@ TEST_F(CycleTest, AVerifiedSetComesBackWithItsKeys) {
     EXPECT_NE(kernel.running.table.find("a")->exact_id, 0U);
 }
 
+// Verification was switched on, and the sources cannot be read: the last good image has no keys.
+TEST_F(CycleTest, ASetIsInForceUnverifiedUntilItsListIsRead) {
+    const auto verified = [&](const std::string& set) {
+        return kernel.running.table.find(set)->exact_id != 0;
+    };
+    done();
+    for (SetConfiguration& set : configuration.sets) set.verify = true;
+    std::filesystem::remove(files.path("a.txt"));
+    EXPECT_EQ(done({.failing = Failing::stops_itself}).sets[1].outcome, SetOutcome::replaced);
+    EXPECT_FALSE(verified("a"));
+    EXPECT_TRUE(verified("b")) << "the other set waits for it";
+
+    kernel.running = {};
+    done({.ask = Ask::nothing, .failing = Failing::stops_itself});
+    ASSERT_EQ(kernel.running.table.sets.size(), 2U) << "nothing is in force after a reboot";
+    EXPECT_FALSE(verified("a"));
+    EXPECT_TRUE(verified("b"));
+    EXPECT_FALSE(done({.ask = Ask::nothing, .failing = Failing::stops_itself}).changed);
+
+    files.feed("a.txt", {"192.0.2.1"});
+    EXPECT_EQ(done().sets[0].outcome, SetOutcome::replaced);
+    EXPECT_TRUE(verified("a"));
+    EXPECT_TRUE(verified("b"));
+}
+
 TEST_F(CycleTest, AVerifiedSetWhoseKeysAreDamagedIsBuiltAnew) {
     configuration.sets[0].verify = true;
     done();

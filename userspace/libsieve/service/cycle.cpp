@@ -589,7 +589,10 @@ WantedSets wanted_sets(const std::vector<SetSurvey>& surveys) {
             set.filter = WantedFilter::new_build;
             continue;
         }
-        if (survey.before()) set.identity = survey.before()->identity;
+        if (survey.before()) {
+            set.identity = survey.before()->identity;
+            set.verifiable = survey.before()->exact;
+        }
         // What runs is as new as the record, or newer: a controller may have died before it wrote that.
         if (!survey.asked || survey.error)
             set.filter = WantedFilter::in_force;

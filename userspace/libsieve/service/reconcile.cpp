@@ -146,7 +146,14 @@ class HookPlanner {
         plan_.sets.push_back({.name = name,
                               .comes = true,
                               .action = actions_[i],
-                              .verified = is_verified(configuration_, name)});
+                              .verified = is_verified(configuration_, name) && is_verifiable(name)});
+    }
+
+    // The last good image has no keys if verification was switched on after it had been built. Its filter
+    // alone misses no member, and it goes without them until the list has been read.
+    [[nodiscard]] bool is_verifiable(const std::string& name) const {
+        const auto set = wanted_.find(name);
+        return set == wanted_.end() || set->second.verifiable;
     }
 
     void compare(const kernel::TableInForce& now) {
@@ -185,7 +192,9 @@ class HookPlanner {
                     .action_before = control::action_of(now),
                     .action = actions_[i],
                     .verified_before = now.exact_id != 0,
-                    .verified = is_verified(configuration_, now.name)};
+                    .verified = is_verified(configuration_, now.name) &&
+                                (is_verifiable(now.name) ||
+                                 (wanted.filter == WantedFilter::in_force && now.exact_id != 0))};
         const bool same = set.verified == set.verified_before &&
                           (wanted.filter == WantedFilter::in_force ||
                            (wanted.filter == WantedFilter::last_good &&
@@ -408,12 +417,13 @@ HookInTheMaking::prepare(control::Kernel& kernel, const Configuration& configura
     const auto start = std::chrono::steady_clock::now();
     auto parts = std::make_unique<Parts>(configuration, plan, state, safety);
     control::TableSpec table = table_of(configuration, *plan.entry, plan.interface);
-    for (control::SetSpec& set : table.sets) {
+    for (std::size_t i = 0; i < table.sets.size(); i++) {
+        control::SetSpec& set = table.sets[i];
         const auto found = identities.find(set.name);
         if (found == identities.end()) continue; // it keeps the filter in force
         const std::string& identity = found->second;
         set.sources = {state.image_path(set.name, identity)};
-        if (is_verified(configuration, set.name)) {
+        if (plan.sets[i].verified && !plan.sets[i].kept) {
             SIEVE_ASSIGN(std::vector<sieve_key> keys, state.exact_keys(set.name, identity));
             set.verify = control::Verification{
                 .keys = std::make_shared<const std::vector<sieve_key>>(std::move(keys))};

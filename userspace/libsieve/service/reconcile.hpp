@@ -34,6 +34,7 @@ enum class WantedFilter : std::uint8_t {
 struct WantedSet {
     WantedFilter filter = WantedFilter::in_force;
     std::string identity{}; // of the last good image; empty if there is none
+    bool verifiable = true; // its keys are kept, or will be
 };
 using WantedSets = std::map<std::string, WantedSet>; // by name
 
