@@ -43,6 +43,20 @@ from_nothing() {
     judged
 }
 
+# Nobody has to name the lists: the daemon keeps them, and knows where they are from.
+lists_are_known() {
+    fresh "" 'guards.own-addresses = "skip"'
+    echo "$IN4" >>"$LISTS/bad.txt"
+    start
+    says "set bad: one address or range was left out, since this host depends on it: $IN4, this host's own address"
+    says 'set bad: a new list with 2 entries'
+    judged
+    sieve explain "$IN_IF" "$MEMBER" >"$WORK/explained"
+    grep -q "the key is a member: $LISTS/bad.txt:1\$" "$WORK/explained" || fail "$(cat "$WORK/explained")"
+    sieve explain "$IN_IF" 203.0.113.70 >"$WORK/explained"
+    grep -q "the key is a member: $LISTS/bad.txt:2\$" "$WORK/explained" || fail "$(cat "$WORK/explained")"
+}
+
 # A list that is changed in any of the usual ways comes into force.
 changed_files() {
     fresh
@@ -286,6 +300,7 @@ no_files() {
 
 ktap_run \
     "from nothing, and from what is remembered" from_nothing \
+    "the lists are known, and an own address is left out" lists_are_known \
     "a changed file comes into force" changed_files \
     "a broken list changes nothing" broken_lists \
     "interfaces come, go and are renamed" interfaces \
