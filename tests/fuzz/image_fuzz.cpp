@@ -15,8 +15,10 @@
 
 #include "fuzz/guarded_pages.hpp"
 #include "fuzz/support.hpp"
+#include "libsieve/filters/exact_kind.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/image/image.hpp"
+#include "libsieve/keys/address_ranges.hpp"
 #include "libsieve/packets/carrier.hpp"
 #include "model/image_model.hpp"
 
@@ -209,6 +211,25 @@ sieve_key random_key(Random& random) {
     return key;
 }
 
+// What an exact filter lists must be what it holds, whoever wrote its lines.
+void list_addresses(const sieve::Image& image, const sieve::ExactKind& kind) {
+    const std::uint32_t fields = image.lookup().fields;
+    std::size_t left = 1000;
+    (void)kind.for_each_range(image.lookup(), image.filter(), [&](const sieve::AddressRange& range) {
+        FUZZ_REQUIRE(range.first <= range.last);
+        if (left == 0) return;
+        left--;
+        for (const sieve::uint128 address : {range.first, range.last}) {
+            // An IPv6 range that includes the v4-mapped addresses does not mean IPv4.
+            if (sieve::is_ipv4(address) && sieve::family_of(range) != SIEVE_FAMILY_V4) continue;
+            sieve_key key{};
+            key.word[sieve_address_word(fields)] = static_cast<std::uint64_t>(address >> 64);
+            key.word[sieve_address_word(fields) + 1] = static_cast<std::uint64_t>(address);
+            FUZZ_REQUIRE(image.contains(key));
+        }
+    });
+}
+
 // All questions that programs ask of an image that passed its check.
 void use(const sieve::Image& image, Random& random) {
     used.add(1);
@@ -234,6 +255,7 @@ void use(const sieve::Image& image, Random& random) {
     FUZZ_REQUIRE(kind.lines_touched(lookup, rate).member > 0);
     std::vector<sieve_line> lines(image.filter().begin(), image.filter().end());
     (void)kind.open_for_change(lookup, lines);
+    if (const sieve::ExactKind* exact = kind.exact()) list_addresses(image, *exact);
 
     std::vector<sieve_key> keys;
     sieve::packets::Carrier carrier;

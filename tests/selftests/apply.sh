@@ -438,9 +438,36 @@ all_sources() {
     printf '%s\n' "$MEMBER" 203.0.113.64/28 >"$WORK/list"
     sieve -q build --fpr 1e-9 -o "$LISTS/ready.sieve" "$WORK/list"
     sed -i 's|^sources = \["lists/range.gz.*|sources = ["lists/ready.sieve"]|' "$CONFIG"
+    before=$(state)
+    refused 3 'set bad: an image of kind xorsat does not say what it covers' sieve apply "$CONFIG"
+    unchanged "$before"
+    sed -i 's|^sources = \["lists/ready.*|&\nguards.unchecked-images = true|' "$CONFIG"
     sieve -q apply "$CONFIG"
     judged
     [ "$(identity bad)" = "$(sieve --json inspect "$LISTS/ready.sieve" | jq -r .identity)" ] || fail "another filter"
+    sed -i '/^guards.unchecked-images/d' "$CONFIG"
+    foreign_images
+}
+
+# What a server or a command hands over in the place of a list: a filter that lets everybody match. Its header
+# says that it is small.
+foreign_images() {
+    local before
+    sieve -q build -o "$LISTS/ready.sieve" "$WORK/list"
+    sed -i "s|^sources = .*ready.sieve.*|sources = { command = [\"cat\", \"$LISTS/ready.sieve\"] }|" "$CONFIG"
+    before=$(state)
+    refused 3 'set bad: command cat: a filter image, expected a list' sieve apply "$CONFIG"
+    unchanged "$before"
+    sed -i 's|^sources = { command = \["cat".*|&\nguards.protect-host = false|; s|ready.sieve"\] }|ready.sieve"], image = true }|' \
+        "$CONFIG"
+    sieve -q apply "$CONFIG"
+    judged
+    [ "$(identity bad)" = "$(sieve --json inspect "$LISTS/ready.sieve" | jq -r .identity)" ] || fail "another filter"
+    before=$(state)
+    printf '%s\n' 0.0.0.0/1 128.0.0.0/1 >"$WORK/all"
+    sieve -q build --allow-wide -o "$LISTS/ready.sieve" "$WORK/all"
+    refused 3 'set bad: the new list has 4294967296 IPv4 addresses' sieve apply "$CONFIG"
+    unchanged "$before"
 }
 
 unreadable() {

@@ -190,7 +190,7 @@ TEST(Sandbox, AnImageIsCheckedThereAndHere) {
     request.origins.assign(1, FileOrigin{folder.path("a.sieve")});
     EXPECT_TRUE(holds(built(request).image, "192.0.2.1"));
     request.feed.fields = SIEVE_FIELD_DST;
-    EXPECT_SAYS(error_of(request).message, "its image is of src, expected dst");
+    EXPECT_SAYS(error_of(request).message, "a.sieve: an image of src, expected dst");
     std::string bytes = folder.read("a.sieve");
     bytes[bytes.size() / 2] ^= 1;
     folder.write("a.sieve", bytes);

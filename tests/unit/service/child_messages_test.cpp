@@ -42,7 +42,7 @@ TEST(ChildMessages, AnOrderComesAsItWasSent) {
     const auto built = read_order(write_order(build));
     ASSERT_TRUE(built);
     EXPECT_EQ(write_order(*built), write_order(build));
-    EXPECT_TRUE(std::get<BuildOrder>(*built).exact);
+    EXPECT_TRUE(std::get<BuildOrder>(*built).verified);
 
     FetchOrder fetch{{ChildRole::fetch}, {}, "/ca.pem"};
     fetch.request = {"https://h/a", "PEM", "http://proxy", "\"tag\"", "today", {}};
@@ -79,7 +79,7 @@ TEST(ChildMessages, AReportComesAsItWasSent) {
     EXPECT_EQ(answer->etag, "\"e\"");
     EXPECT_EQ(answer->last_modified, "yesterday");
     EXPECT_EQ(answer->bytes, 12U);
-    const auto done = read_report<ReadDone>(write_report(ReadDone{true, false, "00ff", {"one", "two"}}));
+    const auto done = read_report<ReadDone>(write_report(ReadDone{true, "00ff", {"one", "two"}}));
     ASSERT_TRUE(done);
     EXPECT_TRUE(done->known);
     EXPECT_EQ(done->digest, "00ff");
@@ -109,7 +109,7 @@ TEST(ChildMessages, WhatAHostileChildReportsIsNonsenseAtWorst) {
     EXPECT_EQ(failed.error().error.kind, ErrorKind::bad_input);
     EXPECT_EQ(failed.error().error.message, "\\x1b[31m\\x0a");
     nlohmann::json many = {
-        {"read", {{"known", false}, {"image", false}, {"digest", ""}, {"remarks", nlohmann::json::array()}}}};
+        {"read", {{"known", false}, {"digest", ""}, {"remarks", nlohmann::json::array()}}}};
     for (int i = 0; i < 1000; i++) many["read"]["remarks"].push_back("x");
     EXPECT_LE(read_report<ReadDone>(many.dump())->remarks.size(), 20U);
 }

@@ -149,11 +149,12 @@ TEST(ConfigurationReader, TakesUrls) {
     EXPECT_EQ(sources("{ url = \"https://lists.example/a\" }"),
               (std::vector<SourceSpec>{HttpSpec{.url = "https://lists.example/a"}}));
     EXPECT_EQ(sources("[{ url = \"https://lists.example/a\", certificates = \"ca.pem\", proxy = "
-                      "\"http://proxy:3128\", timeout = \"20s\", most-bytes = \"2M\" }]"),
+                      "\"http://proxy:3128\", image = true, timeout = \"20s\", most-bytes = \"2M\" }]"),
               (std::vector<SourceSpec>{HttpSpec{.url = "https://lists.example/a",
                                                 .certificates = "/etc/xdp-sieve/ca.pem",
                                                 .proxy = "http://proxy:3128",
-                                                .limits = {std::chrono::seconds(20), 2U << 20}}}));
+                                                .limits = {std::chrono::seconds(20), 2U << 20},
+                                                .image = true}}));
 }
 
 TEST(ConfigurationReader, TakesCommands) {
@@ -161,6 +162,8 @@ TEST(ConfigurationReader, TakesCommands) {
         sources("{ command = [\"export-list\", \"--all\", \"\"], user = \"lists\", most-bytes = 1000 }"),
         (std::vector<SourceSpec>{CommandSpec{
             .arguments = {"export-list", "--all", ""}, .user = "lists", .limits = {.most_bytes = 1000}}}));
+    EXPECT_EQ(sources("{ command = \"export\", image = true }"),
+              (std::vector<SourceSpec>{CommandSpec{.arguments = {"export"}, .image = true}}));
     // A path starts from the configuration's folder, a name is found in PATH.
     EXPECT_EQ(sources("{ command = \"./export\" }"),
               (std::vector<SourceSpec>{CommandSpec{.arguments = {"/etc/xdp-sieve/export"}}}));
@@ -499,7 +502,9 @@ TEST(ConfigurationText, ReadsBackToTheSame) {
         "[service]\nlisten = \"\"\n" + in_interface("unreadable = \"pass\"\nprotect-host = false"),
         with_sources("[\"a/\", \"http://a:b@c/d?e#f\", { url = \"https://g\", proxy = \"socks5h://h\", "
                      "timeout = \"1d\", "
-                     "most-bytes = 7 }, { command = [\"i\", \"\\u0001\"], user = \"j\" }]"),
+                     "most-bytes = 7, image = true }, { command = [\"i\", \"\\u0001\"], user = \"j\", image "
+                     "= true }]"),
+        in_set("guards.unchecked-images = true"),
         with_sources(crowdsec(", origins = [\"lists\"], poll = \"90s\"")),
         std::string(interface) + "[set.bad]\nsources = [\"a\\\"\\\\b\\u0001\", \"lists/\", \"*.txt\"]\n",
     };
@@ -519,6 +524,7 @@ TEST(ConfigurationText, ReadsBackToTheSame) {
         EXPECT_EQ(a.feed.build.threads, b.feed.build.threads);
         EXPECT_EQ(a.refresh, b.refresh);
         EXPECT_EQ(a.verify, b.verify);
+        EXPECT_EQ(a.guards.unchecked_images, b.guards.unchecked_images);
         EXPECT_EQ(a.action.has_value(), b.action.has_value());
         EXPECT_EQ(configuration.listen, again.listen);
         EXPECT_EQ(configuration.interfaces[0].unreadable, again.interfaces[0].unreadable);
@@ -563,8 +569,8 @@ TEST(ConfigurationText, NamesEveryKeyOfASource) {
         std::vector<std::string> keys;
     };
     for (const Kind& kind :
-         {Kind{"url = \"http://a\"", {"certificates", "most-bytes", "proxy", "timeout", "url"}},
-          Kind{"command = \"a\"", {"command", "most-bytes", "timeout", "user"}},
+         {Kind{"url = \"http://a\"", {"certificates", "image", "most-bytes", "proxy", "timeout", "url"}},
+          Kind{"command = \"a\"", {"command", "image", "most-bytes", "timeout", "user"}},
           Kind{"crowdsec = \"http://a\", key-file = \"/k\"",
                {"certificates", "crowdsec", "key-file", "origins", "poll", "scopes", "types"}}}) {
         const ReadConfiguration wrong = read(with_sources("{ " + kind.source + ", qqqqqqqqqqqq = 1 }"));
@@ -585,9 +591,10 @@ TEST(ConfigurationText, TellsWhatDecidesABuild) {
     EXPECT_EQ(plain, text("refresh = \"5m\""));
     EXPECT_EQ(plain, text("threads = 3"));
     EXPECT_EQ(text("kind = \"blocked\""), text("kind = \"blocked\"\nbits-per-key = 16")); // the standard
-    for (const char* line : {"bits-per-key = 17", "fpr = 0.01", "kind = \"bloom\"", "verify = true",
-                             "key = \"dst\"", "skip-invalid = true", "guards.most-ipv4 = 0.1", "rounds = 3",
-                             "except = \"a\"", "host-bits = \"mask\"", "allow-wide = true"})
+    for (const char* line :
+         {"bits-per-key = 17", "fpr = 0.01", "kind = \"bloom\"", "verify = true", "key = \"dst\"",
+          "skip-invalid = true", "guards.most-ipv4 = 0.1", "rounds = 3", "except = \"a\"",
+          "host-bits = \"mask\"", "allow-wide = true", "guards.unchecked-images = true"})
         EXPECT_NE(plain, text(line)) << line;
 }
 

@@ -8,13 +8,17 @@
 
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <set>
+#include <string>
+#include <variant>
 
 #include <gtest/gtest.h>
 
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/filters/prefix_entries.hpp"
 #include "libsieve/service/exact_file.hpp"
+#include "libsieve/service/list_file.hpp"
 #include "unit/control/files.hpp"
 #include "unit/service/in_process.hpp"
 #include "unit/service/lists.hpp"
@@ -395,6 +399,10 @@ TEST_F(Refresh, AChildThatCrashesFailsItsRefreshOnly) {
 TEST_F(Refresh, AnImageIsASourceToo) {
     const Image image = Image::load(files.image("ready.sieve", {"192.0.2.1", "192.0.2.2"})).value();
     set.sources = {FileSpec{files.path("ready.sieve")}};
+    const Examined unchecked = examined();
+    ASSERT_TRUE(unchecked.refusal);
+    EXPECT_EQ(unchecked.refusal->guard, Guard::coverage);
+    set.guards.unchecked_images = true;
     const SetRecord record = refreshed();
     EXPECT_EQ(record.identity, identity_text(image.file()));
     EXPECT_EQ(record.entries, 2U);
@@ -410,6 +418,91 @@ TEST_F(Refresh, AnImageIsASourceToo) {
     const auto unverified = build_image(set, examined(), state, protection, sandbox, {});
     ASSERT_FALSE(unverified);
     EXPECT_EQ(unverified.error().kind, ErrorKind::needs_feed);
+}
+
+// The last good list covers a few addresses, whichever way it is kept.
+TEST_F(Refresh, AnImageAfterAListIsComparedByItsAddresses) {
+    control::FeedSpec ranges;
+    ranges.build.kind.kind = SIEVE_KIND_RANGES;
+    ranges.allow_wide = true;
+    set.guards.most_ipv4 = 1;
+    protection.takes_packets = false;
+    refreshed();
+    files.image("all.sieve", {"0.0.0.0/1", "128.0.0.0/1"}, ranges);
+    set.sources = {FileSpec{files.path("all.sieve")}};
+    const Examined all = examined();
+    ASSERT_TRUE(all.refusal);
+    EXPECT_EQ(all.refusal->guard, Guard::growth) << all.refusal->message;
+    // And a list after an image.
+    files.image("few.sieve", {"192.0.2.1", "192.0.2.4"}, ranges);
+    set.sources = {FileSpec{files.path("few.sieve")}};
+    refreshed();
+    set.sources = {FileSpec{files.feed("wide.txt", {"192.0.2.0/24", "64.0.0.0/2"})}};
+    const Examined wide = examined();
+    ASSERT_TRUE(wide.refusal);
+    EXPECT_EQ(wide.refusal->guard, Guard::growth) << wide.refusal->message;
+}
+
+// Without leave, what comes from elsewhere is text.
+TEST_F(Refresh, ACommandHandsOverAnImageOnlyWithLeave) {
+    control::FeedSpec ranges;
+    ranges.build.kind.kind = SIEVE_KIND_RANGES;
+    const std::string image = files.image("ready.sieve", {"192.0.2.1"}, ranges);
+    const auto inner = sandbox.run;
+    sandbox.run = [&](const ChildOrder& child) -> Result<ChildEnd> {
+        if (child.role != ChildRole::command) return inner(child);
+        std::ifstream file(image, std::ios::binary);
+        const std::string bytes((std::istreambuf_iterator<char>(file)), {});
+        if (::write(child.output, bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size()))
+            return bad_input("not written");
+        return ChildEnd{};
+    };
+    set.sources = {CommandSpec{.arguments = {"export"}}};
+    const auto refused = examine(set, state, protection, sandbox, {});
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(
+        refused.error().error.message,
+        "set bad: command export: a filter image, expected a list; if this source is to hand over images, "
+        "set image = true in its table");
+    set.sources = {CommandSpec{.arguments = {"export"}, .image = true}};
+    const SetRecord record = refreshed();
+    EXPECT_EQ(record.entries, 1U);
+    EXPECT_FALSE(examined().changed());
+    // What was taken with leave does not stay without it.
+    set.sources = {CommandSpec{.arguments = {"export"}}};
+    EXPECT_FALSE(examine(set, state, protection, sandbox, {}));
+}
+
+// A child that somebody has taken over hands over the filter of another list.
+TEST_F(Refresh, AnotherFilterThanTheListsIsRefused) {
+    const auto inner = sandbox.run;
+    Feed other = test::list_of({"192.0.2.1"});
+    sandbox.run = [&](const ChildOrder& child) -> Result<ChildEnd> {
+        const auto order = read_order(child.message);
+        if (!order || !std::holds_alternative<BuildOrder>(*order)) return inner(child);
+        const UniqueFd list(::memfd_create("other", MFD_CLOEXEC));
+        if (auto written = write_list_file(other, list.get()); !written)
+            return tl::unexpected(written.error());
+        ChildOrder misled = child;
+        misled.descriptors[0] = list.get();
+        return inner(misled);
+    };
+    files.feed("bad.txt", test::addresses(777));
+    for (const bool verify : {false, true}) {
+        set.verify = verify;
+        for (const sieve_kind kind : {SIEVE_KIND_BLOCKED, SIEVE_KIND_DLEFT64, SIEVE_KIND_XORSAT}) {
+            set.feed.build.kind.kind = kind;
+            const auto record = build_image(set, examined(), state, protection, sandbox, {});
+            ASSERT_FALSE(record) << kind;
+            EXPECT_NE(
+                record.error().message.find("set bad: building was of no use: its filter is not that of "
+                                            "the list"),
+                std::string::npos)
+                << record.error().message;
+        }
+    }
+    other = test::list_of(test::addresses(777));
+    EXPECT_TRUE(build_image(set, examined(), state, protection, sandbox, {}));
 }
 
 TEST_F(Refresh, TheLastGoodListCanBeReadAgain) {

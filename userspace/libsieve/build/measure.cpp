@@ -65,8 +65,13 @@ double keys_per_question(const Image& image, std::uint64_t keys) {
 
 Measurement measure_fpr(const Image& image, std::uint64_t trials, std::uint64_t seed,
                         const std::function<bool(const sieve_key&)>& is_member) {
+    return measure_fpr(image, image.witnesses(), trials, seed, is_member);
+}
+
+Measurement measure_fpr(const Image& image, std::span<const sieve_witness> shapes, std::uint64_t trials,
+                        std::uint64_t seed, const std::function<bool(const sieve_key&)>& is_member) {
     const auto ask = [&](std::uint64_t portion) {
-        RandomKeys keys(image.witnesses(), image.lookup().fields, sieve_mix(seed + portion));
+        RandomKeys keys(shapes, image.lookup().fields, sieve_mix(seed + portion));
         Measurement measurement;
         const std::uint64_t count = std::min(portion_keys, trials - portion * portion_keys);
         for (std::uint64_t i = 0; i < count; i++) {

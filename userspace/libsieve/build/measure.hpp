@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 
 #include "libsieve/image/image.hpp"
 
@@ -25,6 +26,9 @@ struct Measurement {
 // seed determines the result.
 Measurement measure_fpr(const Image& image, std::uint64_t trials, std::uint64_t seed,
                         const std::function<bool(const sieve_key&)>& is_member);
+// The same with keys of the shapes of these members, for an image whose witnesses nobody has checked.
+Measurement measure_fpr(const Image& image, std::span<const sieve_witness> shapes, std::uint64_t trials,
+                        std::uint64_t seed, const std::function<bool(const sieve_key&)>& is_member);
 
 // Random keys by which the builder counts which share of them a set of several fields covers. A share for
 // which it counts none may still be as large as one of these.

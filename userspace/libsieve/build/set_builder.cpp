@@ -21,6 +21,7 @@
 #include <sieve/prefix.h>
 
 #include "libsieve/build/build_secret.hpp"
+#include "libsieve/build/check_built.hpp"
 #include "libsieve/build/measure.hpp"
 #include "libsieve/build/promise.hpp"
 #include "libsieve/build/random_keys.hpp"
@@ -35,6 +36,7 @@
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/filters/prefix_entries.hpp"
 #include "libsieve/filters/sizing.hpp"
+#include "libsieve/keys/address_ranges.hpp"
 #include "libsieve/keys/key_order.hpp"
 #include "libsieve/util/huge_array.hpp"
 #include "libsieve/util/parallel.hpp"
@@ -771,6 +773,12 @@ bool has_address_ranges(const Exceptions& exceptions, std::uint32_t fields) {
            });
 }
 
+// The options with the kind that this list leads to.
+BuildOptions settled_kind(const BuildOptions& options, const Members& members, const Exceptions& exceptions) {
+    return sieve::settled_kind(options,
+                               !members.ranges.empty() || has_address_ranges(exceptions, members.fields()));
+}
+
 // The first kind that has shards and takes the options, or else the first that has shards.
 sieve_kind kind_with_shards(KindOptions options) {
     std::vector<const FilterKind*> kinds = filter_kinds();
@@ -832,8 +840,7 @@ Status check_build_options(const BuildOptions& options) {
 
 Result<BuiltSet> build_set(Members members, const BuildOptions& wanted, const Progress& progress,
                            const Exceptions& exceptions) {
-    const BuildOptions options =
-        settled_kind(wanted, !members.ranges.empty() || has_address_ranges(exceptions, members.fields()));
+    const BuildOptions options = settled_kind(wanted, members, exceptions);
     SIEVE_TRY(check_build_options(options));
     if (members.empty()) return bad_input("no keys to build a set of");
     const KindFacts& facts = kind_of(options.kind.kind).facts();
@@ -874,6 +881,167 @@ Result<BuiltSet> build_set(SpilledKeys keys, const BuildOptions& wanted, const P
         SpilledSource source(std::move(keys), progress);
         return build(source, *builder, options, exceptions, progress);
     });
+}
+
+namespace {
+
+// Random keys that a filter of another process is asked.
+constexpr std::uint64_t trials_of_check = 1U << 16;
+
+tl::unexpected<Error> differs(const std::string& what, const std::string& found,
+                              const std::string& expected) {
+    return bad_input(
+        fmt::format("its filter is not that of the list: {} {}, expected {}", what, found, expected));
+}
+
+template <class Number>
+Status check_same(const char* what, Number found, Number expected) {
+    if (found == expected) return {};
+    return differs(what, fmt::format("{}", found), fmt::format("{}", expected));
+}
+
+template <class Struct>
+bool same_bytes(const Struct& a, const Struct& b) {
+    return std::memcmp(&a, &b, sizeof(Struct)) == 0;
+}
+
+// An exact filter must list its members and nothing else: each range that it lists is within one of theirs,
+// and all together are as many addresses.
+Status check_listed(const ExactKind& kind, const Image& image, const AddressSet& members) {
+    uint128 expected[SIEVE_FAMILIES] = {0, 0};
+    uint128 found[SIEVE_FAMILIES] = {0, 0};
+    for (int family = 0; family < SIEVE_FAMILIES; family++)
+        for (const AddressRange& range : members.members[family])
+            expected[family] += range.last - range.first + 1;
+    bool foreign = false;
+    std::size_t at[SIEVE_FAMILIES] = {0, 0}; // kinds often list in order
+    const auto is_inside = [&](const AddressRange& range) {
+        const int family = family_of(range);
+        const std::vector<AddressRange>& all = members.members[family];
+        std::size_t& here = at[family];
+        const auto holds = [&](std::size_t i) {
+            return i < all.size() && all[i].first <= range.first && range.last <= all[i].last;
+        };
+        if (holds(here)) return true;
+        if (holds(here + 1)) return ++here, true;
+        const auto after =
+            std::upper_bound(all.begin(), all.end(), range.first,
+                             [](uint128 value, const AddressRange& one) { return value < one.first; });
+        here = after == all.begin() ? 0 : static_cast<std::size_t>(after - all.begin()) - 1;
+        return holds(here);
+    };
+    const Status listed = kind.for_each_range(image.lookup(), image.filter(), [&](const AddressRange& range) {
+        found[family_of(range)] += range.last - range.first + 1;
+        foreign = foreign || !is_inside(range);
+    });
+    if (!listed)
+        return bad_input(fmt::format("its filter does not say what it holds: {}", listed.error().message));
+    if (foreign)
+        return bad_input("its filter is not that of the list: it holds an address that is none of it");
+    if (found[0] != expected[0] || found[1] != expected[1])
+        return bad_input("its filter is not that of the list: it lacks an address of it");
+    return {};
+}
+
+Status check_exception_lines(const Image& image, const Exceptions& exceptions) {
+    SIEVE_TRY(check_same<std::uint64_t>("exceptions", image.file().exceptions, exceptions.lines.size()));
+    for (std::size_t i = 0; i < exceptions.lines.size(); i++)
+        if (!same_bytes(image.exceptions()[i], exceptions.lines[i]))
+            return bad_input("its filter is not that of the list: it has other exceptions");
+    return {};
+}
+
+Status check_exact_built(const ExactKind& kind, const Image& image, Members members) {
+    SIEVE_TRY(check_exception_lines(image, {}));
+    SIEVE_TRY(check_same<std::uint64_t>("entries", image.file().entries, members.size()));
+    const AddressSet set = address_set_of(all_ranges(std::move(members.keys), std::move(members.ranges)));
+    return check_listed(kind, image, set);
+}
+
+// What the header says, beside what a builder says of this material.
+Status check_header(const Image& image, const Image& own, const Material& material,
+                    const Exceptions& exceptions) {
+    const sieve_file& file = image.file();
+    if (!same_bytes(image.lookup(), own.lookup()))
+        return differs("geometry", kind_of(image.lookup()).geometry(image.lookup()),
+                       kind_of(own.lookup()).geometry(own.lookup()));
+    if (!same_bytes(image.probes(), own.probes()))
+        return bad_input("its filter is not that of the list: it has other probes");
+    SIEVE_TRY(check_same<std::uint64_t>("keys", file.keys, material.keys));
+    SIEVE_TRY(check_same<std::uint64_t>("entries", file.entries, material.entries));
+    if (file.key_sum[0] != material.sum.locate || file.key_sum[1] != material.sum.test)
+        return bad_input("its filter is not that of the list: it has as many keys, but not the same");
+    if (sieve_is_one_address(material.fields))
+        for (int family = 0; family < SIEVE_FAMILIES; family++)
+            SIEVE_TRY(check_same("coverage", rate_from_bits(file.covered[family]), material.covered[family]));
+    SIEVE_TRY(check_exception_lines(image, exceptions));
+    // Image::check() has asked as many questions as the header states.
+    SIEVE_ASSIGN(const std::uint64_t questions, count_questions(exceptions, image));
+    return check_same<std::uint64_t>("questions of its exceptions", file.excluded, questions);
+}
+
+constexpr double many_times = 8;
+constexpr double unlucky_line = 1.0 / 256; // of the hashes that are looked up in it
+
+// The rate by its bits, as it was predicted, and by random keys.
+Status check_rates(const Image& image, const Filled& own, const Material& material, std::uint64_t seed) {
+    BuildReport report = own.report;
+    report.expected_fpr = expected_fpr(image);
+    SIEVE_TRY(check_same("expected rate", rate_from_bits(image.file().expected_fpr), report.expected_fpr));
+    const Measurement measured =
+        measure_fpr(image, own.image.witnesses(), trials_of_check, seed, asks_material(material, image));
+    report.measured_hits = measured.hits;
+    report.measured_trials = measured.trials;
+    // The promise leaves small filters out, whose rates differ much from each other. A builder's never exceed
+    // a few times the prediction and what a few unlucky lines make up.
+    const double most =
+        many_times * (report.predicted_fpr + unlucky_line / static_cast<double>(image.filter().size()));
+    if (report.expected_fpr > most)
+        return differs("rate", fmt::format("{:.3g}", report.expected_fpr),
+                       fmt::format("at most {:.3g}", most));
+    return check_promise(image, report);
+}
+
+Status check_filter_built(Source& source, const KindBuilder& builder, const Image& image,
+                          const BuildOptions& options, const Exceptions& exceptions) {
+    SIEVE_ASSIGN(BuildSecret secret, draw_build_secret(std::nullopt));
+    std::copy(std::begin(image.lookup().hash_key), std::end(image.lookup().hash_key),
+              secret.hash_key.begin());
+    SIEVE_ASSIGN(const Material material, source.hash(secret, true));
+    // Nothing is placed, so its lines take no memory.
+    SIEVE_ASSIGN(const Filled own, make_image(material, builder, options, secret, exceptions));
+    SIEVE_TRY(check_header(image, own.image, material, exceptions));
+    const FilterKind& kind = kind_of(image.lookup());
+    const bool all = std::all_of(material.hashes.begin(), material.hashes.end(), [&](const sieve_hash& hash) {
+        return kind.holds(image.lookup(), hash, image.filter().data());
+    });
+    if (!all) return bad_input("its filter is not that of the list: it misses a key");
+    // The kernel is asked about these.
+    const auto is_member = asks_material(material, image);
+    for (const sieve_witness& witness : image.witnesses())
+        if (!is_member(witness.key))
+            return bad_input("its filter is not that of the list: a witness is none of its members");
+    return check_rates(image, own, material, secret.measurement);
+}
+
+} // namespace
+
+Status check_built(const Image& image, Members members, const BuildOptions& wanted,
+                   const Exceptions& exceptions) {
+    const BuildOptions options = settled_kind(wanted, members, exceptions);
+    const sieve_lookup& lookup = image.lookup();
+    if (lookup.kind != options.kind.kind)
+        return differs("kind", kind_of(lookup).facts().name, kind_of(options.kind.kind).facts().name);
+    if (lookup.fields != members.fields()) return bad_input("its filter is one of other fields");
+    const ThreadLimit threads(options.threads);
+    if (const ExactKind* exact = kind_of(lookup).exact())
+        return check_exact_built(*exact, image, std::move(members));
+    SIEVE_ASSIGN(const std::unique_ptr<KindBuilder> builder, kind_builder(options.kind));
+    const bool counts = kind_of(lookup).facts().changes_live;
+    SIEVE_ASSIGN(const std::unique_ptr<Source> source,
+                 source_of(std::move(members), options,
+                           counts ? std::optional(builder->most_copies()) : std::nullopt));
+    return check_filter_built(*source, *builder, image, options, exceptions);
 }
 
 Result<BuiltSet> build_set(KeySet keys, std::vector<AddressRange> ranges, const BuildOptions& options,

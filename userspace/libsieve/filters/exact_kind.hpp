@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -36,6 +37,15 @@ class ExactKind : public FilterKind {
     /// path; its fetch reads memory.
     [[nodiscard]] virtual bool holds_key(const sieve_lookup& lookup, const sieve_key& key,
                                          std::span<const sieve_line> filter) const = 0;
+
+    /// Calls `visit` for disjoint ranges that are together all addresses that the filter holds, in any order.
+    /// Whatever the lines hold, an address is in one of the ranges if and only if holds_key() finds it; but
+    /// an IPv6 range that includes the v4-mapped addresses does not mean IPv4, as in an AddressSet.
+    /// bad_input, without an origin: the lines are such that this cannot be said, or the kind cannot list its
+    /// addresses.
+    [[nodiscard]] virtual Status for_each_range(const sieve_lookup& lookup,
+                                                std::span<const sieve_line> filter,
+                                                const std::function<void(const AddressRange&)>& visit) const;
 
     /// Works out the filter of these addresses. The same addresses give the same filter.
     [[nodiscard]] virtual std::unique_ptr<ExactFilter> work_out(const AddressSet& members) const = 0;

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "libsieve/util/parallel.hpp"
+
 namespace sieve {
 
 int family_of(const AddressRange& range) {
@@ -11,7 +13,9 @@ int family_of(const AddressRange& range) {
 }
 
 std::vector<AddressRange> merge_ranges(std::vector<AddressRange> ranges) {
-    std::sort(ranges.begin(), ranges.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+    const auto before = [](const auto& a, const auto& b) { return a.first < b.first; };
+    if (!std::is_sorted(ranges.begin(), ranges.end(), before))
+        sort_in_parallel(ranges.begin(), ranges.end(), before);
     std::vector<AddressRange> merged;
     for (const AddressRange& range : ranges) {
         const bool joins =

@@ -43,9 +43,8 @@ struct CommandOrder {
     std::vector<std::string> arguments; // the program, and what it is told
 };
 
-// What becomes of lists: descriptors are the empty files that take the parsed list (list_file.hpp), its
-// exceptions likewise and the image if the only list is one, and then each list's content. If the feed has
-// exceptions, the last list holds them.
+// What becomes of lists: descriptors are the empty files that take the parsed list (list_file.hpp) and its
+// exceptions likewise, and then each list's content. If the feed has exceptions, the last list holds them.
 struct ReadOrder {
     Confinement confinement;
     control::FeedSpec feed;
@@ -54,12 +53,12 @@ struct ReadOrder {
     UnpackLimits limits;
 };
 
-// Descriptors: the parsed list, its exceptions (an empty file if the feed has none), and the empty files that
-// take the image and the exact keys.
+// Descriptors: the parsed list, its exceptions (an empty file if the feed has none), and the empty file that
+// takes the image.
 struct BuildOrder {
     Confinement confinement;
     control::FeedSpec feed; // its label names the lists
-    bool exact = false;     // write the keys for verification, too
+    bool verified = false;  // verification keeps the exceptions from matching
 };
 
 // What becomes of several sets' lists: descriptors are what the joint filter must not match
@@ -84,8 +83,7 @@ using AnyOrder = std::variant<FetchOrder, CommandOrder, ReadOrder, BuildOrder, J
 
 struct ReadDone {
     bool known = false;                 // the list has the known digest: nothing was written
-    bool image = false;                 // the list is an image, which was written
-    std::string digest{};               // of the list; empty: it is an image
+    std::string digest{};               // of the list
     std::vector<std::string> remarks{}; // such as why lines were skipped
 };
 

@@ -14,9 +14,7 @@
 
 #include <fmt/core.h>
 
-#include "libsieve/build/exact_keys.hpp"
 #include "libsieve/control/source.hpp"
-#include "libsieve/service/exact_file.hpp"
 #include "libsieve/service/list_digest.hpp"
 #include "libsieve/service/list_file.hpp"
 #include "libsieve/service/question_file.hpp"
@@ -47,14 +45,13 @@ Status write_image(Image& image, int to) {
     return write_all(to, {reinterpret_cast<const char*>(lines.data()), lines.size_bytes()});
 }
 
-Result<ReadDone> pass_image_on(const ReadOrder& order, Input& input, int to) {
-    if (!order.feed.chosen.empty())
-        return invalid_request(
-            fmt::format("{}: an image was built already and takes no option of a feed ({})", input.name(),
-                        order.feed.chosen.front()));
-    SIEVE_ASSIGN(Image image, Image::load(input));
-    SIEVE_TRY(write_image(image, to));
-    return ReadDone{.image = true};
+// An image that is the only list, and as it is, never comes here.
+Status refuse_image(Input& input) {
+    SIEVE_ASSIGN(const bool image, is_image(input));
+    if (!image) return {};
+    return bad_input(fmt::format("{}: a filter image, expected a list: an image is a whole set, so it is the "
+                                 "only source, comes without exceptions, and is not packed",
+                                 input.name()));
 }
 
 } // namespace
@@ -63,14 +60,12 @@ Result<ReadDone> read_lists(const ReadOrder& order, std::span<const int> descrip
                             const TellProgress& tell_progress, const Progress& progress) {
     const int list_file = descriptors[0];
     const int exceptions_file = descriptors[1];
-    const int image_file = descriptors[2];
     std::vector<Input> inputs;
     inputs.reserve(order.lists.size());
     for (std::size_t i = 0; i < order.lists.size(); i++) {
         SIEVE_ASSIGN(Input input, open_list(order, i, descriptors[read_descriptors + i], tell_progress));
         inputs.push_back(std::move(input));
-        SIEVE_ASSIGN(const bool image, is_image(inputs.back()));
-        if (image && order.lists.size() == 1) return pass_image_on(order, inputs.back(), image_file);
+        SIEVE_TRY(refuse_image(inputs.back()));
     }
     std::optional<Input> exceptions;
     if (!order.feed.except.empty()) {
@@ -102,27 +97,19 @@ Result<BuildDone> build_filter(const BuildOrder& order, std::span<const int> des
     const int list_file = descriptors[0];
     const int exceptions_file = descriptors[1];
     const int image_file = descriptors[2];
-    const int exact_file = descriptors[3];
     BuildDone done;
     control::Observer observer;
     observer.remark = [&](const std::string& remark) { done.remarks.push_back(remark); };
     if (progress) observer.progress = progress;
     tell_progress("building the filter");
     SIEVE_ASSIGN(Feed list, read_list_file(list_file, order.feed.fields));
-    std::optional<Members> kept;
-    if (order.exact) kept = members_of(list);
     Exceptions exceptions;
     if (!order.feed.except.empty()) {
         SIEVE_ASSIGN(Feed taken, read_list_file(exceptions_file, order.feed.fields));
         exceptions = control::exceptions_of(std::move(taken));
-        exceptions.verified = order.exact;
+        exceptions.verified = order.verified;
     }
     SIEVE_ASSIGN(BuiltSet built, control::build_list(std::move(list), order.feed, observer, exceptions));
-    if (kept) {
-        SIEVE_ASSIGN(const std::vector<sieve_key> exact,
-                     exact_keys(std::move(*kept), built.image, order.feed.build.label));
-        SIEVE_TRY(write_exact_file(exact, exact_file));
-    }
     SIEVE_TRY(write_image(built.image, image_file));
     return done;
 }

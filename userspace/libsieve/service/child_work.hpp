@@ -19,10 +19,10 @@ using TellProgress = std::function<void(const std::string& at)>;
 
 // Each part of the work also tells how much of it is done, if somebody wants to know.
 
-// How many files come before the lists: those for the list, for its exceptions, and for an image.
-inline constexpr std::size_t read_descriptors = 3;
-// The files of a build: the list, its exceptions, the image, and the keys for verification.
-inline constexpr std::size_t build_descriptors = 4;
+// How many files come before the lists: those for the list and for its exceptions.
+inline constexpr std::size_t read_descriptors = 2;
+// The files of a build: the list, its exceptions, and the image.
+inline constexpr std::size_t build_descriptors = 3;
 // How many files come before the lists of the sets to be joined: the questions, and the joint filter.
 inline constexpr std::size_t join_descriptors = 2;
 

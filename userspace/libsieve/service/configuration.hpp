@@ -25,13 +25,14 @@ inline constexpr char standard_listen[] = "127.0.0.1:19273";
 
 // Which new lists are too implausible to go live (guards.hpp).
 struct GuardLimits {
-    double most_shrink = 0.5;           // share of its entries that a list may lose at once
-    double most_growth = 10;            // how many times its entries a list may have at once
+    double most_shrink = 0.5;           // share of its entries or addresses that a list may lose at once
+    double most_growth = 10;            // how many times its entries or addresses a list may have at once
     double most_ipv4 = 0.25;            // share of all IPv4 addresses that a list may cover
     double most_ipv6 = 0.01;            // likewise of IPv6
     bool protect_host = true;           // never drop what this host lives by
     std::vector<std::string> protect{}; // nor these addresses, prefixes and ranges, as they were written
     bool skip_own = false;              // a list that holds some of these is taken without them
+    bool unchecked_images = false;      // images that cannot say what they cover are taken
 };
 
 struct SetConfiguration {

@@ -131,6 +131,7 @@ void read_guards(Mistakes& mistakes, const toml::table& table, const std::string
     section.number("most-ipv4", 0, 1, "a share of all IPv4 addresses", guards.most_ipv4);
     section.number("most-ipv6", 0, 1, "a share of all IPv6 addresses", guards.most_ipv6);
     section.flag("protect-host", guards.protect_host);
+    section.flag("unchecked-images", guards.unchecked_images);
     section.texts("protect", "an address, a prefix or a range",
                   [&](const toml::node& node, const std::string& text) {
                       if (const auto member = parse_member(text, SIEVE_FIELD_SRC); !member)

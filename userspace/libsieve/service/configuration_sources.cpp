@@ -99,6 +99,7 @@ class SourceTable {
         read_url("url", http.url);
         read_certificates(http.certificates);
         read_proxy(http.proxy);
+        section_.flag("image", http.image);
         read_limits(http.limits);
         return http;
     }
@@ -128,6 +129,7 @@ class SourceTable {
             if (has_null(*user)) section_.expected(*table_.get("user"), "user", "the name of a user");
             command.user = *user;
         }
+        section_.flag("image", command.image);
         read_limits(command.limits);
         return command;
     }

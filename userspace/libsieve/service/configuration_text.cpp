@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/service/configuration_text.hpp"
 
+#include <algorithm>
 #include <limits>
 
 #include <fmt/format.h>
@@ -79,12 +80,12 @@ std::string text_of(const GlobSpec& glob) {
     return quoted(glob.pattern);
 }
 std::string text_of(const HttpSpec& http) {
-    return fmt::format("{{ url = {}, certificates = {}, proxy = {}, {} }}", quoted(http.url),
-                       quoted(http.certificates), quoted(http.proxy), limits_of(http.limits));
+    return fmt::format("{{ url = {}, certificates = {}, proxy = {}, image = {}, {} }}", quoted(http.url),
+                       quoted(http.certificates), quoted(http.proxy), http.image, limits_of(http.limits));
 }
 std::string text_of(const CommandSpec& command) {
-    return fmt::format("{{ command = {}, user = {}, {} }}", list_of(command.arguments), quoted(command.user),
-                       limits_of(command.limits));
+    return fmt::format("{{ command = {}, user = {}, image = {}, {} }}", list_of(command.arguments),
+                       quoted(command.user), command.image, limits_of(command.limits));
 }
 std::string text_of(const CrowdsecSpec& crowdsec) {
     return fmt::format("{{ crowdsec = {}, key-file = {}, types = {}, scopes = {}, origins = {}, poll = {}, "
@@ -153,6 +154,7 @@ void write_guards(Text& text, const GuardLimits& guards) {
     text.flag("protect-host", guards.protect_host);
     text.key("protect", list_of(guards.protect));
     text.word("own-addresses", guards.skip_own ? "skip" : "refuse");
+    text.flag("unchecked-images", guards.unchecked_images);
 }
 
 void write_set(Text& text, const SetConfiguration& set) {
@@ -253,6 +255,8 @@ std::string build_text(const SetConfiguration& set) {
     write_build_options(text, set.feed);
     text.flag("verify", set.verify);
     write_guards(text, set.guards);
+    // What a source must no longer hand over does not stay in force as known.
+    text.flag("image", std::ranges::all_of(set.sources, may_be_image));
     return text.take();
 }
 

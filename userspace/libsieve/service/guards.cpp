@@ -2,18 +2,26 @@
 #include "libsieve/service/guards.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
+#include <functional>
 #include <set>
+#include <utility>
 #include <vector>
 
 #include <fmt/core.h>
 
+#include "libsieve/analysis/binomial.hpp"
+#include "libsieve/build/measure.hpp"
 #include "libsieve/feeds/address_text.hpp"
 #include "libsieve/feeds/entry.hpp"
 #include "libsieve/feeds/key_text.hpp"
+#include "libsieve/filters/exact_kind.hpp"
+#include "libsieve/filters/kinds/registry.hpp"
+#include "libsieve/keys/address_ranges.hpp"
+#include "libsieve/util/chance.hpp"
 #include "libsieve/util/name_some.hpp"
 #include "libsieve/util/printable.hpp"
+#include "libsieve/util/splitmix64.hpp"
 
 namespace sieve::service {
 
@@ -35,41 +43,15 @@ std::string text_of(uint128 address) {
     return format_address(static_cast<std::uint64_t>(address >> 64), static_cast<std::uint64_t>(address));
 }
 
-// All addresses of the list: disjoint and rising.
-std::vector<AddressRange> merged(const Feed& list) {
-    std::vector<AddressRange> all = list.ranges;
-    all.reserve(list.ranges.size() + list.keys.size());
-    for (std::size_t i = 0; i < list.keys.size(); i++) {
-        const uint128 address = address_of(list.keys.at(i), list.keys.fields());
-        all.push_back({address, address});
-    }
-    std::sort(all.begin(), all.end(),
-              [](const AddressRange& a, const AddressRange& b) { return a.first < b.first; });
-    std::vector<AddressRange> out;
-    for (const AddressRange& range : all) {
-        if (!out.empty() && range.first <= out.back().last)
-            out.back().last = std::max(out.back().last, range.last);
-        else
-            out.push_back(range);
-    }
-    return out;
+constexpr const char* family_names[SIEVE_FAMILIES] = {"IPv4", "IPv6"};
+static_assert(SIEVE_FAMILY_V4 == 0 && SIEVE_FAMILY_V6 == 1);
+
+double share_of_family(double addresses, int family) {
+    return std::ldexp(addresses, family == SIEVE_FAMILY_V4 ? -32 : -128);
 }
 
-struct Coverage {
-    double ipv4 = 0; // shares of the family's addresses
-    double ipv6 = 0;
-};
-
-Coverage coverage_of(const std::vector<AddressRange>& ranges) {
-    Coverage coverage;
-    for (const AddressRange& range : ranges) {
-        const double addresses = static_cast<double>(range.last - range.first) + 1;
-        if (is_ipv4(range.first))
-            coverage.ipv4 += std::ldexp(addresses, -32);
-        else
-            coverage.ipv6 += std::ldexp(addresses, -128);
-    }
-    return coverage;
+double count_of(const AddressRange& range) {
+    return static_cast<double>(range.last - range.first) + 1;
 }
 
 bool overlaps(const std::vector<AddressRange>& ranges, const AddressRange& other) {
@@ -79,53 +61,63 @@ bool overlaps(const std::vector<AddressRange>& ranges, const AddressRange& other
     return after != ranges.begin() && std::prev(after)->last >= other.first;
 }
 
+bool overlaps(const AddressSet& set, const AddressRange& other) {
+    return overlaps(set.members[family_of(other)], other);
+}
+
 std::string raise(const SetConfiguration& set, std::string_view key) {
     return fmt::format("if it is meant, change {} in [set.{}.guards]", key, set.name);
 }
 
-std::optional<Refusal> check_size(const SetConfiguration& set, std::uint64_t now,
-                                  std::optional<std::uint64_t> before) {
-    if (!before) return std::nullopt;
-    const auto was = static_cast<double>(*before);
-    const auto is = static_cast<double>(now);
-    if (*before >= small_list && is < was * (1 - set.guards.most_shrink))
+// "1234 IPv4 addresses", or "3.4e+38 IPv6 addresses".
+std::string count_text(double count, const std::string& what) {
+    return fmt::format("{:.{}g}{}", count, count < 1e15 ? 15 : 3, what);
+}
+
+// Whether so much may follow so much. Up to `few`, shares mean nothing.
+std::optional<Refusal> check_change(const SetConfiguration& set, double now, double before, double few,
+                                    const std::string& what) {
+    if (before >= few && now < before * (1 - set.guards.most_shrink))
         return Refusal{Guard::shrink,
-                       fmt::format("set {}: the new list has {} entries, the one in force has {}: it lost "
+                       fmt::format("set {}: the new list has {}, the one in force has {}: it lost "
                                    "{:.1f}%, and most-shrink is {:g}%; {}",
-                                   set.name, now, *before, 100 * (1 - is / was), 100 * set.guards.most_shrink,
+                                   set.name, count_text(now, " " + what), count_text(before, ""),
+                                   100 * (1 - now / before), 100 * set.guards.most_shrink,
                                    raise(set, "most-shrink"))};
-    if (is > std::max(was, static_cast<double>(small_list)) * set.guards.most_growth)
+    if (now > std::max(before, few) * set.guards.most_growth)
         return Refusal{Guard::growth,
-                       fmt::format("set {}: the new list has {} entries, the one in force has {}: {:.1f} "
+                       fmt::format("set {}: the new list has {}, the one in force has {}: {:.1f} "
                                    "times as many, and most-growth is {:g}; {}",
-                                   set.name, now, *before, is / std::max(was, 1.0), set.guards.most_growth,
+                                   set.name, count_text(now, " " + what), count_text(before, ""),
+                                   now / std::max(before, 1.0), set.guards.most_growth,
                                    raise(set, "most-growth"))};
     return std::nullopt;
 }
 
-std::optional<Refusal> check_coverage(const SetConfiguration& set, const std::vector<AddressRange>& ranges) {
-    const Coverage covered = coverage_of(ranges);
-    const auto refusal = [&](const char* family, double share, double most, const char* key) {
-        return Refusal{Guard::coverage,
-                       fmt::format("set {}: the list covers {:.3g}% of all {} addresses, and {} is {:g}%; {}",
-                                   set.name, 100 * share, family, key, 100 * most, raise(set, key))};
-    };
-    if (covered.ipv4 > set.guards.most_ipv4)
-        return refusal("IPv4", covered.ipv4, set.guards.most_ipv4, "most-ipv4");
-    if (covered.ipv6 > set.guards.most_ipv6)
-        return refusal("IPv6", covered.ipv6, set.guards.most_ipv6, "most-ipv6");
+std::optional<Refusal> check_coverage(const SetConfiguration& set, const Extent& extent) {
+    constexpr const char* keys[SIEVE_FAMILIES] = {"most-ipv4", "most-ipv6"};
+    const double most[SIEVE_FAMILIES] = {set.guards.most_ipv4, set.guards.most_ipv6};
+    for (int family = 0; family < SIEVE_FAMILIES; family++) {
+        const double share = share_of_family(extent.addresses[family], family);
+        if (share > most[family])
+            return Refusal{
+                Guard::coverage,
+                fmt::format("set {}: the list covers {:.3g}% of all {} addresses, and {} is {:g}%; {}",
+                            set.name, 100 * share, family_names[family], keys[family], 100 * most[family],
+                            raise(set, keys[family]))};
+    }
     return std::nullopt;
 }
 
 // Those of the protected ranges that these ranges meet.
-std::vector<ProtectedRange> met_by(const std::vector<AddressRange>& ranges, const SetConfiguration& set,
+std::vector<ProtectedRange> met_by(const AddressSet& ranges, const SetConfiguration& set,
                                    const Protection& protection) {
     std::vector<ProtectedRange> met = protected_ranges(set, protection);
     std::erase_if(met, [&](const ProtectedRange& one) { return !overlaps(ranges, one.range); });
     return met;
 }
 
-std::optional<Refusal> check_hosts(const SetConfiguration& set, const std::vector<AddressRange>& ranges,
+std::optional<Refusal> check_hosts(const SetConfiguration& set, const AddressSet& ranges,
                                    const Protection& protection) {
     const std::vector<ProtectedRange> met = met_by(ranges, set, protection);
     if (met.empty()) return std::nullopt;
@@ -152,7 +144,137 @@ std::optional<Refusal> check_hosts(const SetConfiguration& set, const std::vecto
                    fmt::format("set {}: the list holds {}; {}", set.name, name_some(names), advice)};
 }
 
+// The pieces of the filter that are protected, for a message: at least one of each protected range that it
+// reaches into.
+class ProtectedPieces {
+  public:
+    explicit ProtectedPieces(const std::vector<ProtectedRange>& all) {
+        std::vector<AddressRange> ranges;
+        for (const ProtectedRange& one : all) ranges.push_back(one.range);
+        untouched_ = ranges;
+        all_ = address_set_of(std::move(ranges));
+    }
+    void add(const AddressRange& range) {
+        if (!overlaps(all_, range)) return;
+        std::erase_if(untouched_, [&](const AddressRange& one) {
+            const AddressRange piece{std::max(one.first, range.first), std::min(one.last, range.last)};
+            if (piece.first > piece.last || family_of(one) != family_of(range)) return false;
+            touched_.push_back(piece);
+            return true;
+        });
+    }
+    [[nodiscard]] AddressSet take() { return address_set_of(std::move(touched_)); }
+
+  private:
+    AddressSet all_;
+    std::vector<AddressRange> untouched_;
+    std::vector<AddressRange> touched_;
+};
+
+// An image that lists its addresses. Nothing: it does not.
+std::optional<Extent> list_addresses(const Image& image,
+                                     const std::function<void(const AddressRange&)>& visit) {
+    const ExactKind* const kind = kind_of(image.lookup()).exact();
+    if (kind == nullptr) return std::nullopt;
+    Extent extent;
+    const Status listed =
+        kind->for_each_range(image.lookup(), image.filter(), [&](const AddressRange& range) {
+            extent.addresses[family_of(range)] += count_of(range);
+            extent.ranges++;
+            if (visit) visit(range);
+        });
+    return listed ? std::optional(extent) : std::nullopt;
+}
+
+// How many addresses an image that cannot list them is asked about, of each family and of each prefix.
+constexpr std::uint64_t questions = 1U << 16;
+
+std::uint64_t count_matches(const Image& image, const AddressRange& range, std::uint64_t asked) {
+    const uint128 step = (range.last - range.first) / asked + 1;
+    std::uint64_t matches = 0;
+    for (std::uint64_t i = 0; i < asked; i++) {
+        const uint128 address = range.first + step * i;
+        if (address > range.last || address < range.first) break;
+        if (image.contains(key_of(address, image.lookup().fields))) matches++;
+    }
+    return matches;
+}
+
+// Of addresses at random, which whoever made the image cannot foresee.
+Extent estimate_extent(const Image& image) {
+    SplitMix64 random(static_cast<std::uint64_t>(std::ldexp(chance(), 53)));
+    Extent extent;
+    for (int family = 0; family < SIEVE_FAMILIES; family++) {
+        std::uint64_t matches = 0;
+        for (std::uint64_t i = 0; i < questions; i++) {
+            const std::uint64_t upper = random();
+            const std::uint64_t lower = random();
+            const uint128 address =
+                family == SIEVE_FAMILY_V4 ? all_ipv4.first + (lower >> 32) : address_number(upper, lower);
+            if (image.contains(key_of(address, image.lookup().fields))) matches++;
+        }
+        extent.addresses[family] =
+            std::ldexp(static_cast<double>(matches) / questions, family == SIEVE_FAMILY_V4 ? 32 : 128);
+    }
+    return extent;
+}
+
+// What the image matches of the protected ranges, as far as a filter can be asked. A match with a single
+// address counts, even by mistake. Of a prefix, more must match than false positives explain.
+AddressSet matched_of(const Image& image, const std::vector<ProtectedRange>& ranges) {
+    std::vector<AddressRange> matched;
+    const double rate = expected_fpr(image);
+    for (const ProtectedRange& one : ranges) {
+        const AddressRange& range = one.range;
+        const uint128 span = range.last - range.first;
+        const std::uint64_t asked = span < questions ? static_cast<std::uint64_t>(span) + 1 : questions;
+        const std::uint64_t matches = count_matches(image, range, asked);
+        const double expected = rate * static_cast<double>(asked);
+        if (matches > 0 && (asked == 1 || (static_cast<double>(matches) > expected &&
+                                           !analysis::fits_rate(matches, asked, rate))))
+            matched.push_back(range);
+    }
+    return address_set_of(std::move(matched));
+}
+
+// A filter that cannot list what it holds.
+std::optional<Refusal> check_filter(const SetConfiguration& set, const Image& image,
+                                    const Protection& protection) {
+    if (!guards_addresses(set)) return std::nullopt;
+    if (auto refusal = check_coverage(set, estimate_extent(image))) return refusal;
+    if (!protection.takes_packets) return std::nullopt;
+    return check_hosts(set, matched_of(image, protected_ranges(set, protection)), protection);
+}
+
 } // namespace
+
+Extent extent_of(const AddressSet& addresses) {
+    Extent extent;
+    extent.ranges = addresses.ranges();
+    for (int family = 0; family < SIEVE_FAMILIES; family++)
+        for (const AddressRange& range : addresses.members[family])
+            extent.addresses[family] += count_of(range);
+    return extent;
+}
+
+std::optional<Extent> extent_of(const Image& image) {
+    return list_addresses(image, {});
+}
+
+AddressSet addresses_of(const Feed& list) {
+    std::vector<AddressRange> all = list.ranges;
+    all.reserve(list.ranges.size() + list.keys.size());
+    for (std::size_t i = 0; i < list.keys.size(); i++) {
+        const uint128 address = address_of(list.keys.at(i), list.keys.fields());
+        all.push_back({address, address});
+    }
+    return address_set_of(std::move(all));
+}
+
+ListSize size_of(const Image& image) {
+    const std::optional<Extent> extent = extent_of(image);
+    return {.entries = extent ? extent->ranges : image.file().keys, .image = true, .extent = extent};
+}
 
 Protection protection_of(const Configuration& configuration, const SetConfiguration& set,
                          std::vector<HostAddress> host) {
@@ -182,9 +304,23 @@ const char* guard_name(Guard guard) {
     return "unknown";
 }
 
-std::optional<Refusal> check_entries(const SetConfiguration& set, std::uint64_t entries,
-                                     std::uint64_t entries_before) {
-    return check_size(set, entries, entries_before);
+std::optional<Refusal> check_size(const SetConfiguration& set, const ListSize& now, const ListSize& before) {
+    // The entries of a list that was written by people do not compare with the ranges that an image holds.
+    const bool as_ranges = now.image != before.image && now.extent && before.extent;
+    if (auto refusal = as_ranges
+                           ? check_change(set, static_cast<double>(now.extent->ranges),
+                                          static_cast<double>(before.extent->ranges), small_list, "ranges")
+                           : check_change(set, static_cast<double>(now.entries),
+                                          static_cast<double>(before.entries), small_list, "entries"))
+        return refusal;
+    if (!now.extent || !before.extent) return std::nullopt;
+    const FewAddresses& few = now.image || before.image ? few_of_images : few_of_lists;
+    for (int family = 0; family < SIEVE_FAMILIES; family++)
+        if (auto refusal =
+                check_change(set, now.extent->addresses[family], before.extent->addresses[family],
+                             few.of_family[family], fmt::format("{} addresses", family_names[family])))
+            return refusal;
+    return std::nullopt;
 }
 
 std::vector<ProtectedRange> protected_ranges(const SetConfiguration& set, const Protection& protection) {
@@ -204,7 +340,7 @@ std::vector<ProtectedRange> protected_ranges(const SetConfiguration& set, const 
 
 Result<std::vector<ProtectedRange>> leave_out_protected(const SetConfiguration& set, Feed& list,
                                                         const Protection& protection) {
-    std::vector<ProtectedRange> met = met_by(merged(list), set, protection);
+    std::vector<ProtectedRange> met = met_by(addresses_of(list), set, protection);
     if (met.empty()) return met;
     Members taken(list.keys.fields());
     for (const ProtectedRange& one : met) taken.ranges.push_back(one.range);
@@ -230,29 +366,42 @@ bool guards_addresses(const SetConfiguration& set) {
 }
 
 std::optional<Refusal> check_list(const SetConfiguration& set, const Feed& list,
-                                  std::optional<std::uint64_t> entries_before, const Protection& protection) {
-    const std::uint64_t entries = list.entries();
-    if (entries == 0) return empty_list(set);
-    if (std::optional<Refusal> refusal = check_size(set, entries, entries_before)) return refusal;
-    if (!guards_addresses(set)) return std::nullopt;
-    const std::vector<AddressRange> ranges = merged(list);
-    if (std::optional<Refusal> refusal = check_coverage(set, ranges)) return refusal;
-    return protection.takes_packets ? check_hosts(set, ranges, protection) : std::nullopt;
+                                  const std::optional<ListSize>& before, const Protection& protection) {
+    ListSize now{.entries = list.entries()};
+    if (now.entries == 0) return empty_list(set);
+    AddressSet addresses;
+    if (guards_addresses(set)) {
+        addresses = addresses_of(list);
+        now.extent = extent_of(addresses);
+    }
+    if (before)
+        if (std::optional<Refusal> refusal = check_size(set, now, *before)) return refusal;
+    if (!now.extent) return std::nullopt;
+    if (std::optional<Refusal> refusal = check_coverage(set, *now.extent)) return refusal;
+    return protection.takes_packets ? check_hosts(set, addresses, protection) : std::nullopt;
 }
 
 std::optional<Refusal> check_image(const SetConfiguration& set, const Image& image,
-                                   std::optional<std::uint64_t> keys_before, const Protection& protection) {
-    if (std::optional<Refusal> refusal = check_size(set, image.file().keys, keys_before)) return refusal;
-    if (!guards_addresses(set) || !protection.takes_packets) return std::nullopt;
-    const auto matches = [&](uint128 address) {
-        return image.contains(key_of(address, image.lookup().fields));
-    };
-    std::vector<AddressRange> matched;
-    for (const uint128 address : protected_addresses(set, protection))
-        if (matches(address)) matched.push_back({address, address});
-    std::sort(matched.begin(), matched.end(),
-              [](const AddressRange& a, const AddressRange& b) { return a.first < b.first; });
-    return check_hosts(set, matched, protection);
+                                   const std::optional<ListSize>& before, const Protection& protection,
+                                   bool trusted) {
+    ProtectedPieces pieces(protected_ranges(set, protection));
+    const std::optional<Extent> extent =
+        list_addresses(image, [&](const AddressRange& range) { pieces.add(range); });
+    if (!extent && !trusted && !set.guards.unchecked_images)
+        return Refusal{
+            Guard::coverage,
+            fmt::format("set {}: an image of kind {} does not say what it covers, so no guard can judge it; "
+                        "expected a list, or an image of kind ranges; to take it all the same, set "
+                        "unchecked-images = true in [set.{}.guards]",
+                        set.name, kind_of(image.lookup()).facts().name, set.name)};
+    if (extent && extent->ranges == 0) return empty_list(set);
+    const ListSize now{
+        .entries = extent ? extent->ranges : image.file().keys, .image = true, .extent = extent};
+    if (before)
+        if (std::optional<Refusal> refusal = check_size(set, now, *before)) return refusal;
+    if (!extent) return check_filter(set, image, protection);
+    if (std::optional<Refusal> refusal = check_coverage(set, *extent)) return refusal;
+    return protection.takes_packets ? check_hosts(set, pieces.take(), protection) : std::nullopt;
 }
 
 AddressRange protected_range(const std::string& text) {

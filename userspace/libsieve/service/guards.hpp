@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "libsieve/feeds/feed.hpp"
+#include "libsieve/filters/address_set.hpp"
 #include "libsieve/image/image.hpp"
 #include "libsieve/service/configuration.hpp"
 #include "libsieve/service/host_addresses.hpp"
@@ -36,6 +37,36 @@ struct Refusal {
 // Lists that had fewer entries may shrink and grow up to that as they like: there, shares mean nothing.
 inline constexpr std::uint64_t small_list = 100;
 
+// The addresses that a list covers, each counted once.
+struct Extent {
+    double addresses[SIEVE_FAMILIES] = {0, 0};
+    std::uint64_t ranges = 0; // disjoint, and not adjacent
+};
+
+[[nodiscard]] Extent extent_of(const AddressSet& addresses);
+// Of a list of single addresses.
+[[nodiscard]] AddressSet addresses_of(const Feed& list);
+// Of an image: what its filter holds, whatever its header says. Nothing if its kind cannot list its
+// addresses, or if its lines are not those of a builder.
+[[nodiscard]] std::optional<Extent> extent_of(const Image& image);
+
+// How large a list is. Growth and shrinkage look at two of these.
+struct ListSize {
+    std::uint64_t entries =
+        0; // of a list; of an image the ranges that it holds, or else the keys that it states
+    bool image = false;
+    std::optional<Extent> extent{}; // of single addresses, where it can be known
+};
+
+// Few addresses: a list that covered fewer may shrink and grow up to that as it likes. The entries of lists
+// are counted as well. Of an image only addresses count, so it has less freedom: a hundred addresses, or a
+// hundred /64s.
+struct FewAddresses {
+    double of_family[SIEVE_FAMILIES];
+};
+inline constexpr FewAddresses few_of_lists{{0x1p16, 0x1p96}}; // a /16; a /32
+inline constexpr FewAddresses few_of_images{{small_list, small_list * 0x1p64}};
+
 // What a set that takes packets must not hold, besides its `protect` list.
 struct Protection {
     bool takes_packets = false; // a match drops or redirects
@@ -48,14 +79,14 @@ struct Protection {
 [[nodiscard]] Protection protection_of(const Configuration& configuration, const SetConfiguration& set,
                                        std::vector<HostAddress> host);
 
-// The first guard that refuses the list. `entries_before` are those of the list in force, if there is one.
+// The first guard that refuses the list. `before` is the list in force, if there is one.
 [[nodiscard]] std::optional<Refusal> check_list(const SetConfiguration& set, const Feed& list,
-                                                std::optional<std::uint64_t> entries_before,
+                                                const std::optional<ListSize>& before,
                                                 const Protection& protection);
 
-// The guards that need to know only how many entries there are and were.
-[[nodiscard]] std::optional<Refusal> check_entries(const SetConfiguration& set, std::uint64_t entries,
-                                                   std::uint64_t entries_before);
+// The guards that need to know only how large the lists are.
+[[nodiscard]] std::optional<Refusal> check_size(const SetConfiguration& set, const ListSize& now,
+                                                const ListSize& before);
 
 // What the set must not take, as ranges: those of `protection` and the set's `protect` list.
 // Each comes with its names for messages.
@@ -81,11 +112,17 @@ struct ProtectedRange {
 // An element of a `protect` list, which was checked when the configuration was read.
 [[nodiscard]] AddressRange protected_range(const std::string& text);
 
-// Likewise of a list that is an image: its size, and whether it matches an address that must not be in it.
-// What else it matches cannot be seen.
+// Likewise of a list that is an image. One whose filter lists its addresses is judged by these, as a list is.
+// Any other is a filter that cannot say what it holds. It is refused, unless somebody is `trusted` with it or
+// the set's guards allow it (GuardLimits::unchecked_images). Then the guards look at what can be seen: the
+// number of keys that the header states, the share of random addresses that match, protected addresses, and
+// whether more of a protected prefix matches than false positives explain.
 [[nodiscard]] std::optional<Refusal> check_image(const SetConfiguration& set, const Image& image,
-                                                 std::optional<std::uint64_t> keys_before,
-                                                 const Protection& protection);
+                                                 const std::optional<ListSize>& before,
+                                                 const Protection& protection, bool trusted);
+
+// The size of an image that is a list.
+[[nodiscard]] ListSize size_of(const Image& image);
 
 // The refusal of a set without any entry.
 [[nodiscard]] Refusal empty_list(const SetConfiguration& set);

@@ -77,11 +77,11 @@ class Collector {
         return add_files(files);
     }
     Status add(const HttpSpec& http) {
-        origins_.emplace_back(HttpOrigin{http.url, http.certificates, http.proxy, http.limits});
+        origins_.emplace_back(HttpOrigin{http.url, http.certificates, http.proxy, http.limits, http.image});
         return {};
     }
     Status add(const CommandSpec& command) {
-        CommandOrigin origin{command.arguments, {}, command.limits};
+        CommandOrigin origin{command.arguments, {}, command.limits, command.image};
         if (!command.user.empty()) {
             SIEVE_ASSIGN(origin.user, find_sandbox_user(command.user));
         }
@@ -126,6 +126,12 @@ std::string origin_identity(const Origin& origin) {
     // Enough to tell, and too little to guess a key from.
     constexpr std::size_t digits = 8;
     return origin_name(origin) + (hidden.empty() ? "" : " #" + digest_of(hidden).substr(0, digits));
+}
+
+bool may_be_image(const Origin& origin) {
+    if (const auto* http = std::get_if<HttpOrigin>(&origin)) return http->image;
+    if (const auto* command = std::get_if<CommandOrigin>(&origin)) return command->image;
+    return true;
 }
 
 Status check_origin(const Origin& origin) {

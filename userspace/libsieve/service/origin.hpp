@@ -22,6 +22,7 @@ struct HttpOrigin {
     std::string certificates{};          // file of the authorities to trust (PEM); empty: the system's
     std::string proxy{};                 // URL; empty: none
     std::optional<FetchLimits> limits{}; // nothing: those of the refresh
+    bool image = false;                  // it may be a filter image; else only text
 };
 
 struct CommandOrigin {
@@ -29,6 +30,7 @@ struct CommandOrigin {
         arguments; // the program, found in PATH, and what it is told; no shell is involved
     std::optional<SandboxUser> user{};   // nothing: that of the refresh
     std::optional<FetchLimits> limits{}; // likewise
+    bool image = false;                  // it may print a filter image; else only text
 };
 
 // A descriptor that is open for reading already: a regular file, or a pipe, which is read to its end and
@@ -49,6 +51,9 @@ using Origin = std::variant<FileOrigin, HttpOrigin, CommandOrigin, OpenOrigin>;
 
 // Tells one origin from another in provenance. Shows no credentials, but changes with them.
 [[nodiscard]] std::string origin_identity(const Origin& origin);
+
+// Whether what comes from there may be a filter image. Files of this host may be.
+[[nodiscard]] bool may_be_image(const Origin& origin);
 
 // bad_input or invalid_request if it can never work: a URL that is none, a command without a program.
 [[nodiscard]] Status check_origin(const Origin& origin);

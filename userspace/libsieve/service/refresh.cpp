@@ -19,6 +19,7 @@
 #include "libsieve/service/configuration_text.hpp"
 #include "libsieve/service/list_file.hpp"
 #include "libsieve/service/origin.hpp"
+#include "libsieve/service/together.hpp"
 #include "libsieve/util/digest.hpp"
 #include "libsieve/util/name_some.hpp"
 #include "libsieve/util/printable.hpp"
@@ -76,10 +77,29 @@ Status leave_out(const SetConfiguration& set, const Protection& protection, Exam
     return {};
 }
 
+// How large the last good list is.
+ListSize size_of_last_good(const SetConfiguration& set, const SetRecord& record,
+                           const StateDirectory& state) {
+    ListSize size{.entries = record.entries, .image = record.list_digest.empty()};
+    if (!guards_addresses(set)) return size;
+    const auto image = Image::load(std::filesystem::path(state.image_path(set.name, record.identity)));
+    if (!image) return size;
+    if (size.image) return size_of(*image);
+    // The filter lists its addresses, or else the list is read.
+    size.extent = extent_of(*image);
+    if (size.extent) return size;
+    if (const Result<Feed> list = last_good_list(set, record, state))
+        size.extent = extent_of(addresses_of(*list));
+    return size;
+}
+
 std::optional<Refusal> check(const SetConfiguration& set, const ReadList& read,
-                             std::optional<std::uint64_t> entries_before, const Protection& protection) {
-    return read.list ? check_list(set, *read.list, entries_before, protection)
-                     : check_image(set, *read.image, entries_before, protection);
+                             const std::optional<SetRecord>& last_good, const StateDirectory& state,
+                             const Protection& protection) {
+    const std::optional<ListSize> before =
+        last_good ? std::optional(size_of_last_good(set, *last_good, state)) : std::nullopt;
+    if (read.list) return check_list(set, *read.list, before, protection);
+    return check_image(set, *read.image, before, protection, is_published(set, state.path()));
 }
 
 } // namespace
@@ -125,9 +145,7 @@ tl::expected<Examined, GatherFailure> examine(const SetConfiguration& set, const
     for (const std::string& remark : examined.read->remarks) observer.remark(remark);
     if (Status done = leave_out(set, protection, examined, observer); !done)
         return tl::unexpected(GatherFailure{std::move(done.error()), {}});
-    const std::optional<std::uint64_t> entries =
-        examined.before ? std::optional(examined.before->entries) : std::nullopt;
-    examined.refusal = check(set, *examined.read, entries, protection);
+    examined.refusal = check(set, *examined.read, examined.before, state, protection);
     return examined;
 }
 

@@ -15,9 +15,12 @@
 
 #include <fmt/format.h>
 
+#include "libsieve/build/check_built.hpp"
+#include "libsieve/build/exact_keys.hpp"
+#include "libsieve/control/source.hpp"
 #include "libsieve/feeds/key_text.hpp"
+#include "libsieve/filters/joint/check_joint_names.hpp"
 #include "libsieve/service/child_messages.hpp"
-#include "libsieve/service/exact_file.hpp"
 #include "libsieve/service/list_file.hpp"
 #include "libsieve/service/question_file.hpp"
 #include "libsieve/util/short_path.hpp"
@@ -118,14 +121,13 @@ class SetStep : public Step {
         if (!set_.empty()) error.message = fmt::format("set {}: {}", set_, error.message);
         return error;
     }
-    // The child may have been taken over: nothing of what it wrote is believed.
-    [[nodiscard]] Result<Image> accept_image(UniqueFd file) const {
-        SIEVE_TRY(seal(file));
-        SIEVE_ASSIGN(Input input, Input::of(std::move(file), "its image"));
+    // Whoever wrote it may mean us harm: nothing of what it says is believed.
+    [[nodiscard]] Result<Image> accept_image(UniqueFd file, const std::string& name) const {
+        SIEVE_ASSIGN(Input input, Input::of(std::move(file), name));
         SIEVE_ASSIGN(Image image, Image::load(input));
         if (image.lookup().fields == feed_.fields) return image;
-        return bad_input(fmt::format("its image is of {}, expected {}", format_fields(image.lookup().fields),
-                                     format_fields(feed_.fields)));
+        return bad_input(fmt::format("{}: an image of {}, expected {}", name,
+                                     format_fields(image.lookup().fields), format_fields(feed_.fields)));
     }
 
   private:
@@ -235,10 +237,10 @@ class ReadStep : SetStep {
             none.known = known({});
             return none;
         }
+        if (gathered_.size() == 1 && begins_as_image(gathered_.front())) return read_image();
         SIEVE_ASSIGN(UniqueFd records, new_file("sieve-records"));
         SIEVE_ASSIGN(UniqueFd exceptions, new_file("sieve-exceptions"));
-        SIEVE_ASSIGN(UniqueFd image, new_file("sieve-image"));
-        std::vector<int> descriptors{records.get(), exceptions.get(), image.get()};
+        std::vector<int> descriptors{records.get(), exceptions.get()};
         for (const Gathered& one : gathered_) {
             const int content = one.content->get();
             // A file may have been read to its end already, for its digest.
@@ -254,15 +256,42 @@ class ReadStep : SetStep {
         ReadList list;
         list.remarks = std::move(done.remarks);
         list.label = label_of(request_.origins);
-        list.known = known(done.image ? std::string() : std::move(done.digest));
-        const Status accepted = done.image ? take_image(list, std::move(image))
-                                           : take_list(list, std::move(records), std::move(exceptions));
-        if (!accepted) return failed_building("was of no use: " + accepted.error().message);
+        list.known = known(std::move(done.digest));
+        if (Status taken = take_list(list, std::move(records), std::move(exceptions)); !taken)
+            return failed_building("was of no use: " + taken.error().message);
         return list;
     }
-    Status take_image(ReadList& list, UniqueFd file) const {
-        SIEVE_ASSIGN(list.image, accept_image(std::move(file)));
-        return {};
+
+    [[nodiscard]] static bool begins_as_image(const Gathered& one) {
+        constexpr std::uint32_t magic = SIEVE_MAGIC;
+        std::uint32_t first = 0;
+        return ::pread(one.content->get(), &first, sizeof(first), 0) == sizeof(first) && first == magic;
+    }
+    Result<ReadList> read_image() {
+        Gathered& one = gathered_.front();
+        const std::string name = origin_name(origins_.front());
+        if (!may_be_image(origins_.front()))
+            return bad_input(
+                fmt::format("{}: a filter image, expected a list; if this source is to hand over "
+                            "images, set image = true in its table",
+                            name));
+        if (!request_.feed.chosen.empty())
+            return invalid_request(
+                fmt::format("{}: an image was built already and takes no option of a feed ({})", name,
+                            request_.feed.chosen.front()));
+        if (one.provenance.bytes > request_.sandbox.limits.image_bytes)
+            return bad_input(fmt::format("{}: an image of {} bytes, expected at most {}", name,
+                                         one.provenance.bytes, request_.sandbox.limits.image_bytes));
+        if (::lseek(one.content->get(), 0, SEEK_SET) != 0)
+            return bad_input(fmt::format("{}: cannot be read: {}", name, errno_text(errno)));
+        UniqueFd content(::fcntl(one.content->get(), F_DUPFD_CLOEXEC, 0));
+        ReadList list;
+        SIEVE_ASSIGN(list.image, accept_image(std::move(content), name));
+        SIEVE_TRY(confirm_unchanged(one, name));
+        one.content.reset();
+        list.label = label_of(request_.origins);
+        list.known = known({});
+        return list;
     }
     Status take_list(ReadList& list, UniqueFd records, UniqueFd exceptions) const {
         SIEVE_TRY(seal(records));
@@ -300,25 +329,37 @@ class BuildStep : SetStep {
         SIEVE_ASSIGN(UniqueFd file, new_file("sieve-image"));
         const std::span<const sieve_line> lines = list_.image->lines();
         SIEVE_TRY(write_all(file.get(), {reinterpret_cast<const char*>(lines.data()), lines.size_bytes()}));
-        SIEVE_ASSIGN(Image image, accept_image(std::move(file)));
+        if (::lseek(file.get(), 0, SEEK_SET) != 0) return bad_input(errno_text(errno));
+        SIEVE_ASSIGN(Image image, accept_image(std::move(file), list_.label));
         return BuiltList{.image = std::move(image)};
     }
     Result<BuiltList> build() const {
         SIEVE_ASSIGN(UniqueFd file, new_file("sieve-image"));
-        SIEVE_ASSIGN(UniqueFd exact, new_file("sieve-exact"));
         BuildOrder order{confinement(1), request_.feed, request_.exact};
         order.feed.build.label = list_.label;
-        SIEVE_ASSIGN(BuildDone done,
-                     follow<BuildDone>(write_order(order), {list_.records.get(), list_.exceptions.get(),
-                                                            file.get(), exact.get()}));
-        auto image = accept_image(std::move(file));
-        if (!image) return failed_building("was of no use: " + image.error().message);
-        BuiltList built{.image = std::move(*image), .remarks = std::move(done.remarks)};
-        if (!request_.exact) return built;
-        if (Status sealed = seal(exact); !sealed) return tl::unexpected(std::move(sealed.error()));
-        auto keys = read_exact_file(exact.get(), built.image);
-        if (!keys) return failed_building("was of no use: " + keys.error().message);
-        built.exact = std::move(*keys);
+        SIEVE_ASSIGN(
+            BuildDone done,
+            follow<BuildDone>(write_order(order), {list_.records.get(), list_.exceptions.get(), file.get()}));
+        auto built = accept_built(std::move(file));
+        if (!built) return failed_building("was of no use: " + built.error().message);
+        built->remarks = std::move(done.remarks);
+        return built;
+    }
+    // The child may have been taken over, so the filter is asked for everything that it must be.
+    [[nodiscard]] Result<BuiltList> accept_built(UniqueFd file) const {
+        SIEVE_TRY(seal(file));
+        SIEVE_ASSIGN(Image image, accept_image(std::move(file), "its image"));
+        Exceptions exceptions;
+        if (!request_.feed.except.empty()) {
+            SIEVE_ASSIGN(Feed taken, read_list_file(list_.exceptions.get(), request_.feed.fields));
+            exceptions = control::exceptions_of(std::move(taken));
+            exceptions.verified = request_.exact;
+        }
+        SIEVE_TRY(check_built(image, members_of(*list_.list), request_.feed.build, exceptions));
+        BuiltList built{.image = std::move(image)};
+        if (request_.exact) {
+            SIEVE_ASSIGN(built.exact, exact_keys(members_of(*list_.list), built.image, list_.label));
+        }
         return built;
     }
 
@@ -343,10 +384,24 @@ class JoinStep : Step {
         SIEVE_ASSIGN(Input input, Input::of(std::move(file), "its joint filter"));
         auto joint = JointFilter::load(input);
         if (!joint) return failed_building("was of no use: " + joint.error().message);
+        if (Status right = check_keys(*joint); !right)
+            return failed_building("was of no use: " + right.error().message);
         return joint;
     }
 
   private:
+    // The child may have been taken over, so the filter is asked for every key.
+    [[nodiscard]] Status check_keys(const JointFilter& joint) const {
+        std::vector<KeySet> lists;
+        for (std::size_t i = 0; i < request_.lists.size(); i++) {
+            SIEVE_ASSIGN(Feed list, read_list_file(request_.lists[i].get(), request_.task.sets[i].fields));
+            lists.push_back(std::move(list.keys));
+        }
+        std::vector<const KeySet*> keys;
+        for (const KeySet& list : lists) keys.push_back(&list);
+        return check_joint_names(joint, keys);
+    }
+
     const JoinRequest& request_;
 };
 

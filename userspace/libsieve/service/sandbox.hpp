@@ -7,9 +7,12 @@
 //     command    a command child prints it
 //
 // Then a read child unpacks and parses all of it and writes records, and a build child makes an image of the
-// records. Another build child makes the joint filter of several sets' records.
+// records. Another build child makes the joint filter of several sets' records. An image needs no child: it
+// is the format in which a child would hand it over.
 //
-// The caller checks the records, may look at them between the two steps, and checks every field of the image.
+// The caller checks the records and may look at them between the two steps. It checks every field of the
+// image, and asks it for each of the records (build/check_built.hpp). It asks a joint filter for each record
+// of all sets.
 //
 // Every child is this program executed anew (child.hpp) with the rights of confine.hpp. A list that is
 // hostile can crash, hang or starve its child, and the refresh fails with one sentence that says so.
@@ -71,7 +74,8 @@ struct ReadList {
     std::chrono::milliseconds reading{0};
 };
 
-// Asks every origin and the file of the feed's exceptions, and reads the lists if any has something new. What
+// Asks every origin and the file of the feed's exceptions, and reads the lists if any has something new. An
+// image is refused unless the origin may be one (may_be_image()). What
 // the exceptions name is taken out of the list. Origins without a byte are a list without an entry, which
 // cannot be built. The failure begins with the set's name. Errors besides those of origins and lists:
 // changed_meanwhile for a file that changed while it was read.
@@ -85,12 +89,12 @@ read_in_sandbox(const ReadRequest& request);
 struct BuildRequest {
     std::string set{}; // its name, for messages
     control::FeedSpec feed{};
-    bool exact = false; // the keys that verification needs, too
+    bool exact = false; // the keys that verification needs, too; exceptions are left to verification
     SandboxSettings sandbox{};
 };
 
 struct BuiltList {
-    Image image; // checked, and of the fields that were asked for
+    Image image; // checked: the filter of this list
     // Distinct and rising, as many as the image holds; empty unless asked for.
     std::vector<sieve_key> exact{};
     std::vector<std::string> remarks{};
@@ -107,8 +111,9 @@ struct JoinRequest {
 };
 
 // Builds the joint filter of the lists. Each list must be the one that the set's filter was built from. What
-// comes is a joint filter (JointFilter::load()); whether it is that of the task is for the caller to check
-// (control/joint_task.hpp). `remark` is told what a person should know.
+// comes is a joint filter (JointFilter::load()) that names the right set for each entry of each list; the
+// rest of the task is for the caller to check (control/joint_task.hpp). `remark` is told what a person should
+// know.
 [[nodiscard]] Result<JointFilter> join_in_sandbox(const JoinRequest& request,
                                                   const std::function<void(const std::string&)>& remark);
 

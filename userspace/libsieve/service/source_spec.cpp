@@ -34,4 +34,10 @@ std::string source_name(const SourceSpec& source) {
     return std::visit([](const auto& one) { return name(one); }, source);
 }
 
+bool may_be_image(const SourceSpec& source) {
+    if (const auto* http = std::get_if<HttpSpec>(&source)) return http->image;
+    if (const auto* command = std::get_if<CommandSpec>(&source)) return command->image;
+    return !std::holds_alternative<CrowdsecSpec>(source);
+}
+
 } // namespace sieve::service

@@ -45,6 +45,7 @@ struct HttpSpec {
     std::string certificates{}; // file of the authorities to trust (PEM); empty: the system's
     std::string proxy{};        // URL; empty: none
     FetchLimits limits{};
+    bool image = false; // it may hand over an image; else only text
 
     [[nodiscard]] friend bool operator==(const HttpSpec&, const HttpSpec&) = default;
 };
@@ -54,6 +55,7 @@ struct CommandSpec {
     std::vector<std::string> arguments{}; // the program first; no shell is involved
     std::string user{};                   // empty: the user of downloads and builds
     FetchLimits limits{};
+    bool image = false; // it may hand over an image; else only text
 
     [[nodiscard]] friend bool operator==(const CommandSpec&, const CommandSpec&) = default;
 };
@@ -75,5 +77,8 @@ using SourceSpec = std::variant<FileSpec, FolderSpec, GlobSpec, HttpSpec, Comman
 
 // For messages: the path, the pattern, the URL without credentials, "command NAME", "CrowdSec URL".
 [[nodiscard]] std::string source_name(const SourceSpec& source);
+
+// Whether the source may hand over a filter that was built elsewhere. Files of this host may.
+[[nodiscard]] bool may_be_image(const SourceSpec& source);
 
 } // namespace sieve::service

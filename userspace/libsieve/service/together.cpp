@@ -24,6 +24,10 @@ FileStamp stamp_of(const std::string& path) {
     return service::stamp_of(info);
 }
 
+fs::path link_below(const std::string& state_directory) {
+    return (fs::path(state_directory) / "fleet" / "current").lexically_normal();
+}
+
 bool is_same(const fs::path& path, const fs::path& link) {
     if (path == link) return true;
     if (path.filename() != link.filename()) return false;
@@ -57,8 +61,14 @@ bool comes_through(const SourceSpec& source, const fs::path& link) {
 
 } // namespace
 
+bool is_published(const SetConfiguration& set, const std::string& state_directory) {
+    const fs::path link = link_below(state_directory);
+    return std::ranges::all_of(set.sources,
+                               [&](const SourceSpec& source) { return comes_through(source, link); });
+}
+
 std::string link_of_sets(const Configuration& configuration) {
-    return (fs::path(configuration.state_directory) / "fleet" / "current").lexically_normal().string();
+    return link_below(configuration.state_directory).string();
 }
 
 SetsTogether SetsTogether::of(const Configuration& configuration) {

@@ -14,6 +14,10 @@ namespace sieve::service {
 // The link of a configuration: STATE-DIRECTORY/fleet/current.
 [[nodiscard]] std::string link_of_sets(const Configuration& configuration);
 
+// Whether all sources of the set are behind the link of this state directory: a fleet published its list,
+// whose digest was checked, and the signature of the manifest that names the digest.
+[[nodiscard]] bool is_published(const SetConfiguration& set, const std::string& state_directory);
+
 class SetsTogether {
   public:
     // The sets with a source that is behind the link at this moment. Sets that change in place are not among

@@ -11,8 +11,10 @@
 #include <cstring>
 #include <map>
 #include <random>
+#include <string>
 #include <vector>
 
+#include "libsieve/filters/joint/check_joint_names.hpp"
 #include "libsieve/filters/kinds/xorsat/xorsat_plan.hpp"
 #include "libsieve/util/input.hpp"
 #include "libsieve/util/parallel.hpp"
@@ -160,6 +162,39 @@ TEST(JointFilter, TakesKeysOfSeveralFields) {
     ASSERT_TRUE(joint) << joint.error().message;
     for (std::uint32_t set = 0; set < 3; set++)
         for (std::size_t i = 0; i < sets[set].size(); i++) ASSERT_EQ(joint->find(sets[set].at(i)), set);
+}
+
+// What a child hands over that somebody has taken over: a whole filter, but of other lists.
+TEST(JointFilter, TellsWhetherItNamesTheRightSetForEachKey) {
+    const Sets right(3, 2000, 300);
+    const std::vector<const KeySet*> lists{&right.keys[0], &right.keys[1], &right.keys[2]};
+    const auto fault = [&](const std::vector<const KeySet*>& built) {
+        const JointFilter filter = JointFilter::build(built, {}).value();
+        const Status same = check_joint_names(filter, lists);
+        return same ? std::string() : same.error().message;
+    };
+    EXPECT_EQ(fault(lists), "");
+    EXPECT_EQ(fault({lists[1], lists[0], lists[2]}),
+              "the joint filter does not name the first set that holds a key");
+    // One key is another set's.
+    KeySet first(SIEVE_FIELD_SRC);
+    KeySet second(SIEVE_FIELD_SRC);
+    KeySet with_lonely(SIEVE_FIELD_SRC);
+    for (std::size_t i = 0; i + 1 < right.keys[0].size(); i++) first.add(right.keys[0].at(i));
+    for (std::size_t i = 0; i < right.keys[1].size(); i++) second.add(right.keys[1].at(i));
+    const sieve_key lonely = address(7);
+    for (std::size_t i = 0; i < right.keys[0].size(); i++) with_lonely.add(right.keys[0].at(i));
+    with_lonely.add(lonely);
+    second.add(lonely);
+    const std::vector<const KeySet*> expected{&with_lonely, lists[1], lists[2]};
+    const std::vector<const KeySet*> misled{lists[0], &second, lists[2]};
+    const JointFilter moved = JointFilter::build(misled, {}).value();
+    EXPECT_EQ(moved.keys(), JointFilter::build(expected, {}).value().keys());
+    EXPECT_FALSE(check_joint_names(moved, expected));
+    // One key less, or more.
+    EXPECT_NE(fault({&first, lists[1], lists[2]}), "");
+    EXPECT_NE(fault({&with_lonely, lists[1], lists[2]}), "");
+    EXPECT_EQ(fault({lists[0], lists[1]}), "the joint filter is one of other sets");
 }
 
 TEST(JointFilter, RefusesWhatCannotBeJoined) {

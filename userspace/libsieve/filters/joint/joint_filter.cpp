@@ -15,6 +15,7 @@
 
 #include "libsieve/analysis/binomial.hpp"
 #include "libsieve/filters/distinct_hashes.hpp"
+#include "libsieve/filters/joint/check_joint_names.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/filters/kinds/xorsat/xorsat_builder.hpp"
 #include "libsieve/filters/kinds/xorsat/xorsat_plan.hpp"
@@ -47,11 +48,11 @@ Result<Secret> draw(std::optional<std::uint64_t> seed) {
 
 // The keys of all sets in hash_order, each once. The fingerprint of each is combined with the number of the
 // first set that holds it.
-HugeArray<sieve_hash> numbered_hashes(std::span<const KeySet* const> sets, const Secret& secret) {
+HugeArray<sieve_hash> numbered_hashes(std::span<const KeySet* const> sets, const __u64* hash_key) {
     std::vector<HugeArray<sieve_hash>> of_set;
     std::size_t most = 0;
     for (const KeySet* const set : sets) {
-        of_set.push_back(distinct_hashes(*set, secret.hash_key.data()));
+        of_set.push_back(distinct_hashes(*set, hash_key));
         most += of_set.back().size();
     }
     // The next hash of each set. Of equal hashes, that of the lowest number comes first.
@@ -203,7 +204,7 @@ Result<JointFilter> JointFilter::build(std::span<const KeySet* const> sets, cons
     SIEVE_TRY(check(sets));
     SIEVE_ASSIGN(const Secret secret, draw(options.seed));
     if (progress) progress("hashing", 0);
-    const HugeArray<sieve_hash> keys = numbered_hashes(sets, secret);
+    const HugeArray<sieve_hash> keys = numbered_hashes(sets, secret.hash_key.data());
     SIEVE_ASSIGN(std::uint64_t lines, line_count(keys.size(), options));
     for (;; lines *= 2) {
         if (lines + SIEVE_FIRST_LINE > UINT32_MAX)
@@ -264,6 +265,23 @@ Result<JointFilter> JointFilter::load(Input& input) {
     SIEVE_TRY(draw_secret(std::nullopt, seed));
     SIEVE_TRY(joint.rate(seed[0]));
     return joint;
+}
+
+Status check_joint_names(const JointFilter& filter, std::span<const KeySet* const> sets) {
+    SIEVE_TRY(check(sets));
+    if (sets.size() != filter.sets() || sets.front()->fields() != filter.fields())
+        return bad_input("the joint filter is one of other sets");
+    const auto& lookup = *reinterpret_cast<const sieve_lookup*>(filter.lines().data());
+    const HugeArray<sieve_hash> numbered = numbered_hashes(sets, lookup.hash_key);
+    if (numbered.size() != filter.keys())
+        return bad_input(
+            fmt::format("the joint filter is of {} keys, expected {}", filter.keys(), numbered.size()));
+    const std::span<const sieve_line> lines = filter.lines().subspan(SIEVE_FIRST_LINE);
+    const bool right = std::all_of(numbered.begin(), numbered.end(), [&](const sieve_hash& hash) {
+        return sieve_joint_number(&line_of(lookup, lines, hash), hash) == 0;
+    });
+    if (right) return {};
+    return bad_input("the joint filter does not name the first set that holds a key");
 }
 
 std::optional<std::uint32_t> JointFilter::find(const sieve_key& key) const {

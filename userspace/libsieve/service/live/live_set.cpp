@@ -188,7 +188,7 @@ std::optional<Refusal> LiveSet::guard(const ClaimChange& change, bool whole_list
     if (after == 0 && !follows) return empty_list(options_.set);
     const std::uint64_t before = awaits_sources() ? lost_->prefixes : list_.prefixes();
     if (base_.empty() || before == 0) return std::nullopt; // there is nothing to compare with
-    std::optional<Refusal> refusal = check_entries(options_.set, after, before);
+    std::optional<Refusal> refusal = check_size(options_.set, {.entries = after}, {.entries = before});
     // A stream says of each decision that it ends. A list that is short may have been cut short.
     if (refusal && refusal->guard == Guard::shrink && follows && !whole_list) return std::nullopt;
     return refusal;

@@ -27,13 +27,22 @@ RangeSet RangeSet::open(LiveSetOptions options, const StateDirectory& state,
 // A stream says of each decision that it ends, and may end up with no prefix at all. A list that is short may
 // have been cut short.
 std::optional<Refusal> RangeSet::guard(const ClaimList& list, bool whole_list) const {
-    if (const std::uint64_t before = lost_.value_or(list_.prefixes()); before > 0) {
-        std::optional<Refusal> refusal = check_entries(set_, list.prefixes(), before);
+    const auto feed_of = [&](const ClaimList& claims) {
+        Feed feed(set_.feed.fields);
+        claims.for_each_prefix([&](const Prefix& prefix) { feed.ranges.push_back(prefix.range()); });
+        return feed;
+    };
+    const auto size_of = [](const Feed& feed) {
+        return ListSize{.entries = feed.entries(), .extent = extent_of(addresses_of(feed))};
+    };
+    const Feed feed = feed_of(list);
+    // Of a list that was lost, only the number of its prefixes is known.
+    const ListSize before = lost_ ? ListSize{.entries = *lost_} : size_of(feed_of(list_));
+    if (before.entries > 0) {
+        std::optional<Refusal> refusal = check_size(set_, size_of(feed), before);
         if (refusal && (whole_list || refusal->guard != Guard::shrink)) return refusal;
     }
     if (list.prefixes() == 0) return std::nullopt;
-    Feed feed(set_.feed.fields);
-    list.for_each_prefix([&](const Prefix& prefix) { feed.ranges.push_back(prefix.range()); });
     // The host's addresses were kept out one by one.
     return check_list(set_, feed, std::nullopt, Protection{});
 }

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <optional>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,7 +17,9 @@
 #include <sieve/ranges.h>
 
 #include "libsieve/build/set_builder.hpp"
+#include "libsieve/filters/address_set.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
+#include "libsieve/keys/address_ranges.hpp"
 #include "model/image_model.hpp"
 
 namespace sieve {
@@ -63,9 +67,34 @@ Image image_of(const List& list, std::uint32_t fields = SIEVE_FIELD_SRC) {
     return std::move(built->image);
 }
 
+/// What the filter lists, or nothing if it cannot.
+std::optional<List> listing(const Image& image) {
+    List all;
+    const Status done = ranges_kind.for_each_range(image.lookup(), image.filter(),
+                                                   [&](const AddressRange& range) { all.push_back(range); });
+    return done ? std::optional(all) : std::nullopt;
+}
+
+/// The same addresses as the list's, each once.
+void lists(const Image& image, const List& list) {
+    const std::optional<List> found = listing(image);
+    ASSERT_TRUE(found);
+    const AddressSet wanted = address_set_of(list);
+    const AddressSet merged = address_set_of(*found);
+    for (const int family : {SIEVE_FAMILY_V4, SIEVE_FAMILY_V6}) {
+        EXPECT_EQ(merged.members[family], wanted.members[family]);
+        uint128 addresses = 0;
+        for (const AddressRange& range : *found)
+            if (family_of(range) == family) addresses += range.last - range.first + 1;
+        for (const AddressRange& range : wanted.members[family]) addresses -= range.last - range.first + 1;
+        EXPECT_EQ(static_cast<std::uint64_t>(addresses | addresses >> 64), 0U) << "listed twice";
+    }
+}
+
 /// Asks at and around every edge, and at random.
 void answers_like(const List& list, std::mt19937_64& random) {
     const Image image = image_of(list);
+    lists(image, list);
     const model::FilterImage model(
         {reinterpret_cast<const unsigned char*>(image.lines().data()), image.bytes()});
     const auto ask = [&](uint128 address) {
@@ -121,6 +150,50 @@ TEST(Ranges, HoldTheEdgesOfTheSpace) {
         {{address_number(1, ~0ULL), address_number(2, 0)}},
     };
     for (const List& list : lists) answers_like(list, random);
+}
+
+/// Whoever made the lines: the listing and a lookup agree, or there is no listing.
+TEST(Ranges, ListWhatALookupFindsInAnyLines) {
+    std::mt19937_64 random(3);
+    int listed_rounds = 0;
+    for (int round = 0; round < 400; round++) {
+        List list;
+        for (int i = 0; i < 300; i++) {
+            list.push_back(prefix(v4(0x0a000000 | static_cast<std::uint32_t>(random() & 0xffff)),
+                                  120 + static_cast<std::uint32_t>(random() % 9)));
+            list.push_back(prefix(address_number(0x20010db800000000 | (random() & 0xfffff), random()),
+                                  40 + static_cast<std::uint32_t>(random() % 89)));
+        }
+        Image image = image_of(list);
+        const std::span<sieve_line> lines = image.filter();
+        for (std::uint64_t damage = random() % 20; damage > 0; damage--) {
+            sieve_line& line = lines[random() % lines.size()];
+            if (random() % 2 == 0)
+                line.word[random() % SIEVE_LINE_WORDS] ^= std::uint64_t{1} << random() % 64;
+            else
+                line = lines[random() % lines.size()];
+        }
+        const std::optional<List> found = listing(image);
+        if (!found) continue;
+        listed_rounds++;
+        const auto agrees = [&](uint128 address) {
+            const bool is_listed = std::ranges::any_of(*found, [&](const AddressRange& range) {
+                return (family_of(range) == SIEVE_FAMILY_V4) == is_ipv4(address) && range.first <= address &&
+                       address <= range.last;
+            });
+            ASSERT_EQ(image.contains(key_of(address)), is_listed)
+                << round << ": " << std::hex << static_cast<std::uint64_t>(address >> 64) << " "
+                << static_cast<std::uint64_t>(address);
+        };
+        for (std::size_t i = 0; i < 100 && !found->empty(); i++) {
+            const AddressRange& range = (*found)[random() % found->size()];
+            for (const uint128 address : {range.first, range.last, range.first - 1, range.last + 1})
+                agrees(address);
+            agrees(v4(0x0a000000 | static_cast<std::uint32_t>(random() & 0x1ffff)));
+            agrees(address_number(0x20010db800000000 | (random() & 0x1fffff), random()));
+        }
+    }
+    EXPECT_GT(listed_rounds, 100);
 }
 
 /// Lists of every mix of lengths, crowded and scattered, so that all depths and bitmaps occur.

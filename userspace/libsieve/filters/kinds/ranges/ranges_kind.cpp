@@ -8,6 +8,7 @@
 
 #include <sieve/ranges.h>
 
+#include "libsieve/filters/kinds/ranges/members_of_lines.hpp"
 #include "libsieve/filters/kinds/ranges/part_layout.hpp"
 
 namespace sieve {
@@ -171,6 +172,11 @@ bool RangesKind::holds_key(const sieve_lookup& lookup, const sieve_key& key,
     const int holds = sieve_ranges_holds(&lookup, upper, lower, Lines::fetch, &lines);
     if (holds != SIEVE_RANGES_ASK_FINE) return holds != 0;
     return sieve_ranges_holds_fine(&lookup, upper, lower, Lines::fetch, &lines) != 0;
+}
+
+Status RangesKind::for_each_range(const sieve_lookup& lookup, std::span<const sieve_line> filter,
+                                  const std::function<void(const AddressRange&)>& visit) const {
+    return ranges::visit_members(lookup, filter, visit);
 }
 
 std::unique_ptr<ExactFilter> RangesKind::work_out(const AddressSet& members) const {

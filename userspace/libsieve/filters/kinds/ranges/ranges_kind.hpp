@@ -21,6 +21,8 @@ class RangesKind final : public ExactKind {
     [[nodiscard]] LinesTouched lines_touched(const sieve_lookup& lookup, double fpr) const override;
     [[nodiscard]] bool holds_key(const sieve_lookup& lookup, const sieve_key& key,
                                  std::span<const sieve_line> filter) const override;
+    [[nodiscard]] Status for_each_range(const sieve_lookup& lookup, std::span<const sieve_line> filter,
+                                        const std::function<void(const AddressRange&)>& visit) const override;
     [[nodiscard]] std::unique_ptr<ExactFilter> work_out(const AddressSet& members) const override;
 };
 
