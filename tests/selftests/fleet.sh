@@ -85,6 +85,7 @@ node() { { fleet status || true; } | jq -r ".nodes[0].$1"; }
 node_is() { [ "$(node state)" = "$1" ] || { node state >"$WORK/awaited" && return 1; }; }
 node_says() { node error | grep -q -- "$1" || { node error >"$WORK/awaited" && return 1; }; }
 current() { [ "$(fleet status | jq -r '.current')" = 1 ] || { fleet status >"$WORK/awaited" && return 1; }; }
+rollout_complete() { [ "$(fleet status | tee "$WORK/awaited" | jq -r .rollout.state)" = complete ]; }
 # page_says STATE: whether metrics and status page say how the node stands in its fleet.
 page_says() {
     inside "$IN" curl -sf http://127.0.0.1:19273/metrics >"$WORK/metrics"
@@ -113,6 +114,9 @@ commands() {
     publish "bad=$WORK/two.txt"
     sieve fleet rollback --fleet edge --config "$CONFIG" --key "$KEY" | grep -q 'takes back' || fail "no rollback"
     [ "$(fleet status | jq .manifest.sets[0].entries)" = 1 ] || fail "$(fleet status)"
+    # Nobody follows, so the rollout goes nowhere, and what it covers stays what it is.
+    refused 1 'the rollout is running, expected complete' sieve fleet renew --fleet edge --config "$CONFIG" --key "$KEY"
+    refused 2 'expected 1 to 3660 days' sieve fleet renew --fleet edge --config "$CONFIG" --key "$KEY" --valid 0
     chmod 644 "$KEY"
     refused 3 'others may read or write it' sieve publish --fleet edge --config "$CONFIG" --key "$KEY" \
         "bad=$WORK/one.txt"
@@ -194,8 +198,20 @@ wrong() {
     ctl put "$NODE_PREFIX/now/manifest" "$(jq -c '.signatures = []' <<<"$old")"
     await node_says 'has no signature'
     has_stranger drop
+    sieve fleet repair --fleet edge --config "$CONFIG" | grep -q 'took 1 manifest out of etcd' || fail "no repair"
+    await node_says 'nothing is published any more'
+    has_stranger drop
+    sieve fleet repair --fleet edge --config "$CONFIG" | grep -q 'signed every manifest' || fail "repaired twice"
+    ctl put "$NODE_PREFIX/now/manifest" "$(jq -c '.signatures = []' <<<"$old")"
+    await node_says 'has no signature'
     sieve -q publish --force --fleet edge --config "$CONFIG" --key "$KEY" "bad=$WORK/two.txt"
     await current
+    # For another year; all the node has to do is to say so.
+    await rollout_complete
+    sieve fleet renew --fleet edge --config "$CONFIG" --key "$KEY" --valid 365 | grep -q 'may take it until' ||
+        fail "not renewed"
+    await current
+    has_stranger drop
     # A blob that is not what its name says.
     digest=$(sha256sum "$WORK/one.txt" | cut -d' ' -f1)
     printf '198.51.100.99' >"$STORE/$digest.x" # as long as the right one

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // xdp-sieve fleet: the keys of a fleet, what its nodes have in force, and its rollouts.
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -76,6 +77,10 @@ void print_published(const fleet::FleetAccess& access, const fleet::FleetStatus&
               manifest.rolls_back.empty() ? ""
                                           : fmt::format(", takes back {}", short_digest(manifest.rolls_back)),
               fmt::join(published.manifest->signers, ", "));
+    if (manifest.valid_until != 0)
+        print_out("new nodes may take it until {}\n", fleet::time_text(manifest.valid_until));
+    else
+        print_out("new nodes do not take it, since it does not say how long it is valid\n");
     for (const fleet::ManifestSet& set : manifest.sets)
         print_out("  set {}: {}, {}, {}\n", set.name, set.as == fleet::BlobKind::image ? "image" : "feed",
                   format_counted(set.entries, "entry", "entries"), format_bytes(set.bytes));
@@ -155,7 +160,8 @@ Result<Exit> run_hold(const FleetCommand& arguments, fleet::Hold hold, Context& 
 Result<Exit> run_rollback(const FleetCommand& arguments, Context& context) {
     SIEVE_ASSIGN(const fleet::FleetAccess access, arguments.fleet.access());
     SIEVE_ASSIGN(const fleet::SigningKey key, arguments.fleet.key());
-    SIEVE_ASSIGN(const fleet::SignedManifest published, fleet::roll_back(access, key, arguments.to));
+    SIEVE_ASSIGN(const std::uint64_t valid, arguments.fleet.validity());
+    SIEVE_ASSIGN(const fleet::SignedManifest published, fleet::roll_back(access, key, arguments.to, valid));
     context.changed = true;
     if (context.json) {
         nlohmann::json out = nlohmann::json::parse(fleet::manifest_text(published.manifest));
@@ -165,6 +171,41 @@ Result<Exit> run_rollback(const FleetCommand& arguments, Context& context) {
         print_out("fleet {}: manifest {} takes back {} on all nodes\n", access.fleet,
                   short_digest(published.digest), short_digest(published.manifest.rolls_back));
     }
+    return Exit::done;
+}
+
+Result<Exit> run_renew(const FleetCommand& arguments, Context& context) {
+    SIEVE_ASSIGN(const fleet::FleetAccess access, arguments.fleet.access());
+    SIEVE_ASSIGN(const fleet::SigningKey key, arguments.fleet.key());
+    SIEVE_ASSIGN(const std::uint64_t valid, arguments.fleet.validity());
+    SIEVE_ASSIGN(const fleet::SignedManifest published, fleet::renew(access, key, valid));
+    context.changed = true;
+    if (context.json) {
+        nlohmann::json out = nlohmann::json::parse(fleet::manifest_text(published.manifest));
+        out["digest"] = published.digest;
+        print_out("{}\n", json_text(out));
+    } else if (!context.quiet) {
+        print_out("fleet {}: manifest {} has the sets of {}, and new nodes may take it until {}\n",
+                  access.fleet, short_digest(published.digest), short_digest(published.manifest.previous),
+                  fleet::time_text(published.manifest.valid_until));
+    }
+    return Exit::done;
+}
+
+Result<Exit> run_repair(const FleetCommand& arguments, Context& context) {
+    SIEVE_ASSIGN(const fleet::FleetAccess access, arguments.fleet.access());
+    SIEVE_ASSIGN(const std::size_t removed, fleet::repair(access));
+    context.changed = removed != 0;
+    const nlohmann::json out = {{"fleet", access.fleet}, {"removed", removed}};
+    if (context.json)
+        print_out("{}\n", json_text(out));
+    else if (!context.quiet && removed == 0)
+        print_out("fleet {}: a trusted key has signed every manifest that etcd holds\n", access.fleet);
+    else if (!context.quiet)
+        print_out(
+            "fleet {}: took {} out of etcd that no trusted key has signed; nodes keep what they have in "
+            "force until the next `xdp-sieve publish`\n",
+            access.fleet, format_counted(removed, "manifest", "manifests"));
     return Exit::done;
 }
 
@@ -178,8 +219,11 @@ Result<Exit> run_fleet(FleetCommand& arguments, Context& context) {
     if (arguments.action == "pause") return run_hold(arguments, fleet::Hold::pause, context);
     if (arguments.action == "resume") return run_hold(arguments, fleet::Hold::resume, context);
     if (arguments.action == "rollback") return run_rollback(arguments, context);
-    return invalid_request(fmt::format("fleet {}: expected keygen, status, pause, resume or rollback",
-                                       printable(arguments.action)));
+    if (arguments.action == "renew") return run_renew(arguments, context);
+    if (arguments.action == "repair") return run_repair(arguments, context);
+    return invalid_request(
+        fmt::format("fleet {}: expected keygen, status, pause, resume, rollback, renew or repair",
+                    printable(arguments.action)));
 }
 
 } // namespace
@@ -190,13 +234,14 @@ void add_fleet(CLI::App& app, Context& context) {
         [&context](Arguments command) -> Action {
             auto arguments = std::make_shared<FleetCommand>();
             command
-                .add("keygen|status|pause|resume|rollback", arguments->action,
+                .add("keygen|status|pause|resume|rollback|renew|repair", arguments->action,
                      "make a pair of keys; show the nodes; hold a rollout; let it go on; take back what is "
-                     "published")
+                     "published; sign it anew; take out of etcd what no trusted key has signed")
                 .required();
             arguments->fleet.add_to(command);
             command.add("--to", arguments->to, "roll back to this manifest, not to the one before")
                 .called("DIGEST");
+            arguments->fleet.add_validity_to(command);
             arguments->watch.add_to(command, "show it again every SECONDS");
             return [arguments, &context] { return run_fleet(*arguments, context); };
         });

@@ -59,6 +59,7 @@ Result<fleet::PublishRequest> request_of(const PublishArguments& arguments) {
     request.only = arguments.only;
     request.again = arguments.again;
     request.force = arguments.force;
+    SIEVE_ASSIGN(request.valid, arguments.fleet.validity());
     return request;
 }
 
@@ -138,6 +139,7 @@ void add_publish(CLI::App& app, Context& context) {
             command.add("--on-failure", arguments->on_failure, "what an unhealthy stage leads to")
                 .called("halt|rollback")
                 .show_default();
+            arguments->fleet.add_validity_to(command);
             command.add_flag("--only", arguments->only, "take the fleet's other sets out of the manifest");
             command.add_flag("--again", arguments->again, "send what is in the store already, too");
             command.add_flag("--force", arguments->force,

@@ -242,7 +242,7 @@ constexpr std::array known_values = {
     Value{"PORTS", nothing},    Value{"PPS[/BURST]", nothing}, Value{"LIST", files},
     Value{"EDIT", set_edits},   Value{"PLACE", places},        Value{"VERDICT", pass_or_drop},
     Value{"TIME", nothing},     Value{"FLEET", nothing},       Value{"STAGES", nothing},
-    Value{"DIGEST", nothing},   Value{"LENGTHS", nothing},
+    Value{"DIGEST", nothing},   Value{"LENGTHS", nothing},     Value{"DAYS", nothing},
 };
 
 Candidates values(std::string_view name, const std::string& text, const Written& written) {

@@ -18,6 +18,22 @@ void FleetArguments::add_to(Arguments& command) {
     command.add("--key", key_, "the file of the signing key").called("FILE");
 }
 
+void FleetArguments::add_validity_to(Arguments& command) {
+    command
+        .add("--valid", valid_days_,
+             "how long nodes that have no manifest yet may take this one, if none follows it")
+        .called("DAYS")
+        .show_default();
+}
+
+Result<std::uint64_t> FleetArguments::validity() const {
+    constexpr std::uint64_t day = 86400; // seconds
+    if (valid_days_ == 0 || valid_days_ > fleet::longest_validity / day)
+        return invalid_request(
+            fmt::format("--valid {}: expected 1 to {} days", valid_days_, fleet::longest_validity / day));
+    return valid_days_ * day;
+}
+
 Result<fleet::FleetAccess> FleetArguments::access() const {
     if (fleet_.empty()) return invalid_request("expected --fleet FLEET");
     if (::curl_global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)

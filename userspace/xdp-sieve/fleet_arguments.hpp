@@ -2,9 +2,11 @@
 // What `publish` and `fleet` share: which fleet, and by which configuration and key.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "libsieve/fleet/fleet_access.hpp"
+#include "libsieve/fleet/manifest.hpp"
 #include "libsieve/util/result.hpp"
 #include "xdp-sieve/arguments.hpp"
 
@@ -20,12 +22,18 @@ class FleetArguments {
     // The key of --key.
     [[nodiscard]] Result<fleet::SigningKey> key() const;
 
+    // Adds --valid, for what is signed.
+    void add_validity_to(Arguments& command);
+    // Its seconds.
+    [[nodiscard]] Result<std::uint64_t> validity() const;
+
     [[nodiscard]] const std::string& key_file() const { return key_; }
 
   private:
     std::string fleet_;
     std::string configuration_;
     std::string key_;
+    std::uint32_t valid_days_ = fleet::standard_validity / 86400;
 };
 
 } // namespace sieve::cli

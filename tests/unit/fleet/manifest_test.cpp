@@ -49,7 +49,17 @@ TEST(ManifestText, ReadsBackWhatItWrote) {
               R"("soak_seconds":30,"stages":[{"label":"","permille":1000}]},"rolls_back":"","serial":7,)"
               R"("sets":[{"action":"","as":"image","bytes":64,"digest":")" +
                   std::string(64, 'a') +
-                  R"(","entries":1,"identity":"","name":"bad","rate":1e-05}],"version":1})");
+                  R"(","entries":1,"identity":"","name":"bad","rate":1e-05}],"version":1})")
+        << "of an older version";
+    tiny.published_at = 1'700'000'000;
+    tiny.valid_until = 1'700'000'060;
+    EXPECT_EQ(manifest_text(tiny),
+              R"({"fleet":"edge","previous":"","published_at":1700000000,"rollout":{"most_jump_permille":50,)"
+              R"("on_failure":"halt","soak_seconds":30,"stages":[{"label":"","permille":1000}]},)"
+              R"("rolls_back":"","serial":7,"sets":[{"action":"","as":"image","bytes":64,"digest":")" +
+                  std::string(64, 'a') +
+                  R"(","entries":1,"identity":"","name":"bad","rate":1e-05}],"valid_until":1700000060,)"
+                  R"("version":2})");
 }
 
 // One field of a right manifest made wrong, and what is said of it.
@@ -61,7 +71,12 @@ struct Wrong {
 
 TEST(ManifestText, NamesWhatIsWrong) {
     const std::vector<Wrong> all = {
-        {"/version", 2, "version: expected 1"},
+        {"/version", 3, "version: expected a whole number from 1 to 2"},
+        {"/version", 1, "expected its canonical text"},
+        {"/published_at", 0, "published_at: expected a whole number from 1"},
+        {"/published_at", ~std::uint64_t{0}, "published_at: expected"},
+        {"/valid_until", 1'700'000'000, "valid_until: expected a whole number from 1700000001"},
+        {"/valid_until", ~std::uint64_t{0}, "valid_until: expected"},
         {"/fleet", "a/b", "fleet: expected a fleet's name"},
         {"/fleet", 3, "fleet: expected"},
         {"/serial", 0, "serial: expected a whole number from 1"},
@@ -97,7 +112,8 @@ TEST(ManifestText, NamesWhatIsWrong) {
         EXPECT_NE(read.error().message.find(wrong.message), std::string::npos)
             << wrong.path << ": " << read.error().message;
     }
-    for (const char* name : {"fleet", "serial", "sets", "rollout", "previous", "version"}) {
+    for (const char* name :
+         {"fleet", "serial", "sets", "rollout", "previous", "version", "published_at", "valid_until"}) {
         json value = json::parse(manifest_text(some_manifest()));
         value.erase(name);
         EXPECT_FALSE(parse_manifest(value.dump())) << name;
@@ -189,21 +205,78 @@ TEST(Envelope, IsRefusedUnlessSigned) {
         EXPECT_FALSE(open_envelope(nonsense, "edge", pinned)) << nonsense;
 }
 
+constexpr std::uint64_t in_time = 1'700'000'000'000; // milliseconds: when some_manifest() was published
+const std::vector<std::string> trusted = {"a", "b"};
+
+SignedManifest published_by(const std::string& key) {
+    return {some_manifest(), manifest_digest(some_manifest()), {key}};
+}
+
 TEST(Succession, RefusesWhatIsOlder) {
-    SignedManifest published{some_manifest(), manifest_digest(some_manifest()), {}};
-    EXPECT_TRUE(check_succession(published, std::nullopt));
-    EXPECT_TRUE(check_succession(published, Accepted{published.manifest.serial, published.digest}));
-    EXPECT_TRUE(check_succession(published, Accepted{published.manifest.serial - 1, "other"}));
-    EXPECT_FALSE(check_succession(published, Accepted{published.manifest.serial, "other"}));
-    const Status replayed = check_succession(published, Accepted{published.manifest.serial + 1, "other"});
+    const SignedManifest published = published_by("a");
+    const std::uint64_t serial = published.manifest.serial;
+    const auto check = [&](const Accepted& before) {
+        return check_succession(published, before, trusted, in_time);
+    };
+    EXPECT_TRUE(check({.serial = serial, .digest = published.digest, .by_key = {{"a", serial}}}));
+    EXPECT_TRUE(check({.serial = serial - 1, .digest = "other", .by_key = {{"a", serial - 1}}}));
+    EXPECT_FALSE(check({.serial = serial, .digest = "other", .by_key = {{"a", serial}}}));
+    EXPECT_FALSE(check({.serial = serial, .digest = "other"})) << "a record of an older version";
+    const Status replayed = check({.serial = serial + 1, .digest = "other", .by_key = {{"b", serial + 1}}});
     ASSERT_FALSE(replayed);
     EXPECT_EQ(replayed.error().kind, ErrorKind::bad_input);
 }
 
+TEST(Succession, SerialsOfAKeyThatIsNotTrustedAnyMoreDoNotCount) {
+    constexpr std::uint64_t last = ~std::uint64_t{0};
+    const SignedManifest published = published_by("b");
+    const Accepted before{.serial = last, .digest = "stolen", .by_key = {{"a", last}, {"b", 7}}};
+    EXPECT_FALSE(check_succession(published, before, trusted, in_time));
+    const std::vector<std::string> only_b = {"b"};
+    EXPECT_TRUE(check_succession(published, before, only_b, in_time));
+    const Accepted after = accepted_as(published, before);
+    EXPECT_EQ(after.by_key.at("b"), published.manifest.serial);
+    EXPECT_EQ(after.by_key.at("a"), last);
+    SignedManifest older = published;
+    older.manifest.serial--;
+    older.digest = manifest_digest(older.manifest);
+    EXPECT_FALSE(check_succession(older, after, only_b, in_time)) << "from here on, b's serials count";
+    const std::vector<std::string> only_c = {"c"};
+    EXPECT_TRUE(check_succession(published, before, only_c, in_time));
+    EXPECT_FALSE(check_succession(published, before, only_c, in_time + 1000 * (standard_validity + 86401)))
+        << "nothing that counts was accepted, so it must be valid now";
+}
+
+TEST(Succession, ANodeWithoutAnyTakesWhatIsValidNow) {
+    const SignedManifest published = published_by("a");
+    const auto at = [&](std::int64_t seconds) {
+        return check_succession(published, std::nullopt, trusted,
+                                in_time + static_cast<std::uint64_t>(1000 * seconds));
+    };
+    constexpr std::int64_t validity = standard_validity, tolerance = clock_tolerance;
+    EXPECT_TRUE(at(0));
+    EXPECT_TRUE(at(validity + tolerance));
+    EXPECT_TRUE(at(-tolerance));
+    for (const std::int64_t off : {validity + tolerance + 1, -tolerance - 1}) {
+        const Status status = at(off);
+        ASSERT_FALSE(status) << off;
+        EXPECT_EQ(status.error().kind, ErrorKind::no);
+    }
+    SignedManifest timeless = published;
+    timeless.manifest.published_at = timeless.manifest.valid_until = 0;
+    EXPECT_FALSE(check_succession(timeless, std::nullopt, trusted, in_time));
+    EXPECT_TRUE(check_succession(timeless, Accepted{.serial = 1, .digest = "x", .by_key = {{"a", 1}}},
+                                 trusted, in_time))
+        << "an older version's";
+}
+
 TEST(Succession, SerialsRise) {
-    EXPECT_EQ(next_serial(1000, 0), 1000U);
-    EXPECT_EQ(next_serial(1000, 1000), 1001U);
-    EXPECT_EQ(next_serial(1000, 5000), 5001U) << "of a publisher whose clock is behind";
+    EXPECT_EQ(next_serial(1000, 0).value_or(0), 1000U);
+    EXPECT_EQ(next_serial(1000, 1000).value_or(0), 1001U);
+    EXPECT_EQ(next_serial(1000, 5000).value_or(0), 5001U) << "of a publisher whose clock is behind";
+    constexpr std::uint64_t last = ~std::uint64_t{0};
+    EXPECT_EQ(next_serial(1000, last - 1).value_or(0), last);
+    EXPECT_FALSE(next_serial(1000, last)) << "none is higher";
 }
 
 } // namespace

@@ -12,6 +12,7 @@
 
 #include <gtest/gtest.h>
 
+#include "libsieve/fleet/publication.hpp"
 #include "libsieve/fleet/sha256.hpp"
 #include "libsieve/util/digest.hpp"
 
@@ -19,6 +20,8 @@ namespace sieve::fleet {
 namespace {
 
 namespace fs = std::filesystem;
+
+const std::vector<std::string> one_key = {"a"};
 
 class Daemon final : public LocalNode {
   public:
@@ -91,6 +94,7 @@ class NodeKeeperTest : public testing::Test {
         keeper_.reset();
         KeeperSettings settings;
         settings.folder = folder_;
+        settings.trusted = one_key;
         settings.look = std::chrono::milliseconds(1);
         settings.retry = {.first = std::chrono::milliseconds(2), .most = std::chrono::milliseconds(4)};
         settings.fetch = [this](const Blob& blob, const std::string& path, const std::string&,
@@ -109,6 +113,9 @@ class NodeKeeperTest : public testing::Test {
         SignedManifest manifest;
         manifest.manifest.fleet = "edge";
         manifest.manifest.serial = ++serial_;
+        manifest.manifest.published_at = milliseconds_now() / 1000;
+        manifest.manifest.valid_until = manifest.manifest.published_at + standard_validity;
+        manifest.signers = one_key;
         manifest.manifest.previous = previous_;
         manifest.manifest.sets = {{.name = "bad", .digest = sha256_of(content), .bytes = content.size()}};
         manifest.digest = previous_ = manifest_digest(manifest.manifest);

@@ -23,6 +23,8 @@ inline Manifest some_manifest() {
     Manifest manifest;
     manifest.fleet = "edge";
     manifest.serial = 1'700'000'000'000;
+    manifest.published_at = 1'700'000'000;
+    manifest.valid_until = manifest.published_at + standard_validity;
     manifest.previous = sha256_of("before");
     manifest.sets = {{.name = "bad",
                       .as = BlobKind::image,

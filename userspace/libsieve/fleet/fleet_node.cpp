@@ -154,6 +154,7 @@ Result<std::unique_ptr<FleetNode>> FleetNode::start(FleetNodeSettings settings, 
     KeeperSettings keeper;
     keeper.folder = state->settings.folder;
     keeper.node = state->settings.access.node;
+    for (const PublicKey& key : state->settings.access.pinned) keeper.trusted.push_back(key.id());
     keeper.fetch = [state](const Blob& blob, const std::string& path, const std::string& before,
                            int interrupt) { return state->fetch(blob, path, before, interrupt); };
     SIEVE_ASSIGN(state->keeper, NodeKeeper::start(std::move(keeper), node, log));

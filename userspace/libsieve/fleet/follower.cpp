@@ -63,9 +63,10 @@ struct Follower::State {
 
     // What is to be done about what is published.
     enum class Turn : std::uint8_t {
-        nothing,  // is published, or it is not this node's turn
-        bring_in, // the node does it
-        refused,  // it is not right
+        nothing,   // is published, or it is not this node's turn
+        bring_in,  // the node does it
+        refused,   // it is not right
+        not_valid, // it is right, and not valid now for a node that has none yet
     };
     Turn turn = Turn::nothing;
     std::string refusal;
@@ -176,13 +177,14 @@ struct Follower::State {
         retry.reset();
         if (!published) return;
         const Status done = *published ? take_turn(**published) : tl::unexpected(published->error());
-        if (!done) refuse(done.error().message);
+        if (!done) (void)refuse(Turn::refused, done.error().message);
     }
 
-    void refuse(const std::string& why) {
-        turn = Turn::refused;
-        if (std::exchange(refusal, why) == why) return;
-        node.say(LogLevel::error, fmt::format("fleet: refused, and what is in force stays: {}", why));
+    Status refuse(Turn how, const std::string& why) {
+        turn = how;
+        if (std::exchange(refusal, why) != why)
+            node.say(LogLevel::error, fmt::format("fleet: refused, and what is in force stays: {}", why));
+        return {};
     }
 
     Status take_turn(const Publication& news) {
@@ -193,7 +195,12 @@ struct Follower::State {
             return to(Turn::nothing);
         }
         const SignedManifest& manifest = *news.manifest;
-        SIEVE_TRY(node.accept(manifest));
+        if (Status accepted = node.accept(manifest); !accepted) {
+            if (accepted.error().kind != ErrorKind::no) return accepted;
+            retry = Clock::now() + ask_again; // by another time of day
+            // No fault of the rollout's: the nodes that have the manifest go on with it.
+            return refuse(Turn::not_valid, accepted.error().message);
+        }
         report.stage = stage_of(manifest.manifest, manifest.digest, access.node, settings.labels);
         if (!news.rollout) return bad_input("the rollout has no record");
         const std::optional<fleet::Turn> whose = turn_of(manifest, *news.rollout, report.stage);
@@ -231,6 +238,7 @@ struct Follower::State {
         if (news.published == Finding::manifest) {
             const Publication& now = **published;
             news.serial = now.manifest->manifest.serial;
+            news.valid_until = now.manifest->manifest.valid_until;
             news.stages = static_cast<std::uint32_t>(now.manifest->manifest.rollout.stages.size());
             news.own_stage =
                 stage_of(now.manifest->manifest, now.manifest->digest, settings.access.node, settings.labels);
@@ -240,7 +248,7 @@ struct Follower::State {
                 news.why = now.rollout->why;
             }
         }
-        if (turn == Turn::refused) news.refusal = refusal;
+        if (turn == Turn::refused || turn == Turn::not_valid) news.refusal = refusal;
         {
             const std::lock_guard lock(mutex);
             news.etcd_trouble = trouble;
@@ -263,6 +271,9 @@ struct Follower::State {
             return come_to(NodeState::waiting);
         case Turn::refused:
             return come_to(NodeState::refused, refusal);
+        case Turn::not_valid:
+            report.wanted = view.in_force;
+            return come_to(NodeState::waiting, refusal);
         case Turn::bring_in:
             return come_to(view.wanted == report.wanted ? view.state : NodeState::fetching, view.error);
         }

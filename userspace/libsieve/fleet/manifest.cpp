@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cmath>
 #include <set>
 #include <utility>
@@ -12,6 +13,7 @@
 
 #include "libsieve/fleet/sha256.hpp"
 #include "libsieve/kernel/set_table.hpp"
+#include "libsieve/service/watching/words.hpp"
 #include "libsieve/util/printable.hpp"
 
 namespace sieve::fleet {
@@ -21,6 +23,7 @@ namespace {
 using nlohmann::json;
 
 constexpr std::uint32_t whole = 1000; // permille
+constexpr std::uint64_t version_without_times = 1;
 constexpr std::uint64_t longest_soak = 7 * 24 * 3600;
 constexpr std::array<std::string_view, 4> actions = {"", "drop", "pass", "count"};
 
@@ -50,13 +53,18 @@ json to_json(const Rollout& rollout) {
 json to_json(const Manifest& manifest) {
     json sets = json::array();
     for (const ManifestSet& set : manifest.sets) sets.push_back(to_json(set));
-    return {{"fleet", manifest.fleet},
-            {"previous", manifest.previous},
-            {"rollout", to_json(manifest.rollout)},
-            {"rolls_back", manifest.rolls_back},
-            {"serial", manifest.serial},
-            {"sets", std::move(sets)},
-            {"version", manifest_version}};
+    json all = {{"fleet", manifest.fleet},
+                {"previous", manifest.previous},
+                {"rollout", to_json(manifest.rollout)},
+                {"rolls_back", manifest.rolls_back},
+                {"serial", manifest.serial},
+                {"sets", std::move(sets)},
+                {"version", version_without_times}};
+    if (manifest.valid_until == 0) return all;
+    all["published_at"] = manifest.published_at;
+    all["valid_until"] = manifest.valid_until;
+    all["version"] = manifest_version;
+    return all;
 }
 
 std::string text_of(const json& value) {
@@ -193,8 +201,12 @@ Rollout read_rollout(const json& value, std::string& fault) {
 Manifest read_manifest(const json& value, std::string& fault) {
     Fields fields(value, "", fault);
     Manifest manifest;
-    if (fields.number("version", 0, ~std::uint64_t{0}) != manifest_version)
-        fields.expected("version", std::to_string(manifest_version));
+    if (fields.number("version", version_without_times, manifest_version) == manifest_version) {
+        constexpr std::uint64_t latest = std::uint64_t{1} << 33; // a time_point counts nanoseconds
+        manifest.published_at = fields.number("published_at", 1, latest);
+        manifest.valid_until =
+            fields.number("valid_until", manifest.published_at + 1, manifest.published_at + longest_validity);
+    }
     manifest.fleet = fields.text(
         "fleet", [](const std::string& text) { return is_fleet_name(text); }, "a fleet's name");
     manifest.serial = fields.number("serial", 1, ~std::uint64_t{0});
@@ -236,6 +248,11 @@ Result<Manifest> parse_manifest(const std::string& text) {
     // Unknown keys, blanks, and other ways to write the same would give it a second digest.
     if (manifest_text(manifest) != text) return bad_input("manifest: expected its canonical text");
     return manifest;
+}
+
+std::string time_text(std::uint64_t seconds) {
+    return service::watching::utc_time(
+        std::chrono::system_clock::time_point(std::chrono::seconds(static_cast<std::int64_t>(seconds))));
 }
 
 std::string manifest_digest(const Manifest& manifest) {

@@ -19,11 +19,15 @@
 
 namespace sieve::fleet {
 
-inline constexpr std::uint64_t manifest_version = 1;
+// Version 1 has no times: nodes that have accepted a manifest follow it, and new ones do not.
+inline constexpr std::uint64_t manifest_version = 2;
 inline constexpr std::size_t most_stages = 16;
 inline constexpr std::size_t most_signatures = 16;
 // Larger texts are no manifests: a table has at most a few dozen sets.
 inline constexpr std::size_t longest_manifest = std::size_t{256} << 10;
+// In seconds: how long new nodes may take a manifest that is not signed anew.
+inline constexpr std::uint64_t standard_validity = std::uint64_t{30} * 24 * 3600;
+inline constexpr std::uint64_t longest_validity = std::uint64_t{3660} * 24 * 3600;
 // Keeps a signature of a manifest from being one of anything else.
 inline constexpr std::string_view signature_context = "xdp-sieve fleet manifest 1\n";
 
@@ -73,6 +77,10 @@ struct Manifest {
     // Rises with every manifest of a fleet: milliseconds since 1970 when it was made, or one more than the
     // serial before it, whichever is more. A fleet whose etcd lost everything goes on where it was.
     std::uint64_t serial = 0;
+    // In seconds since 1970. A node that has accepted no manifest yet takes none outside of these times, so
+    // that nobody can hand it an old one. Both are 0 in version 1.
+    std::uint64_t published_at = 0;
+    std::uint64_t valid_until = 0;
     std::string previous{};          // digest of the manifest that it replaces; empty: there is none
     std::string rolls_back{};        // digest of the manifest that it takes back; empty: it is no rollback
     std::vector<ManifestSet> sets{}; // by name
@@ -105,6 +113,9 @@ struct SignedManifest {
 // made for another fleet. Looks at nothing inside the manifest before a signature was found right.
 [[nodiscard]] Result<SignedManifest> open_envelope(const std::string& envelope, const std::string& fleet,
                                                    std::span<const PublicKey> pinned);
+
+// Of seconds since 1970: "2026-11-22 07:48:29 UTC".
+[[nodiscard]] std::string time_text(std::uint64_t seconds);
 
 // A fleet's name: 1 to 64 of A-Z a-z 0-9 . _ -
 [[nodiscard]] bool is_fleet_name(std::string_view text);

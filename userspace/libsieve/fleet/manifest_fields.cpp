@@ -73,6 +73,8 @@ std::string manifest_fields(const SignedManifest& manifest) {
     const Manifest& wanted = manifest.manifest;
     to.text(wanted.fleet);
     to.number(wanted.serial);
+    to.number(wanted.published_at);
+    to.number(wanted.valid_until);
     to.text(wanted.previous);
     to.text(wanted.rolls_back);
     to.number(wanted.sets.size());
@@ -92,6 +94,8 @@ Result<SignedManifest> open_manifest_fields(std::string_view fields, const std::
     Manifest manifest;
     manifest.fleet = from.text();
     manifest.serial = from.number();
+    manifest.published_at = from.number();
+    manifest.valid_until = from.number();
     manifest.previous = from.text();
     manifest.rolls_back = from.text();
     manifest.sets.resize(from.number(SIEVE_MAX_SETS));

@@ -31,7 +31,7 @@ class Node {
     virtual ~Node() = default;
     [[nodiscard]] virtual NodeView view() = 0;
     // From here on, no older manifest is accepted. bad_input: this one is older, or another one of its
-    // serial.
+    // serial. `no`: this node has none yet, and may take this one not now (acceptance.hpp).
     [[nodiscard]] virtual Status accept(const SignedManifest& manifest) = 0;
     // Begins to bring it in, in place of what was begun before; view() tells what becomes of it. Does nothing
     // more if it has begun already. bad_input: it may not come in (acceptance.hpp).

@@ -17,6 +17,7 @@
 
 #include "libsieve/fleet/acceptance.hpp"
 #include "libsieve/fleet/node_store.hpp"
+#include "libsieve/fleet/publication.hpp"
 #include "libsieve/fleet/sha256.hpp"
 #include "libsieve/util/chance.hpp"
 #include "libsieve/util/digest.hpp"
@@ -389,8 +390,8 @@ NodeView NodeKeeper::view() {
 
 Status NodeKeeper::accept(const SignedManifest& manifest) {
     SIEVE_ASSIGN(const std::optional<Accepted> before, state_->store.accepted());
-    SIEVE_TRY(check_succession(manifest, before));
-    const Accepted accepted = accepted_as(manifest);
+    SIEVE_TRY(check_succession(manifest, before, state_->settings.trusted, milliseconds_now()));
+    const Accepted accepted = accepted_as(manifest, before);
     if (before == accepted) return {};
     return state_->store.accept(accepted);
 }

@@ -19,6 +19,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "libsieve/fleet/blob_file.hpp"
 #include "libsieve/fleet/local_node.hpp"
@@ -35,6 +36,7 @@ struct KeeperSettings {
     std::function<Status(const Blob& blob, const std::string& path, const std::string& before, int cancel)>
         fetch{};
     std::string node{};                 // this host's name in the fleet
+    std::vector<std::string> trusted{}; // the IDs of the pinned keys
     std::chrono::milliseconds look{20}; // how often the daemon is looked at meanwhile
     std::chrono::milliseconds patience{std::chrono::minutes(10)}; // with the daemon
     service::BackoffLimits retry{.first = std::chrono::seconds(2), .most = std::chrono::minutes(10)};

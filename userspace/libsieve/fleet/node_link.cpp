@@ -4,6 +4,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -118,6 +119,7 @@ std::string news_fields(const FollowerNews& news) {
     FieldWriter to;
     to.number(static_cast<std::uint64_t>(news.published));
     to.number(news.serial);
+    to.number(news.valid_until);
     to.number(news.stages);
     to.number(news.own_stage);
     to.number(news.rollout ? 1 + static_cast<std::uint64_t>(*news.rollout) : 0);
@@ -134,6 +136,8 @@ FollowerNews read_news(std::string_view fields) {
     FollowerNews news;
     news.published = static_cast<Finding>(from.number(static_cast<std::uint64_t>(Finding::manifest)));
     news.serial = from.number();
+    constexpr std::uint64_t latest = std::uint64_t{1} << 33; // a time_point counts nanoseconds
+    news.valid_until = std::min(from.number(), latest);
     news.stages = static_cast<std::uint32_t>(from.number(most_stages));
     news.own_stage = static_cast<std::uint32_t>(from.number(most_stages));
     if (const std::uint64_t state = from.number(1 + static_cast<std::uint64_t>(RolloutState::complete));
@@ -148,17 +152,17 @@ FollowerNews read_news(std::string_view fields) {
 
 std::string status_fields(const Status& status) {
     FieldWriter to;
-    to.number(status ? 1 : 0);
+    to.number(status ? 1 : status.error().kind == ErrorKind::no ? 2 : 0);
     to.text(status ? std::string() : status.error().message);
     return to.bytes();
 }
 
 Status read_status(std::string_view fields) {
     FieldReader from(fields);
-    const bool fine = from.number() == 1;
+    const std::uint64_t answer = from.number();
     const std::string message = from.text();
-    if (fine) return {};
-    return bad_input(message);
+    if (answer == 1) return {};
+    return failure(answer == 2 ? ErrorKind::no : ErrorKind::bad_input, message);
 }
 
 // The answering side.

@@ -75,11 +75,15 @@ Result<std::optional<Accepted>> NodeStore::accepted() const {
         accepted.previous = found->get<std::string>();
     if (const auto found = value.find("may_go_back"); found != value.end() && found->is_boolean())
         accepted.may_go_back = found->get<bool>();
+    if (const auto found = value.find("by_key"); found != value.end() && found->is_object())
+        for (const auto& [key, serial] : found->items())
+            if (serial.is_number_unsigned()) accepted.by_key[key] = serial.get<std::uint64_t>();
     return accepted;
 }
 
 Status NodeStore::accept(const Accepted& accepted) const {
-    const nlohmann::json value = {{"digest", accepted.digest},
+    const nlohmann::json value = {{"by_key", accepted.by_key},
+                                  {"digest", accepted.digest},
                                   {"may_go_back", accepted.may_go_back},
                                   {"previous", accepted.previous},
                                   {"serial", accepted.serial}};

@@ -70,10 +70,12 @@ Result<SignedManifest> read_earlier(EtcdClient& etcd, const std::string& fleet,
 }
 
 Result<SignedManifest> publish_manifest(EtcdClient& etcd, Manifest manifest, const Publication& before,
-                                        const SigningKey& key, std::uint64_t now) {
+                                        const SigningKey& key, std::uint64_t now, std::uint64_t valid) {
     const EtcdPaths paths(manifest.fleet);
     manifest.previous = before.manifest ? before.manifest->digest : std::string();
-    manifest.serial = next_serial(now, before.manifest ? before.manifest->manifest.serial : 0);
+    SIEVE_ASSIGN(manifest.serial, next_serial(now, before.manifest ? before.manifest->manifest.serial : 0));
+    manifest.published_at = std::max<std::uint64_t>(1, now / 1000);
+    manifest.valid_until = manifest.published_at + valid;
     SIEVE_ASSIGN(const std::string envelope, sign_manifest(manifest, key));
     const std::string digest = manifest_digest(manifest);
     const RolloutRecord rollout{.manifest = digest, .since = now, .by = "operator"};
@@ -100,12 +102,40 @@ Result<SignedManifest> publish_manifest(EtcdClient& etcd, Manifest manifest, con
 }
 
 Manifest rollback_of(const SignedManifest& published, const SignedManifest& target) {
-    Manifest manifest = target.manifest;
+    Manifest manifest = renewal_of(target);
     manifest.rolls_back = published.digest;
+    return manifest;
+}
+
+Manifest renewal_of(const SignedManifest& published) {
+    Manifest manifest = published.manifest;
+    manifest.rolls_back.clear();
     manifest.rollout.stages = {Stage{}};
     manifest.rollout.soak_seconds = 0;
     manifest.rollout.on_failure = OnFailure::halt;
     return manifest;
+}
+
+Result<std::size_t> remove_untrusted(EtcdClient& etcd, const std::string& fleet,
+                                     std::span<const PublicKey> pinned) {
+    const EtcdPaths paths(fleet);
+    SIEVE_ASSIGN(const EtcdKeys now, etcd.read(paths.manifest()));
+    SIEVE_ASSIGN(const EtcdKeys history, etcd.read_prefix(paths.history()));
+    std::size_t count = 0;
+    for (const EtcdKeys* keys : {&now, &history})
+        for (const auto& [key, value] : keys->keys) {
+            if (open_envelope(value.value, fleet, pinned)) continue;
+            EtcdTransaction transaction{.conditions = {{key, value.modified}}, .removals = {key}};
+            if (key == paths.manifest()) transaction.removals.push_back(paths.rollout());
+            SIEVE_ASSIGN(const EtcdOutcome outcome, etcd.commit(transaction));
+            if (!outcome.succeeded)
+                return failure(ErrorKind::changed_meanwhile,
+                               fmt::format("fleet {}: somebody published at the same time; {} of the "
+                                           "manifests were taken away",
+                                           fleet, count));
+            count++;
+        }
+    return count;
 }
 
 Result<bool> change_rollout(EtcdClient& etcd, const Publication& before, const RolloutRecord& record) {

@@ -38,14 +38,24 @@ struct Publication {
 // How many manifests etcd keeps of a fleet, the present one included.
 inline constexpr std::size_t kept_manifests = 16;
 
-// Signs the manifest and makes it the present one, if `before` still is what it replaces. Sets its serial and
-// `previous`. `now`: milliseconds since 1970. changed_meanwhile: somebody else published meanwhile.
+// Signs the manifest and makes it the present one, if `before` still is what it replaces. Sets its serial,
+// its times and `previous`. `now`: milliseconds since 1970; `valid`: seconds from then on. changed_meanwhile:
+// somebody else published meanwhile.
 [[nodiscard]] Result<SignedManifest> publish_manifest(EtcdClient& etcd, Manifest manifest,
                                                       const Publication& before, const SigningKey& key,
-                                                      std::uint64_t now);
+                                                      std::uint64_t now,
+                                                      std::uint64_t valid = standard_validity);
 
 // The manifest that takes the published one back: the sets of `target`, on all nodes at once.
 [[nodiscard]] Manifest rollback_of(const SignedManifest& published, const SignedManifest& target);
+
+// The sets of the published manifest once more, for all nodes at once.
+[[nodiscard]] Manifest renewal_of(const SignedManifest& published);
+
+// Takes every envelope out of etcd that no pinned key has signed, or that is none; with the published one
+// goes the record of its rollout. How many there were. Nodes keep what they have in force.
+[[nodiscard]] Result<std::size_t> remove_untrusted(EtcdClient& etcd, const std::string& fleet,
+                                                   std::span<const PublicKey> pinned);
 
 // Replaces the record of the rollout if nothing of the publication has changed. False: something has.
 [[nodiscard]] Result<bool> change_rollout(EtcdClient& etcd, const Publication& before,

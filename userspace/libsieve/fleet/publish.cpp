@@ -144,18 +144,39 @@ Result<Published> publish(const FleetAccess& access, const SigningKey& key, cons
                                  [&](const PublishedSet& one) { return one.set.name == set.name; }))
             published.sets.push_back({set, std::nullopt, 0});
     SIEVE_ASSIGN(published.manifest,
-                 publish_manifest(etcd, std::move(manifest), before, key, milliseconds_now()));
+                 publish_manifest(etcd, std::move(manifest), before, key, milliseconds_now(), request.valid));
     return published;
 }
 
-Result<SignedManifest> roll_back(const FleetAccess& access, const SigningKey& key, const std::string& to) {
+Result<SignedManifest> roll_back(const FleetAccess& access, const SigningKey& key, const std::string& to,
+                                 std::uint64_t valid) {
     SIEVE_TRY(check_key(access, key));
     EtcdClient etcd(access.etcd);
     SIEVE_ASSIGN(const Publication before, read_publication(etcd, access.fleet, access.pinned));
     if (!before.manifest)
         return failure(ErrorKind::no, fmt::format("fleet {}: nothing is published", access.fleet));
     SIEVE_ASSIGN(const SignedManifest target, find_earlier(etcd, access, *before.manifest, to));
-    return publish_manifest(etcd, rollback_of(*before.manifest, target), before, key, milliseconds_now());
+    return publish_manifest(etcd, rollback_of(*before.manifest, target), before, key, milliseconds_now(),
+                            valid);
+}
+
+Result<SignedManifest> renew(const FleetAccess& access, const SigningKey& key, std::uint64_t valid) {
+    SIEVE_TRY(check_key(access, key));
+    EtcdClient etcd(access.etcd);
+    SIEVE_ASSIGN(const Publication before, read_publication(etcd, access.fleet, access.pinned));
+    if (!before.manifest || !before.rollout)
+        return failure(ErrorKind::no, fmt::format("fleet {}: nothing is published", access.fleet));
+    // A renewal goes to all nodes at once, also to those whose stage has not come.
+    if (before.rollout->manifest != before.manifest->digest ||
+        before.rollout->state != RolloutState::complete)
+        return failure(ErrorKind::no, fmt::format("fleet {}: the rollout is {}, expected complete",
+                                                  access.fleet, rollout_state_name(before.rollout->state)));
+    return publish_manifest(etcd, renewal_of(*before.manifest), before, key, milliseconds_now(), valid);
+}
+
+Result<std::size_t> repair(const FleetAccess& access) {
+    EtcdClient etcd(access.etcd);
+    return remove_untrusted(etcd, access.fleet, access.pinned);
 }
 
 Result<RolloutRecord> hold_rollout(const FleetAccess& access, Hold hold) {

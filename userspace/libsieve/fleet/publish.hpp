@@ -24,6 +24,7 @@ struct PublishRequest {
     // Replaces a manifest that no pinned key has signed.
     bool force = false;
     Rollout rollout{};
+    std::uint64_t valid = standard_validity; // seconds
 };
 
 struct PublishedSet {
@@ -46,7 +47,16 @@ struct Published {
 
 // Publishes the sets of the manifest before the present one, or of the one whose digest begins with `to`.
 [[nodiscard]] Result<SignedManifest> roll_back(const FleetAccess& access, const SigningKey& key,
-                                               const std::string& to);
+                                               const std::string& to,
+                                               std::uint64_t valid = standard_validity);
+
+// Signs what is published anew, so that new nodes may take it for `valid` seconds from now on. `no` while its
+// rollout is under way, or after it has stopped.
+[[nodiscard]] Result<SignedManifest> renew(const FleetAccess& access, const SigningKey& key,
+                                           std::uint64_t valid = standard_validity);
+
+// Takes out of etcd what no trusted key has signed: how many manifests there were.
+[[nodiscard]] Result<std::size_t> repair(const FleetAccess& access);
 
 // Holds the rollout at its stage, or lets it go on. `no` if it is over already.
 enum class Hold : std::uint8_t { pause, resume };

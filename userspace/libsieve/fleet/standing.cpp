@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/fleet/standing.hpp"
 
+#include <chrono>
+#include <cstdint>
 #include <tuple>
 #include <utility>
 
@@ -37,6 +39,9 @@ service::watching::FleetStanding standing_of(const FollowerNews& news, const Kep
     standing.manifest = kept.in_force.empty() ? std::string() : brief(kept.in_force);
     if (news.published != Finding::manifest) return standing;
     standing.published = news.serial;
+    if (news.valid_until != 0)
+        standing.valid_until = std::chrono::system_clock::time_point(
+            std::chrono::seconds(static_cast<std::int64_t>(news.valid_until)));
     standing.stages = news.stages;
     standing.own_stage = news.own_stage + 1;
     if (!news.rollout) return standing;

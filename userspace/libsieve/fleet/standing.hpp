@@ -25,6 +25,7 @@ struct FollowerNews {
     std::string fleet{};
     Finding published = Finding::unread;
     std::uint64_t serial = 0;              // of the manifest
+    std::uint64_t valid_until = 0;         // likewise, in seconds since 1970; 0: not said
     std::uint32_t stages = 0;              // likewise
     std::uint32_t own_stage = 0;           // from 0 on
     std::optional<RolloutState> rollout{}; // of the manifest

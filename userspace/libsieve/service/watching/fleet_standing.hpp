@@ -60,16 +60,17 @@ struct FleetStanding {
     std::string error{};      // why, in one sentence; empty: nothing is wrong
     std::string last_error{}; // the last one since the start; empty: there was none
     std::optional<Time> last_error_at{};
-    std::uint64_t failures = 0;    // attempts to bring a manifest in
-    std::optional<Time> contact{}; // when etcd answered last
-    std::uint64_t in_force = 0;    // serial of the manifest in force; 0: unknown, or none
-    std::uint64_t wanted = 0;      // of the one that this host is to have; 0 likewise
-    std::uint64_t published = 0;   // of the published one; 0 likewise
-    std::string manifest{};        // the first digits of the digest of the one in force
-    std::string rollout{};         // its state, such as "running"; empty: there is none
-    std::uint32_t stage = 0;       // that the rollout has come to, from 1 on
-    std::uint32_t stages = 0;      // of the published manifest
-    std::uint32_t own_stage = 0;   // of this host, from 1 on
+    std::uint64_t failures = 0;        // attempts to bring a manifest in
+    std::optional<Time> contact{};     // when etcd answered last
+    std::uint64_t in_force = 0;        // serial of the manifest in force; 0: unknown, or none
+    std::uint64_t wanted = 0;          // of the one that this host is to have; 0 likewise
+    std::uint64_t published = 0;       // of the published one; 0 likewise
+    std::optional<Time> valid_until{}; // of the published one: until then, new nodes take it
+    std::string manifest{};            // the first digits of the digest of the one in force
+    std::string rollout{};             // its state, such as "running"; empty: there is none
+    std::uint32_t stage = 0;           // that the rollout has come to, from 1 on
+    std::uint32_t stages = 0;          // of the published manifest
+    std::uint32_t own_stage = 0;       // of this host, from 1 on
 };
 
 } // namespace sieve::service::watching

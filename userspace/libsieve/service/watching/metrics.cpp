@@ -127,6 +127,8 @@ using prometheus::MetricType;
       "Serial of the manifest that this host is to have by now; 0 if none is known.")                        \
     X(fleet_published, "xdp_sieve_fleet_manifest_published_serial", Gauge, "",                               \
       "Serial of the manifest that is published; 0 if there is none, or none that is right.")                \
+    X(fleet_valid_until, "xdp_sieve_fleet_manifest_valid_until_timestamp_seconds", Gauge, "",                \
+      "Until when new hosts follow the published manifest, in seconds since 1970; 0 if it does not say.")    \
     X(fleet_contact, "xdp_sieve_fleet_etcd_contact_timestamp_seconds", Gauge, "",                            \
       "When etcd answered last, in seconds since 1970; 0 if it has not since the start.")                    \
     X(fleet_failures, "xdp_sieve_fleet_failures_total", Counter, "",                                         \
@@ -354,6 +356,7 @@ void add_fleet(Collection& all, const FleetStanding& fleet) {
     all.add(Id::fleet_in_force, {}, fleet.in_force);
     all.add(Id::fleet_wanted, {}, fleet.wanted);
     all.add(Id::fleet_published, {}, fleet.published);
+    all.add(Id::fleet_valid_until, {}, fleet.valid_until ? seconds_since_1970(*fleet.valid_until) : 0.0);
     all.add(Id::fleet_contact, {}, fleet.contact ? seconds_since_1970(*fleet.contact) : 0.0);
     all.add(Id::fleet_failures, {}, fleet.failures);
     if (fleet.rollout.empty()) return;

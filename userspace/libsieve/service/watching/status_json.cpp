@@ -127,6 +127,7 @@ json to_json(const FleetStanding& fleet) {
             {"in_force", serial(fleet.in_force)},
             {"wanted", serial(fleet.wanted)},
             {"published", serial(fleet.published)},
+            {"valid_until", to_json(fleet.valid_until)},
             {"rollout", fleet.rollout.empty() ? json() : json(fleet.rollout)},
             {"stage", stage(fleet.stage)},
             {"stages", stage(fleet.stages)},
