@@ -15,6 +15,7 @@
 #include "fetch.h"
 #include "lookup_bloom.h"
 #include "lookup_dleft.h"
+#include "lookup_exact.h"
 #include "lookup_ranges.h"
 #include "lookup_xorsat.h"
 
@@ -134,6 +135,9 @@ static __always_inline int sieve_lookup_key(void* filter, __u32 index, const str
 
     lookup = bpf_map_lookup_elem(filter, &line);
     if (!lookup || (lookup->fields & ~have)) return 0;
+    if (lookup->kind == SIEVE_KIND_EXACT)
+        return sieve_lookup_exact(filter, lookup, sieve_address_upper(key, lookup->fields),
+                                  sieve_address_lower(key, lookup->fields));
     if (SIEVE_UNLIKELY(lookup->probes)) {
         if (lookup->kind == SIEVE_KIND_RANGES) return sieve_lookup_ranges(lookup, key, index);
         return sieve_lookup_prefixes(filter, lookup, index, key);

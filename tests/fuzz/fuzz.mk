@@ -66,7 +66,7 @@ $(FUZZ)/libsieve.a: $(FUZZ_LIB_OBJ)
 $(FUZZ)/packet: $(FUZZ_PARSERS) $(FUZZ)/tests/model/parse_model.o
 $(FUZZ)/feed $(FUZZ)/key: $(FUZZ)/tests/model/entry_model.o
 $(FUZZ)/capture: $(FUZZ)/tests/model/link_model.o
-$(FUZZ)/image: $(addprefix $(FUZZ)/tests/,fuzz/guarded_pages.o model/image_model.o model/ranges_model.o)
+$(FUZZ)/image: $(addprefix $(FUZZ)/tests/,fuzz/guarded_pages.o model/exact_model.o model/image_model.o model/ranges_model.o)
 $(FUZZ)/image: FUZZ_LINK := -Wl,--wrap=mmap,--wrap=munmap,--wrap=madvise
 $(FUZZ)/set_argument: $(FUZZ_CLI_OBJ)
 $(FUZZ)/configuration: $(FUZZ_TOML_OBJ)

@@ -4,14 +4,16 @@
 // Each execution judges the image, then a number of its mutations.
 //
 // What must hold: an image is refused with a message, or every use of it stays within its lines and gives
-// sensible answers. Blocked and XORSAT filters, and those of ranges, answer as the
-// model in tests/model does. The file and the
-// memory are judged alike.
+// sensible answers. Blocked and XORSAT filters, and those of ranges and exact addresses, answer as the model
+// in tests/model does. An exact table lists as many keys as its header counts, and holds each of them. The
+// file and the memory are judged alike.
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstring>
 #include <vector>
+
+#include <sieve/exact_table.h>
 
 #include "fuzz/guarded_pages.hpp"
 #include "fuzz/support.hpp"
@@ -132,6 +134,28 @@ void strip_witness(std::uint8_t* line, const sieve_lookup& lookup) {
     std::memcpy(line, &witness, sizeof(witness));
 }
 
+// Makes the masks and sums of an exact table agree with its width and its keys, where its geometry allows it.
+void put_exact_right(std::vector<std::uint8_t>& bytes, sieve_lookup& lookup, sieve_file& file) {
+    auto& exact = reinterpret_cast<sieve_exact&>(lookup);
+    if (exact.width == 0 || exact.width > 63 || exact.words == 0) return;
+    exact.range = static_cast<std::uint32_t>(((std::uint64_t{1} << 32) + exact.words - 1) / exact.words);
+    exact.feet = 0;
+    for (int lane = 0; lane < 64 / exact.width; lane++)
+        exact.feet |= std::uint64_t{1} << (lane * exact.width);
+    exact.second = exact.range * exact.feet;
+    if (!sieve::geometry_fault(lookup).empty() ||
+        (SIEVE_FIRST_LINE + std::uint64_t{exact.lines}) * line_bytes > bytes.size())
+        return;
+    std::vector<sieve_line> filter(exact.lines);
+    std::memcpy(filter.data(), bytes.data() + header_bytes, filter.size() * line_bytes);
+    const auto own = sieve::kind_of(lookup).exact()->add_up(lookup, filter);
+    if (!own || own->keys == 0) return;
+    file.keys = own->keys;
+    file.entries = file.keys + file.duplicates;
+    file.key_sum[0] = own->sum.locate;
+    file.key_sum[1] = own->sum.test;
+}
+
 // Makes the header's sizes, counts and witnesses agree with the actual bytes, where that is possible.
 void put_right(std::vector<std::uint8_t>& bytes, std::uint8_t leave) {
     if ((leave & leave_size) == 0) bytes.resize(bytes.size() / line_bytes * line_bytes);
@@ -195,6 +219,7 @@ void put_right(std::vector<std::uint8_t>& bytes, std::uint8_t leave) {
             std::memset(bytes.data() + header_bytes, lookup.kind == SIEVE_KIND_XORSAT ? 0 : 0xff,
                         (first - SIEVE_FIRST_LINE) * line_bytes);
     }
+    if ((leave & leave_counts) == 0 && lookup.kind == SIEVE_KIND_EXACT) put_exact_right(bytes, lookup, file);
     std::memcpy(bytes.data(), &lookup, sizeof(lookup));
     std::memcpy(bytes.data() + file_at, &file, sizeof(file));
 }
@@ -256,6 +281,12 @@ void use(const sieve::Image& image, Random& random) {
     std::vector<sieve_line> lines(image.filter().begin(), image.filter().end());
     (void)kind.open_for_change(lookup, lines);
     if (const sieve::ExactKind* exact = kind.exact()) list_addresses(image, *exact);
+
+    if (const sieve::ExactKind* exact = kind.exact(); exact != nullptr && exact->is_of_keys()) {
+        const auto own = exact->list(lookup, image.filter());
+        FUZZ_REQUIRE(own && own->size() == file.keys);
+        for (std::size_t i = 0; i < own->size(); i++) FUZZ_REQUIRE(image.contains(own->at(i)));
+    }
 
     std::vector<sieve_key> keys;
     sieve::packets::Carrier carrier;

@@ -43,6 +43,7 @@ FilterImage::FilterImage(std::span<const unsigned char> bytes) : bytes_(bytes.be
     for (std::size_t i = 0; i < nh_key_.size(); i++)
         nh_key_[i] = static_cast<std::uint32_t>(number(16 + 4 * i, 4));
     if (kind_ == ranges) ranges_.emplace(bytes);
+    if (kind_ == exact) exact_.emplace(bytes);
 }
 
 // NH over the message of 32-bit words that the selected fields make at their fixed offsets. The second word
@@ -156,6 +157,7 @@ FilterImage::hash_probe(const Key& key, unsigned source, unsigned destination, u
 
 bool FilterImage::contains(const Key& key) const {
     if (ranges_) return fields_ == 1 ? ranges_->contains(key[0], key[1]) : ranges_->contains(key[2], key[3]);
+    if (exact_) return fields_ == 1 ? exact_->contains(key[0], key[1]) : exact_->contains(key[2], key[3]);
     if (!prefixes_) return contains_hash(hash(key));
     if (fields_ != 1 && fields_ != 2) {
         const std::size_t word = fields_ % 2 == 1 ? 0 : 2;

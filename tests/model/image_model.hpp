@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "model/exact_model.hpp"
 #include "model/ranges_model.hpp"
 
 namespace sieve::model {
@@ -20,18 +21,19 @@ namespace sieve::model {
 using Key = std::array<std::uint64_t, 5>;
 
 // A blocked Bloom filter, or a XORSAT filter, as a set of (line, bit) pairs that are one; or a filter of kind
-// ranges, which ranges_model.hpp reads.
+// ranges or exact, which ranges_model.hpp and exact_model.hpp read.
 class FilterImage {
   public:
     explicit FilterImage(std::span<const unsigned char> bytes);
 
     // Whether the model reads images of the kind with this number.
     [[nodiscard]] static bool reads(unsigned kind) {
-        return kind == blocked || kind == xorsat || kind == ranges;
+        return kind == blocked || kind == xorsat || kind == ranges || kind == exact;
     }
 
     // Blocked: algorithm 4 of the one-plus-alpha paper: all bits of one of the key's lines are one. XORSAT:
-    // the equations of docs/xorsat.md, one by one. Ranges: the address is in one of them.
+    // the equations of docs/xorsat.md, one by one. Ranges: the address is in one of them. Exact: one of two
+    // places holds the address.
     [[nodiscard]] bool contains(const Key& key) const;
 
     // Of a joint filter (its header's byte 7 says how many sets it has): the number that the key's equations
@@ -51,6 +53,7 @@ class FilterImage {
     static constexpr unsigned blocked = 1;
     static constexpr unsigned xorsat = 6;
     static constexpr unsigned ranges = 7;
+    static constexpr unsigned exact = 8;
 
     [[nodiscard]] bool bit(std::uint64_t line, unsigned bit) const;
     [[nodiscard]] std::uint64_t remainder(std::uint64_t locate, std::uint64_t test) const;
@@ -71,6 +74,7 @@ class FilterImage {
     std::uint64_t shards_;
     std::array<std::uint32_t, 12> nh_key_; // 32-bit words, in the order of UMAC
     std::optional<RangesImage> ranges_;
+    std::optional<ExactImage> exact_;
 };
 
 } // namespace sieve::model

@@ -11,6 +11,7 @@
 #include "libsieve/control/build_options.hpp"
 #include "libsieve/control/source.hpp"
 #include "libsieve/feeds/key_text.hpp"
+#include "libsieve/filters/exact_kind.hpp"
 #include "libsieve/filters/kinds/blocked/blocked_plan.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/util/output.hpp"
@@ -78,8 +79,9 @@ void print_table(const BuildArguments& arguments, const BuiltSet& built, double 
     print_out("image         {} ({})\n", arguments.output, format_bytes(built.image.bytes()));
     const std::string lengths = format_probes(built.image.lookup().fields, report.probes);
     const std::string key = format_fields(built.image.lookup().fields);
-    const bool exact = kind_of(built.image.lookup()).exact() != nullptr;
-    if (exact)
+    const ExactKind* exact = kind_of(built.image.lookup()).exact();
+    const bool of_ranges = exact != nullptr && !exact->is_of_keys();
+    if (of_ranges)
         print_out("keys          {} of {}, made of {}", format_counted(report.keys, "range"), key,
                   format_counted(report.entries, "entry", "entries"));
     else if (lengths.empty())
@@ -87,14 +89,14 @@ void print_table(const BuildArguments& arguments, const BuiltSet& built, double 
     else
         print_out("keys          {} of {}, made of {}", format_counted(report.keys, "prefix", "prefixes"),
                   key, format_counted(report.entries, "entry", "entries"));
-    if (!exact) print_out(", {}", format_counted(report.duplicates, "duplicate"));
+    if (!of_ranges) print_out(", {}", format_counted(report.duplicates, "duplicate"));
     if (built.image.file().skipped > 0)
         print_out(", {} skipped", format_counted(built.image.file().skipped, "malformed line"));
     if (!lengths.empty()) print_out("\nprobes        {}", lengths);
-    if (exact) {
-        print_out("\nfilter        {}, {:.2f} bits per range, {}\n", kind_name(built.image.lookup().kind),
-                  report.bits_per_key, kind_of(built.image.lookup()).geometry(built.image.lookup()));
-        print_out("false positives: none, since kind {} is exact\n", kind_name(built.image.lookup().kind));
+    if (exact != nullptr) {
+        print_out("\nfilter        {}, {:.2f} bits per {}, {}\n", exact->facts().name, report.bits_per_key,
+                  of_ranges ? "range" : "key", exact->geometry(built.image.lookup()));
+        print_out("false positives: none, since kind {} is exact\n", exact->facts().name);
         if (report.exceptions > 0)
             print_out("exceptions    {}, which are no members\n",
                       format_counted(report.exceptions, "prefix", "prefixes"));

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "libsieve/feeds/key_text.hpp"
+#include "libsieve/filters/exact_kind.hpp"
 #include "libsieve/filters/kinds/blocked/blocked_plan.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/image/image.hpp"
@@ -109,7 +110,7 @@ void print_table(const InspectArguments& arguments, const Image& image, const Fi
     print_out("keys          {} of {}, {}, {} skipped\n", format_count(file.keys),
               format_fields(lookup.fields), format_counted(file.duplicates, "duplicate"),
               format_counted(file.skipped, "malformed line"));
-    if (kind_of(lookup).exact() != nullptr)
+    if (const ExactKind* exact = kind_of(lookup).exact(); exact != nullptr && !exact->is_of_keys())
         print_out("ranges        {} after merging, of {}\n", format_count(file.keys),
                   format_counted(file.entries, "feed entry", "feed entries"));
     else if (lookup.probes > 0)

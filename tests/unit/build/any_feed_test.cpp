@@ -17,6 +17,7 @@
 
 #include "libsieve/build/set_builder.hpp"
 #include "libsieve/feeds/feed.hpp"
+#include "libsieve/filters/exact_kind.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 
 namespace sieve {
@@ -168,10 +169,14 @@ class Dresser {
     std::uint32_t fields_;
 };
 
-/// Any options that `build` takes, with sizes that no kind refuses.
-BuildOptions any_options(Dresser& dice, std::uint32_t fields, std::uint64_t seed) {
+/// Any options that `build` takes for a list of these fields, with sizes that no kind refuses.
+BuildOptions any_options(Dresser& dice, std::uint32_t fields, bool ranges, std::uint64_t seed) {
     const bool addresses = fields == SIEVE_FIELD_SRC || fields == SIEVE_FIELD_DST;
     std::vector<const FilterKind*> kinds = addresses ? filter_kinds() : hashing_kinds();
+    if (ranges)
+        std::erase_if(kinds, [](const FilterKind* kind) {
+            return kind->exact() != nullptr && kind->exact()->is_of_keys();
+        });
     const FilterKind& kind = *kinds[dice.below(kinds.size())];
     const KindFacts& facts = kind.facts();
     const Choices& choices = facts.choices;
@@ -229,7 +234,7 @@ void build_and_ask(std::uint64_t seed, const std::filesystem::path& folder) {
     }
     auto feed = read_feed(paths, fields, {.ranges = ranges});
     ASSERT_TRUE(feed) << feed.error().message;
-    const BuildOptions options = any_options(dresser, fields, seed);
+    const BuildOptions options = any_options(dresser, fields, ranges, seed);
     const auto built = build_set(std::move(feed->keys), std::move(feed->ranges), options, {});
     ASSERT_TRUE(built) << kind_name(options.kind.kind) << ": " << built.error().message;
     for (const sieve_key& member : members)

@@ -18,6 +18,8 @@
 #include <xxhash.h>
 
 #include "libsieve/build/measure.hpp"
+#include <sieve/exact_table.h>
+
 #include "libsieve/build/set_builder.hpp"
 #include "libsieve/filters/kind_builder.hpp"
 #include "libsieve/filters/kinds/ddlcbf/ddlcbf_filter.hpp"
@@ -83,6 +85,8 @@ const std::vector<Made>& images() {
         add("dleft128", SIEVE_KIND_DLEFT128, {});
         add("ddlcbf", SIEVE_KIND_DDLCBF, {});
         add("xorsat", SIEVE_KIND_XORSAT, {});
+        const uint128 one6 = (static_cast<uint128>(0x20010db8) << 96) + 7;
+        add("exact", SIEVE_KIND_EXACT, {{one6, one6}});
         const uint128 net = address_number(0, sieve_v4_mapped(0x0a000000));
         const uint128 net6 = static_cast<uint128>(0x20010db8) << 96;
         add("prefixes", SIEVE_KIND_BLOCKED,

@@ -574,12 +574,16 @@ Result<BuiltSet> finish(Image image, const Material& material, const BuildReport
 // Random keys that an exact filter is asked. No rate has to be measured; a few show that it is not broken.
 constexpr std::uint64_t most_trials_of_exact = 1U << 16;
 
-// No exception is a member, and an exact filter matches members only. So its image has nothing to promise,
-// and carries no exceptions, however many there are.
-Result<BuiltSet> build_exact(const ExactKind& kind, Members list, const BuildOptions& options,
-                             const Exceptions& exceptions) {
-    SIEVE_ASSIGN(const BuildSecret secret, draw_build_secret(options.seed));
-    Material material;
+// What an exact filter is made of, and the filter.
+struct ExactMaterial {
+    Material material{};
+    std::unique_ptr<ExactFilter> filter{};
+};
+
+// Merged ranges, for a kind that holds them.
+Result<ExactMaterial> exact_ranges(const ExactKind& kind, Members list, const BuildSecret& secret) {
+    ExactMaterial exact;
+    Material& material = exact.material;
     material.fields = list.fields();
     material.entries = list.size();
     const auto members = std::make_shared<const AddressSet>(
@@ -588,12 +592,45 @@ Result<BuiltSet> build_exact(const ExactKind& kind, Members list, const BuildOpt
     material.witnesses =
         address_witnesses(*members, witness_count(members->ranges()), material.fields, secret.witnesses);
     material.is_member = asks_members(members, material.fields);
+    SIEVE_ASSIGN(exact.filter, kind.work_out(*members));
+    return exact;
+}
 
+// Single addresses, for a kind that lists them.
+Result<ExactMaterial> exact_keys_of(const ExactKind& kind, Members list, const BuildSecret& secret) {
+    for (const AddressRange& range : list.ranges) {
+        if (range.first != range.last)
+            return invalid_request(fmt::format(
+                "kind {} holds single addresses, and the list has prefixes or ranges; kind {} holds "
+                "both",
+                kind.facts().name, kind_name(SIEVE_KIND_RANGES)));
+        list.keys.add(key_of(range.first, list.fields()));
+    }
+    ExactMaterial exact;
+    Material& material = exact.material;
+    material.fields = list.fields();
+    material.entries = material.hashed = list.keys.size();
+    SIEVE_ASSIGN(exact.filter, kind.work_out(list.keys, secret.hash_key));
+    material.sum = exact.filter->sum();
+    WitnessDraw witnesses(secret);
+    witnesses.add(list.keys);
+    material.witnesses = witnesses.take(exact.filter->keys());
+    return exact;
+}
+
+// No exception is a member, and an exact filter matches members only. So its image has nothing to promise,
+// and carries no exceptions, however many there are.
+Result<BuiltSet> build_exact(const ExactKind& kind, Members list, const BuildOptions& options,
+                             const Exceptions& exceptions) {
+    SIEVE_ASSIGN(const BuildSecret secret, draw_build_secret(options.seed));
+    SIEVE_ASSIGN(const ExactMaterial exact, kind.is_of_keys() ? exact_keys_of(kind, std::move(list), secret)
+                                                              : exact_ranges(kind, std::move(list), secret));
+    const auto& [material, filter] = exact;
     BuildReport report;
-    report.keys = members->ranges();
+    report.keys = filter->keys();
     report.entries = material.entries;
+    if (kind.is_of_keys()) report.duplicates = material.hashed - report.keys;
     report.exceptions = exceptions.lines.size();
-    const std::unique_ptr<ExactFilter> filter = kind.work_out(*members);
     report.bits_per_key = bits_per_key_of(report.keys, filter->lines());
     const std::uint64_t bytes =
         (SIEVE_FIRST_LINE + filter->lines() + material.witnesses.size()) * sizeof(sieve_line);
@@ -609,12 +646,15 @@ Result<BuiltSet> build_exact(const ExactKind& kind, Members list, const BuildOpt
         return invalid_request(fault);
     filter->fill(image.filter());
     image.file().keys = report.keys;
-    const Measurement measured = measure_fpr(image, std::min(options.trials, most_trials_of_exact),
-                                             secret.measurement, material.is_member);
-    report.measured_hits = measured.hits;
-    report.measured_trials = measured.trials;
-    report.measured_fpr = measured.rate();
-    SIEVE_TRY(check_promise(image, report));
+    // A filter that lists its keys is compared with the list as a whole (Image::check).
+    if (!kind.is_of_keys()) {
+        const Measurement measured = measure_fpr(image, std::min(options.trials, most_trials_of_exact),
+                                                 secret.measurement, material.is_member);
+        report.measured_hits = measured.hits;
+        report.measured_trials = measured.trials;
+        report.measured_fpr = measured.rate();
+        SIEVE_TRY(check_promise(image, report));
+    }
     return finish(std::move(image), material, report, options, secret);
 }
 

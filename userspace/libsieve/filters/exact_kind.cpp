@@ -14,4 +14,25 @@ Status ExactKind::for_each_range(const sieve_lookup&, std::span<const sieve_line
     return bad_input(fmt::format("kind {} does not list its addresses", facts().name));
 }
 
+Result<std::unique_ptr<ExactFilter>> ExactKind::work_out(const AddressSet&) const {
+    return invalid_request(fmt::format("kind {} holds no ranges", facts().name));
+}
+
+Result<std::unique_ptr<ExactFilter>> ExactKind::work_out(const KeySet&,
+                                                         std::span<const __u64, SIEVE_HASH_KEY_WORDS>) const {
+    return invalid_request(fmt::format("kind {} holds ranges and no single keys", facts().name));
+}
+
+std::uint64_t ExactKind::lines_for(std::uint64_t, std::uint64_t) const {
+    return 0;
+}
+
+Result<KeySet> ExactKind::list(const sieve_lookup&, std::span<const sieve_line>) const {
+    return invalid_request(fmt::format("kind {} does not list its keys", facts().name));
+}
+
+Result<KeySum> ExactKind::add_up(const sieve_lookup&, std::span<const sieve_line>) const {
+    return invalid_request(fmt::format("kind {} does not list its keys", facts().name));
+}
+
 } // namespace sieve

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // Kinds without false positives. They hold the addresses themselves instead of hashes, so their size follows
-// from the list, and nobody has to predict or measure a rate.
+// from the list, and nobody has to predict or measure a rate. There are two sorts: those of ranges, which
+// hold merged ranges of addresses (ranges), and those of keys, which hold single addresses and can list them
+// (exact).
 #pragma once
 
 #include <cstdint>
@@ -11,13 +13,26 @@
 
 #include "libsieve/filters/address_set.hpp"
 #include "libsieve/filters/filter_kind.hpp"
+#include "libsieve/filters/hash_sum.hpp"
+#include "libsieve/keys/key_set.hpp"
 
 namespace sieve {
+
+/// What a filter that lists its keys says of them all.
+struct KeySum {
+    std::uint64_t keys = 0;
+    HashSum sum{};
+};
 
 /// A filter that is worked out but not yet written.
 class ExactFilter {
   public:
     virtual ~ExactFilter() = default;
+
+    /// The number of keys that the header counts: distinct addresses, or merged ranges.
+    [[nodiscard]] virtual std::uint64_t keys() const = 0;
+    /// What the header says of a list of keys (sieve_file::key_sum). Zero for ranges.
+    [[nodiscard]] virtual HashSum sum() const { return {}; }
 
     /// The number of lines that the filter takes.
     [[nodiscard]] virtual std::uint64_t lines() const = 0;
@@ -47,8 +62,35 @@ class ExactKind : public FilterKind {
                                                 std::span<const sieve_line> filter,
                                                 const std::function<void(const AddressRange&)>& visit) const;
 
+    /// Whether a filter holds single addresses and lists them. Else it holds ranges.
+    [[nodiscard]] virtual bool is_of_keys() const = 0;
+
+    // --- kinds of ranges ----------------------------------------------------------------------------------
+
     /// Works out the filter of these addresses. The same addresses give the same filter.
-    [[nodiscard]] virtual std::unique_ptr<ExactFilter> work_out(const AddressSet& members) const = 0;
+    [[nodiscard]] virtual Result<std::unique_ptr<ExactFilter>> work_out(const AddressSet& members) const;
+
+    // --- kinds of keys ------------------------------------------------------------------------------------
+
+    /// Works out the filter of these addresses, some of which may be listed twice. The secrets follow from
+    /// `secret`. The same list in the same order and the same secret give the same filter, on any number of
+    /// threads. Error: more addresses than a filter can hold.
+    [[nodiscard]] virtual Result<std::unique_ptr<ExactFilter>>
+    work_out(const KeySet& keys, std::span<const __u64, SIEVE_HASH_KEY_WORDS> secret) const;
+
+    /// The lines of a filter of so many addresses of either family.
+    [[nodiscard]] virtual std::uint64_t lines_for(std::uint64_t ipv4, std::uint64_t ipv6) const;
+
+    /// The members of a filter, read from its lines; in no particular order. Error (bad_input, without an
+    /// origin): an entry that is no member of anything, and where it is. In a filter that changes meanwhile,
+    /// a key that is being changed may be missing or twice there.
+    [[nodiscard]] virtual Result<KeySet> list(const sieve_lookup& lookup,
+                                              std::span<const sieve_line> filter) const;
+
+    /// Reads the whole filter and checks every entry against all others. Returns the number of its members
+    /// and the sum of their hashes. Error (bad_input, without an origin): what is wrong, and where.
+    [[nodiscard]] virtual Result<KeySum> add_up(const sieve_lookup& lookup,
+                                                std::span<const sieve_line> filter) const;
 
     // What is said of filters that hash.
     [[nodiscard]] bool holds(const sieve_lookup&, const sieve_hash&, const sieve_line*) const final {

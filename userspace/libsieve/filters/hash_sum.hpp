@@ -21,6 +21,11 @@ struct HashSum {
         test += other.test;
         return *this;
     }
+    HashSum& operator-=(const HashSum& other) {
+        locate -= other.locate;
+        test -= other.test;
+        return *this;
+    }
     [[nodiscard]] friend bool operator==(const HashSum&, const HashSum&) = default;
 };
 

@@ -2,6 +2,7 @@
 #include "libsieve/filters/plan.hpp"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cmath>
 #include <ctime>
@@ -55,45 +56,70 @@ Result<std::uint64_t> choose_lines(const KindBuilder& builder, const PlanRequest
     return lines;
 }
 
-/// The filter of an exact kind for random IPv4 addresses. Prefixes and crowded addresses take less.
-Candidate work_out_exact(const ExactKind& kind, const PlanRequest& request) {
+/// What an exact kind takes for random IPv4 addresses.
+struct ExactSample {
+    std::uint64_t lines = 0; ///< for all keys
+    sieve_lookup lookup{};   ///< of a sample
+    double seconds = 0;      ///< to build the sample, of which so many addresses are
+    std::uint64_t count = 0;
+};
+
+Result<ExactSample> sample_exact(const ExactKind& kind, std::uint64_t keys) {
     constexpr std::uint64_t most_in_sample = 1U << 16;
-    const std::uint64_t count = std::min(request.keys, most_in_sample);
-    std::mt19937_64 random(count);
-    std::vector<AddressRange> addresses;
-    for (std::uint64_t i = 0; i < count; i++) {
-        const uint128 address = sieve_v4_mapped(static_cast<std::uint32_t>(random()));
-        addresses.push_back({address, address});
+    ExactSample sample{.count = std::min(keys, most_in_sample)};
+    std::mt19937_64 random(sample.count);
+    KeySet singles(SIEVE_FIELD_SRC);
+    std::vector<AddressRange> ranges;
+    for (std::uint64_t i = 0; i < sample.count; i++) {
+        const auto address = static_cast<std::uint32_t>(random());
+        if (kind.is_of_keys())
+            singles.add_ipv4(address);
+        else
+            ranges.push_back({sieve_v4_mapped(address), sieve_v4_mapped(address)});
     }
+    constexpr std::array<__u64, SIEVE_HASH_KEY_WORDS> secret{};
     const std::clock_t start = std::clock();
-    const std::unique_ptr<ExactFilter> filter = kind.work_out(address_set_of(std::move(addresses)));
+    SIEVE_ASSIGN(const std::unique_ptr<ExactFilter> filter,
+                 kind.is_of_keys() ? kind.work_out(singles, secret)
+                                   : kind.work_out(address_set_of(std::move(ranges))));
     std::vector<sieve_line> lines(filter->lines());
     filter->fill(lines);
-    const double seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+    sample.seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+    SIEVE_TRY(filter->describe(sample.lookup));
+    // Addresses that are ranges take room in proportion to their number.
+    const double scale = static_cast<double>(keys) / static_cast<double>(sample.count);
+    sample.lines =
+        kind.is_of_keys()
+            ? kind.lines_for(keys, 0)
+            : static_cast<std::uint64_t>(std::llround(scale * static_cast<double>(filter->lines())));
+    return sample;
+}
 
+/// The filter of an exact kind for random IPv4 addresses. Prefixes and crowded addresses take less in a kind
+/// of ranges.
+Candidate work_out_exact(const ExactKind& kind, const PlanRequest& request) {
     Candidate c;
     c.kind = kind.facts().name;
     c.options = fmt::format("--kind {}", c.kind);
     c.exact = true;
-    if (const Status described = filter->describe(c.lookup); !described) {
-        c.infeasible = described.error().message;
+    const Result<ExactSample> sample = sample_exact(kind, request.keys);
+    if (!sample) {
+        c.infeasible = sample.error().message;
         return c;
     }
-    const double scale = static_cast<double>(request.keys) / static_cast<double>(count);
-    const std::uint64_t wanted =
-        static_cast<std::uint64_t>(std::llround(scale * static_cast<double>(filter->lines())));
-    c.bytes = (wanted + SIEVE_FIRST_LINE + witness_count(request.keys)) * sizeof(sieve_line);
+    c.lookup = sample->lookup;
+    c.bytes = (sample->lines + SIEVE_FIRST_LINE + witness_count(request.keys)) * sizeof(sieve_line);
     if (request.memory && c.bytes > *request.memory) {
         c.infeasible =
             fmt::format("exact, and takes {} bytes if the keys are random IPv4 addresses", c.bytes);
         return c;
     }
-    c.bits_per_key = bits_per_key_of(request.keys, wanted);
+    c.bits_per_key = bits_per_key_of(request.keys, sample->lines);
     c.parameters = kind.parameters(c.lookup, request.keys);
     const LinesTouched touched = kind.lines_touched(c.lookup, 0);
     c.lines_non_member = touched.non_member;
     c.lines_member = touched.member;
-    if (request.calibrate) c.build_ns = seconds * 1e9 / static_cast<double>(count);
+    if (request.calibrate) c.build_ns = sample->seconds * 1e9 / static_cast<double>(sample->count);
     return c;
 }
 

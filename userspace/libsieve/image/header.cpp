@@ -9,6 +9,7 @@
 #include <fmt/core.h>
 #include <sieve/prefix.h>
 
+#include "libsieve/filters/exact_kind.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/image/exceptions.hpp"
 #include "libsieve/util/printable.hpp"
@@ -125,7 +126,8 @@ std::string counts_fault(const sieve_lookup& lookup, const sieve_file& file) {
         return fmt::format("{} questions of {} exceptions, which nothing could ask", file.excluded,
                            file.exceptions);
     if (file.built_at > last_second) return "a date of building that is none";
-    if (kind_of(lookup).exact() != nullptr && (file.key_sum[0] | file.key_sum[1]) != 0)
+    const ExactKind* exact_kind = kind_of(lookup).exact();
+    if (exact_kind != nullptr && !exact_kind->is_of_keys() && (file.key_sum[0] | file.key_sum[1]) != 0)
         return "a sum of hashes of a kind that hashes nothing";
     if (file.changes != 0) return "keys that were changed one by one, which no file has";
     return {};

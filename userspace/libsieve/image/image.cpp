@@ -175,6 +175,15 @@ Status Image::check(const std::string& origin) const {
     if (file().checksum != checksum())
         return fail(fmt::format("checksum {:016x}, expected {:016x}; the file was altered or damaged",
                                 checksum(), file().checksum));
+    if (const ExactKind* exact = kind_of(lookup()).exact(); exact != nullptr && exact->is_of_keys()) {
+        const Result<KeySum> own = exact->add_up(lookup(), filter());
+        if (!own) return fail(own.error().message);
+        if (own->keys != file().keys)
+            return fail(
+                fmt::format("its filter lists {} keys, and its header counts {}", own->keys, file().keys));
+        if (own->sum != HashSum{.locate = file().key_sum[0], .test = file().key_sum[1]})
+            return fail("its filter lists other keys than those that its header has the sum of");
+    }
     for (const sieve_witness& witness : witnesses()) {
         if (const std::string fault = witness_fault(witness, lookup()); !fault.empty()) return fail(fault);
         if (!contains(witness.key)) return fail("its filter does not hold one of its own witnesses");
@@ -225,6 +234,7 @@ bool Image::contains(const sieve_key& key) const {
 bool Image::holds(const sieve_key& key, const sieve_probe& probe) const {
     const __u64* hash_key = lookup().hash_key;
     const std::uint32_t fields = lookup().fields;
+    if (kind_of(lookup()).exact() != nullptr) return contains(key);
     if (lookup().probes == 0) return contains_hash(sieve_hash_key(&key, hash_key, fields));
     if (sieve_is_one_address(fields))
         return contains_hash(

@@ -6,6 +6,8 @@
 #include <tuple>
 #include <vector>
 
+#include <sieve/exact_table.h>
+
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/filters/plan.hpp"
 #include "libsieve/util/first_use.hpp"
@@ -43,7 +45,7 @@ std::span<const KindFigures> kind_figures() {
             {&kind_of(SIEVE_KIND_BLOCKED), 4.0, 2, 0},    {&kind_of(SIEVE_KIND_BLOOM), 3.2, 16, 0},
             {&kind_of(SIEVE_KIND_DLEFT64), 3.6, 2, 1e-5}, {&kind_of(SIEVE_KIND_DLEFT128), 4.1, 2, 1e-7},
             {&kind_of(SIEVE_KIND_DDLCBF), 9.0, 4, 0},     {&kind_of(SIEVE_KIND_XORSAT), 0.7, 1.2, 2.7e-10},
-            {&kind_of(SIEVE_KIND_RANGES), 0, 2, 0},
+            {&kind_of(SIEVE_KIND_RANGES), 0, 2, 0},       {&kind_of(SIEVE_KIND_EXACT), 0, 2, 0},
         };
     });
 }

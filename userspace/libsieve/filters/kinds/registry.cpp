@@ -13,6 +13,7 @@
 #include "libsieve/filters/kinds/choice.hpp"
 #include "libsieve/filters/kinds/ddlcbf/ddlcbf_kind.hpp"
 #include "libsieve/filters/kinds/dleft/dleft_kind.hpp"
+#include "libsieve/filters/kinds/exact/exact_kind.hpp"
 #include "libsieve/filters/kinds/ranges/ranges_kind.hpp"
 #include "libsieve/filters/kinds/xorsat/xorsat_kind.hpp"
 #include "libsieve/filters/shards.hpp"
@@ -60,6 +61,7 @@ using Table = std::array<const FilterKind*, std::numeric_limits<__u8>::max() + 1
 constexpr Table built_in() {
     Table kinds{};
     SIEVE_KINDS(SIEVE_KIND_ENTRY)
+    kinds[SIEVE_KIND_EXACT] = &exact_kind;
     return kinds;
 }
 #undef SIEVE_KIND_ENTRY

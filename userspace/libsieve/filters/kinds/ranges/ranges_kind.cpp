@@ -51,11 +51,14 @@ std::string part_fault(const sieve_lookup& lookup, int part) {
 
 class RangesFilter final : public ExactFilter {
   public:
-    explicit RangesFilter(const AddressSet& members) : parts_(ranges::parts_of(members)) {
+    explicit RangesFilter(const AddressSet& members)
+        : parts_(ranges::parts_of(members)), keys_(members.ranges()) {
         layouts_[SIEVE_RANGES_IPV4] = ranges::layout_of(parts_.ipv4);
         layouts_[SIEVE_RANGES_IPV6] = ranges::layout_of(parts_.ipv6);
         layouts_[SIEVE_RANGES_FINE] = ranges::layout_of(parts_.fine);
     }
+
+    [[nodiscard]] std::uint64_t keys() const override { return keys_; }
 
     [[nodiscard]] std::uint64_t lines() const override {
         std::uint64_t lines = 0;
@@ -102,6 +105,7 @@ class RangesFilter final : public ExactFilter {
     static_assert(SIEVE_RANGES_WAYS_FINE == 1 << 2);
 
     ranges::Parts parts_;
+    std::uint64_t keys_;
     std::array<std::unique_ptr<ranges::PartLayout>, SIEVE_RANGES_PARTS> layouts_;
 };
 
@@ -179,7 +183,7 @@ Status RangesKind::for_each_range(const sieve_lookup& lookup, std::span<const si
     return ranges::visit_members(lookup, filter, visit);
 }
 
-std::unique_ptr<ExactFilter> RangesKind::work_out(const AddressSet& members) const {
+Result<std::unique_ptr<ExactFilter>> RangesKind::work_out(const AddressSet& members) const {
     return std::make_unique<RangesFilter>(members);
 }
 

@@ -23,7 +23,9 @@ class RangesKind final : public ExactKind {
                                  std::span<const sieve_line> filter) const override;
     [[nodiscard]] Status for_each_range(const sieve_lookup& lookup, std::span<const sieve_line> filter,
                                         const std::function<void(const AddressRange&)>& visit) const override;
-    [[nodiscard]] std::unique_ptr<ExactFilter> work_out(const AddressSet& members) const override;
+    [[nodiscard]] bool is_of_keys() const override { return false; }
+    using ExactKind::work_out;
+    [[nodiscard]] Result<std::unique_ptr<ExactFilter>> work_out(const AddressSet& members) const override;
 };
 
 extern const RangesKind ranges_kind;

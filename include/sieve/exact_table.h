@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
+/*
+ * The kind `exact`: sets of single addresses without false positives, at the size of a filter. A packet
+ * touches two lines, both requested before either is tested.
+ *
+ * IPv4 addresses are *quotiented* (Knuth, TAOCP 3, exercise 6.4-13; Bonomi et al., "An Improved Construction
+ * for Counting Bloom Filters", ESA 2006, keep a part of the remainder): a keyed bijection names a word, and
+ * the word holds what the name leaves open. So nothing is lost, and the table can be listed. Each key has two
+ * words to be in (Dietzfelbinger, Weidling, "Balanced Allocation and Dictionaries with Tightly Packed
+ * Constant Size Bins", TCS 380, 2007). docs/exact.md explains both.
+ *
+ *   P     = permute(address)              a keyed bijection of 32 bits
+ *   b1    = P * M >> 32                   the first word, of M words, 8 to a line
+ *   r     = (P * M mod 2^32) * R >> 32    the remainder, R = ceil(2^32 / M): b1 and r determine P
+ *   b2    = b1 + 1 + h(r) mod M           the second word, h(r) = (r * K mod 2^32) * reach >> 32
+ *
+ *   word  64 / w lanes of w bits, the first in the lowest bits; further bits are zero
+ *   lane  t << v | value, where t = r in word b1 and t = R + r in word b2; or all ones: no key
+ *
+ * 2 R <= 2^(w - v) - 1, so that no key's lane is all ones. v is the number of bits of a value or a lifetime,
+ * whose place this is; today v = 0.
+ *
+ * IPv6 addresses lie whole in lines of four: words 0 to 3 hold the upper words of the addresses, words 4 to 7
+ * their lower ones. Each address has two lines to be in. A place without an address holds ::ffff:0.0.0.0:
+ * addresses of IPv4 are asked for in the other part, so no address is ambiguous.
+ *
+ *   filter's line 0                struct sieve_exact_ipv6
+ *   lines 1 to M / 8               the words of the IPv4 part, M > 0
+ *   the rest, possibly none        the IPv6 part
+ *
+ * Line 0 of the image holds the geometry and the secrets of the IPv4 part in place of hash keys. **The image
+ * is the list**: whoever reads it can list the addresses.
+ */
+#ifndef SIEVE_EXACT_TABLE_H
+#define SIEVE_EXACT_TABLE_H
+
+#include <sieve/prefix.h>
+
+/* The kind's number, beside those of SIEVE_KINDS (sieve/image.h). */
+#ifdef __cplusplus
+inline constexpr enum sieve_kind SIEVE_KIND_EXACT = static_cast<enum sieve_kind>(8);
+#else
+#define SIEVE_KIND_EXACT 8
+#endif
+
+/* struct sieve_lookup as this kind reads it. */
+struct __attribute__((may_alias)) sieve_exact {
+    __u32 magic;
+    __u8 kind;
+    __u8 fields;
+    __u8 choices;    /* 2: the words, or lines, that a key may be in */
+    __u8 width;      /* w, in place of `hashes` */
+    __u32 lines;     /* of the filter, in place of `buckets` */
+    __u8 value_bits; /* v, the lower byte of `alpha`; 0 */
+    __u8 reserved;
+    __u8 probes;     /* 0 */
+    __u8 shard_bits; /* 0 */
+
+    __u32 words; /* M, a multiple of 8 */
+    __u32 range; /* R */
+    __u32 add;   /* secret, as are the multipliers, which are odd */
+    __u32 multiply[3];
+    __u32 spread; /* K, a secret odd multiplier */
+    __u32 reach;  /* how many words behind the first one the second may be; below M */
+    __u64 feet;   /* the lowest bit of each lane */
+    __u64 second; /* R << v in each lane */
+};
+SIEVE_STATIC_ASSERT(sizeof(struct sieve_exact) == SIEVE_LINE_BYTES, "line 0");
+
+SIEVE_INLINE const struct sieve_exact* sieve_exact_of(const struct sieve_lookup* lookup) {
+    return (const struct sieve_exact*)lookup;
+}
+
+#define SIEVE_EXACT_CHOICES 2
+#define SIEVE_EXACT_IPV4_LINE 1 /* the first line of the IPv4 part */
+#define SIEVE_EXACT_IPV6_WAYS 4 /* addresses in a line */
+
+/* The filter's line 0. */
+struct __attribute__((may_alias)) sieve_exact_ipv6 {
+    __u64 hash_key[2]; /* secret */
+    __u32 lines;       /* of the IPv6 part; 0: no member has the family */
+    __u32 reserved0;
+    __u64 reserved[5];
+};
+SIEVE_STATIC_ASSERT(sizeof(struct sieve_exact_ipv6) == SIEVE_LINE_BYTES, "one line");
+
+/* A bijection: each step can be undone. */
+SIEVE_INLINE __u32 sieve_exact_permute(const struct sieve_exact* exact, __u32 address) {
+    __u32 x = address + exact->add;
+
+    x ^= x >> 16;
+    x *= exact->multiply[0];
+    x ^= x >> 15;
+    x *= exact->multiply[1];
+    x ^= x >> 16;
+    x *= exact->multiply[2];
+    return x;
+}
+
+/* Where an IPv4 address may be, and as what. */
+struct sieve_exact_place {
+    __u32 first, second; /* words */
+    __u32 rest;
+};
+
+/* How far behind the first word the second one is; never 0. */
+SIEVE_INLINE __u32 sieve_exact_offset(const struct sieve_exact* exact, __u32 rest) {
+    return sieve_reduce(rest * exact->spread, exact->reach) + 1;
+}
+
+SIEVE_INLINE struct sieve_exact_place sieve_exact_locate(const struct sieve_exact* exact, __u32 permuted) {
+    const __u64 product = (__u64)permuted * exact->words;
+    struct sieve_exact_place place;
+    __u64 second, wraps;
+
+    place.first = (__u32)(product >> 32);
+    place.rest = sieve_reduce((__u32)product, exact->range);
+    second = (__u64)place.first + sieve_exact_offset(exact, place.rest);
+    wraps = (__u64)exact->words - 1 - second; /* its sign; clang would make a branch of a comparison */
+    SIEVE_KEEP(wraps);
+    place.second = (__u32)(second - (exact->words & (__u64)((__s64)wraps >> 63)));
+    return place;
+}
+
+/* The line of a word of the IPv4 part, and its index there. */
+SIEVE_INLINE __u32 sieve_exact_line(__u32 word) {
+    return SIEVE_EXACT_IPV4_LINE + word / SIEVE_LINE_WORDS;
+}
+SIEVE_INLINE __u32 sieve_exact_index(__u32 word) {
+    return word % SIEVE_LINE_WORDS;
+}
+
+/*
+ * Not zero if a lane of either word holds the key. `(x - feet) & ~x & heads` is not zero if and only if a
+ * lane of x is: the borrow of a lane that is zero may flag lanes above it, but nothing else does.
+ */
+SIEVE_INLINE __u64 sieve_exact_test(const struct sieve_exact* exact, __u64 first, __u64 second, __u32 rest) {
+    const __u64 feet = exact->feet;
+    const __u64 wanted = rest * feet;
+    const __u64 a = first ^ wanted, b = second ^ (wanted + exact->second);
+
+    return (((a - feet) & ~a) | ((b - feet) & ~b)) & sieve_shift_left(feet, exact->width - 1);
+}
+
+/* The lines of the IPv6 part that an address may be in, counted from the part's first. */
+struct sieve_exact_lines {
+    __u32 first, second;
+};
+
+SIEVE_INLINE struct sieve_exact_lines sieve_exact_locate_ipv6(const struct sieve_exact_ipv6* part,
+                                                              __u64 upper, __u64 lower) {
+    const __u64 hash =
+        sieve_mix(sieve_nh_step(upper, part->hash_key[0]) + sieve_nh_step(lower, part->hash_key[1]));
+    struct sieve_exact_lines lines;
+
+    lines.first = sieve_reduce((__u32)(hash >> 32), part->lines);
+    lines.second = sieve_reduce((__u32)hash, part->lines);
+    return lines;
+}
+
+/* The first line of the IPv6 part. */
+SIEVE_INLINE __u32 sieve_exact_ipv6_line(const struct sieve_exact* exact) {
+    return SIEVE_EXACT_IPV4_LINE + exact->words / SIEVE_LINE_WORDS;
+}
+
+/* The highest bit is clear if and only if the words are equal. */
+SIEVE_INLINE __u64 sieve_exact_differs(__u64 upper, __u64 lower, __u64 upper_too, __u64 lower_too) {
+    const __u64 difference = (upper ^ upper_too) | (lower ^ lower_too);
+
+    return difference | (0 - difference);
+}
+
+/* 1 if the line holds the IPv6 address, else 0. There is no branch, because the verifier would walk both
+ * ways.
+ */
+SIEVE_INLINE __u64 sieve_exact_test_ipv6(const struct sieve_line* line, __u64 upper, __u64 lower) {
+    __u64 none = ~0ULL;
+    int i;
+
+#pragma GCC unroll 4
+    for (i = 0; i < SIEVE_EXACT_IPV6_WAYS; i++) {
+        none &= sieve_exact_differs(upper, lower, line->word[i], line->word[i + SIEVE_EXACT_IPV6_WAYS]);
+        SIEVE_KEEP(none);
+    }
+    return (none >> 63) ^ 1;
+}
+
+#endif

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "model/exact_model.hpp"
+
+#include <array>
+
+namespace sieve::model {
+
+namespace {
+
+__extension__ typedef unsigned __int128 Wide;
+
+constexpr std::size_t line_bytes = 64;
+constexpr std::size_t first_line = 6;
+constexpr std::uint64_t two_to_32 = std::uint64_t{1} << 32;
+
+// Steele, Lea, Flood, "Fast splittable pseudorandom number generators" (OOPSLA 2014), mix64variant13.
+std::uint64_t mix13(std::uint64_t z) {
+    z = (z ^ (z >> 30)) * 13787848793156543929ULL;
+    z = (z ^ (z >> 27)) * 10723151780598845931ULL;
+    return z ^ (z >> 31);
+}
+
+std::uint64_t nh(std::uint64_t word, std::uint64_t key) {
+    return (word % two_to_32 + key % two_to_32) % two_to_32 *
+           ((word / two_to_32 + key / two_to_32) % two_to_32);
+}
+
+} // namespace
+
+std::uint64_t ExactImage::number(std::size_t offset, std::size_t size) const {
+    std::uint64_t value = 0;
+    for (std::size_t i = size; i-- > 0;) value = value * 256 + bytes_.at(offset + i);
+    return value;
+}
+
+ExactImage::ExactImage(std::span<const unsigned char> bytes) : bytes_(bytes.begin(), bytes.end()) {}
+
+bool ExactImage::has_lane(std::uint64_t word, std::uint64_t content) const {
+    const unsigned width = static_cast<unsigned>(number(7, 1));
+    // IPv4 words begin behind the filter's first line.
+    const std::uint64_t value = number((first_line + 1) * line_bytes + 8 * word, 8);
+    for (unsigned lane = 0; lane < 64 / width; lane++) {
+        std::uint64_t found = 0;
+        for (unsigned bit = 0; bit < width; bit++) found += (value >> (lane * width + bit) & 1) << bit;
+        if (found == content) return true;
+    }
+    return false;
+}
+
+bool ExactImage::contains_ipv4(std::uint64_t address) const {
+    const std::uint64_t words = number(16, 4);
+    const std::uint64_t range = number(20, 4);
+    // Add; then three times: fold the upper half into the lower one, multiply.
+    std::uint64_t x = (address + number(24, 4)) % two_to_32;
+    const std::array<unsigned, 3> folds = {16, 15, 16};
+    for (std::size_t round = 0; round < folds.size(); round++) {
+        x = x ^ x / (std::uint64_t{1} << folds[round]);
+        x = x * number(28 + 4 * round, 4) % two_to_32;
+    }
+    const Wide product = static_cast<Wide>(x) * words;
+    const auto first = static_cast<std::uint64_t>(product / two_to_32);
+    const auto rest = static_cast<std::uint64_t>(product % two_to_32 * range / two_to_32);
+    const std::uint64_t scattered = rest * number(40, 4) % two_to_32;
+    const std::uint64_t second =
+        (first + 1 + static_cast<std::uint64_t>(static_cast<Wide>(scattered) * number(44, 4) / two_to_32)) %
+        words;
+    return has_lane(first, rest) || has_lane(second, range + rest);
+}
+
+bool ExactImage::contains_ipv6(std::uint64_t upper, std::uint64_t lower) const {
+    const std::size_t part = first_line * line_bytes;
+    const std::uint64_t lines = number(part + 16, 4);
+    if (lines == 0) return false;
+    const std::uint64_t hash = mix13(nh(upper, number(part, 8)) + nh(lower, number(part + 8, 8)));
+    const std::uint64_t behind = first_line + 1 + number(16, 4) / 8;
+    for (const std::uint64_t half : {hash / two_to_32, hash % two_to_32}) {
+        const std::uint64_t line =
+            behind + static_cast<std::uint64_t>(static_cast<Wide>(half) * lines / two_to_32);
+        for (std::size_t place = 0; place < 4; place++)
+            if (number(line * line_bytes + 8 * place, 8) == upper &&
+                number(line * line_bytes + 8 * (place + 4), 8) == lower)
+                return true;
+    }
+    return false;
+}
+
+bool ExactImage::contains(std::uint64_t upper, std::uint64_t lower) const {
+    if (upper == 0 && lower / two_to_32 == 0xffff) return contains_ipv4(lower % two_to_32);
+    return contains_ipv6(upper, lower);
+}
+
+} // namespace sieve::model

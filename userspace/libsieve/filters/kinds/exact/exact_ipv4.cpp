@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/filters/kinds/exact/exact_ipv4.hpp"
+
+#include <algorithm>
+#include <bit>
+
+#include "libsieve/util/huge_array.hpp"
+#include "libsieve/util/parallel.hpp"
+
+namespace sieve::exact {
+
+namespace {
+
+// A search that has seen so many words gives up. It then costs a fraction of a millisecond, and another draw
+// of secrets promises more. Near the highest loads, 4,000 words are too few for 10^7 keys.
+constexpr std::size_t most_steps = 1U << 14;
+
+// A large table is filled by shards: the keys whose permuted addresses have the same upper bits. A shard's
+// words are consecutive, at most so many, and fit the second-level cache. They are a few times the reach: in
+// smaller shards, most keys near a border could not move, and chains would not end.
+constexpr std::uint32_t shard_words = 1U << 18;
+constexpr std::uint32_t least_reaches = 4;
+
+std::uint32_t shard_bits(const sieve_exact& exact) {
+    std::uint32_t bits = 0;
+    while (exact.words >> bits > shard_words && exact.words >> (bits + 1) >= least_reaches * exact.reach)
+        bits++;
+    return bits;
+}
+
+// The permuted addresses, by shards. Each of a fixed number of portions of the list goes to places of its
+// own, so the order does not depend on the threads.
+class Scattered {
+  public:
+    Scattered(const sieve_exact& exact, std::span<const std::uint32_t> addresses, std::uint32_t bits)
+        : permuted_(addresses.size()), begin_((std::size_t{1} << bits) + 1) {
+        constexpr std::size_t portions = 64;
+        const std::size_t shards = begin_.size() - 1;
+        const std::size_t portion = (addresses.size() + portions - 1) / portions;
+        const std::uint32_t shift = 32 - bits;
+        const auto part = [&](std::size_t p) {
+            const std::size_t first = std::min(addresses.size(), p * portion);
+            return addresses.subspan(first, std::min(portion, addresses.size() - first));
+        };
+        std::vector<std::size_t> to(portions * shards);
+        for_each_index(portions, [&](std::size_t p) {
+            for (const std::uint32_t address : part(p))
+                to[p * shards + (sieve_exact_permute(&exact, address) >> shift)]++;
+        });
+        std::size_t sum = 0;
+        for (std::size_t shard = 0; shard < shards; shard++) {
+            begin_[shard] = sum;
+            for (std::size_t p = 0; p < portions; p++) sum += std::exchange(to[p * shards + shard], sum);
+        }
+        begin_[shards] = sum;
+        for_each_index(portions, [&](std::size_t p) {
+            std::size_t* at = &to[p * shards];
+            for (const std::uint32_t address : part(p)) {
+                const std::uint32_t permuted = sieve_exact_permute(&exact, address);
+                permuted_[at[permuted >> shift]++] = permuted;
+            }
+        });
+    }
+
+    [[nodiscard]] std::span<const std::uint32_t> shard(std::size_t shard) const {
+        return {permuted_.data() + begin_[shard], begin_[shard + 1] - begin_[shard]};
+    }
+
+  private:
+    HugeArray<std::uint32_t> permuted_;
+    std::vector<std::size_t> begin_;
+};
+
+// Fills a table by shards, in three passes.
+class ShardedPlacement {
+  public:
+    ShardedPlacement(const sieve_exact& exact, std::span<__u64> words, std::uint32_t bits)
+        : exact_(exact), lanes_(exact), words_(words), shards_(std::size_t{1} << bits), bits_(bits) {}
+
+    bool run(std::span<const std::uint32_t> addresses, std::vector<std::uint32_t>& repeated) {
+        const Scattered scattered(exact_, addresses, bits_);
+        std::vector<Part> parts(shards_);
+        // Keys with both words inside a shard.
+        for_each_index(shards_, [&](std::size_t shard) { fill_inside(scattered, shard, parts[shard]); });
+        // Those that cross the border to the next shard, between the middles of both.
+        for_each_index(shards_ - 1, [&](std::size_t shard) { fill_across(shard, parts[shard]); });
+        // Those from the last shard to the first one, and what found no room so far, anywhere.
+        parts.back().left.insert(parts.back().left.end(), parts.back().across.begin(),
+                                 parts.back().across.end());
+        const Inverse inverse(exact_);
+        RoomSearch search;
+        for (Part& part : parts) {
+            for (const std::uint32_t permuted : part.left)
+                if (!take(permuted, {0, exact_.words}, part, search)) return false;
+            for (const std::uint32_t permuted : part.repeated)
+                repeated.push_back(inverse.address_of(permuted));
+        }
+        return true;
+    }
+
+  private:
+    struct Part {
+        std::vector<std::uint32_t> across;
+        std::vector<std::uint32_t> left;
+        std::vector<std::uint32_t> repeated;
+    };
+
+    [[nodiscard]] std::uint32_t edge(std::size_t shard) const {
+        return static_cast<std::uint32_t>(
+            (static_cast<std::uint64_t>(shard) << (32 - bits_)) * exact_.words >> 32);
+    }
+    [[nodiscard]] std::uint32_t middle(std::size_t shard) const {
+        return edge(shard) + (edge(shard + 1) - edge(shard)) / 2;
+    }
+
+    // False: no room.
+    bool take(std::uint32_t permuted, WordRange range, Part& part, RoomSearch& search) {
+        const Placed placed = place(lanes_, words_, sieve_exact_locate(&exact_, permuted), range, search);
+        if (placed == Placed::before) part.repeated.push_back(permuted);
+        return placed != Placed::nowhere;
+    }
+
+    void fill_inside(const Scattered& scattered, std::size_t shard, Part& part) {
+        RoomSearch search;
+        // The word at an edge may be of two shards.
+        const WordRange range{edge(shard) + (shard > 0 ? 1 : 0),
+                              shard + 1 == shards_ ? exact_.words : edge(shard + 1)};
+        for (const std::uint32_t permuted : scattered.shard(shard)) {
+            const sieve_exact_place at = sieve_exact_locate(&exact_, permuted);
+            if (!range.has(at.first) || !range.has(at.second))
+                part.across.push_back(permuted);
+            else if (!take(permuted, range, part, search))
+                part.left.push_back(permuted);
+        }
+    }
+
+    void fill_across(std::size_t shard, Part& part) {
+        RoomSearch search;
+        const WordRange range{middle(shard), middle(shard + 1)};
+        for (const std::uint32_t permuted : part.across) {
+            const sieve_exact_place at = sieve_exact_locate(&exact_, permuted);
+            if (!range.has(at.first) || !range.has(at.second) || !take(permuted, range, part, search))
+                part.left.push_back(permuted);
+        }
+        part.across.clear();
+    }
+
+    const sieve_exact& exact_;
+    Lanes lanes_;
+    std::span<__u64> words_;
+    std::size_t shards_;
+    std::uint32_t bits_;
+};
+
+} // namespace
+
+bool RoomSearch::visited(std::int32_t step, std::uint32_t word) const {
+    for (; step >= 0; step = steps_[static_cast<std::size_t>(step)].before)
+        if (steps_[static_cast<std::size_t>(step)].word == word) return true;
+    return false;
+}
+
+void RoomSearch::trace(std::int32_t step, Move last) {
+    moves_.assign(1, last);
+    for (Step at = steps_[static_cast<std::size_t>(step)]; at.before >= 0;) {
+        const Step& before = steps_[static_cast<std::size_t>(at.before)];
+        moves_.push_back({before.word, at.lane, moves_.back().from_word, moves_.back().from_lane});
+        at = before;
+    }
+}
+
+bool RoomSearch::find(const Lanes& lanes, std::span<const __u64> words, const sieve_exact_place& key,
+                      WordRange range) {
+    steps_.assign({{key.first, -1, 0}, {key.second, -1, 0}});
+    for (std::size_t at = 0; at < steps_.size() && steps_.size() < most_steps; at++) {
+        const std::uint32_t from = steps_[at].word;
+        const std::uint64_t word = words[from];
+        for (std::uint32_t lane = 0; lane < lanes.count(); lane++) {
+            const std::uint32_t to = lanes.other_word(from, lanes.get(word, lane));
+            if (!range.has(to)) continue;
+            const auto step = static_cast<std::int32_t>(at);
+            if (const std::uint64_t free = lanes.free(words[to]); free != 0) {
+                trace(step, {from, lane, to, lanes.lowest(free)});
+                return true;
+            }
+            // A chain through a word that it has left already would move a key that is not there any more.
+            if (!visited(step, to)) steps_.push_back({to, step, lane});
+        }
+    }
+    return false;
+}
+
+Placed place(const Lanes& lanes, std::span<__u64> words, const sieve_exact_place& key, WordRange range,
+             RoomSearch& search) {
+    __u64& first = words[key.first];
+    __u64& second = words[key.second];
+    const std::uint64_t in_first = lanes.in_first(key.rest);
+    const std::uint64_t in_second = lanes.in_second(key.rest);
+    if ((lanes.equal(first, in_first) | lanes.equal(second, in_second)) != 0) return Placed::before;
+    const std::uint64_t free_first = lanes.free(first);
+    const std::uint64_t free_second = lanes.free(second);
+    if ((free_first | free_second) != 0) {
+        if (std::popcount(free_first) >= std::popcount(free_second))
+            first = lanes.with(first, lanes.lowest(free_first), in_first);
+        else
+            second = lanes.with(second, lanes.lowest(free_second), in_second);
+        return Placed::now;
+    }
+    if (!search.find(lanes, words, key, range)) return Placed::nowhere;
+    for (const Move& move : search.moves()) {
+        const std::uint64_t content = lanes.get(words[move.from_word], move.from_lane);
+        words[move.to_word] = lanes.with(words[move.to_word], move.to_lane, lanes.other_content(content));
+    }
+    __u64& word = words[search.word()];
+    word = lanes.with(word, search.lane(), search.word() == key.first ? in_first : in_second);
+    return Placed::now;
+}
+
+bool place_all(const sieve_exact& exact, std::span<__u64> words, std::span<const std::uint32_t> addresses,
+               std::vector<std::uint32_t>& repeated) {
+    if (const std::uint32_t bits = shard_bits(exact); bits > 0)
+        return ShardedPlacement(exact, words, bits).run(addresses, repeated);
+    const Lanes lanes(exact);
+    RoomSearch search;
+    for (const std::uint32_t address : addresses) {
+        const sieve_exact_place at = sieve_exact_locate(&exact, sieve_exact_permute(&exact, address));
+        const Placed placed = place(lanes, words, at, {0, exact.words}, search);
+        if (placed == Placed::before) repeated.push_back(address);
+        if (placed == Placed::nowhere) return false;
+    }
+    return true;
+}
+
+} // namespace sieve::exact

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// The IPv6 part of a table (sieve/exact_table.h): whole addresses, four to a line, each in one of its two
+// lines.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <random>
+#include <span>
+#include <vector>
+
+#include <sieve/exact_table.h>
+
+#include "libsieve/keys/address_range.hpp"
+
+namespace sieve::exact {
+
+/// The place of a line that holds no address.
+inline constexpr uint128 no_address = static_cast<uint128>(SIEVE_V4_MAPPED);
+
+[[nodiscard]] inline uint128 address_at(const sieve_line& line, int place) {
+    return address_number(line.word[place], line.word[place + SIEVE_EXACT_IPV6_WAYS]);
+}
+inline void put_address(sieve_line& line, int place, uint128 address) {
+    line.word[place] = static_cast<std::uint64_t>(address >> 64);
+    line.word[place + SIEVE_EXACT_IPV6_WAYS] = static_cast<std::uint64_t>(address);
+}
+[[nodiscard]] inline sieve_exact_lines lines_of(const sieve_exact_ipv6& part, uint128 address) {
+    return sieve_exact_locate_ipv6(&part, static_cast<std::uint64_t>(address >> 64),
+                                   static_cast<std::uint64_t>(address));
+}
+
+/// The lines that so many addresses take; 0 for none.
+[[nodiscard]] std::uint64_t ipv6_lines_for(std::uint64_t addresses);
+
+/// Draws the secrets of the IPv6 part.
+void draw_secrets(sieve_exact_ipv6& part, std::mt19937_64& random);
+
+/// Places all addresses, none of which is of IPv4, in the part's lines. Adds those that were listed before to
+/// `repeated`. False: there is no room for all.
+[[nodiscard]] bool place_all(const sieve_exact_ipv6& part, std::span<sieve_line> lines,
+                             std::span<const uint128> addresses, std::vector<uint128>& repeated);
+
+} // namespace sieve::exact

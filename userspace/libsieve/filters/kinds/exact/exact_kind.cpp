@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/filters/kinds/exact/exact_kind.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include <fmt/core.h>
+
+#include "libsieve/filters/kinds/exact/exact_geometry.hpp"
+#include "libsieve/filters/kinds/exact/exact_listing.hpp"
+#include "libsieve/filters/kinds/exact/exact_table.hpp"
+#include "libsieve/util/parallel.hpp"
+
+namespace sieve {
+
+constinit const ExactTableKind exact_kind;
+
+namespace {
+
+class ExactTable final : public ExactFilter {
+  public:
+    explicit ExactTable(exact::Table table) : table_(std::move(table)) {}
+
+    [[nodiscard]] std::uint64_t keys() const override { return table_.keys; }
+    [[nodiscard]] HashSum sum() const override { return table_.sum; }
+    [[nodiscard]] std::uint64_t lines() const override { return table_.lines.size(); }
+
+    [[nodiscard]] Status describe(sieve_lookup& lookup) const override {
+        sieve_exact geometry = table_.geometry;
+        geometry.magic = lookup.magic;
+        std::memcpy(&lookup, &geometry, sizeof(lookup));
+        return {};
+    }
+
+    void fill(std::span<sieve_line> lines) const override {
+        std::copy(table_.lines.begin(), table_.lines.end(), lines.begin());
+    }
+
+  private:
+    exact::Table table_;
+};
+
+// A list's addresses by family. What the list holds in the form that a table takes is not copied.
+struct Split {
+    explicit Split(const KeySet& keys) {
+        const int word = sieve_address_word(keys.fields());
+        keys.for_each(keys.addresses().size(), keys.size(), [&](const sieve_key& key) {
+            if (sieve_family(key.word[word], key.word[word + 1]) == SIEVE_FAMILY_V4)
+                ipv4.push_back(static_cast<std::uint32_t>(key.word[word + 1]));
+            else
+                ipv6.push_back(address_number(key.word[word], key.word[word + 1]));
+        });
+        if (!ipv4.empty()) ipv4.insert(ipv4.begin(), keys.addresses().begin(), keys.addresses().end());
+        addresses = {.ipv4 = ipv4.empty() ? keys.addresses() : ipv4, .ipv6 = ipv6};
+    }
+    Split(const Split&) = delete;
+    Split& operator=(const Split&) = delete;
+
+    std::vector<std::uint32_t> ipv4;
+    std::vector<uint128> ipv6;
+    exact::Addresses addresses;
+};
+
+// Calls body(first, last) for each portion of a filter's lines, on several threads.
+template <class Body>
+void for_each_portion(std::uint64_t lines, std::size_t portion, const Body& body) {
+    for_each_index((lines + portion - 1) / portion, [&](std::size_t i) {
+        body(i, std::uint64_t{i} * portion, std::min<std::uint64_t>(lines, (std::uint64_t{i} + 1) * portion));
+    });
+}
+
+} // namespace
+
+std::string ExactTableKind::geometry_fault(const sieve_lookup& lookup) const {
+    return exact::fault(*sieve_exact_of(&lookup));
+}
+
+std::uint64_t ExactTableKind::lines(const sieve_lookup& lookup) const {
+    return lookup.buckets;
+}
+
+std::string ExactTableKind::geometry(const sieve_lookup& lookup) const {
+    const sieve_exact& exact = *sieve_exact_of(&lookup);
+    std::string text =
+        fmt::format("{} words of {} lanes of {} bits for IPv4", exact.words, 64 / exact.width, exact.width);
+    if (const std::uint32_t ipv6 = exact.lines - sieve_exact_ipv6_line(&exact); ipv6 > 0)
+        text += fmt::format(", {} {} of {} addresses for IPv6", ipv6, ipv6 == 1 ? "line" : "lines",
+                            SIEVE_EXACT_IPV6_WAYS);
+    return text;
+}
+
+std::string ExactTableKind::parameters(const sieve_lookup&, std::uint64_t) const {
+    return "exact; single addresses only";
+}
+
+LinesTouched ExactTableKind::lines_touched(const sieve_lookup&, double) const {
+    return {.non_member = 2, .member = 2};
+}
+
+bool ExactTableKind::holds_key(const sieve_lookup& lookup, const sieve_key& key,
+                               std::span<const sieve_line> filter) const {
+    const sieve_exact& exact = *sieve_exact_of(&lookup);
+    const std::uint64_t upper = sieve_address_upper(&key, lookup.fields);
+    const std::uint64_t lower = sieve_address_lower(&key, lookup.fields);
+    const auto fetch = [&](std::uint32_t line) { return line < filter.size() ? &filter[line] : nullptr; };
+    if (sieve_family(upper, lower) == SIEVE_FAMILY_V4) {
+        const sieve_exact_place at =
+            sieve_exact_locate(&exact, sieve_exact_permute(&exact, static_cast<std::uint32_t>(lower)));
+        const sieve_line* first = fetch(sieve_exact_line(at.first));
+        const sieve_line* second = fetch(sieve_exact_line(at.second));
+        return first != nullptr && second != nullptr &&
+               sieve_exact_test(&exact, first->word[sieve_exact_index(at.first)],
+                                second->word[sieve_exact_index(at.second)], at.rest) != 0;
+    }
+    const sieve_exact_ipv6& part = exact::Parts::of(lookup, filter).ipv6;
+    if (part.lines == 0) return false;
+    const sieve_exact_lines at = sieve_exact_locate_ipv6(&part, upper, lower);
+    const sieve_line* first = fetch(sieve_exact_ipv6_line(&exact) + at.first);
+    const sieve_line* second = fetch(sieve_exact_ipv6_line(&exact) + at.second);
+    return first != nullptr && second != nullptr &&
+           (sieve_exact_test_ipv6(first, upper, lower) | sieve_exact_test_ipv6(second, upper, lower)) != 0;
+}
+
+// Entries that stand for no address, or for one that is there twice, have no answer: lookups may find the one
+// or the other.
+Status ExactTableKind::for_each_range(const sieve_lookup& lookup, std::span<const sieve_line> filter,
+                                      const std::function<void(const AddressRange&)>& visit) const {
+    const exact::Parts parts = exact::Parts::of(lookup, filter);
+    std::string fault = exact::parts_fault(parts);
+    if (fault.empty())
+        fault = exact::list_lines(parts, SIEVE_EXACT_IPV4_LINE, filter.size(), true, [&](uint128 address) {
+            visit({address, address});
+        });
+    if (!fault.empty()) return bad_input(fault);
+    return {};
+}
+
+Result<std::unique_ptr<ExactFilter>>
+ExactTableKind::work_out(const KeySet& keys, std::span<const __u64, SIEVE_HASH_KEY_WORDS> secret) const {
+    const Split split(keys);
+    SIEVE_ASSIGN(exact::Table table, exact::build_table(split.addresses, keys.fields(), secret));
+    return std::make_unique<ExactTable>(std::move(table));
+}
+
+std::uint64_t ExactTableKind::lines_for(std::uint64_t ipv4, std::uint64_t ipv6) const {
+    return exact::table_lines(ipv4, ipv6);
+}
+
+Result<KeySet> ExactTableKind::list(const sieve_lookup& lookup, std::span<const sieve_line> filter) const {
+    const exact::Parts parts = exact::Parts::of(lookup, filter);
+    if (const std::string fault = exact::parts_fault(parts); !fault.empty()) return bad_input(fault);
+    KeySet keys(lookup.fields);
+    const int word = sieve_address_word(lookup.fields);
+    sieve_key key{};
+    const std::string fault =
+        exact::list_lines(parts, SIEVE_EXACT_IPV4_LINE, filter.size(), false, [&](uint128 address) {
+            if (is_ipv4(address)) return keys.add_ipv4(static_cast<std::uint32_t>(address));
+            key.word[word] = static_cast<std::uint64_t>(address >> 64);
+            key.word[word + 1] = static_cast<std::uint64_t>(address);
+            keys.add(key);
+        });
+    if (!fault.empty()) return bad_input(fault);
+    return keys;
+}
+
+Result<KeySum> ExactTableKind::add_up(const sieve_lookup& lookup, std::span<const sieve_line> filter) const {
+    constexpr std::size_t portion = 1U << 12;
+    const exact::Parts parts = exact::Parts::of(lookup, filter);
+    if (const std::string fault = exact::parts_fault(parts); !fault.empty()) return bad_input(fault);
+    struct Portion {
+        KeySum sum{};
+        std::string fault{};
+    };
+    std::vector<Portion> portions((filter.size() + portion - 1) / portion);
+    for_each_portion(filter.size(), portion, [&](std::size_t i, std::uint64_t first, std::uint64_t last) {
+        KeySum sum;
+        portions[i].fault = exact::list_lines(parts, first, last, true, [&](uint128 address) {
+            sum.keys++;
+            sum.sum += exact::sum_of_key(lookup, address);
+        });
+        portions[i].sum = sum;
+    });
+    KeySum all;
+    for (const Portion& one : portions) {
+        if (!one.fault.empty()) return bad_input(one.fault);
+        all.keys += one.sum.keys;
+        all.sum += one.sum.sum;
+    }
+    return all;
+}
+
+} // namespace sieve

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// Words of the IPv4 part of a table (sieve/exact_table.h), lane by lane, and the keys that lanes stand for.
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+#include <sieve/exact_table.h>
+
+namespace sieve::exact {
+
+/// A key of the IPv4 part by its first word and its remainder, which together determine it.
+struct Key {
+    std::uint32_t first;
+    std::uint32_t rest;
+};
+
+class Lanes {
+  public:
+    explicit Lanes(const sieve_exact& exact)
+        : exact_(&exact), width_(exact.width), count_(64 / exact.width), feet_(exact.feet),
+          heads_(exact.feet << (exact.width - 1)), none_((std::uint64_t{1} << exact.width) - 1) {}
+
+    [[nodiscard]] std::uint32_t count() const { return count_; }
+    /// The content of a lane without a key.
+    [[nodiscard]] std::uint64_t none() const { return none_; }
+    [[nodiscard]] std::uint64_t empty_word() const { return none_ * feet_; }
+    /// The bits that belong to no lane; they are zero.
+    [[nodiscard]] std::uint64_t no_lane() const { return ~empty_word(); }
+
+    [[nodiscard]] std::uint64_t get(std::uint64_t word, std::uint32_t lane) const {
+        return (word >> (lane * width_)) & none_;
+    }
+    [[nodiscard]] std::uint64_t with(std::uint64_t word, std::uint32_t lane, std::uint64_t content) const {
+        return (word & ~(none_ << (lane * width_))) | content << (lane * width_);
+    }
+
+    /// The highest bits of exactly those lanes that have this content.
+    [[nodiscard]] std::uint64_t equal(std::uint64_t word, std::uint64_t content) const {
+        const std::uint64_t differ = word ^ (content * feet_);
+        const std::uint64_t lower = heads_ - feet_; // a lane's other bits
+        return ~(((differ & lower) + lower) | differ) & heads_;
+    }
+    [[nodiscard]] std::uint64_t free(std::uint64_t word) const { return equal(word, none_); }
+    /// The lowest lane of those that equal() or free() found; at least one.
+    [[nodiscard]] std::uint32_t lowest(std::uint64_t found) const {
+        return static_cast<std::uint32_t>(std::countr_zero(found)) / width_;
+    }
+
+    /// The content that stands for a remainder in a key's first or second word.
+    [[nodiscard]] std::uint64_t in_first(std::uint32_t rest) const { return rest; }
+    [[nodiscard]] std::uint64_t in_second(std::uint32_t rest) const {
+        return std::uint64_t{exact_->range} + rest;
+    }
+    [[nodiscard]] bool is_second(std::uint64_t content) const { return content >= exact_->range; }
+    /// Whether the content is that of a lane: a key's, or none.
+    [[nodiscard]] bool is_content(std::uint64_t content) const {
+        return content == none_ || content < 2 * std::uint64_t{exact_->range};
+    }
+
+    /// The key that this content, which is not none(), stands for in this word.
+    [[nodiscard]] Key key_of(std::uint32_t word, std::uint64_t content) const {
+        if (!is_second(content)) return {word, static_cast<std::uint32_t>(content)};
+        const auto rest = static_cast<std::uint32_t>(content - exact_->range);
+        const std::uint32_t offset = sieve_exact_offset(exact_, rest);
+        return {word >= offset ? word - offset : word + exact_->words - offset, rest};
+    }
+
+    /// The other word that the key may be in.
+    [[nodiscard]] std::uint32_t other_word(std::uint32_t word, std::uint64_t content) const {
+        if (is_second(content)) return key_of(word, content).first;
+        const std::uint64_t second =
+            std::uint64_t{word} + sieve_exact_offset(exact_, static_cast<std::uint32_t>(content));
+        return static_cast<std::uint32_t>(second < exact_->words ? second : second - exact_->words);
+    }
+    /// The content that stands for the key there.
+    [[nodiscard]] std::uint64_t other_content(std::uint64_t content) const {
+        return is_second(content) ? content - exact_->range : content + exact_->range;
+    }
+
+  private:
+    const sieve_exact* exact_;
+    std::uint32_t width_;
+    std::uint32_t count_;
+    std::uint64_t feet_;
+    std::uint64_t heads_;
+    std::uint64_t none_;
+};
+
+/// Undoes sieve_exact_permute().
+class Inverse {
+  public:
+    explicit Inverse(const sieve_exact& exact) : add_(exact.add) {
+        for (int i = 0; i < 3; i++) {
+            // Newton's iteration doubles the correct bits each time, from three on.
+            std::uint32_t inverse = exact.multiply[i];
+            for (int step = 0; step < 4; step++) inverse *= 2 - exact.multiply[i] * inverse;
+            multiply_[i] = inverse;
+        }
+    }
+
+    [[nodiscard]] std::uint32_t address_of(std::uint32_t permuted) const {
+        std::uint32_t x = permuted * multiply_[2];
+        x ^= x >> 16;
+        x *= multiply_[1];
+        x ^= x >> 15 ^ x >> 30;
+        x *= multiply_[0];
+        x ^= x >> 16;
+        return x - add_;
+    }
+
+  private:
+    std::uint32_t add_;
+    std::uint32_t multiply_[3] = {};
+};
+
+/// The permuted address of a key. If no address has this first word and remainder, the result is one that has
+/// another place.
+[[nodiscard]] inline std::uint32_t permuted_of(const sieve_exact& exact, Key key) {
+    // The least product with this remainder, and the least P with at least this product.
+    const std::uint64_t low = ((std::uint64_t{key.rest} << 32) + exact.range - 1) / exact.range;
+    return static_cast<std::uint32_t>(((std::uint64_t{key.first} << 32) + low + exact.words - 1) /
+                                      exact.words);
+}
+
+} // namespace sieve::exact
