@@ -52,8 +52,8 @@ Result<std::vector<service::SetSurvey>> survey(const service::Configuration& con
 // Reads everything that there is to read, and changes nothing.
 Result<Exit> run_check(const ApplyArguments& arguments, const service::Configuration& configuration,
                        Context& context) {
-    SIEVE_ASSIGN(const service::StateDirectory state,
-                 service::StateDirectory::look(configuration.state_directory));
+    const service::StateDirectory state = service::StateDirectory::look(
+        configuration.state_directory, service::standard_spare(configuration.state_directory));
     SIEVE_ASSIGN(const std::vector<service::SetSurvey> surveys, survey(configuration, state, context));
     if (const std::optional<Error> error = service::first_failure(surveys, {})) return tl::unexpected(*error);
     if (context.json) {
@@ -90,8 +90,8 @@ Result<service::ListChange> list_change(const service::SetSurvey& survey,
 
 Result<Exit> run_diff(const ApplyArguments& arguments, const service::Configuration& configuration,
                       Context& context) {
-    SIEVE_ASSIGN(const service::StateDirectory state,
-                 service::StateDirectory::look(configuration.state_directory));
+    const service::StateDirectory state = service::StateDirectory::look(
+        configuration.state_directory, service::standard_spare(configuration.state_directory));
     SIEVE_ASSIGN(const std::vector<service::SetSurvey> surveys, survey(configuration, state, context));
     control::RealKernel kernel;
     SIEVE_ASSIGN(const std::vector<service::ManagedHook> managed, state.hooks(observer(context).remark));
@@ -175,9 +175,12 @@ Result<service::CycleReport> run_cycle(const control::Safety& safety,
     control::RealKernel kernel;
     SIEVE_TRY(kernel.may_load_programs());
     const control::Observer listener = observer(context);
-    SIEVE_ASSIGN(const service::StateDirectory state,
-                 service::StateDirectory::open(configuration.state_directory, control::lock_patience,
-                                               listener.waiting));
+    const std::string& path = configuration.state_directory;
+    SIEVE_ASSIGN(
+        const service::StateDirectory state,
+        service::StateDirectory::open(path, control::lock_patience, listener.waiting,
+                                      {.spare = service::standard_spare(path), .tell = listener.remark}));
+    state.mend();
     service::RealHostAddresses host({}, {}, listener.remark);
     SIEVE_ASSIGN(service::SandboxSettings sandbox, service::standard_sandbox());
     // Several sets are read and built at a time.
@@ -187,8 +190,11 @@ Result<service::CycleReport> run_cycle(const control::Safety& safety,
         listener.progress(stage, share);
     };
     SIEVE_TRY(service::live::make_first_images(configuration, kernel, state, host, sandbox));
-    return service::run_cycle(kernel, configuration, state, host,
-                              {.sandbox = sandbox, .confirm_within = safety.confirm_within}, listener);
+    auto report = service::run_cycle(kernel, configuration, state, host,
+                                     {.sandbox = sandbox, .confirm_within = safety.confirm_within}, listener);
+    if (const std::optional<std::string> why = state.trouble())
+        listener.remark(*why + "; what cannot be written is kept in memory, until the machine ends");
+    return report;
 }
 
 Result<Exit> run_apply(ApplyArguments& arguments, const service::Configuration& configuration,

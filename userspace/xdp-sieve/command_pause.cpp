@@ -45,8 +45,9 @@ Status check_name(const std::string& interface) {
 }
 
 // What holds pauses must be a state directory. One that a daemon works with is.
-Status make_state(const std::string& path) {
-    const auto made = service::StateDirectory::open(path, std::chrono::milliseconds(0), {});
+Status make_state(const std::string& path, const Context& context) {
+    const auto made = service::StateDirectory::open(path, std::chrono::milliseconds(0), {},
+                                                    {.spare = {}, .tell = observer(context).remark});
     if (!made && made.error().kind != ErrorKind::busy) return tl::unexpected(made.error());
     return {};
 }
@@ -84,7 +85,7 @@ Result<Exit> run_pause(const PauseArguments& arguments, Context& context) {
     const std::string& interface = arguments.interface;
     SIEVE_TRY(check_name(interface));
     SIEVE_ASSIGN(const std::string state, pauses_at(arguments.configuration, context));
-    SIEVE_TRY(make_state(state));
+    SIEVE_TRY(make_state(state, context));
     SIEVE_TRY(service::add_pause(state, interface));
     context.changed = true;
     std::vector<Unloaded> unloaded;

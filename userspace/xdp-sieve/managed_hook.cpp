@@ -19,9 +19,8 @@ namespace {
 constexpr std::size_t longest_configuration = std::size_t{16} << 20;
 
 bool manages(const service::watching::Manager& manager, const control::HookName& name) {
-    const auto state = service::StateDirectory::look(manager.state);
-    if (!state) return true; // nobody can tell, so it is asked for --force
-    const auto hooks = state->hooks([](const std::string&) {});
+    const auto state = service::StateDirectory::look(manager.state, service::standard_spare(manager.state));
+    const auto hooks = state.hooks([](const std::string&) {});
     return !hooks || std::ranges::any_of(*hooks, [&](const service::ManagedHook& hook) {
         return hook.interface == name.interface && (!name.point || hook.point == *name.point);
     });

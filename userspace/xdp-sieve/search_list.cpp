@@ -54,15 +54,14 @@ Result<Searched> search_feeds(const std::vector<std::string>& feeds, const contr
 std::optional<Searched> search_kept_list(const control::SetAnswer& answer, const sieve_key& key) {
     const std::optional<service::watching::Manager> manager = service::watching::find_manager();
     if (!manager) return std::nullopt;
-    const Result<service::StateDirectory> state = service::StateDirectory::look(manager->state);
-    if (!state) return std::nullopt;
+    const auto state = service::StateDirectory::look(manager->state, service::standard_spare(manager->state));
     const std::string& name = answer.status.set.name;
-    const auto record = state->read(name, [](const std::string&) {});
+    const auto record = state.read(name, [](const std::string&) {});
     if (!record || record->identity != service::identity_text(answer.status.filter.file)) return std::nullopt;
     service::SetConfiguration set;
     set.name = name;
     set.feed.fields = answer.status.filter.lookup.fields;
-    Result<Feed> list = service::last_good_list(set, *record, *state);
+    Result<Feed> list = service::last_good_list(set, *record, state);
     if (!list) return std::nullopt;
     const KeySet keys = one_key(key, set.feed.fields);
     if (!holds(std::move(*list), keys)) return Searched{};

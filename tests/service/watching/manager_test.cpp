@@ -5,8 +5,10 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -115,6 +117,63 @@ TEST(ManagerNoteTest, ThatIsNoneIsNobody) {
     }
     EXPECT_NE(path.find("/run/net-"), std::string::npos);
     EXPECT_TRUE(path.ends_with(".manager"));
+}
+
+TEST(ManagerNoteTest, ThatIsRemovedIsMissed) {
+    const Folder folder;
+    const auto note = ManagerNote::leave(some, folder.path("run"));
+    ASSERT_TRUE(note);
+    EXPECT_TRUE(note->is_there());
+    for (const auto& file : std::filesystem::directory_iterator(folder.path("run")))
+        std::filesystem::remove(file.path());
+    EXPECT_FALSE(note->is_there());
+}
+
+class NamespaceClaimTest : public testing::Test {
+  protected:
+    std::vector<std::string> remarks;
+    std::function<void(const std::string&)> remark() {
+        return [this](const std::string& text) { remarks.push_back(text); };
+    }
+};
+
+TEST_F(NamespaceClaimTest, OnlyOneHasIt) {
+    {
+        const auto first = NamespaceClaim::take(remark());
+        ASSERT_TRUE(first) << first.error().message;
+        const auto second = NamespaceClaim::take(remark());
+        ASSERT_FALSE(second);
+        EXPECT_EQ(second.error().kind, ErrorKind::busy);
+        EXPECT_EQ(second.error().message,
+                  "process " + std::to_string(::getpid()) + " manages this network namespace already");
+    }
+    EXPECT_TRUE(NamespaceClaim::take(remark()));
+    EXPECT_TRUE(remarks.empty());
+}
+
+// Anybody may take the name, and must not keep this host from being protected.
+TEST_F(NamespaceClaimTest, AnotherUserDoesNotKeepTheManagerAway) {
+    int ready[2];
+    ASSERT_EQ(::pipe(ready), 0);
+    const pid_t child = ::fork();
+    if (child == 0) {
+        const bool other = ::setuid(65534) == 0;
+        const auto claim = NamespaceClaim::take([](const std::string&) {});
+        (void)::write(ready[1], other && claim ? "y" : "n", 1);
+        ::pause();
+        ::_exit(0);
+    }
+    char answer = 0;
+    ASSERT_EQ(::read(ready[0], &answer, 1), 1);
+    EXPECT_EQ(answer, 'y');
+    EXPECT_TRUE(NamespaceClaim::take(remark()));
+    ASSERT_EQ(::kill(child, SIGKILL), 0);
+    ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+    ::close(ready[0]);
+    ::close(ready[1]);
+    ASSERT_EQ(remarks.size(), 1U);
+    EXPECT_NE(remarks[0].find("process " + std::to_string(child) + " of user 65534"), std::string::npos)
+        << remarks[0];
 }
 
 } // namespace

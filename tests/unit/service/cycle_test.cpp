@@ -520,6 +520,20 @@ TEST_F(CycleTest, AProgramOfAnotherBootIsNotTakenForOurs) {
     EXPECT_TRUE(kernel.running.ours);
 }
 
+// The mode cannot change while packets flow. The lists stay current.
+TEST_F(CycleTest, AnotherModeDoesNotFreezeTheLists) {
+    done();
+    configuration.interfaces[0].mode = kernel::ModeChoice::skb;
+    files.feed("b.txt", {"192.0.2.2"});
+    EXPECT_NE(refused().message.find("in native mode, and skb is configured"), std::string::npos);
+    const CycleReport report = done({.failing = Failing::stops_itself});
+    EXPECT_EQ(report.sets[1].outcome, SetOutcome::replaced);
+    EXPECT_EQ(kernel.count("attach"), 0U);
+    ASSERT_TRUE(report.hooks[0].plan.otherwise);
+    EXPECT_EQ(report.hooks[0].plan.otherwise->message,
+              "eth0: xdp-sieve runs there in native mode, and skb is configured");
+}
+
 TEST_F(CycleTest, ALostStateDirectoryIsNoHarm) {
     done();
     std::filesystem::remove_all(files.path("state/sets"));

@@ -217,9 +217,12 @@ TEST_F(Reconcile, OtherProgramsStandInTheWay) {
     EXPECT_EQ(obstacle(), ErrorKind::other_version);
     kernel.running.other_version = false;
     configuration.interfaces[0].mode = kernel::ModeChoice::skb;
-    EXPECT_EQ(obstacle(), ErrorKind::attached_otherwise);
+    EXPECT_EQ(only_hook().step, HookStep::nothing);
+    ASSERT_TRUE(only_hook().otherwise) << "it goes on";
+    EXPECT_EQ(only_hook().otherwise->kind, ErrorKind::attached_otherwise);
     configuration.interfaces[0].mode = kernel::ModeChoice::native;
     EXPECT_EQ(only_hook().step, HookStep::nothing);
+    EXPECT_FALSE(only_hook().otherwise);
 }
 
 TEST_F(Reconcile, AnInterfaceThatIsNotThereIsMissing) {

@@ -9,6 +9,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 
 #include <gtest/gtest.h>
@@ -41,8 +42,9 @@ class StateDirectoryTest : public testing::Test {
     std::function<void(const std::string&)> remark() {
         return [this](const std::string& text) { remarks.push_back(text); };
     }
-    StateDirectory open() {
-        auto state = StateDirectory::open(path, std::chrono::milliseconds(0), {});
+    StateDirectory open(const std::string& spare = {}) {
+        auto state =
+            StateDirectory::open(path, std::chrono::milliseconds(0), {}, {.spare = spare, .tell = remark()});
         if (!state) throw std::runtime_error(state.error().message);
         return std::move(*state);
     }
@@ -234,39 +236,158 @@ TEST_F(StateDirectoryTest, ACommitThatCannotBeReadIsNone) {
     }
 }
 
-TEST_F(StateDirectoryTest, AVersionThatCannotBeReadIsRefused) {
-    static_cast<void>(open());
-    for (void (*put)(const std::string&) : {&put_folder, &put_pipe}) {
-        put(path + "/version");
-        for (const bool write : {false, true}) {
-            const auto state = write ? StateDirectory::open(path, std::chrono::milliseconds(0), {})
-                                     : StateDirectory::look(path);
-            ASSERT_FALSE(state);
-            EXPECT_EQ(state.error().message, path + "/version: is no regular file");
+TEST_F(StateDirectoryTest, WhatIsNotOfThisVersionIsSetAside) {
+    struct Case {
+        const char* what;
+        std::function<void()> damage;
+    };
+    const std::string version = path + "/version";
+    const Case cases[] = {
+        {"a folder", [&] { put_folder(version); }},
+        {"a pipe", [&] { put_pipe(version); }},
+        {"another version", [&] { std::ofstream(version) << "xdp-sieve state 1\n"; }},
+        {"more bytes", [&] { std::ofstream(version, std::ios::app) << "more\n"; }},
+        {"no bytes", [&] { std::ofstream(version, std::ios::trunc).flush(); }},
+        {"another text", [&] { std::ofstream(version) << "dear\n"; }},
+        {"no version", [&] { std::filesystem::remove(version); }},
+    };
+    const std::vector<ManagedHook> hooks{{"eth0", kernel::HookPoint::xdp, 40}};
+    int number = 0;
+    for (const auto& [what, damage] : cases) {
+        SCOPED_TRACE(what);
+        std::string kept;
+        {
+            const StateDirectory state = open();
+            kept = keep(state, "bad", {"192.0.2.1"}).identity;
+            ASSERT_TRUE(state.keep_hooks(hooks));
         }
+        damage();
+        EXPECT_FALSE(StateDirectory::look(path).read("bad", remark()));
+        remarks.clear();
+        const StateDirectory state = open();
+        ASSERT_EQ(remarks.size(), 1U);
+        const std::string aside = path + "/set-aside." + std::to_string(++number);
+        EXPECT_NE(remarks[0].find("is in " + aside + " now"), std::string::npos) << remarks[0];
+        EXPECT_EQ(content(version), "xdp-sieve state 2\n");
+        EXPECT_FALSE(state.read("bad", remark()));
+        EXPECT_TRUE(std::filesystem::exists(aside + "/sets/bad/" + kept + ".sieve"));
+        EXPECT_EQ(state.hooks(remark()).value(), hooks) << "it says by itself whether it can be understood";
+    }
+    int left = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(path))
+        if (entry.path().filename().string().starts_with("set-aside.")) left++;
+    EXPECT_EQ(left, 3);
+}
+
+// Where the process that made it was ended.
+TEST_F(StateDirectoryTest, WhatWasCutOffAtTheBeginningIsCompleted) {
+    for (const char* made : {"", "lock", "sets", "version.AbCdEf"}) {
+        SCOPED_TRACE(made);
+        std::filesystem::remove_all(path);
+        ASSERT_EQ(::mkdir(path.c_str(), 0700), 0);
+        if (const std::string name = made; name == "sets")
+            std::filesystem::create_directory(path + "/sets");
+        else if (!name.empty())
+            std::ofstream(path + '/' + name) << "xdp";
+        static_cast<void>(open());
+        EXPECT_EQ(content(path + "/version"), "xdp-sieve state 2\n");
+        EXPECT_TRUE(std::filesystem::is_directory(path + "/sets"));
     }
 }
 
-TEST_F(StateDirectoryTest, AnotherVersionIsRefused) {
+// A version that a later release has made may have files that this one does not know.
+TEST_F(StateDirectoryTest, AllOfALaterVersionIsSetAside) {
+    ASSERT_EQ(::mkdir(path.c_str(), 0700), 0);
+    std::ofstream(path + "/version") << "xdp-sieve state 9\n";
+    std::ofstream(path + "/entries") << "new";
     static_cast<void>(open());
-    std::ofstream(path + "/version") << "xdp-sieve state 1\n";
-    for (const bool write : {false, true}) {
-        const auto state =
-            write ? StateDirectory::open(path, std::chrono::milliseconds(0), {}) : StateDirectory::look(path);
-        ASSERT_FALSE(state);
-        EXPECT_EQ(state.error().kind, ErrorKind::bad_input);
-        EXPECT_NE(state.error().message.find("xdp-sieve state 1"), std::string::npos)
-            << state.error().message;
-    }
+    EXPECT_EQ(content(path + "/set-aside.1/entries"), "new");
+    EXPECT_EQ(content(path + "/set-aside.1/version"), "xdp-sieve state 9\n");
 }
 
-TEST_F(StateDirectoryTest, BytesBehindTheVersionAreNamed) {
-    static_cast<void>(open());
-    std::ofstream(path + "/version", std::ios::app) << "more\n";
-    const auto state = StateDirectory::look(path);
-    ASSERT_FALSE(state);
-    EXPECT_NE(state.error().message.find("bytes behind its first line"), std::string::npos)
-        << state.error().message;
+TEST_F(StateDirectoryTest, ADirectoryThatIsRemovedInUseIsMadeAnew) {
+    const StateDirectory state = open();
+    keep(state, "bad", {"192.0.2.1"});
+    std::filesystem::remove_all(path);
+    const SetRecord now = keep(state, "bad", {"192.0.2.2"});
+    EXPECT_EQ(content(path + "/version"), "xdp-sieve state 2\n");
+    ASSERT_EQ(remarks.size(), 1U);
+    EXPECT_NE(remarks[0].find("was removed while it was in use"), std::string::npos) << remarks[0];
+    EXPECT_EQ(state.read("bad", remark())->identity, now.identity);
+    const auto second = StateDirectory::open(path, std::chrono::milliseconds(0), {});
+    ASSERT_FALSE(second) << "the new directory is held, too";
+    EXPECT_EQ(second.error().kind, ErrorKind::busy);
+    std::filesystem::remove(path + "/version");
+    ASSERT_TRUE(state.keep_hooks({}));
+    EXPECT_EQ(content(path + "/version"), "xdp-sieve state 2\n");
+    EXPECT_TRUE(state.read("bad", remark())) << "what this process wrote itself is not set aside";
+}
+
+TEST_F(StateDirectoryTest, TheLockCannotBeRemoved) {
+    const StateDirectory state = open();
+    std::filesystem::remove(path + "/lock");
+    const auto second = StateDirectory::open(path, std::chrono::milliseconds(0), {});
+    ASSERT_FALSE(second);
+    EXPECT_EQ(second.error().kind, ErrorKind::busy);
+}
+
+// What a directory cannot take is in the spare folder until it can.
+TEST_F(StateDirectoryTest, ASpareFolderTakesWhatTheDirectoryCannot) {
+    const std::string spare = files.path("run") + "/spare";
+    const std::vector<ManagedHook> hooks{{"eth0", kernel::HookPoint::xdp, 40}};
+    ASSERT_EQ(::mkdir(path.c_str(), 0700), 0);
+    std::ofstream(path + "/mail") << "dear"; // not ours
+    {
+        const StateDirectory state = open(spare);
+        ASSERT_TRUE(state.trouble());
+        EXPECT_NE(state.trouble()->find("has mail, but no version of ours"), std::string::npos);
+        const SetRecord bad = keep(state, "bad", {"192.0.2.1"}, true);
+        keep(state, "good", {"192.0.2.2"});
+        EXPECT_EQ(state.read("bad", remark())->identity, bad.identity);
+        EXPECT_FALSE(state.exact_path("bad", bad.identity).starts_with(path));
+        ASSERT_TRUE(state.commit({{"bad", bad}, {"good", *state.read("good", remark())}}));
+        ASSERT_TRUE(state.keep_hooks(hooks));
+        EXPECT_EQ(state.hooks(remark()).value(), hooks);
+        state.mend();
+        EXPECT_TRUE(state.trouble());
+    }
+    // Another process goes on from there.
+    const StateDirectory state = open(spare);
+    const auto kept = state.read("bad", remark());
+    ASSERT_TRUE(kept);
+    EXPECT_TRUE(StateDirectory::look(path, spare).read("bad", remark()));
+    EXPECT_EQ(std::distance(std::filesystem::directory_iterator(path), {}), 1) << "it is not ours";
+    std::filesystem::remove(path + "/mail");
+    ASSERT_TRUE(state.keep_hooks(hooks));
+    state.mend();
+    EXPECT_FALSE(state.trouble()) << *state.trouble();
+    EXPECT_EQ(state.read("bad", remark())->identity, kept->identity);
+    EXPECT_TRUE(state.exact_path("bad", kept->identity).starts_with(path));
+    EXPECT_TRUE(std::filesystem::exists(state.exact_path("bad", kept->identity)));
+    EXPECT_TRUE(std::filesystem::is_empty(spare + "/sets"));
+    EXPECT_EQ(state.hooks(remark()).value(), hooks);
+    EXPECT_TRUE(remarks.empty()) << remarks[0];
+}
+
+// The newer one of two records counts, whichever folder it is in.
+TEST_F(StateDirectoryTest, AnOlderRecordInTheSpareFolderCountsForNothing) {
+    const std::string spare = files.path("run") + "/spare";
+    const auto write = [&](const std::string& root, std::int64_t built_at) {
+        const StateDirectory other = StateDirectory::open(root, std::chrono::milliseconds(0), {}).value();
+        SetRecord record = keep(other, "bad", {"192.0.2." + std::to_string(built_at)});
+        record.built_at = built_at;
+        EXPECT_TRUE(other.commit("bad", record));
+        return record.identity;
+    };
+    const std::string older = write(path, 1);
+    const std::string newer = write(spare, 2);
+    EXPECT_EQ(open(spare).read("bad", remark())->identity, newer);
+    const std::string newest = write(path, 3);
+    const StateDirectory state = open(spare);
+    EXPECT_EQ(state.read("bad", remark())->identity, newest);
+    state.mend();
+    EXPECT_EQ(state.read("bad", remark())->identity, newest);
+    EXPECT_FALSE(std::filesystem::exists(spare + "/sets/bad"));
 }
 
 TEST_F(StateDirectoryTest, AForeignFolderIsRefused) {
@@ -292,16 +413,15 @@ TEST_F(StateDirectoryTest, TwoCannotWriteAtOnce) {
     ASSERT_FALSE(second);
     EXPECT_EQ(second.error().kind, ErrorKind::busy);
     EXPECT_EQ(holder, "process " + std::to_string(::getpid()));
-    EXPECT_TRUE(StateDirectory::look(path)); // but read
+    static_cast<void>(StateDirectory::look(path)); // but read
     first.reset();
     EXPECT_TRUE(StateDirectory::open(path, std::chrono::milliseconds(10), {}));
 }
 
 TEST_F(StateDirectoryTest, LookingMakesNothing) {
-    const auto state = StateDirectory::look(path);
-    ASSERT_TRUE(state);
-    EXPECT_FALSE(state->read("bad", remark()));
-    EXPECT_TRUE(state->hooks(remark()).value().empty());
+    const StateDirectory state = StateDirectory::look(path);
+    EXPECT_FALSE(state.read("bad", remark()));
+    EXPECT_TRUE(state.hooks(remark()).value().empty());
     EXPECT_FALSE(std::filesystem::exists(path));
 }
 

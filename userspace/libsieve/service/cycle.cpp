@@ -187,7 +187,7 @@ class Cycle {
 
   private:
     [[nodiscard]] Result<Plan> plan_for(const std::vector<SetSurvey>& surveys) {
-        SIEVE_ASSIGN(const Pauses pauses, read_pauses(state_.path()));
+        SIEVE_ASSIGN(const Pauses pauses, state_.pauses());
         Plan plan = make_plan(kernel_, configuration_, wanted_sets(surveys), managed_, pauses);
         refuse_lockouts(plan, surveys, state_);
         return plan;
@@ -609,8 +609,10 @@ std::optional<Error> first_failure(const std::vector<SetSurvey>& surveys, const 
         return Error{ErrorKind::kernel_refused,
                      fmt::format("interface {}: there is none of that name", plan.missing.front()),
                      {.interface = plan.missing.front()}};
-    for (const HookPlan& hook : plan.hooks)
+    for (const HookPlan& hook : plan.hooks) {
         if (hook.obstacle) return hook.obstacle;
+        if (hook.otherwise) return hook.otherwise;
+    }
     return std::nullopt;
 }
 

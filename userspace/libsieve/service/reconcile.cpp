@@ -135,7 +135,8 @@ class HookPlanner {
             return check_images(plan_, wanted_);
         }
         plan_.program_id = hook.ours->id;
-        SIEVE_TRY(check_attached(hook, entry));
+        if (Status attached = check_attached(hook, entry); !attached)
+            plan_.otherwise = std::move(attached.error());
         compare(kernel_.read_table(hook));
         return check_images(plan_, wanted_);
     }
@@ -394,12 +395,12 @@ Plan make_plan(control::Kernel& kernel, const Configuration& configuration, cons
 }
 
 struct HookInTheMaking::Parts {
-    Parts(const Configuration& configuration, const HookPlan& its_plan, const StateDirectory& state,
+    Parts(const Configuration& configuration, const HookPlan& its_plan, const StateDirectory& its_state,
           const control::Safety& safety)
-        : plan(its_plan), state_path(state.path()), safe(configuration, *its_plan.entry, safety) {}
+        : plan(its_plan), state(its_state), safe(configuration, *its_plan.entry, safety) {}
 
     const HookPlan& plan;
-    const std::string state_path;
+    const StateDirectory& state;
     const EntrySafety safe;
     std::variant<std::monostate, control::ApplyInTheMaking, control::TableInTheMaking> making{};
     std::chrono::milliseconds preparing{0};
@@ -447,7 +448,7 @@ HookInTheMaking::prepare(control::Kernel& kernel, const Configuration& configura
 Status HookInTheMaking::check() {
     // Whoever pauses an interface writes that down, and then takes our program away under the lock. So a
     // program that comes under the lock comes before that, or not at all.
-    SIEVE_ASSIGN(const Pauses pauses, read_pauses(parts_->state_path));
+    SIEVE_ASSIGN(const Pauses pauses, parts_->state.pauses());
     if (pauses.has(parts_->plan.interface))
         return failure(ErrorKind::changed_meanwhile,
                        fmt::format("{}: was paused meanwhile, so nothing comes into force there",

@@ -72,8 +72,11 @@ struct HookPlan {
     std::vector<std::string> order_before{};         // if sets that stay change places: all as they are
     std::optional<sieve_action> default_before{};    // if it changes
     std::optional<sieve_action> unreadable_before{}; // likewise
-    std::optional<Error> obstacle{};                 // why nothing can be done here
-    bool locks_out = false;                          // the obstacle is that it would lock somebody out
+    // It was attached otherwise than is configured, such as in another mode. Packets would pass unjudged
+    // while that is changed, so the table is kept current as the program runs.
+    std::optional<Error> otherwise{};
+    std::optional<Error> obstacle{}; // why nothing can be done here
+    bool locks_out = false;          // the obstacle is that it would lock somebody out
     bool paused = false; // the configuration names it, and `xdp-sieve pause` keeps our program away
 };
 

@@ -3,19 +3,24 @@
 // came from.
 //
 //     version                  the version of all this
-//     lock                     held by whoever writes
+//     lock                     who writes; that process holds an flock(2) on the directory itself
 //     sets/NAME/record.json    which image is the last good one, and its provenance
 //     sets/NAME/ID.sieve       that image; ID is its identity
 //     sets/NAME/ID.list        its list, parsed (list_file.hpp); none if a source was the image
 //     sets/NAME/ID.exact       the keys that verify its matches (exact_file.hpp), if they are to be verified
 //     hooks.json               the hooks that the service put tables on
 //     together.json            records that are being committed together
+//     set-aside.N              what was found of another version, or incomplete; the last few
+//
+// What the directory cannot take, such as on a full disk, goes to a spare folder in memory with the same
+// files, until the directory can. Of two records of a set, the newer one counts.
 //
 // record.json is replaced as a whole, after the files that it names are on the disk, so that a crash leaves
 // the old record with its files or the new one with its. Everything here belongs to its owner alone: an image
 // holds secret hash keys.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -29,6 +34,7 @@
 
 #include "libsieve/image/image.hpp"
 #include "libsieve/kernel/hooks/hook_point.hpp"
+#include "libsieve/service/pauses.hpp"
 #include "libsieve/service/source_provenance.hpp"
 #include "libsieve/util/result.hpp"
 #include "libsieve/util/unique_fd.hpp"
@@ -61,20 +67,41 @@ struct ManagedHook {
     [[nodiscard]] friend bool operator==(const ManagedHook&, const ManagedHook&) = default;
 };
 
+// What to do where the directory cannot be used.
+struct StateSettings {
+    std::string spare{};                                 // the spare folder; empty: there is none
+    std::function<void(const std::string& text)> tell{}; // what was set aside or made anew
+};
+
+// The spare folder of that directory: in /run/xdp-sieve, and so as long as the machine runs.
+[[nodiscard]] std::string standard_spare(const std::string& path);
+
 class StateDirectory {
   public:
     // To write: makes the directory if it is not there, and holds its lock as long as the object lives. Waits
-    // up to `patience` for another holder; tells `waiting` once who that is. Errors: busy; bad_input for a
-    // directory of another version, one that is not ours, or one that others may write to.
+    // up to `patience` for another holder; tells `waiting` once who that is. A directory of ours that has
+    // another version, or none, is set aside and made anew. Errors: busy; without a spare folder also
+    // bad_input, for one that cannot be written, that is not ours, or that others may write to.
     [[nodiscard]] static Result<StateDirectory>
     open(const std::string& path, std::chrono::milliseconds patience,
-         const std::function<void(const std::string& holder)>& waiting);
+         const std::function<void(const std::string& holder)>& waiting, StateSettings settings = {});
 
-    // To read only, without the lock. A directory that is not there, or that we may not read, is as good as
-    // an empty one.
-    [[nodiscard]] static Result<StateDirectory> look(const std::string& path);
+    // To read only, without the lock. A directory that is not there, that we may not read, or that open()
+    // would set aside is as good as an empty one.
+    [[nodiscard]] static StateDirectory look(const std::string& path, const std::string& spare = {});
 
     [[nodiscard]] const std::string& path() const { return path_; }
+
+    [[nodiscard]] const std::string& spare() const { return settings_.spare; }
+
+    // Takes the directory if that failed before, or if somebody removed it meanwhile, and moves into it what
+    // is in the spare folder, as far as that works. Cheap if all is well. A set whose list has a journal
+    // moves with its next image.
+    void mend() const;
+    // Rises when another directory has been taken at this path.
+    [[nodiscard]] unsigned taken() const { return hold_->taken; }
+    // Why something is in the spare folder; nothing if all that is kept is in the directory.
+    [[nodiscard]] std::optional<std::string> trouble() const;
 
     // The set's record; nothing if there is none. One that cannot be understood, or whose image or keys for
     // verification are missing or damaged, counts as none, and `remark` is told. Keys that were found whole
@@ -82,9 +109,21 @@ class StateDirectory {
     [[nodiscard]] std::optional<SetRecord>
     read(const std::string& set, const std::function<void(const std::string& text)>& remark) const;
 
+    // The newest record that can be understood, whatever became of the files that it names.
+    [[nodiscard]] std::optional<SetRecord> named(const std::string& set) const;
+
     [[nodiscard]] std::string image_path(const std::string& set, const std::string& identity) const;
     [[nodiscard]] std::string list_path(const std::string& set, const std::string& identity) const;
     [[nodiscard]] std::string exact_path(const std::string& set, const std::string& identity) const;
+    // The pauses that are in the directory. None if others may write to it: anybody could switch the filter
+    // off. Error: they cannot be read now.
+    [[nodiscard]] Result<Pauses> pauses() const;
+
+    // Writes a file by `write`, which is given its path, and returns that path: into the set's folder, or the
+    // one in the spare folder.
+    [[nodiscard]] Result<std::string>
+    write_beside(const std::string& set, const std::string& name,
+                 const std::function<Status(const std::string& path)>& write) const;
 
     // The keys that verify matches with that image. bad_input, with the file's name, if they are missing or
     // damaged.
@@ -117,17 +156,47 @@ class StateDirectory {
         std::mutex mutex;
         std::map<std::string, FileStamp> stamps;
     };
+    // What is held of the directory and of its spare folder.
+    struct Hold {
+        std::mutex claiming;              // held while the directory is taken
+        UniqueFd directory;               // with its lock
+        std::atomic<unsigned> taken = 0;  // directories
+        std::atomic<bool> usable = false; // the directory is ours, and can be read
+        std::mutex mutex;                 // of what follows
+        UniqueFd spare;                   // with its lock
+        std::optional<std::string> why{}; // the directory could not be used, or be written
+    };
 
-    StateDirectory(std::string path, UniqueFd lock) : path_(std::move(path)), lock_(std::move(lock)) {}
-    [[nodiscard]] std::string folder_of(const std::string& set) const;
-    void remove_all_but(const std::string& set, const std::string& identity) const;
+    StateDirectory(std::string path, StateSettings settings)
+        : path_(std::move(path)), settings_(std::move(settings)) {}
+    [[nodiscard]] Status claim(std::chrono::milliseconds patience,
+                               const std::function<void(const std::string& holder)>& waiting) const;
+    void reclaim() const;
+    [[nodiscard]] bool is_in_place() const;
+    [[nodiscard]] Status hold_spare() const;
+    [[nodiscard]] Status
+    into_directory_or_spare(const std::function<Status(const std::string& root)>& write) const;
+    void note_trouble(std::optional<std::string> why) const;
+    void tell(const std::string& text) const;
+
+    [[nodiscard]] std::vector<std::string> roots() const; // that can be read: the directory, the spare folder
+    [[nodiscard]] std::string root_with(const std::string& set, const std::string& identity) const;
+    [[nodiscard]] std::string file_of(const std::string& set, const std::string& identity,
+                                      const char* kind) const;
+    void remove_unnamed(const std::string& set, const std::string& identity) const;
+    [[nodiscard]] Status bring_home(const std::string& set) const;
+    [[nodiscard]] Status put_record(const std::string& set, const SetRecord& record) const;
     // Completes a commit of several records that a crash cut off.
-    [[nodiscard]] Status complete_commit() const;
+    [[nodiscard]] Status complete_commit(const std::string& root) const;
     [[nodiscard]] Status check_exact(const std::string& set, const std::string& identity) const;
+    [[nodiscard]] std::optional<SetRecord>
+    check_record(const std::string& set, const SetRecord& record, const std::string& path,
+                 const std::function<void(const std::string& text)>& remark) const;
     [[nodiscard]] bool has_files_of(const std::string& set, const SetRecord& record) const;
 
     std::string path_;
-    UniqueFd lock_;
+    StateSettings settings_;
+    std::unique_ptr<Hold> hold_ = std::make_unique<Hold>();
     std::unique_ptr<WholeKeys> whole_keys_ = std::make_unique<WholeKeys>();
 };
 

@@ -198,6 +198,19 @@ TEST_F(AgendaTest, ACycleThatIsCalledOffIsDueAgain) {
 }
 
 // No hook gets its table before every set of it has an image, and a set's image is kept only when it is live.
+// Such as when the state directory was removed: an interface that comes must not wait for a timer.
+TEST_F(AgendaTest, ASetThatLostItsImageIsAskedAtOnce) {
+    begin();
+    now += 1min;
+    EXPECT_FALSE(agenda.take(now));
+    agenda.compare(now);
+    const auto cycle = agenda.take(now);
+    ASSERT_TRUE(cycle);
+    agenda.done(*cycle, report(SetOutcome::unchanged, false), now);
+    EXPECT_EQ(run(SetOutcome::replaced), (std::set<std::string>{"a", "b"}));
+    EXPECT_FALSE(agenda.take(now));
+}
+
 TEST_F(AgendaTest, ASetWithoutAnImageJoinsEveryCycle) {
     const auto first = agenda.take(now);
     ASSERT_TRUE(first);

@@ -180,7 +180,7 @@ TEST_F(LiveKeeperTest, ListsThatWereLostAreBuiltOfWhatTheSourceSays) {
 // Such as after somebody moved the state directory away.
 TEST_F(LiveKeeperTest, NoEmptyImageTakesThePlaceOfAFilterInForce) {
     keep_for_a_while();
-    for (const std::string set : {"block", "block-ranges"}) std::filesystem::remove(file_of(set, ".sieve"));
+    std::filesystem::remove_all(files.path("state/sets"));
     const std::string identity = identity_in_force();
     const std::uint32_t ranges = map_id("block-ranges");
     const auto keeper = open_while_the_api_is_away();
@@ -193,6 +193,47 @@ TEST_F(LiveKeeperTest, NoEmptyImageTakesThePlaceOfAFilterInForce) {
     EXPECT_EQ(keys_in_force(), 1U);
     EXPECT_NE(map_id("block-ranges"), ranges);
     EXPECT_TRUE(keeper->state().in_step);
+}
+
+// No interface that comes may be left without, and the lists are all that is known.
+TEST_F(LiveKeeperTest, AnImageThatIsGoneIsMadeOfItsListAtTheStart) {
+    keep_for_a_while();
+    for (const std::string set : {"block", "block-ranges"}) std::filesystem::remove(file_of(set, ".sieve"));
+    answer.reset();
+    const auto keeper = open(stream_set());
+    settle(*keeper);
+    for (const std::string set : {"block", "block-ranges"})
+        EXPECT_TRUE(state.read(set, observer.remark)) << set;
+    EXPECT_EQ(keeper->state().entries, 1U);
+    EXPECT_TRUE(in_force_has("192.0.2.1"));
+    EXPECT_EQ(keys_in_force(), 1U);
+    EXPECT_EQ(ranges_in_force(), 1U);
+}
+
+TEST_F(LiveKeeperTest, AnImageThatIsGoneIsMadeAnew) {
+    const auto keeper = open(stream_set());
+    put_in_force();
+    put_in_force("block-ranges");
+    answer = Decisions{.added = {claim("192.0.2.1", 1, now + 1h), claim("198.51.100.0/24", 2, now + 1h)}};
+    settle(*keeper);
+    answer.reset();
+    for (const char* kind : {".sieve", ".list"}) {
+        for (const std::string set : {"block", "block-ranges"}) std::filesystem::remove(file_of(set, kind));
+        events.clear();
+        keeper->level_soon();
+        settle(*keeper);
+        for (const std::string set : {"block", "block-ranges"}) {
+            EXPECT_TRUE(state.read(set, observer.remark)) << set << kind;
+            EXPECT_TRUE(std::filesystem::exists(file_of(set, ".list"))) << set << kind;
+        }
+        EXPECT_NE(last(LiveEvent::What::rebuilt), nullptr);
+        EXPECT_TRUE(in_force_has("192.0.2.1"));
+        EXPECT_EQ(ranges_in_force(), 1U);
+    }
+    events.clear();
+    keeper->level_soon();
+    settle(*keeper);
+    EXPECT_EQ(last(LiveEvent::What::rebuilt), nullptr) << "all is there";
 }
 
 // A set that comes in place of another one.

@@ -105,8 +105,11 @@ void Agenda::done(const CycleOptions& cycle, const CycleReport& report, Time now
         const auto found = sets_.find(set.name);
         if (found == sets_.end()) continue;
         Entry& entry = found->second;
-        entry.bare = !set.last_good;
-        if (!cycle.sets.contains(set.name)) continue;
+        const bool lost = !std::exchange(entry.bare, !set.last_good) && entry.bare;
+        if (!cycle.sets.contains(set.name)) {
+            if (lost) entry.timer = now; // its image is built anew, before a hook needs it
+            continue;
+        }
         if (set.outcome != SetOutcome::failed) {
             schedule(entry, now);
             continue;

@@ -35,6 +35,9 @@ Result<Configuration> load(const std::string& path) {
 // daemon, so a key that ends sooner than the daemon looks next is taken out so much later at most.
 constexpr std::chrono::seconds longest_without_a_look{10};
 
+// After a cycle that could not write all of the state.
+constexpr std::chrono::minutes state_retry{1};
+
 // Takes keys out that people inserted for a time which is over (`insert --for`). The result is the time until
 // the next look.
 std::chrono::nanoseconds expire(control::Kernel& kernel, const control::Observer& observer, Log& log) {
@@ -113,8 +116,10 @@ Result<std::unique_ptr<Daemon>> Daemon::start(const DaemonParts& parts, const Da
         parts.log.info(fmt::format("waiting for {}, which is at work with state directory {}", holder,
                                    printable(configuration.state_directory)));
     };
-    SIEVE_ASSIGN(StateDirectory state,
-                 StateDirectory::open(configuration.state_directory, settings.patience, waiting));
+    const std::string& path = configuration.state_directory;
+    const StateSettings kept{.spare = settings.spare.value_or(standard_spare(path)),
+                             .tell = [&log = parts.log](const std::string& text) { log.warning(text); }};
+    SIEVE_ASSIGN(StateDirectory state, StateDirectory::open(path, settings.patience, waiting, kept));
     std::unique_ptr<Daemon> daemon(new Daemon(parts, settings, std::move(configuration), std::move(state)));
     SIEVE_TRY(daemon->listen());
     return daemon;
@@ -161,7 +166,12 @@ Status Daemon::listen() {
     }));
     SIEVE_ASSIGN(live_troubles_, loop.on_readable(live_.troubles_changed(), [this] {
         live_.acknowledge();
-        if (ready_ && !stopping_) notify_status("");
+        if (stopping_) return;
+        if (live_.has_new_images()) {
+            agenda_.compare(now());
+            arm();
+        }
+        if (ready_) notify_status("");
     }));
     SIEVE_ASSIGN(EventSource hangup, loop.on_signal(SIGHUP, [this] { reload(); }));
     SIEVE_ASSIGN(EventSource terminate, loop.on_signal(SIGTERM, [this] { stop(); }));
@@ -172,10 +182,7 @@ Status Daemon::listen() {
     SIEVE_ASSIGN(interfaces_, InterfaceWatch::start(loop, [this](const InterfaceChange& change) {
                      interfaces_changed(change);
                  }));
-    SIEVE_ASSIGN(pauses_, PauseWatch::start(loop, state_.path(), [this] {
-                     agenda_.compare(now());
-                     arm();
-                 }));
+    watch_pauses();
     SIEVE_TRY(lists_.follow(*configuration_));
     announce();
     agenda_.follow(without_live_sets(*configuration_), now());
@@ -236,6 +243,7 @@ void Daemon::begin(CycleOptions options) {
         job->report = without_ending_the_daemon("the cycle", [&] {
             if (opens) live_.open(*job->configuration, *settings_.sandbox);
             const std::lock_guard lock(live_.exclusive());
+            state_.mend();
             // A cycle may take a program away, and its counters with it. A failure is the ledger's to show.
             (void)parts_.ledger.observe(parts_.kernel);
             job->next_look = expire(parts_.kernel, observer(), parts_.log);
@@ -282,6 +290,9 @@ void Daemon::end() {
     live_.run();
     live_.level_all(); // their filters may have come anew
     note(*ended);
+    tell_state();
+    watch_pauses();
+    if (parts_.cycle_ended) parts_.cycle_ended();
     if (ended->called_off)
         agenda_.called_off(ended->options, now());
     else if (ended->report)
@@ -307,6 +318,9 @@ void Daemon::end() {
         notify_status("");
     }
     parts_.ledger.set_state(watching::DaemonState::ready);
+    // The disk may have room again.
+    const Time retry = now() + state_retry;
+    if (state_in_memory_ && agenda_.next().value_or(Time::max()) > retry) agenda_.compare(retry);
     look_at_agenda();
 }
 
@@ -322,6 +336,31 @@ void Daemon::note(const Running& ended) {
         for (const SetReport& set : ended.report->sets)
             if (set.outcome == SetOutcome::failed) times.asked.erase(set.name);
     parts_.ledger.note_cycle(*ended.report, times);
+}
+
+// The directory that is at the path now. Where it cannot be watched, a cycle finds what has changed.
+void Daemon::watch_pauses() {
+    if (pauses_ && watched_state_ == state_.taken()) return;
+    auto watch = PauseWatch::start(parts_.loop, state_.path(), [this] {
+        agenda_.compare(now());
+        arm();
+    });
+    pauses_ = watch ? std::move(*watch) : nullptr;
+    watched_state_ = state_.taken();
+}
+
+// Whether the state is kept on the disk, when that changes.
+void Daemon::tell_state() {
+    std::optional<std::string> trouble = state_.trouble();
+    parts_.ledger.note_state_trouble(trouble);
+    if (std::exchange(state_in_memory_, trouble.has_value()) == trouble.has_value()) return;
+    const std::string begin = fmt::format("state directory {}: ", printable(state_.path()));
+    if (!trouble) return parts_.log.notice(begin + "all state is kept on the disk again");
+    for (const std::string& known : {begin, std::string("state directory ")})
+        if (trouble->starts_with(known)) trouble->erase(0, known.size());
+    parts_.log.warning(fmt::format("{}{}; what cannot be written is kept in memory, in {}, until the machine "
+                                   "ends, and filtering goes on",
+                                   begin, *trouble, printable(state_.spare())));
 }
 
 void Daemon::announce() {
@@ -357,6 +396,7 @@ std::string Daemon::standing() const {
     for (const std::string& trouble : live_.troubles()) text += "; " + trouble;
     if (parts_.trouble_beside)
         if (const std::string trouble = parts_.trouble_beside(); !trouble.empty()) text += "; " + trouble;
+    if (state_in_memory_) text += "; the state is kept in memory only";
     return text;
 }
 

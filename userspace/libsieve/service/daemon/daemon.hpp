@@ -49,6 +49,7 @@ struct DaemonParts {
     watching::Ledger& ledger;
     // Called with the configuration at the start, and with each one that is taken later.
     std::function<void(const Configuration& configuration)> adopted{};
+    std::function<void()> cycle_ended{}; // called after each
     // What is wrong beside the cycles, for `systemctl status`; empty: nothing.
     std::function<std::string()> trouble_beside{};
 };
@@ -62,6 +63,7 @@ struct DaemonSettings {
     std::chrono::milliseconds host_patience{50};
     double pace = 1; // how many times faster than time the timers run: for tests
     AgendaLimits agenda{};
+    std::optional<std::string> spare{};       // of the state directory; nothing: standard_spare()
     std::optional<SandboxSettings> sandbox{}; // nothing: standard_sandbox(); `cancel` is the daemon's
 };
 
@@ -105,6 +107,8 @@ class Daemon {
     void end();
     void tell(const Running& ended);
     void note(const Running& ended);
+    void tell_state();
+    void watch_pauses();
     void announce();
     [[nodiscard]] std::string standing() const;
     void call_off();
@@ -128,8 +132,9 @@ class Daemon {
     EventSource live_troubles_;
     ListWatch lists_;
     std::unique_ptr<InterfaceWatch> interfaces_;
-    std::unique_ptr<PauseWatch> pauses_;
-    UniqueFd cancel_; // readable: the cycle at work is called off
+    std::unique_ptr<PauseWatch> pauses_; // null: the state directory cannot be watched
+    unsigned watched_state_ = 0;         // of StateDirectory::taken()
+    UniqueFd cancel_;                    // readable: the cycle at work is called off
     EventSource timer_;
     EventSource ends_timer_; // looks for keys whose time is over
     EventSource urgent_ended_;
@@ -138,6 +143,7 @@ class Daemon {
     bool ready_ = false;
     bool reloading_ = false;
     bool stopping_ = false;
+    bool state_in_memory_ = false; // some of it; as it was told
     std::uint64_t cycles_ = 0;
     Status result_{};
     std::shared_ptr<Running> running_;

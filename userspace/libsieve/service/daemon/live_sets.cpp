@@ -207,6 +207,8 @@ void LiveSets::tell(const live::LiveEvent& event) {
         break;
     case live::LiveEvent::What::rebuilt:
         ledger_.note_refresh(event.set, {.result = SetOutcome::replaced});
+        new_images_ = true;
+        set_event(troubles_changed_.get());
         log_.notice(fmt::format("set {}: a new filter with {} entries is in force", event.set, event.entries),
                     fields);
         break;

@@ -2,6 +2,7 @@
 // The sets that change in place, each with its keeper on a thread of its own (live/live_keeper.hpp).
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <functional>
 #include <memory>
@@ -54,9 +55,12 @@ class LiveSets {
 
     // What is wrong, one sentence for each set that has trouble.
     [[nodiscard]] std::vector<std::string> troubles() const;
-    // A descriptor that becomes readable when a set gets into trouble or out of it, until acknowledge().
+    // A descriptor that becomes readable when a set gets into trouble or out of it, or has a new image, until
+    // acknowledge().
     [[nodiscard]] int troubles_changed() const { return troubles_changed_.get(); }
     void acknowledge();
+    // Whether a set has a new image since this was last asked: a hook may have waited for it.
+    [[nodiscard]] bool has_new_images() { return new_images_.exchange(false); }
 
   private:
     class Runner;
@@ -69,6 +73,7 @@ class LiveSets {
     Log& log_;
     watching::Ledger& ledger_;
     UniqueFd troubles_changed_;
+    std::atomic<bool> new_images_ = false;
     std::mutex exclusive_;
     mutable std::mutex mutex_; // of runners_
     std::vector<std::unique_ptr<Runner>> runners_;

@@ -75,6 +75,7 @@ void Narrator::follow(const Configuration& configuration) {
     hooks_.clear(); // as they are is said anew
     paused_.clear();
     missing_.clear();
+    otherwise_.clear();
 }
 
 void Narrator::tell(const CycleOptions& cycle, const CycleReport& report, std::chrono::milliseconds took) {
@@ -160,6 +161,7 @@ void Narrator::tell_hook(const HookReport& hook, const CycleReport& report) {
     if (!plan.paused) paused_.erase(name);
     if (hook.carried_out && plan.step == HookStep::unload) return;
     const bool known = hooks_.contains(name);
+    tell_otherwise(name, plan, fields);
     const std::string trouble = hook.error ? hook.error->message : std::string();
     const std::string before = std::exchange(hooks_[name], trouble);
     if (hook.error) {
@@ -202,6 +204,18 @@ void Narrator::tell_hook(const HookReport& hook, const CycleReport& report) {
     for (const control::Warning& warning : hook.done.warnings) log_.warning(warning.message, fields);
 }
 
+void Narrator::tell_otherwise(const std::string& name, const HookPlan& plan, const LogFields& fields) {
+    if (!plan.otherwise) {
+        otherwise_.erase(name);
+        return;
+    }
+    if (std::exchange(otherwise_[name], plan.otherwise->message) == plan.otherwise->message) return;
+    log_.warning(fmt::format("{}; it goes on so, with lists that are kept current, since packets would pass "
+                             "unjudged while it is changed; it is as configured once it is attached anew",
+                             plan.otherwise->message),
+                 fields);
+}
+
 void Narrator::tell_gone(const CycleReport& report) {
     std::erase_if(paused_, [&](const std::string& known) {
         return std::none_of(report.hooks.begin(), report.hooks.end(), [&](const HookReport& hook) {
@@ -217,6 +231,7 @@ void Narrator::tell_gone(const CycleReport& report) {
                              report.missing.end(); // that is said below
         if (!there && !missing)
             log_.info(fmt::format("{}: the interface has gone", known.first), {{"INTERFACE", interface}});
+        if (!there) otherwise_.erase(known.first);
         return !there;
     });
 }
@@ -253,6 +268,7 @@ std::string Narrator::standing() const {
         else
             troubles.push_back(fmt::format("{}: {}", name, trouble));
     }
+    for (const auto& [name, otherwise] : otherwise_) troubles.push_back(otherwise);
     for (const auto& [name, set] : sets_) {
         if (set.trouble.empty()) continue;
         const char* what =

@@ -41,14 +41,16 @@ class Narrator {
     };
     void tell_set(const SetReport& set, bool asked, std::chrono::milliseconds took);
     void tell_hook(const HookReport& hook, const CycleReport& report);
+    void tell_otherwise(const std::string& name, const HookPlan& plan, const LogFields& fields);
     void tell_gone(const CycleReport& report);
     void tell_missing(const CycleReport& report);
 
     Log& log_;
     NextOf next_of_;
     std::map<std::string, Set> sets_;
-    std::map<std::string, std::string> hooks_; // "eth0 xdp": its trouble, or nothing
-    std::set<std::string> paused_;             // hooks
+    std::map<std::string, std::string> hooks_;     // "eth0 xdp": its trouble, or nothing
+    std::map<std::string, std::string> otherwise_; // hooks that are attached otherwise than configured
+    std::set<std::string> paused_;                 // hooks
     std::set<std::string> missing_;
 };
 

@@ -12,23 +12,39 @@
 
 namespace sieve::service {
 
-Status PublicFace::claim(const Configuration& configuration, Log& log) {
-    return leave_note(configuration, configuration.listen, log);
+namespace {
+
+watching::NoteWait patient(Log& log) {
+    return {.begun = [&log] { log.info("waiting for a child of the daemon before this one to end"); }};
 }
 
-Status PublicFace::leave_note(const Configuration& configuration, const std::string& listen, Log& log) {
+} // namespace
+
+Status PublicFace::claim(const Configuration& configuration, Log& log) {
+    SIEVE_ASSIGN(claim_, watching::NamespaceClaim::take(
+                             [&log](const std::string& text) { log.warning(text); }, patient(log)));
+    manager_ = {.pid = ::getpid(),
+                .started = std::time(nullptr),
+                .listen = configuration.listen,
+                .state = configuration.state_directory,
+                .version = version};
+    return leave_note(log);
+}
+
+Status PublicFace::leave_note(Log& log) {
     note_.reset();
-    auto note = watching::ManagerNote::leave(
-        {.pid = ::getpid(),
-         .started = std::time(nullptr),
-         .listen = listen,
-         .state = configuration.state_directory,
-         .version = version},
-        kernel::Lock::folder,
-        {.begun = [&log] { log.info("waiting for a child of the daemon before this one to end"); }});
+    auto note = watching::ManagerNote::leave(manager_, kernel::Lock::folder, patient(log));
     if (!note) return tl::unexpected(std::move(note.error()));
     note_.emplace(std::move(*note));
     return {};
+}
+
+void PublicFace::look_again(Log& log) {
+    if (note_ && note_->is_there()) return;
+    if (Status left = leave_note(log); !left)
+        log.warning(left.error().message);
+    else
+        log.warning("the note of who manages this network namespace was removed, and is there again");
 }
 
 void PublicFace::follow(const Configuration& configuration, watching::Ledger& ledger, Log& log) {
@@ -49,7 +65,8 @@ void PublicFace::follow(const Configuration& configuration, watching::Ledger& le
             listen_.clear(); // the next reload tries again
         }
     }
-    if (Status left = leave_note(configuration, address, log); !left) log.warning(left.error().message);
+    manager_.listen = address;
+    if (Status left = leave_note(log); !left) log.warning(left.error().message);
 }
 
 } // namespace sieve::service

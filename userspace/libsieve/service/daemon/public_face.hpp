@@ -23,15 +23,19 @@ class PublicFace {
     // Serves where the configuration says. A server that cannot be had is logged: filtering goes on without
     // it.
     void follow(const Configuration& configuration, watching::Ledger& ledger, Log& log);
+    // Writes the manager's note again if somebody has removed it.
+    void look_again(Log& log);
 
     // Why nothing is served although the configuration says where; empty: all is well.
     [[nodiscard]] const std::string& trouble() const { return trouble_; }
 
   private:
-    [[nodiscard]] Status leave_note(const Configuration& configuration, const std::string& listen, Log& log);
+    [[nodiscard]] Status leave_note(Log& log);
 
     std::string trouble_;
-    std::string listen_; // as it was configured; empty: nothing is served
+    std::string listen_;        // as it was configured; empty: nothing is served
+    watching::Manager manager_; // as the note has it
+    std::optional<watching::NamespaceClaim> claim_;
     std::optional<watching::ManagerNote> note_;
     control::RealKernel kernel_; // the exposer's own
     std::optional<watching::Exposer> exposer_;

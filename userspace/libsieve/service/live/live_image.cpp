@@ -33,6 +33,9 @@ namespace {
 constexpr std::string_view list_head = "# xdp-sieve claims 2";
 constexpr std::string_view list_end = "# digest ";
 
+// In the place of an identity, for the list of an image that is not built yet.
+constexpr const char* next_list = "next";
+
 // A claim whose number is 0 and that never ends needs no comment.
 std::string line_of(const Claim& claim) {
     std::string line = prefix_text(claim.prefix);
@@ -206,8 +209,10 @@ Status read_claim_list(const std::string& path, ClaimList& list) {
     return {};
 }
 
-std::string next_list_path(const StateDirectory& state, const std::string& set) {
-    return state.list_path(set, "next");
+Status write_next_list(const ClaimList& list, const StateDirectory& state, const std::string& set) {
+    const auto write = [&](const std::string& path) { return write_claim_list(list, path); };
+    SIEVE_TRY(state.write_beside(set, std::string(next_list) + ".list", write));
+    return {};
 }
 
 Result<Published> publish_image(control::Kernel& kernel, const StateDirectory& state,
@@ -225,7 +230,7 @@ Result<Published> publish_image(control::Kernel& kernel, const StateDirectory& s
     record.built_at = std::time(nullptr);
     Published done{.identity = record.identity, .everywhere = {}};
     const auto publish = [&]() -> Status {
-        const std::string path = next_list_path(state, set.name);
+        const std::string path = state.list_path(set.name, next_list);
         const UniqueFd list(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
         if (!list)
             return bad_input(fmt::format("{}: cannot be read: {}", printable(path), errno_text(errno)));
@@ -241,7 +246,7 @@ Result<Published> publish_image(control::Kernel& kernel, const StateDirectory& s
         std::error_code error;
         for (const std::string& path :
              {state.image_path(set.name, record.identity), state.list_path(set.name, record.identity),
-              next_list_path(state, set.name)})
+              state.list_path(set.name, next_list)})
             std::filesystem::remove(path, error);
         return tl::unexpected(std::move(published.error()));
     }

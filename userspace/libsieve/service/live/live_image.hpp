@@ -56,10 +56,11 @@ struct KeptOut {
 // of claims, or that is damaged: `list` may have some of its claims then, and wrong ones.
 [[nodiscard]] Status read_claim_list(const std::string& path, ClaimList& list);
 
-// Where the list of the next image is written before its identity is known.
-[[nodiscard]] std::string next_list_path(const StateDirectory& state, const std::string& set);
+// Writes the list of the next image, before its identity is known.
+[[nodiscard]] Status write_next_list(const ClaimList& list, const StateDirectory& state,
+                                     const std::string& set);
 
-// Stages the image with the list at next_list_path(), swaps it in wherever the set is in force, and makes it
+// Stages the image with the list of write_next_list(), swaps it in wherever the set is in force, and makes it
 // the last good one. `before_commit` is given the image's identity when it is staged. After an error, the
 // last good image is the one that was. Without one, some hooks may still have another image.
 struct Published {

@@ -102,6 +102,10 @@ class Keeper final : public LiveKeeper {
         watch_the_clock(begin);
         protect();
         levelled_ = false;
+        if (filters_came) {
+            live_->check_files(observer_);
+            if (ranges_) ranges_->check_files(observer_);
+        }
         // What is asked may say that something ends later.
         if (stream_ && begin >= stream_->next_poll()) poll();
         if (!ends_wait_) expire(begin);
@@ -452,6 +456,7 @@ class Keeper final : public LiveKeeper {
         const auto lock = alone();
         SIEVE_ASSIGN(LiveChange done, live_->finish_rebuild(kernel_, std::move(image), observer_));
         tell({.what = LiveEvent::What::rebuilt, .change = done, .reason = reason});
+        if (reason == RebuildReason::unsaved) files_at_ = now(); // what could not be written is still to come
         if (done.delayed) level_at_ = now() + soon;
         return {};
     }

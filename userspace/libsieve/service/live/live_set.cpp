@@ -52,6 +52,8 @@ const char* rebuild_reason_text(RebuildReason reason) {
         return "there is no image yet";
     case RebuildReason::options:
         return "the set's options have changed";
+    case RebuildReason::unsaved:
+        return "changes cannot be written where its image is";
     case RebuildReason::unknown:
         return "it is unknown which keys are in the filter";
     case RebuildReason::no_room:
@@ -101,6 +103,7 @@ Result<LiveSet> LiveSet::open(LiveSetOptions options, const StateDirectory& stat
 Status LiveSet::load(const control::Observer& observer) {
     const std::optional<SetRecord> record = state_->read(name(), observer.remark);
     if (!record) {
+        if (load_list_alone(observer)) return {};
         due(RebuildReason::no_image);
         if (options_.in_force) lose_list(no_list_kept, observer);
         return {};
@@ -111,6 +114,25 @@ Status LiveSet::load(const control::Observer& observer) {
     if (known) known = load_journal(observer);
     if (!known) lose_list(known.error().message, observer);
     return {};
+}
+
+// The image is damaged or gone, and its list with the journal may be whole: they are all that is known.
+bool LiveSet::load_list_alone(const control::Observer& observer) {
+    const std::optional<SetRecord> named = state_->named(name());
+    if (!named) return false;
+    base_ = named->identity;
+    Status known = read_claim_list(state_->list_path(name(), base_), list_);
+    if (known) known = load_journal(observer);
+    base_.clear(); // no filter can be told to be of that image
+    since_base_.clear();
+    noted_.clear();
+    journal_.reset();
+    if (!known) {
+        list_ = ClaimList();
+        return false;
+    }
+    due(RebuildReason::no_image);
+    return true;
 }
 
 // The files stay as they are, so that another process that begins here knows no more.
@@ -141,6 +163,24 @@ Status LiveSet::load_journal(const control::Observer& observer) {
 void LiveSet::note(Difference& difference, const Prefix& prefix, bool on) {
     const auto [at, is_new] = difference.emplace(prefix, on);
     if (!is_new && at->second != on) difference.erase(at); // there and back
+}
+
+// What cannot be written does not come into force: after a crash, nobody would know of it. A new image goes
+// where it can be written, with a journal of its own.
+Status LiveSet::note_in_journal(const ClaimChange& change) {
+    if (!journal_) return {};
+    Status noted = journal_->append(change);
+    if (!noted) due(RebuildReason::unsaved);
+    return noted;
+}
+
+void LiveSet::check_files(const control::Observer& observer) {
+    if (base_.empty() || lost_ || due_ == RebuildReason::no_image) return;
+    const std::optional<SetRecord> record = state_->read(name(), observer.remark);
+    const bool is_whole = record && record->identity == base_ &&
+                          std::filesystem::exists(state_->list_path(name(), base_)) &&
+                          (!journal_ || std::filesystem::exists(journal_->path()));
+    if (!is_whole) due(RebuildReason::no_image);
 }
 
 void LiveSet::enter(const ClaimChange& change, LiveChange& report) {
@@ -209,7 +249,7 @@ Result<LiveChange> LiveSet::take(control::Kernel& kernel, ClaimChange change, bo
         report.refusal = guard(change, whole_list);
         if (report.refusal) return report;
         if (is_found) lost_->found = true;
-        if (journal_) SIEVE_TRY(journal_->append(change));
+        SIEVE_TRY(note_in_journal(change));
         enter(change, report);
         if (rebuilding_) rebuilding_->since.push_back(std::move(change));
     }
@@ -241,7 +281,7 @@ Result<LiveChange> LiveSet::remove(control::Kernel& kernel, ClaimChange change,
                                    const control::Observer& observer) {
     LiveChange report;
     if (change.removed.empty()) return report;
-    if (journal_) SIEVE_TRY(journal_->append(change));
+    SIEVE_TRY(note_in_journal(change));
     enter(change, report);
     if (rebuilding_) rebuilding_->since.push_back(std::move(change));
     put_in_force(kernel, report, observer);
@@ -362,7 +402,7 @@ void LiveSet::put_in_force(control::Kernel& kernel, LiveChange& report, const co
 // --- rebuilding
 
 Result<RebuildOrder> LiveSet::begin_rebuild() {
-    SIEVE_TRY(write_claim_list(list_, next_list_path(*state_, name())));
+    SIEVE_TRY(write_next_list(list_, *state_, name()));
     RebuildOrder order{.set = name(), .feed = options_.set.feed, .keys = KeySet(fields()), .strangers = {}};
     order.keys.reserve(list_.prefixes());
     list_.for_each_prefix([&](const Prefix& prefix) { order.keys.add(key_of(prefix.address, fields())); });
@@ -403,7 +443,7 @@ Status LiveSet::catch_up(Image& image) {
     image.file().changes = 0;
     ClaimList list = list_;
     for (const Claim& claim : gone.removed) list.add(claim);
-    SIEVE_TRY(write_claim_list(list, next_list_path(*state_, name())));
+    SIEVE_TRY(write_next_list(list, *state_, name()));
     rebuilding_ = Rebuilding{.since = {}, .difference = std::move(difference), .claims = list.claims()};
     if (!gone.empty()) rebuilding_->since.push_back(std::move(gone));
     return {};

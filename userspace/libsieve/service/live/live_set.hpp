@@ -50,6 +50,7 @@ namespace sieve::service::live {
 enum class RebuildReason : std::uint8_t {
     no_image, // there is none yet
     options,  // the set's options have changed
+    unsaved,  // changes cannot be written where the image is
     unknown,  // it is unknown which keys are in a filter in force
     no_room,  // keys do not fit
     mistaken, // the filter mistakes an address that this host depends on for a member
@@ -102,6 +103,9 @@ class LiveSet {
     [[nodiscard]] const std::string& name() const { return options_.set.name; }
     [[nodiscard]] const ClaimList& list() const { return list_; }
     [[nodiscard]] std::optional<RebuildReason> rebuild_due() const { return due_; }
+    // Looks whether the last good image and its list are still there and whole: no interface that comes gets
+    // its program without.
+    void check_files(const control::Observer& observer);
     // The list was lost, and replace() has not brought it back: an image of it would lack members.
     [[nodiscard]] bool awaits_sources() const { return lost_ && !lost_->found; }
     void set_protection(Protection protection) { options_.protection = std::move(protection); }
@@ -146,6 +150,7 @@ class LiveSet {
     [[nodiscard]] std::uint32_t fields() const { return options_.set.feed.fields; }
     [[nodiscard]] std::string journal_path(const std::string& identity) const;
     [[nodiscard]] Status load(const control::Observer& observer);
+    [[nodiscard]] bool load_list_alone(const control::Observer& observer);
     void lose_list(const std::string& why, const control::Observer& observer);
     [[nodiscard]] Status load_journal(const control::Observer& observer);
 
@@ -155,6 +160,7 @@ class LiveSet {
                                             const control::Observer& observer);
     void drop_what_changes_nothing(ClaimChange& change) const;
     [[nodiscard]] std::optional<Refusal> guard(const ClaimChange& change, bool whole_list) const;
+    [[nodiscard]] Status note_in_journal(const ClaimChange& change);
     void enter(const ClaimChange& change, LiveChange& report);
     static void note(Difference& difference, const Prefix& prefix, bool on);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/service/live/range_set.hpp"
 
+#include <filesystem>
 #include <utility>
 
 #include "libsieve/service/configuration_text.hpp"
@@ -15,13 +16,21 @@ RangeSet RangeSet::open(LiveSetOptions options, const StateDirectory& state,
     const std::optional<SetRecord> record = state.read(ranges.name(), observer.remark);
     ranges.due_ = !record || record->build != digest_of(build_text(ranges.set_));
     Status known;
-    if (record) known = read_claim_list(state.list_path(ranges.name(), record->identity), ranges.list_);
-    if (!record && options.in_force) known = bad_input(no_list_kept);
+    // Where the image is damaged or gone, its list may be whole.
+    const std::optional<SetRecord> named = record ? record : state.named(ranges.name());
+    if (named) known = read_claim_list(state.list_path(ranges.name(), named->identity), ranges.list_);
+    if (!named && options.in_force) known = bad_input(no_list_kept);
     if (known) return ranges;
     observer.remark(lost_list_text(ranges.name(), known.error().message));
     ranges.lost_ = ranges.list_.prefixes();
     ranges.list_ = ClaimList();
     return ranges;
+}
+
+void RangeSet::check_files(const control::Observer& observer) {
+    if (due_) return;
+    const std::optional<SetRecord> record = state_->read(name(), observer.remark);
+    due_ = !record || !std::filesystem::exists(state_->list_path(name(), record->identity));
 }
 
 // A stream says of each decision that it ends, and may end up with no prefix at all. A list that is short may
@@ -117,7 +126,7 @@ Result<Image> RangeSet::build(const SandboxSettings& sandbox) const {
 }
 
 Status RangeSet::publish(control::Kernel& kernel, Image image, const control::Observer& observer) {
-    SIEVE_TRY(write_claim_list(list_, next_list_path(*state_, name())));
+    SIEVE_TRY(write_next_list(list_, *state_, name()));
     const auto nothing_more = [](const std::string&) -> Status { return {}; };
     SIEVE_ASSIGN(Published published,
                  publish_image(kernel, *state_, set_, image, list_.claims(), nothing_more, observer));

@@ -48,6 +48,8 @@ class RangeSet {
     [[nodiscard]] Change remove_protected();
     [[nodiscard]] std::optional<Time> next_expiry() { return list_.next_expiry(); }
 
+    // Looks whether the last good image and its list are still there and whole; else an image is due.
+    void check_files(const control::Observer& observer);
     // Whether the list has prefixes that the last good image has not, or the other way round.
     [[nodiscard]] bool is_due() const { return due_ && !lost_; }
     // Has an unprivileged child build the image of the list.

@@ -135,11 +135,13 @@ void Ledger::note_cycle(const CycleReport& report, const CycleTimes& times) {
     record_.cycle_error.reset();
     record_.missing = report.missing;
     record_.hook_errors.clear();
+    record_.otherwise.clear();
     record_.paused.clear();
     for (const HookReport& hook : report.hooks) {
         const HookId id{hook.plan.interface, hook.plan.point};
         if (hook.error) record_.hook_errors[id] = hook.error->message;
         if (hook.plan.paused) record_.paused.insert(id);
+        if (hook.plan.otherwise) record_.otherwise[id] = hook.plan.otherwise->message;
     }
     for (const SetReport& set : report.sets) {
         if (!times.asked.contains(set.name)) {
@@ -184,6 +186,11 @@ void Ledger::note_reload(const std::optional<Error>& error, Clock::time_point at
     if (error) record_.reloads_failed++;
     record_.last_reload = at;
     record_.reload_error = error ? std::optional(error->message) : std::nullopt;
+}
+
+void Ledger::note_state_trouble(std::optional<std::string> why) {
+    const std::lock_guard lock(mutex_);
+    record_.state_trouble = std::move(why);
 }
 
 void Ledger::note_fleet(std::optional<FleetStanding> standing) {

@@ -131,6 +131,7 @@ struct Record {
     std::optional<std::string> cycle_error{};    // of the last cycle
     std::map<HookId, std::string> hook_errors{}; // of the last cycle
     std::set<HookId> paused{};                   // in the last cycle
+    std::map<HookId, std::string> otherwise{};   // hooks that are attached otherwise than configured
     std::vector<std::string> missing{};          // interfaces, in the last cycle
     std::uint64_t reloads = 0, reloads_failed = 0;
     std::optional<Clock::time_point> last_reload{};
@@ -139,6 +140,7 @@ struct Record {
     std::optional<FleetStanding> fleet{}; // nothing: this host follows none
     std::uint64_t observations_failed = 0;
     std::optional<std::string> observation_error{}; // of the last one
+    std::optional<std::string> state_trouble{};     // why state is kept in memory only
     std::optional<std::string> keeping_error{};     // why the counters could not be written the last time
 };
 
@@ -173,6 +175,8 @@ class Ledger {
     void note_live_change(const std::string& set, const LiveChange& change);
     // The configuration was read again; `error` if it is not valid and the old one stays.
     void note_reload(const std::optional<Error>& error, Clock::time_point at = Clock::now());
+    // Why state is kept in memory only; nothing: all of it is kept in the state directory.
+    void note_state_trouble(std::optional<std::string> why);
     // How this host stands in its fleet; nothing: it follows none any more.
     void note_fleet(std::optional<FleetStanding> standing);
     // A filter was asked in the kernel before it went live, and a table was put in force. See TimedKernel.

@@ -3,12 +3,16 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstddef>
+#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -22,6 +26,14 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t longest_note = 8192;
+
+// Abstract: the first byte is 0.
+constexpr std::string_view socket_name{"\0xdp-sieve/manager", 18};
+
+// While the lock or the name of a process that has ended is held.
+constexpr std::chrono::milliseconds pause{5};
+// Between taking the name and listening.
+constexpr std::chrono::seconds longest_until_listening{1};
 
 Result<std::string> note_path(const std::string& folder) {
     SIEVE_ASSIGN(std::string name, kernel::Lock::file_name());
@@ -60,11 +72,78 @@ bool same_file(int file, const std::string& path) {
            open.st_ino == named.st_ino;
 }
 
-bool runs(const std::optional<Manager>& manager) {
-    return manager && (::kill(manager->pid, 0) == 0 || errno != ESRCH);
+bool runs(pid_t process) {
+    return ::kill(process, 0) == 0 || errno != ESRCH;
+}
+
+// `process`: 0 if it cannot be named.
+tl::unexpected<Error> managed_by(pid_t process) {
+    const std::string who = process != 0 ? fmt::format("process {}", process) : "another process";
+    return failure(ErrorKind::busy, who + " manages this network namespace already");
+}
+
+Result<UniqueFd> new_socket() {
+    UniqueFd socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!socket) return kernel_refused("a socket for the manager: " + errno_text(errno));
+    return socket;
+}
+
+// bind(2) or connect(2) with the manager's name; returns 0 or an errno value.
+template <class Call>
+int with_name(const Call& call, int socket) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    socket_name.copy(address.sun_path, socket_name.size());
+    const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + socket_name.size());
+    return call(socket, reinterpret_cast<const sockaddr*>(&address), length) == 0 ? 0 : errno;
+}
+
+// Who listens at the manager's name; an errno value if that does not come out.
+tl::expected<ucred, int> who_listens() {
+    const Result<UniqueFd> socket = new_socket();
+    if (!socket) return tl::unexpected(EMFILE);
+    if (const int error = with_name(::connect, socket->get()); error != 0) return tl::unexpected(error);
+    ucred peer{};
+    socklen_t length = sizeof(peer);
+    if (::getsockopt(socket->get(), SOL_SOCKET, SO_PEERCRED, &peer, &length) != 0)
+        return tl::unexpected(errno);
+    return peer;
 }
 
 } // namespace
+
+Result<NamespaceClaim> NamespaceClaim::take(const std::function<void(const std::string& text)>& remark,
+                                            const NoteWait& wait) {
+    using Clock = std::chrono::steady_clock;
+    const auto begin = Clock::now();
+    bool waited = false;
+    SIEVE_ASSIGN(UniqueFd socket, new_socket());
+    for (;; std::this_thread::sleep_for(pause)) {
+        const int error = with_name(::bind, socket.get());
+        if (error == 0 && ::listen(socket.get(), SOMAXCONN) == 0) return NamespaceClaim(std::move(socket));
+        if (error != EADDRINUSE)
+            return kernel_refused("the socket of the manager: " + errno_text(error != 0 ? error : errno));
+        const auto holder = who_listens();
+        if (holder && holder->uid == ::geteuid()) {
+            if (holder->pid == 0 || runs(holder->pid) || Clock::now() - begin >= wait.patience)
+                return managed_by(holder->pid);
+            if (!std::exchange(waited, true) && wait.begun) wait.begun();
+            continue;
+        }
+        if (!holder && holder.error() == ECONNREFUSED && Clock::now() - begin < longest_until_listening)
+            continue;
+        remark(fmt::format("{} has taken the name by which daemons notice each other; only the note in {} "
+                           "keeps a second daemon away",
+                           holder ? fmt::format("process {} of user {}", holder->pid, holder->uid)
+                                  : std::string("somebody"),
+                           kernel::Lock::folder));
+        return NamespaceClaim(UniqueFd());
+    }
+}
+
+bool ManagerNote::is_there() const {
+    return same_file(held_.get(), path_);
+}
 
 Result<ManagerNote> ManagerNote::leave(const Manager& manager, const std::string& folder,
                                        const NoteWait& wait) {
@@ -82,15 +161,12 @@ Result<ManagerNote> ManagerNote::leave(const Manager& manager, const std::string
         if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
             if (errno != EWOULDBLOCK) return refused(errno);
             const auto other = read_note(file.get());
-            if (!runs(other) && Clock::now() < deadline) {
+            if (!(other && runs(other->pid)) && Clock::now() < deadline) {
                 if (!std::exchange(waited, true) && wait.begun) wait.begun();
-                std::this_thread::sleep_for(std::chrono::milliseconds(5)); // flock has no time limit
+                std::this_thread::sleep_for(pause); // flock has no time limit
                 continue;
             }
-            return failure(ErrorKind::busy,
-                           other
-                               ? fmt::format("process {} manages this network namespace already", other->pid)
-                               : std::string("another process manages this network namespace already"));
+            return managed_by(other ? other->pid : 0);
         }
         // Its previous holder may have removed the file between our open and our lock.
         if (!same_file(file.get(), path)) continue;
@@ -103,7 +179,7 @@ Result<ManagerNote> ManagerNote::leave(const Manager& manager, const std::string
 }
 
 ManagerNote::~ManagerNote() {
-    if (held_) (void)::unlink(path_.c_str());
+    if (held_ && is_there()) (void)::unlink(path_.c_str());
 }
 
 std::optional<Manager> find_manager(const std::string& folder) {

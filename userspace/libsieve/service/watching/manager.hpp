@@ -5,6 +5,10 @@
 //     {"pid": 812, "started": 1753000000, "listen": "127.0.0.1:19273", "state": "/var/lib/xdp-sieve",
 //      "version": "0.9.0"}
 //
+// Nobody can take away what keeps a second daemon from the namespace: a socket with an abstract name, which
+// belongs to the namespace itself. So daemons see each other, too, that have different /run folders. Since
+// anybody may take that name first, it counts only if the holder is the same user.
+//
 // The daemon holds an flock(2) on the note, and the note counts only while somebody does: a daemon that was
 // killed manages nothing. A child that it had just forked shares its lock until the child runs for the first
 // time, and whoever asks who manages this namespace holds the lock for a moment.
@@ -17,6 +21,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "libsieve/kernel/lock.hpp"
 #include "libsieve/util/result.hpp"
@@ -44,6 +49,20 @@ struct NoteWait {
     std::function<void()> begun{}; // called once
 };
 
+// The right to manage the network namespace of the calling thread.
+class NamespaceClaim {
+  public:
+    // Error: busy, if another process of this user manages this namespace. `remark` is told if another user
+    // has taken the name: then the note alone keeps a second daemon away.
+    [[nodiscard]] static Result<NamespaceClaim>
+    take(const std::function<void(const std::string& text)>& remark, const NoteWait& wait = {});
+
+  private:
+    explicit NamespaceClaim(UniqueFd socket) : socket_(std::move(socket)) {}
+
+    UniqueFd socket_;
+};
+
 // The note of a running daemon. It is removed when this object goes.
 class ManagerNote {
   public:
@@ -55,6 +74,9 @@ class ManagerNote {
     ManagerNote(ManagerNote&&) noexcept = default;
     ManagerNote& operator=(ManagerNote&&) = delete;
     ~ManagerNote();
+
+    // False if somebody has removed the note.
+    [[nodiscard]] bool is_there() const;
 
   private:
     ManagerNote(std::string path, UniqueFd held) : path_(std::move(path)), held_(std::move(held)) {}

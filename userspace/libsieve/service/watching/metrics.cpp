@@ -153,6 +153,8 @@ using prometheus::MetricType;
       "Times that the configuration was read again, by result: accepted, rejected.")                         \
     X(reload_good, "xdp_sieve_config_last_reload_successful", Gauge, "",                                     \
       "1 if the configuration was accepted when it was last read, 0 if the one before is still in force.")   \
+    X(state_kept, "xdp_sieve_state_kept", Gauge, "",                                                         \
+      "1 if all state is kept in the state directory, 0 if some of it is kept in memory only.")              \
     X(last_reload, "xdp_sieve_config_last_reload_timestamp_seconds", Gauge, "",                              \
       "When the configuration was last read again, in seconds since 1970.")                                  \
     X(read_good, "xdp_sieve_kernel_read_successful", Gauge, "",                                              \
@@ -345,6 +347,7 @@ void add_service(Collection& all, const Record& record) {
     all.add(Id::reloads, {"accepted"}, record.reloads - record.reloads_failed);
     all.add(Id::reloads, {"rejected"}, record.reloads_failed);
     all.add(Id::reload_good, {}, !record.reload_error);
+    all.add(Id::state_kept, {}, !record.state_trouble);
     if (record.last_reload) all.add(Id::last_reload, {}, seconds_since_1970(*record.last_reload));
     all.add(Id::read_errors, {}, record.observations_failed);
 }
@@ -396,6 +399,7 @@ std::vector<MetricFamily> metrics_of(const Snapshot& snapshot) {
         hooks[hook.id] = false;
     }
     for (const auto& [hook, error] : snapshot.record.hook_errors) hooks[hook] = true;
+    for (const auto& [hook, how] : snapshot.record.otherwise) hooks[hook] = true;
     for (const auto& [hook, failed] : hooks) all.add(Id::hook_error, labels_of(hook), failed);
     for (const auto& [name, set] : snapshot.record.sets) add_list(all, name, set);
     for (const SetConfiguration& set : snapshot.record.configuration.sets)

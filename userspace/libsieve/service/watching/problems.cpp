@@ -53,6 +53,10 @@ void add_hooks(std::vector<Problem>& problems, const Snapshot& snapshot) {
         problems.push_back(
             {Severity::failure, "hook-failed", hook_text(hook),
              "The last cycle could not bring this hook in line with the configuration: " + sentence(error)});
+    for (const auto& [hook, how] : snapshot.record.otherwise)
+        problems.push_back(
+            {Severity::warning, "attached-otherwise", hook_text(hook),
+             "Its lists are kept current; it is as configured once it is attached anew: " + sentence(how)});
 }
 
 void add_list(std::vector<Problem>& problems, const SetConfiguration& set, const SetHistory& history,
@@ -149,6 +153,10 @@ std::vector<Problem> problems_of(const Snapshot& snapshot) {
         if (const auto history = record.sets.find(set.name); history != record.sets.end())
             add_list(problems, set, history->second, snapshot.at);
     if (record.fleet) add_fleet(problems, *record.fleet, snapshot.at);
+    if (record.state_trouble)
+        problems.push_back({Severity::warning, "state-not-kept", "state directory",
+                            "What cannot be written there is kept in memory, until the machine ends. " +
+                                sentence(*record.state_trouble)});
     if (record.keeping_error)
         problems.push_back({Severity::warning, "counters-not-kept", "counters",
                             "They cannot be kept for the next start: " + sentence(*record.keeping_error)});
