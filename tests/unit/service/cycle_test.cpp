@@ -88,6 +88,34 @@ TEST_F(CycleTest, TheFirstAttachesAndTheSecondChangesNothing) {
     EXPECT_TRUE(remarks.empty());
 }
 
+// Whoever pauses an interface takes the program off under the lock, so whoever takes the lock later must
+// look.
+TEST_F(CycleTest, NoProgramComesWhereSomebodyPausedMeanwhile) {
+    kernel.on_lock = [&] { ASSERT_TRUE(add_pause(files.path("state"), "eth0")); };
+    const Error error = refused();
+    EXPECT_EQ(error.kind, ErrorKind::changed_meanwhile) << error.message;
+    EXPECT_NE(error.message.find("eth0: was paused meanwhile"), std::string::npos) << error.message;
+    EXPECT_TRUE(end_pause(files.path("state"), "").value());
+    EXPECT_TRUE(done().changed);
+}
+
+TEST_F(CycleTest, APauseTakesTheProgramOffAndListsGoOn) {
+    done();
+    ASSERT_TRUE(add_pause(files.path("state"), ""));
+    files.feed("b.txt", {"192.0.2.2"});
+    const CycleReport paused = done();
+    ASSERT_EQ(paused.hooks.size(), 1U);
+    EXPECT_TRUE(paused.hooks[0].plan.paused);
+    EXPECT_EQ(kernel.count("detach"), 1U);
+    EXPECT_EQ(paused.sets[1].outcome, SetOutcome::replaced);
+    EXPECT_FALSE(done().changed);
+    EXPECT_TRUE(kernel.steps.empty());
+    EXPECT_TRUE(end_pause(files.path("state"), "").value());
+    const CycleReport resumed = done({.ask = Ask::nothing});
+    EXPECT_EQ(kernel.count("attach"), 1U);
+    EXPECT_EQ(resumed.sets[1].last_good->entries, 1U);
+}
+
 TEST_F(CycleTest, AListThatChangesReplacesItsFilterOnly) {
     done();
     const std::uint32_t a = map_of("a");
