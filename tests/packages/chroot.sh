@@ -84,7 +84,8 @@ programs() {
     said=$(within xdp-sieve query /tmp/list.sieve 203.0.113.9) && fail "said $said"
     [ -n "$(within sieve-lab list)" ] || fail "sieve-lab lists nothing"
     # The example is a correct configuration, with its lists.
-    grep -qF 'set blocklist: 2 entries' <<<"$(within xdp-sieve apply --check /usr/share/doc/xdp-sieve/examples/xdp-sieve.toml)" ||
+    local example=/usr/share/doc/xdp-sieve/examples/xdp-sieve.toml
+    grep -qF 'set blocklist: 2 entries' <<<"$(within xdp-sieve apply --check "$example")" ||
         fail "the example does not pass"
 }
 

@@ -73,7 +73,7 @@ foreign() {
     echo dear >"$STATE/mail"
     start_anew
     says_spare 'has mail, but no version of ours;'
-    [ "$(ls "$STATE" | grep -v counters.json)" = mail ] || fail "$(ls "$STATE")"
+    [ "$(ls -I counters.json "$STATE")" = mail ] || fail "$(ls "$STATE")"
     rm -rf "$STATE"
     mkdir -m 777 "$STATE"
     chmod 777 "$STATE"
@@ -92,7 +92,8 @@ on_disk() {
     [ -d "$STATE" ] || mkdir -m 700 "$STATE"
     cat >"$WORK/sieved" <<END
 #!/bin/sh
-exec unshare --mount --propagation private sh -c 'mount -t tmpfs -o mode=700,$1 tmpfs "$STATE" && exec "\$@"' sh $SIEVED "\$@"
+exec unshare --mount --propagation private sh -c \\
+    'mount -t tmpfs -o mode=700,$1 tmpfs "$STATE" && exec "\$@"' sh $SIEVED "\$@"
 END
     chmod +x "$WORK/sieved"
     SIEVED=$WORK/sieved
@@ -184,7 +185,8 @@ no_image() {
     printf '%s\n' "$MEMBER" 203.0.113.65 >"$LISTS/bad.txt"
     start
     says "^xdp-sieved: $IN_IF: attached"
-    for damage in 'rm *.sieve' 'rm *.sieve *.list *.journal record.json' 'truncate -s 1000 *.sieve' 'echo x >record.json'; do
+    for damage in 'rm *.sieve' 'rm *.sieve *.list *.journal record.json' 'truncate -s 1000 *.sieve' \
+        'echo x >record.json'; do
         (cd "$STATE/sets/bad" && eval "$damage")
         ip -n "$IN" link del "$IN_IF"
         says_anew "^xdp-sieved: $IN_IF: attached" make_link

@@ -62,7 +62,9 @@ managed() {
     sieve -q unload "$IN_IF"
 }
 await_set() { await set_in_force "$1"; }
-set_in_force() { sieve --json status "$IN_IF" | jq -e --arg set "$1" '.interfaces[0].sets[] | select(.name == $set)' >/dev/null; }
+set_in_force() {
+    sieve --json status "$IN_IF" | jq -e --arg set "$1" '.interfaces[0].sets[] | select(.name == $set)' >/dev/null
+}
 
 # The pause is on the disk before the command answers, and whatever the daemon does then, no packet is judged.
 lasts() {

@@ -678,25 +678,34 @@ TEST_F(ExactContent, WithBitsOfNoLaneIsRefused) {
 
 TEST_F(ExactContent, WithTwoCopiesOfAKeyIsRefused) {
     const exact::Lanes lanes(geometry());
+    // Puts a copy of some key into its other word, which has room for it.
+    const auto copy = [&](bool from_second) {
+        for (std::uint32_t word = 0; word < geometry().words; word++) {
+            for (std::uint32_t lane = 0; lane < lanes.count(); lane++) {
+                const std::uint64_t content = lanes.get(words()[word], lane);
+                if (content == lanes.none() || lanes.is_second(content) != from_second) continue;
+                const std::uint32_t other = lanes.other_word(word, content);
+                const std::uint64_t free = lanes.free(words()[other]);
+                if (free == 0) continue;
+                put(other, lanes.lowest(free), lanes.other_content(content));
+                return true;
+            }
+        }
+        return false;
+    };
     for (const bool from_second : {false, true}) {
         image = image_of(keys());
-        for (std::uint32_t word = 0;; word++) {
-            const std::uint64_t content = lanes.get(words()[word], 0);
-            if (content == lanes.none() || lanes.is_second(content) != from_second) continue;
-            const std::uint32_t other = lanes.other_word(word, content);
-            const std::uint64_t free = lanes.free(words()[other]);
-            if (free == 0) continue;
-            put(other, lanes.lowest(free), lanes.other_content(content));
-            refused("a second copy of an address");
-            break;
-        }
+        ASSERT_TRUE(copy(from_second));
+        refused("a second copy of an address");
     }
     image = image_of(keys());
-    for (std::uint32_t word = 0;; word++) {
-        if (lanes.free(words()[word]) == 0 || lanes.get(words()[word], 0) == lanes.none()) continue;
-        put(word, lanes.lowest(lanes.free(words()[word])), lanes.get(words()[word], 0));
+    for (std::uint32_t word = 0; word < geometry().words; word++) {
+        const std::uint64_t free = lanes.free(words()[word]);
+        if (free == 0 || lanes.get(words()[word], 0) == lanes.none()) continue;
+        put(word, lanes.lowest(free), lanes.get(words()[word], 0));
         return refused(fmt::format("word {}, lane 0: a second copy of an address", word).c_str());
     }
+    FAIL() << "no word has room for a copy";
 }
 
 TEST_F(ExactContent, WithOtherKeysThanItsSumIsRefused) {
