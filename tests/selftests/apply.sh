@@ -110,7 +110,7 @@ wrong_changes_nothing() {
     judged || fail "judged otherwise"
     # State of another version is set aside.
     echo "xdp-sieve state 1" >"$STATE/version"
-    configure
+    fresh_lists
     sieve apply "$CONFIG" >"$WORK/said" 2>&1 || fail "$(cat "$WORK/said")"
     grep -q 'another version.*; what it had is in ' "$WORK/said" || fail "$(cat "$WORK/said")"
     judged || fail "judged otherwise"

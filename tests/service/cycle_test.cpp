@@ -128,10 +128,11 @@ TEST_F(RealCycle, AChildJoinsTheSets) {
     folder.write("one.txt", "192.0.2.1\n192.0.2.2\n");
     folder.write("two.txt", "192.0.2.2\n192.0.2.3\n198.51.100.1\n");
     folder.write("except.txt", "198.51.100.0/24\n");
-    folder.write("xdp-sieve.toml", "[service]\nstate-directory = \"" + folder.path("state") +
-                                       "\"\n[[interface]]\nname = \"sieve0\"\nsets = [\"one\", \"two\"]\n" +
-                                       "join = true\n[set.one]\nsources = \"one.txt\"\n" +
-                                       "[set.two]\nsources = \"two.txt\"\nexcept = \"except.txt\"\n");
+    folder.write("xdp-sieve.toml",
+                 "[service]\nstate-directory = \"" + folder.path("state") +
+                     "\"\n[[interface]]\nname = \"sieve0\"\nsets = [\"one\", \"two\"]\n" +
+                     "join = true\n[set.one]\nsources = \"one.txt\"\n" +
+                     "[set.two]\nkind = \"xorsat\"\nsources = \"two.txt\"\nexcept = \"except.txt\"\n");
     std::mutex mutex;
     std::vector<pid_t> children;
     std::size_t killed = 5; // the children before it read and build the sets
@@ -190,7 +191,7 @@ TEST_F(RealCycle, AnImageIsPutInForceAsItIs) {
     folder.write("good.txt", "192.0.2.7\n");
     succeeds();
     EXPECT_NE(in_force(), identity);
-    configure("\"ready.sieve\"");
+    configure("\"ready.sieve\"\nguards.unchecked-images = true");
     succeeds();
     EXPECT_EQ(in_force(), identity);
 }

@@ -92,9 +92,14 @@ TEST_F(CycleTest, TheFirstAttachesAndTheSecondChangesNothing) {
 // look.
 TEST_F(CycleTest, NoProgramComesWhereSomebodyPausedMeanwhile) {
     kernel.on_lock = [&] { ASSERT_TRUE(add_pause(files.path("state"), "eth0")); };
-    const Error error = refused();
+    const auto report = run();
+    ASSERT_TRUE(report) << report.error().message;
+    ASSERT_TRUE(report->hooks.at(0).error);
+    const Error& error = *report->hooks[0].error;
     EXPECT_EQ(error.kind, ErrorKind::changed_meanwhile) << error.message;
     EXPECT_NE(error.message.find("eth0: was paused meanwhile"), std::string::npos) << error.message;
+    EXPECT_FALSE(kernel.changed());
+    kernel.on_lock = nullptr;
     EXPECT_TRUE(end_pause(files.path("state"), "").value());
     EXPECT_TRUE(done().changed);
 }

@@ -677,9 +677,9 @@ TEST_F(ExactContent, WithBitsOfNoLaneIsRefused) {
 }
 
 TEST_F(ExactContent, WithTwoCopiesOfAKeyIsRefused) {
-    const exact::Lanes lanes(geometry());
     // Puts a copy of some key into its other word, which has room for it.
     const auto copy = [&](bool from_second) {
+        const exact::Lanes lanes(geometry());
         for (std::uint32_t word = 0; word < geometry().words; word++) {
             for (std::uint32_t lane = 0; lane < lanes.count(); lane++) {
                 const std::uint64_t content = lanes.get(words()[word], lane);
@@ -699,6 +699,7 @@ TEST_F(ExactContent, WithTwoCopiesOfAKeyIsRefused) {
         refused("a second copy of an address");
     }
     image = image_of(keys());
+    const exact::Lanes lanes(geometry());
     for (std::uint32_t word = 0; word < geometry().words; word++) {
         const std::uint64_t free = lanes.free(words()[word]);
         if (free == 0 || lanes.get(words()[word], 0) == lanes.none()) continue;
