@@ -110,7 +110,8 @@ wrong_changes_nothing() {
     judged || fail "judged otherwise"
     # State of another version is set aside.
     echo "xdp-sieve state 1" >"$STATE/version"
-    fresh_lists
+    configure
+    printf '%s\n' "$MEMBER" 203.0.113.64/28 >"$LISTS/bad.txt"
     sieve apply "$CONFIG" >"$WORK/said" 2>&1 || fail "$(cat "$WORK/said")"
     grep -q 'another version.*; what it had is in ' "$WORK/said" || fail "$(cat "$WORK/said")"
     judged || fail "judged otherwise"
