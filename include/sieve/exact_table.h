@@ -36,13 +36,6 @@
 
 #include <sieve/prefix.h>
 
-/* The kind's number, beside those of SIEVE_KINDS (sieve/image.h). */
-#ifdef __cplusplus
-inline constexpr enum sieve_kind SIEVE_KIND_EXACT = static_cast<enum sieve_kind>(8);
-#else
-#define SIEVE_KIND_EXACT 8
-#endif
-
 /* struct sieve_lookup as this kind reads it. */
 struct __attribute__((may_alias)) sieve_exact {
     __u32 magic;

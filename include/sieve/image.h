@@ -46,7 +46,8 @@ SIEVE_STATIC_ASSERT(sizeof(struct sieve_line) == SIEVE_LINE_BYTES,
     KIND(DLEFT128, dleft128, 4)                                                                              \
     KIND(DDLCBF, ddlcbf, 5)                                                                                  \
     KIND(XORSAT, xorsat, 6)                                                                                  \
-    KIND(RANGES, ranges, 7)
+    KIND(RANGES, ranges, 7)                                                                                  \
+    KIND(EXACT, exact, 8)
 
 #define SIEVE_KIND_ENUMERATOR(UPPER, lower, number) SIEVE_KIND_##UPPER = (number),
 

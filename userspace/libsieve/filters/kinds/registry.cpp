@@ -61,7 +61,6 @@ using Table = std::array<const FilterKind*, std::numeric_limits<__u8>::max() + 1
 constexpr Table built_in() {
     Table kinds{};
     SIEVE_KINDS(SIEVE_KIND_ENTRY)
-    kinds[SIEVE_KIND_EXACT] = &exact_kind;
     return kinds;
 }
 #undef SIEVE_KIND_ENTRY
