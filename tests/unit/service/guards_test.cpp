@@ -299,7 +299,7 @@ TEST_F(ImageGuards, AFilterThatCannotSayWhatItCoversIsRefused) {
     const Image filter = image_of({"198.51.100.1"}, SIEVE_KIND_XORSAT);
     refused(check(filter), Guard::coverage,
             "kind xorsat does not say what it covers, so no guard can judge it; expected a list, or an image "
-            "of kind ranges; to take it all the same, set unchecked-images = true in [set.bad.guards]");
+            "of an exact kind; to take it all the same, set unchecked-images = true in [set.bad.guards]");
     EXPECT_FALSE(check(filter, {}, true)) << "signed";
     set.guards.unchecked_images = true;
     EXPECT_FALSE(check(filter));

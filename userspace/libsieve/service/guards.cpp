@@ -391,7 +391,7 @@ std::optional<Refusal> check_image(const SetConfiguration& set, const Image& ima
         return Refusal{
             Guard::coverage,
             fmt::format("set {}: an image of kind {} does not say what it covers, so no guard can judge it; "
-                        "expected a list, or an image of kind ranges; to take it all the same, set "
+                        "expected a list, or an image of an exact kind; to take it all the same, set "
                         "unchecked-images = true in [set.{}.guards]",
                         set.name, kind_of(image.lookup()).facts().name, set.name)};
     if (extent && extent->ranges == 0) return empty_list(set);
