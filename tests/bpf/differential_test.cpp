@@ -65,10 +65,10 @@ model::Key model_key(const sieve_key& key) {
 /// Whether tests/model reads images of the kind. The unit tests have slow models of parts of the other kinds.
 /// The switch has no default, so that whoever adds a kind decides.
 bool has_image_model(sieve_kind kind) {
-    if (kind == SIEVE_KIND_EXACT) return true;
     switch (kind) {
     case SIEVE_KIND_BLOCKED:
     case SIEVE_KIND_XORSAT:
+    case SIEVE_KIND_EXACT:
         return true;
     case SIEVE_KIND_NONE:
     case SIEVE_KIND_BLOOM:
