@@ -264,7 +264,7 @@ TEST_F(CycleTest, AJoiningChildThatEndsBadlyLeavesTheSetsToBeAskedOneByOne) {
                                                          joint.lines().size_bytes()}));
             return reported();
         },
-        "the joint filter does not name the first set that holds a key");
+        "building was of no use: the joint filter does not name the first set that holds a key");
     EXPECT_EQ(joining, 3) << "each cycle tries again";
     sandbox = test::in_process();
     EXPECT_TRUE(done().changed);
