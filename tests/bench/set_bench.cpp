@@ -2,7 +2,8 @@
 // Benchmarks for every kind in user space, with 10^6 keys, on one thread: building filters and asking them.
 // They show what each effort costs and which rate it gives, at 16 bits a key. The counter `fpr` is exact,
 // computed from the filter's bits. `strangers/` gives the rates at other sizes: it asks each filter for 10^7
-// keys that it does not hold, and compares with what was predicted before the build.
+// keys that it does not hold, and compares with what was predicted before the build. `scale/` builds the kind
+// of most lists from 10^4 to 10^7 keys, beside the default filter; the counter `us_a_key` is processor time.
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -17,6 +18,8 @@
 #include "libsieve/bench/bench_keys.hpp"
 #include "libsieve/build/measure.hpp"
 #include "libsieve/build/set_builder.hpp"
+#include "libsieve/filters/exact_kind.hpp"
+#include "libsieve/filters/kinds/choice.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 
 namespace sieve {
@@ -30,20 +33,36 @@ constexpr std::uint64_t asked = 1 << 16;
 struct Contestant {
     const FilterKind* kind;
     KindOptions form;
-    double bits_per_key;
+    std::optional<double> bits_per_key; // none: the list decides
 };
 
-// Every form of every kind, at 16 bits a key, or at as many bits as the kind needs for all keys.
-std::vector<Contestant> contestants() {
+// Every form of every kind of filter, at 16 bits a key, or at as many bits as the kind needs for all keys.
+std::vector<Contestant> filters() {
     std::vector<Contestant> all;
     for (const FilterKind* kind : hashing_kinds())
         for (const KindOptions& form : kind->forms()) all.push_back({kind, form, kind->facts().bits_per_key});
     return all;
 }
 
+// The kinds that hold single addresses without error.
+std::vector<Contestant> exact_sets() {
+    std::vector<Contestant> all;
+    for (const FilterKind* kind : filter_kinds())
+        if (kind->exact() != nullptr && kind->exact()->is_of_keys())
+            for (const KindOptions& form : kind->forms()) all.push_back({kind, form, {}});
+    return all;
+}
+
+std::vector<Contestant> contestants() {
+    std::vector<Contestant> all = exact_sets();
+    const std::vector<Contestant> others = filters();
+    all.insert(all.end(), others.begin(), others.end());
+    return all;
+}
+
 std::string name_of(const Contestant& c) {
-    return fmt::format("{}/choices:{}/bits:{:.0f}", c.kind->facts().name, c.form.choices.value_or(0),
-                       c.bits_per_key);
+    const std::string name = fmt::format("{}/choices:{}", c.kind->facts().name, c.form.choices.value_or(0));
+    return c.bits_per_key ? fmt::format("{}/bits:{:.0f}", name, *c.bits_per_key) : name;
 }
 
 BuildOptions options_for(const Contestant& contestant, Effort effort) {
@@ -57,25 +76,26 @@ BuildOptions options_for(const Contestant& contestant, Effort effort) {
     return options;
 }
 
-void build(benchmark::State& state, const BuildOptions& options) {
-    double fpr = 0;
-    std::uint32_t rounds = 0;
+void build(benchmark::State& state, const BuildOptions& options, std::uint64_t count) {
+    BuildReport report;
     for (auto _ : state) {
         state.PauseTiming();
-        KeySet set = bench::member_keys(keys);
+        KeySet set = bench::member_keys(count);
         state.ResumeTiming();
         const Result<BuiltSet> built = build_set(std::move(set), options, {});
         if (!built) {
             state.SkipWithError(built.error().message.c_str());
             return;
         }
-        fpr = built->report.expected_fpr;
-        rounds = built->report.rounds;
+        report = built->report;
     }
-    state.SetItemsProcessed(static_cast<std::int64_t>(state.iterations() * keys));
-    state.counters["fpr"] = fpr;
-    state.counters["rounds"] = rounds;
-    state.counters["bits_per_key"] = options.bits_per_key.value_or(0);
+    const auto total = state.iterations() * count;
+    state.SetItemsProcessed(static_cast<std::int64_t>(total));
+    state.counters["fpr"] = report.expected_fpr;
+    state.counters["rounds"] = report.rounds;
+    state.counters["bits_per_key"] = report.bits_per_key;
+    state.counters["us_a_key"] = benchmark::Counter(
+        static_cast<double>(total) / 1e6, benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
 }
 
 // Members are the keys from the first index on; non-members are those from `keys` on.
@@ -133,7 +153,9 @@ void ask_strangers(benchmark::State& state, BuildOptions options) {
 void add_build(const Contestant& contestant, Effort effort) {
     benchmark::RegisterBenchmark(
         fmt::format("build/{}/effort:{}", name_of(contestant), effort_name(effort)).c_str(),
-        [contestant, effort](benchmark::State& state) { build(state, options_for(contestant, effort)); })
+        [contestant, effort](benchmark::State& state) {
+            build(state, options_for(contestant, effort), keys);
+        })
         ->Iterations(1)
         ->Unit(benchmark::kMillisecond);
 }
@@ -154,7 +176,18 @@ void add_benchmarks() {
                     query(state, options_for(contestant, Effort::fast), members);
                 });
     }
-    for (Contestant contestant : contestants())
+    std::vector<Contestant> common = exact_sets();
+    common.push_back(
+        {.kind = &standard_kind(), .form = {.kind = standard_kind().facts().number}, .bits_per_key = 16});
+    for (const std::uint64_t count : {10'000, 100'000, 1'000'000, 10'000'000})
+        for (const Contestant& contestant : common)
+            benchmark::RegisterBenchmark(
+                fmt::format("scale/{}/keys:{}", contestant.kind->facts().name, count).c_str(),
+                [contestant, count](benchmark::State& state) {
+                    build(state, options_for(contestant, Effort::normal), count);
+                })
+                ->Unit(benchmark::kMillisecond);
+    for (Contestant contestant : filters())
         for (const double bits : {8, 12, 16, 20, 24}) {
             contestant.bits_per_key = bits;
             benchmark::RegisterBenchmark(fmt::format("strangers/{}", name_of(contestant)).c_str(),

@@ -64,6 +64,40 @@ TEST(WitnessDraw, KnowsOnlyTheSet) {
     }
 }
 
+// Long lists whose lowest ranks are not where those of a long list of distinct keys are.
+TEST(WitnessDraw, KnowsOnlyTheSetOfUnusualLists) {
+    const auto key = [](std::uint32_t i) { return i * 2'654'435'761U; };
+    constexpr std::uint64_t for_most_witnesses = 1U << 20;
+    const auto drawn = [](const std::vector<std::vector<std::uint32_t>>& pieces) {
+        WitnessDraw draw(secret_of(8));
+        for (const auto& piece : pieces) draw.add(keys_of(piece));
+        return addresses(draw.take(for_most_witnesses));
+    };
+    // The oracle: short lists of distinct keys, one after the other.
+    const auto expected = [&](std::uint32_t keys) {
+        std::vector<std::vector<std::uint32_t>> pieces;
+        for (std::uint32_t i = 0; i < keys; i++) {
+            if (i % 1'000 == 0) pieces.emplace_back();
+            pieces.back().push_back(key(i));
+        }
+        return drawn(pieces);
+    };
+    // A few keys, again and again.
+    std::vector<std::uint32_t> few(200'000);
+    for (std::uint32_t i = 0; i < few.size(); i++) few[i] = key(i % 3'000);
+    EXPECT_EQ(drawn({few}), expected(3'000));
+    // A short list, and a long one in which other keys are rare.
+    std::vector<std::uint32_t> some(1'000);
+    for (std::uint32_t i = 0; i < some.size(); i++) some[i] = key(i);
+    std::vector<std::uint32_t> rare(400'000, key(0));
+    for (std::uint32_t i = 0; i < 10'000; i++) rare[i * 40] = key(1'000 + i);
+    EXPECT_EQ(drawn({some, rare}), expected(11'000));
+    // A short list, and a long one of other keys.
+    std::vector<std::uint32_t> many(400'000);
+    for (std::uint32_t i = 0; i < many.size(); i++) many[i] = key(1'000 + i);
+    EXPECT_EQ(drawn({some, many}), expected(401'000));
+}
+
 // Over many secrets, each of 1,000 keys is drawn as often as any other.
 TEST(WitnessDraw, GivesEachKeyTheSameChance) {
     constexpr std::uint32_t count = 1'000;

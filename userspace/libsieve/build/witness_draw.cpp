@@ -39,11 +39,22 @@ void WitnessDraw::keep_lowest(std::vector<Ranked>& ranked) {
 }
 
 void WitnessDraw::add(const KeySet& keys) {
+    constexpr std::uint64_t highest_rank = std::numeric_limits<std::uint64_t>::max();
+    if (lowest_.size() == most_witnesses) return add_up_to(lowest_.back().first, keys);
+    // Ranks are uniform. So if the keys are many, those with the lowest ranks are hardly ever above twice the
+    // rank that the last of them should have. They are if a list repeats itself very often.
+    const bool many = keys.size() > 4 * most_witnesses;
+    const std::uint64_t likely = many ? highest_rank / keys.size() * 2 * most_witnesses : highest_rank;
+    add_up_to(likely, keys);
+    const bool all = lowest_.size() == most_witnesses && lowest_.back().first <= likely;
+    if (many && !all) add_up_to(highest_rank, keys);
+}
+
+void WitnessDraw::add_up_to(std::uint64_t most, const KeySet& keys) {
     std::vector<std::vector<Ranked>> found(portions);
-    const bool full = lowest_.size() == most_witnesses;
     for_each_index(portions, [&](std::size_t portion) {
         std::vector<Ranked>& own = found[portion];
-        std::uint64_t highest = full ? lowest_.back().first : std::numeric_limits<std::uint64_t>::max();
+        std::uint64_t highest = most;
         const auto rank = [&](const sieve_key& key) {
             const std::uint64_t number = rank_of(key, keys.fields());
             if (number > highest) return;

@@ -30,6 +30,8 @@ class WitnessDraw {
   private:
     using Ranked = std::pair<std::uint64_t, sieve_key>;
     static void keep_lowest(std::vector<Ranked>& ranked);
+    // Takes the keys whose rank is at most `most`.
+    void add_up_to(std::uint64_t most, const KeySet& keys);
 
     [[nodiscard]] std::uint64_t rank_of(const sieve_key& key, std::uint32_t fields) const;
 

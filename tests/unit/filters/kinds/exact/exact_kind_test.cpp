@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstring>
 #include <functional>
 #include <random>
@@ -253,6 +254,7 @@ TEST(Exact, TestsEachLaneByItself) {
             ASSERT_EQ(sieve_exact_test(&exact, first, second, rest) != 0, expected)
                 << fmt::format("{:x} {:x} {:x}", first, second, rest);
             ASSERT_EQ(lanes.free(first), free) << fmt::format("{:x}", first);
+            ASSERT_EQ(lanes.how_many(free), std::popcount(free)) << fmt::format("{:x}", first);
         }
     }
 }

@@ -2,7 +2,8 @@
 #include "libsieve/filters/kinds/exact/exact_ipv4.hpp"
 
 #include <algorithm>
-#include <bit>
+#include <array>
+#include <utility>
 
 #include "libsieve/util/huge_array.hpp"
 #include "libsieve/util/parallel.hpp"
@@ -20,6 +21,33 @@ constexpr std::size_t most_steps = 1U << 14;
 // smaller shards, most keys near a border could not move, and chains would not end.
 constexpr std::uint32_t shard_words = 1U << 18;
 constexpr std::uint32_t least_reaches = 4;
+
+// Calls visit(permuted, place) for each key in turn, permuted(key) being its permuted address, until one
+// returns false; returns whether none did. The words of as many keys at a time are requested before the first
+// of these keys is placed, so that their cache misses overlap.
+template <class Permuted, class Visit>
+bool for_each_place(const sieve_exact& exact, std::span<const __u64> words,
+                    std::span<const std::uint32_t> keys, const Permuted& permuted, const Visit& visit) {
+    constexpr std::size_t at_a_time = 16;
+    struct Key {
+        std::uint32_t permuted;
+        sieve_exact_place at;
+    };
+    std::array<Key, at_a_time> next;
+    for (std::size_t first = 0; first < keys.size(); first += at_a_time) {
+        const std::size_t count = std::min(at_a_time, keys.size() - first);
+        for (std::size_t i = 0; i < count; i++) {
+            next[i].permuted = permuted(keys[first + i]);
+            next[i].at = sieve_exact_locate(&exact, next[i].permuted);
+            constexpr int to_write = 1;
+            __builtin_prefetch(&words[next[i].at.first], to_write);
+            __builtin_prefetch(&words[next[i].at.second], to_write);
+        }
+        for (std::size_t i = 0; i < count; i++)
+            if (!visit(next[i].permuted, next[i].at)) return false;
+    }
+    return true;
+}
 
 std::uint32_t shard_bits(const sieve_exact& exact) {
     std::uint32_t bits = 0;
@@ -91,7 +119,8 @@ class ShardedPlacement {
         RoomSearch search;
         for (Part& part : parts) {
             for (const std::uint32_t permuted : part.left)
-                if (!take(permuted, {0, exact_.words}, part, search)) return false;
+                if (!take(permuted, sieve_exact_locate(&exact_, permuted), {0, exact_.words}, part, search))
+                    return false;
             for (const std::uint32_t permuted : part.repeated)
                 repeated.push_back(inverse.address_of(permuted));
         }
@@ -114,8 +143,9 @@ class ShardedPlacement {
     }
 
     // False: no room.
-    bool take(std::uint32_t permuted, WordRange range, Part& part, RoomSearch& search) {
-        const Placed placed = place(lanes_, words_, sieve_exact_locate(&exact_, permuted), range, search);
+    bool take(std::uint32_t permuted, const sieve_exact_place& at, WordRange range, Part& part,
+              RoomSearch& search) {
+        const Placed placed = place(lanes_, words_, at, range, search);
         if (placed == Placed::before) part.repeated.push_back(permuted);
         return placed != Placed::nowhere;
     }
@@ -125,13 +155,15 @@ class ShardedPlacement {
         // The word at an edge may be of two shards.
         const WordRange range{edge(shard) + (shard > 0 ? 1 : 0),
                               shard + 1 == shards_ ? exact_.words : edge(shard + 1)};
-        for (const std::uint32_t permuted : scattered.shard(shard)) {
-            const sieve_exact_place at = sieve_exact_locate(&exact_, permuted);
-            if (!range.has(at.first) || !range.has(at.second))
-                part.across.push_back(permuted);
-            else if (!take(permuted, range, part, search))
-                part.left.push_back(permuted);
-        }
+        const auto itself = [](std::uint32_t permuted) { return permuted; };
+        for_each_place(exact_, words_, scattered.shard(shard), itself,
+                       [&](std::uint32_t permuted, const sieve_exact_place& at) {
+                           if (!range.has(at.first) || !range.has(at.second))
+                               part.across.push_back(permuted);
+                           else if (!take(permuted, at, range, part, search))
+                               part.left.push_back(permuted);
+                           return true;
+                       });
     }
 
     void fill_across(std::size_t shard, Part& part) {
@@ -139,7 +171,7 @@ class ShardedPlacement {
         const WordRange range{middle(shard), middle(shard + 1)};
         for (const std::uint32_t permuted : part.across) {
             const sieve_exact_place at = sieve_exact_locate(&exact_, permuted);
-            if (!range.has(at.first) || !range.has(at.second) || !take(permuted, range, part, search))
+            if (!range.has(at.first) || !range.has(at.second) || !take(permuted, at, range, part, search))
                 part.left.push_back(permuted);
         }
         part.across.clear();
@@ -200,7 +232,7 @@ Placed place(const Lanes& lanes, std::span<__u64> words, const sieve_exact_place
     const std::uint64_t free_first = lanes.free(first);
     const std::uint64_t free_second = lanes.free(second);
     if ((free_first | free_second) != 0) {
-        if (std::popcount(free_first) >= std::popcount(free_second))
+        if (lanes.how_many(free_first) >= lanes.how_many(free_second))
             first = lanes.with(first, lanes.lowest(free_first), in_first);
         else
             second = lanes.with(second, lanes.lowest(free_second), in_second);
@@ -222,13 +254,14 @@ bool place_all(const sieve_exact& exact, std::span<__u64> words, std::span<const
         return ShardedPlacement(exact, words, bits).run(addresses, repeated);
     const Lanes lanes(exact);
     RoomSearch search;
-    for (const std::uint32_t address : addresses) {
-        const sieve_exact_place at = sieve_exact_locate(&exact, sieve_exact_permute(&exact, address));
-        const Placed placed = place(lanes, words, at, {0, exact.words}, search);
-        if (placed == Placed::before) repeated.push_back(address);
-        if (placed == Placed::nowhere) return false;
-    }
-    return true;
+    const Inverse inverse(exact);
+    const auto permute = [&](std::uint32_t address) { return sieve_exact_permute(&exact, address); };
+    return for_each_place(exact, words, addresses, permute,
+                          [&](std::uint32_t permuted, const sieve_exact_place& at) {
+                              const Placed placed = place(lanes, words, at, {0, exact.words}, search);
+                              if (placed == Placed::before) repeated.push_back(inverse.address_of(permuted));
+                              return placed != Placed::nowhere;
+                          });
 }
 
 } // namespace sieve::exact

@@ -42,6 +42,11 @@ class Lanes {
         return ~(((differ & lower) + lower) | differ) & heads_;
     }
     [[nodiscard]] std::uint64_t free(std::uint64_t word) const { return equal(word, none_); }
+    /// How many lanes equal() or free() found: the product's highest lane is the sum of all. (Processors
+    /// count bits in one instruction, but not all that this code is compiled for.)
+    [[nodiscard]] std::uint64_t how_many(std::uint64_t found) const {
+        return ((found >> (width_ - 1)) * feet_ >> ((count_ - 1) * width_)) & none_;
+    }
     /// The lowest lane of those that equal() or free() found; at least one.
     [[nodiscard]] std::uint32_t lowest(std::uint64_t found) const {
         return static_cast<std::uint32_t>(std::countr_zero(found)) / width_;
