@@ -17,6 +17,7 @@ struct bench_control {
     __u64 first;                          /* window of indices */
     __u64 indices;                        /* likewise; at most 2^32 */
     __u64 fence;                          /* written by lookups that must not overlap */
+    __u64 members;                        /* bench_wrong: the indices below this one */
     __u32 apart;                          /* whether lookups must not overlap */
     __u32 lookups;                        /* in one run */
     __u32 buckets;                        /* lines of the floor's map */

@@ -188,6 +188,20 @@ BENCH_PROGRAM(bench_filter) {
     return 0;
 }
 
+/* Asks for the addresses of one index after the other, from `state` on, and counts the wrong answers. */
+BENCH_PROGRAM(bench_wrong) {
+    __u64 position = loop->state++;
+    __u32 index = bench_control.index;
+    void* filter = bpf_map_lookup_elem(&sieve_sets, &index);
+    struct sieve_key key;
+
+    bench_make_key(&key, bench_address((__u32)position));
+    if (!filter || (sieve_lookup_key(filter, index, &key, SIEVE_FIELD_ADDRESSES) != 0) !=
+                       (position < bench_control.members))
+        loop->found++;
+    return 0;
+}
+
 BENCH_PROGRAM(bench_hash_lookup) {
     __u32 address = bench_next_address(loop);
 

@@ -30,6 +30,13 @@ every_member_is_found() {
         sort | diff "$WORK/kinds" -
 }
 
+every_answer_is_right() {
+    bench --answers 300001 --keys 1e4 >"$WORK/answers.json"
+    jq -r '.answers[0].rows[] | select(.asked == 300001 and .wrong == 0) | "\(.kind) \(.asked_in)"' \
+        "$WORK/answers.json" | sort >"$WORK/answered"
+    printf 'exact kernel\nexact user space\n' | diff - "$WORK/answered"
+}
+
 # Without the commands of the other filters only xdp-sieve and the two baselines are there to measure.
 absent_firewalls_are_left_out() {
     mkdir -p "$WORK/few"
@@ -74,6 +81,7 @@ END
 
 ktap_run \
     "no kind of filter misses a member" every_member_is_found \
+    "no answer of an exact set is wrong" every_answer_is_right \
     "firewalls that are not installed are left out" absent_firewalls_are_left_out \
     "installed firewalls judge as xdp-sieve does" installed_firewalls_judge_alike \
     "a benchmark that fails leaves nothing" failure_leaves_nothing

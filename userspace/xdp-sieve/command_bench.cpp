@@ -18,6 +18,7 @@
 #include <nlohmann/json.hpp>
 #include <sieve/policy.h>
 
+#include "libsieve/bench/answer_bench.hpp"
 #include "libsieve/bench/bench_keys.hpp"
 #include "libsieve/bench/firewall_bench.hpp"
 #include "libsieve/bench/load_bench.hpp"
@@ -49,6 +50,7 @@ struct BenchArguments {
     std::uint32_t rounds = 15;
     bool firewalls = false;               // likewise
     std::optional<std::uint64_t> members; // likewise: lookups of members
+    std::optional<std::uint64_t> answers; // likewise: addresses that exact sets are asked for
     bool quick = false;
     std::string output;
     bool force = false;
@@ -233,6 +235,25 @@ void print_table(const bench::MemberTable& table) {
                   format_count(row.missed), row.seconds);
 }
 
+nlohmann::json to_json(const bench::AnswerTable& table) {
+    nlohmann::json out = {{"keys", table.keys}, {"rows", nlohmann::json::array()}};
+    for (const bench::AnswerRow& row : table.rows)
+        out["rows"].push_back({{"kind", row.kind},
+                               {"asked_in", row.kernel ? "kernel" : "user space"},
+                               {"asked", row.asked},
+                               {"wrong", row.wrong},
+                               {"seconds", row.seconds}});
+    return out;
+}
+
+void print_table(const bench::AnswerTable& table) {
+    print_out("\nexact sets of {} keys, asked for different addresses\n", format_count(table.keys));
+    for (const bench::AnswerRow& row : table.rows)
+        print_out("{:<10} {:<10} {:>13} asked {:>13} wrong {:>9.1f} s\n", row.kind,
+                  row.kernel ? "kernel" : "user space", format_count(row.asked), format_count(row.wrong),
+                  row.seconds);
+}
+
 constexpr std::size_t firewall_traffics = 2; // non-members, members
 
 // How much processor time a packet takes, as a multiple of what the row "xdp-sieve" needs.
@@ -401,8 +422,9 @@ constexpr std::uint64_t least_load_keys = 1'000'000;
 
 // JSON sorts what a run has measured by name. Without the tables on packets, "lookups" comes first.
 const OutputKind numbers{.name = "file of a benchmark's numbers",
-                         .beginnings = {"{\n  \"firewalls\": [", "{\n  \"links\": [", "{\n  \"lookups\": [",
-                                        "{\n  \"machine\": {", "{\n  \"prefixes\": [", "{\n  \"sets\": ["},
+                         .beginnings = {"{\n  \"answers\": [", "{\n  \"firewalls\": [", "{\n  \"links\": [",
+                                        "{\n  \"lookups\": [", "{\n  \"machine\": {", "{\n  \"prefixes\": [",
+                                        "{\n  \"sets\": ["},
                          .mode = 0666};
 
 // The name that the kernel has for the first processor; empty if it has none.
@@ -430,7 +452,7 @@ class Runner {
     Runner(const BenchArguments& arguments, const Context& context)
         : arguments_(arguments), context_(context), progress_(progress_bar(context)) {}
 
-    // False if a member was missed.
+    // False if a member was missed, or an exact set gave a wrong answer.
     Result<bool> run() {
         // Refuse bad sizes at once, not after minutes of measuring.
         std::vector<std::uint64_t> sizes;
@@ -455,11 +477,12 @@ class Runner {
             for (const std::uint64_t keys : sizes)
                 SIEVE_TRY(arguments_.firewalls ? build_and_run_firewalls(keys)
                           : arguments_.members ? run_members(keys)
+                          : arguments_.answers ? run_answers(keys)
                                                : run_size(keys));
         if (context_.json) print_out("{}\n", json_text(out_));
         if (!arguments_.output.empty())
             SIEVE_TRY(write_output(arguments_.output, json_text(out_) + "\n", numbers, replace));
-        return missed_ == 0;
+        return wrong_ == 0;
     }
 
   private:
@@ -484,8 +507,19 @@ class Runner {
         const bench::MemberOptions options{
             .keys = keys, .bits_per_key = arguments_.bits_per_key, .lookups = *arguments_.members};
         SIEVE_ASSIGN(const bench::MemberTable table, bench::bench_members(options, progress_));
-        for (const bench::MemberRow& row : table.rows) missed_ += row.missed;
+        for (const bench::MemberRow& row : table.rows) wrong_ += row.missed;
         show("members", table);
+        return {};
+    }
+
+    Status run_answers(std::uint64_t keys) {
+        if (*arguments_.answers > bench::all_addresses)
+            return invalid_request(fmt::format("--answers {}: there are {} IPv4 addresses",
+                                               *arguments_.answers, bench::all_addresses));
+        const bench::AnswerOptions options{.keys = keys, .addresses = *arguments_.answers};
+        SIEVE_ASSIGN(const bench::AnswerTable table, bench::bench_answers(options, progress_));
+        for (const bench::AnswerRow& row : table.rows) wrong_ += row.wrong;
+        show("answers", table);
         return {};
     }
 
@@ -550,12 +584,12 @@ class Runner {
     std::vector<std::uint32_t> sets_;
     std::filesystem::path program_ = std::filesystem::read_symlink("/proc/self/exe");
     nlohmann::json out_ = {{"machine", machine()}};
-    std::uint64_t missed_ = 0; // members
+    std::uint64_t wrong_ = 0; // answers that must be right
 };
 
 Result<Exit> run_bench(const BenchArguments& arguments, const Context& context) {
-    SIEVE_ASSIGN(const bool all_found, Runner(arguments, context).run());
-    return all_found ? Exit::done : Exit::no;
+    SIEVE_ASSIGN(const bool all_right, Runner(arguments, context).run());
+    return all_right ? Exit::done : Exit::no;
 }
 
 } // namespace
@@ -586,6 +620,10 @@ void add_bench(CLI::App& app, Context& context) {
             only.add("--members", arguments->members,
                      "so many lookups of members inside the kernel, of each kind; exit code 1 if one is "
                      "missed")
+                .called("NUMBER");
+            only.add("--answers", arguments->answers,
+                     "so many different IPv4 addresses, at most 2^32, of exact sets, in user space and "
+                     "inside the kernel; exit code 1 if an answer is wrong")
                 .called("NUMBER");
             command.add("--bits-per-key", arguments->bits_per_key, "size of the filters").show_default();
             const Argument rounds =

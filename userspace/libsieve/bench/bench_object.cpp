@@ -109,6 +109,12 @@ Result<BenchObject> BenchObject::load(const BenchSizes& sizes) {
     return object;
 }
 
+Status BenchObject::put_filter(std::uint32_t index, int map) const {
+    if (bpf_map_update_elem(bpf_map__fd(skeleton_->maps.sieve_sets), &index, &map, BPF_ANY) != 0)
+        return kernel::refusal("putting a filter into the table of sets", errno);
+    return {};
+}
+
 void BenchObject::draw(Traffic traffic, std::uint64_t keys) const {
     bench_control& control = this->control();
     control.first = traffic == Traffic::non_members ? keys : 0;

@@ -55,6 +55,9 @@ class BenchObject {
     [[nodiscard]] sieve_bench_bpf& skeleton() const { return *skeleton_; }
     [[nodiscard]] bench_control& control() const;
 
+    // Puts a filter's map into the table of sets.
+    [[nodiscard]] Status put_filter(std::uint32_t index, int map) const;
+
     // Chooses the addresses that the next runs draw.
     void draw(Traffic traffic, std::uint64_t keys) const;
 

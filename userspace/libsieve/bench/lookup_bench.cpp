@@ -168,9 +168,7 @@ class Bench {
         add_baseline("touch two lines", Role::touch, map_bytes(lines), programs.bench_touch_two);
         for (std::uint32_t index = 0; index < filters_.size(); index++) {
             const int fd = maps_[index].fd();
-            if (bpf_map_update_elem(bpf_map__fd(object_->skeleton().maps.sieve_sets), &index, &fd, BPF_ANY) !=
-                0)
-                return kernel::refusal("putting a filter into the table of sets", errno);
+            SIEVE_TRY(object_->put_filter(index, fd));
             BenchSizes floor = BenchSizes::without_peers(lines_[index], fd);
             floor.only_floor = true;
             SIEVE_ASSIGN(BenchObject floor_object, BenchObject::load(floor));

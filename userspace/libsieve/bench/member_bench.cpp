@@ -3,10 +3,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <chrono>
 
-#include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <sieve/policy.h>
 
@@ -15,7 +13,6 @@
 #include "libsieve/build/set_builder.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/kernel/filter_map.hpp"
-#include "libsieve/kernel/refusal.hpp"
 
 #include "bpf/bench/bench_control.h"
 #include "sieve_bench.skel.h"
@@ -34,10 +31,8 @@ Result<MemberRow> ask_kind(const FilterKind& kind, const BenchObject& object, co
         build.bits_per_key = std::max(options.bits_per_key, facts.least_bits_per_key);
     SIEVE_ASSIGN(const BuiltSet built, build_set(member_keys(options.keys), build, progress));
     SIEVE_ASSIGN(const kernel::FilterMap map, kernel::FilterMap::create(built.image, "bench"));
-    const std::uint32_t index = 0;
-    const int fd = map.fd();
-    if (bpf_map_update_elem(bpf_map__fd(object.skeleton().maps.sieve_sets), &index, &fd, BPF_ANY) != 0)
-        return kernel::refusal("putting a filter into the table of sets", errno);
+    constexpr std::uint32_t index = 0;
+    SIEVE_TRY(object.put_filter(index, map.fd()));
     bench_control& control = object.control();
     control.index = index;
     control.apart = 0;

@@ -145,9 +145,7 @@ class Bench {
         const auto& maps = object_->skeleton().maps;
         const auto& programs = object_->skeleton().progs;
         for (std::uint32_t index = 0; index < maps_.size(); index++) {
-            const int fd = maps_[index].fd();
-            if (bpf_map_update_elem(bpf_map__fd(maps.sieve_sets), &index, &fd, BPF_ANY) != 0)
-                return kernel::refusal("putting a filter into the table of sets", errno);
+            SIEVE_TRY(object_->put_filter(index, maps_[index].fd()));
             runners_.push_back({bpf_program__fd(programs.bench_ask_filter), index});
         }
         progress_("LPM trie", 0);
