@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 """Builds filters of growing size from text and prints what each key costs.
 
-usage: build_scale.py [--build DIR] [--keys 1e6,1e7,...] [--memory-limit BYTES] [--output FILE.json] [OPTION ...]
+usage: build_scale.py [--build DIR] [--kind KIND] [--keys 1e6,1e7,...] [--memory-limit BYTES] [--output FILE.json]
+                      [OPTION ...]
 
 The list is made while it is read (build/write-addresses) and never stored. Each row is one run of
 `xdp-sieve build`; OPTIONs go to it, such as `-- --effort fast`. Time is that of the whole command. Memory is the most
@@ -22,7 +23,7 @@ import time
 def run(arguments, keys, image):
     """One build; returns its row."""
     make = [arguments.build / "write-addresses", str(keys)]
-    build = [arguments.build / "xdp-sieve", "--json", "build", "--kind", "blocked", "-o", image]
+    build = [arguments.build / "xdp-sieve", "--json", "build", "--kind", arguments.kind, "-o", image]
     if arguments.memory_limit:
         build += ["--memory-limit", arguments.memory_limit]
     build += arguments.options + ["-"]
@@ -54,6 +55,7 @@ def main():
     """Prints a table, and writes the rows if a file for them was named."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", type=pathlib.Path, default=pathlib.Path(__file__).parent.parent / "build")
+    parser.add_argument("--kind", default="blocked")
     parser.add_argument("--keys", default="1e6,1e7,1e8,1e9")
     parser.add_argument("--memory-limit")
     parser.add_argument("--output", type=pathlib.Path)
@@ -77,7 +79,7 @@ def main():
                 flush=True,
             )
     if arguments.output:
-        arguments.output.write_text(json.dumps({"memory_limit": arguments.memory_limit, "rows": rows}, indent=1) + "\n")
+        arguments.output.write_text(json.dumps({"kind": arguments.kind, "memory_limit": arguments.memory_limit, "rows": rows}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

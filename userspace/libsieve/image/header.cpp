@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <limits>
 #include <string_view>
 
@@ -27,7 +28,7 @@ constexpr std::uint64_t most_keys_per_line = std::uint64_t{8} * SIEVE_LINE_BITS;
 
 bool is_rate(std::uint64_t bits) {
     const double rate = rate_from_bits(bits);
-    return rate >= 0.0 && rate <= 1.0; // false for NaN
+    return !std::signbit(rate) && rate <= 1.0; // false for NaN and for a negative zero
 }
 
 template <class T>

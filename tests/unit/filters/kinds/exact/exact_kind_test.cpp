@@ -109,7 +109,14 @@ void answers_like(const exact::Table& table, List list, std::mt19937_64& random)
         ASSERT_EQ(holds(table, v4(address)), std::binary_search(list.begin(), list.end(), address))
             << fmt::format("{:08x} in a table of {} keys", address, list.size());
     };
-    for (const std::uint32_t member : list) {
+    // Every member; of long lists, neighbours and strangers of some.
+    const std::size_t step = 1 + list.size() / 200'000;
+    for (std::size_t i = 0; i < list.size(); i++) {
+        const std::uint32_t member = list[i];
+        if (i % step != 0) {
+            ASSERT_TRUE(holds(table, v4(member))) << fmt::format("{:08x}", member);
+            continue;
+        }
         ask(member);
         ask(member + 1);
         ask(member ^ (1U << (random() % 32)));
@@ -151,9 +158,42 @@ TEST_P(ExactSizes, HoldWhatIsListedAndNothingElse) {
     EXPECT_EQ(sum->sum, table.sum);
 }
 
-INSTANTIATE_TEST_SUITE_P(From0To1e6, ExactSizes,
+INSTANTIATE_TEST_SUITE_P(From0To1e7, ExactSizes,
                          testing::Values(0, 1, 2, 3, 10, 13, 14, 50, 100, 1'000, 10'000, 100'000, 327'680,
-                                         1'000'000));
+                                         1'000'000, 3'000'000, 10'000'000));
+
+/// No number of keys is special: all small ones, and those on both sides of each change of the shape.
+TEST(Exact, TakesEveryNumberOfKeys) {
+    std::vector<std::size_t> sizes;
+    for (std::size_t keys = 0; keys <= 500; keys++) sizes.push_back(keys);
+    std::set<std::uint32_t> lanes;
+    constexpr std::size_t most = 20'000'000;
+    for (std::size_t keys = 1; keys < most; keys += 1 + keys / 1'000) {
+        std::size_t low = keys;
+        std::size_t high = keys + 1 + keys / 1'000;
+        lanes.insert(exact::best_shape(low).lanes);
+        if (exact::best_shape(low).lanes == exact::best_shape(high).lanes) continue;
+        while (high - low > 1) {
+            const std::size_t middle = low + (high - low) / 2;
+            (exact::best_shape(middle).lanes == exact::best_shape(low).lanes ? low : high) = middle;
+        }
+        sizes.insert(sizes.end(), {low, high});
+    }
+    EXPECT_EQ(lanes, (std::set<std::uint32_t>{2, 3, 4, 5}));
+    std::mt19937_64 random(21);
+    for (const std::size_t keys : sizes) {
+        if (keys > 3'000'000) continue; // seconds each; one such size is in From0To1e7
+        const List list = random_list(keys, random);
+        const exact::Table table = table_of(list, keys);
+        ASSERT_EQ(geometry_fault(lookup_of(table)), "") << keys;
+        ASSERT_EQ(table.keys, keys);
+        for (const std::uint32_t member : list) ASSERT_TRUE(holds(table, v4(member))) << keys;
+        const auto sum = exact_kind.add_up(lookup_of(table), lines_of(table));
+        ASSERT_TRUE(sum) << keys << ": " << sum.error().message;
+        ASSERT_EQ(sum->keys, keys);
+        ASSERT_EQ(sum->sum, table.sum) << keys;
+    }
+}
 
 /// Bits a key follow from the shape, which changes with the number of keys; beside the least that any exact
 /// set takes, log2 C(2^32, n) / n.
