@@ -79,7 +79,8 @@ def main():
                 flush=True,
             )
     if arguments.output:
-        arguments.output.write_text(json.dumps({"kind": arguments.kind, "memory_limit": arguments.memory_limit, "rows": rows}, indent=1) + "\n")
+        result = {"kind": arguments.kind, "memory_limit": arguments.memory_limit, "rows": rows}
+        arguments.output.write_text(json.dumps(result, indent=1) + "\n")
 
 
 if __name__ == "__main__":
