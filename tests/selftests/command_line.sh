@@ -115,7 +115,7 @@ sources = ["https://192.0.2.1/list.txt"]
 END
     sieve config "$WORK/url.toml" >/dev/null
     without "$library" "$SIEVE" config "$WORK/url.toml" >"$WORK/out" 2>"$WORK/err" || status=$?
-    [ "$status" -eq 127 ] || fail "status $status: $(cat "$WORK/err")"
+    [ "$status" -eq 4 ] || fail "status $status: $(cat "$WORK/err")"
     grep -q "libcurl.so.4.*Debian's package libcurl4" "$WORK/err" || fail "$(cat "$WORK/err")"
     without "$library" "$SIEVE" --version >/dev/null || fail "--version needs libcurl"
 }

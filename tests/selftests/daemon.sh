@@ -170,6 +170,25 @@ END
 }
 
 # What is in force when the daemon ends is up to the configuration.
+# The first URL of a configuration needs libcurl. Without room for it, the daemon goes on with what it has.
+no_room_for_libcurl() {
+    local pages
+    fresh
+    start
+    says 'set bad: a new list with 2 entries'
+    sed -i 's|"lists/bad.txt"|"http://127.0.0.1:1/bad.txt", "lists/bad.txt"|' "$CONFIG"
+    read -r pages _ <"/proc/$daemon/statm"
+    prlimit --pid "$daemon" --as="$((pages * $(getconf PAGESIZE) + (6 << 20))):"
+    kill -HUP "$daemon"
+    says 'the configuration was not taken, and the one before stays: .*: a URL cannot be understood: lib.*libcurl4'
+    judged
+    prlimit --pid "$daemon" --as=unlimited:
+    kill -HUP "$daemon"
+    says 'set bad: .*127.0.0.1:1/bad.txt'
+    judged
+    stop
+}
+
 stops() {
     fresh
     start
@@ -298,6 +317,7 @@ ktap_run \
     "a broken list changes nothing" broken_lists \
     "interfaces come, go and are renamed" interfaces \
     "a reload takes all or nothing" reloads \
+    "no room for libcurl" no_room_for_libcurl \
     "a stop keeps or unloads" stops \
     "two daemons, and a person" not_alone \
     "a start after kill -9" killed \

@@ -22,6 +22,7 @@
 #include "libsieve/service/configuration_sets.hpp"
 #include "libsieve/service/configuration_text.hpp"
 #include "libsieve/service/configuration_toml.hpp"
+#include "libsieve/service/libcurl_on_demand.hpp"
 #include "libsieve/service/listen_address.hpp"
 #include "libsieve/util/input.hpp"
 #include "libsieve/util/printable.hpp"
@@ -226,6 +227,11 @@ Result<Configuration> load_configuration(const std::string& path, From from) {
         return bad_input(fmt::format("{}: over {} MiB, expected a configuration", input.name(),
                                      longest_configuration >> 20));
     text.resize(size);
+    // URLs are understood by libcurl. A service that cannot open it now must not end.
+    if (text.find("://") != std::string::npos)
+        if (const Status there = libcurl_is_there(); !there)
+            return kernel_refused(
+                fmt::format("{}: a URL cannot be understood: {}", input.name(), there.error().message));
     ReadConfiguration read = read_configuration(text, path);
     if (read.mistakes.empty()) return std::move(read.configuration);
     std::string message = mistake_text(path, read.mistakes.front());

@@ -5,6 +5,8 @@
 // (docs/performance.md), and most commands fetch nothing. So no program is linked with libcurl, and these
 // definitions take the place of the library's. They are declared by libcurl's own header.
 
+#include "libsieve/service/libcurl_on_demand.hpp"
+
 #include <curl/curl.h>
 #include <dlfcn.h>
 
@@ -12,6 +14,8 @@
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
+
+#include <fmt/core.h>
 
 // These macros check the types of arguments.
 #undef curl_easy_setopt
@@ -28,8 +32,12 @@ namespace {
 }
 
 // All of its symbols are bound at once, since a confined process cannot open files later.
+void* open_libcurl() {
+    return ::dlopen("libcurl.so.4", RTLD_NOW | RTLD_LOCAL);
+}
+
 void* libcurl() {
-    static void* const library = ::dlopen("libcurl.so.4", RTLD_NOW | RTLD_LOCAL);
+    static void* const library = open_libcurl();
     if (library == nullptr) give_up();
     return library;
 }
@@ -46,6 +54,18 @@ template <class Result, class First, class... More>
 First first_of(Result (*)(First, More...));
 
 } // namespace
+
+namespace sieve::service {
+
+Status libcurl_is_there() {
+    void* const library = open_libcurl();
+    if (library == nullptr)
+        return kernel_refused(
+            fmt::format("{}; expected the library of Debian's package libcurl4", ::dlerror()));
+    return {}; // and it stays open
+}
+
+} // namespace sieve::service
 
 #define LIBCURL(name)                                                                                        \
     (*[] {                                                                                                   \
