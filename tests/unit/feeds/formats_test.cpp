@@ -217,6 +217,10 @@ TEST(Formats, WhatIsAmbiguousOrSenselessIsRefused) {
         {"192.0.2.0 - 192.0.2.9 , x , y\n", src, "p2p",
          "list:1: found \"192.0.2.0 - 192.0.2.9 , x , y\", expected an access level from 0 to 255 behind the "
          "range"},
+        {"2001:db8:1:2::1-2001:db8:1:2::f\n", src, "p2p",
+         "list:1: found \"2001:db8:1:2::1-2001:db8:1:2::f\", expected LABEL:FIRST-LAST or FIRST - LAST , "
+         "LEVEL , "
+         "LABEL"},
         {"192.0.2.0/255.0.255.0\n", src, "auto",
          "list:1: found \"192.0.2.0/255.0.255.0\", expected a netmask such as 255.255.255.0"},
         {"192.0.2.7/255.255.255.0\n", src, "auto",
@@ -281,6 +285,9 @@ TEST(Formats, OddListsAreReadRight) {
         // Labels with colons and commas; mixed case; several names of a host.
         {"A: b, c: d:192.0.2.1-192.0.2.2\nnet:2001:DB8::1-2001:db8::F\n", src, "p2p",
          "192.0.2.1-192.0.2.2; 2001:db8::1-2001:db8::f"},
+        // A range whose end, from behind its first colon on, is a range as well: no label is before it.
+        {"2001:db8:1:2::1-2001:db8:1:2::f\n2001:db8::5-2001:db8::6\n", src, "auto",
+         "2001:db8:1:2::1-2001:db8:1:2::f; 2001:db8::5-2001:db8::6"},
         {"127.0.0.1 localhost\nfe80::1%lo0 localhost\n192.0.2.1\tone two.example # three\n0.0.0.0 "
          "ads.example\n",
          src, "auto", "192.0.2.1"},

@@ -51,8 +51,9 @@ class P2p : public LineTranslator {
             }
             allowed = *level >= first_allowed_level;
         } else {
-            // A label may hold colons itself, and the addresses may be IPv6: the longest range counts.
-            std::size_t colon = line.find(':');
+            // A label may hold colons itself, and the addresses may be IPv6: the longest range counts. A
+            // range of IPv6 addresses has no label, though what follows its first colon may be a range, too.
+            std::size_t colon = is_range(line) ? std::string_view::npos : line.find(':');
             while (colon != std::string_view::npos && !is_range(line.substr(colon + 1)))
                 colon = line.find(':', colon + 1);
             if (colon == std::string_view::npos) {
