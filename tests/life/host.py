@@ -1,20 +1,16 @@
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-"""The host whose filter lives: network namespaces, interfaces, packets, a list server, and the daemon's process."""
+"""The host whose filter lives: network namespaces, interfaces, packets, and the daemon's process."""
 
 import contextlib
 import ctypes
-import gzip
 import http.client
 import os
 import pathlib
 import select
 import signal
 import socket
-import struct
 import subprocess
 import sys
-import threading
-import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "selftests"))
 import traffic  # noqa: E402
@@ -24,7 +20,7 @@ SIEVE = os.environ.get("SIEVE", str(BUILD / "xdp-sieve"))
 SIEVED = os.environ.get("SIEVED", str(BUILD / "xdp-sieved"))
 PATIENCE = traffic.PATIENCE  # seconds until a wait counts as a hang
 HERE, PEER, AWAY = "life-here", "life-peer", "life-away"  # the network namespaces, in mounts of our own
-UDP_PORT, LISTS_PORT, STATUS_PORT = 53, 8000, 9100
+UDP_PORT, LISTS_PORT, DECISIONS_PORT, STATUS_PORT = 53, 8000, 8001, 9100
 SO_BINDTODEVICE = 25
 PR_SET_PDEATHSIG = 1
 LIBC = ctypes.CDLL(None, use_errno=True)
@@ -60,7 +56,8 @@ class Interface:
         self.number = number
         self.name, self.peer = f"life{number}", f"peer{number}"
         self.renamed = f"lost{number}"
-        self.address, self.peer_address = f"198.51.{100 + number}.2", f"198.51.{100 + number}.1"
+        self.addresses = [f"198.51.{100 + number}.2", f"2001:db8:f{number}::2"]
+        self.peer_addresses = [f"198.51.{100 + number}.1", f"2001:db8:f{number}::1"]
         self.where = "gone"  # "here", "renamed", "away" or "gone"
 
     def make(self):
@@ -69,13 +66,19 @@ class Interface:
             "type", "veth", "peer", "name", self.name, "address", f"02:00:00:00:{self.number:02}:02", *one_queue,
             "netns", HERE)
         run("ip", "-n", PEER, "link", "set", self.peer, "up")
-        run("ip", "-n", PEER, "address", "add", f"{self.peer_address}/24", "dev", self.peer)
+        self.give_addresses(PEER, self.peer, self.peer_addresses)
         self.up()
 
     def up(self):
         run("ip", "-n", HERE, "link", "set", self.name, "up")
-        run("ip", "-n", HERE, "address", "replace", f"{self.address}/24", "dev", self.name)
+        self.give_addresses(HERE, self.name, self.addresses)
         self.where = "here"
+
+    @staticmethod
+    def give_addresses(namespace, name, addresses):
+        for address in addresses:
+            length, options = (64, ["nodad"]) if ":" in address else (24, [])
+            run("ip", "-n", namespace, "address", "replace", f"{address}/{length}", "dev", name, *options)
 
     def remove(self):
         run("ip", "-n", PEER, "link", "del", self.peer)
@@ -104,7 +107,9 @@ class Interface:
 def make_namespaces():
     for namespace in (HERE, PEER, AWAY):
         run("ip", "netns", "add", namespace)
-        for name, value in (("ipv6.conf.all.disable_ipv6", 1), ("ipv6.conf.default.disable_ipv6", 1),
+        # No addresses but ours, and no packets but ours.
+        for name, value in (("ipv6.conf.default.addr_gen_mode", 1), ("ipv6.conf.default.accept_ra", 0),
+                            ("ipv6.conf.default.router_solicitations", 0), ("ipv6.conf.default.accept_dad", 0),
                             ("ipv4.conf.all.rp_filter", 0), ("ipv4.conf.default.rp_filter", 0)):
             run(*inside(namespace, "sysctl", "-qw", f"net.{name}={value}"))
         run("ip", "-n", namespace, "link", "set", "lo", "up")
@@ -121,22 +126,23 @@ class Way(traffic.Line):
 
     def __init__(self, interface, leaving):
         ends = [f"{PEER}/{interface.peer}", f"{HERE}/{interface.name}"]
-        target = interface.address
+        targets = interface.addresses
         if leaving:
             ends.reverse()
-            target = interface.peer_address
+            targets = interface.peer_addresses
         Way.runs = Way.runs % 0xFFFF + 1
         super().__init__(traffic.Port(ends[0], drops=leaving), traffic.Port(ends[1]), Way.runs)
         namespace, name = ends[1].split("/")
-        self.target = target
+        self.targets = targets
         self.packets = {}
 
         def open_socket():
-            opened = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            opened = socket.socket(socket.AF_INET6, socket.SOCK_DGRAM)
+            opened.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
             opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             opened.setsockopt(socket.SOL_SOCKET, traffic.SO_RCVBUFFORCE, 16 << 20)
             opened.setsockopt(socket.SOL_SOCKET, SO_BINDTODEVICE, name.encode() + b"\0")
-            opened.bind(("0.0.0.0", UDP_PORT))
+            opened.bind(("::", UDP_PORT))
             return opened
 
         self.udp = traffic.in_namespace(namespace, open_socket)
@@ -166,67 +172,11 @@ class Way(traffic.Line):
         first = len(self.arrived)
         for address in addresses:
             if address not in self.packets:
-                self.packets[address] = self.packet(f"udp {address} {self.target} 1000 {UDP_PORT}")
+                target = self.targets[":" in address]
+                self.packets[address] = self.packet(f"udp {address} {target} 1000 {UDP_PORT}")
             self.send(self.packets[address])
         self.settle()
         return {address for address, count in zip(addresses, self.arrived[first:]) if count}
-
-
-# --- a list server ------------------------------------------------------------------------------------------
-
-GOOD, SLOW, HANGING, RESETTING, BROKEN, MISSING, SHORT, HTML, HUGE = ANSWERS = (
-    "good", "slow", "hanging", "resetting", "500", "404", "short", "html", "huge")
-PAGE = b"<!DOCTYPE html>\n<html><head><title>Log in</title></head><body>Please log in.</body></html>\n"
-
-
-class ListServer(threading.Thread):
-    """Serves one list to whoever asks, in the manner that it is told."""
-
-    def __init__(self):
-        super().__init__(daemon=True)
-        self.content, self.manner = b"", GOOD
-
-        def listen():
-            return socket.create_server(("127.0.0.1", LISTS_PORT), backlog=64)
-
-        self.listening = traffic.in_namespace(HERE, listen)
-        self.start()
-
-    def run(self):
-        while True:
-            connection, _ = self.listening.accept()
-            threading.Thread(target=self.answer, args=[connection], daemon=True).start()
-
-    def answer(self, connection):
-        manner, content = self.manner, self.content
-        with connection, contextlib.suppress(OSError):
-            connection.settimeout(10)
-            connection.recv(65536)
-            if manner == RESETTING:
-                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-            elif manner == HANGING:
-                connection.recv(1)  # returns when the other end has lost its patience
-            elif manner in (BROKEN, MISSING):
-                connection.sendall(b"HTTP/1.1 " + manner.encode() + b" No\r\nContent-Length: 0\r\n\r\n")
-            elif manner == HUGE:
-                body = gzip.compress(b"".join(b"45.%d.%d.%d\n" % (i >> 16, i >> 8 & 255, i & 255)
-                                              for i in range(200000)))
-                self.send(connection, body, len(body), b"Content-Encoding: gzip\r\n")
-            elif manner == HTML:
-                self.send(connection, PAGE, len(PAGE))
-            elif manner == SHORT:
-                self.send(connection, content[: len(content) // 2], len(content))
-            else:
-                self.send(connection, content, len(content), pause=0.02 if manner == SLOW else 0)
-
-    @staticmethod
-    def send(connection, body, length, headers=b"", pause=0.0):
-        connection.sendall(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: text/plain\r\n" + headers +
-                           b"Content-Length: %d\r\n\r\n" % length)
-        step = max(1, len(body) // 16) if pause else len(body)
-        for at in range(0, len(body), step):
-            connection.sendall(body[at : at + step])
-            time.sleep(pause)
 
 
 # --- the daemon ---------------------------------------------------------------------------------------------

@@ -6,15 +6,17 @@
 
 Run it in mounts of its own (unshare --mount): it mounts file systems, and makes network namespaces of fixed names.
 
-A life is a row of operations: edits of lists and of the configuration, signals, commands by hand, interfaces that
-come and go, servers that lie, resources that run out, state that is damaged (docs/testing.md lists them). After a few
-operations comes a quiet period: what was taken away is given back, the daemon reads its configuration and asks its
-sources. When it has done so, the host must be in step with the configuration.
+A life is a row of operations (operations.py): edits of lists and of the configuration, signals, commands by hand,
+interfaces that come and go, servers that lie, resources that run out, state that is damaged. After a few operations
+comes a quiet period: what was taken away is given back, the daemon reads its configuration and asks its sources. When
+it has done so, the host must be in step with the configuration.
 
 At every moment, this must hold:
   - A packet that the model says is dropped does not pass: its key is missed otherwise.
   - A packet that the model says passes does. Only while a program may be attached or taken off, it is sent again.
   - The daemon runs until it is told to end.
+  - A paused interface passes all packets, from the moment at which the command has answered.
+  - What the daemon manages is not changed by a command without --force.
 
 The same seed gives the same operations, unless a violation has changed their course. How they meet the daemon's
 threads is left to chance. Prints a line for each violation, then the totals. Exit 1 if there was a violation.
@@ -33,70 +35,26 @@ import sys
 import time
 
 import host
+import lists
+import servers
 from host import HERE, SIEVE, Trouble, inside, run
+from lists import COMMAND, COMMON, COMPANION, CROWDSEC, EXACT, FILE, FILTERS, FOLDER, NEVER, WEB, ListOfSet
 from model import DROP, PASS, Contents, Model, Table
-
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "faults"))
+from operations import OPERATIONS, ByHand, OnLists, OnTheDaemon, OnTheHost, Violation
 
 PATIENCE = host.PATIENCE
 XDP, INGRESS, EGRESS = "xdp", "ingress", "egress"
 ARRIVING, LEAVING = "arriving", "leaving"
 MOST_VIOLATIONS = 5
-# What the driver can do and the daemon is known not to stand yet. --everything does it all the same.
-NOT_YET = {
-    "mode": "another mode in the configuration: the interface keeps its program and its lists",
-    "version": "a state directory without its version: the next start ends with 3; without its lock, a second "
-               "controller finds it free",
-    "run": "lost files of /run/xdp-sieve: a second daemon finds the namespace free",
-}
 STATE_BYTES = "8M"
-CORE, SHARED, STRANGERS = 130, 60, 40
-# Addresses that any list may hold, and ones that none ever holds.
-COMMON = [f"99.1.{i}.1" for i in range(SHARED)]
-NEVER = [f"77.{i}.3.9" for i in range(STRANGERS)]
+SINGLE = ["", *FILTERS, "ddlcbf", "exact"]
+LISTS = [("a", FILE, SINGLE, {"skips_own": True}), ("b", FOLDER, SINGLE, {}), ("c", WEB, SINGLE, {}),
+         ("d", COMMAND, SINGLE, {"protects": True}), ("e", FILE, ["", "ranges"], {"prefixes": True}),
+         ("f", FILE, ["ddlcbf"], {}), ("g", CROWDSEC, ["ddlcbf"], {}), ("h", WEB, ["ranges"], {"images": EXACT}),
+         ("i", FILE, [""], {"images": FILTERS, "unchecked": True})]
 
 
-class Violation(Exception):
-    """Something that must hold does not."""
-
-
-# --- lists --------------------------------------------------------------------------------------------------
-
-FILE, FOLDER, WEB, COMMAND = "file", "folder", "web", "command"
-FILTERS = ["", "xorsat", "blocked", "bloom", "dleft64"]
-
-
-class ListOfSet:
-    """A list that changes: its sources, what they say now, and which kinds can hold it."""
-
-    def __init__(self, number, letter, source, kinds, prefixes=False):
-        self.letter, self.source, self.kinds, self.prefixes = letter, source, kinds, prefixes
-        self.core = [f"{20 + number}.{i}.7.1" for i in range(CORE)]
-        self.good = True  # whether the daemon must take what the sources say now
-        self.taken = False  # whether the daemon is known to have a good list
-        self.newest = frozenset(self.core)
-
-    def line(self, address):
-        return address.rpartition(".")[0] + ".0/28" if self.prefixes else address
-
-    def text(self, addresses):
-        return "".join(f"{self.line(address)}\n" for address in sorted(addresses))
-
-
-# --- one life -----------------------------------------------------------------------------------------------
-
-OPERATIONS = {}  # name: (weight, method)
-
-
-def operation(weight):
-    def note(method):
-        OPERATIONS[method.__name__] = weight, method
-        return method
-
-    return note
-
-
-class Life:
+class Life(OnLists, OnTheDaemon, ByHand, OnTheHost):
     def __init__(self, options):
         self.options = options
         self.draw = random.Random(options.seed)  # the operations
@@ -107,20 +65,18 @@ class Life:
         self.tag = f"l{os.getpid()}"
         self.interfaces = [host.Interface(0), host.Interface(1)]
         self.ways = {}
-        self.daemon = self.server = None
+        self.daemon = self.server = self.decisions = self.squatter = None
+        self.squatted = False
         self.trail = collections.deque(maxlen=16)
         self.done = collections.Counter()
         self.packets = self.held_up = self.quiet_periods = self.violations = 0
-
-    def does(self, what):
-        return what not in NOT_YET or self.options.everything
 
     # The world.
 
     def make_world(self):
         run("mount", "--make-rprivate", "/")
         for place in ("/run/netns", "/run/xdp-sieve"):
-            os.makedirs(place, exist_ok=True)
+            os.makedirs(place, mode=0o700, exist_ok=True)
             run("mount", "-t", "tmpfs", "-o", "mode=700", "life", place)
         run("mount", "-t", "bpf", "life", "/sys/fs/bpf")
         self.work.chmod(0o755)
@@ -128,31 +84,43 @@ class Life:
         self.state.mkdir()
         run("mount", "-t", "tmpfs", "-o", f"size={STATE_BYTES},mode=700", "life", self.state)
         host.make_namespaces()
-        self.server = host.ListServer()
+        self.server = servers.ListServer(host.LISTS_PORT)
+        self.decisions = servers.DecisionServer(host.DECISIONS_PORT)
+        key = self.work / "key"
+        key.write_text("0123456789abcdef0123456789abcdef\n")
+        key.chmod(0o600)
 
     def begin(self):
         """A new life: new interfaces, no state, lists without their past."""
+        self.give_back_the_host()
         for interface in self.interfaces:
             if interface.where == "away":
                 interface.move_back()
             if interface.where != "gone":
                 interface.remove()
             interface.make()
-        self.empty_state()
-        self.hooks_lost = False
+        for one in self.state.iterdir():
+            self.delete(one)
+        self.hooks_lost = self.run_files_lost = False
+        self.paused, self.all_paused = set(), False
+        self.pauses_doubtful = self.must_resume = False
         shutil.rmtree(self.lists_at)
         self.lists_at.mkdir()
         self.lists = {}
-        for number, (letter, source, kinds, prefixes) in enumerate((
-                ("a", FILE, FILTERS, False), ("b", FOLDER, FILTERS, False), ("c", WEB, FILTERS, False),
-                ("d", COMMAND, FILTERS, False), ("e", FILE, ["", "ranges"], True), ("f", FILE, ["ddlcbf"], False))):
-            self.lists[self.tag + letter] = ListOfSet(number, letter, source, kinds, prefixes)
+        for number, (letter, source, kinds, more) in enumerate(LISTS):
+            self.lists[self.tag + letter] = ListOfSet(number, letter, source, kinds, **more)
+        self.server.contents.clear()
+        self.decisions.empty()
+        self.server.manner = self.decisions.manner = servers.GOOD
         self.model = Model()
         for name, one in self.lists.items():
-            self.model.contents[name] = Contents(one.newest)
+            for suffix, members in one.members(one.newest).items():
+                self.model.contents[name + suffix] = Contents(members)
             self.write_list(name, one.newest)
-        self.server.manner = host.GOOD
+        self.command_is_good()
         self.model.tables = {place: [None] for place in self.places()}
+        self.recent = {place: [] for place in self.places()}
+        self.recent_on_stop = set()
         self.ways_anew()
         self.configuration = self.draw_configuration()
         self.config_is_broken = False
@@ -162,6 +130,9 @@ class Life:
 
     def places(self):
         return [(interface.number, way) for interface in self.interfaces for way in (ARRIVING, LEAVING)]
+
+    def places_of(self, number):
+        return [(number, way) for way in (ARRIVING, LEAVING)]
 
     def ways_anew(self, number=None):
         """Opens the sockets of the interfaces that are there."""
@@ -175,16 +146,46 @@ class Life:
                 if interface.where == "here":
                     self.ways[interface.number, way] = host.Way(interface, way == LEAVING)
 
-    def empty_state(self):
-        for one in self.state.iterdir():
-            self.delete(one)
-
     @staticmethod
     def delete(path):
-        if path.is_dir():
+        if path.is_dir() and not path.is_symlink():
             shutil.rmtree(path, ignore_errors=True)
         else:
-            path.unlink(missing_ok=True)
+            try:
+                path.unlink(missing_ok=True)
+            except OSError:
+                pass  # a file system that may only be read
+
+    # What may be in force.
+
+    def is_paused(self, number):
+        return self.all_paused or number in self.paused
+
+    def may_be(self, place, table):
+        """The daemon may put this table in force, from now on."""
+        if table is None or not self.is_paused(place[0]) or self.pauses_doubtful:
+            self.model.may_be(place, table)
+
+    def may_judge_again(self, number):
+        """The pause of an interface may be over."""
+        for place in self.places_of(number):
+            self.model.may_be(place, None)
+            for table in self.recent[place]:
+                self.model.may_be(place, table)
+
+    def doubt_pauses(self):
+        """Nobody knows whether the pauses hold."""
+        self.pauses_doubtful = True
+        for interface in self.interfaces:
+            if self.is_paused(interface.number):
+                self.may_judge_again(interface.number)
+
+    def forget(self, number):
+        """Nothing is in force at an interface's places, or what should be."""
+        for place in self.places_of(number):
+            self.may_be(place, None)
+            for table in self.recent[place]:
+                self.may_be(place, table)
 
     # Lists.
 
@@ -195,29 +196,59 @@ class Life:
     def source_of(self, name):
         one = self.lists[name]
         path = self.path_of(name)
+        image = ", image = true" if one.images else ""
         return {FILE: f'"{path}"', FOLDER: f'"{path.parent}/"',
                 WEB: f'{{ url = "http://127.0.0.1:{host.LISTS_PORT}/{one.letter}", timeout = "3s", '
-                     'most-bytes = "256K" }',
-                COMMAND: f'{{ command = ["cat", "{path}"], timeout = "10s" }}'}[one.source]
+                     f'most-bytes = "256K"{image} }}',
+                COMMAND: f'{{ command = ["sh", "{self.lists_at}/command"], timeout = "3s", most-bytes = "256K" }}',
+                CROWDSEC: f'{{ crowdsec = "http://127.0.0.1:{host.DECISIONS_PORT}", poll = "1s", '
+                          f'key-file = "{self.work}/key" }}'}[one.source]
 
-    def write_text(self, name, text):
-        """Puts the text where the set's source is, as a whole."""
-        data = text.encode() if isinstance(text, str) else text
-        if self.lists[name].source == WEB:
-            self.server.content = data
-            return
-        path = self.path_of(name)
+    def put(self, path, data):
+        """Puts a file in place as a whole."""
         path.parent.mkdir(exist_ok=True)
         new = path.with_name(path.name + ".new")
         new.write_bytes(data)
         new.rename(path)
 
+    def write_text(self, name, text):
+        """Puts the text, or the image, where the set's source is."""
+        data = text.encode() if isinstance(text, str) else text
+        one = self.lists[name]
+        if one.source == WEB:
+            self.server.contents["/" + one.letter] = data
+        elif one.source == CROWDSEC:
+            self.decisions.lie = data
+        else:
+            self.put(self.path_of(name), data)
+
+    def image_of(self, text, kind):
+        """An image of that list."""
+        feed, image = self.work / "feed.txt", self.work / "feed.sieve"
+        feed.write_text(text)
+        run(SIEVE, "-q", "build", "--force", "--kind", kind, *([] if kind in EXACT else ["--fpr", "1e-9"]), "-o", image,
+            feed)
+        return image.read_bytes()
+
+    def may_hold(self, name, addresses):
+        for suffix, members in self.lists[name].members(addresses).items():
+            self.model.contents[name + suffix].may_be(members)
+
     def write_list(self, name, addresses):
         """A new list that the daemon has to take."""
         one = self.lists[name]
-        self.model.contents[name].may_be(addresses)
+        self.may_hold(name, addresses)
         one.newest, one.good = frozenset(addresses), True
-        self.write_text(name, one.text(addresses))
+        text = one.text(addresses)
+        if one.source == CROWDSEC:
+            self.decisions.lie = None
+            self.decisions.decide(one.decisions(addresses))
+            return
+        if one.skips_own and self.draw.random() < 0.5:
+            text += "".join(f"{own}\n" for own in self.interfaces[0].addresses)
+        if one.images and (one.unchecked or self.draw.random() < 0.7):
+            text = self.image_of(text, self.draw.choice(one.images))
+        self.write_text(name, text)
 
     def write_bad(self, name, text):
         """A list that the daemon must not take."""
@@ -226,16 +257,17 @@ class Life:
 
     def draw_list(self, name):
         one = self.lists[name]
-        return one.core + self.draw.sample(COMMON, self.draw.randint(0, SHARED))
+        return one.core + self.draw.sample(COMMON, self.draw.randint(0, len(COMMON)))
 
     def draw_set(self, usable=None):
-        names = [name for name in self.lists if not usable or usable(name)]
+        """The name of a set whose list is usable."""
+        names = [name for name, one in self.lists.items() if not usable or usable(one)]
         return self.draw.choice(names) if names else None
 
     # The configuration.
 
     def draw_configuration(self):
-        """{"entries": [...], "sets": {name: options}}"""
+        """{"entries": [...], "sets": {name: options}, "on-stop": ...}"""
         draw = self.draw
         entries = []
         pattern = draw.random() < 0.3
@@ -248,7 +280,7 @@ class Life:
                     actions[draw.randrange(len(actions))] = PASS
                 entries.append({"name": "life*" if pattern else interface.name, "hook": hook,
                                 "numbers": [0, 1] if pattern else [interface.number],
-                                "mode": draw.choice(["auto", "native", "skb"]) if self.does("mode") else "auto",
+                                "mode": draw.choice(["auto", "native", "skb"]),
                                 "default": DROP if closed else PASS, "join": draw.random() < 0.3,
                                 "sets": list(zip(names, actions))})
         # A set has one action wherever it is used.
@@ -258,63 +290,91 @@ class Life:
             if entry["default"] == DROP and all(action != PASS for _, action in entry["sets"]):
                 entry["default"] = PASS
             for name, action in entry["sets"]:
-                one = self.lists[name]
-                sets[name] = {"action": action, "kind": draw.choice(one.kinds),
-                              "verify": not one.prefixes and draw.random() < 0.25,
-                              "except": frozenset(draw.sample(COMMON, 12) + draw.sample(one.core, 12))
-                              if "ddlcbf" not in one.kinds and draw.random() < 0.25 else frozenset()}
-        return {"entries": entries, "sets": sets}
+                sets[name] = {"action": action, **self.draw_options(self.lists[name])}
+        return {"entries": entries, "sets": sets, "on-stop": "unload" if draw.random() < 0.2 else "keep"}
+
+    def draw_options(self, one):
+        """What a set's table says, beside its action and source."""
+        draw = self.draw
+        options = {"kind": draw.choice(one.kinds), "refresh": "2s" if draw.random() < 0.1 else "1h", "except": []}
+        options["verify"] = one.may_verify(options["kind"]) and draw.random() < 0.25
+        if one.may_except() and options["kind"] != "ddlcbf" and draw.random() < 0.3:
+            options["except"] = [lists.draw_exception(draw, address, one.prefixes)
+                                 for address in draw.sample(COMMON, 12) + draw.sample(one.core, 12)]
+        return options
 
     @staticmethod
-    def table_of(entry):
-        return Table(entry["default"], tuple(entry["sets"]))
+    def excepted(options):
+        return frozenset().union(*(members for _, members in options["except"]))
 
-    def wanted(self, place, configuration=None):
+    def sets_of(self, entry):
+        """The table's sets with their actions, companions as well."""
+        return [(name + suffix, action) for name, action in entry["sets"] for suffix in self.lists[name].sets()]
+
+    def wanted(self, place):
         """The entry for a place, or None."""
         number, way = place
-        for entry in (configuration or self.configuration)["entries"]:
+        for entry in self.configuration["entries"]:
             if number in entry["numbers"] and (entry["hook"] == EGRESS) == (way == LEAVING):
                 return entry
         return None
 
     def wanted_table(self, place):
         entry = self.wanted(place)
-        return self.table_of(entry) if entry else None
+        return Table(entry["default"], tuple(self.sets_of(entry))) if entry else None
 
     def write_configuration(self):
         """Writes the configuration; a model of what may come of it comes first."""
         for place in self.places():
-            self.model.may_be(place, self.wanted_table(place))
-            self.model.may_be(place, self.model.tables[place][0])
-        lines = ["[service]", f'state-directory = "{self.state}"', f'listen = "127.0.0.1:{host.STATUS_PORT}"']
+            table = self.wanted_table(place)
+            if table not in self.recent[place]:
+                self.recent[place].append(table)
+            self.may_be(place, table)
+        self.recent_on_stop.add(self.configuration["on-stop"])
+        lines = ["[service]", f'state-directory = "{self.state}"', f'listen = "127.0.0.1:{host.STATUS_PORT}"',
+                 f'on-stop = "{self.configuration["on-stop"]}"']
         for entry in self.configuration["entries"]:
-            names = ", ".join(f'"{name}"' for name, _ in entry["sets"])
-            lines += ["[[interface]]", f'name = "{entry["name"]}"', f'hook = "{entry["hook"]}"',
-                      f'default = "{entry["default"]}"', f'join = {str(entry["join"]).lower()}', f"sets = [{names}]"]
-            if entry["hook"] == XDP:
-                lines.append(f'mode = "{entry["mode"]}"')
+            lines += self.entry_lines(entry)
         for name, options in self.configuration["sets"].items():
-            lines += [f"[set.{name}]", f"sources = [{self.source_of(name)}]", f'action = "{options["action"]}"']
-            if options["kind"]:
-                lines.append(f'kind = "{options["kind"]}"')
-            if not self.lists[name].prefixes:
-                lines.append("fpr = 1e-9")  # so that no stranger matches by chance
-            if options["verify"]:
-                lines.append("verify = true")
-            if options["except"]:
-                path = self.lists_at / f"{self.lists[name].letter}.except"
-                path.with_suffix(".new").write_text("".join(f"{one}\n" for one in sorted(options["except"])))
-                path.with_suffix(".new").rename(path)
-                lines.append(f'except = "{path}"')
-            self.model.contents[name].may_lack(options["except"])
-        self.write_config_text("\n".join(lines) + "\n")
+            lines += self.set_lines(name, options)
+            self.model.contents[name].may_lack(self.excepted(options))
+        self.put(self.config_at, ("\n".join(lines) + "\n").encode())
 
-    def write_config_text(self, text):
-        new = self.config_at.with_suffix(".new")
-        new.write_text(text)
-        new.rename(self.config_at)
+    @staticmethod
+    def entry_lines(entry):
+        names = ", ".join(f'"{name}"' for name, _ in entry["sets"])
+        lines = ["[[interface]]", f'name = "{entry["name"]}"', f'hook = "{entry["hook"]}"',
+                 f'default = "{entry["default"]}"', f'join = {str(entry["join"]).lower()}', f"sets = [{names}]"]
+        if entry["hook"] == XDP:
+            lines.append(f'mode = "{entry["mode"]}"')
+        if entry["default"] == PASS:
+            lines.append(f'protect = ["{lists.PROTECTED_AT_INTERFACES}"]')
+        return lines
 
-    # The daemon.
+    def set_lines(self, name, options):
+        one = self.lists[name]
+        lines = [f"[set.{name}]", f"sources = [{self.source_of(name)}]", f'action = "{options["action"]}"',
+                 f'refresh = "{options["refresh"]}"']
+        if options["kind"]:
+            lines.append(f'kind = "{options["kind"]}"')
+        if not one.prefixes and not one.images and not one.changes_live() and options["kind"] != "exact":
+            lines.append("fpr = 1e-9")  # so that no stranger matches by chance
+        if options["verify"]:
+            lines.append("verify = true")
+        if options["except"]:
+            path = self.lists_at / f"{one.letter}.except"
+            self.put(path, "".join(f"{text}\n" for text, _ in options["except"]).encode())
+            lines.append(f'except = "{path}"')
+        lines.append(f"[set.{name}.guards]")
+        if one.skips_own:
+            lines.append('own-addresses = "skip"')
+        if one.protects:
+            lines.append(f"protect = {json.dumps(lists.PROTECTED)}")
+        if one.unchecked:
+            lines.append("unchecked-images = true")
+        return lines
+
+    # The daemon and commands.
 
     def start(self):
         """Starts the daemon, and returns when it is ready or has ended."""
@@ -329,15 +389,8 @@ class Life:
             status, self.daemon = self.daemon.process.returncode, None
             raise Violation(f"the daemon has ended with {status}")
 
-    def by_hand(self, *words):
-        """A change that a person makes by hand. Where a daemon manages the hook, it takes --force."""
-        forced = not self.is_up() or self.draw.random() < 0.8
-        status, err = self.command(*words, *["--force"] * forced)
-        if not forced and status == 0:
-            raise Violation(f"{' '.join(words)} is not refused beside the daemon: {err}")
-
     def command(self, *words):
-        """Runs a command, while packets flow."""
+        """Runs a command, while packets flow. Returns its exit status and what it said."""
         process = subprocess.Popen(inside(HERE, SIEVE, "-q", *words), stdin=subprocess.DEVNULL,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                    preexec_fn=host.die_with_parent)
@@ -361,13 +414,13 @@ class Life:
         """A round of packets over every interface that is there; each is judged by the model as it is now."""
         addresses = self.chance.sample(COMMON, 12) + self.chance.sample(NEVER, 5)
         for one in self.lists.values():
-            addresses += self.chance.sample(one.core, 3)
+            addresses += self.chance.sample(one.probes(one.core), 3)
         for place, way in list(self.ways.items()):
             self.judge(place, way, addresses)
 
     def judge(self, place, way, addresses):
         number, direction = place
-        sure = all(self.model.is_sure((number, one)) for one in (ARRIVING, LEAVING))
+        sure = all(self.model.is_sure(one) for one in self.places_of(number))
         again = addresses
         for attempt in range(1 if sure else 20):
             arrived = way.send_round(again)
@@ -395,438 +448,20 @@ class Life:
                 raise Violation(what() if callable(what) else what)
             time.sleep(0.01)
 
-    def a_moment(self):
-        """Packets for a random time."""
-        end = time.monotonic() + self.chance.expovariate(1 / 0.05)
+    def a_moment(self, seconds=None):
+        """Packets for a random time, or for this time."""
+        end = time.monotonic() + (self.chance.expovariate(1 / 0.05) if seconds is None else seconds)
         self.send_packets()
         while time.monotonic() < end:
             self.send_packets()
-
-    # Operations on lists.
-
-    @operation(10)
-    def rewrite_a_list(self):
-        name = self.draw_set()
-        self.write_list(name, self.draw_list(name))
-        return name
-
-    @operation(4)
-    def append_to_a_list(self):
-        name = self.draw_set(lambda one: self.lists[one].source != WEB and self.lists[one].good)
-        if not name:
-            return None
-        one = self.lists[name]
-        more = self.draw.sample(COMMON, 5)
-        addresses = one.newest | set(more)
-        self.model.contents[name].may_be(addresses)
-        one.newest = addresses
-        with open(self.path_of(name), "a", encoding="ascii") as out:
-            out.write("".join(f"{one.line(address)}\n" for address in more))
-        return name
-
-    @operation(4)
-    def rewrite_a_list_in_place(self):
-        """As an editor does that does not rename: the file is empty, then half, then whole."""
-        name = self.draw_set(lambda one: self.lists[one].source != WEB)
-        one = self.lists[name]
-        addresses = self.draw_list(name)
-        self.model.contents[name].may_be(addresses)
-        text = one.text(addresses)
-        with open(self.path_of(name), "w", encoding="ascii") as out:
-            out.write(text[: len(text) // 3] + "1")  # an entry with another one's digits is none
-            out.flush()
-            self.a_moment_of_writing()
-            out.seek(0)
-            out.write(text)
-        one.newest, one.good = frozenset(addresses), True
-        return name
-
-    def a_moment_of_writing(self):
-        self.send_packets()
-
-    @operation(6)
-    def spoil_a_list(self):
-        name = self.draw_set(lambda one: self.lists[one].taken)
-        if not name:
-            return None
-        one = self.lists[name]
-        good = one.text(one.newest)
-        how = self.draw.choice(["empty", "html", "damaged", "own", "huge", "wide", "binary", "shrunk", "cut"])
-        own = self.interfaces[0].address
-        drops = self.configuration["sets"].get(name, {}).get("action") == DROP
-        if how == "own" and not drops:
-            how = "empty"
-        self.write_bad(name, {
-            "empty": "", "html": host.PAGE, "damaged": good + "192.0.2.300\n", "own": good + own + "\n",
-            "huge": good + "".join(f"60.{i >> 8}.{i & 255}.1\n" for i in range(CORE * 20)),
-            "wide": good + "0.0.0.0/1\n128.0.0.0/2\n", "binary": bytes(range(256)) * 20,
-            "shrunk": one.text(one.core[:20]), "cut": good + "192.0.2."}[how])
-        return f"{name} {how}"
-
-    @operation(2)
-    def remove_a_list(self):
-        name = self.draw_set(lambda one: self.lists[one].source != WEB and self.lists[one].taken)
-        if not name:
-            return None
-        self.lists[name].good = False
-        path = self.path_of(name)
-        if self.lists[name].source == FOLDER and self.draw.random() < 0.5:
-            shutil.rmtree(path.parent, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)
-        return name
-
-    @operation(4)
-    def the_server_lies(self):
-        self.server.manner = self.draw.choice(host.ANSWERS)
-        return self.server.manner
-
-    # Operations on the configuration and on the daemon.
-
-    @operation(6)
-    def reload(self):
-        if self.is_up():
-            self.daemon.signal(signal.SIGHUP)
-
-    @operation(8)
-    def another_configuration(self):
-        self.configuration = self.draw_configuration()
-        self.lists_for_configuration()
-        self.write_configuration()
-        self.config_is_broken = False
-        self.reload()
-
-    def lists_for_configuration(self):
-        """Sets that were in no table have no list to fall back on."""
-        for name, one in self.lists.items():
-            if name not in self.configuration["sets"]:
-                one.taken = False
-            elif not one.taken and not one.good:
-                self.write_list(name, self.draw_list(name))
-
-    @operation(3)
-    def broken_configuration(self):
-        text = self.config_at.read_text()
-        self.write_config_text(self.draw.choice([
-            text[: len(text) // 2] + "\n[[[", "", text + '\n[set.unused]\nsources = ["x"]\n', "\0" * 64,
-            text.replace("default", "defualt", 1), text.replace("[[interface]]", "[interface]", 1), "<html>"]))
-        self.config_is_broken = True
-        self.reload()
-
-    @operation(6)
-    def kill(self):
-        if self.is_up():
-            self.daemon.end(signal.SIGKILL)
-            self.daemon = None
-            self.restart_some_day()
-
-    @operation(3)
-    def stop(self):
-        if self.is_up():
-            status = self.daemon.end(signal.SIGTERM)
-            self.daemon = None
-            if status != 0:
-                raise Violation(f"SIGTERM ended the daemon with {status}")
-            self.restart_some_day()
-
-    def restart_some_day(self):
-        if self.draw.random() < 0.7:
-            self.bring_up()
-
-    def bring_up(self):
-        self.start()
-        if self.daemon.ended():
-            status, self.daemon = self.daemon.process.returncode, None
-            if not (self.config_is_broken and status == 3):
-                raise Violation(f"a start ended with {status}")
-
-    @operation(3)
-    def die_in_the_start(self):
-        if not self.is_up():
-            self.daemon = host.Daemon(self.config_at, self.log)
-            self.a_moment()
-            self.daemon.end(signal.SIGKILL)
-            self.daemon = None
-
-    @operation(2)
-    def a_second_daemon(self):
-        if not self.is_up():
-            return
-        second = host.Daemon(self.config_at, self.work / "said-second")
-        self.await_true(second.ended, "a second daemon goes on beside the first")
-        if second.process.returncode not in (4, 3 if self.config_is_broken else 4):
-            raise Violation(f"a second daemon ended with {second.process.returncode}")
-
-    @operation(3)
-    def apply(self):
-        """`apply` beside the daemon is refused; without one, it does the work."""
-        # It reads the lists, or refuses: everything that is possible for the daemon is possible for it.
-        status, err = self.command("apply", str(self.config_at))
-        if self.is_up() and status == 0:
-            raise Violation(f"apply beside the daemon is not refused: {err}")
-
-    # Commands by hand.
-
-    def draw_hook(self):
-        """A place where a table should be, and the words that name it."""
-        here = [place for place in self.places() if place in self.ways and self.wanted(place)]
-        if not here:
-            return None, None, None
-        place = self.draw.choice(here)
-        entry = self.wanted(place)
-        return place, entry, [f"life{place[0]}", "--hook", entry["hook"]]
-
-    def may_be_by_hand(self, place, change):
-        for table in list(self.model.tables[place]):
-            if table is not None:
-                self.model.may_be(place, change(table))
-
-    def by_hand(self, *words):
-        """Under the daemon, a change without --force is refused."""
-        force = self.draw.random() < 0.75
-        status, err = self.command(*words, *(["--force"] if force else []))
-        if status == 4 and force and "manages it and" in err:
-            raise Violation(f"refused in spite of --force: {err}")
-
-    @operation(2)
-    def unload_by_hand(self):
-        place, _, words = self.draw_hook()
-        if place:
-            self.model.may_be(place, None)
-            self.by_hand("unload", *words)
-
-    @operation(2)
-    def remove_by_hand(self):
-        place, entry, words = self.draw_hook()
-        if place:
-            name, _ = self.draw.choice(entry["sets"])
-            self.may_be_by_hand(place, lambda table: table.without(name))
-            self.by_hand("remove", words[0], name, *words[1:])
-
-    @operation(2)
-    def set_by_hand(self):
-        place, entry, words = self.draw_hook()
-        if place:
-            name, _ = self.draw.choice(entry["sets"])
-            action = self.draw.choice([DROP, PASS, "count"])
-            self.may_be_by_hand(place, lambda table: table.with_action(name, action))
-            self.by_hand("set", words[0], name, f"action={action}", *words[1:])
-
-    @operation(2)
-    def default_by_hand(self):
-        place, _, words = self.draw_hook()
-        if place:
-            default = self.draw.choice([DROP, PASS])
-            self.may_be_by_hand(place, lambda table: Table(default, table.sets))
-            self.by_hand("default", words[0], default, *words[1:])
-
-    def list_by_hand(self, name):
-        one = self.lists[name]
-        addresses = one.core + self.draw.sample(COMMON, 10)
-        path = self.work / "by-hand.txt"
-        path.write_text(one.text(addresses))
-        return path, frozenset(addresses), "" if one.prefixes else ",fpr=1e-9"
-
-    @operation(3)
-    def swap_by_hand(self):
-        place, entry, words = self.draw_hook()
-        if place:
-            name, _ = self.draw.choice(entry["sets"])
-            path, addresses, options = self.list_by_hand(name)
-            self.model.contents[name].by_hand.append(addresses)
-            self.by_hand("swap", words[0], f"{name}={path}{options}", *words[1:])
-
-    @operation(2)
-    def load_by_hand(self):
-        place, _, words = self.draw_hook()
-        if place:
-            name = self.draw_set()
-            path, addresses, options = self.list_by_hand(name)
-            self.model.contents[name].by_hand.append(addresses)
-            self.model.may_be(place, Table(PASS, ((name, DROP),)))
-            self.by_hand("load", words[0], f"{name}={path}{options}", *words[1:], "--replace")
-
-    @operation(2)
-    def add_by_hand(self):
-        place, entry, words = self.draw_hook()
-        if place:
-            name = self.draw_set(lambda one: one not in dict(entry["sets"]))
-            if not name:
-                return
-            path, addresses, options = self.list_by_hand(name)
-            self.model.contents[name].by_hand.append(addresses)
-            self.may_be_by_hand(place, lambda table: Table(table.default, ((name, DROP), *table.without(name).sets)))
-            self.by_hand("add", words[0], f"{name}={path}{options},action=drop", "first", *words[1:])
-
-    # Interfaces.
-
-    def forget(self, number):
-        """Nothing is in force at an interface's places, or what should be."""
-        for way in (ARRIVING, LEAVING):
-            self.model.may_be((number, way), None)
-            self.model.may_be((number, way), self.wanted_table((number, way)))
-
-    def draw_interface(self, *where):
-        some = [interface for interface in self.interfaces if interface.where in where]
-        return self.draw.choice(some) if some else None
-
-    @operation(3)
-    def remove_an_interface(self):
-        interface = self.draw_interface("here", "renamed")
-        if interface:
-            self.forget(interface.number)
-            interface.remove()
-            self.ways_anew(interface.number)
-
-    @operation(5)
-    def make_an_interface(self):
-        """An interface comes, or is made anew under the same name."""
-        interface = self.draw_interface("here", "gone")
-        if interface:
-            self.forget(interface.number)
-            if interface.where == "here":
-                interface.remove()
-            interface.make()
-            self.ways_anew(interface.number)
-
-    @operation(3)
-    def rename_an_interface(self):
-        interface = self.draw_interface("here", "renamed")
-        if interface:
-            self.forget(interface.number)
-            if interface.where == "here":
-                interface.rename()
-            else:
-                interface.rename_back()
-            self.ways_anew(interface.number)
-
-    @operation(3)
-    def move_an_interface(self):
-        interface = self.draw_interface("here", "away")
-        if interface:
-            self.forget(interface.number)
-            if interface.where == "here":
-                interface.move_away()
-            else:
-                interface.move_back()
-            self.ways_anew(interface.number)
-
-    @operation(3)
-    def switch_off(self):
-        """Somebody takes the program away behind the daemon's back."""
-        interface = self.draw_interface("here")
-        if interface:
-            self.forget(interface.number)
-            run("ip", "-n", HERE, "link", "set", interface.name, "xdp", "off", check=False)
-            run("ip", "-n", HERE, "link", "set", interface.name, "xdpgeneric", "off", check=False)
-            run(*inside(HERE, "tc", "qdisc", "del", "dev", interface.name, "clsact"), check=False)
-
-    @operation(2)
-    def down_and_up(self):
-        interface = self.draw_interface("here")
-        if interface:
-            self.forget(interface.number)
-            run("ip", "-n", HERE, "link", "set", interface.name, "down")
-            interface.up()
-            self.ways_anew(interface.number)
-
-    # Resources and state.
-
-    @operation(2)
-    def no_descriptors(self):
-        if self.is_up():
-            used = len(os.listdir(f"/proc/{self.daemon.pid}/fd"))
-            self.limit("nofile", used + self.draw.randint(0, 12))
-
-    @operation(2)
-    def no_memory(self):
-        if self.is_up():
-            with open(f"/proc/{self.daemon.pid}/statm", encoding="ascii") as text:
-                used = int(text.read().split()[0]) * os.sysconf("SC_PAGESIZE")
-            self.limit("as", used + self.draw.randint(0, 8 << 20))
-
-    def limit(self, name, number):
-        run("prlimit", "--pid", self.daemon.pid, f"--{name}={number}:", check=False)
-
-    @operation(2)
-    def full_disk(self):
-        try:
-            with open(self.state / "ballast", "wb") as out:
-                while True:
-                    out.write(bytes(4096))
-                    out.flush()
-        except OSError:
-            pass
-
-    @operation(2)
-    def room_on_the_disk(self):
-        (self.state / "ballast").unlink(missing_ok=True)
-
-    def state_files(self):
-        return sorted(path for path in self.state.rglob("*") if path.is_file() and path.name != "ballast")
-
-    @operation(4)
-    def damage_the_state(self):
-        """What a list lost must not depend on a list that the daemon would refuse."""
-        self.all_lists_good()
-        files = self.state_files()
-        if files:
-            # The names of files differ from run to run, their sort does not.
-            sort = self.draw.choice(["version", "hooks.json", "record.json", ".list", ".sieve", "counters.json", ""])
-            path = self.chance.choice([one for one in files if one.name.endswith(sort)] or files)
-            if path.name in ("version", "lock") and not self.does("version"):
-                return None
-            how = self.draw.choice(["empty", "cut", "garbage", "gone", "folder"])
-            self.hooks_lost |= path.name == "hooks.json"
-            self.spoil(path, how)
-            return f"{path.name} {how}"
-        return None
-
-    @staticmethod
-    def spoil(path, how):
-        try:
-            if how == "cut":
-                os.truncate(path, path.stat().st_size // 2)
-            elif how in ("empty", "garbage"):
-                path.write_bytes(b"" if how == "empty" else os.urandom(300))
-            else:
-                path.unlink()
-                if how == "folder":
-                    path.mkdir()
-        except OSError:
-            pass  # the daemon has removed it, or the disk is full
-
-    @operation(2)
-    def lose_the_state(self):
-        self.all_lists_good()
-        for one in self.state.iterdir():
-            if one.name not in ("version", "lock") or self.does("version"):
-                self.delete(one)
-        self.hooks_lost = True
-
-    @operation(1)
-    def lose_the_run_files(self):
-        if not self.does("run"):
-            return
-        for one in pathlib.Path("/run/xdp-sieve").iterdir():
-            if one.is_file():
-                one.unlink(missing_ok=True)
-
-    def all_lists_good(self):
-        for name, one in self.lists.items():
-            if not one.good:
-                self.write_list(name, self.draw_list(name))
-            one.taken = False
 
     # Quiet periods.
 
     def repair(self):
         """Gives back all that was taken away, but for some lists: those keep what was good last."""
-        self.room_on_the_disk()
-        if self.is_up():
-            for name in ("nofile", "as"):
-                self.limit(name, {"nofile": 20000, "as": "unlimited"}[name])
-        self.server.manner = host.GOOD
+        self.give_back_the_host()
+        self.server.manner = self.decisions.manner = servers.GOOD
+        self.command_is_good()
         for interface in self.interfaces:
             if interface.where != "here":
                 self.forget(interface.number)
@@ -841,10 +476,13 @@ class Life:
                 self.write_list(name, self.draw_list(name))
         if not self.is_up():
             self.bring_up()
+        if self.must_resume:
+            self.resume_all()
         if self.hooks_lost:
             # Without its record the daemon does not know its programs on hooks that left the configuration.
             self.unload_what_is_unknown()
             self.hooks_lost = False
+        self.a_moment(max(0.0, self.decisions.last_end() - time.monotonic()))
 
     def hooks_wanted(self):
         """(interface, hook, entry or None) of all hooks."""
@@ -874,6 +512,7 @@ class Life:
 
         def answers():
             nonlocal metrics
+            self.check_daemon()
             metrics = self.daemon.metrics()
             return metrics is not None
 
@@ -888,6 +527,9 @@ class Life:
             return not waits_for
 
         waits_for = []
+        if self.squatted:
+            self.daemon.signal(signal.SIGHUP)  # a reload tries the port of the status page again
+            self.squatted = False
         self.await_true(answers, "the status page does not answer")
         before = self.asked(metrics)
         before = collections.Counter({name: before[name] for name in self.configuration["sets"]
@@ -904,6 +546,9 @@ class Life:
         settled = self.settled()
         self.await_true(in_step, lambda: f"NOT IN STEP: {'; '.join(wrong)}")
         self.model = settled
+        self.recent = {place: [self.wanted_table(place)] for place in self.places()}
+        self.recent_on_stop = {self.configuration["on-stop"]}
+        self.pauses_doubtful = self.run_files_lost = False
         self.settled_sets = set(self.configuration["sets"])
         for name in self.settled_sets:
             self.lists[name].taken |= self.lists[name].good
@@ -911,7 +556,7 @@ class Life:
 
     def judged_otherwise(self, model):
         """Sends a packet from every address, and returns whose verdict is not the model's."""
-        addresses = COMMON + NEVER + [address for one in self.lists.values() for address in one.core]
+        addresses = COMMON + NEVER + [address for one in self.lists.values() for address in one.probes(one.core)]
         wrong = []
         for place, way in self.ways.items():
             arrived = way.send_round(addresses)
@@ -925,32 +570,41 @@ class Life:
     settled_sets = frozenset()
 
     def out_of_step(self):
-        """What `status` says that is not as configured."""
+        """What `status` and the metrics say that is not as configured."""
         done = run(*inside(HERE, SIEVE, "--json", "status"), check=False)
         if done.returncode not in (0, 1):
             return [f"status ended with {done.returncode}: {done.stderr.strip()}"]
         told = {(one["interface"], one["hook"]): one for one in json.loads(done.stdout)["interfaces"]}
+        metrics = self.daemon.metrics() or {}
         wrong = []
         for interface, hook, entry in self.hooks_wanted():
             one = told.get((interface.name, hook))
-            is_there = one and (one["default"], [(each["name"], each["action"]) for each in one["sets"]])
-            should = entry and (entry["default"], entry["sets"])
-            if is_there != should:
+            is_there = one and one.get("sets") is not None and (
+                one["default"], [(each["name"], each["action"]) for each in one["sets"]])
+            paused = self.is_paused(interface.number)
+            should = entry and not paused and (entry["default"], self.sets_of(entry))
+            if (is_there or None) != (should or None):
                 wrong.append(f"{interface.name} {hook}: {is_there} instead of {should}")
+            shown = metrics.get(f'xdp_sieve_hook_paused{{interface="{interface.name}",hook="{hook}"}}')
+            if entry and bool(shown) != paused:  # a pattern has no metric unless it is paused
+                wrong.append(f"{interface.name} {hook}: the metric of the pause is {shown} instead of {int(paused)}")
         return wrong
 
     def settled(self):
         """The model in which only what is configured, and the newest good lists, are possible."""
         model = Model()
-        model.tables = {place: [self.wanted_table(place)] for place in self.places()}
+        model.tables = {place: [None if self.is_paused(place[0]) else self.wanted_table(place)]
+                        for place in self.places()}
         for name, one in self.lists.items():
-            old, options = self.model.contents[name], self.configuration["sets"].get(name)
-            new = model.contents[name] = Contents(one.newest)
-            if not options or not one.good:
-                # A list that is not taken leaves the exceptions as they were, too.
-                new.lists, new.exceptions = list(old.lists), list(old.exceptions)
-            else:
-                new.exceptions = [options["except"]]
+            options = self.configuration["sets"].get(name)
+            for suffix, members in one.members(one.newest).items():
+                old = self.model.contents[name + suffix]
+                new = model.contents[name + suffix] = Contents(members)
+                if not options or not one.good:
+                    # A list that is not taken leaves the exceptions as they were, too.
+                    new.lists, new.exceptions = list(old.lists), list(old.exceptions)
+                else:
+                    new.exceptions = [self.excepted(options)]
         return model
 
     # The course of a life.
@@ -1011,7 +665,6 @@ def main():
     parser.add_argument("--work", required=True)
     parser.add_argument("--operations", type=int, default=40)
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 31))
-    parser.add_argument("--everything", action="store_true", help="also what NOT_YET names")
     parser.add_argument("--only", type=lambda text: text.split(","), default=[])
     options = parser.parse_args()
     print(f"seed {options.seed}", flush=True)

@@ -31,7 +31,9 @@ class Contents:
     def __init__(self, addresses):
         self.lists = [frozenset(addresses)]
         self.exceptions = [frozenset()]
-        self.by_hand = []  # lists that a person put there: they last until the next quiet period
+        # What a person did lasts until the next quiet period: lists put there, and keys inserted or deleted.
+        self.by_hand = []
+        self.touched = set()
 
     @staticmethod
     def held_by(address, some):
@@ -39,6 +41,8 @@ class Contents:
         return IN if held == len(some) else OPEN if held else OUT
 
     def holds(self, address):
+        if address in self.touched:
+            return OPEN
         listed = self.held_by(address, self.lists)
         excepted = self.held_by(address, self.exceptions)
         if listed == OUT or excepted == IN:
@@ -57,6 +61,9 @@ class Contents:
         one = frozenset(addresses)
         if one not in self.exceptions:
             self.exceptions.append(one)
+
+    def may_also_hold(self, address):
+        self.touched.add(address)
 
 
 class Model:
