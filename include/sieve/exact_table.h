@@ -17,16 +17,21 @@
  *   word  64 / w lanes of w bits, the first in the lowest bits; further bits are zero
  *   lane  t << v | value, where t = r in word b1 and t = R + r in word b2; or all ones: no key
  *
- * 2 R <= 2^(w - v) - 1, so that no key's lane is all ones. v is the number of bits of a value or a lifetime,
- * whose place this is; today v = 0.
+ * 2 R <= 2^(w - v) - 1, so that no key's lane is all ones.
+ *
+ * A table may give each key a *value* of v bits; in most tables v = 0. enum sieve_exact_meaning says what
+ * values mean.
  *
  * IPv6 addresses lie whole in lines of four: words 0 to 3 hold the upper words of the addresses, words 4 to 7
  * their lower ones. Each address has two lines to be in. A place without an address holds ::ffff:0.0.0.0:
- * addresses of IPv4 are asked for in the other part, so no address is ambiguous.
+ * addresses of IPv4 are asked for in the other part, so no address is ambiguous. The values of four places
+ * are one word, the first in the lowest 16 bits, and the words of eight lines are a line. The value of a
+ * place without an address is zero.
  *
  *   filter's line 0                struct sieve_exact_ipv6
  *   lines 1 to M / 8               the words of the IPv4 part, M > 0
- *   the rest, possibly none        the IPv6 part
+ *   L lines, possibly none         the addresses of the IPv6 part
+ *   if v > 0, ceil(L / 8) lines    their values
  *
  * Line 0 of the image holds the geometry and the secrets of the IPv4 part in place of hash keys. **The image
  * is the list**: whoever reads it can list the addresses.
@@ -44,8 +49,8 @@ struct __attribute__((may_alias)) sieve_exact {
     __u8 choices;    /* 2: the words, or lines, that a key may be in */
     __u8 width;      /* w, in place of `hashes` */
     __u32 lines;     /* of the filter, in place of `buckets` */
-    __u8 value_bits; /* v, the lower byte of `alpha`; 0 */
-    __u8 reserved;
+    __u8 value_bits; /* v, the lower byte of `alpha` */
+    __u8 last;       /* if v > 0, the number of the last lane's lowest bit; else 0 */
     __u8 probes;     /* 0 */
     __u8 shard_bits; /* 0 */
 
@@ -68,12 +73,26 @@ SIEVE_INLINE const struct sieve_exact* sieve_exact_of(const struct sieve_lookup*
 #define SIEVE_EXACT_IPV4_LINE 1 /* the first line of the IPv4 part */
 #define SIEVE_EXACT_IPV6_WAYS 4 /* addresses in a line */
 
+/* Values of IPv6 addresses have as many bits of room. */
+#define SIEVE_EXACT_MOST_VALUE_BITS 16
+
+/* What the values of a table mean. */
+enum sieve_exact_meaning {
+    SIEVE_EXACT_PLAIN = 0, /* there are none: v = 0 */
+    SIEVE_EXACT_SETS = 1,  /* which of several sets hold the key (sieve/joint.h) */
+    SIEVE_EXACT_ENDS = 2,  /* the unit of time in which the key's membership ends; all ones: it does not */
+};
+
 /* The filter's line 0. */
 struct __attribute__((may_alias)) sieve_exact_ipv6 {
     __u64 hash_key[2]; /* secret */
-    __u32 lines;       /* of the IPv6 part; 0: no member has the family */
-    __u32 reserved0;
-    __u64 reserved[5];
+    __u32 lines;       /* of addresses, L; 0: no member has the family */
+    __u8 meaning;      /* enum sieve_exact_meaning, of both parts' values */
+    __u8 unit;         /* of ends: 2^unit nanoseconds; else 0 */
+    __u8 sets;         /* of sets: how many; each value is below. Else 0 */
+    __u8 reserved0;
+    __u64 base; /* of ends: when unit 0 began, in nanoseconds of CLOCK_MONOTONIC_COARSE; else 0 */
+    __u64 reserved[4];
 };
 SIEVE_STATIC_ASSERT(sizeof(struct sieve_exact_ipv6) == SIEVE_LINE_BYTES, "one line");
 
@@ -124,8 +143,8 @@ SIEVE_INLINE __u32 sieve_exact_index(__u32 word) {
 }
 
 /*
- * Not zero if a lane of either word holds the key. `(x - feet) & ~x & heads` is not zero if and only if a
- * lane of x is: the borrow of a lane that is zero may flag lanes above it, but nothing else does.
+ * v = 0: not zero if a lane of either word holds the key. `(x - feet) & ~x & heads` is not zero if and only
+ * if a lane of x is: the borrow of a lane that is zero may flag lanes above it, but nothing else does.
  */
 SIEVE_INLINE __u64 sieve_exact_test(const struct sieve_exact* exact, __u64 first, __u64 second, __u32 rest) {
     const __u64 feet = exact->feet;
@@ -133,6 +152,55 @@ SIEVE_INLINE __u64 sieve_exact_test(const struct sieve_exact* exact, __u64 first
     const __u64 a = first ^ wanted, b = second ^ (wanted + exact->second);
 
     return (((a - feet) & ~a) | ((b - feet) & ~b)) & sieve_shift_left(feet, exact->width - 1);
+}
+
+/* The highest bits of the lanes that hold a key, in each of its words. */
+struct sieve_exact_match {
+    __u64 first, second;
+};
+
+/*
+ * v > 0: where the key is, whatever its value. The bits of values are zero in the difference, so that no lane
+ * but one that is zero is flagged: after the borrow, a lane above it that is not zero still counts at
+ * least 2.
+ */
+SIEVE_INLINE struct sieve_exact_match sieve_exact_find(const struct sieve_exact* exact, __u64 first,
+                                                       __u64 second, __u32 rest) {
+    const __u64 feet = exact->feet, heads = sieve_shift_left(feet, exact->width - 1);
+    const __u64 values = sieve_shift_left(feet, exact->value_bits) - feet;
+    const __u64 wanted = sieve_shift_left(rest, exact->value_bits) * feet;
+    const __u64 a = (first ^ wanted) & ~values, b = (second ^ (wanted + exact->second)) & ~values;
+    struct sieve_exact_match match;
+
+    match.first = (a - feet) & ~a & heads;
+    match.second = (b - feet) & ~b & heads;
+    return match;
+}
+
+/* The value of the lane of a word that `head`, one bit, is the highest bit of. The product with `feet` brings
+ * whichever lane it is to the last one. */
+SIEVE_INLINE __u32 sieve_exact_lane_value(const struct sieve_exact* exact, __u64 word, __u64 head) {
+    const __u64 mask = sieve_shift_left(1, exact->value_bits) - 1;
+    const __u64 lane = word & sieve_shift_right(head, exact->width - 1) * mask;
+
+    return (__u32)(sieve_shift_right(lane * exact->feet, exact->last) & mask);
+}
+
+/* Of ends: the unit of a time of CLOCK_MONOTONIC_COARSE. It stops at the last unit but one that a value can
+ * state, so that no entry that has ended comes to life again. Before the base, no entry has ended but those
+ * of unit 0. */
+SIEVE_INLINE __u32 sieve_exact_unit(const struct sieve_exact* exact, const struct sieve_exact_ipv6* part,
+                                    __u64 nanoseconds) {
+    const __u64 last = sieve_shift_left(1, exact->value_bits) - 2;
+    const __u64 since = nanoseconds - part->base;
+    const __u64 unit = (__s64)since < 0 ? 0 : sieve_shift_right(since, part->unit);
+
+    return (__u32)(unit < last ? unit : last);
+}
+
+/* Whether an entry with this value has ended in that unit. All ones is above every unit. */
+SIEVE_INLINE int sieve_exact_ended(__u32 value, __u32 unit) {
+    return value <= unit;
 }
 
 /* The lines of the IPv6 part that an address may be in, counted from the part's first. */
@@ -176,6 +244,32 @@ SIEVE_INLINE __u64 sieve_exact_test_ipv6(const struct sieve_line* line, __u64 up
         SIEVE_KEEP(none);
     }
     return (none >> 63) ^ 1;
+}
+
+/* The line with the values of a line of addresses, counted from the IPv6 part's first; the index of their
+ * word there. */
+SIEVE_INLINE __u32 sieve_exact_value_line(const struct sieve_exact_ipv6* part, __u32 line) {
+    return part->lines + line / SIEVE_LINE_WORDS;
+}
+SIEVE_INLINE __u32 sieve_exact_value_index(__u32 line) {
+    return line % SIEVE_LINE_WORDS;
+}
+
+/* The value, out of the word of a line's values, of the address, which the line holds. */
+SIEVE_INLINE __u32 sieve_exact_value_ipv6(const struct sieve_line* line, __u64 values, __u64 upper,
+                                          __u64 lower) {
+    __u64 value = 0;
+    int i;
+
+#pragma GCC unroll 4
+    for (i = 0; i < SIEVE_EXACT_IPV6_WAYS; i++) {
+        const __u64 differs =
+            sieve_exact_differs(upper, lower, line->word[i], line->word[i + SIEVE_EXACT_IPV6_WAYS]);
+
+        value |= (values >> (16 * i)) & ~(__u64)((__s64)differs >> 63);
+        SIEVE_KEEP(value);
+    }
+    return (__u32)value & 0xffff;
 }
 
 #endif

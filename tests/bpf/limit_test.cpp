@@ -11,9 +11,9 @@
 
 #include "bpf/images.hpp"
 #include "bpf/packet.hpp"
-#include "libsieve/kernel/clock.hpp"
 #include "libsieve/kernel/scratch.hpp"
 #include "libsieve/kernel/stats.hpp"
+#include "libsieve/util/clock.hpp"
 
 namespace sieve {
 namespace {
@@ -59,7 +59,7 @@ class LimitTest : public ::testing::TestWithParam<kernel::HookPoint> {
     // The bucket then holds what comes in `seconds` and a half more, if its depth allows.
     void refill(const std::string& name, double seconds) const {
         const std::uint64_t past = static_cast<std::uint64_t>((seconds + 0.5) * SIEVE_LIMIT_TICKS_PER_SECOND);
-        const sieve_account account{.spent = sieve_limit_now(kernel::program_now()) - past, .reserved = {}};
+        const sieve_account account{.spent = sieve_limit_now(program_now()) - past, .reserved = {}};
         const UniqueFd accounts = value_or_fail(kernel::open_map(scratch_->instance().rare().accounts));
         const std::uint32_t slot = slot_of(name);
         ASSERT_EQ(bpf_map_update_elem(accounts.get(), &slot, &account, BPF_ANY), 0);
@@ -73,14 +73,14 @@ class LimitTest : public ::testing::TestWithParam<kernel::HookPoint> {
     do {                                                                                                     \
         const std::uint32_t count = (passed);                                                                \
         EXPECT_GE(count, wanted);                                                                            \
-        EXPECT_LE(count, wanted + 1 + (kernel::program_now() - (since)) / 1'000'000'000);                    \
+        EXPECT_LE(count, wanted + 1 + (program_now() - (since)) / 1'000'000'000);                            \
     } while (0)
 
 TEST_P(LimitTest, LetsABurstThroughAndDropsTheRest) {
     const auto map = map_of(image_of({"10.0.0.1", "10.0.0.2"}));
     ASSERT_TRUE(put(
         {{.name = "odd", .action = SIEVE_ACTION_LIMIT, .map_fd = map.fd(), .target = slow, .burst = 20}}));
-    std::uint64_t since = kernel::program_now();
+    std::uint64_t since = program_now();
     const std::uint32_t passed = passed_of(100);
     EXPECT_PASSED(20U, passed, since);
     EXPECT_EQ(passed_of(50, "10.0.0.9"), 50U) << "a non-member has no limit";
@@ -95,11 +95,11 @@ TEST_P(LimitTest, LetsABurstThroughAndDropsTheRest) {
     // Both members share the bucket. Seven seconds later, seven more pass, and after a day no more than the
     // burst.
     refill("odd", 7);
-    since = kernel::program_now();
+    since = program_now();
     EXPECT_PASSED(7U, passed_of(5) + passed_of(30, "10.0.0.2"), since);
     EXPECT_EQ(scratch_->trace().decision, slot) << "the set decides";
     refill("odd", 86'400);
-    since = kernel::program_now();
+    since = program_now();
     EXPECT_PASSED(20U, passed_of(100), since);
 }
 
@@ -110,10 +110,9 @@ TEST_P(LimitTest, AFastLimitTakesSeveralPacketsAtOnce) {
     ASSERT_EQ(limit.step, 15U);
     ASSERT_TRUE(put(
         {{.name = "odd", .action = SIEVE_ACTION_LIMIT, .map_fd = map.fd(), .target = rate, .burst = 300}}));
-    const std::uint64_t since = kernel::program_now();
+    const std::uint64_t since = program_now();
     const std::uint32_t passed = passed_of(2000);
-    const std::uint64_t nanoseconds =
-        kernel::program_now() - since + 20'000'000; // and the coarse clock's step
+    const std::uint64_t nanoseconds = program_now() - since + 20'000'000; // and the coarse clock's step
     EXPECT_GE(passed, 300U);
     EXPECT_LE(passed, 300 + 15 + nanoseconds / 1000);
 }
@@ -123,7 +122,7 @@ TEST_P(LimitTest, AllCpusShareTheBucket) {
     const auto map = map_of(image_of({"10.0.0.1"}));
     ASSERT_TRUE(put(
         {{.name = "odd", .action = SIEVE_ACTION_LIMIT, .map_fd = map.fd(), .target = slow, .burst = 500}}));
-    const std::uint64_t since = kernel::program_now();
+    const std::uint64_t since = program_now();
     std::vector<std::uint32_t> passed(4);
     std::vector<std::thread> threads;
     for (std::uint32_t& mine : passed) threads.emplace_back([&mine, this] { mine = passed_of(1000); });
@@ -141,7 +140,7 @@ TEST_P(LimitTest, DecidesInItsPlaceInTheOrder) {
     ASSERT_TRUE(put({{.name = "seen", .action = SIEVE_ACTION_COUNT, .map_fd = map.fd()},
                      odd,
                      {.name = "bad", .action = SIEVE_ACTION_DROP, .map_fd = map.fd()}}));
-    const std::uint64_t since = kernel::program_now();
+    const std::uint64_t since = program_now();
     EXPECT_PASSED(3U, passed_of(10), since);
     const kernel::Stats stats = value_or_fail(kernel::read_stats(scratch_->instance()));
     EXPECT_EQ(stats.hit[slot_of("seen")].packets, 10U);
@@ -158,7 +157,7 @@ TEST_P(LimitTest, ABucketBelongsToItsSet) {
     const WantedSet odd{
         .name = "odd", .action = SIEVE_ACTION_LIMIT, .map_fd = map.fd(), .target = slow, .burst = 10};
     ASSERT_TRUE(put({odd}));
-    std::uint64_t since = kernel::program_now();
+    std::uint64_t since = program_now();
     EXPECT_PASSED(10U, passed_of(20), since);
     ASSERT_TRUE(put({{.name = "more", .action = SIEVE_ACTION_DROP, .map_fd = map.fd()}, odd}));
     ASSERT_TRUE(put({odd}));
@@ -171,7 +170,7 @@ TEST_P(LimitTest, ABucketBelongsToItsSet) {
     for (int round = 0; round < 3; round++) { // each slot comes again
         ASSERT_TRUE(put({}));
         ASSERT_TRUE(put({odd}));
-        since = kernel::program_now();
+        since = program_now();
         const auto passed = passed_of(20);
         EXPECT_PASSED(10U, passed, since);
         const kernel::SetInForce now = *scratch_->table().read().find("odd");

@@ -35,19 +35,22 @@ std::uint64_t ExactImage::number(std::size_t offset, std::size_t size) const {
 
 ExactImage::ExactImage(std::span<const unsigned char> bytes) : bytes_(bytes.begin(), bytes.end()) {}
 
-bool ExactImage::has_lane(std::uint64_t word, std::uint64_t content) const {
+std::optional<std::uint64_t> ExactImage::lane(std::uint64_t word, std::uint64_t entry) const {
     const unsigned width = static_cast<unsigned>(number(7, 1));
+    const unsigned value_bits = static_cast<unsigned>(number(12, 1));
     // IPv4 words begin behind the filter's first line.
-    const std::uint64_t value = number((first_line + 1) * line_bytes + 8 * word, 8);
-    for (unsigned lane = 0; lane < 64 / width; lane++) {
+    const std::uint64_t bits = number((first_line + 1) * line_bytes + 8 * word, 8);
+    const auto read = [bits](unsigned first, unsigned count) {
         std::uint64_t found = 0;
-        for (unsigned bit = 0; bit < width; bit++) found += (value >> (lane * width + bit) & 1) << bit;
-        if (found == content) return true;
-    }
-    return false;
+        for (unsigned bit = 0; bit < count; bit++) found += (bits >> (first + bit) & 1) << bit;
+        return found;
+    };
+    for (unsigned at = 0; at + width <= 64; at += width)
+        if (read(at + value_bits, width - value_bits) == entry) return read(at, value_bits);
+    return std::nullopt;
 }
 
-bool ExactImage::contains_ipv4(std::uint64_t address) const {
+std::optional<std::uint64_t> ExactImage::value_ipv4(std::uint64_t address) const {
     const std::uint64_t words = number(16, 4);
     const std::uint64_t range = number(20, 4);
     // Add; then three times: fold the upper half into the lower one, multiply.
@@ -64,29 +67,44 @@ bool ExactImage::contains_ipv4(std::uint64_t address) const {
     const std::uint64_t second =
         (first + 1 + static_cast<std::uint64_t>(static_cast<Wide>(scattered) * number(44, 4) / two_to_32)) %
         words;
-    return has_lane(first, rest) || has_lane(second, range + rest);
+    const std::optional<std::uint64_t> found = lane(first, rest);
+    return found ? found : lane(second, range + rest);
 }
 
-bool ExactImage::contains_ipv6(std::uint64_t upper, std::uint64_t lower) const {
+std::optional<std::uint64_t> ExactImage::value_ipv6(std::uint64_t upper, std::uint64_t lower) const {
     const std::size_t part = first_line * line_bytes;
     const std::uint64_t lines = number(part + 16, 4);
-    if (lines == 0) return false;
+    if (lines == 0) return std::nullopt;
     const std::uint64_t hash = mix13(nh(upper, number(part, 8)) + nh(lower, number(part + 8, 8)));
     const std::uint64_t behind = first_line + 1 + number(16, 4) / 8;
     for (const std::uint64_t half : {hash / two_to_32, hash % two_to_32}) {
-        const std::uint64_t line =
-            behind + static_cast<std::uint64_t>(static_cast<Wide>(half) * lines / two_to_32);
+        const auto own = static_cast<std::uint64_t>(static_cast<Wide>(half) * lines / two_to_32);
+        const std::uint64_t line = behind + own;
         for (std::size_t place = 0; place < 4; place++)
             if (number(line * line_bytes + 8 * place, 8) == upper &&
-                number(line * line_bytes + 8 * (place + 4), 8) == lower)
-                return true;
+                number(line * line_bytes + 8 * (place + 4), 8) == lower) {
+                // Behind the addresses: two bytes for each place.
+                if (number(12, 1) == 0) return 0;
+                return number((behind + lines) * line_bytes + 8 * own + 2 * place, 2);
+            }
     }
-    return false;
+    return std::nullopt;
 }
 
-bool ExactImage::contains(std::uint64_t upper, std::uint64_t lower) const {
-    if (upper == 0 && lower / two_to_32 == 0xffff) return contains_ipv4(lower % two_to_32);
-    return contains_ipv6(upper, lower);
+std::optional<std::uint64_t> ExactImage::value(std::uint64_t upper, std::uint64_t lower) const {
+    if (upper == 0 && lower / two_to_32 == 0xffff) return value_ipv4(lower % two_to_32);
+    return value_ipv6(upper, lower);
+}
+
+bool ExactImage::contains(std::uint64_t upper, std::uint64_t lower, std::uint64_t now) const {
+    const std::optional<std::uint64_t> found = value(upper, lower);
+    const std::size_t part = first_line * line_bytes;
+    if (!found || number(part + 20, 1) != 2) return found.has_value();
+    // All ones: never. Else the key ends where that unit begins, counted from the base; clocks wrap.
+    if (*found + 1 == std::uint64_t{1} << number(12, 1)) return true;
+    const std::uint64_t since = now - number(part + 24, 8);
+    if (since / (std::uint64_t{1} << 63) == 1) return *found > 0;
+    return *found > 0 && (static_cast<Wide>(*found) << number(part + 21, 1)) > since;
 }
 
 } // namespace sieve::model

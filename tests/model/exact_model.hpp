@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -14,14 +15,17 @@ class ExactImage {
   public:
     explicit ExactImage(std::span<const unsigned char> bytes);
 
-    // Whether the set holds this address of 128 bits, given as its two halves.
-    [[nodiscard]] bool contains(std::uint64_t upper, std::uint64_t lower) const;
+    // The value of this address of 128 bits, given as its two halves; nothing if the table does not have it.
+    // 0 in a table without values.
+    [[nodiscard]] std::optional<std::uint64_t> value(std::uint64_t upper, std::uint64_t lower) const;
+    // Whether the set holds the address at that time, in nanoseconds, if entries end.
+    [[nodiscard]] bool contains(std::uint64_t upper, std::uint64_t lower, std::uint64_t now = 0) const;
 
   private:
-    [[nodiscard]] bool contains_ipv4(std::uint64_t address) const;
-    [[nodiscard]] bool contains_ipv6(std::uint64_t upper, std::uint64_t lower) const;
-    // Whether a lane of the word, from its lowest bits up, has this content.
-    [[nodiscard]] bool has_lane(std::uint64_t word, std::uint64_t content) const;
+    [[nodiscard]] std::optional<std::uint64_t> value_ipv4(std::uint64_t address) const;
+    [[nodiscard]] std::optional<std::uint64_t> value_ipv6(std::uint64_t upper, std::uint64_t lower) const;
+    // The value of the lane of the word, from its lowest bits up, that has this entry.
+    [[nodiscard]] std::optional<std::uint64_t> lane(std::uint64_t word, std::uint64_t entry) const;
     [[nodiscard]] std::uint64_t number(std::size_t offset, std::size_t size) const;
 
     std::vector<unsigned char> bytes_;

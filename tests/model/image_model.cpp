@@ -155,9 +155,10 @@ FilterImage::hash_probe(const Key& key, unsigned source, unsigned destination, u
     return {mix13(sums[0]), mix13(sums[1])};
 }
 
-bool FilterImage::contains(const Key& key) const {
+bool FilterImage::contains(const Key& key, std::uint64_t now) const {
     if (ranges_) return fields_ == 1 ? ranges_->contains(key[0], key[1]) : ranges_->contains(key[2], key[3]);
-    if (exact_) return fields_ == 1 ? exact_->contains(key[0], key[1]) : exact_->contains(key[2], key[3]);
+    if (exact_)
+        return fields_ == 1 ? exact_->contains(key[0], key[1], now) : exact_->contains(key[2], key[3], now);
     if (!prefixes_) return contains_hash(hash(key));
     if (fields_ != 1 && fields_ != 2) {
         const std::size_t word = fields_ % 2 == 1 ? 0 : 2;

@@ -12,10 +12,10 @@
 
 #include "bpf/images.hpp"
 #include "bpf/packet.hpp"
-#include "libsieve/kernel/clock.hpp"
 #include "libsieve/kernel/scratch.hpp"
 #include "libsieve/kernel/set_table.hpp"
 #include "libsieve/kernel/stats.hpp"
+#include "libsieve/util/clock.hpp"
 
 namespace sieve::kernel {
 namespace {

@@ -12,12 +12,12 @@
 #include <bpf/bpf.h>
 #include <fmt/core.h>
 
-#include "libsieve/kernel/clock.hpp"
 #include "libsieve/kernel/grace_period.hpp"
 #include "libsieve/kernel/map_indices.hpp"
 #include "libsieve/kernel/redirect_maps.hpp"
 #include "libsieve/kernel/refusal.hpp"
 #include "libsieve/kernel/stats.hpp"
+#include "libsieve/util/clock.hpp"
 #include "libsieve/util/unfinished.hpp"
 
 namespace sieve::kernel {

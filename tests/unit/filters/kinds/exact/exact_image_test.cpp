@@ -117,7 +117,7 @@ TEST(ExactImage, WithAnyFieldReplacedIsRefused) {
         {"width", offsetof(sieve_exact, width), 1},
         {"lines", offsetof(sieve_exact, lines), 4},
         {"value_bits", offsetof(sieve_exact, value_bits), 1},
-        {"reserved", offsetof(sieve_exact, reserved), 1},
+        {"last", offsetof(sieve_exact, last), 1},
         {"probes", offsetof(sieve_exact, probes), 1},
         {"shard_bits", offsetof(sieve_exact, shard_bits), 1},
         {"words", offsetof(sieve_exact, words), 4},

@@ -331,7 +331,7 @@ TEST(Exact, DrawsAgainWhenThereIsNoRoom) {
         exact::draw_secrets(exact, random);
         std::vector<__u64> words(lines * SIEVE_LINE_WORDS, exact::Lanes(exact).empty_word());
         std::vector<std::uint32_t> repeated;
-        failed += exact::place_all(exact, words, list, repeated) ? 0 : 1;
+        failed += exact::place_all(exact, words, list, {}, repeated) ? 0 : 1;
         EXPECT_EQ(table_of(list, random()).lines.size(), SIEVE_EXACT_IPV4_LINE + lines);
     }
     EXPECT_GT(failed, 0);
@@ -353,14 +353,14 @@ TEST(Exact, LeavesTheTableAsItWasWithoutRoom) {
         const auto address = static_cast<std::uint32_t>(random());
         const std::vector<__u64> before = words;
         const auto at = sieve_exact_locate(&exact, sieve_exact_permute(&exact, address));
-        const exact::Placed placed = exact::place(lanes, words, at, {0, exact.words}, search);
+        const exact::Placed placed = exact::place(lanes, words, at, 0, {0, exact.words}, search);
         if (placed == exact::Placed::now) members.insert(address);
         if (placed == exact::Placed::nowhere) {
             ASSERT_EQ(words, before);
         }
     }
     const auto at = sieve_exact_locate(&exact, sieve_exact_permute(&exact, 1));
-    EXPECT_EQ(exact::place(lanes, words, at, {0, exact.words}, search), exact::Placed::nowhere);
+    EXPECT_EQ(exact::place(lanes, words, at, 0, {0, exact.words}, search), exact::Placed::nowhere);
 }
 
 /// Lists that an attacker might choose are no worse than random ones.
@@ -406,7 +406,7 @@ TEST(Exact, TakesHostileListsAtTheSameSize) {
             exact::draw_secrets(exact, random);
             std::vector<__u64> words(exact.words, exact::Lanes(exact).empty_word());
             std::vector<std::uint32_t> repeated;
-            draws_failed += exact::place_all(exact, words, list, repeated) ? 0 : 1;
+            draws_failed += exact::place_all(exact, words, list, {}, repeated) ? 0 : 1;
         }
         EXPECT_EQ(draws_failed, 0) << name;
         answers_like(table_of(list), list, random);
@@ -608,7 +608,8 @@ TEST(Exact, HeadersWithAFaultAreRefused) {
         e.second = e.range * e.feet;
     });
     wrong("values", [](sieve_exact& e) { e.value_bits = 1; });
-    wrong("reserved", [](sieve_exact& e) { e.reserved = 1; });
+    wrong("more value bits than a lane holds", [](sieve_exact& e) { e.value_bits = 17; });
+    wrong("a last lane, which only values need", [](sieve_exact& e) { e.last = 32; });
     wrong("probes", [](sieve_exact& e) { e.probes = 1; });
     wrong("shards", [](sieve_exact& e) { e.shard_bits = 1; });
     wrong("no words", [](sieve_exact& e) { e.words = 0; });
@@ -788,10 +789,10 @@ TEST_F(ExactContent, WithAnotherIpv6PartIsRefused) {
     refused("its filter lists 40049 keys, and its header counts 40050");
 
     const std::pair<const char*, std::function<void(sieve_exact_ipv6&)>> faults[] = {
-        {"lines of IPv6 addresses, expected", [](sieve_exact_ipv6& part) { part.lines++; }},
-        {"lines of IPv6 addresses, expected", [](sieve_exact_ipv6& part) { part.lines = 0; }},
+        {"lines of IPv6 addresses take ", [](sieve_exact_ipv6& part) { part.lines++; }},
+        {"lines of IPv6 addresses take ", [](sieve_exact_ipv6& part) { part.lines = 0; }},
         {"reserved bytes", [](sieve_exact_ipv6& part) { part.reserved0 = 1; }},
-        {"reserved bytes", [](sieve_exact_ipv6& part) { part.reserved[4] = 1; }},
+        {"reserved bytes", [](sieve_exact_ipv6& part) { part.reserved[3] = 1; }},
         {"belongs elsewhere", [](sieve_exact_ipv6& part) { part.hash_key[0]++; }},
     };
     for (const auto& [why, change] : faults) {

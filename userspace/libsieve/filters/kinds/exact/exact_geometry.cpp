@@ -16,9 +16,9 @@ constexpr std::uint64_t addresses = std::uint64_t{1} << 32;
 constexpr std::uint32_t least_width = 4;
 constexpr std::uint32_t most_width = 32;
 
-// The largest R: a lane of `width` bits holds 2 R remainders, and one value more.
-std::uint64_t most_range(std::uint32_t width) {
-    return ((std::uint64_t{1} << width) - 1) / 2;
+// The largest R: what a lane has beside the value holds 2 R remainders, and one number more.
+std::uint64_t most_range(std::uint32_t width, std::uint32_t value_bits) {
+    return width > value_bits ? ((std::uint64_t{1} << (width - value_bits)) - 1) / 2 : 0;
 }
 
 std::uint64_t range_of(std::uint64_t words) {
@@ -29,6 +29,11 @@ std::uint64_t feet_of(std::uint32_t width) {
     std::uint64_t feet = 0;
     for (std::uint32_t lane = 0; lane < 64 / width; lane++) feet |= std::uint64_t{1} << (lane * width);
     return feet;
+}
+
+// Where the last lane begins. Lookups ask only if there are values.
+std::uint32_t last_lane(std::uint32_t width, std::uint32_t value_bits) {
+    return value_bits > 0 ? (64 / width - 1) * width : 0;
 }
 
 // From here on, the second word is near the first one, so that parts of the table are filled in parallel
@@ -56,31 +61,34 @@ std::span<const Shape> shapes() {
     return all;
 }
 
-std::uint64_t lines_for(const Shape& shape, std::uint64_t keys) {
+std::uint64_t lines_for(const Shape& shape, std::uint64_t keys, std::uint32_t value_bits) {
     const auto by_load =
         static_cast<std::uint64_t>(std::ceil(static_cast<double>(keys) / (shape.lanes * shape.load)));
-    const std::uint64_t range = most_range(shape.width);
+    const std::uint64_t range = most_range(shape.width, value_bits);
+    if (range == 0) return addresses;
     const std::uint64_t by_width = (addresses + range - 1) / range;
     return std::max<std::uint64_t>(1,
                                    (std::max(by_load, by_width) + SIEVE_LINE_WORDS - 1) / SIEVE_LINE_WORDS);
 }
 
-const Shape& best_shape(std::uint64_t keys) {
-    return *std::min_element(shapes().begin(), shapes().end(), [keys](const Shape& one, const Shape& two) {
-        return lines_for(one, keys) < lines_for(two, keys);
+const Shape& best_shape(std::uint64_t keys, std::uint32_t value_bits) {
+    return *std::min_element(shapes().begin(), shapes().end(), [&](const Shape& one, const Shape& two) {
+        return lines_for(one, keys, value_bits) < lines_for(two, keys, value_bits);
     });
 }
 
-sieve_exact geometry_of(const Shape& shape, std::uint64_t lines) {
+sieve_exact geometry_of(const Shape& shape, std::uint64_t lines, std::uint32_t value_bits) {
     const std::uint64_t words = lines * SIEVE_LINE_WORDS;
     sieve_exact exact{};
     exact.choices = SIEVE_EXACT_CHOICES;
     exact.width = static_cast<__u8>(shape.width);
+    exact.value_bits = static_cast<__u8>(value_bits);
+    exact.last = static_cast<__u8>(last_lane(shape.width, value_bits));
     exact.words = static_cast<__u32>(words);
     exact.range = static_cast<__u32>(range_of(words));
     exact.reach = words < words_of_a_large_table ? static_cast<__u32>(words - 1) : reach_in_a_large_table;
     exact.feet = feet_of(shape.width);
-    exact.second = exact.range * exact.feet;
+    exact.second = (std::uint64_t{exact.range} << value_bits) * exact.feet;
     return exact;
 }
 
@@ -106,12 +114,14 @@ bool is_weak(std::uint32_t multiplier) {
 }
 
 std::string fault(const sieve_exact& exact) {
-    if (exact.value_bits != 0 || exact.reserved != 0 || exact.probes != 0)
-        return "fields of other kinds in a header of kind exact";
+    if (exact.probes != 0) return "fields of other kinds in a header of kind exact";
     if (!sieve_is_one_address(exact.fields))
         return "a filter of kind exact whose key is not one address, which alone it compares";
     if (exact.width < least_width || exact.width > most_width)
         return fmt::format("lanes of {} bits, expected {} to {}", exact.width, least_width, most_width);
+    if (exact.value_bits > SIEVE_EXACT_MOST_VALUE_BITS)
+        return fmt::format("values of {} bits, expected at most {}", exact.value_bits,
+                           SIEVE_EXACT_MOST_VALUE_BITS);
     if (exact.words == 0 || exact.words % SIEVE_LINE_WORDS != 0)
         return fmt::format("{} words, expected whole lines of {}", exact.words, SIEVE_LINE_WORDS);
     if (sieve_exact_ipv6_line(&exact) > exact.lines)
@@ -119,13 +129,14 @@ std::string fault(const sieve_exact& exact) {
     if (exact.range != range_of(exact.words))
         return fmt::format("{} remainders in {} words, expected {}", exact.range, exact.words,
                            range_of(exact.words));
-    if (exact.range > most_range(exact.width))
-        return fmt::format("{} remainders in lanes of {} bits, which hold {}", exact.range, exact.width,
-                           most_range(exact.width));
+    if (const std::uint64_t most = most_range(exact.width, exact.value_bits); exact.range > most)
+        return fmt::format("{} remainders in lanes of {} bits, which hold {} beside values of {} bits",
+                           exact.range, exact.width, most, exact.value_bits);
     if (exact.reach == 0 || exact.reach >= exact.words)
         return fmt::format("a second word up to {} words behind the first one of {}", exact.reach,
                            exact.words);
-    if (exact.feet != feet_of(exact.width) || exact.second != exact.range * exact.feet)
+    if (exact.feet != feet_of(exact.width) || exact.last != last_lane(exact.width, exact.value_bits) ||
+        exact.second != (std::uint64_t{exact.range} << exact.value_bits) * exact.feet)
         return "masks that are not those of its lanes";
     for (const std::uint32_t factor : {exact.multiply[0], exact.multiply[1], exact.multiply[2], exact.spread})
         if (factor % 2 == 0 || is_weak(factor)) return "a weak multiplier, which scatters too little";

@@ -23,15 +23,15 @@ struct Shape {
 /// All shapes, for rising numbers of keys.
 [[nodiscard]] std::span<const Shape> shapes();
 
-/// The lines that so many keys take in this shape: what the load asks for, or the words without which the
-/// lanes would be too narrow.
-[[nodiscard]] std::uint64_t lines_for(const Shape& shape, std::uint64_t keys);
+/// The lines that so many keys with values of so many bits take in this shape: what the load asks for, or the
+/// words without which the lanes would be too narrow. If they always are, more lines than a filter can have.
+[[nodiscard]] std::uint64_t lines_for(const Shape& shape, std::uint64_t keys, std::uint32_t value_bits = 0);
 
 /// The shape in which so many keys take the fewest lines.
-[[nodiscard]] const Shape& best_shape(std::uint64_t keys);
+[[nodiscard]] const Shape& best_shape(std::uint64_t keys, std::uint32_t value_bits = 0);
 
-/// The geometry of a table of so many lines (at least lines_for(shape, 0)) without secrets.
-[[nodiscard]] sieve_exact geometry_of(const Shape& shape, std::uint64_t lines);
+/// The geometry of a table of so many lines (at least lines_for(shape, 0, value_bits)) without secrets.
+[[nodiscard]] sieve_exact geometry_of(const Shape& shape, std::uint64_t lines, std::uint32_t value_bits = 0);
 
 /// Draws the secrets of the IPv4 part. Weak multipliers are drawn again.
 void draw_secrets(sieve_exact& exact, std::mt19937_64& random);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <type_traits>
 #include <utility>
 
 #include "libsieve/util/huge_array.hpp"
@@ -22,29 +23,48 @@ constexpr std::size_t most_steps = 1U << 14;
 constexpr std::uint32_t shard_words = 1U << 18;
 constexpr std::uint32_t least_reaches = 4;
 
-// Calls visit(permuted, place) for each key in turn, permuted(key) being its permuted address, until one
-// returns false; returns whether none did. The words of as many keys at a time are requested before the first
-// of these keys is placed, so that their cache misses overlap.
-template <class Permuted, class Visit>
-bool for_each_place(const sieve_exact& exact, std::span<const __u64> words,
-                    std::span<const std::uint32_t> keys, const Permuted& permuted, const Visit& visit) {
+// A key of a list by its permuted address, without and with a value.
+struct Plain {
+    std::uint32_t permuted;
+
+    static Plain of(std::uint32_t permuted, std::span<const std::uint16_t>, std::size_t) {
+        return {permuted};
+    }
+    [[nodiscard]] static std::uint32_t value() { return 0; }
+};
+struct Valued {
+    std::uint32_t permuted;
+    std::uint32_t own_value;
+
+    static Valued of(std::uint32_t permuted, std::span<const std::uint16_t> values, std::size_t i) {
+        return {permuted, values[i]};
+    }
+    [[nodiscard]] std::uint32_t value() const { return own_value; }
+};
+
+// Calls visit(item, place) for each of so many keys in turn, item_at(i) being the i-th, until one returns
+// false; returns whether none did. The words of as many keys at a time are requested before the first of
+// these keys is placed, so that their cache misses overlap.
+template <class ItemAt, class Visit>
+bool for_each_place(const sieve_exact& exact, std::span<const __u64> words, std::size_t keys,
+                    const ItemAt& item_at, const Visit& visit) {
     constexpr std::size_t at_a_time = 16;
     struct Key {
-        std::uint32_t permuted;
+        std::invoke_result_t<ItemAt, std::size_t> item;
         sieve_exact_place at;
     };
     std::array<Key, at_a_time> next;
-    for (std::size_t first = 0; first < keys.size(); first += at_a_time) {
-        const std::size_t count = std::min(at_a_time, keys.size() - first);
+    for (std::size_t first = 0; first < keys; first += at_a_time) {
+        const std::size_t count = std::min(at_a_time, keys - first);
         for (std::size_t i = 0; i < count; i++) {
-            next[i].permuted = permuted(keys[first + i]);
-            next[i].at = sieve_exact_locate(&exact, next[i].permuted);
+            next[i].item = item_at(first + i);
+            next[i].at = sieve_exact_locate(&exact, next[i].item.permuted);
             constexpr int to_write = 1;
             __builtin_prefetch(&words[next[i].at.first], to_write);
             __builtin_prefetch(&words[next[i].at.second], to_write);
         }
         for (std::size_t i = 0; i < count; i++)
-            if (!visit(next[i].permuted, next[i].at)) return false;
+            if (!visit(next[i].item, next[i].at)) return false;
     }
     return true;
 }
@@ -58,9 +78,11 @@ std::uint32_t shard_bits(const sieve_exact& exact) {
 
 // The permuted addresses, by shards. Each of a fixed number of portions of the list goes to places of its
 // own, so the order does not depend on the threads.
+template <class Item>
 class Scattered {
   public:
-    Scattered(const sieve_exact& exact, std::span<const std::uint32_t> addresses, std::uint32_t bits)
+    Scattered(const sieve_exact& exact, std::span<const std::uint32_t> addresses,
+              std::span<const std::uint16_t> values, std::uint32_t bits)
         : permuted_(addresses.size()), begin_((std::size_t{1} << bits) + 1) {
         constexpr std::size_t portions = 64;
         const std::size_t shards = begin_.size() - 1;
@@ -83,30 +105,33 @@ class Scattered {
         begin_[shards] = sum;
         for_each_index(portions, [&](std::size_t p) {
             std::size_t* at = &to[p * shards];
+            std::size_t i = p * portion;
             for (const std::uint32_t address : part(p)) {
                 const std::uint32_t permuted = sieve_exact_permute(&exact, address);
-                permuted_[at[permuted >> shift]++] = permuted;
+                permuted_[at[permuted >> shift]++] = Item::of(permuted, values, i++);
             }
         });
     }
 
-    [[nodiscard]] std::span<const std::uint32_t> shard(std::size_t shard) const {
+    [[nodiscard]] std::span<const Item> shard(std::size_t shard) const {
         return {permuted_.data() + begin_[shard], begin_[shard + 1] - begin_[shard]};
     }
 
   private:
-    HugeArray<std::uint32_t> permuted_;
+    HugeArray<Item> permuted_;
     std::vector<std::size_t> begin_;
 };
 
 // Fills a table by shards, in three passes.
+template <class Item>
 class ShardedPlacement {
   public:
     ShardedPlacement(const sieve_exact& exact, std::span<__u64> words, std::uint32_t bits)
         : exact_(exact), lanes_(exact), words_(words), shards_(std::size_t{1} << bits), bits_(bits) {}
 
-    bool run(std::span<const std::uint32_t> addresses, std::vector<std::uint32_t>& repeated) {
-        const Scattered scattered(exact_, addresses, bits_);
+    bool run(std::span<const std::uint32_t> addresses, std::span<const std::uint16_t> values,
+             std::vector<std::uint32_t>& repeated) {
+        const Scattered<Item> scattered(exact_, addresses, values, bits_);
         std::vector<Part> parts(shards_);
         // Keys with both words inside a shard.
         for_each_index(shards_, [&](std::size_t shard) { fill_inside(scattered, shard, parts[shard]); });
@@ -118,8 +143,8 @@ class ShardedPlacement {
         const Inverse inverse(exact_);
         RoomSearch search;
         for (Part& part : parts) {
-            for (const std::uint32_t permuted : part.left)
-                if (!take(permuted, sieve_exact_locate(&exact_, permuted), {0, exact_.words}, part, search))
+            for (const Item& item : part.left)
+                if (!take(item, sieve_exact_locate(&exact_, item.permuted), {0, exact_.words}, part, search))
                     return false;
             for (const std::uint32_t permuted : part.repeated)
                 repeated.push_back(inverse.address_of(permuted));
@@ -129,8 +154,8 @@ class ShardedPlacement {
 
   private:
     struct Part {
-        std::vector<std::uint32_t> across;
-        std::vector<std::uint32_t> left;
+        std::vector<Item> across;
+        std::vector<Item> left;
         std::vector<std::uint32_t> repeated;
     };
 
@@ -143,36 +168,37 @@ class ShardedPlacement {
     }
 
     // False: no room.
-    bool take(std::uint32_t permuted, const sieve_exact_place& at, WordRange range, Part& part,
+    bool take(const Item& item, const sieve_exact_place& at, WordRange range, Part& part,
               RoomSearch& search) {
-        const Placed placed = place(lanes_, words_, at, range, search);
-        if (placed == Placed::before) part.repeated.push_back(permuted);
+        const Placed placed = place(lanes_, words_, at, item.value(), range, search);
+        if (placed == Placed::before) part.repeated.push_back(item.permuted);
         return placed != Placed::nowhere;
     }
 
-    void fill_inside(const Scattered& scattered, std::size_t shard, Part& part) {
+    void fill_inside(const Scattered<Item>& scattered, std::size_t shard, Part& part) {
         RoomSearch search;
         // The word at an edge may be of two shards.
         const WordRange range{edge(shard) + (shard > 0 ? 1 : 0),
                               shard + 1 == shards_ ? exact_.words : edge(shard + 1)};
-        const auto itself = [](std::uint32_t permuted) { return permuted; };
-        for_each_place(exact_, words_, scattered.shard(shard), itself,
-                       [&](std::uint32_t permuted, const sieve_exact_place& at) {
-                           if (!range.has(at.first) || !range.has(at.second))
-                               part.across.push_back(permuted);
-                           else if (!take(permuted, at, range, part, search))
-                               part.left.push_back(permuted);
-                           return true;
-                       });
+        const std::span<const Item> items = scattered.shard(shard);
+        for_each_place(
+            exact_, words_, items.size(), [items](std::size_t i) { return items[i]; },
+            [&](const Item& item, const sieve_exact_place& at) {
+                if (!range.has(at.first) || !range.has(at.second))
+                    part.across.push_back(item);
+                else if (!take(item, at, range, part, search))
+                    part.left.push_back(item);
+                return true;
+            });
     }
 
     void fill_across(std::size_t shard, Part& part) {
         RoomSearch search;
         const WordRange range{middle(shard), middle(shard + 1)};
-        for (const std::uint32_t permuted : part.across) {
-            const sieve_exact_place at = sieve_exact_locate(&exact_, permuted);
-            if (!range.has(at.first) || !range.has(at.second) || !take(permuted, at, range, part, search))
-                part.left.push_back(permuted);
+        for (const Item& item : part.across) {
+            const sieve_exact_place at = sieve_exact_locate(&exact_, item.permuted);
+            if (!range.has(at.first) || !range.has(at.second) || !take(item, at, range, part, search))
+                part.left.push_back(item);
         }
         part.across.clear();
     }
@@ -183,6 +209,25 @@ class ShardedPlacement {
     std::size_t shards_;
     std::uint32_t bits_;
 };
+
+template <class Item>
+bool place_items(const sieve_exact& exact, std::span<__u64> words, std::span<const std::uint32_t> addresses,
+                 std::span<const std::uint16_t> values, std::vector<std::uint32_t>& repeated) {
+    if (const std::uint32_t bits = shard_bits(exact); bits > 0)
+        return ShardedPlacement<Item>(exact, words, bits).run(addresses, values, repeated);
+    const Lanes lanes(exact);
+    RoomSearch search;
+    const Inverse inverse(exact);
+    const auto item_at = [&](std::size_t i) {
+        return Item::of(sieve_exact_permute(&exact, addresses[i]), values, i);
+    };
+    return for_each_place(
+        exact, words, addresses.size(), item_at, [&](const Item& item, const sieve_exact_place& at) {
+            const Placed placed = place(lanes, words, at, item.value(), {0, exact.words}, search);
+            if (placed == Placed::before) repeated.push_back(inverse.address_of(item.permuted));
+            return placed != Placed::nowhere;
+        });
+}
 
 } // namespace
 
@@ -222,12 +267,12 @@ bool RoomSearch::find(const Lanes& lanes, std::span<const __u64> words, const si
     return false;
 }
 
-Placed place(const Lanes& lanes, std::span<__u64> words, const sieve_exact_place& key, WordRange range,
-             RoomSearch& search) {
+Placed place(const Lanes& lanes, std::span<__u64> words, const sieve_exact_place& key, std::uint32_t value,
+             WordRange range, RoomSearch& search) {
     __u64& first = words[key.first];
     __u64& second = words[key.second];
-    const std::uint64_t in_first = lanes.in_first(key.rest);
-    const std::uint64_t in_second = lanes.in_second(key.rest);
+    const std::uint64_t in_first = lanes.in_first(key.rest, value);
+    const std::uint64_t in_second = lanes.in_second(key.rest, value);
     if ((lanes.equal(first, in_first) | lanes.equal(second, in_second)) != 0) return Placed::before;
     const std::uint64_t free_first = lanes.free(first);
     const std::uint64_t free_second = lanes.free(second);
@@ -249,19 +294,9 @@ Placed place(const Lanes& lanes, std::span<__u64> words, const sieve_exact_place
 }
 
 bool place_all(const sieve_exact& exact, std::span<__u64> words, std::span<const std::uint32_t> addresses,
-               std::vector<std::uint32_t>& repeated) {
-    if (const std::uint32_t bits = shard_bits(exact); bits > 0)
-        return ShardedPlacement(exact, words, bits).run(addresses, repeated);
-    const Lanes lanes(exact);
-    RoomSearch search;
-    const Inverse inverse(exact);
-    const auto permute = [&](std::uint32_t address) { return sieve_exact_permute(&exact, address); };
-    return for_each_place(exact, words, addresses, permute,
-                          [&](std::uint32_t permuted, const sieve_exact_place& at) {
-                              const Placed placed = place(lanes, words, at, {0, exact.words}, search);
-                              if (placed == Placed::before) repeated.push_back(inverse.address_of(permuted));
-                              return placed != Placed::nowhere;
-                          });
+               std::span<const std::uint16_t> values, std::vector<std::uint32_t>& repeated) {
+    return values.empty() ? place_items<Plain>(exact, words, addresses, values, repeated)
+                          : place_items<Valued>(exact, words, addresses, values, repeated);
 }
 
 } // namespace sieve::exact

@@ -63,14 +63,17 @@ enum class Placed {
     nowhere, ///< there is no room for it; nothing has changed
 };
 
-/// Places one key. Nobody reads the words meanwhile.
+/// Places one key with its value. Nobody reads the words meanwhile. If it was there before, it keeps the
+/// value that it had.
 [[nodiscard]] Placed place(const Lanes& lanes, std::span<__u64> words, const sieve_exact_place& key,
-                           WordRange range, RoomSearch& search);
+                           std::uint32_t value, WordRange range, RoomSearch& search);
 
-/// Places all addresses in empty words, on several threads. The outcome depends on the geometry, the secrets
-/// and the order of the addresses alone. Adds the addresses that were listed before to `repeated`. False:
-/// there is no room for all.
+/// Places all addresses in empty words, on several threads. `values` has the value of each; it is empty if
+/// all are 0. The outcome depends on the geometry, the secrets and the order of the addresses alone. Adds the
+/// addresses that were listed before, whose first value counts, to `repeated`. False: there is no room for
+/// all.
 [[nodiscard]] bool place_all(const sieve_exact& exact, std::span<__u64> words,
-                             std::span<const std::uint32_t> addresses, std::vector<std::uint32_t>& repeated);
+                             std::span<const std::uint32_t> addresses, std::span<const std::uint16_t> values,
+                             std::vector<std::uint32_t>& repeated);
 
 } // namespace sieve::exact

@@ -30,10 +30,11 @@ Found look(const sieve_line& line, uint128 address) {
 
 class Placement {
   public:
-    Placement(const sieve_exact_ipv6& part, std::span<sieve_line> lines) : part_(part), lines_(lines) {}
+    Placement(const sieve_exact_ipv6& part, std::span<sieve_line> lines)
+        : part_(part), lines_(lines.first(part.lines)), values_(lines.subspan(part.lines)) {}
 
     // False: no room.
-    bool place(uint128 address, std::vector<uint128>& repeated) {
+    bool place(uint128 address, std::uint32_t value, std::vector<uint128>& repeated) {
         const sieve_exact_lines at = lines_of(part_, address);
         const Found first = look(lines_[at.first], address);
         const Found second = look(lines_[at.second], address);
@@ -42,8 +43,8 @@ class Placement {
             return true;
         }
         const Found& emptier = first.count <= second.count ? first : second;
-        if (emptier.count == SIEVE_EXACT_IPV6_WAYS) return make_room(at, address);
-        put_address(lines_[first.count <= second.count ? at.first : at.second], emptier.count, address);
+        if (emptier.count == SIEVE_EXACT_IPV6_WAYS) return make_room(at, address, value);
+        put(first.count <= second.count ? at.first : at.second, emptier.count, address, value);
         return true;
     }
 
@@ -54,8 +55,16 @@ class Placement {
         int place;           // in that step's line
     };
 
+    void put(std::uint32_t line, int place, uint128 address, std::uint32_t value) {
+        put_address(lines_[line], place, address);
+        if (!values_.empty()) put_value(values_, line, place, value);
+    }
+    [[nodiscard]] std::uint32_t value(std::uint32_t line, int place) const {
+        return values_.empty() ? 0 : value_at(values_, line, place);
+    }
+
     // Moves addresses along the shortest chain that ends in a line with a free place.
-    bool make_room(const sieve_exact_lines& lines, uint128 address) {
+    bool make_room(const sieve_exact_lines& lines, uint128 address, std::uint32_t value) {
         steps_.assign({{lines.first, -1, 0}, {lines.second, -1, 0}});
         for (std::size_t at = 0; at < steps_.size() && steps_.size() < most_steps; at++) {
             const std::uint32_t from = steps_[at].line;
@@ -65,7 +74,7 @@ class Placement {
                 const int count = look(lines_[to], no_address).count;
                 if (count < SIEVE_EXACT_IPV6_WAYS) {
                     steps_.push_back({to, static_cast<std::int32_t>(at), place});
-                    move_along(address, count);
+                    move_along(address, value, count);
                     return true;
                 }
                 if (!visited(static_cast<std::int32_t>(at), to))
@@ -82,19 +91,20 @@ class Placement {
     }
 
     // From the last step back to the first: each address goes to the place that was left before.
-    void move_along(uint128 address, int free) {
+    void move_along(uint128 address, std::uint32_t its_value, int free) {
         Step to = steps_.back();
         while (to.before >= 0) {
             const Step from = steps_[static_cast<std::size_t>(to.before)];
-            put_address(lines_[to.line], free, address_at(lines_[from.line], to.place));
+            put(to.line, free, address_at(lines_[from.line], to.place), value(from.line, to.place));
             free = to.place;
             to = from;
         }
-        put_address(lines_[to.line], free, address);
+        put(to.line, free, address, its_value);
     }
 
     const sieve_exact_ipv6& part_;
     std::span<sieve_line> lines_;
+    std::span<sieve_line> values_;
     std::vector<Step> steps_;
 };
 
@@ -110,12 +120,12 @@ void draw_secrets(sieve_exact_ipv6& part, std::mt19937_64& random) {
 }
 
 bool place_all(const sieve_exact_ipv6& part, std::span<sieve_line> lines, std::span<const uint128> addresses,
-               std::vector<uint128>& repeated) {
-    for (sieve_line& line : lines)
+               std::span<const std::uint16_t> values, std::vector<uint128>& repeated) {
+    for (sieve_line& line : lines.first(part.lines))
         for (int place = 0; place < SIEVE_EXACT_IPV6_WAYS; place++) put_address(line, place, no_address);
     Placement placement(part, lines);
-    for (const uint128 address : addresses)
-        if (!placement.place(address, repeated)) return false;
+    for (std::size_t i = 0; i < addresses.size(); i++)
+        if (!placement.place(addresses[i], values.empty() ? 0 : values[i], repeated)) return false;
     return true;
 }
 

@@ -30,15 +30,34 @@ inline void put_address(sieve_line& line, int place, uint128 address) {
                                    static_cast<std::uint64_t>(address));
 }
 
+/// The value of a place, in the lines of values.
+[[nodiscard]] inline std::uint32_t value_at(std::span<const sieve_line> values, std::uint32_t line,
+                                            int place) {
+    const std::uint64_t word = values[line / SIEVE_LINE_WORDS].word[sieve_exact_value_index(line)];
+    return static_cast<std::uint16_t>(word >> (SIEVE_EXACT_MOST_VALUE_BITS * place));
+}
+inline void put_value(std::span<sieve_line> values, std::uint32_t line, int place, std::uint32_t value) {
+    __u64& word = values[line / SIEVE_LINE_WORDS].word[sieve_exact_value_index(line)];
+    const int shift = SIEVE_EXACT_MOST_VALUE_BITS * place;
+    word = (word & ~(std::uint64_t{0xffff} << shift)) | std::uint64_t{value} << shift;
+}
+
 /// The lines that so many addresses take; 0 for none.
 [[nodiscard]] std::uint64_t ipv6_lines_for(std::uint64_t addresses);
+/// The lines that the values of so many lines of addresses take.
+[[nodiscard]] constexpr std::uint64_t value_lines_for(std::uint64_t lines, std::uint32_t value_bits) {
+    return value_bits > 0 ? (lines + SIEVE_LINE_WORDS - 1) / SIEVE_LINE_WORDS : 0;
+}
 
 /// Draws the secrets of the IPv6 part.
 void draw_secrets(sieve_exact_ipv6& part, std::mt19937_64& random);
 
-/// Places all addresses, none of which is of IPv4, in the part's lines. Adds those that were listed before to
-/// `repeated`. False: there is no room for all.
+/// Places all addresses, none of which is of IPv4, in the part's lines: those of the addresses, then those of
+/// the values, if there are any. `values` has the value of each address; it is empty if all are 0. Adds the
+/// addresses that were listed before, whose first value counts, to `repeated`. False: there is no room for
+/// all.
 [[nodiscard]] bool place_all(const sieve_exact_ipv6& part, std::span<sieve_line> lines,
-                             std::span<const uint128> addresses, std::vector<uint128>& repeated);
+                             std::span<const uint128> addresses, std::span<const std::uint16_t> values,
+                             std::vector<uint128>& repeated);
 
 } // namespace sieve::exact

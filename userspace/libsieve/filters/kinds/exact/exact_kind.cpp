@@ -3,12 +3,14 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include <fmt/core.h>
 
 #include "libsieve/filters/kinds/exact/exact_geometry.hpp"
 #include "libsieve/filters/kinds/exact/exact_listing.hpp"
 #include "libsieve/filters/kinds/exact/exact_table.hpp"
+#include "libsieve/util/clock.hpp"
 #include "libsieve/util/parallel.hpp"
 
 namespace sieve {
@@ -61,6 +63,12 @@ struct Split {
     exact::Addresses addresses;
 };
 
+// Judged by the clock that packets read.
+bool has_ended(const exact::Parts& parts, std::uint32_t value) {
+    return parts.ipv6.meaning == SIEVE_EXACT_ENDS &&
+           sieve_exact_ended(value, sieve_exact_unit(&parts.exact, &parts.ipv6, program_now())) != 0;
+}
+
 // Calls body(first, last) for each portion of a filter's lines, on several threads.
 template <class Body>
 void for_each_portion(std::uint64_t lines, std::size_t portion, const Body& body) {
@@ -83,7 +91,11 @@ std::string ExactTableKind::geometry(const sieve_lookup& lookup) const {
     const sieve_exact& exact = *sieve_exact_of(&lookup);
     std::string text =
         fmt::format("{} words of {} lanes of {} bits for IPv4", exact.words, 64 / exact.width, exact.width);
-    if (const std::uint32_t ipv6 = exact.lines - sieve_exact_ipv6_line(&exact); ipv6 > 0)
+    if (exact.value_bits > 0) text += fmt::format(", {} of them a value", exact.value_bits);
+    // Of nine lines, one is of values.
+    std::uint32_t ipv6 = exact.lines - sieve_exact_ipv6_line(&exact);
+    if (exact.value_bits > 0) ipv6 -= (ipv6 + SIEVE_LINE_WORDS) / (SIEVE_LINE_WORDS + 1);
+    if (ipv6 > 0)
         text += fmt::format(", {} {} of {} addresses for IPv6", ipv6, ipv6 == 1 ? "line" : "lines",
                             SIEVE_EXACT_IPV6_WAYS);
     return text;
@@ -103,6 +115,11 @@ bool ExactTableKind::holds_key(const sieve_lookup& lookup, const sieve_key& key,
     const std::uint64_t upper = sieve_address_upper(&key, lookup.fields);
     const std::uint64_t lower = sieve_address_lower(&key, lookup.fields);
     const auto fetch = [&](std::uint32_t line) { return line < filter.size() ? &filter[line] : nullptr; };
+    if (exact.value_bits > 0) {
+        const exact::Parts parts = exact::Parts::of(lookup, filter);
+        const std::optional<std::uint32_t> value = exact::value_in(parts, upper, lower);
+        return value && !has_ended(parts, *value);
+    }
     if (sieve_family(upper, lower) == SIEVE_FAMILY_V4) {
         const sieve_exact_place at =
             sieve_exact_locate(&exact, sieve_exact_permute(&exact, static_cast<std::uint32_t>(lower)));
@@ -128,9 +145,10 @@ Status ExactTableKind::for_each_range(const sieve_lookup& lookup, std::span<cons
     const exact::Parts parts = exact::Parts::of(lookup, filter);
     std::string fault = exact::parts_fault(parts);
     if (fault.empty())
-        fault = exact::list_lines(parts, SIEVE_EXACT_IPV4_LINE, filter.size(), true, [&](uint128 address) {
-            visit({address, address});
-        });
+        fault = exact::list_lines(parts, SIEVE_EXACT_IPV4_LINE, filter.size(), true,
+                                  [&](uint128 address, std::uint32_t value) {
+                                      if (!has_ended(parts, value)) visit({address, address});
+                                  });
     if (!fault.empty()) return bad_input(fault);
     return {};
 }
@@ -152,8 +170,9 @@ Result<KeySet> ExactTableKind::list(const sieve_lookup& lookup, std::span<const 
     KeySet keys(lookup.fields);
     const int word = sieve_address_word(lookup.fields);
     sieve_key key{};
-    const std::string fault =
-        exact::list_lines(parts, SIEVE_EXACT_IPV4_LINE, filter.size(), false, [&](uint128 address) {
+    const std::string fault = exact::list_lines(
+        parts, SIEVE_EXACT_IPV4_LINE, filter.size(), false, [&](uint128 address, std::uint32_t value) {
+            if (has_ended(parts, value)) return;
             if (is_ipv4(address)) return keys.add_ipv4(static_cast<std::uint32_t>(address));
             key.word[word] = static_cast<std::uint64_t>(address >> 64);
             key.word[word + 1] = static_cast<std::uint64_t>(address);
@@ -174,7 +193,7 @@ Result<KeySum> ExactTableKind::add_up(const sieve_lookup& lookup, std::span<cons
     std::vector<Portion> portions((filter.size() + portion - 1) / portion);
     for_each_portion(filter.size(), portion, [&](std::size_t i, std::uint64_t first, std::uint64_t last) {
         KeySum sum;
-        portions[i].fault = exact::list_lines(parts, first, last, true, [&](uint128 address) {
+        portions[i].fault = exact::list_lines(parts, first, last, true, [&](uint128 address, std::uint32_t) {
             sum.keys++;
             sum.sum += exact::sum_of_key(lookup, address);
         });

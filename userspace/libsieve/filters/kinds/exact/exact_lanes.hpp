@@ -18,8 +18,10 @@ struct Key {
 class Lanes {
   public:
     explicit Lanes(const sieve_exact& exact)
-        : exact_(&exact), width_(exact.width), count_(64 / exact.width), feet_(exact.feet),
-          heads_(exact.feet << (exact.width - 1)), none_((std::uint64_t{1} << exact.width) - 1) {}
+        : exact_(&exact), width_(exact.width), value_bits_(exact.value_bits), count_(64 / exact.width),
+          feet_(exact.feet), heads_(exact.feet << (exact.width - 1)),
+          none_((std::uint64_t{1} << exact.width) - 1),
+          values_((exact.feet << exact.value_bits) - exact.feet) {}
 
     [[nodiscard]] std::uint32_t count() const { return count_; }
     /// The content of a lane without a key.
@@ -35,9 +37,9 @@ class Lanes {
         return (word & ~(none_ << (lane * width_))) | content << (lane * width_);
     }
 
-    /// The highest bits of exactly those lanes that have this content.
+    /// The highest bits of exactly those lanes that have this content, whatever its value.
     [[nodiscard]] std::uint64_t equal(std::uint64_t word, std::uint64_t content) const {
-        const std::uint64_t differ = word ^ (content * feet_);
+        const std::uint64_t differ = (word ^ (content * feet_)) & ~values_;
         const std::uint64_t lower = heads_ - feet_; // a lane's other bits
         return ~(((differ & lower) + lower) | differ) & heads_;
     }
@@ -53,43 +55,54 @@ class Lanes {
     }
 
     /// The content that stands for a remainder in a key's first or second word.
-    [[nodiscard]] std::uint64_t in_first(std::uint32_t rest) const { return rest; }
-    [[nodiscard]] std::uint64_t in_second(std::uint32_t rest) const {
-        return std::uint64_t{exact_->range} + rest;
+    [[nodiscard]] std::uint64_t in_first(std::uint32_t rest, std::uint32_t value = 0) const {
+        return std::uint64_t{rest} << value_bits_ | value;
     }
-    [[nodiscard]] bool is_second(std::uint64_t content) const { return content >= exact_->range; }
+    [[nodiscard]] std::uint64_t in_second(std::uint32_t rest, std::uint32_t value = 0) const {
+        return (std::uint64_t{exact_->range} + rest) << value_bits_ | value;
+    }
+    [[nodiscard]] bool is_second(std::uint64_t content) const {
+        return content >> value_bits_ >= exact_->range;
+    }
     /// Whether the content is that of a lane: a key's, or none.
     [[nodiscard]] bool is_content(std::uint64_t content) const {
-        return content == none_ || content < 2 * std::uint64_t{exact_->range};
+        return content == none_ || content >> value_bits_ < 2 * std::uint64_t{exact_->range};
+    }
+    [[nodiscard]] std::uint32_t value_of(std::uint64_t content) const {
+        return static_cast<std::uint32_t>(content & ((std::uint64_t{1} << value_bits_) - 1));
     }
 
     /// The key that this content, which is not none(), stands for in this word.
     [[nodiscard]] Key key_of(std::uint32_t word, std::uint64_t content) const {
-        if (!is_second(content)) return {word, static_cast<std::uint32_t>(content)};
-        const auto rest = static_cast<std::uint32_t>(content - exact_->range);
+        const std::uint64_t entry = content >> value_bits_;
+        if (!is_second(content)) return {word, static_cast<std::uint32_t>(entry)};
+        const auto rest = static_cast<std::uint32_t>(entry - exact_->range);
         const std::uint32_t offset = sieve_exact_offset(exact_, rest);
         return {word >= offset ? word - offset : word + exact_->words - offset, rest};
     }
 
     /// The other word that the key may be in.
     [[nodiscard]] std::uint32_t other_word(std::uint32_t word, std::uint64_t content) const {
-        if (is_second(content)) return key_of(word, content).first;
-        const std::uint64_t second =
-            std::uint64_t{word} + sieve_exact_offset(exact_, static_cast<std::uint32_t>(content));
+        const Key key = key_of(word, content);
+        if (is_second(content)) return key.first;
+        const std::uint64_t second = std::uint64_t{word} + sieve_exact_offset(exact_, key.rest);
         return static_cast<std::uint32_t>(second < exact_->words ? second : second - exact_->words);
     }
-    /// The content that stands for the key there.
+    /// The content that stands for the key there, with the same value.
     [[nodiscard]] std::uint64_t other_content(std::uint64_t content) const {
-        return is_second(content) ? content - exact_->range : content + exact_->range;
+        const std::uint64_t range = std::uint64_t{exact_->range} << value_bits_;
+        return is_second(content) ? content - range : content + range;
     }
 
   private:
     const sieve_exact* exact_;
     std::uint32_t width_;
+    std::uint32_t value_bits_;
     std::uint32_t count_;
     std::uint64_t feet_;
     std::uint64_t heads_;
     std::uint64_t none_;
+    std::uint64_t values_; // the bits of all lanes' values
 };
 
 /// Undoes sieve_exact_permute().

@@ -5,12 +5,16 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include <sieve/exact_table.h>
 
+#include "libsieve/filters/kinds/exact/exact_ends.hpp"
 #include "libsieve/keys/address_range.hpp"
+#include "libsieve/util/result.hpp"
 
 namespace sieve::exact {
 
@@ -21,9 +25,14 @@ struct Parts {
     std::span<const sieve_line> filter;
 
     static Parts of(const sieve_lookup& lookup, std::span<const sieve_line> filter);
+    [[nodiscard]] Values values() const;
     [[nodiscard]] const __u64* words() const { return filter[SIEVE_EXACT_IPV4_LINE].word; }
     [[nodiscard]] std::span<const sieve_line> ipv6_lines() const {
-        return filter.subspan(sieve_exact_ipv6_line(&exact));
+        return filter.subspan(sieve_exact_ipv6_line(&exact), ipv6.lines);
+    }
+    /// Empty if there are no values.
+    [[nodiscard]] std::span<const sieve_line> ipv6_values() const {
+        return filter.subspan(sieve_exact_ipv6_line(&exact) + ipv6.lines);
     }
 };
 
@@ -31,10 +40,28 @@ struct Parts {
 /// fault.
 [[nodiscard]] std::string parts_fault(const Parts& parts);
 
+/// The value of an address of a table with values, if the table has it, ended or not. Runs the code of the
+/// packet path.
+[[nodiscard]] std::optional<std::uint32_t> value_in(const Parts& parts, std::uint64_t upper,
+                                                    std::uint64_t lower);
+
 /// Calls visit for each address of the lines from `first` to before `last` of the filter, by number (IPv4 in
-/// its v4-mapped form). Returns what is wrong with an entry, and where; empty if nothing is. `check`: also
-/// whether a second copy of an address lies elsewhere in the table; without it, the lines alone are read.
+/// its v4-mapped form), with its value. Returns what is wrong with an entry, and where; empty if nothing is.
+/// `check`: also whether a second copy of an address lies elsewhere in the table; without it, the lines alone
+/// are read, with the values of those.
+using Visit = std::function<void(uint128 address, std::uint32_t value)>;
 [[nodiscard]] std::string list_lines(const Parts& parts, std::uint64_t first, std::uint64_t last, bool check,
-                                     const std::function<void(uint128 address)>& visit);
+                                     const Visit& visit);
+
+/// All entries of a table, by family. The values are empty in a table without values.
+struct Entries {
+    std::vector<std::uint32_t> ipv4{};
+    std::vector<uint128> ipv6{};
+    std::vector<std::uint16_t> ipv4_values{};
+    std::vector<std::uint16_t> ipv6_values{};
+};
+
+/// The entries, those that have ended included. bad_input, without an origin: what is wrong with the table.
+[[nodiscard]] Result<Entries> entries_of(const Parts& parts);
 
 } // namespace sieve::exact

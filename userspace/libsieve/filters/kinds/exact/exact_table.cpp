@@ -86,18 +86,21 @@ struct Ipv4Part {
     std::vector<std::uint32_t> repeated{};
 };
 
-Result<Ipv4Part> build_ipv4(std::span<const std::uint32_t> addresses, std::mt19937_64& random) {
+Result<Ipv4Part> build_ipv4(std::span<const std::uint32_t> addresses, std::span<const std::uint16_t> values,
+                            std::uint32_t value_bits, std::mt19937_64& random) {
     Ipv4Part part;
-    const auto lines_of = [](std::uint64_t keys) { return lines_for(best_shape(keys), keys); };
+    const auto lines_of = [value_bits](std::uint64_t keys) {
+        return lines_for(best_shape(keys, value_bits), keys, value_bits);
+    };
     SIEVE_TRY(build_for_distinct(addresses.size(), part.repeated, lines_of, [&](std::uint64_t keys) {
         return find_room(lines_of(keys), [&](std::uint64_t lines) {
             part.repeated.clear();
-            part.geometry = geometry_of(best_shape(keys), lines);
+            part.geometry = geometry_of(best_shape(keys, value_bits), lines, value_bits);
             draw_secrets(part.geometry, random);
             part.lines = HugeArray<sieve_line>(lines);
             const std::span<__u64> words(part.lines[0].word, lines * SIEVE_LINE_WORDS);
             std::fill(words.begin(), words.end(), Lanes(part.geometry).empty_word());
-            return place_all(part.geometry, words, addresses, part.repeated);
+            return place_all(part.geometry, words, addresses, values, part.repeated);
         });
     }));
     return part;
@@ -109,7 +112,8 @@ struct Ipv6Part {
     std::vector<uint128> repeated{};
 };
 
-Result<Ipv6Part> build_ipv6(std::span<const uint128> addresses, std::mt19937_64& random) {
+Result<Ipv6Part> build_ipv6(std::span<const uint128> addresses, std::span<const std::uint16_t> values,
+                            std::uint32_t value_bits, std::mt19937_64& random) {
     Ipv6Part part;
     if (addresses.empty()) return part;
     SIEVE_TRY(build_for_distinct(addresses.size(), part.repeated, ipv6_lines_for, [&](std::uint64_t keys) {
@@ -117,8 +121,9 @@ Result<Ipv6Part> build_ipv6(std::span<const uint128> addresses, std::mt19937_64&
             part.repeated.clear();
             part.header.lines = static_cast<__u32>(lines);
             draw_secrets(part.header, random);
-            part.lines = HugeArray<sieve_line>(lines);
-            return place_all(part.header, {part.lines.data(), lines}, addresses, part.repeated);
+            const std::uint64_t all = lines + value_lines_for(lines, value_bits);
+            part.lines = HugeArray<sieve_line>(all);
+            return place_all(part.header, {part.lines.data(), all}, addresses, values, part.repeated);
         });
     }));
     return part;
@@ -126,8 +131,10 @@ Result<Ipv6Part> build_ipv6(std::span<const uint128> addresses, std::mt19937_64&
 
 } // namespace
 
-std::uint64_t table_lines(std::uint64_t ipv4, std::uint64_t ipv6) {
-    return SIEVE_EXACT_IPV4_LINE + lines_for(best_shape(ipv4), ipv4) + ipv6_lines_for(ipv6);
+std::uint64_t table_lines(std::uint64_t ipv4, std::uint64_t ipv6, std::uint32_t value_bits) {
+    const std::uint64_t ipv6_lines = ipv6_lines_for(ipv6);
+    return SIEVE_EXACT_IPV4_LINE + lines_for(best_shape(ipv4, value_bits), ipv4, value_bits) + ipv6_lines +
+           value_lines_for(ipv6_lines, value_bits);
 }
 
 HashSum sum_of_key(const sieve_lookup& lookup, uint128 address) {
@@ -140,14 +147,14 @@ HashSum sum_of_key(const sieve_lookup& lookup, uint128 address) {
 }
 
 Result<Table> build_table(const Addresses& addresses, std::uint32_t fields,
-                          std::span<const __u64, SIEVE_HASH_KEY_WORDS> secret) {
+                          std::span<const __u64, SIEVE_HASH_KEY_WORDS> secret, const Values& values) {
     constexpr std::uint64_t most_lines = std::numeric_limits<std::uint32_t>::max() / SIEVE_LINE_WORDS;
-    if (table_lines(addresses.ipv4.size(), addresses.ipv6.size()) > most_lines)
+    if (table_lines(addresses.ipv4.size(), addresses.ipv6.size(), values.bits) > most_lines)
         return invalid_request(fmt::format("{} addresses are more than a filter of kind exact holds",
                                            addresses.ipv4.size() + addresses.ipv6.size()));
     std::mt19937_64 random = secrets_of(secret);
-    SIEVE_ASSIGN(const Ipv4Part ipv4, build_ipv4(addresses.ipv4, random));
-    SIEVE_ASSIGN(const Ipv6Part ipv6, build_ipv6(addresses.ipv6, random));
+    SIEVE_ASSIGN(const Ipv4Part ipv4, build_ipv4(addresses.ipv4, addresses.ipv4_values, values.bits, random));
+    SIEVE_ASSIGN(const Ipv6Part ipv6, build_ipv6(addresses.ipv6, addresses.ipv6_values, values.bits, random));
 
     Table table;
     const std::uint64_t lines = SIEVE_EXACT_IPV4_LINE + ipv4.lines.size() + ipv6.lines.size();
@@ -156,7 +163,12 @@ Result<Table> build_table(const Addresses& addresses, std::uint32_t fields,
     table.geometry.fields = static_cast<__u8>(fields);
     table.geometry.lines = static_cast<__u32>(lines);
     table.lines = HugeArray<sieve_line>(lines);
-    reinterpret_cast<sieve_exact_ipv6&>(table.lines[0]) = ipv6.header;
+    auto& line = reinterpret_cast<sieve_exact_ipv6&>(table.lines[0]);
+    line = ipv6.header;
+    line.meaning = static_cast<__u8>(values.meaning);
+    line.unit = static_cast<__u8>(values.unit);
+    line.base = values.base;
+    line.sets = static_cast<__u8>(values.sets);
     sieve_line* at = std::copy(ipv4.lines.begin(), ipv4.lines.end(), &table.lines[SIEVE_EXACT_IPV4_LINE]);
     std::copy(ipv6.lines.begin(), ipv6.lines.end(), at);
 

@@ -9,16 +9,20 @@
 #include <sieve/exact_table.h>
 
 #include "libsieve/filters/hash_sum.hpp"
+#include "libsieve/filters/kinds/exact/exact_ends.hpp"
 #include "libsieve/keys/address_range.hpp"
 #include "libsieve/util/huge_array.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve::exact {
 
-/// A list's addresses, by family, in its order. Repetitions are allowed.
+/// A list's addresses, by family, in its order. Repetitions are allowed. In a table with values, each address
+/// has one; the first one counts if the address is repeated.
 struct Addresses {
     std::span<const std::uint32_t> ipv4{};
     std::span<const uint128> ipv6{};
+    std::span<const std::uint16_t> ipv4_values{};
+    std::span<const std::uint16_t> ipv6_values{};
 };
 
 struct Table {
@@ -33,10 +37,11 @@ struct Table {
 /// list's order, not from the number of threads. Errors: more lines than a filter can have; no room after
 /// all, which has practically no chance.
 [[nodiscard]] Result<Table> build_table(const Addresses& addresses, std::uint32_t fields,
-                                        std::span<const __u64, SIEVE_HASH_KEY_WORDS> secret);
+                                        std::span<const __u64, SIEVE_HASH_KEY_WORDS> secret,
+                                        const Values& values = {});
 
 /// The lines of the filter, all parts together, of so many distinct addresses.
-[[nodiscard]] std::uint64_t table_lines(std::uint64_t ipv4, std::uint64_t ipv6);
+[[nodiscard]] std::uint64_t table_lines(std::uint64_t ipv4, std::uint64_t ipv6, std::uint32_t value_bits = 0);
 
 /// What an address adds to the sum.
 [[nodiscard]] HashSum sum_of_key(const sieve_lookup& lookup, uint128 address);

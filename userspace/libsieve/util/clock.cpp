@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-#include "libsieve/kernel/clock.hpp"
+#include "libsieve/util/clock.hpp"
 
 #include <ctime>
 #include <sstream>
@@ -7,7 +7,7 @@
 
 #include "libsieve/util/small_file.hpp"
 
-namespace sieve::kernel {
+namespace sieve {
 
 namespace {
 
@@ -34,4 +34,4 @@ std::uint64_t program_now() {
     return static_cast<std::uint64_t>(now.tv_sec * second + now.tv_nsec - monotonic_offset(offsets));
 }
 
-} // namespace sieve::kernel
+} // namespace sieve

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace sieve::kernel {
+namespace sieve {
 
 // What bpf_ktime_get_coarse_ns() tells a program: nanoseconds of CLOCK_MONOTONIC_COARSE since the machine
 // started, without suspended time. Not what clock_gettime(2) tells a process in a time namespace.
@@ -15,4 +15,4 @@ namespace sieve::kernel {
 // none. See time_namespaces(7).
 [[nodiscard]] std::int64_t monotonic_offset(std::string_view timens_offsets);
 
-} // namespace sieve::kernel
+} // namespace sieve
