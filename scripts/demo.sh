@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-# Shows all of xdp-sieve in a minute: two network namespaces, a real threat feed, real packets both ways, and a swap
-# under traffic. A receiver checks the verdict on every single packet. The script removes everything that it made.
+# Shows all of xdp-sieve in a minute: two network namespaces, a real threat feed as an exact set, flows in filters, real
+# packets both ways, and swaps under traffic. A receiver checks the verdict on every single packet. The script removes everything that it made.
 # Exits with 0 if every verdict was right.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -150,24 +150,30 @@ ip -n "$HOST" address add 198.51.100.2/24 dev eth0
 say "Attach the program to the host's end with plain ip link; without a list it lets everything pass"
 run ip -n "$HOST" link set dev eth0 xdp obj build/xdp_sieve.bpf.o sec xdp
 
-say "Build a filter from a threat feed: 120,000 addresses that attacked somebody (and some IPv6 ones)"
-run scripts/demo_traffic.py lists tests/data/ipsum.txt "$WORK"
+say "Build a set from a threat feed: 120,000 addresses that attacked somebody (and some IPv6 ones), exactly"
+run scripts/demo_traffic.py lists tests/data/ipsum.txt 198.51.100.2 "$WORK"
 run build/xdp-sieve build -o "$WORK/old.sieve" "$WORK/old.txt"
 
-say "Put it in force: whoever is on the list is dropped"
-sieve load eth0 "feed=$WORK/old.sieve,action=drop"
+say "Build a filter of flows: a blocked Bloom filter, whose keys choose between two lines and are rebalanced offline"
+run build/xdp-sieve build --kind blocked --key src,dst,sport,dport,proto -o "$WORK/old-flows.sieve" \
+    "$WORK/old-flows.txt"
 
-say "Build the next version of the list: half of it taken off, other addresses added"
+say "Put both in force: whoever is on the first list is dropped, and so is a flow on the second"
+sieve load eth0 "feed=$WORK/old.sieve,action=drop" "flows=$WORK/old-flows.sieve,action=drop"
+
+say "Build the next version of each list: half of it taken off, others added; the flows in d-left fingerprints"
 run build/xdp-sieve -q build -o "$WORK/new.sieve" "$WORK/new.txt"
-echo "     Choose senders, and ask both filters about each, so that every verdict is known before it is sent:"
+run build/xdp-sieve build --kind dleft64 --key src,dst,sport,dport,proto -o "$WORK/new-flows.sieve" \
+    "$WORK/new-flows.txt"
+echo "     Choose packets, and ask all four sets about each, so that every verdict is known before it is sent:"
 run scripts/demo_traffic.py flows build/xdp-sieve 198.51.100.2 "$WORK"
 
-say "Send packets: UDP, TCP and ICMP, IPv4 and IPv6, from spoofed sources; the old list is in force"
+say "Send packets: UDP, TCP and ICMP, IPv4 and IPv6, from spoofed sources; the old lists are in force"
 start_traffic old
 tell "more 40000"
-stop_traffic "the old list is in force"
+stop_traffic "the old lists are in force"
 
-say "Swap the list while packets flow"
+say "Swap the addresses while packets flow"
 start_traffic swap
 tell "more 20000"
 tell begin
@@ -176,15 +182,24 @@ tell end
 tell "more 20000"
 stop_traffic "a swap under traffic"
 
-say "Send the same again; the new list is in force"
+say "Swap the flows while packets flow: another list in another kind of filter, between two packets"
+start_traffic swap-flows
+tell "more 20000"
+tell begin
+sieve swap eth0 "flows=$WORK/new-flows.sieve"
+tell end
+tell "more 20000"
+stop_traffic "a swap to another kind"
+
+say "Send the same again; the new lists are in force"
 start_traffic new
 tell "more 40000"
-stop_traffic "the new list is in force"
+stop_traffic "the new lists are in force"
 cat <<'END'
 
-  (*) A filter of 16 bits per key mistakes a few non-members in ten thousand for members. Here such non-members were
-      looked for: even their verdicts were known in advance, by `xdp-sieve query`. The next build, with other
-      secret hash keys, mistakes others.
+  (*) The set of addresses is exact: it mistakes nobody. A filter of 16 bits per key mistakes a few non-members in ten
+      thousand for members. Here such flows were looked for: even their verdicts were known in advance, by
+      `xdp-sieve query`. The next build, with other secret hash keys, mistakes others.
 END
 
 say "What the program says of itself"

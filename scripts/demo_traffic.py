@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 """The demo's arithmetic: which lists, which packets, what must become of each, and what did.
 
-    demo_traffic.py lists FEED FOLDER             old.txt and new.txt
-    demo_traffic.py flows XDP-SIEVE HOST FOLDER   packets for traffic.py, with the verdict under either list
+    demo_traffic.py lists FEED HOST FOLDER        old.txt and new.txt of addresses, old-flows.txt and new-flows.txt
+    demo_traffic.py flows XDP-SIEVE HOST FOLDER   packets for traffic.py, with their verdict before and after each swap
     demo_traffic.py table FOLDER TITLE REPORT BEFORE AFTER
                                                   a report of traffic.py beside the program's own counters
 """
@@ -15,16 +15,22 @@ import random
 import subprocess
 import sys
 
-# Senders, and whether the old and the new list name them.
+# Senders, and flows of other senders.
 GROUPS = {
-    "both": ("on both lists", True, True),
-    "removed": ("taken off the list", True, False),
-    "added": ("added to the list", False, True),
-    "neither": ("on neither list", False, False),
-    "mistaken": ("on neither, but mistaken (*)", False, False),
+    "both": "address on both lists",
+    "removed": "address taken off the list",
+    "added": "address added to the list",
+    "neither": "address on neither list",
+    "flow-both": "flow on both lists",
+    "flow-removed": "flow taken off the list",
+    "flow-added": "flow added to the list",
+    "flow-neither": "flow on neither list",
+    "flow-mistaken": "flow on neither, mistaken (*)",
 }
-PER_GROUP = 800
-CANDIDATES = 60000  # non-members to try, to find the few false positives
+PER_GROUP = 600
+FLOWS = 50000  # on each list
+CANDIDATES = 60000  # non-members to try: no address is mistaken, and few flows are
+HOST_V6 = "2001:db8::2"
 
 
 def read_list(path):
@@ -49,7 +55,15 @@ def random_v6(draw):
     return str(ipaddress.IPv6Address((0x20010DB8 << 96) | draw.getrandbits(96)))
 
 
-def make_lists(feed, folder):
+def random_flow(draw, host):
+    """A flow from anywhere to the host, as a line of a list."""
+    v4 = draw.random() < 7 / 8
+    source = random_v4(draw) if v4 else random_v6(draw)
+    to = host if v4 else HOST_V6
+    return f"{source} {to} {draw.randrange(1024, 65536)} {draw.choice((22, 53, 443))} {draw.choice(('tcp', 'udp'))}"
+
+
+def make_lists(feed, host, folder):
     draw = random.Random()
     old = read_list(feed) + [random_v6(draw) for _ in range(2000)]
     kept = draw.sample(old, len(old) // 2)
@@ -58,62 +72,103 @@ def make_lists(feed, folder):
     write_list(f"{folder}/old.txt", "the feed, and some IPv6 addresses", old)
     write_list(f"{folder}/new.txt", "half of it, and others", kept + sorted(others - taken))
     print(f"old.txt: {len(old):,} addresses; new.txt: {len(kept):,} of them and {len(others - taken):,} others")
+    flows = list({random_flow(draw, host) for _ in range(FLOWS * 3 // 2)})
+    write_list(f"{folder}/old-flows.txt", "source, destination, ports, protocol", flows[:FLOWS])
+    write_list(f"{folder}/new-flows.txt", "half of them, and others", flows[FLOWS // 2 :])
+    print(f"old-flows.txt: {FLOWS:,} flows; new-flows.txt: {FLOWS // 2:,} of them and {len(flows) - FLOWS:,} others")
 
 
 def ask(program, image, keys):
-    """Asks the filter about each key; returns the set of matching keys."""
+    """Asks the set about each key; returns those that match."""
     answer = subprocess.run([program, "query", image, "--stdin"], input="\n".join(keys) + "\n", text=True,
                             stdout=subprocess.PIPE, check=False)
     if answer.returncode not in (0, 1):
-        sys.exit("demo: the filter could not be asked")
-    said = [line.split() for line in answer.stdout.splitlines()]
-    if len(said) != len(keys) or any(word not in ("present", "absent") for _, word in said):
-        sys.exit("demo: the filter did not answer for every key")
-    return {ipaddress.ip_address(key) for key, word in said if word == "present"}
+        sys.exit("demo: the set could not be asked")
+    said = [line.split()[-1] for line in answer.stdout.splitlines()]
+    if len(said) != len(keys) or any(word not in ("present", "absent") for word in said):
+        sys.exit("demo: the set did not answer for every key")
+    return {key for key, word in zip(keys, said) if word == "present"}
+
+
+class Lists:
+    """An old and a new list, and what the sets made of them say about everybody."""
+
+    def __init__(self, program, folder, name, strangers, read):
+        self.old, self.new = (set(read(f"{folder}/{age}{name}.txt")) for age in ("old", "new"))
+        self.strangers = strangers - self.old - self.new
+        everybody = sorted(self.old | self.new | self.strangers)
+        self.takes_old, self.takes_new = (ask(program, f"{folder}/{age}{name}.sieve", everybody)
+                                          for age in ("old", "new"))
+        for member in everybody:
+            if (member in self.old and member not in self.takes_old) or (
+                    member in self.new and member not in self.takes_new):
+                sys.exit(f"demo: a set does not know its own member {member}")
+        self.mistaken = self.strangers & (self.takes_old | self.takes_new)
+
+    def groups(self):
+        return {"both": self.old & self.new, "removed": self.old - self.new, "added": self.new - self.old,
+                "neither": self.strangers - self.mistaken}
+
+
+def read_addresses(path):
+    return [str(ipaddress.ip_address(text)) for text in read_list(path)]
+
+
+def read_flows(path):
+    with open(path, encoding="ascii") as lines:
+        return [line.strip() for line in lines if line[0] != "#"]
 
 
 def make_flows(program, host, folder):
     draw = random.Random()
-    old, new = (set(map(ipaddress.ip_address, read_list(f"{folder}/{name}.txt"))) for name in ("old", "new"))
-    non_members = {ipaddress.ip_address(random_v4(draw)) for _ in range(CANDIDATES)}
-    non_members |= {ipaddress.ip_address(random_v6(draw)) for _ in range(CANDIDATES // 10)}
-    non_members -= old | new
-    members = {"both": old & new, "removed": old - new, "added": new - old}
-    chosen = {}
-    for group, all_of_them in members.items():
-        by_version = [sorted(a for a in all_of_them if a.version == version) for version in (4, 6)]
-        chosen[group] = draw.sample(by_version[0], PER_GROUP * 7 // 8) + draw.sample(by_version[1], PER_GROUP // 8)
-    everybody = sorted({a for group in chosen.values() for a in group} | non_members, key=lambda a: (a.version, a))
-    takes_old, takes_new = (ask(program, f"{folder}/{name}.sieve", list(map(str, everybody)))
-                            for name in ("old", "new"))
-    missed = [a for a in everybody if (a in old and a not in takes_old) or (a in new and a not in takes_new)]
-    if missed:
-        sys.exit(f"demo: a filter does not know its own member {missed[0]}")
-    mistaken = non_members & (takes_old | takes_new)
-    fine = sorted(non_members - mistaken, key=lambda a: (a.version, a))
-    chosen["neither"] = draw.sample(fine, PER_GROUP)
-    chosen["mistaken"] = sorted(mistaken, key=lambda a: (a.version, a))
+    strangers = {random_v4(draw) for _ in range(CANDIDATES)} | {random_v6(draw) for _ in range(CANDIDATES // 10)}
+    senders = Lists(program, folder, "", strangers, read_addresses)
+    print(f"{len(senders.strangers):,} addresses that are on no list were asked: {len(senders.mistaken)} mistaken")
+    if senders.mistaken:
+        sys.exit("demo: a set of addresses is not exact")
+    strange_flows = {random_flow(draw, host) for _ in range(CANDIDATES)}
+    flows = Lists(program, folder, "-flows", strange_flows, read_flows)
+    print(f"{len(flows.strangers):,} flows that are on no list were asked: {len(flows.mistaken)} mistaken (*)")
 
-    flows, back = [], []
-    for group, addresses in chosen.items():
-        for number, address in enumerate(addresses):
+    packets = []
+    for group, addresses in senders.groups().items():
+        for number, source in enumerate(draw.sample(sorted(addresses), PER_GROUP)):
             proto = ("udp", "tcp", "icmp")[number % 3]
-            to = host if address.version == 4 else "2001:db8::2"
-            verdicts = " ".join("drop" if address in takes else "pass" for takes in (takes_old, takes_new))
-            flows.append((f"{group} {verdicts}", f"{proto} {address} {to} {1024 + number} 53"))
-            back.append(f"{group} pass pass {proto} {to} {address} 53 {1024 + number}")
-    draw.shuffle(flows)
-    draw.shuffle(back)
-    for name, column in (("old", 1), ("new", 2), ("swap", None)):
+            to = HOST_V6 if ":" in source else host
+            packets.append((group, f"{proto} {source} {to} {1024 + number} 53"))
+    on_lists = senders.takes_old | senders.takes_new
+    for group, all_flows in {**flows.groups(), "mistaken": flows.mistaken}.items():
+        fine = sorted(flow for flow in all_flows if flow.split()[0] not in on_lists)
+        for flow in draw.sample(fine, min(PER_GROUP, len(fine))):
+            source, to, sport, dport, proto = flow.split()
+            packets.append((f"flow-{group}", f"{proto} {source} {to} {sport} {dport}"))
+    draw.shuffle(packets)
+
+    def flow_of(packet):
+        proto, source, to, sport, dport = packet.split()
+        return f"{source} {to} {sport} {dport} {proto}"
+
+    # The senders' packets belong to flows, too, unless they have no ports.
+    asked = [flow_of(packet) for _, packet in packets if not packet.startswith("icmp")]
+    old_flows, new_flows = (ask(program, f"{folder}/{age}-flows.sieve", asked) for age in ("old", "new"))
+    # The tables that follow each other: all old, then the new addresses, then the new flows as well.
+    tables = {"old": (senders.takes_old, old_flows), "between": (senders.takes_new, old_flows),
+              "new": (senders.takes_new, new_flows)}
+
+    def verdict(packet, table):
+        of_senders, of_flows = tables[table]
+        return "drop" if packet.split()[1] in of_senders or flow_of(packet) in of_flows else "pass"
+
+    for name, before, after in (("old", "old", "old"), ("swap", "old", "between"), ("swap-flows", "between", "new"),
+                                ("new", "new", "new")):
         with open(f"{folder}/flows.{name}", "w", encoding="ascii") as out:
-            for head, packet in flows:
-                words = head.split()
-                if column:
-                    words = [words[0], words[column], words[column]]
-                out.write(f"{' '.join(words)} {packet}\n")
+            for group, packet in packets:
+                out.write(f"{group} {verdict(packet, before)} {verdict(packet, after)} {packet}\n")
     with open(f"{folder}/flows.back", "w", encoding="ascii") as out:
-        out.writelines(f"{line}\n" for line in back)
-    print(f"{len(flows):,} senders: " + ", ".join(f"{len(chosen[g])} {GROUPS[g][0]}" for g in chosen))
+        for group, packet in draw.sample(packets, len(packets)):
+            proto, source, to, sport, dport = packet.split()
+            out.write(f"{group} pass pass {proto} {to} {source} {dport} {sport}\n")
+    print(f"{len(packets):,} packets were chosen, each again and again")
 
 
 def row(name, cells, width=30):
@@ -141,11 +196,11 @@ def show_table(title, report_path, before, after):
     report = load(report_path)
     swap = report["begin"] < report["packets"]
     total = [0] * 5
-    for side, words in (("old", "judged by the old list" if swap else title), ("new", "judged by the new list")):
+    for side, words in (("old", "before the swap" if swap else title), ("new", "after the swap")):
         if side == "new" and not swap:
             continue
         heading(words)
-        for group, (name, *_) in GROUPS.items():
+        for group, name in GROUPS.items():
             cells = report["groups"].get(group, {}).get(side)
             if cells:
                 numbers = [cells["sent"], cells["expected_drops"], cells["sent"] - cells["arrived"], cells["arrived"],
