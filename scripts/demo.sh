@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 # Shows all of xdp-sieve in a minute: two network namespaces, a real threat feed as an exact set, flows in filters, real
-# packets both ways, and swaps under traffic. A receiver checks the verdict on every single packet. The script removes everything that it made.
-# Exits with 0 if every verdict was right.
+# packets both ways, and swaps under traffic. A receiver checks the verdict on every single packet. The script removes
+# everything that it made. Exits with 0 if every verdict was right.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -310,7 +310,17 @@ effective() {
 
 verified() {
     fresh_lists
+    # Of a list of addresses and prefixes, the keys need not be kept beside the set.
     sed -i 's/^fpr = .*/verify = true/' "$CONFIG"
+    sieve apply "$CONFIG" >"$WORK/said" 2>&1
+    grep -q 'set bad: kind ranges is exact, so its matches need no verification' "$WORK/said" ||
+        fail "$(cat "$WORK/said")"
+    [ "$(sieve --json status "$IN_IF" | jq -c '.interfaces[0].sets[1] | [.kind, .verify]')" = '["ranges",false]' ] ||
+        fail "$(sieve --json status "$IN_IF" | jq -c '.interfaces[0].sets[1]')"
+    judged
+    [ "$(sieve apply "$CONFIG")" = "nothing to do" ] || fail "not the same"
+    # Behind a filter they are.
+    sed -i 's/^verify = true/verify = true\nkind = "xorsat"/' "$CONFIG"
     sieve -q apply "$CONFIG"
     [ "$(sieve --json status "$IN_IF" | jq '.interfaces[0].sets[1].verify_bytes > 0')" = true ] || fail "not verified"
     judged
@@ -543,8 +553,10 @@ name = "$IN_IF"
 sets = ["a", "b"]
 join = true
 [set.a]
+kind = "xorsat"
 sources = "$lists/a"
 [set.b]
+kind = "xorsat"
 sources = "$lists/b"
 except = "$lists/except"
 END

@@ -19,7 +19,8 @@ name = "$IN_IF"
 sets = ["bad"]
 [set.bad]
 sources = ["bad.txt"]
-# Filter and exact set: a random address that happens to match would look like a wrong verdict.
+# Filter and keys, two maps: a random address that happens to match would look like a wrong verdict.
+kind = "xorsat"
 verify = true
 END
 

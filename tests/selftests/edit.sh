@@ -71,7 +71,7 @@ END
 
 adds() {
     begin
-    sieve -q add "$IN_IF" "friends=$WORK/members,action=pass,verify" before=live
+    sieve -q add "$IN_IF" "friends=$WORK/members,action=pass,kind=blocked,verify" before=live
     [ "$(names)" = "a friends live b" ] || fail "$(names)"
     verdicts --repeat 1 <<END
 drop udp 203.0.113.1 $IN4 1 2

@@ -204,9 +204,9 @@ explanations() {
     printf '192.0.2.1\n192.0.2.0/30\n' >"$WORK/few"
     echo "198.51.100.1 53 udp" >"$WORK/flows"
     printf '%s\n' 198.51.100.77 >"$WORK/odd"
-    # The list of prefixes makes an exact set, and the single address a filter.
+    # The list of prefixes makes an exact set, and the single address is to be a filter.
     sieve -q load "$IN_IF" "seen=$WORK/few,action=count" "flows=$WORK/flows,key=src,dport,proto,action=pass" \
-        "bad=$WORK/few" "odd=$WORK/odd,seed=1,limit=7/9" 2>/dev/null
+        "bad=$WORK/few" "odd=$WORK/odd,kind=xorsat,seed=1,limit=7/9" 2>/dev/null
     local before
     before=$(sieve --json stats "$IN_IF" | jq '.interfaces[0].sets')
     sieve explain "$IN_IF" 192.0.2.1 --feed "$WORK/few" >"$WORK/said"
@@ -233,6 +233,9 @@ explanations() {
     [ "$(sieve --json stats "$IN_IF" | jq '.interfaces[0].sets')" = "$before" ] || fail "asking was counted"
     sieve -q build -o "$WORK/few.sieve" --force "$WORK/few"
     sieve query "$WORK/few.sieve" 192.0.2.3 --feed "$WORK/few" | grep -q "present: $WORK/few:2"
+    sieve query "$WORK/few.sieve" 192.0.2.3 --feed "$WORK/other" |
+        grep -q 'present: a member, but the list does not have it'
+    sieve -q build --kind blocked -o "$WORK/few.sieve" --force "$WORK/few"
     sieve query "$WORK/few.sieve" 192.0.2.3 --feed "$WORK/other" | grep -q 'present: a false positive'
     # Of a set of several lists, one does not tell.
     sieve -q swap "$IN_IF" "bad=$WORK/few,feed=$WORK/other" 2>/dev/null

@@ -254,8 +254,8 @@ judged_by() {
 together() {
     local round reason of=(bad worse)
     fresh
-    sed -i 's/^sets = .*/sets = ["bad", "worse"]/; s/^fpr = .*/verify = true/' "$CONFIG"
-    printf '[set.worse]\nsources = ["%s/fleet/current/worse"]\nverify = true\n' "$STATE" >>"$CONFIG"
+    sed -i 's/^sets = .*/sets = ["bad", "worse"]/; /^fpr = /d' "$CONFIG"
+    printf '[set.worse]\nsources = ["%s/fleet/current/worse"]\n' "$STATE" >>"$CONFIG"
     address_lists 20261122 moving 200 back 200 refused-bad 200 refused-worse 200
     cp "$WORK/moving" "$WORK/bad-0"
     cp "$WORK/back" "$WORK/worse-0"
@@ -320,8 +320,8 @@ spoil() {
 killed() {
     local round now=two seed=${SEED:-$RANDOM}
     fresh
-    # Filter and exact set: a random address that happens to match would look like a wrong verdict.
-    sed -i 's/^fpr = .*/verify = true/' "$CONFIG"
+    # A random address that happens to match would look like a wrong verdict.
+    sed -i '/^fpr = /d' "$CONFIG"
     # `common` is on both lists, `non-members` on none.
     address_lists 20261122 common 2000 only-one 500 only-two 500 non-members 2000
     cat "$WORK/common" "$WORK/only-one" >"$WORK/one.txt"

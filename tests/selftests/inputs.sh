@@ -96,18 +96,19 @@ answered() {
 # A feed, with and without verification, and an image: loaded and swapped.
 loads_the_same() {
     local dress count
+    "$SIEVE" -q build --kind blocked -o "$WORK/filter.sieve" "$WORK/list"
     for dress in $DRESSES; do
         attach
         dressed "$dress" "$WORK/list" sieve --json load "$IN_IF" "set=@" >"$WORK/out"
         answered "load, $dress" '.sets[0].keys' 6000
         dressed "$dress" "$WORK/few" sieve --json swap "$IN_IF" "set=@" >"$WORK/out"
         answered "swap, $dress" '.keys' 40
-        dressed "$dress" "$WORK/list" sieve --json load "$IN_IF" "set=@,verify" >"$WORK/out"
+        dressed "$dress" "$WORK/list" sieve --json load "$IN_IF" "set=@,kind=blocked,verify" >"$WORK/out"
         answered "verify, $dress" '.sets[0] | [.keys, .verify]' '[6000,true]'
         # After a swap, the set is still verified.
-        dressed "$dress" "$WORK/few" sieve --json swap "$IN_IF" "set=@" >"$WORK/out"
+        dressed "$dress" "$WORK/few" sieve --json swap "$IN_IF" "set=@,kind=blocked" >"$WORK/out"
         answered "swap and verify, $dress" '[.keys, .verify]' '[40,true]'
-        dressed "$dress" "$WORK/list" sieve --json load "$IN_IF" "set=$WORK/expected.sieve,verify=@" >"$WORK/out"
+        dressed "$dress" "$WORK/list" sieve --json load "$IN_IF" "set=$WORK/filter.sieve,verify=@" >"$WORK/out"
         answered "verify=, $dress" '.sets[0] | [.keys, .verify]' '[6000,true]'
         dressed "$dress" "$WORK/expected.sieve" sieve --json load "$IN_IF" "set=@" >"$WORK/out"
         answered "image, $dress" '.sets[0].keys' 6000
@@ -177,7 +178,7 @@ not_twice() {
     # The same file may be given for two sets.
     sieve -q load "$IN_IF" "a=$WORK/few" "b=$WORK/few"
     local dress
-    image "$WORK/other.sieve" src 203.0.113.1
+    "$SIEVE" -q build --kind blocked -o "$WORK/other.sieve" - <<<203.0.113.1
     for dress in $DRESSES; do
         refused 3 'filter image, expected a feed' dressed "$dress" "$WORK/expected.sieve" \
             "$SIEVE" build -o "$WORK/new.sieve" @

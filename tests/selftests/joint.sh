@@ -15,7 +15,7 @@ list a 203.0.113.1 203.0.113.2 2001:db8:a::1
 list b 203.0.113.2 203.0.113.3 203.0.113.4
 list c 203.0.113.4 203.0.113.5
 list other 203.0.113.6
-image "$WORK/image.sieve" src 203.0.113.7
+"$SIEVE" -q build --kind blocked -o "$WORK/image.sieve" - <<<203.0.113.7
 
 hits() { counter "sets[] | select(.name == \"$1\") | .packets"; }
 begin() {
@@ -195,7 +195,7 @@ exceptions() {
     seq -f '203.0.113.%g' 1 200 >"$WORK/members"
     echo 198.51.100.0/24 >"$WORK/except"
     echo 203.0.113.7 >>"$WORK/except"
-    sieve -q load "$IN_IF" "a=$WORK/other,action=pass" "m=$WORK/members,except=$WORK/except,kind=xorsat"
+    sieve -q load "$IN_IF" "a=$WORK/other,action=pass,kind=xorsat" "m=$WORK/members,except=$WORK/except,kind=xorsat"
     refused 3 'set m: its list is not the one.*it has 200 keys, and the filter 199' \
         sieve join "$IN_IF" "a=$WORK/other" "m=$WORK/members"
     echo 203.0.113.7 >"$WORK/fewer"

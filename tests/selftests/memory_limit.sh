@@ -42,8 +42,15 @@ leaves_exceptions_out() {
 
 goes_live() {
     attach
-    sieve -q load "$IN_IF" "bad=$WORK/list,memory-limit=16M"
-    sieve -q swap "$IN_IF" "bad=$WORK/list,memory-limit=20M"
+    sieve load "$IN_IF" "bad=$WORK/list,memory-limit=16M" >"$WORK/said" 2>&1
+    grep -q 'list: kind blocked, since building kind exact would take more memory than the limit of 16777216 bytes' \
+        "$WORK/said" || fail "$(cat "$WORK/said")"
+    sieve -q swap "$IN_IF" "bad=$WORK/list,memory-limit=20M" 2>/dev/null
+    [ "$(sieve --json status "$IN_IF" | jq -r '.interfaces[0].sets[0].kind')" = blocked ] || fail "not a filter"
+    sieve query "$IN_IF" "$(tail -n 1 "$WORK/list")" >/dev/null || fail "a member is missing"
+    # A list that the limit holds is exact.
+    sieve -q swap "$IN_IF" "bad=$WORK/list,memory-limit=64M"
+    [ "$(sieve --json status "$IN_IF" | jq -r '.interfaces[0].sets[0].kind')" = exact ] || fail "not exact"
     sieve query "$IN_IF" "$(tail -n 1 "$WORK/list")" >/dev/null || fail "a member is missing"
 }
 

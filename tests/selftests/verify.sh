@@ -50,8 +50,24 @@ allowlist() {
 }
 
 feed_with_itself() {
-    sieve -q load "$IN_IF" "bad=$WORK/feed,verify" 2>/dev/null
+    sieve -q load "$IN_IF" "bad=$WORK/feed,kind=blocked,bits-per-key=4,verify"
+    [ "$(sieve --json status "$IN_IF" | jq '.interfaces[0].sets[0].verify')" = true ] || fail "not verified"
     { packets drop feed; packets pass non-members; } | all_verdicts
+    avoided_as_expected
+}
+
+# A list of single addresses goes to an exact kind, unless something else is asked for: there is nothing to verify.
+addresses_are_exact() {
+    attach
+    sieve load "$IN_IF" "bad=$WORK/feed,verify" >"$WORK/said" 2>&1
+    grep -q 'set bad: kind exact is exact, so its matches need no verification' "$WORK/said" ||
+        fail "$(cat "$WORK/said")"
+    [ "$(sieve --json status "$IN_IF" | jq -c '.interfaces[0].sets[0] | [.kind, .verify]')" = '["exact",false]' ] ||
+        fail "$(sieve --json status "$IN_IF" | jq -c '.interfaces[0].sets[0]')"
+    { packets drop feed; packets pass non-members; } | all_verdicts
+    sieve swap "$IN_IF" "bad=$WORK/newer,verify" >"$WORK/said" 2>&1
+    grep -q 'need no verification' "$WORK/said" || fail "$(cat "$WORK/said")"
+    { packets drop newer; packets pass non-members; packets pass feed; } | all_verdicts
 }
 
 swap_keeps() {
@@ -66,7 +82,7 @@ swap_keeps() {
     avoided_as_expected
     packets pass feed | all_verdicts
     # A feed brings its own exact set.
-    sieve -q swap "$IN_IF" "bad=$WORK/feed"
+    sieve -q swap "$IN_IF" "bad=$WORK/feed,kind=blocked"
     [ "$(sieve --json status "$IN_IF" | jq '.interfaces[0].sets[0].verify')" = true ] || fail "no longer verified"
     { packets drop feed; packets pass newer; } | all_verdicts
 }
@@ -96,7 +112,7 @@ END
 # A list with a prefix goes to an exact kind: there is nothing to verify, and the swap goes on.
 swap_to_prefixes() {
     attach
-    sieve -q load "$IN_IF" "bad=$WORK/feed,verify"
+    sieve -q load "$IN_IF" "bad=$WORK/feed,kind=blocked,verify"
     echo 203.0.113.0/24 >"$WORK/net"
     sieve -q swap "$IN_IF" "bad=$WORK/net" 2>/dev/null
     verdicts <<END
@@ -128,6 +144,7 @@ ktap_run \
     "no non-member is dropped, and as many would have been as predicted" no_false_positive \
     "an allowlist without a hole" allowlist \
     "a feed verifies itself" feed_with_itself \
+    "a list of addresses needs no verification" addresses_are_exact \
     "a swap keeps verification" swap_keeps \
     "a swap to a list with a prefix" swap_to_prefixes \
     "prefixes" prefixes \

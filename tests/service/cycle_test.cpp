@@ -113,7 +113,7 @@ TEST_F(RealCycle, SourcesOfAllSortsMakeOneList) {
     folder.shell("gzip -c b.netset >c.netset.gz && zstd -q b.netset -o d.zst");
     configure("[\"http://localhost:8080/list.txt\", \"lists/\", \"*.netset\", \"c.netset.gz\", \"d.zst\", "
               "{ command = [\"echo\", \"192.0.2.4\"], user = \"nobody\" }]",
-              "verify = true");
+              "kind = \"xorsat\"\nverify = true");
     const auto report = apply();
     ASSERT_TRUE(report) << report.error().message;
     EXPECT_EQ(report->sets[0].last_good->entries, 6U);
@@ -131,7 +131,7 @@ TEST_F(RealCycle, AChildJoinsTheSets) {
     folder.write("xdp-sieve.toml",
                  "[service]\nstate-directory = \"" + folder.path("state") +
                      "\"\n[[interface]]\nname = \"sieve0\"\nsets = [\"one\", \"two\"]\n" +
-                     "join = true\n[set.one]\nsources = \"one.txt\"\n" +
+                     "join = true\n[set.one]\nkind = \"xorsat\"\nsources = \"one.txt\"\n" +
                      "[set.two]\nkind = \"xorsat\"\nsources = \"two.txt\"\nexcept = \"except.txt\"\n");
     std::mutex mutex;
     std::vector<pid_t> children;

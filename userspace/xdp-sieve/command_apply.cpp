@@ -164,9 +164,12 @@ void print(const ApplyArguments& arguments, const service::CycleReport& report, 
         if (hook.carried_out) print_out("{}", describe(hook.plan, true));
     for (const service::SetReport& set : report.sets)
         if (set.outcome == service::SetOutcome::replaced)
-            print_out("set {}: {}, {}, expected false positive rate {}\n", set.name,
+            print_out("set {}: {}, {}, {}\n", set.name,
                       format_counted(set.last_good->entries, "entry", "entries"),
-                      format_bytes(set.last_good->bytes), format_rate(set.last_good->expected_fpr));
+                      format_bytes(set.last_good->bytes),
+                      set.last_good->expected_fpr == 0
+                          ? "no false positives"
+                          : "expected false positive rate " + format_rate(set.last_good->expected_fpr));
 }
 
 // Until this returns, a progress bar may be on the terminal.

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // xdp-sieve kinds: lists the kinds of filter.
+#include <string>
+
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
@@ -12,13 +14,21 @@ namespace sieve::cli {
 
 namespace {
 
+// What a kind is the default for; empty: nothing.
+std::string default_for(const FilterKind& kind) {
+    if (kind.facts().number == SIEVE_KIND_EXACT) return "single addresses";
+    if (kind.facts().number == SIEVE_KIND_RANGES) return "addresses with prefixes or ranges";
+    return &kind == &standard_kind() ? "other keys" : "";
+}
+
 void print_json() {
     nlohmann::json kinds = nlohmann::json::array();
     for (const FilterKind* kind : filter_kinds()) {
         const KindFacts& facts = kind->facts();
         kinds.push_back({{"kind", facts.name},
                          {"summary", facts.summary},
-                         {"standard", kind == &standard_kind()},
+                         {"default_for",
+                          default_for(*kind).empty() ? nlohmann::json() : nlohmann::json(default_for(*kind))},
                          {"choices",
                           {{"of", facts.choices.many},
                            {"least", facts.choices.least},
@@ -40,14 +50,17 @@ void print_table() {
     for (const FilterKind* kind : filter_kinds()) {
         const KindFacts& facts = kind->facts();
         const Choices& choices = facts.choices;
-        print_out("{} {:<9} {:<23} {:>8}  {:<14} {}\n", kind == &standard_kind() ? "*" : " ", facts.name,
+        print_out("{} {:<9} {:<23} {:>8}  {:<14} {}\n", default_for(*kind).empty() ? " " : "*", facts.name,
                   choices.least == choices.most ? ""
                                                 : fmt::format("{} to {} {} ({})", choices.least, choices.most,
                                                               choices.many, choices.standard),
                   kind->exact() != nullptr ? "exact" : fmt::format("{}", facts.bits_per_key),
                   facts.changes_live ? "yes" : "no", facts.summary);
     }
-    print_out("\n* and figures in brackets: the defaults\n");
+    print_out("\nFigures in brackets are defaults. * is the default kind\n");
+    for (const FilterKind* kind : filter_kinds())
+        if (const std::string list = default_for(*kind); !list.empty())
+            print_out("  {:<9} for {}\n", kind->facts().name, list);
 }
 
 } // namespace

@@ -23,8 +23,15 @@ struct PlanArguments {
 
 /// The options of `build` that make the candidate.
 std::string build_options(const Candidate& c, const PlanArguments& arguments) {
-    return arguments.request.fpr ? fmt::format("{} --fpr {}", c.options, *arguments.request.fpr)
-                                 : fmt::format("{} --memory {}", c.options, arguments.memory);
+    if (arguments.request.fpr) return fmt::format("{} --fpr {}", c.options, *arguments.request.fpr);
+    if (arguments.request.memory) return fmt::format("{} --memory {}", c.options, arguments.memory);
+    return c.options;
+}
+
+std::string wish(const PlanRequest& request) {
+    if (request.fpr) return fmt::format("at most {} of the non-members match", format_rate(*request.fpr));
+    if (request.memory) return fmt::format("{} of memory", format_bytes(*request.memory));
+    return "each kind at its own size";
 }
 
 void print_json(const PlanArguments& arguments, const Plan& plan) {
@@ -46,14 +53,15 @@ void print_json(const PlanArguments& arguments, const Plan& plan) {
     }
     nlohmann::json out = {{"keys", arguments.request.keys}, {"kinds", kinds}, {"reason", plan.reason}};
     out["recommended"] = plan.recommended ? kinds[*plan.recommended] : nlohmann::json(nullptr);
+    if (plan.for_other_keys) {
+        out["for_other_keys"] = kinds[*plan.for_other_keys];
+        out["reason_for_other_keys"] = plan.reason_for_other_keys;
+    }
     print_out("{}\n", json_text(out));
 }
 
 void print_table(const PlanArguments& arguments, const Plan& plan) {
-    print_out("{} keys, {}\n\n", format_count(arguments.request.keys),
-              arguments.request.fpr
-                  ? fmt::format("at most {} of the non-members match", format_rate(*arguments.request.fpr))
-                  : fmt::format("{} of memory", format_bytes(*arguments.request.memory)));
+    print_out("{} keys, {}\n\n", format_count(arguments.request.keys), wish(arguments.request));
     print_out("  {:<9} {:<36} {:>10} {:>8} {:>9} {:>15} {:>9}\n", "kind", "parameters", "memory", "bits/key",
               "predicted", "lines a packet", "build");
     print_out("  {:<9} {:<36} {:>10} {:>8} {:>9} {:>15} {:>9}\n", "", "", "", "", "FPR", "miss, hit",
@@ -69,13 +77,16 @@ void print_table(const PlanArguments& arguments, const Plan& plan) {
                   c.parameters, format_bytes(c.bytes), c.bits_per_key, format_rate(c.fpr), c.lines_non_member,
                   c.lines_member, c.build_ns);
     }
-    if (plan.recommended) {
-        const auto& c = plan.candidates[*plan.recommended];
-        print_out("\nrecommended: {}, {}\nbecause it is {}\n  xdp-sieve build {} -o IMAGE FEED...\n", c.kind,
-                  c.parameters, plan.reason, build_options(c, arguments));
-    } else {
-        print_out("\n{}\n", plan.reason);
-    }
+    const auto print_recommended = [&](const char* heading, std::size_t index, const std::string& reason) {
+        const auto& c = plan.candidates[index];
+        print_out("\n{}: {}{}\nbecause it is {}\n  xdp-sieve build {} -o IMAGE FEED...\n", heading, c.kind,
+                  c.exact ? "" : ", " + c.parameters, reason, build_options(c, arguments));
+    };
+    if (!plan.recommended) return print_out("\n{}\n", plan.reason);
+    print_recommended(plan.for_other_keys ? "recommended for single addresses" : "recommended",
+                      *plan.recommended, plan.reason);
+    if (plan.for_other_keys)
+        print_recommended("recommended for other keys", *plan.for_other_keys, plan.reason_for_other_keys);
 }
 
 Result<Exit> run_plan(PlanArguments& arguments, const Context& context) {
@@ -97,7 +108,7 @@ void add_plan(CLI::App& app, Context& context) {
                 [&context](Arguments command) -> Action {
                     auto arguments = std::make_shared<PlanArguments>();
                     command.add("--keys", arguments->request.keys, "number of keys").required();
-                    Arguments size = command.add_one("size", "what is given");
+                    Arguments size = command.add_at_most_one("size", "what is given, if anything");
                     size.add("--fpr", arguments->request.fpr, "the false positive rate to stay below");
                     size.add("--memory", arguments->memory,
                              "bytes for the whole image, such as 512K, 64M or 1G")

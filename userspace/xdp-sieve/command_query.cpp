@@ -12,6 +12,7 @@
 #include "libsieve/feeds/feed.hpp"
 #include "libsieve/feeds/find_keys.hpp"
 #include "libsieve/feeds/key_text.hpp"
+#include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/image/image.hpp"
 #include "xdp-sieve/command.hpp"
 #include "xdp-sieve/explain_report.hpp"
@@ -86,6 +87,7 @@ Result<Exit> run_query(const QueryArguments& arguments, const Context& context) 
     }
     SIEVE_ASSIGN(const Image image, Image::load(input));
     const std::uint32_t fields = image.lookup().fields;
+    const bool is_exact = kind_of(image.lookup()).exact() != nullptr;
     SIEVE_ASSIGN(const KeySet keys,
                  read_key_arguments(arguments.keys, arguments.standard_input, fields, context));
 
@@ -105,8 +107,9 @@ Result<Exit> run_query(const QueryArguments& arguments, const Context& context) 
             print_out("{} {}{}\n", format_key(key, fields), present ? "present" : "absent",
                       !sought              ? ""
                       : !places[i].empty() ? ": " + places[i]
-                      : present            ? ": a false positive"
-                                           : "");
+                      : !present           ? ""
+                      : is_exact           ? ": a member, but the list does not have it"
+                                           : ": a false positive");
         }
     }
     if (context.json)

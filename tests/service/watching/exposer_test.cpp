@@ -99,7 +99,10 @@ class ExposerTest : public testing::Test {
                                        bool verify = false) const {
         control::SetSpec spec{
             .name = name, .sources = {folder_.write(name + ".txt", feed)}, .feed = {}, .action = {}};
-        if (verify) spec.verify = control::Verification{};
+        if (verify) {
+            spec.feed.build.kind.kind = SIEVE_KIND_XORSAT;
+            spec.verify = control::Verification{};
+        }
         return spec;
     }
     void load(const std::string& interface, std::vector<control::SetSpec> sets) {

@@ -18,6 +18,7 @@
 
 #include <gtest/gtest.h>
 
+#include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/keys/members.hpp"
 
 namespace sieve {
@@ -229,10 +230,17 @@ TEST(SpilledKeys, ChooseAKindWithShards) {
     BuildOptions options;
     options.kind.kind = automatic_kind;
     options.memory_limit = 16 * MiB;
-    EXPECT_EQ(settled_kind(options, false).kind.kind, SIEVE_KIND_BLOCKED);
-    EXPECT_EQ(settled_kind(options, true).kind.kind, SIEVE_KIND_RANGES);
-    options.kind.kind = SIEVE_KIND_XORSAT;
-    EXPECT_EQ(settled_kind(options, false).kind.kind, SIEVE_KIND_XORSAT);
+    const auto build = [&]() -> Result<BuiltSet> {
+        SIEVE_ASSIGN(SpilledKeys keys, spilled(some_keys(SIEVE_FIELD_SRC, 1000, 1), options, 1));
+        return build_set(std::move(keys), options, {});
+    };
+    const auto built = build();
+    ASSERT_TRUE(built) << built.error().message;
+    EXPECT_EQ(built->image.lookup().kind, SIEVE_KIND_BLOCKED);
+    for (const sieve_kind kind : {SIEVE_KIND_XORSAT, SIEVE_KIND_EXACT}) {
+        options.kind.kind = kind;
+        EXPECT_FALSE(build()) << kind_name(kind);
+    }
 }
 
 TEST(SpilledKeys, SayWhatIsWrong) {

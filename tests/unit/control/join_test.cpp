@@ -74,7 +74,7 @@ TEST_F(Join, OthersAreLeftOutAndNamed) {
     SetSpec live = set("live", "192.0.2.4");
     live.feed.build.kind.kind = SIEVE_KIND_DDLCBF;
     SetSpec verified = set("verified", "192.0.2.5");
-    verified.verify = Verification{};
+    verified.verify = Verification{}; // of a filter, as each set to be joined is
     SetSpec destination = set("destination", "192.0.2.6");
     destination.feed.fields = SIEVE_FIELD_DST;
     SetSpec prefixes = set("prefixes", "198.51.100.0/24");

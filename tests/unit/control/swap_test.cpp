@@ -65,32 +65,55 @@ TEST_F(Swap, LeavesUnreadablePacketsToWhatWasSaid) {
 }
 
 TEST_F(Swap, AVerifiedSetStaysVerified) {
-    ASSERT_TRUE(swap(kernel, eth0, feed("last"), {}));
+    SetSpec filter = feed("last");
+    filter.feed.build.kind.kind = SIEVE_KIND_BLOCKED;
+    ASSERT_TRUE(swap(kernel, eth0, filter, {}));
     EXPECT_NE(kernel.running.table.sets[2].exact_id, 0U);
     EXPECT_NE(kernel.running.table.sets[2].exact_id, 152U) << "the keys must be the new ones";
     ASSERT_TRUE(swap(kernel, eth0, feed("bad"), {}));
     EXPECT_EQ(kernel.running.table.sets[1].exact_id, 0U);
 }
 
-// A list with a prefix goes to an exact kind, which has nothing to verify; and back.
+// A list of addresses, with a prefix or without, goes to an exact kind, which has nothing to verify; and
+// back.
 TEST_F(Swap, AVerifiedSetMayBecomeExact) {
-    const SetSpec prefixes = Files::set("last", files.feed("prefixes", {"192.0.2.0/24", "198.51.100.7"}));
-    const auto swapped = swap(kernel, eth0, prefixes, {});
-    ASSERT_TRUE(swapped) << swapped.error().message;
-    EXPECT_FALSE(swapped->set.maps.verified());
-    EXPECT_EQ(kernel.running.table.sets[2].exact_id, 0U);
-    EXPECT_EQ(kernel.running.table.sets[2].map_id, swapped->set.maps.filter_id);
+    for (const std::string first : {"192.0.2.0/24", "192.0.2.1"}) {
+        const SetSpec addresses = Files::set("last", files.feed("addresses", {first, "198.51.100.7"}));
+        const auto swapped = swap(kernel, eth0, addresses, {});
+        ASSERT_TRUE(swapped) << swapped.error().message;
+        EXPECT_FALSE(swapped->set.maps.verified());
+        EXPECT_EQ(kernel.running.table.sets[2].exact_id, 0U);
+        EXPECT_EQ(kernel.running.table.sets[2].map_id, swapped->set.maps.filter_id);
 
-    SetSpec filter = feed("last");
-    filter.feed.build.kind.kind = SIEVE_KIND_BLOCKED;
-    filter.verify = Verification{};
-    const auto back = swap(kernel, eth0, filter, {});
-    ASSERT_TRUE(back) << back.error().message;
-    EXPECT_NE(kernel.running.table.sets[2].exact_id, 0U);
+        SetSpec filter = feed("last");
+        filter.feed.build.kind.kind = SIEVE_KIND_BLOCKED;
+        filter.verify = Verification{};
+        const auto back = swap(kernel, eth0, filter, {});
+        ASSERT_TRUE(back) << back.error().message;
+        EXPECT_NE(kernel.running.table.sets[2].exact_id, 0U);
+    }
+}
+
+// As long as a joint filter answers for some of the sets, so that `join` can take the set in again.
+TEST_F(Swap, InAJoinedTableIsAFilter) {
+    kernel.running.table.sets[0].joined = 0;
+    const auto kind_in_force = [&](const SetSpec& spec) {
+        const auto swapped = swap(kernel, eth0, spec, {});
+        if (!swapped) throw std::runtime_error(swapped.error().message);
+        return static_cast<int>(swapped->set.image.lookup().kind);
+    };
+    EXPECT_EQ(kind_in_force(feed("bad")), SIEVE_KIND_XORSAT);
+    SetSpec exact = feed("bad");
+    exact.feed.build.kind.kind = SIEVE_KIND_EXACT;
+    EXPECT_EQ(kind_in_force(exact), SIEVE_KIND_EXACT) << "it was asked for";
+    for (kernel::SetInForce& set : kernel.running.table.sets) set.joined.reset();
+    EXPECT_EQ(kind_in_force(feed("bad")), SIEVE_KIND_EXACT);
 }
 
 TEST_F(Swap, AVerifiedSetWantsTheFeedOfAnImage) {
-    SetSpec spec = Files::set("last", files.image("last.sieve", {"192.0.2.1", "192.0.2.2"}));
+    FeedSpec filter;
+    filter.build.kind.kind = SIEVE_KIND_BLOCKED;
+    SetSpec spec = Files::set("last", files.image("last.sieve", {"192.0.2.1", "192.0.2.2"}, filter));
     const Error error = refused(spec, ErrorKind::needs_feed);
     EXPECT_EQ(error.facts.set, "last");
     EXPECT_EQ(error.facts.path, files.path("last.sieve"));
@@ -99,12 +122,15 @@ TEST_F(Swap, AVerifiedSetWantsTheFeedOfAnImage) {
 }
 
 TEST_F(Swap, NeitherActionNorVerificationComesByASwap) {
+    FeedSpec filter;
+    filter.build.kind.kind = SIEVE_KIND_BLOCKED;
     SetSpec action = feed("bad");
     action.action = WantedAction{SIEVE_ACTION_PASS, {}};
     refused(action, ErrorKind::invalid_request);
     kernel.put_filter(kernel.running.table.sets[1].map_id,
-                      Image::load(files.image("old.sieve", {"192.0.2.7"})).value());
+                      Image::load(files.image("old.sieve", {"192.0.2.7"}, filter)).value());
     SetSpec verified = feed("bad");
+    verified.feed = filter;
     verified.verify = Verification{};
     refused(verified, ErrorKind::invalid_request);
     EXPECT_EQ(kernel.count("trial"), 0U);

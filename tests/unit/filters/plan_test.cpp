@@ -57,6 +57,40 @@ TEST(PlanRecommendation, SkipsWhatCannotBe) {
     EXPECT_EQ(recommended({candidate("a", 900, 1e-3, 9), candidate("b", 1900, 1e-3, 4)}, request), "b");
 }
 
+// As a list without a kind (build/default_kind.hpp).
+TEST(PlanRecommendation, IsExactForAddressesOfWhichNothingIsAsked) {
+    Candidate exact = candidate("exact", 2'000'000, 0, 2);
+    exact.exact = true;
+    const std::vector<Candidate> all{candidate("a", 1'500'000, 1e-3, 2), exact,
+                                     candidate("b", 1'500'000, 1e-5, 1)};
+    Plan plan{.candidates = all};
+    recommend(plan, {.keys = 1'000'000});
+    ASSERT_EQ(plan.recommended, 1U);
+    EXPECT_NE(plan.reason.find("256 MiB"), std::string::npos);
+    EXPECT_EQ(plan.for_other_keys, 2U);
+    EXPECT_FALSE(plan.reason_for_other_keys.empty());
+    for (const PlanRequest& asked :
+         {PlanRequest{.keys = 1'000'000, .fpr = 1e-2}, PlanRequest{.keys = 1'000'000, .memory = 1 << 22},
+          PlanRequest{.keys = 300'000'000}}) {
+        recommend(plan, asked);
+        EXPECT_EQ(plan.recommended, 2U);
+        EXPECT_EQ(plan.for_other_keys, std::nullopt);
+    }
+}
+
+TEST(MakePlan, GivesEachKindItsOwnSize) {
+    const auto plan = make_plan({.keys = 20'000, .calibrate = false}, {});
+    ASSERT_TRUE(plan) << plan.error().message;
+    for (const Candidate& c : plan->candidates) {
+        ASSERT_EQ(c.infeasible, "") << c.kind;
+        if (c.exact) continue;
+        EXPECT_NEAR(c.bits_per_key, c.kind == "ddlcbf" ? 24 : 16, 1.5) << c.kind << " " << c.parameters;
+    }
+    ASSERT_TRUE(plan->recommended && plan->for_other_keys);
+    EXPECT_EQ(plan->candidates[*plan->recommended].kind, "exact");
+    EXPECT_EQ(plan->candidates[*plan->for_other_keys].kind, standard_kind().facts().name);
+}
+
 TEST(MakePlan, KeepsItsPromisesForARate) {
     const auto plan = make_plan({.keys = 20'000, .fpr = 1e-3, .calibrate = false}, {});
     ASSERT_TRUE(plan) << plan.error().message;
@@ -117,7 +151,6 @@ TEST(MakePlan, FitsAMemory) {
 
 TEST(MakePlan, RefusesWhatMakesNoSense) {
     EXPECT_FALSE(make_plan({.keys = 0, .fpr = 0.01}, {}));
-    EXPECT_FALSE(make_plan({.keys = 10}, {}));
     EXPECT_FALSE(make_plan({.keys = 10, .fpr = 0.01, .memory = 1000}, {}));
     for (const double fpr : {0.0, -1.0, 1.0, 2.0, 1e-30})
         EXPECT_FALSE(make_plan({.keys = 10, .fpr = fpr}, {}));

@@ -226,8 +226,7 @@ class AnyExceptions : public testing::Test {
 
     void serve(bool verify) const {
         SandboxSettings sandbox = test::in_process();
-        control::FeedSpec spec = feed();
-        if (verify) spec.build = settled_kind(spec.build, false); // as the configuration does
+        const control::FeedSpec spec = feed();
         ReadRequest request{
             .set = "bad", .origins = {FileOrigin{list_path()}}, .feed = spec, .sandbox = sandbox};
         const auto read = read_in_sandbox(request);
@@ -238,6 +237,8 @@ class AnyExceptions : public testing::Test {
                            << list_.text << "exceptions:\n"
                            << exceptions_.text;
         ask("service", built->image, verify);
+        const bool exact = kind_of(built->image.lookup()).exact() != nullptr;
+        EXPECT_EQ(!built->exact.empty(), verify && !exact);
     }
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/service/cycle.hpp"
 
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 #include <fstream>
@@ -8,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "libsieve/feeds/key_text.hpp"
+#include "libsieve/image/image.hpp"
 #include "libsieve/util/write_all.hpp"
 #include "unit/control/fake_kernel.hpp"
 #include "unit/control/files.hpp"
@@ -66,6 +68,15 @@ class CycleTest : public testing::Test {
     std::uint32_t map_of(const std::string& set) {
         const kernel::SetInForce* found = kernel.running.table.find(set);
         return found == nullptr ? 0 : found->map_id;
+    }
+    // Makes the set a filter with its keys behind it.
+    static void verify(SetConfiguration& set) {
+        set.feed.build.kind.kind = SIEVE_KIND_XORSAT;
+        set.verify = true;
+    }
+    // Only these can be joined, or have something to verify.
+    void make_filters() {
+        for (SetConfiguration& set : configuration.sets) set.feed.build.kind.kind = SIEVE_KIND_XORSAT;
     }
 };
 
@@ -140,6 +151,7 @@ TEST_F(CycleTest, AListThatChangesReplacesItsFilterOnly) {
 
 // With `join`, one lookup answers for the sets, and does so again after each change of a list.
 TEST_F(CycleTest, SetsAreJoinedFromTheirLists) {
+    make_filters();
     const auto joined = [&](const std::string& set) { return kernel.running.table.find(set)->joined; };
     done();
     EXPECT_EQ(kernel.running.table.joint_id, 0U);
@@ -175,8 +187,9 @@ TEST_F(CycleTest, SetsAreJoinedFromTheirLists) {
 }
 
 TEST_F(CycleTest, WhatCannotBeJoinedIsNotTriedInEachCycle) {
+    make_filters();
     configuration.interfaces[0].join = true;
-    configuration.sets[1].verify = true;
+    verify(configuration.sets[1]);
     done();
     EXPECT_EQ(kernel.running.table.joint_id, 0U);
     EXPECT_FALSE(done().changed);
@@ -186,6 +199,7 @@ TEST_F(CycleTest, WhatCannotBeJoinedIsNotTriedInEachCycle) {
 // 256 exceptions at a rate of a few percent: unless the builder sees to it, the joint filter names the set
 // for some of them in nearly every build.
 TEST_F(CycleTest, ASetWithExceptionsIsJoinedAndNeverNamedForThem) {
+    make_filters();
     const auto network = [](const std::string& begin) {
         std::vector<std::string> entries;
         for (int i = 0; i < 250; i++) entries.push_back(begin + std::to_string(i));
@@ -215,6 +229,7 @@ TEST_F(CycleTest, ASetWithExceptionsIsJoinedAndNeverNamedForThem) {
 
 // The joint filter is built by a child. Whatever becomes of the child, the sets are in force.
 TEST_F(CycleTest, AJoiningChildThatEndsBadlyLeavesTheSetsToBeAskedOneByOne) {
+    make_filters();
     configuration.interfaces[0].join = true;
     int joining = 0;
     const auto fails_with = [&](auto what, const std::string& says) {
@@ -273,6 +288,7 @@ TEST_F(CycleTest, AJoiningChildThatEndsBadlyLeavesTheSetsToBeAskedOneByOne) {
 
 // A list that is not the filter's any more, on disk under the filter's name.
 TEST_F(CycleTest, AListThatWasAlteredOnDiskIsNotJoined) {
+    make_filters();
     done();
     const std::string list = state.list_path("b", state.read("b", [](const std::string&) {})->identity);
     std::fstream file(list, std::ios::in | std::ios::out | std::ios::binary);
@@ -342,8 +358,36 @@ TEST_F(CycleTest, AfterARebootTheLastGoodImagesComeFirst) {
     EXPECT_EQ(kernel.running.table.sets.size(), 2U);
 }
 
-TEST_F(CycleTest, AVerifiedSetComesBackWithItsKeys) {
+// Addresses of which nothing is asked go to an exact kind: nothing is kept beside them, and that is no
+// change.
+TEST_F(CycleTest, AnExactSetHasNothingToVerify) {
+    remarks.clear();
     configuration.sets[0].verify = true;
+    const CycleReport report = done();
+    EXPECT_FALSE(report.hooks.at(0).plan.sets.at(0).verified);
+    EXPECT_EQ(kernel.running.table.find("a")->exact_id, 0U);
+    const auto record = state.read("a", [](const std::string&) {});
+    ASSERT_TRUE(record);
+    EXPECT_FALSE(record->exact);
+    const auto image = Image::load(std::filesystem::path(state.image_path("a", record->identity)));
+    ASSERT_TRUE(image) << image.error().message;
+    EXPECT_EQ(image->lookup().kind, SIEVE_KIND_EXACT);
+    EXPECT_NE(std::ranges::find(remarks, "set a: kind exact is exact, so its matches need no verification"),
+              remarks.end());
+    EXPECT_FALSE(done().changed);
+    files.feed("a.txt", {"192.0.2.1", "192.0.2.7"});
+    const CycleReport again = done();
+    EXPECT_EQ(again.sets[0].outcome, SetOutcome::replaced);
+    EXPECT_FALSE(again.hooks.at(0).plan.sets.at(0).other_verification());
+    EXPECT_FALSE(done().changed);
+    // As a filter, it has.
+    verify(configuration.sets[0]);
+    EXPECT_EQ(done().sets[0].outcome, SetOutcome::replaced);
+    EXPECT_NE(kernel.running.table.find("a")->exact_id, 0U);
+}
+
+TEST_F(CycleTest, AVerifiedSetComesBackWithItsKeys) {
+    verify(configuration.sets[0]);
     done();
     EXPECT_NE(kernel.running.table.find("a")->exact_id, 0U);
     kernel.running = {};
@@ -357,6 +401,7 @@ TEST_F(CycleTest, ASetIsInForceUnverifiedUntilItsListIsRead) {
     const auto verified = [&](const std::string& set) {
         return kernel.running.table.find(set)->exact_id != 0;
     };
+    make_filters();
     done();
     for (SetConfiguration& set : configuration.sets) set.verify = true;
     std::filesystem::remove(files.path("a.txt"));
@@ -378,7 +423,7 @@ TEST_F(CycleTest, ASetIsInForceUnverifiedUntilItsListIsRead) {
 }
 
 TEST_F(CycleTest, AVerifiedSetWhoseKeysAreDamagedIsBuiltAnew) {
-    configuration.sets[0].verify = true;
+    verify(configuration.sets[0]);
     done();
     const std::string identity = state.read("a", [](const std::string&) {})->identity;
     const std::string path = state.exact_path("a", identity);
@@ -398,7 +443,7 @@ TEST_F(CycleTest, AVerifiedSetWhoseKeysAreDamagedIsBuiltAnew) {
 
 // The disk may give other bytes without a change of the file's times, so what was whole is checked again.
 TEST_F(CycleTest, DamagedKeysAreNotLoaded) {
-    configuration.sets[0].verify = true;
+    verify(configuration.sets[0]);
     done();
     const auto silent = [](const std::string&) {};
     const std::string identity = state.read("a", silent)->identity;

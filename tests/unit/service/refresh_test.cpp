@@ -100,6 +100,7 @@ TEST_F(Refresh, OtherBuildOptionsAreBuilt) {
 }
 
 TEST_F(Refresh, ExceptionsAreTakenOutAndNeverMatch) {
+    set.feed.build.kind.kind = SIEVE_KIND_XORSAT; // others have nothing to promise
     std::vector<std::string> partners{"192.0.2.2"};
     for (int i = 0; i < 200; i++) partners.push_back("198.18." + std::to_string(i) + ".7");
     set.feed.except = files.feed("partners.txt", partners);
@@ -397,7 +398,9 @@ TEST_F(Refresh, AChildThatCrashesFailsItsRefreshOnly) {
 }
 
 TEST_F(Refresh, AnImageIsASourceToo) {
-    const Image image = Image::load(files.image("ready.sieve", {"192.0.2.1", "192.0.2.2"})).value();
+    control::FeedSpec filter;
+    filter.build.kind.kind = SIEVE_KIND_XORSAT;
+    const Image image = Image::load(files.image("ready.sieve", {"192.0.2.1", "192.0.2.2"}, filter)).value();
     set.sources = {FileSpec{files.path("ready.sieve")}};
     const Examined unchecked = examined();
     ASSERT_TRUE(unchecked.refusal);
@@ -409,7 +412,7 @@ TEST_F(Refresh, AnImageIsASourceToo) {
     EXPECT_FALSE(examined().changed());
     EXPECT_FALSE(last_good_list(set, record, state)) << "an image cannot list its keys";
     protection.host = {test::host_address("192.0.2.2")};
-    files.image("ready.sieve", {"192.0.2.2"});
+    files.image("ready.sieve", {"192.0.2.2"}, filter);
     const Examined bad = examined();
     ASSERT_TRUE(bad.refusal);
     EXPECT_EQ(bad.refusal->guard, Guard::protection);
@@ -418,6 +421,35 @@ TEST_F(Refresh, AnImageIsASourceToo) {
     const auto unverified = build_image(set, examined(), state, protection, sandbox, {});
     ASSERT_FALSE(unverified);
     EXPECT_EQ(unverified.error().kind, ErrorKind::needs_feed);
+}
+
+// The guards know what it covers, and nothing is to be verified.
+TEST_F(Refresh, AnExactImageIsASourceLikeAList) {
+    set.sources = {FileSpec{files.image("ready.sieve", {"192.0.2.1", "192.0.2.2", "2001:db8::1"})}};
+    set.verify = true;
+    const SetRecord record = refreshed();
+    EXPECT_EQ(record.entries, 3U);
+    EXPECT_FALSE(record.exact);
+    protection.host = {test::host_address("192.0.2.2")};
+    files.image("ready.sieve", {"192.0.2.2", "192.0.2.3"});
+    const Examined own = examined();
+    ASSERT_TRUE(own.refusal);
+    EXPECT_EQ(own.refusal->guard, Guard::protection);
+    protection.host.clear();
+    // Growth and coverage are those of the addresses in it.
+    std::vector<std::string> many;
+    for (int i = 0; i < 5000; i++)
+        many.push_back("10.0." + std::to_string(i / 250) + "." + std::to_string(i % 250));
+    files.image("ready.sieve", many);
+    const Examined grown = examined();
+    ASSERT_TRUE(grown.refusal);
+    EXPECT_EQ(grown.refusal->guard, Guard::growth) << grown.refusal->message;
+    set.guards.most_growth = 1e9;
+    EXPECT_FALSE(examined().refusal);
+    set.guards.most_ipv4 = 1e-6; // of 2^32: 4294
+    const Examined wide = examined();
+    ASSERT_TRUE(wide.refusal);
+    EXPECT_EQ(wide.refusal->guard, Guard::coverage) << wide.refusal->message;
 }
 
 // The last good list covers a few addresses, whichever way it is kept.

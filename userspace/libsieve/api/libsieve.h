@@ -140,8 +140,8 @@ LIBSIEVE_API void libsieve_image_free(libsieve_image* image);
 
 struct libsieve_build_options {
     size_t size;
-    const char* kind;    /* NULL: the default kind */
-    double bits_per_key; /* give at most one of these three; all zero: the kind's default size */
+    const char* kind;    /* NULL: "exact" for addresses, "ranges" with prefixes or ranges, else a filter */
+    double bits_per_key; /* give at most one of these three, for a filter; all zero: the kind's own size */
     double fpr;          /* takes the smallest filter that is predicted to stay below this rate */
     uint64_t memory;     /* takes the largest filter whose image fits into these bytes */
     const char* effort;  /* "fast", "normal" or "best"; NULL: normal */
@@ -180,7 +180,10 @@ struct libsieve_candidate {
     double lines_hit;  /* likewise of a member */
 };
 
-/* Every kind for that many keys. Give either a rate to stay below, or the bytes of the whole image. */
+/*
+ * Every kind for that many keys. Give either a rate to stay below, or the bytes of the whole image, or
+ * neither (both 0): then each kind has its own size, and the recommended one is that of single addresses.
+ */
 LIBSIEVE_API bool libsieve_plan_new(uint64_t keys, double fpr, uint64_t memory, libsieve_plan** plan,
                                     libsieve_error** error);
 LIBSIEVE_API size_t libsieve_plan_count(const libsieve_plan* plan);

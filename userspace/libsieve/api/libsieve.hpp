@@ -226,8 +226,9 @@ struct Candidate {
     double lines_hit = 0;
 };
 
-// Every kind for that many keys. Give either a rate to stay below, or the bytes of the whole image.
-inline Result<std::vector<Candidate>> plan(std::uint64_t keys, double fpr, std::uint64_t memory) {
+// Every kind for that many keys. Give either a rate to stay below, or the bytes of the whole image, or
+// neither: then each kind has its own size, and the recommended one is that of single addresses.
+inline Result<std::vector<Candidate>> plan(std::uint64_t keys, double fpr = 0, std::uint64_t memory = 0) {
     libsieve_plan* raw = nullptr;
     libsieve_error* error = nullptr;
     if (!libsieve_plan_new(keys, fpr, memory, &raw, &error)) return detail::take(error);

@@ -22,6 +22,7 @@
 
 #include "libsieve/build/build_secret.hpp"
 #include "libsieve/build/check_built.hpp"
+#include "libsieve/build/default_kind.hpp"
 #include "libsieve/build/measure.hpp"
 #include "libsieve/build/promise.hpp"
 #include "libsieve/build/random_keys.hpp"
@@ -32,7 +33,6 @@
 #include "libsieve/filters/exact_kind.hpp"
 #include "libsieve/filters/hash_sum.hpp"
 #include "libsieve/filters/key_expansion.hpp"
-#include "libsieve/filters/kinds/choice.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/filters/prefix_entries.hpp"
 #include "libsieve/filters/sizing.hpp"
@@ -801,55 +801,6 @@ Result<BuiltSet> within_memory(std::uint64_t entries, const Work& work) {
 
 } // namespace
 
-namespace {
-
-// Whether one of the exceptions, of a set of one address, is more than one address. A filter would have to be
-// asked about each of them.
-bool has_address_ranges(const Exceptions& exceptions, std::uint32_t fields) {
-    constexpr std::uint32_t whole_address = 128;
-    return sieve_is_one_address(fields) &&
-           std::any_of(exceptions.lines.begin(), exceptions.lines.end(), [](const sieve_exception& line) {
-               return line.bits.source + line.bits.destination < whole_address;
-           });
-}
-
-// The options with the kind that this list leads to.
-BuildOptions settled_kind(const BuildOptions& options, const Members& members, const Exceptions& exceptions) {
-    return sieve::settled_kind(options,
-                               !members.ranges.empty() || has_address_ranges(exceptions, members.fields()));
-}
-
-// The first kind that has shards and takes the options, or else the first that has shards.
-sieve_kind kind_with_shards(KindOptions options) {
-    std::vector<const FilterKind*> kinds = filter_kinds();
-    std::erase_if(kinds, [](const FilterKind* kind) { return !kind->facts().has_shards; });
-    const auto taking = std::find_if(kinds.begin(), kinds.end(), [&](const FilterKind* kind) {
-        options.kind = kind->facts().number;
-        return check_kind_options(options).has_value();
-    });
-    return (taking != kinds.end() ? *taking : kinds.front())->facts().number;
-}
-
-} // namespace
-
-BuildOptions settled_kind(BuildOptions options, bool has_address_ranges) {
-    if (options.kind.kind != automatic_kind) return options;
-    const KindOptions& kind = options.kind;
-    const bool of_filters = options.bits_per_key || options.fpr || options.memory || kind.choices ||
-                            kind.alpha || kind.hashes || kind.rounds || options.prefixes != PrefixLimits{};
-    if (options.memory_limit && !has_address_ranges) {
-        options.kind.kind = kind_with_shards(kind);
-        return options;
-    }
-    options.kind.kind =
-        has_address_ranges && !of_filters
-            ? SIEVE_KIND_RANGES
-            : choose_kind(options.kind, {.fpr = options.fpr, .bits_per_key = options.bits_per_key})
-                  .facts()
-                  .number;
-    return options;
-}
-
 Status check_build_options(const BuildOptions& options) {
     if ((options.bits_per_key ? 1 : 0) + (options.fpr ? 1 : 0) + (options.memory ? 1 : 0) > 1)
         return invalid_request("give only one of bits per key, false positive rate and memory");
@@ -880,7 +831,8 @@ Status check_build_options(const BuildOptions& options) {
 
 Result<BuiltSet> build_set(Members members, const BuildOptions& wanted, const Progress& progress,
                            const Exceptions& exceptions) {
-    const BuildOptions options = settled_kind(wanted, members, exceptions);
+    BuildOptions options = wanted;
+    options.kind.kind = chosen_kind(wanted, facts_of(members.keys, members.ranges, exceptions)).kind;
     SIEVE_TRY(check_build_options(options));
     if (members.empty()) return bad_input("no keys to build a set of");
     const KindFacts& facts = kind_of(options.kind.kind).facts();
@@ -911,7 +863,8 @@ Result<BuiltSet> build_set(Members members, const BuildOptions& wanted, const Pr
 
 Result<BuiltSet> build_set(SpilledKeys keys, const BuildOptions& wanted, const Progress& progress,
                            const Exceptions& exceptions) {
-    const BuildOptions options = settled_kind(wanted, false);
+    BuildOptions options = wanted;
+    options.kind.kind = chosen_kind(wanted, {.fields = keys.fields(), .spilled = true}).kind;
     SIEVE_TRY(check_build_options(options));
     const std::uint64_t entries = keys.entries();
     if (entries == 0) return bad_input("no keys to build a set of");
@@ -1068,7 +1021,8 @@ Status check_filter_built(Source& source, const KindBuilder& builder, const Imag
 
 Status check_built(const Image& image, Members members, const BuildOptions& wanted,
                    const Exceptions& exceptions) {
-    const BuildOptions options = settled_kind(wanted, members, exceptions);
+    BuildOptions options = wanted;
+    options.kind.kind = chosen_kind(wanted, facts_of(members.keys, members.ranges, exceptions)).kind;
     const sieve_lookup& lookup = image.lookup();
     if (lookup.kind != options.kind.kind)
         return differs("kind", kind_of(lookup).facts().name, kind_of(options.kind.kind).facts().name);

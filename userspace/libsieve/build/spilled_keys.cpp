@@ -8,6 +8,7 @@
 
 #include <fmt/core.h>
 
+#include "libsieve/build/default_kind.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/util/huge_array.hpp"
 #include "libsieve/util/parallel.hpp"
@@ -59,7 +60,7 @@ std::size_t keys_at_once(std::uint32_t fields, std::uint64_t memory_limit) {
 Result<SpilledKeys> SpilledKeys::create(std::uint32_t fields, const BuildOptions& options,
                                         const Exceptions& exceptions) {
     const std::uint64_t limit = options.memory_limit.value_or(0);
-    const KindFacts& facts = kind_of(settled_kind(options, false).kind.kind).facts();
+    const KindFacts& facts = kind_of(chosen_kind(options, {.fields = fields, .spilled = true}).kind).facts();
     if (!facts.has_shards)
         return invalid_request(fmt::format(
             "the list takes more memory than the limit of {} bytes allows, and a filter of kind {} needs all "

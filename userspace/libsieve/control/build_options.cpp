@@ -103,9 +103,11 @@ std::vector<BuildOption> list_options() {
              return {};
          }},
         {"kind", "KIND",
-         fmt::format("kind of filter: {}, or auto: ranges for a list with prefixes or ranges if no size is "
-                     "given, else the most accurate of at most two cache lines, {} (auto)",
-                     names_of_kinds(), standard_kind().facts().name),
+         fmt::format(
+             "kind: {}, or auto: exact for single addresses, ranges if there are prefixes or ranges; "
+             "for other keys, or if a size or a rate is given, the most accurate filter of at most two "
+             "cache lines, {} (auto)",
+             names_of_kinds(), standard_kind().facts().name),
          [](FeedSpec& feed, const std::string& text) -> Status {
              feed.build.kind.kind = automatic_kind;
              if (text == "auto") return {};
@@ -113,9 +115,9 @@ std::vector<BuildOption> list_options() {
              return {};
          }},
         {"bits-per-key", "BITS",
-         fmt::format("size by bits per key; {} if no size is given", standard_sizes()),
+         fmt::format("a filter of so many bits per key; {} if a filter gets no size", standard_sizes()),
          [](FeedSpec& feed, const std::string& text) { return set_real(feed.build.bits_per_key, text); }},
-        {"fpr", "RATE", "size by the false positive rate to stay below",
+        {"fpr", "RATE", "a filter of the false positive rate to stay below",
          [](FeedSpec& feed, const std::string& text) { return set_real(feed.build.fpr, text); }},
         {"memory-limit", "BYTES",
          "memory that building may take, such as 512M or 8G; a longer list is kept as hashes in a temporary "
@@ -124,7 +126,7 @@ std::vector<BuildOption> list_options() {
              SIEVE_ASSIGN(feed.build.memory_limit, parse_bytes(text));
              return {};
          }},
-        {"memory", "BYTES", "size by bytes, such as 512K, 64M or 1G",
+        {"memory", "BYTES", "a filter of so many bytes, such as 512K, 64M or 1G",
          [](FeedSpec& feed, const std::string& text) -> Status {
              SIEVE_ASSIGN(feed.build.memory, parse_bytes(text));
              return {};

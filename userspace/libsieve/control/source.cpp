@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "libsieve/build/default_kind.hpp"
 #include "libsieve/build/exact_keys.hpp"
 #include "libsieve/build/spilled_keys.hpp"
 #include "libsieve/feeds/feed.hpp"
@@ -59,8 +60,14 @@ FeedOptions feed_options(const FeedSpec& spec) {
 using Spilled = std::optional<SpilledKeys>;
 
 Result<BuiltSet> build_feed(Feed feed, BuildOptions options, const Observer& observer,
-                            const Exceptions& exceptions = {}, Spilled spilled = {}) {
+                            const Exceptions& exceptions = {}, Spilled spilled = {},
+                            bool for_joining = false) {
     options.skipped = feed.skipped;
+    ListFacts facts = facts_of(feed.keys, feed.ranges, exceptions);
+    facts.spilled = spilled.has_value();
+    facts.for_joining = for_joining;
+    const KindChoice choice = chosen_kind(options, facts);
+    options.kind.kind = choice.kind;
     const std::uint64_t entries = feed.overflowed + feed.entries();
     SIEVE_ASSIGN(BuiltSet built,
                  spilled ? build_set(std::move(*spilled), options, observer.progress, exceptions)
@@ -69,20 +76,21 @@ Result<BuiltSet> build_feed(Feed feed, BuildOptions options, const Observer& obs
         return bad_input(fmt::format("{}: {} entries were read and {} built; this is a bug, please report it",
                                      options.label, entries, built.report.entries));
     const FilterKind& kind = kind_of(built.image.lookup());
-    if (options.kind.kind == automatic_kind && kind.exact() != nullptr)
-        observer.remark(fmt::format("{}: kind {}, which is exact, since the list has prefixes or ranges",
-                                    options.label, kind.facts().name));
+    if (!choice.reason.empty())
+        observer.remark(fmt::format("{}: kind {}{}, since {}", options.label, kind.facts().name,
+                                    kind.exact() != nullptr ? ", which is exact" : "", choice.reason));
     return built;
 }
 
 Result<BuiltSet> build_feed(Feed feed, std::span<const Input> inputs, BuildOptions options,
-                            const Observer& observer, const Exceptions& exceptions = {},
-                            Spilled spilled = {}) {
+                            const Observer& observer, const Exceptions& exceptions = {}, Spilled spilled = {},
+                            bool for_joining = false) {
     std::vector<std::string> names;
     names.reserve(inputs.size());
     for (const Input& input : inputs) names.push_back(printable(short_path(input.path())));
     options.label = fmt::format("{}", fmt::join(names, " "));
-    return build_feed(std::move(feed), std::move(options), observer, exceptions, std::move(spilled));
+    return build_feed(std::move(feed), std::move(options), observer, exceptions, std::move(spilled),
+                      for_joining);
 }
 
 std::string names_of(std::span<const Input> inputs) {
@@ -279,7 +287,7 @@ Result<OpenedSet> open_feeds(const SetSpec& spec, SetInputs inputs, const Observ
     std::optional<KeySet> keys;
     if (spec.keep_keys && !list.feed.has_ranges()) keys = list.feed.keys;
     SIEVE_ASSIGN(BuiltSet built, build_feed(std::move(list.feed), inputs.sources, spec.feed.build, observer,
-                                            list.exceptions, std::move(list.spilled)));
+                                            list.exceptions, std::move(list.spilled), spec.keep_keys));
     if (built.report.spared > 0 && built.report.tries > 1)
         observer.remark(
             fmt::format("set {}: {} filters were built until none matched an address that this host "

@@ -10,10 +10,12 @@
 #include <mutex>
 #include <random>
 #include <thread>
+#include <utility>
 
 #include <fmt/core.h>
 
 #include "libsieve/filters/exact_kind.hpp"
+#include "libsieve/filters/kinds/choice.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/filters/sample_hashes.hpp"
 #include "libsieve/filters/sizing.hpp"
@@ -45,9 +47,10 @@ Result<std::vector<Form>> all_forms() {
 }
 
 /// The number of lines that the request needs. Error: why the form cannot meet the request.
-Result<std::uint64_t> choose_lines(const KindBuilder& builder, const PlanRequest& request,
-                                   std::uint64_t overhead) {
+Result<std::uint64_t> choose_lines(const Form& form, const PlanRequest& request, std::uint64_t overhead) {
+    const KindBuilder& builder = *form.builder;
     if (request.fpr) return builder.lines_for_fpr(request.keys, *request.fpr);
+    if (!request.memory) return builder.lines_for_bits(request.keys, form.kind->facts().bits_per_key);
     const std::uint64_t total = *request.memory / sizeof(sieve_line);
     const std::uint64_t most = builder.lines_for_bits(request.keys, most_bits_per_key);
     const std::uint64_t lines = total > overhead ? std::min(builder.usable_lines(total - overhead), most) : 0;
@@ -130,7 +133,7 @@ Candidate work_out(const Form& form, const PlanRequest& request) {
     c.kind = kind.facts().name;
     c.options = fmt::format("--kind {} --choices {}", c.kind, kind.choices_of(form.options));
     const std::uint64_t overhead = SIEVE_FIRST_LINE + witness_count(request.keys);
-    const Result<std::uint64_t> lines = choose_lines(*form.builder, request, overhead);
+    const Result<std::uint64_t> lines = choose_lines(form, request, overhead);
     if (!lines) {
         c.infeasible = lines.error().message;
         return c;
@@ -178,8 +181,8 @@ Status check(const PlanRequest& request) {
     if (request.keys > most_keys)
         return invalid_request(
             fmt::format("a plan for {} keys, expected at most {}", request.keys, most_keys));
-    if (request.fpr.has_value() == request.memory.has_value())
-        return invalid_request("give either a false positive rate or a memory");
+    if (request.fpr && request.memory)
+        return invalid_request("give either a false positive rate or a memory, or neither");
     if (request.fpr && !(*request.fpr >= least_fpr && *request.fpr < 1))
         return invalid_request(fmt::format("a false positive rate of {}, expected one from {} to below 1",
                                            *request.fpr, least_fpr));
@@ -188,10 +191,18 @@ Status check(const PlanRequest& request) {
 
 } // namespace
 
-void recommend(Plan& plan, const PlanRequest& request) {
+namespace {
+
+/// A candidate, and why it is the one.
+struct Recommended {
+    std::optional<std::size_t> index{};
+    std::string reason{};
+};
+
+Recommended recommend_filter(const Plan& plan, const PlanRequest& request) {
     const bool for_rate = request.fpr.has_value();
     const auto lines = [](const Candidate& c) { return std::max(c.lines_non_member, c.lines_member); };
-    // The cost to minimise: the memory if a rate was given, the rate if a memory was given.
+    // The cost to minimise: the memory if a rate was given, else the rate.
     const auto cost = [for_rate](const Candidate& c) {
         return for_rate ? static_cast<double>(c.bytes) : c.fpr;
     };
@@ -203,27 +214,53 @@ void recommend(Plan& plan, const PlanRequest& request) {
         }
         return best;
     };
-    plan.recommended.reset();
+    Recommended recommended;
     const char* what = for_rate ? "the smallest" : "the most accurate";
     const Candidate* one = best_within(1);
     const Candidate* chosen = best_within(most_lines_recommended);
     if (chosen != nullptr && one != nullptr && one != chosen &&
         cost(*one) <= worth_of_one_line * cost(*chosen)) {
-        plan.reason = fmt::format("one cache line a packet, and within {:.0f} % of {} with two",
-                                  100 * (worth_of_one_line - 1), what);
+        recommended.reason = fmt::format("one cache line a packet, and within {:.0f} % of {} with two",
+                                         100 * (worth_of_one_line - 1), what);
         chosen = one;
     } else if (chosen != nullptr) {
-        plan.reason =
+        recommended.reason =
             fmt::format("{} of the kinds that can be built and touch at most {:.0f} cache lines a packet",
                         what, most_lines_recommended);
     } else {
         for (const auto& c : plan.candidates)
             if (!c.exact && best_within(lines(c)) == &c && (chosen == nullptr || lines(c) < lines(*chosen)))
                 chosen = &c;
-        plan.reason = chosen != nullptr ? "the only way with so few cache lines a packet"
-                                        : "no kind of filter can do it";
+        recommended.reason = chosen != nullptr ? "the only way with so few cache lines a packet"
+                                               : "no kind of filter can do it";
     }
-    if (chosen != nullptr) plan.recommended = static_cast<std::size_t>(chosen - plan.candidates.data());
+    if (chosen != nullptr) recommended.index = static_cast<std::size_t>(chosen - plan.candidates.data());
+    return recommended;
+}
+
+} // namespace
+
+void recommend(Plan& plan, const PlanRequest& request) {
+    Recommended filter = recommend_filter(plan, request);
+    plan.recommended = filter.index;
+    plan.reason = std::move(filter.reason);
+    plan.for_other_keys.reset();
+    plan.reason_for_other_keys.clear();
+    const auto exact = std::ranges::find(plan.candidates, kind_name(SIEVE_KIND_EXACT), &Candidate::kind);
+    if (request.fpr || request.memory || exact == plan.candidates.end() || !exact->infeasible.empty()) return;
+    const auto mebibytes = [](std::uint64_t bytes) {
+        return (bytes >> 20) + (bytes % (1 << 20) != 0 ? 1 : 0);
+    };
+    if (const std::uint64_t bytes = bytes_of_exact(request.keys, 0); bytes > most_bytes_of_exact) {
+        plan.reason +=
+            fmt::format("; kind {} would take {} MiB, and is the default for single addresses up to {}",
+                        exact->kind, mebibytes(bytes), mebibytes(most_bytes_of_exact));
+        return;
+    }
+    plan.for_other_keys = std::exchange(plan.recommended, exact - plan.candidates.begin());
+    plan.reason_for_other_keys =
+        std::exchange(plan.reason, fmt::format("without false positives, and takes at most {} MiB",
+                                               mebibytes(most_bytes_of_exact)));
 }
 
 Result<Plan> make_plan(const PlanRequest& request, const Progress& progress) {

@@ -17,8 +17,9 @@ namespace sieve {
 
 struct PlanRequest {
     std::uint64_t keys = 0;
-    std::optional<double> fpr{};           ///< the rate to stay below; give this or memory
-    std::optional<std::uint64_t> memory{}; ///< bytes of the whole image; give this or fpr
+    // One of these, or neither: then each kind has the size that it has if nobody asks for one.
+    std::optional<double> fpr{};           ///< the rate to stay below
+    std::optional<std::uint64_t> memory{}; ///< bytes of the whole image
     /// Time a small build of each kind. If false, build costs are 0 and the plan is the same every time.
     bool calibrate = true;
 };
@@ -38,7 +39,8 @@ struct Candidate {
     /// Processor time a key in nanoseconds, measured in a small build on this machine; 0: not measured.
     double build_ns = 0;
     /// Holds addresses and prefixes only, without false positives. The size is that of random IPv4 addresses;
-    /// prefixes take less. Never recommended, since a plan does not know what the keys are made of.
+    /// prefixes take less. Recommended only for single addresses, and only if neither a rate nor a memory is
+    /// given.
     bool exact = false;
 };
 
@@ -46,6 +48,9 @@ struct Plan {
     std::vector<Candidate> candidates{};
     std::optional<std::size_t> recommended{}; ///< index of a candidate; empty if no kind is suitable
     std::string reason{};
+    /// Of the other keys, if `recommended` is a kind for single addresses.
+    std::optional<std::size_t> for_other_keys{};
+    std::string reason_for_other_keys{};
 };
 
 /// The most cache lines that a packet may touch in a recommended filter, as long as some kind manages with
@@ -56,14 +61,15 @@ inline constexpr double most_lines_recommended = 2;
 /// filter that touches two, or has at most this many times its rate.
 inline constexpr double worth_of_one_line = 1.1;
 
-/// Evaluates all forms of all kinds in the registry, on all cores; takes seconds. Errors: no keys, neither or
-/// both of fpr and memory, a rate outside [least_fpr, 1).
+/// Evaluates all forms of all kinds in the registry, on all cores; takes seconds. Errors: no keys, both fpr
+/// and memory, a rate outside [least_fpr, 1).
 Result<Plan> make_plan(const PlanRequest& request, const Progress& progress);
 
-/// Chooses among the candidates that touch at most most_lines_recommended lines: the smallest (if a rate was
-/// given) or the most accurate (if a memory was given), unless a filter of one line does nearly as well. If
-/// no candidate touches so few lines, chooses the one that touches the fewest. Fills in `recommended` and
-/// `reason`.
+/// Chooses what a build without a kind chooses (build/default_kind.hpp). If neither a rate nor a memory was
+/// given, that is kind `exact`, as long as it takes at most most_bytes_of_exact, and a filter for other keys.
+/// Among filters, chooses one that touches at most most_lines_recommended lines: the smallest (if a rate was
+/// given) or the most accurate (if not), unless a filter of one line does nearly as well. If no candidate
+/// touches so few lines, chooses the one that touches the fewest. Fills in everything but the candidates.
 void recommend(Plan& plan, const PlanRequest& request);
 
 } // namespace sieve

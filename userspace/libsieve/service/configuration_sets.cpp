@@ -9,6 +9,7 @@
 
 #include "libsieve/control/build_options.hpp"
 #include "libsieve/feeds/key_text.hpp"
+#include "libsieve/filters/kinds/choice.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/service/configuration_sources.hpp"
 
@@ -88,7 +89,7 @@ bool read_build_options(Section& section, SetConfiguration& set) {
 void check_exceptions(Section& section, const toml::table& table, const std::filesystem::path& folder,
                       SetConfiguration& set) {
     if (set.feed.except.empty()) return;
-    const FilterKind& kind = kind_of(settled_kind(set.feed.build, false).kind.kind);
+    const FilterKind& kind = kind_of(set.feed.build.kind.kind);
     if (followed_stream(set) != nullptr)
         return section.mistake(
             *table.get("except"), "except",
@@ -112,8 +113,10 @@ void fill_in(Section& section, SetConfiguration& set) {
             fmt::format("kind {} is exact, so there is nothing to verify; expected verify = false",
                         kind_name(build.kind.kind)));
     set.feed.chosen.clear(); // it is a feed, whatever was chosen
-    // A set that is to be verified, or whose single keys change, is a filter.
-    if (set.verify || followed_stream(set) != nullptr) build = settled_kind(build, false);
+    // A set whose single keys change is a filter.
+    if (followed_stream(set) != nullptr && build.kind.kind == automatic_kind)
+        build.kind.kind =
+            choose_kind(build.kind, {.fpr = build.fpr, .bits_per_key = build.bits_per_key}).facts().number;
     if (build.kind.kind == automatic_kind) return;
     const FilterKind& kind = kind_of(build.kind.kind);
     if (!build.bits_per_key && !build.fpr && !build.memory && kind.exact() == nullptr)

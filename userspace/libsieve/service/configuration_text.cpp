@@ -253,6 +253,8 @@ std::string configuration_text(const Configuration& configuration) {
 std::string build_text(const SetConfiguration& set) {
     Text text;
     write_build_options(text, set.feed);
+    // What a list without a kind leads to (build/default_kind.hpp), so that another rule builds it again.
+    if (set.feed.build.kind.kind == automatic_kind) text.word("auto", "exact, ranges or a filter");
     text.flag("verify", set.verify);
     write_guards(text, set.guards);
     // What a source must no longer hand over does not stay in force as known.

@@ -587,6 +587,7 @@ WantedSets wanted_sets(const std::vector<SetSurvey>& surveys) {
         WantedSet& set = wanted[survey.set->name];
         if (survey.changed()) {
             set.filter = WantedFilter::new_build;
+            set.verifiable = !leads_to_exact(survey.set->feed, *survey.examined->read);
             continue;
         }
         if (survey.before()) {

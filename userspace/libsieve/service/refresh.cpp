@@ -14,6 +14,7 @@
 
 #include <fmt/core.h>
 
+#include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/image/header.hpp"
 #include "libsieve/image/image.hpp"
 #include "libsieve/service/configuration_text.hpp"
@@ -167,6 +168,9 @@ Result<SetRecord> build_image(const SetConfiguration& set, const Examined& exami
                                     set.name));
         built.reset();
     }
+    if (const FilterKind& kind = kind_of(built->image.lookup()); set.verify && kind.exact() != nullptr)
+        observer.remark(fmt::format("set {}: kind {} is exact, so its matches need no verification", set.name,
+                                    kind.facts().name));
     const sieve_file& file = built->image.file();
     SetRecord record;
     record.identity = identity_text(file);

@@ -16,10 +16,12 @@
 #include <fmt/format.h>
 
 #include "libsieve/build/check_built.hpp"
+#include "libsieve/build/default_kind.hpp"
 #include "libsieve/build/exact_keys.hpp"
 #include "libsieve/control/source.hpp"
 #include "libsieve/feeds/key_text.hpp"
 #include "libsieve/filters/joint/check_joint_names.hpp"
+#include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/service/child_messages.hpp"
 #include "libsieve/service/list_file.hpp"
 #include "libsieve/service/question_file.hpp"
@@ -307,6 +309,12 @@ class ReadStep : SetStep {
     std::vector<Gathered> gathered_;
 };
 
+Result<Exceptions> exceptions_of(const control::FeedSpec& feed, const ReadList& list) {
+    if (feed.except.empty()) return Exceptions{};
+    SIEVE_ASSIGN(Feed taken, read_list_file(list.exceptions.get(), feed.fields));
+    return control::exceptions_of(std::move(taken));
+}
+
 class BuildStep : SetStep {
   public:
     BuildStep(const BuildRequest& request, const ReadList& list)
@@ -322,7 +330,7 @@ class BuildStep : SetStep {
 
   private:
     Result<BuiltList> copy() const {
-        if (request_.exact)
+        if (request_.exact && kind_of(list_.image->lookup()).exact() == nullptr)
             return failure(
                 ErrorKind::needs_feed,
                 fmt::format("{}: an image cannot list the keys to verify its matches with", list_.label));
@@ -349,15 +357,11 @@ class BuildStep : SetStep {
     [[nodiscard]] Result<BuiltList> accept_built(UniqueFd file) const {
         SIEVE_TRY(seal(file));
         SIEVE_ASSIGN(Image image, accept_image(std::move(file), "its image"));
-        Exceptions exceptions;
-        if (!request_.feed.except.empty()) {
-            SIEVE_ASSIGN(Feed taken, read_list_file(list_.exceptions.get(), request_.feed.fields));
-            exceptions = control::exceptions_of(std::move(taken));
-            exceptions.verified = request_.exact;
-        }
+        SIEVE_ASSIGN(Exceptions exceptions, exceptions_of(request_.feed, list_));
+        exceptions.verified = request_.exact;
         SIEVE_TRY(check_built(image, members_of(*list_.list), request_.feed.build, exceptions));
         BuiltList built{.image = std::move(image)};
-        if (request_.exact) {
+        if (request_.exact && kind_of(built.image.lookup()).exact() == nullptr) {
             SIEVE_ASSIGN(built.exact, exact_keys(members_of(*list_.list), built.image, list_.label));
         }
         return built;
@@ -410,6 +414,15 @@ class JoinStep : Step {
 tl::expected<std::variant<UnchangedList, ReadList>, GatherFailure>
 read_in_sandbox(const ReadRequest& request) {
     return ReadStep(request).run();
+}
+
+bool leads_to_exact(const control::FeedSpec& feed, const ReadList& list) {
+    if (list.image) return kind_of(list.image->lookup()).exact() != nullptr;
+    if (!list.list) return false;
+    const Result<Exceptions> exceptions = exceptions_of(feed, list);
+    const ListFacts facts =
+        facts_of(list.list->keys, list.list->ranges, exceptions ? *exceptions : Exceptions{});
+    return kind_of(chosen_kind(feed.build, facts).kind).exact() != nullptr;
 }
 
 Result<ReadList> own_list(Feed list, std::string label) {

@@ -86,6 +86,9 @@ read_in_sandbox(const ReadRequest& request);
 // records.
 [[nodiscard]] Result<ReadList> own_list(Feed list, std::string label);
 
+// Whether the list's filter is or will be of an exact kind, so that there is nothing to verify.
+[[nodiscard]] bool leads_to_exact(const control::FeedSpec& feed, const ReadList& list);
+
 struct BuildRequest {
     std::string set{}; // its name, for messages
     control::FeedSpec feed{};

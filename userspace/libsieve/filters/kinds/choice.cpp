@@ -8,6 +8,7 @@
 
 #include <sieve/exact_table.h>
 
+#include "libsieve/filters/kinds/exact/exact_kind.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/filters/plan.hpp"
 #include "libsieve/util/first_use.hpp"
@@ -64,6 +65,10 @@ const FilterKind& choose_kind(const KindOptions& options, const SizeWish& size) 
         if (best == nullptr || cost(figures) < cost(*best)) best = &figures;
     }
     return best != nullptr ? *best->kind : kind_of(SIEVE_KIND_BLOCKED); // of the most options
+}
+
+std::uint64_t bytes_of_exact(std::uint64_t ipv4, std::uint64_t ipv6) {
+    return exact_kind.lines_for(ipv4, ipv6) * sizeof(sieve_line);
 }
 
 } // namespace sieve

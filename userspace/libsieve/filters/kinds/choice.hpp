@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// The kind of filter for a list if nobody names one.
+// The kind of filter if nobody names one, and how much memory is spent on having none.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <span>
 
@@ -39,5 +40,13 @@ struct SizeWish {
 /// takes the most, whose own check says what is wrong. Never an exact kind, since the choice does not see
 /// what the keys are made of.
 [[nodiscard]] const FilterKind& choose_kind(const KindOptions& options, const SizeWish& size = {});
+
+/// Single addresses are kept exactly as long as that takes no more memory than this: 2 * 10^8 IPv4 addresses,
+/// or 1.6 * 10^7 IPv6 addresses, which take eight times the memory of a filter. A swap needs it twice, and
+/// the kernel does not give map memory back to anybody who is short of it.
+inline constexpr std::uint64_t most_bytes_of_exact = std::uint64_t{256} << 20;
+
+/// What the lines of kind `exact` take for so many addresses.
+[[nodiscard]] std::uint64_t bytes_of_exact(std::uint64_t ipv4, std::uint64_t ipv6);
 
 } // namespace sieve

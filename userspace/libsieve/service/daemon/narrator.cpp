@@ -31,6 +31,10 @@ std::string size_text(std::uint64_t bytes) {
     return fmt::format("{:.1f} {}", size, units[unit]);
 }
 
+std::string rate_text(double rate) {
+    return rate == 0 ? "no false positives" : fmt::format("expected false positive rate {:.2g}", rate);
+}
+
 // In the host's time, as a person who reads the log has it on the clock.
 std::string clock_text(std::int64_t seconds) {
     const std::time_t time = seconds;
@@ -106,12 +110,11 @@ void Narrator::tell_set(const SetReport& set, bool asked, std::chrono::milliseco
         fields.emplace_back("MILLISECONDS", fmt::format("{}", took.count()));
         const std::string before =
             set.entries_before == 0 ? "" : fmt::format(" (before: {})", set.entries_before);
-        log_.notice(
-            fmt::format("set {}: a new list with {}{}, {}, expected false positive rate {:.2g}, in {}{}",
-                        set.name, entries_text(set.last_good->entries), before,
-                        size_text(set.last_good->bytes), set.last_good->expected_fpr, span_text(took),
-                        recovered ? "; its sources answer again" : ""),
-            fields);
+        log_.notice(fmt::format("set {}: a new list with {}{}, {}, {}, in {}{}", set.name,
+                                entries_text(set.last_good->entries), before, size_text(set.last_good->bytes),
+                                rate_text(set.last_good->expected_fpr), span_text(took),
+                                recovered ? "; its sources answer again" : ""),
+                    fields);
         if (set.last_good->skipped > 0)
             log_.warning(
                 fmt::format("set {}: {} skipped", set.name,

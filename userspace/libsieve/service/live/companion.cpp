@@ -30,7 +30,7 @@ Result<Configuration> with_companions(Configuration configuration) {
                 "another name",
                 companion.name, set.name));
         companion.sources.clear();
-        companion.feed.build = BuildOptions{}; // of the default kind, which takes prefixes
+        companion.feed.build = control::FeedSpec().build; // of the kind that the list leads to
         companion.feed.chosen.clear();
         companions.push_back(std::move(companion));
     }
