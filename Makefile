@@ -140,7 +140,7 @@ $(BENCH_SKELETON): $(B)/bpf/sieve_bench.bpf.o
 	$(BPFTOOL) gen skeleton $< name sieve_bench_bpf > $@
 
 # The benchmark's controller shares a header with the benchmark's BPF programs.
-$(B)/userspace/libsieve/bench/%.o: CPPFLAGS += -I.
+$(B)/userspace/libsieve/bench/%.o $(B)/tests/bpf/live_exact_test.o: CPPFLAGS += -I.
 
 # `make coverage` counts the lines of the tested code, not those of the tests.
 $(B)/userspace/%.o: INSTRUMENT = $(COVERAGE)
@@ -197,7 +197,7 @@ $(B)/service-tests: $(SERVICE_TEST_OBJ) $(B)/libsieve-service.a $(B)/libsieve.a
 $(B)/fleet-tests: $(FLEET_TEST_OBJ) $(B)/libsieve-fleet.a $(B)/libsieve-service.a $(B)/libsieve.a
 	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ -lgtest $(FLEET_LIBS) $(SERVICE_LIBS) $(LIBS) -o $@
 
-$(B)/bpf-tests: $(KERN_OBJ) $(B)/libsieve.a
+$(B)/bpf-tests: $(KERN_OBJ) $(B)/libsieve-bench.a $(B)/libsieve.a
 	$(CXX) $(CXXFLAGS) $(LDFLAGS) $^ -lgtest -lgtest_main $(LIBS) -o $@
 
 ALL_OBJ := $(DAEMON_OBJ) $(FLEET_OBJ) $(FLEET_TEST_OBJ) $(LIVE_BENCH_OBJ) $(SANDBOX_BENCH_OBJ) $(SERVICE_OBJ) \

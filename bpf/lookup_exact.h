@@ -17,8 +17,8 @@ static __always_inline int sieve_lookup_exact_ipv4(void* filter, const struct si
     const struct sieve_line* second = sieve_fetch(filter, sieve_exact_line(at.second));
 
     if (!first || !second) return 0;
-    return sieve_exact_test(exact, first->word[sieve_exact_index(at.first)],
-                            second->word[sieve_exact_index(at.second)], at.rest) != 0;
+    return sieve_exact_test(exact, sieve_exact_load(first, sieve_exact_index(at.first)),
+                            sieve_exact_load(second, sieve_exact_index(at.second)), at.rest) != 0;
 }
 
 static __always_inline int sieve_lookup_exact_ipv6(void* filter, const struct sieve_exact* exact, __u64 upper,
@@ -47,8 +47,8 @@ static __always_inline int sieve_exact_value_of_ipv4(void* filter, const struct 
     __u64 a, b;
 
     if (!first || !second) return SIEVE_EXACT_NOT_FOUND;
-    a = first->word[sieve_exact_index(at.first)];
-    b = second->word[sieve_exact_index(at.second)];
+    a = sieve_exact_load(first, sieve_exact_index(at.first));
+    b = sieve_exact_load(second, sieve_exact_index(at.second));
     match = sieve_exact_find(exact, a, b, at.rest);
     if (match.first) return (int)sieve_exact_lane_value(exact, a, match.first);
     if (match.second) return (int)sieve_exact_lane_value(exact, b, match.second);
@@ -73,7 +73,8 @@ static __always_inline int sieve_exact_value_of_ipv6(void* filter, const struct 
     }
     values = sieve_fetch(filter, sieve_exact_ipv6_line(exact) + sieve_exact_value_line(part, at.first));
     if (!values) return SIEVE_EXACT_NOT_FOUND;
-    return (int)sieve_exact_value_ipv6(line, values->word[sieve_exact_value_index(at.first)], upper, lower);
+    return (int)sieve_exact_value_ipv6(line, sieve_exact_load(values, sieve_exact_value_index(at.first)),
+                                       upper, lower);
 }
 
 /* Of a table with values. A static function, as below. */

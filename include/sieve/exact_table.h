@@ -33,6 +33,10 @@
  *   L lines, possibly none         the addresses of the IPv6 part
  *   if v > 0, ceil(L / 8) lines    their values
  *
+ * Keys come and go under lookups, by one aligned 64-bit store to a word; a key that moves is in both of its
+ * words until all lookups that may have missed the newer copy have ended. docs/live-changes.md has the proof.
+ * So a lookup reads each word with one load, in any order.
+ *
  * Line 0 of the image holds the geometry and the secrets of the IPv4 part in place of hash keys. **The image
  * is the list**: whoever reads it can list the addresses.
  */
@@ -91,10 +95,17 @@ struct __attribute__((may_alias)) sieve_exact_ipv6 {
     __u8 unit;         /* of ends: 2^unit nanoseconds; else 0 */
     __u8 sets;         /* of sets: how many; each value is below. Else 0 */
     __u8 reserved0;
-    __u64 base; /* of ends: when unit 0 began, in nanoseconds of CLOCK_MONOTONIC_COARSE; else 0 */
-    __u64 reserved[4];
+    __u64 base;      /* of ends: when unit 0 began, in nanoseconds of CLOCK_MONOTONIC_COARSE; else 0 */
+    __u64 unsettled; /* of a running map: a change is going on, or its writer died. In a file 0 */
+    __u64 reserved[3];
 };
 SIEVE_STATIC_ASSERT(sizeof(struct sieve_exact_ipv6) == SIEVE_LINE_BYTES, "one line");
+
+/* `unsettled`: a change is going on; from SIEVE_EXACT_WRITING on, so is a store to that place (line * ways +
+ * place) of the IPv6 part. Its upper word is zero while it holds half an address.
+ */
+#define SIEVE_EXACT_CHANGING 1
+#define SIEVE_EXACT_WRITING 2
 
 /* A bijection: each step can be undone. */
 SIEVE_INLINE __u32 sieve_exact_permute(const struct sieve_exact* exact, __u32 address) {
@@ -140,6 +151,15 @@ SIEVE_INLINE __u32 sieve_exact_line(__u32 word) {
 }
 SIEVE_INLINE __u32 sieve_exact_index(__u32 word) {
     return word % SIEVE_LINE_WORDS;
+}
+
+/* One load, which the compiler neither splits nor repeats: the word may change meanwhile. */
+SIEVE_INLINE __u64 sieve_exact_load(const struct sieve_line* line, __u32 index) {
+#ifdef __bpf__
+    return *(const volatile __u64*)&line->word[index];
+#else
+    return __atomic_load_n(&line->word[index], __ATOMIC_RELAXED);
+#endif
 }
 
 /*
@@ -240,7 +260,8 @@ SIEVE_INLINE __u64 sieve_exact_test_ipv6(const struct sieve_line* line, __u64 up
 
 #pragma GCC unroll 4
     for (i = 0; i < SIEVE_EXACT_IPV6_WAYS; i++) {
-        none &= sieve_exact_differs(upper, lower, line->word[i], line->word[i + SIEVE_EXACT_IPV6_WAYS]);
+        none &= sieve_exact_differs(upper, lower, sieve_exact_load(line, i),
+                                    sieve_exact_load(line, i + SIEVE_EXACT_IPV6_WAYS));
         SIEVE_KEEP(none);
     }
     return (none >> 63) ^ 1;
@@ -263,8 +284,8 @@ SIEVE_INLINE __u32 sieve_exact_value_ipv6(const struct sieve_line* line, __u64 v
 
 #pragma GCC unroll 4
     for (i = 0; i < SIEVE_EXACT_IPV6_WAYS; i++) {
-        const __u64 differs =
-            sieve_exact_differs(upper, lower, line->word[i], line->word[i + SIEVE_EXACT_IPV6_WAYS]);
+        const __u64 differs = sieve_exact_differs(upper, lower, sieve_exact_load(line, i),
+                                                  sieve_exact_load(line, i + SIEVE_EXACT_IPV6_WAYS));
 
         value |= (values >> (16 * i)) & ~(__u64)((__s64)differs >> 63);
         SIEVE_KEEP(value);

@@ -597,7 +597,8 @@ Result<ExactMaterial> exact_ranges(const ExactKind& kind, Members list, const Bu
 }
 
 // Single addresses, for a kind that lists them.
-Result<ExactMaterial> exact_keys_of(const ExactKind& kind, Members list, const BuildSecret& secret) {
+Result<ExactMaterial> exact_keys_of(const ExactKind& kind, Members list, std::uint64_t room,
+                                    const BuildSecret& secret) {
     for (const AddressRange& range : list.ranges) {
         if (range.first != range.last)
             return invalid_request(fmt::format(
@@ -610,7 +611,7 @@ Result<ExactMaterial> exact_keys_of(const ExactKind& kind, Members list, const B
     Material& material = exact.material;
     material.fields = list.fields();
     material.entries = material.hashed = list.keys.size();
-    SIEVE_ASSIGN(exact.filter, kind.work_out(list.keys, secret.hash_key));
+    SIEVE_ASSIGN(exact.filter, kind.work_out(list.keys, room, secret.hash_key));
     material.sum = exact.filter->sum();
     WitnessDraw witnesses(secret);
     witnesses.add(list.keys);
@@ -623,8 +624,9 @@ Result<ExactMaterial> exact_keys_of(const ExactKind& kind, Members list, const B
 Result<BuiltSet> build_exact(const ExactKind& kind, Members list, const BuildOptions& options,
                              const Exceptions& exceptions) {
     SIEVE_ASSIGN(const BuildSecret secret, draw_build_secret(options.seed));
-    SIEVE_ASSIGN(const ExactMaterial exact, kind.is_of_keys() ? exact_keys_of(kind, std::move(list), secret)
-                                                              : exact_ranges(kind, std::move(list), secret));
+    SIEVE_ASSIGN(const ExactMaterial exact, kind.is_of_keys()
+                                                ? exact_keys_of(kind, std::move(list), options.room, secret)
+                                                : exact_ranges(kind, std::move(list), secret));
     const auto& [material, filter] = exact;
     BuildReport report;
     report.keys = filter->keys();
@@ -836,12 +838,15 @@ Result<BuiltSet> build_set(Members members, const BuildOptions& wanted, const Pr
     SIEVE_TRY(check_build_options(options));
     if (members.empty()) return bad_input("no keys to build a set of");
     const KindFacts& facts = kind_of(options.kind.kind).facts();
+    const ExactKind* exact = kind_of(options.kind.kind).exact();
+    if (names_lengths(options.prefixes) && exact != nullptr)
+        return invalid_request(
+            fmt::format("lengths of prefixes are named for filters, and kind {} is none", facts.name));
     if (names_lengths(options.prefixes) && !facts.changes_live)
         return invalid_request(fmt::format(
             "lengths of prefixes are named for sets that change while they are in force, which kind {} does "
             "not",
             facts.name));
-    const ExactKind* exact = kind_of(options.kind.kind).exact();
     if (!exceptions.lines.empty() && facts.changes_live && exact == nullptr)
         return invalid_request(fmt::format(
             "kind {} changes while it is in force, so it cannot promise that exceptions do not match",

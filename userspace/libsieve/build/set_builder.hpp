@@ -35,6 +35,7 @@ struct BuildOptions {
     std::uint32_t threads = 0;         // 0: one for each processor
     // The memory in bytes that a build's data may take (build/spilled_keys.hpp); nothing: what it needs.
     std::optional<std::uint64_t> memory_limit;
+    std::uint64_t room = 0;    // kinds that list their keys: how many more are to find room
     std::string label;         // for people: the names of the feeds
     std::uint64_t skipped = 0; // feed lines that were skipped; stored in the image for `status`
 };

@@ -18,7 +18,7 @@ Result<std::unique_ptr<ExactFilter>> ExactKind::work_out(const AddressSet&) cons
     return invalid_request(fmt::format("kind {} holds no ranges", facts().name));
 }
 
-Result<std::unique_ptr<ExactFilter>> ExactKind::work_out(const KeySet&,
+Result<std::unique_ptr<ExactFilter>> ExactKind::work_out(const KeySet&, std::uint64_t,
                                                          std::span<const __u64, SIEVE_HASH_KEY_WORDS>) const {
     return invalid_request(fmt::format("kind {} holds ranges and no single keys", facts().name));
 }
@@ -33,6 +33,11 @@ Result<KeySet> ExactKind::list(const sieve_lookup&, std::span<const sieve_line>)
 
 Result<KeySum> ExactKind::add_up(const sieve_lookup&, std::span<const sieve_line>) const {
     return invalid_request(fmt::format("kind {} does not list its keys", facts().name));
+}
+
+Result<std::unique_ptr<ChangeableTable>> ExactKind::open_table(const sieve_lookup&, sieve_file&,
+                                                               std::span<sieve_line>) const {
+    return invalid_request(fmt::format("keys of kind {} cannot be changed one by one", facts().name));
 }
 
 } // namespace sieve

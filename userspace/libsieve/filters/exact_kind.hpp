@@ -12,6 +12,7 @@
 #include <string>
 
 #include "libsieve/filters/address_set.hpp"
+#include "libsieve/filters/changeable_table.hpp"
 #include "libsieve/filters/filter_kind.hpp"
 #include "libsieve/filters/hash_sum.hpp"
 #include "libsieve/keys/key_set.hpp"
@@ -72,11 +73,12 @@ class ExactKind : public FilterKind {
 
     // --- kinds of keys ------------------------------------------------------------------------------------
 
-    /// Works out the filter of these addresses, some of which may be listed twice. The secrets follow from
-    /// `secret`. The same list in the same order and the same secret give the same filter, on any number of
-    /// threads. Error: more addresses than a filter can hold.
+    /// Works out the filter of these addresses, some of which may be listed twice, with room for so many
+    /// more. The secrets follow from `secret`. The same list in the same order and the same secret give the
+    /// same filter, on any number of threads. Error: more addresses than a filter can hold.
     [[nodiscard]] virtual Result<std::unique_ptr<ExactFilter>>
-    work_out(const KeySet& keys, std::span<const __u64, SIEVE_HASH_KEY_WORDS> secret) const;
+    work_out(const KeySet& keys, std::uint64_t room,
+             std::span<const __u64, SIEVE_HASH_KEY_WORDS> secret) const;
 
     /// The lines of a filter of so many addresses of either family.
     [[nodiscard]] virtual std::uint64_t lines_for(std::uint64_t ipv4, std::uint64_t ipv6) const;
@@ -91,6 +93,11 @@ class ExactKind : public FilterKind {
     /// and the sum of their hashes. Error (bad_input, without an origin): what is wrong, and where.
     [[nodiscard]] virtual Result<KeySum> add_up(const sieve_lookup& lookup,
                                                 std::span<const sieve_line> filter) const;
+
+    /// Opens the filter for changes. The header and the lines must stay where they are. Error: the kind does
+    /// not change, or the lines do not belong to the header.
+    [[nodiscard]] virtual Result<std::unique_ptr<ChangeableTable>>
+    open_table(const sieve_lookup& lookup, sieve_file& file, std::span<sieve_line> lines) const;
 
     // What is said of filters that hash.
     [[nodiscard]] bool holds(const sieve_lookup&, const sieve_hash&, const sieve_line*) const final {

@@ -792,7 +792,7 @@ TEST_F(ExactContent, WithAnotherIpv6PartIsRefused) {
         {"lines of IPv6 addresses take ", [](sieve_exact_ipv6& part) { part.lines++; }},
         {"lines of IPv6 addresses take ", [](sieve_exact_ipv6& part) { part.lines = 0; }},
         {"reserved bytes", [](sieve_exact_ipv6& part) { part.reserved0 = 1; }},
-        {"reserved bytes", [](sieve_exact_ipv6& part) { part.reserved[3] = 1; }},
+        {"reserved bytes", [](sieve_exact_ipv6& part) { part.reserved[2] = 1; }},
         {"belongs elsewhere", [](sieve_exact_ipv6& part) { part.hash_key[0]++; }},
     };
     for (const auto& [why, change] : faults) {

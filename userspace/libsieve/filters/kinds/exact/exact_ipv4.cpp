@@ -13,10 +13,6 @@ namespace sieve::exact {
 
 namespace {
 
-// A search that has seen so many words gives up. It then costs a fraction of a millisecond, and another draw
-// of secrets promises more. Near the highest loads, 4,000 words are too few for 10^7 keys.
-constexpr std::size_t most_steps = 1U << 14;
-
 // A large table is filled by shards: the keys whose permuted addresses have the same upper bits. A shard's
 // words are consecutive, at most so many, and fit the second-level cache. They are a few times the reach: in
 // smaller shards, most keys near a border could not move, and chains would not end.
@@ -246,27 +242,6 @@ void RoomSearch::trace(std::int32_t step, Move last) {
     }
 }
 
-bool RoomSearch::find(const Lanes& lanes, std::span<const __u64> words, const sieve_exact_place& key,
-                      WordRange range) {
-    steps_.assign({{key.first, -1, 0}, {key.second, -1, 0}});
-    for (std::size_t at = 0; at < steps_.size() && steps_.size() < most_steps; at++) {
-        const std::uint32_t from = steps_[at].word;
-        const std::uint64_t word = words[from];
-        for (std::uint32_t lane = 0; lane < lanes.count(); lane++) {
-            const std::uint32_t to = lanes.other_word(from, lanes.get(word, lane));
-            if (!range.has(to)) continue;
-            const auto step = static_cast<std::int32_t>(at);
-            if (const std::uint64_t free = lanes.free(words[to]); free != 0) {
-                trace(step, {from, lane, to, lanes.lowest(free)});
-                return true;
-            }
-            // A chain through a word that it has left already would move a key that is not there any more.
-            if (!visited(step, to)) steps_.push_back({to, step, lane});
-        }
-    }
-    return false;
-}
-
 Placed place(const Lanes& lanes, std::span<__u64> words, const sieve_exact_place& key, std::uint32_t value,
              WordRange range, RoomSearch& search) {
     __u64& first = words[key.first];
@@ -283,7 +258,9 @@ Placed place(const Lanes& lanes, std::span<__u64> words, const sieve_exact_place
             second = lanes.with(second, lanes.lowest(free_second), in_second);
         return Placed::now;
     }
-    if (!search.find(lanes, words, key, range)) return Placed::nowhere;
+    const auto word_at = [words](std::uint32_t word) { return words[word]; };
+    const auto may_move = [](std::uint32_t, std::uint32_t) { return true; };
+    if (!search.find(lanes, word_at, may_move, key, range)) return Placed::nowhere;
     for (const Move& move : search.moves()) {
         const std::uint64_t content = lanes.get(words[move.from_word], move.from_lane);
         words[move.to_word] = lanes.with(words[move.to_word], move.to_lane, lanes.other_content(content));

@@ -34,9 +34,11 @@ struct WordRange {
 class RoomSearch {
   public:
     /// False: there is no chain of moves among the first words that the search visits. Else moves() frees
-    /// lane() of word(), which is one of the key's two; `word` is full, and so is the other one.
-    [[nodiscard]] bool find(const Lanes& lanes, std::span<const __u64> words, const sieve_exact_place& key,
-                            WordRange range);
+    /// lane() of word(), which is one of the key's two; `word` is full, and so is the other one. `word_at`
+    /// tells a word's content by its number; may_move(word, lane) whether the key there may leave its lane.
+    template <class WordAt, class MayMove>
+    [[nodiscard]] bool find(const Lanes& lanes, const WordAt& word_at, const MayMove& may_move,
+                            const sieve_exact_place& key, WordRange range);
 
     /// In the order in which they are to be made, so that every key is always in one of its words: the first
     /// one goes to a free lane, each other one to the lane that the one before it has left.
@@ -45,6 +47,10 @@ class RoomSearch {
     [[nodiscard]] std::uint32_t lane() const { return moves_.back().from_lane; }
 
   private:
+    // A search that has seen so many words gives up. It then costs a fraction of a millisecond, and another
+    // draw of secrets promises more. Near the highest loads, 4,000 words are too few for 10^7 keys.
+    static constexpr std::size_t most_steps = 1U << 14;
+
     struct Step {
         std::uint32_t word;
         std::int32_t before; // the step whose key would come here; -1: the new key would
@@ -56,6 +62,29 @@ class RoomSearch {
     std::vector<Step> steps_;
     std::vector<Move> moves_;
 };
+
+template <class WordAt, class MayMove>
+bool RoomSearch::find(const Lanes& lanes, const WordAt& word_at, const MayMove& may_move,
+                      const sieve_exact_place& key, WordRange range) {
+    steps_.assign({{key.first, -1, 0}, {key.second, -1, 0}});
+    for (std::size_t at = 0; at < steps_.size() && steps_.size() < most_steps; at++) {
+        const std::uint32_t from = steps_[at].word;
+        const std::uint64_t word = word_at(from);
+        for (std::uint32_t lane = 0; lane < lanes.count(); lane++) {
+            if (!may_move(from, lane)) continue;
+            const std::uint32_t to = lanes.other_word(from, lanes.get(word, lane));
+            if (!range.has(to)) continue;
+            const auto step = static_cast<std::int32_t>(at);
+            if (const std::uint64_t free = lanes.free(word_at(to)); free != 0) {
+                trace(step, {from, lane, to, lanes.lowest(free)});
+                return true;
+            }
+            // A chain through a word that it has left already would move a key that is not there any more.
+            if (!visited(step, to)) steps_.push_back({to, step, lane});
+        }
+    }
+    return false;
+}
 
 enum class Placed {
     now,     ///< the key is in the table now

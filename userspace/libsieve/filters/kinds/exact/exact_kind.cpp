@@ -9,9 +9,9 @@
 
 #include "libsieve/filters/kinds/exact/exact_geometry.hpp"
 #include "libsieve/filters/kinds/exact/exact_listing.hpp"
+#include "libsieve/filters/kinds/exact/exact_live_table.hpp"
 #include "libsieve/filters/kinds/exact/exact_table.hpp"
 #include "libsieve/util/clock.hpp"
-#include "libsieve/util/parallel.hpp"
 
 namespace sieve {
 
@@ -67,14 +67,6 @@ struct Split {
 bool has_ended(const exact::Parts& parts, std::uint32_t value) {
     return parts.ipv6.meaning == SIEVE_EXACT_ENDS &&
            sieve_exact_ended(value, sieve_exact_unit(&parts.exact, &parts.ipv6, program_now())) != 0;
-}
-
-// Calls body(first, last) for each portion of a filter's lines, on several threads.
-template <class Body>
-void for_each_portion(std::uint64_t lines, std::size_t portion, const Body& body) {
-    for_each_index((lines + portion - 1) / portion, [&](std::size_t i) {
-        body(i, std::uint64_t{i} * portion, std::min<std::uint64_t>(lines, (std::uint64_t{i} + 1) * portion));
-    });
 }
 
 } // namespace
@@ -154,9 +146,13 @@ Status ExactTableKind::for_each_range(const sieve_lookup& lookup, std::span<cons
 }
 
 Result<std::unique_ptr<ExactFilter>>
-ExactTableKind::work_out(const KeySet& keys, std::span<const __u64, SIEVE_HASH_KEY_WORDS> secret) const {
-    const Split split(keys);
-    SIEVE_ASSIGN(exact::Table table, exact::build_table(split.addresses, keys.fields(), secret));
+ExactTableKind::work_out(const KeySet& keys, std::uint64_t room,
+                         std::span<const __u64, SIEVE_HASH_KEY_WORDS> secret) const {
+    Split split(keys);
+    exact::Addresses& addresses = split.addresses;
+    if (!keys.empty()) addresses.ipv6_room = room * addresses.ipv6.size() / keys.size();
+    addresses.ipv4_room = room - addresses.ipv6_room;
+    SIEVE_ASSIGN(exact::Table table, exact::build_table(addresses, keys.fields(), secret));
     return std::make_unique<ExactTable>(std::move(table));
 }
 
@@ -183,29 +179,14 @@ Result<KeySet> ExactTableKind::list(const sieve_lookup& lookup, std::span<const 
 }
 
 Result<KeySum> ExactTableKind::add_up(const sieve_lookup& lookup, std::span<const sieve_line> filter) const {
-    constexpr std::size_t portion = 1U << 12;
-    const exact::Parts parts = exact::Parts::of(lookup, filter);
-    if (const std::string fault = exact::parts_fault(parts); !fault.empty()) return bad_input(fault);
-    struct Portion {
-        KeySum sum{};
-        std::string fault{};
-    };
-    std::vector<Portion> portions((filter.size() + portion - 1) / portion);
-    for_each_portion(filter.size(), portion, [&](std::size_t i, std::uint64_t first, std::uint64_t last) {
-        KeySum sum;
-        portions[i].fault = exact::list_lines(parts, first, last, true, [&](uint128 address, std::uint32_t) {
-            sum.keys++;
-            sum.sum += exact::sum_of_key(lookup, address);
-        });
-        portions[i].sum = sum;
-    });
-    KeySum all;
-    for (const Portion& one : portions) {
-        if (!one.fault.empty()) return bad_input(one.fault);
-        all.keys += one.sum.keys;
-        all.sum += one.sum.sum;
-    }
-    return all;
+    if (exact::Parts::of(lookup, filter).ipv6.unsettled != 0)
+        return bad_input("a change of its keys that did not come to its end");
+    return exact::sum_of_table(lookup, filter);
+}
+
+Result<std::unique_ptr<ChangeableTable>>
+ExactTableKind::open_table(const sieve_lookup& lookup, sieve_file& file, std::span<sieve_line> lines) const {
+    return exact::LiveTable::open(lookup, file, lines);
 }
 
 } // namespace sieve

@@ -14,7 +14,8 @@ class ExactTableKind final : public ExactKind {
         : ExactKind({.number = SIEVE_KIND_EXACT,
                      .name = "exact",
                      .summary = "single addresses, exactly, at a filter's size",
-                     .choices = {.one = "word", .many = "words", .least = 2, .most = 2, .standard = 2}}) {}
+                     .choices = {.one = "word", .many = "words", .least = 2, .most = 2, .standard = 2},
+                     .changes_live = true}) {}
 
     [[nodiscard]] std::string geometry_fault(const sieve_lookup& lookup) const override;
     [[nodiscard]] std::uint64_t lines(const sieve_lookup& lookup) const override;
@@ -30,12 +31,15 @@ class ExactTableKind final : public ExactKind {
     [[nodiscard]] bool is_of_keys() const override { return true; }
     using ExactKind::work_out;
     [[nodiscard]] Result<std::unique_ptr<ExactFilter>>
-    work_out(const KeySet& keys, std::span<const __u64, SIEVE_HASH_KEY_WORDS> secret) const override;
+    work_out(const KeySet& keys, std::uint64_t room,
+             std::span<const __u64, SIEVE_HASH_KEY_WORDS> secret) const override;
     [[nodiscard]] std::uint64_t lines_for(std::uint64_t ipv4, std::uint64_t ipv6) const override;
     [[nodiscard]] Result<KeySet> list(const sieve_lookup& lookup,
                                       std::span<const sieve_line> filter) const override;
     [[nodiscard]] Result<KeySum> add_up(const sieve_lookup& lookup,
                                         std::span<const sieve_line> filter) const override;
+    [[nodiscard]] Result<std::unique_ptr<ChangeableTable>>
+    open_table(const sieve_lookup& lookup, sieve_file& file, std::span<sieve_line> lines) const override;
 };
 
 extern const ExactTableKind exact_kind;

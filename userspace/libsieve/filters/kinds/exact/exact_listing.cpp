@@ -8,6 +8,8 @@
 
 #include "libsieve/filters/kinds/exact/exact_ipv6.hpp"
 #include "libsieve/filters/kinds/exact/exact_lanes.hpp"
+#include "libsieve/filters/kinds/exact/exact_table.hpp"
+#include "libsieve/util/parallel.hpp"
 
 namespace sieve::exact {
 
@@ -217,6 +219,34 @@ Result<Entries> entries_of(const Parts& parts) {
                                          });
     if (!fault.empty()) return bad_input(fault);
     return entries;
+}
+
+Result<KeySum> sum_of_table(const sieve_lookup& lookup, std::span<const sieve_line> filter) {
+    constexpr std::size_t portion = 1U << 12;
+    const Parts parts = Parts::of(lookup, filter);
+    if (std::string fault = parts_fault(parts); !fault.empty()) return bad_input(std::move(fault));
+    struct Portion {
+        KeySum sum{};
+        std::string fault{};
+    };
+    std::vector<Portion> portions((filter.size() + portion - 1) / portion);
+    for_each_index(portions.size(), [&](std::size_t i) {
+        KeySum sum;
+        portions[i].fault =
+            list_lines(parts, i * portion, std::min<std::uint64_t>(filter.size(), (i + 1) * portion), true,
+                       [&](uint128 address, std::uint32_t) {
+                           sum.keys++;
+                           sum.sum += sum_of_key(lookup, address);
+                       });
+        portions[i].sum = sum;
+    });
+    KeySum all;
+    for (Portion& one : portions) {
+        if (!one.fault.empty()) return bad_input(std::move(one.fault));
+        all.keys += one.sum.keys;
+        all.sum += one.sum.sum;
+    }
+    return all;
 }
 
 } // namespace sieve::exact

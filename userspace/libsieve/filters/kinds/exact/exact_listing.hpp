@@ -12,6 +12,7 @@
 
 #include <sieve/exact_table.h>
 
+#include "libsieve/filters/exact_kind.hpp"
 #include "libsieve/filters/kinds/exact/exact_ends.hpp"
 #include "libsieve/keys/address_range.hpp"
 #include "libsieve/util/result.hpp"
@@ -63,5 +64,9 @@ struct Entries {
 
 /// The entries, those that have ended included. bad_input, without an origin: what is wrong with the table.
 [[nodiscard]] Result<Entries> entries_of(const Parts& parts);
+
+/// Checks every entry of the filter against all others. Returns the number of its members and the sum of
+/// their hashes. Error (bad_input, without an origin): what is wrong, and where.
+[[nodiscard]] Result<KeySum> sum_of_table(const sieve_lookup& lookup, std::span<const sieve_line> filter);
 
 } // namespace sieve::exact

@@ -87,15 +87,15 @@ struct Ipv4Part {
 };
 
 Result<Ipv4Part> build_ipv4(std::span<const std::uint32_t> addresses, std::span<const std::uint16_t> values,
-                            std::uint32_t value_bits, std::mt19937_64& random) {
+                            std::uint64_t room, std::uint32_t value_bits, std::mt19937_64& random) {
     Ipv4Part part;
-    const auto lines_of = [value_bits](std::uint64_t keys) {
-        return lines_for(best_shape(keys, value_bits), keys, value_bits);
+    const auto lines_of = [room, value_bits](std::uint64_t keys) {
+        return lines_for(best_shape(keys + room, value_bits), keys + room, value_bits);
     };
     SIEVE_TRY(build_for_distinct(addresses.size(), part.repeated, lines_of, [&](std::uint64_t keys) {
         return find_room(lines_of(keys), [&](std::uint64_t lines) {
             part.repeated.clear();
-            part.geometry = geometry_of(best_shape(keys, value_bits), lines, value_bits);
+            part.geometry = geometry_of(best_shape(keys + room, value_bits), lines, value_bits);
             draw_secrets(part.geometry, random);
             part.lines = HugeArray<sieve_line>(lines);
             const std::span<__u64> words(part.lines[0].word, lines * SIEVE_LINE_WORDS);
@@ -113,11 +113,12 @@ struct Ipv6Part {
 };
 
 Result<Ipv6Part> build_ipv6(std::span<const uint128> addresses, std::span<const std::uint16_t> values,
-                            std::uint32_t value_bits, std::mt19937_64& random) {
+                            std::uint64_t room, std::uint32_t value_bits, std::mt19937_64& random) {
     Ipv6Part part;
     if (addresses.empty()) return part;
-    SIEVE_TRY(build_for_distinct(addresses.size(), part.repeated, ipv6_lines_for, [&](std::uint64_t keys) {
-        return find_room(ipv6_lines_for(keys), [&](std::uint64_t lines) {
+    const auto lines_of = [room](std::uint64_t keys) { return ipv6_lines_for(keys + room); };
+    SIEVE_TRY(build_for_distinct(addresses.size(), part.repeated, lines_of, [&](std::uint64_t keys) {
+        return find_room(lines_of(keys), [&](std::uint64_t lines) {
             part.repeated.clear();
             part.header.lines = static_cast<__u32>(lines);
             draw_secrets(part.header, random);
@@ -149,12 +150,16 @@ HashSum sum_of_key(const sieve_lookup& lookup, uint128 address) {
 Result<Table> build_table(const Addresses& addresses, std::uint32_t fields,
                           std::span<const __u64, SIEVE_HASH_KEY_WORDS> secret, const Values& values) {
     constexpr std::uint64_t most_lines = std::numeric_limits<std::uint32_t>::max() / SIEVE_LINE_WORDS;
-    if (table_lines(addresses.ipv4.size(), addresses.ipv6.size(), values.bits) > most_lines)
+    const std::uint64_t ipv4_most = addresses.ipv4.size() + addresses.ipv4_room;
+    const std::uint64_t ipv6_most = addresses.ipv6.size() + addresses.ipv6_room;
+    if (table_lines(ipv4_most, ipv6_most, values.bits) > most_lines)
         return invalid_request(fmt::format("{} addresses are more than a filter of kind exact holds",
                                            addresses.ipv4.size() + addresses.ipv6.size()));
     std::mt19937_64 random = secrets_of(secret);
-    SIEVE_ASSIGN(const Ipv4Part ipv4, build_ipv4(addresses.ipv4, addresses.ipv4_values, values.bits, random));
-    SIEVE_ASSIGN(const Ipv6Part ipv6, build_ipv6(addresses.ipv6, addresses.ipv6_values, values.bits, random));
+    SIEVE_ASSIGN(const Ipv4Part ipv4,
+                 build_ipv4(addresses.ipv4, addresses.ipv4_values, addresses.ipv4_room, values.bits, random));
+    SIEVE_ASSIGN(const Ipv6Part ipv6,
+                 build_ipv6(addresses.ipv6, addresses.ipv6_values, addresses.ipv6_room, values.bits, random));
 
     Table table;
     const std::uint64_t lines = SIEVE_EXACT_IPV4_LINE + ipv4.lines.size() + ipv6.lines.size();

@@ -23,6 +23,8 @@ struct Addresses {
     std::span<const uint128> ipv6{};
     std::span<const std::uint16_t> ipv4_values{};
     std::span<const std::uint16_t> ipv6_values{};
+    std::uint64_t ipv4_room = 0; ///< for so many more
+    std::uint64_t ipv6_room = 0;
 };
 
 struct Table {

@@ -1,0 +1,490 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// Tables of kind `exact` that change: against a plain set, and instruction by instruction. The second test
+// runs a change in a child process that stops after every instruction, so it sees every state that memory
+// takes, in the order in which lookups may see them, and can let the writer die in any of them.
+#include "libsieve/filters/kinds/exact/exact_live_table.hpp"
+
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <random>
+#include <set>
+#include <vector>
+
+#include <fmt/core.h>
+#include <gtest/gtest.h>
+
+#include "libsieve/filters/kinds/exact/exact_geometry.hpp"
+#include "libsieve/filters/kinds/exact/exact_kind.hpp"
+#include "libsieve/filters/kinds/exact/exact_table.hpp"
+#include "libsieve/filters/kinds/registry.hpp"
+
+namespace sieve {
+namespace {
+
+using Addresses = std::set<uint128>;
+
+Status no_wait() {
+    return {};
+}
+
+sieve_key key_of(uint128 address) {
+    sieve_key key{};
+    key.word[0] = static_cast<std::uint64_t>(address >> 64);
+    key.word[1] = static_cast<std::uint64_t>(address);
+    return key;
+}
+
+template <class Range>
+KeySet set_of(const Range& addresses) {
+    KeySet keys(SIEVE_FIELD_SRC);
+    for (const uint128 address : addresses) {
+        if (is_ipv4(address))
+            keys.add_ipv4(static_cast<std::uint32_t>(address));
+        else
+            keys.add(key_of(address));
+    }
+    return keys;
+}
+
+uint128 random_address(std::mt19937_64& random, bool ipv6) {
+    if (!ipv6) return sieve_v4_mapped(static_cast<std::uint32_t>(random()));
+    return static_cast<uint128>(random() | 1) << 64 | random();
+}
+
+/// The number of the address in a set's copy of the key.
+uint128 number_of(const sieve_key& key) {
+    return address_number(key.word[0], key.word[1]);
+}
+
+/// A table in memory, as in a map: header, counts, lines.
+struct Memory {
+    sieve_lookup lookup{};
+    sieve_file file{};
+    std::vector<sieve_line> lines;
+
+    explicit Memory(const exact::Table& table) : lines(table.lines.begin(), table.lines.end()) {
+        std::memcpy(&lookup, &table.geometry, sizeof(lookup));
+        file.keys = table.keys;
+        file.key_sum[0] = table.sum.locate;
+        file.key_sum[1] = table.sum.test;
+    }
+    [[nodiscard]] std::unique_ptr<ChangeableTable> open() {
+        auto table = exact_kind.open_table(lookup, file, lines);
+        if (!table) {
+            ADD_FAILURE() << table.error().message;
+            std::abort();
+        }
+        return std::move(*table);
+    }
+    /// Whether the table would pass as an image, and lists exactly these.
+    void expect_holds(const Addresses& members) const {
+        const auto sum = exact_kind.add_up(lookup, lines);
+        ASSERT_TRUE(sum) << sum.error().message;
+        ASSERT_EQ(sum->keys, file.keys);
+        ASSERT_EQ(sum->sum, (HashSum{.locate = file.key_sum[0], .test = file.key_sum[1]}));
+        const auto listed = exact_kind.list(lookup, lines);
+        ASSERT_TRUE(listed) << listed.error().message;
+        Addresses all;
+        listed->for_each(0, listed->size(), [&](const sieve_key& key) { all.insert(number_of(key)); });
+        ASSERT_EQ(listed->size(), all.size());
+        ASSERT_TRUE(all == members) << all.size() << " keys listed, " << members.size() << " expected";
+    }
+};
+
+exact::Table built(const Addresses& members, std::uint64_t ipv4_room, std::uint64_t ipv6_room,
+                   std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    std::array<__u64, SIEVE_HASH_KEY_WORDS> secret{};
+    for (auto& word : secret) word = random();
+    std::vector<std::uint32_t> ipv4;
+    std::vector<uint128> ipv6;
+    for (const uint128 address : members) {
+        if (is_ipv4(address))
+            ipv4.push_back(static_cast<std::uint32_t>(address));
+        else
+            ipv6.push_back(address);
+    }
+    return exact::build_table({.ipv4 = ipv4, .ipv6 = ipv6, .ipv4_room = ipv4_room, .ipv6_room = ipv6_room},
+                              SIEVE_FIELD_SRC, secret)
+        .value();
+}
+
+/// Random changes of random sizes, up to the load where keys find no room, and down again.
+void follows_a_set(std::size_t keys, std::uint64_t ipv6_share, std::size_t rounds, std::uint64_t seed) {
+    std::mt19937_64 random(seed);
+    const auto fresh = [&] { return random_address(random, random() % 100 < ipv6_share); };
+    Addresses members;
+    while (members.size() < keys) members.insert(fresh());
+    Memory memory(built(members, 0, 0, seed));
+    const auto table = memory.open();
+    std::uint64_t waits = 0, full = 0, changes = 0;
+    std::vector<uint128> order(members.begin(), members.end());
+    for (std::size_t round = 0; round < rounds; round++) {
+        Addresses out, in;
+        for (std::size_t i = random() % (1 + order.size() / 8); i > 0 && !order.empty(); i--) {
+            const std::size_t at = random() % order.size();
+            out.insert(order[at]);
+            order[at] = order.back();
+            order.pop_back();
+        }
+        // More come than go in half of the rounds.
+        for (std::size_t i = random() % (2 + keys / (round % 2 == 0 ? 4 : 16)); i > 0; i--)
+            if (const uint128 one = fresh(); !members.contains(one)) in.insert(one);
+        for (const uint128 one : out) ASSERT_TRUE(table->contains(key_of(one)));
+        for (const uint128 one : in) ASSERT_FALSE(table->contains(key_of(one)));
+        const auto did = table->change(set_of(out), set_of(in), [&] {
+            waits++;
+            return Status();
+        });
+        ASSERT_TRUE(did) << did.error().message;
+        for (const uint128 one : out) members.erase(one);
+        for (const sieve_key& key : did->full) in.erase(number_of(key));
+        members.insert(in.begin(), in.end());
+        order.insert(order.end(), in.begin(), in.end());
+        ASSERT_EQ(did->removed, out.size());
+        ASSERT_EQ(did->added, in.size());
+        full += did->full.size();
+        changes += did->removed + did->added;
+        ASSERT_EQ(memory.file.changes, changes);
+        ASSERT_FALSE(table->unsettled());
+        memory.expect_holds(members);
+        if (testing::Test::HasFatalFailure()) return;
+    }
+    if (keys >= 50 && keys < 1000) {
+        EXPECT_GT(full, 0U) << "it never was full";
+        EXPECT_GT(waits, 0U) << "no key ever moved";
+    }
+    // Empty, and full again.
+    ASSERT_TRUE(table->change(set_of(members), set_of(Addresses()), no_wait));
+    memory.expect_holds({});
+    const auto again = table->change(set_of(Addresses()), set_of(members), no_wait);
+    ASSERT_TRUE(again) << again.error().message;
+    ASSERT_LE(again->full.size(), members.size() / 8);
+    for (const sieve_key& key : again->full) members.erase(number_of(key));
+    memory.expect_holds(members);
+}
+
+TEST(ExactLiveTable, FollowsASetOfIpv4Addresses) {
+    for (const std::size_t keys : {0, 1, 2, 3, 5, 10, 13, 27, 50, 100, 300})
+        for (std::uint64_t seed = 1; seed <= 3; seed++) {
+            SCOPED_TRACE(fmt::format("{} keys, seed {}", keys, seed));
+            follows_a_set(keys, 0, 60, seed);
+            if (HasFatalFailure()) return;
+        }
+    follows_a_set(12'000, 0, 4, 1); // three lanes
+}
+
+/// Four lanes, at the load of the builder: guests come and go among half a million keys.
+TEST(ExactLiveTable, TakesGuestsAtTheBuildersLoad) {
+    std::mt19937_64 random(1);
+    std::vector<std::uint32_t> list(520'000), guests(5'000);
+    for (std::uint32_t& address : list) address = static_cast<std::uint32_t>(random());
+    for (std::uint32_t& address : guests) address = static_cast<std::uint32_t>(random());
+    const std::array<__u64, SIEVE_HASH_KEY_WORDS> secret{1, 2, 3};
+    auto table = exact::build_table({.ipv4 = list}, SIEVE_FIELD_SRC, secret);
+    ASSERT_TRUE(table);
+    EXPECT_EQ(table->geometry.width, 16U);
+    Memory memory(*table);
+    const auto live = memory.open();
+    std::uint64_t waits = 0;
+    const auto wait = [&] {
+        waits++;
+        return Status();
+    };
+    for (int round = 0; round < 3; round++) {
+        KeySet in(SIEVE_FIELD_SRC);
+        for (const std::uint32_t guest : guests)
+            if (!live->contains(key_of(sieve_v4_mapped(guest)))) in.add_ipv4(guest);
+        const auto came = live->change(KeySet(SIEVE_FIELD_SRC), in, wait);
+        ASSERT_TRUE(came && came->full.empty());
+        for (const std::uint32_t guest : guests) ASSERT_TRUE(live->contains(key_of(sieve_v4_mapped(guest))));
+        const auto went = live->change(in, KeySet(SIEVE_FIELD_SRC), wait);
+        ASSERT_TRUE(went && went->removed == came->added);
+        const auto sum = exact_kind.add_up(memory.lookup, memory.lines);
+        ASSERT_TRUE(sum) << sum.error().message;
+        EXPECT_EQ(sum->keys, table->keys);
+        EXPECT_EQ(sum->sum, table->sum);
+    }
+    for (const std::uint32_t member : list) ASSERT_TRUE(live->contains(key_of(sieve_v4_mapped(member))));
+    EXPECT_GT(waits, 0U);
+    EXPECT_LT(waits, 60U) << "insertions do not share their waits";
+}
+
+TEST(ExactLiveTable, FollowsASetOfBothFamilies) {
+    for (const std::size_t keys : {1, 4, 10, 30, 100, 300})
+        for (const std::uint64_t share : {50, 100}) {
+            SCOPED_TRACE(fmt::format("{} keys, {}% of IPv6", keys, share));
+            follows_a_set(keys, share, 60, keys + share);
+            if (HasFatalFailure()) return;
+        }
+    follows_a_set(5'000, 60, 4, 1);
+}
+
+/// A list as it is built has room for a few keys more, and a table with room for all that it was built for.
+TEST(ExactLiveTable, KnowsWhatItHasRoomFor) {
+    std::mt19937_64 random(1);
+    for (const std::size_t keys : {50, 1'000, 30'000}) {
+        Addresses members;
+        while (members.size() < keys) members.insert(random_address(random, false));
+        Addresses more;
+        while (more.size() < keys / 4)
+            if (const uint128 one = random_address(random, false); !members.contains(one)) more.insert(one);
+        Memory roomy(built(members, keys / 4, 0, keys));
+        const auto table = roomy.open();
+        EXPECT_TRUE(table->has_room_for(set_of(more)));
+        const auto did = table->change(set_of(Addresses()), set_of(more), no_wait);
+        ASSERT_TRUE(did);
+        EXPECT_EQ(did->full.size(), 0U) << keys;
+        Memory tight(built(members, 0, 0, keys));
+        EXPECT_FALSE(tight.open()->has_room_for(set_of(more))) << keys;
+        // No table takes a family that it has no part for.
+        EXPECT_FALSE(tight.open()->has_room_for(set_of(Addresses{uint128{1} << 100})));
+    }
+}
+
+// --- instruction by instruction ---------------------------------------------------------------------------
+
+/// What a lookup, or the next writer, may find.
+struct State {
+    Memory memory;
+    std::uint64_t waits; // that had ended
+};
+
+/// All states of the memory while `out` go and `in` come, the first and the last one included.
+std::vector<State> states_of(const Memory& before, const KeySet& out, const KeySet& in) {
+    struct Shared {
+        sieve_file file;
+        std::uint64_t waits;
+    };
+    const std::size_t bytes = sizeof(Shared) + before.lines.size() * sizeof(sieve_line);
+    void* pages = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (pages == MAP_FAILED) std::abort();
+    auto& shared = *static_cast<Shared*>(pages);
+    auto* lines = reinterpret_cast<sieve_line*>(static_cast<char*>(pages) + sizeof(Shared));
+    const std::span<sieve_line> all(lines, before.lines.size());
+    shared.file = before.file;
+    std::copy(before.lines.begin(), before.lines.end(), lines);
+    const auto table = exact_kind.open_table(before.lookup, shared.file, all);
+    EXPECT_TRUE(table);
+
+    const pid_t child = ::fork();
+    if (child == 0) {
+        ::ptrace(PTRACE_TRACEME, 0, nullptr, nullptr);
+        ::raise(SIGSTOP);
+        const auto did = (*table)->change(out, in, [&] {
+            shared.waits++;
+            return Status();
+        });
+        ::_exit(did ? 0 : 1);
+    }
+    std::vector<State> states{{before, 0}};
+    int status = 0;
+    EXPECT_EQ(::waitpid(child, &status, 0), child);
+    while (WIFSTOPPED(status)) {
+        State& last = states.back();
+        if (std::memcmp(lines, last.memory.lines.data(), all.size_bytes()) != 0 ||
+            std::memcmp(&shared.file, &last.memory.file, sizeof(shared.file)) != 0 ||
+            shared.waits != last.waits) {
+            states.push_back(last);
+            State& now = states.back();
+            std::copy(all.begin(), all.end(), now.memory.lines.begin());
+            now.memory.file = shared.file;
+            now.waits = shared.waits;
+        }
+        if (::ptrace(PTRACE_SINGLESTEP, child, nullptr, nullptr) != 0) {
+            ADD_FAILURE() << "ptrace: " << std::strerror(errno);
+            break;
+        }
+        EXPECT_EQ(::waitpid(child, &status, 0), child);
+    }
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+    ::munmap(pages, bytes);
+    return states;
+}
+
+/// Every word or place that holds a key in all of these states: a lookup that reads each word in whichever of
+/// them finds the key there.
+class Epoch {
+  public:
+    explicit Epoch(std::span<const State> states) : states_(states) {}
+
+    [[nodiscard]] bool surely_finds(uint128 address) const {
+        const sieve_exact& exact = *sieve_exact_of(&states_.front().memory.lookup);
+        if (is_ipv4(address)) {
+            const sieve_exact_place at =
+                sieve_exact_locate(&exact, sieve_exact_permute(&exact, static_cast<std::uint32_t>(address)));
+            constexpr std::uint64_t none = ~std::uint64_t{0}; // no lane matches
+            return always([&](const Memory& memory) {
+                       return sieve_exact_test(&exact, word(memory, at.first), none, at.rest) != 0;
+                   }) ||
+                   always([&](const Memory& memory) {
+                       return sieve_exact_test(&exact, none, word(memory, at.second), at.rest) != 0;
+                   });
+        }
+        const auto& part = reinterpret_cast<const sieve_exact_ipv6&>(states_.front().memory.lines.front());
+        const sieve_exact_lines at = exact::lines_of(part, address);
+        for (const std::uint32_t line : {at.first, at.second})
+            for (int place = 0; place < SIEVE_EXACT_IPV6_WAYS; place++)
+                if (always([&](const Memory& memory) {
+                        return exact::address_at(memory.lines[sieve_exact_ipv6_line(&exact) + line], place) ==
+                               address;
+                    }))
+                    return true;
+        return false;
+    }
+
+    /// Everything that some lookup may match, by reading each word in any of the states.
+    [[nodiscard]] Addresses may_match() const {
+        Addresses all;
+        const Memory& first = states_.front().memory;
+        const sieve_exact& exact = *sieve_exact_of(&first.lookup);
+        for (const State& state : states_) {
+            const auto parts = exact::Parts::of(state.memory.lookup, state.memory.lines);
+            EXPECT_EQ(exact::list_lines(parts, SIEVE_EXACT_IPV4_LINE, sieve_exact_ipv6_line(&exact), false,
+                                        [&](uint128 address, std::uint32_t) { all.insert(address); }),
+                      "");
+        }
+        for (std::size_t line = sieve_exact_ipv6_line(&exact); line < first.lines.size(); line++)
+            for (int place = 0; place < SIEVE_EXACT_IPV6_WAYS; place++)
+                for (const State& one : states_)
+                    for (const State& two : states_) {
+                        const uint128 address =
+                            address_number(one.memory.lines[line].word[place],
+                                           two.memory.lines[line].word[place + SIEVE_EXACT_IPV6_WAYS]);
+                        if (!is_ipv4(address)) all.insert(address);
+                    }
+        return all;
+    }
+
+  private:
+    template <class Holds>
+    [[nodiscard]] bool always(const Holds& holds) const {
+        return std::all_of(states_.begin(), states_.end(),
+                           [&](const State& state) { return holds(state.memory); });
+    }
+    static std::uint64_t word(const Memory& memory, std::uint32_t word) {
+        return memory.lines[sieve_exact_line(word)].word[sieve_exact_index(word)];
+    }
+
+    std::span<const State> states_;
+};
+
+/// What the next writer makes of a state in which the writer died.
+void settles(Memory memory, const Addresses& stay, const Addresses& may_be) {
+    const auto table = memory.open();
+    if (table->unsettled()) {
+        const std::uint64_t changes = memory.file.changes;
+        std::uint64_t waits = 0;
+        const Status settled = table->settle([&] {
+            waits++;
+            return Status();
+        });
+        ASSERT_TRUE(settled) << settled.error().message;
+        EXPECT_GE(waits, 1U);
+        EXPECT_GT(memory.file.changes, changes);
+    }
+    ASSERT_FALSE(table->unsettled());
+    const auto listed = exact_kind.list(memory.lookup, memory.lines);
+    ASSERT_TRUE(listed) << listed.error().message;
+    Addresses all;
+    listed->for_each(0, listed->size(), [&](const sieve_key& key) { all.insert(number_of(key)); });
+    EXPECT_TRUE(std::includes(all.begin(), all.end(), stay.begin(), stay.end())) << "a member is lost";
+    EXPECT_TRUE(std::includes(may_be.begin(), may_be.end(), all.begin(), all.end())) << "a stranger came";
+    memory.expect_holds(all);
+}
+
+struct Seen {
+    std::size_t states = 0;
+    std::uint64_t waits = 0;
+    std::size_t unsettled = 0;
+};
+
+/// One change of a table that is nearly full, so that keys move.
+Seen watch_a_change(std::size_t keys, std::uint64_t ipv6_share, std::size_t come, std::uint64_t seed,
+                    std::size_t refill) {
+    std::mt19937_64 random(seed);
+    const auto fresh = [&] { return random_address(random, random() % 100 < ipv6_share); };
+    Addresses members;
+    while (members.size() < keys) members.insert(fresh());
+    Memory memory(built(members, 0, 0, seed));
+    // Fill it until there is no room for one more.
+    for (std::size_t i = 0; i < refill; i++) {
+        const uint128 one = fresh();
+        const auto did = memory.open()->change(set_of(Addresses()), set_of(Addresses{one}), no_wait);
+        if (did->full.empty()) members.insert(one);
+    }
+    Addresses out, in;
+    for (std::size_t i = 0; i < come; i++) {
+        out.insert(*std::next(members.begin(), static_cast<std::ptrdiff_t>(random() % members.size())));
+        in.insert(fresh());
+    }
+    std::vector<State> states = states_of(memory, set_of(out), set_of(in));
+    Addresses stay, may_be = members;
+    std::set_difference(members.begin(), members.end(), out.begin(), out.end(),
+                        std::inserter(stay, stay.end()));
+    may_be.insert(in.begin(), in.end());
+
+    Seen seen{.states = states.size(), .waits = states.back().waits};
+    for (std::size_t first = 0; first < states.size();) {
+        // What a lookup may see that does not last from before a wait to after it: the states between two
+        // waits.
+        std::size_t last = first;
+        while (last + 1 < states.size() && states[last + 1].waits == states[first].waits) last++;
+        const Epoch epoch(std::span<const State>(states).subspan(first, last - first + 1));
+        for (const uint128 member : stay)
+            EXPECT_TRUE(epoch.surely_finds(member))
+                << "a member may be missed after wait " << states[first].waits;
+        for (const uint128 address : epoch.may_match()) {
+            const auto upper = static_cast<std::uint64_t>(address >> 64);
+            const auto lower = static_cast<std::uint64_t>(address);
+            const bool half = upper == 0 || lower == static_cast<std::uint64_t>(exact::no_address);
+            EXPECT_TRUE(may_be.contains(address) || (!is_ipv4(address) && half))
+                << fmt::format("{:x}:{:x} may match", upper, lower);
+        }
+        if (testing::Test::HasFailure()) return seen;
+        first = last + 1;
+    }
+    for (const State& state : states) {
+        settles(state.memory, stay, may_be);
+        seen.unsettled +=
+            reinterpret_cast<const sieve_exact_ipv6&>(state.memory.lines.front()).unsettled != 0;
+        if (testing::Test::HasFailure()) return seen;
+    }
+    return seen;
+}
+
+TEST(ExactLiveTable, MissesNoMemberInAnyStateAndSettlesEachOfThem) {
+    Seen all;
+    const auto watch = [&](std::size_t keys, std::uint64_t share, std::size_t come, std::size_t refill) {
+        for (std::uint64_t seed = 1; seed <= 2; seed++) {
+            SCOPED_TRACE(fmt::format("{} keys, {}% of IPv6, {} come, seed {}", keys, share, come, seed));
+            const Seen seen = watch_a_change(keys, share, come, seed, refill);
+            if (testing::Test::HasFailure()) return;
+            all.states += seen.states;
+            all.waits += seen.waits;
+            all.unsettled += seen.unsettled;
+        }
+    };
+    watch(3, 0, 2, 20);
+    watch(27, 0, 3, 20);
+    watch(50, 0, 1, 20);
+    watch(4, 100, 2, 8);
+    watch(15, 100, 3, 8);
+    watch(40, 50, 3, 20);
+    std::cout << fmt::format("{} states, {} of them unsettled, {} waits\n", all.states, all.unsettled,
+                             all.waits);
+    EXPECT_GT(all.waits, 12U) << "too few keys moved";
+    EXPECT_GT(all.unsettled, 100U);
+}
+
+} // namespace
+} // namespace sieve

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// A filter that lists its keys and lets them come and go. It lies in memory or in a running program's map.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include <sieve/key.h>
+
+#include "libsieve/keys/key_set.hpp"
+#include "libsieve/util/result.hpp"
+
+namespace sieve {
+
+/// Returns once every lookup that was under way when it was called has ended. For a filter that nobody looks
+/// into, it need not wait.
+using WaitForLookups = std::function<Status()>;
+
+/// What came of a change.
+struct TableChange {
+    std::uint64_t removed = 0;
+    std::uint64_t added = 0;
+    std::vector<sieve_key> full{}; ///< keys that found no room
+};
+
+/// One writer at a time, and any number of lookups meanwhile: each lookup finds every key that is a member
+/// from its beginning to its end. What the table says is certain: it holds its members and no other key.
+///
+/// The writer may die at any point. Then no member is missing, but the table is unsettled: a key may stand in
+/// it twice, and its header may count wrongly.
+class ChangeableTable {
+  public:
+    virtual ~ChangeableTable() = default;
+
+    /// Whether a writer died within a change. Then settle() comes before everything else.
+    [[nodiscard]] virtual bool unsettled() const = 0;
+    /// Makes an unsettled table one that has every key once, and the header say what there is. A key that was
+    /// on its way in or out is in, or it is not. Errors: bad_input for lines that hold anything else; those
+    /// of `wait`.
+    [[nodiscard]] virtual Status settle(const WaitForLookups& wait) = 0;
+
+    [[nodiscard]] virtual bool contains(const sieve_key& key) const = 0;
+    /// Whether the table stays at a load where keys find room, if these come.
+    [[nodiscard]] virtual bool has_room_for(const KeySet& keys) const = 0;
+    /// Takes members out, then puts keys in that are no members, each of which is named once. Error of kind
+    /// unfinished: `wait` failed. Then the table is unsettled.
+    [[nodiscard]] virtual Result<TableChange> change(const KeySet& removed, const KeySet& added,
+                                                     const WaitForLookups& wait) = 0;
+};
+
+} // namespace sieve
