@@ -77,14 +77,19 @@ guests_come_and_go() {
         fail "the guests did not come and go"
 }
 
-# Members match in every packet while hundreds of other keys are inserted and deleted.
-under_traffic() {
-    begin
+# Flows of members, guests and non-members, for guests_come_and_go.
+flows() {
     {
         head -n 300 "$WORK/members" | awk -v to="$IN4" '{ print "members drop drop udp", $1, to, 1, 2 }'
         head -n 300 "$WORK/guests" | awk -v to="$IN4" '{ print "guests any any udp", $1, to, 1, 2 }'
         head -n 300 "$WORK/non-members" | awk -v to="$IN4" '{ print "non-members pass pass udp", $1, to, 1, 2 }'
     } | shuf --random-source="$OBJECT" >"$WORK/flows"
+}
+
+# Members match in every packet while hundreds of other keys are inserted and deleted.
+under_traffic() {
+    begin
+    flows
     guests_come_and_go set 300 --stdin
     [ "$(status_of keys)" = 2000 ] || fail "keys: $(status_of keys)"
 }
@@ -239,6 +244,55 @@ END
     guests_come_and_go sure 99 '10.1.0.0/21 53 udp' '10.1.1.0/25 53 udp'
 }
 
+# Exact sets know their members: nothing matches by mistake, every key can be listed, and the set grows by itself.
+exact() {
+    local before guest
+    guest=$(head -n 1 "$WORK/guests")
+    "$SIEVE" -q build --kind exact --seed 1 -o "$WORK/exact.sieve" "$WORK/members"
+    attach
+    sieve -q load "$IN_IF" "set=$WORK/exact.sieve"
+    sieve insert "$IN_IF" set "$guest" | grep -q 'inserted 1 of 1 key; 2,001 in it now, exactly' ||
+        fail "said otherwise"
+    packets drop "$WORK/guests" 1 | verdicts
+    refused 1 "$guest is in the set already; --present-ok" sieve insert "$IN_IF" set "$guest"
+    refused 2 'exact, so a key is in it once' sieve insert --again "$IN_IF" set "$guest"
+    refused 3 'single addresses, no prefixes' sieve insert "$IN_IF" set 10.9.0.0/24
+    sieve -q insert --present-ok "$IN_IF" set "$guest"
+    sieve -q delete "$IN_IF" set "$guest"
+    packets pass "$WORK/guests" 1 | verdicts
+    before=$(status_of keys),$(status_of live_changes)
+    [ "$before" = 2000,2 ] || fail "status: $before"
+    refused 1 "$guest is not in the set" sieve delete "$IN_IF" set "$guest"
+    refused 1 'none of 2 keys was deleted: 2 are not in the set' sieve delete "$IN_IF" set "$guest" 203.0.113.9
+    [ "$before" = "$(status_of keys),$(status_of live_changes)" ] || fail "something has changed"
+    # The set grows, and becomes one of both families.
+    { cat "$WORK/guests" && echo 2001:db8::7; } >"$WORK/more"
+    sieve --json insert "$IN_IF" set --stdin <"$WORK/more" >"$WORK/answer"
+    [ "$(jq -c '[.inserted, .keys, .full, .grown]' "$WORK/answer")" = '[601,2601,[],1]' ] ||
+        fail "$(cat "$WORK/answer")"
+    packets drop "$WORK/guests" 600 | verdicts --repeat 1
+    packets drop "$WORK/members" 2000 | verdicts --repeat 1
+    packets pass "$WORK/non-members" 300 | verdicts --repeat 1
+    sieve list "$IN_IF" set | sort >"$WORK/listed"
+    sort "$WORK/members" "$WORK/more" | diff - "$WORK/listed" || fail "the list differs"
+    ipv6_up
+    verdicts <<END
+drop udp 2001:db8::7 $IN6 1 2
+pass udp 2001:db8::8 $IN6 1 2
+END
+    sieve -q delete "$IN_IF" set 2001:db8::7
+    verdicts <<END
+pass udp 2001:db8::7 $IN6 1 2
+END
+    ipv6_down
+    sieve -q delete "$IN_IF" set --stdin <"$WORK/guests"
+    packets pass "$WORK/guests" 600 | verdicts --repeat 1
+    [ "$(sieve list "$IN_IF" set | wc -l)" = 2000 ] || fail "the list is not as it was"
+    flows
+    guests_come_and_go set 300 --stdin
+    [ "$(status_of keys)" = 2000 ] || fail "keys: $(status_of keys)"
+}
+
 refusals() {
     local before member guest
     member=$(head -n 1 "$WORK/members")
@@ -311,6 +365,7 @@ ktap_run \
     "keys of several fields, IPv6" fields \
     "prefixes, one inside the other" prefixes \
     "prefixes among several fields, the outer one under traffic" flow_prefixes \
+    "exact sets: no doubt, and growth by itself" exact \
     "what is refused changes nothing" refusals \
     "more keys than fit" overflow \
     "two controllers" two_controllers

@@ -63,8 +63,9 @@ Result<control::KeyRequest> request_of(const ChangeArguments& arguments) {
     return request;
 }
 
-std::string why_told(const ChangeArguments& arguments) {
-    if (arguments.grow) return "is in the set already; --present-ok leaves it at that";
+std::string why_told(const ChangeArguments& arguments, const control::ChangeableSet& set) {
+    if (!arguments.erase && (arguments.grow || set.exact))
+        return "is in the set already; --present-ok leaves it at that";
     return arguments.erase ? "is not in the set"
                            : "matches already, as a member, in a prefix or by mistake; --again inserts it "
                              "nonetheless, --present-ok leaves it at that";
@@ -95,7 +96,7 @@ std::vector<std::string> refused(const ChangeArguments& arguments, const KeyChan
             lines.push_back(fmt::format("set {}: and so on, {} more", arguments.name,
                                         format_count(keys.size() - named_at_most)));
     };
-    if (!arguments.told_ok) name(report.told, why_told(arguments));
+    if (!arguments.told_ok) name(report.told, why_told(arguments, set));
     name(report.full, why_full);
     return lines;
 }
@@ -157,20 +158,24 @@ Result<Exit> run_change(ChangeArguments& arguments, Context& context) {
             ErrorKind::no,
             fmt::format("set {}: none of {} keys was {}: {} {}{}", arguments.name, format_count(left),
                         arguments.done(), format_count(told),
-                        arguments.erase ? "are not in the set" : "match already",
+                        arguments.erase ? "are not in the set"
+                        : set.exact     ? "are in the set already"
+                                        : "match already",
                         report.full.empty() ? "" : fmt::format(", {} do not fit", report.full.size())));
     }
     for (const std::string& line : lines) remark(context, line);
     if (changed.grown > 0)
-        remark(context, fmt::format("set {}: full, so a larger filter was swapped in", arguments.name));
+        remark(context, fmt::format("set {}: {}", arguments.name,
+                                    set.exact ? "a larger table was swapped in"
+                                              : "full, so a larger filter was swapped in"));
     if (!context.quiet)
-        print_out("{}: {}: {} {} of {}{}; {} in it now, FPR {} expected\n",
-                  hook_title(arguments.interface, set.point), arguments.name, arguments.done(),
-                  format_count(report.done),
+        print_out("{}: {}: {} {} of {}{}; {} in it now{}\n", hook_title(arguments.interface, set.point),
+                  arguments.name, arguments.done(), format_count(report.done),
                   format_counted(report.done + report.told.size() + report.full.size(), "key"),
                   other_end_text(arguments, changed),
                   format_count(report.keys) + (set.prefixes ? " keys stored" : ""),
-                  format_rate(report.expected_fpr));
+                  set.exact ? std::string(", exactly")
+                            : fmt::format(", FPR {} expected", format_rate(report.expected_fpr)));
     return left == 0 ? Exit::done : Exit::no;
 }
 
@@ -178,7 +183,7 @@ Action define(Arguments command, Context& context, bool erase) {
     auto arguments = std::make_shared<ChangeArguments>();
     arguments->erase = erase;
     command.add("IFACE", arguments->interface, "the interface").required();
-    command.add("NAME", arguments->name, "the set, of kind ddlcbf").required();
+    command.add("NAME", arguments->name, "the set, of kind exact or ddlcbf").required();
     command.add(
         "KEY", arguments->keys,
         "keys, and prefixes or ranges of addresses if the set holds prefixes, among several fields also * "
@@ -195,7 +200,8 @@ Action define(Arguments command, Context& context, bool erase) {
                  "the keys end after this time, such as 4h; the next command, `expire` or the service takes "
                  "them out")
             .called("TIME");
-        command.add_flag("--grow", arguments->grow, "if a verified set is full, swap a larger filter in");
+        command.add_flag("--grow", arguments->grow,
+                         "if a verified set is full, swap a larger filter in (an exact set grows anyway)");
     }
     if (!erase)
         command.add_flag("--again", arguments->again,
@@ -208,14 +214,16 @@ Action define(Arguments command, Context& context, bool erase) {
 } // namespace
 
 void add_insert(CLI::App& app, Context& context) {
-    add_command(app, context, "insert", "add keys or prefixes to a ddlcbf set in force, while packets flow",
+    add_command(app, context, "insert",
+                "add keys to an exact set in force, or keys or prefixes to a ddlcbf set, while packets flow",
                 [&context](Arguments command) { return define(command, context, false); });
 }
 
 void add_delete(CLI::App& app, Context& context) {
-    add_command(app, context, "delete",
-                "take keys or prefixes out of a ddlcbf set in force, while packets flow",
-                [&context](Arguments command) { return define(command, context, true); });
+    add_command(
+        app, context, "delete",
+        "take keys out of an exact set in force, or keys or prefixes out of a ddlcbf set, while packets flow",
+        [&context](Arguments command) { return define(command, context, true); });
 }
 
 } // namespace sieve::cli

@@ -83,15 +83,15 @@ Result<Exit> run_list(const ListArguments& arguments, const Context& context) {
 } // namespace
 
 void add_list(CLI::App& app, Context& context) {
-    add_command(
-        app, context, "list", "print the keys of a set in force that knows them, as a feed",
-        [&context](Arguments command) -> Action {
-            auto arguments = std::make_shared<ListArguments>();
-            command.add("IFACE", arguments->interface, "the interface").required();
-            command.add("NAME", arguments->name, "the set: verified, or with keys that end").required();
-            add_hook(command, arguments->hook, "the one that has the set if not given");
-            return [arguments, &context] { return run_list(*arguments, context); };
-        });
+    add_command(app, context, "list", "print the keys of a set in force that knows them, as a feed",
+                [&context](Arguments command) -> Action {
+                    auto arguments = std::make_shared<ListArguments>();
+                    command.add("IFACE", arguments->interface, "the interface").required();
+                    command.add("NAME", arguments->name, "the set: exact, verified, or with keys that end")
+                        .required();
+                    add_hook(command, arguments->hook, "the one that has the set if not given");
+                    return [arguments, &context] { return run_list(*arguments, context); };
+                });
 }
 
 } // namespace sieve::cli

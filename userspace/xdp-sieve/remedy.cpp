@@ -76,8 +76,8 @@ std::string remedy(const Error& error) {
     case ErrorKind::needs_feed:
         return fmt::format("name the feed that it was built of: {}={},verify=FEED", facts.set, facts.path);
     case ErrorKind::fixed_keys:
-        return "change its feed, build and swap (with `build --kind ddlcbf` this once, to insert and delete "
-               "from then on)";
+        return "change its feed, build and swap (with `build --kind exact` or `build --kind ddlcbf` this "
+               "once, to insert and delete from then on)";
     case ErrorKind::not_permitted:
         return "run it as root (CAP_SYS_ADMIN, CAP_BPF and CAP_NET_ADMIN)";
     case ErrorKind::no_native_mode:

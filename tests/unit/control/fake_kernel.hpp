@@ -322,6 +322,10 @@ class FakeKernel final : public control::Kernel {
         for (const kernel::NotedKey& one : noted) made.notes[std::to_array(one.key.word)] = one.note;
         return fd;
     }
+    Status grace_period() override {
+        steps.emplace_back("grace period");
+        return {};
+    }
     std::uint64_t boot_time() override { return now; }
 
     Result<kernel::FilterHeader> read_filter(std::uint32_t map_id) override {

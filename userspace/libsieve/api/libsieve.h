@@ -338,8 +338,9 @@ struct libsieve_keys_changed {
 };
 
 /*
- * Inserts keys into a set of kind ddlcbf, or deletes them, while packets flow. The keys must have the set's
- * fields, and no prefixes unless the set holds some. `options` and `changed` may be NULL; a deletion takes
+ * Inserts keys into a set of kind exact or ddlcbf, or deletes them, while packets flow. The keys must have
+ * the set's fields, and no prefixes unless the set holds some. An exact set knows its members for certain and
+ * grows by itself; it refuses `again`. `options` and `changed` may be NULL; a deletion takes
  * `allow_lockout` alone. A key that cannot be changed hinders no other key, and is no error: `changed` counts
  * it.
  */
@@ -365,8 +366,8 @@ struct libsieve_listed_key {
     int64_t ends_in; /* nanoseconds, if it ends; negative: so long ago */
 };
 
-/* All keys of a verified set; else those that were inserted for a time. An error of kind NO if none is
- * known. */
+/* All keys of an exact or verified set; else those that were inserted for a time. An error of kind NO if none
+ * is known. */
 LIBSIEVE_API bool libsieve_list(const char* interface, const char* hook, const char* name,
                                 libsieve_key_list** list, libsieve_error** error);
 LIBSIEVE_API size_t libsieve_key_list_count(const libsieve_key_list* list);

@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 
 #include "libsieve/control/changeable_set.hpp"
+#include "libsieve/control/exact_set.hpp"
 #include "libsieve/control/expire_keys.hpp"
 #include "libsieve/control/grow_set.hpp"
 #include "libsieve/control/hold_lock.hpp"
@@ -141,6 +142,10 @@ Result<KeysChanged> change_once(Kernel& kernel, const HookName& name, const std:
     SIEVE_ASSIGN(const kernel::Hook hook, find_ours(kernel, name, set));
     SIEVE_ASSIGN(TableWithSet now, table_with(kernel, hook, set));
     SIEVE_ASSIGN(OpenSet open, open_changeable(kernel, name.interface, now.set));
+    if (lists_and_changes(open.filter->lookup()))
+        return failure(ErrorKind::changed_meanwhile,
+                       fmt::format("set {} was meanwhile replaced by an exact one; nothing was changed", set),
+                       {.interface = name.interface, .set = set});
     SIEVE_TRY(check_fields(*open.filter, members, name, set));
     SIEVE_ASSIGN(const std::vector<sieve_key> entries, entries_for(open.stored, set, members));
     if (request.grow && !now.verified())
@@ -189,14 +194,18 @@ Result<ChangeableSet> find_changeable(Kernel& kernel, const HookName& name, cons
     SIEVE_ASSIGN(const kernel::Hook hook, find_ours(kernel, name, set));
     SIEVE_ASSIGN(const TableWithSet now, table_with(kernel, hook, set));
     SIEVE_ASSIGN(const OpenSet open, open_changeable(kernel, name.interface, now.set));
-    return ChangeableSet{
-        .point = hook.point, .fields = open.filter->lookup().fields, .prefixes = open.stored.of_prefixes()};
+    return ChangeableSet{.point = hook.point,
+                         .fields = open.filter->lookup().fields,
+                         .prefixes = open.stored.of_prefixes(),
+                         .exact = lists_and_changes(open.filter->lookup())};
 }
 
 Result<KeysChanged> change_keys(Kernel& kernel, const HookName& name, const std::string& set,
                                 const Members& members, const KeyRequest& request, const Observer& observer,
                                 const Safety& safety) {
     SIEVE_TRY(check_request(request));
+    SIEVE_ASSIGN(const ChangeableSet found, find_changeable(kernel, name, set));
+    if (found.exact) return change_exact_set(kernel, name, set, members, request, observer, safety);
     SIEVE_ASSIGN(KeysChanged changed, change_once(kernel, name, set, members, request, observer, safety));
     // A larger filter has room for all keys, unless other controllers fill it meanwhile.
     constexpr std::uint32_t most_growths = 32;

@@ -20,6 +20,7 @@ struct ChangeableSet {
     kernel::HookPoint point = kernel::HookPoint::xdp; // the hook that has the set
     std::uint32_t fields = 0;                         // that the set's keys have
     bool prefixes = false;                            // the set holds prefixes
+    bool exact = false;                               // the set lists its keys; none matches by mistake
 };
 
 // Finds the set, for callers that must read keys before they can change them. Errors: not_attached,

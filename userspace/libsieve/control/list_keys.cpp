@@ -10,11 +10,13 @@
 #include <sieve/exact.h>
 #include <sieve/inserted.h>
 
+#include "libsieve/control/exact_set.hpp"
 #include "libsieve/feeds/address_text.hpp"
 #include "libsieve/feeds/key_text.hpp"
 #include "libsieve/feeds/prefix_text.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/filters/prefix_entries.hpp"
+#include "libsieve/keys/key_order.hpp"
 
 namespace sieve::control {
 
@@ -44,6 +46,15 @@ Result<KeyList> list_keys(Kernel& kernel, const HookName& name, const std::strin
                  .fields = filter.lookup.fields,
                  .prefixes = filter.lookup.probes != 0,
                  .whole = now.verified()};
+    if (lists_and_changes(filter.lookup)) {
+        list.whole = true;
+        SIEVE_ASSIGN(const KeySet keys, list_exact_set(kernel, set, now.set.map_id));
+        list.keys.reserve(keys.size());
+        keys.for_each(0, keys.size(), [&](const sieve_key& key) { list.keys.push_back({.key = key}); });
+        std::sort(list.keys.begin(), list.keys.end(),
+                  [](const ListedKey& a, const ListedKey& b) { return key_order(a.key, b.key); });
+        return list;
+    }
     std::map<Words, std::optional<std::int64_t>> keys;
     if (now.verified()) {
         SIEVE_ASSIGN(const std::unique_ptr<RunningKeys> exact, kernel.open_exact(now.set.exact_id));

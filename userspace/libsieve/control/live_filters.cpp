@@ -37,7 +37,8 @@ Result<OpenFilter> open_filter(Kernel& kernel, const kernel::Hook& hook, const k
     const sieve_lookup& lookup = open.filter->lookup();
     open.facts.fields = lookup.fields;
     open.facts.lines = open.filter->lines().size();
-    open.facts.changeable = kind_of(lookup).facts().changes_live && lookup.probes == 0 && set.exact_id == 0;
+    open.facts.changeable = kind_of(lookup).facts().changes_live && kind_of(lookup).exact() == nullptr &&
+                            lookup.probes == 0 && set.exact_id == 0;
     read_header(open);
     return open;
 }

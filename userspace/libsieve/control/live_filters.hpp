@@ -35,7 +35,7 @@ struct LiveFilter {
     std::uint64_t changes = 0;      // since that was built
     std::uint64_t keys = 0;
     std::uint64_t lines = 0; // of the filter itself
-    bool changeable = false; // its kind allows it, it holds no prefixes, and it is not verified
+    bool changeable = false; // its kind counts keys, it holds no prefixes, and it is not verified
 };
 
 struct FilterChanged {

@@ -11,6 +11,7 @@
 #include "libsieve/kernel/event_ring.hpp"
 #include "libsieve/kernel/exact_map.hpp"
 #include "libsieve/kernel/filter_map.hpp"
+#include "libsieve/kernel/grace_period.hpp"
 #include "libsieve/kernel/hooks/xdp/lost_pins.hpp"
 #include "libsieve/kernel/joint_preflight.hpp"
 #include "libsieve/kernel/lock.hpp"
@@ -255,6 +256,10 @@ Result<std::unique_ptr<RunningKeys>> RealKernel::open_inserted(std::uint32_t ins
 Result<UniqueFd> RealKernel::make_inserted(const std::string& name, std::uint32_t most,
                                            std::span<const kernel::NotedKey> keys) {
     return kernel::create_inserted_map(name, most, keys);
+}
+
+Status RealKernel::grace_period() {
+    return kernel::grace_period();
 }
 
 std::uint64_t RealKernel::boot_time() {

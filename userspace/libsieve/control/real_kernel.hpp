@@ -38,6 +38,7 @@ class RealKernel : public Kernel {
     Result<UniqueFd> open_map(std::uint32_t map_id) override;
     Result<UniqueFd> make_inserted(const std::string& name, std::uint32_t most,
                                    std::span<const kernel::NotedKey> keys) override;
+    Status grace_period() override;
     std::uint64_t boot_time() override;
     Result<kernel::FilterHeader> read_filter(std::uint32_t map_id) override;
     Result<std::uint64_t> exact_bytes(std::uint32_t exact_id) override;

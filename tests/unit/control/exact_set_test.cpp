@@ -1,0 +1,228 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/control/exact_set.hpp"
+
+#include <cstring>
+#include <set>
+#include <string>
+
+#include <gtest/gtest.h>
+#include <sieve/exact_table.h>
+
+#include "libsieve/control/list_keys.hpp"
+#include "libsieve/feeds/key_text.hpp"
+#include "libsieve/filters/kinds/registry.hpp"
+#include "unit/control/fake_kernel.hpp"
+#include "unit/control/files.hpp"
+
+namespace sieve::control {
+namespace {
+
+using test::FakeKernel;
+using test::Files;
+using namespace std::chrono_literals;
+
+class ExactSet : public testing::Test {
+  protected:
+    Files files;
+    FakeKernel kernel;
+    const HookName eth0{.interface = "eth0"};
+
+    // 192.0.2.0 to 192.0.2.199
+    void put(int members = 200) {
+        FeedSpec spec;
+        spec.build.kind.kind = SIEVE_KIND_EXACT;
+        spec.build.seed = 1;
+        std::vector<std::string> lines;
+        for (int i = 0; i < members; i++) lines.push_back("192.0.2." + std::to_string(i));
+        const auto image = Image::load(files.image("set", lines, spec));
+        kernel.put_filter(kernel.put("set").map_id, *image);
+    }
+    static KeySet keys(const std::vector<std::string>& texts) {
+        KeySet set(SIEVE_FIELD_SRC);
+        for (const auto& text : texts) set.add(*parse_key(text, SIEVE_FIELD_SRC));
+        return set;
+    }
+    static KeySet range(const std::string& net, int first, int last) {
+        std::vector<std::string> texts;
+        for (int i = first; i <= last; i++)
+            texts.push_back(net + std::to_string(i / 256) + "." + std::to_string(i % 256));
+        return keys(texts);
+    }
+    kernel::SetInForce& set() { return kernel.running.table.sets[0]; }
+    std::unique_ptr<RunningFilter> filter() { return std::move(*kernel.open_filter(set().map_id)); }
+    // What a packet would find.
+    bool matches(const std::string& text) {
+        const auto open = filter();
+        return kind_of(open->lookup())
+            .exact()
+            ->holds_key(open->lookup(), *parse_key(text, SIEVE_FIELD_SRC), open->lines());
+    }
+    std::set<std::string> listed() {
+        std::set<std::string> texts;
+        const auto list = list_keys(kernel, eth0, "set");
+        EXPECT_TRUE(list) << list.error().message;
+        EXPECT_TRUE(list->whole && list->unlisted == 0);
+        for (const ListedKey& key : list->keys) texts.insert(listed_key_text(key, *list));
+        EXPECT_EQ(texts.size(), list->keys.size());
+        return texts;
+    }
+    void expect_intact() {
+        const auto open = filter();
+        const auto sum = kind_of(open->lookup()).exact()->add_up(open->lookup(), open->lines());
+        ASSERT_TRUE(sum) << sum.error().message;
+        EXPECT_EQ(sum->keys, open->file().keys);
+        EXPECT_EQ(sum->sum, (HashSum{.locate = open->file().key_sum[0], .test = open->file().key_sum[1]}));
+    }
+};
+
+TEST_F(ExactSet, ChangesInPlaceAndKnowsItsMembers) {
+    put();
+    EXPECT_TRUE(find_changeable(kernel, eth0, "set")->exact);
+    const std::uint32_t map = set().map_id;
+    const auto in = insert(kernel, eth0, "set", keys({"203.0.113.1", "192.0.2.7", "203.0.113.1"}), {});
+    ASSERT_TRUE(in) << in.error().message;
+    EXPECT_EQ(in->done, 1U);
+    EXPECT_EQ(in->told.size(), 1U);
+    EXPECT_EQ(in->repeated, 1U);
+    EXPECT_EQ(in->keys, 201U);
+    EXPECT_TRUE(matches("203.0.113.1"));
+    // A key that is no member takes nothing with it.
+    const auto out = erase(kernel, eth0, "set", keys({"203.0.113.1", "203.0.113.2", "192.0.2.7"}), {});
+    ASSERT_TRUE(out) << out.error().message;
+    EXPECT_EQ(out->done, 2U);
+    EXPECT_EQ(out->told.size(), 1U);
+    EXPECT_FALSE(matches("203.0.113.1") || matches("192.0.2.7"));
+    EXPECT_EQ(listed().size(), 199U);
+    EXPECT_EQ(filter()->file().changes, 3U);
+    EXPECT_EQ(set().map_id, map);
+    expect_intact();
+}
+
+TEST_F(ExactSet, GrowsByItself) {
+    put();
+    const std::uint32_t map = set().map_id;
+    const std::uint64_t identity = filter()->file().identity[0];
+    std::uint64_t grown = 0;
+    for (int i = 0; i < 20; i++) {
+        const auto more =
+            change_keys(kernel, eth0, "set", range("198.51.", 50 * i, 50 * i + 49), KeyRequest{}, {});
+        ASSERT_TRUE(more) << more.error().message;
+        EXPECT_EQ(more->report.done, 50U);
+        EXPECT_TRUE(more->report.full.empty());
+        grown += more->grown;
+    }
+    EXPECT_GE(grown, 3U);
+    EXPECT_LE(grown, 10U) << "it has room for a quarter more each time";
+    EXPECT_NE(set().map_id, map);
+    EXPECT_EQ(kernel.count("test set"), grown);
+    EXPECT_EQ(filter()->file().identity[0], identity);
+    EXPECT_EQ(filter()->file().changes, 1000U);
+    EXPECT_EQ(filter()->file().keys, 1200U);
+    EXPECT_EQ(listed().size(), 1200U);
+    EXPECT_TRUE(matches("192.0.2.0") && matches("198.51.3.231") && !matches("198.51.3.232"));
+    expect_intact();
+    // Of the other family, too.
+    const auto ipv6 = insert(kernel, eth0, "set", keys({"2001:db8::1", "2001:db8::2"}), {});
+    ASSERT_TRUE(ipv6) << ipv6.error().message;
+    EXPECT_EQ(ipv6->done, 2U);
+    EXPECT_TRUE(matches("2001:db8::2") && !matches("2001:db8::3") && matches("192.0.2.0"));
+    expect_intact();
+}
+
+// While the larger table is tested, somebody else deletes a member, inserts a key, and inserts one that is on
+// its way already.
+TEST_F(ExactSet, FollowsWhatOthersDoWhileItGrows) {
+    put();
+    kernel.on_test = [&] {
+        ASSERT_TRUE(erase(kernel, eth0, "set", keys({"192.0.2.9"}), {}));
+        ASSERT_TRUE(insert(kernel, eth0, "set", keys({"192.0.2.201", "198.51.0.4"}), {}));
+    };
+    const auto grown = change_keys(kernel, eth0, "set", range("198.51.", 0, 299), KeyRequest{}, {});
+    ASSERT_TRUE(grown) << grown.error().message;
+    EXPECT_EQ(grown->grown, 1U);
+    EXPECT_EQ(kernel.count("test set"), 1U) << "it need not be built twice";
+    EXPECT_FALSE(matches("192.0.2.9"));
+    EXPECT_TRUE(matches("192.0.2.201") && matches("198.51.0.4") && matches("198.51.1.43") &&
+                matches("192.0.2.8"));
+    EXPECT_EQ(listed().size(), 200U + 300U - 1U + 1U);
+    expect_intact();
+}
+
+TEST_F(ExactSet, IsNotReplacedIfSomebodyElseSwappedIt) {
+    put();
+    kernel.on_test = [&] {
+        kernel.put_filter(500, *Image::load(files.path("set")));
+        set().map_id = 500;
+    };
+    const auto grown = change_keys(kernel, eth0, "set", range("198.51.", 0, 299), KeyRequest{}, {});
+    ASSERT_TRUE(grown) << grown.error().message;
+    EXPECT_EQ(kernel.count("test set"), 2U);
+    EXPECT_EQ(listed().size(), 500U);
+}
+
+TEST_F(ExactSet, RefusesWhatAnExactSetNeedsNot) {
+    put();
+    const auto again = change_keys(kernel, eth0, "set", keys({"192.0.2.1"}),
+                                   KeyRequest{.change = KeyChange::insert_again}, {});
+    ASSERT_FALSE(again);
+    EXPECT_EQ(again.error().kind, ErrorKind::invalid_request);
+    const auto net =
+        change_keys(kernel, eth0, "set", Members(KeySet(SIEVE_FIELD_SRC), {{1, 4}}), KeyRequest{}, {});
+    ASSERT_FALSE(net);
+    EXPECT_EQ(net.error().kind, ErrorKind::bad_input);
+    EXPECT_NE(net.error().message.find("single addresses"), std::string::npos);
+    EXPECT_EQ(filter()->file().changes, 0U);
+    kernel.failing_set = "set";
+    const auto failed = change_keys(kernel, eth0, "set", range("198.51.", 0, 299), KeyRequest{}, {});
+    ASSERT_FALSE(failed);
+    EXPECT_EQ(listed().size(), 200U);
+    expect_intact();
+}
+
+// The last writer died: a key stands twice, and the header counts wrongly.
+TEST_F(ExactSet, IsSettledByTheNextWriterAndTheNextReader) {
+    put();
+    const auto half_done = [&] {
+        const auto open = filter();
+        const sieve_exact& exact = *sieve_exact_of(&open->lookup());
+        auto& part = reinterpret_cast<sieve_exact_ipv6&>(open->lines()[0]);
+        part.unsettled = SIEVE_EXACT_CHANGING;
+        open->file().keys += 3;
+        // Copy the first key whose other word has a free lane.
+        sieve_line* lines = &open->lines()[SIEVE_EXACT_IPV4_LINE];
+        const std::uint64_t none = (std::uint64_t{1} << exact.width) - 1;
+        for (int i = 0; i < 200; i++) {
+            const sieve_key key = *parse_key("192.0.2." + std::to_string(i), SIEVE_FIELD_SRC);
+            const sieve_exact_place at = sieve_exact_locate(
+                &exact, sieve_exact_permute(&exact, static_cast<std::uint32_t>(key.word[1])));
+            __u64& first = lines[at.first / 8].word[at.first % 8];
+            __u64& second = lines[at.second / 8].word[at.second % 8];
+            if (sieve_exact_test(&exact, first, ~0ULL, at.rest) == 0) continue;
+            if ((second & none) != none) continue;
+            second = (second & ~none) | (exact.range + at.rest);
+            return;
+        }
+        FAIL() << "no key can stand twice";
+    };
+    half_done();
+    EXPECT_EQ(listed().size(), 200U);
+    expect_intact();
+    half_done();
+    kernel.steps.clear();
+    const auto in = insert(kernel, eth0, "set", keys({"203.0.113.1"}), {});
+    ASSERT_TRUE(in) << in.error().message;
+    EXPECT_EQ(in->keys, 201U);
+    EXPECT_GE(kernel.count("grace period"), 1U);
+    EXPECT_EQ(listed().size(), 201U);
+    expect_intact();
+    // What no writer leaves is refused.
+    filter()->lines()[1].word[0] = 0x1234567890abcdef;
+    reinterpret_cast<sieve_exact_ipv6&>(filter()->lines()[0]).unsettled = SIEVE_EXACT_CHANGING;
+    const auto damaged = insert(kernel, eth0, "set", keys({"203.0.113.2"}), {});
+    ASSERT_FALSE(damaged);
+    EXPECT_EQ(damaged.error().kind, ErrorKind::kernel_refused);
+    EXPECT_NE(damaged.error().message.find("damaged"), std::string::npos) << damaged.error().message;
+}
+
+} // namespace
+} // namespace sieve::control

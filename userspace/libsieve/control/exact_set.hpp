@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+// Sets in force that list their keys (kind `exact`): what is in force is read back from the kernel, so there
+// is no doubt about what is a member, and nothing has to be noted beside the table.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "libsieve/control/change_keys.hpp"
+#include "libsieve/control/in_force.hpp"
+#include "libsieve/control/kernel.hpp"
+#include "libsieve/control/observer.hpp"
+#include "libsieve/control/safety.hpp"
+#include "libsieve/filters/exact_kind.hpp"
+#include "libsieve/util/result.hpp"
+
+namespace sieve::control {
+
+// A set in force whose table is open for changes, as its last writer left it or settled. The lock is held.
+struct OpenTable {
+    std::unique_ptr<RunningFilter> filter; // owns what the table changes
+    std::unique_ptr<ChangeableTable> table;
+
+    // All keys, each once.
+    [[nodiscard]] Result<KeySet> list() const;
+};
+
+// Whether sets of this kind list their keys and let them change one by one.
+[[nodiscard]] bool lists_and_changes(const sieve_lookup& lookup);
+
+// Opens the set's table, and settles it if its last writer died.
+[[nodiscard]] Result<OpenTable> open_table(Kernel& kernel, const std::string& name, std::uint32_t map_id);
+
+// change_keys() for such a set. A set that has no room for the keys, or that gets very many of them, is
+// listed and built anew with them, with room for more, tested, and swapped in; what others change meanwhile
+// goes to both tables. Errors of change_keys().
+[[nodiscard]] Result<KeysChanged> change_exact_set(Kernel& kernel, const HookName& hook,
+                                                   const std::string& set, const Members& members,
+                                                   const KeyRequest& request, const Observer& observer,
+                                                   const Safety& safety);
+
+// The keys of the set, as they are at one moment. Takes the lock only if the table keeps changing, or if its
+// last writer died.
+[[nodiscard]] Result<KeySet> list_exact_set(Kernel& kernel, const std::string& name, std::uint32_t map_id);
+
+} // namespace sieve::control
