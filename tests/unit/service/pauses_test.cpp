@@ -37,6 +37,17 @@ TEST(Pauses, AreFilesOfTheStateDirectory) {
     EXPECT_TRUE(std::filesystem::is_empty(state));
 }
 
+// A pause that somebody replaced by a folder is one, and can be ended.
+TEST(Pauses, MayBeFolders) {
+    const Files files;
+    const std::string state = files.path("state");
+    std::filesystem::create_directories(state + "/paused.eth0");
+    EXPECT_TRUE(read_pauses(state)->has("eth0"));
+    EXPECT_TRUE(add_pause(state, "eth0"));
+    EXPECT_TRUE(end_pause(state, "eth0").value());
+    EXPECT_EQ(read_pauses(state).value(), Pauses());
+}
+
 TEST(Pauses, OtherFilesAreNone) {
     const Files files;
     for (const char* name : {"version", "hooks.json", "paused2", "pause"})

@@ -71,11 +71,13 @@ Result<Pauses> read_pauses(const std::string& state) {
 
 Status add_pause(const std::string& state, const std::string& interface) {
     SIEVE_ASSIGN(const UniqueFd folder, open_folder(state));
+    // Whatever has the name is a pause, a folder as well.
     const std::string name = name_of(interface);
     const UniqueFd file(
         ::openat(folder.get(), name.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
-    if (!file) return fault(state, fmt::format("{} cannot be made", printable(name)), errno);
-    if (::fsync(file.get()) != 0) return fault(state, "cannot be written to the disk", errno);
+    if (!file && errno != EISDIR)
+        return fault(state, fmt::format("{} cannot be made", printable(name)), errno);
+    if (file && ::fsync(file.get()) != 0) return fault(state, "cannot be written to the disk", errno);
     return sync_folder(state, folder);
 }
 
@@ -93,7 +95,8 @@ Result<bool> end_pause(const std::string& state, const std::string& interface) {
     bool some = false;
     for (const std::string& one : ended) {
         const std::string name = name_of(one);
-        if (::unlinkat(folder.get(), name.c_str(), 0) == 0)
+        if (::unlinkat(folder.get(), name.c_str(), 0) == 0 ||
+            (errno == EISDIR && ::unlinkat(folder.get(), name.c_str(), AT_REMOVEDIR) == 0))
             some = true;
         else if (errno != ENOENT)
             return fault(state, fmt::format("{} cannot be removed", printable(name)), errno);
