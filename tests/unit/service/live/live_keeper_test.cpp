@@ -256,6 +256,24 @@ TEST_F(LiveKeeperTest, NoEmptyImageTakesThePlaceOfAnotherSet) {
     EXPECT_TRUE(state.read("other-ranges", observer.remark));
 }
 
+// Without its members, what judges behind the set would drop them.
+TEST_F(LiveKeeperTest, ASetThatLetsPassWaitsForItsList) {
+    SetConfiguration set = stream_set();
+    set.action = control::WantedAction{.action = SIEVE_ACTION_PASS};
+    answer.reset();
+    const auto keeper = open(set);
+    settle(*keeper);
+    EXPECT_FALSE(state.read("block", observer.remark));
+    EXPECT_FALSE(state.read("block-ranges", observer.remark));
+    answer = Decisions{.added = {claim("192.0.2.1", 1, now + 1h), claim("198.51.100.0/24", 2, now + 1h)}};
+    now += 10min;
+    settle(*keeper);
+    EXPECT_TRUE(state.read("block", observer.remark));
+    EXPECT_TRUE(state.read("block-ranges", observer.remark));
+    put_in_force();
+    EXPECT_TRUE(in_force_has("192.0.2.1"));
+}
+
 TEST_F(LiveKeeperTest, WhatCannotBeSwappedInAtTheStartIsSwappedInLater) {
     SetConfiguration set = stream_set();
     {

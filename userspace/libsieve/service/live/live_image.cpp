@@ -131,8 +131,8 @@ bool something_is_in_force(control::Kernel& kernel, const Configuration& configu
 
 std::string lost_list_text(const std::string& set, const std::string& why) {
     return fmt::format(
-        "set {}: {}; what is in force stays until the sources have said all of their lists, and "
-        "then the set is built anew",
+        "set {}: {}; what is in force, if anything is, stays until the sources have said all of their lists, "
+        "and then the set is built anew",
         set, why);
 }
 

@@ -42,6 +42,16 @@ bool has_lines(const SetConfiguration& set) {
     return set.feed.format.syntax == ListSyntax::automatic || set.feed.format.syntax == ListSyntax::plain;
 }
 
+// Whether a match with the set lets a packet pass. Without its members, what judges behind it would drop
+// them.
+bool lets_packets_pass(const Configuration& configuration, const SetConfiguration& set) {
+    return std::ranges::any_of(configuration.interfaces, [&](const InterfaceConfiguration& entry) {
+        return std::ranges::find(entry.sets, set.name) != entry.sets.end() &&
+               (set.action ? set.action->action : control::natural_action(entry.default_action).action) ==
+                   SIEVE_ACTION_PASS;
+    });
+}
+
 class Keeper final : public LiveKeeper {
   public:
     Keeper(LiveKeeperSettings settings, control::Kernel& kernel, const StateDirectory& state,
@@ -62,7 +72,8 @@ class Keeper final : public LiveKeeper {
         SIEVE_ASSIGN(const Protection protection, read_protection());
         const auto options_of = [&](const SetConfiguration& set) {
             return LiveSetOptions{set, protection,
-                                  something_is_in_force(kernel_, settings_.configuration, set.name)};
+                                  something_is_in_force(kernel_, settings_.configuration, set.name) ||
+                                      lets_packets_pass(settings_.configuration, set)};
         };
         SIEVE_ASSIGN(LiveSet live, LiveSet::open(options_of(set_), state_directory_, observer_));
         live_.emplace(std::move(live));

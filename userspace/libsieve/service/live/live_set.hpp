@@ -89,13 +89,13 @@ struct RebuildOrder {
 struct LiveSetOptions {
     SetConfiguration set;
     Protection protection{};
-    bool in_force = false; // something may be in force, and an empty filter must not take its place
+    bool in_force = false; // or should be: something that an empty filter must not take the place of
 };
 
 class LiveSet {
   public:
     // Reads the last good image's list and its journal. Nothing there: an empty list. `state` must outlive
-    // the set. If they are damaged or cannot be read, or if the set is in force and nothing is there, the
+    // the set. If they are damaged or cannot be read, or if it is in force and nothing is there, the
     // list is empty, too, and awaits_sources(). Error: the set cannot be changed in place (check_live()).
     [[nodiscard]] static Result<LiveSet> open(LiveSetOptions options, const StateDirectory& state,
                                               const control::Observer& observer);
