@@ -18,12 +18,26 @@ namespace {
 
 constexpr std::size_t longest_configuration = std::size_t{16} << 20;
 
+// A hook that the configuration names counts from the start, before the service has a program there.
+bool names(const service::watching::Manager& manager, const control::HookName& name) {
+    const auto text = read_small_file(manager.configuration, longest_configuration);
+    if (!text || !*text) return false;
+    const service::Configuration configuration =
+        service::read_configuration(**text, manager.configuration).configuration;
+    return std::ranges::any_of(kernel::all_hook_points, [&](kernel::HookPoint point) {
+        if (name.point && point != *name.point) return false;
+        const auto* entry = service::entry_for(configuration, name.interface, point);
+        return entry != nullptr && !(entry->is_pattern() && name.interface == "lo");
+    });
+}
+
 bool manages(const service::watching::Manager& manager, const control::HookName& name) {
     const auto state = service::StateDirectory::look(manager.state, service::standard_spare(manager.state));
     const auto hooks = state.hooks([](const std::string&) {});
-    return !hooks || std::ranges::any_of(*hooks, [&](const service::ManagedHook& hook) {
-        return hook.interface == name.interface && (!name.point || hook.point == *name.point);
-    });
+    return !hooks || names(manager, name) ||
+           std::ranges::any_of(*hooks, [&](const service::ManagedHook& hook) {
+               return hook.interface == name.interface && (!name.point || hook.point == *name.point);
+           });
 }
 
 std::string what_becomes(Change change, bool paused) {

@@ -119,7 +119,7 @@ Result<Exit> serve(const Arguments& arguments, service::Log& log) {
     std::optional<service::watching::Ledger> ledger;
     // Before the state directory: this error says more.
     service::PublicFace face;
-    SIEVE_TRY(face.claim(configuration, log));
+    SIEVE_TRY(face.claim(path, configuration, log));
     ledger.emplace(service::watching::Ledger::Settings{
         .version = version, .counters_file = configuration.state_directory + "/counters.json"});
     FleetPart fleet(*ledger, log);

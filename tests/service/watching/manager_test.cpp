@@ -23,7 +23,8 @@ const Manager some{.pid = ::getpid(),
                    .started = 1'700'000'000,
                    .listen = "127.0.0.1:19273",
                    .state = "/var/lib/x",
-                   .version = "1"};
+                   .version = "1",
+                   .configuration = "/etc/xdp-sieve/xdp-sieve.toml"};
 
 TEST(ManagerNoteTest, IsSeenWhileItIsHeld) {
     const Folder folder;

@@ -20,14 +20,15 @@ watching::NoteWait patient(Log& log) {
 
 } // namespace
 
-Status PublicFace::claim(const Configuration& configuration, Log& log) {
+Status PublicFace::claim(const std::string& path, const Configuration& configuration, Log& log) {
     SIEVE_ASSIGN(claim_, watching::NamespaceClaim::take(
                              [&log](const std::string& text) { log.warning(text); }, patient(log)));
     manager_ = {.pid = ::getpid(),
                 .started = std::time(nullptr),
                 .listen = configuration.listen,
                 .state = configuration.state_directory,
-                .version = version};
+                .version = version,
+                .configuration = path};
     return leave_note(log);
 }
 

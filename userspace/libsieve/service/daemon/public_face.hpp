@@ -18,8 +18,9 @@ namespace sieve::service {
 
 class PublicFace {
   public:
-    // Claims this network namespace. Error: busy, naming the daemon that manages it.
-    [[nodiscard]] Status claim(const Configuration& configuration, Log& log);
+    // Claims this network namespace for the configuration at that path. Error: busy, naming the daemon that
+    // manages it.
+    [[nodiscard]] Status claim(const std::string& path, const Configuration& configuration, Log& log);
     // Serves where the configuration says. A server that cannot be had is logged: filtering goes on without
     // it.
     void follow(const Configuration& configuration, watching::Ledger& ledger, Log& log);

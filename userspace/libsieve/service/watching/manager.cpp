@@ -50,18 +50,17 @@ std::optional<Manager> read_note(int file) {
                        .started = note.at("started").get<std::int64_t>(),
                        .listen = note.at("listen").get<std::string>(),
                        .state = note.at("state").get<std::string>(),
-                       .version = note.at("version").get<std::string>()};
+                       .version = note.at("version").get<std::string>(),
+                       .configuration = note.value("configuration", std::string())};
     } catch (const json::exception&) {
         return std::nullopt;
     }
 }
 
 std::string text_of(const Manager& manager) {
-    const json note = {{"pid", manager.pid},
-                       {"started", manager.started},
-                       {"listen", manager.listen},
-                       {"state", manager.state},
-                       {"version", manager.version}};
+    const json note = {{"pid", manager.pid},         {"started", manager.started},
+                       {"listen", manager.listen},   {"state", manager.state},
+                       {"version", manager.version}, {"configuration", manager.configuration}};
     return note.dump(-1, ' ', true, json::error_handler_t::replace) + "\n";
 }
 

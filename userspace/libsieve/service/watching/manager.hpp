@@ -3,7 +3,7 @@
 // controllers, /run/xdp-sieve/net-INODE.manager:
 //
 //     {"pid": 812, "started": 1753000000, "listen": "127.0.0.1:19273", "state": "/var/lib/xdp-sieve",
-//      "version": "0.9.0"}
+//      "version": "0.9.0", "configuration": "/etc/xdp-sieve/xdp-sieve.toml"}
 //
 // Nobody can take away what keeps a second daemon from the namespace: a socket with an abstract name, which
 // belongs to the namespace itself. So daemons see each other, too, that have different /run folders. Since
@@ -35,6 +35,7 @@ struct Manager {
     std::string listen{};     // of the status page; empty: there is none
     std::string state{};      // the state directory
     std::string version{};
+    std::string configuration{}; // the file that is kept in force
 
     [[nodiscard]] friend bool operator==(const Manager&, const Manager&) = default;
 };
