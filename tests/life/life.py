@@ -555,16 +555,16 @@ class Life(OnLists, OnTheDaemon, ByHand, OnTheHost):
         self.quiet_periods += 1
 
     def judged_otherwise(self, model):
-        """Sends a packet from every address, and returns whose verdict is not the model's."""
+        """Sends a packet from every address, and returns whose verdict is not the model's, and what it was."""
         addresses = COMMON + NEVER + [address for one in self.lists.values() for address in one.probes(one.core)]
         wrong = []
         for place, way in self.ways.items():
             arrived = way.send_round(addresses)
             self.packets += len(addresses)
-            some = [address for address in addresses
-                    if (PASS if address in arrived else DROP) not in model.verdicts(place, address)]
-            if some:
-                wrong.append(f"wrong verdicts {place[1]} at life{place[0]}: {', '.join(some[:5])}")
+            for verdict, some in ((PASS, arrived), (DROP, set(addresses) - arrived)):
+                others = sorted(one for one in some if verdict not in model.verdicts(place, one))
+                if others:
+                    wrong.append(f"{verdict} {place[1]} at life{place[0]}: {', '.join(others[:5])}")
         return wrong
 
     settled_sets = frozenset()
