@@ -296,7 +296,7 @@ class Life(OnLists, OnTheDaemon, ByHand, OnTheHost):
     def draw_options(self, one):
         """What a set's table says, beside its action and source."""
         draw = self.draw
-        options = {"kind": draw.choice(one.kinds), "refresh": "2s" if draw.random() < 0.1 else "1h", "except": []}
+        options = {"kind": draw.choice(one.kinds), "rate": draw.random() < 0.5, "refresh": "2s" if draw.random() < 0.1 else "1h", "except": []}
         options["verify"] = one.may_verify(options["kind"]) and draw.random() < 0.25
         if one.may_except() and options["kind"] != "ddlcbf" and draw.random() < 0.3:
             options["except"] = [lists.draw_exception(draw, address, one.prefixes)
@@ -357,8 +357,10 @@ class Life(OnLists, OnTheDaemon, ByHand, OnTheHost):
                  f'refresh = "{options["refresh"]}"']
         if options["kind"]:
             lines.append(f'kind = "{options["kind"]}"')
-        if not one.prefixes and not one.images and not one.changes_live() and options["kind"] != "exact":
-            lines.append("fpr = 1e-9")  # so that no stranger matches by chance
+        # What asks for no rate is exact; a rate so that no stranger matches by chance.
+        if not one.prefixes and not one.images and not one.changes_live() and options["kind"] != "exact" and (
+                options["kind"] or options["rate"] or options["verify"]):
+            lines.append("fpr = 1e-9")
         if options["verify"]:
             lines.append("verify = true")
         if options["except"]:
