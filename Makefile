@@ -106,10 +106,12 @@ BENCH_OBJ := $(call objects,$(BENCH_SRC),$(B))
 LIVE_BENCH_OBJ := $(call objects,$(LIVE_BENCH_SRC),$(B))
 SANDBOX_BENCH_OBJ := $(B)/tests/sandbox-bench/sandbox_bench.o
 
-# One object for each hook: XDP, and tc's ingress and egress.
+# One object for each hook: XDP, and tc's ingress and egress. The one that notes flows is nothing without a controller,
+# so it is not installed.
 PROGRAMS := xdp_sieve xdp_sieve_tc
 BPF_OBJ  := $(PROGRAMS:%=$(B)/%.bpf.o)
-SKELETON := $(PROGRAMS:%=$(B)/bpf/%.skel.h)
+NOTE_OBJ := $(B)/sieve_note.bpf.o
+SKELETON := $(patsubst %,$(B)/bpf/%.skel.h,$(PROGRAMS) sieve_note)
 BENCH_SKELETON := $(B)/bpf/sieve_bench.skel.h
 
 .DELETE_ON_ERROR:
@@ -124,7 +126,7 @@ programs: $(BPF_OBJ) $(B)/libsieve.so $(B)/libsieve.a $(B)/xdp-sieve $(B)/xdp-si
 deps:
 	scripts/install-deps.sh
 
-$(BPF_OBJ): $(B)/%.bpf.o: bpf/%.bpf.c $(wildcard bpf/*.h include/sieve/*.h)
+$(BPF_OBJ) $(NOTE_OBJ): $(B)/%.bpf.o: bpf/%.bpf.c $(wildcard bpf/*.h include/sieve/*.h)
 	@mkdir -p $(@D)
 	$(CLANG) $(BPFFLAGS) -c $< -o $@
 

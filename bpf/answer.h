@@ -8,7 +8,8 @@
 #include <sieve/policy.h>
 
 struct sieve_answer {
-    __u16 action;   /* enum sieve_action; never COUNT */
+    __u8 action;    /* enum sieve_action; never COUNT */
+    __u8 flags;     /* enum sieve_entry_flag bits of the set that decided */
     __u16 verdict;  /* enum sieve_verdict: what came of it */
     __u32 decision; /* as in struct sieve_trace */
     __u32 hits;     /* likewise */

@@ -16,6 +16,8 @@
 #include <sieve/limit.h>
 #include <sieve/policy.h>
 
+#include "flows.h"
+
 /* A filter image. BPF_F_INNER_MAP lets images of different sizes replace each other; it needs Linux 5.10. */
 struct sieve_filter_map {
     __uint(type, BPF_MAP_TYPE_ARRAY);
@@ -142,6 +144,16 @@ struct {
     __type(value, struct sieve_account);
 } sieve_accounts SEC(".maps");
 
+/* Where the sets are asked again, about a packet that another one quotes (bpf/reply.h): struct sieve_quoted.
+ */
+#define SIEVE_QUOTED_BYTES (sizeof(struct sieve_stats) + 72)
+struct {
+    __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+    __uint(max_entries, 1);
+    __type(key, __u32);
+    __uint(value_size, SIEVE_QUOTED_BYTES);
+} sieve_quoted SEC(".maps");
+
 /* Each map of the list, by its name. */
 #define SIEVE_MAP_IS_HERE(map) SIEVE_STATIC_ASSERT(sizeof(sieve_##map) > 0, "a map of the list");
 SIEVE_OPEN_MAPS(SIEVE_MAP_IS_HERE)
@@ -156,6 +168,11 @@ volatile struct sieve_control sieve_control SEC(SIEVE_MAP_CONTROL) = {
     .abi = SIEVE_ABI,
     .bank = {SIEVE_PASS_ALL, SIEVE_PASS_ALL},
 };
+
+/* With what the interface's packets begin (enum sieve_link). */
+static __always_inline __u32 sieve_link(void) {
+    return sieve_control.link;
+}
 
 /* Set before loading by whoever inspects each packet's treatment (preflight, replay, tests); else dead code.
  */

@@ -15,7 +15,7 @@
  * bound.
  *
  * Include the hook's header (hook_xdp.h, hook_tc.h) first. It defines a packet's context, and tells which
- * packets may have zero in the IP header's length field.
+ * packets may have zero in the IP header's length field, and with what packets begin: sieve_link().
  */
 #ifndef SIEVE_BPF_PARSE_H
 #define SIEVE_BPF_PARSE_H
@@ -33,11 +33,11 @@
 #include <sieve/policy.h>
 #include <sieve/ports.h>
 
-#include "maps.h"
-
 #ifndef SIEVE_CONTEXT
 #error "include the hook's header first"
 #endif
+
+static __always_inline __u32 sieve_link(void);
 
 #define SIEVE_FAST_VLAN_TAGS 4
 #define SIEVE_FAST_EXTENSIONS 8
@@ -82,10 +82,21 @@ struct sieve_ports {
 
 struct sieve_parsed {
     struct sieve_key key;
-    __u16 have;    /* enum sieve_field bits */
-    __u16 outcome; /* enum sieve_outcome */
-    __u32 bytes;   /* of the packet, as its hook counts them */
+    __u8 have;    /* enum sieve_field bits */
+    __u8 outcome; /* enum sieve_outcome */
+    /* Where the IP header begins, and how many bytes from there the upper header begins. `header` is 0 if
+     * there is no upper header, or if either number does not fit. One byte each: on Linux 6.1 the stack is
+     * full. */
+    __u8 network;
+    __u8 header;
+    __u32 bytes; /* of the packet, as its hook counts them */
 };
+
+/* Notes where the upper header begins. No branch. */
+static __always_inline void sieve_take_offsets(__u64 network, __u64 header, struct sieve_parsed* parsed) {
+    parsed->network = network;
+    parsed->header = header & sieve_ones_if(((header | network) - 256) >> 63);
+}
 
 /* True if the type of frame is a VLAN tag. */
 static __always_inline int sieve_is_vlan(__be16 type) {
@@ -165,6 +176,8 @@ static __always_inline void sieve_parse_ipv4(SIEVE_CONTEXT* ctx, void* cursor, v
         return;
     }
     if (!sieve_take_ipv4(ip, parsed)) return;
+    parsed->network = (__u64)cursor - (__u64)ctx->data;
+    parsed->header = sizeof(*ip);
     sieve_parse_transport(ip + 1, end, (__s64)total - (__s64)sizeof(*ip), ip->protocol, parsed);
 }
 
@@ -275,6 +288,7 @@ __noinline int sieve_parse_ipv6(SIEVE_CONTEXT* ctx, struct sieve_parsed* parsed,
                     return 0;
                 }
             }
+            sieve_take_offsets(offset & SIEVE_OFFSET_MASK, ((__u64)cursor - (__u64)ip) & 0xffff, parsed);
             sieve_parse_transport(cursor, end, available, type, parsed);
             return 0;
         }
@@ -356,7 +370,7 @@ static __always_inline void sieve_parse_ethernet(SIEVE_CONTEXT* ctx, struct siev
 static __always_inline void sieve_parse(SIEVE_CONTEXT* ctx, __u32 bytes, struct sieve_parsed* parsed) {
     __builtin_memset(parsed, 0, sizeof(*parsed));
     parsed->bytes = bytes;
-    if (SIEVE_UNLIKELY(sieve_control.link == SIEVE_LINK_IP))
+    if (SIEVE_UNLIKELY(sieve_link() == SIEVE_LINK_IP))
         sieve_parse_bare(ctx, parsed);
     else
         sieve_parse_ethernet(ctx, parsed);

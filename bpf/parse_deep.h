@@ -148,6 +148,7 @@ static __always_inline void sieve_deep_ipv4(struct sieve_walk* walk, struct siev
     walk->available = header - sizeof(ip);
     bpf_loop(SIEVE_MOST_OPTION_BYTES, sieve_walk_option, walk, 0);
     if (!sieve_take_ipv4(&ip, parsed)) return;
+    sieve_take_offsets(behind - header, header, parsed);
     walk->at = behind;
     walk->available = (__s64)total - header;
     sieve_deep_transport(walk, ip.protocol, parsed);
@@ -155,6 +156,7 @@ static __always_inline void sieve_deep_ipv4(struct sieve_walk* walk, struct siev
 
 static __always_inline void sieve_deep_ipv6(struct sieve_walk* walk, struct sieve_parsed* parsed) {
     struct ipv6hdr ip __attribute__((aligned(8)));
+    const __u32 network = walk->at;
 
     parsed->outcome = SIEVE_OUTCOME_TRUNCATED;
     if (sieve_load(walk->ctx, walk->at, &ip, sizeof(ip)) != 0) return;
@@ -175,6 +177,7 @@ static __always_inline void sieve_deep_ipv6(struct sieve_walk* walk, struct siev
         sieve_deep_icmp(walk, parsed);
     else
         sieve_deep_transport(walk, walk->next, parsed);
+    if (parsed->outcome == SIEVE_OUTCOME_COMPLETE) sieve_take_offsets(network, walk->at - network, parsed);
 }
 
 /* Fills `parsed` anew. This is a global function: it runs rarely, and it gets its own stack frame. The return
@@ -189,7 +192,7 @@ __noinline int sieve_parse_deep(SIEVE_CONTEXT* ctx, struct sieve_parsed* parsed)
     __builtin_memset(parsed, 0, sizeof(*parsed));
     parsed->bytes = bytes;
     parsed->outcome = SIEVE_OUTCOME_TRUNCATED;
-    if (sieve_control.link == SIEVE_LINK_IP) {
+    if (sieve_link() == SIEVE_LINK_IP) {
         if (sieve_load(ctx, 0, &version, sizeof(version)) != 0) return 0;
         walk.type = version >> 4 == 4 ? bpf_htons(ETH_P_IP) : version >> 4 == 6 ? bpf_htons(ETH_P_IPV6) : 0;
     } else {

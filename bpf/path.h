@@ -21,6 +21,7 @@
 #include "maps.h"
 #include "parse.h"
 #include "parse_deep.h"
+#include "reply.h"
 #include "verify.h"
 #include "watch.h"
 
@@ -66,6 +67,7 @@ static __always_inline int sieve_match(const struct sieve_parsed* parsed, struct
     answer->hits |= 1U << slot;
     if (entry->action == SIEVE_ACTION_COUNT) return 0;
     answer->decision = slot;
+    answer->flags = entry->flags;
     stats->decided++;
     if (SIEVE_UNLIKELY(entry->action == SIEVE_ACTION_LIMIT)) {
         /* The answer already holds the default action. */
@@ -181,6 +183,29 @@ static __always_inline void sieve_count(struct sieve_counter* counter, __u64 byt
     counter->bytes += bytes;
 }
 
+/* Whether a packet that would be dropped passes, since it answers a flow of the host (reply.h). Counts it. */
+static __always_inline int sieve_passes_as_reply(SIEVE_CONTEXT* ctx, const struct sieve_parsed* parsed,
+                                                 struct sieve_answer* answer, struct sieve_stats* stats) {
+    struct sieve_quoted* quoted;
+    __u32 zero = 0;
+
+    switch (sieve_is_reply(ctx, parsed, answer->flags)) {
+    case SIEVE_REPLY_NO:
+        return 0;
+    case SIEVE_REPLY_ASKS:
+        /* Not from within a function, whose stack would come on top. */
+        quoted = bpf_map_lookup_elem(&sieve_quoted, &zero);
+        if (!quoted) return 0;
+        if (sieve_ask(&quoted->parsed, &quoted->stats, &quoted->answer, 0, SIEVE_TURN_FIRST))
+            sieve_ask_others(&quoted->parsed, &quoted->stats, &quoted->answer);
+        if (quoted->answer.decision >= SIEVE_SLOTS || quoted->answer.action == SIEVE_ACTION_DROP) return 0;
+    }
+    if (answer->decision == SIEVE_NO_SET) stats->decided++;
+    answer->decision = SIEVE_REPLY;
+    sieve_count(&stats->replied, parsed->bytes);
+    return 1;
+}
+
 /* The whole path, from a packet of `bytes` bytes to its verdict (enum sieve_verdict). */
 static __always_inline int sieve_filter(SIEVE_CONTEXT* ctx, __u32 bytes) {
     struct sieve_answer answer = {.action = SIEVE_ACTION_PASS, .decision = SIEVE_NOT_ASKED};
@@ -199,7 +224,12 @@ static __always_inline int sieve_filter(SIEVE_CONTEXT* ctx, __u32 bytes) {
             sieve_ask_others(&parsed, stats, &answer);
     stats->outcome[parsed.outcome & (SIEVE_OUTCOME_SLOTS - 1)]++;
 
-    answer.verdict = verdict = sieve_verdict(&answer, stats);
+    verdict = sieve_verdict(&answer, stats);
+    if (verdict == SIEVE_VERDICT_DROP &&
+        SIEVE_UNLIKELY(sieve_control.bank[answer.bank & (SIEVE_BANKS - 1)].replies == SIEVE_ACTION_PASS) &&
+        sieve_passes_as_reply(ctx, &parsed, &answer, stats))
+        verdict = SIEVE_VERDICT_PASS;
+    answer.verdict = verdict;
     if (verdict == SIEVE_VERDICT_DROP)
         sieve_count(&stats->dropped, parsed.bytes);
     else if (SIEVE_LIKELY(verdict == SIEVE_VERDICT_PASS))
@@ -209,7 +239,8 @@ static __always_inline int sieve_filter(SIEVE_CONTEXT* ctx, __u32 bytes) {
 
     /* While nobody watches, every packet takes only the first branch. */
     if (SIEVE_UNLIKELY(sieve_control.watch) &&
-        (answer.hits || (sieve_control.watch & (SIEVE_WATCH_DEFAULT | SIEVE_WATCH_REJECTED))))
+        (answer.hits ||
+         (sieve_control.watch & (SIEVE_WATCH_DEFAULT | SIEVE_WATCH_REJECTED | SIEVE_WATCH_REPLIES))))
         sieve_watch(ctx, &parsed, &answer, stats);
 
     if (sieve_tracing) {

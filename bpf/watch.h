@@ -147,7 +147,8 @@ static long sieve_tally_slot(__u32 slot, struct sieve_tallying* tallying) {
 static __always_inline int sieve_is_sampled(const struct sieve_answer* answer, __u32 watch) {
     return (answer->hits && (watch & SIEVE_WATCH_EVENTS)) ||
            (answer->decision == SIEVE_NO_SET && (watch & SIEVE_WATCH_DEFAULT)) ||
-           (answer->rejected && (watch & SIEVE_WATCH_REJECTED));
+           (answer->rejected && (watch & SIEVE_WATCH_REJECTED)) ||
+           (answer->decision == SIEVE_REPLY && (watch & SIEVE_WATCH_REPLIES));
 }
 
 /* Watches a packet. A global function, so that its stack is not on the path to the sets. */

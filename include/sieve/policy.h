@@ -41,7 +41,8 @@
  * that only few changes need. The control block has one more map. `bpftool map` shows these names.
  */
 #define SIEVE_OPEN_MAPS(X) X(sets) X(stats)
-#define SIEVE_RARE_MAPS(X) X(exact) X(inserted) X(joint) X(devices) X(cpus) X(events) X(sketches) X(accounts)
+#define SIEVE_RARE_MAPS(X)                                                                                   \
+    X(exact) X(inserted) X(joint) X(devices) X(cpus) X(events) X(sketches) X(accounts) X(flows) X(quoted)
 #define SIEVE_MAP_NAME(map) "sieve_" #map
 #define SIEVE_MAP_CONTROL ".data.sieve"
 
@@ -125,12 +126,14 @@ struct sieve_totals {
     __u64 redirect_failed;
     __u64 decided;
     __u64 asked_unreadable;
+    struct sieve_counter replied;
     __u64 reserved;
 };
 
 /* Bits of an entry's `flags`. */
 enum sieve_entry_flag {
     SIEVE_ENTRY_VERIFY = 1 << 0, /* the exact set at the filter's map index is asked after the filter */
+    SIEVE_ENTRY_KEEPS_REPLIES_OUT = 1 << 1, /* drops answers to the host's own flows, too */
 };
 
 struct sieve_policy_entry {
@@ -177,7 +180,10 @@ struct sieve_policy {
     __u32 cpus_id;                         /* likewise, in sieve_cpus */
     struct sieve_limit limit[SIEVE_SLOTS]; /* of the sets whose action is SIEVE_ACTION_LIMIT */
     struct sieve_joint_order joint;
-    __u32 joint_id;               /* the joint filter's map, in sieve_joint; or 0 */
+    __u32 joint_id; /* the joint filter's map, in sieve_joint; or 0 */
+    /* SIEVE_ACTION_PASS: a packet that would be dropped passes if it answers a flow that the host began
+     * (sieve/flow.h), unless the set that drops it keeps replies out. SIEVE_ACTION_DROP: it does not. */
+    __u32 replies;
     struct sieve_totals baseline; /* what the table's counters stood at when they were last reset */
 };
 
@@ -188,8 +194,10 @@ enum sieve_watch_flag {
     /* Packets without a match are sampled, too: */
     SIEVE_WATCH_DEFAULT = 1 << 2,  /* those that the default decided */
     SIEVE_WATCH_REJECTED = 1 << 3, /* those whose match with a filter verification rejected */
+    SIEVE_WATCH_REPLIES = 1 << 4,  /* those that pass because they answer the host's own flows */
 };
-#define SIEVE_WATCH_SAMPLED (SIEVE_WATCH_EVENTS | SIEVE_WATCH_DEFAULT | SIEVE_WATCH_REJECTED)
+#define SIEVE_WATCH_SAMPLED                                                                                  \
+    (SIEVE_WATCH_EVENTS | SIEVE_WATCH_DEFAULT | SIEVE_WATCH_REJECTED | SIEVE_WATCH_REPLIES)
 
 /* The program's one global variable, in the map SIEVE_MAP_CONTROL. */
 struct sieve_control {
@@ -208,6 +216,8 @@ struct sieve_control {
     __u32 sketch_id;
     __u64 sketch_since; /* seconds since 1970 */
     __u64 network;      /* inode of the network namespace that `load` attached the program in; or 0 */
+    __u32 flows_id;     /* the flow memory in sieve_flows; or 0 */
+    __u32 reserved;
 };
 
 /*
@@ -268,9 +278,11 @@ struct sieve_stats {
      * `asked_unreadable`, less `decided`. So a packet that no set decides, the most frequent one, is not
      * counted once more.
      */
-    __u64 decided;          /* packets that a set decided */
+    __u64 decided;          /* packets that a set decided, or that passed as replies instead */
     __u64 asked_unreadable; /* unreadable packets for which the sets were asked */
-    __u64 reserved[6];
+    struct sieve_counter
+        replied; /* would have been dropped, but answer own flows; they count as passed, too */
+    __u64 reserved[4];
 };
 SIEVE_STATIC_ASSERT(sizeof(struct sieve_stats) % 64 == 0, "whole cache lines");
 
@@ -280,16 +292,22 @@ SIEVE_STATIC_ASSERT(sizeof(struct sieve_stats) % 64 == 0, "whole cache lines");
 #define SIEVE_PROGRAM_INGRESS "sieve_ingress"
 #define SIEVE_PROGRAM_EGRESS "sieve_egress"
 
+/* The program that notes flows at tc's egress hook (sieve/flow.h), and its maps besides sieve_flows. */
+#define SIEVE_PROGRAM_NOTE "sieve_note"
+#define SIEVE_MAP_NOTE ".data.note"
+#define SIEVE_MAP_NOTE_COUNTS "sieve_notes"
+
 /* What the program saw of one packet. Written only if `sieve_tracing` was set; never in service. */
 struct sieve_trace {
     struct sieve_key key;
     __u32 have; /* enum sieve_field bits that the packet provided */
     __u32 outcome;
     __u32 verdict;  /* enum sieve_verdict */
-    __u32 decision; /* the deciding set's slot, or SIEVE_NO_SET for the default, or SIEVE_NOT_ASKED */
+    __u32 decision; /* the deciding set's slot, or SIEVE_NO_SET for the default, or one of those below it */
     __u64 hits;     /* bit s: the set in slot s matched (also those that only count) */
 };
 #define SIEVE_NO_SET 0xffffffffU
 #define SIEVE_NOT_ASKED 0xfffffffeU
+#define SIEVE_REPLY 0xfffffffdU /* it answers a flow that the host began */
 
 #endif

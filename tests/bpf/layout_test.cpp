@@ -100,12 +100,13 @@ TEST_F(Layout, Control) {
                   MEMBER(sieve_control, loader), MEMBER(sieve_control, watch), MEMBER(sieve_control, sample),
                   MEMBER(sieve_control, link), MEMBER(sieve_control, ring_id),
                   MEMBER(sieve_control, sketch_id), MEMBER(sieve_control, sketch_since),
-                  MEMBER(sieve_control, network), MEMBER(sieve_control, bank));
+                  MEMBER(sieve_control, network), MEMBER(sieve_control, flows_id),
+                  MEMBER(sieve_control, reserved), MEMBER(sieve_control, bank));
     EXPECT_LAYOUT(sieve_policy, MEMBER(sieve_policy, sets), MEMBER(sieve_policy, default_action),
                   MEMBER(sieve_policy, unreadable), MEMBER(sieve_policy, joined), MEMBER(sieve_policy, joint),
                   MEMBER(sieve_policy, joint_id), MEMBER(sieve_policy, entry), MEMBER(sieve_policy, slot),
                   MEMBER(sieve_policy, devices_id), MEMBER(sieve_policy, cpus_id),
-                  MEMBER(sieve_policy, limit), MEMBER(sieve_policy, baseline));
+                  MEMBER(sieve_policy, limit), MEMBER(sieve_policy, replies), MEMBER(sieve_policy, baseline));
     EXPECT_LAYOUT(sieve_limit, MEMBER(sieve_limit, interval), MEMBER(sieve_limit, depth),
                   MEMBER(sieve_limit, step), MEMBER(sieve_limit, burst));
     EXPECT_LAYOUT(sieve_account, MEMBER(sieve_account, spent), MEMBER(sieve_account, reserved));
@@ -121,7 +122,8 @@ TEST_F(Layout, Control) {
     EXPECT_LAYOUT(sieve_totals, MEMBER(sieve_totals, dropped), MEMBER(sieve_totals, passed),
                   MEMBER(sieve_totals, redirected), MEMBER(sieve_totals, outcome),
                   MEMBER(sieve_totals, redirect_failed), MEMBER(sieve_totals, decided),
-                  MEMBER(sieve_totals, asked_unreadable), MEMBER(sieve_totals, reserved));
+                  MEMBER(sieve_totals, asked_unreadable), MEMBER(sieve_totals, replied),
+                  MEMBER(sieve_totals, reserved));
 }
 
 TEST_F(Layout, Counters) {
@@ -131,7 +133,7 @@ TEST_F(Layout, Counters) {
                   MEMBER(sieve_stats, redirect_failed), MEMBER(sieve_stats, events_lost),
                   MEMBER(sieve_stats, verified), MEMBER(sieve_stats, over), MEMBER(sieve_stats, purse),
                   MEMBER(sieve_stats, decided), MEMBER(sieve_stats, asked_unreadable),
-                  MEMBER(sieve_stats, reserved));
+                  MEMBER(sieve_stats, replied), MEMBER(sieve_stats, reserved));
     EXPECT_LAYOUT(sieve_verified, MEMBER(sieve_verified, non_members), MEMBER(sieve_verified, avoided));
 }
 

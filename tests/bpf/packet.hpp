@@ -175,7 +175,7 @@ struct Fragment6 {
     }
 };
 
-// TCP, UDP, DCCP, SCTP and UDP-Lite begin alike, and no code here reads further.
+// UDP, DCCP, SCTP and UDP-Lite begin alike, as TCP does, and no code here reads further.
 template <std::uint8_t protocol_number, std::size_t header_bytes>
 struct Ports {
     std::uint16_t sport = 1000;
@@ -190,25 +190,47 @@ struct Ports {
         return bytes;
     }
 };
-using Tcp = Ports<6, 20>;
 using Udp = Ports<17, 8>;
 using Dccp = Ports<33, 12>;
 using Sctp = Ports<132, 12>;
 using UdpLite = Ports<136, 8>;
 
-struct Icmp {
-    std::uint8_t type = 8;
+inline constexpr std::uint8_t fin = 1, syn = 2, rst = 4, ack = 16;
 
-    [[nodiscard]] Identity identity() const { return {.protocol = 1}; }
-    [[nodiscard]] Bytes encode(const Identity&, std::size_t) const { return {type, 0, 0, 0, 0, 0, 0, 0}; }
+struct Tcp {
+    std::uint16_t sport = 1000;
+    std::uint16_t dport = 2000;
+    std::uint8_t flags = ack;
+
+    [[nodiscard]] Identity identity() const { return {.protocol = 6}; }
+    [[nodiscard]] Bytes encode(const Identity&, std::size_t) const {
+        Bytes bytes;
+        put16(bytes, sport);
+        put16(bytes, dport);
+        bytes.resize(20, 0x55);
+        bytes[12] = 0x50; // the header's length, in words
+        bytes[13] = flags;
+        return bytes;
+    }
 };
 
-struct Icmp6 {
-    std::uint8_t type = 128;
+// ICMP and ICMPv6. The second word is that of an echo; an error's is not read. An error quotes the IP packet
+// that stands behind it.
+template <std::uint8_t protocol_number, std::uint8_t echo>
+struct IcmpOf {
+    std::uint8_t type = echo;
+    std::uint16_t id = 0;
 
-    [[nodiscard]] Identity identity() const { return {.protocol = 58}; }
-    [[nodiscard]] Bytes encode(const Identity&, std::size_t) const { return {type, 0, 0, 0, 0, 0, 0, 0}; }
+    [[nodiscard]] Identity identity() const { return {.protocol = protocol_number}; }
+    [[nodiscard]] Bytes encode(const Identity&, std::size_t) const {
+        Bytes bytes{type, 0, 0, 0};
+        put16(bytes, id);
+        put16(bytes, 0);
+        return bytes;
+    }
 };
+using Icmp = IcmpOf<1, 8>;
+using Icmp6 = IcmpOf<58, 128>;
 
 // Any bytes; the default protocol is unknown.
 struct Payload {

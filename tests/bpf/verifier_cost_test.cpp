@@ -16,6 +16,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bpf/images.hpp"
+#include "bpf/note_program.hpp"
 #include "libsieve/kernel/bpf_object.hpp"
 #include "libsieve/kernel/skeleton.hpp"
 
@@ -64,6 +65,7 @@ TEST(VerifierCost, IsAsRecorded) {
         const BpfObject at_tc = value_or_fail(BpfObject::load({.point = point}));
         costs.emplace(program_name(point), walked(at_tc.program_fd()));
     }
+    costs.emplace(SIEVE_PROGRAM_NOTE, walked(NoteProgram().fd()));
     for (const auto& [program, cost] : costs) {
         EXPECT_GT(cost, 0U) << program;
         EXPECT_LT(cost, most_instructions) << program << ": split what grew into global functions";

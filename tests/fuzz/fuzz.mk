@@ -24,8 +24,8 @@ FUZZ_TOML_OBJ := $(FUZZ)/userspace/libsieve/control/build_options.o $(call objec
 FUZZ_LIVE_OBJ := $(addprefix $(FUZZ)/userspace/libsieve/service/live/,claim.o claim_file.o claim_record.o \
                  decisions.o plain_addresses.o)
 FUZZ_LIB_OBJ := $(call objects,$(FUZZ_LIB_SRC),$(FUZZ))
-# The packet path's parser, once for each hook.
-FUZZ_PARSERS := $(FUZZ)/tests/fuzz/packet_parser_XDP.o $(FUZZ)/tests/fuzz/packet_parser_TC.o
+# The packet path's parser, once for each hook, and the noting program.
+FUZZ_PARSERS := $(patsubst %,$(FUZZ)/tests/fuzz/packet_parser_%.o,XDP TC NOTE)
 FUZZ_OWN_OBJ := $(patsubst %,$(FUZZ)/%.o,$(basename $(wildcard tests/fuzz/*.cpp tests/model/*.cpp))) \
                 $(FUZZ_CLI_OBJ) $(FUZZ_TOML_OBJ) $(FUZZ_LIVE_OBJ) $(FUZZ_PARSERS)
 
@@ -63,7 +63,7 @@ $(FUZZ_PARSERS): $(FUZZ)/tests/fuzz/packet_parser_%.o: tests/fuzz/packet_parser.
 $(FUZZ)/libsieve.a: $(FUZZ_LIB_OBJ)
 	rm -f $@ && $(AR) rcs $@ $^
 
-$(FUZZ)/packet: $(FUZZ_PARSERS) $(FUZZ)/tests/model/parse_model.o
+$(FUZZ)/packet: $(FUZZ_PARSERS) $(FUZZ)/tests/model/parse_model.o $(FUZZ)/tests/model/reply_model.o
 $(FUZZ)/feed $(FUZZ)/key: $(FUZZ)/tests/model/entry_model.o
 $(FUZZ)/capture: $(FUZZ)/tests/model/link_model.o
 $(FUZZ)/image: $(addprefix $(FUZZ)/tests/,fuzz/guarded_pages.o model/exact_model.o model/image_model.o model/ranges_model.o)

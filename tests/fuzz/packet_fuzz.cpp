@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Fuzzes the packet path's parser against the model in tests/model. The parser is compiled for user space, as
-// each hook has it.
+// Fuzzes the packet path's parser against the model in tests/model, and what it says of replies after the
+// noting program has seen some of the frames leave. All are compiled for user space, as each hook has them.
 //
 // The input is a frame. Each execution compares the results for the frame, then for a number of its
-// truncations and mutations.
+// truncations and mutations, and of what answers them.
 #include <sys/mman.h>
 
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <optional>
 #include <vector>
 
 #include <sieve/policy.h>
 
+#include "bpf/mirror.hpp"
 #include "bpf/packet.hpp"
 #include "fuzz/packet_parser.h"
 #include "fuzz/support.hpp"
 #include "model/parse_model.hpp"
+#include "model/reply_model.hpp"
 
 namespace {
 
@@ -50,6 +53,7 @@ class Stage {
 };
 
 Total total("packets parsed for each hook and compared with the model");
+Total noted("packets noted, or asked whether they are replies, and compared with the model");
 
 // How a packet reaches the parser.
 struct Arrival {
@@ -60,8 +64,7 @@ struct Arrival {
 
 using Run = void (*)(const sieve_parser_packet*, sieve_parser_result*);
 
-// The parser may leave anything in words that `have` does not cover.
-test::Parsed parse(Run run, const test::Bytes& packet, Arrival arrival) {
+sieve_parser_result run_on(Run run, const test::Bytes& packet, Arrival arrival) {
     static Stage stage;
     sieve_parser_result result{};
     const sieve_parser_packet given{.begin = stage.put(packet),
@@ -70,6 +73,12 @@ test::Parsed parse(Run run, const test::Bytes& packet, Arrival arrival) {
                                     .link = arrival.link,
                                     .segmented = arrival.segmented};
     run(&given, &result);
+    return result;
+}
+
+// The parser may leave anything in words that `have` does not cover.
+test::Parsed parse(Run run, const test::Bytes& packet, Arrival arrival) {
+    const sieve_parser_result result = run_on(run, packet, arrival);
     test::Parsed parsed;
     parsed.outcome = result.outcome;
     parsed.have = result.have;
@@ -96,6 +105,39 @@ void compare(const test::Bytes& packet, Arrival arrival = {}) {
     }
 }
 
+// A host whose frames leave and arrive, beside the model.
+class Host {
+  public:
+    Host() {
+        std::memset(sieve_parser_memory, 0, sizeof(sieve_parser_memory));
+        sieve_flow_head head{};
+        for (int i = 0; i < SIEVE_HASH_KEY_WORDS; i++) head.hash_key[i] = 0x9e3779b97f4a7c15U * (i + 1U);
+        head.lines = SIEVE_PARSER_MEMORY_LINES - 1;
+        std::memcpy(sieve_parser_memory, &head, sizeof(head));
+    }
+
+    void leaves(const test::Bytes& frame) {
+        noted.add(1);
+        (void)run_on(sieve_parser_run_note, frame, {});
+        model_.leaves(frame, 0);
+    }
+
+    void arrives(const test::Bytes& frame) const {
+        noted.add(1);
+        const bool wanted = model_.arrives(frame, 0) == test::ReplyModel::Answer::yes;
+        for (const Run run : {sieve_parser_run_xdp, sieve_parser_run_tc}) {
+            const bool seen = run_on(run, frame, {}).reply != 0;
+            if (seen == wanted) continue;
+            for (const std::uint8_t byte : frame) std::fprintf(stderr, " %02x", byte);
+            std::fprintf(stderr, "\nreply %d, model %d\n", seen, wanted);
+            FUZZ_REQUIRE(seen == wanted);
+        }
+    }
+
+  private:
+    test::ReplyModel model_;
+};
+
 // Bytes that decide something in some header: protocols, types, versions, lengths.
 constexpr std::array<std::uint8_t, 34> telling = {0,  1,  2,   3,   4,   5,   6,   7,   8,    15,  17, 20,
                                                   33, 40, 41,  43,  44,  45,  50,  51,  58,   60,  63, 70,
@@ -118,6 +160,30 @@ void mutate(test::Bytes& packet, Random& random) {
     default:
         packet[at] = static_cast<std::uint8_t>(packet[at] + random.below(5) - 2);
     }
+}
+
+// An ICMP error to the sender of a frame, which quotes the frame, or its beginning.
+test::Bytes error_about(const test::Bytes& frame, Random& random) {
+    std::size_t at = 14;
+    while (at < frame.size() && (frame[at - 2] == 0x81 || frame[at - 2] == 0x88)) at += 4;
+    test::Bytes error(frame.begin(), frame.begin() + std::min<std::ptrdiff_t>(14, std::ssize(frame)));
+    test::Bytes tail(frame.begin() +
+                         std::min<std::ptrdiff_t>(std::ssize(frame), static_cast<std::ptrdiff_t>(at)),
+                     frame.end());
+    if (random.one_in(4)) tail.resize(random.below(tail.size() + 1));
+    const bool v6 = !tail.empty() && tail[0] >> 4 == 6;
+    const test::Layer ip = v6 ? test::Layer(test::IPv6{}) : test::Layer(test::IPv4{});
+    const test::Layer icmp =
+        v6 ? test::Layer(test::Icmp6{.type = static_cast<std::uint8_t>(random.below(6))})
+           : test::Layer(test::Icmp{.type = static_cast<std::uint8_t>(random.below(14))});
+    error = (test::Ethernet{} / ip / icmp / test::Payload{.bytes = tail.size()}).bytes();
+    std::copy(tail.begin(), tail.end(), error.end() - std::ssize(tail));
+    // To whom the quoted packet is from.
+    const std::size_t from = v6 ? 8 : 12, to = 14 + (v6 ? 24U : 16U), bytes = v6 ? 16 : 4;
+    if (tail.size() >= from + bytes && !random.one_in(8))
+        std::copy_n(tail.begin() + static_cast<std::ptrdiff_t>(from), bytes,
+                    error.begin() + static_cast<std::ptrdiff_t>(to));
+    return error;
 }
 
 // A packet of layers, most of them well-formed.
@@ -252,6 +318,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (frame.empty()) return 0;
     Random random(fingerprint(frame));
     test::Bytes variant;
+    Host host;
+    host.leaves(frame);
+    host.arrives(test::mirror(frame));
     for (int i = 0; i < variants; i++) {
         variant.assign(frame.begin(), frame.end());
         if (random.one_in(4)) variant.resize(random.below(variant.size()) + 1);
@@ -265,6 +334,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                           variant.begin() + std::min<std::ptrdiff_t>(14, std::ssize(variant)));
         }
         compare(variant, arrival);
+        if (arrival.link == SIEVE_LINK_IP) continue;
+        if (random.one_in(4)) host.leaves(variant);
+        host.arrives(random.one_in(2) ? variant : test::mirror(variant));
+        if (random.one_in(4)) host.arrives(error_about(variant, random));
     }
     return 0;
 }

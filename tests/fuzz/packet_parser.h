@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * The packet path's parser (bpf/parse.h) as user-space functions, one for each hook. Only packet_parser.c
- * knows how the parser is called.
+ * The packet path's parser and its question whether a packet is a reply (bpf/parse.h, bpf/reply.h), and the
+ * noting program (bpf/note.h), as user-space functions. Only packet_parser.c knows how they are called.
  */
 #ifndef SIEVE_TESTS_PACKET_PARSER_H
 #define SIEVE_TESTS_PACKET_PARSER_H
 
+#include <sieve/flow.h>
 #include <sieve/key.h>
 
 #ifdef __cplusplus
@@ -16,7 +17,12 @@ struct sieve_parser_result {
     struct sieve_key key;
     __u32 have;
     __u32 outcome;
+    __u32 reply; /* it answers a flow that is noted */
 };
+
+/* The flow memory of all functions. Whoever uses it writes the head, into the first line. */
+#define SIEVE_PARSER_MEMORY_LINES 257
+extern struct sieve_flow_line sieve_parser_memory[SIEVE_PARSER_MEMORY_LINES];
 
 /* All three addresses must be below 4 GiB, because a BPF context holds addresses in 32 bits. */
 struct sieve_parser_packet {
@@ -29,6 +35,7 @@ struct sieve_parser_packet {
 
 void sieve_parser_run_xdp(const struct sieve_parser_packet* packet, struct sieve_parser_result* result);
 void sieve_parser_run_tc(const struct sieve_parser_packet* packet, struct sieve_parser_result* result);
+void sieve_parser_run_note(const struct sieve_parser_packet* packet, struct sieve_parser_result* result);
 
 #ifdef __cplusplus
 }

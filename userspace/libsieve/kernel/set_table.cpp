@@ -264,6 +264,7 @@ TableInForce SetTable::read() const {
     table.unreadable = static_cast<sieve_action>(policy.unreadable);
     table.baseline = policy.baseline;
     table.joint_id = policy.joint_id;
+    table.replies = static_cast<sieve_action>(policy.replies);
     for (std::uint32_t i = 0; i < std::min<std::uint32_t>(policy.sets, SIEVE_MAX_SETS); i++) {
         const std::uint32_t slot = policy.entry[i].slot & (SIEVE_SLOTS - 1);
         const sieve_slot& note = policy.slot[slot];
@@ -271,7 +272,8 @@ TableInForce SetTable::read() const {
         table.sets.push_back({slot_name(note), static_cast<sieve_action>(policy.entry[i].action),
                               policy.entry[i].target, slot, note.map_id, note.exact_id, note.baseline,
                               note.verified_baseline, policy.limit[slot].burst, note.over_baseline,
-                              note.inserted_id, joined != 0 ? std::optional(joined - 1) : std::nullopt});
+                              note.inserted_id, joined != 0 ? std::optional(joined - 1) : std::nullopt,
+                              (policy.entry[i].flags & SIEVE_ENTRY_KEEPS_REPLIES_OUT) != 0});
     }
     return table;
 }
@@ -295,6 +297,7 @@ Result<sieve_policy> SetTable::policy_of(const WantedTable& wanted, const sieve_
     sieve_policy policy{};
     policy.default_action = wanted.default_action;
     policy.unreadable = wanted.unreadable;
+    policy.replies = wanted.replies;
     policy.baseline = present.baseline;
     if (wanted.reset_counters) {
         SIEVE_ASSIGN(const Stats* const now, counted());
@@ -341,9 +344,12 @@ Result<sieve_policy> SetTable::policy_of(const WantedTable& wanted, const sieve_
         }
         policy.slot[slot] = note;
         if (set.action == SIEVE_ACTION_LIMIT) policy.limit[slot] = sieve_limit_of(set.target, set.burst);
+        unsigned flags = 0;
+        if (note.exact_id != 0) flags |= SIEVE_ENTRY_VERIFY;
+        if (set.keeps_replies_out) flags |= SIEVE_ENTRY_KEEPS_REPLIES_OUT;
         policy.entry[policy.sets++] = {.slot = static_cast<__u8>(slot),
                                        .action = static_cast<__u8>(set.action),
-                                       .flags = note.exact_id != 0 ? __u8{SIEVE_ENTRY_VERIFY} : __u8{0},
+                                       .flags = static_cast<__u8>(flags),
                                        .joined = 0,
                                        .target = set.target};
     }

@@ -33,6 +33,7 @@ struct SetInForce {
     std::uint32_t inserted_id = 0;      // the keys inserted since its filter was built; 0: no such map
     // Its number in the table's joint filter; nothing: the set is asked by its own filter.
     std::optional<std::uint32_t> joined{};
+    bool keeps_replies_out = false; // it drops answers to own flows, too
 };
 
 // All sets in force, in the order they are asked.
@@ -46,6 +47,7 @@ struct TableInForce {
     bool taken_back = false;    // the last change was not confirmed in time; its filters are still in memory
     sieve_totals baseline{};    // what the table's counters stood at when they were last reset
     std::uint32_t joint_id = 0; // the joint filter of the sets that are joined; 0: none is
+    sieve_action replies = SIEVE_ACTION_DROP; // or pass: what would be dropped passes if it answers own flows
 
     [[nodiscard]] const SetInForce* find(std::string_view name) const;
 };
@@ -55,13 +57,14 @@ struct TableInForce {
 struct WantedSet {
     std::string name;
     sieve_action action = SIEVE_ACTION_DROP;
-    int map_fd = -1;             // of a FilterMap; -1 keeps the filter of the set that has the name now
-    std::uint32_t target = 0;    // of a redirecting action, as in Target; of a limit: packets per second
-    int exact_fd = -1;           // of an ExactMap, which comes and stays with its filter; -1: not verified
-    std::uint32_t burst = 0;     // of a limit: packets at once
-    int inserted_fd = -1;        // of an InsertedMap, likewise; -1: keeps the one of a filter that stays
-    bool fresh_counters = false; // its counters start at zero even if the name is in force
-    bool keep_inserted = false;  // a new filter takes over the present one's map of inserted keys
+    int map_fd = -1;                // of a FilterMap; -1 keeps the filter of the set that has the name now
+    std::uint32_t target = 0;       // of a redirecting action, as in Target; of a limit: packets per second
+    int exact_fd = -1;              // of an ExactMap, which comes and stays with its filter; -1: not verified
+    std::uint32_t burst = 0;        // of a limit: packets at once
+    int inserted_fd = -1;           // of an InsertedMap, likewise; -1: keeps the one of a filter that stays
+    bool fresh_counters = false;    // its counters start at zero even if the name is in force
+    bool keep_inserted = false;     // a new filter takes over the present one's map of inserted keys
+    bool keeps_replies_out = false; // of a set that drops: it drops answers to own flows, too
 };
 
 // A joint filter (sieve/joint.h) and the sets that it was built of, by name, in the order of their numbers. A
@@ -83,6 +86,9 @@ struct WantedTable {
     // asked by their own filters.
     std::optional<WantedJoint> joint{};
     bool reset_counters = false; // all counters start at zero, those of the sets and those of the table
+    // Or pass: what would be dropped, by a set or by default, passes if it answers a flow that this host
+    // began. The instance needs a FlowMemory, in which the interfaces' noting programs write.
+    sieve_action replies = SIEVE_ACTION_DROP;
 };
 
 // The numbers under which a joint filter will answer for the sets of a wanted table, in its order, if it

@@ -40,6 +40,7 @@ Result<Stats> read_stats(const Instance& instance) {
         add(sum.dropped, value.dropped);
         add(sum.passed, value.passed);
         add(sum.redirected, value.redirected);
+        add(sum.replied, value.replied);
         sum.redirect_failed += value.redirect_failed;
         sum.events_lost += value.events_lost;
         sum.decided += value.decided;
@@ -70,6 +71,7 @@ sieve_totals totals_of(const Stats& stats) {
     totals.dropped = stats.dropped;
     totals.passed = stats.passed;
     totals.redirected = stats.redirected;
+    totals.replied = stats.replied;
     std::copy(stats.outcome.begin(), stats.outcome.end(), totals.outcome);
     totals.redirect_failed = stats.redirect_failed;
     totals.decided = stats.decided;
@@ -82,6 +84,7 @@ Stats since(const Stats& stats, const sieve_totals& baseline) {
     grown.dropped = difference(stats.dropped, baseline.dropped);
     grown.passed = difference(stats.passed, baseline.passed);
     grown.redirected = difference(stats.redirected, baseline.redirected);
+    grown.replied = difference(stats.replied, baseline.replied);
     for (std::size_t i = 0; i < grown.outcome.size(); i++) grown.outcome[i] -= baseline.outcome[i];
     grown.redirect_failed -= baseline.redirect_failed;
     grown.decided -= baseline.decided;

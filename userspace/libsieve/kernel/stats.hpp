@@ -20,10 +20,11 @@ struct Stats {
     sieve_counter dropped{};
     sieve_counter passed{};
     sieve_counter redirected{};
-    std::uint64_t events_lost = 0;     // samples that found no room
+    sieve_counter replied{};       // would have been dropped, but answer own flows; they also count as passed
+    std::uint64_t events_lost = 0; // samples that found no room
     std::uint64_t redirect_failed = 0; // packets without a target; counted as dropped or passed, too
     std::array<std::uint64_t, SIEVE_OUTCOMES> outcome{};
-    std::uint64_t decided = 0;          // packets that a set decided
+    std::uint64_t decided = 0;          // packets that a set decided, or that passed as replies
     std::uint64_t asked_unreadable = 0; // unreadable packets for which the sets were asked
 
     // Packets that no set decided, although the sets were asked. While packets are being counted, the number

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/kernel/flow_memory.hpp"
+
+#include <sched.h>
+
+#include <chrono>
+#include <cstdint>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include <bpf/bpf.h>
+#include <gtest/gtest.h>
+
+#include "bpf/images.hpp"
+#include "bpf/note_program.hpp"
+#include "bpf/packet.hpp"
+#include "libsieve/kernel/scratch.hpp"
+
+namespace sieve::kernel {
+namespace {
+
+using namespace test;
+using namespace std::chrono_literals;
+
+// The i-th flow of 192.0.2.1 to port 443 of many addresses.
+std::uint32_t peer_of(std::uint32_t i) {
+    return 0x0b000000U + i / 16;
+}
+std::uint16_t port_of(std::uint32_t i) {
+    return static_cast<std::uint16_t>(32768 + i % 16 * 1999);
+}
+sieve_key key_of(std::uint32_t i, std::uint8_t proto = 6) {
+    return {{0, sieve_v4_mapped(0xc0000201), 0, sieve_v4_mapped(peer_of(i)),
+             sieve_transport_word(port_of(i), 443, proto)}};
+}
+Bytes frame_of(std::uint32_t i, std::uint8_t flags) {
+    Bytes frame = (Ethernet{} / IPv4{.src = "192.0.2.1"} / Tcp{.dport = 443, .flags = flags}).bytes();
+    for (int byte = 0; byte < 4; byte++)
+        frame[30 + byte] = static_cast<std::uint8_t>(peer_of(i) >> (24 - 8 * byte));
+    frame[34] = static_cast<std::uint8_t>(port_of(i) >> 8U);
+    frame[35] = static_cast<std::uint8_t>(port_of(i));
+    return frame;
+}
+
+TEST(FlowMemory, HasBounds) {
+    EXPECT_EQ(FlowMemory::create(least_flows - 1).error().kind, ErrorKind::invalid_request);
+    EXPECT_EQ(FlowMemory::create(most_flows + 1).error().kind, ErrorKind::invalid_request);
+    const FlowMemory memory = value_or_fail(FlowMemory::create(100'000));
+    EXPECT_EQ(memory.max_flows(), 100'000U);
+    const FlowMemoryFacts facts = memory.facts();
+    EXPECT_EQ(facts.bytes, flow_memory_bytes(100'000));
+    EXPECT_EQ(facts.bytes, 100'000U * 24 + 64);
+    EXPECT_EQ(facts.entries, 300'000U);
+    EXPECT_EQ(facts.used, 0U);
+}
+
+TEST(FlowMemory, OpensOnlyItsOwnLayout) {
+    const FlowMemory memory = value_or_fail(FlowMemory::create(1000));
+    ASSERT_TRUE(memory.note(key_of(1), FlowAge::begun));
+    EXPECT_TRUE(value_or_fail(FlowMemory::open(memory.id())).holds(key_of(1)));
+
+    std::vector<sieve_line> lines(100);
+    const FilterMap filter = value_or_fail(FilterMap::create(lines, "other"));
+    EXPECT_EQ(FlowMemory::open(filter.id()).error().kind, ErrorKind::other_version);
+    const std::uint32_t zero = 0;
+    sieve_flow_head head{};
+    ASSERT_EQ(bpf_map_lookup_elem(memory.fd(), &zero, &head), 0);
+    for (const bool of_magic : {true, false}) {
+        sieve_flow_head other = head;
+        (of_magic ? other.magic : other.lines)++;
+        ASSERT_EQ(bpf_map_update_elem(memory.fd(), &zero, &other, BPF_ANY), 0);
+        EXPECT_EQ(FlowMemory::open(memory.id()).error().kind, ErrorKind::other_version);
+    }
+}
+
+TEST(FlowMemory, HasSecretsOfItsOwn) {
+    std::set<std::uint64_t> words;
+    for (int i = 0; i < 2; i++) {
+        const FlowMemory memory = value_or_fail(FlowMemory::create(1000));
+        const std::uint32_t zero = 0;
+        sieve_flow_head head{};
+        ASSERT_EQ(bpf_map_lookup_elem(memory.fd(), &zero, &head), 0);
+        words.insert(head.hash_key, head.hash_key + SIEVE_HASH_KEY_WORDS);
+    }
+    EXPECT_EQ(words.size(), 2U * SIEVE_HASH_KEY_WORDS);
+}
+
+TEST(FlowMemory, NotesAsThePacketPathDoes) {
+    const FlowMemory memory = value_or_fail(FlowMemory::create(1000));
+    const NoteProgram note;
+    note.use(memory);
+    note.see(frame_of(1, syn));
+    EXPECT_TRUE(memory.holds(key_of(1)));
+    EXPECT_FALSE(memory.holds(key_of(2)));
+    memory.advance_clock(69s);
+    EXPECT_FALSE(memory.holds(key_of(1)));
+
+    ASSERT_TRUE(memory.note(key_of(2), FlowAge::established));
+    EXPECT_EQ(memory.facts().used, 2U) << "the flow, and its pair of addresses";
+    EXPECT_EQ(memory.facts().established, 2U);
+    memory.advance_clock(7430s);
+    EXPECT_TRUE(memory.holds(key_of(2)));
+    note.see(frame_of(2, ack));
+    memory.advance_clock(7430s);
+    EXPECT_TRUE(memory.holds(key_of(2))) << "renewed, and not noted once more";
+    EXPECT_EQ(note.counts().begun, 1U);
+    ASSERT_TRUE(memory.note(key_of(2), FlowAge::begun));
+    memory.advance_clock(7430s);
+    EXPECT_FALSE(memory.holds(key_of(2)))
+        << "a shorter life replaces no longer one, but the flow was at its end";
+
+    const sieve_key sctp = key_of(3, 132), esp = key_of(4, 50);
+    ASSERT_TRUE(memory.note(sctp, FlowAge::begun));
+    ASSERT_TRUE(memory.note(esp, FlowAge::begun));
+    EXPECT_TRUE(memory.holds(sctp));
+    EXPECT_TRUE(memory.holds(esp));
+}
+
+TEST(FlowMemory, IsSwept) {
+    const FlowMemory memory = value_or_fail(FlowMemory::create(1000));
+    for (std::uint32_t i = 0; i < 100; i++) ASSERT_TRUE(memory.note(key_of(16 * i, 17), FlowAge::begun));
+    ASSERT_TRUE(memory.note(key_of(5), FlowAge::established));
+    EXPECT_EQ(memory.facts().used, 202U);
+    memory.advance_clock(100s);
+    EXPECT_EQ(memory.facts().used, 2U);
+    const auto filled = [&] {
+        std::uint64_t words = 0;
+        for (std::uint32_t line = 1; line <= 375; line++) {
+            sieve_flow_line value{};
+            EXPECT_EQ(bpf_map_lookup_elem(memory.fd(), &line, &value), 0);
+            for (const std::uint64_t entry : value.entry) words += entry != 0;
+        }
+        return words;
+    };
+    EXPECT_EQ(filled(), 202U);
+    memory.sweep();
+    EXPECT_EQ(filled(), 2U);
+    EXPECT_TRUE(memory.holds(key_of(5)));
+}
+
+// Established connections at load 0.5, then a flood of new ones, as from a program on this host that begins
+// connections without end.
+TEST(FlowMemory, NoFloodEvictsWhatIsEstablished) {
+    const FlowMemory memory = value_or_fail(FlowMemory::create(2000)); // 6,000 entries
+    const NoteProgram note;
+    note.use(memory);
+    constexpr std::uint32_t connections = 2800, flood = 60'000;
+    for (std::uint32_t i = 0; i < connections; i++)
+        ASSERT_TRUE(memory.note(key_of(i), FlowAge::established)) << i;
+    for (std::uint32_t i = 0; i < flood; i++) {
+        note.see(frame_of(1'000'000 + i, syn));
+        if (i % 10'000 == 0) memory.advance_clock(20s);
+    }
+    for (std::uint32_t i = 0; i < connections; i++) EXPECT_TRUE(memory.holds(key_of(i))) << i;
+    const sieve_note_counts counts = note.counts();
+    EXPECT_EQ(counts.packets, flood);
+    EXPECT_EQ(counts.begun + counts.refused + counts.lost, flood) << "each packet was of a new flow";
+    EXPECT_GT(counts.evicted, flood / 2) << "of their own kind";
+
+    // Full of connections: a new one is refused, and counted.
+    const FlowMemory full = value_or_fail(FlowMemory::create(least_flows));
+    std::uint32_t held = 0;
+    for (std::uint32_t i = 0; i < 2000; i++) held += full.note(key_of(16 * i), FlowAge::established) ? 1 : 0;
+    EXPECT_LE(held, full.facts().entries);
+    EXPECT_GT(full.facts().load(), 0.98);
+    note.use(full);
+    const std::uint64_t used = full.facts().established;
+    for (std::uint32_t i = 0; i < 100; i++) note.see(frame_of(2'000'000 + i, syn));
+    EXPECT_EQ(full.facts().established, used);
+    EXPECT_GT(note.counts().refused, counts.refused + 80);
+}
+
+TEST(FlowMemory, AnswersToAFloodWriteNothing) {
+    const FlowMemory memory = value_or_fail(FlowMemory::create(1000));
+    const NoteProgram note;
+    note.use(memory);
+    for (std::uint32_t i = 0; i < 1000; i++)
+        for (const std::uint8_t flags : {std::uint8_t{syn | ack}, rst, std::uint8_t{rst | ack}, ack, fin})
+            note.see(frame_of(i, flags));
+    note.see(Ethernet{} / IPv4{.src = "192.0.2.1"} / Udp{.sport = 53, .dport = 40000});
+    note.see(Ethernet{} / IPv4{.src = "192.0.2.1"} / Icmp{.type = 0, .id = 7});
+    note.see(Ethernet{} / IPv4{.src = "192.0.2.1"} / Icmp{.type = 3} / Payload{28});
+    EXPECT_EQ(memory.facts().used, 0U);
+    EXPECT_EQ(note.counts().packets, 5003U);
+    EXPECT_EQ(note.counts().begun, 0U);
+}
+
+// Threads that each have a CPU of their own, if there are two.
+template <class Work>
+void on_two_cpus(const Work& work) {
+    std::vector<std::thread> threads;
+    for (unsigned cpu = 0; cpu < 2; cpu++)
+        threads.emplace_back([&work, cpu] {
+            cpu_set_t one;
+            CPU_ZERO(&one);
+            CPU_SET(cpu, &one);
+            ::sched_setaffinity(0, sizeof(one), &one); // in vain with one CPU
+            work(cpu);
+        });
+    for (std::thread& thread : threads) thread.join();
+}
+
+TEST(FlowMemory, TwoCpusAtOnceLoseOnlyWhatTheyCount) {
+    const FlowMemory memory = value_or_fail(FlowMemory::create(100'000));
+    const NoteProgram note;
+    note.use(memory);
+    constexpr std::uint32_t flows = 30'000;
+    on_two_cpus([&](unsigned cpu) {
+        for (std::uint32_t i = cpu; i < flows; i += 2) note.see(frame_of(i, syn));
+    });
+    std::uint64_t held = 0;
+    for (std::uint32_t i = 0; i < flows; i++) held += memory.holds(key_of(i)) ? 1 : 0;
+    const sieve_note_counts counts = note.counts();
+    EXPECT_EQ(held + counts.lost + counts.refused, flows);
+    EXPECT_EQ(counts.evicted, 0U);
+    // The same flows on both at once: each is held, few twice.
+    const FlowMemory same = value_or_fail(FlowMemory::create(100'000));
+    note.use(same);
+    on_two_cpus([&](unsigned) {
+        for (std::uint32_t i = 0; i < flows; i++) note.see(frame_of(i, syn));
+    });
+    for (std::uint32_t i = 0; i < flows; i++) EXPECT_TRUE(same.holds(key_of(i))) << i;
+    EXPECT_LT(same.facts().used, flows * 1.2);
+}
+
+// A controller that seeds a memory while packets flow overwrites nothing that was noted meanwhile.
+TEST(FlowMemory, IsSeededWhilePacketsFlow) {
+    const FlowMemory memory = value_or_fail(FlowMemory::create(50'000));
+    const NoteProgram note;
+    note.use(memory);
+    constexpr std::uint32_t flows = 20'000;
+    on_two_cpus([&](unsigned which) {
+        for (std::uint32_t i = 0; i < flows; i++) {
+            if (which == 0)
+                note.see(frame_of(2 * i, syn));
+            else
+                EXPECT_TRUE(memory.note(key_of(2 * i + 1), FlowAge::established));
+        }
+    });
+    std::uint64_t missing = 0;
+    for (std::uint32_t i = 0; i < flows; i++) {
+        EXPECT_TRUE(memory.holds(key_of(2 * i + 1))) << i;
+        missing += memory.holds(key_of(2 * i)) ? 0 : 1;
+    }
+    EXPECT_LE(missing, note.counts().lost);
+}
+
+TEST(FlowMemory, IsFoundThroughAnInstance) {
+    const Scratch scratch = value_or_fail(Scratch::load(false));
+    EXPECT_FALSE(value_or_fail(FlowMemory::of_instance(scratch.instance())));
+    const FlowMemory memory = value_or_fail(FlowMemory::create(1000));
+    ASSERT_TRUE(memory.put_into(scratch.instance()));
+    EXPECT_EQ(value_or_fail(FlowMemory::of_instance(scratch.instance()))->id(), memory.id());
+    ASSERT_TRUE(FlowMemory::take_out_of(scratch.instance()));
+    EXPECT_FALSE(value_or_fail(FlowMemory::of_instance(scratch.instance())));
+}
+
+} // namespace
+} // namespace sieve::kernel

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/kernel/flow_memory.hpp"
+
+#include <netinet/in.h>
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <vector>
+
+#include <bpf/bpf.h>
+#include <fmt/core.h>
+#include <sieve/ports.h>
+
+#include "libsieve/kernel/filter_map.hpp"
+#include "libsieve/kernel/hooks/attach.hpp"
+#include "libsieve/kernel/hooks/noting.hpp"
+#include "libsieve/kernel/map_indices.hpp"
+#include "libsieve/kernel/refusal.hpp"
+#include "libsieve/util/clock.hpp"
+#include "libsieve/util/secret.hpp"
+
+namespace sieve::kernel {
+
+namespace {
+
+constexpr std::uint64_t entries_of_flow = 3;
+constexpr char memory_name[] = "sieve_flow_mem";
+
+std::uint64_t lines_for(std::uint64_t max_flows) {
+    return (max_flows * entries_of_flow + SIEVE_FLOW_ENTRIES - 1) / SIEVE_FLOW_ENTRIES;
+}
+
+std::size_t bytes_for(std::uint64_t lines) {
+    return (lines + 1) * sizeof(sieve_flow_line);
+}
+
+// Programs write the entries at the same time.
+std::atomic_ref<__u64> shared(__u64& entry) {
+    static_assert(std::atomic_ref<__u64>::is_always_lock_free);
+    return std::atomic_ref<__u64>(entry);
+}
+
+std::uint64_t units(std::chrono::seconds time) {
+    return (static_cast<std::uint64_t>(time.count()) * 1'000'000'000U >> SIEVE_FLOW_CLOCK_SHIFT) + 1;
+}
+
+std::uint64_t now(const sieve_flow_head& head) {
+    return (program_now() >> SIEVE_FLOW_CLOCK_SHIFT) + head.clock;
+}
+
+// How long a flow of the protocol lives after the host's last packet.
+std::uint64_t limit_of(const sieve_key& key, FlowAge age) {
+    const bool established = age == FlowAge::established;
+    switch (key.word[4] & SIEVE_PROTO_MASK) {
+    case SIEVE_PORTED_TCP:
+        return established ? SIEVE_FLOW_TCP_ESTABLISHED : SIEVE_FLOW_TCP_NEW;
+    case SIEVE_PORTED_UDP:
+        return established ? SIEVE_FLOW_UDP_STREAM : SIEVE_FLOW_UDP_NEW;
+    case IPPROTO_ICMP:
+    case IPPROTO_ICMPV6:
+        return SIEVE_FLOW_ECHO;
+    default:
+        return SIEVE_FLOW_OTHER;
+    }
+}
+
+// The keys that stand for a flow in the memory: its own, unless the protocol has no ports or several
+// addresses at each end, and that of its pair of addresses.
+std::vector<sieve_key> keys_of(const sieve_key& key) {
+    const auto proto = static_cast<__u8>(key.word[4] & SIEVE_PROTO_MASK);
+    sieve_key pair = key;
+    pair.word[4] = sieve_flow_pair_word(proto);
+    const bool own = proto == IPPROTO_ICMP || proto == IPPROTO_ICMPV6 ||
+                     (sieve_has_ports(proto) != 0 && proto != SIEVE_PORTED_SCTP);
+    return own ? std::vector{key, pair} : std::vector{pair};
+}
+
+} // namespace
+
+std::uint64_t flow_memory_bytes(std::uint64_t max_flows) {
+    return bytes_for(lines_for(max_flows));
+}
+
+void FlowMemory::Unmap::operator()(void* pages) const {
+    ::munmap(pages, bytes);
+}
+
+Result<FlowMemory> FlowMemory::map(UniqueFd fd) {
+    bpf_map_info info{};
+    __u32 length = sizeof(info);
+    if (const int error = bpf_obj_get_info_by_fd(fd.get(), &info, &length); error != 0)
+        return refusal("asking for the flow memory's properties", error);
+    const auto other = [&](const char* found) {
+        return failure(ErrorKind::other_version,
+                       fmt::format("BPF map {} is no flow memory of this version: {}", info.id, found));
+    };
+    if (info.type != BPF_MAP_TYPE_ARRAY || info.value_size != sizeof(sieve_flow_line) ||
+        info.max_entries < 2 || (info.map_flags & BPF_F_MMAPABLE) == 0)
+        return other("it has another shape");
+    const std::size_t bytes = bytes_for(info.max_entries - 1);
+    void* pages = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd.get(), 0);
+    if (pages == MAP_FAILED) return refusal("mapping the flow memory", errno);
+    FlowMemory memory(std::move(fd), info.id, Pages(pages, Unmap{bytes}));
+    // create() writes the head of a new one.
+    const sieve_flow_head& head = memory.head();
+    if (head.magic != 0 && (head.magic != SIEVE_FLOW_MAGIC || head.lines != info.max_entries - 1))
+        return other("its head says so");
+    return memory;
+}
+
+Result<FlowMemory> FlowMemory::create(std::uint64_t max_flows) {
+    if (max_flows < least_flows || max_flows > most_flows)
+        return invalid_request(
+            fmt::format("a flow memory for {} flows: expected {} to {}", max_flows, least_flows, most_flows));
+    const auto lines = static_cast<std::uint32_t>(lines_for(max_flows));
+    UniqueFd fd = create_line_array(memory_name, lines + 1);
+    if (!fd)
+        return refusal(
+            fmt::format("a BPF map of {} KiB for {} flows", (bytes_for(lines) + 1023) >> 10, max_flows),
+            errno);
+    SIEVE_ASSIGN(FlowMemory memory, map(std::move(fd)));
+    sieve_flow_head& head = memory.head();
+    std::array<std::uint64_t, SIEVE_HASH_KEY_WORDS> secret{};
+    SIEVE_TRY(draw_secret(std::nullopt, secret));
+    std::copy(secret.begin(), secret.end(), head.hash_key);
+    head.lines = lines;
+    head.magic = SIEVE_FLOW_MAGIC;
+    return memory;
+}
+
+Result<FlowMemory> FlowMemory::open(std::uint32_t map_id) {
+    SIEVE_ASSIGN(UniqueFd fd, open_map(map_id));
+    SIEVE_ASSIGN(FlowMemory memory, map(std::move(fd)));
+    if (memory.head().magic != SIEVE_FLOW_MAGIC)
+        return failure(ErrorKind::other_version, fmt::format("BPF map {} is no flow memory", map_id));
+    return memory;
+}
+
+Result<std::optional<FlowMemory>> FlowMemory::of_instance(const Instance& instance) {
+    const std::uint32_t id = instance.control().flows_id;
+    if (id == 0) return std::nullopt;
+    return open(id);
+}
+
+Result<std::optional<FlowMemory>> FlowMemory::in_force() {
+    for (const Noting& noting : all_notings())
+        if (noting.memory_id != 0) return open(noting.memory_id);
+    for (const Interface& interface : all_interfaces())
+        for (const HookPoint point : all_hook_points) {
+            const auto hook = read_hook(interface, point);
+            if (!hook || !hook->instance) continue;
+            auto memory = of_instance(*hook->instance);
+            if (!memory || *memory) return memory;
+        }
+    return std::nullopt;
+}
+
+sieve_flow_head& FlowMemory::head() const {
+    return *static_cast<sieve_flow_head*>(pages_.get());
+}
+
+sieve_flow_line* FlowMemory::lines() const {
+    return static_cast<sieve_flow_line*>(pages_.get()) + 1;
+}
+
+std::uint64_t FlowMemory::max_flows() const {
+    return std::uint64_t{head().lines} * SIEVE_FLOW_ENTRIES / entries_of_flow;
+}
+
+Status FlowMemory::put_into(const Instance& instance) const {
+    if (instance.rare().flows == 0) return kernel_refused("the program has no map for a flow memory");
+    SIEVE_ASSIGN(const UniqueFd outer, open_map(instance.rare().flows));
+    const std::uint32_t zero = 0;
+    const int inner = fd();
+    if (const int error = bpf_map_update_elem(outer.get(), &zero, &inner, BPF_ANY); error != 0)
+        return refusal("giving the flow memory to the program", error);
+    instance.control().flows_id = id_;
+    return {};
+}
+
+Status FlowMemory::take_out_of(const Instance& instance) {
+    if (instance.control().flows_id == 0) return {};
+    SIEVE_ASSIGN(const UniqueFd outer, open_map(instance.rare().flows));
+    SIEVE_TRY(clear_map(outer.get(), 0));
+    instance.control().flows_id = 0;
+    return {};
+}
+
+// As sieve_flow_note() in bpf/note.h does it.
+bool FlowMemory::note(const sieve_key& key, FlowAge age) const {
+    const std::uint64_t limit = limit_of(key, age);
+    const std::uint64_t state = age == FlowAge::established ? SIEVE_FLOW_ESTABLISHED : 0;
+    const std::uint64_t time = now(head());
+    bool noted = true;
+    for (const sieve_key& each : keys_of(key)) {
+        const sieve_flow_place place = sieve_flow_locate(&head(), &each);
+        sieve_flow_line* const line[] = {&lines()[place.line[0]], &lines()[place.line[1]]};
+        const std::uint64_t wanted = sieve_flow_entry(place.tag, state, time, limit);
+        bool done = false;
+        while (!done) {
+            __u64* found = nullptr;
+            for (sieve_flow_line* const one : line)
+                for (__u64& entry : one->entry)
+                    if (found == nullptr && sieve_flow_is(shared(entry).load(), place.tag) != 0)
+                        found = &entry;
+            __u64 present = 0;
+            if (found != nullptr) {
+                present = shared(*found).load();
+                if (sieve_flow_is(present, place.tag) == 0) continue; // a program has just given it away
+                if (sieve_flow_left(present, time) >= limit) break;
+            } else {
+                std::uint64_t victim = sieve_flow_victim(line[0], time, 0);
+                const std::uint64_t other = sieve_flow_victim(line[1], time, SIEVE_FLOW_ENTRIES);
+                if (other >> 4U < victim >> 4U) victim = other;
+                if (victim >> 4U > SIEVE_FLOW_NOT_FREE + limit - (state != 0 ? 1 : 0)) {
+                    noted = false;
+                    break;
+                }
+                found = &line[(victim & SIEVE_FLOW_ENTRIES) != 0 ? 1 : 0]->entry[victim % SIEVE_FLOW_ENTRIES];
+                present = shared(*found).load();
+                // A program may have taken the place meanwhile; what it noted may outlive this flow.
+                if (sieve_flow_left(present, time) > limit) continue;
+            }
+            done = shared(*found).compare_exchange_strong(present, wanted);
+        }
+    }
+    return noted;
+}
+
+bool FlowMemory::holds(const sieve_key& key) const {
+    const sieve_key asked = keys_of(key).front();
+    const sieve_flow_place place = sieve_flow_locate(&head(), &asked);
+    for (const std::uint32_t line : place.line)
+        for (__u64& entry : lines()[line].entry)
+            if (const __u64 present = shared(entry).load(); sieve_flow_is(present, place.tag) != 0)
+                return sieve_flow_left(present, now(head())) != 0;
+    return false;
+}
+
+void FlowMemory::learn_for(std::chrono::seconds time) const {
+    const std::uint64_t until = time.count() > 0 ? now(head()) + units(time) : 0;
+    std::atomic_ref<__u32>(head().learn_until).store(static_cast<__u32>(until));
+}
+
+FlowMemoryFacts FlowMemory::facts() const {
+    FlowMemoryFacts facts;
+    facts.max_flows = max_flows();
+    facts.bytes = bytes_for(head().lines);
+    facts.entries = std::uint64_t{head().lines} * SIEVE_FLOW_ENTRIES;
+    const std::uint64_t time = now(head());
+    for (std::uint32_t i = 0; i < head().lines; i++)
+        for (__u64& entry : lines()[i].entry) {
+            const __u64 present = shared(entry).load(std::memory_order_relaxed);
+            if (sieve_flow_left(present, time) == 0) continue;
+            facts.used++;
+            if ((present & SIEVE_FLOW_ESTABLISHED) != 0) facts.established++;
+        }
+    const std::uint64_t until = std::atomic_ref<__u32>(head().learn_until).load();
+    if (until > time)
+        facts.learning = std::chrono::seconds(((until - time) << SIEVE_FLOW_CLOCK_SHIFT) / 1'000'000'000U);
+    return facts;
+}
+
+void FlowMemory::sweep() const {
+    const std::uint64_t time = now(head());
+    for (std::uint32_t i = 0; i < head().lines; i++)
+        for (__u64& entry : lines()[i].entry) {
+            __u64 present = shared(entry).load(std::memory_order_relaxed);
+            if (present != 0 && sieve_flow_left(present, time) == 0)
+                shared(entry).compare_exchange_strong(present, 0);
+        }
+}
+
+std::chrono::nanoseconds FlowMemory::advance_clock(std::chrono::seconds time) const {
+    const std::uint64_t by = std::chrono::nanoseconds(time).count() >> SIEVE_FLOW_CLOCK_SHIFT;
+    std::atomic_ref<__u32>(head().clock).fetch_add(static_cast<__u32>(by));
+    return std::chrono::nanoseconds(by << SIEVE_FLOW_CLOCK_SHIFT);
+}
+
+} // namespace sieve::kernel

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+#include "libsieve/kernel/hooks/noting.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <memory>
+#include <string_view>
+#include <utility>
+
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <fmt/core.h>
+#include <sieve/policy.h>
+
+#include "libsieve/kernel/hooks/tc/attach.hpp"
+#include "libsieve/kernel/hooks/tc/filter_change.hpp"
+#include "libsieve/kernel/hooks/tc/filters.hpp"
+#include "libsieve/kernel/libbpf_log.hpp"
+#include "libsieve/kernel/refusal.hpp"
+#include "libsieve/util/small_file.hpp"
+#include "libsieve/util/unfinished.hpp"
+#include "sieve_note.skel.h"
+
+namespace sieve::kernel {
+
+namespace {
+
+constexpr std::size_t log_lines = 8;
+
+struct Destroy {
+    void operator()(sieve_note_bpf* skeleton) const { sieve_note_bpf::destroy(skeleton); }
+};
+using NoteSkeleton = std::unique_ptr<sieve_note_bpf, Destroy>;
+
+// The maps of a noting program.
+struct NoteMaps {
+    UniqueFd control;
+    UniqueFd flows;
+    UniqueFd counts;
+};
+
+Result<NoteMaps> maps_of(int program_fd) {
+    std::array<std::uint32_t, 16> ids{}; // more than the program has maps
+    bpf_prog_info program{};
+    program.nr_map_ids = ids.size();
+    program.map_ids = reinterpret_cast<std::uintptr_t>(ids.data());
+    __u32 length = sizeof(program);
+    if (const int error = bpf_obj_get_info_by_fd(program_fd, &program, &length); error != 0)
+        return refusal("asking for a noting program's maps", error);
+    NoteMaps maps;
+    for (std::uint32_t i = 0; i < std::min<std::uint32_t>(program.nr_map_ids, ids.size()); i++) {
+        SIEVE_ASSIGN(UniqueFd fd, open_map(ids[i]));
+        bpf_map_info info{};
+        length = sizeof(info);
+        if (const int error = bpf_obj_get_info_by_fd(fd.get(), &info, &length); error != 0)
+            return refusal("asking for the name of a noting program's map", error);
+        const std::string_view name = info.name;
+        if (name == SIEVE_MAP_NOTE && info.value_size == sizeof(sieve_note_control))
+            maps.control = std::move(fd);
+        if (name == SIEVE_MAP_NAME(flows)) maps.flows = std::move(fd);
+        if (name == SIEVE_MAP_NOTE_COUNTS && info.value_size == sizeof(sieve_note_counts))
+            maps.counts = std::move(fd);
+    }
+    return maps;
+}
+
+Result<sieve_note_control> read_control(const NoteMaps& maps) {
+    sieve_note_control control{};
+    const std::uint32_t zero = 0;
+    if (maps.control && maps.flows && maps.counts)
+        if (const int error = bpf_map_lookup_elem(maps.control.get(), &zero, &control); error != 0)
+            return refusal("reading a noting program's control block", error);
+    return control;
+}
+
+Result<sieve_note_counts> read_counts(const NoteMaps& maps) {
+    const int cpus = libbpf_num_possible_cpus();
+    if (cpus < 0) return refusal("counting the CPUs", cpus);
+    std::vector<sieve_note_counts> values(static_cast<std::size_t>(cpus));
+    const std::uint32_t zero = 0;
+    if (const int error = bpf_map_lookup_elem(maps.counts.get(), &zero, values.data()); error != 0)
+        return refusal("reading a noting program's counters", error);
+    sieve_note_counts sum{};
+    for (const sieve_note_counts& value : values) {
+        sum.packets += value.packets;
+        sum.begun += value.begun;
+        sum.evicted += value.evicted;
+        sum.refused += value.refused;
+        sum.lost += value.lost;
+    }
+    return sum;
+}
+
+// A filter at an interface's egress hook whose program has the noting program's name.
+struct Found {
+    TcFilter filter;
+    NoteMaps maps;
+    sieve_note_control control{}; // without the magic number: of another version
+    [[nodiscard]] bool is_ours() const { return control.magic == SIEVE_FLOW_MAGIC && filter.direct_action; }
+};
+
+Result<std::optional<Found>> find(const Interface& interface) {
+    SIEVE_ASSIGN(const std::vector<TcFilter> filters, tc::list_filters(interface, HookPoint::egress));
+    for (const TcFilter& filter : filters) {
+        const Result<Program> program = open_program(filter.program_id);
+        if (!program || program->name != SIEVE_PROGRAM_NOTE) continue; // or it has gone meanwhile
+        SIEVE_ASSIGN(NoteMaps maps, maps_of(program->fd.get()));
+        SIEVE_ASSIGN(const sieve_note_control control, read_control(maps));
+        return Found{filter, std::move(maps), control};
+    }
+    return std::nullopt;
+}
+
+Result<Noting> noting_of(const Interface& interface, const Found& found) {
+    SIEVE_ASSIGN(const sieve_note_counts counts, read_counts(found.maps));
+    return Noting{interface, found.filter, found.control.memory_id, counts};
+}
+
+// The ports that the kernel gives to sockets that ask for none; its own default if it does not tell.
+std::pair<std::uint32_t, std::uint32_t> own_ports() {
+    const std::string text = small_file_or_nothing("/proc/sys/net/ipv4/ip_local_port_range", 64);
+    unsigned first = 0, last = 0;
+    if (std::sscanf(text.c_str(), "%u %u", &first, &last) != 2) return {32768, 60999};
+    return {first, last};
+}
+
+Result<NoteSkeleton> load(const Interface& interface) {
+    SIEVE_ASSIGN(const sieve_link link, interface_link(interface));
+    const LogCapture log;
+    NoteSkeleton skeleton(sieve_note_bpf::open());
+    if (!skeleton) return refusal("opening the noting program", errno);
+    // libbpf 1.1 does not know the section name tc/egress.
+    bpf_program__set_type(skeleton->progs.sieve_note, BPF_PROG_TYPE_SCHED_CLS);
+    volatile sieve_note_control& control = skeleton->data_note->sieve_note_control;
+    control.link = link;
+    const auto [first, last] = own_ports();
+    control.first_port = first;
+    control.last_port = last;
+    if (const int error = sieve_note_bpf::load(skeleton.get()); error != 0)
+        return refusal("loading the noting program", error, log.verifier_log(log_lines));
+    return skeleton;
+}
+
+Status give_memory(int flows_fd, int control_fd, const FlowMemory& memory) {
+    const std::uint32_t zero = 0;
+    const int inner = memory.fd();
+    if (const int error = bpf_map_update_elem(flows_fd, &zero, &inner, BPF_ANY); error != 0)
+        return refusal("giving the flow memory to the noting program", error);
+    sieve_note_control control{};
+    int error = bpf_map_lookup_elem(control_fd, &zero, &control);
+    control.memory_id = memory.id();
+    if (error == 0) error = bpf_map_update_elem(control_fd, &zero, &control, BPF_ANY);
+    return error == 0 ? Status() : Status(refusal("writing the noting program's control block", error));
+}
+
+} // namespace
+
+Result<std::optional<Noting>> read_noting(const Interface& interface) {
+    SIEVE_ASSIGN(const std::optional<Found> found, find(interface));
+    if (!found) return std::nullopt;
+    if (!found->is_ours())
+        return failure(ErrorKind::other_version,
+                       fmt::format("{}: the program that notes flows (id {}) is of another version",
+                                   interface.name, found->filter.program_id),
+                       {.interface = interface.name});
+    return noting_of(interface, *found);
+}
+
+std::vector<Noting> all_notings() {
+    std::vector<Noting> notings;
+    for (const Interface& interface : all_interfaces())
+        if (auto noting = read_noting(interface); noting && *noting) notings.push_back(std::move(**noting));
+    return notings;
+}
+
+Result<Noting> attach_noting(const Interface& interface, const FlowMemory& memory) {
+    const std::string what = fmt::format("noting flows at {}'s egress hook", interface.name);
+    SIEVE_ASSIGN(const std::optional<Found> before, find(interface));
+    if (before && before->is_ours()) {
+        SIEVE_TRY(give_memory(before->maps.flows.get(), before->maps.control.get(), memory));
+        SIEVE_ASSIGN(const std::optional<Noting> now, read_noting(interface));
+        if (!now) return kernel_refused(what + ": the program has been taken off meanwhile");
+        return *now;
+    }
+    SIEVE_ASSIGN(const NoteSkeleton skeleton, load(interface));
+    SIEVE_TRY(
+        give_memory(bpf_map__fd(skeleton->maps.sieve_flows), bpf_map__fd(skeleton->maps.data_note), memory));
+    const int program_fd = bpf_program__fd(skeleton->progs.sieve_note);
+    SIEVE_ASSIGN(const std::uint32_t id, program_id(program_fd));
+    tc::NewFilter filter{
+        .program_fd = program_fd, .priority = noting_priority, .handle = tc::our_handle, .replace = false};
+    if (before) { // of another version
+        filter.priority = before->filter.priority;
+        filter.handle = before->filter.handle;
+        filter.replace = true;
+    }
+    const int error = tc::add_filter(interface, HookPoint::egress, filter);
+    const auto now = without_throwing([&] { return read_noting(interface); });
+    if (!now)
+        return error == 0 ? unfinished(what + " began, but reading the hook again failed", now.error())
+                          : outcome_unknown(what, now.error());
+    if (*now && (*now)->filter.program_id == id) return **now;
+    if (error != 0) return refusal(what, error, tc::add_filter_remedy(error, filter.priority));
+    return kernel_refused(what + ": the program has been taken off meanwhile");
+}
+
+Status detach_noting(const Interface& interface) {
+    SIEVE_ASSIGN(const std::optional<Found> found, find(interface));
+    if (!found) return {};
+    return tc::remove_filter(interface, HookPoint::egress, found->filter,
+                             fmt::format("detaching the noting program from {}", interface.name));
+}
+
+} // namespace sieve::kernel
