@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "libsieve/filters/exact_kind.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/kernel/redirect_maps.hpp"
 #include "xdp-sieve/format.hpp"
@@ -51,12 +52,14 @@ std::string describe(const control::ReadySet& set) {
         report.exceptions > 0 ? fmt::format(", {} did not", format_counted(report.exceptions, "exception"))
                               : "";
     // An exact kind matches members only, so the random keys that matched are such.
-    const bool members = kind_of(set.image.lookup()).exact() != nullptr;
+    const ExactKind* kind = kind_of(set.image.lookup()).exact();
+    const bool members = kind != nullptr;
     return fmt::format(
         "{}: {}, {}{}; tested in {:.0f} ms: {} matched, {} of {} {}{} ({:.3g} expected){}", set.name,
-        format_counted(set.image.file().keys, members ? "range" : "key"), format_bytes(set.image.bytes()),
-        exact, report.milliseconds, format_counted(report.members, "member"), format_count(report.matched),
-        format_counted(report.non_members, "random key"), members ? "are members and did" : "did", rejected,
+        format_counted(set.image.file().keys, members && !kind->is_of_keys() ? "range" : "key"),
+        format_bytes(set.image.bytes()), exact, report.milliseconds, format_counted(report.members, "member"),
+        format_count(report.matched), format_counted(report.non_members, "random key"),
+        members ? "are members and did" : "did", rejected,
         report.expected_rate * static_cast<double>(report.non_members), exceptions);
 }
 
