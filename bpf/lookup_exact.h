@@ -77,17 +77,20 @@ static __always_inline int sieve_exact_value_of_ipv6(void* filter, const struct 
                                        upper, lower);
 }
 
-/* Of a table with values. A static function, as below. */
-static __noinline int sieve_exact_value_of(void* filter, const struct sieve_exact* exact, __u64 upper,
-                                           __u64 lower) {
+/*
+ * Of a table with values. Each caller has a copy: for code that reads filters of two maps of maps, the kernel
+ * does not inline the fetches.
+ */
+static __always_inline int sieve_exact_value_of(void* filter, const struct sieve_exact* exact, __u64 upper,
+                                                __u64 lower) {
     if (SIEVE_LIKELY(sieve_family(upper, lower) == SIEVE_FAMILY_V4))
         return sieve_exact_value_of_ipv4(filter, exact, (__u32)lower);
     return sieve_exact_value_of_ipv6(filter, exact, upper, lower);
 }
 
 /* The same for a table with values. Only a match reads the clock. */
-static __always_inline int sieve_lookup_exact_values(void* filter, const struct sieve_exact* exact,
-                                                     __u64 upper, __u64 lower) {
+static __noinline int sieve_lookup_exact_values(void* filter, const struct sieve_exact* exact, __u64 upper,
+                                                __u64 lower) {
     const int value = sieve_exact_value_of(filter, exact, upper, lower);
     const struct sieve_exact_ipv6* part;
 

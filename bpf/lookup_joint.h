@@ -8,6 +8,7 @@
 #include <sieve/joint.h>
 
 #include "fetch.h"
+#include "lookup_exact.h"
 
 /*
  * The number of the first set that holds the key, or SIEVE_JOINT_NO_SET or SIEVE_JOINT_NO_ANSWER. A global
@@ -25,6 +26,13 @@ __noinline __u32 sieve_lookup_joint(const struct sieve_key* key, __u32 bank, __u
     lookup = bpf_map_lookup_elem(filter, &header);
     if (!lookup) return SIEVE_JOINT_NO_ANSWER;
     if (lookup->fields & ~have) return SIEVE_JOINT_NO_SET;
+    if (lookup->kind == SIEVE_KIND_EXACT) {
+        const int value =
+            sieve_exact_value_of(filter, sieve_exact_of(lookup), sieve_address_upper(key, lookup->fields),
+                                 sieve_address_lower(key, lookup->fields));
+
+        return value < 0 ? SIEVE_JOINT_NO_SET : (__u32)value;
+    }
     hash = sieve_hash_key(key, lookup->hash_key, lookup->fields);
     at = sieve_xorsat_line(lookup, hash);
     eighth = sieve_xorsat_eighth(hash);

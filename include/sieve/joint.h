@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
  * The joint filter: one lookup that answers for several sets of the same fields.
+ * There are two forms.
  *
- * It is a XORSAT filter (sieve/xorsat.h) of the keys of all its sets. A XORSAT filter can answer with a
- * number: the equations of a member do not ask for the key's fingerprint, but for the fingerprint with a
- * number added by exclusive or. The number says which set holds the key. If several do, it is the first of
- * them in the table's order, because that is the set which is asked first. So what remains of the line's
- * answer after the fingerprint is
+ * Of sets of one address it is a table of kind exact (sieve/exact_table.h). The value of an address is the
+ * number of the first set in the table's order that holds it, and no other address has a value.
+ *
+ * Of sets of other keys it is a XORSAT filter (sieve/xorsat.h) of all keys. The equations of a member do not
+ * ask for the key's fingerprint, but for the fingerprint with that number added by exclusive or. So what
+ * remains of the line's answer after the fingerprint is
  *
  *   0 .. sets - 1   the number of the first set that holds the key
  *   above           no set holds the key
  *
  * A key that no set holds has a random remainder of r bits. It names a given set with probability 2^-r: that
  * is the false positive rate of a filter of this one set with as many bits a key. So a joint filter takes as
- * many bits a key as the sets' own filters, at the same rates, set by set.
- *
- * The remainder must be able to state every number: no line compares fewer bits than the highest number has.
- * The builder sees to that.
+ * many bits a key as the sets' own filters, at the same rates, set by set. The remainder must be able to
+ * state every number: no line compares fewer bits than the highest number has. The builder sees to that.
  *
  * A set may leave the table, or get another filter, while the joint filter stays. Then its number says only
  * that no set with a lower number holds the key; those with a higher number must be asked by their own
  * filters (struct sieve_joint_order in sieve/policy.h). The same holds behind a set that only counts.
  *
- * A joint filter is never a file. Its map has an image's header lines: kind xorsat, and in `hashes` the
- * number of sets, which is zero in every image.
+ * A joint filter is never a file. Its map has an image's header lines. A XORSAT filter has the number of sets
+ * in `hashes`, which is zero in every image; a table has it in the filter's line 0.
  */
 #ifndef SIEVE_JOINT_H
 #define SIEVE_JOINT_H

@@ -92,6 +92,14 @@ struct Joint {
     [[nodiscard]] WantedJoint wanted() const { return {.map_fd = map.fd(), .sets = names}; }
 };
 
+// Whether joint filters are tables, as addresses get them, or filters that hash.
+bool join_exactly = false;
+
+JointOptions options_of(double bits_per_key) {
+    if (join_exactly) return {.fpr = {}, .bits_per_key = {}, .seed = 1, .exact = true};
+    return {.fpr = {}, .bits_per_key = bits_per_key, .seed = 1};
+}
+
 Joint join(const JointMembers& members, double bits_per_key = joint_bits) {
     std::vector<const KeySet*> keys;
     std::vector<std::string> names;
@@ -99,15 +107,15 @@ Joint join(const JointMembers& members, double bits_per_key = joint_bits) {
         keys.push_back(&member->keys);
         names.push_back(member->name);
     }
-    JointFilter filter =
-        value_or_fail(JointFilter::build(keys, {.fpr = {}, .bits_per_key = bits_per_key, .seed = 1}));
+    JointFilter filter = value_or_fail(JointFilter::build(keys, options_of(bits_per_key)));
     FilterMap map = value_or_fail(FilterMap::create(filter.lines(), "joint"));
     return {.filter = std::move(filter), .map = std::move(map), .names = std::move(names)};
 }
 
-class JointTable : public ::testing::Test {
+class JointTable : public ::testing::TestWithParam<bool> {
   protected:
     void SetUp() override {
+        join_exactly = GetParam();
         auto loaded = kernel::Scratch::load(true);
         ASSERT_TRUE(loaded) << loaded.error().message;
         scratch_ = std::make_unique<kernel::Scratch>(std::move(*loaded));
@@ -216,7 +224,7 @@ Order order_of(const JointMembers& members) {
     return order;
 }
 
-TEST_F(JointTable, MembersOfAllSetsNameTheFirstThatHoldsThem) {
+TEST_P(JointTable, MembersOfAllSetsNameTheFirstThatHoldsThem) {
     for (const std::size_t sets : {2, 3, 8, 16}) {
         SCOPED_TRACE(sets);
         const JointMembers members = random_members(sets, 60, 500, sets);
@@ -229,7 +237,7 @@ TEST_F(JointTable, MembersOfAllSetsNameTheFirstThatHoldsThem) {
 }
 
 // A set that only counts leaves the packet to those behind it, joined or not.
-TEST_F(JointTable, CountingSetsLeaveTheRestToTheOthers) {
+TEST_P(JointTable, CountingSetsLeaveTheRestToTheOthers) {
     const JointMembers members = random_members(6, 80, 200);
     const Joint joint = join(members);
     Order order = order_of(members);
@@ -245,7 +253,7 @@ TEST_F(JointTable, CountingSetsLeaveTheRestToTheOthers) {
 
 // Sets that the joint filter does not know stand between those that it knows: a verified one, one of a kind
 // that changes, one of another field.
-TEST_F(JointTable, OtherSetsAreAskedInTheirOrder) {
+TEST_P(JointTable, OtherSetsAreAskedInTheirOrder) {
     const JointMembers members = random_members(4, 80, 300);
     const JointMembers alone = random_members(2, 80, 300, 77);
     const Member live("live", alone[0]->addresses, SIEVE_KIND_DDLCBF);
@@ -266,7 +274,7 @@ TEST_F(JointTable, OtherSetsAreAskedInTheirOrder) {
     expect_model(order);
 }
 
-TEST_F(JointTable, ASwappedSetIsAskedByItself) {
+TEST_P(JointTable, ASwappedSetIsAskedByItself) {
     const JointMembers members = random_members(5, 80, 200);
     const Joint joint = join(members);
     Order order = order_of(members);
@@ -295,7 +303,7 @@ TEST_F(JointTable, ASwappedSetIsAskedByItself) {
     expect_model(order);
 }
 
-TEST_F(JointTable, SetsThatLeaveOrMoveTakeNoKeyWithThem) {
+TEST_P(JointTable, SetsThatLeaveOrMoveTakeNoKeyWithThem) {
     const JointMembers members = random_members(6, 80, 200);
     const Joint joint = join(members);
     const Order all = order_of(members);
@@ -325,7 +333,7 @@ TEST_F(JointTable, SetsThatLeaveOrMoveTakeNoKeyWithThem) {
     expect_model(all);
 }
 
-TEST_F(JointTable, APacketWithoutTheirFieldsMatchesNoneOfThem) {
+TEST_P(JointTable, APacketWithoutTheirFieldsMatchesNoneOfThem) {
     KeySet first(SIEVE_FIELD_SRC | SIEVE_FIELD_DPORT), second(SIEVE_FIELD_SRC | SIEVE_FIELD_DPORT);
     sieve_key key = key_of(0x0a000001);
     key.word[4] = std::uint64_t{53} << SIEVE_DPORT_SHIFT;
@@ -357,7 +365,7 @@ TEST_F(JointTable, APacketWithoutTheirFieldsMatchesNoneOfThem) {
 
 // Packets run on one CPU while the table changes on the other: swaps of each set, sets that leave and come
 // back, joined and not. At every moment a member is dropped, and a non-member passes.
-TEST_F(JointTable, NoMemberIsMissedWhileSetsAreSwapped) {
+TEST_P(JointTable, NoMemberIsMissedWhileSetsAreSwapped) {
     constexpr std::uint32_t in_all = 0x0a0000ff, in_last = 0x0a0000fe, in_first = 0x0a0000fd;
     const auto lists = [&](std::uint64_t seed) {
         JointMembers members = random_members(4, 40, 200, seed);
@@ -401,8 +409,12 @@ TEST_F(JointTable, NoMemberIsMissedWhileSetsAreSwapped) {
     EXPECT_GE(packets, bounded(10'000));
 }
 
-class JointPreflight : public ::testing::Test {
+INSTANTIATE_TEST_SUITE_P(Forms, JointTable, testing::Bool(),
+                         [](const auto& info) { return info.param ? "Exact" : "Hashed"; });
+
+class JointPreflight : public ::testing::TestWithParam<bool> {
   protected:
+    void SetUp() override { join_exactly = GetParam(); }
     static std::vector<kernel::JoinedSet> sets_of(const JointMembers& members) {
         std::vector<kernel::JoinedSet> sets;
         for (const auto& member : members)
@@ -412,7 +424,7 @@ class JointPreflight : public ::testing::Test {
     }
 };
 
-TEST_F(JointPreflight, PassesAFilterThatAnswersCorrectly) {
+TEST_P(JointPreflight, PassesAFilterThatAnswersCorrectly) {
     const JointMembers members = random_members(5, 800, 3000);
     const Joint joint = join(members, 6); // many false positives
     const auto report = kernel::preflight_joint(joint.filter, joint.map, sets_of(members));
@@ -421,12 +433,13 @@ TEST_F(JointPreflight, PassesAFilterThatAnswersCorrectly) {
     EXPECT_GT(report->non_members, 4000U);
 }
 
-TEST_F(JointPreflight, RefusesAFilterThatMissesMembersOrNamesTheWrongSet) {
+TEST_P(JointPreflight, RefusesAFilterThatMissesMembersOrNamesTheWrongSet) {
     const JointMembers members = random_members(3, 200, 3000);
     const Joint joint = join(members);
     // The kernel's copy differs from user space's.
     std::vector<sieve_line> lines(joint.filter.lines().begin(), joint.filter.lines().end());
-    for (std::size_t line = SIEVE_FIRST_LINE; line < lines.size(); line++) lines[line].word[3] ^= 0x10;
+    for (std::size_t line = SIEVE_FIRST_LINE + 1; line < lines.size(); line++)
+        for (auto& word : lines[line].word) word ^= 0x10;
     const FilterMap damaged = value_or_fail(FilterMap::create(lines, "joint"));
     const auto differs = kernel::preflight_joint(joint.filter, damaged, sets_of(members));
     ASSERT_FALSE(differs);
@@ -442,6 +455,9 @@ TEST_F(JointPreflight, RefusesAFilterThatMissesMembersOrNamesTheWrongSet) {
     std::reverse(turned.begin(), turned.end());
     EXPECT_FALSE(kernel::preflight_joint(joint.filter, joint.map, turned));
 }
+
+INSTANTIATE_TEST_SUITE_P(Forms, JointPreflight, testing::Bool(),
+                         [](const auto& info) { return info.param ? "Exact" : "Hashed"; });
 
 } // namespace
 } // namespace sieve

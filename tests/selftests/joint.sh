@@ -91,11 +91,11 @@ END
 # An image holds no keys, so its set is asked by itself, in its place.
 others() {
     attach
-    sieve load --join "$IN_IF" "a=$WORK/a" "image=$WORK/image.sieve,action=count" "b=$WORK/b,action=pass" \
-        "v=$WORK/c,verify" >"$WORK/out" 2>"$WORK/err"
+    sieve load --join "$IN_IF" "a=$WORK/a,kind=exact" "image=$WORK/image.sieve,action=count" "b=$WORK/b,action=pass" \
+        "v=$WORK/c,verify,kind=xorsat" >"$WORK/out" 2>"$WORK/err"
     grep -q 'set image is not joined: an image does not list its keys' "$WORK/err" || fail "$(cat "$WORK/err")"
     grep -q 'set v is not joined: its matches are verified' "$WORK/err" || fail "$(cat "$WORK/err")"
-    grep -q 'one lookup for a, b' "$WORK/out" || fail "$(cat "$WORK/out")"
+    grep -q 'one lookup for a, b: 5 keys, .*, exact$' "$WORK/out" || fail "$(cat "$WORK/out")"
     expect_joined "a b"
     verdicts --repeat 1 <<END
 drop udp 203.0.113.1 $IN4 1 2
@@ -149,7 +149,7 @@ joined_again() {
     refused 2 'neither the action' sieve join "$IN_IF" "a=$WORK/a" "b=$WORK/other,action=drop"
     expect_joined "a c"
     sieve --json join "$IN_IF" "c=$WORK/c" "a=$WORK/a" "b=$WORK/other" |
-        jq -e '.joint.sets == ["a", "b", "c"] and .joint.keys == 6' >/dev/null || fail "join said something else"
+        jq -e '.joint.sets == ["a", "b", "c"] and .joint.keys == 6 and .joint.exact' >/dev/null || fail "other sets"
     expect_joined "a b c"
     verdicts --repeat 1 <<END
 drop udp 203.0.113.2 $IN4 1 2

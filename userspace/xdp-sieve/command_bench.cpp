@@ -365,11 +365,8 @@ nlohmann::json to_json(const bench::SetCountTable& table) {
     nlohmann::json out = {
         {"keys", table.keys}, {"bits_per_key", table.bits_per_key}, {"rows", nlohmann::json::array()}};
     for (const bench::SetCountRow& row : table.rows) {
-        nlohmann::json entry = {{"sets", row.sets},
-                                {"joined", row.joined},
-                                {"bytes", row.bytes},
-                                {"build_seconds", row.build},
-                                {"fpr", row.fpr}};
+        nlohmann::json entry = {{"sets", row.sets},   {"joined", row.joined},       {"exact", row.exact},
+                                {"bytes", row.bytes}, {"build_seconds", row.build}, {"fpr", row.fpr}};
         for (const Traffic traffic : all_traffic) {
             nlohmann::json& of = entry[bench::traffic_name(traffic)];
             of["nanoseconds"] = to_json(bench::summarise(row.times[static_cast<std::size_t>(traffic)]));
@@ -384,21 +381,21 @@ nlohmann::json to_json(const bench::SetCountTable& table) {
 }
 
 void print_table(const bench::SetCountTable& table) {
-    print_out("\n{} keys in all sets together, {:.4g} bits per key: nanoseconds a packet inside the kernel, "
-              "net of a table without sets (multiple of one set)\n",
+    print_out("\n{} keys in all sets together, of kind exact, and of kind xorsat with {:.4g} bits per key: "
+              "nanoseconds a packet inside the kernel, net of a table without sets (multiple of one set)\n",
               format_count(table.keys), table.bits_per_key);
-    print_out("{:<18} {:>10} {:>9} {:>8}", "", "memory", "build", "FPR");
+    print_out("{:<22} {:>10} {:>9} {:>8}", "", "memory", "build", "FPR");
     for (const Traffic traffic : all_traffic) print_out(" {:>16}", bench::traffic_name(traffic));
     print_out("\n");
     for (const bench::SetCountRow& row : table.rows) {
         if (row.sets == 0) {
-            print_out("{:<18} {:>10} {:>9} {:>8}", "no set", "", "", "");
+            print_out("{:<22} {:>10} {:>9} {:>8}", "no set", "", "", "");
         } else {
-            print_out(
-                "{:<18} {:>10} {:>9} {:>8}",
-                fmt::format("{} set{}{}", row.sets, row.sets == 1 ? "" : "s", row.joined ? ", joined" : ""),
-                format_bytes(row.bytes), fmt::format("{:.0f} ms", row.build * 1e3),
-                fmt::format("{:.1e}", row.fpr));
+            print_out("{:<22} {:>10} {:>9} {:>8}",
+                      fmt::format("{} {}{}{}", row.sets, row.exact ? "exact" : "xorsat",
+                                  row.sets == 1 ? " set" : " sets", row.joined ? ", joined" : ""),
+                      format_bytes(row.bytes), fmt::format("{:.0f} ms", row.build * 1e3),
+                      row.exact ? "none" : fmt::format("{:.1e}", row.fpr));
         }
         for (const Traffic traffic : all_traffic) {
             if (row.sets == 0) {

@@ -135,18 +135,6 @@ TEST(DefaultKind, IsAFilterOfALongListWithAMemoryLimit) {
     EXPECT_EQ(kind({.fields = SIEVE_FIELD_SRC | SIEVE_FIELD_DST, .spilled = true}, limit), "blocked");
 }
 
-TEST(DefaultKind, OfAListForJoiningIsAFilter) {
-    ListFacts list = addresses(1000);
-    list.for_joining = true;
-    EXPECT_EQ(kind(list), standard_kind().facts().name);
-    EXPECT_EQ(reason(list), "sets of kind exact cannot be joined");
-    BuildOptions exact;
-    exact.kind.kind = SIEVE_KIND_EXACT;
-    EXPECT_EQ(chosen_kind(exact, list).kind, SIEVE_KIND_EXACT);
-    list.ranges = true;
-    EXPECT_EQ(kind(list), "ranges") << "is asked by itself";
-}
-
 TEST(DefaultKind, SeesWhatAListIsMadeOf) {
     const auto facts = [](const std::vector<std::string>& texts, std::uint32_t fields = SIEVE_FIELD_SRC,
                           const std::vector<std::string>& except = {}) {

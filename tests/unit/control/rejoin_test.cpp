@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include "libsieve/control/apply.hpp"
+#include "libsieve/control/change_keys.hpp"
+#include "libsieve/control/hold_lock.hpp"
+#include "libsieve/control/leave_joint.hpp"
 #include "libsieve/control/swap.hpp"
 #include "libsieve/feeds/key_text.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
@@ -117,6 +120,54 @@ TEST_F(Rejoin, SetsThatAreNotNamedAreAskedByThemselves) {
     EXPECT_EQ(number("c"), 1U);
 }
 
+// As before a change of its keys, which the joint filter would not know.
+TEST_F(Rejoin, ASetMayLeaveTheJointFilter) {
+    const auto leave = [&](const char* set) {
+        const Held lock = hold_lock(kernel, {}).value();
+        const Status left = leave_joint(kernel, find_ours(kernel, {.interface = "eth0"}).value(), set);
+        ASSERT_TRUE(left) << left.error().message;
+    };
+    leave("b");
+    EXPECT_EQ(number("a"), 0U);
+    EXPECT_EQ(number("b"), std::nullopt);
+    EXPECT_EQ(number("c"), 2U) << "its number in the filter stays";
+    EXPECT_NE(kernel.running.table.joint_id, 0U);
+    kernel.steps.clear();
+    leave("b");
+    EXPECT_EQ(kernel.steps, (std::vector<std::string>{"lock", "unlock"})) << "it had left already";
+    leave("c");
+    EXPECT_EQ(number("a"), std::nullopt) << "one set alone";
+    EXPECT_EQ(kernel.running.table.joint_id, 0U);
+}
+
+// The joint filter does not know the key that comes, so the set is asked by itself.
+TEST_F(Rejoin, ASetWhoseKeysChangeLeavesTheJointFilter) {
+    const auto insert = [&](const char* address) {
+        KeySet keys(SIEVE_FIELD_SRC);
+        keys.add(*parse_key(address, SIEVE_FIELD_SRC));
+        const auto done = change_keys(kernel, {.interface = "eth0"}, "b", Members(std::move(keys), {}),
+                                      {.change = KeyChange::insert}, {});
+        ASSERT_TRUE(done) << done.error().message;
+        EXPECT_EQ(done->report.done, 1U);
+    };
+    ASSERT_EQ(number("b"), 1U);
+    insert("192.0.2.9");
+    EXPECT_EQ(number("a"), 0U);
+    EXPECT_EQ(number("b"), std::nullopt);
+    EXPECT_EQ(number("c"), 2U);
+    kernel.steps.clear();
+    EXPECT_EQ(refused({"a", "b", "c"}).kind, ErrorKind::bad_input) << "the list lacks the key";
+    files.feed("b", {"192.0.2.2", "192.0.2.3", "192.0.2.9"});
+    kernel.steps.clear();
+    kernel.on_joint = [&] { insert("192.0.2.10"); };
+    const auto overrun = run({"a", "b", "c"});
+    ASSERT_FALSE(overrun);
+    EXPECT_EQ(overrun.error().kind, ErrorKind::changed_meanwhile);
+    files.feed("b", {"192.0.2.2", "192.0.2.3", "192.0.2.9", "192.0.2.10"});
+    ASSERT_TRUE(rejoin_all());
+    EXPECT_EQ(number("b"), 1U);
+}
+
 TEST_F(Rejoin, OneSetIsNotEnough) {
     const std::uint32_t before = kernel.running.table.joint_id;
     const auto done = run({"a"});
@@ -157,6 +208,7 @@ TEST_F(Rejoin, RefusesWhatCannotBeJoined) {
 TEST_F(Rejoin, ExceptionsBelongToTheList) {
     SetSpec with = feed("b", {"192.0.2.2", "192.0.2.3", "192.0.2.9"});
     with.feed.except = files.feed("exceptions", {"192.0.2.9"});
+    with.feed.build.kind.kind = SIEVE_KIND_XORSAT; // an exact filter has nothing to promise
     ASSERT_TRUE(swap(kernel, {.interface = "eth0"}, with, {}));
     kernel.steps.clear();
     files.feed("b", {"192.0.2.2", "192.0.2.3"});

@@ -117,19 +117,16 @@ TEST(Source, ExceptionsOfAnExactSetAreTakenOut) {
     EXPECT_EQ(remarks.texts, (std::vector<std::string>{"2 exceptions were on the list and were taken out"}));
 }
 
-// Exact sets cannot be joined yet.
-TEST(Source, AListForJoiningIsAFilter) {
+TEST(Source, AListForJoiningIsExactAndKept) {
     const Files files;
     SetSpec spec = Files::set("bad", files.feed("list", {"192.0.2.1"}));
     spec.keep_keys = true;
     Remarks remarks;
     const auto opened = open_set(spec, remarks.observer);
     ASSERT_TRUE(opened) << opened.error().message;
-    EXPECT_EQ(kind_of(opened->image.lookup()).exact(), nullptr);
+    EXPECT_EQ(opened->image.lookup().kind, SIEVE_KIND_EXACT);
     EXPECT_TRUE(opened->keys);
-    ASSERT_EQ(remarks.texts.size(), 1U);
-    EXPECT_TRUE(remarks.texts[0].ends_with(": kind xorsat, since sets of kind exact cannot be joined"))
-        << remarks.texts[0];
+    EXPECT_TRUE(remarks.texts.empty());
 }
 
 TEST(Source, AnImageTakesNoOptionOfAFeed) {

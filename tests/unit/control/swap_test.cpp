@@ -94,22 +94,6 @@ TEST_F(Swap, AVerifiedSetMayBecomeExact) {
     }
 }
 
-// As long as a joint filter answers for some of the sets, so that `join` can take the set in again.
-TEST_F(Swap, InAJoinedTableIsAFilter) {
-    kernel.running.table.sets[0].joined = 0;
-    const auto kind_in_force = [&](const SetSpec& spec) {
-        const auto swapped = swap(kernel, eth0, spec, {});
-        if (!swapped) throw std::runtime_error(swapped.error().message);
-        return static_cast<int>(swapped->set.image.lookup().kind);
-    };
-    EXPECT_EQ(kind_in_force(feed("bad")), SIEVE_KIND_XORSAT);
-    SetSpec exact = feed("bad");
-    exact.feed.build.kind.kind = SIEVE_KIND_EXACT;
-    EXPECT_EQ(kind_in_force(exact), SIEVE_KIND_EXACT) << "it was asked for";
-    for (kernel::SetInForce& set : kernel.running.table.sets) set.joined.reset();
-    EXPECT_EQ(kind_in_force(feed("bad")), SIEVE_KIND_EXACT);
-}
-
 TEST_F(Swap, AVerifiedSetWantsTheFeedOfAnImage) {
     FeedSpec filter;
     filter.build.kind.kind = SIEVE_KIND_BLOCKED;

@@ -50,15 +50,15 @@ std::vector<KeySet> dealt_keys(std::uint64_t keys, std::uint32_t sets) {
 }
 
 // The table of so many sets, each asked by itself; and, of more than one, the same with a joint filter.
-Status add_contenders(std::vector<Contender>& contenders, std::uint32_t sets, const SetCountOptions& options,
-                      const Progress& progress) {
+Status add_contenders(std::vector<Contender>& contenders, std::uint32_t sets, bool exact,
+                      const SetCountOptions& options, const Progress& progress) {
     const std::vector<KeySet> keys = dealt_keys(options.keys, sets);
     BuildOptions build;
-    build.kind.kind = SIEVE_KIND_XORSAT;
-    build.bits_per_key = options.bits_per_key;
+    build.kind.kind = exact ? SIEVE_KIND_EXACT : SIEVE_KIND_XORSAT;
+    if (!exact) build.bits_per_key = options.bits_per_key;
     kernel::WantedTable table{.default_action = SIEVE_ACTION_PASS, .sets = {}};
     std::vector<kernel::FilterMap> maps;
-    SetCountRow alone{.sets = sets, .times = {}};
+    SetCountRow alone{.sets = sets, .exact = exact, .times = {}};
     for (const KeySet& set : keys) {
         const auto begin = Clock::now();
         SIEVE_ASSIGN(const BuiltSet built, build_set(set, build, progress));
@@ -78,10 +78,10 @@ Status add_contenders(std::vector<Contender>& contenders, std::uint32_t sets, co
     std::vector<const KeySet*> members;
     for (const KeySet& set : keys) members.push_back(&set);
     const auto begin = Clock::now();
-    SIEVE_ASSIGN(
-        const JointFilter joint,
-        JointFilter::build(members, {.fpr = {}, .bits_per_key = options.bits_per_key, .seed = {}}, progress));
-    SetCountRow joined{.sets = sets, .joined = true, .times = {}};
+    JointOptions size{.fpr = {}, .bits_per_key = {}, .seed = {}, .exact = exact};
+    if (!exact) size.bits_per_key = options.bits_per_key;
+    SIEVE_ASSIGN(const JointFilter joint, JointFilter::build(members, size, progress));
+    SetCountRow joined{.sets = sets, .joined = true, .exact = exact, .times = {}};
     joined.build = seconds_since(begin);
     joined.bytes = joint.lines().size_bytes();
     joined.fpr = sets * joint.expected_rate();
@@ -101,7 +101,8 @@ Rounds SetCountTable::net(const SetCountRow& row, Traffic traffic) const {
 }
 
 Rounds SetCountTable::to_one(const SetCountRow& row, Traffic traffic) const {
-    const auto one = std::ranges::find_if(rows, [](const SetCountRow& each) { return each.sets == 1; });
+    const auto one = std::ranges::find_if(
+        rows, [&](const SetCountRow& each) { return each.sets == 1 && each.exact == row.exact; });
     return one == rows.end() ? Rounds() : ratio(net(row, traffic), net(*one, traffic));
 }
 
@@ -109,8 +110,9 @@ Result<SetCountTable> bench_set_counts(const SetCountOptions& options, const Pro
     std::vector<Contender> contenders;
     SIEVE_ASSIGN(Contender none, contender({}, {.default_action = SIEVE_ACTION_PASS, .sets = {}}));
     contenders.push_back(std::move(none));
-    for (const std::uint32_t sets : options.sets)
-        SIEVE_TRY(add_contenders(contenders, sets, options, progress));
+    for (const bool exact : {true, false})
+        for (const std::uint32_t sets : options.sets)
+            SIEVE_TRY(add_contenders(contenders, sets, exact, options, progress));
     SIEVE_ASSIGN(const BenchObject object, BenchObject::load(BenchSizes::without_peers(1, -1)));
     for (std::uint32_t round = 0; round < options.rounds; round++) {
         for (Contender& each : contenders)

@@ -25,6 +25,7 @@ struct SetCountOptions {
 struct SetCountRow {
     std::uint32_t sets = 0; // 0: the table has none
     bool joined = false;
+    bool exact = false; // of kind exact, and joined by a table; else of kind xorsat, and joined by a filter
     std::uint64_t bytes = 0; // of the filters that the packets ask
     double build = 0;        // seconds from keys to filters; joined: of the joint filter alone
     double fpr = 0;          // expected, of all sets together
@@ -39,11 +40,12 @@ struct SetCountTable {
 
     // What the sets cost: nanoseconds per packet, less those without sets.
     [[nodiscard]] Rounds net(const SetCountRow& row, Traffic traffic) const;
-    // The same as a multiple of the first table of one set.
+    // The same as a multiple of the first table of one set of that kind.
     [[nodiscard]] Rounds to_one(const SetCountRow& row, Traffic traffic) const;
 };
 
-// The sets are of kind xorsat, as the joint filter is, with as many bits a key. Packets are IPv4, at XDP,
+// Each number of sets is measured twice: with sets of kind exact, as addresses get them, and with sets of
+// kind xorsat, as the joint filter of other keys is, with as many bits a key. Packets are IPv4, at XDP,
 // inside the kernel. Every set drops, and members are spread evenly over the sets.
 Result<SetCountTable> bench_set_counts(const SetCountOptions& options, const Progress& progress);
 

@@ -48,7 +48,6 @@ std::string why_not_exact(const BuildOptions& options, const ListFacts& list) {
     if (list.spilled)
         return fmt::format("building kind {} would take more memory than the limit of {} bytes", exact,
                            options.memory_limit.value_or(0));
-    if (list.for_joining) return fmt::format("sets of kind {} cannot be joined", exact);
     const std::uint64_t bytes =
         bytes_of_exact(list.addresses[SIEVE_FAMILY_V4], list.addresses[SIEVE_FAMILY_V6]);
     if (bytes <= most_bytes_of_exact) return {};

@@ -21,7 +21,6 @@ struct ListFacts {
     bool ranges = false;         // it has prefixes or ranges of addresses
     bool excepts_ranges = false; // its exceptions have some; a filter would have to be asked for each address
     bool spilled = false;        // it is too long for the memory limit, so its keys are on disk
-    bool for_joining = false;    // its set is to be joined with others, which no set of kind `exact` can be
     std::uint64_t addresses[SIEVE_FAMILIES] = {0, 0}; // that it lists one by one
 };
 
@@ -40,8 +39,8 @@ struct KindChoice {
 //     false positive.
 //   - The filter that settled_kind (build/set_builder.hpp) chooses for any other key, and for addresses if a
 //     size, a rate or another option of filters was chosen, if `exact` would take more than
-//     most_bytes_of_exact (filters/kinds/choice.hpp), if building it would take more memory than the limit,
-//     and if the set is to be joined with others.
+//     most_bytes_of_exact (filters/kinds/choice.hpp), and if building it would take more memory than the
+//     limit.
 [[nodiscard]] KindChoice chosen_kind(const BuildOptions& options, const ListFacts& list);
 
 } // namespace sieve

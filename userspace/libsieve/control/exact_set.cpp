@@ -9,6 +9,7 @@
 #include <fmt/core.h>
 
 #include "libsieve/control/hold_lock.hpp"
+#include "libsieve/control/leave_joint.hpp"
 #include "libsieve/control/lockout.hpp"
 #include "libsieve/control/rebuild_set.hpp"
 #include "libsieve/feeds/key_text.hpp"
@@ -125,6 +126,7 @@ Result<InPlace> change_in_place(Kernel& kernel, const HookName& name, const std:
         done.left = std::move(todo);
         return done;
     }
+    SIEVE_TRY(leave_joint(kernel, hook, set));
     SIEVE_ASSIGN(const TableChange did, open.table->change(erases ? todo : none, erases ? none : todo,
                                                            [&] { return kernel.grace_period(); }));
     report.done = did.added + did.removed;

@@ -6,6 +6,7 @@
 
 #include <fmt/core.h>
 
+#include "libsieve/filters/exact_kind.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 
 namespace sieve::control {
@@ -20,7 +21,8 @@ constexpr std::size_t most_members = 4096;
 std::string cannot_be_joined(const sieve_lookup& lookup, bool verified) {
     const FilterKind& kind = kind_of(lookup);
     if (verified) return "its matches are verified";
-    if (kind.exact() != nullptr) return fmt::format("kind {} is exact", kind.facts().name);
+    if (kind.exact() != nullptr)
+        return kind.exact()->is_of_keys() ? "" : fmt::format("kind {} holds ranges", kind.facts().name);
     if (kind.facts().changes_live)
         return fmt::format("keys come to and go from a filter of kind {}", kind.facts().name);
     if (lookup.probes != 0) return "it has prefixes";

@@ -154,6 +154,10 @@ Result<JointFilter> build_joint(const JointTask& task, std::span<const KeySet* c
                                 const Observer& observer, std::optional<std::uint64_t> seed) {
     const Questions questions(task);
     const Holds holds = [&](std::size_t set, const sieve_key& key) { return contains(*lists[set], key); };
+    // Addresses: a table, which errs for no key, so nothing has to be asked.
+    if (sieve_is_one_address(task.sets.front().fields))
+        return JointFilter::build(lists, {.fpr = {}, .bits_per_key = {}, .seed = seed, .exact = true},
+                                  observer.progress);
     JointOptions options{.fpr = task.rate(), .bits_per_key = {}, .seed = seed};
     for (std::uint32_t tries = 1; tries <= most_tries; tries++) {
         if (seed) options.seed = *seed + tries - 1;

@@ -14,6 +14,7 @@
 #include "libsieve/control/hold_lock.hpp"
 #include "libsieve/control/lockout.hpp"
 #include "libsieve/control/source.hpp"
+#include "libsieve/filters/exact_kind.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/util/unique_fd.hpp"
 
@@ -34,16 +35,27 @@ Result<Candidate> candidate_of(Kernel& kernel, const kernel::SetInForce& set) {
     const int fd = filter.get();
     const sieve_lookup& lookup = running->lookup();
     const std::span<const sieve_witness> witnesses = running->witnesses();
+    std::vector<sieve_witness> members(witnesses.begin(), witnesses.end());
+    const auto holds = [running](const sieve_key& key) {
+        const sieve_lookup& own = running->lookup();
+        if (const ExactKind* const exact = kind_of(own).exact())
+            return exact->holds_key(own, key, running->lines());
+        return kind_of(own).holds(own, sieve_hash_key(&key, own.hash_key, own.fields),
+                                  running->lines().data());
+    };
+    if (const ExactKind* const exact = kind_of(lookup).exact()) {
+        // Keys have come and gone since the image had its witnesses.
+        std::erase_if(members, [&](const sieve_witness& witness) { return !holds(witness.key); });
+        if (members.empty()) {
+            SIEVE_ASSIGN(const KeySet keys, exact->list(lookup, running->lines()));
+            members = sample_members(keys);
+        }
+    }
     return Candidate{
         .joinable = {.set = joint_set_of(set.name, lookup, running->file(), running->exceptions()),
                      .filter_fd = fd,
-                     .members = {witnesses.begin(), witnesses.end()},
-                     .holds =
-                         [running](const sieve_key& key) {
-                             const sieve_lookup& own = running->lookup();
-                             return kind_of(own).holds(own, sieve_hash_key(&key, own.hash_key, own.fields),
-                                                       running->lines().data());
-                         }},
+                     .members = std::move(members),
+                     .holds = holds},
         .filter = std::move(filter),
         .map_id = set.map_id};
 }
@@ -66,12 +78,23 @@ Result<std::vector<Candidate>> candidates_of(Kernel& kernel, const kernel::Table
     return candidates;
 }
 
-Status refuse_if_changed(const kernel::TableInForce& now, const std::vector<Candidate>& candidates,
-                         const std::string& interface) {
+// Whether the filter has the keys that it had.
+Result<bool> has_same_keys(Kernel& kernel, const JointSet& before, std::uint32_t map_id) {
+    SIEVE_ASSIGN(const kernel::FilterHeader header, kernel.read_filter(map_id));
+    return header.file.keys == before.keys && header.file.key_sum[0] == before.key_sum[0] &&
+           header.file.key_sum[1] == before.key_sum[1];
+}
+
+Status refuse_if_changed(Kernel& kernel, const kernel::TableInForce& now,
+                         const std::vector<Candidate>& candidates, const std::string& interface) {
     for (const Candidate& candidate : candidates) {
         const std::string& name = candidate.joinable.set.name;
         const kernel::SetInForce* const set = now.find(name);
-        if (set == nullptr || set->map_id != candidate.map_id || set->exact_id != 0)
+        bool same = set != nullptr && set->map_id == candidate.map_id && set->exact_id == 0;
+        if (same) {
+            SIEVE_ASSIGN(same, has_same_keys(kernel, candidate.joinable.set, set->map_id));
+        }
+        if (!same)
             return failure(ErrorKind::changed_meanwhile,
                            fmt::format("{}: somebody else has changed set {} meanwhile", interface, name),
                            {.interface = interface, .set = name});
@@ -79,12 +102,13 @@ Status refuse_if_changed(const kernel::TableInForce& now, const std::vector<Cand
     return {};
 }
 
-// The filter's promise holds for the exceptions that it was built with.
+// A filter's promise holds for the exceptions that it was built with. An exact filter, whose rate is 0, needs
+// none.
 Status check_exceptions(const JointSet& set, const SetList& list) {
     const auto same = [](const sieve_exception& a, const sieve_exception& b) {
         return std::memcmp(&a, &b, sizeof(a)) == 0;
     };
-    if (std::ranges::equal(list.exceptions, set.exceptions, same)) return {};
+    if (set.rate == 0 || std::ranges::equal(list.exceptions, set.exceptions, same)) return {};
     return bad_input(fmt::format("set {}: its exceptions are not those that its filter was built with: {} "
                                  "were given, and the filter has {}; swap the set first",
                                  set.name, list.exceptions.size(), set.exceptions.size()));
@@ -148,7 +172,7 @@ Result<Rejoined> rejoin(Kernel& kernel, const HookName& name, const std::vector<
     Rejoined done{.hook = std::move(hook)};
     if (!joined) return done;
     const kernel::TableInForce before = kernel.read_table(done.hook);
-    SIEVE_TRY(refuse_if_changed(before, candidates, name.interface));
+    SIEVE_TRY(refuse_if_changed(kernel, before, candidates, name.interface));
     kernel::WantedTable wanted = wanted_of(before);
     wanted.joint = joined->wanted();
     SIEVE_TRY(refuse_lockout(kernel, name.interface, point,

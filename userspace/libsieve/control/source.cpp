@@ -60,12 +60,10 @@ FeedOptions feed_options(const FeedSpec& spec) {
 using Spilled = std::optional<SpilledKeys>;
 
 Result<BuiltSet> build_feed(Feed feed, BuildOptions options, const Observer& observer,
-                            const Exceptions& exceptions = {}, Spilled spilled = {},
-                            bool for_joining = false) {
+                            const Exceptions& exceptions = {}, Spilled spilled = {}) {
     options.skipped = feed.skipped;
     ListFacts facts = facts_of(feed.keys, feed.ranges, exceptions);
     facts.spilled = spilled.has_value();
-    facts.for_joining = for_joining;
     const KindChoice choice = chosen_kind(options, facts);
     options.kind.kind = choice.kind;
     const std::uint64_t entries = feed.overflowed + feed.entries();
@@ -83,14 +81,13 @@ Result<BuiltSet> build_feed(Feed feed, BuildOptions options, const Observer& obs
 }
 
 Result<BuiltSet> build_feed(Feed feed, std::span<const Input> inputs, BuildOptions options,
-                            const Observer& observer, const Exceptions& exceptions = {}, Spilled spilled = {},
-                            bool for_joining = false) {
+                            const Observer& observer, const Exceptions& exceptions = {},
+                            Spilled spilled = {}) {
     std::vector<std::string> names;
     names.reserve(inputs.size());
     for (const Input& input : inputs) names.push_back(printable(short_path(input.path())));
     options.label = fmt::format("{}", fmt::join(names, " "));
-    return build_feed(std::move(feed), std::move(options), observer, exceptions, std::move(spilled),
-                      for_joining);
+    return build_feed(std::move(feed), std::move(options), observer, exceptions, std::move(spilled));
 }
 
 std::string names_of(std::span<const Input> inputs) {
@@ -287,7 +284,7 @@ Result<OpenedSet> open_feeds(const SetSpec& spec, SetInputs inputs, const Observ
     std::optional<KeySet> keys;
     if (spec.keep_keys && !list.feed.has_ranges()) keys = list.feed.keys;
     SIEVE_ASSIGN(BuiltSet built, build_feed(std::move(list.feed), inputs.sources, spec.feed.build, observer,
-                                            list.exceptions, std::move(list.spilled), spec.keep_keys));
+                                            list.exceptions, std::move(list.spilled)));
     if (built.report.spared > 0 && built.report.tries > 1)
         observer.remark(
             fmt::format("set {}: {} filters were built until none matched an address that this host "

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/control/swap.hpp"
 
-#include <algorithm>
 #include <chrono>
 #include <utility>
 
@@ -25,10 +24,6 @@ Result<bool> is_exact(Kernel& kernel, const kernel::SetInForce& set) {
     return kind_of(filter.lookup).exact() != nullptr;
 }
 
-bool is_joined(const kernel::SetInForce& set) {
-    return set.joined.has_value();
-}
-
 } // namespace
 
 Result<Swapped> swap(Kernel& kernel, const HookName& name, SetSpec spec, const Observer& observer,
@@ -45,9 +40,6 @@ Result<Swapped> swap(Kernel& kernel, const HookName& name, SetSpec spec, const O
         SIEVE_TRY(refuse_on_probation(kernel, hook));
         SIEVE_ASSIGN(const TableWithSet now, table_with(kernel, hook, spec.name));
         was_verified = now.verified();
-        // Joining the set again takes a filter. A list that is too long for the memory limit is one anyway.
-        if (!spec.feed.build.memory_limit)
-            spec.keep_keys = std::ranges::any_of(kernel.read_table(hook).sets, &is_joined);
         if (spec.verify && !was_verified) {
             SIEVE_ASSIGN(const bool exact, is_exact(kernel, now.set));
             if (!exact)

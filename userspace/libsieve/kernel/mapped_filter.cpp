@@ -8,8 +8,7 @@
 
 #include <fmt/core.h>
 
-#include <sieve/joint.h>
-
+#include "libsieve/filters/joint/joint_filter.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/kernel/filter_header.hpp"
 #include "libsieve/kernel/refusal.hpp"
@@ -26,27 +25,22 @@ Result<MappedFilter> MappedFilter::map(std::uint32_t map_id) {
     return MappedFilter(static_cast<sieve_line*>(pages), handle.lines);
 }
 
-bool MappedFilter::fits(const sieve_lookup& lookup) {
+bool MappedFilter::has_lines() {
     const std::uint64_t behind = std::uint64_t{file().witnesses} + file().exceptions;
-    return lookup.magic == SIEVE_MAGIC && geometry_fault(lookup).empty() &&
-           kind_of(lookup).lines(lookup) + behind <= count_ - SIEVE_FIRST_LINE;
+    return kind_of(lookup()).lines(lookup()) + behind <= count_ - SIEVE_FIRST_LINE;
 }
 
 Result<MappedFilter> MappedFilter::open(std::uint32_t map_id) {
     SIEVE_ASSIGN(MappedFilter filter, map(map_id));
-    if (!filter.fits(filter.lookup()))
+    const sieve_lookup& lookup = filter.lookup();
+    if (lookup.magic != SIEVE_MAGIC || !geometry_fault(lookup).empty() || !filter.has_lines())
         return kernel_refused(fmt::format("BPF map {} is in the table of sets but is no filter", map_id));
     return filter;
 }
 
 Result<MappedFilter> MappedFilter::open_joint(std::uint32_t map_id) {
     SIEVE_ASSIGN(MappedFilter filter, map(map_id));
-    // But for the number of sets, the header is that of an image.
-    sieve_lookup lookup = filter.lookup();
-    const std::uint32_t sets = lookup.hashes;
-    lookup.hashes = 0;
-    if (lookup.kind != SIEVE_KIND_XORSAT || sets < SIEVE_JOINT_LEAST_SETS || sets > SIEVE_JOINT_MOST_SETS ||
-        !filter.fits(lookup))
+    if (!joint_fault(filter.lookup()).empty() || !filter.has_lines())
         return kernel_refused(
             fmt::format("BPF map {} is the table's joint filter but has no such header", map_id));
     return filter;

@@ -39,8 +39,8 @@ class MappedFilter {
   private:
     MappedFilter(sieve_line* lines, std::size_t count) : lines_(lines), count_(count) {}
     static Result<MappedFilter> map(std::uint32_t map_id);
-    // Whether there are as many lines as this header says, and the header makes sense.
-    [[nodiscard]] bool fits(const sieve_lookup& lookup);
+    // Whether there are as many lines as the header says, which makes sense.
+    [[nodiscard]] bool has_lines();
 
     sieve_line* lines_ = nullptr;
     std::size_t count_ = 0;

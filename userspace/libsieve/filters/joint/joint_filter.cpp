@@ -16,6 +16,8 @@
 #include "libsieve/analysis/binomial.hpp"
 #include "libsieve/filters/distinct_hashes.hpp"
 #include "libsieve/filters/joint/check_joint_names.hpp"
+#include "libsieve/filters/kinds/exact/exact_listing.hpp"
+#include "libsieve/filters/kinds/exact/exact_table.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/filters/kinds/xorsat/xorsat_builder.hpp"
 #include "libsieve/filters/kinds/xorsat/xorsat_plan.hpp"
@@ -94,6 +96,12 @@ const sieve_line& line_of(const sieve_lookup& lookup, std::span<const sieve_line
     return lines[exported ? sieve_xorsat_other(&lookup, line, eighth) : line];
 }
 
+std::optional<std::uint32_t> find_number(const sieve_lookup& lookup, std::span<const sieve_line> lines,
+                                         const sieve_hash& hash) {
+    const std::uint32_t number = sieve_joint_number(&line_of(lookup, lines, hash), hash);
+    return number < lookup.hashes ? std::optional(number) : std::nullopt;
+}
+
 Status check(std::span<const KeySet* const> sets) {
     if (sets.size() < SIEVE_JOINT_LEAST_SETS || sets.size() > SIEVE_JOINT_MOST_SETS)
         return invalid_request(fmt::format("a joint filter of {} sets: expected {} to {}", sets.size(),
@@ -112,20 +120,18 @@ struct Header {
 };
 static_assert(sizeof(Header) == SIEVE_FIRST_LINE * sizeof(sieve_line), "no padding");
 
+// Says what is wrong with a number of sets; empty if nothing is.
+std::string sets_fault(std::uint32_t sets) {
+    if (sets >= SIEVE_JOINT_LEAST_SETS && sets <= SIEVE_JOINT_MOST_SETS) return {};
+    return fmt::format("it is of {} sets, expected {} to {}", sets, SIEVE_JOINT_LEAST_SETS,
+                       SIEVE_JOINT_MOST_SETS);
+}
+
 // Says what is wrong with the header; empty if nothing is.
 std::string fault_of(const Header& header) {
     const auto& [lookup, probes, file] = header;
-    if (lookup.magic != SIEVE_MAGIC || lookup.kind != SIEVE_KIND_XORSAT ||
-        file.version != SIEVE_IMAGE_VERSION)
-        return "no header of a joint filter";
-    if (lookup.hashes < SIEVE_JOINT_LEAST_SETS || lookup.hashes > SIEVE_JOINT_MOST_SETS)
-        return fmt::format("it is of {} sets, expected {} to {}", lookup.hashes, SIEVE_JOINT_LEAST_SETS,
-                           SIEVE_JOINT_MOST_SETS);
-    // But for the number of sets, the header is that of an image.
-    sieve_lookup image = lookup;
-    image.hashes = 0;
-    if (const std::string fault = geometry_fault(image); !fault.empty()) return fault;
-    if (lookup.probes != 0) return "it has probes of prefixes";
+    if (file.version != SIEVE_IMAGE_VERSION) return "no header of a joint filter";
+    if (std::string fault = joint_fault(lookup); !fault.empty()) return fault;
     const std::uint64_t lines = std::uint64_t{lookup.buckets} + SIEVE_FIRST_LINE;
     if (file.lines != lines || lines > UINT32_MAX)
         return fmt::format("its header asks for {} lines and counts {}", lines, file.lines);
@@ -134,7 +140,73 @@ std::string fault_of(const Header& header) {
     return {};
 }
 
+// The addresses of all sets, in their order, each with its set's number.
+struct Numbered {
+    explicit Numbered(std::span<const KeySet* const> sets) {
+        for (std::size_t set = 0; set < sets.size(); set++) {
+            const int word = sieve_address_word(sets[set]->fields());
+            const auto number = static_cast<std::uint16_t>(set);
+            sets[set]->for_each(0, sets[set]->size(), [&](const sieve_key& key) {
+                const std::uint64_t upper = key.word[word];
+                const std::uint64_t lower = key.word[word + 1];
+                if (sieve_family(upper, lower) == SIEVE_FAMILY_V4) {
+                    ipv4.push_back(static_cast<std::uint32_t>(lower));
+                    ipv4_sets.push_back(number);
+                } else {
+                    ipv6.push_back(address_number(upper, lower));
+                    ipv6_sets.push_back(number);
+                }
+            });
+        }
+    }
+    [[nodiscard]] exact::Addresses addresses() const {
+        return {.ipv4 = ipv4, .ipv6 = ipv6, .ipv4_values = ipv4_sets, .ipv6_values = ipv6_sets};
+    }
+    // Calls body(address, set) for each address of each set.
+    template <class Body>
+    void for_each(const Body& body) const {
+        for (std::size_t i = 0; i < ipv4.size(); i++) body(uint128{sieve_v4_mapped(ipv4[i])}, ipv4_sets[i]);
+        for (std::size_t i = 0; i < ipv6.size(); i++) body(ipv6[i], ipv6_sets[i]);
+    }
+
+    std::vector<std::uint32_t> ipv4{};
+    std::vector<uint128> ipv6{};
+    std::vector<std::uint16_t> ipv4_sets{};
+    std::vector<std::uint16_t> ipv6_sets{};
+};
+
+std::optional<std::uint32_t> value_of(const exact::Parts& parts, uint128 address) {
+    return exact::value_in(parts, static_cast<std::uint64_t>(address >> 64),
+                           static_cast<std::uint64_t>(address));
+}
+
+// Whether each address of each set has the number of the first set that holds it, for a table in which each
+// address has the number of some set that holds it.
+bool names_first_sets(const exact::Parts& parts, const Numbered& numbered) {
+    bool right = true;
+    numbered.for_each([&](uint128 address, std::uint32_t set) {
+        const std::optional<std::uint32_t> named = value_of(parts, address);
+        right &= named && *named <= set;
+    });
+    return right;
+}
+
 } // namespace
+
+std::string joint_fault(const sieve_lookup& lookup) {
+    if (lookup.magic != SIEVE_MAGIC || (lookup.kind != SIEVE_KIND_XORSAT && lookup.kind != SIEVE_KIND_EXACT))
+        return "no header of a joint filter";
+    if (lookup.kind == SIEVE_KIND_EXACT) {
+        if (std::string fault = geometry_fault(lookup); !fault.empty()) return fault;
+        return sieve_exact_of(&lookup)->value_bits == 0 ? "its keys have no values" : "";
+    }
+    if (std::string fault = sets_fault(lookup.hashes); !fault.empty()) return fault;
+    // But for the number of sets, the header is that of an image.
+    sieve_lookup image = lookup;
+    image.hashes = 0;
+    if (std::string fault = geometry_fault(image); !fault.empty()) return fault;
+    return lookup.probes != 0 ? "it has probes of prefixes" : "";
+}
 
 JointFilter::JointFilter(std::uint64_t filter_lines) : lines_(SIEVE_FIRST_LINE + filter_lines) {}
 
@@ -183,6 +255,25 @@ bool JointFilter::names_every_key(std::span<const sieve_hash> numbered) const {
     });
 }
 
+std::uint32_t JointFilter::sets() const {
+    return exact() ? exact::Parts::of(lookup(), filter()).ipv6.sets : lookup().hashes;
+}
+
+Status JointFilter::check_table() const {
+    const exact::Parts parts = exact::Parts::of(lookup(), filter());
+    std::string fault = exact::parts_fault(parts);
+    if (fault.empty() && parts.ipv6.meaning != SIEVE_EXACT_SETS) fault = "its values name no sets";
+    if (fault.empty()) fault = sets_fault(parts.ipv6.sets);
+    std::uint64_t keys = 0;
+    if (fault.empty())
+        fault = exact::list_lines(parts, SIEVE_EXACT_IPV4_LINE, filter().size(), true,
+                                  [&](uint128, std::uint32_t) { keys++; });
+    if (fault.empty() && keys != file().keys)
+        fault = fmt::format("it lists {} keys, and its header counts {}", keys, file().keys);
+    if (!fault.empty()) return bad_input(fault);
+    return {};
+}
+
 Status JointFilter::rate(std::uint64_t seed) {
     file().predicted_fpr = std::bit_cast<std::uint64_t>(predict_xorsat_fpr(keys(), filter().size(), sweeps));
     file().expected_fpr = std::bit_cast<std::uint64_t>(expected_xorsat_rate(lookup(), filter()));
@@ -190,7 +281,7 @@ Status JointFilter::rate(std::uint64_t seed) {
     std::uint64_t found = 0;
     for (std::uint64_t i = 0; i < trials; i++) {
         const std::uint64_t locate = random();
-        found += find(sieve_hash{.locate = locate, .test = random()}).has_value() ? 1 : 0;
+        found += find_hash({.locate = locate, .test = random()}).has_value() ? 1 : 0;
     }
     const double rate = std::min(1.0, sets() * expected_rate());
     if (analysis::fits_rate(found, trials, rate)) return {};
@@ -202,6 +293,7 @@ Status JointFilter::rate(std::uint64_t seed) {
 Result<JointFilter> JointFilter::build(std::span<const KeySet* const> sets, const JointOptions& options,
                                        const Progress& progress) {
     SIEVE_TRY(check(sets));
+    if (options.exact) return build_exact(sets, options);
     SIEVE_ASSIGN(const Secret secret, draw(options.seed));
     if (progress) progress("hashing", 0);
     const HugeArray<sieve_hash> keys = numbered_hashes(sets, secret.hash_key.data());
@@ -234,6 +326,39 @@ Result<JointFilter> JointFilter::build(std::span<const KeySet* const> sets, cons
     }
 }
 
+Result<JointFilter> JointFilter::build_exact(std::span<const KeySet* const> sets,
+                                             const JointOptions& options) {
+    constexpr int most_draws = 8;
+    const std::uint32_t fields = sets.front()->fields();
+    if (!sieve_is_one_address(fields)) return invalid_request("an exact joint filter takes addresses only");
+    const auto count = static_cast<std::uint32_t>(sets.size());
+    const exact::Values values{.bits = static_cast<std::uint32_t>(std::bit_width(count - 1)),
+                               .meaning = SIEVE_EXACT_SETS,
+                               .sets = count};
+    const Numbered numbered(sets);
+    for (int tries = 0; tries < most_draws; tries++) {
+        SIEVE_ASSIGN(const Secret secret,
+                     draw(options.seed ? std::optional(*options.seed + static_cast<std::uint64_t>(tries))
+                                       : std::nullopt));
+        SIEVE_ASSIGN(const exact::Table table,
+                     exact::build_table(numbered.addresses(), fields, secret.hash_key, values));
+        JointFilter joint(table.lines.size());
+        joint.lookup() = reinterpret_cast<const sieve_lookup&>(table.geometry);
+        joint.lookup().magic = SIEVE_MAGIC;
+        std::copy(table.lines.begin(), table.lines.end(), joint.filter().begin());
+        sieve_file& file = joint.file();
+        file.version = SIEVE_IMAGE_VERSION;
+        file.lines = joint.lines_.size();
+        file.keys = table.keys;
+        std::copy(secret.identity.begin(), secret.identity.end(), std::begin(file.identity));
+        // A key that found no room at first may have come in later by a further set that holds it.
+        if (names_first_sets(exact::Parts::of(joint.lookup(), joint.filter()), numbered)) return joint;
+    }
+    return bad_input(fmt::format("an exact joint filter: none of {} tables named the first set of each key, "
+                                 "which has practically no chance; report it if it happens twice",
+                                 most_draws));
+}
+
 Result<JointFilter> JointFilter::load(Input& input) {
     const auto fault = [&](const std::string& what) {
         return bad_input(fmt::format("{}: {}", input.name(), what));
@@ -260,6 +385,10 @@ Result<JointFilter> JointFilter::load(Input& input) {
                  input.read_all(reinterpret_cast<char*>(filter.data()), filter.size_bytes()));
     SIEVE_ASSIGN(const std::string_view behind, input.peek(1));
     if (rest < filter.size_bytes() || !behind.empty()) return wrong_size();
+    if (joint.exact()) {
+        if (const Status checked = joint.check_table(); !checked) return fault(checked.error().message);
+        return joint;
+    }
     if (!joint.states_every_number()) return fault("one of its lines cannot state every set's number");
     std::array<std::uint64_t, 1> seed{};
     SIEVE_TRY(draw_secret(std::nullopt, seed));
@@ -267,10 +396,31 @@ Result<JointFilter> JointFilter::load(Input& input) {
     return joint;
 }
 
+namespace {
+
+Status check_exact_names(const JointFilter& filter, std::span<const KeySet* const> sets) {
+    std::vector<std::pair<uint128, std::uint32_t>> first;
+    Numbered(sets).for_each([&](uint128 address, std::uint32_t set) { first.emplace_back(address, set); });
+    std::sort(first.begin(), first.end());
+    const auto same = [](const auto& one, const auto& two) { return one.first == two.first; };
+    first.erase(std::unique(first.begin(), first.end(), same), first.end());
+    if (first.size() != filter.keys())
+        return bad_input(
+            fmt::format("the joint filter is of {} keys, expected {}", filter.keys(), first.size()));
+    const auto& lookup = *reinterpret_cast<const sieve_lookup*>(filter.lines().data());
+    const exact::Parts parts = exact::Parts::of(lookup, filter.lines().subspan(SIEVE_FIRST_LINE));
+    if (std::ranges::all_of(first, [&](const auto& key) { return value_of(parts, key.first) == key.second; }))
+        return {};
+    return bad_input("the joint filter does not name the first set that holds a key");
+}
+
+} // namespace
+
 Status check_joint_names(const JointFilter& filter, std::span<const KeySet* const> sets) {
     SIEVE_TRY(check(sets));
     if (sets.size() != filter.sets() || sets.front()->fields() != filter.fields())
         return bad_input("the joint filter is one of other sets");
+    if (filter.exact()) return check_exact_names(filter, sets);
     const auto& lookup = *reinterpret_cast<const sieve_lookup*>(filter.lines().data());
     const HugeArray<sieve_hash> numbered = numbered_hashes(sets, lookup.hash_key);
     if (numbered.size() != filter.keys())
@@ -288,19 +438,16 @@ std::optional<std::uint32_t> JointFilter::find(const sieve_key& key) const {
     return find_joint(lookup(), filter(), key);
 }
 
-std::optional<std::uint32_t> JointFilter::find(const sieve_hash& hash) const {
-    return find_joint(lookup(), filter(), hash);
-}
-
-std::optional<std::uint32_t> find_joint(const sieve_lookup& lookup, std::span<const sieve_line> lines,
-                                        const sieve_hash& hash) {
-    const std::uint32_t number = sieve_joint_number(&line_of(lookup, lines, hash), hash);
-    return number < lookup.hashes ? std::optional(number) : std::nullopt;
+std::optional<std::uint32_t> JointFilter::find_hash(const sieve_hash& hash) const {
+    return find_number(lookup(), filter(), hash);
 }
 
 std::optional<std::uint32_t> find_joint(const sieve_lookup& lookup, std::span<const sieve_line> lines,
                                         const sieve_key& key) {
-    return find_joint(lookup, lines, sieve_hash_key(&key, lookup.hash_key, lookup.fields));
+    if (lookup.kind == SIEVE_KIND_EXACT)
+        return exact::value_in(exact::Parts::of(lookup, lines), sieve_address_upper(&key, lookup.fields),
+                               sieve_address_lower(&key, lookup.fields));
+    return find_number(lookup, lines, sieve_hash_key(&key, lookup.hash_key, lookup.fields));
 }
 
 } // namespace sieve

@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 
+#include <sieve/exact_table.h>
 #include <sieve/joint.h>
 
 #include "libsieve/keys/key_set.hpp"
@@ -16,25 +18,27 @@
 
 namespace sieve {
 
-// The size of a joint filter. At most one of the two is given; neither means 16 bits a key.
+// The size of a joint filter that hashes. At most one of the two is given; neither means 16 bits a key.
 struct JointOptions {
     std::optional<double> fpr; // of each set: the smallest filter whose predicted rate is at most this
     std::optional<double> bits_per_key; // counts the keys of all sets, each key once
     std::optional<std::uint64_t> seed;  // for tests: makes the filter reproducible and its secret known
+    bool exact = false; // a table of addresses, whose size follows from the keys; takes sets of one address
 };
 
 // What a joint filter with this header and these lines of its own answers: the number of the first set that
-// holds the key. A key that no set holds gets nothing, or by mistake any number. Runs the same locate and
-// test as the packet path.
-[[nodiscard]] std::optional<std::uint32_t>
-find_joint(const sieve_lookup& lookup, std::span<const sieve_line> lines, const sieve_hash& hash);
+// holds the key. A key that no set holds gets nothing, or, from a filter that hashes, by mistake any number.
+// Runs the same locate and test as the packet path.
 [[nodiscard]] std::optional<std::uint32_t>
 find_joint(const sieve_lookup& lookup, std::span<const sieve_line> lines, const sieve_key& key);
+
+// What is wrong with the header of a joint filter; empty if nothing is.
+[[nodiscard]] std::string joint_fault(const sieve_lookup& lookup);
 
 class JointFilter {
   public:
     // Builds the filter of these sets, numbered in this order. All have the same fields. Memory: 32 bytes a
-    // key. Time: that of a filter of kind xorsat with all the keys.
+    // key; exact: 8. Time: that of a filter of kind xorsat, or exact, with all the keys.
     // Errors: invalid_request for fewer than 2 sets or more than 16, for sets of different fields
     // and for a rate that is out of reach; bad_input if the finished filter misses a key, or if a measurement
     // contradicts the expected rate.
@@ -49,10 +53,10 @@ class JointFilter {
 
     // See find_joint().
     [[nodiscard]] std::optional<std::uint32_t> find(const sieve_key& key) const;
-    [[nodiscard]] std::optional<std::uint32_t> find(const sieve_hash& hash) const;
 
+    [[nodiscard]] bool exact() const { return lookup().kind == SIEVE_KIND_EXACT; }
     // How many sets it answers for.
-    [[nodiscard]] std::uint32_t sets() const { return lookup().hashes; }
+    [[nodiscard]] std::uint32_t sets() const;
     [[nodiscard]] std::uint32_t fields() const { return lookup().fields; }
     // Distinct keys of all sets together.
     [[nodiscard]] std::uint64_t keys() const { return file().keys; }
@@ -60,8 +64,8 @@ class JointFilter {
     // Random: tells one build from another.
     [[nodiscard]] std::span<const __u64, 2> identity() const { return file().identity; }
 
-    // The rates of one set: the share of the keys in no set that get that set's number. The rate of all sets
-    // together is sets() times as high.
+    // The rates of one set: the share of the keys in no set that get that set's number; exact: 0. The rate of
+    // all sets together is sets() times as high.
     [[nodiscard]] double predicted_rate() const; // by the model of kind xorsat, before the build
     [[nodiscard]] double expected_rate() const;  // exactly, from the bits
 
@@ -70,6 +74,7 @@ class JointFilter {
 
   private:
     explicit JointFilter(std::uint64_t filter_lines);
+    static Result<JointFilter> build_exact(std::span<const KeySet* const> sets, const JointOptions& options);
 
     [[nodiscard]] sieve_lookup& lookup();
     [[nodiscard]] const sieve_lookup& lookup() const;
@@ -80,8 +85,11 @@ class JointFilter {
     [[nodiscard]] bool states_every_number() const;
     // Whether each key gets its number. The hashes are those of the build, combined with the numbers.
     [[nodiscard]] bool names_every_key(std::span<const sieve_hash> numbered) const;
+    [[nodiscard]] std::optional<std::uint32_t> find_hash(const sieve_hash& hash) const;
     // Notes the rates that follow from the bits, and measures them with random hashes from this seed.
     [[nodiscard]] Status rate(std::uint64_t seed);
+    // Exact: checks every entry of the table, and counts them.
+    [[nodiscard]] Status check_table() const;
 
     HugeArray<sieve_line> lines_;
 };
