@@ -64,9 +64,9 @@ struct BuiltSet {
     BuildReport report;
 };
 
-// The options with a kind that the list has chosen, if they leave that to it (automatic_kind). A list of
-// addresses with prefixes or ranges goes to the exact kind, which takes any lengths and is faster than a
-// prefix set, unless a size, a rate or an option of filters was chosen. All other lists go to the kind that
+// The options with the kind of a list that is not to go to kind `exact` (build/default_kind.hpp), if they
+// leave it to the list. Addresses with prefixes or ranges go to the kind of ranges, which is exact and takes
+// any lengths, unless a size, a rate or an option of filters was chosen. All other lists go to the kind that
 // choose_kind (filters/kinds/choice.hpp) chooses; with a memory limit to the first kind with shards, whether
 // or not the list turns out to need it.
 [[nodiscard]] BuildOptions settled_kind(BuildOptions options, bool has_address_ranges);
