@@ -231,6 +231,7 @@ bench: $(B)/xdp-sieve $(B)/set-bench $(B)/live-bench $(B)/sandbox-bench
 # Measures everything and writes the results, docs/benchmark.md and its figures.
 bench-pages: bench $(B)/sieve-lab
 	cp $(addprefix $(B)/bench/,kernel.json prefixes.json user.json) docs/results/bench/
+	rm -f $(addprefix docs/results/bench/,lookups.json loading.json exact.json)
 	scripts/figures.sh
 
 # Lists that change in place, beside nftables.

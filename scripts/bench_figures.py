@@ -5,12 +5,14 @@
 usage: bench_figures.py RESULTS PAGE.md DIRECTORY
 
 RESULTS is a directory of kernel.json and user.json, prefixes.json if prefixes were measured, and scale.json if
-scripts/build_scale.py was run. Writes PAGE.md and DIRECTORY/bench-*.gp, each of which writes
-docs/figures/bench-*.svg.
+scripts/build_scale.py was run. Parts may have been measured by themselves since: exact.json adds what set-bench says of
+that kind; lookups.json and loading.json (`xdp-sieve bench --lookups`, `--loading`) replace those of kernel.json. Writes
+PAGE.md and DIRECTORY/bench-*.gp, each of which writes docs/figures/bench-*.svg.
 """
 
 import itertools
 import json
+import math
 import pathlib
 import re
 import sys
@@ -83,8 +85,9 @@ def bars_figure(rows, name, title, label, log=False):
     return "\n".join(out) + "\n"
 
 
-def points_figure(groups, name, title, x_label, y_label, extra=()):
-    """One joined line for each name of [(name, [(x, y, text)])], with the texts at the points."""
+def points_figure(groups, name, title, x_label, y_label, extra=(), verticals=()):
+    """One joined line for each name of [(name, [(x, y, text)])], with the texts at the points, and one upright line for
+    each of [(name, x)]."""
     out = [HEAD.format(name=name, title=title)]
     out += ["set logscale xy", "set format y '%.0te%T'", "set key outside right top", *extra]
     out += [f"set xlabel {quoted(x_label)}", f"set ylabel {quoted(y_label)}"]
@@ -97,6 +100,10 @@ def points_figure(groups, name, title, x_label, y_label, extra=()):
                      f"title {quoted(group)}")
         if any(text for _, _, text in points):
             plots.append(f"$data{i} using 1:2:3 with labels offset 0,0.8 font ',10' tc lt {i + 1} notitle")
+    for i, (text, x) in enumerate(verticals):
+        style = f"lc {i + 1} lw 3 dt {2 + i}"
+        out.append(f"set arrow from {x}, graph 0 to {x}, graph 1 nohead {style}")
+        plots.append(f"keyentry with lines {style} title {quoted(text)}")
     return "\n".join(out) + "\nplot " + ", \\\n     ".join(plots) + "\n"
 
 
@@ -122,13 +129,35 @@ def built(user, group):
         if fields[0] != group or "fpr" not in one:
             continue
         options = dict(field.split(":") for field in fields[2:] if ":" in field)
+        if "bits" not in options:
+            continue  # a kind whose size follows from the list
         part = PARTS.get(fields[1], "subtable")
         name = f"{fields[1]}, {options['choices']} {part}{'' if options['choices'] == '1' else 's'}"
         yield name, float(options["bits"]), options.get("effort"), one["real_time"], one["fpr"]
 
 
+def least_exact_bits(keys):
+    """log2 C(2^32, keys) / keys: what any exact set of IPv4 addresses takes."""
+    every = 2 ** 32
+    logarithm = math.lgamma(every + 1) - math.lgamma(keys + 1) - math.lgamma(every - keys + 1)
+    return logarithm / math.log(2) / keys
+
+
+def exact_sizes(table, user):
+    """[(text, bits a key)] of the kinds without a rate, and of the least that they can take."""
+    kinds = {one["name"].split(",")[0]: 8 * one["bytes"] / table["keys"] for one in table["contestants"]}
+    kinds |= {one["name"].split("/")[1]: one["bits_per_key"] for one in user["benchmarks"]
+              if one["name"].startswith("build/") and "bits_per_key" in one}
+    if missing := WITHOUT_RATE - set(kinds):
+        sys.exit(f"bench_figures: no size of {', '.join(sorted(missing))}: run set-bench and xdp-sieve bench anew")
+    least = least_exact_bits(table["keys"])
+    return [(f"least exact set: none, {least:.1f}", least)] + [
+        (f"{kind}: none, {kinds[kind]:.1f}", kinds[kind]) for kind in sorted(WITHOUT_RATE)]
+
+
 def trade_figures(numbers, user):
     """What accuracy costs: space, the builder's time, the packets' time."""
+    million = [table for table in numbers["lookups"] if table["keys"] == 1_000_000]
     by_size, by_effort = {}, {}
     for name, bits, _, _, fpr in built(user, "strangers"):
         by_size.setdefault(name, []).append((bits, fpr, ""))
@@ -138,15 +167,14 @@ def trade_figures(numbers, user):
             by_effort.setdefault(name, []).append((milliseconds, fpr, effort))
     by_size["information limit, 2^-b"] = [(bits, 2.0 ** -bits, "") for bits in (8, 12, 16, 20, 24)]
     yield "bench-trade-space", points_figure(
-        sorted(by_size.items()), "bench-trade-space", "False positives against space, a million keys",
+        sorted(by_size.items()), "bench-trade-space",
+        "False positives of every kind against space, a million addresses; upright: none",
         "bits per key", "false positive rate, computed from the filter's bits",
-        ["unset logscale x", "set xrange [6:26]"])
+        ["unset logscale x", "set xrange [6:26]"], exact_sizes(million[0], user) if million else [])
     yield "bench-trade-effort", points_figure(
         by_effort.items(), "bench-trade-effort", "False positives against the builder's time, 16 bits per key",
         "milliseconds for a million keys, one thread", "false positive rate, computed from the filter's bits")
-    for table in numbers["lookups"]:
-        if table["keys"] != 1_000_000:
-            continue
+    for table in million:
         points = [(f"{SHORT.get(one['name'], one['name'])}: {8 * one['bytes'] / table['keys']:.0f} bits per key",
                    [(one["half"]["apart"]["net"]["median"], one["fpr"], "")])
                   for one in table["contestants"] if "fpr" in one and "equal FPR" not in one["name"]]
@@ -205,6 +233,45 @@ def firewall_figures(numbers):
             rows = [(one["name"], one["frames"][traffic]["nanoseconds"]["median"]) for one in table["rows"]]
             yield name, bars_figure(rows, name, f"A packet that is {fate}: a list of {table['keys']:,} addresses",
                                     "nanoseconds of the receiver's processor, packets as a driver hands them over")
+
+
+# What a set of addresses is compared with, by name: the kernel's maps among the lookups, and whole filters.
+EXACT_MAPS = ("exact, 2 words", "xorsat, 2 lines", "BPF hash", "BPF LPM trie")
+EXACT_FILTERS = {"iptables raw, ipset": "ipset", "nftables, netdev ingress": "nftables set"}
+
+
+def peer_figures(numbers):
+    """Memory and time of a set of addresses beside what else holds one, by the number of addresses."""
+    memory, lookups, packets = {}, {}, {}
+    if not any(one["name"] == EXACT_MAPS[0] for table in numbers["lookups"] for one in table["contestants"]):
+        return  # the numbers are older than the kind
+    for table in numbers["lookups"]:
+        for one in table["contestants"]:
+            if one["name"] not in EXACT_MAPS:
+                continue
+            name = SHORT.get(one["name"], one["name"])
+            memory.setdefault(name, []).append((table["keys"], one["bytes"] / table["keys"], ""))
+            for traffic in ("non_members", "members"):
+                lookups.setdefault(f"{name}, {TRAFFIC[traffic]}", []).append(
+                    (table["keys"], one[traffic]["apart"]["net"]["median"], ""))
+    for table in numbers.get("firewalls", []):
+        for one in table["rows"]:
+            if one["name"] in EXACT_FILTERS:
+                memory.setdefault(EXACT_FILTERS[one["name"]], []).append(
+                    (table["keys"], one["bytes"] / table["keys"], ""))
+            if one["name"] in EXACT_FILTERS or one["name"] == "xdp-sieve":
+                packets.setdefault(EXACT_FILTERS.get(one["name"], one["name"]), []).append(
+                    (table["keys"], one["frames"]["members"]["nanoseconds"]["median"], ""))
+    plain = ["set format x '%.0s%c'", "set format y '%g'"]
+    yield "bench-peers-memory", points_figure(
+        memory.items(), "bench-peers-memory", "Memory for a list of IPv4 addresses", "addresses",
+        "bytes per address", plain)
+    yield "bench-peers-lookup", points_figure(
+        lookups.items(), "bench-peers-lookup", "One lookup at a time in a list of IPv4 addresses", "addresses",
+        "nanoseconds, net of key and hash", plain)
+    yield "bench-peers-packets", points_figure(
+        packets.items(), "bench-peers-packets", "A packet that a list of IPv4 addresses drops", "addresses",
+        "nanoseconds of the receiver's processor", [*plain, "unset logscale y", "set yrange [0:*]"])
 
 
 def prefix_figures(prefixes):
@@ -334,14 +401,20 @@ def prefix_section(table):
     yield from (f"\nLeft out: {reason}." for reason in table["skipped"])
 
 
+def machine_text(machine):
+    return f"{machine['processors']} processors, {machine['processor']}, {machine['kernel']}."
+
+
 def page(numbers, prefixes, user, names):
     yield PAGE_HEAD
     builder = user["context"]
     yield (f"The builder's times (bench-trade-effort) are of {builder['num_cpus']} processors of "
            f"{builder['mhz_per_cpu']:,} MHz.")
     if machine := numbers.get("machine"):
-        yield (f"All other times are of {machine['processors']} processors, {machine['processor']}, "
-               f"{machine['kernel']}.")
+        yield f"All other times are of {machine_text(machine)}"
+    for part, machine in numbers["apart"].items():
+        yield (f"The numbers of {part} are of a run of their own (`xdp-sieve bench --{part}`), on "
+               f"{machine_text(machine)}")
     yield ""
     for name in names:
         yield f"![{name}](figures/{name}.svg)"
@@ -374,6 +447,16 @@ def main():
         sys.exit(__doc__)
     results, page_path, directory = (pathlib.Path(path) for path in sys.argv[1:])
     numbers, user = (json.loads((results / name).read_text()) for name in ("kernel.json", "user.json"))
+    measured = results / "exact.json"
+    if measured.exists():
+        user["benchmarks"] += json.loads(measured.read_text())["benchmarks"]
+    numbers["apart"] = {}
+    for part in ("lookups", "loading"):
+        measured = results / f"{part}.json"
+        if measured.exists():
+            newer = json.loads(measured.read_text())
+            numbers[part] = sorted(newer[part], key=lambda table: table["keys"])
+            numbers["apart"][part] = newer["machine"]
     measured = results / "prefixes.json"
     prefixes = json.loads(measured.read_text())["prefixes"] if measured.exists() else []
     measured = results / "scale.json"
@@ -381,7 +464,7 @@ def main():
     directory.mkdir(parents=True, exist_ok=True)
     names = []
     for name, program in itertools.chain(figures(numbers), trade_figures(numbers, user), firewall_figures(numbers),
-                                         prefix_figures(prefixes), scale):
+                                         peer_figures(numbers), prefix_figures(prefixes), scale):
         (directory / f"{name}.gp").write_text(program)
         names.append(name)
     page_path.write_text("\n".join(page(numbers, prefixes, user, names)) + "\n")

@@ -68,6 +68,16 @@ constexpr auto fields = std::to_array<Field>({
     {offsetof(sieve_lookup, probes), 1},
     {offsetof(sieve_lookup, shard_bits), 1},
     {offsetof(sieve_lookup, hash_key), 8},
+    {offsetof(sieve_exact, words), 4},
+    {offsetof(sieve_exact, range), 4},
+    {offsetof(sieve_exact, add), 4},
+    {offsetof(sieve_exact, multiply), 4},
+    {offsetof(sieve_exact, spread), 4},
+    {offsetof(sieve_exact, reach), 4},
+    {offsetof(sieve_exact, feet), 8},
+    {offsetof(sieve_exact, second), 8},
+    {header_bytes + offsetof(sieve_exact_ipv6, lines), 4},
+    {header_bytes + offsetof(sieve_exact_ipv6, hash_key), 8},
     {line_bytes + offsetof(sieve_probes, count), 1},
     {line_bytes + offsetof(sieve_probes, count) + 1, 1},
     {line_bytes + offsetof(sieve_probes, length), 8},
@@ -342,6 +352,7 @@ void mutate(Input& input, Random& random, std::size_t most) {
     std::uint8_t* image = input.data() + 1;
     for (std::uint64_t changes = random.below(4) + 1; changes > 0; changes--) {
         const Field& field = fields[random.below(fields.size())];
+        if (field.at + sizeof(std::uint64_t) >= input.size()) continue; // of a filter that has no line
         switch (random.below(7)) {
         case 0:
         case 1:

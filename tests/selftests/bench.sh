@@ -37,6 +37,20 @@ every_answer_is_right() {
     printf 'exact kernel\nexact user space\n' | diff - "$WORK/answered"
 }
 
+parts_are_measured_alone() {
+    bench --lookups --keys 1e3 >"$WORK/lookups.json"
+    jq -r '.lookups[0].contestants[] | select(.role == "filter") | .name | split(",")[0]' "$WORK/lookups.json" |
+        sort -u >"$WORK/asked"
+    "$SIEVE" --json kinds | jq -r '.[].kind' | sort | diff - "$WORK/asked"
+    mkdir -p "$WORK/only_ip"
+    ln -sf "$(command -v ip)" "$WORK/only_ip/ip"
+    TOOLS=$WORK/only_ip bench --loading --keys 1e3 >"$WORK/loading.json"
+    jq -e '.loading[0].rows | length == 2 and all(.seconds.median > 0)' "$WORK/loading.json" >/dev/null
+    jq -rs '[.[] | keys[]] | join(" ")' "$WORK/lookups.json" "$WORK/loading.json" |
+        grep -qx 'lookups machine loading machine'
+    nothing_is_left
+}
+
 # Without the commands of the other filters only xdp-sieve and the two baselines are there to measure.
 absent_firewalls_are_left_out() {
     mkdir -p "$WORK/few"
@@ -82,6 +96,7 @@ END
 ktap_run \
     "no kind of filter misses a member" every_member_is_found \
     "no answer of an exact set is wrong" every_answer_is_right \
+    "lookups and loading are measured alone" parts_are_measured_alone \
     "firewalls that are not installed are left out" absent_firewalls_are_left_out \
     "installed firewalls judge as xdp-sieve does" installed_firewalls_judge_alike \
     "a benchmark that fails leaves nothing" failure_leaves_nothing

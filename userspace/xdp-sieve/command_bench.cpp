@@ -48,6 +48,8 @@ struct BenchArguments {
     std::vector<std::string> sets;     // only tables of so many sets
     double bits_per_key = 16;
     std::uint32_t rounds = 15;
+    bool lookups = false;                 // likewise
+    bool loading = false;                 // likewise
     bool firewalls = false;               // likewise
     std::optional<std::uint64_t> members; // likewise: lookups of members
     std::optional<std::uint64_t> answers; // likewise: addresses that exact sets are asked for
@@ -420,8 +422,8 @@ constexpr std::uint64_t least_load_keys = 1'000'000;
 // JSON sorts what a run has measured by name. Without the tables on packets, "lookups" comes first.
 const OutputKind numbers{.name = "file of a benchmark's numbers",
                          .beginnings = {"{\n  \"answers\": [", "{\n  \"firewalls\": [", "{\n  \"links\": [",
-                                        "{\n  \"lookups\": [", "{\n  \"machine\": {", "{\n  \"prefixes\": [",
-                                        "{\n  \"sets\": ["},
+                                        "{\n  \"loading\": [", "{\n  \"lookups\": [", "{\n  \"machine\": {",
+                                        "{\n  \"prefixes\": [", "{\n  \"sets\": ["},
                          .mode = 0666};
 
 // The name that the kernel has for the first processor; empty if it has none.
@@ -472,10 +474,12 @@ class Runner {
             for (const std::uint64_t keys : sizes) SIEVE_TRY(run_sets(keys));
         else if (arguments_.prefixes.empty())
             for (const std::uint64_t keys : sizes)
-                SIEVE_TRY(arguments_.firewalls ? build_and_run_firewalls(keys)
-                          : arguments_.members ? run_members(keys)
-                          : arguments_.answers ? run_answers(keys)
-                                               : run_size(keys));
+                SIEVE_TRY(arguments_.lookups     ? run_lookups(keys).map([](const bench::LookupTable&) {})
+                          : arguments_.loading   ? build_and_run_loading(keys)
+                          : arguments_.firewalls ? build_and_run_firewalls(keys)
+                          : arguments_.members   ? run_members(keys)
+                          : arguments_.answers   ? run_answers(keys)
+                                                 : run_size(keys));
         if (context_.json) print_out("{}\n", json_text(out_));
         if (!arguments_.output.empty())
             SIEVE_TRY(write_output(arguments_.output, json_text(out_) + "\n", numbers, replace));
@@ -531,11 +535,29 @@ class Runner {
     }
 
     Status build_and_run_firewalls(std::uint64_t keys) {
+        SIEVE_ASSIGN(const BuiltSet built, build_filter(keys));
+        return run_firewalls(built.image);
+    }
+
+    Status build_and_run_loading(std::uint64_t keys) {
+        SIEVE_ASSIGN(BuiltSet built, build_filter(keys));
+        return run_loading(built.image);
+    }
+
+    Result<BuiltSet> build_filter(std::uint64_t keys) {
         BuildOptions build;
         build.kind.kind = automatic_kind;
         build.bits_per_key = arguments_.bits_per_key;
-        SIEVE_ASSIGN(const BuiltSet built, build_set(bench::member_keys(keys), build, progress_));
-        return run_firewalls(built.image);
+        return build_set(bench::member_keys(keys), build, progress_);
+    }
+
+    Status run_loading(Image& image) {
+        bench::LoadOptions load;
+        load.program = program_;
+        load.rounds = std::min(arguments_.rounds, 5U);
+        SIEVE_ASSIGN(const bench::LoadTable loading, bench::bench_loading(image, load, progress_));
+        show("loading", loading);
+        return {};
     }
 
     Status run_sets(std::uint64_t keys) {
@@ -549,13 +571,18 @@ class Runner {
         return {};
     }
 
-    Status run_size(std::uint64_t keys) {
+    Result<bench::LookupTable> run_lookups(std::uint64_t keys) {
         bench::LookupOptions options;
         options.keys = keys;
         options.bits_per_key = arguments_.bits_per_key;
         options.rounds = arguments_.rounds;
         SIEVE_ASSIGN(bench::LookupTable table, bench::bench_lookups(options, progress_));
         show("lookups", table);
+        return table;
+    }
+
+    Status run_size(std::uint64_t keys) {
+        SIEVE_ASSIGN(bench::LookupTable table, run_lookups(keys));
         if (keys >= least_packet_keys) {
             bench::PacketOptions packets;
             packets.rounds = arguments_.rounds;
@@ -565,13 +592,7 @@ class Runner {
             SIEVE_ASSIGN(const bench::LinkTable link, bench::bench_link(*table.image, packets, progress_));
             show("links", link);
         }
-        if (keys >= least_load_keys) {
-            bench::LoadOptions load;
-            load.program = program_;
-            load.rounds = std::min(arguments_.rounds, 5U);
-            SIEVE_ASSIGN(const bench::LoadTable loading, bench::bench_loading(*table.image, load, progress_));
-            show("loading", loading);
-        }
+        if (keys >= least_load_keys) SIEVE_TRY(run_loading(*table.image));
         return run_firewalls(*table.image);
     }
 
@@ -612,6 +633,10 @@ void add_bench(CLI::App& app, Context& context) {
                      "asked by itself, and all by one lookup")
                 .called("NUMBER")
                 .separated_by(',');
+            only.add_flag("--lookups", arguments->lookups,
+                          "lookups in every kind and in the kernel's own sets");
+            only.add_flag("--loading", arguments->loading,
+                          "lists from file to in force, as commands, beside ipset and nft");
             only.add_flag("--firewalls", arguments->firewalls,
                           "packets over a veth pair, beside nftables, iptables with ipset and xdp-filter");
             only.add("--members", arguments->members,

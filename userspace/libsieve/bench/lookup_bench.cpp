@@ -25,8 +25,8 @@ namespace sieve::bench {
 
 namespace {
 
-// More prefixes would make no sense for tries. Besides, the kernel allocates each prefix separately.
-constexpr std::uint64_t most_prefixes = 100'000;
+// The kernel allocates each prefix and each inner node separately.
+constexpr std::uint64_t most_prefixes = 10'000'000;
 // The most that a hash map entry takes, with its share of the buckets. Tells which maps would not fit.
 constexpr std::uint64_t bytes_per_entry = 120;
 
