@@ -21,7 +21,7 @@ const std::vector<Experiment>& all_experiments() {
         std::vector<Experiment> list;
         for (auto part : {two_choice_experiments(), less_hashing_experiments(), bloom_analysis_experiments(),
                           d_left_experiments(), one_plus_alpha_experiments(), xorsat_experiments(),
-                          security_experiments()})
+                          exact_experiments(), security_experiments()})
             std::move(part.begin(), part.end(), std::back_inserter(list));
         return list;
     }();

@@ -130,8 +130,9 @@ std::vector<Experiment> bloom_analysis_experiments();
 std::vector<Experiment> d_left_experiments();
 std::vector<Experiment> one_plus_alpha_experiments();
 
-// A kind that none of the papers has.
+// Kinds that none of the papers has.
 std::vector<Experiment> xorsat_experiments();
+std::vector<Experiment> exact_experiments();
 
 // Attacks on the product's own filters.
 std::vector<Experiment> security_experiments();
