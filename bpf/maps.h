@@ -11,14 +11,14 @@
 
 #include <sieve/count_min.h>
 #include <sieve/event.h>
-#include <sieve/exact.h>
 #include <sieve/inserted.h>
 #include <sieve/limit.h>
 #include <sieve/policy.h>
 
 #include "flows.h"
 
-/* A filter image. BPF_F_INNER_MAP lets images of different sizes replace each other; it needs Linux 5.10. */
+/* Lines, mostly of a filter image. BPF_F_INNER_MAP lets arrays of different sizes replace each other; it
+ * needs Linux 5.10. */
 struct sieve_filter_map {
     __uint(type, BPF_MAP_TYPE_ARRAY);
     __uint(max_entries, 1);
@@ -34,19 +34,12 @@ struct {
     __array(values, struct sieve_filter_map);
 } sieve_sets SEC(".maps");
 
-/* The exact sets, for verification, at the same map indices as their filters. */
-struct sieve_exact_map {
-    __uint(type, BPF_MAP_TYPE_HASH);
-    __uint(max_entries, 1);
-    __uint(key_size, sizeof(struct sieve_key));
-    __uint(value_size, sizeof(sieve_exact_value));
-};
-
+/* The exact sets, for verification (sieve/records.h), at the same map indices as their filters. */
 struct {
     __uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
     __uint(max_entries, SIEVE_BANKS* SIEVE_SLOTS);
     __type(key, __u32);
-    __array(values, struct sieve_exact_map);
+    __array(values, struct sieve_filter_map);
 } sieve_exact SEC(".maps");
 
 /*

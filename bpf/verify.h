@@ -6,28 +6,107 @@
 #define SIEVE_BPF_VERIFY_H
 
 #include <sieve/exact.h>
+#include <sieve/records.h>
 
 #include "fetch.h"
 #include "parse.h"
 
+/* True if the record of that number is the key. All its lines are requested before any is compared. */
+static __always_inline int sieve_record_is(void* exact, const struct sieve_records* records, __u32 number,
+                                           const struct sieve_key* key) {
+    const __u32 pair = sieve_records_pair_line(number), word = sieve_records_pair_word(number);
+    __u32 at = sieve_records_group(records, number), index = at + pair;
+    const struct sieve_line* line;
+    __u64 differs = 0;
+
+    if (records->words & SIEVE_RECORD_SRC) {
+        line = bpf_map_lookup_elem(exact, &index);
+        if (!line) return 0;
+        differs |= (line->word[word] ^ key->word[0]) | (line->word[word + 1] ^ key->word[1]);
+        at += 2;
+        index = at + pair;
+    }
+    if (records->words & SIEVE_RECORD_DST) {
+        line = bpf_map_lookup_elem(exact, &index);
+        if (!line) return 0;
+        differs |= (line->word[word] ^ key->word[2]) | (line->word[word + 1] ^ key->word[3]);
+        at += 2;
+    }
+    if (records->words & SIEVE_RECORD_LAST) {
+        line = bpf_map_lookup_elem(exact, &at);
+        if (!line) return 0;
+        differs |= line->word[sieve_records_last_word(number)] ^ key->word[4];
+    }
+    return differs == 0;
+}
+
+/* The plain form: a set of addresses. */
+static __always_inline int sieve_exact_holds_address(void* exact, const struct sieve_records* records,
+                                                     const struct sieve_key* key) {
+    const __u64 upper = sieve_address_upper(key, records->fields);
+    const __u64 lower = sieve_address_lower(key, records->fields);
+    const struct sieve_record_place place = sieve_records_locate(records, key);
+    __u32 line = SIEVE_RECORDS_FIRST_ROW + place.first;
+    const struct sieve_line *first, *second;
+
+    first = bpf_map_lookup_elem(exact, &line);
+    line = SIEVE_RECORDS_FIRST_ROW + place.second;
+    second = bpf_map_lookup_elem(exact, &line);
+    if (!first || !second) return 1;
+    return (sieve_records_in_plain_row(first, upper, lower) |
+            sieve_records_in_plain_row(second, upper, lower)) != 0;
+}
+
+/* The tagged form. A static function, since a global one cannot take the map. */
+static __noinline int sieve_exact_holds(void* exact, const struct sieve_records* records,
+                                        const struct sieve_key* key) {
+    const struct sieve_record_place place = sieve_records_locate(records, key);
+    __u32 line = sieve_records_row_line(place.first), i;
+    const struct sieve_line *first, *second;
+    __u64 places;
+
+    first = bpf_map_lookup_elem(exact, &line);
+    line = sieve_records_row_line(place.second);
+    second = bpf_map_lookup_elem(exact, &line);
+    if (!first || !second) return 1;
+    places = sieve_records_in_rows(&first->word[sieve_records_row_word(place.first)],
+                                   &second->word[sieve_records_row_word(place.second)], place.tag);
+    for (i = 0; i < SIEVE_RECORDS_CANDIDATES; i++) {
+        if (!places) return 0;
+        if (sieve_record_is(exact, records, sieve_records_number(&place, places), key)) return 1;
+        places &= places - 1;
+    }
+    return 0;
+}
+
+/* The exact set at a map index, and its first line; false if there is none. */
+static __always_inline const struct sieve_records* sieve_fetch_exact(__u32 index, void** exact) {
+    __u32 line = 0;
+
+    *exact = bpf_map_lookup_elem(&sieve_exact, &index);
+    return *exact ? bpf_map_lookup_elem(*exact, &line) : 0;
+}
+
 /*
- * True if the exact set at that map index holds a key of a prefix set, cut as the packed probe says. A global
- * function, so that the verifier checks it once and not in each iteration over the probes.
+ * True if the tagged exact set at that map index holds the key; of a prefix set, the key cut as the packed
+ * probe says. A global function, so that the verifier checks it once and not in each iteration over the
+ * probes.
  */
 __noinline int sieve_ask_exact_probe(const struct sieve_key* key, __u32 index, __u32 probe) {
-    const struct sieve_lookup* lookup;
+    const struct sieve_records* records;
     struct sieve_key asked;
-    void *filter, *exact;
+    void* exact;
 
-    lookup = sieve_fetch_lookup(index, &filter);
-    exact = bpf_map_lookup_elem(&sieve_exact, &index);
-    if (!key || !lookup || !exact) return 1;
-    if (sieve_is_one_address(lookup->fields))
-        sieve_exact_of_prefix(sieve_address_upper(key, lookup->fields),
-                              sieve_address_lower(key, lookup->fields), probe & 0xff, &asked);
+    records = sieve_fetch_exact(index, &exact);
+    if (!key || !records) return 1;
+    if (!records->prefixes)
+        sieve_exact_of_key(key, records->fields, &asked);
+    else if (sieve_is_one_address(records->fields))
+        sieve_exact_of_prefix(sieve_address_upper(key, records->fields),
+                              sieve_address_lower(key, records->fields), probe & 0xff, &asked);
     else
         sieve_store_key(key, probe, &asked);
-    return bpf_map_lookup_elem(exact, &asked) != 0;
+    return sieve_exact_holds(exact, records, &asked);
 }
 
 /*
@@ -37,23 +116,20 @@ __noinline int sieve_ask_exact_probe(const struct sieve_key* key, __u32 index, _
  * stack of its own.
  */
 __noinline int sieve_ask_exact(const struct sieve_key* key, __u32 index) {
-    const struct sieve_lookup* lookup;
+    const struct sieve_records* records;
     const struct sieve_probes* probes;
-    __u32 line = SIEVE_PROBES_LINE, family, fields, i;
-    struct sieve_key asked;
-    void *filter, *exact;
+    __u32 line = SIEVE_PROBES_LINE, family, i;
+    void* lines;
 
-    lookup = sieve_fetch_lookup(index, &filter);
-    exact = bpf_map_lookup_elem(&sieve_exact, &index);
-    if (!key || !lookup || !exact) return 1;
-    fields = lookup->fields;
-    if (!lookup->probes) {
-        sieve_exact_of_key(key, fields, &asked);
-        return bpf_map_lookup_elem(exact, &asked) != 0;
-    }
-    probes = bpf_map_lookup_elem(filter, &line);
+    records = sieve_fetch_exact(index, &lines);
+    if (!key || !records) return 1;
+    if (!records->tagged) return sieve_exact_holds_address(lines, records, key);
+    if (!records->prefixes) return sieve_ask_exact_probe(key, index, 0);
+    family = sieve_key_family(key, records->fields) & 1;
+    lines = bpf_map_lookup_elem(&sieve_sets, &index);
+    if (!lines) return 1;
+    probes = bpf_map_lookup_elem(lines, &line);
     if (!probes) return 1;
-    family = sieve_key_family(key, fields) & 1;
     for (i = 0; i < SIEVE_MAX_PROBES; i++) {
         if (i >= probes->count[family]) return 0;
         if (sieve_ask_exact_probe(key, index,

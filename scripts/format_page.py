@@ -38,7 +38,7 @@ def compiler(*arguments, source):
 
 
 def body_of(kind, name, text):
-    found = re.search(rf"\b{kind} {name}(?:\s*:\s*\w+)?\s*\{{([^}}]*)\}}", text)
+    found = re.search(rf"\b{kind}(?: __attribute__\(\(\w+\)\))? {name}(?:\s*:\s*\w+)?\s*\{{([^}}]*)\}}", text)
     if not found:
         sys.exit(f"format_page: include/sieve has no {kind} {name}")
     return found[1]

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Verification: the keys themselves, in a hash map behind the filter, asked only if the filter matched.
+ * Verification: the keys themselves, in records (sieve/records.h) behind the filter, asked only if the filter
+ * matched.
  *
- * A map key is what the filter hashes: the set's fields, all else zero. In a prefix set of one address it is
+ * A key is what the filter hashes: the set's fields, all else zero. In a prefix set of one address it is
  * a stored prefix: the address cut to its length, with the length in the word that such keys do not use. In
  * any other prefix set it is a stored key (sieve/prefix.h).
  *
  * In a prefix set that changes while it is in force, the exact set also holds the entries themselves: the
- * prefixes as they were listed or inserted, with their own lengths and marked. No packet asks for a marked
- * key. When an entry is deleted, the others tell which stored keys must stay.
+ * prefixes as they were listed or inserted, with their own lengths and marked as entries. No packet asks for
+ * these. When an entry is deleted, the others tell which stored keys must stay.
  */
 #ifndef SIEVE_EXACT_H
 #define SIEVE_EXACT_H
@@ -16,11 +17,10 @@
 #include <sieve/prefix.h>
 
 /*
- * The kernel requires a value. No packet reads it: a key that is there verifies a match. The controller keeps
- * a note in it while it changes single keys, because the filter cannot tell what became of a change if the
- * controller died in it.
+ * What the mark of a key's record says. No packet reads it: a key that is there verifies a match. The
+ * controller marks single keys while it changes them, because the filter cannot tell what became of a change
+ * if the controller died in it.
  */
-typedef __u8 sieve_exact_value;
 enum sieve_exact_state {
     SIEVE_EXACT_IN = 0,     /* the key is in the filter */
     SIEVE_EXACT_UNSURE = 1, /* the key is being inserted or deleted: it may be in the filter */

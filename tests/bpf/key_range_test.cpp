@@ -24,7 +24,7 @@
 #include "libsieve/feeds/feed.hpp"
 #include "libsieve/feeds/key_text.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
-#include "libsieve/kernel/exact_map.hpp"
+#include "libsieve/kernel/exact_set.hpp"
 #include "libsieve/kernel/preflight.hpp"
 #include "libsieve/packets/carrier.hpp"
 #include "model/image_model.hpp"
@@ -197,7 +197,7 @@ TEST(KeyRangeSets, AreVerified) {
     const auto exact = value_or_fail(exact_keys(set.list, image, "list"));
     EXPECT_EQ(exact.size(), image.file().keys);
     const FilterMap map = map_of(image);
-    const ExactMap keys = value_or_fail(ExactMap::create(exact, "exact"));
+    const ExactSet keys = value_or_fail(ExactSet::create(image, exact, "exact"));
     auto preflight = value_or_fail(Preflight::start());
     EXPECT_GT(value_or_fail(preflight.check(image, map, "ranges", &keys)).avoided, 0U);
     const auto scratch = value_or_fail(Scratch::load(false));

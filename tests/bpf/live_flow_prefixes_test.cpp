@@ -16,7 +16,7 @@
 #include "libsieve/build/set_builder.hpp"
 #include "libsieve/feeds/key_text.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
-#include "libsieve/kernel/exact_map.hpp"
+#include "libsieve/kernel/exact_set.hpp"
 #include "libsieve/kernel/mapped_filter.hpp"
 #include "libsieve/kernel/preflight.hpp"
 #include "libsieve/kernel/scratch.hpp"
@@ -156,8 +156,8 @@ TEST_P(LiveFlowPrefixes, AreVerified) {
     const Image image = image_of(form_, list.texts());
     const FilterMap map = map_of(image, "flows");
     const Members members = members_of_texts(list.texts(), form_.fields);
-    const ExactMap exact =
-        value_or_fail(ExactMap::create(value_or_fail(exact_keys(members, image, "list")), "f"));
+    const ExactSet exact =
+        value_or_fail(ExactSet::create(image, value_or_fail(exact_keys(members, image, "list")), "f"));
     auto preflight = value_or_fail(Preflight::start());
     value_or_fail(preflight.check(image, map, "flows", &exact));
     ASSERT_TRUE(scratch_.ask_only(map.fd(), exact.fd()));

@@ -15,7 +15,7 @@
 #include "libsieve/build/key_changes.hpp"
 #include "libsieve/build/set_builder.hpp"
 #include "libsieve/feeds/key_text.hpp"
-#include "libsieve/kernel/exact_map.hpp"
+#include "libsieve/kernel/exact_set.hpp"
 #include "libsieve/kernel/mapped_filter.hpp"
 #include "libsieve/kernel/scratch.hpp"
 #include "libsieve/packets/carrier.hpp"
@@ -147,7 +147,7 @@ TEST_P(LivePrefixes, AreVerified) {
     const Image image = image_of_prefixes(list, GetParam());
     const FilterMap map = map_of(image, "prefixes");
     const auto exact = value_or_fail(exact_keys(members_of(list), image, "list"));
-    const ExactMap verified = value_or_fail(ExactMap::create(exact, "prefixes"));
+    const ExactSet verified = value_or_fail(ExactSet::create(image, exact, "prefixes"));
     ASSERT_TRUE(scratch_.table().replace({SIEVE_ACTION_PASS,
                                           {{.name = "set",
                                             .action = SIEVE_ACTION_DROP,

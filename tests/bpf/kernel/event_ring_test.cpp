@@ -12,7 +12,7 @@
 #include "bpf/images.hpp"
 #include "bpf/packet.hpp"
 #include "libsieve/feeds/key_text.hpp"
-#include "libsieve/kernel/exact_map.hpp"
+#include "libsieve/kernel/exact_set.hpp"
 #include "libsieve/kernel/scratch.hpp"
 
 namespace sieve::kernel {
@@ -95,12 +95,13 @@ TEST(EventRing, ShortPacketsAreWhole) {
 // whose match verification rejects.
 TEST(EventRing, SamplesWhatTheListenerNames) {
     const Scratch scratch = value_or_fail(Scratch::load(false));
-    const auto map = map_of(image_of({"10.0.0.1", "10.0.0.2"}));
+    const Image image = image_of({"10.0.0.1", "10.0.0.2"});
+    const auto map = map_of(image);
     KeySet members(SIEVE_FIELD_SRC);
     members.add(value_or_fail(parse_key("10.0.0.1", SIEVE_FIELD_SRC)));
     // The exact set lacks a key of the filter, so that 10.0.0.2 is as good as a false positive.
     const std::vector<sieve_key> keys = {members.at(0)};
-    const ExactMap exact = value_or_fail(ExactMap::create(keys, "set"));
+    const ExactSet exact = value_or_fail(ExactSet::create(image, keys, "set"));
     ASSERT_TRUE(
         scratch.table().replace({SIEVE_ACTION_PASS, {{"set", SIEVE_ACTION_DROP, map.fd(), 0, exact.fd()}}}));
     const auto sampled = [&](std::uint32_t which) {

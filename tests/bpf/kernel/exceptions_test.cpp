@@ -11,7 +11,7 @@
 #include "libsieve/build/exact_keys.hpp"
 #include "libsieve/build/set_builder.hpp"
 #include "libsieve/feeds/feed.hpp"
-#include "libsieve/kernel/exact_map.hpp"
+#include "libsieve/kernel/exact_set.hpp"
 #include "libsieve/kernel/preflight.hpp"
 #include "libsieve/packets/carrier.hpp"
 
@@ -90,7 +90,7 @@ TEST(Exceptions, LeftToVerificationHoldOnlyWithIt) {
         value_or_fail(build_set(list, options, {}, {.lines = prefixes_of(out), .verified = true}));
     const auto exact = value_or_fail(exact_keys(list, built.image, "list"));
     const FilterMap map = map_of(built.image);
-    const ExactMap keys = value_or_fail(ExactMap::create(exact, "exact"));
+    const ExactSet keys = value_or_fail(ExactSet::create(built.image, exact, "exact"));
     auto preflight = value_or_fail(Preflight::start());
     const auto refused = preflight.check(built.image, map, "set");
     ASSERT_FALSE(refused);

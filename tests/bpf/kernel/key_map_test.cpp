@@ -9,7 +9,6 @@
 #include <sieve/inserted.h>
 
 #include "bpf/images.hpp"
-#include "libsieve/kernel/exact_map.hpp"
 #include "libsieve/kernel/instance.hpp"
 #include "libsieve/kernel/scratch.hpp"
 #include "libsieve/kernel/set_table.hpp"
@@ -27,7 +26,7 @@ sieve_key key_of(std::uint64_t number) {
 
 TEST(KeyMap, HoldsKeysAndTheirNotes) {
     const UniqueFd fd = value_or_fail(create_inserted_map("set", 3));
-    const KeyMap map = value_or_fail(KeyMap::open_inserted(value_or_fail(map_id(fd.get()))));
+    const KeyMap map = value_or_fail(KeyMap::open(value_or_fail(map_id(fd.get()))));
     EXPECT_TRUE(value_or_fail(map.all()).empty());
     EXPECT_FALSE(value_or_fail(map.find(key_of(1))));
     const KeyNote note{.end = 5'000'000'000'000, .state = SIEVE_INSERTED_COMING};
@@ -50,7 +49,7 @@ TEST(KeyMap, ALargerOneTakesOverTheKeys) {
     for (std::uint64_t i = 1; i <= 3; i++)
         before.push_back({key_of(i), {.end = 100 + i, .state = SIEVE_INSERTED_COMING}});
     const UniqueFd fd = value_or_fail(create_inserted_map("set", 4, before));
-    const KeyMap map = value_or_fail(KeyMap::open_inserted(value_or_fail(map_id(fd.get()))));
+    const KeyMap map = value_or_fail(KeyMap::open(value_or_fail(map_id(fd.get()))));
     EXPECT_EQ(map.most(), 4U);
     EXPECT_EQ(value_or_fail(map.all()).size(), 3U);
     for (const NotedKey& one : before) EXPECT_EQ(value_or_fail(map.find(one.key)), one.note);
@@ -63,12 +62,12 @@ TEST(KeyMap, ALargerOneTakesOverTheKeys) {
 TEST(KeyMap, ReadsEveryKeyOnce) {
     std::mt19937_64 random(3);
     std::map<std::uint64_t, int> wanted;
-    std::vector<sieve_key> keys;
+    std::vector<NotedKey> keys;
     while (wanted.size() < 50'000) wanted[random()] = 1;
-    for (const auto& [number, once] : wanted) keys.push_back(key_of(number));
-    const ExactMap exact = value_or_fail(ExactMap::create(keys, "set", 10));
-    const KeyMap map = value_or_fail(KeyMap::open_exact(exact.id()));
-    EXPECT_EQ(value_or_fail(read_exact_keys(exact.id())), 50'010U);
+    for (const auto& [number, once] : wanted) keys.push_back({key_of(number), {}});
+    const UniqueFd fd = value_or_fail(create_inserted_map("set", 50'010, keys));
+    const KeyMap map = value_or_fail(KeyMap::open(value_or_fail(map_id(fd.get()))));
+    EXPECT_EQ(map.most(), 50'010U);
     for (const NotedKey& one : value_or_fail(map.all())) wanted[one.key.word[1]]--;
     EXPECT_TRUE(std::all_of(wanted.begin(), wanted.end(), [](const auto& one) { return one.second == 0; }));
     for (std::uint64_t i = 1; i <= 10; i++)
@@ -76,12 +75,9 @@ TEST(KeyMap, ReadsEveryKeyOnce) {
 }
 
 TEST(KeyMap, OpensNoOtherMap) {
-    const UniqueFd fd = value_or_fail(create_inserted_map("set", 3));
-    const std::uint32_t id = value_or_fail(map_id(fd.get()));
-    EXPECT_FALSE(KeyMap::open_exact(id));
     const auto filter = map_of(image_of({"10.0.0.1"}));
-    EXPECT_FALSE(KeyMap::open_inserted(filter.id()));
-    EXPECT_FALSE(KeyMap::open_inserted(0));
+    EXPECT_FALSE(KeyMap::open(filter.id()));
+    EXPECT_FALSE(KeyMap::open(0));
 }
 
 // The program holds the map: it stays with its filter, through changes of other sets and its own action.

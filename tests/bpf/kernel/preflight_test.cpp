@@ -12,6 +12,7 @@
 #include "libsieve/build/set_builder.hpp"
 #include "libsieve/feeds/key_text.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
+#include "libsieve/kernel/exact_set.hpp"
 
 namespace sieve::kernel {
 namespace {
@@ -19,7 +20,7 @@ namespace {
 using namespace test;
 
 // One instance for all sets, as the commands use it.
-Result<PreflightReport> check(const Image& image, const ExactMap* exact = nullptr) {
+Result<PreflightReport> check(const Image& image, const ExactSet* exact = nullptr) {
     static auto preflight = Preflight::start();
     if (!preflight) return tl::unexpected(preflight.error());
     return preflight->check(image, map_of(image), "tested", exact);
@@ -93,8 +94,8 @@ TEST(Preflight, AShareTooSmallToBeCountedIsNoFault) {
         Image image = value_or_fail(build_set(members, options, {})).image;
         std::fill(std::begin(image.file().covered), std::end(image.file().covered), 0);
         image.seal();
-        const ExactMap exact =
-            value_or_fail(ExactMap::create(value_or_fail(exact_keys(members, image, "list")), "exact"));
+        const ExactSet exact = value_or_fail(
+            ExactSet::create(image, value_or_fail(exact_keys(members, image, "list")), "exact"));
         const auto report = check(image, &exact);
         ASSERT_TRUE(report) << report.error().message;
         matched += report->matched;

@@ -9,7 +9,7 @@
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/kernel/capabilities.hpp"
 #include "libsieve/kernel/event_ring.hpp"
-#include "libsieve/kernel/exact_map.hpp"
+#include "libsieve/kernel/exact_set.hpp"
 #include "libsieve/kernel/filter_map.hpp"
 #include "libsieve/kernel/grace_period.hpp"
 #include "libsieve/kernel/hooks/xdp/lost_pins.hpp"
@@ -83,9 +83,24 @@ class RealRunningFilter final : public RunningFilter {
     kernel::MappedFilter map_;
 };
 
-class RealRunningKeys final : public RunningKeys {
+class RealExactKeys final : public RunningKeys {
   public:
-    explicit RealRunningKeys(kernel::KeyMap map) : map_(std::move(map)) {}
+    explicit RealExactKeys(kernel::MappedExactSet set) : set_(std::move(set)) {}
+    Result<std::optional<kernel::KeyNote>> find(const sieve_key& key) override { return set_.find(key); }
+    Result<bool> put(const sieve_key& key, const kernel::KeyNote& note) override {
+        return set_.put(key, note);
+    }
+    Status erase(const sieve_key& key) override { return set_.erase(key); }
+    Result<std::vector<kernel::NotedKey>> all() override { return set_.all(); }
+    std::uint64_t most() override { return set_.most(); }
+
+  private:
+    kernel::MappedExactSet set_;
+};
+
+class RealInsertedKeys final : public RunningKeys {
+  public:
+    explicit RealInsertedKeys(kernel::KeyMap map) : map_(std::move(map)) {}
     Result<std::optional<kernel::KeyNote>> find(const sieve_key& key) override { return map_.find(key); }
     Result<bool> put(const sieve_key& key, const kernel::KeyNote& note) override {
         return map_.put(key, note);
@@ -151,7 +166,7 @@ Result<SetMaps> RealKernel::bring_in(const Image& image, const std::vector<sieve
                                      const std::string& name, std::uint64_t coming) {
     struct Maps {
         kernel::FilterMap filter;
-        std::optional<kernel::ExactMap> exact;
+        std::optional<kernel::ExactSet> exact;
     };
     SIEVE_ASSIGN(kernel::FilterMap filter, kernel::FilterMap::create(image, name));
     Maps maps{std::move(filter), {}};
@@ -159,7 +174,7 @@ Result<SetMaps> RealKernel::bring_in(const Image& image, const std::vector<sieve
         // Where keys can come, the exact set has room for half as many again.
         const bool may_grow = kind_of(image.lookup()).facts().changes_live;
         const std::uint64_t room = may_grow ? coming + exact->size() / 2 + 1024 : 0;
-        SIEVE_ASSIGN(maps.exact, kernel::ExactMap::create(*exact, name, room));
+        SIEVE_ASSIGN(maps.exact, kernel::ExactSet::create(image, *exact, name, room));
     }
     const auto owner = std::make_shared<const Maps>(std::move(maps));
     return SetMaps{.filter_fd = owner->filter.fd(),
@@ -244,13 +259,13 @@ Result<UniqueFd> RealKernel::open_map(std::uint32_t map_id) {
 }
 
 Result<std::unique_ptr<RunningKeys>> RealKernel::open_exact(std::uint32_t exact_id) {
-    SIEVE_ASSIGN(kernel::KeyMap map, kernel::KeyMap::open_exact(exact_id));
-    return std::make_unique<RealRunningKeys>(std::move(map));
+    SIEVE_ASSIGN(kernel::MappedExactSet set, kernel::MappedExactSet::open(exact_id));
+    return std::make_unique<RealExactKeys>(std::move(set));
 }
 
 Result<std::unique_ptr<RunningKeys>> RealKernel::open_inserted(std::uint32_t inserted_id) {
-    SIEVE_ASSIGN(kernel::KeyMap map, kernel::KeyMap::open_inserted(inserted_id));
-    return std::make_unique<RealRunningKeys>(std::move(map));
+    SIEVE_ASSIGN(kernel::KeyMap map, kernel::KeyMap::open(inserted_id));
+    return std::make_unique<RealInsertedKeys>(std::move(map));
 }
 
 Result<UniqueFd> RealKernel::make_inserted(const std::string& name, std::uint32_t most,
@@ -273,8 +288,7 @@ Result<kernel::FilterHeader> RealKernel::read_filter(std::uint32_t map_id) {
 }
 
 Result<std::uint64_t> RealKernel::exact_bytes(std::uint32_t exact_id) {
-    SIEVE_ASSIGN(const std::uint64_t keys, kernel::read_exact_keys(exact_id));
-    return kernel::exact_map_bytes(keys);
+    return kernel::read_exact_bytes(exact_id);
 }
 
 Result<kernel::Stats> RealKernel::read_stats(const kernel::Hook& hook) {

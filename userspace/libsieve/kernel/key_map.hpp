@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// A BPF hash map of keys in the kernel, read and changed key by key: an exact set (sieve/exact.h), or the
-// keys inserted into a filter since it was built (sieve/inserted.h).
+// The keys inserted into a filter since it was built (sieve/inserted.h): a BPF hash map in the kernel, read
+// and changed key by key.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace sieve::kernel {
 
-// What a map notes about a key. An exact set has no ends.
+// What is noted about a key. An exact set (exact_set.hpp) has no ends.
 struct KeyNote {
     std::uint64_t end = 0;   // nanoseconds of CLOCK_BOOTTIME; 0: never
     std::uint32_t state = 0; // enum sieve_inserted_state, or enum sieve_exact_state
@@ -31,8 +31,7 @@ struct NotedKey {
 
 class KeyMap {
   public:
-    static Result<KeyMap> open_exact(std::uint32_t map_id);
-    static Result<KeyMap> open_inserted(std::uint32_t map_id);
+    static Result<KeyMap> open(std::uint32_t map_id);
 
     [[nodiscard]] Result<std::optional<KeyNote>> find(const sieve_key& key) const;
     // Adds the key, or changes its note. False if the map is full.
@@ -43,11 +42,9 @@ class KeyMap {
     [[nodiscard]] std::uint32_t most() const { return most_; } // keys that it has room for
 
   private:
-    KeyMap(UniqueFd fd, bool exact, std::uint32_t most) : fd_(std::move(fd)), exact_(exact), most_(most) {}
-    static Result<KeyMap> open(std::uint32_t map_id, bool exact);
+    KeyMap(UniqueFd fd, std::uint32_t most) : fd_(std::move(fd)), most_(most) {}
 
     UniqueFd fd_;
-    bool exact_;
     std::uint32_t most_;
 };
 

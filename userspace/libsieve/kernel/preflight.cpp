@@ -19,6 +19,7 @@
 #include "libsieve/build/measure.hpp"
 #include "libsieve/build/random_keys.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
+#include "libsieve/kernel/exact_set.hpp"
 #include "libsieve/kernel/stats.hpp"
 #include "libsieve/packets/carrier.hpp"
 #include "libsieve/util/parallel.hpp"
@@ -301,7 +302,7 @@ Result<Preflight> Preflight::start(HookPoint point) {
 }
 
 Result<PreflightReport> Preflight::check(const Image& image, const FilterMap& map, const std::string& name,
-                                         const ExactMap* exact) {
+                                         const ExactSet* exact) {
     SIEVE_TRY(scratch_.ask_only(map.fd(), exact != nullptr ? exact->fd() : -1));
     return preflight(scratch_, 0, image, PreflightQuestions(image), name, exact != nullptr);
 }

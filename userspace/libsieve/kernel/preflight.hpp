@@ -9,12 +9,13 @@
 #include <vector>
 
 #include "libsieve/image/image.hpp"
-#include "libsieve/kernel/exact_map.hpp"
 #include "libsieve/kernel/filter_map.hpp"
 #include "libsieve/kernel/scratch.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve::kernel {
+
+class ExactSet;
 
 struct PreflightReport {
     std::uint64_t members = 0;            // witnesses that were asked; each of them matched
@@ -72,7 +73,7 @@ class Preflight {
 
     // Uses only this object's own instance.
     [[nodiscard]] Result<PreflightReport> check(const Image& image, const FilterMap& map,
-                                                const std::string& name, const ExactMap* exact = nullptr);
+                                                const std::string& name, const ExactSet* exact = nullptr);
 
   private:
     explicit Preflight(Scratch scratch) : scratch_(std::move(scratch)) {}

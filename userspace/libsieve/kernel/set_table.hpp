@@ -59,7 +59,7 @@ struct WantedSet {
     sieve_action action = SIEVE_ACTION_DROP;
     int map_fd = -1;                // of a FilterMap; -1 keeps the filter of the set that has the name now
     std::uint32_t target = 0;       // of a redirecting action, as in Target; of a limit: packets per second
-    int exact_fd = -1;              // of an ExactMap, which comes and stays with its filter; -1: not verified
+    int exact_fd = -1;              // of an ExactSet, which comes and stays with its filter; -1: not verified
     std::uint32_t burst = 0;        // of a limit: packets at once
     int inserted_fd = -1;           // of an InsertedMap, likewise; -1: keeps the one of a filter that stays
     bool fresh_counters = false;    // its counters start at zero even if the name is in force
