@@ -52,6 +52,35 @@ END
     verdicts --repeat 1 <<<"pass udp $second $IN4 1 2"
 }
 
+# Of an exact set. It lists all its keys, and those that end with their ends.
+exact() {
+    "$SIEVE" -q build --kind exact --seed 1 -o "$WORK/exact.sieve" "$WORK/members"
+    attach
+    sieve -q load "$IN_IF" "set=$WORK/exact.sieve"
+    [ "$(listed)" = "$(sort "$WORK/members")" ] || fail "the list differs"
+    sieve -q insert --for 4h "$IN_IF" set "$second"
+    # Growth keeps the ends.
+    tail -n 1000 "$WORK/guests" | sieve --json insert --for 2h "$IN_IF" set --stdin >"$WORK/answer"
+    [ "$(jq -c '[.inserted, .grown]' "$WORK/answer")" = '[1000,1]' ] || fail "$(cat "$WORK/answer")"
+    sieve insert --for 8h "$IN_IF" set "$second" | grep -q '(1 stay longer now)' || fail "?"
+    refused 1 "$member is in the set already" sieve insert --for 1h "$IN_IF" set "$member"
+    sieve -q insert --for 1s "$IN_IF" set "$first"
+    [ "$(status_of keys) $(status_of ending)" = "1302 1002" ] || fail "$(sieve status)"
+    sieve list "$IN_IF" set | grep -q "^$second # until 20" || fail "$(sieve list "$IN_IF" set | grep '#' | head -n 3)"
+    await overdue 1
+    verdicts --repeat 1 <<<"drop udp $first $IN4 1 2"
+    sieve expire "$IN_IF" | grep -q 'set: 1 key taken out' || fail "said otherwise"
+    sieve -q insert "$IN_IF" set "$second"
+    verdicts --repeat 1 <<END
+pass udp $first $IN4 1 2
+drop udp $second $IN4 1 2
+drop udp $member $IN4 1 2
+END
+    tail -n 1000 "$WORK/guests" | sieve -q delete "$IN_IF" set --stdin
+    [ "$(status_of keys) $(status_of ending) $(status_of overdue)" = "301 0 0" ] || fail "$(sieve status)"
+    [ "$(listed)" = "$({ cat "$WORK/members" && echo "$second"; } | sort)" ] || fail "the list differs"
+}
+
 # The next command takes overdue keys out, whatever else it does.
 next_command() {
     begin
@@ -152,6 +181,7 @@ refusals() {
 
 ktap_run \
     "keys end" ends \
+    "keys of an exact set end" exact \
     "the next command takes overdue keys out" next_command \
     "a key that is inserted again" again \
     "a verified set" verified \

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/control/exact_set.hpp"
 
+#include <array>
+#include <chrono>
 #include <cstring>
 #include <set>
 #include <string>
@@ -8,6 +10,7 @@
 #include <gtest/gtest.h>
 #include <sieve/exact_table.h>
 
+#include "libsieve/control/expire_keys.hpp"
 #include "libsieve/control/list_keys.hpp"
 #include "libsieve/feeds/key_text.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
@@ -158,6 +161,77 @@ TEST_F(ExactSet, IsNotReplacedIfSomebodyElseSwappedIt) {
     ASSERT_TRUE(grown) << grown.error().message;
     EXPECT_EQ(kernel.count("test set"), 2U);
     EXPECT_EQ(listed().size(), 500U);
+}
+
+// Ends are notes beside the table, which says for certain what is a member.
+TEST_F(ExactSet, KeysEnd) {
+    put();
+    const auto insert_for = [&](const std::string& text, std::chrono::nanoseconds lifetime) {
+        return change_keys(kernel, eth0, "set", keys({text}), KeyRequest{.lifetime = lifetime}, {});
+    };
+    const auto pass = [&](std::chrono::nanoseconds time) {
+        kernel.now += static_cast<std::uint64_t>(time.count());
+    };
+    const auto ends = [&](const std::string& text) {
+        const auto list = list_keys(kernel, eth0, "set");
+        for (const ListedKey& key : list->keys)
+            if (listed_key_text(key, *list) == text) return key.ends_in;
+        ADD_FAILURE() << text << " is not listed";
+        return std::optional<std::int64_t>();
+    };
+    const auto in = insert_for("203.0.113.1", 1h);
+    ASSERT_TRUE(in) << in.error().message;
+    EXPECT_EQ(in->report.done, 1U);
+    ASSERT_TRUE(insert_for("203.0.113.2", 2h));
+    EXPECT_EQ(ends("203.0.113.2"), std::chrono::nanoseconds(2h).count());
+    EXPECT_EQ(ends("192.0.2.1"), std::nullopt);
+    // A member of the list has no end, and gets none.
+    EXPECT_EQ(insert_for("192.0.2.1", 1h)->report.told.size(), 1U);
+    // A later end counts, an earlier one does not, and for good is for good.
+    EXPECT_EQ(insert_for("203.0.113.1", 3h)->other_end, 1U);
+    EXPECT_EQ(insert_for("203.0.113.1", 1s)->other_end, 1U);
+    EXPECT_EQ(ends("203.0.113.1"), std::chrono::nanoseconds(3h).count());
+    EXPECT_EQ(*time_to_next_end(kernel, {}), std::chrono::nanoseconds(2h));
+    // Growth keeps the ends.
+    EXPECT_EQ(
+        change_keys(kernel, eth0, "set", range("198.51.", 0, 299), KeyRequest{.lifetime = 5h}, {})->grown,
+        1U);
+    EXPECT_EQ(ends("203.0.113.2"), std::chrono::nanoseconds(2h).count());
+    EXPECT_EQ(ends("198.51.1.43"), std::chrono::nanoseconds(5h).count());
+    pass(2h);
+    EXPECT_TRUE(matches("203.0.113.2")) << "no packet looks at the time";
+    const auto expired = expire_keys(kernel, eth0, {});
+    ASSERT_TRUE(expired) << expired.error().message;
+    ASSERT_EQ(expired->size(), 1U);
+    EXPECT_EQ(expired->front().taken_out, 1U);
+    EXPECT_FALSE(matches("203.0.113.2"));
+    const auto stay = change_keys(kernel, eth0, "set", keys({"203.0.113.1"}), KeyRequest{}, {});
+    EXPECT_EQ(stay->other_end, 1U);
+    EXPECT_EQ(ends("203.0.113.1"), std::nullopt);
+    // The next command takes out what is overdue. A key that was deleted has no end any more.
+    ASSERT_TRUE(erase(kernel, eth0, "set", keys({"198.51.1.43"}), {}));
+    pass(4h);
+    EXPECT_EQ(change_keys(kernel, eth0, "set", keys({"203.0.113.9"}), KeyRequest{}, {})->expired, 299U);
+    EXPECT_EQ(listed().size(), 202U);
+    EXPECT_EQ(*time_to_next_end(kernel, {}), std::nullopt);
+    expect_intact();
+}
+
+// A controller died between the note and the key, or between the key and its note's end.
+TEST_F(ExactSet, NotesOfStrangersMeanNothing) {
+    put();
+    set().inserted_id = 700;
+    const sieve_key stranger = *parse_key("203.0.113.1", SIEVE_FIELD_SRC);
+    kernel.keys[700] = {.notes = {{std::to_array(stranger.word), {.end = kernel.now + 1000}}}, .most = 100};
+    EXPECT_EQ(listed().size(), 200U);
+    ASSERT_TRUE(insert(kernel, eth0, "set", keys({"203.0.113.1"}), {}));
+    kernel.now += 2000;
+    ASSERT_TRUE(expire_keys(kernel, eth0, {}));
+    EXPECT_TRUE(matches("203.0.113.1")) << "it was inserted for good";
+    kernel.keys[700].notes[std::to_array(parse_key("203.0.113.5", SIEVE_FIELD_SRC)->word)] = {.end = 1};
+    EXPECT_EQ(expire_keys(kernel, eth0, {})->front().taken_out, 0U);
+    EXPECT_TRUE(kernel.keys[700].notes.empty());
+    EXPECT_EQ(listed().size(), 201U);
 }
 
 TEST_F(ExactSet, RefusesWhatAnExactSetNeedsNot) {

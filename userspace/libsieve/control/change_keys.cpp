@@ -23,29 +23,6 @@ namespace sieve::control {
 
 namespace {
 
-// The size of a map for so many keys with an end. It has room for more, since each growth costs a flip.
-std::uint32_t room_for(std::uint64_t keys) {
-    constexpr std::uint64_t least = std::uint64_t{1} << 16, most = std::uint64_t{1} << 31; // 1 MiB, empty
-    return static_cast<std::uint32_t>(std::bit_ceil(std::clamp(keys + keys / 4, least, most)));
-}
-
-// Sees to it that so many more keys with an end have room beside the set's filter: puts the first map there,
-// or a larger one with the keys of the map before.
-Result<TableWithSet> with_room(Kernel& kernel, const kernel::Hook& hook, TableWithSet now,
-                               std::uint64_t more) {
-    std::vector<kernel::NotedKey> noted;
-    if (now.set.inserted_id != 0) {
-        SIEVE_ASSIGN(const std::unique_ptr<RunningKeys> inserted, kernel.open_inserted(now.set.inserted_id));
-        SIEVE_ASSIGN(noted, inserted->all());
-        if (noted.size() + more <= inserted->most()) return now;
-    }
-    SIEVE_ASSIGN(const UniqueFd map,
-                 kernel.make_inserted(now.set.name, room_for(noted.size() + more), noted));
-    now.table.sets[now.index].inserted_fd = map.get();
-    SIEVE_TRY(kernel.replace_table(hook, now.table));
-    return table_with(kernel, hook, now.set.name);
-}
-
 Status check_request(const KeyRequest& request) {
     if (request.lifetime && request.change != KeyChange::insert)
         return invalid_request("a lifetime belongs to keys that are inserted once");
@@ -164,7 +141,7 @@ Result<KeysChanged> change_once(Kernel& kernel, const HookName& name, const std:
     SIEVE_ASSIGN(const std::vector<ExpiredKeys> expired, expire_keys_at(kernel, hook));
     for (const ExpiredKeys& one : expired) changed.expired += one.taken_out;
     if (request.lifetime) {
-        SIEVE_ASSIGN(now, with_room(kernel, hook, std::move(now), entries.size()));
+        SIEVE_ASSIGN(now, with_room_for_ends(kernel, hook, std::move(now), entries.size()));
         SIEVE_ASSIGN(open, open_changeable(kernel, name.interface, now.set));
     }
     if (request.change == KeyChange::erase)

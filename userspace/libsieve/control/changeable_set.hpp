@@ -23,4 +23,9 @@ struct OpenSet {
 [[nodiscard]] Result<OpenSet> open_changeable(Kernel& kernel, const std::string& interface,
                                               const kernel::SetInForce& set);
 
+// Sees to it that so many more keys with an end have room beside the set's filter: puts the first map there,
+// or a larger one with the keys of the map before. The caller holds the lock.
+[[nodiscard]] Result<TableWithSet> with_room_for_ends(Kernel& kernel, const kernel::Hook& hook,
+                                                      TableWithSet now, std::uint64_t more);
+
 } // namespace sieve::control

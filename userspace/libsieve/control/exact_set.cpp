@@ -7,7 +7,10 @@
 #include <vector>
 
 #include <fmt/core.h>
+#include <sieve/inserted.h>
 
+#include "libsieve/control/changeable_set.hpp"
+#include "libsieve/control/expire_keys.hpp"
 #include "libsieve/control/hold_lock.hpp"
 #include "libsieve/control/leave_joint.hpp"
 #include "libsieve/control/lockout.hpp"
@@ -37,8 +40,6 @@ Status check_request(const std::string& set, const KeyRequest& request) {
     if (request.change == KeyChange::insert_again)
         return invalid_request(
             fmt::format("set {} is exact, so a key is in it once, and none is a member by mistake", set));
-    if (request.lifetime)
-        return invalid_request(fmt::format("set {} is exact, and its keys have no end", set));
     return {};
 }
 
@@ -87,12 +88,87 @@ struct InPlace {
     KeySet left; // new keys that the table does not take
 };
 
+// The ends of a set's keys. Whether a key is a member, the table says: so a note of a key that is none is
+// what a controller left that died, and means nothing.
+class Ends {
+  public:
+    // `inserted`: null if no key was ever inserted for a time. `end`: of keys that come, as in KeyNote.
+    Ends(std::unique_ptr<RunningKeys> inserted, std::uint64_t end)
+        : inserted_(std::move(inserted)), end_(end) {}
+
+    // Of a member that is inserted once more. False: nothing has changed.
+    Result<bool> change(const sieve_key& member) {
+        SIEVE_ASSIGN(const std::optional<kernel::KeyNote> note, find(member));
+        if (!note) return false;
+        if (end_ == 0) {
+            SIEVE_TRY(inserted_->erase(member));
+            return true;
+        }
+        return inserted_->put(member, {.end = std::max(note->end, end_), .state = SIEVE_INSERTED_IN});
+    }
+    // Before a key comes: one that is in may not lack its end. False: there is no room for it.
+    Result<bool> note(const sieve_key& key) {
+        if (end_ != 0) return inserted_->put(key, {.end = end_, .state = SIEVE_INSERTED_IN});
+        SIEVE_TRY(forget(key));
+        return true;
+    }
+    // After a key went.
+    Status forget(const sieve_key& key) { return inserted_ ? inserted_->erase(key) : Status(); }
+
+  private:
+    Result<std::optional<kernel::KeyNote>> find(const sieve_key& key) {
+        if (!inserted_) return std::nullopt;
+        return inserted_->find(key);
+    }
+
+    std::unique_ptr<RunningKeys> inserted_;
+    std::uint64_t end_;
+};
+
+Result<Ends> ends_of(Kernel& kernel, const kernel::SetInForce& set, std::uint64_t end) {
+    if (set.inserted_id == 0) return Ends(nullptr, end);
+    SIEVE_ASSIGN(std::unique_ptr<RunningKeys> inserted, kernel.open_inserted(set.inserted_id));
+    return Ends(std::move(inserted), end);
+}
+
+// Calls work(key) for each until one fails.
+template <class Work>
+Status each(const KeySet& keys, const Work& work) {
+    Status done;
+    for (std::size_t i = 0; i < keys.size() && done; i++) done = work(keys.at(i));
+    return done;
+}
+
+// The keys that have to come or go. Notes the ends of those that come, and changes those of members.
+Result<KeySet> sort_out(const OpenTable& open, const Wanted& wanted, bool erases, Ends& ends,
+                        KeysChanged& changed) {
+    KeySet todo(open.filter->lookup().fields);
+    for (const sieve_key& key : wanted.keys) {
+        if (open.table->contains(key) == erases) {
+            SIEVE_ASSIGN(const bool noted, erases ? Result<bool>(true) : ends.note(key));
+            if (noted)
+                todo.add(key);
+            else
+                changed.report.full.push_back(key);
+            continue;
+        }
+        SIEVE_ASSIGN(const bool other_end, erases ? Result<bool>(false) : ends.change(key));
+        if (!other_end) {
+            changed.report.told.push_back(key);
+            continue;
+        }
+        changed.other_end++;
+        changed.report.done++;
+    }
+    return todo;
+}
+
 Result<InPlace> change_in_place(Kernel& kernel, const HookName& name, const std::string& set,
-                                const Wanted& wanted, std::uint32_t fields, KeyChange change,
+                                const Wanted& wanted, std::uint32_t fields, const KeyRequest& request,
                                 const Observer& observer, const Safety& safety) {
     SIEVE_ASSIGN(const Held lock, hold_lock(kernel, observer));
     SIEVE_ASSIGN(const kernel::Hook hook, find_ours(kernel, name, set));
-    SIEVE_ASSIGN(const TableWithSet now, table_with(kernel, hook, set));
+    SIEVE_ASSIGN(TableWithSet now, table_with(kernel, hook, set));
     SIEVE_ASSIGN(const kernel::FilterHeader header, kernel.read_filter(now.set.map_id));
     if (!lists_and_changes(header.lookup) || header.lookup.fields != fields)
         return failure(
@@ -101,23 +177,25 @@ Result<InPlace> change_in_place(Kernel& kernel, const HookName& name, const std:
                         "nothing was changed",
                         set),
             {.interface = name.interface, .set = set});
-    const bool erases = change == KeyChange::erase;
+    const bool erases = request.change == KeyChange::erase;
     const kernel::TableInForce table = kernel.read_table(hook);
     SIEVE_TRY(refuse_lockout(
         kernel, name.interface, hook.point,
         ComingKeys{.table = table, .set = set, .fields = fields, .entries = wanted.keys, .erased = erases},
         safety));
-    SIEVE_ASSIGN(const OpenTable open, open_table(kernel, set, now.set.map_id));
     InPlace done{.left = KeySet(fields)};
     KeyChangeReport& report = done.changed.report;
     report.repeated = wanted.repeated;
-    KeySet todo(fields);
-    for (const sieve_key& key : wanted.keys) {
-        if (open.table->contains(key) == erases)
-            todo.add(key);
-        else
-            report.told.push_back(key);
+    SIEVE_ASSIGN(const std::vector<ExpiredKeys> expired, expire_keys_at(kernel, hook));
+    for (const ExpiredKeys& one : expired) done.changed.expired += one.taken_out;
+    std::uint64_t end = 0;
+    if (request.lifetime) {
+        SIEVE_ASSIGN(now, with_room_for_ends(kernel, hook, std::move(now), wanted.keys.size()));
+        end = kernel.boot_time() + static_cast<std::uint64_t>(request.lifetime->count());
     }
+    SIEVE_ASSIGN(Ends ends, ends_of(kernel, now.set, end));
+    SIEVE_ASSIGN(const OpenTable open, open_table(kernel, set, now.set.map_id));
+    SIEVE_ASSIGN(KeySet todo, sort_out(open, wanted, erases, ends, done.changed));
     report.keys = open.filter->file().keys;
     if (todo.empty()) return done;
     const KeySet none(fields);
@@ -129,8 +207,14 @@ Result<InPlace> change_in_place(Kernel& kernel, const HookName& name, const std:
     SIEVE_TRY(leave_joint(kernel, hook, set));
     SIEVE_ASSIGN(const TableChange did, open.table->change(erases ? todo : none, erases ? none : todo,
                                                            [&] { return kernel.grace_period(); }));
-    report.done = did.added + did.removed;
+    report.done += did.added + did.removed;
     report.keys = open.filter->file().keys;
+    if (erases) {
+        const Status forgotten = each(todo, [&](const sieve_key& key) { return ends.forget(key); });
+        if (!forgotten)
+            return unfinished("the keys are deleted, but some of their ends are still noted",
+                              forgotten.error());
+    }
     done.left = set_of(did.full, fields);
     return done;
 }
@@ -165,8 +249,8 @@ Result<KeysChanged> change_exact_set(Kernel& kernel, const HookName& name, const
                                      const Observer& observer, const Safety& safety) {
     SIEVE_TRY(check_request(set, request));
     SIEVE_ASSIGN(const Wanted wanted, wanted_of(set, members));
-    SIEVE_ASSIGN(InPlace done, change_in_place(kernel, name, set, wanted, members.fields(), request.change,
-                                               observer, safety));
+    SIEVE_ASSIGN(InPlace done,
+                 change_in_place(kernel, name, set, wanted, members.fields(), request, observer, safety));
     KeysChanged& changed = done.changed;
     if (done.left.empty()) return std::move(changed);
     auto rebuilt = rebuild_with(kernel, name, set, done.left, observer);
@@ -176,6 +260,22 @@ Result<KeysChanged> change_exact_set(Kernel& kernel, const HookName& name, const
     changed.report.keys = rebuilt->keys;
     changed.grown = 1;
     return std::move(changed);
+}
+
+Result<std::uint64_t> expire_exact_set(Kernel& kernel, const kernel::Hook& hook,
+                                       const kernel::SetInForce& set,
+                                       std::span<const kernel::NotedKey> overdue) {
+    SIEVE_ASSIGN(const OpenTable open, open_table(kernel, set.name, set.map_id));
+    SIEVE_ASSIGN(Ends ends, ends_of(kernel, set, 0));
+    const std::uint32_t fields = open.filter->lookup().fields;
+    KeySet gone(fields);
+    for (const kernel::NotedKey& one : overdue)
+        if (open.table->contains(one.key)) gone.add(one.key);
+    if (!gone.empty()) SIEVE_TRY(leave_joint(kernel, hook, set.name));
+    SIEVE_ASSIGN(const TableChange did,
+                 open.table->change(gone, KeySet(fields), [&] { return kernel.grace_period(); }));
+    for (const kernel::NotedKey& one : overdue) SIEVE_TRY(ends.forget(one.key));
+    return did.removed;
 }
 
 Result<KeySet> list_exact_set(Kernel& kernel, const std::string& name, std::uint32_t map_id) {

@@ -5,6 +5,7 @@
 
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "libsieve/control/change_keys.hpp"
@@ -39,6 +40,12 @@ struct OpenTable {
                                                    const std::string& set, const Members& members,
                                                    const KeyRequest& request, const Observer& observer,
                                                    const Safety& safety);
+
+// Takes keys out whose time is over, with their notes. Returns how many of them were members. The caller
+// holds the lock.
+[[nodiscard]] Result<std::uint64_t> expire_exact_set(Kernel& kernel, const kernel::Hook& hook,
+                                                     const kernel::SetInForce& set,
+                                                     std::span<const kernel::NotedKey> overdue);
 
 // The keys of the set, as they are at one moment. Takes the lock only if the table keeps changing, or if its
 // last writer died.

@@ -10,6 +10,7 @@
 
 #include "libsieve/build/key_changes.hpp"
 #include "libsieve/control/changeable_set.hpp"
+#include "libsieve/control/exact_set.hpp"
 #include "libsieve/control/hold_lock.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/util/unfinished.hpp"
@@ -79,6 +80,13 @@ Result<std::optional<ExpiredKeys>> expire_keys_of(Kernel& kernel, const kernel::
     const std::uint64_t now = kernel.boot_time();
     std::erase_if(overdue, [now](const kernel::NotedKey& one) { return one.note.end > now; });
     if (overdue.empty()) return std::optional<ExpiredKeys>();
+    SIEVE_ASSIGN(const kernel::FilterHeader header, kernel.read_filter(set.map_id));
+    if (lists_and_changes(header.lookup)) {
+        SIEVE_ASSIGN(const std::uint64_t gone, expire_exact_set(kernel, hook, set, overdue));
+        return std::optional(ExpiredKeys{.hook = {.interface = hook.interface.name, .point = hook.point},
+                                         .set = set.name,
+                                         .taken_out = gone});
+    }
     SIEVE_ASSIGN(const OpenSet open, open_changeable(kernel, hook.interface.name, set));
     std::vector<sieve_key> entries;
     for (const kernel::NotedKey& one : overdue) entries.push_back(one.key);
