@@ -19,7 +19,7 @@ FUZZ_CLI_OBJ := $(addprefix $(FUZZ)/userspace/,xdp-sieve/set_argument.o libsieve
 FUZZ_TOML_SRC := $(addprefix userspace/libsieve/service/,configuration.cpp configuration_depth.cpp \
                  configuration_fleet.cpp configuration_interfaces.cpp configuration_reader.cpp configuration_section.cpp \
                  configuration_sets.cpp configuration_sources.cpp configuration_text.cpp configuration_toml.cpp \
-                 duration.cpp guards.cpp listen_address.cpp source_spec.cpp url.cpp)
+                 duration.cpp guards.cpp libcurl_on_demand.cpp listen_address.cpp source_spec.cpp url.cpp)
 FUZZ_TOML_OBJ := $(FUZZ)/userspace/libsieve/control/build_options.o $(call objects,$(FUZZ_TOML_SRC),$(FUZZ))
 FUZZ_LIVE_OBJ := $(addprefix $(FUZZ)/userspace/libsieve/service/live/,claim.o claim_file.o claim_record.o \
                  decisions.o plain_addresses.o)
@@ -71,7 +71,6 @@ $(FUZZ)/image: FUZZ_LINK := -Wl,--wrap=mmap,--wrap=munmap,--wrap=madvise
 $(FUZZ)/set_argument: $(FUZZ_CLI_OBJ)
 $(FUZZ)/configuration: $(FUZZ_TOML_OBJ)
 $(FUZZ)/decisions: $(FUZZ_LIVE_OBJ)
-$(FUZZ)/configuration: FUZZ_LINK := -lcurl
 $(filter-out $(FUZZ)/packet,$(FUZZ_BIN)): $(FUZZ)/libsieve.a
 $(FUZZ)/image $(FUZZ)/set_argument $(FUZZ)/configuration: $(B)/libsieve.a
 
