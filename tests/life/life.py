@@ -296,7 +296,8 @@ class Life(OnLists, OnTheDaemon, ByHand, OnTheHost):
     def draw_options(self, one):
         """What a set's table says, beside its action and source."""
         draw = self.draw
-        options = {"kind": draw.choice(one.kinds), "rate": draw.random() < 0.5, "refresh": "2s" if draw.random() < 0.1 else "1h", "except": []}
+        options = {"kind": draw.choice(one.kinds), "rate": draw.random() < 0.5,
+                   "refresh": "2s" if draw.random() < 0.1 else "1h", "except": []}
         options["verify"] = one.may_verify(options["kind"]) and draw.random() < 0.25
         if one.may_except() and options["kind"] != "ddlcbf" and draw.random() < 0.3:
             options["except"] = [lists.draw_exception(draw, address, one.prefixes)

@@ -191,8 +191,8 @@ what_is_kept_is_lost() {
         stop_crowdsec
         bash -c "$loss"
         start
-        says "set block: .*; what is in force stays until the sources have said all of their lists"
-        says "set block-ranges: .*; what is in force stays until the sources have said all of their lists"
+        says "set block: .*; what is in force, if anything is, stays until the sources have said all of their lists"
+        says "set block-ranges: .*; what is in force, if anything is, stays until the sources have said all"
         judges drop "$MEMBER" && judges drop 203.0.113.65 || fail "after $loss, a member passes"
         start_crowdsec
         to drop "$STRANGER" add --ip "$STRANGER"

@@ -372,6 +372,11 @@ TEST(ExactSet, TakesTheMemoryThatIsSaid) {
     std::uint64_t locked = 0;
     for (std::string word; info >> word;)
         if (word == "memlock:") info >> locked;
+    // Before Linux 6.4, the kernel does not count: it adds the map's key to each line, and says the product.
+    constexpr std::uint64_t page = 4096;
+    const std::uint64_t estimate =
+        set.bytes() / SIEVE_LINE_BYTES * (SIEVE_LINE_BYTES + sizeof(std::uint64_t));
+    if (locked == (estimate + page - 1) / page * page) return;
     EXPECT_NEAR(static_cast<double>(set.bytes()), static_cast<double>(locked), 8192);
 }
 
