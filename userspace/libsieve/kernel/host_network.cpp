@@ -2,29 +2,24 @@
 #include "libsieve/kernel/host_network.hpp"
 
 #include <arpa/inet.h>
-#include <linux/inet_diag.h>
 #include <linux/neighbour.h>
 #include <linux/rtnetlink.h>
-#include <linux/sock_diag.h>
 #include <net/if.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <functional>
-#include <iterator>
-#include <sstream>
 #include <system_error>
 
 #include <fmt/core.h>
 
 #include "libsieve/kernel/netlink.hpp"
 #include "libsieve/kernel/refusal.hpp"
+#include "libsieve/kernel/sockets.hpp"
 #include "libsieve/util/small_file.hpp"
 
 namespace sieve::kernel {
@@ -32,36 +27,10 @@ namespace sieve::kernel {
 namespace {
 
 constexpr std::size_t longest_name = 64; // of a process
-constexpr std::size_t longest_socket_list = std::size_t{1} << 30;
-constexpr int attempts = 5; // a dump whose subject changes meanwhile is taken again
-
-// An address as the kernel writes it, in network order: 4 or 16 bytes.
-uint128 address_of(const void* bytes, std::size_t length) {
-    uint128 number = 0;
-    for (std::size_t i = 0; i < length; i++)
-        number = number << 8 | static_cast<const std::uint8_t*>(bytes)[i];
-    return length == sizeof(in_addr) ? all_ipv4.first | number : number;
-}
-
-std::optional<uint128> address_of(const nlattr* attribute) {
-    if (attribute == nullptr) return std::nullopt;
-    const std::size_t length = mnl_attr_get_payload_len(attribute);
-    if (length != sizeof(in_addr) && length != sizeof(in6_addr)) return std::nullopt;
-    return address_of(mnl_attr_get_payload(attribute), length);
-}
 
 std::string interface_name(std::uint32_t index) {
     std::array<char, IF_NAMESIZE> name{};
     return ::if_indextoname(index, name.data()) != nullptr ? name.data() : "";
-}
-
-int dump(int family, const FillRequest& fill, const std::function<void()>& begin, const TakeMessage& take) {
-    int error = EINTR;
-    for (int attempt = 0; attempt < attempts && error == EINTR; attempt++) {
-        begin();
-        error = ask_netlink(family, fill, take);
-    }
-    return error;
 }
 
 // Fills in a request of rtnetlink for all entries, of either family.
@@ -124,61 +93,11 @@ void take_neighbour(const nlmsghdr* message, std::vector<PlacedAddress>& to) {
         to.push_back({*address, interface_name(static_cast<std::uint32_t>(header->ndm_ifindex))});
 }
 
-// Visits the TCP sockets of one family that are in these states. Returns 0 or an errno value.
-int visit_tcp(std::uint8_t family, std::uint32_t states, const std::function<void()>& begin,
-              const std::function<void(const inet_diag_msg&)>& visit) {
-    return dump(
-        NETLINK_SOCK_DIAG,
-        [&](nlmsghdr* request) {
-            request->nlmsg_type = SOCK_DIAG_BY_FAMILY;
-            request->nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
-            auto* ask =
-                static_cast<inet_diag_req_v2*>(mnl_nlmsg_put_extra_header(request, sizeof(inet_diag_req_v2)));
-            ask->sdiag_family = family;
-            ask->sdiag_protocol = IPPROTO_TCP;
-            ask->idiag_states = states;
-        },
-        begin,
-        [&](const nlmsghdr* message) {
-            if (message->nlmsg_type == SOCK_DIAG_BY_FAMILY &&
-                mnl_nlmsg_get_payload_len(message) >= sizeof(inet_diag_msg))
-                visit(*static_cast<const inet_diag_msg*>(mnl_nlmsg_get_payload(message)));
-        });
-}
-
-TcpSession session_of(const inet_diag_msg& socket) {
-    const std::size_t length = socket.idiag_family == AF_INET ? sizeof(in_addr) : sizeof(in6_addr);
-    return {.ours = address_of(socket.id.idiag_src, length),
-            .theirs = address_of(socket.id.idiag_dst, length),
-            .our_port = ntohs(socket.id.idiag_sport),
-            .their_port = ntohs(socket.id.idiag_dport)};
-}
-
-template <class Number>
-std::optional<Number> parse_hex(std::string_view text) {
-    Number value = 0;
-    const auto [at, error] = std::from_chars(text.data(), text.data() + text.size(), value, 16);
-    if (error != std::errc() || at != text.data() + text.size()) return std::nullopt;
-    return value;
-}
-
-struct End {
-    uint128 address = 0;
-    std::uint16_t port = 0;
-};
-
-// "0100007F:0016": words in the machine's order, and the port.
-std::optional<End> parse_end(std::string_view text) {
-    const std::size_t colon = text.find(':');
-    if (colon != 8 && colon != 32) return std::nullopt;
-    const auto port = parse_hex<std::uint16_t>(text.substr(colon + 1));
-    std::array<std::uint32_t, 4> words{};
-    for (std::size_t i = 0; i < colon / 8; i++) {
-        const auto word = parse_hex<std::uint32_t>(text.substr(8 * i, 8));
-        if (!word || !port) return std::nullopt;
-        words[i] = *word;
-    }
-    return End{address_of(words.data(), colon / 2), *port};
+TcpSession session_of(const Socket& socket) {
+    return {.ours = socket.ours,
+            .theirs = socket.theirs,
+            .our_port = socket.our_port,
+            .their_port = socket.their_port};
 }
 
 // The sockets, by inode, that the processes of this name have open.
@@ -209,7 +128,7 @@ std::set<std::uint32_t> sockets_of(std::string_view process) {
 
 Result<std::vector<PlacedAddress>> own_addresses() {
     std::vector<PlacedAddress> found;
-    const int error = dump(
+    const int error = dump_netlink(
         NETLINK_ROUTE, all_of<ifaddrmsg>(RTM_GETADDR), [&] { found.clear(); },
         [&](const nlmsghdr* message) {
             if (message->nlmsg_type != RTM_NEWADDR || mnl_nlmsg_get_payload_len(message) < sizeof(ifaddrmsg))
@@ -220,8 +139,14 @@ Result<std::vector<PlacedAddress>> own_addresses() {
             // At a point-to-point link IFA_ADDRESS is the other end's, and IFA_LOCAL is ours.
             const nlattr* ours =
                 attributes.of[IFA_LOCAL] != nullptr ? attributes.of[IFA_LOCAL] : attributes.of[IFA_ADDRESS];
+            const std::uint32_t flags = attributes.of[IFA_FLAGS] != nullptr
+                                            ? mnl_attr_get_u32(attributes.of[IFA_FLAGS])
+                                            : header->ifa_flags;
+            // Addresses of IPv6 with a shorter prefix end, too, but routers' advertisements renew them.
+            const bool leased = (flags & IFA_F_PERMANENT) == 0 &&
+                                (header->ifa_family == AF_INET || header->ifa_prefixlen == 128);
             if (const auto address = address_of(ours); address && header->ifa_scope != RT_SCOPE_HOST)
-                found.push_back({*address, interface_name(header->ifa_index)});
+                found.push_back({*address, interface_name(header->ifa_index), leased});
         });
     if (error != 0) return refusal("asking for this host's addresses", error);
     return found;
@@ -230,12 +155,12 @@ Result<std::vector<PlacedAddress>> own_addresses() {
 Result<std::vector<PlacedAddress>> gateways() {
     std::vector<PlacedAddress> found;
     std::vector<PlacedAddress> neighbours;
-    if (const int error = dump(
+    if (const int error = dump_netlink(
             NETLINK_ROUTE, all_of<rtmsg>(RTM_GETROUTE), [&] { found.clear(); },
             [&](const nlmsghdr* message) { take_route(message, found); });
         error != 0)
         return refusal("asking for this host's routes", error);
-    if (const int error = dump(
+    if (const int error = dump_netlink(
             NETLINK_ROUTE, all_of<ndmsg>(RTM_GETNEIGH), [&] { neighbours.clear(); },
             [&](const nlmsghdr* message) { take_neighbour(message, neighbours); });
         error != 0)
@@ -274,50 +199,26 @@ std::optional<WayOut> way_to(uint128 address) {
 }
 
 std::vector<TcpSession> tcp_sessions_in(std::string_view text, const std::set<std::uint16_t>& our_ports) {
-    constexpr std::string_view established = "01";
     std::vector<TcpSession> found;
-    std::istringstream lines{std::string(text)};
-    for (std::string line; std::getline(lines, line);) {
-        std::istringstream words(line);
-        std::string number, local, remote, state;
-        words >> number >> local >> remote >> state;
-        const std::optional<End> ours = parse_end(local), theirs = parse_end(remote);
-        if (state == established && ours && theirs && our_ports.contains(ours->port))
-            found.push_back({ours->address, theirs->address, ours->port, theirs->port});
-    }
+    for (const Socket& socket : sockets_in(text))
+        if (socket.state == TCP_ESTABLISHED && our_ports.contains(socket.our_port))
+            found.push_back(session_of(socket));
     return found;
 }
 
 Result<std::vector<TcpSession>> tcp_sessions(const std::set<std::uint16_t>& our_ports) {
-    std::vector<TcpSession> all;
-    for (const std::uint8_t family : {std::uint8_t{AF_INET}, std::uint8_t{AF_INET6}}) {
-        std::vector<TcpSession> found;
-        const int error = visit_tcp(
-            family, 1U << TCP_ESTABLISHED, [&] { found.clear(); },
-            [&](const inet_diag_msg& socket) {
-                if (const TcpSession session = session_of(socket); our_ports.contains(session.our_port))
-                    found.push_back(session);
-            });
-        if (error != 0)
-            found = tcp_sessions_in(small_file_or_nothing(family == AF_INET ? "/proc/thread-self/net/tcp"
-                                                                            : "/proc/thread-self/net/tcp6",
-                                                          longest_socket_list),
-                                    our_ports);
-        all.insert(all.end(), found.begin(), found.end());
-    }
-    return all;
+    std::vector<TcpSession> found;
+    for (const Socket& socket : sockets(IPPROTO_TCP, 1U << TCP_ESTABLISHED))
+        if (our_ports.contains(socket.our_port)) found.push_back(session_of(socket));
+    return found;
 }
 
 std::set<std::uint16_t> ports_of(std::string_view process) {
     std::set<std::uint16_t> ports;
     const std::set<std::uint32_t> inodes = sockets_of(process);
     if (inodes.empty()) return ports;
-    for (const std::uint8_t family : {std::uint8_t{AF_INET}, std::uint8_t{AF_INET6}})
-        static_cast<void>(visit_tcp(
-            family, 1U << TCP_LISTEN, [] {},
-            [&](const inet_diag_msg& socket) {
-                if (inodes.contains(socket.idiag_inode)) ports.insert(ntohs(socket.id.idiag_sport));
-            }));
+    for (const Socket& socket : sockets(IPPROTO_TCP, 1U << TCP_LISTEN))
+        if (inodes.contains(socket.inode)) ports.insert(socket.our_port);
     return ports;
 }
 

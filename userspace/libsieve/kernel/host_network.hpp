@@ -19,6 +19,7 @@ namespace sieve::kernel {
 struct PlacedAddress {
     uint128 address = 0;
     std::string interface {};
+    bool leased = false; // of this host's: it ends unless a server of DHCP or DHCPv6 renews it
 
     [[nodiscard]] friend bool operator==(const PlacedAddress&, const PlacedAddress&) = default;
 };

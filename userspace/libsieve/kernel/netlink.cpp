@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/kernel/netlink.hpp"
 
+#include <netinet/in.h>
+
 #include <cerrno>
+#include <cstdint>
 #include <memory>
 
 namespace sieve::kernel {
 
 namespace {
+
+constexpr int attempts = 5;
 
 int take_message(const nlmsghdr* message, void* to) {
     (*static_cast<const TakeMessage*>(to))(message);
@@ -34,6 +39,30 @@ int ask_netlink(int family, const FillRequest& fill, const TakeMessage& take) {
         if (more < 0) return errno;
         if (more == MNL_CB_STOP || one_message) return 0;
     }
+}
+
+int dump_netlink(int family, const FillRequest& fill, const std::function<void()>& begin,
+                 const TakeMessage& take) {
+    int error = EINTR;
+    for (int attempt = 0; attempt < attempts && error == EINTR; attempt++) {
+        begin();
+        error = ask_netlink(family, fill, take);
+    }
+    return error;
+}
+
+uint128 address_of(const void* bytes, std::size_t length) {
+    uint128 number = 0;
+    for (std::size_t i = 0; i < length; i++)
+        number = number << 8 | static_cast<const std::uint8_t*>(bytes)[i];
+    return length == sizeof(in_addr) ? all_ipv4.first | number : number;
+}
+
+std::optional<uint128> address_of(const nlattr* attribute) {
+    if (attribute == nullptr) return std::nullopt;
+    const std::size_t length = mnl_attr_get_payload_len(attribute);
+    if (length != sizeof(in_addr) && length != sizeof(in6_addr)) return std::nullopt;
+    return address_of(mnl_attr_get_payload(attribute), length);
 }
 
 } // namespace sieve::kernel

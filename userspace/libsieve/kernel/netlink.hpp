@@ -7,6 +7,9 @@
 #include <array>
 #include <cstddef>
 #include <functional>
+#include <optional>
+
+#include "libsieve/keys/address_range.hpp"
 
 namespace sieve::kernel {
 
@@ -18,6 +21,15 @@ using TakeMessage = std::function<void(const nlmsghdr* message)>;
 // Asks the kernel's `family`, such as NETLINK_ROUTE, in this thread's network namespace. Returns 0 or an
 // errno value; EINTR if what was listed changed meanwhile. A request without NLM_F_DUMP gets one message.
 [[nodiscard]] int ask_netlink(int family, const FillRequest& fill, const TakeMessage& take);
+
+// The same for a list, which is taken again if it changes meanwhile; `begin` is called before each attempt.
+[[nodiscard]] int dump_netlink(int family, const FillRequest& fill, const std::function<void()>& begin,
+                               const TakeMessage& take);
+
+// An address as the kernel writes it, in network order: 4 or 16 bytes. Nothing for an attribute that is
+// absent or of another length.
+[[nodiscard]] uint128 address_of(const void* bytes, std::size_t length);
+[[nodiscard]] std::optional<uint128> address_of(const nlattr* attribute);
 
 // The attributes of a message, by type; those beyond `types` are left out.
 template <std::size_t types>
