@@ -23,7 +23,7 @@ packages=(
     prometheus-cpp-dev libmicrohttpd-dev
     libgtest-dev libbenchmark-dev
     # the demo and the selftests run these
-    iproute2 util-linux procps python3 iputils-ping curl jq strace ethtool
+    iproute2 util-linux procps python3 iputils-ping curl jq strace ethtool busybox-static
     # servers, certificates and archives for the service's tests
     nginx-light openssl zip zstd xz-utils
     # the fleet's tests
@@ -44,7 +44,7 @@ packages=(
     dpkg-dev debhelper lintian debootstrap
 )
 # For tests on other kernels, and of the status page in a browser. Without these packages those tests are skipped.
-wishes=(qemu-system-x86 busybox-static cpio wireguard-tools chromium)
+wishes=(qemu-system-x86 cpio wireguard-tools chromium)
 
 case ${1-} in
 --arm64)

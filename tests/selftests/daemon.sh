@@ -19,7 +19,7 @@ fresh() {
 # The daemon may come and go without a change of what is in force.
 state() {
     program_id
-    sieve --json status "$IN_IF" | jq 'del(.manager)'
+    sieve --json status "$IN_IF" | jq 'del(.manager)' | without_flows
     sieve --json stats "$IN_IF"
 }
 

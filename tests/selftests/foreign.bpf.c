@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
-/* A foreign XDP program, for foreign.sh. It drops IPv6 and nothing else, which shows that it runs. */
+/* Foreign programs. The XDP program, for foreign.sh, drops IPv6 and nothing else, which shows that it runs.
+ * The one for tc, for replies.sh, only takes a priority. */
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
+#include <linux/pkt_cls.h>
 
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
@@ -12,6 +14,12 @@ int foreign(struct xdp_md* ctx) {
 
     if ((void*)(ethernet + 1) > (void*)(long)ctx->data_end) return XDP_PASS;
     return ethernet->h_proto == bpf_htons(ETH_P_IPV6) ? XDP_DROP : XDP_PASS;
+}
+
+SEC("tc")
+int foreign_tc(struct __sk_buff* ctx) {
+    (void)ctx;
+    return TC_ACT_UNSPEC;
 }
 
 char LICENSE[] SEC("license") = "Dual BSD/GPL";

@@ -9,7 +9,7 @@ setup
 # Counters stay out: packets of the namespaces' own, such as multicast reports, come at any time.
 state() {
     program_id
-    sieve --json status "$IN_IF"
+    sieve --json status "$IN_IF" | without_flows
 }
 
 GATEWAY=198.51.100.254 RESOLVER=203.0.113.53 ADMINISTRATOR=198.51.100.77 LISTED=192.0.2.99
@@ -104,12 +104,13 @@ false_positive() {
 
 an_allowlist() {
     refused 3 "no set lets $RESOLVER pass, this host's resolver" \
-        sieve load "$IN_IF" "friends=$WORK/nobody" --default drop
+        sieve load "$IN_IF" "friends=$WORK/nobody" --default drop --replies drop
     export SSH_CONNECTION="$ADMINISTRATOR 50000 $IN4 22"
     printf '%s\n' "$RESOLVER" >"$WORK/friends.txt"
+    # A session that the other end began is no reply.
     refused 3 "no set lets $ADMINISTRATOR pass" sieve load "$IN_IF" "friends=$WORK/friends.txt" --default drop
     printf '%s\n' "$RESOLVER" "$ADMINISTRATOR" >"$WORK/friends.txt"
-    sieve -q load "$IN_IF" "friends=$WORK/friends.txt" --default drop
+    sieve -q load "$IN_IF" "friends=$WORK/friends.txt" --default drop --replies drop
     refused 3 "no set lets $RESOLVER pass" sieve swap "$IN_IF" "friends=$WORK/nobody"
     # To lock everybody out on purpose does not mean to lock out the host itself.
     refused 2 'no set whose matches pass.*--force' sieve remove "$IN_IF" friends

@@ -94,6 +94,10 @@ std::string describe(const HookPlan& plan, bool done) {
     if (plan.unreadable_before)
         text += fmt::format("  ~ unreadable: {} -> {}\n", action_name(*plan.unreadable_before),
                             action_name(plan.entry->unreadable));
+    if (plan.replies_before)
+        text += fmt::format("  ~ replies: {} -> {}\n", action_name(*plan.replies_before),
+                            action_name(plan.replies));
+    if (plan.notes_gone) text += "  ~ replies: the program that notes flows is missing, and comes back\n";
     return text;
 }
 
@@ -107,9 +111,12 @@ nlohmann::json to_json(const HookPlan& plan) {
     if (!plan.order_before.empty()) out["order_before"] = plan.order_before;
     if (plan.default_before) out["default_before"] = action_name(*plan.default_before);
     if (plan.unreadable_before) out["unreadable_before"] = action_name(*plan.unreadable_before);
+    if (plan.replies_before) out["replies_before"] = action_name(*plan.replies_before);
+    if (plan.notes_gone) out["notes_gone"] = true;
     if (plan.entry != nullptr) {
         out["default"] = action_name(plan.entry->default_action);
         out["unreadable"] = action_name(plan.entry->unreadable);
+        out["replies"] = action_name(plan.replies);
     }
     return out;
 }

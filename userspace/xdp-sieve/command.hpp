@@ -31,6 +31,7 @@ void add_join(CLI::App& app, Context& context);
 void add_set(CLI::App& app, Context& context);
 void add_add(CLI::App& app, Context& context);
 void add_default(CLI::App& app, Context& context);
+void add_replies(CLI::App& app, Context& context);
 void add_confirm(CLI::App& app, Context& context);
 void add_insert(CLI::App& app, Context& context);
 void add_delete(CLI::App& app, Context& context);

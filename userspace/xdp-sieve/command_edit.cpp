@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// xdp-sieve set, add, default: change one thing of the table in force; everything else stays.
+// xdp-sieve set, add, default, replies: change one thing of the table in force; everything else stays.
 #include <memory>
 
 #include <fmt/format.h>
@@ -7,6 +7,7 @@
 
 #include "libsieve/control/edit_table.hpp"
 #include "libsieve/control/real_kernel.hpp"
+#include "libsieve/control/replies.hpp"
 #include "libsieve/kernel/libbpf_log.hpp"
 #include "xdp-sieve/command.hpp"
 #include "xdp-sieve/edit_argument.hpp"
@@ -15,6 +16,7 @@
 #include "xdp-sieve/managed_hook.hpp"
 #include "xdp-sieve/output.hpp"
 #include "xdp-sieve/remedy.hpp"
+#include "xdp-sieve/replies_report.hpp"
 #include "xdp-sieve/safety_arguments.hpp"
 #include "xdp-sieve/set_argument.hpp"
 #include "xdp-sieve/set_report.hpp"
@@ -28,6 +30,7 @@ struct EditArguments {
     std::string name; // of the set; of `add`, with its source; of `default`, the action
     std::string hook;
     std::vector<std::string> words;
+    RepliesArguments replies;
     bool keep_counters = false;
     bool force = false;
     SafetyArguments safety;
@@ -130,6 +133,33 @@ Result<Exit> run_default(EditArguments& arguments, Context& context) {
     return Exit::done;
 }
 
+Result<Exit> run_replies(EditArguments& arguments, Context& context) {
+    kernel::set_verbose(context.verbose);
+    SIEVE_ASSIGN(const sieve_action action, parse_pass_or_drop("replies", arguments.name));
+    SIEVE_ASSIGN(const control::WantedFlows flows, arguments.replies.flows());
+    SIEVE_ASSIGN(const control::HookName hook, parse_hook(arguments.interface, arguments.hook));
+    SIEVE_TRY(may_change(hook, Change::table, arguments.force, context));
+    SIEVE_ASSIGN(const control::Safety safety, arguments.safety.safety(context));
+    control::RealKernel kernel;
+    SIEVE_ASSIGN(const control::RepliesEdited done,
+                 control::edit_replies(kernel, hook, action, flows, observer(context), safety));
+    const std::string title = report(arguments, done.table, context);
+    if (context.json) {
+        nlohmann::json out = json_of(arguments, done.table);
+        out["replies"] = action_name(action);
+        out["replies_before"] = action_name(done.before);
+        if (done.made) out["flows"] = to_json(*done.made);
+        print_out("{}\n", json_text(out));
+    } else if (!context.quiet) {
+        print_out("{}: replies {}{}\n", title, action_name(action),
+                  !done.table.changed     ? std::string(" already")
+                  : done.before == action ? std::string(", as before; what they need is back")
+                                          : fmt::format(", was {}", action_name(done.before)));
+        if (done.made) print_out("  {}\n", describe(*done.made));
+    }
+    return Exit::done;
+}
+
 constexpr char help_of_force[] =
     "also if no packet with a key would pass any more, and on a hook that the service manages";
 
@@ -144,7 +174,7 @@ void add_set(CLI::App& app, Context& context) {
                     command
                         .add("EDIT", arguments->words,
                              "action=drop|pass|count, limit=PPS[/BURST] or redirect=INTERFACE|cpu:NUMBER, "
-                             "and before=NAME, after=NAME, first or last")
+                             "replies=pass|drop, and before=NAME, after=NAME, first or last")
                         .required();
                     add_hook(command, arguments->hook, "the one that has the set if not given");
                     command.add_flag("--keep-counters", arguments->keep_counters,
@@ -184,6 +214,21 @@ void add_default(CLI::App& app, Context& context) {
                     command.add_flag("--force", arguments->force, help_of_force);
                     arguments->safety.add_to(command);
                     return [arguments, &context] { return run_default(*arguments, context); };
+                });
+}
+
+void add_replies(CLI::App& app, Context& context) {
+    add_command(app, context, "replies",
+                "change whether answers to this host pass where they would be dropped; everything else stays",
+                [&context](Arguments command) -> Action {
+                    auto arguments = std::make_shared<EditArguments>();
+                    command.add("IFACE", arguments->interface, "the interface").required();
+                    command.add("VERDICT", arguments->name, "pass or drop").required();
+                    arguments->replies.add_max_flows_to(command);
+                    add_hook(command, arguments->hook, hook_in_use);
+                    command.add_flag("--force", arguments->force, "also on a hook that the service manages");
+                    arguments->safety.add_to(command);
+                    return [arguments, &context] { return run_replies(*arguments, context); };
                 });
 }
 

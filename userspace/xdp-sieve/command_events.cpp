@@ -35,22 +35,26 @@ struct EventsArguments {
     bool force = false;
     bool by_default = false;
     bool rejected = false;
+    bool replies = false;
     bool matches = false;
 };
 
 // Which packets the listener wants: matches, unless others are named.
 std::uint32_t which(const EventsArguments& arguments) {
-    const bool others = arguments.by_default || arguments.rejected;
+    const bool others = arguments.by_default || arguments.rejected || arguments.replies;
     return (arguments.matches || !others ? std::uint32_t{SIEVE_WATCH_EVENTS} : 0U) |
            (arguments.by_default ? std::uint32_t{SIEVE_WATCH_DEFAULT} : 0U) |
-           (arguments.rejected ? std::uint32_t{SIEVE_WATCH_REJECTED} : 0U);
+           (arguments.rejected ? std::uint32_t{SIEVE_WATCH_REJECTED} : 0U) |
+           (arguments.replies ? std::uint32_t{SIEVE_WATCH_REPLIES} : 0U);
 }
 
-// The sets that matched, those whose match was rejected, and the default if it decided and no set matched.
+// The sets that matched, those whose match was rejected, and the default if it decided and no set matched;
+// and whether the packet passed as a reply.
 std::string sets_text(const control::Event& event) {
     std::vector<std::string> words = event.sets;
     for (const std::string& set : event.rejected) words.push_back(fmt::format("{} (rejected)", set));
     if (event.by_default && event.sets.empty()) words.emplace_back("default");
+    if (event.reply) words.emplace_back("reply");
     return words.empty() ? "?" : fmt::format("{}", fmt::join(words, ","));
 }
 
@@ -75,6 +79,7 @@ void print_event(const control::Event& event, const Context& context) {
         {"verdict", verdict_name(event.verdict)},
         {"set", event.decided_by ? nlohmann::ordered_json(*event.decided_by) : nlohmann::ordered_json()},
         {"by_default", event.by_default},
+        {"reply", event.reply},
         {"hits", event.sets},
         {"rejected", event.rejected},
         {"length", event.length},
@@ -155,6 +160,9 @@ void add_events(CLI::App& app, Context& context) {
                              "show packets that the default decided, instead of matches");
             command.add_flag("--rejected", arguments->rejected,
                              "show packets whose match verification rejected, instead of matches");
+            command.add_flag(
+                "--replies", arguments->replies,
+                "show packets that pass since they answer what this host began, instead of matches");
             command.add_flag("--matches", arguments->matches, "besides these, also show matches");
             add_hook(command, arguments->hook, hook_in_use);
             return [arguments, &context] {

@@ -31,6 +31,7 @@ void define_command_line(CLI::App& app, Context& context) {
     add_set(app, context);
     add_add(app, context);
     add_default(app, context);
+    add_replies(app, context);
     add_confirm(app, context);
     add_insert(app, context);
     add_delete(app, context);

@@ -16,6 +16,7 @@
 #include "xdp-sieve/managed_hook.hpp"
 #include "xdp-sieve/output.hpp"
 #include "xdp-sieve/remedy.hpp"
+#include "xdp-sieve/replies_report.hpp"
 #include "xdp-sieve/safety_arguments.hpp"
 #include "xdp-sieve/set_argument.hpp"
 #include "xdp-sieve/set_report.hpp"
@@ -31,6 +32,7 @@ struct LoadArguments {
     std::vector<std::string> sets;
     std::string default_action = "pass";
     std::string unreadable = "drop";
+    RepliesArguments replies;
     std::string mode;
     std::string hook;
     bool force = false;
@@ -61,6 +63,8 @@ Result<control::TableSpec> parse_table(const LoadArguments& arguments) {
     SIEVE_ASSIGN(table.mode, parse_mode(arguments.mode));
     SIEVE_ASSIGN(table.default_action, parse_pass_or_drop("--default", arguments.default_action));
     SIEVE_ASSIGN(table.unreadable, parse_pass_or_drop("--unreadable", arguments.unreadable));
+    SIEVE_ASSIGN(table.replies, arguments.replies.parse());
+    SIEVE_ASSIGN(table.flows, arguments.replies.flows());
     if (arguments.chain) {
         table.chain = kernel::parse_chain(*arguments.chain);
         if (!table.chain)
@@ -86,8 +90,10 @@ void print(const control::Applied& applied, const Context& context) {
                               {"program_id", hook.ours->id},
                               {"default", action_name(table.default_action)},
                               {"unreadable", {{"action", action_name(table.unreadable)}}},
+                              {"replies", action_name(table.replies)},
                               {"sets", nlohmann::json::array()}};
         add_way_attached(out, hook);
+        if (applied.replies) out["flows"] = to_json(*applied.replies);
         if (applied.joined) out["joint"] = to_json(*applied.joined);
         for (std::size_t i = 0; i < applied.sets.size(); i++) {
             nlohmann::json set = to_json(applied.sets[i]);
@@ -105,6 +111,7 @@ void print(const control::Applied& applied, const Context& context) {
         print_out("  {:<5} {}\n", describe_action(control::action_of(table.sets[i])),
                   describe(applied.sets[i]));
     if (applied.joined) print_out("  {}\n", describe(*applied.joined));
+    if (applied.replies) print_out("  {}\n", describe(*applied.replies));
 }
 
 Result<Exit> run_load(LoadArguments& arguments, Context& context) {
@@ -135,8 +142,8 @@ void add_load(CLI::App& app, Context& context) {
             command
                 .add("SET", arguments->sets,
                      "NAME=IMAGE or NAME=FEED, with ,action=drop|pass|count, "
-                     ",limit=PPS[/BURST] or ,redirect=INTERFACE|cpu:NUMBER and with ,verify[=FEED] behind "
-                     "it; behind a feed "
+                     ",limit=PPS[/BURST] or ,redirect=INTERFACE|cpu:NUMBER and with ,verify[=FEED] and "
+                     ",replies=drop behind it; behind a feed "
                      "also ,feed=FILE for more of them and the options of `build`, such as ,fpr=1e-5; "
                      "the default action is the opposite of --default")
                 .required();
@@ -149,6 +156,7 @@ void add_load(CLI::App& app, Context& context) {
             command.add("--unreadable", arguments->unreadable, unreadable_help)
                 .called("drop|pass")
                 .show_default();
+            arguments->replies.add_to(command);
             command
                 .add("-m,--mode", arguments->mode,
                      "at xdp: native (in the driver), skb (generic) or auto (native, else skb)")

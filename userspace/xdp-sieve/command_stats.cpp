@@ -54,9 +54,11 @@ nlohmann::json to_json(const Sample& sample) {
             {"passed", to_json(stats.passed)},
             {"dropped", to_json(stats.dropped)},
             {"redirected", to_json(stats.redirected)},
+            {"replied", to_json(stats.replied)},
             {"redirect_failed", stats.redirect_failed},
             {"by_default", stats.by_default()},
             {"default", action_name(sample.table.default_action)},
+            {"replies", action_name(sample.table.replies)},
             {"unreadable", unreadable_json(sample.table.unreadable, stats)},
             {"sets", std::move(sets)},
             {"outcomes", std::move(outcomes)}};
@@ -86,6 +88,8 @@ void print_verdicts(const Sample& sample, const std::optional<control::Rates>& r
     const kernel::Stats stats = sample.counted();
     print_row("seen", sample.seen(), rate(&control::Rates::seen));
     print_row("passed", stats.passed, rate(&control::Rates::passed));
+    if (sample.table.replies == SIEVE_ACTION_PASS || stats.replied.packets > 0)
+        print_row("  of these as replies", stats.replied, std::nullopt);
     print_row("dropped", stats.dropped, rate(&control::Rates::dropped));
     if (stats.redirected.packets > 0)
         print_row("redirected", stats.redirected, rate(&control::Rates::redirected));
@@ -118,9 +122,10 @@ void print_outcomes(const Sample& sample) {
 }
 
 void print_table(const Sample& sample, const std::optional<control::Rates>& rates) {
-    print_out("{} (program {}, default {}, unreadable {})\n", hook_title(sample.interface, sample.point),
-              sample.program_id, action_name(sample.table.default_action),
-              action_name(sample.table.unreadable));
+    print_out("{} (program {}, default {}, unreadable {}, replies {})\n",
+              hook_title(sample.interface, sample.point), sample.program_id,
+              action_name(sample.table.default_action), action_name(sample.table.unreadable),
+              action_name(sample.table.replies));
     print_out("  {:<32} {:>18} {:>12}\n", "", "packets", "bytes");
     print_verdicts(sample, rates);
     print_sets(sample, rates);

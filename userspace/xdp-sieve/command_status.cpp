@@ -22,6 +22,7 @@
 #include "xdp-sieve/json_text.hpp"
 #include "xdp-sieve/managed_hook.hpp"
 #include "xdp-sieve/output.hpp"
+#include "xdp-sieve/replies_report.hpp"
 #include "xdp-sieve/set_report.hpp"
 #include "xdp-sieve/unreadable.hpp"
 #include "xdp-sieve/way_attached.hpp"
@@ -94,6 +95,8 @@ nlohmann::json to_json(const HookStatus& status) {
     }
     out["default"] = action_name(status.table.default_action);
     out["unreadable"] = unreadable_json(status.table.unreadable, status.counted());
+    out["replies"] = action_name(status.table.replies);
+    if (status.replies) out["flows"] = cli::to_json(*status.replies);
     if (status.table.probation) out["probation"] = {{"seconds_left", seconds(*status.table.probation)}};
     if (status.table.taken_back) out["taken_back"] = true;
     out["sampling"] = status.watching.sample;
@@ -111,11 +114,12 @@ void print_table(const HookStatus& status) {
         print_out("\n{}  {}\n", neighbours(hook), hook.other_version);
         return;
     }
-    print_out(", default {}, unreadable {}{}\n{}", action_name(status.table.default_action),
-              action_name(status.table.unreadable), status.table.sets.empty() ? ", no set is in force" : "",
-              neighbours(hook));
+    print_out(", default {}, unreadable {}, replies {}{}\n{}", action_name(status.table.default_action),
+              action_name(status.table.unreadable), action_name(status.table.replies),
+              status.table.sets.empty() ? ", no set is in force" : "", neighbours(hook));
     if (const std::string unreadable = describe_unreadable(status.counted()); !unreadable.empty())
         print_out("  {}\n", unreadable);
+    if (status.replies) print_out("{}", describe(*status.replies, status.counted().replied));
     if (status.table.probation)
         print_out("  on probation: taken back in {} s unless `xdp-sieve confirm {}` keeps it\n",
                   seconds(*status.table.probation), hook.interface.name);

@@ -19,6 +19,7 @@ constexpr EditWord words_of_edits[] = {
     {"action", "drop|pass|count", false, "what a match does"},
     {"redirect", "TARGET", false, "where matches are sent: an interface, or cpu:NUMBER"},
     {"limit", "PPS[/BURST]", false, "matches over it are dropped: packets a second, and at once"},
+    {"replies", "pass|drop", false, "drop: what it drops stays dropped, even an answer to this host"},
     {"before", "NAME", true, "asked before that set"},
     {"after", "NAME", true, "asked after that set"},
     {"first", nullptr, true, "asked before all others"},
@@ -26,7 +27,8 @@ constexpr EditWord words_of_edits[] = {
 };
 
 constexpr char expected_edit[] = "expected action=drop|pass|count, limit=PPS[/BURST], "
-                                 "redirect=INTERFACE|cpu:NUMBER, before=NAME, after=NAME, first or last";
+                                 "redirect=INTERFACE|cpu:NUMBER, replies=pass|drop, before=NAME, after=NAME, "
+                                 "first or last";
 constexpr char expected_position[] = "expected before=NAME, after=NAME, first or last";
 
 Status add_word(const std::string& text, control::SetEdit& edit) {
@@ -47,6 +49,12 @@ Status add_word(const std::string& text, control::SetEdit& edit) {
                                           : name == "before" ? Position::Where::before
                                                              : Position::Where::after,
                                  .other = value};
+        return {};
+    }
+    if (name == "replies") {
+        if (value != "pass" && value != "drop")
+            return invalid_request(fmt::format("`{}`: expected replies=pass or replies=drop", text));
+        edit.keeps_replies_out = value == "drop";
         return {};
     }
     if (edit.action) return invalid_request(fmt::format("`{}`: a set has one action", text));
@@ -76,7 +84,7 @@ Result<control::SetEdit> parse_edit(const std::vector<std::string>& words) {
 Result<control::Position> parse_position(const std::vector<std::string>& words) {
     control::SetEdit edit;
     for (const std::string& word : words) {
-        if (Status added = add_word(word, edit); !added || edit.action)
+        if (Status added = add_word(word, edit); !added || edit.action || edit.keeps_replies_out)
             return invalid_request(added || !edit.position ? fmt::format("`{}`: {}", word, expected_position)
                                                            : added.error().message);
     }

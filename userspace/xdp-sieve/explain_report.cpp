@@ -104,6 +104,9 @@ nlohmann::ordered_json explanation_json(const ExplainedKey& explained,
                                   {"action", action_name(explanation.default_action)},
                                   {"unless", nlohmann::ordered_json::array()},
                                   {"sets", nlohmann::ordered_json::array()}};
+    if (explanation.replies)
+        out["reply"] = explanation.is_reply ? nlohmann::ordered_json(*explanation.is_reply)
+                                            : nlohmann::ordered_json("perhaps");
     for (const std::size_t i : explanation.open) out["unless"].push_back(explanation.sets[i].status.set.name);
     if (explanation.decided_by) {
         const control::SetAnswer& answer = explanation.sets[*explanation.decided_by];
@@ -137,6 +140,12 @@ void print_explanation(const ExplainedKey& explained, const std::optional<Search
         print_out("{} at {}: no set decides, so the default does ({})\n", key, explained.hook,
                   action_name(explanation.default_action));
     }
+    if (explanation.replies)
+        print_out("  {}\n", !explanation.is_reply
+                                ? "unless the packet answers what this host began: replies pass"
+                            : *explanation.is_reply
+                                ? "but such a packet passes: it answers a flow that this host began"
+                                : "replies pass, but such a packet answers no flow that this host began");
     for (const std::size_t i : explanation.open)
         print_out("  unless set {} matches first: the key lacks its {}\n",
                   explanation.sets[i].status.set.name, format_fields(explanation.sets[i].lacking));

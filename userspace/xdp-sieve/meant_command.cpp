@@ -179,7 +179,8 @@ std::string meant_instead(const std::string& command, const Words& arguments, co
                                line(command.c_str(), with_keys(sorted)));
         return {};
     }
-    if (!is_one_of(command, {"load", "swap", "add", "set", "default", "remove", "list", "join", "explain"}) ||
+    if (!is_one_of(command, {"load", "swap", "add", "set", "default", "replies", "remove", "list", "join",
+                             "explain"}) ||
         arguments.empty() || is_interface(arguments[0]))
         return {};
     const auto interface = std::find_if(arguments.begin() + 1, arguments.end(), is_interface);

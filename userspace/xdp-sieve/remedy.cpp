@@ -26,6 +26,10 @@ std::string warning_remedy(const control::Warning& warning) {
     case control::WarningKind::unfinished_checksums:
         return "`-m skb` avoids this, and `ethtool -K IFACE tx off` at the other end makes senders finish "
                "checksums";
+    case control::WarningKind::replies_unasked:
+        return "`--replies drop` drops them, too";
+    case control::WarningKind::answers_dropped:
+        return fmt::format("`xdp-sieve replies {} pass` lets them in", warning.facts.interface);
     case control::WarningKind::prefix_allowlist:
         return fmt::format("`{}=FEED,verify` (or IMAGE,verify=FEED) lets no false positive in",
                            warning.facts.set);

@@ -79,6 +79,13 @@ constexpr SetOption own_options[] = {
      [](control::SetSpec& set, const std::optional<std::string>& value) -> Status {
          return set_one_action(set, {SIEVE_ACTION_REDIRECT_DEVICE, value.value_or("")});
      }},
+    {"replies", "pass|drop", false,
+     "drop: what the set drops stays dropped, even if it answers a flow of this host",
+     [](control::SetSpec& set, const std::optional<std::string>& value) -> Status {
+         SIEVE_ASSIGN(const sieve_action action, parse_pass_or_drop("replies", value.value_or("")));
+         set.keeps_replies_out = action == SIEVE_ACTION_DROP;
+         return {};
+     }},
     {"verify", "FILE", true, "exact verification of matches",
      [](control::SetSpec& set, const std::optional<std::string>& value) -> Status {
          if (value && value->empty()) return invalid_request("verify= without a feed");
@@ -110,7 +117,8 @@ Status set_option(const std::string& piece, control::SetSpec& set) {
     if (option == all.end())
         return invalid_request(fmt::format(
             "unknown option `{}` of a set, expected action=drop|pass|count, "
-            "limit=PPS[/BURST], redirect=INTERFACE|cpu:NUMBER, verify, feed=FILE, or an option of "
+            "limit=PPS[/BURST], redirect=INTERFACE|cpu:NUMBER, replies=pass|drop, verify, feed=FILE, or an "
+            "option of "
             "`build` such as fpr=1e-5",
             piece));
     if (word.value.has_value() != (option->value != nullptr))

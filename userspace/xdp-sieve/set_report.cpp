@@ -14,6 +14,7 @@ void add_action(nlohmann::json& out, SetAction action) {
     out["action"] = action_name(action.action);
     if (action.action == SIEVE_ACTION_LIMIT)
         out["limit"] = {{"packets_per_second", action.target}, {"burst", action.burst}};
+    if (control::may_drop(action.action)) out["replies"] = action.keeps_replies_out ? "drop" : "pass";
     if (action.action < SIEVE_ACTION_FIRST_REDIRECT) return;
     const kernel::Target target{action.action, action.target};
     out["target"] = kernel::target_name(target);

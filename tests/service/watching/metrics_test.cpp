@@ -42,6 +42,12 @@ SamplePage everything() {
         "eth0", kernel::HookPoint::xdp,
         {sample_set("plain", 0, 1000, 1e-5, false, 1h), sample_set("verified", 1, 1000, 1e-5, true, 2h)},
         1000);
+    control::Sample& hook = sample.snapshot.hooks.front().sample;
+    hook.table.replies = SIEVE_ACTION_PASS;
+    hook.replies = control::RepliesState{
+        .noting = true,
+        .memory = kernel::FlowMemoryFacts{.max_flows = 4096, .entries = 12288, .used = 9216},
+        .counts = {9, 5, 2, 3, 0, {}}};
     sample.want("eth7", kernel::HookPoint::ingress, false);
     SetHistory& plain = sample.add_list("plain", "/etc/lists/plain", 1000, 1h);
     plain.live_changes = 1;
@@ -103,6 +109,17 @@ TEST(Metrics, AHookThatIsAsItShouldBeHasNoError) {
                              "xdp_sieve_hook_error{interface=\"eth8\",hook=\"xdp\"} 1\n",
                              "xdp_sieve_hook_paused{interface=\"eth0\",hook=\"xdp\"} 0\n",
                              "xdp_sieve_hook_paused{interface=\"eth7\",hook=\"ingress\"} 1\n"})
+        EXPECT_NE(text.find(line), std::string::npos) << line << text;
+}
+
+TEST(Metrics, RepliesTellHowFullTheirMemoryIs) {
+    const std::string text = exposition();
+    for (const char* line : {"xdp_sieve_replies_noting{interface=\"eth0\",hook=\"xdp\"} 1\n",
+                             "xdp_sieve_replies_flows_noted_total{interface=\"eth0\",hook=\"xdp\"} 5\n",
+                             "xdp_sieve_replies_flows_evicted_total{interface=\"eth0\",hook=\"xdp\"} 2\n",
+                             "xdp_sieve_replies_flows_refused_total{interface=\"eth0\",hook=\"xdp\"} 3\n",
+                             "xdp_sieve_replies_memory_flows{interface=\"eth0\",hook=\"xdp\"} 4096\n",
+                             "xdp_sieve_replies_memory_load_ratio{interface=\"eth0\",hook=\"xdp\"} 0.75\n"})
         EXPECT_NE(text.find(line), std::string::npos) << line << text;
 }
 

@@ -388,6 +388,9 @@ TEST_F(Interface, BadArgumentsAreErrorsAndNoCrashes) {
           error());
     CHECK(libsieve_table_set_default, table(), text("action", "drop", {"", "count", "explode"}), error());
     CHECK(libsieve_table_set_unreadable, table(), text("action", "drop", {"", "count", "explode"}), error());
+    CHECK(libsieve_table_set_replies, table(), text("action", "pass", {"", "count", "explode"}),
+          number<std::uint64_t>("max_flows", 0, {1, 63, UINT64_MAX}, {64, 1 << 20}), error());
+    CHECK(libsieve_table_keep_replies_out, table(), text("set", "bad", {"", "absent"}), error());
     CHECK(libsieve_table_add, table(), set_name(), text("path", feed),
           text_or_null("action", "drop", {"", "explode", "limit=", "limit=0", "limit=99999999999999999999"}),
           error());
@@ -410,6 +413,8 @@ TEST_F(Interface, BadArgumentsAreErrorsAndNoCrashes) {
     CHECK(libsieve_remove_set, where(), hook(), set_name(), options<ChangeOptions>(), error());
     CHECK(libsieve_edit_default, where(), hook(), text("action", "drop", {"", "count"}),
           options<ChangeOptions>(), error());
+    CHECK(libsieve_edit_replies, where(), hook(), text("action", "drop", {"", "count"}),
+          number<std::uint64_t>("max_flows", 0, {1, UINT64_MAX}), options<ChangeOptions>(), error());
     CHECK(libsieve_confirm, where(), hook(), number<bool>("keep", true, {}), error());
     CHECK(libsieve_unload, where(), hook(), error());
 

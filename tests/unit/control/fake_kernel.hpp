@@ -53,6 +53,13 @@ class FakeKernel final : public control::Kernel {
     std::function<void()> on_joint;                   // likewise while a joint filter is tested
     std::function<void()> on_lock;                    // what somebody else does until the lock is there
 
+    // Replies.
+    bool refuses_notes = false;                                 // the noting program cannot be attached
+    bool notes = false;                                         // it is attached to eth0
+    std::uint64_t memory_flows = 0;                             // of the flow memory; 0: there is none
+    std::uint64_t existing_flows = 3;                           // that are noted when notes begin
+    std::vector<std::array<__u64, SIEVE_KEY_WORDS>> reply_keys; // packets that answer own flows
+
     bool eth0_gone = false; // the interface was deleted
     // No descriptor is left: no hook can be read, and it is unknown which interfaces and programs there are.
     bool no_descriptors = false;
@@ -282,6 +289,48 @@ class FakeKernel final : public control::Kernel {
         if (cannot_tidy_up) return failure(ErrorKind::unfinished, "gone");
         return {};
     }
+    Result<std::unique_ptr<control::ReadyReplies>> ready_replies(const kernel::Interface&,
+                                                                 const control::WantedFlows& flows) override {
+        EXPECT_TRUE(held_) << "replies are made ready without the lock";
+        if (memory_flows != 0 && flows.most && !flows.if_new && *flows.most != memory_flows)
+            return invalid_request("the flow memory has another size");
+        if (refuses_notes) return kernel_refused("no program at tc's egress hook");
+        auto ready = std::make_unique<FakeReplies>(*this);
+        ready->made_ = {.max_flows = memory_flows != 0 ? memory_flows : flows.most.value_or(1000),
+                        .memory_made = memory_flows == 0};
+        if (!notes) {
+            steps.emplace_back("attach notes");
+            steps.emplace_back("seed");
+            ready->made_.seeded = existing_flows;
+            ready->brought_ = true;
+        }
+        notes = true;
+        memory_flows = ready->made_.max_flows;
+        return std::unique_ptr<control::ReadyReplies>(std::move(ready));
+    }
+    Status end_replies(const kernel::Interface&) override {
+        EXPECT_TRUE(held_) << "replies end without the lock";
+        const auto needs = [](const Running& one) {
+            return one.ours && (one.table.replies == SIEVE_ACTION_PASS || one.table.probation);
+        };
+        if (!notes || needs(running) ||
+            std::any_of(at_tc.begin(), at_tc.end(), [&](const auto& one) { return needs(one.second); }))
+            return {};
+        steps.emplace_back("detach notes");
+        notes = false;
+        memory_flows = 0;
+        return {};
+    }
+    Result<control::RepliesState> read_replies(const kernel::Hook&) override {
+        control::RepliesState state{.noting = notes};
+        if (memory_flows != 0)
+            state.memory = kernel::FlowMemoryFacts{.max_flows = memory_flows, .entries = 1};
+        return state;
+    }
+    Result<bool> is_reply(const kernel::Hook&, const sieve_key& packet) override {
+        return std::find(reply_keys.begin(), reply_keys.end(), std::to_array(packet.word)) !=
+               reply_keys.end();
+    }
     Result<std::unique_ptr<control::RunningFilter>> open_filter(std::uint32_t map_id) override {
         const auto found = filters_.find(map_id);
         if (found == filters_.end()) return kernel_refused("no such map");
@@ -377,6 +426,10 @@ class FakeKernel final : public control::Kernel {
         kernel::TableInForce table;
         table.default_action = wanted.default_action;
         table.unreadable = wanted.unreadable;
+        table.replies = wanted.replies;
+        EXPECT_TRUE(wanted.replies == SIEVE_ACTION_DROP || notes ||
+                    at(point).table.replies == SIEVE_ACTION_PASS)
+            << "replies pass, and nobody notes flows";
         if (wanted.probation.count() != 0) table.probation = wanted.probation;
         table.baseline =
             wanted.reset_counters ? kernel::totals_of(at(point).stats) : at(point).table.baseline;
@@ -388,6 +441,7 @@ class FakeKernel final : public control::Kernel {
             now.action = set.action;
             now.target = set.target;
             now.burst = set.burst;
+            now.keeps_replies_out = set.keeps_replies_out;
             now.slot = static_cast<std::uint32_t>(table.sets.size());
             // A slot that no packet has used has counted something once.
             if (set.fresh_counters) now.baseline.packets += 1'000'000;
@@ -454,6 +508,33 @@ class FakeKernel final : public control::Kernel {
         Keys& keys_;
     };
 
+    class FakeReplies final : public control::ReadyReplies {
+      public:
+        explicit FakeReplies(FakeKernel& kernel) : kernel_(kernel) {}
+        FakeReplies(const FakeReplies&) = delete;
+        FakeReplies& operator=(const FakeReplies&) = delete;
+        ~FakeReplies() override {
+            if (!brought_) return;
+            kernel_.steps.emplace_back("detach notes");
+            kernel_.notes = false;
+            kernel_.memory_flows = made_.memory_made ? 0 : kernel_.memory_flows;
+        }
+        const control::RepliesMade& made() const override { return made_; }
+        Status serve(const kernel::Hook& hook) override {
+            EXPECT_TRUE(hook.speaks_our_version());
+            return {};
+        }
+        void keep() override {
+            if (std::exchange(brought_, false)) kernel_.steps.emplace_back("learn");
+        }
+
+        control::RepliesMade made_{};
+        bool brought_ = false;
+
+      private:
+        FakeKernel& kernel_;
+    };
+
     class FakeTrial final : public control::Trial {
       public:
         FakeTrial(FakeKernel& kernel, std::vector<std::string> names)
@@ -476,6 +557,7 @@ class FakeKernel final : public control::Kernel {
             included_[slot] = map_id;
             return {};
         }
+        Status use(const control::ReadyReplies&) override { return {}; }
         Result<kernel::Attached> go_live(const kernel::Hook& before, const kernel::WantedTable& table,
                                          const kernel::AttachOptions& options) override {
             EXPECT_TRUE(kernel_.held_) << "a program is attached without the lock";

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/control/lockout.hpp"
 
+#include "libsieve/control/replies.hpp"
+
 #include <netinet/in.h>
 
 #include <array>
@@ -268,6 +270,52 @@ TEST_F(LockedOut, ARefusalNamesEveryAddress) {
         << all;
     EXPECT_NE(all.find("; and 14 more, and the default is drop; nothing was changed"), std::string::npos)
         << all;
+}
+
+// What answers this host passes where replies do, unless a set keeps them out.
+TEST_F(LockedOut, ResolversCountOnReplies) {
+    host.addresses = {address("203.0.113.53", HostRole::resolver)};
+    SetSpec good = Files::set("good", files.feed("good.txt", {"198.51.100.1"}));
+    good.action = WantedAction{SIEVE_ACTION_PASS, {}};
+    spec.sets = {good};
+    spec.default_action = SIEVE_ACTION_DROP;
+    spec.replies = SIEVE_ACTION_DROP;
+    EXPECT_NE(load().find("no set lets 203.0.113.53 pass"), std::string::npos);
+    spec.replies = SIEVE_ACTION_PASS;
+    EXPECT_EQ(load(), "");
+    // Without them the answers would be dropped.
+    const auto off = edit_replies(kernel, {.interface = "eth0"}, SIEVE_ACTION_DROP, {}, {}, safety);
+    ASSERT_FALSE(off);
+    EXPECT_EQ(off.error().kind, ErrorKind::lockout);
+    EXPECT_EQ(kernel.running.table.replies, SIEVE_ACTION_PASS);
+    kernel.steps.clear();
+    kernel.running = {};
+    SetSpec drops = bad({"203.0.113.53"});
+    drops.action = WantedAction{SIEVE_ACTION_DROP, {}};
+    spec.sets = {drops};
+    spec.default_action = SIEVE_ACTION_PASS;
+    EXPECT_EQ(load(), "");
+    kernel.steps.clear();
+    kernel.running = {};
+    spec.sets[0].keeps_replies_out = true;
+    EXPECT_NE(load().find("set bad would drop 203.0.113.53"), std::string::npos);
+}
+
+TEST_F(LockedOut, ALeaseNeedsItsServerUnlessRepliesPass) {
+    host.addresses = {address("192.0.2.254", HostRole::lease), address("2001:db8::fe", HostRole::lease)};
+    const Texts questions = asked(host.addresses, kernel::HookPoint::xdp);
+    ASSERT_EQ(questions.size(), 2U);
+    EXPECT_NE(questions[0].find("192.0.2.254"), std::string::npos);
+    EXPECT_NE(questions[0].find("67 68 udp by default"), std::string::npos) << questions[0];
+    EXPECT_NE(questions[1].find("547 546 udp by default"), std::string::npos) << questions[1];
+    SetSpec good = Files::set("good", files.feed("good.txt", {"198.51.100.1"}));
+    good.action = WantedAction{SIEVE_ACTION_PASS, {}};
+    spec.sets = {good};
+    spec.default_action = SIEVE_ACTION_DROP;
+    spec.replies = SIEVE_ACTION_DROP;
+    EXPECT_NE(load().find("no set lets 192.0.2.254 pass"), std::string::npos);
+    spec.replies = SIEVE_ACTION_PASS;
+    EXPECT_EQ(load(), "");
 }
 
 // An entry that holds for every port takes a protected address, though no port of it is known.

@@ -66,6 +66,8 @@ hook = "xdp"
 mode = "skb"
 default = "drop"
 unreadable = "pass"
+replies = "pass"
+max-flows = 4096
 protect-host = false
 protect = ["198.51.100.7", "2001:db8:7::/120"]
 priority = 20
@@ -101,6 +103,9 @@ key = "dst,dport"
 memory = "64M"
 redirect = "cpu:3"
 )");
+    EXPECT_EQ(configuration.interfaces.at(0).replies, SIEVE_ACTION_PASS);
+    EXPECT_EQ(configuration.interfaces.at(0).max_flows, 4096U);
+    EXPECT_FALSE(configuration.interfaces.at(1).replies);
     EXPECT_EQ(configuration.state_directory, "/srv/sieve");
     EXPECT_EQ(configuration.on_stop, OnStop::unload);
     EXPECT_EQ(configuration.listen, "[::1]:9000");
@@ -295,6 +300,11 @@ const Wrong wrong[] = {
      R"("pass" or "drop", found "count")"},
     {"Unreadable", in_interface("unreadable = \"count\""), 4, "interface.unreadable",
      R"("pass" or "drop", found "count")"},
+    {"Replies", in_interface("replies = true"), 4, "interface.replies", R"("pass" or "drop", found true)"},
+    {"MaxFlows", in_interface("max-flows = 63"), 4, "interface.max-flows",
+     "a whole number of flows from 64 to 134217728, found 63"},
+    {"MaxFlowsText", in_interface("max-flows = \"many\""), 4, "interface.max-flows",
+     "a whole number of flows"},
     {"Priority", in_interface("priority = 65536"), 4, "interface.priority", "from 1 to 65535, found 65536"},
     {"Chain", in_interface("chain = \"never\""), 4, "interface.chain", "aborted, drop, pass"},
     {"UnknownSet", "[[interface]]\nname = \"eth0\"\nsets = [\"bda\"]\n" + std::string(set), 3,
@@ -505,6 +515,8 @@ TEST(ConfigurationText, ReadsBackToTheSame) {
                      "most-bytes = 7, image = true }, { command = [\"i\", \"\\u0001\"], user = \"j\", image "
                      "= true }]"),
         in_set("guards.unchecked-images = true"),
+        in_set("action = \"drop\"\nreplies = \"drop\""),
+        in_interface("replies = \"pass\"\nmax-flows = 100"),
         with_sources(crowdsec(", origins = [\"lists\"], poll = \"90s\"")),
         std::string(interface) + "[set.bad]\nsources = [\"a\\\"\\\\b\\u0001\", \"lists/\", \"*.txt\"]\n",
     };
@@ -526,6 +538,9 @@ TEST(ConfigurationText, ReadsBackToTheSame) {
         EXPECT_EQ(a.verify, b.verify);
         EXPECT_EQ(a.guards.unchecked_images, b.guards.unchecked_images);
         EXPECT_EQ(a.action.has_value(), b.action.has_value());
+        EXPECT_EQ(a.keeps_replies_out, b.keeps_replies_out);
+        EXPECT_EQ(configuration.interfaces[0].replies, again.interfaces[0].replies);
+        EXPECT_EQ(configuration.interfaces[0].max_flows, again.interfaces[0].max_flows);
         EXPECT_EQ(configuration.listen, again.listen);
         EXPECT_EQ(configuration.interfaces[0].unreadable, again.interfaces[0].unreadable);
         EXPECT_EQ(configuration.interfaces[0].chain, again.interfaces[0].chain);

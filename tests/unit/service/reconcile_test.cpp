@@ -67,6 +67,34 @@ TEST_F(Reconcile, WhatRunsAsWantedNeedsNothing) {
     EXPECT_TRUE(kernel.steps.empty());
 }
 
+TEST_F(Reconcile, RepliesAsConfigured) {
+    run("a");
+    run("b");
+    configuration.interfaces[0].replies = SIEVE_ACTION_PASS;
+    HookPlan hook = only_hook();
+    EXPECT_EQ(hook.step, HookStep::change);
+    EXPECT_EQ(hook.replies_before, SIEVE_ACTION_DROP);
+    EXPECT_EQ(hook.replies, SIEVE_ACTION_PASS);
+    kernel.running.table.replies = SIEVE_ACTION_PASS;
+    kernel.notes = true;
+    kernel.memory_flows = 1000;
+    EXPECT_EQ(only_hook().step, HookStep::nothing);
+    // Somebody took the noting program away.
+    kernel.notes = false;
+    hook = only_hook();
+    EXPECT_EQ(hook.step, HookStep::change);
+    EXPECT_TRUE(hook.notes_gone);
+    // Another size is no obstacle, and is said.
+    kernel.notes = true;
+    configuration.interfaces[0].max_flows = 2000;
+    hook = only_hook();
+    EXPECT_EQ(hook.step, HookStep::nothing);
+    ASSERT_TRUE(hook.otherwise);
+    EXPECT_NE(hook.otherwise->message.find("for 1000 flows"), std::string::npos);
+    configuration.interfaces[0] = {.name = "eth0", .sets = {"a", "b"}};
+    EXPECT_EQ(only_hook().replies_before, SIEVE_ACTION_PASS) << "a default of pass is without them";
+}
+
 TEST_F(Reconcile, AnInterfaceWithoutOurProgramGetsIt) {
     const HookPlan hook = only_hook();
     EXPECT_EQ(hook.step, HookStep::attach);

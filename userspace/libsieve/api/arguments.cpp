@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include "libsieve/control/replies.hpp"
 #include "libsieve/control/set_action.hpp"
 
 namespace sieve::api {
@@ -24,6 +25,14 @@ Result<sieve_action> parse_pass_or_drop(const char* what, const char* action) {
     if (!wanted || (wanted->action != SIEVE_ACTION_PASS && wanted->action != SIEVE_ACTION_DROP))
         return invalid_request(fmt::format("{} `{}`: expected pass or drop", what, action));
     return wanted->action;
+}
+
+Result<control::WantedFlows> parse_flows(sieve_action replies, std::uint64_t max_flows) {
+    if (max_flows == 0) return control::WantedFlows{};
+    if (replies != SIEVE_ACTION_PASS || !control::is_flow_count(max_flows))
+        return invalid_request(fmt::format("max_flows {}: expected 0, or with replies that pass {}",
+                                           max_flows, control::flow_counts()));
+    return control::WantedFlows{.most = max_flows};
 }
 
 Result<std::chrono::seconds> parse_probation(std::uint32_t seconds) {

@@ -15,6 +15,8 @@ namespace sieve::api {
 [[nodiscard]] Result<std::optional<kernel::HookPoint>> parse_hook(const char* hook);
 [[nodiscard]] Result<control::HookName> hook_name(const char* interface, const char* hook);
 [[nodiscard]] Result<sieve_action> parse_pass_or_drop(const char* what, const char* action);
+// 0 stands for no wish; a number is for replies that pass.
+[[nodiscard]] Result<control::WantedFlows> parse_flows(sieve_action replies, std::uint64_t max_flows);
 [[nodiscard]] Result<std::chrono::seconds> parse_probation(std::uint32_t seconds);
 
 } // namespace sieve::api

@@ -11,11 +11,13 @@
 #include "libsieve/control/host_addresses.hpp"
 #include "libsieve/control/real_kernel.hpp"
 #include "libsieve/control/remove.hpp"
+#include "libsieve/control/replies.hpp"
 #include "libsieve/control/swap.hpp"
 
 using sieve::api::at_full_size;
 using sieve::api::guarded;
 using sieve::api::hook_name;
+using sieve::api::parse_flows;
 using sieve::api::parse_pass_or_drop;
 using sieve::api::parse_probation;
 
@@ -144,6 +146,18 @@ bool libsieve_edit_default(const char* interface, const char* hook, const char* 
         SIEVE_ASSIGN(const sieve_action wanted, parse_pass_or_drop("default", action));
         SIEVE_TRY(sieve::control::edit_default(change->kernel, change->where, wanted, change->options.force,
                                                {}, change->safety));
+        return {};
+    });
+}
+
+bool libsieve_edit_replies(const char* interface, const char* hook, const char* action, uint64_t max_flows,
+                           const libsieve_change_options* options, libsieve_error** error) {
+    return guarded(error, {{"interface", interface}, {"action", action}}, [&]() -> sieve::Status {
+        SIEVE_ASSIGN(const std::unique_ptr<Change> change, Change::of(interface, hook, options));
+        SIEVE_ASSIGN(const sieve_action wanted, parse_pass_or_drop("replies", action));
+        SIEVE_ASSIGN(const sieve::control::WantedFlows flows, parse_flows(wanted, max_flows));
+        SIEVE_TRY(
+            sieve::control::edit_replies(change->kernel, change->where, wanted, flows, {}, change->safety));
         return {};
     });
 }

@@ -217,11 +217,27 @@ LIBSIEVE_API bool libsieve_table_set_unreadable(libsieve_table* table, const cha
                                                 libsieve_error** error);
 
 /*
+ * What becomes of a packet that would be dropped, by a set or by the default, if it answers a flow that this
+ * host or a network behind it began: "pass" or "drop". If never called: "drop" for a default of "pass", and
+ * "pass" for a new default of "drop". `max_flows` is how many flows are remembered; 0: by the machine's
+ * memory. All hooks of a network namespace share one memory, so that another size than its is refused.
+ */
+LIBSIEVE_API bool libsieve_table_set_replies(libsieve_table* table, const char* action, uint64_t max_flows,
+                                             libsieve_error** error);
+
+/*
  * Adds a set behind the others: an image, or a feed of source addresses (at egress: of destinations).
  * `action` is "drop", "pass", "count" or "limit=PPS[/BURST]"; NULL: the opposite of the default.
  */
 LIBSIEVE_API bool libsieve_table_add(libsieve_table* table, const char* name, const char* path,
                                      const char* action, libsieve_error** error);
+
+/*
+ * What this set of the table drops stays dropped, even if it answers a flow of this host. The set must drop
+ * or limit.
+ */
+LIBSIEVE_API bool libsieve_table_keep_replies_out(libsieve_table* table, const char* set,
+                                                  libsieve_error** error);
 
 /*
  * Applies the table even if it drops an address that this host lives by: its own on the interface, its
@@ -306,6 +322,10 @@ LIBSIEVE_API bool libsieve_remove_set(const char* interface, const char* hook, c
 /* What becomes of packets that no set decides from now on: "pass" or "drop". `options` may be NULL. */
 LIBSIEVE_API bool libsieve_edit_default(const char* interface, const char* hook, const char* action,
                                         const struct libsieve_change_options* options,
+                                        libsieve_error** error);
+/* Whether answers to this host pass from now on, as libsieve_table_set_replies(). `options` may be NULL. */
+LIBSIEVE_API bool libsieve_edit_replies(const char* interface, const char* hook, const char* action,
+                                        uint64_t max_flows, const struct libsieve_change_options* options,
                                         libsieve_error** error);
 
 /* Keeps the change that is on probation there, or takes it back at once. An error of kind NO if there is

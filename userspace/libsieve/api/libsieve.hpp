@@ -271,6 +271,15 @@ class Table {
         return std::monostate{};
     }
 
+    // What becomes of a packet that would be dropped, if it answers a flow that this host began: "pass" or
+    // "drop". `max_flows` are remembered; 0: by the machine's memory.
+    Status set_replies(const std::string& action, std::uint64_t max_flows = 0) {
+        libsieve_error* error = nullptr;
+        if (!libsieve_table_set_replies(table_.get(), action.c_str(), max_flows, &error))
+            return detail::take(error);
+        return std::monostate{};
+    }
+
     // Adds a set behind the others, from an image or a feed. Without an action, the set does the opposite of
     // the default.
     Status add(const std::string& name, const std::string& path, const std::string& action = {}) {
@@ -278,6 +287,13 @@ class Table {
         if (!libsieve_table_add(table_.get(), name.c_str(), path.c_str(), detail::text_or_null(action),
                                 &error))
             return detail::take(error);
+        return std::monostate{};
+    }
+
+    // What this set of the table drops stays dropped, even if it answers a flow of this host.
+    Status keep_replies_out(const std::string& set) {
+        libsieve_error* error = nullptr;
+        if (!libsieve_table_keep_replies_out(table_.get(), set.c_str(), &error)) return detail::take(error);
         return std::monostate{};
     }
 
@@ -414,6 +430,18 @@ inline Status edit_default(const std::string& interface, const std::string& acti
     libsieve_error* error = nullptr;
     if (!libsieve_edit_default(interface.c_str(), detail::text_or_null(hook), action.c_str(), &options,
                                &error))
+        return detail::take(error);
+    return std::monostate{};
+}
+
+// Whether answers to this host pass: "pass" or "drop".
+inline Status edit_replies(const std::string& interface, const std::string& action,
+                           std::uint64_t max_flows = 0, const ChangeOptions& chosen = {},
+                           const std::string& hook = {}) {
+    const libsieve_change_options options = detail::options_of(chosen);
+    libsieve_error* error = nullptr;
+    if (!libsieve_edit_replies(interface.c_str(), detail::text_or_null(hook), action.c_str(), max_flows,
+                               &options, &error))
         return detail::take(error);
     return std::monostate{};
 }

@@ -4,6 +4,8 @@
 #include <optional>
 #include <vector>
 
+#include <fmt/core.h>
+
 #include "libsieve/api/arguments.hpp"
 #include "libsieve/api/handles.hpp"
 #include "libsieve/control/apply.hpp"
@@ -14,6 +16,7 @@
 
 using sieve::api::guarded;
 using sieve::api::hook_name;
+using sieve::api::parse_flows;
 using sieve::api::parse_hook;
 using sieve::api::parse_pass_or_drop;
 using sieve::api::parse_probation;
@@ -41,6 +44,27 @@ bool libsieve_table_set_unreadable(libsieve_table* table, const char* action, li
     return guarded(error, {{"table", table}, {"action", action}}, [&]() -> sieve::Status {
         SIEVE_ASSIGN(table->spec.unreadable, parse_pass_or_drop("unreadable", action));
         return {};
+    });
+}
+
+bool libsieve_table_set_replies(libsieve_table* table, const char* action, uint64_t max_flows,
+                                libsieve_error** error) {
+    return guarded(error, {{"table", table}, {"action", action}}, [&]() -> sieve::Status {
+        SIEVE_ASSIGN(const sieve_action replies, parse_pass_or_drop("replies", action));
+        SIEVE_ASSIGN(table->spec.flows, parse_flows(replies, max_flows));
+        table->spec.replies = replies;
+        return {};
+    });
+}
+
+bool libsieve_table_keep_replies_out(libsieve_table* table, const char* set, libsieve_error** error) {
+    return guarded(error, {{"table", table}, {"set", set}}, [&]() -> sieve::Status {
+        for (sieve::control::SetSpec& one : table->spec.sets)
+            if (one.name == set) {
+                one.keeps_replies_out = true;
+                return {};
+            }
+        return sieve::invalid_request(fmt::format("set {}: the table has no such set", set));
     });
 }
 

@@ -16,6 +16,7 @@
 #include "libsieve/control/lockout.hpp"
 #include "libsieve/control/prepare.hpp"
 #include "libsieve/control/redirection.hpp"
+#include "libsieve/control/replies.hpp"
 #include "libsieve/control/table_guard.hpp"
 #include "libsieve/control/undone_changes.hpp"
 #include "libsieve/util/unfinished.hpp"
@@ -200,6 +201,12 @@ Status ApplyInTheMaking::check() {
     SIEVE_TRY(keeps_sets(*kernel_, applied_.hook, spec_));
     applied_.table = wanted_table(prepared_.sets, actions_, spec_);
     applied_.table.probation = safety_.confirm_within;
+    if (applied_.hook.speaks_our_version()) {
+        const kernel::TableInForce now = kernel_->read_table(applied_.hook);
+        applied_.table.replies = replies_of(spec_, &now);
+    } else {
+        applied_.table.replies = replies_of(spec_, nullptr);
+    }
     if (applied_.joined) applied_.table.joint = applied_.joined->wanted();
     applied_.attached_now = !applied_.hook.speaks_our_version();
     return refuse_lockout(*kernel_, *prepared_.trial, interface_.name, spec_.point,
@@ -214,25 +221,43 @@ Result<Applied> ApplyInTheMaking::commit() {
     Applied& applied = applied_;
     std::vector<Warning> undone;
     if (applied.attached_now) {
-        SIEVE_ASSIGN(
-            kernel::Attached attached,
-            prepared_.trial->go_live(applied.hook, applied.table,
-                                     {.mode = spec_.mode, .force = spec_.force, .rank = rank_of(spec_)}));
-        applied.hook = std::move(attached.hook);
-        applied.remarks = std::move(attached.remarks);
+        std::unique_ptr<ReadyReplies> replies;
+        if (applied.table.replies == SIEVE_ACTION_PASS) {
+            SIEVE_ASSIGN(replies, kernel_->ready_replies(interface_, spec_.flows));
+            SIEVE_TRY(prepared_.trial->use(*replies));
+        }
+        Result<kernel::Attached> attached = prepared_.trial->go_live(
+            applied.hook, applied.table, {.mode = spec_.mode, .force = spec_.force, .rank = rank_of(spec_)});
+        if (!attached) {
+            if (replies && attached.error().kind == ErrorKind::unfinished) replies->keep();
+            return tl::unexpected(std::move(attached.error()));
+        }
+        if (replies) {
+            replies->keep();
+            applied.replies = replies->made();
+        } else if (const Status ended = kernel_->end_replies(interface_); !ended) {
+            // What a program of another version needed.
+            return unfinished("the table is in force, but what replies needed before is still there",
+                              ended.error());
+        }
+        applied.hook = std::move(attached->hook);
+        applied.remarks = std::move(attached->remarks);
         applied.place_ignored = spec_.point == kernel::HookPoint::xdp && (spec_.priority || spec_.chain) &&
                                 !applied.hook.behind_dispatcher();
     } else {
         const kernel::TableInForce before = kernel_->read_table(applied.hook);
         if (!spec_.keep_counters) start_counters(*kernel_, before, prepared_.sets, applied.table);
         undone = undone_changes(*kernel_, before, applied.table);
-        SIEVE_TRY(kernel_->replace_table(applied.hook, applied.table));
+        SIEVE_ASSIGN(applied.replies, replace_table(*kernel_, applied.hook, applied.table, spec_.flows));
     }
     // The table is in force. An error from here on must not claim that it is not.
     const Status warned = without_throwing([&]() -> Status {
         applied.warnings =
             target_warnings(*kernel_, {interface_, spec_.point, applied.hook.mode}, spec_.sets);
         for (Warning& warning : allowlist_warnings(prepared_.sets, applied.table))
+            applied.warnings.push_back(std::move(warning));
+        for (Warning& warning :
+             replies_warnings(interface_.name, spec_.point, applied.table, spec_.replies.has_value()))
             applied.warnings.push_back(std::move(warning));
         for (Warning& warning : undone) applied.warnings.push_back(std::move(warning));
         return {};

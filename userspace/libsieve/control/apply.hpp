@@ -26,15 +26,16 @@ struct Applied {
     std::vector<Warning> warnings{};  // of the table
     std::vector<ReadySet> sets{};
     kernel::WantedTable table;
-    std::optional<Joined> joined{}; // the joint filter, if the spec asked for one and there is one
+    std::optional<RepliesMade> replies{}; // if the table lets them pass
+    std::optional<Joined> joined{};       // the joint filter, if the spec asked for one and there is one
 };
 
 // Attaches the program first if the hook does not have it. Whatever can be refused without work is refused
 // before the work, and checked again under the lock, since minutes may lie between. Errors: those of
-// check_targets() and prepare(); foreign_program, other_version, attached_otherwise, wants_force;
-// unconfirmed; lockout; invalid_request for probation if a program would have to come back that is not this
-// one. After any of these errors, nothing was changed. A first table that is taken back leaves the program
-// attached, and it passes all packets.
+// check_targets(), prepare() and Kernel::ready_replies(); foreign_program, other_version, attached_otherwise,
+// wants_force; unconfirmed; lockout; invalid_request for probation if a program would have to come back that
+// is not this one. After any of these errors, nothing was changed. A first table that is taken back leaves
+// the program attached, and it passes all packets.
 [[nodiscard]] Result<Applied> apply(Kernel& kernel, const TableSpec& spec, const Observer& observer,
                                     const Safety& safety = {});
 

@@ -14,6 +14,7 @@
 #include "libsieve/control/lockout.hpp"
 #include "libsieve/control/prepare.hpp"
 #include "libsieve/control/redirection.hpp"
+#include "libsieve/control/replies.hpp"
 
 namespace sieve::control {
 
@@ -72,6 +73,7 @@ Status TableInTheMaking::check() {
     SIEVE_ASSIGN(hook_, find_ours(*kernel_, {.interface = spec.interface, .point = spec.point}));
     SIEVE_TRY(check_hook(*kernel_, change_, hook_));
     const kernel::TableInForce before = kernel_->read_table(hook_);
+    wanted_.replies = replies_of(spec, &before);
     const ComingTable coming{
         .table = wanted_, .fresh = prepared_.sets, .specs = spec.sets, .before = &before};
     SIEVE_TRY(prepared_.trial
@@ -87,15 +89,22 @@ Status TableInTheMaking::check() {
 Result<TableChanged> TableInTheMaking::commit() {
     const TableSpec& spec = change_.table;
     const auto begin = std::chrono::steady_clock::now();
-    SIEVE_TRY(kernel_->replace_table(hook_, wanted_));
+    const kernel::TableInForce before = kernel_->read_table(hook_);
+    SIEVE_ASSIGN(const std::optional<RepliesMade> replies,
+                 replace_table(*kernel_, hook_, wanted_, spec.flows));
     const std::chrono::duration<double, std::milli> taken = std::chrono::steady_clock::now() - begin;
     std::vector<Warning> warnings =
         target_warnings(*kernel_, {hook_.interface, hook_.point, hook_.mode}, spec.sets);
     for (Warning& warning : allowlist_warnings(prepared_.sets, wanted_))
         warnings.push_back(std::move(warning));
+    if (before.replies != wanted_.replies || before.default_action != wanted_.default_action)
+        for (Warning& warning :
+             replies_warnings(hook_.interface.name, hook_.point, wanted_, spec.replies.has_value()))
+            warnings.push_back(std::move(warning));
     return TableChanged{.hook = std::move(hook_),
                         .warnings = std::move(warnings),
                         .brought_in = std::move(prepared_.sets),
+                        .replies = replies,
                         .milliseconds = taken.count()};
 }
 

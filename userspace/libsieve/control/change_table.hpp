@@ -33,9 +33,10 @@ struct TableChange {
 
 struct TableChanged {
     kernel::Hook hook;
-    std::vector<Warning> warnings{};    // of the table
-    std::vector<ReadySet> brought_in{}; // the sets that got a filter, in order
-    double milliseconds = 0;            // of the change itself, without building and testing
+    std::vector<Warning> warnings{};      // of the table
+    std::vector<ReadySet> brought_in{};   // the sets that got a filter, in order
+    std::optional<RepliesMade> replies{}; // if the table lets them pass
+    double milliseconds = 0;              // of the change itself, without building and testing
 };
 
 // Sets are matched by name: one that was there before keeps its counters, unless it gets another action.

@@ -14,6 +14,7 @@
 #include "libsieve/control/lockout.hpp"
 #include "libsieve/control/prepare.hpp"
 #include "libsieve/control/redirection.hpp"
+#include "libsieve/control/replies.hpp"
 #include "libsieve/control/table_guard.hpp"
 #include "libsieve/util/unfinished.hpp"
 
@@ -80,7 +81,7 @@ Result<Edited> put(Kernel& kernel, const kernel::Hook& hook, const kernel::Wante
     Edited edited{.point = hook.point, .changed = true};
     for (const kernel::WantedSet& set : table.sets) edited.order.push_back(set.name);
     const auto begin = std::chrono::steady_clock::now();
-    SIEVE_TRY(kernel.replace_table(hook, table));
+    SIEVE_TRY(replace_table(kernel, hook, table, {}));
     edited.milliseconds =
         std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
     return edited;
@@ -96,7 +97,7 @@ Edited as_it_is(const kernel::Hook& hook, const kernel::TableInForce& now) {
 
 Result<SetEdited> edit_set(Kernel& kernel, const HookName& name, const std::string& set, const SetEdit& edit,
                            const Observer& observer, const Safety& safety) {
-    if (!edit.action && !edit.position)
+    if (!edit.action && !edit.position && !edit.keeps_replies_out)
         return invalid_request(
             fmt::format("set {}: neither an action nor a place in the order to change", set));
     if (edit.position && edit.position->other == set)
@@ -117,6 +118,16 @@ Result<SetEdited> edit_set(Kernel& kernel, const HookName& name, const std::stri
         wanted.target = done.now.target;
         wanted.burst = done.now.burst;
     }
+    // An action that drops nothing forgets what the set said about replies.
+    done.now.keeps_replies_out = edit.keeps_replies_out.value_or(done.before.keeps_replies_out);
+    if (done.now.keeps_replies_out && !may_drop(done.now.action)) {
+        if (edit.keeps_replies_out)
+            return invalid_request(fmt::format(
+                "set {}: replies=drop is for a set that drops or limits, and the set's action is {}", set,
+                action_name(done.now.action)));
+        done.now.keeps_replies_out = false;
+    }
+    wanted.keeps_replies_out = done.now.keeps_replies_out;
     const bool other_action = done.now != done.before;
     wanted.fresh_counters = other_action && !edit.keep_counters;
     Sets& sets = now.table.sets;
@@ -219,11 +230,16 @@ Result<DefaultEdited> edit_default(Kernel& kernel, const HookName& name, sieve_a
                             set.name));
     kernel::WantedTable table = wanted_of(before);
     table.default_action = action;
+    // A new default of drop lets replies pass; else they are as they were.
+    const bool unasked = action == SIEVE_ACTION_DROP && before.replies == SIEVE_ACTION_DROP &&
+                         hook.point != kernel::HookPoint::egress;
+    if (unasked) table.replies = SIEVE_ACTION_PASS;
     if (!force) SIEVE_TRY(refuse_closing(name.interface, before, table));
     table.probation = safety.confirm_within;
     SIEVE_TRY(
         refuse_lockout(kernel, hook.interface.name, hook.point, {.table = table, .before = &before}, safety));
     SIEVE_ASSIGN(done.table, put(kernel, hook, table));
+    done.table.warnings = replies_warnings(hook.interface.name, hook.point, table, !unasked);
     return done;
 }
 

@@ -29,8 +29,9 @@ struct Position {
 struct SetEdit {
     std::optional<WantedAction> action{};
     std::optional<Position> position{};
-    bool keep_counters = false; // else another action starts the set's counters at zero
-    bool force = false;         // also if no packet with a key passes afterwards
+    std::optional<bool> keeps_replies_out{}; // see SetAction
+    bool keep_counters = false;              // else another action starts the set's counters at zero
+    bool force = false;                      // also if no packet with a key passes afterwards
 };
 
 struct Edited {

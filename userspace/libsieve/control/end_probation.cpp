@@ -52,6 +52,10 @@ Result<std::vector<kernel::Hook>> end_probation(Kernel& kernel, const HookName& 
         const Status done = kernel.end_probation(hook, verdict == Verdict::keep);
         if (!done && ended.empty()) return tl::unexpected(done.error());
         if (!done) return unfinished("some probations have ended, not all", done.error());
+        // The table that is in force for good now may need less than the one that could have come.
+        if (const Status left = kernel.end_replies(hook.interface); !left)
+            return unfinished("the probation has ended, but what replies needed is still there",
+                              left.error());
         ended.push_back(std::move(hook));
     }
     if (!ended.empty()) return ended;

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "libsieve/control/set_action.hpp"
 #include "libsieve/feeds/key_text.hpp"
 #include "libsieve/packets/carrier.hpp"
 #include "libsieve/util/unique_fd.hpp"
@@ -55,6 +56,22 @@ void decide(Explanation& explanation) {
     }
 }
 
+// Where replies pass, a packet that would be dropped may be one.
+Status ask_for_replies(Kernel& kernel, const kernel::Hook& hook, sieve_action replies, const sieve_key& key,
+                       std::uint32_t fields, Explanation& explanation) {
+    if (replies != SIEVE_ACTION_PASS) return {};
+    const kernel::SetInForce* const set =
+        explanation.decided_by ? &explanation.sets[*explanation.decided_by].status.set : nullptr;
+    const bool drops = set != nullptr ? may_drop(set->action) && !set->keeps_replies_out
+                                      : explanation.default_action == SIEVE_ACTION_DROP;
+    if (!drops) return {};
+    explanation.replies = true;
+    if (fields == SIEVE_FIELD_ALL) {
+        SIEVE_ASSIGN(explanation.is_reply, kernel.is_reply(hook, key));
+    }
+    return {};
+}
+
 } // namespace
 
 bool Explanation::matched() const {
@@ -69,6 +86,7 @@ Result<Explanation> explain(Kernel& kernel, const kernel::Hook& hook, const siev
                             .sets = {},
                             .decided_by = {},
                             .open = {},
+                            .is_reply = {},
                             .joint_id = table.joint_id};
     for (SetStatus& set : table.sets) {
         const std::uint32_t lacking = set.filter.lookup.fields & ~fields;
@@ -90,6 +108,7 @@ Result<Explanation> explain(Kernel& kernel, const kernel::Hook& hook, const siev
         }
     }
     decide(explanation);
+    SIEVE_TRY(ask_for_replies(kernel, hook, table.replies, key, fields, explanation));
     return explanation;
 }
 

@@ -30,6 +30,10 @@ struct Explanation {
     // Sets that are asked before the decision, and that the key says too little about. If one of them matches
     // a packet, that set decides.
     std::vector<std::size_t> open;
+    // The table lets replies pass, and the decision is drop. Whether packets with the key answer a flow of
+    // this host; nothing if the key lacks fields, so that some may.
+    bool replies = false;
+    std::optional<bool> is_reply{};
     std::uint32_t joint_id = 0; // the table's joint filter, which was asked like a packet asks it
 
     [[nodiscard]] bool matched() const;

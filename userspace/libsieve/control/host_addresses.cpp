@@ -174,14 +174,25 @@ Result<std::vector<HostAddress>> RealHostAddresses::resolvers() {
 }
 
 Result<std::vector<HostAddress>> RealHostAddresses::read() {
-    SIEVE_ASSIGN(std::vector<kernel::PlacedAddress> own, kernel::own_addresses());
-    Collection all(std::move(own));
+    SIEVE_ASSIGN(const std::vector<kernel::PlacedAddress> own, kernel::own_addresses());
+    Collection all(own);
     SIEVE_ASSIGN(const std::vector<kernel::PlacedAddress> gateways, kernel::gateways());
     for (const kernel::PlacedAddress& gateway : gateways)
         all.add({.address = gateway.address,
                  .what = fmt::format("a gateway of {}", printable(gateway.interface)),
                  .role = HostRole::gateway,
                  .interface = gateway.interface});
+    // Who leases an address is known to the client of DHCP alone. In most networks it is a gateway.
+    for (const kernel::PlacedAddress& one : own)
+        for (const kernel::PlacedAddress& gateway : gateways)
+            if (one.leased && gateway.interface == one.interface &&
+                is_ipv4(gateway.address) == is_ipv4(one.address))
+                all.add({.address = gateway.address,
+                         .what = fmt::format("a gateway of {}, whose address is leased (DHCP)",
+                                             printable(gateway.interface)),
+                         .role = HostRole::lease,
+                         .interface = gateway.interface,
+                         .ours = one.address});
     SIEVE_ASSIGN(std::vector<HostAddress> resolvers, this->resolvers());
     for (HostAddress& resolver : resolvers) all.add_remote(std::move(resolver));
 

@@ -20,6 +20,7 @@ enum class HostRole : std::uint8_t {
     own,      // an address of this host
     gateway,  // the next hop of a route, or a neighbour that is a router
     resolver, // of names
+    lease,    // who leased this host an address, by DHCP
     session,  // the other end of an administrator's session
     listed,   // an operator listed it
 };

@@ -80,11 +80,17 @@ Result<kernel::Hook> find_ours(Kernel& kernel, const HookName& name, const std::
 }
 
 kernel::WantedTable wanted_of(const kernel::TableInForce& table) {
-    kernel::WantedTable wanted{
-        .default_action = table.default_action, .sets = {}, .unreadable = table.unreadable};
+    kernel::WantedTable wanted{.default_action = table.default_action,
+                               .sets = {},
+                               .unreadable = table.unreadable,
+                               .replies = table.replies};
     for (const kernel::SetInForce& set : table.sets)
-        wanted.sets.push_back(
-            {.name = set.name, .action = set.action, .map_fd = -1, .target = set.target, .burst = set.burst});
+        wanted.sets.push_back({.name = set.name,
+                               .action = set.action,
+                               .map_fd = -1,
+                               .target = set.target,
+                               .burst = set.burst,
+                               .keeps_replies_out = set.keeps_replies_out});
     return wanted;
 }
 

@@ -17,6 +17,7 @@
 #include "libsieve/control/ready_set.hpp"
 #include "libsieve/filters/joint/joint_filter.hpp"
 #include "libsieve/kernel/filter_header.hpp"
+#include "libsieve/kernel/flow_memory.hpp"
 #include "libsieve/kernel/hooks/attach.hpp"
 #include "libsieve/kernel/hooks/device.hpp"
 #include "libsieve/kernel/hooks/hook_point.hpp"
@@ -32,6 +33,41 @@
 #include "libsieve/util/unique_fd.hpp"
 
 namespace sieve::control {
+
+// How many flows are remembered for replies. One memory serves the whole network namespace.
+struct WantedFlows {
+    std::optional<std::uint64_t> most{}; // nothing: by the machine's memory, or as many as now
+    bool if_new = false;                 // a memory of another size that is in use already will do
+};
+
+// What was made for replies.
+struct RepliesMade {
+    std::uint64_t max_flows = 0;
+    std::uint64_t bytes = 0;  // of the flow memory
+    bool memory_made = false; // it is new; else other hooks use it, too, or did before
+    std::optional<std::uint64_t>
+        seeded{}; // flows that existed and were noted; nothing: notes were taken before
+};
+
+// What replies need at an interface: the flow memory, and the program that notes there what leaves. What was
+// brought is taken away again with this object, unless it is kept.
+class ReadyReplies {
+  public:
+    virtual ~ReadyReplies() = default;
+    [[nodiscard]] virtual const RepliesMade& made() const = 0;
+    // A program that runs asks the memory as soon as its table says so.
+    [[nodiscard]] virtual Status serve(const kernel::Hook& hook) = 0;
+    // The table that needs it is in force. Connections that were missed are still learnt for a while.
+    virtual void keep() = 0;
+};
+
+// What the replies of a hook have.
+struct RepliesState {
+    // The interface's noting program is there, and writes into the memory that the hook's program asks.
+    bool noting = false;
+    std::optional<kernel::FlowMemoryFacts> memory{};
+    sieve_note_counts counts{}; // of the noting program
+};
 
 // A copy of the program that no packet reaches, with sets in its slots from 0 on.
 class Trial {
@@ -49,6 +85,9 @@ class Trial {
     // copy with such filters must not go live.
     [[nodiscard]] virtual Status include(std::uint32_t slot, std::uint32_t map_id,
                                          std::uint32_t exact_id) = 0;
+
+    // The copy asks the memory of these replies once it is live and its table says so.
+    [[nodiscard]] virtual Status use(const ReadyReplies& replies) = 0;
 
     // Puts the table in force in this same copy and attaches the copy at the hook that `before` describes, as
     // it was just read. The table judges the very first packet. Called once, last. See kernel::attach().
@@ -163,6 +202,19 @@ class Kernel {
     // Keeps the change that is on probation there, or takes it back. See kernel::SetTable.
     [[nodiscard]] virtual Status end_probation(const kernel::Hook& hook, bool keep) = 0;
     [[nodiscard]] virtual Status detach(const kernel::Hook& hook) = 0;
+
+    // Makes ready what replies need at an interface: the network namespace's flow memory, or a new one;
+    // the noting program; notes of the flows that exist. An error says what could not be had, and nothing was
+    // changed; invalid_request: the memory in use has another size. The caller holds the lock.
+    [[nodiscard]] virtual Result<std::unique_ptr<ReadyReplies>>
+    ready_replies(const kernel::Interface& interface, const WantedFlows& flows) = 0;
+    // Takes away from an interface what none of its tables needs any more. The caller holds the lock.
+    [[nodiscard]] virtual Status end_replies(const kernel::Interface& interface) = 0;
+    [[nodiscard]] virtual Result<RepliesState> read_replies(const kernel::Hook& hook) = 0;
+    // Whether a packet with this key, of all fields, answers a flow in the memory that the hook's program
+    // asks.
+    [[nodiscard]] virtual Result<bool> is_reply(const kernel::Hook& hook, const sieve_key& packet) = 0;
+
     [[nodiscard]] virtual Result<std::unique_ptr<RunningFilter>> open_filter(std::uint32_t map_id) = 0;
     // The joint filter of a table.
     [[nodiscard]] virtual Result<std::unique_ptr<RunningFilter>> open_joint(std::uint32_t map_id) = 0;

@@ -17,6 +17,7 @@ Event named(const sieve_event& raw, const kernel::TableInForce& table) {
     Event event{.time = kernel::wall_clock(raw.time),
                 .verdict = raw.verdict,
                 .by_default = raw.decision == SIEVE_NO_SET,
+                .reply = raw.decision == SIEVE_REPLY,
                 .length = raw.length,
                 .key = raw.key,
                 .have = raw.have,

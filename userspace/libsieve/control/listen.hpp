@@ -24,6 +24,7 @@ struct Event {
     std::uint32_t verdict = 0;               // enum sieve_verdict
     std::optional<std::string> decided_by{}; // the deciding set; nothing if the default decided
     bool by_default = false;                 // no set decided
+    bool reply = false;                      // it would have been dropped, but answers a flow of this host
     std::vector<std::string> sets{};         // the sets that matched, in their order
     std::vector<std::string> rejected{};     // the sets whose filter matched, and verification rejected it
     std::uint32_t length = 0;                // of the packet

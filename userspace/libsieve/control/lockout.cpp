@@ -28,6 +28,9 @@ namespace sieve::control {
 namespace {
 
 constexpr std::uint16_t dns_port = 53;
+// Of servers and clients of DHCP, and of DHCPv6.
+constexpr std::uint16_t lease_server_port = 67, lease_client_port = 68;
+constexpr std::uint16_t lease_server_port6 = 547, lease_client_port6 = 546;
 
 // A packet between two ends: "their" end is the address in question.
 struct Flow {
@@ -120,9 +123,10 @@ class Interrogation {
     }
 
   private:
-    void ask(const Flow& flow, bool by_default) {
+    void ask(const Flow& flow, bool by_default, bool answers = false) {
         Question question = question_of(flow, comes_in_);
         question.by_default = by_default;
+        question.answers = answers && comes_in_;
         question.about = about_;
         questions_.push_back(question);
     }
@@ -160,8 +164,19 @@ class Interrogation {
                      .ours = address.ours,
                      .their_port = dns_port,
                      .protocol = IPPROTO_UDP},
-                    true);
+                    true, true);
             return;
+        case HostRole::lease: {
+            const bool v4 = is_ipv4(address.address);
+            if (here)
+                ask({.theirs = address.address,
+                     .ours = address.ours,
+                     .their_port = v4 ? lease_server_port : lease_server_port6,
+                     .our_port = v4 ? lease_client_port : lease_client_port6,
+                     .protocol = IPPROTO_UDP},
+                    true, true);
+            return;
+        }
         case HostRole::session:
             if (address.their_port != 0 && address.ours)
                 ask({.theirs = address.address,
@@ -243,6 +258,7 @@ struct Asked {
     std::vector<Filter> filters{}; // of these sets
     std::vector<std::string> names{};
     sieve_action default_action = SIEVE_ACTION_PASS;
+    sieve_action replies = SIEVE_ACTION_DROP;
     // The number that the joint filter gives to a key; empty if there is no such filter.
     std::function<std::optional<std::uint32_t>(const sieve_key&)> ask_joint{};
     std::vector<std::optional<std::uint32_t>> joined{}; // the sets' numbers in the joint filter
@@ -268,7 +284,7 @@ Status ask_joint_in_force(Kernel& kernel, std::uint32_t map_id, Asked& asked) {
 }
 
 Result<Asked> asked_of(Kernel& kernel, const ComingTable& coming, Court& court) {
-    Asked asked{.default_action = coming.table.default_action};
+    Asked asked{.default_action = coming.table.default_action, .replies = coming.table.replies};
     for (const kernel::WantedSet& set : coming.table.sets) {
         const auto fresh = std::find_if(coming.fresh.begin(), coming.fresh.end(),
                                         [&](const ReadySet& ready) { return ready.name == set.name; });
@@ -280,7 +296,7 @@ Result<Asked> asked_of(Kernel& kernel, const ComingTable& coming, Court& court) 
         const Filter filter = fresh != coming.fresh.end() ? Filter{fresh->maps.filter_id, 0}
                                                           : Filter{kept->map_id, kept->exact_id};
         SIEVE_ASSIGN(const std::uint32_t fields, court.fields_of(filter));
-        asked.sets.push_back({set.action, fields});
+        asked.sets.push_back({set.action, fields, set.keeps_replies_out});
         asked.filters.push_back(filter);
         asked.names.push_back(set.name);
     }
@@ -296,11 +312,11 @@ Result<Asked> asked_of(Kernel& kernel, const ComingTable& coming, Court& court) 
 }
 
 Result<Asked> asked_of(Kernel& kernel, const kernel::TableInForce& table, Court& court) {
-    Asked asked{.default_action = table.default_action};
+    Asked asked{.default_action = table.default_action, .replies = table.replies};
     for (const kernel::SetInForce& set : table.sets) {
         const Filter filter{set.map_id, set.exact_id};
         SIEVE_ASSIGN(const std::uint32_t fields, court.fields_of(filter));
-        asked.sets.push_back({set.action, fields});
+        asked.sets.push_back({set.action, fields, set.keeps_replies_out});
         asked.filters.push_back(filter);
         asked.names.push_back(set.name);
         asked.joined.push_back(set.joined);
@@ -309,10 +325,23 @@ Result<Asked> asked_of(Kernel& kernel, const kernel::TableInForce& table, Court&
     return asked;
 }
 
+// Whether the packet passes all the same, as a reply.
+bool passes_as_reply(const Asked& asked, const Question& question, const Dropper& dropper) {
+    if (asked.replies != SIEVE_ACTION_PASS || !question.answers) return false;
+    return !dropper.set ||
+           (may_drop(asked.sets[*dropper.set].action) && !asked.sets[*dropper.set].keeps_replies_out);
+}
+
+Result<std::optional<Dropper>> find_dropper(const Asked& asked, const Question& question, const AskSet& ask) {
+    SIEVE_ASSIGN(const std::optional<Dropper> dropper,
+                 find_dropper(asked.sets, asked.default_action, question, ask));
+    return dropper && passes_as_reply(asked, question, *dropper) ? std::nullopt : dropper;
+}
+
 Result<std::optional<Dropper>> find_dropper(const Asked& asked, const Question& question, Court& court) {
-    return find_dropper(
-        asked.sets, asked.default_action, question,
-        [&](std::size_t set, const sieve_key& key) { return asked.matches(set, key, court); });
+    return find_dropper(asked, question, [&](std::size_t set, const sieve_key& key) {
+        return asked.matches(set, key, court);
+    });
 }
 
 // Whether the table in force drops the packet as well, and by the same cause.
@@ -554,11 +583,10 @@ Status refuse_lockout(Kernel& kernel, const std::string& interface, kernel::Hook
         SIEVE_ASSIGN(const std::optional<Dropper> before, find_dropper(asked, question, court));
         if (before) continue;
         SIEVE_ASSIGN(const std::optional<Dropper> dropper,
-                     find_dropper(asked.sets, asked.default_action, question,
-                                  [&](std::size_t i, const sieve_key& key) -> Result<bool> {
-                                      if (i == changed) return !coming.erased;
-                                      return asked.matches(i, key, court);
-                                  }));
+                     find_dropper(asked, question, [&](std::size_t i, const sieve_key& key) -> Result<bool> {
+                         if (i == changed) return !coming.erased;
+                         return asked.matches(i, key, court);
+                     }));
         if (dropper) casualties.add(*dropper, question, host[question.about]);
     }
     if (!casualties.empty()) return casualties.refusal({}, interface, point, asked);

@@ -12,7 +12,8 @@
 // A match of a set that drops, limits or redirects counts, whatever the address is. That no set matches under
 // a default of drop counts for addresses that must reach this host through this interface: resolvers,
 // sessions, listed addresses. It does not count for gateways, whose ARP and neighbour discovery pass without
-// a set.
+// a set. Where replies pass, what answers this host is dropped by no default, and only by sets that keep
+// replies out. Where they do not, an address that this host has leased needs the answers of DHCP, too.
 #pragma once
 
 #include <cstdint>
@@ -40,6 +41,7 @@ struct Question {
     sieve_key key{};
     std::uint32_t known = 0; // enum sieve_field bits: the fields of `key` that mean something
     bool by_default = false; // must not be dropped by the default either
+    bool answers = false;    // it answers what this host asked, so that it passes where replies do
     std::size_t about = 0;   // index of the host address
 };
 
@@ -61,6 +63,7 @@ using FindQuestions = std::function<Result<std::vector<Question>>()>;
 struct AskedSet {
     sieve_action action = SIEVE_ACTION_DROP;
     std::uint32_t fields = 0;
+    bool keeps_replies_out = false;
 };
 
 // What drops a question's packet.

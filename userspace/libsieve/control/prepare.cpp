@@ -97,6 +97,14 @@ Result<std::vector<SetAction>> find_actions(Kernel& kernel, std::span<const SetS
             SIEVE_ASSIGN(const kernel::Target target, kernel.find_target(set.action->target));
             actions.push_back({target.action, target.number});
         }
+        if (!set.keeps_replies_out) continue;
+        SetAction& action = actions.back();
+        action.keeps_replies_out = true;
+        if (!may_drop(action.action))
+            return invalid_request(
+                fmt::format("set {}: replies=drop is for a set that drops or limits, and the "
+                            "set's action is {}",
+                            set.name, action_name(action.action)));
     }
     return actions;
 }
@@ -107,7 +115,8 @@ kernel::WantedSet wanted_set(const std::string& name, const SetAction& action, c
             .map_fd = maps.filter_fd,
             .target = action.target,
             .exact_fd = maps.exact_fd,
-            .burst = action.burst};
+            .burst = action.burst,
+            .keeps_replies_out = action.keeps_replies_out};
 }
 
 kernel::WantedTable wanted_table(const std::vector<ReadySet>& sets, const std::vector<SetAction>& actions,

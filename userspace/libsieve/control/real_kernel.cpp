@@ -1,9 +1,16 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/control/real_kernel.hpp"
 
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
 #include <ctime>
 #include <optional>
 #include <utility>
+
+#include <fmt/core.h>
 
 #include "libsieve/control/end_probation.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
@@ -12,16 +19,102 @@
 #include "libsieve/kernel/exact_set.hpp"
 #include "libsieve/kernel/filter_map.hpp"
 #include "libsieve/kernel/grace_period.hpp"
+#include "libsieve/kernel/hooks/noting.hpp"
 #include "libsieve/kernel/hooks/xdp/lost_pins.hpp"
 #include "libsieve/kernel/joint_preflight.hpp"
 #include "libsieve/kernel/lock.hpp"
 #include "libsieve/kernel/mapped_filter.hpp"
+#include "libsieve/kernel/own_flows.hpp"
 #include "libsieve/kernel/scratch.hpp"
 #include "libsieve/packets/carrier.hpp"
 
 namespace sieve::control {
 
 namespace {
+
+// For so long after their noting program has come, connections that no note was taken of are learnt from the
+// segments that this host sends. Longer, and a peer that a list names later might have become one of them.
+constexpr std::chrono::seconds learning_time{60};
+
+class RealReadyReplies final : public ReadyReplies {
+  public:
+    RealReadyReplies(kernel::Interface interface, kernel::FlowMemory memory)
+        : interface_(std::move(interface)), memory_(std::move(memory)) {}
+    RealReadyReplies(const RealReadyReplies&) = delete;
+    RealReadyReplies& operator=(const RealReadyReplies&) = delete;
+    ~RealReadyReplies() override {
+        if (brought_) static_cast<void>(kernel::detach_noting(interface_));
+    }
+
+    // Takes notes of the flows that come, and then of those that are there.
+    [[nodiscard]] Status bring() {
+        if (Result<kernel::Noting> noting = kernel::attach_noting(interface_, memory_); !noting) {
+            Error why = std::move(noting.error());
+            why.message = fmt::format("replies need a program that notes what leaves {}, and it cannot be "
+                                      "attached: {}; nothing was changed",
+                                      interface_.name, why.message);
+            return tl::unexpected(std::move(why));
+        }
+        brought_ = true;
+        memory_.learn_for(learning_time);
+        SIEVE_ASSIGN(const std::vector<sieve_key> flows, kernel::own_flows(interface_.name));
+        std::uint64_t seeded = 0;
+        for (const sieve_key& flow : flows)
+            seeded += memory_.note(flow, kernel::FlowAge::established) ? 1 : 0;
+        made_.seeded = seeded;
+        return {};
+    }
+
+    RepliesMade& made() { return made_; }
+    const RepliesMade& made() const override { return made_; }
+    Status serve(const kernel::Hook& hook) override { return memory_.put_into(*hook.instance); }
+    [[nodiscard]] Status put_into(const kernel::Instance& instance) const {
+        return memory_.put_into(instance);
+    }
+    void keep() override {
+        if (std::exchange(brought_, false)) memory_.learn_for(learning_time);
+    }
+
+  private:
+    kernel::Interface interface_;
+    kernel::FlowMemory memory_;
+    RepliesMade made_{};
+    bool brought_ = false; // and goes again
+};
+
+// The flow memory in force. One of another layout is as good as none: its program is replaced.
+Result<std::optional<kernel::FlowMemory>> memory_in_force() {
+    auto memory = kernel::FlowMemory::in_force();
+    if (!memory && memory.error().kind == ErrorKind::other_version)
+        return std::optional<kernel::FlowMemory>();
+    return memory;
+}
+
+// Whether the interface's noting program is there and writes into that memory.
+Result<std::optional<kernel::Noting>> noting_into(const kernel::Interface& interface,
+                                                  std::uint32_t memory_id) {
+    auto noting = kernel::read_noting(interface);
+    if (!noting && noting.error().kind != ErrorKind::other_version) return tl::unexpected(noting.error());
+    if (!noting || !*noting || (*noting)->memory_id != memory_id) return std::optional<kernel::Noting>();
+    return noting;
+}
+
+// The key of a packet that a packet with this key answers.
+sieve_key reversed(const sieve_key& key) {
+    const auto port = [&](unsigned shift) { return static_cast<std::uint16_t>(key.word[4] >> shift); };
+    return {{key.word[2], key.word[3], key.word[0], key.word[1],
+             sieve_transport_word(port(SIEVE_DPORT_SHIFT), port(SIEVE_SPORT_SHIFT),
+                                  static_cast<std::uint8_t>(key.word[4]))}};
+}
+
+// As many flows as a thousandth of the machine's memory holds.
+std::uint64_t usual_flows() {
+    constexpr std::uint64_t share = 1000, fewest = 1U << 16U, most = 1U << 23U;
+    const auto pages = static_cast<std::uint64_t>(std::max(0L, ::sysconf(_SC_PHYS_PAGES)));
+    const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+    const std::uint64_t flow = kernel::flow_memory_bytes(most) / most;
+    return std::clamp(std::bit_floor(pages * page / share / flow), fewest, most);
+}
 
 class RealTrial final : public Trial {
   public:
@@ -45,9 +138,15 @@ class RealTrial final : public Trial {
         return scratch_.put_in(slot, map_id, exact_id);
     }
 
+    Status use(const ReadyReplies& replies) override {
+        replies_ = static_cast<const RealReadyReplies*>(&replies);
+        return {};
+    }
+
     Result<kernel::Attached> go_live(const kernel::Hook& before, const kernel::WantedTable& table,
                                      const kernel::AttachOptions& options) override {
         SIEVE_ASSIGN(const kernel::BpfObject object, std::move(scratch_).release());
+        if (replies_ != nullptr) SIEVE_TRY(replies_->put_into(object.instance()));
         SIEVE_TRY(kernel::SetTable(object.instance()).install(table));
         object.instance().control().loader = SIEVE_LOADER_SIEVE;
         return kernel::attach(before, object, options);
@@ -57,6 +156,7 @@ class RealTrial final : public Trial {
     kernel::Scratch scratch_;
     std::vector<kernel::PreflightQuestions> questions_;
     packets::Carrier carrier_;
+    const RealReadyReplies* replies_ = nullptr; // outlives go_live()
 };
 
 class RealReplayer final : public Replayer {
@@ -242,6 +342,62 @@ Status RealKernel::end_probation(const kernel::Hook& hook, bool keep) {
 
 Status RealKernel::detach(const kernel::Hook& hook) {
     return kernel::detach(hook);
+}
+
+Result<std::unique_ptr<ReadyReplies>> RealKernel::ready_replies(const kernel::Interface& interface,
+                                                                const WantedFlows& flows) {
+    SIEVE_ASSIGN(std::optional<kernel::FlowMemory> memory, memory_in_force());
+    const bool fresh = !memory;
+    if (!memory) {
+        SIEVE_ASSIGN(memory, kernel::FlowMemory::create(flows.most.value_or(usual_flows())));
+    } else if (flows.most && !flows.if_new && memory->max_flows() != *flows.most) {
+        return invalid_request(fmt::format("{}: {} flows are asked for, and the flow memory in force, which "
+                                           "all interfaces share, is for {}; it "
+                                           "gets another size when no interface lets replies pass any more",
+                                           interface.name, *flows.most, memory->max_flows()));
+    }
+    SIEVE_ASSIGN(const std::optional<kernel::Noting> noting, noting_into(interface, memory->id()));
+    const std::uint64_t most = memory->max_flows();
+    auto ready = std::make_unique<RealReadyReplies>(interface, std::move(*memory));
+    ready->made() = {.max_flows = most, .bytes = kernel::flow_memory_bytes(most), .memory_made = fresh};
+    if (!noting) SIEVE_TRY(ready->bring());
+    return std::unique_ptr<ReadyReplies>(std::move(ready));
+}
+
+Status RealKernel::end_replies(const kernel::Interface& interface) {
+    bool needed = false;
+    for (const kernel::HookPoint point : kernel::all_hook_points) {
+        SIEVE_ASSIGN(const kernel::Hook hook, kernel::read_hook(interface, point));
+        if (!hook.ours) continue;
+        if (!hook.speaks_our_version()) {
+            needed = true; // who knows
+            continue;
+        }
+        const kernel::TableInForce table = read_table(hook);
+        if (table.replies == SIEVE_ACTION_PASS || table.probation)
+            needed = true;
+        else
+            SIEVE_TRY(kernel::FlowMemory::take_out_of(*hook.instance));
+    }
+    return needed ? Status() : kernel::detach_noting(interface);
+}
+
+Result<RepliesState> RealKernel::read_replies(const kernel::Hook& hook) {
+    RepliesState state;
+    SIEVE_ASSIGN(const std::optional<kernel::FlowMemory> memory,
+                 kernel::FlowMemory::of_instance(*hook.instance));
+    if (!memory) return state;
+    state.memory = memory->facts();
+    SIEVE_ASSIGN(const std::optional<kernel::Noting> noting, noting_into(hook.interface, memory->id()));
+    if (noting) state.counts = noting->counts;
+    state.noting = noting.has_value();
+    return state;
+}
+
+Result<bool> RealKernel::is_reply(const kernel::Hook& hook, const sieve_key& packet) {
+    SIEVE_ASSIGN(const std::optional<kernel::FlowMemory> memory,
+                 kernel::FlowMemory::of_instance(*hook.instance));
+    return memory && memory->holds(reversed(packet));
 }
 
 Result<std::unique_ptr<RunningFilter>> RealKernel::open_filter(std::uint32_t map_id) {

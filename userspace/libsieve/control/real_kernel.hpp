@@ -31,6 +31,11 @@ class RealKernel : public Kernel {
     Status replace_table(const kernel::Hook& hook, const kernel::WantedTable& table) override;
     Status end_probation(const kernel::Hook& hook, bool keep) override;
     Status detach(const kernel::Hook& hook) override;
+    Result<std::unique_ptr<ReadyReplies>> ready_replies(const kernel::Interface& interface,
+                                                        const WantedFlows& flows) override;
+    Status end_replies(const kernel::Interface& interface) override;
+    Result<RepliesState> read_replies(const kernel::Hook& hook) override;
+    Result<bool> is_reply(const kernel::Hook& hook, const sieve_key& packet) override;
     Result<std::unique_ptr<RunningFilter>> open_filter(std::uint32_t map_id) override;
     Result<std::unique_ptr<RunningFilter>> open_joint(std::uint32_t map_id) override;
     Result<std::unique_ptr<RunningKeys>> open_exact(std::uint32_t exact_id) override;

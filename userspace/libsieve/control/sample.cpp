@@ -16,6 +16,9 @@ Result<Sample> take_sample(Kernel& kernel, const kernel::Hook& hook) {
     SIEVE_ASSIGN(sample.table, read_table_status(kernel, hook));
     sample.at = std::chrono::steady_clock::now();
     SIEVE_ASSIGN(sample.stats, kernel.read_stats(hook));
+    if (sample.table.replies == SIEVE_ACTION_PASS) {
+        SIEVE_ASSIGN(sample.replies, kernel.read_replies(hook));
+    }
     return sample;
 }
 

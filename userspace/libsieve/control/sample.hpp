@@ -33,7 +33,8 @@ struct Sample {
     std::uint32_t program_id = 0;
     std::chrono::steady_clock::time_point at;
     TableStatus table;
-    kernel::Stats stats; // since the program was loaded
+    kernel::Stats stats;                   // since the program was loaded
+    std::optional<RepliesState> replies{}; // if the table lets them pass
 
     // The counters that belong to no set, since they were last reset.
     [[nodiscard]] kernel::Stats counted() const { return kernel::since(stats, table.baseline); }

@@ -44,6 +44,10 @@ SetAction natural_action(sieve_action default_action) {
     return {default_action == SIEVE_ACTION_DROP ? SIEVE_ACTION_PASS : SIEVE_ACTION_DROP, 0};
 }
 
+bool may_drop(sieve_action action) {
+    return action == SIEVE_ACTION_DROP || action == SIEVE_ACTION_LIMIT;
+}
+
 const char* action_name(sieve_action action) {
     switch (action) {
     case SIEVE_ACTION_DROP:
@@ -62,8 +66,11 @@ const char* action_name(sieve_action action) {
 }
 
 std::string describe_action(SetAction action) {
-    if (action.action == SIEVE_ACTION_LIMIT) return fmt::format("limit={}/{}", action.target, action.burst);
-    if (action.action < SIEVE_ACTION_FIRST_REDIRECT) return action_name(action.action);
+    const char* const replies = action.keeps_replies_out ? ",replies=drop" : "";
+    if (action.action == SIEVE_ACTION_LIMIT)
+        return fmt::format("limit={}/{}{}", action.target, action.burst, replies);
+    if (action.action < SIEVE_ACTION_FIRST_REDIRECT)
+        return fmt::format("{}{}", action_name(action.action), replies);
     const kernel::Target target{action.action, action.target};
     return fmt::format("redirect={}{}", kernel::target_name(target),
                        kernel::target_state(target) == kernel::TargetState::down ? " (down)" : "");

@@ -31,15 +31,18 @@ struct SetAction {
     std::uint32_t target = 0; // of a redirecting action: the interface's index or the CPU's number; of a
                               // limit: packets per second
     std::uint32_t burst = 0;  // of a limit: packets at once
+    // What it drops stays dropped, even if it answers a flow that this host began, on a hook where such
+    // replies pass.
+    bool keeps_replies_out = false;
 
     [[nodiscard]] friend constexpr bool operator==(const SetAction&, const SetAction&) = default;
 };
 
 [[nodiscard]] inline SetAction action_of(const kernel::SetInForce& set) {
-    return {set.action, set.target, set.burst};
+    return {set.action, set.target, set.burst, set.keeps_replies_out};
 }
 [[nodiscard]] inline SetAction action_of(const kernel::WantedSet& set) {
-    return {set.action, set.target, set.burst};
+    return {set.action, set.target, set.burst, set.keeps_replies_out};
 }
 
 // Parses "drop", "pass", "count" or "limit=PPS[/BURST]". A redirecting action is given by its target instead.
@@ -54,11 +57,14 @@ struct SetAction {
 // change nothing, and the set would be pointless.
 [[nodiscard]] SetAction natural_action(sieve_action default_action);
 
+// Whether a match may drop a packet: drop, or limit.
+[[nodiscard]] bool may_drop(sieve_action action);
+
 // "drop", "pass", "count", "limit" or "redirect".
 [[nodiscard]] const char* action_name(sieve_action action);
 
 // The same with limit or target: "limit=1000/2000", "redirect=eth1", "redirect=cpu:3", "redirect=eth1
-// (down)".
+// (down)"; and with ",replies=drop" for a set that drops replies.
 [[nodiscard]] std::string describe_action(SetAction action);
 
 } // namespace sieve::control

@@ -50,7 +50,8 @@ struct SetSpec {
     FeedSpec feed;
     std::optional<WantedAction> action; // nothing: the opposite of the table's default
     std::optional<Verification> verify{};
-    bool keep_keys = false; // the caller needs the keys beside the filter, to join it with others
+    bool keeps_replies_out = false; // see SetAction; only for a set that drops or limits
+    bool keep_keys = false;         // the caller needs the keys beside the filter, to join it with others
 };
 
 } // namespace sieve::control

@@ -59,6 +59,7 @@ Result<TableStatus> read_table_status(Kernel& kernel, const kernel::Hook& hook) 
         sets = read_sets(kernel, table);
         if (sets)
             return TableStatus{.default_action = table.default_action,
+                               .replies = table.replies,
                                .unreadable = table.unreadable,
                                .sets = std::move(*sets),
                                .probation = table.probation,
@@ -84,6 +85,9 @@ Result<Overview> read_status(Kernel& kernel, const HookName& name) {
             SIEVE_ASSIGN(status.table, read_table_status(kernel, hook));
             SIEVE_ASSIGN(status.stats, kernel.read_stats(hook));
             status.watching = kernel.watching(hook);
+            if (status.table.replies == SIEVE_ACTION_PASS) {
+                SIEVE_ASSIGN(status.replies, kernel.read_replies(hook));
+            }
         }
         status.hook = std::move(hook);
         overview.ours.push_back(std::move(status));

@@ -35,6 +35,7 @@ struct SetStatus {
 // A table in force, with the headers of its filters.
 struct TableStatus {
     sieve_action default_action = SIEVE_ACTION_PASS;
+    sieve_action replies = SIEVE_ACTION_DROP;    // pass: what would be dropped passes if it answers our flows
     sieve_action unreadable = SIEVE_ACTION_DROP; // what becomes of packets that cannot be read to their end
     std::vector<SetStatus> sets;                 // in their order
     std::optional<std::chrono::nanoseconds> probation{}; // see kernel::TableInForce
@@ -50,6 +51,7 @@ struct HookStatus {
     TableStatus table;
     kernel::Stats stats; // since the program was loaded
     Watching watching;
+    std::optional<RepliesState> replies{}; // if the table lets them pass
 
     // The counters that belong to no set, since they were last reset.
     [[nodiscard]] kernel::Stats counted() const { return kernel::since(stats, table.baseline); }

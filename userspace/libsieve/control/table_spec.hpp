@@ -10,6 +10,7 @@
 
 #include <sieve/policy.h>
 
+#include "libsieve/control/kernel.hpp"
 #include "libsieve/control/set_spec.hpp"
 #include "libsieve/kernel/hooks/attach.hpp"
 #include "libsieve/kernel/hooks/hook_point.hpp"
@@ -23,6 +24,10 @@ struct TableSpec {
     sieve_action default_action = SIEVE_ACTION_PASS;
     // Drop or pass: what becomes of packets that the parser cannot read to their end (enum sieve_outcome).
     sieve_action unreadable = SIEVE_ACTION_DROP;
+    // Pass or drop: what becomes of a packet that would be dropped, if it answers a flow that this host or a
+    // network behind it began. Nothing: see replies_of().
+    std::optional<sieve_action> replies{};
+    WantedFlows flows{}; // remembered for that
 
     // For attaching, if our program is not there yet.
     kernel::ModeChoice mode = kernel::ModeChoice::automatic;

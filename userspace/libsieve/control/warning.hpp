@@ -18,6 +18,8 @@ enum class WarningKind : std::uint8_t {
     one_buffer,           // a redirection's target takes frames of one buffer only
     sending_unknown,      // the kernel does not tell whether a redirection's target can send
     prefix_allowlist,     // false positives of prefixes pass, and nothing rejects them (facts: set)
+    replies_unasked,      // answers to this host's flows pass, since the default is drop (facts: interface)
+    answers_dropped,      // answers to this host's flows are dropped by default (facts: interface)
     changes_undone,       // single keys had changed, and went with the filter before (facts: set)
 };
 

@@ -39,6 +39,7 @@ struct SetConfiguration {
     std::string name{};
     std::vector<SourceSpec> sources{};
     std::optional<control::WantedAction> action{}; // nothing: the opposite of the interface's default
+    bool keeps_replies_out = false; // what it drops stays dropped, even a reply (control::SetAction)
     bool verify = false;
     std::chrono::seconds refresh = std::chrono::hours(1); // how often the sources are asked at the latest
     control::FeedSpec feed{};
@@ -51,6 +52,8 @@ struct InterfaceConfiguration {
     kernel::ModeChoice mode = kernel::ModeChoice::automatic;
     sieve_action default_action = SIEVE_ACTION_PASS;
     sieve_action unreadable = SIEVE_ACTION_DROP; // or pass: packets that cannot be read to their end
+    std::optional<sieve_action> replies{};       // pass or drop; nothing: control::replies_of() decides
+    std::optional<std::uint64_t> max_flows{};    // remembered for replies; nothing: by the machine's memory
     std::optional<std::uint32_t> priority{};
     std::optional<std::uint32_t> chain{};
     bool protect_host = true;           // never drop what this host lives by, by a set or by default

@@ -7,6 +7,7 @@
 
 #include <fmt/core.h>
 
+#include "libsieve/control/replies.hpp"
 #include "libsieve/feeds/key_text.hpp"
 #include "libsieve/kernel/hooks/xdp/dispatcher.hpp"
 #include "libsieve/service/guards.hpp"
@@ -36,6 +37,20 @@ void read_mode(Section& section, InterfaceConfiguration& entry) {
     section.choice<kernel::ModeChoice>("mode", words, entry.mode);
     if (entry.mode != kernel::ModeChoice::automatic && entry.hook != kernel::HookPoint::xdp)
         section.mistake(*section.find("mode"), "mode", "only the hook xdp has modes");
+}
+
+void read_replies(Section& section, InterfaceConfiguration& entry) {
+    sieve_action replies = SIEVE_ACTION_DROP;
+    if (section.find("replies") != nullptr) {
+        section.choice<sieve_action>("replies", pass_or_drop, replies);
+        entry.replies = replies;
+    }
+    const toml::node* node = section.find("max-flows");
+    if (node == nullptr) return;
+    const auto flows = node->is_integer() ? node->ref<std::int64_t>() : 0;
+    if (flows < 0 || !control::is_flow_count(static_cast<std::uint64_t>(flows)))
+        return section.expected(*node, "max-flows", control::flow_counts());
+    entry.max_flows = static_cast<std::uint64_t>(flows);
 }
 
 void read_rank(Section& section, InterfaceConfiguration& entry) {
@@ -116,6 +131,7 @@ InterfaceConfiguration read_interface(Mistakes& mistakes, const toml::table& tab
     read_mode(section, entry);
     section.choice<sieve_action>("default", pass_or_drop, entry.default_action);
     section.choice<sieve_action>("unreadable", pass_or_drop, entry.unreadable);
+    read_replies(section, entry);
     read_rank(section, entry);
     section.flag("protect-host", entry.protect_host);
     read_protect(section, entry);

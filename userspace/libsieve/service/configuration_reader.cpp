@@ -133,6 +133,19 @@ class Reader {
                               "no interface has this set among its sets; name it there or remove the table");
         for (const SetConfiguration& set : configuration_.sets)
             if (set.action && set.action->action == SIEVE_ACTION_LIMIT) check_limit(set.name);
+        for (const SetConfiguration& set : configuration_.sets)
+            if (set.keeps_replies_out && !set.action) check_replies(set.name);
+    }
+    // Without an action a set passes where the default drops.
+    void check_replies(const std::string& set) {
+        for (const InterfaceConfiguration& entry : configuration_.interfaces)
+            if (entry.default_action == SIEVE_ACTION_DROP &&
+                std::find(entry.sets.begin(), entry.sets.end(), set) != entry.sets.end())
+                mistakes_.add(
+                    set_places_.at(set).where, set_places_.at(set).key,
+                    fmt::format("replies = \"drop\" is for a set that drops or limits, and on {} this "
+                                "set passes, since the default is drop; expected action = \"drop\"",
+                                printable(entry.name)));
     }
     // Up to a limit, matches take the default.
     void check_limit(const std::string& set) {

@@ -51,6 +51,19 @@ void read_action(Section& section, SetConfiguration& set) {
     set.action = control::WantedAction{SIEVE_ACTION_REDIRECT_DEVICE, node->ref<std::string>()};
 }
 
+// Only what a set drops can stay dropped.
+void read_replies(Section& section, SetConfiguration& set) {
+    const toml::node* node = section.find("replies");
+    if (node == nullptr) return;
+    const std::string word = node->is_string() ? node->ref<std::string>() : std::string();
+    if (word != "pass" && word != "drop") return section.expected(*node, "replies", R"("pass" or "drop")");
+    set.keeps_replies_out = word == "drop";
+    if (set.keeps_replies_out && set.action && !control::may_drop(set.action->action))
+        section.mistake(*node, "replies",
+                        fmt::format("\"drop\" is for a set that drops or limits, and the set's action is {}",
+                                    control::action_name(set.action->action)));
+}
+
 // What is wrong; empty if nothing is.
 std::string set_option(const control::BuildOption& option, const toml::node& node, control::FeedSpec& feed) {
     if (option.value == nullptr) {
@@ -167,6 +180,7 @@ SetConfiguration read_set(Mistakes& mistakes, const std::string& name, const tom
     set.name = name;
     read_sources(section, folder, set);
     read_action(section, set);
+    read_replies(section, set);
     section.flag("verify", set.verify);
     section.duration("refresh", longest_refresh, set.refresh);
     const bool options_read = read_build_options(section, set);

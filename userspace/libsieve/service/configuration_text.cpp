@@ -168,6 +168,7 @@ void write_set(Text& text, const SetConfiguration& set) {
         text.word("action", control::action_name(set.action->action));
     else
         text.word("redirect", set.action->target);
+    text.word("replies", set.keeps_replies_out ? "drop" : "pass");
     text.flag("verify", set.verify);
     text.word("refresh", duration_text(set.refresh));
     write_build_options(text, set.feed);
@@ -187,6 +188,16 @@ void write_interface(Text& text, const InterfaceConfiguration& entry) {
         if (mode.choice == entry.mode) text.word("mode", std::string(mode.word));
     text.word("default", control::action_name(entry.default_action));
     text.word("unreadable", control::action_name(entry.unreadable));
+    if (entry.replies)
+        text.word("replies", control::action_name(*entry.replies));
+    else
+        text.none("replies", entry.default_action == SIEVE_ACTION_DROP
+                                 ? "pass, unless drop is in force already"
+                                 : "drop");
+    if (entry.max_flows)
+        text.number("max-flows", *entry.max_flows);
+    else
+        text.none("max-flows", "by the machine's memory");
     if (entry.priority)
         text.number("priority", *entry.priority);
     else

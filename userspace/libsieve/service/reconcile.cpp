@@ -18,6 +18,7 @@
 #include "libsieve/control/hold_lock.hpp"
 #include "libsieve/control/in_force.hpp"
 #include "libsieve/control/prepare.hpp"
+#include "libsieve/control/replies.hpp"
 #include "libsieve/control/unload.hpp"
 #include "libsieve/service/guards.hpp"
 #include "libsieve/service/host_addresses.hpp"
@@ -38,6 +39,8 @@ control::TableSpec table_of(const Configuration& configuration, const InterfaceC
     table.point = entry.hook;
     table.default_action = entry.default_action;
     table.unreadable = entry.unreadable;
+    table.replies = entry.replies;
+    table.flows = {.most = entry.max_flows, .if_new = true};
     table.replace = true;
     table.mode = entry.mode;
     table.priority = entry.priority;
@@ -45,7 +48,10 @@ control::TableSpec table_of(const Configuration& configuration, const InterfaceC
     for (const std::string& name : entry.sets) {
         control::SetSpec set;
         set.name = name;
-        if (const SetConfiguration* found = configuration.find_set(name)) set.action = found->action;
+        if (const SetConfiguration* found = configuration.find_set(name)) {
+            set.action = found->action;
+            set.keeps_replies_out = found->keeps_replies_out;
+        }
         table.sets.push_back(std::move(set));
     }
     return table;
@@ -131,13 +137,16 @@ class HookPlanner {
         SIEVE_ASSIGN(actions_, control::find_actions(kernel_, table.sets, entry.default_action));
         if (!hook.ours) {
             plan_.step = HookStep::attach;
+            plan_.replies = control::replies_of(table, nullptr);
             for (std::size_t i = 0; i < entry.sets.size(); i++) add_coming(i);
             return check_images(plan_, wanted_);
         }
         plan_.program_id = hook.ours->id;
         if (Status attached = check_attached(hook, entry); !attached)
             plan_.otherwise = std::move(attached.error());
-        compare(kernel_.read_table(hook));
+        const kernel::TableInForce now = kernel_.read_table(hook);
+        SIEVE_TRY(compare_replies(hook, now, table));
+        compare(now);
         return check_images(plan_, wanted_);
     }
 
@@ -155,6 +164,25 @@ class HookPlanner {
     [[nodiscard]] bool is_verifiable(const std::string& name) const {
         const auto set = wanted_.find(name);
         return set == wanted_.end() || set->second.verifiable;
+    }
+
+    // Replies that pass need more than a table, and somebody may have taken it away.
+    Status compare_replies(const kernel::Hook& hook, const kernel::TableInForce& now,
+                           const control::TableSpec& table) {
+        plan_.replies = control::replies_of(table, &now);
+        if (plan_.replies != now.replies) plan_.replies_before = now.replies;
+        if (plan_.replies != SIEVE_ACTION_PASS || plan_.replies_before) return {};
+        SIEVE_ASSIGN(const control::RepliesState state, kernel_.read_replies(hook));
+        plan_.notes_gone = !state.noting;
+        if (table.flows.most && state.memory && state.memory->max_flows != *table.flows.most &&
+            !plan_.otherwise)
+            plan_.otherwise = Error{
+                ErrorKind::attached_otherwise,
+                fmt::format("{}: the flow memory in force is for {} flows, and max-flows = {} is "
+                            "configured; it gets another size when no interface lets replies pass any more",
+                            hook.interface.name, state.memory->max_flows, *table.flows.most),
+                {.interface = hook.interface.name}};
+        return {};
     }
 
     void compare(const kernel::TableInForce& now) {
@@ -181,7 +209,8 @@ class HookPlanner {
         if (common(entry.sets, is_in_force) != common(names, is_wanted)) plan_.order_before = names;
         if (now.default_action != entry.default_action) plan_.default_before = now.default_action;
         if (now.unreadable != entry.unreadable) plan_.unreadable_before = now.unreadable;
-        const bool changes = plan_.default_before || plan_.unreadable_before || !plan_.order_before.empty() ||
+        const bool changes = plan_.default_before || plan_.unreadable_before || plan_.replies_before ||
+                             plan_.notes_gone || !plan_.order_before.empty() ||
                              std::any_of(plan_.sets.begin(), plan_.sets.end(),
                                          [](const SetPlan& set) { return set.changes(); });
         plan_.step = changes ? HookStep::change : HookStep::nothing;

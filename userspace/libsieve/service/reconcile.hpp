@@ -72,6 +72,9 @@ struct HookPlan {
     std::vector<std::string> order_before{};         // if sets that stay change places: all as they are
     std::optional<sieve_action> default_before{};    // if it changes
     std::optional<sieve_action> unreadable_before{}; // likewise
+    std::optional<sieve_action> replies_before{};    // likewise
+    sieve_action replies = SIEVE_ACTION_DROP;        // as they will be
+    bool notes_gone = false; // what replies need was taken away by somebody, and comes back
     // It was attached otherwise than is configured, such as in another mode. Packets would pass unjudged
     // while that is changed, so the table is kept current as the program runs.
     std::optional<Error> otherwise{};

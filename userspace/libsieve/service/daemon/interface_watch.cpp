@@ -3,6 +3,7 @@
 
 #include <libmnl/libmnl.h>
 #include <linux/if_link.h>
+#include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <sys/socket.h>
@@ -29,8 +30,19 @@ int take_name(const nlattr* attribute, void* to) {
     return MNL_CB_OK;
 }
 
+// What leaves an interface is noted by a filter of tc (kernel/hooks/noting.hpp), which anybody may take away.
+void take_lost_filter(const nlmsghdr* message, const Taking& taking) {
+    if (mnl_nlmsg_get_payload_len(message) < sizeof(tcmsg)) return;
+    const auto* header = static_cast<const tcmsg*>(mnl_nlmsg_get_payload(message));
+    const bool egress = header->tcm_parent == TC_H_MAKE(TC_H_CLSACT, TC_H_MIN_EGRESS);
+    if (message->nlmsg_type == RTM_DELQDISC || egress)
+        taking.names->lost_filter(static_cast<std::uint32_t>(header->tcm_ifindex), *taking.change);
+}
+
 int take_message(const nlmsghdr* message, void* to) {
     const auto& taking = *static_cast<Taking*>(to);
+    if (message->nlmsg_type == RTM_DELTFILTER || message->nlmsg_type == RTM_DELQDISC)
+        take_lost_filter(message, taking);
     if (message->nlmsg_type != RTM_NEWLINK && message->nlmsg_type != RTM_DELLINK) return MNL_CB_OK;
     if (mnl_nlmsg_get_payload_len(message) < sizeof(ifinfomsg)) return MNL_CB_OK;
     const auto* header = static_cast<const ifinfomsg*>(mnl_nlmsg_get_payload(message));
@@ -67,6 +79,10 @@ void InterfaceNames::is_gone(std::uint32_t index, const std::string& name, Inter
     if (!name.empty()) change.names.insert(name);
 }
 
+void InterfaceNames::lost_filter(std::uint32_t index, InterfaceChange& change) {
+    if (const auto found = names_.find(index); found != names_.end()) change.names.insert(found->second);
+}
+
 void InterfaceWatch::Close::operator()(mnl_socket* socket) const {
     ::mnl_socket_close(socket);
 }
@@ -85,7 +101,8 @@ Result<std::unique_ptr<InterfaceWatch>> InterfaceWatch::start(EventLoop& loop, C
 Status InterfaceWatch::open() {
     socket_.reset(mnl_socket_open2(NETLINK_ROUTE, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket_) return no_watch("socket");
-    if (mnl_socket_bind(socket_.get(), RTMGRP_LINK, MNL_SOCKET_AUTOPID) < 0) return no_watch("bind");
+    if (mnl_socket_bind(socket_.get(), RTMGRP_LINK | RTMGRP_TC, MNL_SOCKET_AUTOPID) < 0)
+        return no_watch("bind");
     know_all(); // after this, the messages of later changes are in the socket
     return {};
 }

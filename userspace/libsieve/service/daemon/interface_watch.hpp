@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Tells at once which interfaces of this network namespace appear, vanish or are renamed, by rtnetlink(7).
+// Tells at once which interfaces of this network namespace appear, vanish, are renamed, or lose a filter that
+// sees what leaves, by rtnetlink(7).
 #pragma once
 
 #include <cstdint>
@@ -21,7 +22,7 @@ struct InterfaceChange {
     bool everything = false;       // messages were lost: anything may have changed
 };
 
-// From link messages to changes. A message about an interface whose name stays, such as one about its carrier
+// From messages to changes. A message about an interface whose name stays, such as one about its carrier
 // or about a program that was attached, is no change.
 class InterfaceNames {
   public:
@@ -31,6 +32,7 @@ class InterfaceNames {
     // Adds to `change`.
     void is_there(std::uint32_t index, const std::string& name, InterfaceChange& change);
     void is_gone(std::uint32_t index, const std::string& name, InterfaceChange& change);
+    void lost_filter(std::uint32_t index, InterfaceChange& change);
 
   private:
     std::map<std::uint32_t, std::string> names_;

@@ -60,6 +60,8 @@ std::string changes_text(const HookPlan& plan) {
         parts.push_back(fmt::format("order {}", fmt::join(plan.entry->sets, ", ")));
     if (plan.default_before)
         parts.push_back(fmt::format("default {}", control::action_name(plan.entry->default_action)));
+    if (plan.replies_before) parts.push_back(fmt::format("replies {}", control::action_name(plan.replies)));
+    if (plan.notes_gone) parts.emplace_back("the program that notes flows is back");
     return fmt::format("{}", fmt::join(parts, ", "));
 }
 

@@ -40,9 +40,28 @@ using prometheus::MetricType;
       "Packets that were to be redirected and had no target. They got the default verdict.")                 \
     X(events_lost, "xdp_sieve_events_lost_total", Counter, "interface,hook",                                 \
       "Sampled matches for which the ring buffer had no room.")                                              \
-    X(hook_info, "xdp_sieve_hook_info", Gauge, "interface,hook,default,unreadable",                          \
-      "Always 1, for each hook where the program runs, with its default verdict and what becomes of "        \
-      "unreadable packets.")                                                                                 \
+    X(replied_packets, "xdp_sieve_replies_packets_total", Counter, "interface,hook",                         \
+      "Packets that would have been dropped and passed, since they answer flows that this host began. They " \
+      "count as passed, too.")                                                                               \
+    X(replied_bytes, "xdp_sieve_replies_bytes_total", Counter, "interface,hook",                             \
+      "Bytes of the packets that passed since they answer flows that this host began.")                      \
+    X(noting, "xdp_sieve_replies_noting", Gauge, "interface,hook",                                           \
+      "1 if the program is there that notes which flows this host begins through the interface, 0 if "       \
+      "somebody took it away. Only where replies pass.")                                                     \
+    X(flows_begun, "xdp_sieve_replies_flows_noted_total", Counter, "interface,hook",                         \
+      "Flows that were noted at the interface.")                                                             \
+    X(flows_evicted, "xdp_sieve_replies_flows_evicted_total", Counter, "interface,hook",                     \
+      "Flows that were noted at the interface in place of others that were still remembered.")               \
+    X(flows_refused, "xdp_sieve_replies_flows_refused_total", Counter, "interface,hook",                     \
+      "Flows of the interface for which the flow memory had no room: their answers may be dropped.")         \
+    X(memory_flows, "xdp_sieve_replies_memory_flows", Gauge, "interface,hook",                               \
+      "Flows that the flow memory was made for. All hooks and interfaces share it.")                         \
+    X(memory_bytes, "xdp_sieve_replies_memory_bytes", Gauge, "interface,hook", "Size of the flow memory.")   \
+    X(memory_load, "xdp_sieve_replies_memory_load_ratio", Gauge, "interface,hook",                           \
+      "Share of the flow memory's entries that are in use. From 0.5 on, flows may find no room.")            \
+    X(hook_info, "xdp_sieve_hook_info", Gauge, "interface,hook,default,unreadable,replies",                  \
+      "Always 1, for each hook where the program runs, with its default verdict, what becomes of "           \
+      "unreadable packets, and whether replies pass.")                                                       \
     X(hook_sets, "xdp_sieve_hook_sets", Gauge, "interface,hook", "Sets in force at a hook.")                 \
     X(hook_up, "xdp_sieve_hook_up", Gauge, "interface,hook",                                                 \
       "1 if the program runs at a hook that the configuration names, 0 if the interface is missing or the "  \
@@ -296,10 +315,23 @@ void add_hook(Collection& all, const HookSnapshot& hook) {
     all.add(Id::redirect_failures, labels, hook.totals.redirect_failed);
     all.add(Id::events_lost, labels, hook.totals.events_lost);
     const control::TableStatus& table = hook.sample.table;
-    all.add(
-        Id::hook_info,
-        with(labels, {control::action_name(table.default_action), control::action_name(table.unreadable)}),
-        true);
+    all.add(Id::hook_info,
+            with(labels, {control::action_name(table.default_action), control::action_name(table.unreadable),
+                          control::action_name(table.replies)}),
+            true);
+    all.add(Id::replied_packets, labels, std::uint64_t{hook.totals.replied.packets});
+    all.add(Id::replied_bytes, labels, std::uint64_t{hook.totals.replied.bytes});
+    if (const auto& replies = hook.sample.replies) {
+        all.add(Id::noting, labels, replies->noting);
+        all.add(Id::flows_begun, labels, std::uint64_t{replies->counts.begun});
+        all.add(Id::flows_evicted, labels, std::uint64_t{replies->counts.evicted});
+        all.add(Id::flows_refused, labels, std::uint64_t{replies->counts.refused});
+        if (replies->memory) {
+            all.add(Id::memory_flows, labels, replies->memory->max_flows);
+            all.add(Id::memory_bytes, labels, replies->memory->bytes);
+            all.add(Id::memory_load, labels, replies->memory->load());
+        }
+    }
     all.add(Id::hook_sets, labels, static_cast<std::uint64_t>(hook.sets.size()));
     for (const SetSnapshot& set : hook.sets) add_set(all, hook.id, set);
 }

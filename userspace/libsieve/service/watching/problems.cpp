@@ -59,6 +59,24 @@ void add_hooks(std::vector<Problem>& problems, const Snapshot& snapshot) {
              "Its lists are kept current; it is as configured once it is attached anew: " + sentence(how)});
 }
 
+// What replies need, and what becomes of answers without it.
+void add_replies(std::vector<Problem>& problems, const HookSnapshot& hook) {
+    if (!hook.sample.replies) return;
+    const control::RepliesState& replies = *hook.sample.replies;
+    if (!replies.noting)
+        problems.push_back(
+            {Severity::failure, "noting-missing", hook_text(hook.id),
+             "The program that notes the flows of this host was taken away from the interface: "
+             "answers to new flows are dropped. The next cycle puts it back."});
+    if (replies.memory && replies.memory->load() >= kernel::flow_memory_warning_load)
+        problems.push_back(
+            {Severity::warning, "flows-full", hook_text(hook.id),
+             fmt::format(
+                 "The flow memory is full to {:.0f} %, and {} flows found no room: answers to some flows "
+                 "are dropped. It needs a higher max-flows.",
+                 100 * replies.memory->load(), whole_count(replies.counts.refused))});
+}
+
 void add_list(std::vector<Problem>& problems, const SetConfiguration& set, const SetHistory& history,
               Clock::time_point now) {
     const std::string subject = "set " + set.name;
@@ -141,6 +159,7 @@ std::vector<Problem> problems_of(const Snapshot& snapshot) {
         problems.push_back({Severity::failure, "kernel-unreadable", "kernel",
                             "What runs in the kernel could not be read: " + sentence(*snapshot.error)});
     add_hooks(problems, snapshot);
+    for (const HookSnapshot& hook : snapshot.hooks) add_replies(problems, hook);
     if (record.reload_error)
         problems.push_back(
             {Severity::warning, "configuration-rejected", "configuration",

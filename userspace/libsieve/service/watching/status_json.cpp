@@ -64,13 +64,26 @@ json to_json(const HookSnapshot& hook) {
                 {"program_id", hook.sample.program_id},
                 {"default", control::action_name(table.default_action)},
                 {"unreadable", control::action_name(table.unreadable)},
+                {"replies", control::action_name(table.replies)},
                 {"passed", to_json(hook.totals.passed)},
                 {"dropped", to_json(hook.totals.dropped)},
                 {"redirected", to_json(hook.totals.redirected)},
+                {"replied", to_json(hook.totals.replied)},
                 {"redirect_failed", hook.totals.redirect_failed},
                 {"events_lost", hook.totals.events_lost},
                 {"outcomes", std::move(outcomes)},
                 {"sets", std::move(sets)}};
+    if (const auto& replies = hook.sample.replies) {
+        json& flows = out["flows"] = {{"noting", replies->noting},
+                                      {"begun", replies->counts.begun},
+                                      {"evicted", replies->counts.evicted},
+                                      {"refused", replies->counts.refused}};
+        if (replies->memory) {
+            flows["max_flows"] = replies->memory->max_flows;
+            flows["bytes"] = replies->memory->bytes;
+            flows["load"] = replies->memory->load();
+        }
+    }
     if (hook.top_keys) {
         json keys = json::array();
         for (const control::TopKey& key : hook.top_keys->keys)

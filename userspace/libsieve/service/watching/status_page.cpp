@@ -337,11 +337,14 @@ Html top_keys(const Page& page, const HookSnapshot& hook) {
 Html hook_card(const Page& page, const HookSnapshot& hook) {
     const control::TableStatus& table = hook.sample.table;
     Html card;
-    card.add("<section class=\"card\"><div class=\"head\"><h2>{}</h2>{}{}<span class=\"more\">default {}, "
-             "unreadable "
-             "packets: {}</span></div>",
-             hook.id.interface, pill("", kernel::hook_point_name(hook.id.point)), pill("good", "in force"),
-             control::action_name(table.default_action), control::action_name(table.unreadable));
+    card.add(
+        "<section class=\"card\"><div class=\"head\"><h2>{}</h2>{}{}<span class=\"more\">default {}, "
+        "unreadable packets: {}{}</span></div>",
+        hook.id.interface, pill("", kernel::hook_point_name(hook.id.point)), pill("good", "in force"),
+        control::action_name(table.default_action), control::action_name(table.unreadable),
+        table.replies == SIEVE_ACTION_PASS
+            ? fmt::format(", replies pass: {}", short_count(static_cast<double>(hook.totals.replied.packets)))
+            : std::string());
     card.add("<div class=\"body\">{}<ul class=\"legend\">{}{}{}</ul></div>{}", hook_plot(page, hook),
              legend_row(page, hook, "pass", "passed", &HookTotals::passed),
              legend_row(page, hook, "drop", "dropped", &HookTotals::dropped),

@@ -29,6 +29,7 @@ class TimedTrial final : public control::Trial {
     Status include(std::uint32_t slot, std::uint32_t map_id, std::uint32_t exact_id) override {
         return trial_->include(slot, map_id, exact_id);
     }
+    Status use(const control::ReadyReplies& replies) override { return trial_->use(replies); }
     Result<kernel::Attached> go_live(const kernel::Hook& before, const kernel::WantedTable& table,
                                      const kernel::AttachOptions& options) override {
         const auto begin = Steady::now();

@@ -45,6 +45,7 @@ void add(HookTotals& sum, const HookTotals& now, const HookTotals& before) {
     add(sum.passed, growth(now.passed, before.passed));
     add(sum.dropped, growth(now.dropped, before.dropped));
     add(sum.redirected, growth(now.redirected, before.redirected));
+    add(sum.replied, growth(now.replied, before.replied));
     sum.redirect_failed += growth(now.redirect_failed, before.redirect_failed);
     sum.events_lost += growth(now.events_lost, before.events_lost);
     for (std::size_t i = 0; i < sum.outcome.size(); i++)
@@ -60,6 +61,7 @@ HookTotals counted(const kernel::Stats& stats) {
     return {.passed = stats.passed,
             .dropped = stats.dropped,
             .redirected = stats.redirected,
+            .replied = stats.replied,
             .redirect_failed = stats.redirect_failed,
             .events_lost = stats.events_lost,
             .outcome = stats.outcome};
@@ -82,9 +84,13 @@ json to_json(const sieve_verified& verified) {
 }
 
 json to_json(const HookTotals& totals) {
-    return {{"passed", to_json(totals.passed)},         {"dropped", to_json(totals.dropped)},
-            {"redirected", to_json(totals.redirected)}, {"redirect_failed", totals.redirect_failed},
-            {"events_lost", totals.events_lost},        {"outcome", totals.outcome}};
+    return {{"passed", to_json(totals.passed)},
+            {"dropped", to_json(totals.dropped)},
+            {"redirected", to_json(totals.redirected)},
+            {"replied", to_json(totals.replied)},
+            {"redirect_failed", totals.redirect_failed},
+            {"events_lost", totals.events_lost},
+            {"outcome", totals.outcome}};
 }
 
 json to_json(const SetTotals& totals) {
@@ -99,6 +105,8 @@ HookTotals hook_totals_of(const json& value) {
     return {.passed = counter_of(value.at("passed")),
             .dropped = counter_of(value.at("dropped")),
             .redirected = counter_of(value.at("redirected")),
+            .replied =
+                counter_of(value.value("replied", json::array({0, 0}))), // older versions did not count them
             .redirect_failed = value.at("redirect_failed").get<std::uint64_t>(),
             .events_lost = value.at("events_lost").get<std::uint64_t>(),
             .outcome = value.at("outcome").get<std::array<std::uint64_t, SIEVE_OUTCOMES>>()};

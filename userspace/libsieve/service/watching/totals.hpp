@@ -42,6 +42,7 @@ struct HookTotals {
     sieve_counter passed{};
     sieve_counter dropped{};
     sieve_counter redirected{};
+    sieve_counter replied{}; // of the passed ones: they would have been dropped, but answer own flows
     std::uint64_t redirect_failed = 0;
     std::uint64_t events_lost = 0;
     std::array<std::uint64_t, SIEVE_OUTCOMES> outcome{};

@@ -1,0 +1,221 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+"""The two ends of replies.sh.
+
+    replies.py serve               a server of all addresses, until it is killed: says "ready"
+    replies.py ask ADDRESS WHAT    one conversation that this host begins; prints what came of it
+    replies.py hold ADDRESS        a connected UDP socket that says nothing: prints its port, and stays
+    replies.py keep ADDRESS        a TCP connection that stays: says "connected"; each line on standard input is a
+                                   round trip, answered by "ok" or by what went wrong
+    replies.py listen              a host that nobody should reach: prints "ready", then what reached it, a line each
+    replies.py outdate MAP         makes the control block with this id say that its program is of another version
+    replies.py strange ADDRESS     a stranger's packets to that address, of every kind; prints how many
+
+WHAT is tcp, udp, time, fragments, closed, hop, push or service. Patience is short, since the caller looks at
+counters, too.
+"""
+
+import json
+import socket
+import struct
+import subprocess
+import sys
+import threading
+
+WAIT = 3  # seconds for an answer that is on its way through three namespaces
+PUSHED = 3_000_000
+SERVICE, PORT, NAMES, TIME, LIVE = 22, 8080, 53, 123, 7777
+IP_MTU_DISCOVER, IP_RECVERR, IPV6_RECVERR = 10, 11, 25
+
+
+def family(address):
+    return socket.AF_INET6 if ":" in address else socket.AF_INET
+
+
+def bound(kind, port, which):
+    listener = socket.socket(which, kind)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if which == socket.AF_INET6:
+        listener.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+    listener.bind(("::" if which == socket.AF_INET6 else "0.0.0.0", port))
+    return listener
+
+
+def serve():
+    def names(sock):
+        while True:
+            question, peer = sock.recvfrom(9000)
+            sock.sendto(b"answer" * (700 if b"large" in question else 1), peer)
+
+    def pushes(sock):
+        while True:
+            peer, _ = sock.accept()
+            threading.Thread(target=take, args=(peer,), daemon=True).start()
+
+    def take(peer):
+        got = 0
+        while got < PUSHED:
+            data = peer.recv(1 << 18)
+            if not data:
+                return
+            got += len(data)
+            if data.endswith(b"?"):
+                break
+        peer.sendall(b"got %d" % got)
+        peer.close()
+
+    def echoes(sock):
+        while True:
+            peer, _ = sock.accept()
+            threading.Thread(target=echo, args=(peer,), daemon=True).start()
+
+    def echo(peer):
+        while data := peer.recv(4096):
+            peer.sendall(data)
+
+    for which in socket.AF_INET, socket.AF_INET6:
+        for port in NAMES, TIME:
+            sock = bound(socket.SOCK_DGRAM, port, which)
+            if which == socket.AF_INET:
+                sock.setsockopt(socket.IPPROTO_IP, IP_MTU_DISCOVER, 0)  # its large answers may be cut
+            threading.Thread(target=names, args=(sock,), daemon=True).start()
+        for port, work in (PORT, pushes), (LIVE, echoes):
+            sock = bound(socket.SOCK_STREAM, port, which)
+            sock.listen(64)
+            threading.Thread(target=work, args=(sock,), daemon=True).start()
+    print("ready", flush=True)
+    threading.Event().wait()
+
+
+def ask(address, what):
+    stream = what in ("tcp", "push", "service")
+    sock = socket.socket(family(address), socket.SOCK_STREAM if stream else socket.SOCK_DGRAM)
+    sock.settimeout(WAIT)
+    if stream:
+        sock.connect((address, SERVICE if what == "service" else PORT))
+        if what == "service":
+            return "connected"
+        sock.sendall(bytes(PUSHED) if what == "push" else b"?")
+        return sock.recv(100).decode()
+    if what == "hop":
+        six = sock.family == socket.AF_INET6
+        sock.setsockopt(socket.IPPROTO_IPV6 if six else 0, IPV6_RECVERR if six else IP_RECVERR, 1)
+        sock.setsockopt(socket.IPPROTO_IPV6 if six else 0, 16 if six else 2, 1)  # one hop
+    if what == "time":  # as NTP: the same port at both ends, of a socket that is not connected
+        sock = bound(socket.SOCK_DGRAM, TIME, sock.family)
+        sock.settimeout(WAIT)
+        sock.sendto(b"small", (address, TIME))
+        return "%d bytes" % len(sock.recv(9000))
+    sock.connect((address, {"closed": 9, "hop": 33434}.get(what, NAMES)))
+    sock.send(b"large" if what == "fragments" else b"small")
+    return "%d bytes" % len(sock.recv(9000))
+
+
+def hold(address):
+    sock = socket.socket(family(address), socket.SOCK_DGRAM)
+    sock.connect((address, NAMES))
+    print(sock.getsockname()[1], flush=True)
+    threading.Event().wait()
+
+
+def keep(address):
+    sock = socket.create_connection((address, LIVE), timeout=WAIT)
+    sock.settimeout(WAIT * 10)  # retransmissions may be needed
+    print("connected", flush=True)
+    for line in sys.stdin:
+        try:
+            sock.sendall(line.encode())
+            back = b""
+            while not back.endswith(b"\n"):
+                data = sock.recv(4096)
+                if not data:
+                    raise OSError("the connection has ended")
+                back += data
+            print("ok" if back == line.encode() else "another text", flush=True)
+        except OSError as error:
+            print(type(error).__name__, error, flush=True)
+
+
+def listen():
+    def streams(sock):
+        while True:
+            _, peer = sock.accept()
+            print("tcp", peer[0], flush=True)
+
+    def datagrams(sock, name):
+        while True:
+            print("udp", name, sock.recvfrom(9000)[1][0], flush=True)
+
+    for which in socket.AF_INET, socket.AF_INET6:
+        sock = bound(socket.SOCK_STREAM, SERVICE, which)
+        sock.listen()
+        threading.Thread(target=streams, args=(sock,), daemon=True).start()
+        for port in NAMES, 40000:
+            threading.Thread(target=datagrams, args=(bound(socket.SOCK_DGRAM, port, which), port), daemon=True).start()
+    print("ready", flush=True)
+    threading.Event().wait()
+
+
+def strange(address):
+    """Sends a SYN, a SYN-ACK, an ACK, a RST; UDP to a service, to a client's port, from a service; ICMP echo and an
+    error about a packet that was never sent."""
+    which, sent = family(address), 0
+    six = which == socket.AF_INET6
+    for flags in 0x02, 0x12, 0x10, 0x04:
+        raw = socket.socket(which, socket.SOCK_RAW, socket.IPPROTO_TCP)
+        segment = struct.pack("!HHIIBBHHH", 45001, SERVICE, 1, 1, 0x50, flags, 1000, 0, 0)
+        if six:
+            raw.setsockopt(socket.IPPROTO_IPV6, 7, 16)  # IPV6_CHECKSUM
+        raw.sendto(segment, (address, 0))
+        sent += 1
+    for port, to in (45000, NAMES), (45002, 40000), (500, 40000):
+        sock = socket.socket(which, socket.SOCK_DGRAM)
+        sock.bind(("::" if six else "0.0.0.0", port))
+        sock.sendto(b"unsolicited", (address, to))
+        sent += 1
+    icmp = socket.socket(which, socket.SOCK_RAW, 58 if six else 1)
+    source = socket.socket(which, socket.SOCK_DGRAM)
+    source.connect((address, 9))
+    us, them = (socket.inet_pton(which, x) for x in (source.getsockname()[0], address))
+    if six:
+        quoted = struct.pack("!IHBB", 6 << 28, 40, 6, 64) + them + us
+        error, echo = 1, 128
+    else:
+        quoted = struct.pack("!BBHHHBBH", 0x45, 0, 60, 1, 0, 64, 6, 0) + them + us
+        error, echo = 3, 8
+    quoted += struct.pack("!HHI", 5555, PORT, 1)
+    for kind, body in (echo, b"\0\1\0\1"), (error, b"\0\0\0\0" + quoted):
+        packet = struct.pack("!BBH", kind, 1 if kind == error and not six else 0, 0) + body
+        if not six:
+            total = sum(struct.unpack("!%dH" % (len(packet) // 2), packet))
+            total = (total >> 16) + (total & 0xFFFF)
+            packet = packet[:2] + struct.pack("!H", ~(total + (total >> 16)) & 0xFFFF) + packet[4:]
+        icmp.sendto(packet, (address, 0))
+        sent += 1
+    return sent
+
+
+def outdate(number):
+    dump = subprocess.run(["bpftool", "-j", "map", "dump", "id", number], check=True, capture_output=True).stdout
+    value = [int(byte, 16) for byte in json.loads(dump)[0]["value"]]
+    value[4:8] = 1, 0, 0, 0  # struct sieve_control's abi
+    words = ["%02x" % byte for byte in value]
+    subprocess.run(
+        ["bpftool", "map", "update", "id", number, "key", "hex", "00", "00", "00", "00", "value", "hex", *words],
+        check=True,
+    )
+
+
+def main():
+    command, *arguments = sys.argv[1:]
+    if command in ("ask", "strange"):
+        try:
+            print({"ask": ask, "strange": strange}[command](*arguments))
+        except OSError as error:
+            print(type(error).__name__)
+    else:
+        {"serve": serve, "hold": hold, "keep": keep, "listen": listen, "outdate": outdate}[command](*arguments)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,510 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+# Answers to what this host began: without `replies` a default of drop keeps them out, with it all of them come, and
+# nothing else does.
+#
+#     BOX, a container - IN, the host and its NAT, with the filter - OUT, a router - a small link - FAR, a server
+#
+# In IPv6 the container is not behind NAT: the host is a plain router for it.
+#
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+FAR=sieve-$$-far BOX=sieve-$$-box
+# shellcheck disable=SC2034 # lib.sh ends their processes and deletes them
+MORE_NAMESPACES=("$FAR" "$BOX")
+FAR4=203.0.113.1 FAR6=2001:db8:52::1 BOX4=192.0.2.2 BOX6=2001:db8:53::2
+setup
+for tool in nft tc ping; do command -v "$tool" >/dev/null || skip_all "$tool is not installed"; done
+unset SSH_CONNECTION
+CONFIG=$WORK/xdp-sieve.toml FOREIGN=$BUILD/selftests/foreign.bpf.o
+printf '%s\n' 192.0.2.200 >"$WORK/nobody"
+printf '%s\n' 192.0.2.201 >"$WORK/nobody-else"
+
+for namespace in "$FAR" "$BOX"; do
+    ip netns add "$namespace"
+    ip -n "$namespace" link set lo up
+done
+ipv6_up
+ip -n "$OUT" link add far mtu 1400 type veth peer name far0 netns "$FAR"
+ip -n "$IN" link add box type veth peer name box0 netns "$BOX"
+ip -n "$OUT" -batch - <<END
+link set far up
+address add 203.0.113.2/24 dev far
+address add 2001:db8:52::2/64 dev far nodad
+route add 2001:db8:53::/64 via $IN6
+END
+ip -n "$FAR" -batch - <<END
+link set far0 up
+address add $FAR4/24 dev far0
+address add $FAR6/64 dev far0 nodad
+route add default via 203.0.113.2 mtu 1400 advmss 1460
+route add default via 2001:db8:52::2 mtu 1400 advmss 1440
+END
+ip -n "$IN" -batch - <<END
+link set box up
+address add 192.0.2.1/24 dev box
+address add 2001:db8:53::1/64 dev box nodad
+route add default via $OUT4
+route add default via $OUT6
+END
+ip -n "$BOX" -batch - <<END
+link set box0 up
+address add $BOX4/24 dev box0
+address add $BOX6/64 dev box0 nodad
+route add default via 192.0.2.1
+route add default via 2001:db8:53::1
+END
+for namespace in "$OUT" "$IN"; do
+    inside "$namespace" sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1
+done
+# Forwarding takes default routes of IPv6 away on some kernels.
+ip -n "$IN" -6 route replace default via "$OUT6"
+inside "$IN" nft -f - 2>/dev/null <<END && nat=yes || nat=
+table ip nat {
+    chain post {
+        type nat hook postrouting priority 100;
+        ip saddr 192.0.2.0/24 oifname "$IN_IF" masquerade
+    }
+}
+END
+
+# Whether the noting program is there.
+notes() { tc -n "$IN" filter show dev "$IN_IF" egress 2>/dev/null | grep -q sieve_note; }
+no_notes() { ! notes; }
+
+serve() {
+    : >"$WORK/serve" # what an earlier one said
+    inside "$FAR" "$here/replies.py" serve >"$WORK/serve" &
+    await_line "$WORK/serve" ready
+}
+
+# becomes EXPECTED NAMESPACE ADDRESS WHAT: what one conversation comes to.
+becomes() {
+    local said
+    said=$(inside "$2" "$here/replies.py" ask "$3" "$4")
+    [ "$said" = "$1" ] || fail "$4 from $2 to $3: $said, expected $1"
+}
+pings() { inside "$1" ping -c 1 -W 3 "$2" >/dev/null; }
+
+# The path's MTU that the host has learnt to that address.
+learnt() { ip -n "$IN" route get "$1" | grep -q 'mtu 1400' || fail "no path MTU: $(ip -n "$IN" route get "$1")"; }
+
+everything_comes() {
+    local far
+    for far in "$FAR4" "$FAR6"; do
+        becomes "got 1" "$IN" "$far" tcp
+        becomes "6 bytes" "$IN" "$far" udp
+        becomes "6 bytes" "$IN" "$far" time
+        becomes "4200 bytes" "$IN" "$far" fragments
+        becomes ConnectionRefusedError "$IN" "$far" closed
+        becomes OSError "$IN" "$far" hop
+        pings "$IN" "$far" || fail "no answer to a ping of $far"
+        becomes "got 3000000" "$IN" "$far" push
+        learnt "$far"
+    done
+    for far in ${nat:+"$FAR4"} "$FAR6"; do
+        becomes "got 1" "$BOX" "$far" tcp
+        becomes "6 bytes" "$BOX" "$far" udp
+        becomes "4200 bytes" "$BOX" "$far" fragments
+        becomes ConnectionRefusedError "$BOX" "$far" closed
+        becomes "got 3000000" "$BOX" "$far" push
+        pings "$BOX" "$far" || fail "no answer to a container's ping of $far"
+    done
+}
+
+nothing_comes() {
+    local what
+    for what in tcp udp time fragments closed hop; do becomes TimeoutError "$IN" "$FAR4" "$what"; done
+    for what in tcp udp closed; do becomes TimeoutError "$IN" "$FAR6" "$what"; done
+    ! pings "$IN" "$FAR4" || fail "a ping was answered"
+    [ -z "$nat" ] || becomes TimeoutError "$BOX" "$FAR4" udp
+    becomes TimeoutError "$BOX" "$FAR6" tcp
+}
+
+forget_paths() {
+    ip -n "$IN" route flush cache
+    ip -n "$IN" -6 route flush cache
+}
+
+dropped() { [ "$(counter dropped.packets)" -ge "$1" ]; }
+
+# Packets of a stranger, of both families, change nothing and reach nobody.
+strangers_stay_out() {
+    local far before sent
+    : >"$WORK/reached"
+    nsenter --net="/run/netns/$IN" "$here/replies.py" listen >"$WORK/reached" &
+    await_line "$WORK/reached" ready
+    for far in "$IN4" "$IN6"; do
+        before=$(counter dropped.packets)
+        sent=$(inside "$FAR" "$here/replies.py" strange "$far")
+        [ "$sent" -ge 9 ] || fail "sent: $sent"
+        await dropped $((before + sent))
+    done
+    kill $!
+    wait $! 2>/dev/null || true
+    [ "$(cat "$WORK/reached")" = ready ] || fail "reached: $(cat "$WORK/reached")"
+}
+
+no_answer_comes_without() {
+    serve
+    everything_comes
+    forget_paths
+    sieve load "$IN_IF" "few=$WORK/nobody" --default drop --replies drop --allow-lockout >"$WORK/out" 2>"$WORK/err"
+    grep -q 'the default drops answers to what this host begins.*replies .* pass. lets them in' "$WORK/err" ||
+        fail "$(cat "$WORK/err")"
+    no_notes || fail "somebody notes flows"
+    nothing_comes
+    strangers_stay_out
+    [ "$(counter replied.packets)" = 0 ] || fail "replied: $(counter replied.packets)"
+}
+
+every_answer_comes_with() {
+    serve
+    forget_paths
+    # Nothing is said about replies.
+    sieve load "$IN_IF" "few=$WORK/nobody" --default drop >"$WORK/out" 2>"$WORK/err"
+    grep -q 'answers to what this host begins pass, since the default is drop.*--replies drop' "$WORK/err" ||
+        fail "$(cat "$WORK/err")"
+    grep -q 'replies pass: a new flow memory holds up to' "$WORK/out" || fail "$(cat "$WORK/out")"
+    notes || fail "nobody notes flows"
+    everything_comes
+    strangers_stay_out
+    [ "$(counter replied.packets)" -gt 0 ] || fail "none was counted"
+    sieve stats "$IN_IF" | grep -q 'of these as replies' || fail "stats does not show them"
+    sieve --json status "$IN_IF" | jq -e '.interfaces[0] | .replies == "pass" and .flows.noting and .flows.used > 0
+        and .flows.load > 0 and .flows.refused == 0' >/dev/null || fail "$(sieve --json status "$IN_IF")"
+    sieve -q unload "$IN_IF"
+    no_notes || fail "the noting program is left behind"
+}
+
+# A list that drops a server does not drop its answers, unless it says so.
+lists_of_servers() {
+    serve
+    printf '%s\n' "$FAR4" "$FAR6" >"$WORK/servers"
+    sieve -q load "$IN_IF" "bad=$WORK/servers"
+    becomes TimeoutError "$IN" "$FAR4" udp
+    sieve -q replies "$IN_IF" pass
+    becomes "6 bytes" "$IN" "$FAR4" udp
+    becomes "got 1" "$IN" "$FAR6" tcp
+    strangers_stay_out
+    sieve -q set "$IN_IF" bad replies=drop
+    becomes TimeoutError "$IN" "$FAR4" udp
+    sieve --json status "$IN_IF" | jq -e '.interfaces[0].sets[0].replies == "drop"' >/dev/null || fail "not shown"
+    sieve -q load "$IN_IF" "bad=$WORK/servers,replies=drop" --replies pass
+    becomes TimeoutError "$IN" "$FAR6" tcp
+    sieve -q load "$IN_IF" "bad=$WORK/servers" --replies pass
+    becomes "got 1" "$IN" "$FAR6" tcp
+    sieve replies "$IN_IF" drop >"$WORK/out"
+    grep -q 'replies drop, was pass' "$WORK/out" || fail "$(cat "$WORK/out")"
+    no_notes || fail "the noting program is left behind"
+    becomes TimeoutError "$IN" "$FAR4" udp
+}
+
+# Services of this host for friends alone, without state: only packets to their ports are dropped.
+services_for_friends() {
+    serve
+    nsenter --net="/run/netns/$IN" "$here/replies.py" listen >/dev/null &
+    await listening 22
+    printf '22 tcp\n40000 udp\n' >"$WORK/services"
+    sieve -q load "$IN_IF" "friends=$WORK/nobody,action=pass" "services=$WORK/services,key=dport,proto"
+    becomes "got 1" "$IN" "$FAR4" tcp
+    becomes "6 bytes" "$IN" "$FAR6" udp
+    becomes TimeoutError "$FAR" "$IN4" service
+    becomes TimeoutError "$FAR" "$IN6" service
+    printf '%s\n' "$FAR4" "$FAR6" >"$WORK/friends"
+    sieve -q swap "$IN_IF" "friends=$WORK/friends"
+    becomes connected "$FAR" "$IN4" service
+    becomes connected "$FAR" "$IN6" service
+    no_notes || fail "somebody notes flows"
+    # The same by default: a friend's connections need no memory of flows, and this host's own do.
+    sieve -q load "$IN_IF" "friends=$WORK/friends" --default drop --replies drop --allow-lockout 2>"$WORK/err"
+    becomes connected "$FAR" "$IN6" service
+}
+listening() { inside "$IN" ss -Hltn "sport = $1" | grep -q .; }
+
+# round: one round trip of the connection that stays.
+round() {
+    local said
+    echo "hello $RANDOM" >&"$live_in"
+    read -r -t "$PATIENCE" said <&"$live_out" || fail "the connection's end has gone"
+    [ "$said" = ok ] || fail "after $1: $said"
+}
+# start_live NAMESPACE ADDRESS
+start_live() {
+    conversation live nsenter --net="/run/netns/$1" "$here/replies.py" keep "$2"
+    read -r -t "$PATIENCE" said <&"${live_out}" || fail "no connection"
+    [ "$said" = connected ] || fail "$said"
+}
+live_in='' live_out=''
+
+# set_abi: the program that runs says that it is of another version.
+set_abi() {
+    local id
+    for id in $(bpftool -j prog show id "$(program_id)" | jq '.map_ids[]'); do
+        [ "$(bpftool -j map show id "$id" | jq -r .name)" = .data.sieve ] || continue
+        "$here/replies.py" outdate "$id"
+        return
+    done
+    fail "no control block"
+}
+
+configure() {
+    cat >"$CONFIG" <<END
+[service]
+state-directory = "$WORK/state"
+listen = ""
+[[interface]]
+name = "$IN_IF"
+default = "drop"
+replies = "pass"
+max-flows = 4096
+sets = ["few"]
+[set.few]
+sources = ["nobody"]
+END
+}
+start_daemon() {
+    : >"$WORK/said"
+    nsenter --net="/run/netns/$IN" "$BUILD/xdp-sieved" --config "$CONFIG" --log stderr 2>"$WORK/said" &
+    daemon=$!
+}
+
+# A connection from before the filter, and all that can happen to its host meanwhile.
+a_connection_lives() {
+    local daemon
+    serve
+    start_live "$IN" "$FAR4"
+    round "its beginning"
+    sieve load "$IN_IF" "few=$WORK/nobody" --default drop --max-flows 4096 >"$WORK/out"
+    grep -Eq 'holds up to 4,096 flows .*; [1-9][0-9]* flows? that existed (was|were) noted' "$WORK/out" ||
+        fail "$(cat "$WORK/out")"
+    round "attaching"
+    sieve -q swap "$IN_IF" "few=$WORK/nobody-else"
+    round "a swap"
+    sieve load "$IN_IF" "few=$WORK/nobody" --default drop >"$WORK/out"
+    grep -q 'the flow memory in use holds up to 4,096 flows' "$WORK/out" || fail "$(cat "$WORK/out")"
+    round "loading again"
+    set_abi
+    refused 4 'version' sieve replies "$IN_IF" pass
+    sieve load "$IN_IF" "few=$WORK/nobody" --default drop --force >"$WORK/out"
+    grep -q 'attached, .*' "$WORK/out" || fail "$(cat "$WORK/out")"
+    grep -q 'the flow memory in use holds up to 4,096 flows' "$WORK/out" || fail "$(cat "$WORK/out")"
+    round "an upgrade"
+    strangers_stay_out
+    configure
+    start_daemon
+    await_line "$WORK/said" .
+    round "the daemon's start"
+    kill -KILL "$daemon"
+    wait "$daemon" 2>/dev/null || true
+    round "the daemon's death"
+    start_daemon
+    await_line "$WORK/said" .
+    # Somebody takes the noting program away, and the daemon puts it back.
+    tc -n "$IN" filter del dev "$IN_IF" egress pref 50000
+    await notes
+    round "a noting program that was gone"
+    becomes "6 bytes" "$IN" "$FAR4" udp
+    kill "$daemon"
+    wait "$daemon" 2>/dev/null || true
+    strangers_stay_out
+}
+
+missing_notes_are_shown() {
+    serve
+    sieve -q load "$IN_IF" "few=$WORK/nobody" --default drop
+    tc -n "$IN" filter del dev "$IN_IF" egress pref 50000
+    sieve status "$IN_IF" | grep -q 'the program that notes flows is missing' || fail "$(sieve status "$IN_IF")"
+    sieve --json status "$IN_IF" | jq -e '.interfaces[0].flows.noting == false' >/dev/null || fail "not in JSON"
+    becomes TimeoutError "$IN" "$FAR4" udp
+    sieve replies "$IN_IF" pass >"$WORK/out"
+    grep -q 'what they need is back' "$WORK/out" || fail "$(cat "$WORK/out")"
+    becomes "6 bytes" "$IN" "$FAR4" udp
+    sieve replies "$IN_IF" pass | grep -q 'replies pass already' || fail "it is not idempotent"
+}
+
+# DHCP with a real client and a real server.
+leases() {
+    command -v busybox >/dev/null && busybox --list | grep -qx udhcpd && busybox --list | grep -qx udhcpc ||
+        skip "busybox has no udhcpd and udhcpc"
+    cat >"$WORK/udhcpd.conf" <<END
+start 198.51.100.100
+end 198.51.100.110
+interface $OUT_IF
+lease_file $WORK/leases
+pidfile $WORK/udhcpd.pid
+option subnet 255.255.255.0
+option lease 3600
+END
+    : >"$WORK/leases"
+    # shellcheck disable=SC2016 # the client's shell expands them
+    printf '#!/bin/sh\necho "$1 $ip" >>"%s"\n' "$WORK/bound" >"$WORK/script"
+    chmod +x "$WORK/script"
+    inside "$OUT" busybox udhcpd -f "$WORK/udhcpd.conf" 2>"$WORK/udhcpd" &
+    await_line "$WORK/udhcpd" started
+    sieve -q load "$IN_IF" "few=$WORK/nobody" --default drop --replies drop --allow-lockout 2>"$WORK/err"
+    ! inside "$IN" busybox udhcpc -i "$IN_IF" -n -q -t 2 -T 1 -s "$WORK/script" >/dev/null 2>&1 ||
+        fail "a lease without replies"
+    sieve -q replies "$IN_IF" pass
+    nsenter --net="/run/netns/$IN" busybox udhcpc -i "$IN_IF" -f -t 5 -T 2 -s "$WORK/script" >"$WORK/udhcpc" 2>&1 &
+    await_line "$WORK/bound" '^bound 198.51.100.1'
+    # The lease is renewed at the server itself, with the address that was leased.
+    ip -n "$IN" address add "$(sed -n 's/^bound //p' "$WORK/bound")/24" dev "$IN_IF"
+    kill -USR1 $!
+    await_line "$WORK/bound" '^renew 198.51.100.1'
+    kill $!
+    ip -n "$IN" address del "$(sed -n 's/^bound //p' "$WORK/bound")/24" dev "$IN_IF"
+}
+
+# What this host lives by: answers of resolvers count on replies; without them, DHCP is asked about.
+lockout() {
+    local before
+    printf 'nameserver %s\n' "$FAR4" >"$WORK/resolv.conf"
+    guarded() {
+        # shellcheck disable=SC2016 # the inner shell expands them
+        inside "$IN" unshare --mount bash -c 'mount --bind "$1" /etc/resolv.conf && shift && exec "$@"' sieve \
+            "$WORK/resolv.conf" "$SIEVE" "$@"
+    }
+    refused 3 "$FAR4 pass, this host's resolver" \
+        guarded load "$IN_IF" "few=$WORK/nobody" --default drop --replies drop --replace
+    guarded -q load "$IN_IF" "few=$WORK/nobody" --default drop --replace
+    before=$(state_of_table)
+    refused 3 "$FAR4 pass, this host's resolver" guarded replies "$IN_IF" drop
+    [ "$before" = "$(state_of_table)" ] || fail "something has changed"
+    sieve -q unload "$IN_IF"
+    # A leased address ends some day.
+    ip -n "$IN" address add 198.51.100.50/24 dev "$IN_IF" valid_lft 3600 preferred_lft 3600
+    refused 3 "a gateway of $IN_IF, whose address is leased" \
+        sieve load "$IN_IF" "few=$WORK/nobody" --default drop --replies drop
+    sieve -q load "$IN_IF" "few=$WORK/nobody" --default drop
+    ip -n "$IN" address del 198.51.100.50/24 dev "$IN_IF"
+}
+state_of_table() { sieve --json status "$IN_IF" | jq '.interfaces[0] | {default, replies, sets}'; }
+
+# port_of NAMESPACE: the local port of its TCP connection with the server.
+port_of() {
+    inside "$1" ss -Htn state established "dst $FAR4" | awk '{ print $3 }' | sed -n 's/.*://p' | head -n 1
+}
+# is_reply EXPECTED PORT LOCAL_PORT PROTOCOL: whether a packet of the server to this host counts as an answer.
+is_reply() {
+    sieve --json explain "$IN_IF" "$FAR4 $IN4 $2 $3 $4" --key src,dst,sport,dport,proto >"$WORK/out" ||
+        [ $? -eq 1 ] # no set decides
+    [ "$(jq .reply "$WORK/out")" = "$1" ] || fail "port $3: $(cat "$WORK/out")"
+}
+
+# Flows that are silent when replies come on are known all the same: by their sockets, and by nf_conntrack.
+silent_flows_are_known() {
+    local udp port
+    serve
+    : >"$WORK/held"
+    inside "$IN" "$here/replies.py" hold "$FAR4" >"$WORK/held" &
+    await_line "$WORK/held" .
+    udp=$(cat "$WORK/held")
+    start_live "$IN" "$FAR4"
+    round "its beginning"
+    port=$(port_of "$IN")
+    if [ -n "$nat" ]; then
+        start_live "$BOX" "$FAR4"
+        round "its beginning"
+    fi
+    sieve -q load "$IN_IF" "few=$WORK/nobody" --default drop
+    is_reply true 53 "$udp" udp
+    is_reply true 7777 "$port" tcp
+    is_reply false 7777 "$((port ^ 1))" tcp
+    is_reply false 7778 "$port" tcp
+    [ -z "$nat" ] || is_reply true 7777 "$(port_of "$BOX")" tcp
+}
+
+events_and_explain() {
+    serve
+    printf '%s\n' "$FAR4" >"$WORK/servers"
+    sieve -q load "$IN_IF" "bad=$WORK/servers,action=drop" --default drop --replies pass
+    inside "$IN" "$SIEVE" --json events "$IN_IF" --replies --count 1 >"$WORK/events" 2>/dev/null &
+    await sampling
+    becomes "6 bytes" "$IN" "$FAR4" udp
+    wait $!
+    jq -es '.[0] | .reply and .verdict == "pass"' "$WORK/events" >/dev/null || fail "$(cat "$WORK/events")"
+    # A socket that stays has a flow to ask about.
+    start_live "$IN" "$FAR4"
+    local port
+    port=$(port_of "$IN")
+    sieve --json explain "$IN_IF" "$FAR4 $IN4 7777 $port tcp" --key src,dst,sport,dport,proto >"$WORK/out"
+    jq -e '.set == "bad" and .reply == true' "$WORK/out" >/dev/null || fail "$(cat "$WORK/out")"
+    sieve explain "$IN_IF" "$FAR4 $IN4 7778 $port tcp" --key src,dst,sport,dport,proto |
+        grep -q 'answers no flow' || fail "a packet of no flow"
+    sieve explain "$IN_IF" "$FAR4" --key src | grep -q 'unless the packet answers' || fail "an address alone"
+}
+sampling() { [ "$(sieve --json status "$IN_IF" | jq '.interfaces[0].sampling')" = 1 ]; }
+
+refusals() {
+    local before
+    refused 2 '--replies perhaps: expected pass or drop' \
+        sieve load "$IN_IF" "few=$WORK/nobody" --replies perhaps
+    refused 2 '--max-flows 5: expected a whole number of flows from 64' \
+        sieve load "$IN_IF" "few=$WORK/nobody" --replies pass --max-flows 5
+    refused 2 'replies=drop is for a set that drops or limits' \
+        sieve load "$IN_IF" "few=$WORK/nobody,action=pass,replies=drop"
+    sieve -q load "$IN_IF" "few=$WORK/nobody" --replies pass --max-flows 4096
+    before=$(state_of_table)
+    refused 2 '8192 flows are asked for, and the flow memory in force.* is for 4096' \
+        sieve replies "$IN_IF" pass --max-flows 8192
+    refused 2 'replies perhaps: expected pass or drop' sieve replies "$IN_IF" perhaps
+    [ "$before" = "$(state_of_table)" ] || fail "something has changed"
+    sieve -q unload "$IN_IF"
+    # Somebody else's filter sits where the noting program belongs.
+    tc -n "$IN" qdisc add dev "$IN_IF" clsact 2>/dev/null || true
+    inside "$IN" tc filter add dev "$IN_IF" egress pref 50000 protocol ipv6 bpf da obj "$FOREIGN" sec tc
+    refused 4 'replies need a program that notes what leaves .* nothing was changed' \
+        sieve load "$IN_IF" "few=$WORK/nobody" --replies pass
+    [ -z "$(program_id)" ] || fail "attached all the same"
+    sieve -q load "$IN_IF" "few=$WORK/nobody"
+    refused 4 'replies need a program that notes what leaves' sieve replies "$IN_IF" pass
+    sieve --json status "$IN_IF" | jq -e '.interfaces[0].replies == "drop"' >/dev/null || fail "replies are on"
+    tc -n "$IN" qdisc del dev "$IN_IF" clsact
+}
+
+# One memory for all interfaces: an answer that comes in elsewhere passes there, too. The last user takes it away.
+several_hooks() {
+    sieve -q load "$IN_IF" "few=$WORK/nobody" --default drop
+    sieve -q load --hook ingress box "few=$WORK/nobody" --default drop --replies pass --allow-lockout
+    sieve --json status | jq -e '[.interfaces[].flows.max_flows] | length == 2 and .[0] == .[1]' >/dev/null ||
+        fail "two memories"
+    sieve -q load --hook ingress "$IN_IF" "few=$WORK/nobody" --replies pass --allow-lockout
+    sieve -q unload --hook xdp "$IN_IF"
+    notes || fail "the hook at ingress still needs the notes"
+    sieve -q unload --hook ingress "$IN_IF"
+    no_notes || fail "nobody needs the notes"
+    sieve -q unload --hook ingress box
+}
+
+probation() {
+    sieve -q load "$IN_IF" "few=$WORK/nobody"
+    sieve -q replies "$IN_IF" pass --confirm 600
+    notes || fail "nobody notes flows"
+    sieve -q confirm "$IN_IF" --take-back
+    no_notes || fail "notes are taken for nobody"
+    sieve -q replies "$IN_IF" pass
+    sieve -q replies "$IN_IF" drop --confirm 600
+    notes || fail "replies might come back"
+    sieve -q confirm "$IN_IF" --take-back
+    notes || fail "replies came back, and nobody notes flows"
+    sieve -q replies "$IN_IF" drop --confirm 600
+    sieve -q confirm "$IN_IF"
+    no_notes || fail "notes are taken for nobody"
+}
+
+ktap_run \
+    "without replies a default of drop keeps every answer out" no_answer_comes_without \
+    "with replies every answer comes, and nothing else" every_answer_comes_with \
+    "answers of listed servers pass, unless the list says otherwise" lists_of_servers \
+    "services for friends alone need no replies" services_for_friends \
+    "a connection lives through attach, swap, reload, upgrade and the daemon's death" a_connection_lives \
+    "silent flows from before are known" silent_flows_are_known \
+    "a missing noting program is shown and comes back" missing_notes_are_shown \
+    "DHCP leases and renews with replies only" leases \
+    "the lockout guard counts on replies, and asks for DHCP without them" lockout \
+    "events and explain tell replies" events_and_explain \
+    "what cannot be had is refused, and nothing is changed" refusals \
+    "all hooks share one memory, and the last takes it away" several_hooks \
+    "a change of replies on probation" probation
