@@ -17,6 +17,7 @@
 #include "lookup_dleft.h"
 #include "lookup_exact.h"
 #include "lookup_ranges.h"
+#include "lookup_records.h"
 #include "lookup_xorsat.h"
 
 /* All lines are requested before any is tested, so that their cache misses overlap. */
@@ -135,9 +136,11 @@ static __always_inline int sieve_lookup_key(void* filter, __u32 index, const str
 
     lookup = bpf_map_lookup_elem(filter, &line);
     if (!lookup || (lookup->fields & ~have)) return 0;
-    if (lookup->kind == SIEVE_KIND_EXACT)
+    if (lookup->kind == SIEVE_KIND_EXACT) {
+        if (SIEVE_UNLIKELY(!sieve_is_one_address(lookup->fields))) return sieve_lookup_records(key, index);
         return sieve_lookup_exact(filter, lookup, sieve_address_upper(key, lookup->fields),
                                   sieve_address_lower(key, lookup->fields));
+    }
     if (SIEVE_UNLIKELY(lookup->probes)) {
         if (lookup->kind == SIEVE_KIND_RANGES) return sieve_lookup_ranges(lookup, key, index);
         return sieve_lookup_prefixes(filter, lookup, index, key);

@@ -9,36 +9,8 @@
 #include <sieve/records.h>
 
 #include "fetch.h"
+#include "lookup_records.h"
 #include "parse.h"
-
-/* True if the record of that number is the key. All its lines are requested before any is compared. */
-static __always_inline int sieve_record_is(void* exact, const struct sieve_records* records, __u32 number,
-                                           const struct sieve_key* key) {
-    const __u32 pair = sieve_records_pair_line(number), word = sieve_records_pair_word(number);
-    __u32 at = sieve_records_group(records, number), index = at + pair;
-    const struct sieve_line* line;
-    __u64 differs = 0;
-
-    if (records->words & SIEVE_RECORD_SRC) {
-        line = bpf_map_lookup_elem(exact, &index);
-        if (!line) return 0;
-        differs |= (line->word[word] ^ key->word[0]) | (line->word[word + 1] ^ key->word[1]);
-        at += 2;
-        index = at + pair;
-    }
-    if (records->words & SIEVE_RECORD_DST) {
-        line = bpf_map_lookup_elem(exact, &index);
-        if (!line) return 0;
-        differs |= (line->word[word] ^ key->word[2]) | (line->word[word + 1] ^ key->word[3]);
-        at += 2;
-    }
-    if (records->words & SIEVE_RECORD_LAST) {
-        line = bpf_map_lookup_elem(exact, &at);
-        if (!line) return 0;
-        differs |= line->word[sieve_records_last_word(number)] ^ key->word[4];
-    }
-    return differs == 0;
-}
 
 /* The plain form: a set of addresses. */
 static __always_inline int sieve_exact_holds_address(void* exact, const struct sieve_records* records,
@@ -57,26 +29,11 @@ static __always_inline int sieve_exact_holds_address(void* exact, const struct s
             sieve_records_in_plain_row(second, upper, lower)) != 0;
 }
 
-/* The tagged form. A static function, since a global one cannot take the map. */
+/* The tagged form. A static function, since a global one cannot take the map. Without its lines the filter's
+ * answer counts. */
 static __noinline int sieve_exact_holds(void* exact, const struct sieve_records* records,
                                         const struct sieve_key* key) {
-    const struct sieve_record_place place = sieve_records_locate(records, key);
-    __u32 line = sieve_records_row_line(place.first), i;
-    const struct sieve_line *first, *second;
-    __u64 places;
-
-    first = bpf_map_lookup_elem(exact, &line);
-    line = sieve_records_row_line(place.second);
-    second = bpf_map_lookup_elem(exact, &line);
-    if (!first || !second) return 1;
-    places = sieve_records_in_rows(&first->word[sieve_records_row_word(place.first)],
-                                   &second->word[sieve_records_row_word(place.second)], place.tag);
-    for (i = 0; i < SIEVE_RECORDS_CANDIDATES; i++) {
-        if (!places) return 0;
-        if (sieve_record_is(exact, records, sieve_records_number(&place, places), key)) return 1;
-        places &= places - 1;
-    }
-    return 0;
+    return sieve_records_hold(exact, 0, records, key, 1);
 }
 
 /* The exact set at a map index, and its first line; false if there is none. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
  * The kind `exact`: sets of single addresses without false positives, at the size of a filter. A packet
- * touches two lines, both requested before either is tested.
+ * touches two lines, both requested before either is tested. (Keys of several fields are at the end.)
  *
  * IPv4 addresses are *quotiented* (Knuth, TAOCP 3, exercise 6.4-13; Bonomi et al., "An Improved Construction
  * for Counting Bloom Filters", ESA 2006, keep a part of the remainder): a keyed bijection names a word, and
@@ -36,6 +36,11 @@
  * Keys come and go under lookups, by one aligned 64-bit store to a word; a key that moves is in both of its
  * words until all lookups that may have missed the newer copy have ended. docs/live-changes.md has the proof.
  * So a lookup reads each word with one load, in any order.
+ *
+ * Keys of several fields, such as flows, are nothing but records of the tagged form (sieve/records.h): line 0
+ * of the image is a plain struct sieve_lookup, whose hash keys are those of `key_sum` alone, and the filter's
+ * line 0 is a struct sieve_records with the fields of the set. A packet reads two rows of tags, and a record
+ * for each of their tags that its key has.
  *
  * Line 0 of the image holds the geometry and the secrets of the IPv4 part in place of hash keys. **The image
  * is the list**: whoever reads it can list the addresses.

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /*
- * Records: whole keys of any width in lines, so that whether one of them is there has an exact answer. A key
- * is in one of two *rows*, which its hash names (Pagh, Rodler, "Cuckoo Hashing", J. Algorithms 51, 2004).
- * A packet's lookup requests both before it reads either. There are two forms.
+ * Records: whole keys of any width in lines, so that whether one of them is there has an exact answer. They
+ * verify a filter's matches (sieve/exact.h), and are the filter of kind `exact` if its key has several fields
+ * (sieve/exact_table.h). A key is in one of two *rows*, which its hash names (Pagh, Rodler, "Cuckoo Hashing",
+ * J. Algorithms 51, 2004). A packet's lookup requests both before it reads either. There are two forms.
  *
  * Plain: single addresses that do not change. A row is a line of four addresses: words 0 to 3 hold their
  * upper words, words 4 to 7 their lower ones. A place that is left over has a copy of a key, which does no
@@ -59,7 +60,7 @@ struct __attribute__((may_alias)) sieve_records {
     __u32 rows;    /* R, at least 1; of the tagged form even */
     __u32 most;    /* keys that the rows were made for */
     __u64 hash_key[SIEVE_KEY_WORDS]; /* secret */
-    __u64 reserved;
+    __u64 unsettled; /* of a filter in a running map: a change is going on, or its writer died. Else 0 */
 };
 SIEVE_STATIC_ASSERT(sizeof(struct sieve_records) == SIEVE_LINE_BYTES, "one line");
 

@@ -190,6 +190,18 @@ std::vector<Case> cases_of_kinds() {
                              .packets = 40'000,
                              .kind = facts.number});
     }
+    // The form of kind exact for keys of several fields.
+    for (const std::uint32_t wide : {pair, std::uint32_t{SIEVE_FIELD_ALL},
+                                     std::uint32_t{SIEVE_FIELD_DST | SIEVE_FIELD_DPORT | SIEVE_FIELD_PROTO},
+                                     std::uint32_t{SIEVE_FIELD_DPORT}})
+        cases.push_back({.name = fmt::format("exactOfFields{}", wide),
+                         .fields = wide,
+                         .choices = 2,
+                         .alpha = 1,
+                         .bits_per_key = 0,
+                         .keys = 20'000,
+                         .packets = 40'000,
+                         .kind = SIEVE_KIND_EXACT});
     return cases;
 }
 

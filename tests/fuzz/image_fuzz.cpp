@@ -11,14 +11,18 @@
 #include <array>
 #include <cstddef>
 #include <cstring>
+#include <span>
 #include <vector>
 
+#include <sieve/exact.h>
 #include <sieve/exact_table.h>
+#include <sieve/records.h>
 
 #include "fuzz/guarded_pages.hpp"
 #include "fuzz/support.hpp"
 #include "libsieve/filters/exact_kind.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
+#include "libsieve/filters/records.hpp"
 #include "libsieve/image/image.hpp"
 #include "libsieve/keys/address_ranges.hpp"
 #include "libsieve/packets/carrier.hpp"
@@ -78,6 +82,17 @@ constexpr auto fields = std::to_array<Field>({
     {offsetof(sieve_exact, second), 8},
     {header_bytes + offsetof(sieve_exact_ipv6, lines), 4},
     {header_bytes + offsetof(sieve_exact_ipv6, hash_key), 8},
+    {header_bytes + offsetof(sieve_exact_ipv6, meaning), 1},
+    {header_bytes + offsetof(sieve_exact_ipv6, unit), 1},
+    {header_bytes + offsetof(sieve_exact_ipv6, sets), 1},
+    {header_bytes + offsetof(sieve_exact_ipv6, base), 8},
+    {header_bytes + offsetof(sieve_exact_ipv6, unsettled), 8},
+    {header_bytes + offsetof(sieve_records, words), 1},
+    {header_bytes + offsetof(sieve_records, fields), 1},
+    {header_bytes + offsetof(sieve_records, rows), 4},
+    {header_bytes + offsetof(sieve_records, most), 4},
+    {header_bytes + offsetof(sieve_records, hash_key), 8},
+    {header_bytes + offsetof(sieve_records, unsettled), 8},
     {line_bytes + offsetof(sieve_probes, count), 1},
     {line_bytes + offsetof(sieve_probes, count) + 1, 1},
     {line_bytes + offsetof(sieve_probes, length), 8},
@@ -145,8 +160,53 @@ void strip_witness(std::uint8_t* line, const sieve_lookup& lookup) {
     std::memcpy(line, &witness, sizeof(witness));
 }
 
+// Makes a header count what its filter lists.
+void count_keys(const sieve_lookup& lookup, std::span<const sieve_line> filter, sieve_file& file) {
+    const auto own = sieve::kind_of(lookup).exact()->add_up(lookup, filter);
+    if (!own || own->keys == 0) return;
+    file.keys = own->keys;
+    file.entries = file.keys + file.duplicates;
+    file.key_sum[0] = own->sum.locate;
+    file.key_sum[1] = own->sum.test;
+}
+
+// The same for an exact filter whose key has several fields: its own header is that of its fields, and of the
+// keys those stay that lookups find.
+void put_records_right(std::vector<std::uint8_t>& bytes, sieve_lookup& lookup, sieve_file& file) {
+    lookup.hashes = 0;
+    lookup.alpha = 0;
+    if (!sieve::geometry_fault(lookup).empty() ||
+        (SIEVE_FIRST_LINE + std::uint64_t{lookup.buckets}) * line_bytes > bytes.size())
+        return;
+    std::vector<sieve_line> filter(lookup.buckets);
+    std::memcpy(filter.data(), bytes.data() + header_bytes, filter.size() * line_bytes);
+    sieve::Records records(filter);
+    sieve_records& header = records.header();
+    header.magic = SIEVE_RECORDS_MAGIC;
+    header.words = static_cast<std::uint8_t>(sieve_record_words_of(lookup.fields, 0));
+    header.tagged = 1;
+    header.fields = lookup.fields;
+    header.prefixes = 0;
+    header.rows = 2;
+    while (sieve_records_lines(&header) < filter.size()) header.rows += 2;
+    if (sieve_records_lines(&header) != filter.size()) return;
+    header.most = std::min(header.most, records.places());
+    header.unsettled = 0;
+    for (std::uint32_t place = 0; place < records.places(); place++) {
+        sieve_key key;
+        const sieve_key stored = records.key(place);
+        sieve_exact_of_key(&stored, lookup.fields, &key);
+        records.write(place, key);
+        const auto found = records.find(key);
+        if (found != place || records.is_marked(place)) records.write_tag(place, 0);
+    }
+    std::memcpy(bytes.data() + header_bytes, filter.data(), filter.size() * line_bytes);
+    count_keys(lookup, filter, file);
+}
+
 // Makes the masks and sums of an exact table agree with its width and its keys, where its geometry allows it.
 void put_exact_right(std::vector<std::uint8_t>& bytes, sieve_lookup& lookup, sieve_file& file) {
+    if (sieve_is_one_address(lookup.fields) == 0) return put_records_right(bytes, lookup, file);
     auto& exact = reinterpret_cast<sieve_exact&>(lookup);
     if (exact.width == 0 || exact.width > 63 || exact.words == 0) return;
     exact.range = static_cast<std::uint32_t>(((std::uint64_t{1} << 32) + exact.words - 1) / exact.words);
@@ -174,12 +234,7 @@ void put_exact_right(std::vector<std::uint8_t>& bytes, sieve_lookup& lookup, sie
     else
         part.unit = 0, part.base = 0;
     std::memcpy(bytes.data() + header_bytes, &part, sizeof(part));
-    const auto own = sieve::kind_of(lookup).exact()->add_up(lookup, filter);
-    if (!own || own->keys == 0) return;
-    file.keys = own->keys;
-    file.entries = file.keys + file.duplicates;
-    file.key_sum[0] = own->sum.locate;
-    file.key_sum[1] = own->sum.test;
+    count_keys(lookup, filter, file);
 }
 
 // Makes the header's sizes, counts and witnesses agree with the actual bytes, where that is possible.

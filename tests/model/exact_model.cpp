@@ -107,4 +107,52 @@ bool ExactImage::contains(std::uint64_t upper, std::uint64_t lower, std::uint64_
     return *found > 0 && (static_cast<Wide>(*found) << number(part + 21, 1)) > since;
 }
 
+bool ExactImage::contains(const std::array<std::uint64_t, 5>& key) const {
+    const std::size_t part = first_line * line_bytes;
+    const std::uint64_t fields = number(5, 1);
+    // The key's words of the selected fields: source and destination address, then ports and protocol.
+    std::vector<std::uint64_t> words;
+    std::vector<std::uint64_t> secrets;
+    const auto take = [&](std::size_t word, std::uint64_t value) {
+        words.push_back(value);
+        secrets.push_back(number(part + 16 + 8 * word, 8));
+    };
+    if (fields % 2 == 1) take(0, key[0]), take(1, key[1]);
+    if (fields / 2 % 2 == 1) take(2, key[2]), take(3, key[3]);
+    if (fields / 4 != 0) {
+        std::uint64_t ports = 0;
+        if (fields / 4 % 2 == 1) ports += key[4] / (1 << 24) % 65536 * (1 << 24);
+        if (fields / 8 % 2 == 1) ports += key[4] / 256 % 65536 * 256;
+        if (fields / 16 % 2 == 1) ports += key[4] % 256;
+        take(4, ports);
+    }
+    std::uint64_t sum = 0;
+    for (std::size_t i = 0; i < words.size(); i++) sum += nh(words[i], secrets[i]);
+    const std::uint64_t hash = mix13(sum);
+    const std::uint64_t tag = hash % 32768 == 0 ? 1 : hash % 32768;
+    const std::uint64_t rows = number(part + 8, 4);
+    // Behind the first line: rows of 32 bytes, then groups of 8 records.
+    const std::uint64_t groups = part + line_bytes + 32 * rows;
+    const std::uint64_t group_bytes = 8 * 8 * words.size();
+    for (const std::uint64_t drawn : {hash / two_to_32, hash / 256 % two_to_32}) {
+        const std::uint64_t row = drawn * rows / two_to_32;
+        for (std::uint64_t i = 0; i < 16; i++) {
+            if (number(part + line_bytes + 32 * row + 2 * i, 2) % 32768 != tag) continue;
+            const std::uint64_t place = 16 * row + i;
+            std::uint64_t at = groups + place / 8 * group_bytes;
+            bool same = true;
+            for (std::size_t word = 0; word < words.size(); word++) {
+                // Words of addresses are in pairs, one behind the other; ports are by themselves.
+                const bool is_address = word < words.size() - words.size() % 2;
+                const std::uint64_t own =
+                    is_address ? at + 16 * (place % 8) + 8 * (word % 2) : at + 8 * (place % 8);
+                same = same && number(own, 8) == words[word];
+                if (word % 2 == 1) at += 2 * line_bytes;
+            }
+            if (same) return true;
+        }
+    }
+    return false;
+}
+
 } // namespace sieve::model

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 // A slow, independent reading of images of kind `exact`, written from the description of the format at the
-// head of include/sieve/exact_table.h. It shares no code with the packet path.
+// head of include/sieve/exact_table.h, and for keys of several fields from that of include/sieve/records.h.
+// It shares no code with the packet path.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -20,6 +22,9 @@ class ExactImage {
     [[nodiscard]] std::optional<std::uint64_t> value(std::uint64_t upper, std::uint64_t lower) const;
     // Whether the set holds the address at that time, in nanoseconds, if entries end.
     [[nodiscard]] bool contains(std::uint64_t upper, std::uint64_t lower, std::uint64_t now = 0) const;
+
+    // Of a set whose key is not one address: whether it holds the key, given as its five words.
+    [[nodiscard]] bool contains(const std::array<std::uint64_t, 5>& key) const;
 
   private:
     [[nodiscard]] std::optional<std::uint64_t> value_ipv4(std::uint64_t address) const;

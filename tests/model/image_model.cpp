@@ -157,6 +157,7 @@ FilterImage::hash_probe(const Key& key, unsigned source, unsigned destination, u
 
 bool FilterImage::contains(const Key& key, std::uint64_t now) const {
     if (ranges_) return fields_ == 1 ? ranges_->contains(key[0], key[1]) : ranges_->contains(key[2], key[3]);
+    if (exact_ && fields_ != 1 && fields_ != 2) return exact_->contains(key);
     if (exact_)
         return fields_ == 1 ? exact_->contains(key[0], key[1], now) : exact_->contains(key[2], key[3], now);
     if (!prefixes_) return contains_hash(hash(key));

@@ -33,7 +33,8 @@ class FilterImage {
 
     // Blocked: algorithm 4 of the one-plus-alpha paper: all bits of one of the key's lines are one. XORSAT:
     // the equations of docs/xorsat.md, one by one. Ranges: the address is in one of them. Exact: one of two
-    // places holds the address, and its entry has not ended at that time, in nanoseconds.
+    // places holds the address, and its entry has not ended at that time, in nanoseconds; or one of the
+    // records of the key's tag is the key.
     [[nodiscard]] bool contains(const Key& key, std::uint64_t now = 0) const;
 
     // Of a joint filter (its header's byte 7 says how many sets it has): the number that the key's equations

@@ -6,6 +6,7 @@
 
 setup
 CHANGES=${CHANGES:-25}
+GUESTS=$WORK/guests # the list for guests_come_and_go
 
 # 2000 members, 600 guests (keys that are inserted and deleted), 300 non-members.
 address_lists 20261122 members 2000 guests 600 non-members 300
@@ -53,7 +54,7 @@ comes_and_goes() {
 }
 
 # guests_come_and_go SET GUESTS ARGUMENT...: inserts and deletes what the arguments name, for --stdin the lines of
-# $WORK/guests, while the packets of $WORK/flows come. GUESTS flows are of guests.
+# $GUESTS, while the packets of $WORK/flows come. GUESTS flows are of guests.
 guests_come_and_go() {
     local set=$1 guests=$2 i
     shift 2
@@ -61,9 +62,9 @@ guests_come_and_go() {
     stream_round
     # Repeat this often, and until packets of all flows have met changes.
     for ((i = 0; i < CHANGES || stream_meanwhile < 900; i++)); do
-        under_stream sieve -q insert "$IN_IF" "$set" "$@" <"$WORK/guests"
+        under_stream sieve -q insert "$IN_IF" "$set" "$@" <"$GUESTS"
         [ "$i" -gt 0 ] || stream_round
-        under_stream sieve -q delete "$IN_IF" "$set" "$@" <"$WORK/guests"
+        under_stream sieve -q delete "$IN_IF" "$set" "$@" <"$GUESTS"
         [ "$i" -gt 0 ] || stream_round
     done
     echo "$i times; $stream_meanwhile packets during the changes"
@@ -293,6 +294,56 @@ END
     [ "$(status_of keys)" = 2000 ] || fail "keys: $(status_of keys)"
 }
 
+# The same for keys of several fields.
+exact_flows() {
+    local before
+    ten_by_ten() { for i in $(seq 1 "$1"); do for j in $(seq 0 9); do echo "10.$2.$i.$j 53 udp"; done; done; }
+    ten_by_ten 100 1 >"$WORK/flow-members"
+    ten_by_ten 60 2 >"$WORK/flow-guests"
+    echo '2001:db8::1 443 tcp' >>"$WORK/flow-members"
+    "$SIEVE" -q build --kind exact --key src,dport,proto --seed 1 -o "$WORK/flows.sieve" "$WORK/flow-members"
+    "$SIEVE" inspect "$WORK/flows.sieve" | grep -q 'rows of 16 tags, records of 24 bytes' ||
+        fail "$("$SIEVE" inspect "$WORK/flows.sieve")"
+    "$SIEVE" query "$WORK/flows.sieve" '10.1.7.3 53 udp' '2001:db8::1 443 tcp' >/dev/null || fail "a member is absent"
+    "$SIEVE" query "$WORK/flows.sieve" '10.1.7.3 53 tcp' >/dev/null && fail "a stranger is present"
+    refused 2 'holds single keys, and the list has prefixes' \
+        "$SIEVE" -q build --kind exact --key src,dport,proto -o "$WORK/none.sieve" - <<<'10.0.0.0/8 53 udp'
+    attach
+    ipv6_up
+    sieve -q load "$IN_IF" "set=$WORK/flows.sieve"
+    sieve insert "$IN_IF" set '10.2.1.0 53 udp' | grep -q 'inserted 1 of 1 key; 1,002 in it now, exactly' ||
+        fail "said otherwise"
+    refused 1 'is in the set already; --present-ok' sieve insert "$IN_IF" set '10.2.1.0 53 udp'
+    refused 2 'exact, so a key is in it once' sieve insert --again "$IN_IF" set '10.2.1.0 53 udp'
+    refused 3 'single keys, no prefixes' sieve insert "$IN_IF" set '10.2.0.0/16 53 udp'
+    refused 1 'none of 2 keys was deleted: 2 are not in the set' sieve delete "$IN_IF" set '10.2.1.0 53 tcp' \
+        '10.2.1.1 53 udp'
+    verdicts <<END
+drop udp 10.1.7.3 $IN4 1 53
+pass tcp 10.1.7.3 $IN4 1 53
+drop udp 10.2.1.0 $IN4 1 53
+pass udp 10.2.1.1 $IN4 1 53
+drop tcp 2001:db8::1 $IN6 1 443
+pass tcp 2001:db8::1 $IN6 1 80
+END
+    ipv6_down
+    sieve -q delete "$IN_IF" set '10.2.1.0 53 udp'
+    before=$(status_of keys)
+    [ "$before" = 1001 ] || fail "status: $before"
+    sieve --json insert "$IN_IF" set --stdin <"$WORK/flow-guests" >"$WORK/answer"
+    [ "$(jq -c '[.inserted, .keys, .full]' "$WORK/answer")" = '[600,1601,[]]' ] || fail "$(cat "$WORK/answer")"
+    sieve list "$IN_IF" set | sort >"$WORK/listed"
+    sort "$WORK/flow-members" "$WORK/flow-guests" | diff - "$WORK/listed" || fail "the list differs"
+    sieve -q delete "$IN_IF" set --stdin <"$WORK/flow-guests"
+    {
+        awk -v to="$IN4" 'NR <= 300 { print "members drop drop udp", $1, to, 1, 53 }' "$WORK/flow-members"
+        awk -v to="$IN4" 'NR <= 300 { print "guests any any udp", $1, to, 1, 53 }' "$WORK/flow-guests"
+        awk -v to="$IN4" 'NR <= 300 { print "non-members pass pass udp", $1, to, 1, 54 }' "$WORK/flow-members"
+    } | shuf --random-source="$OBJECT" >"$WORK/flows"
+    GUESTS=$WORK/flow-guests guests_come_and_go set 300 --stdin
+    [ "$(status_of keys)" = 1001 ] || fail "keys: $(status_of keys)"
+}
+
 refusals() {
     local before member guest
     member=$(head -n 1 "$WORK/members")
@@ -366,6 +417,7 @@ ktap_run \
     "prefixes, one inside the other" prefixes \
     "prefixes among several fields, the outer one under traffic" flow_prefixes \
     "exact sets: no doubt, and growth by itself" exact \
+    "exact sets of flows" exact_flows \
     "what is refused changes nothing" refusals \
     "more keys than fit" overflow \
     "two controllers" two_controllers

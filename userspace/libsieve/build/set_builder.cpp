@@ -596,7 +596,7 @@ Result<ExactMaterial> exact_ranges(const ExactKind& kind, Members list, const Bu
     return exact;
 }
 
-// Single addresses, for a kind that lists them.
+// Single keys, for a kind that lists them.
 Result<ExactMaterial> exact_keys_of(const ExactKind& kind, Members list, std::uint64_t room,
                                     const BuildSecret& secret) {
     for (const AddressRange& range : list.ranges) {
@@ -607,6 +607,10 @@ Result<ExactMaterial> exact_keys_of(const ExactKind& kind, Members list, std::ui
                 kind.facts().name, kind_name(SIEVE_KIND_RANGES)));
         list.keys.add(key_of(range.first, list.fields()));
     }
+    if (!list.key_ranges.empty())
+        return invalid_request(fmt::format("kind {} holds single keys, and the list has prefixes, ranges or "
+                                           "open fields; a filter holds them",
+                                           kind.facts().name));
     ExactMaterial exact;
     Material& material = exact.material;
     material.fields = list.fields();
@@ -851,7 +855,7 @@ Result<BuiltSet> build_set(Members members, const BuildOptions& wanted, const Pr
         return invalid_request(fmt::format(
             "kind {} changes while it is in force, so it cannot promise that exceptions do not match",
             facts.name));
-    if (exact != nullptr && !sieve_is_one_address(members.fields()))
+    if (exact != nullptr && !exact->is_of_keys() && !sieve_is_one_address(members.fields()))
         return invalid_request(
             fmt::format("kind {} holds addresses only: a key of it is src or dst", facts.name));
     const ThreadLimit threads(options.threads);
@@ -949,9 +953,30 @@ Status check_exception_lines(const Image& image, const Exceptions& exceptions) {
     return {};
 }
 
+// The same for keys of several fields.
+Status check_listed(const ExactKind& kind, const Image& image, const Members& members) {
+    if (!members.key_ranges.empty())
+        return bad_input("its filter holds single keys, and the list has ranges");
+    SIEVE_ASSIGN(const KeySet listed, kind.list(image.lookup(), image.filter()));
+    const auto sorted = [](const KeySet& keys) {
+        std::vector<sieve_key> all;
+        all.reserve(keys.size());
+        keys.for_each(0, keys.size(), [&](const sieve_key& key) { all.push_back(key); });
+        std::sort(all.begin(), all.end(), key_order);
+        all.erase(std::unique(all.begin(), all.end(), same_key), all.end());
+        return all;
+    };
+    const std::vector<sieve_key> own = sorted(listed), expected = sorted(members.keys);
+    SIEVE_TRY(check_same<std::uint64_t>("keys", own.size(), expected.size()));
+    if (!std::equal(own.begin(), own.end(), expected.begin(), same_key))
+        return bad_input("its filter is not that of the list: it has as many keys, but not the same");
+    return {};
+}
+
 Status check_exact_built(const ExactKind& kind, const Image& image, Members members) {
     SIEVE_TRY(check_exception_lines(image, {}));
     SIEVE_TRY(check_same<std::uint64_t>("entries", image.file().entries, members.size()));
+    if (!sieve_is_one_address(members.fields())) return check_listed(kind, image, members);
     const AddressSet set = address_set_of(all_ranges(std::move(members.keys), std::move(members.ranges)));
     return check_listed(kind, image, set);
 }

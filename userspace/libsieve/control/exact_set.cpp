@@ -43,7 +43,7 @@ Status check_request(const std::string& set, const KeyRequest& request) {
     return {};
 }
 
-// Single addresses, each once, in the order in which they are given.
+// Single keys, each once, in the order in which they are given.
 struct Wanted {
     std::vector<sieve_key> keys{};
     std::uint64_t repeated = 0;
@@ -61,6 +61,9 @@ Result<Wanted> wanted_of(const std::string& set, const Members& members) {
         key.word[word + 1] = static_cast<std::uint64_t>(range.first);
         all.add(key);
     }
+    if (!members.key_ranges.empty())
+        return bad_input(fmt::format(
+            "set {} is of kind exact, which holds single keys, no prefixes, ranges or open fields", set));
     std::vector<std::pair<sieve_key, std::size_t>> order;
     order.reserve(all.size());
     all.for_each(0, all.size(), [&](const sieve_key& key) { order.emplace_back(key, order.size()); });

@@ -198,16 +198,21 @@ std::uint64_t record_lines_for(std::uint64_t keys, const RecordsOrder& order) {
 }
 
 Result<HugeArray<sieve_line>> build_records(std::span<const sieve_key> keys, const RecordsOrder& order) {
-    constexpr std::uint64_t most_keys = std::uint64_t{1} << 31;
-    if (keys.size() + order.room > most_keys)
-        return invalid_request(
-            fmt::format("{} keys are more than an exact set holds", keys.size() + order.room));
     std::array<std::uint64_t, SIEVE_HASH_KEY_WORDS> secret{};
     SIEVE_TRY(draw_secret(order.seed, secret));
     std::array<std::uint32_t, 2 * SIEVE_HASH_KEY_WORDS> halves{};
     std::memcpy(halves.data(), secret.data(), sizeof(halves));
     std::seed_seq seed(halves.begin(), halves.end());
     std::mt19937_64 random(seed);
+    return build_records(keys, order, random);
+}
+
+Result<HugeArray<sieve_line>> build_records(std::span<const sieve_key> keys, const RecordsOrder& order,
+                                            std::mt19937_64& random) {
+    constexpr std::uint64_t most_keys = std::uint64_t{1} << 31;
+    if (keys.size() + order.room > most_keys)
+        return invalid_request(
+            fmt::format("{} keys are more than an exact set holds", keys.size() + order.room));
     sieve_records header = header_for(keys.size(), order);
     for (std::size_t i = 0; i < keys.size(); i++)
         if (!Records({reinterpret_cast<sieve_line*>(&header), 1}).fits(keys[i]))

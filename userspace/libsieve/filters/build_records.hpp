@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <random>
 #include <span>
 
 #include <sieve/records.h>
@@ -27,5 +28,8 @@ struct RecordsOrder {
 // invalid_request: the keys are more than an array of lines can hold.
 [[nodiscard]] Result<HugeArray<sieve_line>> build_records(std::span<const sieve_key> keys,
                                                           const RecordsOrder& order);
+// The same, with secrets that are drawn from `random`.
+[[nodiscard]] Result<HugeArray<sieve_line>> build_records(std::span<const sieve_key> keys,
+                                                          const RecordsOrder& order, std::mt19937_64& random);
 
 } // namespace sieve

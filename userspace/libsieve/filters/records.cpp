@@ -19,7 +19,7 @@ bool is_tag(std::uint32_t tag) {
 
 } // namespace
 
-std::string Records::fault(std::span<const sieve_line> lines) {
+std::string Records::fault(std::span<const sieve_line> lines, MayChange may_change) {
     if (lines.empty()) return "no lines";
     const auto& header = *reinterpret_cast<const sieve_records*>(lines.data());
     if (header.magic != SIEVE_RECORDS_MAGIC) return "another magic";
@@ -34,7 +34,8 @@ std::string Records::fault(std::span<const sieve_line> lines) {
         return "the plain form, of other keys than addresses";
     if (header.rows == 0 || (header.tagged != 0 && header.rows % 2 != 0))
         return fmt::format("{} rows, expected at least one, and whole lines of them", header.rows);
-    if (header.reserved != 0) return "reserved bits";
+    if (may_change == MayChange::no && header.unsettled != 0)
+        return "a change of its keys that did not come to its end";
     if (const std::uint64_t expected = sieve_records_lines(&header); expected != lines.size())
         return fmt::format("{} lines, expected {}", lines.size(), expected);
     return {};

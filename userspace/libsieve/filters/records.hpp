@@ -11,13 +11,17 @@
 
 namespace sieve {
 
+// Whether a change of the keys may be going on.
+enum class MayChange : bool { no, yes };
+
 // A view of lines. Whoever changes them is their only writer.
 class Records {
   public:
     explicit Records(std::span<sieve_line> lines) : lines_(lines) {}
 
     // What is wrong with the header of lines that are said to be records; empty if nothing is.
-    [[nodiscard]] static std::string fault(std::span<const sieve_line> lines);
+    [[nodiscard]] static std::string fault(std::span<const sieve_line> lines,
+                                           MayChange may_change = MayChange::no);
 
     [[nodiscard]] const sieve_records& header() const {
         return *reinterpret_cast<const sieve_records*>(lines_.data());

@@ -562,14 +562,11 @@ TEST(Exact, RefusesWhatItCannotHold) {
     };
     KeySet one(SIEVE_FIELD_SRC);
     one.add_ipv4(1);
-    KeySet flows(SIEVE_FIELD_ALL);
-    flows.add(key_of(v4(1)));
     const auto same = [](BuildOptions&) {};
     refused([](BuildOptions& o) { o.bits_per_key = 16; }, {one, {}}, "size follows from the list");
     refused([](BuildOptions& o) { o.memory = 64; }, {one, {}}, "is exact and cannot be smaller");
     refused([](BuildOptions& o) { o.kind.choices = 3; }, {one, {}}, "expected 2 to 2");
     refused([](BuildOptions& o) { o.kind.hashes = 2; }, {one, {}}, "hashes is no option");
-    refused(same, {flows, {}}, "addresses only");
     refused(same, {one, {{v4(0x0a000000), v4(0x0a0000ff)}}},
             "holds single addresses, and the list has prefixes or ranges; kind ranges holds both");
 }

@@ -11,6 +11,7 @@
 #include "libsieve/filters/kinds/exact/exact_listing.hpp"
 #include "libsieve/filters/kinds/exact/exact_live_table.hpp"
 #include "libsieve/filters/kinds/exact/exact_table.hpp"
+#include "libsieve/filters/kinds/exact/exact_wide.hpp"
 #include "libsieve/util/clock.hpp"
 
 namespace sieve {
@@ -72,7 +73,7 @@ bool has_ended(const exact::Parts& parts, std::uint32_t value) {
 } // namespace
 
 std::string ExactTableKind::geometry_fault(const sieve_lookup& lookup) const {
-    return exact::fault(*sieve_exact_of(&lookup));
+    return exact::is_wide(lookup.fields) ? exact::wide_fault(lookup) : exact::fault(*sieve_exact_of(&lookup));
 }
 
 std::uint64_t ExactTableKind::lines(const sieve_lookup& lookup) const {
@@ -80,6 +81,7 @@ std::uint64_t ExactTableKind::lines(const sieve_lookup& lookup) const {
 }
 
 std::string ExactTableKind::geometry(const sieve_lookup& lookup) const {
+    if (exact::is_wide(lookup.fields)) return exact::wide_geometry(lookup);
     const sieve_exact& exact = *sieve_exact_of(&lookup);
     std::string text =
         fmt::format("{} words of {} lanes of {} bits for IPv4", exact.words, 64 / exact.width, exact.width);
@@ -93,16 +95,18 @@ std::string ExactTableKind::geometry(const sieve_lookup& lookup) const {
     return text;
 }
 
-std::string ExactTableKind::parameters(const sieve_lookup&, std::uint64_t) const {
-    return "exact; single addresses only";
+std::string ExactTableKind::parameters(const sieve_lookup& lookup, std::uint64_t) const {
+    return exact::is_wide(lookup.fields) ? "exact; no prefixes" : "exact; single addresses only";
 }
 
-LinesTouched ExactTableKind::lines_touched(const sieve_lookup&, double) const {
+LinesTouched ExactTableKind::lines_touched(const sieve_lookup& lookup, double) const {
+    if (exact::is_wide(lookup.fields)) return exact::wide_lines_touched(lookup);
     return {.non_member = 2, .member = 2};
 }
 
 bool ExactTableKind::holds_key(const sieve_lookup& lookup, const sieve_key& key,
                                std::span<const sieve_line> filter) const {
+    if (exact::is_wide(lookup.fields)) return exact::wide_holds(lookup, key, filter);
     const sieve_exact& exact = *sieve_exact_of(&lookup);
     const std::uint64_t upper = sieve_address_upper(&key, lookup.fields);
     const std::uint64_t lower = sieve_address_lower(&key, lookup.fields);
@@ -134,6 +138,8 @@ bool ExactTableKind::holds_key(const sieve_lookup& lookup, const sieve_key& key,
 // or the other.
 Status ExactTableKind::for_each_range(const sieve_lookup& lookup, std::span<const sieve_line> filter,
                                       const std::function<void(const AddressRange&)>& visit) const {
+    if (exact::is_wide(lookup.fields))
+        return bad_input("keys of several fields, which are no ranges of addresses");
     const exact::Parts parts = exact::Parts::of(lookup, filter);
     std::string fault = exact::parts_fault(parts);
     if (fault.empty())
@@ -148,6 +154,7 @@ Status ExactTableKind::for_each_range(const sieve_lookup& lookup, std::span<cons
 Result<std::unique_ptr<ExactFilter>>
 ExactTableKind::work_out(const KeySet& keys, std::uint64_t room,
                          std::span<const __u64, SIEVE_HASH_KEY_WORDS> secret) const {
+    if (exact::is_wide(keys.fields())) return exact::work_out_wide(keys, room, secret);
     Split split(keys);
     exact::Addresses& addresses = split.addresses;
     if (!keys.empty()) addresses.ipv6_room = room * addresses.ipv6.size() / keys.size();
@@ -161,6 +168,7 @@ std::uint64_t ExactTableKind::lines_for(std::uint64_t ipv4, std::uint64_t ipv6) 
 }
 
 Result<KeySet> ExactTableKind::list(const sieve_lookup& lookup, std::span<const sieve_line> filter) const {
+    if (exact::is_wide(lookup.fields)) return exact::list_wide(lookup, filter);
     const exact::Parts parts = exact::Parts::of(lookup, filter);
     if (const std::string fault = exact::parts_fault(parts); !fault.empty()) return bad_input(fault);
     KeySet keys(lookup.fields);
@@ -179,6 +187,7 @@ Result<KeySet> ExactTableKind::list(const sieve_lookup& lookup, std::span<const 
 }
 
 Result<KeySum> ExactTableKind::add_up(const sieve_lookup& lookup, std::span<const sieve_line> filter) const {
+    if (exact::is_wide(lookup.fields)) return exact::add_up_wide(lookup, filter);
     if (exact::Parts::of(lookup, filter).ipv6.unsettled != 0)
         return bad_input("a change of its keys that did not come to its end");
     return exact::sum_of_table(lookup, filter);
@@ -186,6 +195,7 @@ Result<KeySum> ExactTableKind::add_up(const sieve_lookup& lookup, std::span<cons
 
 Result<std::unique_ptr<ChangeableTable>>
 ExactTableKind::open_table(const sieve_lookup& lookup, sieve_file& file, std::span<sieve_line> lines) const {
+    if (exact::is_wide(lookup.fields)) return exact::open_wide(lookup, file, lines);
     return exact::LiveTable::open(lookup, file, lines);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// The kind `exact` (sieve/exact_table.h): single addresses of both families, without false positives.
+// The kind `exact` (sieve/exact_table.h): single addresses of both families, or keys of several fields,
+// without false positives.
 #pragma once
 
 #include <sieve/exact_table.h>
