@@ -6,6 +6,7 @@
 // SIEVE_EXACT_LOOKUPS sets the number of lookups of members in each test.
 #include <atomic>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <iostream>
 #include <random>
@@ -14,20 +15,30 @@
 #include <thread>
 #include <vector>
 
+#include <unistd.h>
+
 #include <bpf/bpf.h>
 #include <fmt/core.h>
 #include <gtest/gtest.h>
+#include <linux/bpf.h>
 #include <sieve/policy.h>
 
 #include "bpf/bounded.hpp"
 #include "bpf/images.hpp"
+#include "bpf/own_network.hpp"
 #include "libsieve/bench/bench_keys.hpp"
 #include "libsieve/bench/bench_object.hpp"
 #include "libsieve/build/set_builder.hpp"
+#include "libsieve/control/apply.hpp"
+#include "libsieve/control/change_keys.hpp"
+#include "libsieve/control/real_kernel.hpp"
 #include "libsieve/filters/exact_kind.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/kernel/grace_period.hpp"
 #include "libsieve/kernel/mapped_filter.hpp"
+#include "libsieve/kernel/scratch.hpp"
+#include "libsieve/kernel/stats.hpp"
+#include "libsieve/packets/carrier.hpp"
 
 #include "bpf/bench/bench_control.h"
 #include "sieve_bench.skel.h"
@@ -273,6 +284,133 @@ TEST(LiveExact, MissesNoMemberThatMovesToAndFro) {
 
 TEST(LiveExact, MissesNoIpv6MemberThatMovesToAndFro) {
     members_of_a_small_table_move("to and fro, IPv6", true);
+}
+
+/// Growth as `insert` does it: listed, built larger, tested, swapped. Meanwhile the program in force is asked
+/// for members, packet by packet.
+TEST(LiveExact, GrowsWithoutAMissedMember) {
+    in_own_network([] {
+        const std::uint64_t keys = bounded(1'000'000), more = keys / 100 + 8;
+        ASSERT_TRUE(ip("link set lo up"));
+        const std::string path = fmt::format("/tmp/sieve-growth-{}.sieve", ::getpid());
+        Image image = exact_image(keys_at(0, keys), 0);
+        ASSERT_TRUE(image.save(path, Replace::anything));
+        control::RealKernel kernel;
+        control::SetSpec set;
+        set.name = "set";
+        set.sources = {path};
+        control::TableSpec spec;
+        spec.interface = "lo";
+        spec.sets = {set};
+        spec.mode = ModeChoice::skb;
+        double best = 1e9;
+        for (int round = 0; round < 3; round++) {
+            const auto applied = control::apply(kernel, spec, {});
+            ASSERT_TRUE(applied) << applied.error().message;
+            const UniqueFd program(bpf_prog_get_fd_by_id(applied->hook.ours->id));
+            ASSERT_TRUE(program);
+            std::atomic<bool> stop{false};
+            std::atomic<std::uint64_t> asked{0}, missed{0};
+            std::thread asking([&] {
+                packets::Carrier carrier;
+                std::mt19937_64 random(13);
+                while (!stop) {
+                    sieve_key key{};
+                    key.word[1] = sieve_v4_mapped(bench_address(static_cast<std::uint32_t>(random() % keys)));
+                    const auto frame = carrier.carry(key, SIEVE_FIELD_SRC);
+                    LIBBPF_OPTS(bpf_test_run_opts, run, .data_in = frame.data(),
+                                .data_size_in = static_cast<__u32>(frame.size()));
+                    ASSERT_EQ(bpf_prog_test_run_opts(program.get(), &run), 0);
+                    missed += run.retval == XDP_DROP ? 0 : 1;
+                    asked++;
+                }
+            });
+            while (asked < 100) std::this_thread::yield();
+            const auto start = std::chrono::steady_clock::now();
+            const auto did = control::change_keys(kernel, {.interface = "lo"}, "set", keys_at(keys, more),
+                                                  control::KeyRequest{}, {});
+            const double seconds =
+                std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+            const std::uint64_t meanwhile = asked;
+            while (asked < meanwhile + 1'000) std::this_thread::yield();
+            stop = true;
+            asking.join();
+            ASSERT_TRUE(did) << did.error().message;
+            EXPECT_EQ(did->grown, 1U);
+            EXPECT_EQ(did->report.done, more);
+            EXPECT_EQ(did->report.keys, keys + more);
+            EXPECT_EQ(missed, 0U) << "of " << asked;
+            EXPECT_GT(meanwhile, 100U);
+            best = std::min(best, seconds);
+        }
+        std::cout << fmt::format("a set of {} keys grew in {:.0f} ms, the best of three\n", keys, best * 1e3);
+        std::remove(path.c_str());
+    });
+}
+
+/// Flows: the real program is asked for members, again and again, while others come and go in the same rows.
+TEST(LiveExact, MissesNoFlowWhileOthersComeAndGo) {
+    constexpr std::size_t stay = 300, batch = 40, guests = 400;
+    std::mt19937_64 random(12);
+    KeySet flows(SIEVE_FIELD_ALL);
+    for (std::size_t i = 0; i < stay + guests; i++) {
+        sieve_key key{};
+        for (const int at : {1, 3}) key.word[at] = sieve_v4_mapped(static_cast<std::uint32_t>(random()));
+        key.word[4] = sieve_transport_word(static_cast<std::uint16_t>(random()), 443, 6);
+        flows.add(key);
+    }
+    const auto part = [&](std::size_t first, std::size_t count) {
+        KeySet keys(SIEVE_FIELD_ALL);
+        for (std::size_t i = 0; i < count; i++) keys.add(flows.at(first + i));
+        return keys;
+    };
+    LiveMap map(exact_image(part(0, stay + guests / 2), 100));
+    const Scratch scratch = value_or_fail(Scratch::load(false));
+    ASSERT_TRUE(scratch.ask_only(map.fd()));
+    std::vector<std::vector<std::uint8_t>> packets;
+    packets::Carrier carrier;
+    for (std::size_t i = 0; i < flows.size(); i++) {
+        const auto carried = carrier.carry(flows.at(i), SIEVE_FIELD_ALL);
+        packets.emplace_back(carried.begin(), carried.end());
+    }
+    const auto drops = [&](std::size_t i) { return value_or_fail(scratch.run(packets[i])) == XDP_DROP; };
+    std::atomic<bool> stop{false};
+    std::atomic<std::uint64_t> asked{0}, missed{0};
+    // Another instance, whose counter says how many of many runs found the member.
+    const Scratch other = value_or_fail(Scratch::load(false));
+    ASSERT_TRUE(other.ask_only(map.fd()));
+    std::thread asking([&] {
+        constexpr std::uint32_t runs = 5'000;
+        const auto hits = [&] { return value_or_fail(read_stats(other.instance())).hit[0].packets; };
+        for (std::size_t i = 0; !stop; i = (i + 1) % stay) {
+            const std::uint64_t before = hits();
+            ASSERT_TRUE(bench::run_program(other.object().program_fd(), packets[i], runs));
+            missed += runs - (hits() - before);
+            asked += runs;
+        }
+    });
+    std::uint64_t changes = 0;
+    const std::uint64_t lookups = lookups_wanted(5'000'000);
+    // Windows of guests: those of the oldest batch go, the next ones come.
+    for (std::size_t oldest = 0; asked < lookups || changes < 1'000; oldest = (oldest + batch) % guests) {
+        const TableChange did =
+            map.change(part(stay + oldest, batch), part(stay + (oldest + guests / 2) % guests, batch));
+        ASSERT_EQ(did.removed, batch);
+        ASSERT_TRUE(did.full.empty());
+        changes += did.removed + did.added;
+        if (changes % 1'600 != 0) continue;
+        // Which guests are in is known, too.
+        for (std::size_t i = 0; i < guests; i++) {
+            const std::size_t behind = (i + guests - (oldest + batch) % guests) % guests;
+            ASSERT_EQ(drops(stay + i), behind < guests / 2) << i;
+        }
+    }
+    stop = true;
+    asking.join();
+    EXPECT_EQ(missed, 0U) << "of " << asked;
+    map.expect_intact();
+    std::cout << fmt::format("flows: {} lookups of members, {} missed; {} changes, {} grace periods\n",
+                             asked.load(), missed.load(), changes, map.waits());
 }
 
 } // namespace

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -98,13 +99,16 @@ Result<Rebuilt> rebuild_with(Kernel& kernel, const HookName& name, const std::st
                              const KeySet& coming, const Observer& observer) {
     for (int attempt = 0; attempt < attempts; attempt++) {
         SIEVE_ASSIGN(const Seen seen, see(kernel, name, set, observer));
-        SIEVE_ASSIGN(Image image, build_larger(seen, coming, observer));
-        ReadySet ready{.name = set, .image = std::move(image), .maps = {}};
+        std::optional<ReadySet> built;
+        // While the kernel takes the program of the trial.
         const auto make = [&]() -> Result<std::vector<const ReadySet*>> {
-            SIEVE_ASSIGN(ready.maps, kernel.bring_in(ready.image, nullptr, set, 0));
-            return std::vector<const ReadySet*>{&ready};
+            SIEVE_ASSIGN(Image image, build_larger(seen, coming, observer));
+            built.emplace(ReadySet{.name = set, .image = std::move(image), .maps = {}});
+            SIEVE_ASSIGN(built->maps, kernel.bring_in(built->image, nullptr, set, 0));
+            return std::vector<const ReadySet*>{&*built};
         };
         SIEVE_ASSIGN(const std::unique_ptr<Trial> trial, kernel.start_trial(seen.point, false, make));
+        const ReadySet& ready = *built;
         SIEVE_TRY(trial->test(0, ready));
 
         SIEVE_ASSIGN(const Held lock, hold_lock(kernel, observer));
