@@ -18,10 +18,11 @@ import re
 import sys
 
 HEAD = """# SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-set terminal svg size 900,560 dynamic background 'white' font 'sans-serif,13' noenhanced
+set terminal svg size {width},560 dynamic background 'white' font 'sans-serif,13' noenhanced
 set output 'docs/figures/{name}.svg'
 set title "{title}"
 set grid
+set linetype 5 linecolor rgb '#a0a000'
 """
 
 # How figures name a line of a plot, by the contestant's name in the numbers: short, and the same in all figures.
@@ -36,7 +37,7 @@ SHORT = {
 }
 # How figures name the traffic of a measurement, by its name in the numbers.
 TRAFFIC = {"non_members": "non-members", "members": "members", "half": "half of each"}
-WIDTH = {"xorsat, 2 lines": 3, "touch one line": 2}
+WIDTH = {"exact, 2 words": 3, "xorsat, 2 lines": 2, "touch one line": 2}
 COMPARED = {"floor", "filter", "peer"}
 
 
@@ -56,7 +57,7 @@ def lines_figure(tables, name, title, label, value, log):
         for one in table["contestants"]:
             if one["role"] in COMPARED:
                 series.setdefault(one["name"], []).append((table["keys"], value(one)))
-    out = [HEAD.format(name=name, title=title)]
+    out = [HEAD.format(name=name, title=title, width=1100)]  # a third of it for the key
     out += ["set logscale x", "set format x '%.0s%c'", "set xlabel 'keys'", f"set ylabel {quoted(label)}"]
     out += ["set key outside right top"] + (["set logscale y"] if log else ["set yrange [0:*]"])
     plots = []
@@ -72,14 +73,16 @@ def lines_figure(tables, name, title, label, value, log):
 
 def bars_figure(rows, name, title, label, log=False):
     """One bar for each (text, value)."""
-    out = [HEAD.format(name=name, title=title)]
+    out = [HEAD.format(name=name, title=title, width=900)]
     out += ["set style fill solid 0.7", "set boxwidth 0.7", "unset key", f"set xlabel {quoted(label)}"]
     out += ["set yrange [-0.6:%f]" % (len(rows) - 0.4), "set lmargin 34"]
-    out += ["set logscale x"] if log else [f"set xrange [0:{1.15 * max(value for _, value in rows)}]"]
+    least, most = (pick(value for _, value in rows) for pick in (min, max))
+    least = least / 3 if log else 0
+    out += [f"set xrange [{least}:{most * (most / least) ** 0.15}]" if log else f"set xrange [0:{1.15 * most}]"]
+    out += ["set logscale x"] if log else []
     out += ["$data << END"]
     out += [f"{i} {value} {quoted(text)}" for i, (text, value) in enumerate(reversed(rows))]
     out += ["END"]
-    least = min(value for _, value in rows) / 3 if log else 0
     out.append(f"plot $data using 2:1:({least}):2:($1-0.35):($1+0.35):ytic(3) with boxxyerror, \\")
     out.append("     $data using 2:1:(sprintf('  %.4g', $2)) with labels left")
     return "\n".join(out) + "\n"
@@ -88,7 +91,7 @@ def bars_figure(rows, name, title, label, log=False):
 def points_figure(groups, name, title, x_label, y_label, extra=(), verticals=()):
     """One joined line for each name of [(name, [(x, y, text)])], with the texts at the points, and one upright line for
     each of [(name, x)]."""
-    out = [HEAD.format(name=name, title=title)]
+    out = [HEAD.format(name=name, title=title, width=1100)]  # a third of it for the key
     out += ["set logscale xy", "set format y '%.0te%T'", "set key outside right top", *extra]
     out += [f"set xlabel {quoted(x_label)}", f"set ylabel {quoted(y_label)}"]
     plots = []
@@ -96,7 +99,8 @@ def points_figure(groups, name, title, x_label, y_label, extra=(), verticals=())
         out.append(f"$data{i} << END")
         out += [f"{x} {y} {quoted(text)}" for x, y, text in points]
         out.append("END")
-        plots.append(f"$data{i} using 1:2 with linespoints lc {i + 1} pt {i + 1} ps 0.8 lw {WIDTH.get(group, 1)} "
+        width = WIDTH.get(group, WIDTH.get(group.rpartition(", ")[0], 1))
+        plots.append(f"$data{i} using 1:2 with linespoints lc {i + 1} pt {i + 1} ps 0.8 lw {width} "
                      f"title {quoted(group)}")
         if any(text for _, _, text in points):
             plots.append(f"$data{i} using 1:2:3 with labels offset 0,0.8 font ',10' tc lt {i + 1} notitle")
@@ -177,11 +181,14 @@ def trade_figures(numbers, user):
     for table in million:
         points = [(f"{SHORT.get(one['name'], one['name'])}: {8 * one['bytes'] / table['keys']:.0f} bits per key",
                    [(one["half"]["apart"]["net"]["median"], one["fpr"], "")])
-                  for one in table["contestants"] if "fpr" in one and "equal FPR" not in one["name"]]
+                  for one in table["contestants"] if one.get("fpr") and "equal FPR" not in one["name"]]
+        exact = [(f"{one['name']}: none, {8 * one['bytes'] / table['keys']:.0f} bits per key",
+                  one["half"]["apart"]["net"]["median"])
+                 for one in table["contestants"] if one.get("fpr") == 0]
         yield "bench-trade-lookup", points_figure(
-            points, "bench-trade-lookup", "False positives against lookup time, a million keys",
+            points, "bench-trade-lookup", "False positives against lookup time, a million keys; upright: none",
             "nanoseconds net of key and hash, half of the lookups are of members", "false positive rate",
-            ["set xrange [10:300]"])
+            ["set xrange [10:300]"], exact)
 
 
 def figures(numbers):
@@ -237,6 +244,8 @@ def firewall_figures(numbers):
 
 # What a set of addresses is compared with, by name: the kernel's maps among the lookups, and whole filters.
 EXACT_MAPS = ("exact, 2 words", "xorsat, 2 lines", "BPF hash", "BPF LPM trie")
+# Of packet filters: where this one is among them, xdp-sieve's own list is exact. Older numbers are of a filter.
+VERIFIED = "xdp-sieve, xorsat, verify"
 EXACT_FILTERS = {"iptables raw, ipset": "ipset", "nftables, netdev ingress": "nftables set"}
 
 
@@ -245,21 +254,23 @@ def peer_figures(numbers):
     memory, lookups, packets = {}, {}, {}
     if not any(one["name"] == EXACT_MAPS[0] for table in numbers["lookups"] for one in table["contestants"]):
         return  # the numbers are older than the kind
-    for table in numbers["lookups"]:
-        for one in table["contestants"]:
-            if one["name"] not in EXACT_MAPS:
+    for contestant in EXACT_MAPS:
+        name = SHORT.get(contestant, contestant)
+        for table in numbers["lookups"]:
+            one = next((one for one in table["contestants"] if one["name"] == contestant), None)
+            if one is None:
                 continue
-            name = SHORT.get(one["name"], one["name"])
             memory.setdefault(name, []).append((table["keys"], one["bytes"] / table["keys"], ""))
             for traffic in ("non_members", "members"):
                 lookups.setdefault(f"{name}, {TRAFFIC[traffic]}", []).append(
                     (table["keys"], one[traffic]["apart"]["net"]["median"], ""))
     for table in numbers.get("firewalls", []):
+        exact = any(one["name"] == VERIFIED for one in table["rows"])
         for one in table["rows"]:
             if one["name"] in EXACT_FILTERS:
                 memory.setdefault(EXACT_FILTERS[one["name"]], []).append(
                     (table["keys"], one["bytes"] / table["keys"], ""))
-            if one["name"] in EXACT_FILTERS or one["name"] == "xdp-sieve":
+            if one["name"] in EXACT_FILTERS or (one["name"] == "xdp-sieve" and exact):
                 packets.setdefault(EXACT_FILTERS.get(one["name"], one["name"]), []).append(
                     (table["keys"], one["frames"]["members"]["nanoseconds"]["median"], ""))
     plain = ["set format x '%.0s%c'", "set format y '%g'"]
@@ -269,9 +280,10 @@ def peer_figures(numbers):
     yield "bench-peers-lookup", points_figure(
         lookups.items(), "bench-peers-lookup", "One lookup at a time in a list of IPv4 addresses", "addresses",
         "nanoseconds, net of key and hash", plain)
-    yield "bench-peers-packets", points_figure(
-        packets.items(), "bench-peers-packets", "A packet that a list of IPv4 addresses drops", "addresses",
-        "nanoseconds of the receiver's processor", [*plain, "unset logscale y", "set yrange [0:*]"])
+    if "xdp-sieve" in packets:
+        yield "bench-peers-packets", points_figure(
+            packets.items(), "bench-peers-packets", "A packet that a list of IPv4 addresses drops", "addresses",
+            "nanoseconds of the receiver's processor", [*plain, "unset logscale y", "set yrange [0:*]"])
 
 
 def prefix_figures(prefixes):
@@ -309,7 +321,9 @@ which makes a key, hashes it, and waits for one random line of the same map. **A
 one before is done, as with packets, between which a driver works. **Together**: one lookup right after the other, so
 that the processor overlaps their cache misses as far as it can look ahead. The traffic is **non-members**,
 **members**, or **half** of each in random turn. A filter takes turns with a floor in its own map. The kernel's own
-sets are compared with the row "touch one line", which reads the map of the default kind.
+sets are compared with the row "touch one line", which reads the map of the default filter. **Verified** is a filter
+with the keys themselves behind it; a match asks both. The memory of nftables is the growth of what the kernel uses,
+which other work on the machine disturbs.
 """
 
 
@@ -347,11 +361,17 @@ def lookup_section(table):
                                "non-members, together", "members, together", "half, together"], rows)
     reference = next(one["name"] for one in table["contestants"] if one["reference"])
     yield f"\nHow many times as fast `{reference}` is, net:\n"
-    rows = [[one["name"]] + [f"{one[traffic][spacing]['to_reference']['median']:.2f}"
-                             for spacing in ("apart", "together") for traffic in ("non_members", "members", "half")]
-            for one in table["contestants"] if one["role"] == "peer"]
-    yield from markdown_table(["than", "non-members, apart", "members, apart", "half, apart",
-                               "non-members, together", "members, together", "half, together"], rows)
+    columns = [(spacing, traffic) for spacing in ("apart", "together") for traffic in TRAFFIC]
+    header = ["than"] + [f"{TRAFFIC[traffic].split(' ')[0]}, {spacing}" for spacing, traffic in columns]
+    peers = [one for one in table["contestants"] if one["role"] == "peer"]
+    exact = [one for one in table["contestants"] if one["name"] == EXACT_MAPS[0]]
+    yield from markdown_table(header, [[one["name"]] + [f"{one[traffic][spacing]['to_reference']['median']:.2f}"
+                                                        for spacing, traffic in columns] for one in exact + peers])
+    for own in exact if peers else []:
+        yield f"\nHow many times as fast `{own['name']}` is, net, by the medians above:\n"
+        yield from markdown_table(header, [[one["name"]] + [
+            f"{one[traffic][spacing]['net']['median'] / own[traffic][spacing]['net']['median']:.2f}"
+            for spacing, traffic in columns] for one in peers])
     yield from (f"\nLeft out: {reason}." for reason in table["skipped"])
 
 
@@ -405,13 +425,15 @@ def machine_text(machine):
     return f"{machine['processors']} processors, {machine['processor']}, {machine['kernel']}."
 
 
-def page(numbers, prefixes, user, names):
+def page(numbers, prefixes, measured_on, user, names):
     yield PAGE_HEAD
     builder = user["context"]
     yield (f"The builder's times (bench-trade-effort) are of {builder['num_cpus']} processors of "
            f"{builder['mhz_per_cpu']:,} MHz.")
     if machine := numbers.get("machine"):
         yield f"All other times are of {machine_text(machine)}"
+    if prefixes and measured_on != numbers.get("machine"):
+        yield f"The numbers of prefixes are of {machine_text(measured_on)}"
     for part, machine in numbers["apart"].items():
         yield (f"The numbers of {part} are of a run of their own (`xdp-sieve bench --{part}`), on "
                f"{machine_text(machine)}")
@@ -458,7 +480,8 @@ def main():
             numbers[part] = sorted(newer[part], key=lambda table: table["keys"])
             numbers["apart"][part] = newer["machine"]
     measured = results / "prefixes.json"
-    prefixes = json.loads(measured.read_text())["prefixes"] if measured.exists() else []
+    of_prefixes = json.loads(measured.read_text()) if measured.exists() else {"prefixes": [], "machine": None}
+    prefixes = of_prefixes["prefixes"]
     measured = results / "scale.json"
     scale = scale_figure(json.loads(measured.read_text())) if measured.exists() else []
     directory.mkdir(parents=True, exist_ok=True)
@@ -467,7 +490,7 @@ def main():
                                          peer_figures(numbers), prefix_figures(prefixes), scale):
         (directory / f"{name}.gp").write_text(program)
         names.append(name)
-    page_path.write_text("\n".join(page(numbers, prefixes, user, names)) + "\n")
+    page_path.write_text("\n".join(page(numbers, prefixes, of_prefixes["machine"], user, names)) + "\n")
 
 
 if __name__ == "__main__":

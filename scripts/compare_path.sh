@@ -4,14 +4,15 @@
 # run, so that other work on the machine slows both alike. The filter stays in the processor's cache, because one
 # packet is judged again and again.
 #
-#     compare_path.sh OLD_TREE NEW_TREE [ROUNDS]
+#     compare_path.sh OLD_TREE NEW_TREE [ROUNDS] [KIND]
 #
-# Both trees must be built. Each program judges with a set of 100,000 addresses that its own build made. Compare the
-# minimum first: other work on the machine disturbs it least.
+# Both trees must be built. Each program judges with a set of 100,000 addresses that its own build made, of kind
+# `xorsat` unless another one is named: the builds need not agree on what addresses get by default. Compare the minimum
+# first: other work on the machine disturbs it least.
 set -euo pipefail
 
 [ $# -ge 2 ] || {
-    echo "usage: compare_path.sh OLD_TREE NEW_TREE [ROUNDS]" >&2
+    echo "usage: compare_path.sh OLD_TREE NEW_TREE [ROUNDS] [KIND]" >&2
     exit 2
 }
 [ "$(id -u)" -eq 0 ] || {
@@ -21,6 +22,7 @@ set -euo pipefail
 trees=("$(realpath "$1")" "$(realpath "$2")")
 names=(old new)
 rounds=${3:-25}
+kind=${4:-xorsat}
 repeat=1000000
 
 WORK=$(mktemp -d)
@@ -72,7 +74,7 @@ for i in 0 1; do
     ip -n "$space" link set sieve0 up
     ip -n "$space" link set sieve1 up
     sieve=${trees[i]}/build/xdp-sieve
-    "$sieve" -q build --seed 1 -o "$WORK/$i.sieve" "$WORK/feed"
+    "$sieve" -q build --kind "$kind" --seed 1 -o "$WORK/$i.sieve" "$WORK/feed"
     nsenter --net="/run/netns/$space" "$sieve" -q load sieve0 "listed=$WORK/$i.sieve"
     programs+=("$(ip -n "$space" -j link show sieve0 | jq '.[0].xdp.prog.id')")
 done

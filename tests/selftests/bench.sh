@@ -42,6 +42,10 @@ parts_are_measured_alone() {
     jq -r '.lookups[0].contestants[] | select(.role == "filter") | .name | split(",")[0]' "$WORK/lookups.json" |
         sort -u >"$WORK/asked"
     "$SIEVE" --json kinds | jq -r '.[].kind' | sort | diff - "$WORK/asked"
+    # Verification finds every member and nothing else, and its keys count as memory.
+    jq -e '.lookups[0].contestants | INDEX(.name) | .["xorsat, verified"].members.found == 1
+        and .["xorsat, verified"].non_members.found == 0 and .["xorsat, verified"].bytes > .["xorsat, 2 lines"].bytes' \
+        "$WORK/lookups.json" >/dev/null
     mkdir -p "$WORK/only_ip"
     ln -sf "$(command -v ip)" "$WORK/only_ip/ip"
     TOOLS=$WORK/only_ip bench --loading --keys 1e3 >"$WORK/loading.json"
@@ -56,7 +60,7 @@ absent_firewalls_are_left_out() {
     mkdir -p "$WORK/few"
     ln -sf "$(command -v ip)" "$WORK/few/ip"
     TOOLS=$WORK/few bench --firewalls --keys 1e3 >"$WORK/few.json"
-    jq -e '.firewalls[0] | ([.rows[].name] == ["no filter", "XDP_DROP", "xdp-sieve", "xdp-sieve, verify"])
+    jq -e '.firewalls[0] | ([.rows[].name] == ["no filter", "XDP_DROP", "xdp-sieve", "xdp-sieve, xorsat, verify"])
         and (.skipped | length == 4 and all(test("is not installed")))' "$WORK/few.json" >/dev/null
     # What a firewall drops does not reach the routes; everything else does.
     jq -e '.firewalls[0].rows[] | select(.name == "xdp-sieve") | (.load_seconds.median > 0)

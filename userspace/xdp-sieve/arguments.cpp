@@ -101,10 +101,4 @@ Arguments Arguments::add_at_most_one(const std::string& name, const std::string&
     return Arguments(group);
 }
 
-Arguments Arguments::add_one(const std::string& name, const std::string& description) {
-    auto* group = app_->add_option_group(name, description);
-    group->require_option(1);
-    return Arguments(group);
-}
-
 } // namespace sieve::cli

@@ -51,9 +51,8 @@ class Arguments {
     // An option without a value.
     Argument add_flag(const std::string& names, bool& into, const std::string& description);
 
-    // A group of options of which at most one, or exactly one, may be given.
+    // A group of options of which at most one may be given.
     Arguments add_at_most_one(const std::string& name, const std::string& description);
-    Arguments add_one(const std::string& name, const std::string& description);
 
   private:
     CLI::App* app_;

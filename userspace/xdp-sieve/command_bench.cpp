@@ -107,7 +107,7 @@ nlohmann::json to_json(const bench::LookupTable& table) {
 void print_peers(const bench::LookupTable& table) {
     print_out("how many times faster `{}` is, net, than\n", table.reference().name);
     for (const bench::Contestant& contestant : table.contestants) {
-        if (contestant.role != bench::Role::peer) continue;
+        if (contestant.role != bench::Role::peer && contestant.fpr != 0) continue;
         print_out("  {:<91}", contestant.name);
         for (const Spacing spacing : all_spacings)
             for (const Traffic traffic : all_traffic)
@@ -474,7 +474,7 @@ class Runner {
             for (const std::uint64_t keys : sizes) SIEVE_TRY(run_sets(keys));
         else if (arguments_.prefixes.empty())
             for (const std::uint64_t keys : sizes)
-                SIEVE_TRY(arguments_.lookups     ? run_lookups(keys).map([](const bench::LookupTable&) {})
+                SIEVE_TRY(arguments_.lookups     ? run_lookups(keys)
                           : arguments_.loading   ? build_and_run_loading(keys)
                           : arguments_.firewalls ? build_and_run_firewalls(keys)
                           : arguments_.members   ? run_members(keys)
@@ -535,20 +535,13 @@ class Runner {
     }
 
     Status build_and_run_firewalls(std::uint64_t keys) {
-        SIEVE_ASSIGN(const BuiltSet built, build_filter(keys));
+        SIEVE_ASSIGN(const BuiltSet built, bench::build_exact_set(keys, progress_));
         return run_firewalls(built.image);
     }
 
     Status build_and_run_loading(std::uint64_t keys) {
-        SIEVE_ASSIGN(BuiltSet built, build_filter(keys));
+        SIEVE_ASSIGN(BuiltSet built, bench::build_exact_set(keys, progress_));
         return run_loading(built.image);
-    }
-
-    Result<BuiltSet> build_filter(std::uint64_t keys) {
-        BuildOptions build;
-        build.kind.kind = automatic_kind;
-        build.bits_per_key = arguments_.bits_per_key;
-        return build_set(bench::member_keys(keys), build, progress_);
     }
 
     Status run_loading(Image& image) {
@@ -571,29 +564,30 @@ class Runner {
         return {};
     }
 
-    Result<bench::LookupTable> run_lookups(std::uint64_t keys) {
+    Status run_lookups(std::uint64_t keys) {
         bench::LookupOptions options;
         options.keys = keys;
         options.bits_per_key = arguments_.bits_per_key;
         options.rounds = arguments_.rounds;
-        SIEVE_ASSIGN(bench::LookupTable table, bench::bench_lookups(options, progress_));
+        SIEVE_ASSIGN(const bench::LookupTable table, bench::bench_lookups(options, progress_));
         show("lookups", table);
-        return table;
+        return {};
     }
 
     Status run_size(std::uint64_t keys) {
-        SIEVE_ASSIGN(bench::LookupTable table, run_lookups(keys));
+        SIEVE_TRY(run_lookups(keys));
+        SIEVE_ASSIGN(BuiltSet set, bench::build_exact_set(keys, progress_));
         if (keys >= least_packet_keys) {
             bench::PacketOptions packets;
             packets.rounds = arguments_.rounds;
             SIEVE_ASSIGN(const bench::PacketTable inside,
-                         bench::bench_packets(*table.image, packets, progress_));
+                         bench::bench_packets(set.image, packets, progress_));
             show("packets", inside);
-            SIEVE_ASSIGN(const bench::LinkTable link, bench::bench_link(*table.image, packets, progress_));
+            SIEVE_ASSIGN(const bench::LinkTable link, bench::bench_link(set.image, packets, progress_));
             show("links", link);
         }
-        if (keys >= least_load_keys) SIEVE_TRY(run_loading(*table.image));
-        return run_firewalls(*table.image);
+        if (keys >= least_load_keys) SIEVE_TRY(run_loading(set.image));
+        return run_firewalls(set.image);
     }
 
     const BenchArguments& arguments_;

@@ -27,6 +27,12 @@ KeySet member_keys(std::uint64_t keys) {
     return set;
 }
 
+Result<BuiltSet> build_exact_set(std::uint64_t keys, const Progress& progress) {
+    BuildOptions build;
+    build.kind.kind = SIEVE_KIND_EXACT;
+    return build_set(member_keys(keys), build, progress);
+}
+
 Status write_addresses(const std::filesystem::path& path, std::span<const std::uint32_t> addresses,
                        const std::string& head, const std::string& before, const std::string& after,
                        const std::string& tail) {

@@ -7,7 +7,9 @@
 #include <span>
 #include <vector>
 
+#include "libsieve/build/set_builder.hpp"
 #include "libsieve/keys/key_set.hpp"
+#include "libsieve/util/progress.hpp"
 #include "libsieve/util/result.hpp"
 
 namespace sieve::bench {
@@ -17,6 +19,9 @@ namespace sieve::bench {
 
 // The same as flow keys of the source address.
 [[nodiscard]] KeySet member_keys(std::uint64_t keys);
+
+// The image of these members as lists of addresses are built: kind `exact`.
+[[nodiscard]] Result<BuiltSet> build_exact_set(std::uint64_t keys, const Progress& progress);
 
 // Writes each address as text between `before` and `after`.
 [[nodiscard]] Status write_addresses(const std::filesystem::path& path,

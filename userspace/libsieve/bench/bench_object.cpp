@@ -115,6 +115,12 @@ Status BenchObject::put_filter(std::uint32_t index, int map) const {
     return {};
 }
 
+Status BenchObject::put_exact_set(std::uint32_t index, int map) const {
+    if (bpf_map_update_elem(bpf_map__fd(skeleton_->maps.sieve_exact), &index, &map, BPF_ANY) != 0)
+        return kernel::refusal("putting keys into the table of exact sets", errno);
+    return {};
+}
+
 void BenchObject::draw(Traffic traffic, std::uint64_t keys) const {
     bench_control& control = this->control();
     control.first = traffic == Traffic::non_members ? keys : 0;

@@ -57,6 +57,8 @@ class BenchObject {
 
     // Puts a filter's map into the table of sets.
     [[nodiscard]] Status put_filter(std::uint32_t index, int map) const;
+    // Puts the map of the keys behind that filter into the table of exact sets.
+    [[nodiscard]] Status put_exact_set(std::uint32_t index, int map) const;
 
     // Chooses the addresses that the next runs draw.
     void draw(Traffic traffic, std::uint64_t keys) const;

@@ -74,13 +74,15 @@ class XdpSieve : public XdpFirewall {
   public:
     XdpSieve(const FirewallSite& site, bool verify) : XdpFirewall(site), verify_(verify) {}
 
-    [[nodiscard]] const char* name() const override { return verify_ ? "xdp-sieve, verify" : "xdp-sieve"; }
+    [[nodiscard]] const char* name() const override {
+        return verify_ ? "xdp-sieve, xorsat, verify" : "xdp-sieve";
+    }
 
     Result<Loaded> load() override {
         const std::uint64_t before = kernel_memory();
         SIEVE_ASSIGN(const double seconds, run_tool({site_.program, "-q", "load", VethPair::receiver,
                                                      fmt::format("bench={}{}", site_.place.file(text_file),
-                                                                 verify_ ? ",verify" : "")}));
+                                                                 verify_ ? ",kind=xorsat,verify" : "")}));
         SIEVE_TRY(find_program());
         if (!verify_) return Loaded{seconds, site_.image_bytes, "the image"};
         return Loaded{seconds, std::max(kernel_memory(), before) - before, kernel_memory_lines};

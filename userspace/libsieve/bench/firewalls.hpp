@@ -46,8 +46,9 @@ struct FirewallSite {
     std::uint64_t image_bytes;                // of xdp-sieve's image of the list
 };
 
-// xdp-sieve with and without verification, nftables at netdev ingress and at prerouting, iptables with ipset,
-// and xdp-filter. Their files are written. The site must outlive them, and a bpffs must be mounted.
+// xdp-sieve with an exact set and with a verified filter, nftables at netdev ingress and at prerouting,
+// iptables with ipset, and xdp-filter. Their files are written. The site must outlive them, and a bpffs must
+// be mounted.
 Result<std::vector<std::unique_ptr<Firewall>>> firewalls(const FirewallSite& site);
 
 } // namespace sieve::bench

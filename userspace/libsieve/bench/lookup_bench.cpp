@@ -17,6 +17,7 @@
 #include "libsieve/bench/peers.hpp"
 #include "libsieve/build/set_builder.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
+#include "libsieve/kernel/exact_set.hpp"
 #include "libsieve/kernel/filter_map.hpp"
 #include "libsieve/kernel/refusal.hpp"
 #include "sieve_bench.skel.h"
@@ -129,19 +130,45 @@ class Bench {
         contestant.bytes = map_bytes(map.fd());
         lines_.push_back(built.image.filter().size());
         if (contestant.reference) {
-            table_.image = std::move(built.image);
+            reference_lines_ = built.image.lookup().buckets;
             reference_ = filters_.size();
+            SIEVE_TRY(build_exact_set_of(built.image));
         }
         filters_.push_back(std::move(contestant));
         maps_.push_back(std::move(map));
         return {};
     }
 
+    // The keys behind the reference, for verification.
+    Status build_exact_set_of(const Image& image) {
+        if (options_.keys > most_keys_of_all_kinds) return {};
+        std::vector<sieve_key> keys(options_.keys);
+        for (std::uint64_t i = 0; i < options_.keys; i++)
+            keys[i].word[1] = sieve_v4_mapped(bench_address(static_cast<std::uint32_t>(i)));
+        SIEVE_ASSIGN(kernel::ExactSet exact, kernel::ExactSet::create(image, keys, "bench"));
+        exact_.emplace(std::move(exact));
+        return {};
+    }
+
+    // The reference again, now with verification.
+    Status add_verified() {
+        if (!exact_) return {};
+        SIEVE_TRY(object_->put_exact_set(static_cast<std::uint32_t>(reference_), exact_->fd()));
+        const Contestant& reference = filters_[reference_];
+        Contestant contestant;
+        contestant.name = "xorsat, verified";
+        contestant.role = Role::filter;
+        contestant.bytes = reference.bytes + map_bytes(exact_->fd());
+        contestant.settings = fmt::format("{:.1f} bits/key", 8 * static_cast<double>(contestant.bytes) /
+                                                                 static_cast<double>(options_.keys));
+        return add_filter(std::move(contestant), object_->skeleton().progs.bench_verified, reference_);
+    }
+
     Status load() {
         const Contestant& reference = filters_[reference_];
         BenchSizes sizes;
         sizes.keys = options_.keys;
-        sizes.lines = table_.image->lookup().buckets;
+        sizes.lines = reference_lines_;
         sizes.floor_map = maps_[reference_].fd();
         sizes.lpm = options_.keys <= most_prefixes;
         sizes.plain = kernel_bloom_plain(options_.keys, *reference.fpr);
@@ -167,14 +194,19 @@ class Bench {
         add_baseline("touch one line", Role::floor, map_bytes(lines), programs.bench_touch_one);
         add_baseline("touch two lines", Role::touch, map_bytes(lines), programs.bench_touch_two);
         for (std::uint32_t index = 0; index < filters_.size(); index++) {
-            const int fd = maps_[index].fd();
-            SIEVE_TRY(object_->put_filter(index, fd));
-            BenchSizes floor = BenchSizes::without_peers(lines_[index], fd);
-            floor.only_floor = true;
-            SIEVE_ASSIGN(BenchObject floor_object, BenchObject::load(floor));
-            add(filters_[index], programs.bench_filter, index);
-            runners_.back().floor.emplace(std::move(floor_object));
+            SIEVE_TRY(object_->put_filter(index, maps_[index].fd()));
+            SIEVE_TRY(add_filter(filters_[index], programs.bench_filter, index));
         }
+        return add_verified();
+    }
+
+    // Adds a contestant that asks the filter at that index, and its floor.
+    Status add_filter(Contestant contestant, const bpf_program* program, std::size_t index) {
+        BenchSizes floor = BenchSizes::without_peers(lines_[index], maps_[index].fd());
+        floor.only_floor = true;
+        SIEVE_ASSIGN(BenchObject floor_object, BenchObject::load(floor));
+        add(std::move(contestant), program, static_cast<std::uint32_t>(index));
+        runners_.back().floor.emplace(std::move(floor_object));
         return {};
     }
 
@@ -367,10 +399,12 @@ class Bench {
     const Progress& progress_;
     LookupTable table_;
     std::vector<Contestant> filters_;
-    std::vector<kernel::FilterMap> maps_; // entry i belongs to filters_[i]
-    std::vector<std::uint64_t> lines_;    // likewise
-    std::size_t reference_ = 0;           // index into filters_ of what the others are compared with
-    std::vector<Runner> runners_;         // entry i belongs to table_.contestants[i]
+    std::vector<kernel::FilterMap> maps_;   // entry i belongs to filters_[i]
+    std::vector<std::uint64_t> lines_;      // likewise
+    std::size_t reference_ = 0;             // index into filters_ of what the others are compared with
+    std::uint64_t reference_lines_ = 1;     // from which it draws a key's first line
+    std::optional<kernel::ExactSet> exact_; // the keys behind the reference
+    std::vector<Runner> runners_;           // entry i belongs to table_.contestants[i]
     BenchSizes sizes_;
     std::optional<BenchObject> object_;
 };

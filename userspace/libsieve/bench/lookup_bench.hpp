@@ -11,7 +11,6 @@
 
 #include "libsieve/bench/bench_object.hpp"
 #include "libsieve/bench/summary.hpp"
-#include "libsieve/image/image.hpp"
 #include "libsieve/util/progress.hpp"
 #include "libsieve/util/result.hpp"
 
@@ -61,7 +60,6 @@ struct LookupTable {
     double bits_per_key = 0;
     std::vector<Contestant> contestants;
     std::vector<std::string> skipped; // what was left out, and why
-    std::optional<Image> image;       // the image of the filter with two choices, for further measurements
 
     [[nodiscard]] const Contestant& find(Role role) const;
     [[nodiscard]] const Contestant& reference() const;
