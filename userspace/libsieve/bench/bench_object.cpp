@@ -89,6 +89,7 @@ Result<BenchObject> BenchObject::load(const BenchSizes& sizes) {
     if (!sizes.peers || !sizes.lru) leave_out(maps.bench_lru, {programs.bench_lru_lookup});
     if (!sizes.peers || !sizes.lpm)
         leave_out(maps.bench_lpm, {programs.bench_lpm_lookup, programs.bench_ask_lpm});
+    bpf_program__set_autoload(programs.bench_verified, sizes.verified);
     if (sizes.only_floor) {
         bpf_program* program = nullptr;
         bpf_object__for_each_program(program, skeleton->obj)

@@ -32,6 +32,7 @@ struct BenchSizes {
     int floor_map = -1;      // the map that holds these lines
     bool only_floor = false; // load the program that reads one line, and no other
     bool peers = true;       // also load the kernel's own sets
+    bool verified = false;   // also load the program that verifies what a filter answers
     bool lru = true;
     bool lpm = true;
     std::uint64_t lpm6 = 1;      // prefixes in the trie of IPv6 prefixes

@@ -176,6 +176,7 @@ class Bench {
         sizes.equal = kernel_bloom_of_bits(options_.keys, sizes.lines * SIEVE_LINE_BITS);
         const std::uint64_t memory = available_memory();
         sizes.peers = options_.keys * bytes_per_entry < memory;
+        sizes.verified = exact_.has_value();
         sizes.lru = options_.keys * bytes_per_entry * 2 < memory;
         if (!sizes.peers)
             table_.skipped.push_back("the kernel's own sets: they would not fit into memory");
