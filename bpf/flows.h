@@ -32,7 +32,6 @@ struct sieve_flow_spot {
     const struct sieve_flow_head* head;
     struct sieve_flow_line* line[SIEVE_FLOW_LINES];
     __u64 tag;
-    __u64 now;
 };
 
 /* False if there is no memory. */
@@ -50,8 +49,11 @@ static __always_inline int sieve_flow_fetch(const struct sieve_key* key, struct 
     spot->line[0] = bpf_map_lookup_elem(memory, &at);
     at = 1 + place.line[1];
     spot->line[1] = bpf_map_lookup_elem(memory, &at);
-    spot->now = (bpf_ktime_get_coarse_ns() >> SIEVE_FLOW_CLOCK_SHIFT) + spot->head->clock;
     return spot->line[0] && spot->line[1];
+}
+
+static __always_inline __u64 sieve_flow_now(const struct sieve_flow_spot* spot) {
+    return (bpf_ktime_get_coarse_ns() >> SIEVE_FLOW_CLOCK_SHIFT) + spot->head->clock;
 }
 
 /* One of the places of a flow. What is there may change at any moment. */
@@ -65,10 +67,11 @@ static __always_inline __u64 sieve_flow_read(const __u64* at) {
 
 /*
  * True if the flow of this key, which is that of the host's own packets, is noted and has not expired. Writes
- * nothing. A global function, so that the verifier checks it once.
+ * nothing. A global function, so that the verifier checks it once. Only a flow that is there needs the clock.
  */
 __noinline int sieve_flow_find(const struct sieve_key* key) {
     struct sieve_flow_spot spot;
+    __u64 found = 0;
     __u32 i;
 
     if (!key || !sieve_flow_fetch(key, &spot)) return 0;
@@ -76,9 +79,12 @@ __noinline int sieve_flow_find(const struct sieve_key* key) {
     for (i = 0; i < SIEVE_FLOW_PLACES; i++) {
         const __u64 entry = sieve_flow_read(sieve_flow_at(&spot, i));
 
-        if (SIEVE_UNLIKELY(sieve_flow_is(entry, spot.tag))) return sieve_flow_left(entry, spot.now) != 0;
+        if (SIEVE_UNLIKELY(sieve_flow_is(entry, spot.tag))) {
+            found = entry;
+            break;
+        }
     }
-    return 0;
+    return found && sieve_flow_left(found, sieve_flow_now(&spot));
 }
 
 #endif

@@ -49,13 +49,14 @@ struct sieve_note {
  */
 __noinline int sieve_flow_note(const struct sieve_key* key, __u32 event, __u32 first, __u32 again) {
     struct sieve_note_counts* counts;
-    __u64 victim, other, found = ~0ULL, entry, next, state = 0, *at;
+    __u64 victim, other, found = ~0ULL, entry, next, now, state = 0, *at;
     struct sieve_flow_spot spot;
     __u32 zero = 0, i;
 
     counts = bpf_map_lookup_elem(&sieve_notes, &zero);
     if (!key || !counts || !sieve_flow_fetch(key, &spot)) return 0;
-        /* The first entry with this tag. No branch, as in sieve_flow_victim(). */
+    now = sieve_flow_now(&spot);
+    /* The first entry with this tag. No branch, as in sieve_flow_victim(). */
 #pragma unroll
     for (i = SIEVE_FLOW_PLACES; i-- > 0;) {
         const __u64 differs = (sieve_flow_read(sieve_flow_at(&spot, i)) ^ spot.tag) >> SIEVE_FLOW_TAG_SHIFT;
@@ -68,19 +69,19 @@ __noinline int sieve_flow_note(const struct sieve_key* key, __u32 event, __u32 f
         at += found & (SIEVE_FLOW_ENTRIES - 1);
         entry = sieve_flow_read(at);
         if (!sieve_flow_is(entry, spot.tag)) return 0; /* another CPU has just given it away */
-        next = sieve_flow_next(entry, event, first, again, spot.now);
+        next = sieve_flow_next(entry, event, first, again, now);
         if (next == entry || __sync_val_compare_and_swap(at, entry, next) != entry) return 0;
-        return (next - spot.now) & SIEVE_FLOW_TIME_MASK;
+        return (next - now) & SIEVE_FLOW_TIME_MASK;
     }
     if (event == SIEVE_FLOW_GOES_ON) {
-        if (spot.now >= spot.head->learn_until) return 0;
+        if (now >= spot.head->learn_until) return 0;
         first = again;
         state = SIEVE_FLOW_ESTABLISHED;
     } else if (event == SIEVE_FLOW_ENDS || event == SIEVE_FLOW_RESETS) {
         return 0;
     }
-    victim = sieve_flow_victim(spot.line[0], spot.now, 0);
-    other = sieve_flow_victim(spot.line[1], spot.now, SIEVE_FLOW_ENTRIES);
+    victim = sieve_flow_victim(spot.line[0], now, 0);
+    other = sieve_flow_victim(spot.line[1], now, SIEVE_FLOW_ENTRIES);
     if (other >> 4 < victim >> 4) victim = other;
     /* What is learnt as established replaces none that lives as long. */
     if (victim >> 4 > SIEVE_FLOW_NOT_FREE + (__u64)first - (state != 0)) {
@@ -90,7 +91,7 @@ __noinline int sieve_flow_note(const struct sieve_key* key, __u32 event, __u32 f
     at = victim & SIEVE_FLOW_ENTRIES ? spot.line[1]->entry : spot.line[0]->entry;
     at += victim & (SIEVE_FLOW_ENTRIES - 1);
     entry = sieve_flow_read(at);
-    next = sieve_flow_entry(spot.tag, state, spot.now, first);
+    next = sieve_flow_entry(spot.tag, state, now, first);
     if (__sync_val_compare_and_swap(at, entry, next) != entry) {
         counts->lost++;
         return 0;
