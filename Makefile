@@ -112,7 +112,7 @@ PROGRAMS := xdp_sieve xdp_sieve_tc
 BPF_OBJ  := $(PROGRAMS:%=$(B)/%.bpf.o)
 NOTE_OBJ := $(B)/sieve_note.bpf.o
 SKELETON := $(patsubst %,$(B)/bpf/%.skel.h,$(PROGRAMS) sieve_note)
-BENCH_SKELETON := $(B)/bpf/sieve_bench.skel.h
+BENCH_SKELETON := $(B)/bpf/sieve_bench.skel.h $(B)/bpf/reply_bench.skel.h
 
 .DELETE_ON_ERROR:
 .PHONY: all programs deps check faults sanitize coverage vmtest soak demo demo-fleet bench bench-pages figures install install-lab uninstall deb \
@@ -134,12 +134,12 @@ $(SKELETON): $(B)/bpf/%.skel.h: $(B)/%.bpf.o
 	@mkdir -p $(@D)
 	$(BPFTOOL) gen skeleton $< name $*_bpf > $@
 
-$(B)/bpf/sieve_bench.bpf.o: bpf/bench/sieve_bench.bpf.c $(wildcard bpf/bench/*.h bpf/*.h include/sieve/*.h)
+$(BENCH_SKELETON:.skel.h=.bpf.o): $(B)/bpf/%.bpf.o: bpf/bench/%.bpf.c $(wildcard bpf/bench/*.h bpf/*.h include/sieve/*.h)
 	@mkdir -p $(@D)
 	$(CLANG) $(BPFFLAGS) -c $< -o $@
 
-$(BENCH_SKELETON): $(B)/bpf/sieve_bench.bpf.o
-	$(BPFTOOL) gen skeleton $< name sieve_bench_bpf > $@
+$(BENCH_SKELETON): %.skel.h: %.bpf.o
+	$(BPFTOOL) gen skeleton $< name $(*F)_bpf > $@
 
 # The benchmark's controller shares a header with the benchmark's BPF programs.
 $(B)/userspace/libsieve/bench/%.o $(B)/tests/bpf/live_exact_test.o: CPPFLAGS += -I.

@@ -55,6 +55,17 @@ parts_are_measured_alone() {
     nothing_is_left
 }
 
+# No packet that is not dropped pays; what is asked pays something. Only a kernel without it leaves out conntrack.
+replies_are_measured() {
+    bench --replies --keys 1e3 >"$WORK/replies.json"
+    jq -e '.replies[0] | .flows == 1000 and all(.rows[]; .nanoseconds.median > 0)
+        and ([.rows[] | select(.program == "xdp-sieve, replies on") | .traffic] == ["dropped", "answers", "passed"])
+        and any(.rows[]; .program == "sieve_note" and .traffic == "begins" and .more.median > 0)
+        and ((.skipped | length) + ([.rows[] | select(.program == "connection tracking")] | length / 2) == 1)' \
+        "$WORK/replies.json" >/dev/null
+    nothing_is_left
+}
+
 # Without the commands of the other filters only xdp-sieve and the two baselines are there to measure.
 absent_firewalls_are_left_out() {
     mkdir -p "$WORK/few"
@@ -101,6 +112,7 @@ ktap_run \
     "no kind of filter misses a member" every_member_is_found \
     "no answer of an exact set is wrong" every_answer_is_right \
     "lookups and loading are measured alone" parts_are_measured_alone \
+    "what replies cost is measured" replies_are_measured \
     "firewalls that are not installed are left out" absent_firewalls_are_left_out \
     "installed firewalls judge as xdp-sieve does" installed_firewalls_judge_alike \
     "a benchmark that fails leaves nothing" failure_leaves_nothing

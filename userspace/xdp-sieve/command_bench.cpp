@@ -26,6 +26,7 @@
 #include "libsieve/bench/member_bench.hpp"
 #include "libsieve/bench/packet_bench.hpp"
 #include "libsieve/bench/prefix_bench.hpp"
+#include "libsieve/bench/reply_bench.hpp"
 #include "libsieve/bench/set_count_bench.hpp"
 #include "libsieve/build/set_builder.hpp"
 #include "libsieve/util/number.hpp"
@@ -51,6 +52,7 @@ struct BenchArguments {
     bool lookups = false;                 // likewise
     bool loading = false;                 // likewise
     bool firewalls = false;               // likewise
+    bool replies = false;                 // likewise
     std::optional<std::uint64_t> members; // likewise: lookups of members
     std::optional<std::uint64_t> answers; // likewise: addresses that exact sets are asked for
     bool quick = false;
@@ -415,6 +417,42 @@ void print_table(const bench::SetCountTable& table) {
     }
 }
 
+nlohmann::json to_json(const bench::ReplyTable& table) {
+    nlohmann::json out = {{"flows", table.flows},
+                          {"memory_bytes", table.memory_bytes},
+                          {"lru_bytes", table.lru_bytes},
+                          {"skipped", table.skipped},
+                          {"rows", nlohmann::json::array()}};
+    for (const bench::ReplyRow& row : table.rows) {
+        nlohmann::json entry = {{"program", row.program},
+                                {"traffic", bench::reply_traffic_name(row.traffic)},
+                                {"nanoseconds", to_json(bench::summarise(row.nanoseconds))},
+                                {"more", to_json(bench::summarise(table.more(row)))}};
+        if (row.goal) entry["goal"] = *row.goal;
+        out["rows"].push_back(std::move(entry));
+    }
+    return out;
+}
+
+void print_table(const bench::ReplyTable& table) {
+    constexpr const char* traffics[] = {"no flow: dropped",      "answers a flow",
+                                        "not dropped",           "leaves, of a flow",
+                                        "leaves, renews a flow", "leaves, begins a flow"};
+    print_out("\n{} flows, flow memory {}, LRU hash map {}: nanoseconds a packet inside the kernel, and more "
+              "than the row that neither asks nor notes\n",
+              format_count(table.flows), format_bytes(table.memory_bytes), format_bytes(table.lru_bytes));
+    for (std::size_t i = 0; i < table.rows.size(); i++) {
+        const bench::ReplyRow& row = table.rows[i];
+        const Summary more = bench::summarise(table.more(row));
+        print_out("{:<28} {:<22} {:>7.0f}", row.program, traffics[static_cast<std::size_t>(row.traffic)],
+                  bench::summarise(row.nanoseconds).median);
+        if (row.base != i) print_out(" {:>+6.0f} ({:+.0f} to {:+.0f})", more.median, more.low, more.high);
+        if (row.goal) print_out(", goal {:+.0f}", *row.goal);
+        print_out("\n");
+    }
+    for (const std::string& reason : table.skipped) print_out("left out: {}\n", reason);
+}
+
 // Packets and loading are measured only at sizes where their cost matters.
 constexpr std::uint64_t least_packet_keys = 1'000'000;
 constexpr std::uint64_t least_load_keys = 1'000'000;
@@ -476,6 +514,7 @@ class Runner {
             for (const std::uint64_t keys : sizes)
                 SIEVE_TRY(arguments_.lookups     ? run_lookups(keys)
                           : arguments_.loading   ? build_and_run_loading(keys)
+                          : arguments_.replies   ? run_replies(keys)
                           : arguments_.firewalls ? build_and_run_firewalls(keys)
                           : arguments_.members   ? run_members(keys)
                           : arguments_.answers   ? run_answers(keys)
@@ -521,6 +560,15 @@ class Runner {
         SIEVE_ASSIGN(const bench::AnswerTable table, bench::bench_answers(options, progress_));
         for (const bench::AnswerRow& row : table.rows) wrong_ += row.wrong;
         show("answers", table);
+        return {};
+    }
+
+    Status run_replies(std::uint64_t flows) {
+        bench::ReplyOptions options;
+        options.flows = flows;
+        options.rounds = arguments_.rounds;
+        SIEVE_ASSIGN(const bench::ReplyTable table, bench::bench_replies(options, progress_));
+        show("replies", table);
         return {};
     }
 
@@ -633,6 +681,9 @@ void add_bench(CLI::App& app, Context& context) {
                           "lists from file to in force, as commands, beside ipset and nft");
             only.add_flag("--firewalls", arguments->firewalls,
                           "packets over a veth pair, beside nftables, iptables with ipset and xdp-filter");
+            only.add_flag("--replies", arguments->replies,
+                          "what it costs to ask whether a packet answers one of so many flows, and to note "
+                          "those that leave, beside connection tracking and an LRU hash map");
             only.add("--members", arguments->members,
                      "so many lookups of members inside the kernel, of each kind; exit code 1 if one is "
                      "missed")
@@ -652,7 +703,10 @@ void add_bench(CLI::App& app, Context& context) {
                              "also replace a file that is not a benchmark's output");
             command.add_flag("--quick", arguments->quick, "small sets and few rounds: seconds, not minutes");
             return [arguments, keys, rounds, &context] {
-                if (arguments->quick && !keys.given()) arguments->keys = {"1e4", "1e6"};
+                if (arguments->replies && !keys.given())
+                    arguments->keys = {"1e3", "1e5", "1e6"};
+                else if (arguments->quick && !keys.given())
+                    arguments->keys = {"1e4", "1e6"};
                 if (arguments->quick && !rounds.given()) arguments->rounds = 5;
                 return run_bench(*arguments, context);
             };
