@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <bpf/bpf.h>
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include "bpf/images.hpp"
@@ -169,6 +170,24 @@ TEST(FlowMemory, NoFloodEvictsWhatIsEstablished) {
     for (std::uint32_t i = 0; i < 100; i++) note.see(frame_of(2'000'000 + i, syn));
     EXPECT_EQ(full.facts().established, used);
     EXPECT_GT(note.counts().refused, counts.refused + 80);
+}
+
+// How many connections have no entry, by how full the memory is: they were refused, or a later one took their
+// place, since an older one expires sooner. Nothing else is in it, and none has expired.
+TEST(FlowMemory, HasRoomUntilItIsNearlyFull) {
+    const FlowMemory memory = value_or_fail(FlowMemory::create(5000));
+    const auto entries = static_cast<double>(memory.facts().entries);
+    std::uint32_t asked = 0;
+    for (const double share : {0.5, 0.7, 0.8, 0.9, 1.0}) {
+        // Sixteen connections have one pair of addresses.
+        for (; asked * 17.0 / 16 < share * entries; asked++)
+            (void)memory.note(key_of(asked), FlowAge::established);
+        std::uint32_t missing = 0;
+        for (std::uint32_t i = 0; i < asked; i++) missing += memory.holds(key_of(i)) ? 0 : 1;
+        fmt::print("{} connections for {:.0f}% of the entries: {} have none, {:.2f}%\n", asked, share * 100,
+                   missing, 100.0 * missing / asked);
+        EXPECT_LE(missing, share < 0.75 ? 0 : asked / 20) << share;
+    }
 }
 
 TEST(FlowMemory, AnswersToAFloodWriteNothing) {
