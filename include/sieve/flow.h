@@ -113,10 +113,10 @@ SIEVE_INLINE int sieve_flow_is(__u64 entry, __u64 tag) {
     return !((entry ^ tag) >> SIEVE_FLOW_TAG_SHIFT);
 }
 
-/* How many units an entry has to live; 0: it has expired, or is empty. No branch. */
+/* How many units an entry has to live; 0: it has expired, or is empty: no tag's lowest bit is 0. */
 SIEVE_INLINE __u64 sieve_flow_left(__u64 entry, __u64 now) {
     const __u64 left = (entry - now) & SIEVE_FLOW_TIME_MASK;
-    return left & sieve_ones_if((left - SIEVE_FLOW_LONGEST - 1) >> 63);
+    return left & sieve_ones_if((left - SIEVE_FLOW_LONGEST - 1) >> 63 & entry >> SIEVE_FLOW_TAG_SHIFT);
 }
 
 SIEVE_INLINE __u64 sieve_flow_entry(__u64 tag, __u64 state, __u64 now, __u64 limit) {

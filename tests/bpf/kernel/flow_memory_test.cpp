@@ -3,6 +3,7 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <set>
@@ -14,9 +15,11 @@
 #include <gtest/gtest.h>
 
 #include "bpf/images.hpp"
+#include "bpf/mirror.hpp"
 #include "bpf/note_program.hpp"
 #include "bpf/packet.hpp"
 #include "libsieve/kernel/scratch.hpp"
+#include "libsieve/util/clock.hpp"
 
 namespace sieve::kernel {
 namespace {
@@ -203,6 +206,158 @@ TEST(FlowMemory, AnswersToAFloodWriteNothing) {
     EXPECT_EQ(memory.facts().used, 0U);
     EXPECT_EQ(note.counts().packets, 5003U);
     EXPECT_EQ(note.counts().begun, 0U);
+}
+
+// The two lines of one flow, entry by entry, to be filled at will. A line that is both is left out.
+class Lines {
+  public:
+    explicit Lines(const FlowMemory& memory) : memory_(memory) {
+        const std::uint32_t zero = 0;
+        EXPECT_EQ(bpf_map_lookup_elem(memory.fd(), &zero, &head_), 0);
+        do place_ = sieve_flow_locate(&head_, &(key_ = key_of(which_++)));
+        while (place_.line[0] == place_.line[1]);
+        now_ = (program_now() >> SIEVE_FLOW_CLOCK_SHIFT) + head_.clock;
+    }
+    [[nodiscard]] const sieve_key& key() const { return key_; }
+    [[nodiscard]] Bytes frame(std::uint8_t flags) const { return frame_of(which_ - 1, flags); }
+    [[nodiscard]] std::uint64_t tag() const { return place_.tag; }
+    [[nodiscard]] static std::uint64_t other_tag(std::size_t i) {
+        return (1000 + i) << (SIEVE_FLOW_TAG_SHIFT + 1) | 1ULL << SIEVE_FLOW_TAG_SHIFT;
+    }
+    // An entry that has so many units to live.
+    [[nodiscard]] std::uint64_t entry(std::uint64_t tag, std::uint64_t left) const {
+        return sieve_flow_entry(tag, 0, now_, left);
+    }
+
+    std::uint64_t entries[SIEVE_FLOW_PLACES]{};
+    void write() const {
+        for (std::uint32_t line = 0; line < SIEVE_FLOW_LINES; line++) {
+            const std::uint32_t at = 1 + place_.line[line];
+            EXPECT_EQ(bpf_map_update_elem(memory_.fd(), &at, entries + line * SIEVE_FLOW_ENTRIES, BPF_ANY),
+                      0);
+        }
+    }
+    // The number of the entry that differs from what was written: -1: none; -2: several.
+    [[nodiscard]] int changed() const {
+        int which = -1;
+        for (std::uint32_t line = 0; line < SIEVE_FLOW_LINES; line++) {
+            const std::uint32_t at = 1 + place_.line[line];
+            sieve_flow_line value{};
+            EXPECT_EQ(bpf_map_lookup_elem(memory_.fd(), &at, &value), 0);
+            for (int i = 0; i < SIEVE_FLOW_ENTRIES; i++)
+                if (const int number = static_cast<int>(line) * SIEVE_FLOW_ENTRIES + i;
+                    value.entry[i] != entries[number])
+                    which = which == -1 ? number : -2;
+        }
+        return which;
+    }
+
+  private:
+    const FlowMemory& memory_;
+    sieve_flow_head head_{};
+    sieve_flow_place place_{};
+    sieve_key key_{};
+    std::uint32_t which_ = 0;
+    std::uint64_t now_ = 0;
+};
+
+// Of an entry's 40 bits, each counts, wherever the entry is.
+TEST(FlowMemory, AnEntryOfAnotherTagIsAnotherFlows) {
+    const FlowMemory memory = value_or_fail(FlowMemory::create(1000));
+    Lines lines(memory);
+    for (std::size_t i = 0; i < SIEVE_FLOW_PLACES; i++) {
+        std::fill(std::begin(lines.entries), std::end(lines.entries), 0);
+        lines.entries[i] = lines.entry(lines.tag(), 100);
+        lines.write();
+        EXPECT_TRUE(memory.holds(lines.key())) << i;
+        const Scratch scratch = value_or_fail(Scratch::load(false));
+        ASSERT_TRUE(memory.put_into(scratch.instance()));
+        ASSERT_TRUE(scratch.table().replace(
+            {.default_action = SIEVE_ACTION_DROP, .sets = {}, .replies = SIEVE_ACTION_PASS}));
+        const Bytes answer = mirror(lines.frame(ack));
+        EXPECT_EQ(value_or_fail(scratch.run(answer)), SIEVE_VERDICT_PASS) << i;
+        for (int bit = SIEVE_FLOW_TAG_SHIFT; bit < 64; bit++) {
+            lines.entries[i] = lines.entry(lines.tag() ^ 1ULL << bit, 100);
+            lines.write();
+            EXPECT_EQ(value_or_fail(scratch.run(answer)), SIEVE_VERDICT_DROP) << i << ", bit " << bit;
+        }
+    }
+}
+
+// Which entry a new flow takes; by how long the others have to live.
+TEST(FlowMemory, ANewFlowTakesWhatExpiresFirstAndNothingThatOutlivesIt) {
+    const FlowMemory memory = value_or_fail(FlowMemory::create(1000));
+    const NoteProgram note;
+    note.use(memory);
+    Lines lines(memory);
+    const auto taken = [&](const std::vector<std::uint64_t>& left) {
+        for (std::size_t i = 0; i < SIEVE_FLOW_PLACES; i++)
+            lines.entries[i] = left[i] == 0 ? 0 : lines.entry(Lines::other_tag(i), left[i]);
+        lines.write();
+        note.see(lines.frame(syn));
+        return lines.changed();
+    };
+    constexpr std::uint64_t half_open = SIEVE_FLOW_TCP_NEW, established = SIEVE_FLOW_TCP_ESTABLISHED;
+    for (int i = 0; i < SIEVE_FLOW_PLACES; i++) {
+        std::vector<std::uint64_t> left(SIEVE_FLOW_PLACES, established);
+        left[static_cast<std::size_t>(i)] = 0;
+        EXPECT_EQ(taken(left), i) << "the only free one";
+        left[static_cast<std::size_t>(i)] = half_open - 2;
+        EXPECT_EQ(taken(left), i) << "half-open";
+        left[static_cast<std::size_t>(i)] = half_open + 4;
+        const std::uint64_t refused = note.counts().refused;
+        EXPECT_EQ(taken(left), -1) << "it would outlive the new one";
+        EXPECT_EQ(note.counts().refused, refused + 1);
+        std::fill(left.begin(), left.end(), half_open - 2);
+        left[static_cast<std::size_t>(i)] = half_open - 4;
+        EXPECT_EQ(taken(left), i) << "the one that expires first";
+    }
+    // The line with more free entries, whichever it is.
+    for (const int emptier : {0, 1}) {
+        std::vector<std::uint64_t> left(SIEVE_FLOW_PLACES, established);
+        for (const int free : {2, 5, 7})
+            left[static_cast<std::size_t>(emptier * SIEVE_FLOW_ENTRIES + free)] = 0;
+        for (const int free : {1, 3})
+            left[static_cast<std::size_t>((1 - emptier) * SIEVE_FLOW_ENTRIES + free)] = 0;
+        EXPECT_EQ(taken(left) / SIEVE_FLOW_ENTRIES, emptier);
+    }
+}
+
+// The clock comes round after 208 days. Flows live over that moment as at any other; what nobody swept away
+// would be a flow again.
+TEST(FlowMemory, LivesOnWhenItsClockComesRound) {
+    const FlowMemory memory = value_or_fail(FlowMemory::create(1000));
+    const NoteProgram note;
+    note.use(memory);
+    const std::uint64_t now = (program_now() >> SIEVE_FLOW_CLOCK_SHIFT) & SIEVE_FLOW_TIME_MASK;
+    constexpr std::chrono::seconds day{86400};
+    // To the last minutes before it.
+    memory.advance_clock(
+        std::chrono::seconds(((SIEVE_FLOW_TIME_MASK - now - 20) << SIEVE_FLOW_CLOCK_SHIFT) / 1'000'000'000U));
+    EXPECT_EQ(memory.facts().used, 0U);
+    ASSERT_TRUE(memory.note(key_of(1), FlowAge::established));
+    note.see(frame_of(2, syn));
+    for (int i = 0; i < 7; i++) {
+        EXPECT_TRUE(memory.holds(key_of(2))) << i;
+        memory.advance_clock(9s);
+    }
+    memory.advance_clock(9s);
+    EXPECT_FALSE(memory.holds(key_of(2)));
+    memory.advance_clock(7300s);
+    EXPECT_TRUE(memory.holds(key_of(1)));
+    note.see(frame_of(1, ack));
+    memory.advance_clock(7430s);
+    EXPECT_TRUE(memory.holds(key_of(1))) << "renewed behind it";
+    memory.advance_clock(30s);
+    EXPECT_FALSE(memory.holds(key_of(1)));
+    const auto days_later = [&](int days) {
+        memory.advance_clock(days * day);
+        return memory.holds(key_of(1));
+    };
+    EXPECT_FALSE(days_later(100));
+    EXPECT_FALSE(days_later(100));
+    memory.sweep();
+    for (int i = 0; i < 24; i++) EXPECT_FALSE(days_later(1)) << i;
 }
 
 // Threads that each have a CPU of their own, if there are two.
