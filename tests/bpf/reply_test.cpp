@@ -3,6 +3,7 @@
 // and by what the packet says.
 #include <linux/bpf.h>
 
+#include <array>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -481,6 +482,121 @@ TEST_P(Replies, AStrangerWritesNothing) {
     EXPECT_EQ(used, 2U) << "the flow, and its pair of addresses";
     EXPECT_TRUE(passes(in / Udp{.sport = 53, .dport = 40000}));
     EXPECT_EQ(memory_->facts().used, used);
+}
+
+// What an attacker can send, by kind, beside flows of every kind that exist: the table says how many packets
+// got through. Each kind is many packets of flows close to the ones that exist.
+TEST_P(Replies, NothingGetsAroundThem) {
+    struct Kind {
+        const char* name;
+        std::uint64_t sent = 0, through = 0;
+    };
+    std::vector<Kind> kinds;
+    const auto attack = [&](const Bytes& frame) {
+        kinds.back().sent++;
+        if (scratch_->can_run(frame) && value_or_fail(scratch_->run(frame)) == SIEVE_VERDICT_PASS)
+            kinds.back().through++;
+    };
+    const auto bits_off = [&](const Bytes& frame, const Fields& fields) {
+        for (const auto& [first, bytes] : fields)
+            for (std::size_t bit = 0; bit < bytes * 8; bit++) {
+                Bytes other = frame;
+                other[first + bit / 8] ^= static_cast<std::uint8_t>(1U << bit % 8);
+                attack(other);
+            }
+    };
+    const auto tcp = [](std::uint16_t port, std::uint8_t flags) {
+        return out / Tcp{.sport = port, .dport = 443, .flags = flags};
+    };
+    const auto answer = [](std::uint16_t port, std::uint8_t flags) {
+        return (in / Tcp{.sport = 443, .dport = port, .flags = flags}).bytes();
+    };
+    constexpr std::array<std::uint8_t, 8> all_flags = {syn,       syn | ack, ack,       fin,
+                                                       fin | ack, rst,       rst | ack, 0};
+
+    kinds.push_back({"flows that never were"});
+    for (int i = 0; i < 2000; i++) {
+        const auto port = static_cast<std::uint16_t>(32768 + i);
+        attack(answer(port, all_flags[static_cast<std::size_t>(i) % all_flags.size()]));
+        attack((in / Udp{.sport = 53, .dport = port}).bytes());
+        attack((in6 / Udp{.sport = 53, .dport = port}).bytes());
+        attack((in / Icmp{.type = 0, .id = port}).bytes());
+    }
+    for (std::uint16_t port = 40000; port < 40040; port++) {
+        leaves(tcp(port, syn));
+        leaves(tcp(port, ack));
+        leaves(out / Udp{.sport = port, .dport = 53});
+        leaves(out6 / Udp{.sport = port, .dport = 53});
+        leaves(out / Icmp{.type = 8, .id = port});
+    }
+    kinds.push_back({"one bit off in addresses or ports"});
+    bits_off(answer(40000, syn | ack), {{26, 8}, {34, 2}}); // the local port's bits lead to flows that exist
+    bits_off((in / Udp{.sport = 53, .dport = 40000}).bytes(), {{26, 8}, {34, 2}});
+    bits_off((in6 / Udp{.sport = 53, .dport = 40000}).bytes(), {{22, 32}, {54, 2}});
+    kinds.push_back({"pings, timestamps, redirects"});
+    for (int type = 0; type < 256; type++)
+        if (type != 0 && type != 3 && type != 11 && type != 12)
+            attack((in / Icmp{.type = static_cast<std::uint8_t>(type), .id = 40000}).bytes());
+    kinds.push_back({"errors that quote what was not sent"});
+    const Packet quoted = Packet(IPv4{.src = host, .dst = peer}) / Tcp{.sport = 40000, .dport = 443};
+    ASSERT_TRUE(passes(error4(3, quoted)));
+    bits_off(error4(3, quoted), {{30, 4}, {quote4 + 12, 8}, {quote4 + 22, 2}});
+    for (std::uint16_t port = 41000; port < 42000; port++) {
+        attack(error4(3, Packet(IPv4{.src = host, .dst = peer}) / Udp{.sport = port, .dport = 53}));
+        attack(error6(2, Packet(IPv6{.src = host6, .dst = peer6}) / Tcp{.sport = port, .dport = 443}));
+        attack(error4(11, Packet(IPv4{.src = host, .dst = peer}) / Icmp{.type = 0, .id = port}));
+        attack(error4(3, Packet(IPv4{.src = peer, .dst = host}) / Udp{.sport = 53, .dport = port}, router,
+                      peer));
+    }
+    kinds.push_back({"fragments of others, overlapping too"});
+    for (unsigned offset = 1; offset < 200; offset++) {
+        for (const std::uint8_t proto : {6, 17})
+            attack((Ethernet{} / IPv4{.src = stranger, .dst = host, .protocol = proto, .offset = offset} /
+                    Payload{64})
+                       .bytes());
+        attack((Ethernet{} / IPv4{.src = peer, .dst = host, .protocol = 132, .offset = offset} / Payload{64})
+                   .bytes());
+    }
+    for (std::uint16_t port = 41000; port < 41200; port++) { // whose first one belongs to no flow
+        attack((Ethernet{} / IPv4{.src = peer, .dst = host, .more = true} / Udp{.sport = 53, .dport = port})
+                   .bytes());
+        attack((in6 / Fragment6{.more = true} / Udp{.sport = 53, .dport = port}).bytes());
+    }
+    kinds.push_back({"replays after RST"});
+    for (std::uint16_t port = 40000; port < 40040; port++) leaves(tcp(port, rst));
+    wait(19s);
+    for (std::uint16_t port = 40000; port < 40040; port++)
+        for (const std::uint8_t flags : all_flags) attack(answer(port, flags));
+    kinds.push_back({"replays after FIN"});
+    for (std::uint16_t port = 42000; port < 42040; port++)
+        for (const std::uint8_t flags : {syn, ack, std::uint8_t{fin | ack}}) leaves(tcp(port, flags));
+    wait(129s);
+    for (std::uint16_t port = 42000; port < 42040; port++)
+        for (const std::uint8_t flags : all_flags) attack(answer(port, flags));
+    kinds.push_back({"old flows of UDP, and pings"});
+    wait(69s);
+    for (std::uint16_t port = 40000; port < 40040; port++) {
+        attack((in / Udp{.sport = 53, .dport = port}).bytes());
+        attack((in6 / Udp{.sport = 53, .dport = port}).bytes());
+        attack((in / Icmp{.type = 0, .id = port}).bytes());
+    }
+    kinds.push_back({"floods from outside, and their echoes"});
+    const std::uint64_t used = memory_->facts().used;
+    for (int i = 0; i < 20000; i++) {
+        const auto port = static_cast<std::uint16_t>(1024 + i);
+        attack(answer(port, syn));
+        // What the host makes of it must not begin a flow.
+        leaves(out / Tcp{.sport = port,
+                         .dport = 443,
+                         .flags = static_cast<std::uint8_t>(i % 2 == 0 ? rst | ack : syn | ack)});
+        attack(answer(port, ack));
+    }
+    EXPECT_LE(memory_->facts().used, used);
+    for (const Kind& kind : kinds) {
+        fmt::print("{:<40} {:>7} sent {:>3} through\n", kind.name, kind.sent, kind.through);
+        EXPECT_EQ(kind.through, 0U) << kind.name;
+        EXPECT_GT(kind.sent, 100U) << kind.name;
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(Hooks, Replies,
