@@ -244,6 +244,33 @@ TEST_F(DaemonTest, WhatACycleThrowsEndsTheCycleOnly) {
     until_said("set b: a new list with 1 entry");
 }
 
+// As when there is no memory, or no thread to be had.
+TEST_F(DaemonTest, WhatFollowingASetThrowsEndsTheFollowingOnly) {
+    files.feed("live.txt", {"192.0.2.1"});
+    std::ofstream(files.path("c.toml")) << fmt::format(R"([service]
+state-directory = "{}"
+listen = ""
+[[interface]]
+name = "eth0"
+sets = ["live"]
+[set.live]
+kind = "ddlcbf"
+sources = ["live.txt"]
+)",
+                                                       files.path("state"));
+    auto started = Daemon::start(
+        parts(),
+        {.configuration = files.path("c.toml"), .patience = 0ms, .pace = 100, .sandbox = test::in_process()});
+    ASSERT_TRUE(started) << started.error().message;
+    daemon = std::move(*started);
+    settle();
+    host.throw_once();
+    files.feed("live.txt", {"192.0.2.1", "192.0.2.9"});
+    until_said("set live: following it broke off, and begins anew: internal error, please report it: as a "
+               "bug does");
+    until_said("set live: 1 came and 0 went");
+}
+
 TEST_F(DaemonTest, AReloadDoesNotWaitForAPipe) {
     start();
     settle();

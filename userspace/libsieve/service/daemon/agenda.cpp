@@ -44,8 +44,8 @@ void Agenda::follow(const Configuration& configuration, Time now) {
     }
 }
 
-void Agenda::compare(Time now) {
-    compare_ = now;
+void Agenda::compare(Time at) {
+    compare_ = compare_ ? std::min(*compare_, at) : at;
 }
 
 void Agenda::ask_all(Time now) {

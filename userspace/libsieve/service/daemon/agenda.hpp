@@ -36,8 +36,9 @@ class Agenda {
     // Goes by the sets of this configuration from now on. Sets that it had already keep their times.
     void follow(const Configuration& configuration, Time now);
 
-    // At once: what runs is compared with what is wanted, without asking a source.
-    void compare(Time now);
+    // At this time, if it is not due before: what runs is compared with what is wanted, without asking a
+    // source.
+    void compare(Time at);
     // At once: the sources of every set are asked. If a comparison is due too, it comes first.
     void ask_all(Time now);
 

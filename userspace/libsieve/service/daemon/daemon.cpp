@@ -12,6 +12,7 @@
 
 #include "libsieve/control/expire_keys.hpp"
 #include "libsieve/service/configuration_reader.hpp"
+#include "libsieve/service/daemon/broken_off.hpp"
 #include "libsieve/service/live/companion.hpp"
 #include "libsieve/service/reconcile.hpp"
 #include "libsieve/service/together.hpp"
@@ -19,7 +20,6 @@
 #include "libsieve/util/chance.hpp"
 #include "libsieve/util/event.hpp"
 #include "libsieve/util/printable.hpp"
-#include "libsieve/util/shortage.hpp"
 #include "libsieve/util/unfinished.hpp"
 
 namespace sieve::service {
@@ -34,6 +34,9 @@ Result<Configuration> load(const std::string& path) {
 // The longest time between two looks for keys whose time is over. Whoever inserts a key does not tell the
 // daemon, so a key that ends sooner than the daemon looks next is taken out so much later at most.
 constexpr std::chrono::seconds longest_without_a_look{10};
+
+// Until sets that change in place are followed again, after that broke off.
+constexpr std::chrono::seconds live_sets_pause{10};
 
 // After a cycle that could not write all of the state.
 constexpr std::chrono::minutes state_retry{1};
@@ -88,9 +91,7 @@ auto without_ending_the_daemon(const char* what, Work&& work) -> decltype(work()
     try {
         return std::forward<Work>(work)();
     } catch (const std::exception& error) {
-        const Error why{.message = is_shortage(error)
-                                       ? std::string("there is not enough memory")
-                                       : std::string("internal error, please report it: ") + error.what()};
+        const Error why{.message = why_broken_off(error)};
         return unfinished(std::string(what) + " broke off, and what was changed before is in force", why);
     }
 }
@@ -169,6 +170,11 @@ Status Daemon::listen() {
         if (stopping_) return;
         if (live_.has_new_images()) {
             agenda_.compare(now());
+            arm();
+        }
+        if (live_.has_broken_off()) {
+            live_sets_wait_ = true; // for a cycle that comes
+            agenda_.compare(now() + live_sets_pause);
             arm();
         }
         if (ready_) notify_status("");

@@ -6,10 +6,13 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <exception>
+#include <functional>
 #include <utility>
 
 #include <fmt/core.h>
 
+#include "libsieve/service/daemon/broken_off.hpp"
 #include "libsieve/service/daemon/narrator.hpp"
 #include "libsieve/service/live/companion.hpp"
 #include "libsieve/service/live/live_set.hpp"
@@ -25,6 +28,12 @@ live::Time live_now() {
     return std::chrono::time_point_cast<std::chrono::milliseconds>(std::chrono::system_clock::now());
 }
 
+// What an opening that comes later may not meet.
+bool may_pass(const Error& error) {
+    return error.kind == ErrorKind::out_of_memory || error.kind == ErrorKind::kernel_refused ||
+           error.kind == ErrorKind::busy;
+}
+
 UniqueFd new_signal() {
     Result<UniqueFd> event = make_event();
     return event ? std::move(*event) : UniqueFd();
@@ -35,8 +44,10 @@ UniqueFd new_signal() {
 // One keeper and its thread.
 class LiveSets::Runner {
   public:
-    Runner(std::string set, UniqueFd cancel, int troubles_changed)
-        : set_(std::move(set)), cancel_(std::move(cancel)), troubles_changed_(troubles_changed) {}
+    using BrokeOff = std::function<void(const std::exception& error)>;
+    Runner(std::string set, UniqueFd cancel, int troubles_changed, BrokeOff broke_off)
+        : set_(std::move(set)), cancel_(std::move(cancel)), troubles_changed_(troubles_changed),
+          broke_off_(std::move(broke_off)) {}
     Runner(const Runner&) = delete;
     Runner& operator=(const Runner&) = delete;
     ~Runner() {
@@ -55,7 +66,12 @@ class LiveSets::Runner {
     [[nodiscard]] live::LiveKeeper::State state() const { return keeper_->state(); }
 
     void run(watching::Ledger& ledger) {
-        if (!thread_.joinable()) thread_ = std::thread([this, &ledger] { work(ledger); });
+        if (thread_.joinable()) return;
+        try {
+            thread_ = std::thread([this, &ledger] { work_until_it_breaks_off(ledger); });
+        } catch (const std::exception& error) {
+            broke_off_(error);
+        }
     }
     void wake() {
         keeper_->wake();
@@ -75,6 +91,14 @@ class LiveSets::Runner {
         changed_.notify_all();
     }
 
+    // What the keeper was doing is left as after a kill, and a keeper that is opened anew settles it.
+    void work_until_it_breaks_off(watching::Ledger& ledger) {
+        try {
+            work(ledger);
+        } catch (const std::exception& error) {
+            broke_off_(error);
+        }
+    }
     void work(watching::Ledger& ledger) {
         std::unique_lock lock(mutex_);
         while (!over_) {
@@ -98,6 +122,7 @@ class LiveSets::Runner {
     std::string set_;
     UniqueFd cancel_;
     int troubles_changed_;
+    BrokeOff broke_off_;
     std::unique_ptr<live::LiveKeeper> keeper_;
     std::mutex mutex_;
     std::condition_variable changed_;
@@ -117,12 +142,32 @@ LiveSets::~LiveSets() {
     close();
 }
 
+void LiveSets::broke_off() {
+    broken_off_ = true;
+    set_event(troubles_changed_.get());
+}
+
 void LiveSets::open(const Configuration& configuration, const SandboxSettings& sandbox) {
+    try {
+        open_all(configuration, sandbox);
+    } catch (...) {
+        broke_off();
+        throw;
+    }
+}
+
+void LiveSets::open_all(const Configuration& configuration, const SandboxSettings& sandbox) {
     close();
     std::vector<std::unique_ptr<Runner>> opened;
     for (const SetConfiguration& set : configuration.sets) {
         if (!live::is_live(set)) continue;
-        auto runner = std::make_unique<Runner>(set.name, new_signal(), troubles_changed_.get());
+        auto runner = std::make_unique<Runner>(
+            set.name, new_signal(), troubles_changed_.get(), [this, name = set.name](const std::exception& error) {
+                log_.error(fmt::format("set {}: following it broke off, and begins anew: {}", name,
+                                       why_broken_off(error)),
+                           {{"SET", name}});
+                broke_off();
+            });
         live::LiveKeeperSettings settings;
         settings.configuration = configuration;
         settings.set = set.name;
@@ -134,6 +179,7 @@ void LiveSets::open(const Configuration& configuration, const SandboxSettings& s
         if (!keeper) {
             log_.error(fmt::format("set {}: cannot be followed: {}", set.name, keeper.error().message),
                        {{"SET", set.name}});
+            if (may_pass(keeper.error())) broke_off();
             continue;
         }
         runner->keep(std::move(*keeper));

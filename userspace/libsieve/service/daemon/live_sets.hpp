@@ -38,7 +38,7 @@ class LiveSets {
 
     // Opens the keepers of the configuration's live sets, in the place of those that are there. Afterwards
     // each of these sets has a last good image. What cannot be opened is logged. Blocks: for a worker,
-    // without a cycle at work.
+    // without a cycle at work. Throws what breaks it off.
     void open(const Configuration& configuration, const SandboxSettings& sandbox);
     // Lets the opened keepers work. A cycle has put their sets in force.
     void run();
@@ -55,17 +55,22 @@ class LiveSets {
 
     // What is wrong, one sentence for each set that has trouble.
     [[nodiscard]] std::vector<std::string> troubles() const;
-    // A descriptor that becomes readable when a set gets into trouble or out of it, or has a new image, until
-    // acknowledge().
+    // A descriptor that becomes readable when a set gets into trouble or out of it, has a new image, or is
+    // not followed any more, until acknowledge().
     [[nodiscard]] int troubles_changed() const { return troubles_changed_.get(); }
     void acknowledge();
     // Whether a set has a new image since this was last asked: a hook may have waited for it.
     [[nodiscard]] bool has_new_images() { return new_images_.exchange(false); }
+    // Whether following a set broke off since this was last asked, such as for want of memory or of a thread.
+    // It was logged, and open() begins anew.
+    [[nodiscard]] bool has_broken_off() { return broken_off_.exchange(false); }
 
   private:
     class Runner;
 
     void tell(const live::LiveEvent& event);
+    void open_all(const Configuration& configuration, const SandboxSettings& sandbox);
+    void broke_off();
 
     control::Kernel& kernel_;
     const StateDirectory& state_;
@@ -74,6 +79,7 @@ class LiveSets {
     watching::Ledger& ledger_;
     UniqueFd troubles_changed_;
     std::atomic<bool> new_images_ = false;
+    std::atomic<bool> broken_off_ = false;
     std::mutex exclusive_;
     mutable std::mutex mutex_; // of runners_
     std::vector<std::unique_ptr<Runner>> runners_;
