@@ -205,6 +205,16 @@ class Daemon:
     def ended(self):
         return self.process.poll() is not None
 
+    def waits_for(self):
+        """Where its threads and its children are in the kernel, a line each; 0: they run, or would."""
+        for task in sorted(pathlib.Path(f"/proc/{self.pid}/task").glob("*")):
+            with contextlib.suppress(OSError):
+                yield f"thread {task.name}: {(task / 'wchan').read_text()}"
+                for child in (task / "children").read_text().split():
+                    of_child = pathlib.Path("/proc", child)
+                    words = (of_child / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+                    yield f"child {child}, {words.strip()}: {(of_child / 'wchan').read_text()}"
+
     def signal(self, number):
         self.process.send_signal(number)
 

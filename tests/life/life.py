@@ -19,7 +19,8 @@ At every moment, this must hold:
   - What the daemon manages is not changed by a command without --force.
 
 The same seed gives the same operations, unless a violation has changed their course. How they meet the daemon's
-threads is left to chance. Prints a line for each violation, then the totals. Exit 1 if there was a violation.
+threads is left to chance. Prints a line for each violation, then the totals, also if SIGTERM ends it. Exit 1 if there
+was a violation.
 """
 
 import argparse
@@ -238,7 +239,7 @@ class Life(OnLists, OnTheDaemon, ByHand, OnTheHost):
         """A new list that the daemon has to take."""
         one = self.lists[name]
         self.may_hold(name, addresses)
-        one.newest, one.good = frozenset(addresses), True
+        one.newest, one.good, one.told = frozenset(addresses), True, False
         text = one.text(addresses)
         if one.source == CROWDSEC:
             self.decisions.lie = None
@@ -250,9 +251,9 @@ class Life(OnLists, OnTheDaemon, ByHand, OnTheHost):
             text = self.image_of(text, self.draw.choice(one.images))
         self.write_text(name, text)
 
-    def write_bad(self, name, text):
+    def write_bad(self, name, text, told=True):
         """A list that the daemon must not take."""
-        self.lists[name].good = False
+        self.lists[name].good, self.lists[name].told = False, told
         self.write_text(name, text)
 
     def draw_list(self, name):
@@ -591,6 +592,14 @@ class Life(OnLists, OnTheDaemon, ByHand, OnTheHost):
             shown = metrics.get(f'xdp_sieve_hook_paused{{interface="{interface.name}",hook="{hook}"}}')
             if entry and bool(shown) != paused:  # a pattern has no metric unless it is paused
                 wrong.append(f"{interface.name} {hook}: the metric of the pause is {shown} instead of {int(paused)}")
+        for name in self.configuration["sets"]:
+            one = self.lists[name]
+            said = [result for result in ("failed", "refused")
+                    if metrics.get(f'xdp_sieve_list_last_refresh{{set="{name}",result="{result}"}}')]
+            if one.good and said:
+                wrong.append(f"{name}: a good list has {said[0]}")
+            if one.told and not said:
+                wrong.append(f"{name}: nothing is said of a list that is not taken")
         return wrong
 
     def settled(self):
@@ -608,6 +617,10 @@ class Life(OnLists, OnTheDaemon, ByHand, OnTheHost):
                     new.lists, new.exceptions = list(old.lists), list(old.exceptions)
                 else:
                     new.exceptions = [self.excepted(options)]
+                if options and not one.is_live(options):
+                    new.touched_before = set(old.touched)
+                    if not one.good or old.lists[0] == members:
+                        new.touched_before |= old.touched_before
         return model
 
     # The course of a life.
@@ -627,6 +640,8 @@ class Life(OnLists, OnTheDaemon, ByHand, OnTheHost):
         self.violations += 1
         print(f"violation {self.violations}: seed {self.options.seed}, operation {number}: {violation}")
         print(f"  after {'; '.join(self.trail)}")
+        for line in self.daemon.waits_for() if self.daemon else []:
+            print(f"  {line}")
         said = self.log.read_text(errors="replace").splitlines() if self.log.exists() else []
         for line in said[-12:]:
             print(f"  {line}")
@@ -639,6 +654,17 @@ class Life(OnLists, OnTheDaemon, ByHand, OnTheHost):
 
     def live(self):
         self.make_world()
+        try:
+            self.live_on()
+        finally:
+            self.end_daemon()
+            for name in sorted(self.done):
+                print(f"{self.done[name]:6} {name}")
+            print(f"seed {self.options.seed}: {sum(self.done.values())} operations, {self.quiet_periods} quiet periods, "
+                  f"{self.packets} packets, {self.violations} violations")
+        return 1 if self.violations else 0
+
+    def live_on(self):
         number, begun = 0, False
         while number < self.options.operations and self.violations < MOST_VIOLATIONS:
             try:
@@ -655,12 +681,6 @@ class Life(OnLists, OnTheDaemon, ByHand, OnTheHost):
                 self.report(number, violation)
                 self.end_daemon()
                 begun = False
-        self.end_daemon()
-        for name in sorted(self.done):
-            print(f"{self.done[name]:6} {name}")
-        print(f"seed {self.options.seed}: {sum(self.done.values())} operations, {self.quiet_periods} quiet periods, "
-              f"{self.packets} packets, {self.violations} violations")
-        return 1 if self.violations else 0
 
 
 def main():

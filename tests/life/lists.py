@@ -64,6 +64,7 @@ class ListOfSet:
         self.skips_own, self.protects, self.unchecked = skips_own, protects, unchecked
         self.core = [address(20 + number, index) for index in range(CORE)]
         self.good = True  # whether the daemon must take what the source says now
+        self.told = False  # whether it must say that it does not
         self.taken = False  # whether the daemon is known to have a good list
         self.newest = frozenset(self.core)
 
@@ -73,6 +74,10 @@ class ListOfSet:
 
     def changes_live(self):
         return self.kinds == ["ddlcbf"]
+
+    def is_live(self, options):
+        """Whether the daemon changes a set with these options in place."""
+        return self.changes_live() and not options["verify"]
 
     def may_verify(self, kind):
         return not self.prefixes and not self.images and self.source != CROWDSEC and kind not in EXACT

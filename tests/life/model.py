@@ -31,9 +31,11 @@ class Contents:
     def __init__(self, addresses):
         self.lists = [frozenset(addresses)]
         self.exceptions = [frozenset()]
-        # What a person did lasts until the next quiet period: lists put there, and keys inserted or deleted.
+        # What a person did: lists put there last until the next quiet period.
         self.by_hand = []
-        self.touched = set()
+        # Keys inserted or deleted, since the last quiet period and before it. They last until then in a set that the
+        # daemon keeps live, in any other one until its next list.
+        self.touched, self.touched_before = set(), set()
 
     @staticmethod
     def held_by(address, some):
@@ -41,7 +43,7 @@ class Contents:
         return IN if held == len(some) else OPEN if held else OUT
 
     def holds(self, address):
-        if address in self.touched:
+        if address in self.touched or address in self.touched_before:
             return OPEN
         listed = self.held_by(address, self.lists)
         excepted = self.held_by(address, self.exceptions)

@@ -72,7 +72,7 @@ class OnLists:
             self.send_packets()
             out.seek(0)
             out.write(text)
-        one.newest, one.good = frozenset(addresses), True
+        one.newest, one.good, one.told = frozenset(addresses), True, False
         return name
 
     @operation(8)
@@ -130,7 +130,7 @@ class OnLists:
         if not name or self.configuration["sets"].get(name, {}).get("action") != DROP:
             return None
         one = self.lists[name]
-        self.write_bad(name, one.text(one.newest) + PROTECTED_AT_INTERFACES + "\n")
+        self.write_bad(name, one.text(one.newest) + PROTECTED_AT_INTERFACES + "\n", told=False)
         return name
 
     @operation(2)
@@ -139,7 +139,7 @@ class OnLists:
         if not name:
             return None
         one = self.lists[name]
-        one.good = False
+        one.good, one.told = False, True
         if one.source == WEB:
             self.server.contents.pop("/" + one.letter, None)
             return name
@@ -202,7 +202,8 @@ class OnLists:
         name = next(name for name, one in self.lists.items() if one.source == FOLDER)
         if self.path_of(name).parent.is_mount():
             run("umount", self.path_of(name).parent)
-            self.lists[name].good = self.lists[name].taken = False  # written anew with the others
+            one = self.lists[name]
+            one.good = one.told = one.taken = False  # written anew with the others
 
 
 # --- the configuration and the daemon -----------------------------------------------------------------------
@@ -459,6 +460,25 @@ class ByHand:
         self.by_hand(verb, words[0], name, *keys, *words[1:], *ends)
         return f"{verb} {name}"
 
+    @operation(2)
+    def join_by_hand(self):
+        """Of the lists as they are now: those that their filters were not built from are refused."""
+        place, entry, words = self.draw_hook()
+        if not place:
+            return None
+        names = [name for name, _ in entry["sets"] if self.lists[name].plain() and self.path_of(name).is_file()]
+        if not names:
+            return None
+        self.by_hand("join", words[0], *(f"{name}={self.path_of(name)}" for name in names), *words[1:])
+        return len(names)
+
+    @operation(2)
+    def confirm_by_hand(self):
+        """What a person has put on probation may be kept, or taken back, until the daemon undoes it."""
+        place, _, words = self.draw_hook()
+        if place:
+            self.command("confirm", *words, *(["--take-back"] if self.draw.random() < 0.5 else []))
+
     @operation(3)
     def ask_by_hand(self):
         place, entry, words = self.draw_hook()
@@ -466,7 +486,9 @@ class ByHand:
             name, key = self.draw.choice(entry["sets"])[0], self.draw.choice(COMMON)
             asked = self.draw.choice([["status"], ["stats", words[0]], ["stats", "--reset", words[0]], ["expire"],
                                       ["query", words[0], key], ["explain", words[0], key], ["list", words[0], name],
-                                      ["top", words[0], name, "--times", "1"]])
+                                      ["top", words[0], name, "--times", "1"], ["config", str(self.config_at)],
+                                      ["apply", "--check", str(self.config_at)],
+                                      ["apply", "--diff", str(self.config_at)]])
             self.command(*asked)
             return asked[0]
         return None
