@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "selftests"))
 import traffic  # noqa: E402
@@ -72,6 +73,9 @@ class Interface:
     def up(self):
         run("ip", "-n", HERE, "link", "set", self.name, "up")
         self.give_addresses(HERE, self.name, self.addresses)
+        # The kernel notices the carrier some time later, and takes packets to the addresses from then on.
+        self.await_addresses(HERE, self.addresses)
+        self.await_addresses(PEER, self.peer_addresses)
         self.where = "here"
 
     @staticmethod
@@ -79,6 +83,15 @@ class Interface:
         for address in addresses:
             length, options = (64, ["nodad"]) if ":" in address else (24, [])
             run("ip", "-n", namespace, "address", "replace", f"{address}/{length}", "dev", name, *options)
+
+    @staticmethod
+    def await_addresses(namespace, addresses):
+        deadline = time.monotonic() + PATIENCE
+        for address in addresses:
+            while not run("ip", "-n", namespace, "route", "get", address, check=False).stdout.startswith("local"):
+                if time.monotonic() > deadline:
+                    raise Trouble(f"{namespace} does not take packets to {address}")
+                time.sleep(0.01)
 
     def remove(self):
         run("ip", "-n", PEER, "link", "del", self.peer)

@@ -660,7 +660,8 @@ class Life(OnLists, OnTheDaemon, ByHand, OnTheHost):
             self.end_daemon()
             for name in sorted(self.done):
                 print(f"{self.done[name]:6} {name}")
-            print(f"seed {self.options.seed}: {sum(self.done.values())} operations, {self.quiet_periods} quiet periods, "
+            operations = sum(self.done.values())
+            print(f"seed {self.options.seed}: {operations} operations, {self.quiet_periods} quiet periods, "
                   f"{self.packets} packets, {self.violations} violations")
         return 1 if self.violations else 0
 

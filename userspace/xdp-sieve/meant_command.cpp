@@ -182,8 +182,8 @@ std::string meant_instead(const std::string& command, const Words& arguments, co
     if (arguments.empty() || is_interface(arguments[0])) return {};
     // A query may ask an image, too.
     const bool is_query = command == "query" && looks_like_key(arguments[0]);
-    if (!is_query && !is_one_of(command, {"load", "swap", "add", "set", "default", "replies", "remove", "list",
-                                          "join", "explain"}))
+    if (!is_query && !is_one_of(command, {"load", "swap", "add", "set", "default", "replies", "remove",
+                                          "list", "join", "explain"}))
         return {};
     const auto interface = std::find_if(arguments.begin() + 1, arguments.end(), is_interface);
     if (interface == arguments.end()) return {};

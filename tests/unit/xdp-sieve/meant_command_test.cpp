@@ -87,10 +87,9 @@ TEST(MeantCommand, ArgumentsInTheWrongOrder) {
     EXPECT_EQ(instead("query 192.0.2.1 eth0"), "the interface comes first: `xdp-sieve query eth0 192.0.2.1`");
     EXPECT_NE(instead("list").find("`xdp-sieve status`"), std::string::npos);
     EXPECT_NE(instead("list eth0").find("`xdp-sieve list eth0 NAME`"), std::string::npos);
-    for (const char* right :
-         {"insert eth0 bad 192.0.2.1", "delete eth0 bad 192.0.2.1", "load eth0 bad=missing.txt",
-          "add eth0 bad=missing.txt first", "unload eth9", "load eth9 bad=a", "swap eth0 x=y",
-          "query list.sieve eth0"})
+    for (const char* right : {"insert eth0 bad 192.0.2.1", "delete eth0 bad 192.0.2.1",
+                              "load eth0 bad=missing.txt", "add eth0 bad=missing.txt first", "unload eth9",
+                              "load eth9 bad=a", "swap eth0 x=y", "query list.sieve eth0"})
         EXPECT_EQ(instead(right), "") << right;
 }
 

@@ -53,7 +53,8 @@ class LiveSetTest : public testing::Test, public LiveWorld {
         remarks.clear();
         LiveSet set = open();
         ASSERT_EQ(remarks.size(), 1U) << what;
-        EXPECT_NE(remarks[0].find("what is in force, if anything is, stays"), std::string::npos) << remarks[0];
+        EXPECT_NE(remarks[0].find("what is in force, if anything is, stays"), std::string::npos)
+            << remarks[0];
         EXPECT_TRUE(set.awaits_sources()) << what;
         EXPECT_EQ(set.rebuild_due(), RebuildReason::unknown) << what;
         const std::string identity = identity_in_force();

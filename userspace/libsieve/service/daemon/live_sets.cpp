@@ -162,7 +162,8 @@ void LiveSets::open_all(const Configuration& configuration, const SandboxSetting
     for (const SetConfiguration& set : configuration.sets) {
         if (!live::is_live(set)) continue;
         auto runner = std::make_unique<Runner>(
-            set.name, new_signal(), troubles_changed_.get(), [this, name = set.name](const std::exception& error) {
+            set.name, new_signal(), troubles_changed_.get(),
+            [this, name = set.name](const std::exception& error) {
                 log_.error(fmt::format("set {}: following it broke off, and begins anew: {}", name,
                                        why_broken_off(error)),
                            {{"SET", name}});
