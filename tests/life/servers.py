@@ -108,6 +108,8 @@ class DecisionServer(Server):
     def decide(self, decisions):
         """From now on, these hold: {(scope, value)}. Others go, unless they end by themselves."""
         with self.lock:
+            for one in decisions & self.ends.keys():
+                self.finish(one)  # and comes anew, for longer
             for one in decisions - self.numbers.keys():
                 self.begin(one)
             for one in self.numbers.keys() - decisions - self.ends.keys():
@@ -130,7 +132,9 @@ class DecisionServer(Server):
         self.come.append((one, self.last))
 
     def finish(self, one):
-        self.gone.append((one, self.numbers.pop(one)))
+        told = one, self.numbers.pop(one)
+        self.gone.append(told)
+        self.come = [each for each in self.come if each != told]
         self.ends.pop(one, None)
 
     def body(self, target):
