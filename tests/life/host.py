@@ -4,6 +4,7 @@
 import contextlib
 import ctypes
 import http.client
+import json
 import os
 import pathlib
 import select
@@ -73,9 +74,8 @@ class Interface:
     def up(self):
         run("ip", "-n", HERE, "link", "set", self.name, "up")
         self.give_addresses(HERE, self.name, self.addresses)
-        # The kernel notices the carrier some time later, and takes packets to the addresses from then on.
-        self.await_addresses(HERE, self.addresses)
-        self.await_addresses(PEER, self.peer_addresses)
+        self.await_carrier(HERE, self.name, self.addresses)
+        self.await_carrier(PEER, self.peer, self.peer_addresses)
         self.where = "here"
 
     @staticmethod
@@ -85,13 +85,19 @@ class Interface:
             run("ip", "-n", namespace, "address", "replace", f"{address}/{length}", "dev", name, *options)
 
     @staticmethod
-    def await_addresses(namespace, addresses):
+    def await_carrier(namespace, name, addresses):
+        """The kernel notices a carrier some time after it came, and drops packets until then."""
+        def is_up():
+            [link] = json.loads(run("ip", "-n", namespace, "-j", "link", "show", name).stdout)
+            return link["operstate"] == "UP" and all(
+                run("ip", "-n", namespace, "route", "get", address, check=False).stdout.startswith("local")
+                for address in addresses)
+
         deadline = time.monotonic() + PATIENCE
-        for address in addresses:
-            while not run("ip", "-n", namespace, "route", "get", address, check=False).stdout.startswith("local"):
-                if time.monotonic() > deadline:
-                    raise Trouble(f"{namespace} does not take packets to {address}")
-                time.sleep(0.01)
+        while not is_up():
+            if time.monotonic() > deadline:
+                raise Trouble(f"{name} in {namespace} has no carrier")
+            time.sleep(0.01)
 
     def remove(self):
         run("ip", "-n", PEER, "link", "del", self.peer)
