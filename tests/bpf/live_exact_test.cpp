@@ -61,7 +61,7 @@ Image exact_image(const KeySet& keys, std::uint64_t room) {
     BuildOptions options;
     options.kind.kind = SIEVE_KIND_EXACT;
     options.seed = 7;
-    options.room = room;
+    options.spare.room = room;
     return std::move(value_or_fail(build_set(keys, options, {})).image);
 }
 

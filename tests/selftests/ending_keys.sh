@@ -52,7 +52,7 @@ END
     verdicts --repeat 1 <<<"pass udp $second $IN4 1 2"
 }
 
-# Of an exact set. It lists all its keys, and those that end with their ends.
+# Of an exact set. It lists all its keys, and those that end with their ends. Packets look at the time.
 exact() {
     "$SIEVE" -q build --kind exact --seed 1 -o "$WORK/exact.sieve" "$WORK/members"
     attach
@@ -69,8 +69,14 @@ exact() {
     # Not into a pipe: grep leaves before the list has ended.
     sieve list "$IN_IF" set >"$WORK/list"
     grep -q "^$second # until 20" "$WORK/list" || fail "$(grep '#' "$WORK/list" | head -n 3)"
+    verdicts --repeat 1 <<<"drop udp $member $IN4 1 2"
     await overdue 1
-    verdicts --repeat 1 <<<"drop udp $first $IN4 1 2"
+    verdicts --repeat 1 <<<"pass udp $first $IN4 1 2"
+    ! sieve list "$IN_IF" set | grep -q "^$first" || fail "it is still listed"
+    sieve status "$IN_IF" | grep -q '1,002 keys inserted for a time, 1 ended' || fail "$(sieve status)"
+    # What has ended comes again.
+    sieve -q insert --for 1s "$IN_IF" set "$first"
+    await overdue 1
     sieve expire "$IN_IF" | grep -q 'set: 1 key taken out' || fail "said otherwise"
     sieve -q insert "$IN_IF" set "$second"
     verdicts --repeat 1 <<END

@@ -315,6 +315,7 @@ exact_flows() {
         fail "said otherwise"
     refused 1 'is in the set already; --present-ok' sieve insert "$IN_IF" set '10.2.1.0 53 udp'
     refused 2 'exact, so a key is in it once' sieve insert --again "$IN_IF" set '10.2.1.0 53 udp'
+    refused 2 'keys of several fields do not end .*kind ddlcbf' sieve insert --for 1h "$IN_IF" set '10.2.9.9 53 udp'
     refused 3 'single keys, no prefixes' sieve insert "$IN_IF" set '10.2.0.0/16 53 udp'
     refused 1 'none of 2 keys was deleted: 2 are not in the set' sieve delete "$IN_IF" set '10.2.1.0 53 tcp' \
         '10.2.1.1 53 udp'

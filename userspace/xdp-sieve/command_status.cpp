@@ -145,7 +145,11 @@ void print_table(const HookStatus& status) {
                   label_text(file) + (file.changes == 0 ? std::string()
                                                         : fmt::format(", {} inserted or deleted since",
                                                                       format_counted(file.changes, "key"))));
-        if (set.ending > 0)
+        if (set.ending > 0 && set.ends_by_itself)
+            print_out("  {:<15} {} inserted for a time, {} ended{}\n", "", format_counted(set.ending, "key"),
+                      format_count(set.overdue),
+                      set.overdue > 0 ? "; insertions and `xdp-sieve expire` use their room again" : "");
+        else if (set.ending > 0)
             print_out("  {:<15} {} inserted for a time, {} overdue{}\n", "",
                       format_counted(set.ending, "key"), format_count(set.overdue),
                       set.overdue > 0 ? "; `xdp-sieve expire` takes them out" : "");

@@ -163,75 +163,93 @@ TEST_F(ExactSet, IsNotReplacedIfSomebodyElseSwappedIt) {
     EXPECT_EQ(listed().size(), 500U);
 }
 
-// Ends are notes beside the table, which says for certain what is a member.
-TEST_F(ExactSet, KeysEnd) {
+// Ends lie in the table, where packets look at them. The first one asks for a table that can state it.
+TEST_F(ExactSet, KeysEndByThemselves) {
     put();
-    const auto insert_for = [&](const std::string& text, std::chrono::nanoseconds lifetime) {
-        return change_keys(kernel, eth0, "set", keys({text}), KeyRequest{.lifetime = lifetime}, {});
+    const auto insert_for = [&](const KeySet& keys, std::chrono::nanoseconds lifetime) {
+        return change_keys(kernel, eth0, "set", keys, KeyRequest{.lifetime = lifetime}, {});
     };
+    // Time passes by moving the base that ends are counted from.
     const auto pass = [&](std::chrono::nanoseconds time) {
-        kernel.now += static_cast<std::uint64_t>(time.count());
+        reinterpret_cast<sieve_exact_ipv6&>(filter()->lines().front()).base -=
+            static_cast<std::uint64_t>(time.count());
     };
-    const auto ends = [&](const std::string& text) {
+    const auto expect_end = [&](const std::string& text, std::optional<std::chrono::nanoseconds> expected) {
         const auto list = list_keys(kernel, eth0, "set");
-        for (const ListedKey& key : list->keys)
-            if (listed_key_text(key, *list) == text) return key.ends_in;
+        ASSERT_TRUE(list) << list.error().message;
+        for (const ListedKey& key : list->keys) {
+            if (listed_key_text(key, *list) != text) continue;
+            ASSERT_EQ(key.ends_in.has_value(), expected.has_value()) << text;
+            if (!expected) return;
+            const std::chrono::nanoseconds ends_in(*key.ends_in);
+            EXPECT_GT(ends_in, *expected - 1min) << text << ": the test took a minute";
+            EXPECT_LT(ends_in, *expected + *expected / 4) << text;
+            return;
+        }
         ADD_FAILURE() << text << " is not listed";
-        return std::optional<std::int64_t>();
     };
-    const auto in = insert_for("203.0.113.1", 1h);
+    const auto ending = [&] { return count_ending(*filter()); };
+
+    const auto in = insert_for(keys({"203.0.113.1"}), 1h);
     ASSERT_TRUE(in) << in.error().message;
     EXPECT_EQ(in->report.done, 1U);
-    ASSERT_TRUE(insert_for("203.0.113.2", 2h));
-    EXPECT_EQ(ends("203.0.113.2"), std::chrono::nanoseconds(2h).count());
-    EXPECT_EQ(ends("192.0.2.1"), std::nullopt);
+    EXPECT_EQ(in->grown, 1U) << "a table without ends stated one";
+    ASSERT_EQ(insert_for(keys({"203.0.113.2"}), 2h)->report.done, 1U);
+    ASSERT_EQ(insert_for(keys({"203.0.113.3"}), 2h)->grown, 0U);
+    expect_end("203.0.113.2", 2h);
+    expect_end("192.0.2.1", std::nullopt);
     // A member of the list has no end, and gets none.
-    EXPECT_EQ(insert_for("192.0.2.1", 1h)->report.told.size(), 1U);
+    EXPECT_EQ(insert_for(keys({"192.0.2.1"}), 1h)->report.told.size(), 1U);
     // A later end counts, an earlier one does not, and for good is for good.
-    EXPECT_EQ(insert_for("203.0.113.1", 3h)->other_end, 1U);
-    EXPECT_EQ(insert_for("203.0.113.1", 1s)->other_end, 1U);
-    EXPECT_EQ(ends("203.0.113.1"), std::chrono::nanoseconds(3h).count());
-    EXPECT_EQ(*time_to_next_end(kernel, {}), std::chrono::nanoseconds(2h));
+    EXPECT_EQ(insert_for(keys({"203.0.113.1"}), 3h)->other_end, 1U);
+    EXPECT_EQ(insert_for(keys({"203.0.113.1"}), 1h)->other_end, 1U);
+    expect_end("203.0.113.1", 3h);
     // Growth keeps the ends.
-    EXPECT_EQ(
-        change_keys(kernel, eth0, "set", range("198.51.", 0, 299), KeyRequest{.lifetime = 5h}, {})->grown,
-        1U);
-    EXPECT_EQ(ends("203.0.113.2"), std::chrono::nanoseconds(2h).count());
-    EXPECT_EQ(ends("198.51.1.43"), std::chrono::nanoseconds(5h).count());
-    pass(2h);
-    EXPECT_TRUE(matches("203.0.113.2")) << "no packet looks at the time";
+    EXPECT_EQ(insert_for(range("198.51.", 0, 299), 5h)->grown, 1U);
+    expect_end("203.0.113.2", 2h);
+    expect_end("198.51.1.43", 5h);
+    expect_end("192.0.2.1", std::nullopt);
+    EXPECT_EQ(ending().ending, 303U);
+    EXPECT_EQ(*time_to_next_end(kernel, {}), std::nullopt) << "nobody has to wait for them";
+    pass(2h + 40min);
+    EXPECT_FALSE(matches("203.0.113.2"));
+    EXPECT_TRUE(matches("203.0.113.1"));
+    EXPECT_EQ(listed().size(), 501U);
+    EXPECT_EQ(ending().ended, 2U);
+    EXPECT_EQ(filter()->file().keys, 503U) << "entries that have ended stay until somebody needs the room";
+    EXPECT_FALSE(erase(kernel, eth0, "set", keys({"203.0.113.2"}), {})->told.empty());
+    // What has ended comes again, for a time or for good.
+    EXPECT_EQ(insert_for(keys({"203.0.113.2"}), 4h)->report.done, 1U);
+    EXPECT_TRUE(matches("203.0.113.2"));
+    EXPECT_EQ(filter()->file().keys, 503U);
     const auto expired = expire_keys(kernel, eth0, {});
     ASSERT_TRUE(expired) << expired.error().message;
     ASSERT_EQ(expired->size(), 1U);
     EXPECT_EQ(expired->front().taken_out, 1U);
-    EXPECT_FALSE(matches("203.0.113.2"));
-    const auto stay = change_keys(kernel, eth0, "set", keys({"203.0.113.1"}), KeyRequest{}, {});
-    EXPECT_EQ(stay->other_end, 1U);
-    EXPECT_EQ(ends("203.0.113.1"), std::nullopt);
-    // The next command takes out what is overdue. A key that was deleted has no end any more.
+    EXPECT_EQ(filter()->file().keys, 502U);
+    EXPECT_TRUE(expire_keys(kernel, eth0, {})->empty());
+    EXPECT_EQ(change_keys(kernel, eth0, "set", keys({"203.0.113.1"}), KeyRequest{}, {})->other_end, 1U);
+    expect_end("203.0.113.1", std::nullopt);
     ASSERT_TRUE(erase(kernel, eth0, "set", keys({"198.51.1.43"}), {}));
-    pass(4h);
-    EXPECT_EQ(change_keys(kernel, eth0, "set", keys({"203.0.113.9"}), KeyRequest{}, {})->expired, 299U);
-    EXPECT_EQ(listed().size(), 202U);
-    EXPECT_EQ(*time_to_next_end(kernel, {}), std::nullopt);
     expect_intact();
-}
-
-// A controller died between the note and the key, or between the key and its note's end.
-TEST_F(ExactSet, NotesOfStrangersMeanNothing) {
-    put();
-    set().inserted_id = 700;
-    const sieve_key stranger = *parse_key("203.0.113.1", SIEVE_FIELD_SRC);
-    kernel.keys[700] = {.notes = {{std::to_array(stranger.word), {.end = kernel.now + 1000}}}, .most = 100};
-    EXPECT_EQ(listed().size(), 200U);
-    ASSERT_TRUE(insert(kernel, eth0, "set", keys({"203.0.113.1"}), {}));
-    kernel.now += 2000;
-    ASSERT_TRUE(expire_keys(kernel, eth0, {}));
-    EXPECT_TRUE(matches("203.0.113.1")) << "it was inserted for good";
-    kernel.keys[700].notes[std::to_array(parse_key("203.0.113.5", SIEVE_FIELD_SRC)->word)] = {.end = 1};
-    EXPECT_EQ(expire_keys(kernel, eth0, {})->front().taken_out, 0U);
-    EXPECT_TRUE(kernel.keys[700].notes.empty());
+    // Insertions that need the room take out what has ended, and the set need not grow.
+    pass(5h);
     EXPECT_EQ(listed().size(), 201U);
+    const auto many = change_keys(kernel, eth0, "set", range("198.18.", 0, 249), KeyRequest{}, {});
+    ASSERT_TRUE(many) << many.error().message;
+    EXPECT_EQ(many->expired, 300U);
+    EXPECT_EQ(many->grown, 0U);
+    EXPECT_EQ(listed().size(), 451U);
+    // No end can be stated in the last units, so the table is built anew.
+    pass(24h);
+    EXPECT_EQ(insert_for(keys({"203.0.113.9"}), 5h)->grown, 1U);
+    expect_end("203.0.113.9", 5h);
+    // A short life asks for a finer unit.
+    EXPECT_EQ(insert_for(keys({"203.0.113.10"}), 30s)->grown, 1U);
+    pass(45s);
+    EXPECT_FALSE(matches("203.0.113.10"));
+    EXPECT_TRUE(matches("203.0.113.9"));
+    expect_intact();
 }
 
 TEST_F(ExactSet, RefusesWhatAnExactSetNeedsNot) {

@@ -597,7 +597,7 @@ Result<ExactMaterial> exact_ranges(const ExactKind& kind, Members list, const Bu
 }
 
 // Single keys, for a kind that lists them.
-Result<ExactMaterial> exact_keys_of(const ExactKind& kind, Members list, std::uint64_t room,
+Result<ExactMaterial> exact_keys_of(const ExactKind& kind, Members list, const Spare& spare,
                                     const BuildSecret& secret) {
     for (const AddressRange& range : list.ranges) {
         if (range.first != range.last)
@@ -615,7 +615,7 @@ Result<ExactMaterial> exact_keys_of(const ExactKind& kind, Members list, std::ui
     Material& material = exact.material;
     material.fields = list.fields();
     material.entries = material.hashed = list.keys.size();
-    SIEVE_ASSIGN(exact.filter, kind.work_out(list.keys, room, secret.hash_key));
+    SIEVE_ASSIGN(exact.filter, kind.work_out(list.keys, spare, secret.hash_key));
     material.sum = exact.filter->sum();
     WitnessDraw witnesses(secret);
     witnesses.add(list.keys);
@@ -629,7 +629,7 @@ Result<BuiltSet> build_exact(const ExactKind& kind, Members list, const BuildOpt
                              const Exceptions& exceptions) {
     SIEVE_ASSIGN(const BuildSecret secret, draw_build_secret(options.seed));
     SIEVE_ASSIGN(const ExactMaterial exact, kind.is_of_keys()
-                                                ? exact_keys_of(kind, std::move(list), options.room, secret)
+                                                ? exact_keys_of(kind, std::move(list), options.spare, secret)
                                                 : exact_ranges(kind, std::move(list), secret));
     const auto& [material, filter] = exact;
     BuildReport report;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "libsieve/build/exceptions.hpp"
+#include "libsieve/filters/exact_kind.hpp"
 #include "libsieve/filters/kind_builder.hpp"
 #include "libsieve/filters/prefix_expansion.hpp"
 #include "libsieve/image/image.hpp"
@@ -35,7 +36,7 @@ struct BuildOptions {
     std::uint32_t threads = 0;         // 0: one for each processor
     // The memory in bytes that a build's data may take (build/spilled_keys.hpp); nothing: what it needs.
     std::optional<std::uint64_t> memory_limit;
-    std::uint64_t room = 0;    // kinds that list their keys: how many more are to find room
+    Spare spare;               // kinds that list their keys: what they are to have room for
     std::string label;         // for people: the names of the feeds
     std::uint64_t skipped = 0; // feed lines that were skipped; stored in the image for `status`
 };

@@ -3,13 +3,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <optional>
 #include <utility>
 #include <vector>
 
 #include <fmt/core.h>
-#include <sieve/inserted.h>
 
-#include "libsieve/control/changeable_set.hpp"
 #include "libsieve/control/expire_keys.hpp"
 #include "libsieve/control/hold_lock.hpp"
 #include "libsieve/control/leave_joint.hpp"
@@ -18,6 +17,7 @@
 #include "libsieve/feeds/key_text.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/keys/key_order.hpp"
+#include "libsieve/util/clock.hpp"
 #include "libsieve/util/huge_array.hpp"
 #include "libsieve/util/unfinished.hpp"
 
@@ -86,84 +86,55 @@ KeySet set_of(std::span<const sieve_key> keys, std::uint32_t fields) {
     return set;
 }
 
+std::optional<std::uint64_t> life_of(const KeyRequest& request) {
+    if (!request.lifetime) return std::nullopt;
+    return static_cast<std::uint64_t>(request.lifetime->count());
+}
+
 struct InPlace {
     KeysChanged changed{};
-    KeySet left; // new keys that the table does not take
+    KeySet left;                  // keys that the table does not take
+    std::uint64_t later_ends = 0; // members among them, which get another end
 };
 
-// The ends of a set's keys. Whether a key is a member, the table says: so a note of a key that is none is
-// what a controller left that died, and means nothing.
-class Ends {
-  public:
-    // `inserted`: null if no key was ever inserted for a time. `end`: of keys that come, as in KeyNote.
-    Ends(std::unique_ptr<RunningKeys> inserted, std::uint64_t end)
-        : inserted_(std::move(inserted)), end_(end) {}
-
-    // Of a member that is inserted once more. False: nothing has changed.
-    Result<bool> change(const sieve_key& member) {
-        SIEVE_ASSIGN(const std::optional<kernel::KeyNote> note, find(member));
-        if (!note) return false;
-        if (end_ == 0) {
-            SIEVE_TRY(inserted_->erase(member));
-            return true;
-        }
-        return inserted_->put(member, {.end = std::max(note->end, end_), .state = SIEVE_INSERTED_IN});
-    }
-    // Before a key comes: one that is in may not lack its end. False: there is no room for it.
-    Result<bool> note(const sieve_key& key) {
-        if (end_ != 0) return inserted_->put(key, {.end = end_, .state = SIEVE_INSERTED_IN});
-        SIEVE_TRY(forget(key));
-        return true;
-    }
-    // After a key went.
-    Status forget(const sieve_key& key) { return inserted_ ? inserted_->erase(key) : Status(); }
-
-  private:
-    Result<std::optional<kernel::KeyNote>> find(const sieve_key& key) {
-        if (!inserted_) return std::nullopt;
-        return inserted_->find(key);
-    }
-
-    std::unique_ptr<RunningKeys> inserted_;
-    std::uint64_t end_;
+// Keys of a request, by what the table says of them.
+struct Sorted {
+    KeySet come_or_go;
+    KeySet rebuilt;               // those whose end the table cannot state
+    std::uint64_t later_ends = 0; // members among these
 };
 
-Result<Ends> ends_of(Kernel& kernel, const kernel::SetInForce& set, std::uint64_t end) {
-    if (set.inserted_id == 0) return Ends(nullptr, end);
-    SIEVE_ASSIGN(std::unique_ptr<RunningKeys> inserted, kernel.open_inserted(set.inserted_id));
-    return Ends(std::move(inserted), end);
-}
-
-// Calls work(key) for each until one fails.
-template <class Work>
-Status each(const KeySet& keys, const Work& work) {
-    Status done;
-    for (std::size_t i = 0; i < keys.size() && done; i++) done = work(keys.at(i));
-    return done;
-}
-
-// The keys that have to come or go. Notes the ends of those that come, and changes those of members.
-Result<KeySet> sort_out(const OpenTable& open, const Wanted& wanted, bool erases, Ends& ends,
+// Sorts the keys, and gives members that end already their later end, or none.
+Result<Sorted> sort_out(const OpenTable& open, const Wanted& wanted, const KeyRequest& request,
                         KeysChanged& changed) {
-    KeySet todo(open.filter->lookup().fields);
+    const std::uint32_t fields = open.filter->lookup().fields;
+    Sorted sorted{.come_or_go = KeySet(fields), .rebuilt = KeySet(fields)};
+    const bool erases = request.change == KeyChange::erase;
+    const std::optional<std::uint64_t> life = life_of(request);
+    const bool statable = !life || open.table->can_state(*life);
+    const std::uint64_t end = life ? program_now() + *life : never_ends;
     for (const sieve_key& key : wanted.keys) {
-        if (open.table->contains(key) == erases) {
-            SIEVE_ASSIGN(const bool noted, erases ? Result<bool>(true) : ends.note(key));
-            if (noted)
-                todo.add(key);
-            else
-                changed.report.full.push_back(key);
-            continue;
-        }
-        SIEVE_ASSIGN(const bool other_end, erases ? Result<bool>(false) : ends.change(key));
-        if (!other_end) {
+        const std::optional<std::uint64_t> now = open.table->end_of(key);
+        if (now.has_value() == erases) {
+            (statable ? sorted.come_or_go : sorted.rebuilt).add(key);
+        } else if (erases || *now == never_ends) {
             changed.report.told.push_back(key);
-            continue;
+        } else if (end > *now && !statable) {
+            sorted.rebuilt.add(key);
+            sorted.later_ends++;
+        } else {
+            if (end > *now) SIEVE_TRY(open.table->set_end(key, end));
+            changed.other_end++;
+            changed.report.done++;
         }
-        changed.other_end++;
-        changed.report.done++;
     }
-    return todo;
+    return sorted;
+}
+
+// Whether so many keys are better built into a new table than put into this one, one by one.
+bool is_to_be_rebuilt(const OpenTable& open, const KeySet& coming) {
+    return (coming.size() >= many && coming.size() >= open.filter->file().keys / 4) ||
+           !open.table->has_room_for(coming);
 }
 
 Result<InPlace> change_in_place(Kernel& kernel, const HookName& name, const std::string& set,
@@ -171,7 +142,7 @@ Result<InPlace> change_in_place(Kernel& kernel, const HookName& name, const std:
                                 const Observer& observer, const Safety& safety) {
     SIEVE_ASSIGN(const Held lock, hold_lock(kernel, observer));
     SIEVE_ASSIGN(const kernel::Hook hook, find_ours(kernel, name, set));
-    SIEVE_ASSIGN(TableWithSet now, table_with(kernel, hook, set));
+    SIEVE_ASSIGN(const TableWithSet now, table_with(kernel, hook, set));
     SIEVE_ASSIGN(const kernel::FilterHeader header, kernel.read_filter(now.set.map_id));
     if (!lists_and_changes(header.lookup) || header.lookup.fields != fields)
         return failure(
@@ -180,6 +151,11 @@ Result<InPlace> change_in_place(Kernel& kernel, const HookName& name, const std:
                         "nothing was changed",
                         set),
             {.interface = name.interface, .set = set});
+    if (request.lifetime && !kind_of(header.lookup).exact()->states_ends(fields))
+        return invalid_request(fmt::format(
+            "set {}: keys of several fields do not end in an exact set; build the set with kind {}, whose "
+            "keys can (`--kind {}`)",
+            set, kind_name(SIEVE_KIND_DDLCBF), kind_name(SIEVE_KIND_DDLCBF)));
     const bool erases = request.change == KeyChange::erase;
     const kernel::TableInForce table = kernel.read_table(hook);
     SIEVE_TRY(refuse_lockout(
@@ -191,34 +167,30 @@ Result<InPlace> change_in_place(Kernel& kernel, const HookName& name, const std:
     report.repeated = wanted.repeated;
     SIEVE_ASSIGN(const std::vector<ExpiredKeys> expired, expire_keys_at(kernel, hook));
     for (const ExpiredKeys& one : expired) done.changed.expired += one.taken_out;
-    std::uint64_t end = 0;
-    if (request.lifetime) {
-        SIEVE_ASSIGN(now, with_room_for_ends(kernel, hook, std::move(now), wanted.keys.size()));
-        end = kernel.boot_time() + static_cast<std::uint64_t>(request.lifetime->count());
-    }
-    SIEVE_ASSIGN(Ends ends, ends_of(kernel, now.set, end));
     SIEVE_ASSIGN(const OpenTable open, open_table(kernel, set, now.set.map_id));
-    SIEVE_ASSIGN(KeySet todo, sort_out(open, wanted, erases, ends, done.changed));
+    SIEVE_ASSIGN(Sorted sorted, sort_out(open, wanted, request, done.changed));
     report.keys = open.filter->file().keys;
+    done.left = std::move(sorted.rebuilt);
+    done.later_ends = sorted.later_ends;
+    const KeySet& todo = sorted.come_or_go;
     if (todo.empty()) return done;
-    const KeySet none(fields);
-    if (!erases &&
-        ((todo.size() >= many && todo.size() >= report.keys / 4) || !open.table->has_room_for(todo))) {
-        done.left = std::move(todo);
-        return done;
+    const auto wait = [&] { return kernel.grace_period(); };
+    if (!erases && is_to_be_rebuilt(open, todo)) {
+        SIEVE_ASSIGN(const std::uint64_t swept, open.table->sweep(wait));
+        done.changed.expired += swept;
+        if (swept == 0 || is_to_be_rebuilt(open, todo)) {
+            done.left.append(todo);
+            return done;
+        }
     }
     SIEVE_TRY(leave_joint(kernel, hook, set));
-    SIEVE_ASSIGN(const TableChange did, open.table->change(erases ? todo : none, erases ? none : todo,
-                                                           [&] { return kernel.grace_period(); }));
+    const KeySet none(fields);
+    const std::optional<std::uint64_t> life = life_of(request);
+    SIEVE_ASSIGN(const TableChange did, open.table->change(erases ? todo : none, erases ? none : todo, wait,
+                                                           life ? program_now() + *life : never_ends));
     report.done += did.added + did.removed;
     report.keys = open.filter->file().keys;
-    if (erases) {
-        const Status forgotten = each(todo, [&](const sieve_key& key) { return ends.forget(key); });
-        if (!forgotten)
-            return unfinished("the keys are deleted, but some of their ends are still noted",
-                              forgotten.error());
-    }
-    done.left = set_of(did.full, fields);
+    done.left.append(set_of(did.full, fields));
     return done;
 }
 
@@ -231,6 +203,14 @@ bool lists_and_changes(const sieve_lookup& lookup) {
 
 Result<KeySet> OpenTable::list() const {
     return kind_of(filter->lookup()).exact()->list(filter->lookup(), filter->lines());
+}
+
+Status OpenTable::for_each_entry(std::uint64_t now, const VisitEntry& visit) const {
+    return kind_of(filter->lookup()).exact()->for_each_entry(filter->lookup(), filter->lines(), now, visit);
+}
+
+bool OpenTable::has_ends() const {
+    return kind_of(filter->lookup()).exact()->has_ends(filter->lookup(), filter->lines());
 }
 
 Result<OpenTable> open_table(Kernel& kernel, const std::string& name, std::uint32_t map_id) {
@@ -256,32 +236,36 @@ Result<KeysChanged> change_exact_set(Kernel& kernel, const HookName& name, const
                  change_in_place(kernel, name, set, wanted, members.fields(), request, observer, safety));
     KeysChanged& changed = done.changed;
     if (done.left.empty()) return std::move(changed);
-    auto rebuilt = rebuild_with(kernel, name, set, done.left, observer);
+    auto rebuilt = rebuild_with(kernel, name, set, done.left, life_of(request), observer);
     if (!rebuilt && changed.report.done == 0) return tl::unexpected(std::move(rebuilt.error()));
     if (!rebuilt) return unfinished("the keys that fit are in, but the set could not grow", rebuilt.error());
     changed.report.done += done.left.size();
     changed.report.keys = rebuilt->keys;
+    changed.other_end += done.later_ends;
     changed.grown = 1;
     return std::move(changed);
 }
 
-Result<std::uint64_t> expire_exact_set(Kernel& kernel, const kernel::Hook& hook,
-                                       const kernel::SetInForce& set,
-                                       std::span<const kernel::NotedKey> overdue) {
-    SIEVE_ASSIGN(const OpenTable open, open_table(kernel, set.name, set.map_id));
-    SIEVE_ASSIGN(Ends ends, ends_of(kernel, set, 0));
-    const std::uint32_t fields = open.filter->lookup().fields;
-    KeySet gone(fields);
-    for (const kernel::NotedKey& one : overdue)
-        if (open.table->contains(one.key)) gone.add(one.key);
-    if (!gone.empty()) SIEVE_TRY(leave_joint(kernel, hook, set.name));
-    SIEVE_ASSIGN(const TableChange did,
-                 open.table->change(gone, KeySet(fields), [&] { return kernel.grace_period(); }));
-    for (const kernel::NotedKey& one : overdue) SIEVE_TRY(ends.forget(one.key));
-    return did.removed;
+EndingKeys count_ending(RunningFilter& filter) {
+    EndingKeys count;
+    if (!lists_and_changes(filter.lookup())) return count;
+    const ExactKind& kind = *kind_of(filter.lookup()).exact();
+    if (!kind.has_ends(filter.lookup(), filter.lines())) return count;
+    const std::uint64_t now = program_now();
+    // A fault is the entry that a writer is changing, or one that the next writer names.
+    (void)kind.for_each_entry(filter.lookup(), filter.lines(), now, [&](const sieve_key&, std::uint64_t end) {
+        count.ending += end > now && end != never_ends ? 1 : 0;
+        count.ended += end <= now ? 1 : 0;
+    });
+    return count;
 }
 
-Result<KeySet> list_exact_set(Kernel& kernel, const std::string& name, std::uint32_t map_id) {
+Result<std::uint64_t> sweep_exact_set(Kernel& kernel, const kernel::SetInForce& set) {
+    SIEVE_ASSIGN(const OpenTable open, open_table(kernel, set.name, set.map_id));
+    return open.table->sweep([&] { return kernel.grace_period(); });
+}
+
+Result<std::vector<ListedKey>> list_exact_set(Kernel& kernel, const std::string& name, std::uint32_t map_id) {
     SIEVE_ASSIGN(const std::unique_ptr<RunningFilter> filter, kernel.open_filter(map_id));
     const ExactKind& kind = *kind_of(filter->lookup()).exact();
     const std::span<sieve_line> lines = filter->lines();
@@ -289,6 +273,13 @@ Result<KeySet> list_exact_set(Kernel& kernel, const std::string& name, std::uint
         return std::atomic_ref<__u64>(filter->file().changes).load(std::memory_order_acquire);
     };
     HugeArray<sieve_line> copy(lines.size());
+    std::vector<ListedKey> members;
+    const std::uint64_t now = program_now();
+    const VisitEntry add = [&](const sieve_key& key, std::uint64_t end) {
+        if (end <= now) return;
+        members.push_back({.key = key});
+        if (end != never_ends) members.back().ends_in = static_cast<std::int64_t>(end - now);
+    };
     for (int i = 0; i < snapshots; i++) {
         SIEVE_ASSIGN(const std::unique_ptr<ChangeableTable> table,
                      kind.open_table(filter->lookup(), filter->file(), lines));
@@ -296,12 +287,14 @@ Result<KeySet> list_exact_set(Kernel& kernel, const std::string& name, std::uint
         if (table->unsettled()) continue;
         std::copy(lines.begin(), lines.end(), copy.begin());
         std::atomic_thread_fence(std::memory_order_acquire);
-        if (!table->unsettled() && changes() == before)
-            return kind.list(filter->lookup(), {copy.data(), copy.size()});
+        if (table->unsettled() || changes() != before) continue;
+        SIEVE_TRY(kind.for_each_entry(filter->lookup(), {copy.data(), copy.size()}, now, add));
+        return members;
     }
     SIEVE_ASSIGN(const Held lock, hold_lock(kernel, {}));
     SIEVE_ASSIGN(const OpenTable open, open_table(kernel, name, map_id));
-    return open.list();
+    SIEVE_TRY(open.for_each_entry(now, add));
+    return members;
 }
 
 } // namespace sieve::control

@@ -7,10 +7,12 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "libsieve/control/change_keys.hpp"
 #include "libsieve/control/in_force.hpp"
 #include "libsieve/control/kernel.hpp"
+#include "libsieve/control/list_keys.hpp"
 #include "libsieve/control/observer.hpp"
 #include "libsieve/control/safety.hpp"
 #include "libsieve/filters/exact_kind.hpp"
@@ -23,8 +25,11 @@ struct OpenTable {
     std::unique_ptr<RunningFilter> filter; // owns what the table changes
     std::unique_ptr<ChangeableTable> table;
 
-    // All keys, each once.
+    // All members, each once.
     [[nodiscard]] Result<KeySet> list() const;
+    // Entries that have ended by `now` included.
+    [[nodiscard]] Status for_each_entry(std::uint64_t now, const VisitEntry& visit) const;
+    [[nodiscard]] bool has_ends() const;
 };
 
 // Whether sets of this kind list their keys and let them change one by one.
@@ -35,20 +40,27 @@ struct OpenTable {
 
 // change_keys() for such a set. A set that has no room for the keys, or that gets very many of them, is
 // listed and built anew with them, with room for more, tested, and swapped in; what others change meanwhile
-// goes to both tables. Errors of change_keys().
+// goes to both tables. The same happens if its table cannot state when the keys end. Errors of change_keys().
 [[nodiscard]] Result<KeysChanged> change_exact_set(Kernel& kernel, const HookName& hook,
                                                    const std::string& set, const Members& members,
                                                    const KeyRequest& request, const Observer& observer,
                                                    const Safety& safety);
 
-// Takes keys out whose time is over, with their notes. Returns how many of them were members. The caller
-// holds the lock.
-[[nodiscard]] Result<std::uint64_t> expire_exact_set(Kernel& kernel, const kernel::Hook& hook,
-                                                     const kernel::SetInForce& set,
-                                                     std::span<const kernel::NotedKey> overdue);
+// Keys of a set that packets let end by themselves.
+struct EndingKeys {
+    std::uint64_t ending = 0; // that are to end
+    std::uint64_t ended = 0;  // that are no members any more, but still take room
+};
 
-// The keys of the set, as they are at one moment. Takes the lock only if the table keeps changing, or if its
-// last writer died.
-[[nodiscard]] Result<KeySet> list_exact_set(Kernel& kernel, const std::string& name, std::uint32_t map_id);
+// Both numbers; 0 for a set whose keys do not end. While the table changes, they are about right.
+[[nodiscard]] EndingKeys count_ending(RunningFilter& filter);
+
+// Makes room: takes the entries out that have ended. Returns how many. The caller holds the lock.
+[[nodiscard]] Result<std::uint64_t> sweep_exact_set(Kernel& kernel, const kernel::SetInForce& set);
+
+// The members of the set, as they are at one moment, in no particular order. Takes the lock only if the table
+// keeps changing, or if its last writer died.
+[[nodiscard]] Result<std::vector<ListedKey>> list_exact_set(Kernel& kernel, const std::string& name,
+                                                            std::uint32_t map_id);
 
 } // namespace sieve::control

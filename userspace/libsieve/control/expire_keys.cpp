@@ -27,7 +27,16 @@ Result<std::vector<kernel::NotedKey>> ending_keys(Kernel& kernel, const kernel::
     return keys;
 }
 
-// When the first key of these hooks ends, as in KeyNote.
+// Entries of the set that have ended for packets, and still take room.
+Result<std::uint64_t> ended_entries(Kernel& kernel, const kernel::SetInForce& set) {
+    SIEVE_ASSIGN(const kernel::FilterHeader header, kernel.read_filter(set.map_id));
+    if (!lists_and_changes(header.lookup)) return std::uint64_t{0};
+    SIEVE_ASSIGN(const std::unique_ptr<RunningFilter> filter, kernel.open_filter(set.map_id));
+    return count_ending(*filter).ended;
+}
+
+// When the first key of these hooks ends, as in KeyNote. Keys that end for packets by themselves count once
+// they have ended.
 Result<std::optional<std::uint64_t>> first_end(Kernel& kernel, const std::vector<kernel::Hook>& hooks) {
     std::optional<std::uint64_t> first;
     for (const kernel::Hook& hook : hooks) {
@@ -36,6 +45,8 @@ Result<std::optional<std::uint64_t>> first_end(Kernel& kernel, const std::vector
             SIEVE_ASSIGN(const std::vector<kernel::NotedKey> keys, ending_keys(kernel, set));
             for (const kernel::NotedKey& one : keys)
                 first = std::min(first.value_or(one.note.end), one.note.end);
+            SIEVE_ASSIGN(const std::uint64_t ended, ended_entries(kernel, set));
+            if (ended > 0) first = 0;
         }
     }
     return first;
@@ -80,13 +91,6 @@ Result<std::optional<ExpiredKeys>> expire_keys_of(Kernel& kernel, const kernel::
     const std::uint64_t now = kernel.boot_time();
     std::erase_if(overdue, [now](const kernel::NotedKey& one) { return one.note.end > now; });
     if (overdue.empty()) return std::optional<ExpiredKeys>();
-    SIEVE_ASSIGN(const kernel::FilterHeader header, kernel.read_filter(set.map_id));
-    if (lists_and_changes(header.lookup)) {
-        SIEVE_ASSIGN(const std::uint64_t gone, expire_exact_set(kernel, hook, set, overdue));
-        return std::optional(ExpiredKeys{.hook = {.interface = hook.interface.name, .point = hook.point},
-                                         .set = set.name,
-                                         .taken_out = gone});
-    }
     SIEVE_ASSIGN(const OpenSet open, open_changeable(kernel, hook.interface.name, set));
     std::vector<sieve_key> entries;
     for (const kernel::NotedKey& one : overdue) entries.push_back(one.key);
@@ -98,6 +102,19 @@ Result<std::optional<ExpiredKeys>> expire_keys_of(Kernel& kernel, const kernel::
                                      .set = set.name,
                                      .taken_out = report.done - open.notes->unsure(),
                                      .unsure = open.notes->unsure()});
+}
+
+// Makes room in the sets of a hook whose keys end by themselves.
+Status sweep_at(Kernel& kernel, const kernel::Hook& hook, std::vector<ExpiredKeys>& done) {
+    for (const kernel::SetInForce& set : kernel.read_table(hook).sets) {
+        SIEVE_ASSIGN(const std::uint64_t ended, ended_entries(kernel, set));
+        if (ended == 0) continue;
+        SIEVE_ASSIGN(const std::uint64_t swept, sweep_exact_set(kernel, set));
+        done.push_back({.hook = {.interface = hook.interface.name, .point = hook.point},
+                        .set = set.name,
+                        .taken_out = swept});
+    }
+    return {};
 }
 
 } // namespace
@@ -132,6 +149,9 @@ Result<std::vector<ExpiredKeys>> expire_keys(Kernel& kernel, const HookName& nam
         if (!more && done.empty()) return tl::unexpected(std::move(more.error()));
         if (!more) return unfinished("some keys whose time is over were taken out, not all", more.error());
         done.insert(done.end(), std::make_move_iterator(more->begin()), std::make_move_iterator(more->end()));
+        const Status swept = sweep_at(kernel, hook, done);
+        if (!swept && done.empty()) return tl::unexpected(swept.error());
+        if (!swept) return unfinished("some keys whose time is over were taken out, not all", swept.error());
     }
     return done;
 }

@@ -36,22 +36,6 @@ Result<std::uint64_t> count_stored(Kernel& kernel, const kernel::SetInForce& set
     return static_cast<std::uint64_t>(std::min(keys, 0x1p63));
 }
 
-// Says of members when they end.
-Status add_ends(Kernel& kernel, const kernel::SetInForce& set, KeyList& members) {
-    if (set.inserted_id == 0) return {};
-    SIEVE_ASSIGN(const std::unique_ptr<RunningKeys> inserted, kernel.open_inserted(set.inserted_id));
-    SIEVE_ASSIGN(const std::vector<kernel::NotedKey> all, inserted->all());
-    const std::uint64_t at = kernel.boot_time();
-    for (const kernel::NotedKey& one : all) {
-        const auto found =
-            std::lower_bound(members.keys.begin(), members.keys.end(), one.key,
-                             [](const ListedKey& a, const sieve_key& b) { return key_order(a.key, b); });
-        if (found != members.keys.end() && same_key(found->key, one.key) && one.note.end != 0)
-            found->ends_in = static_cast<std::int64_t>(one.note.end - at);
-    }
-    return {};
-}
-
 } // namespace
 
 Result<KeyList> list_keys(Kernel& kernel, const HookName& name, const std::string& set) {
@@ -64,12 +48,9 @@ Result<KeyList> list_keys(Kernel& kernel, const HookName& name, const std::strin
                  .whole = now.verified()};
     if (lists_and_changes(filter.lookup)) {
         list.whole = true;
-        SIEVE_ASSIGN(const KeySet keys, list_exact_set(kernel, set, now.set.map_id));
-        list.keys.reserve(keys.size());
-        keys.for_each(0, keys.size(), [&](const sieve_key& key) { list.keys.push_back({.key = key}); });
+        SIEVE_ASSIGN(list.keys, list_exact_set(kernel, set, now.set.map_id));
         std::sort(list.keys.begin(), list.keys.end(),
                   [](const ListedKey& a, const ListedKey& b) { return key_order(a.key, b.key); });
-        SIEVE_TRY(add_ends(kernel, now.set, list));
         return list;
     }
     std::map<Words, std::optional<std::int64_t>> keys;

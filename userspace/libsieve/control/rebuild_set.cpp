@@ -14,6 +14,7 @@
 #include "libsieve/control/hold_lock.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/keys/key_order.hpp"
+#include "libsieve/util/clock.hpp"
 
 namespace sieve::control {
 
@@ -21,6 +22,11 @@ namespace {
 
 constexpr int attempts = 3;
 constexpr std::uint64_t least_room = 64;
+
+// In nanoseconds. A table of ends is built for lives of a minute or more, so that short lives do not ask for
+// a new table all the time, and nobody asks for an end to less than a second.
+constexpr std::uint64_t least_longest_life = 60'000'000'000;
+constexpr std::uint64_t least_unit = 1'000'000'000;
 
 // The set when its keys were read.
 struct Seen {
@@ -30,7 +36,19 @@ struct Seen {
     sieve_lookup lookup{};
     sieve_file file{};
     KeySet keys;
+    std::optional<Lifetimes> lifetimes; // of a table of ends
 };
+
+// What the ends in force need.
+Result<std::optional<Lifetimes>> lifetimes_of(const OpenTable& open) {
+    if (!open.has_ends()) return std::nullopt;
+    Lifetimes lifetimes{.longest = least_longest_life, .unit = never_ends};
+    const std::uint64_t now = program_now();
+    SIEVE_TRY(open.for_each_entry(now, [&](const sieve_key&, std::uint64_t end) {
+        if (end > now && end != never_ends) lifetimes.longest = std::max(lifetimes.longest, end - now);
+    }));
+    return lifetimes;
+}
 
 Result<Seen> see(Kernel& kernel, const HookName& name, const std::string& set, const Observer& observer) {
     SIEVE_ASSIGN(const Held lock, hold_lock(kernel, observer));
@@ -38,21 +56,32 @@ Result<Seen> see(Kernel& kernel, const HookName& name, const std::string& set, c
     SIEVE_ASSIGN(const TableWithSet now, table_with(kernel, hook, set));
     SIEVE_ASSIGN(const OpenTable open, open_table(kernel, set, now.set.map_id));
     SIEVE_ASSIGN(KeySet keys, open.list());
+    SIEVE_ASSIGN(const std::optional<Lifetimes> lifetimes, lifetimes_of(open));
     return Seen{.point = hook.point,
                 .map_id = now.set.map_id,
                 .exact_id = now.set.exact_id,
                 .lookup = open.filter->lookup(),
                 .file = open.filter->file(),
-                .keys = std::move(keys)};
+                .keys = std::move(keys),
+                .lifetimes = lifetimes};
 }
 
-Result<Image> build_larger(const Seen& seen, const KeySet& coming, const Observer& observer) {
+Result<Image> build_larger(const Seen& seen, const KeySet& coming, std::optional<std::uint64_t> life,
+                           const Observer& observer) {
     BuildOptions options;
     options.kind.kind = static_cast<sieve_kind>(seen.lookup.kind);
     options.label = reinterpret_cast<const char*>(seen.file.label);
     Members members(seen.keys, {});
     members.keys.append(coming);
-    options.room = least_room + members.keys.size() / 4;
+    options.spare = {.room = least_room + members.keys.size() / 4, .lifetimes = seen.lifetimes};
+    if (life) {
+        Lifetimes& lifetimes =
+            options.spare.lifetimes
+                ? *options.spare.lifetimes
+                : options.spare.lifetimes.emplace(Lifetimes{least_longest_life, never_ends});
+        lifetimes.longest = std::max(lifetimes.longest, *life);
+        lifetimes.unit = std::max(*life / 4, least_unit);
+    }
     SIEVE_ASSIGN(BuiltSet built, build_set(std::move(members), options, observer.progress));
     sieve_file& file = built.image.file();
     std::copy(std::begin(seen.file.identity), std::end(seen.file.identity), std::begin(file.identity));
@@ -93,16 +122,35 @@ Result<bool> follow(const Seen& seen, const OpenTable& now, const OpenTable& fre
     return did.full.empty();
 }
 
+// Gives the keys of the new table, which no packet meets yet, the ends that they have in the one in force,
+// and those to come theirs.
+Status copy_ends(const OpenTable& now, const OpenTable& fresh, const KeySet& coming,
+                 std::optional<std::uint64_t> life) {
+    if (!fresh.has_ends()) return {};
+    const std::uint64_t time = program_now();
+    Status done;
+    SIEVE_TRY(now.for_each_entry(time, [&](const sieve_key& key, std::uint64_t end) {
+        if (done && end > time && end != never_ends) done = fresh.table->set_end(key, end);
+    }));
+    const std::uint64_t end = life ? time + *life : never_ends;
+    coming.for_each(0, coming.size(), [&](const sieve_key& key) {
+        const std::uint64_t before = now.table->end_of(key).value_or(0);
+        if (done) done = fresh.table->set_end(key, std::max(before, end));
+    });
+    return done;
+}
+
 } // namespace
 
 Result<Rebuilt> rebuild_with(Kernel& kernel, const HookName& name, const std::string& set,
-                             const KeySet& coming, const Observer& observer) {
+                             const KeySet& coming, std::optional<std::uint64_t> life,
+                             const Observer& observer) {
     for (int attempt = 0; attempt < attempts; attempt++) {
         SIEVE_ASSIGN(const Seen seen, see(kernel, name, set, observer));
         std::optional<ReadySet> built;
         // While the kernel takes the program of the trial.
         const auto make = [&]() -> Result<std::vector<const ReadySet*>> {
-            SIEVE_ASSIGN(Image image, build_larger(seen, coming, observer));
+            SIEVE_ASSIGN(Image image, build_larger(seen, coming, life, observer));
             built.emplace(ReadySet{.name = set, .image = std::move(image), .maps = {}});
             SIEVE_ASSIGN(built->maps, kernel.bring_in(built->image, nullptr, set, 0));
             return std::vector<const ReadySet*>{&*built};
@@ -122,6 +170,7 @@ Result<Rebuilt> rebuild_with(Kernel& kernel, const HookName& name, const std::st
             SIEVE_ASSIGN(const bool followed, follow(seen, open, fresh));
             if (!followed) continue;
         }
+        SIEVE_TRY(copy_ends(open, fresh, coming, life));
         sieve_file& file = fresh.filter->file();
         file.changes = open.filter->file().changes + coming.size();
         kernel::WantedSet& wanted = now.table.sets[now.index];

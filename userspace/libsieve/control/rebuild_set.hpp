@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 #include "libsieve/control/in_force.hpp"
@@ -17,12 +18,14 @@ struct Rebuilt {
 };
 
 // Reads the set's keys back, builds a table of them and of the keys to come, under new secrets and with room
-// for a quarter more, tests it in the kernel and swaps it in. The building goes on without the lock; what
-// others change meanwhile in the table in force goes to the new one as well before packets meet it. The set
-// stays the same to everybody: its counters, its identity, and the number of its changes, which goes on.
-// Errors: changed_meanwhile if it was swapped or removed meanwhile, three times; those of prepare() and of
-// swap().
+// for a quarter more, tests it in the kernel and swaps it in. `life`: how many nanoseconds the keys to come
+// live; nothing: for good. Those of them that are members already keep the later end. The building goes on
+// without the lock; what others change meanwhile in the table in force goes to the new one as well before
+// packets meet it. The set stays the same to everybody: its counters, its identity, and the number of its
+// changes, which goes on. Errors: changed_meanwhile if it was swapped or removed meanwhile, three times;
+// those of prepare() and of swap().
 [[nodiscard]] Result<Rebuilt> rebuild_with(Kernel& kernel, const HookName& hook, const std::string& set,
-                                           const KeySet& coming, const Observer& observer);
+                                           const KeySet& coming, std::optional<std::uint64_t> life,
+                                           const Observer& observer);
 
 } // namespace sieve::control

@@ -7,6 +7,7 @@
 
 #include <fmt/core.h>
 
+#include "libsieve/control/exact_set.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/image/image.hpp"
 
@@ -30,6 +31,13 @@ Result<std::vector<SetStatus>> read_sets(Kernel& kernel, const kernel::TableInFo
                 status.ending += one.note.end != 0 ? 1 : 0;
                 status.overdue += one.note.end != 0 && one.note.end <= now ? 1 : 0;
             }
+        }
+        if (lists_and_changes(status.filter.lookup)) {
+            SIEVE_ASSIGN(const std::unique_ptr<RunningFilter> filter, kernel.open_filter(set.map_id));
+            const EndingKeys keys = count_ending(*filter);
+            status.ending = keys.ending + keys.ended;
+            status.overdue = keys.ended;
+            status.ends_by_itself = true;
         }
         sets.push_back(std::move(status));
     }

@@ -22,6 +22,7 @@ struct SetStatus {
     std::uint64_t exact_bytes = 0; // memory of the exact set; 0 if matches are not verified
     std::uint64_t ending = 0;      // keys that were inserted for a time and have not been taken out yet
     std::uint64_t overdue = 0;     // of these, keys whose time is over
+    bool ends_by_itself = false;   // packets look at the time: what is overdue only takes room
 
     [[nodiscard]] bool verified() const { return set.exact_id != 0; }
     // Bits of the filter's lines per key, without header and witnesses.

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include <sieve/key.h>
@@ -16,6 +17,9 @@ namespace sieve {
 /// Returns once every lookup that was under way when it was called has ended. For a filter that nobody looks
 /// into, it need not wait.
 using WaitForLookups = std::function<Status()>;
+
+/// When a key's membership ends, in nanoseconds of the clock that packets read (program_now()).
+inline constexpr std::uint64_t never_ends = ~std::uint64_t{0};
 
 /// What came of a change.
 struct TableChange {
@@ -40,13 +44,23 @@ class ChangeableTable {
     /// of `wait`.
     [[nodiscard]] virtual Status settle(const WaitForLookups& wait) = 0;
 
-    [[nodiscard]] virtual bool contains(const sieve_key& key) const = 0;
+    [[nodiscard]] bool contains(const sieve_key& key) const { return end_of(key).has_value(); }
+    /// When the key's membership ends: never, or at a time to come. Nothing: the key is no member.
+    [[nodiscard]] virtual std::optional<std::uint64_t> end_of(const sieve_key& key) const = 0;
+    /// Whether a key that comes now can be given a life of so many nanoseconds, to a quarter of it or to the
+    /// second. Else the table has to be built anew (Lifetimes).
+    [[nodiscard]] virtual bool can_state(std::uint64_t life) const = 0;
+    /// Gives a member this end, or the next later one that the table can state. Error: it can state none.
+    [[nodiscard]] virtual Status set_end(const sieve_key& key, std::uint64_t end) = 0;
     /// Whether the table stays at a load where keys find room, if these come.
     [[nodiscard]] virtual bool has_room_for(const KeySet& keys) const = 0;
-    /// Takes members out, then puts keys in that are no members, each of which is named once. Error of kind
-    /// unfinished: `wait` failed. Then the table is unsettled.
+    /// Takes members out, then puts keys in that are no members, each of which is named once, with this end,
+    /// which the table can state. Error of kind unfinished: `wait` failed. Then the table is unsettled.
     [[nodiscard]] virtual Result<TableChange> change(const KeySet& removed, const KeySet& added,
-                                                     const WaitForLookups& wait) = 0;
+                                                     const WaitForLookups& wait,
+                                                     std::uint64_t end = never_ends) = 0;
+    /// Makes room: takes out the keys that have ended. Returns how many. Errors as of change().
+    [[nodiscard]] virtual Result<std::uint64_t> sweep(const WaitForLookups& wait) = 0;
 };
 
 } // namespace sieve

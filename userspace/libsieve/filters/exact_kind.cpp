@@ -18,7 +18,7 @@ Result<std::unique_ptr<ExactFilter>> ExactKind::work_out(const AddressSet&) cons
     return invalid_request(fmt::format("kind {} holds no ranges", facts().name));
 }
 
-Result<std::unique_ptr<ExactFilter>> ExactKind::work_out(const KeySet&, std::uint64_t,
+Result<std::unique_ptr<ExactFilter>> ExactKind::work_out(const KeySet&, const Spare&,
                                                          std::span<const __u64, SIEVE_HASH_KEY_WORDS>) const {
     return invalid_request(fmt::format("kind {} holds ranges and no single keys", facts().name));
 }
@@ -28,6 +28,11 @@ std::uint64_t ExactKind::lines_for(std::uint64_t, std::uint64_t) const {
 }
 
 Result<KeySet> ExactKind::list(const sieve_lookup&, std::span<const sieve_line>) const {
+    return invalid_request(fmt::format("kind {} does not list its keys", facts().name));
+}
+
+Status ExactKind::for_each_entry(const sieve_lookup&, std::span<const sieve_line>, std::uint64_t,
+                                 const VisitEntry&) const {
     return invalid_request(fmt::format("kind {} does not list its keys", facts().name));
 }
 

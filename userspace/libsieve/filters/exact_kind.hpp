@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 
@@ -24,6 +25,22 @@ struct KeySum {
     std::uint64_t keys = 0;
     HashSum sum{};
 };
+
+/// Lives of keys that end, in nanoseconds.
+struct Lifetimes {
+    std::uint64_t longest = 0;
+    std::uint64_t unit = 0; ///< ends may be so much later than asked for, if that is possible
+};
+
+/// What a filter is to hold beside the keys that it is made of.
+struct Spare {
+    std::uint64_t room = 0;               ///< for so many more keys
+    std::optional<Lifetimes> lifetimes{}; ///< keys may end, from now on; those that it is made of do not
+};
+
+/// An entry of a filter that lists its keys, and when its membership ends: a time that has come if it has
+/// ended.
+using VisitEntry = std::function<void(const sieve_key& key, std::uint64_t end)>;
 
 /// A filter that is worked out but not yet written.
 class ExactFilter {
@@ -73,11 +90,11 @@ class ExactKind : public FilterKind {
 
     // --- kinds of keys ------------------------------------------------------------------------------------
 
-    /// Works out the filter of these addresses, some of which may be listed twice, with room for so many
-    /// more. The secrets follow from `secret`. The same list in the same order and the same secret give the
-    /// same filter, on any number of threads. Error: more addresses than a filter can hold.
+    /// Works out the filter of these addresses, some of which may be listed twice. The secrets follow from
+    /// `secret`. The same list in the same order and the same secret give the same filter, on any number of
+    /// threads. Error: more addresses than a filter can hold.
     [[nodiscard]] virtual Result<std::unique_ptr<ExactFilter>>
-    work_out(const KeySet& keys, std::uint64_t room,
+    work_out(const KeySet& keys, const Spare& spare,
              std::span<const __u64, SIEVE_HASH_KEY_WORDS> secret) const;
 
     /// The lines of a filter of so many addresses of either family.
@@ -88,6 +105,20 @@ class ExactKind : public FilterKind {
     /// a key that is being changed may be missing or twice there.
     [[nodiscard]] virtual Result<KeySet> list(const sieve_lookup& lookup,
                                               std::span<const sieve_line> filter) const;
+
+    /// Calls visit for each entry of a filter, those that have ended by `now` included, as list() does for
+    /// members. Error as of list().
+    [[nodiscard]] virtual Status for_each_entry(const sieve_lookup& lookup,
+                                                std::span<const sieve_line> filter, std::uint64_t now,
+                                                const VisitEntry& visit) const;
+
+    /// Whether filters of keys of these fields may be made whose keys end (Spare::lifetimes).
+    [[nodiscard]] virtual bool states_ends(std::uint32_t) const { return false; }
+
+    /// Whether keys of this filter may end.
+    [[nodiscard]] virtual bool has_ends(const sieve_lookup&, std::span<const sieve_line>) const {
+        return false;
+    }
 
     /// Reads the whole filter and checks every entry against all others. Returns the number of its members
     /// and the sum of their hashes. Error (bad_input, without an origin): what is wrong, and where.

@@ -83,7 +83,7 @@ Result<ExactSample> sample_exact(const ExactKind& kind, std::uint64_t keys) {
     constexpr std::array<__u64, SIEVE_HASH_KEY_WORDS> secret{};
     const std::clock_t start = std::clock();
     SIEVE_ASSIGN(const std::unique_ptr<ExactFilter> filter,
-                 kind.is_of_keys() ? kind.work_out(singles, 0, secret)
+                 kind.is_of_keys() ? kind.work_out(singles, {}, secret)
                                    : kind.work_out(address_set_of(std::move(ranges))));
     std::vector<sieve_line> lines(filter->lines());
     filter->fill(lines);

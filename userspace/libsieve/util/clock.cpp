@@ -27,11 +27,13 @@ std::int64_t monotonic_offset(std::string_view timens_offsets) {
 }
 
 std::uint64_t program_now() {
-    // A kernel without time namespaces has no such file.
-    const std::string offsets = small_file_or_nothing("/proc/self/timens_offsets", longest_offsets);
+    // A kernel without time namespaces has no such file. A process stays in its time namespace until it
+    // executes another program.
+    static const std::int64_t offset =
+        monotonic_offset(small_file_or_nothing("/proc/self/timens_offsets", longest_offsets));
     timespec now{};
     ::clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-    return static_cast<std::uint64_t>(now.tv_sec * second + now.tv_nsec - monotonic_offset(offsets));
+    return static_cast<std::uint64_t>(now.tv_sec * second + now.tv_nsec - offset);
 }
 
 } // namespace sieve

@@ -70,7 +70,7 @@ BuiltSet built_of(const KeySet& keys, std::uint64_t room = 0) {
     BuildOptions options;
     options.kind.kind = SIEVE_KIND_EXACT;
     options.seed = 1;
-    options.room = room;
+    options.spare.room = room;
     auto built = build_set(keys, options, {});
     if (!built) {
         ADD_FAILURE() << built.error().message;

@@ -5,9 +5,24 @@
 
 namespace sieve::exact {
 
-bool Ipv4Changes::contains(std::uint32_t address) const {
+Ipv4Changes::Found Ipv4Changes::find(std::uint32_t address, std::uint32_t value) const {
     const sieve_exact_place at = locate(address);
-    return sieve_exact_test(&exact_, words_[at.first], words_[at.second], at.rest) != 0;
+    const std::uint64_t in_second = lanes_.in_second(at.rest, value);
+    if (const std::uint64_t found = lanes_.equal(words_[at.second], in_second); found != 0)
+        return {at.second, found, in_second};
+    const std::uint64_t in_first = lanes_.in_first(at.rest, value);
+    return {at.first, lanes_.equal(words_[at.first], in_first), in_first};
+}
+
+std::optional<std::uint32_t> Ipv4Changes::value_of(std::uint32_t address) const {
+    const Found found = find(address, 0);
+    if (found.lanes == 0) return std::nullopt;
+    return lanes_.value_of(lanes_.get(words_[found.word], lanes_.lowest(found.lanes)));
+}
+
+void Ipv4Changes::set_value(std::uint32_t address, std::uint32_t value) {
+    const Found found = find(address, value);
+    if (found.lanes != 0) make({found.word, lanes_.lowest(found.lanes), found.content});
 }
 
 void Ipv4Changes::erase(std::uint32_t address) {
@@ -33,10 +48,10 @@ void Ipv4Changes::put(const Store& store) {
         found->second.word = lanes_.with(found->second.word, store.lane, store.content);
 }
 
-Begun Ipv4Changes::insert(std::uint32_t address) {
+Begun Ipv4Changes::insert(std::uint32_t address, std::uint32_t value) {
     const sieve_exact_place at = locate(address);
-    const std::uint64_t in_first = lanes_.in_first(at.rest);
-    const std::uint64_t in_second = lanes_.in_second(at.rest);
+    const std::uint64_t in_first = lanes_.in_first(at.rest, value);
+    const std::uint64_t in_second = lanes_.in_second(at.rest, value);
     // What will be free is free already: moves fill free lanes first.
     const std::uint64_t free_first = lanes_.free(planned(at.first));
     const std::uint64_t free_second = lanes_.free(planned(at.second));
@@ -71,18 +86,40 @@ void Ipv4Changes::remove_copies() {
         }
 }
 
-bool Ipv6Changes::contains(uint128 address) const {
-    if (part_.lines == 0) return false;
+std::optional<Ipv6Changes::Place> Ipv6Changes::find(uint128 address) const {
+    if (part_.lines == 0) return std::nullopt;
     const sieve_exact_lines at = lines_of(part_, address);
-    const auto upper = static_cast<std::uint64_t>(address >> 64);
-    const auto lower = static_cast<std::uint64_t>(address);
-    return (sieve_exact_test_ipv6(&lines_[at.first], upper, lower) |
-            sieve_exact_test_ipv6(&lines_[at.second], upper, lower)) != 0;
+    for (const std::uint32_t line : {at.first, at.second})
+        for (int place = 0; place < SIEVE_EXACT_IPV6_WAYS; place++)
+            if (address_at(lines_[line], place) == address) return Place{line, place};
+    return std::nullopt;
+}
+
+std::optional<std::uint32_t> Ipv6Changes::value_of(uint128 address) const {
+    const std::optional<Place> at = find(address);
+    if (!at) return std::nullopt;
+    return values_.empty() ? 0 : value_at(values_, at->line, at->place);
+}
+
+void Ipv6Changes::set_value(uint128 address, std::uint32_t value) {
+    if (const std::optional<Place> at = find(address)) store_value(*at, value);
+}
+
+void Ipv6Changes::store_value(const Place& at, std::uint32_t value) {
+    __u64& word = values_of(values_, at.line);
+    publish(word, with_value(word, at.place, value));
+}
+
+void Ipv6Changes::clear_values() {
+    for (const Place& at : stale_)
+        if (address_at(lines_[at.line], at.place) == no_address) store_value(at, 0);
+    stale_.clear();
 }
 
 // The order of the two stores. A place whose upper word is zero matches addresses of ::/64 only, so that is
 // what it holds in between. `unsettled` names the place meanwhile.
 void Ipv6Changes::make(const Put& put) {
+    if (put.value) return store_value({put.line, put.place}, *put.value);
     __u64& upper = lines_[put.line].word[put.place];
     __u64& lower = lines_[put.line].word[put.place + SIEVE_EXACT_IPV6_WAYS];
     publish(part_.unsettled, SIEVE_EXACT_WRITING + std::uint64_t{put.line} * SIEVE_EXACT_IPV6_WAYS +
@@ -90,6 +127,7 @@ void Ipv6Changes::make(const Put& put) {
     if (put.address == no_address) {
         publish(upper, static_cast<std::uint64_t>(put.address >> 64));
         publish(lower, static_cast<std::uint64_t>(put.address));
+        if (!values_.empty()) stale_.push_back({put.line, put.place});
     } else {
         publish(lower, static_cast<std::uint64_t>(put.address));
         publish(upper, static_cast<std::uint64_t>(put.address >> 64));
@@ -124,7 +162,7 @@ void Ipv6Changes::hold(const Put& put) {
     if (is_new)
         for (int place = 0; place < SIEVE_EXACT_IPV6_WAYS; place++)
             planned.address[place] = address_at(lines_[put.line], place);
-    planned.address[put.place] = put.address;
+    if (!put.value) planned.address[put.place] = put.address;
     planned.held |= 1U << put.place;
 }
 
@@ -134,24 +172,27 @@ bool Ipv6Changes::visited(std::int32_t step, std::uint32_t line) const {
     return false;
 }
 
-// From the last step back to the first: each address is copied to the place that is free, then its old place
-// is freed, for the one before it.
-void Ipv6Changes::begin_moves(uint128 address, int free) {
+// From the last step back to the first: each address is copied to the place that is free, after its value,
+// then its old place is freed, for the one before it.
+void Ipv6Changes::begin_moves(uint128 address, std::uint32_t value, int free) {
     std::vector<Put> puts;
     Step to = steps_.back();
     while (to.before >= 0) {
         const Step from = steps_[static_cast<std::size_t>(to.before)];
+        if (!values_.empty())
+            puts.push_back({to.line, free, no_address, value_at(values_, from.line, to.place)});
         puts.push_back({to.line, free, planned(from.line, to.place)});
         puts.push_back({from.line, to.place, no_address});
         free = to.place;
         to = from;
     }
+    if (!values_.empty()) puts.push_back({to.line, free, no_address, value});
     puts.push_back({to.line, free, address});
     for (const Put& put : puts) hold(put);
     scripts_.add(std::move(puts), [this](const Put& put) { make(put); });
 }
 
-Begun Ipv6Changes::insert(uint128 address) {
+Begun Ipv6Changes::insert(uint128 address, std::uint32_t value) {
     constexpr std::size_t most_steps = 1U << 14;
     if (part_.lines == 0) return Begun::nowhere;
     const sieve_exact_lines at = lines_of(part_, address);
@@ -160,6 +201,7 @@ Begun Ipv6Changes::insert(uint128 address) {
     if (first + second > 0) {
         const std::uint32_t line = first >= second ? at.first : at.second;
         const Put put{line, first_free(line), address};
+        if (!values_.empty()) store_value({line, put.place}, value);
         make(put);
         if (planned_.contains(line)) hold(put);
         return Begun::in;
@@ -174,7 +216,7 @@ Begun Ipv6Changes::insert(uint128 address) {
             if (visited(static_cast<std::int32_t>(step), to)) continue;
             steps_.push_back({to, static_cast<std::int32_t>(step), place});
             if (free_places(to) == 0) continue;
-            begin_moves(address, first_free(to));
+            begin_moves(address, value, first_free(to));
             return Begun::moving;
         }
     }
@@ -203,6 +245,10 @@ void Ipv6Changes::remove_copies() {
             if (is_there(line, place + 1) || (line != at.first && is_there(at.first, 0)))
                 make({line, place, no_address});
         }
+    for (std::uint32_t line = 0; line < lines_.size() && !values_.empty(); line++)
+        for (int place = 0; place < SIEVE_EXACT_IPV6_WAYS; place++)
+            if (address_at(lines_[line], place) == no_address && value_at(values_, line, place) != 0)
+                stale_.push_back({line, place});
 }
 
 std::uint64_t Ipv6Changes::count() const {

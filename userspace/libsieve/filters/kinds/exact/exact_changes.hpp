@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <unordered_map>
 #include <vector>
@@ -65,11 +66,14 @@ class Ipv4Changes {
     Ipv4Changes(const sieve_exact& exact, std::span<__u64> words)
         : exact_(exact), lanes_(exact), words_(words) {}
 
-    [[nodiscard]] bool contains(std::uint32_t address) const;
+    /// The value of a key that is there; 0 in a table without values.
+    [[nodiscard]] std::optional<std::uint32_t> value_of(std::uint32_t address) const;
+    /// Gives a key that is there another value, by a single store. Not while scripts run.
+    void set_value(std::uint32_t address, std::uint32_t value);
     /// The key is not there from this call's single store on. Not while scripts run.
     void erase(std::uint32_t address);
     /// Begins to bring in a key that is not there.
-    [[nodiscard]] Begun insert(std::uint32_t address);
+    [[nodiscard]] Begun insert(std::uint32_t address, std::uint32_t value);
 
     /// Does what may be done after a wait; true: once more after another one.
     bool go_on() {
@@ -101,6 +105,13 @@ class Ipv4Changes {
         __u64& word = words_[store.word];
         publish(word, lanes_.with(word, store.lane, store.content));
     }
+    // Where the key is, and as what; no lane of its first word if it is nowhere.
+    struct Found {
+        std::uint32_t word;
+        std::uint64_t lanes; // those that hold it, as Lanes::equal() has them
+        std::uint64_t content;
+    };
+    [[nodiscard]] Found find(std::uint32_t address, std::uint32_t value) const;
     [[nodiscard]] sieve_exact_place locate(std::uint32_t address) const {
         return sieve_exact_locate(&exact_, sieve_exact_permute(&exact_, address));
     }
@@ -126,14 +137,23 @@ class Ipv4Changes {
 /// The IPv6 part. An address is two words of a line, so nothing puts it there, or takes it out, at once.
 /// While this happens, lookups may see the one word of the address and the other one of the free place. So
 /// nothing is put where another address was before a wait: no lookup sees words of two addresses.
+///
+/// Values are words of their own. A lookup reads the address first, then the value. So a member's copy gets
+/// its value a wait before its address, and the value of a place that was freed goes a wait after the address
+/// (clear_values()).
 class Ipv6Changes {
   public:
-    Ipv6Changes(sieve_exact_ipv6& part, std::span<sieve_line> lines) : part_(part), lines_(lines) {}
+    /// `values` is empty in a table without values.
+    Ipv6Changes(sieve_exact_ipv6& part, std::span<sieve_line> lines, std::span<sieve_line> values)
+        : part_(part), lines_(lines), values_(values) {}
 
-    [[nodiscard]] bool contains(uint128 address) const;
+    /// The value of an address that is there; 0 in a table without values.
+    [[nodiscard]] std::optional<std::uint32_t> value_of(uint128 address) const;
+    /// Gives an address that is there another value, by a single store. Not while scripts run.
+    void set_value(uint128 address, std::uint32_t value);
     /// Wait before something is inserted, and before the change ends. Not while scripts run.
     void erase(uint128 address);
-    [[nodiscard]] Begun insert(uint128 address);
+    [[nodiscard]] Begun insert(uint128 address, std::uint32_t value);
     bool go_on() {
         scripts_.go_on([this](const Put& put) { make(put); });
         return !scripts_.ended();
@@ -141,16 +161,26 @@ class Ipv6Changes {
     [[nodiscard]] bool moves_keys() const { return !scripts_.ended(); }
     void end_round() { planned_.clear(); }
 
+    /// Whether places were freed whose values are still there. Then wait, and clear_values().
+    [[nodiscard]] bool has_stale_values() const { return !stale_.empty(); }
+    void clear_values();
+
     /// Frees the place that a writer was writing when it died, and takes the second one of two copies out.
     /// Wait before and afterwards.
     void remove_copies();
     [[nodiscard]] std::uint64_t count() const; ///< addresses, each copy counted
 
   private:
+    struct Place {
+        std::uint32_t line;
+        int place;
+    };
+    // A step: an address is stored, or a value.
     struct Put {
         std::uint32_t line;
         int place;
         uint128 address;
+        std::optional<std::uint32_t> value{};
     };
     struct Planned {
         uint128 address[SIEVE_EXACT_IPV6_WAYS];
@@ -175,10 +205,14 @@ class Ipv6Changes {
     [[nodiscard]] int free_places(std::uint32_t line) const;
     [[nodiscard]] int first_free(std::uint32_t line) const;
     [[nodiscard]] bool visited(std::int32_t step, std::uint32_t line) const;
-    void begin_moves(uint128 address, int free);
+    void begin_moves(uint128 address, std::uint32_t value, int free);
+    [[nodiscard]] std::optional<Place> find(uint128 address) const;
+    void store_value(const Place& at, std::uint32_t value);
 
     sieve_exact_ipv6& part_;
     std::span<sieve_line> lines_;
+    std::span<sieve_line> values_;
+    std::vector<Place> stale_;
     std::unordered_map<std::uint32_t, Planned> planned_;
     Scripts<Put> scripts_;
     std::vector<Step> steps_;

@@ -28,8 +28,11 @@ std::uint64_t time_since(std::uint64_t earlier, std::uint64_t later) {
     return static_cast<std::int64_t>(since) > 0 ? since : 0;
 }
 
-std::optional<std::uint32_t> state(std::uint64_t unit, std::uint32_t bits) {
-    if (unit > last_unit(bits)) return std::nullopt;
+// The value that says: so long after the base, or up to a unit later. A key with the value 0 would have ended
+// before the base.
+std::optional<std::uint32_t> value_behind(const Values& ends, std::uint64_t since_base) {
+    const std::uint64_t unit = std::max<std::uint64_t>(1, unit_behind(since_base, ends.unit));
+    if (unit > last_unit(ends.bits)) return std::nullopt;
     return static_cast<std::uint32_t>(unit);
 }
 
@@ -44,18 +47,21 @@ std::uint32_t bits_for_ends(std::uint64_t ipv4) {
     return bits;
 }
 
-Values ends_for(std::uint64_t ipv4, std::uint64_t longest, std::uint64_t now) {
-    Values ends{.bits = bits_for_ends(ipv4), .meaning = SIEVE_EXACT_ENDS, .unit = least_unit, .base = now};
-    const std::uint64_t half = last_unit(ends.bits) / 2;
-    while (ends.unit < most_unit && longest >> ends.unit >= half) ends.unit++;
+Values ends_for(std::uint64_t ipv4, std::uint64_t longest, std::uint64_t now, std::uint64_t longest_unit) {
+    Values ends{.bits = bits_for_ends(ipv4), .meaning = SIEVE_EXACT_ENDS, .unit = least_unit};
+    // A unit less, since the base is up to one before now.
+    const auto is_stated = [&] { return longest >> ends.unit < last_unit(ends.bits) / 2 - 1; };
+    const auto choose_unit = [&] {
+        ends.unit = least_unit;
+        while (ends.unit < most_unit && !is_stated()) ends.unit++;
+    };
+    for (choose_unit(); ends.bits < SIEVE_EXACT_MOST_VALUE_BITS &&
+                        (!is_stated() || std::uint64_t{1} << ends.unit > longest_unit);
+         choose_unit())
+        ends.bits++;
+    // A multiple of the unit, so that the next table of this unit states the same ends.
+    ends.base = now >> ends.unit << ends.unit;
     return ends;
-}
-
-std::optional<std::uint32_t> end_of(const Values& ends, std::uint64_t now, std::uint64_t life) {
-    const std::uint64_t since = time_since(ends.base, now);
-    if (life > UINT64_MAX - since) return std::nullopt;
-    // A key with the value 0 would have ended before the base.
-    return state(std::max<std::uint64_t>(1, unit_behind(since + life, ends.unit)), ends.bits);
 }
 
 std::optional<std::uint64_t> left_of(const Values& ends, std::uint32_t value, std::uint64_t now) {
@@ -63,10 +69,20 @@ std::optional<std::uint64_t> left_of(const Values& ends, std::uint32_t value, st
     return time_since(now, ends.base + (std::uint64_t{value} << ends.unit));
 }
 
-std::optional<std::uint32_t> translate_end(const Values& from, std::uint32_t value, const Values& to) {
-    if (value == no_end(from.bits)) return no_end(to.bits);
-    const std::uint64_t end = from.base + (std::uint64_t{value} << from.unit);
-    return state(unit_behind(time_since(to.base, end), to.unit), to.bits);
+std::uint64_t time_of_end(const Values& ends, std::uint32_t value, std::uint64_t now) {
+    const std::optional<std::uint64_t> left = left_of(ends, value, now);
+    return left ? now + *left : never_ends;
+}
+
+std::optional<std::uint32_t> value_of_end(const Values& ends, std::uint64_t end) {
+    if (end == never_ends) return no_end(ends.bits);
+    return value_behind(ends, time_since(ends.base, end));
+}
+
+std::optional<std::uint32_t> end_of(const Values& ends, std::uint64_t now, std::uint64_t life) {
+    const std::uint64_t since = time_since(ends.base, now);
+    if (life > UINT64_MAX - since) return std::nullopt;
+    return value_behind(ends, since + life);
 }
 
 } // namespace sieve::exact

@@ -8,6 +8,8 @@
 
 #include <sieve/exact_table.h>
 
+#include "libsieve/filters/changeable_table.hpp"
+
 namespace sieve::exact {
 
 inline constexpr std::uint32_t least_bits_of_ends = 6;
@@ -28,8 +30,10 @@ struct Values {
 [[nodiscard]] std::uint32_t bits_for_ends(std::uint64_t ipv4);
 
 /// Ends for lives of at most so many nanoseconds, counted from now. The unit is the shortest one in which a
-/// key that comes when half of all units are over can still state the longest life.
-[[nodiscard]] Values ends_for(std::uint64_t ipv4, std::uint64_t longest, std::uint64_t now);
+/// key that comes when half of all units are over can still state the longest life. If it is longer than
+/// `longest_unit`, or if the longest life cannot be stated, ends get more bits, up to all that there are.
+[[nodiscard]] Values ends_for(std::uint64_t ipv4, std::uint64_t longest, std::uint64_t now,
+                              std::uint64_t longest_unit = never_ends);
 
 /// The value of a key that is to end so many nanoseconds after now: the key is a member that long, and at
 /// most one unit longer. Nothing if no value states this end. Then the table takes a new base, which is a new
@@ -45,9 +49,11 @@ struct Values {
 [[nodiscard]] std::optional<std::uint64_t> left_of(const Values& ends, std::uint32_t value,
                                                    std::uint64_t now);
 
-/// The same end in the units of another table: not earlier, and at most one of its units later. Nothing if no
-/// value of that table states it.
-[[nodiscard]] std::optional<std::uint32_t> translate_end(const Values& from, std::uint32_t value,
-                                                         const Values& to);
+/// When the key with this value ends: never, at a time after `now`, or at `now` if it has ended.
+[[nodiscard]] std::uint64_t time_of_end(const Values& ends, std::uint32_t value, std::uint64_t now);
+
+/// The value of a key that is to end then: not earlier, and at most one unit later. Nothing if no value
+/// states this end.
+[[nodiscard]] std::optional<std::uint32_t> value_of_end(const Values& ends, std::uint64_t end);
 
 } // namespace sieve::exact

@@ -36,10 +36,16 @@ inline void put_address(sieve_line& line, int place, uint128 address) {
     const std::uint64_t word = values[line / SIEVE_LINE_WORDS].word[sieve_exact_value_index(line)];
     return static_cast<std::uint16_t>(word >> (SIEVE_EXACT_MOST_VALUE_BITS * place));
 }
-inline void put_value(std::span<sieve_line> values, std::uint32_t line, int place, std::uint32_t value) {
-    __u64& word = values[line / SIEVE_LINE_WORDS].word[sieve_exact_value_index(line)];
+[[nodiscard]] inline __u64& values_of(std::span<sieve_line> values, std::uint32_t line) {
+    return values[line / SIEVE_LINE_WORDS].word[sieve_exact_value_index(line)];
+}
+[[nodiscard]] inline std::uint64_t with_value(std::uint64_t word, int place, std::uint32_t value) {
     const int shift = SIEVE_EXACT_MOST_VALUE_BITS * place;
-    word = (word & ~(std::uint64_t{0xffff} << shift)) | std::uint64_t{value} << shift;
+    return (word & ~(std::uint64_t{0xffff} << shift)) | std::uint64_t{value} << shift;
+}
+inline void put_value(std::span<sieve_line> values, std::uint32_t line, int place, std::uint32_t value) {
+    __u64& word = values_of(values, line);
+    word = with_value(word, place, value);
 }
 
 /// The lines that so many addresses take; 0 for none.

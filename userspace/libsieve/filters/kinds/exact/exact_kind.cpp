@@ -152,14 +152,25 @@ Status ExactTableKind::for_each_range(const sieve_lookup& lookup, std::span<cons
 }
 
 Result<std::unique_ptr<ExactFilter>>
-ExactTableKind::work_out(const KeySet& keys, std::uint64_t room,
+ExactTableKind::work_out(const KeySet& keys, const Spare& spare,
                          std::span<const __u64, SIEVE_HASH_KEY_WORDS> secret) const {
-    if (exact::is_wide(keys.fields())) return exact::work_out_wide(keys, room, secret);
+    if (exact::is_wide(keys.fields())) return exact::work_out_wide(keys, spare.room, secret);
     Split split(keys);
     exact::Addresses& addresses = split.addresses;
-    if (!keys.empty()) addresses.ipv6_room = room * addresses.ipv6.size() / keys.size();
-    addresses.ipv4_room = room - addresses.ipv6_room;
-    SIEVE_ASSIGN(exact::Table table, exact::build_table(addresses, keys.fields(), secret));
+    if (!keys.empty()) addresses.ipv6_room = spare.room * addresses.ipv6.size() / keys.size();
+    addresses.ipv4_room = spare.room - addresses.ipv6_room;
+    exact::Values values;
+    std::vector<std::uint16_t> ipv4_ends, ipv6_ends;
+    if (spare.lifetimes) {
+        values = exact::ends_for(addresses.ipv4.size() + addresses.ipv4_room, spare.lifetimes->longest,
+                                 program_now(), spare.lifetimes->unit);
+        const auto no_end = static_cast<std::uint16_t>(exact::no_end(values.bits));
+        ipv4_ends.assign(addresses.ipv4.size(), no_end);
+        ipv6_ends.assign(addresses.ipv6.size(), no_end);
+        addresses.ipv4_values = ipv4_ends;
+        addresses.ipv6_values = ipv6_ends;
+    }
+    SIEVE_ASSIGN(exact::Table table, exact::build_table(addresses, keys.fields(), secret, values));
     return std::make_unique<ExactTable>(std::move(table));
 }
 
@@ -184,6 +195,37 @@ Result<KeySet> ExactTableKind::list(const sieve_lookup& lookup, std::span<const 
         });
     if (!fault.empty()) return bad_input(fault);
     return keys;
+}
+
+Status ExactTableKind::for_each_entry(const sieve_lookup& lookup, std::span<const sieve_line> filter,
+                                      std::uint64_t now, const VisitEntry& visit) const {
+    if (exact::is_wide(lookup.fields)) {
+        SIEVE_ASSIGN(const KeySet keys, exact::list_wide(lookup, filter));
+        keys.for_each(0, keys.size(), [&](const sieve_key& key) { visit(key, never_ends); });
+        return {};
+    }
+    const exact::Parts parts = exact::Parts::of(lookup, filter);
+    if (const std::string fault = exact::parts_fault(parts); !fault.empty()) return bad_input(fault);
+    const exact::Values values = parts.values();
+    const int word = sieve_address_word(lookup.fields);
+    sieve_key key{};
+    const std::string fault = exact::list_lines(
+        parts, SIEVE_EXACT_IPV4_LINE, filter.size(), false, [&](uint128 address, std::uint32_t value) {
+            key.word[word] = static_cast<std::uint64_t>(address >> 64);
+            key.word[word + 1] = static_cast<std::uint64_t>(address);
+            visit(key,
+                  values.meaning == SIEVE_EXACT_ENDS ? exact::time_of_end(values, value, now) : never_ends);
+        });
+    if (!fault.empty()) return bad_input(fault);
+    return {};
+}
+
+bool ExactTableKind::states_ends(std::uint32_t fields) const {
+    return !exact::is_wide(fields);
+}
+
+bool ExactTableKind::has_ends(const sieve_lookup& lookup, std::span<const sieve_line> filter) const {
+    return states_ends(lookup.fields) && exact::Parts::of(lookup, filter).ipv6.meaning == SIEVE_EXACT_ENDS;
 }
 
 Result<KeySum> ExactTableKind::add_up(const sieve_lookup& lookup, std::span<const sieve_line> filter) const {

@@ -32,11 +32,16 @@ class ExactTableKind final : public ExactKind {
     [[nodiscard]] bool is_of_keys() const override { return true; }
     using ExactKind::work_out;
     [[nodiscard]] Result<std::unique_ptr<ExactFilter>>
-    work_out(const KeySet& keys, std::uint64_t room,
+    work_out(const KeySet& keys, const Spare& spare,
              std::span<const __u64, SIEVE_HASH_KEY_WORDS> secret) const override;
     [[nodiscard]] std::uint64_t lines_for(std::uint64_t ipv4, std::uint64_t ipv6) const override;
     [[nodiscard]] Result<KeySet> list(const sieve_lookup& lookup,
                                       std::span<const sieve_line> filter) const override;
+    [[nodiscard]] Status for_each_entry(const sieve_lookup& lookup, std::span<const sieve_line> filter,
+                                        std::uint64_t now, const VisitEntry& visit) const override;
+    [[nodiscard]] bool states_ends(std::uint32_t fields) const override;
+    [[nodiscard]] bool has_ends(const sieve_lookup& lookup,
+                                std::span<const sieve_line> filter) const override;
     [[nodiscard]] Result<KeySum> add_up(const sieve_lookup& lookup,
                                         std::span<const sieve_line> filter) const override;
     [[nodiscard]] Result<std::unique_ptr<ChangeableTable>>

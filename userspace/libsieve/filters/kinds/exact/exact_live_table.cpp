@@ -8,6 +8,7 @@
 #include "libsieve/filters/kinds/exact/exact_geometry.hpp"
 #include "libsieve/filters/kinds/exact/exact_kind.hpp"
 #include "libsieve/filters/kinds/exact/exact_table.hpp"
+#include "libsieve/util/clock.hpp"
 #include "libsieve/util/unfinished.hpp"
 
 namespace sieve::exact {
@@ -22,6 +23,9 @@ constexpr double beyond_builder = 1.005;
 constexpr int most_rounds = 16;
 // A table without room tells so by as many searches, not by one for each key.
 constexpr std::size_t most_in_vain = 64;
+
+// Nobody asks for a life to less than a second.
+constexpr std::uint64_t shortest_unit = 1'000'000'000;
 
 std::span<__u64> words_of(const sieve_exact& exact, std::span<sieve_line> lines) {
     return {lines[SIEVE_EXACT_IPV4_LINE].word, exact.words};
@@ -42,23 +46,58 @@ Result<std::unique_ptr<ChangeableTable>> LiveTable::open(const sieve_lookup& loo
     if (lines.size() != sieve_exact_of(&lookup)->lines)
         return bad_input("lines that are not as many as their header says");
     if (std::string fault = parts_fault(Parts::of(lookup, lines)); !fault.empty()) return bad_input(fault);
-    if (sieve_exact_of(&lookup)->value_bits != 0) return invalid_request("a table whose keys have values");
+    if (Parts::of(lookup, lines).values().meaning == SIEVE_EXACT_SETS)
+        return invalid_request("a table whose values name sets");
     return std::make_unique<LiveTable>(lookup, file, lines);
 }
 
 LiveTable::LiveTable(const sieve_lookup& lookup, sieve_file& file, std::span<sieve_line> lines)
     : lookup_(lookup), file_(file), lines_(lines), part_(reinterpret_cast<sieve_exact_ipv6&>(lines.front())),
+      values_(Parts::of(lookup, lines).values()),
       ipv4_(*sieve_exact_of(&lookup), words_of(*sieve_exact_of(&lookup), lines)),
-      ipv6_(part_, lines.subspan(sieve_exact_ipv6_line(sieve_exact_of(&lookup)), part_.lines)) {}
+      ipv6_(part_, lines.subspan(sieve_exact_ipv6_line(sieve_exact_of(&lookup)), part_.lines),
+            lines.subspan(sieve_exact_ipv6_line(sieve_exact_of(&lookup)) + part_.lines)) {}
 
 uint128 LiveTable::address_of(const sieve_key& key) const {
     return address_number(sieve_address_upper(&key, lookup_.fields),
                           sieve_address_lower(&key, lookup_.fields));
 }
 
-bool LiveTable::contains(const sieve_key& key) const {
-    const uint128 address = address_of(key);
-    return is_ipv4(address) ? ipv4_.contains(static_cast<std::uint32_t>(address)) : ipv6_.contains(address);
+std::optional<std::uint32_t> LiveTable::value_of(uint128 address) const {
+    return is_ipv4(address) ? ipv4_.value_of(static_cast<std::uint32_t>(address)) : ipv6_.value_of(address);
+}
+
+void LiveTable::set_value(uint128 address, std::uint32_t value) {
+    if (is_ipv4(address))
+        ipv4_.set_value(static_cast<std::uint32_t>(address), value);
+    else
+        ipv6_.set_value(address, value);
+}
+
+std::optional<std::uint64_t> LiveTable::end_of(const sieve_key& key) const {
+    const std::optional<std::uint32_t> value = value_of(address_of(key));
+    if (!value) return std::nullopt;
+    if (values_.meaning == SIEVE_EXACT_PLAIN) return never_ends;
+    const std::uint64_t now = program_now();
+    const std::uint64_t end = time_of_end(values_, *value, now);
+    if (end <= now) return std::nullopt;
+    return end;
+}
+
+bool LiveTable::can_state(std::uint64_t life) const {
+    const std::uint64_t unit = std::uint64_t{1} << values_.unit;
+    // A unit more: time goes on until the end is stated.
+    return values_.meaning == SIEVE_EXACT_ENDS && exact::end_of(values_, program_now(), life + unit) &&
+           (unit <= std::max(life / 4, shortest_unit) || values_.bits == SIEVE_EXACT_MOST_VALUE_BITS);
+}
+
+Status LiveTable::set_end(const sieve_key& key, std::uint64_t end) {
+    if (values_.meaning == SIEVE_EXACT_PLAIN && end == never_ends) return {};
+    const std::optional<std::uint32_t> value =
+        values_.meaning == SIEVE_EXACT_ENDS ? value_of_end(values_, end) : std::nullopt;
+    if (!value) return invalid_request("an end that the table cannot state");
+    set_value(address_of(key), *value);
+    return {};
 }
 
 bool LiveTable::has_room_for(const KeySet& keys) const {
@@ -82,6 +121,7 @@ Status LiveTable::settle(const WaitForLookups& wait) {
     ipv4_.remove_copies();
     ipv6_.remove_copies();
     SIEVE_TRY(wait());
+    ipv6_.clear_values();
     SIEVE_ASSIGN(const KeySum sum, sum_of_table(lookup_, lines_));
     publish(file_.keys, sum.keys);
     publish(file_.key_sum[0], sum.sum.locate);
@@ -93,19 +133,28 @@ Status LiveTable::settle(const WaitForLookups& wait) {
 
 // What has been done so far, whether or not more could be done.
 void LiveTable::count(const TableChange& change) {
-    publish(file_.keys, file_.keys + change.added - change.removed);
+    publish(file_.keys, file_.keys + change.added - revived_ - change.removed);
     publish(file_.key_sum[0], file_.key_sum[0] + sum_.locate);
     publish(file_.key_sum[1], file_.key_sum[1] + sum_.test);
     publish(file_.changes, file_.changes + change.added + change.removed);
 }
 
-Result<TableChange> LiveTable::change(const KeySet& removed, const KeySet& added,
-                                      const WaitForLookups& wait) {
+Result<TableChange> LiveTable::change(const KeySet& removed, const KeySet& added, const WaitForLookups& wait,
+                                      std::uint64_t end) {
+    std::optional<std::uint32_t> value = 0;
+    if (values_.meaning == SIEVE_EXACT_ENDS) value = value_of_end(values_, end);
+    if (!value || (values_.meaning == SIEVE_EXACT_PLAIN && end != never_ends))
+        return invalid_request("an end that the table cannot state");
     TableChange change;
     sum_ = {};
+    revived_ = 0;
     publish(part_.unsettled, SIEVE_EXACT_CHANGING);
     Status done = remove(removed, wait, change);
-    if (done) done = add(added, wait, change);
+    if (done) done = add(added, *value, wait, change);
+    if (done && ipv6_.has_stale_values()) {
+        done = wait();
+        if (done) ipv6_.clear_values();
+    }
     if (!done)
         return unfinished("some keys have been changed, and the next change will settle the rest",
                           done.error());
@@ -127,21 +176,44 @@ Status LiveTable::remove(const KeySet& keys, const WaitForLookups& wait, TableCh
         change.removed++;
         sum_ -= sum_of_key(lookup_, address);
     });
-    return frees_places ? wait() : Status();
+    if (!frees_places) return {};
+    SIEVE_TRY(wait());
+    ipv6_.clear_values();
+    return {};
 }
 
-Begun LiveTable::begin(uint128 address) {
-    return is_ipv4(address) ? ipv4_.insert(static_cast<std::uint32_t>(address)) : ipv6_.insert(address);
+Result<std::uint64_t> LiveTable::sweep(const WaitForLookups& wait) {
+    if (values_.meaning != SIEVE_EXACT_ENDS) return std::uint64_t{0};
+    const std::uint64_t now = program_now();
+    KeySet ended(lookup_.fields);
+    SIEVE_TRY(exact_kind.for_each_entry(lookup_, lines_, now, [&](const sieve_key& key, std::uint64_t end) {
+        if (end <= now) ended.add(key);
+    }));
+    if (ended.empty()) return std::uint64_t{0};
+    SIEVE_ASSIGN(const TableChange did, change(ended, KeySet(lookup_.fields), wait, never_ends));
+    return did.removed;
 }
 
-Status LiveTable::add(const KeySet& keys, const WaitForLookups& wait, TableChange& change) {
+Begun LiveTable::begin(uint128 address, std::uint32_t value) {
+    return is_ipv4(address) ? ipv4_.insert(static_cast<std::uint32_t>(address), value)
+                            : ipv6_.insert(address, value);
+}
+
+Status LiveTable::add(const KeySet& keys, std::uint32_t value, const WaitForLookups& wait,
+                      TableChange& change) {
     std::vector<sieve_key> left; // for the next round
     const auto one_round = [&](std::size_t count, const auto& key_at) {
         std::size_t in_vain = 0;
         for (std::size_t i = 0; i < count; i++) {
             const sieve_key key = key_at(i);
             const uint128 address = address_of(key);
-            if (in_vain < most_in_vain && begin(address) != Begun::nowhere) {
+            if (values_.bits > 0 && value_of(address)) { // it has ended, and was not swept
+                set_value(address, value);
+                change.added++;
+                revived_++;
+                continue;
+            }
+            if (in_vain < most_in_vain && begin(address, value) != Begun::nowhere) {
                 change.added++;
                 sum_ += sum_of_key(lookup_, address);
                 continue;

@@ -2,6 +2,7 @@
 // A table of kind `exact` whose keys come and go under lookups: both parts, and the header that counts them.
 #pragma once
 
+#include <optional>
 #include <span>
 
 #include <sieve/image.h>
@@ -14,7 +15,7 @@ namespace sieve::exact {
 
 class LiveTable final : public ChangeableTable {
   public:
-    /// Errors: the lines do not belong to the header; the keys have values.
+    /// Errors: the lines do not belong to the header; the keys have values that are no ends.
     [[nodiscard]] static Result<std::unique_ptr<ChangeableTable>>
     open(const sieve_lookup& lookup, sieve_file& file, std::span<sieve_line> lines);
 
@@ -22,25 +23,33 @@ class LiveTable final : public ChangeableTable {
 
     [[nodiscard]] bool unsettled() const override { return part_.unsettled != 0; }
     [[nodiscard]] Status settle(const WaitForLookups& wait) override;
-    [[nodiscard]] bool contains(const sieve_key& key) const override;
+    [[nodiscard]] std::optional<std::uint64_t> end_of(const sieve_key& key) const override;
+    [[nodiscard]] bool can_state(std::uint64_t life) const override;
+    [[nodiscard]] Status set_end(const sieve_key& key, std::uint64_t end) override;
     [[nodiscard]] bool has_room_for(const KeySet& keys) const override;
     [[nodiscard]] Result<TableChange> change(const KeySet& removed, const KeySet& added,
-                                             const WaitForLookups& wait) override;
+                                             const WaitForLookups& wait, std::uint64_t end) override;
+    [[nodiscard]] Result<std::uint64_t> sweep(const WaitForLookups& wait) override;
 
   private:
     [[nodiscard]] uint128 address_of(const sieve_key& key) const;
     [[nodiscard]] Status remove(const KeySet& keys, const WaitForLookups& wait, TableChange& change);
-    [[nodiscard]] Status add(const KeySet& keys, const WaitForLookups& wait, TableChange& change);
-    [[nodiscard]] Begun begin(uint128 address);
+    [[nodiscard]] Status add(const KeySet& keys, std::uint32_t value, const WaitForLookups& wait,
+                             TableChange& change);
+    [[nodiscard]] Begun begin(uint128 address, std::uint32_t value);
+    [[nodiscard]] std::optional<std::uint32_t> value_of(uint128 address) const;
+    void set_value(uint128 address, std::uint32_t value);
     void count(const TableChange& change);
 
     const sieve_lookup& lookup_;
     sieve_file& file_;
     std::span<sieve_line> lines_;
     sieve_exact_ipv6& part_;
+    Values values_;
     Ipv4Changes ipv4_;
     Ipv6Changes ipv6_;
-    HashSum sum_{}; // of what came, less what went, since the header was written
+    HashSum sum_{};             // of what came, less what went, since the header was written
+    std::uint64_t revived_ = 0; // of what came: keys whose entries had ended and were still there
 };
 
 } // namespace sieve::exact

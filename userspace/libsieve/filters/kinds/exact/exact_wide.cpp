@@ -148,16 +148,25 @@ class WideTable final : public ChangeableTable {
         return {};
     }
 
-    [[nodiscard]] bool contains(const sieve_key& key) const override {
-        return records_.find(key).has_value();
+    // A record has no room for an end.
+    [[nodiscard]] std::optional<std::uint64_t> end_of(const sieve_key& key) const override {
+        if (!records_.find(key)) return std::nullopt;
+        return never_ends;
     }
+    [[nodiscard]] bool can_state(std::uint64_t) const override { return false; }
+    [[nodiscard]] Status set_end(const sieve_key&, std::uint64_t end) override {
+        if (end != never_ends) return invalid_request("an end of a key of several fields");
+        return {};
+    }
+    [[nodiscard]] Result<std::uint64_t> sweep(const WaitForLookups&) override { return std::uint64_t{0}; }
 
     [[nodiscard]] bool has_room_for(const KeySet& keys) const override {
         return file_.keys + keys.size() <= records_.header().most;
     }
 
     [[nodiscard]] Result<TableChange> change(const KeySet& removed, const KeySet& added,
-                                             const WaitForLookups& wait) override {
+                                             const WaitForLookups& wait, std::uint64_t end) override {
+        if (end != never_ends) return invalid_request("an end of a key of several fields");
         TableChange change;
         HashSum sum;
         publish(records_.header().unsettled, SIEVE_EXACT_CHANGING);
