@@ -201,7 +201,8 @@ class OnLists:
     def unmount_the_folder(self):
         name = next(name for name, one in self.lists.items() if one.source == FOLDER)
         if self.path_of(name).parent.is_mount():
-            run("umount", self.path_of(name).parent)
+            # What a child reads there at this moment stays until it has read it.
+            run("umount", "--lazy", self.path_of(name).parent)
             one = self.lists[name]
             one.good = one.told = one.taken = False  # written anew with the others
 

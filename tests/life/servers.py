@@ -71,7 +71,7 @@ class Server(threading.Thread):
     def send(connection, body, length, headers=b"", pause=0.0):
         connection.sendall(b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Type: text/plain\r\n" + headers +
                            b"Content-Length: %d\r\n\r\n" % length)
-        step = max(1, len(body) // 16) if pause else len(body)
+        step = max(1, len(body) // 16 if pause else len(body))
         for at in range(0, len(body), step):
             connection.sendall(body[at : at + step])
             time.sleep(pause)
