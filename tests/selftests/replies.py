@@ -7,12 +7,15 @@
     replies.py hold ADDRESS        a connected UDP socket that says nothing: prints its port, and stays
     replies.py keep ADDRESS        a TCP connection that stays: says "connected"; each line on standard input is a
                                    round trip, answered by "ok" or by what went wrong
+    replies.py await               the same from the other side: waits for a peer, says "connected", and so on
+    replies.py echo ADDRESS        such a peer
+    replies.py library LIBRARY IFACE LIST   changes tables through the C interface; prints what each call came to
     replies.py listen              a host that nobody should reach: prints "ready", then what reached it, a line each
     replies.py outdate MAP         makes the control block with this id say that its program is of another version
     replies.py strange ADDRESS     a stranger's packets to that address, of every kind; prints how many
 
-WHAT is tcp, udp, time, fragments, closed, hop, push or service. Patience is short, since the caller looks at
-counters, too.
+WHAT is tcp, udp, time, fragments, closed, hop, push, pull or service. Patience is short, since the caller looks
+at counters, too.
 """
 
 import json
@@ -59,6 +62,9 @@ def serve():
             if not data:
                 return
             got += len(data)
+            if data == b"pull":
+                peer.sendall(bytes(PUSHED))
+                return peer.close()
             if data.endswith(b"?"):
                 break
         peer.sendall(b"got %d" % got)
@@ -88,13 +94,19 @@ def serve():
 
 
 def ask(address, what):
-    stream = what in ("tcp", "push", "service")
+    stream = what in ("tcp", "push", "pull", "service")
     sock = socket.socket(family(address), socket.SOCK_STREAM if stream else socket.SOCK_DGRAM)
     sock.settimeout(WAIT)
     if stream:
         sock.connect((address, SERVICE if what == "service" else PORT))
         if what == "service":
             return "connected"
+        if what == "pull":
+            sock.sendall(b"pull")
+            got = 0
+            while data := sock.recv(1 << 18):
+                got += len(data)
+            return "got %d" % got
         sock.sendall(bytes(PUSHED) if what == "push" else b"?")
         return sock.recv(100).decode()
     if what == "hop":
@@ -119,7 +131,25 @@ def hold(address):
 
 
 def keep(address):
+    talk(socket.create_connection((address, LIVE), timeout=WAIT))
+
+
+def await_peer():
+    with bound(socket.SOCK_STREAM, LIVE, socket.AF_INET) as listener:
+        listener.listen()
+        print("ready", flush=True)
+        sock, _ = listener.accept()
+        talk(sock)  # while the port is still listened on
+
+
+def echo(address):
     sock = socket.create_connection((address, LIVE), timeout=WAIT)
+    sock.settimeout(None)
+    while data := sock.recv(4096):
+        sock.sendall(data)
+
+
+def talk(sock):
     sock.settimeout(WAIT * 10)  # retransmissions may be needed
     print("connected", flush=True)
     for line in sys.stdin:
@@ -195,6 +225,38 @@ def strange(address):
     return sent
 
 
+def library(path, interface, feed):
+    import ctypes
+
+    lib = ctypes.CDLL(path)
+    for name in "libsieve_error_message", "libsieve_error_free":
+        getattr(lib, name).argtypes = [ctypes.c_void_p]
+    lib.libsieve_error_message.restype = ctypes.c_char_p
+    table = ctypes.c_void_p()
+
+    def call(name, *arguments):
+        error = ctypes.c_void_p()
+        function = getattr(lib, "libsieve_" + name)
+        function.restype = ctypes.c_bool
+        texts = [x.encode() if isinstance(x, str) else x for x in arguments]
+        words = [ctypes.c_uint64(x) if isinstance(x, int) else x for x in texts]
+        done = function(*words, ctypes.byref(error))
+        print(name, "done" if done else lib.libsieve_error_message(error).decode(), flush=True)
+        lib.libsieve_error_free(error)
+
+    call("table_new", interface, None, ctypes.byref(table))
+    call("table_set_replies", table, "perhaps", 0)
+    call("table_set_replies", table, "pass", 4096)
+    call("table_add", table, "bad", feed, "drop")
+    call("table_keep_replies_out", table, "worse")
+    call("table_keep_replies_out", table, "bad")
+    call("table_apply", table)
+    lib.libsieve_table_free(table)
+    call("edit_replies", interface, None, "drop", 4096, None)
+    call("edit_replies", interface, None, "pass", 8192, None)
+    call("edit_replies", interface, None, "pass", 4096, None)
+
+
 def outdate(number):
     dump = subprocess.run(["bpftool", "-j", "map", "dump", "id", number], check=True, capture_output=True).stdout
     value = [int(byte, 16) for byte in json.loads(dump)[0]["value"]]
@@ -208,13 +270,15 @@ def outdate(number):
 
 def main():
     command, *arguments = sys.argv[1:]
+    works = {"serve": serve, "hold": hold, "keep": keep, "await": await_peer, "echo": echo, "library": library}
+    works |= {"listen": listen, "outdate": outdate}
     if command in ("ask", "strange"):
         try:
             print({"ask": ask, "strange": strange}[command](*arguments))
         except OSError as error:
             print(type(error).__name__)
     else:
-        {"serve": serve, "hold": hold, "keep": keep, "listen": listen, "outdate": outdate}[command](*arguments)
+        works[command](*arguments)
 
 
 if __name__ == "__main__":

@@ -416,6 +416,84 @@ silent_flows_are_known() {
     [ -z "$nat" ] || is_reply true 7777 "$(port_of "$BOX")" tcp
 }
 
+# A connection that a peer began to a port of this host is no flow of this host. It goes on if this host says something
+# in it during the minute of learning.
+sessions_are_learnt() {
+    conversation live nsenter --net="/run/netns/$IN" "$here/replies.py" await
+    read -r -t "$PATIENCE" said <&"$live_out" || fail "no listener"
+    nsenter --net="/run/netns/$FAR" "$here/replies.py" echo "$IN4" &
+    read -r -t "$PATIENCE" said <&"$live_out" || fail "no connection"
+    [ "$said" = connected ] || fail "$said"
+    sieve -q load "$IN_IF" "few=$WORK/nobody" --default drop --allow-lockout
+    round "attaching"
+    strangers_stay_out
+    round "strangers"
+}
+
+# A friend, whom a set lets in, pulls a large file. "Packet too big" comes from a router that no set knows.
+friends_path_mtu() {
+    forget_paths
+    inside "$IN" "$here/replies.py" serve >"$WORK/serve" &
+    await listening 8080
+    printf '%s\n' "$FAR4" "$FAR6" >"$WORK/friends"
+    sieve -q load "$IN_IF" "friends=$WORK/friends" --default drop --replies drop --allow-lockout 2>"$WORK/err"
+    becomes TimeoutError "$FAR" "$IN4" pull
+    sieve -q replies "$IN_IF" pass
+    becomes "got 3000000" "$FAR" "$IN4" pull
+    learnt "$FAR4"
+    becomes "got 3000000" "$FAR" "$IN6" pull
+    learnt "$FAR6"
+}
+
+# generic XDP, tc's ingress, and a tunnel without Ethernet headers.
+other_hooks() {
+    local way
+    serve
+    for way in "-m skb" "--hook ingress"; do
+        # shellcheck disable=SC2086
+        sieve -q load "$IN_IF" $way "few=$WORK/nobody" --default drop --replies pass
+        forget_paths
+        everything_comes
+        sieve -q unload "$IN_IF"
+        no_notes || fail "the noting program is left behind: $way"
+    done
+    ip -n "$IN" link add tunnel type ipip local "$IN4" remote "$OUT4" 2>/dev/null || return 0
+    ip -n "$OUT" link add tunnel type ipip local "$OUT4" remote "$IN4"
+    ip -n "$IN" address add 192.0.2.129/30 dev tunnel
+    ip -n "$OUT" address add 192.0.2.130/30 dev tunnel
+    ip -n "$IN" link set tunnel up
+    ip -n "$OUT" link set tunnel up
+    nsenter --net="/run/netns/$OUT" "$here/replies.py" serve >/dev/null &
+    await served
+    sieve -q load tunnel --hook ingress "few=$WORK/nobody" --default drop --replies drop --allow-lockout 2>"$WORK/err"
+    becomes TimeoutError "$IN" 192.0.2.130 udp
+    sieve -q replies tunnel pass
+    becomes "6 bytes" "$IN" 192.0.2.130 udp
+    becomes "got 3000000" "$IN" 192.0.2.130 push
+    ip -n "$IN" link del tunnel
+    ip -n "$OUT" link del tunnel
+}
+served() { inside "$OUT" ss -Hltn "sport = 7777" | grep -q '0.0.0.0'; }
+
+c_interface() {
+    [ -e "$BUILD/libsieve.so" ] || skip "libsieve.so is not built"
+    inside "$IN" "$here/replies.py" library "$BUILD/libsieve.so" "$IN_IF" "$WORK/nobody" >"$WORK/out"
+    diff - <(sed "s|$IN_IF|IFACE|g" "$WORK/out" | cut -c 1-100) <<'END' || fail "another outcome"
+table_new done
+table_set_replies replies `perhaps`: expected pass or drop
+table_set_replies done
+table_add done
+table_keep_replies_out set worse: the table has no such set
+table_keep_replies_out done
+table_apply done
+edit_replies max_flows 4096: expected 0, or with replies that pass a whole number of flows from 64 t
+edit_replies IFACE: 8192 flows are asked for, and the flow memory in force, which all interfaces sha
+edit_replies done
+END
+    sieve --json status "$IN_IF" | jq -e '.interfaces[0] | .replies == "pass" and .flows.max_flows == 4096 and
+        .sets[0].replies == "drop"' >/dev/null || fail "$(sieve --json status "$IN_IF")"
+}
+
 events_and_explain() {
     serve
     printf '%s\n' "$FAR4" >"$WORK/servers"
@@ -501,6 +579,10 @@ ktap_run \
     "services for friends alone need no replies" services_for_friends \
     "a connection lives through attach, swap, reload, upgrade and the daemon's death" a_connection_lives \
     "silent flows from before are known" silent_flows_are_known \
+    "a peer's connection goes on if this host speaks in it" sessions_are_learnt \
+    "a friend's path MTU is learnt, too" friends_path_mtu \
+    "generic XDP, ingress and a tunnel" other_hooks \
+    "the C interface" c_interface \
     "a missing noting program is shown and comes back" missing_notes_are_shown \
     "DHCP leases and renews with replies only" leases \
     "the lockout guard counts on replies, and asks for DHCP without them" lockout \

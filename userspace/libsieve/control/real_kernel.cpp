@@ -387,6 +387,8 @@ Result<RepliesState> RealKernel::read_replies(const kernel::Hook& hook) {
     SIEVE_ASSIGN(const std::optional<kernel::FlowMemory> memory,
                  kernel::FlowMemory::of_instance(*hook.instance));
     if (!memory) return state;
+    // Times of entries come round. Whoever looks after a hook looks at its replies far more often than that.
+    memory->sweep();
     state.memory = memory->facts();
     SIEVE_ASSIGN(const std::optional<kernel::Noting> noting, noting_into(hook.interface, memory->id()));
     if (noting) state.counts = noting->counts;

@@ -241,6 +241,28 @@ TEST(StatusPage, ShowsTheFleet) {
     EXPECT_SAYS(page, "<dt>Manifest published</dt><dd>9000000000000</dd>");
 }
 
+TEST(StatusJson, TellsWhatRepliesLack) {
+    SamplePage sample;
+    sample.add_hook("eth0", HookPoint::xdp, {sample_set("bad", 0, 1000, 1e-5, false, 1h)}, 1000);
+    EXPECT_FALSE(nlohmann::json::parse(status_json(sample.snapshot))["hooks"][0].contains("flows"));
+    control::Sample& hook = sample.snapshot.hooks.front().sample;
+    hook.table.replies = SIEVE_ACTION_PASS;
+    hook.replies = control::RepliesState{
+        .noting = true,
+        .memory = kernel::FlowMemoryFacts{.max_flows = 4096, .entries = 12288, .used = 6143},
+        .counts = {9, 5, 2, 3, 0, {}}};
+    auto json = nlohmann::json::parse(status_json(sample.snapshot));
+    EXPECT_EQ(json["hooks"][0]["replies"], "pass");
+    EXPECT_EQ(json["hooks"][0]["flows"]["refused"], 3);
+    EXPECT_TRUE(json["problems"].empty()) << json["problems"];
+    hook.replies->memory->used = 6144; // half of the entries
+    hook.replies->noting = false;
+    json = nlohmann::json::parse(status_json(sample.snapshot));
+    ASSERT_EQ(json["problems"].size(), 2U) << json["problems"];
+    EXPECT_EQ(json["problems"][0]["kind"], "noting-missing");
+    EXPECT_EQ(json["problems"][1]["kind"], "flows-full");
+}
+
 TEST(StatusJson, TellsOfTheFleet) {
     SamplePage sample;
     EXPECT_TRUE(nlohmann::json::parse(status_json(sample.snapshot))["fleet"].is_null());
