@@ -58,9 +58,12 @@ TEST_F(ChangeTable, OrderActionsAndDefaultNeedNoFilter) {
     const auto changed = change_table(kernel, change, {});
     ASSERT_TRUE(changed) << changed.error().message;
     EXPECT_TRUE(changed->brought_in.empty());
-    EXPECT_EQ(kernel.steps, (std::vector<std::string>{"lock", "replace", "unlock"}));
+    // A new default of drop lets replies pass.
+    EXPECT_EQ(kernel.steps,
+              (std::vector<std::string>{"lock", "attach notes", "seed", "replace", "learn", "unlock"}));
     const kernel::TableInForce& now = kernel.running.table;
     EXPECT_EQ(now.default_action, SIEVE_ACTION_DROP);
+    EXPECT_EQ(now.replies, SIEVE_ACTION_PASS);
     EXPECT_EQ(now.unreadable, SIEVE_ACTION_PASS);
     ASSERT_EQ(now.sets.size(), 2U);
     EXPECT_EQ(now.sets[0].name, "b");

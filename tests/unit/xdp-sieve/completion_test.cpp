@@ -39,7 +39,7 @@ class Completion : public testing::Test {
 using Texts = std::vector<std::string>;
 
 TEST_F(Completion, Commands) {
-    EXPECT_EQ(texts({"re"}), (Texts{"remove", "resume", "replay"}));
+    EXPECT_EQ(texts({"re"}), (Texts{"replies", "remove", "resume", "replay"}));
     EXPECT_EQ(texts({"--json", "-q", "uo"}), Texts{});
     EXPECT_EQ(texts({"--json", "unl"}), Texts{"unload"});
     EXPECT_EQ(texts({}).size(), app_.get_subcommands({}).size());
