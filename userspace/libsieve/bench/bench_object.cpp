@@ -130,7 +130,8 @@ void BenchObject::draw(Traffic traffic, std::uint64_t keys) const {
                                                       : 2 * keys;
 }
 
-Result<double> run_program(int program, std::span<const std::uint8_t> frame, std::uint32_t repeat) {
+Result<double> run_program(int program, std::span<const std::uint8_t> frame, std::uint32_t repeat,
+                           std::optional<std::uint32_t> wanted) {
     LIBBPF_OPTS(bpf_test_run_opts, options);
     options.data_in = frame.data();
     options.data_size_in = static_cast<std::uint32_t>(frame.size());
@@ -140,6 +141,9 @@ Result<double> run_program(int program, std::span<const std::uint8_t> frame, std
         error = bpf_prog_test_run_opts(program, &options);
     } while (error != 0 && errno == EINTR);
     if (error != 0) return kernel::refusal("running a benchmark's program", error);
+    if (wanted && options.retval != *wanted)
+        return kernel_refused(
+            fmt::format("a benchmark's program returned {}: expected {}", options.retval, *wanted));
     return static_cast<double>(options.duration);
 }
 

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "libsieve/bench/kernel_bloom.hpp"
@@ -75,8 +76,9 @@ class BenchObject {
 };
 
 // Runs a program `repeat` times on the frame inside the kernel. Returns nanoseconds per run by the kernel's
-// clock.
-Result<double> run_program(int program, std::span<const std::uint8_t> frame, std::uint32_t repeat);
+// clock. An error if the last run returned something else than `wanted`.
+Result<double> run_program(int program, std::span<const std::uint8_t> frame, std::uint32_t repeat,
+                           std::optional<std::uint32_t> wanted = std::nullopt);
 
 // The bytes that the kernel says it holds for a map ("memlock" of its fdinfo).
 [[nodiscard]] std::uint64_t map_bytes(int fd);

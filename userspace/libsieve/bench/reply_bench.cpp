@@ -134,23 +134,6 @@ Status fill_lru(const bpf_map* map, std::uint64_t flows, KeyOf key) {
     return {};
 }
 
-// A frame through a program, many times. An error if the last one came out otherwise than `wanted`.
-Result<double> run_wanted(int program, const Frame& frame, std::uint32_t repeat, std::uint32_t wanted) {
-    LIBBPF_OPTS(bpf_test_run_opts, options);
-    options.data_in = frame.data();
-    options.data_size_in = frame.size();
-    options.repeat = static_cast<int>(repeat);
-    int error = 0;
-    do {
-        error = bpf_prog_test_run_opts(program, &options);
-    } while (error != 0 && errno == EINTR);
-    if (error != 0) return kernel::refusal("running a benchmark's program", error);
-    if (options.retval != wanted)
-        return kernel_refused(
-            fmt::format("a benchmark's program returned {}: expected {}", options.retval, wanted));
-    return static_cast<double>(options.duration);
-}
-
 struct Contender {
     ReplyRow row;
     int program = -1;
@@ -264,8 +247,8 @@ class Bench {
         reply_control& control = programs_->data_replies->reply_control;
         const std::uint64_t state = std::exchange(control.state, 0);
         control.found = 0;
-        const auto done = run_wanted(bpf_program__fd(programs_->progs.reply_bench_track), ipv4_tcp_frame(),
-                                     static_cast<std::uint32_t>(options_.flows), SIEVE_VERDICT_DROP);
+        const auto done = run_program(bpf_program__fd(programs_->progs.reply_bench_track), ipv4_tcp_frame(),
+                                      static_cast<std::uint32_t>(options_.flows), SIEVE_VERDICT_DROP);
         control.state = state;
         return done ? control.found : 0;
     }
@@ -294,7 +277,7 @@ class Bench {
             control.in_order = 1;
             const std::uint64_t state = std::exchange(control.state, 0);
             const auto nanoseconds =
-                run_wanted(driver, frame, static_cast<std::uint32_t>(options_.flows), wanted);
+                run_program(driver, frame, static_cast<std::uint32_t>(options_.flows), wanted);
             control.state = state;
             control.in_order = 0;
             return nanoseconds;
@@ -305,10 +288,10 @@ class Bench {
             return each_flow();
         }
         if (traffic == ReplyTraffic::goes_on) SIEVE_TRY(each_flow().map([](double) {}));
-        SIEVE_ASSIGN(const double first, run_wanted(driver, frame, trial, wanted));
+        SIEVE_ASSIGN(const double first, run_program(driver, frame, trial, wanted));
         const auto repeat = static_cast<std::uint32_t>(
             std::clamp(options_.milliseconds * 1e6 / std::max(first, 1.0), 1000.0, 1e7));
-        return run_wanted(driver, frame, repeat, wanted);
+        return run_program(driver, frame, repeat, wanted);
     }
 
     const ReplyOptions& options_;

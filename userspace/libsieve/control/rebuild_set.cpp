@@ -24,9 +24,8 @@ constexpr int attempts = 3;
 constexpr std::uint64_t least_room = 64;
 
 // In nanoseconds. A table of ends is built for lives of a minute or more, so that short lives do not ask for
-// a new table all the time, and nobody asks for an end to less than a second.
+// a new table all the time.
 constexpr std::uint64_t least_longest_life = 60'000'000'000;
-constexpr std::uint64_t least_unit = 1'000'000'000;
 
 // The set when its keys were read.
 struct Seen {
@@ -80,7 +79,7 @@ Result<Image> build_larger(const Seen& seen, const KeySet& coming, std::optional
                 ? *options.spare.lifetimes
                 : options.spare.lifetimes.emplace(Lifetimes{least_longest_life, never_ends});
         lifetimes.longest = std::max(lifetimes.longest, *life);
-        lifetimes.unit = std::max(*life / 4, least_unit);
+        lifetimes.unit = tolerated_delay(*life);
     }
     SIEVE_ASSIGN(BuiltSet built, build_set(std::move(members), options, observer.progress));
     sieve_file& file = built.image.file();

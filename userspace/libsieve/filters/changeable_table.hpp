@@ -21,6 +21,13 @@ using WaitForLookups = std::function<Status()>;
 /// When a key's membership ends, in nanoseconds of the clock that packets read (program_now()).
 inline constexpr std::uint64_t never_ends = ~std::uint64_t{0};
 
+/// How much later than asked for a key may end that is to live so many nanoseconds: a quarter of its life, or
+/// a second.
+[[nodiscard]] constexpr std::uint64_t tolerated_delay(std::uint64_t life) {
+    constexpr std::uint64_t second = 1'000'000'000;
+    return life / 4 > second ? life / 4 : second;
+}
+
 /// What came of a change.
 struct TableChange {
     std::uint64_t removed = 0;
@@ -47,8 +54,9 @@ class ChangeableTable {
     [[nodiscard]] bool contains(const sieve_key& key) const { return end_of(key).has_value(); }
     /// When the key's membership ends: never, or at a time to come. Nothing: the key is no member.
     [[nodiscard]] virtual std::optional<std::uint64_t> end_of(const sieve_key& key) const = 0;
-    /// Whether a key that comes now can be given a life of so many nanoseconds, to a quarter of it or to the
-    /// second. Else the table has to be built anew (Lifetimes).
+    /// Whether a key that comes now can be given a life of so many nanoseconds, with no more than the
+    /// tolerated delay unless values have all the bits that there are. Else the table has to be built anew
+    /// (Lifetimes).
     [[nodiscard]] virtual bool can_state(std::uint64_t life) const = 0;
     /// Gives a member this end, or the next later one that the table can state. Error: it can state none.
     [[nodiscard]] virtual Status set_end(const sieve_key& key, std::uint64_t end) = 0;

@@ -221,32 +221,32 @@ Result<Entries> entries_of(const Parts& parts) {
     return entries;
 }
 
-Result<KeySum> sum_of_table(const sieve_lookup& lookup, std::span<const sieve_line> filter) {
-    constexpr std::size_t portion = 1U << 12;
-    const Parts parts = Parts::of(lookup, filter);
-    if (std::string fault = parts_fault(parts); !fault.empty()) return bad_input(std::move(fault));
-    struct Portion {
-        KeySum sum{};
-        std::string fault{};
-    };
-    std::vector<Portion> portions((filter.size() + portion - 1) / portion);
-    for_each_index(portions.size(), [&](std::size_t i) {
-        KeySum sum;
-        portions[i].fault =
-            list_lines(parts, i * portion, std::min<std::uint64_t>(filter.size(), (i + 1) * portion), true,
-                       [&](uint128 address, std::uint32_t) {
-                           sum.keys++;
-                           sum.sum += sum_of_key(lookup, address);
-                       });
-        portions[i].sum = sum;
-    });
+Result<KeySum> sum_of_portions(std::size_t count,
+                               const std::function<PortionSum(std::size_t portion)>& add_up) {
+    std::vector<PortionSum> portions(count);
+    for_each_index(count, [&](std::size_t i) { portions[i] = add_up(i); });
     KeySum all;
-    for (Portion& one : portions) {
+    for (PortionSum& one : portions) {
         if (!one.fault.empty()) return bad_input(std::move(one.fault));
         all.keys += one.sum.keys;
         all.sum += one.sum.sum;
     }
     return all;
+}
+
+Result<KeySum> sum_of_table(const sieve_lookup& lookup, std::span<const sieve_line> filter) {
+    constexpr std::size_t portion = 1U << 12;
+    const Parts parts = Parts::of(lookup, filter);
+    if (std::string fault = parts_fault(parts); !fault.empty()) return bad_input(std::move(fault));
+    return sum_of_portions((filter.size() + portion - 1) / portion, [&](std::size_t i) {
+        PortionSum one;
+        one.fault = list_lines(parts, i * portion, std::min<std::uint64_t>(filter.size(), (i + 1) * portion),
+                               true, [&](uint128 address, std::uint32_t) {
+                                   one.sum.keys++;
+                                   one.sum.sum += sum_of_key(lookup, address);
+                               });
+        return one;
+    });
 }
 
 } // namespace sieve::exact

@@ -65,6 +65,16 @@ struct Entries {
 /// The entries, those that have ended included. bad_input, without an origin: what is wrong with the table.
 [[nodiscard]] Result<Entries> entries_of(const Parts& parts);
 
+/// What a portion of a filter's entries adds up to, or what is wrong with one of them.
+struct PortionSum {
+    KeySum sum{};
+    std::string fault{};
+};
+
+/// Adds up so many portions, side by side. Error (bad_input): the fault of the first one that has any.
+[[nodiscard]] Result<KeySum> sum_of_portions(std::size_t count,
+                                             const std::function<PortionSum(std::size_t portion)>& add_up);
+
 /// Checks every entry of the filter against all others. Returns the number of its members and the sum of
 /// their hashes. Error (bad_input, without an origin): what is wrong, and where.
 [[nodiscard]] Result<KeySum> sum_of_table(const sieve_lookup& lookup, std::span<const sieve_line> filter);

@@ -24,9 +24,6 @@ constexpr int most_rounds = 16;
 // A table without room tells so by as many searches, not by one for each key.
 constexpr std::size_t most_in_vain = 64;
 
-// Nobody asks for a life to less than a second.
-constexpr std::uint64_t shortest_unit = 1'000'000'000;
-
 std::span<__u64> words_of(const sieve_exact& exact, std::span<sieve_line> lines) {
     return {lines[SIEVE_EXACT_IPV4_LINE].word, exact.words};
 }
@@ -88,7 +85,7 @@ bool LiveTable::can_state(std::uint64_t life) const {
     const std::uint64_t unit = std::uint64_t{1} << values_.unit;
     // A unit more: time goes on until the end is stated.
     return values_.meaning == SIEVE_EXACT_ENDS && exact::end_of(values_, program_now(), life + unit) &&
-           (unit <= std::max(life / 4, shortest_unit) || values_.bits == SIEVE_EXACT_MOST_VALUE_BITS);
+           (unit <= tolerated_delay(life) || values_.bits == SIEVE_EXACT_MOST_VALUE_BITS);
 }
 
 Status LiveTable::set_end(const sieve_key& key, std::uint64_t end) {

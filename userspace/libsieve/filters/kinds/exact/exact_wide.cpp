@@ -15,6 +15,7 @@
 
 #include "libsieve/filters/build_records.hpp"
 #include "libsieve/filters/kinds/exact/exact_changes.hpp"
+#include "libsieve/filters/kinds/exact/exact_listing.hpp"
 #include "libsieve/filters/records.hpp"
 #include "libsieve/keys/key_order.hpp"
 #include "libsieve/util/parallel.hpp"
@@ -276,31 +277,22 @@ Result<KeySum> add_up_wide(const sieve_lookup& lookup, std::span<const sieve_lin
         return bad_input(fault);
     constexpr std::uint32_t portion = 1U << 12; // places
     const Records records = records_in(filter);
-    struct Portion {
-        KeySum sum{};
-        std::string fault{};
-    };
-    std::vector<Portion> portions((records.places() + std::uint64_t{portion} - 1) / portion);
-    for_each_index(portions.size(), [&](std::size_t i) {
-        KeySum sum;
+    const auto add_up = [&](std::size_t i) {
+        PortionSum one;
         const auto first = static_cast<std::uint32_t>(i * portion);
         const std::uint32_t last = std::min(records.places() - first, portion) + first;
         for (std::uint32_t place = first; place < last; place++) {
             if (records.tag(place) == 0) continue;
             const sieve_key key = records.key(place);
-            portions[i].fault = place_fault(records, place, key);
-            if (!portions[i].fault.empty()) return;
-            sum.keys++;
-            sum.sum += sum_of(lookup, key);
+            one.fault = place_fault(records, place, key);
+            if (!one.fault.empty()) break;
+            one.sum.keys++;
+            one.sum.sum += sum_of(lookup, key);
         }
-        portions[i].sum = sum;
-    });
-    KeySum all;
-    for (Portion& one : portions) {
-        if (!one.fault.empty()) return bad_input(std::move(one.fault));
-        all.keys += one.sum.keys;
-        all.sum += one.sum.sum;
-    }
+        return one;
+    };
+    SIEVE_ASSIGN(const KeySum all,
+                 sum_of_portions((records.places() + std::uint64_t{portion} - 1) / portion, add_up));
     if (all.keys > records.header().most)
         return bad_input(fmt::format("{} keys, and the filter's first line says room for {}", all.keys,
                                      records.header().most));
