@@ -12,7 +12,7 @@
 namespace sieve::control {
 namespace {
 
-class LiveFilters : public testing::Test {
+class LiveFiltersTest : public testing::Test {
   protected:
     test::FakeKernel kernel;
     test::Files files;
@@ -33,11 +33,15 @@ class LiveFilters : public testing::Test {
                    filter->lines().data());
     }
     Result<std::vector<FilterChanged>> change(bool rates = false) {
-        return change_live_filters(kernel, "bad", [&](const LiveFilter&) { return &difference; }, rates, {});
+        return change([&](const LiveFilter&) { return &difference; }, rates);
+    }
+    Result<std::vector<FilterChanged>> change(const DifferenceFor& difference_for, bool rates) {
+        SIEVE_ASSIGN(LiveFilters filters, LiveFilters::hold(kernel, "bad", {}));
+        return filters.change(difference_for, rates);
     }
 };
 
-TEST_F(LiveFilters, AllOfThatNameGetTheDifferenceUnderOneLock) {
+TEST_F(LiveFiltersTest, AllOfThatNameGetTheDifferenceUnderOneLock) {
     const std::uint32_t first = kernel.put("bad").map_id;
     kernel.put_filter(first, image({"192.0.2.1", "192.0.2.2"}));
     kernel.at_tc[kernel::HookPoint::egress].ours = true;
@@ -65,7 +69,7 @@ TEST_F(LiveFilters, AllOfThatNameGetTheDifferenceUnderOneLock) {
     EXPECT_EQ(kernel.count("lock"), 1U);
 }
 
-TEST_F(LiveFilters, AbsentKeysAreCountedAndChangeNothing) {
+TEST_F(LiveFiltersTest, AbsentKeysAreCountedAndChangeNothing) {
     const std::uint32_t id = kernel.put("bad").map_id;
     kernel.put_filter(id, image({"192.0.2.1"}));
     difference.removed.add(key("192.0.2.9"));
@@ -77,7 +81,7 @@ TEST_F(LiveFilters, AbsentKeysAreCountedAndChangeNothing) {
     EXPECT_TRUE(has(id, "192.0.2.1"));
 }
 
-TEST_F(LiveFilters, AFilterThatCannotTakeKeysIsLeftAlone) {
+TEST_F(LiveFiltersTest, AFilterThatCannotTakeKeysIsLeftAlone) {
     const std::uint32_t id = kernel.put("bad").map_id;
     kernel.put_filter(id, image({"192.0.2.1"}, SIEVE_KIND_BLOCKED));
     difference.added.add(key("192.0.2.9"));
@@ -85,19 +89,19 @@ TEST_F(LiveFilters, AFilterThatCannotTakeKeysIsLeftAlone) {
     ASSERT_FALSE(done);
     EXPECT_EQ(done.error().kind, ErrorKind::invalid_request);
     bool asked = false;
-    const auto looked = change_live_filters(kernel, "bad",
-                                            [&](const LiveFilter& filter) -> const KeyDifference* {
-                                                asked = true;
-                                                EXPECT_FALSE(filter.changeable);
-                                                return nullptr;
-                                            },
-                                            false, {});
+    const auto looked = change(
+        [&](const LiveFilter& filter) -> const KeyDifference* {
+            asked = true;
+            EXPECT_FALSE(filter.changeable);
+            return nullptr;
+        },
+        false);
     ASSERT_TRUE(looked);
     EXPECT_TRUE(asked);
     EXPECT_FALSE(looked->front().touched);
 }
 
-TEST_F(LiveFilters, AVerifiedSetIsNotChangeable) {
+TEST_F(LiveFiltersTest, AVerifiedSetIsNotChangeable) {
     const std::uint32_t id = kernel.put("bad", SIEVE_ACTION_DROP, true).map_id;
     kernel.put_filter(id, image({"192.0.2.1"}));
     difference.added.add(key("192.0.2.9"));
@@ -105,7 +109,7 @@ TEST_F(LiveFilters, AVerifiedSetIsNotChangeable) {
     EXPECT_FALSE(has(id, "192.0.2.9"));
 }
 
-TEST_F(LiveFilters, WithoutTheLockNothingIsAsked) {
+TEST_F(LiveFiltersTest, WithoutTheLockNothingIsAsked) {
     kernel.busy = true;
     const auto done = change();
     ASSERT_FALSE(done);

@@ -67,6 +67,40 @@ TEST_F(Reconcile, WhatRunsAsWantedNeedsNothing) {
     EXPECT_TRUE(kernel.steps.empty());
 }
 
+// Whatever has changed since an image was made has to be in it before packets meet it.
+TEST_F(Reconcile, WhatComesCatchesUpUnderTheLockAndBeforeItsTable) {
+    const auto state = StateDirectory::open(files.path("state"), {}, {}).value();
+    std::map<std::string, std::string> identities;
+    for (const char* name : {"a", "b"}) {
+        Image image = Image::load(std::filesystem::path(files.path(name))).value();
+        identities[name] = identity_text(image.file());
+        ASSERT_TRUE(state.stage(name, image, -1, {}));
+    }
+    for (const HookStep step : {HookStep::attach, HookStep::change}) {
+        kernel.steps.clear();
+        if (step == HookStep::change) {
+            kernel.running = {};
+            run("b");
+        }
+        const HookPlan hook = only_hook();
+        ASSERT_EQ(hook.step, step);
+        std::map<std::string, std::vector<std::string>> before;
+        const auto done = carry_out(kernel, configuration, hook, identities, state, {}, {},
+                                    [&](const std::string& set, std::uint32_t map_id) {
+                                        EXPECT_TRUE(kernel.open_filter(map_id)) << set;
+                                        before[set] = kernel.steps;
+                                    });
+        ASSERT_TRUE(done) << done.error().message;
+        EXPECT_EQ(before.size(), step == HookStep::attach ? 2U : 1U) << "one that stays is left alone";
+        for (const auto& [set, steps] : before) {
+            EXPECT_EQ(std::count(steps.begin(), steps.end(), "lock"), 1) << set;
+            EXPECT_EQ(std::count(steps.begin(), steps.end(), "attach"), 0) << set;
+            EXPECT_EQ(std::count(steps.begin(), steps.end(), "replace"), 0) << set;
+        }
+        EXPECT_TRUE(kernel.changed());
+    }
+}
+
 TEST_F(Reconcile, RepliesAsConfigured) {
     run("a");
     run("b");

@@ -209,6 +209,7 @@ Status ApplyInTheMaking::check() {
     }
     if (applied_.joined) applied_.table.joint = applied_.joined->wanted();
     applied_.attached_now = !applied_.hook.speaks_our_version();
+    catch_up(spec_.sets, prepared_.sets);
     return refuse_lockout(*kernel_, *prepared_.trial, interface_.name, spec_.point,
                           {.table = applied_.table,
                            .fresh = prepared_.sets,

@@ -74,6 +74,7 @@ Status TableInTheMaking::check() {
     SIEVE_TRY(check_hook(*kernel_, change_, hook_));
     const kernel::TableInForce before = kernel_->read_table(hook_);
     wanted_.replies = replies_of(spec, &before);
+    catch_up(spec.sets, prepared_.sets);
     const ComingTable coming{
         .table = wanted_, .fresh = prepared_.sets, .specs = spec.sets, .before = &before};
     SIEVE_TRY(prepared_.trial

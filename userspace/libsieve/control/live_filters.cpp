@@ -29,16 +29,14 @@ void read_header(OpenFilter& open) {
     open.facts.keys = file.keys;
 }
 
-Result<OpenFilter> open_filter(Kernel& kernel, const kernel::Hook& hook, const kernel::SetInForce& set) {
-    OpenFilter open{
-        .facts = {.hook = {.interface = hook.interface.name, .point = hook.point}, .map_id = set.map_id},
-        .filter = nullptr};
-    SIEVE_ASSIGN(open.filter, kernel.open_filter(set.map_id));
+Result<OpenFilter> open_filter(Kernel& kernel, std::uint32_t map_id, bool verified) {
+    OpenFilter open{.facts = {.map_id = map_id}, .filter = nullptr};
+    SIEVE_ASSIGN(open.filter, kernel.open_filter(map_id));
     const sieve_lookup& lookup = open.filter->lookup();
     open.facts.fields = lookup.fields;
     open.facts.lines = open.filter->lines().size();
     open.facts.changeable = kind_of(lookup).facts().changes_live && kind_of(lookup).exact() == nullptr &&
-                            lookup.probes == 0 && set.exact_id == 0;
+                            lookup.probes == 0 && !verified;
     read_header(open);
     return open;
 }
@@ -51,51 +49,78 @@ bool matches_any(RunningFilter& filter, const std::vector<sieve_key>& keys) {
     });
 }
 
+Result<FilterChanged> change_filter(OpenFilter& open, const std::string& set,
+                                    const DifferenceFor& difference_for, bool rates) {
+    FilterChanged changed;
+    if (const KeyDifference* difference = difference_for(open.facts)) {
+        changed.touched = true;
+        if (difference->removed.fields() != open.facts.fields || !open.facts.changeable)
+            return invalid_request(fmt::format("set {}: its filter on {} cannot take single keys", set,
+                                               open.facts.hook.interface));
+        SIEVE_ASSIGN(const DifferenceReport applied,
+                     apply_difference(open.filter->lookup(), open.filter->file(), open.filter->lines(),
+                                      difference->removed, difference->added, rates));
+        changed.done = applied.done;
+        changed.no_room = applied.no_room;
+        changed.absent = applied.absent;
+        changed.expected_fpr = applied.expected_fpr;
+        changed.mistaken = matches_any(*open.filter, difference->strangers);
+        read_header(open);
+    }
+    changed.filter = open.facts;
+    return changed;
+}
+
 } // namespace
 
-Result<std::vector<FilterChanged>>
-change_live_filters(Kernel& kernel, const std::string& set,
-                    const std::function<const KeyDifference*(const LiveFilter& filter)>& difference_for,
-                    bool rates, const Observer& observer) {
-    SIEVE_ASSIGN(const Held lock, hold_lock(kernel, observer));
+struct LiveFilters::Parts {
+    Held lock;
+    std::string set;
+    std::vector<OpenFilter> filters{};
+};
+
+LiveFilters::LiveFilters(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+LiveFilters::LiveFilters(LiveFilters&&) noexcept = default;
+LiveFilters& LiveFilters::operator=(LiveFilters&&) noexcept = default;
+LiveFilters::~LiveFilters() = default;
+
+Result<LiveFilters> LiveFilters::hold(Kernel& kernel, std::string set, const Observer& observer) {
+    SIEVE_ASSIGN(Held lock, hold_lock(kernel, observer));
+    auto parts = std::make_unique<Parts>(Parts{.lock = std::move(lock), .set = std::move(set)});
     SIEVE_ASSIGN(const std::vector<kernel::Hook> hooks, hooks_of(kernel, {}));
-    std::vector<OpenFilter> filters;
     for (const kernel::Hook& hook : hooks) {
         if (!hook.speaks_our_version()) continue;
         const kernel::TableInForce table = kernel.read_table(hook);
-        const kernel::SetInForce* found = table.find(set);
+        const kernel::SetInForce* found = table.find(parts->set);
         if (found == nullptr) continue;
-        SIEVE_ASSIGN(OpenFilter open, open_filter(kernel, hook, *found));
         // Two hooks may share a map.
-        const bool known = std::any_of(filters.begin(), filters.end(), [&](const OpenFilter& other) {
-            return other.facts.map_id == open.facts.map_id;
-        });
-        if (!known) filters.push_back(std::move(open));
+        if (std::ranges::any_of(parts->filters,
+                                [&](const OpenFilter& other) { return other.facts.map_id == found->map_id; }))
+            continue;
+        SIEVE_ASSIGN(OpenFilter open, open_filter(kernel, found->map_id, found->exact_id != 0));
+        open.facts.hook = {.interface = hook.interface.name, .point = hook.point};
+        parts->filters.push_back(std::move(open));
     }
+    return LiveFilters(std::move(parts));
+}
+
+Result<std::vector<FilterChanged>> LiveFilters::change(const DifferenceFor& difference_for, bool rates) {
     std::vector<FilterChanged> done;
-    for (OpenFilter& open : filters) {
-        FilterChanged changed;
-        const KeyDifference* difference = difference_for(open.facts);
-        if (difference != nullptr) {
-            changed.touched = true;
-            if (difference->removed.fields() != open.facts.fields || !open.facts.changeable)
-                return invalid_request(fmt::format("set {}: its filter on {} cannot take single keys", set,
-                                                   open.facts.hook.interface));
-            auto applied = apply_difference(open.filter->lookup(), open.filter->file(), open.filter->lines(),
-                                            difference->removed, difference->added, rates);
-            if (!applied && done.empty()) return tl::unexpected(std::move(applied.error()));
-            if (!applied) return unfinished("some filters have the change, not all", applied.error());
-            changed.done = applied->done;
-            changed.no_room = applied->no_room;
-            changed.absent = applied->absent;
-            changed.expected_fpr = applied->expected_fpr;
-            changed.mistaken = matches_any(*open.filter, difference->strangers);
-            read_header(open);
-        }
-        changed.filter = open.facts;
-        done.push_back(std::move(changed));
+    bool any = false;
+    for (OpenFilter& open : parts_->filters) {
+        Result<FilterChanged> changed = change_filter(open, parts_->set, difference_for, rates);
+        if (!changed && !any) return tl::unexpected(std::move(changed.error()));
+        if (!changed) return unfinished("some filters have the change, not all", changed.error());
+        any = any || changed->touched;
+        done.push_back(std::move(*changed));
     }
     return done;
+}
+
+Result<FilterChanged> change_coming_filter(Kernel& kernel, const std::string& set, std::uint32_t map_id,
+                                           const DifferenceFor& difference_for) {
+    SIEVE_ASSIGN(OpenFilter open, open_filter(kernel, map_id, false));
+    return change_filter(open, set, difference_for, false);
 }
 
 } // namespace sieve::control

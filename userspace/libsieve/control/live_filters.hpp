@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
-// Changes keys of a set in place on every hook that has it, in one go: the batch form of change_keys().
+// Changes keys of a set in place, in one go: on every hook that has it, or in a filter that comes to one. The
+// batch form of change_keys().
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -28,7 +30,7 @@ struct KeyDifference {
 
 // A filter in force, before it is changed.
 struct LiveFilter {
-    HookName hook;
+    HookName hook{}; // one that has it
     std::uint32_t map_id = 0;
     std::uint32_t fields = 0;
     std::uint64_t identity[2] = {}; // of its image
@@ -48,14 +50,32 @@ struct FilterChanged {
     std::optional<double> expected_fpr{};
 };
 
-// Asks `difference_for` about each filter of that name in force, and applies what it returns; null: leave it
-// alone. The lock is held from before the first question until after the last change. `rates`: also compute
-// each changed filter's expected rate, which walks the whole filter. Errors: those of the lock and of reading
-// hooks, before anything was changed; `unfinished` if the filters before this one have the difference and the
-// rest has not.
-[[nodiscard]] Result<std::vector<FilterChanged>>
-change_live_filters(Kernel& kernel, const std::string& set,
-                    const std::function<const KeyDifference*(const LiveFilter& filter)>& difference_for,
-                    bool rates, const Observer& observer);
+// What is to be applied to a filter; null: leave it alone.
+using DifferenceFor = std::function<const KeyDifference*(const LiveFilter& filter)>;
+
+// The filters of a set in force. The controllers' lock is held as long as this lives, so no table changes.
+class LiveFilters {
+  public:
+    // Takes the lock and finds the filters. Errors: those of the lock and of reading hooks.
+    [[nodiscard]] static Result<LiveFilters> hold(Kernel& kernel, std::string set, const Observer& observer);
+    LiveFilters(LiveFilters&&) noexcept;
+    LiveFilters& operator=(LiveFilters&&) noexcept;
+    ~LiveFilters();
+
+    // Asks `difference_for` about each filter, and applies what it returns. `rates`: also compute each
+    // changed filter's expected rate, which walks the whole filter. Errors: before anything was changed;
+    // `unfinished` if the filters before this one have the difference and the rest has not.
+    [[nodiscard]] Result<std::vector<FilterChanged>> change(const DifferenceFor& difference_for, bool rates);
+
+  private:
+    struct Parts;
+    explicit LiveFilters(std::unique_ptr<Parts> parts);
+    std::unique_ptr<Parts> parts_;
+};
+
+// The same for one filter that no table in force has yet, by its map's id. The caller holds the lock.
+[[nodiscard]] Result<FilterChanged> change_coming_filter(Kernel& kernel, const std::string& set,
+                                                         std::uint32_t map_id,
+                                                         const DifferenceFor& difference_for);
 
 } // namespace sieve::control

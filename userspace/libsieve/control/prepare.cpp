@@ -78,6 +78,12 @@ Result<PreparedSets> prepare(Kernel& kernel, kernel::HookPoint point, bool frags
     return prepared;
 }
 
+void catch_up(std::span<const SetSpec> specs, std::span<const ReadySet> sets) {
+    for (const ReadySet& set : sets)
+        for (const SetSpec& spec : specs)
+            if (spec.name == set.name && spec.catch_up) spec.catch_up(set.maps.filter_id);
+}
+
 Result<std::vector<SetAction>> find_actions(Kernel& kernel, std::span<const SetSpec> sets,
                                             sieve_action default_action) {
     std::vector<SetAction> actions;

@@ -41,6 +41,10 @@ struct PreparedSets {
                                            std::span<const SetSpec> sets, const Observer& observer,
                                            const FindQuestions& host = {});
 
+// Has the filters that come brought up to date where their specs can (SetSpec::catch_up). The caller holds
+// the lock until the table with them is in force.
+void catch_up(std::span<const SetSpec> specs, std::span<const ReadySet> sets);
+
 // What a match with each set does, with its target looked up.
 [[nodiscard]] Result<std::vector<SetAction>> find_actions(Kernel& kernel, std::span<const SetSpec> sets,
                                                           sieve_action default_action);

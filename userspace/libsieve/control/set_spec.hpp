@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -52,6 +53,9 @@ struct SetSpec {
     std::optional<Verification> verify{};
     bool keeps_replies_out = false; // see SetAction; only for a set that drops or limits
     bool keep_keys = false;         // the caller needs the keys beside the filter, to join it with others
+    // Brings the filter in a map up to date, with the controllers' lock held, before packets meet it; null:
+    // it is as its source says.
+    std::function<void(std::uint32_t map_id)> catch_up{};
 };
 
 } // namespace sieve::control

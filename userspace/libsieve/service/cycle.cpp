@@ -259,7 +259,8 @@ class Cycle {
         for (const std::size_t i : hooks) {
             auto one = HookInTheMaking::prepare(
                 kernel_, configuration_, plan.hooks[i], images, state_, observer_,
-                {.host = &host_for(plan.hooks[i]), .exempt = {}, .confirm_within = options_.confirm_within});
+                {.host = &host_for(plan.hooks[i]), .exempt = {}, .confirm_within = options_.confirm_within},
+                options_.catch_up);
             if (!one) return judged(plan.hooks[i], one.error());
             making.push_back(std::move(*one));
         }
@@ -370,12 +371,13 @@ class Cycle {
             report.error = what_keeps(report.plan);
         const bool stopped = failed_ && options_.failing == Failing::stops_all;
         if (!report.error && !stopped)
-            settle(report,
-                   carry_out(kernel_, configuration_, report.plan, identities(), state_, observer_,
-                             {.host = &host_for(report.plan),
-                              .exempt = {},
-                              .confirm_within = options_.confirm_within}),
-                   report.plan);
+            settle(
+                report,
+                carry_out(
+                    kernel_, configuration_, report.plan, identities(), state_, observer_,
+                    {.host = &host_for(report.plan), .exempt = {}, .confirm_within = options_.confirm_within},
+                    options_.catch_up),
+                report.plan);
         add_hook(std::move(report));
     }
 

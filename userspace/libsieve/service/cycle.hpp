@@ -46,6 +46,7 @@ struct CycleOptions {
     // Whom to ask about the host's addresses before our program is attached where no packet is filtered yet;
     // null: whoever is asked about other changes.
     HostAddresses* host_where_none_runs = nullptr;
+    CatchUp catch_up{}; // for sets that change in place; null: there are none
 };
 
 // What was found out about one set.

@@ -440,10 +440,12 @@ HookInTheMaking::HookInTheMaking(HookInTheMaking&&) noexcept = default;
 HookInTheMaking& HookInTheMaking::operator=(HookInTheMaking&&) noexcept = default;
 HookInTheMaking::~HookInTheMaking() = default;
 
-Result<HookInTheMaking>
-HookInTheMaking::prepare(control::Kernel& kernel, const Configuration& configuration, const HookPlan& plan,
-                         const std::map<std::string, std::string>& identities, const StateDirectory& state,
-                         const control::Observer& observer, const control::Safety& safety) {
+Result<HookInTheMaking> HookInTheMaking::prepare(control::Kernel& kernel, const Configuration& configuration,
+                                                 const HookPlan& plan,
+                                                 const std::map<std::string, std::string>& identities,
+                                                 const StateDirectory& state,
+                                                 const control::Observer& observer,
+                                                 const control::Safety& safety, const CatchUp& catch_up) {
     const auto start = std::chrono::steady_clock::now();
     auto parts = std::make_unique<Parts>(configuration, plan, state, safety);
     control::TableSpec table = table_of(configuration, *plan.entry, plan.interface);
@@ -453,6 +455,8 @@ HookInTheMaking::prepare(control::Kernel& kernel, const Configuration& configura
         if (found == identities.end()) continue; // it keeps the filter in force
         const std::string& identity = found->second;
         set.sources = {state.image_path(set.name, identity)};
+        if (catch_up)
+            set.catch_up = [name = set.name, catch_up](std::uint32_t map_id) { catch_up(name, map_id); };
         if (plan.sets[i].verified && !plan.sets[i].kept) {
             SIEVE_ASSIGN(std::vector<sieve_key> keys, state.exact_keys(set.name, identity));
             set.verify = control::Verification{
@@ -510,7 +514,8 @@ Result<HookDone> HookInTheMaking::commit() {
 
 Result<HookDone> carry_out(control::Kernel& kernel, const Configuration& configuration, const HookPlan& plan,
                            const std::map<std::string, std::string>& identities, const StateDirectory& state,
-                           const control::Observer& observer, const control::Safety& safety) {
+                           const control::Observer& observer, const control::Safety& safety,
+                           const CatchUp& catch_up) {
     HookDone done;
     if (plan.step == HookStep::nothing) {
         done.program_id = plan.program_id;
@@ -520,8 +525,8 @@ Result<HookDone> carry_out(control::Kernel& kernel, const Configuration& configu
         SIEVE_TRY(control::unload(kernel, {.interface = plan.interface, .point = plan.point}, observer));
         return done;
     }
-    SIEVE_ASSIGN(HookInTheMaking making,
-                 HookInTheMaking::prepare(kernel, configuration, plan, identities, state, observer, safety));
+    SIEVE_ASSIGN(HookInTheMaking making, HookInTheMaking::prepare(kernel, configuration, plan, identities,
+                                                                  state, observer, safety, catch_up));
     SIEVE_ASSIGN(const control::Held lock, control::hold_lock(kernel, observer));
     SIEVE_TRY(making.check());
     return making.commit();

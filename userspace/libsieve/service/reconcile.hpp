@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -106,6 +107,10 @@ struct HookDone {
     std::chrono::milliseconds swapping{0};    // changing the table
 };
 
+// Brings the filter in a map up to date that has the set's last good image, and is about to come into force.
+// The controllers' lock is held.
+using CatchUp = std::function<void(const std::string& set, std::uint32_t map_id)>;
+
 // Carries out the plan for one hook without an obstacle. `identities` are those of the images to be put in
 // force, staged or last good. Errors: those of control; nothing was changed then. `safety`: tables go on
 // probation, and are asked about the host's addresses and those that the entry protects, as far as the
@@ -114,7 +119,7 @@ struct HookDone {
                                          const HookPlan& plan,
                                          const std::map<std::string, std::string>& identities,
                                          const StateDirectory& state, const control::Observer& observer,
-                                         const control::Safety& safety = {});
+                                         const control::Safety& safety = {}, const CatchUp& catch_up = {});
 
 // The same in three parts, for hooks that change together: all are prepared, then all are checked under one
 // lock, then all are committed (control/change_table.hpp).
@@ -125,7 +130,8 @@ class HookInTheMaking {
     [[nodiscard]] static Result<HookInTheMaking>
     prepare(control::Kernel& kernel, const Configuration& configuration, const HookPlan& plan,
             const std::map<std::string, std::string>& identities, const StateDirectory& state,
-            const control::Observer& observer, const control::Safety& safety = {});
+            const control::Observer& observer, const control::Safety& safety = {},
+            const CatchUp& catch_up = {});
     HookInTheMaking(HookInTheMaking&&) noexcept;
     HookInTheMaking& operator=(HookInTheMaking&&) noexcept;
     ~HookInTheMaking();

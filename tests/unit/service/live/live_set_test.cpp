@@ -163,6 +163,69 @@ TEST_F(LiveSetTest, AHookThatComesLaterGetsAllThatCameSinceTheImage) {
     EXPECT_FALSE(in_force_has("192.0.2.2", kernel::HookPoint::egress));
 }
 
+TEST_F(LiveSetTest, AFilterThatIsAboutToComeCatchesUp) {
+    LiveSet set = open_in_force();
+    ASSERT_TRUE(set.change(kernel, {{}, {claim("192.0.2.1", 1), claim("192.0.2.2", 2)}}, observer));
+    ASSERT_TRUE(set.change(kernel, {{claim("192.0.2.2", 2)}, {}}, observer));
+    const std::uint32_t coming = put_in_force("block", kernel::HookPoint::egress);
+    set.catch_up(kernel, coming);
+    EXPECT_TRUE(in_force_has("192.0.2.1", kernel::HookPoint::egress));
+    EXPECT_FALSE(in_force_has("192.0.2.2", kernel::HookPoint::egress));
+    auto done = set.level(kernel, observer);
+    ASSERT_TRUE(done);
+    EXPECT_EQ(done->keys, 0U);
+    EXPECT_EQ(done->filters, 2U);
+    EXPECT_FALSE(done->rebuild_due);
+    // From now on it is one of them.
+    done = set.change(kernel, {{claim("192.0.2.1", 1)}, {claim("192.0.2.3", 3)}}, observer);
+    ASSERT_TRUE(done);
+    EXPECT_EQ(done->keys, 4U);
+    EXPECT_FALSE(in_force_has("192.0.2.1", kernel::HookPoint::egress));
+    EXPECT_TRUE(in_force_has("192.0.2.3", kernel::HookPoint::egress));
+    EXPECT_EQ(keys_in_force(kernel::HookPoint::egress), 2U); // and the placeholder
+    // Another process knows it as well.
+    LiveSet next = open();
+    done = next.level(kernel, observer);
+    ASSERT_TRUE(done);
+    EXPECT_EQ(done->keys, 0U);
+    EXPECT_FALSE(done->rebuild_due);
+}
+
+TEST_F(LiveSetTest, WhatIsPendingComesToACaughtUpFilterOnce) {
+    LiveSet set = open_in_force();
+    ASSERT_TRUE(set.change(kernel, {{}, {claim("192.0.2.1", 1), claim("192.0.2.2", 2)}}, observer));
+    kernel.busy = true; // the cycle has the lock
+    auto done = set.change(kernel, {{claim("192.0.2.1", 1)}, {claim("192.0.2.2", 9), claim("192.0.2.3", 3)}},
+                           observer);
+    ASSERT_TRUE(done);
+    ASSERT_TRUE(done->delayed);
+    set.catch_up(kernel, put_in_force("block", kernel::HookPoint::egress));
+    EXPECT_TRUE(in_force_has("192.0.2.1", kernel::HookPoint::egress)) << "as everywhere";
+    kernel.busy = false;
+    done = set.level(kernel, observer);
+    ASSERT_TRUE(done);
+    EXPECT_EQ(done->filters, 2U);
+    EXPECT_EQ(done->keys, 4U);
+    for (const kernel::HookPoint point : {kernel::HookPoint::xdp, kernel::HookPoint::egress}) {
+        EXPECT_FALSE(in_force_has("192.0.2.1", point));
+        EXPECT_TRUE(in_force_has("192.0.2.2", point));
+        EXPECT_TRUE(in_force_has("192.0.2.3", point));
+        EXPECT_EQ(keys_in_force(point), 3U);
+    }
+}
+
+TEST_F(LiveSetTest, OnlyTheLastGoodImageCatchesUp) {
+    LiveSet set = open_in_force();
+    ASSERT_TRUE(set.change(kernel, {{}, {claim("192.0.2.1", 1)}}, observer));
+    set.catch_up(kernel, map_id()); // it has changed already
+    EXPECT_EQ(keys_in_force(), 2U);
+    set.catch_up(kernel, 1); // there is no such map
+    const auto done = set.level(kernel, observer);
+    ASSERT_TRUE(done);
+    EXPECT_EQ(done->keys, 0U);
+    EXPECT_FALSE(done->rebuild_due);
+}
+
 TEST_F(LiveSetTest, ASecondLevelChangesNothing) {
     LiveSet set = open_in_force();
     ASSERT_TRUE(set.change(kernel, {{}, {claim("192.0.2.1", 1)}}, observer));
@@ -604,6 +667,10 @@ TEST_F(LiveSetTest, AgreesWithAPlainSetThroughCrashes) {
             ASSERT_TRUE(done) << done.error().message;
             ASSERT_FALSE(done->refusal);
             ASSERT_NO_FATAL_FAILURE(check(when));
+            if (below(20) == 0) { // the table comes anew, and has no moment without what has changed
+                set->catch_up(kernel, put_in_force());
+                ASSERT_NO_FATAL_FAILURE(check(when + " with a filter that caught up"));
+            }
             if (below(10) != 0) continue;
             crashes++;
             set.reset();

@@ -245,6 +245,9 @@ void Daemon::begin(CycleOptions options) {
     const bool opens = live_sets_wait_ && (ready_ || !live_.can_wait(*configuration_));
     if (opens) live_sets_wait_ = false;
     if (cycles_ == 0) running_->options.host_where_none_runs = prompt_host_.get();
+    running_->options.catch_up = [this](const std::string& set, std::uint32_t map_id) {
+        live_.catch_up(set, map_id);
+    };
     worker.run([this, job = running_, opens] {
         job->report = without_ending_the_daemon("the cycle", [&] {
             if (opens) live_.open(*job->configuration, *settings_.sandbox);

@@ -15,6 +15,7 @@
 #include "libsieve/service/daemon/broken_off.hpp"
 #include "libsieve/service/daemon/narrator.hpp"
 #include "libsieve/service/live/companion.hpp"
+#include "libsieve/service/live/live_image.hpp"
 #include "libsieve/service/live/live_set.hpp"
 #include "libsieve/util/event.hpp"
 
@@ -81,6 +82,7 @@ class LiveSets::Runner {
         keeper_->level_soon();
         step_soon();
     }
+    void catch_up(std::uint32_t map_id) { keeper_->catch_up(map_id); }
 
   private:
     void step_soon() {
@@ -215,6 +217,12 @@ void LiveSets::level_all() {
     for (const auto& runner : runners_) runner->level_soon();
 }
 
+void LiveSets::catch_up(const std::string& set, std::uint32_t map_id) {
+    const std::lock_guard lock(mutex_);
+    for (const auto& runner : runners_)
+        if (runner->set() == set) runner->catch_up(map_id);
+}
+
 std::vector<std::string> LiveSets::troubles() const {
     std::vector<std::string> all;
     const std::lock_guard lock(mutex_);
@@ -233,6 +241,7 @@ bool LiveSets::can_wait(const Configuration& configuration) const {
     for (const SetConfiguration& set : configuration.sets) {
         if (!live::is_live(set) && !live::is_companion(configuration, set.name)) continue;
         if (!state_.read(set.name, [](const std::string&) {})) return false;
+        if (live::comes_to_running_table(kernel_, configuration, set.name)) return false;
         any = true;
     }
     return any;

@@ -33,7 +33,8 @@ class LiveSets {
     ~LiveSets(); // as close()
 
     // Whether there is something to open that can wait until a cycle has put it in force: open() reads whole
-    // lists. That takes a last good image of each live set of the configuration, and of its companion.
+    // lists. That takes a last good image of each live set of the configuration, and of its companion, and
+    // that none of them comes to a hook where packets are filtered already: it has to catch up first.
     [[nodiscard]] bool can_wait(const Configuration& configuration) const;
 
     // Opens the keepers of the configuration's live sets, in the place of those that are there. Afterwards
@@ -49,6 +50,9 @@ class LiveSets {
     void wake(const std::set<std::string>& sets);
     // Something has happened to the hooks.
     void level_all();
+    // The set's last good image is in this map, and is about to come into force: it gets what has changed
+    // since. The caller holds the controllers' lock and exclusive(). Nothing happens for other sets.
+    void catch_up(const std::string& set, std::uint32_t map_id);
 
     // Held by whoever changes images or tables.
     [[nodiscard]] std::mutex& exclusive() { return exclusive_; }

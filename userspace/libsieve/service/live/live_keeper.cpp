@@ -134,6 +134,7 @@ class Keeper final : public LiveKeeper {
 
     void wake() override { woken_ = true; }
     void level_soon() override { filters_came_ = true; }
+    void catch_up(std::uint32_t map_id) override { live_->catch_up(kernel_, map_id); }
 
     [[nodiscard]] State state() const override {
         const std::lock_guard lock(shown_mutex_);

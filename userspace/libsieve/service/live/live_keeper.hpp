@@ -85,6 +85,9 @@ class LiveKeeper {
     virtual void wake() = 0;
     // From any thread: a cycle put tables in force. The next step() looks at their filters.
     virtual void level_soon() = 0;
+    // From any thread that holds the controllers' lock and `exclusive`: the set's last good image is in this
+    // map, and is about to come into force. It gets what has changed since, before packets meet it.
+    virtual void catch_up(std::uint32_t map_id) = 0;
 
     struct State {
         std::uint64_t entries = 0; // single addresses

@@ -184,6 +184,7 @@ void LiveSet::check_files(const control::Observer& observer) {
 }
 
 void LiveSet::enter(const ClaimChange& change, LiveChange& report) {
+    const std::lock_guard lock(*mutex_);
     const auto note_everywhere = [&](const Prefix& prefix, bool on) {
         (on ? report.added : report.removed)++;
         note(since_base_, prefix, on);
@@ -319,8 +320,6 @@ control::KeyDifference LiveSet::keys_of(const Difference& difference) const {
     control::KeyDifference keys(fields());
     for (const auto& [prefix, on] : difference)
         (on ? keys.added : keys.removed).add(key_of(prefix.address, fields()));
-    for (const uint128 address : protected_addresses(options_.set, options_.protection))
-        keys.strangers.push_back(key_of(address, fields()));
     return keys;
 }
 
@@ -334,12 +333,50 @@ void LiveSet::judge(const control::FilterChanged& filter) {
     if (static_cast<double>(filter.filter.changes) > room * most_changes_per_key) due(RebuildReason::worn);
 }
 
+bool LiveSet::is_changeable(const control::LiveFilter& filter) const {
+    return filter.changeable && filter.fields == fields();
+}
+
+bool LiveSet::is_base_image(const control::LiveFilter& filter) const {
+    return filter.changes == 0 &&
+           fmt::format("{:016x}{:016x}", filter.identity[0], filter.identity[1]) == base_;
+}
+
+bool LiveSet::has_noted(const control::LiveFilter& filter) const {
+    const NotedFilter now{filter.map_id, filter.changes};
+    return std::ranges::find(noted_, now) != noted_.end() ||
+           std::ranges::find(caught_up_, now) != caught_up_.end();
+}
+
+void LiveSet::catch_up(control::Kernel& kernel, std::uint32_t map_id) {
+    const std::lock_guard lock(*mutex_);
+    if (base_.empty() || lost_) return;
+    // What is pending will come to all filters that are noted.
+    Difference difference = since_base_;
+    for (const auto& [prefix, on] : pending_) note(difference, prefix, !on);
+    const control::KeyDifference keys = keys_of(difference);
+    if (keys.empty()) return;
+    const auto changed = control::change_coming_filter(
+        kernel, name(), map_id, [&](const control::LiveFilter& filter) -> const control::KeyDifference* {
+            return is_changeable(filter) && is_base_image(filter) ? &keys : nullptr;
+        });
+    if (changed && changed->touched && changed->no_room == 0 && changed->absent == 0)
+        caught_up_.push_back({map_id, changed->filter.changes});
+}
+
 void LiveSet::put_in_force(control::Kernel& kernel, LiveChange& report, const control::Observer& observer) {
     const auto begin = std::chrono::steady_clock::now();
     if (!base_.empty() && !lost_) {
+        auto held = control::LiveFilters::hold(kernel, name(), observer);
+        const std::lock_guard lock(*mutex_);
         std::optional<control::KeyDifference> latest;
         std::optional<control::KeyDifference> whole;
         bool unknown = false;
+        const auto with_strangers = [&](control::KeyDifference keys) {
+            for (const uint128 address : protected_addresses(options_.set, options_.protection))
+                keys.strangers.push_back(key_of(address, fields()));
+            return keys;
+        };
         const auto if_it_fits = [&](const control::LiveFilter& filter,
                                     const control::KeyDifference& keys) -> const control::KeyDifference* {
             const auto after = static_cast<double>(filter.keys + keys.added.size()) -
@@ -349,15 +386,13 @@ void LiveSet::put_in_force(control::Kernel& kernel, LiveChange& report, const co
             return nullptr;
         };
         const auto difference_for = [&](const control::LiveFilter& filter) -> const control::KeyDifference* {
-            if (filter.changeable && filter.fields == fields()) {
-                if (std::find(noted_.begin(), noted_.end(), NotedFilter{filter.map_id, filter.changes}) !=
-                    noted_.end()) {
-                    if (!latest) latest = keys_of(pending_);
+            if (is_changeable(filter)) {
+                if (has_noted(filter)) {
+                    if (!latest) latest = with_strangers(keys_of(pending_));
                     return if_it_fits(filter, *latest);
                 }
-                if (filter.changes == 0 &&
-                    fmt::format("{:016x}{:016x}", filter.identity[0], filter.identity[1]) == base_) {
-                    if (!whole) whole = keys_of(since_base_);
+                if (is_base_image(filter)) {
+                    if (!whole) whole = with_strangers(keys_of(since_base_));
                     return if_it_fits(filter, *whole);
                 }
             }
@@ -366,7 +401,7 @@ void LiveSet::put_in_force(control::Kernel& kernel, LiveChange& report, const co
         };
         changes_since_rate_ += pending_.size();
         const bool rates = changes_since_rate_ * keys_per_rate > list_.prefixes();
-        auto filters = control::change_live_filters(kernel, name(), difference_for, rates, observer);
+        auto filters = held ? held->change(difference_for, rates) : tl::unexpected(std::move(held.error()));
         if (filters) {
             if (rates) changes_since_rate_ = 0;
             std::vector<NotedFilter> noted;
@@ -382,6 +417,7 @@ void LiveSet::put_in_force(control::Kernel& kernel, LiveChange& report, const co
             if (unknown) due(RebuildReason::unknown);
             const bool news = noted != noted_ || !pending_.empty();
             noted_ = std::move(noted);
+            caught_up_.clear(); // they are noted, or never came into force
             pending_.clear();
             // If this cannot be written, the next start rebuilds.
             if (news && journal_) (void)journal_->append_done(noted_);
@@ -389,6 +425,7 @@ void LiveSet::put_in_force(control::Kernel& kernel, LiveChange& report, const co
         } else {
             if (filters.error().kind == ErrorKind::unfinished) {
                 noted_.clear();
+                caught_up_.clear();
                 due(RebuildReason::unknown);
             }
             report.delayed = std::move(filters.error());
@@ -420,7 +457,7 @@ Result<RebuildOrder> LiveSet::begin_rebuild() {
     return order;
 }
 
-Status LiveSet::catch_up(Image& image) {
+Status LiveSet::add_latest(Image& image) {
     KeySet added(fields());
     ClaimChange gone; // stays in the image, and is removed from the filters
     Difference difference;
@@ -456,9 +493,9 @@ void LiveSet::abandon_rebuild() {
 Result<LiveChange> LiveSet::finish_rebuild(control::Kernel& kernel, Image image,
                                            const control::Observer& observer) {
     if (!rebuilding_) return invalid_request(fmt::format("set {}: no rebuild was begun", name()));
-    if (Status caught_up = catch_up(image); !caught_up) {
+    if (Status added = add_latest(image); !added) {
         abandon_rebuild();
-        return tl::unexpected(std::move(caught_up.error()));
+        return tl::unexpected(std::move(added.error()));
     }
     std::optional<Journal> journal;
     const auto start_journal = [&](const std::string& identity) -> Status {
@@ -471,13 +508,17 @@ Result<LiveChange> LiveSet::finish_rebuild(control::Kernel& kernel, Image image,
         abandon_rebuild();
         return tl::unexpected(std::move(published.error()));
     }
-    base_ = std::move(published->identity); // hooks with another image are found by level()
     journal_ = std::move(journal);
-    since_base_ = std::move(rebuilding_->difference);
-    pending_.clear();
-    noted_.clear();
+    {
+        const std::lock_guard lock(*mutex_);
+        base_ = std::move(published->identity); // hooks with another image are found by level()
+        since_base_ = std::move(rebuilding_->difference);
+        pending_.clear();
+        noted_.clear();
+        caught_up_.clear();
+        lost_.reset();
+    }
     due_.reset();
-    lost_.reset();
     rebuilding_.reset();
     return level(kernel, observer);
 }

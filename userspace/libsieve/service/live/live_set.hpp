@@ -13,18 +13,21 @@
 //     the map and number of changes as noted  gets the latest difference
 //     anything else                           is replaced: somebody else changed it, or a crash cut in
 //
+// A base image that is about to come into force gets every difference before packets meet it (catch_up()).
+//
 // If the files of the list are damaged or gone, no filter is touched until the sources have said their whole
 // list and an image of it is built: a filter in force has every member that was known, and an image of half a
 // list has not.
 //
-// Not thread-safe. change(), level() and finish_rebuild() block: they take the controllers' lock. They belong
-// to a thread of their own (live_keeper.hpp has one).
+// Not thread-safe, but for catch_up(). change(), level() and finish_rebuild() block: they take the
+// controllers' lock. They belong to a thread of their own (live_keeper.hpp has one).
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <unordered_map>
@@ -129,6 +132,10 @@ class LiveSet {
     // Puts in force what is not yet, on every hook that has the set.
     [[nodiscard]] Result<LiveChange> level(control::Kernel& kernel, const control::Observer& observer);
 
+    // Brings the filter in a map up to date that is about to come into force. From any thread that holds the
+    // controllers' lock and no finish_rebuild() runs beside. What cannot be done is left to level().
+    void catch_up(control::Kernel& kernel, std::uint32_t map_id);
+
     // A rebuild: take the order, build, give the image back. Changes may go on meanwhile.
     [[nodiscard]] Result<RebuildOrder> begin_rebuild();
     // Stages the image, swaps it in wherever the set is in force, makes it the last good one, and levels.
@@ -166,8 +173,11 @@ class LiveSet {
 
     // Puts into the image, and on its list, what came since the order was taken: otherwise it would be in no
     // filter between the swap and the change that follows.
-    [[nodiscard]] Status catch_up(Image& image);
+    [[nodiscard]] Status add_latest(Image& image);
     void put_in_force(control::Kernel& kernel, LiveChange& report, const control::Observer& observer);
+    [[nodiscard]] bool is_changeable(const control::LiveFilter& filter) const;
+    [[nodiscard]] bool is_base_image(const control::LiveFilter& filter) const;
+    [[nodiscard]] bool has_noted(const control::LiveFilter& filter) const;
     [[nodiscard]] control::KeyDifference keys_of(const Difference& difference) const;
     void judge(const control::FilterChanged& filter);
     void due(RebuildReason reason);
@@ -175,10 +185,13 @@ class LiveSet {
     LiveSetOptions options_;
     const StateDirectory* state_;
     ClaimList list_;
-    std::string base_;               // identity of the last good image; empty: there is none
-    Difference since_base_;          // between the list of that image and this list
-    Difference pending_;             // between the list of the noted filters and this list
-    std::vector<NotedFilter> noted_; // filters in force as the last change left them
+    std::string base_; // identity of the last good image; empty: there is none
+    // What catch_up() reads and writes as well. Whoever wants the controllers' lock, too, takes that first.
+    std::unique_ptr<std::mutex> mutex_ = std::make_unique<std::mutex>();
+    Difference since_base_;              // between the list of that image and this list
+    Difference pending_;                 // between the list of the noted filters and this list
+    std::vector<NotedFilter> noted_;     // filters in force as the last change left them
+    std::vector<NotedFilter> caught_up_; // filters that came since, and have the list of the noted ones
     std::optional<Journal> journal_;
     std::optional<RebuildReason> due_;
     std::uint64_t changes_since_rate_ = 0;
@@ -192,7 +205,7 @@ class LiveSet {
     std::optional<Lost> lost_;
 
     struct Rebuilding {
-        std::vector<ClaimChange> since; // that came since the order was taken, or since catch_up()
+        std::vector<ClaimChange> since; // that came since the order was taken, or since add_latest()
         Difference difference;          // likewise
         std::uint64_t claims = 0;       // of the image
     };

@@ -1,0 +1,92 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+# Sets that change in place, under traffic: what has changed since their last good image holds from the first packet
+# that meets them.
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+setup
+# shellcheck source=service.sh
+. "$here/service.sh"
+needs_daemon
+
+MOVES=${MOVES:-10}
+
+# in_turn SET OTHER: configures the one set for what comes in, and the other for what leaves.
+in_turn() {
+    cat >"$CONFIG" <<END
+[service]
+state-directory = "$STATE"
+[[interface]]
+name = "$IN_IF"
+sets = ["$1"]
+[[interface]]
+name = "$IN_IF"
+hook = "egress"
+sets = ["$2"]
+[set.still]
+sources = ["lists/still.txt"]
+[set.live]
+kind = "ddlcbf"
+sources = ["lists/live.txt"]
+END
+}
+in_force() {
+    sieve --json status "$IN_IF" |
+        jq -e --arg set "$1" '[.interfaces[] | select(.hook == "xdp") | .sets[].name] == [$set]' >/dev/null
+}
+# other SET: prints the name of the other one.
+other() { [ "$1" = live ] && echo still || echo live; }
+
+# Both lists name the stranger. The live set's image does not: it came when the set was in force already.
+begin() {
+    fresh_lists
+    service_manager
+    echo "$MEMBER" >"$LISTS/live.txt"
+    echo "$STRANGER" >"$LISTS/still.txt"
+    in_turn live still
+    start
+    says 'set still: a new list with 1 entry'
+    await in_force live
+    echo "$STRANGER" >>"$LISTS/live.txt"
+    says 'set live: 1 came and 0 went'
+    echo "kept drop drop udp $STRANGER $IN4 1 2" >"$WORK/flows"
+    start_stream "$WORK/flows" "$WORK/report"
+}
+
+# Reloads put the one set in the place of the other. Each of them names the stranger at every moment.
+takes_the_place() {
+    local number set
+    begin
+    for ((number = 0; number < MOVES; number++)); do
+        for set in still live; do
+            in_turn "$set" "$(other "$set")"
+            kill -HUP "$daemon"
+            await in_force "$set"
+            stream_round
+        done
+    done
+    stop_stream
+    stop
+}
+
+# The same at a start, with a journal that a killed daemon has left.
+at_a_start() {
+    local number set
+    begin
+    for ((number = 0; number < MOVES; number++)); do
+        for set in still live; do
+            stop KILL 137
+            in_turn "$set" "$(other "$set")"
+            start
+            await in_force "$set"
+            stream_round
+        done
+    done
+    stop_stream
+    stop
+}
+
+ktap_run \
+    "a live set in another's place, and back, $MOVES times under traffic" takes_the_place \
+    "the same when the daemon was killed before" at_a_start
