@@ -106,7 +106,7 @@ TEST(Registry, FactsAreTrue) {
     }
 }
 
-/// Man page, README and registry name the same kinds.
+/// Man page, docs/sets.md and registry name the same kinds.
 TEST(Registry, IsWhatTheDocumentsSay) {
     const std::string page = file("docs/xdp-sieve.8");
     const std::string list = between(page, ".It Fl -kind Ar kind", ".El");
@@ -115,9 +115,9 @@ TEST(Registry, IsWhatTheDocumentsSay) {
         for (const std::string& name : matches(kinds, "([a-z0-9]+)")) listed.insert(name);
     EXPECT_EQ(listed, names());
 
-    const std::string readme = between(file("README.md"), "## Kinds of filter", "\n\n    ");
+    const std::string sets = between(file("docs/sets.md"), "## Kinds of filter", "\n\n    ");
     std::set<std::string> read;
-    for (const std::string& name : matches(readme, "`([a-z0-9]+)`"))
+    for (const std::string& name : matches(sets, "`([a-z0-9]+)`"))
         if (names().contains(name)) read.insert(name);
     EXPECT_EQ(read, names());
 

@@ -1,0 +1,95 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+# The commands of the pages that people begin with do what the pages say.
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+setup
+# shellcheck source=service.sh
+. "$here/service.sh"
+ROOT=$(realpath "$here/../..")
+
+# Files of the names that the pages use, in the folder where their commands run.
+prepare() {
+    mkdir -p "$WORK/page"
+    cd "$WORK/page" || exit
+    printf '%s\n' "$FRIEND" 192.0.2.10 "# and their network" 198.51.100.0/24 >friends.txt
+    printf '%s\n' "$MEMBER" 203.0.113.64/28 >blocklist.txt
+    printf '%s\n' "$STRANGER" >newer.txt
+    printf '203.0.113.1 %s 40000 443 tcp\n' "$IN4" >flows.txt
+    printf '203.0.113.2 %s 40000 443 tcp\n' "$IN4" >newer-flows.txt
+}
+
+# commands_of FILE HEADING: prints the commands in the section of that heading, or before the first one if it is
+# empty, as they run here. Not run: what installs, and what asks systemd.
+commands_of() {
+    awk -v heading="$2" '/^## / { here = $0 == "## " heading; next } NR == 1 { here = heading == "" }
+        here && /^    / { sub(/^    /, ""); print }' "$1" |
+        grep -vE '^sudo (make|systemctl) ' |
+        sed -E -e "s/^sudo //; s/ +#.*//; s/ --watch\$//; s/\\beth0\\b/$IN_IF/; s/^xdp-sieve /sieve /" \
+            -e "s,/usr/local/lib/xdp-sieve/xdp_sieve.bpf.o,$OBJECT,; s,^ip link,ip -n $IN link,"
+}
+
+# run_commands FILE HEADING: runs them one after the other. At least one.
+run_commands() {
+    local command
+    commands_of "$1" "$2" >"$WORK/commands"
+    [ -s "$WORK/commands" ] || fail "no commands in $1: $2"
+    while IFS= read -r command <&3; do
+        eval "$command" >"$WORK/out" 2>&1 || fail "$command: $(cat "$WORK/out")"
+    done 3<"$WORK/commands"
+}
+
+readme() {
+    prepare
+    run_commands "$ROOT/README.md" ''
+    verdicts <<END
+drop udp $STRANGER $IN4 1 2
+pass udp $MEMBER $IN4 1 2
+END
+    sieve unload "$IN_IF"
+    run_commands "$ROOT/README.md" 'Start safely on a remote host'
+    verdicts <<END
+pass udp $FRIEND $IN4 1 2
+drop udp $MEMBER $IN4 1 2
+pass udp $STRANGER $IN4 1 2
+END
+    sieve unload "$IN_IF"
+    run_commands "$ROOT/README.md" 'Sets, kinds and flows'
+    verdicts <<END
+drop tcp 203.0.113.2 $IN4 40000 443
+drop udp $MEMBER $IN4 1 2
+pass tcp 203.0.113.3 $IN4 40000 443
+END
+}
+
+start_page() {
+    local page=$ROOT/docs/start.md
+    prepare
+    run_commands "$page" 'Friends first'
+    run_commands "$page" 'A blocklist'
+    judged
+    run_commands "$page" 'Only friends'
+    verdicts <<END
+pass udp $FRIEND $IN4 1 2
+drop udp $MEMBER $IN4 1 2
+drop udp $STRANGER $IN4 1 2
+END
+    sieve unload "$IN_IF"
+    # shellcheck disable=SC2016 # these are no expansions
+    sed -n '/^```toml$/,/^```$/p' "$page" | sed '/^```/d' | sed "s/eth0/$IN_IF/" >"$WORK/page/xdp-sieve.toml"
+    sed -i "1i [service]\nstate-directory = \"$WORK/page/state\"" "$WORK/page/xdp-sieve.toml"
+    commands_of "$page" 'The service' | sed 's/^sieve apply/& --config xdp-sieve.toml/' >"$WORK/commands"
+    while IFS= read -r command <&3; do
+        eval "$command" >"$WORK/out" 2>&1 || fail "$command: $(cat "$WORK/out")"
+    done 3<"$WORK/commands"
+    verdicts <<END
+pass udp $FRIEND $IN4 1 2
+drop udp $MEMBER $IN4 1 2
+drop udp $STRANGER $IN4 1 2
+END
+}
+
+ktap_run \
+    "README.md" readme \
+    "docs/start.md" start_page
