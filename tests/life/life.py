@@ -102,7 +102,8 @@ class Life(OnLists, OnTheDaemon, ByHand, OnTheHost):
             interface.make()
         for one in self.state.iterdir():
             self.delete(one)
-        self.hooks_lost = self.run_files_lost = False
+        self.hooks_lost = self.run_files_lost = self.state_is_damaged = False
+        self.known_sets = set()
         self.paused, self.all_paused = set(), False
         self.pauses_doubtful = self.must_resume = False
         shutil.rmtree(self.lists_at)
@@ -163,16 +164,34 @@ class Life(OnLists, OnTheDaemon, ByHand, OnTheHost):
         return self.all_paused or number in self.paused
 
     def may_be(self, place, table):
-        """The daemon may put this table in force, from now on."""
+        """The daemon may put this table in force, from now on, or what of it has lists."""
         if table is None or not self.is_paused(place[0]) or self.pauses_doubtful:
-            self.model.may_be(place, table)
+            self.may_be_partly(place, table)
+
+    def may_be_partly(self, place, table):
+        for one in [None] if table is None else table.partial(self.sets_without_lists(table)):
+            self.model.may_be(place, one)
+
+    def sets_without_lists(self, table):
+        """Sets of which the daemon may have no list."""
+        known = () if self.state_is_damaged else self.known_sets
+        has_list = {name + suffix for name in known for suffix in self.lists[name].sets()}
+        return {name for name, _ in table.sets} - has_list
+
+    def doubt_lists(self):
+        """The daemon may have lost lists: what comes into force from now on may lack sets."""
+        self.state_is_damaged = True
+        for place in self.places():
+            if None in self.model.tables[place]:
+                for table in list(self.model.tables[place]):
+                    self.may_be_partly(place, table)
 
     def may_judge_again(self, number):
         """The pause of an interface may be over."""
         for place in self.places_of(number):
             self.model.may_be(place, None)
             for table in self.recent[place]:
-                self.model.may_be(place, table)
+                self.may_be_partly(place, table)
 
     def doubt_pauses(self):
         """Nobody knows whether the pauses hold."""
@@ -327,6 +346,7 @@ class Life(OnLists, OnTheDaemon, ByHand, OnTheHost):
 
     def write_configuration(self):
         """Writes the configuration; a model of what may come of it comes first."""
+        self.known_sets &= set(self.configuration["sets"])
         for place in self.places():
             table = self.wanted_table(place)
             if table not in self.recent[place]:
@@ -552,8 +572,9 @@ class Life(OnLists, OnTheDaemon, ByHand, OnTheHost):
         self.model = settled
         self.recent = {place: [self.wanted_table(place)] for place in self.places()}
         self.recent_on_stop = {self.configuration["on-stop"]}
-        self.pauses_doubtful = self.run_files_lost = False
+        self.pauses_doubtful = self.run_files_lost = self.state_is_damaged = False
         self.settled_sets = set(self.configuration["sets"])
+        self.known_sets = set(self.settled_sets)
         for name in self.settled_sets:
             self.lists[name].taken |= self.lists[name].good
         self.quiet_periods += 1
@@ -572,6 +593,8 @@ class Life(OnLists, OnTheDaemon, ByHand, OnTheHost):
         return wrong
 
     settled_sets = frozenset()
+    known_sets = set()  # those whose lists the daemon has had ever since it was in step
+    state_is_damaged = False
 
     def out_of_step(self):
         """What `status` and the metrics say that is not as configured."""

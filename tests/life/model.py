@@ -6,6 +6,7 @@ work, takes possibilities away. So a verdict is sure where all possibilities agr
 """
 
 import dataclasses
+import itertools
 
 PASS, DROP = "pass", "drop"
 IN, OUT, OPEN = "in", "out", "open"  # of an address in a list
@@ -20,6 +21,25 @@ class Table:
 
     def without(self, name):
         return dataclasses.replace(self, sets=tuple(one for one in self.sets if one[0] != name))
+
+    def partial(self, may_lack):
+        """What may be in force while some of these sets have no list yet. Where one that passes has none, sets behind
+        it that could drop its members, and a default of drop, may wait as well."""
+        missing = [name for name, _ in self.sets if name in may_lack]
+        tables = {self}
+        for count in range(1, len(missing) + 1):
+            for some in itertools.combinations(missing, count):
+                friend = next((i for i, one in enumerate(self.sets) if one[1] == PASS and one[0] in some), None)
+                rest = [one for one in self.sets if one[0] not in some]
+                if friend is None:
+                    tables.add(dataclasses.replace(self, sets=tuple(rest)))
+                    continue
+                behind = [one for one in self.sets[friend:] if one in rest and one[1] not in (PASS, "count")]
+                for held in range(len(behind) + 1):
+                    for waiting in itertools.combinations(behind, held):
+                        sets = tuple(one for one in rest if one not in waiting)
+                        tables |= {Table(default, sets) for default in (PASS, self.default)}
+        return tables
 
     def with_action(self, name, action):
         return dataclasses.replace(self, sets=tuple((one, action if one == name else old) for one, old in self.sets))

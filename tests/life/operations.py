@@ -722,6 +722,7 @@ class OnTheHost:
             path = self.chance.choice([one for one in files if sort in one.name] or files)
             how = self.draw.choice(["empty", "cut", "garbage", "gone", "folder"])
             self.hooks_lost |= path.name == "hooks.json"
+            self.doubt_lists()
             if path.name.startswith("paused") and how == "gone":
                 self.doubt_pauses()
             self.spoil(path, how)
@@ -750,6 +751,7 @@ class OnTheHost:
     def lose_the_state(self):
         self.all_lists_good()
         self.doubt_pauses()
+        self.doubt_lists()
         for one in self.state.iterdir():
             self.delete(one)
         self.hooks_lost = True

@@ -177,7 +177,8 @@ removed() {
     start_anew
 }
 
-# A live set whose image is damaged, or gone, gets a new one: a new interface is not left without.
+# A live set whose image is damaged, or gone, gets a new one: a new interface has the others meanwhile, and then it.
+has_bad() { [ -n "$(identity bad)" ]; }
 no_image() {
     local damage
     fresh '' 'kind = "ddlcbf"'
@@ -190,6 +191,7 @@ no_image() {
         (cd "$STATE/sets/bad" && eval "$damage")
         ip -n "$IN" link del "$IN_IF"
         says_anew "^xdp-sieved: $IN_IF: attached" make_link
+        await has_bad
         judged
         [ "$(find "$STATE/sets/bad" -name '*.sieve' | wc -l)" = 1 ] || fail "$damage: no image"
     done

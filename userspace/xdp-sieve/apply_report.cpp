@@ -78,7 +78,7 @@ nlohmann::json to_json(const SetPlan& set) {
 
 std::string describe(const HookPlan& plan, bool done) {
     const std::string title = hook_title(plan.interface, plan.point);
-    if (plan.step == HookStep::nothing)
+    if (plan.step == HookStep::nothing && plan.waiting.empty())
         return plan.paused
                    ? fmt::format("{}: paused; `xdp-sieve resume {}` ends that\n", title, plan.interface)
                    : std::string();
@@ -87,10 +87,10 @@ std::string describe(const HookPlan& plan, bool done) {
     for (const SetPlan& set : plan.sets) append_set(text, set);
     if (!plan.order_before.empty())
         text += fmt::format("  ~ order: {} -> {}\n", fmt::join(plan.order_before, ", "),
-                            fmt::join(plan.entry->sets, ", "));
+                            fmt::join(plan.names(), ", "));
     if (plan.default_before)
         text += fmt::format("  ~ default: {} -> {}\n", action_name(*plan.default_before),
-                            action_name(plan.entry->default_action));
+                            action_name(plan.default_action));
     if (plan.unreadable_before)
         text += fmt::format("  ~ unreadable: {} -> {}\n", action_name(*plan.unreadable_before),
                             action_name(plan.entry->unreadable));
@@ -98,6 +98,9 @@ std::string describe(const HookPlan& plan, bool done) {
         text += fmt::format("  ~ replies: {} -> {}\n", action_name(*plan.replies_before),
                             action_name(plan.replies));
     if (plan.notes_gone) text += "  ~ replies: the program that notes flows is missing, and comes back\n";
+    for (const service::WaitingSet& set : plan.waiting) text += fmt::format("  . {}\n", waiting_text(set));
+    if (plan.default_waits())
+        text += fmt::format("  . default {} until then\n", action_name(plan.default_action));
     return text;
 }
 
@@ -108,13 +111,17 @@ nlohmann::json to_json(const HookPlan& plan) {
                           {"paused", plan.paused},
                           {"sets", nlohmann::json::array()}};
     for (const SetPlan& set : plan.sets) out["sets"].push_back(to_json(set));
+    for (const service::WaitingSet& set : plan.waiting) {
+        out["waiting"].push_back({{"name", set.name}});
+        if (!set.behind.empty()) out["waiting"].back()["behind"] = set.behind;
+    }
     if (!plan.order_before.empty()) out["order_before"] = plan.order_before;
     if (plan.default_before) out["default_before"] = action_name(*plan.default_before);
     if (plan.unreadable_before) out["unreadable_before"] = action_name(*plan.unreadable_before);
     if (plan.replies_before) out["replies_before"] = action_name(*plan.replies_before);
     if (plan.notes_gone) out["notes_gone"] = true;
     if (plan.entry != nullptr) {
-        out["default"] = action_name(plan.entry->default_action);
+        out["default"] = action_name(plan.default_action);
         out["unreadable"] = action_name(plan.entry->unreadable);
         out["replies"] = action_name(plan.replies);
     }

@@ -170,7 +170,8 @@ nlohmann::json to_json(const service::watching::Manager& manager) {
     nlohmann::json out = {{"pid", manager.pid},
                           {"started", manager.started},
                           {"state_directory", manager.state},
-                          {"version", manager.version}};
+                          {"version", manager.version},
+                          {"standing", manager.standing}};
     if (!manager.listen.empty()) out["status_page"] = "http://" + manager.listen + "/";
     return out;
 }
@@ -179,6 +180,7 @@ void print_manager(const service::watching::Manager& manager) {
     print_out("managed by xdp-sieved {}, process {}{}\n", printable(manager.version), manager.pid,
               manager.listen.empty() ? std::string()
                                      : fmt::format("; status page: http://{}/", printable(manager.listen)));
+    if (!manager.standing.empty()) print_out("{}\n", printable(manager.standing));
 }
 
 Result<Exit> run_status(const std::string& interface, const std::string& hook, const Context& context) {

@@ -136,7 +136,7 @@ Result<Exit> serve(const Arguments& arguments, service::Log& log) {
                                              face.follow(adopted, *ledger, log);
                                              fleet.follow(adopted);
                                          },
-                                     .cycle_ended = [&] { face.look_again(log); },
+                                     .told = [&](const std::string& standing) { face.tell(standing, log); },
                                      .trouble_beside = [&face] { return face.trouble(); }};
     SIEVE_ASSIGN(const std::unique_ptr<service::Daemon> daemon,
                  service::Daemon::start(parts, {.configuration = path}));

@@ -45,6 +45,23 @@ TEST(ManagerNoteTest, IsSeenWhileItIsHeld) {
     EXPECT_TRUE(ManagerNote::leave(some, run));
 }
 
+TEST(ManagerNoteTest, SaysHowThingsStandNow) {
+    const Folder folder;
+    auto note = ManagerNote::leave(some, folder.path("run"));
+    ASSERT_TRUE(note) << note.error().message;
+    for (const std::string& standing :
+         {std::string("1 of 2 sets in force on eth0; set b waits for its first list"), std::string("less"),
+          std::string("a \"quote\",\na line and \xff"), std::string()}) {
+        ASSERT_TRUE(note->update(standing));
+        const auto found = find_manager(folder.path("run"));
+        ASSERT_TRUE(found);
+        EXPECT_EQ(found->pid, some.pid);
+        EXPECT_EQ(found->standing.substr(0, 12), standing.substr(0, 12));
+    }
+    ASSERT_TRUE(note->update(std::string(100000, 'x')));
+    EXPECT_EQ(find_manager(folder.path("run"))->standing, std::string(4096, 'x'));
+}
+
 // What a killed daemon leaves behind counts for nothing, and does not stop the next one.
 TEST(ManagerNoteTest, OfADeadProcessCountsForNothing) {
     const Folder folder;

@@ -55,6 +55,7 @@ SamplePage everything() {
     sample.add_list("verified", "https://example.com/list", 1000, 1h).last->result = SetOutcome::refused;
     Record& record = sample.snapshot.record;
     record.hook_errors[{"eth7", kernel::HookPoint::ingress}] = "there is none of that name";
+    record.waiting[{"eth0", kernel::HookPoint::xdp}] = {{"friends", ""}, {"late", "friends"}};
     record.swapping[{"eth0", kernel::HookPoint::xdp}].add(20ms);
     record.fleet = sample_fleet();
     record.reloads = 2;
@@ -95,6 +96,13 @@ TEST(Metrics, EachOneOfTheCatalogueHasAValue) {
     for (const MetricDescription& metric : metric_catalogue())
         EXPECT_TRUE(all.types.contains(metric.name)) << metric.name;
     EXPECT_EQ(all.types.size(), metric_catalogue().size());
+}
+
+TEST(Metrics, SetsThatAreNotInForceYetAreNamed) {
+    const std::string text = exposition();
+    for (const char* line : {"xdp_sieve_set_waiting{interface=\"eth0\",hook=\"xdp\",set=\"friends\"} 1\n",
+                             "xdp_sieve_set_waiting{interface=\"eth0\",hook=\"xdp\",set=\"late\"} 1\n"})
+        EXPECT_NE(text.find(line), std::string::npos) << line << text;
 }
 
 TEST(Metrics, AHookThatIsAsItShouldBeHasNoError) {

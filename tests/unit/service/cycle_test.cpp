@@ -504,27 +504,64 @@ TEST_F(CycleTest, ASetForNoInterfaceYetIsBuiltAndKept) {
     EXPECT_EQ(done().sets[0].outcome, SetOutcome::unchanged);
 }
 
-// The sets move to another hook, where they cannot be in force yet.
+// The sets move to another hook, where one of them cannot be in force yet.
 TEST_F(CycleTest, AHookKeepsItsProgramUntilAnotherHasItsSets) {
-    done();
-    add_set("c", {"192.0.2.4"});
-    std::filesystem::remove(files.path("c.txt"));
-    configuration.interfaces[0] = {
-        .name = "eth0", .hook = kernel::HookPoint::ingress, .sets = {"a", "b", "c"}};
+    const CycleReport before = done();
+    configuration.interfaces[0] = {.name = "eth0", .hook = kernel::HookPoint::ingress, .sets = {"a", "b"}};
+    std::filesystem::remove(files.path("b.txt"));
+    std::filesystem::remove(state.image_path("b", before.sets[1].last_good->identity));
     const auto report = run({.failing = Failing::stops_itself});
     ASSERT_TRUE(report);
     EXPECT_TRUE(kernel.running.ours);
-    EXPECT_FALSE(kernel.at_tc[kernel::HookPoint::ingress].ours);
+    EXPECT_TRUE(kernel.at_tc[kernel::HookPoint::ingress].ours);
     ASSERT_EQ(report->hooks.size(), 2U);
     ASSERT_TRUE(report->hooks[1].error);
-    EXPECT_NE(report->hooks[1].error->message.find("set c has no image yet"), std::string::npos)
+    EXPECT_NE(report->hooks[1].error->message.find("set b waits for its first list"), std::string::npos)
         << report->hooks[1].error->message;
-    EXPECT_EQ(state.hooks([](const std::string&) {}).value(),
-              (std::vector<ManagedHook>{{"eth0", kernel::HookPoint::xdp, 41}}));
-    files.feed("c.txt", {"192.0.2.4"});
+    files.feed("b.txt", {"192.0.2.4"});
     done({.failing = Failing::stops_itself});
     EXPECT_FALSE(kernel.running.ours);
     EXPECT_TRUE(kernel.at_tc[kernel::HookPoint::ingress].ours);
+}
+
+// One dead source of three, on a fresh host.
+TEST_F(CycleTest, ASetWithoutAListDoesNotKeepTheOthersOut) {
+    add_set("c", {"192.0.2.4"});
+    configuration.interfaces[0].sets = {"a", "c", "b"};
+    std::filesystem::remove(files.path("c.txt"));
+    const CycleOptions as_daemon{.failing = Failing::stops_itself};
+    const CycleReport first = done(as_daemon);
+    EXPECT_EQ(kernel.count("attach"), 1U);
+    EXPECT_NE(map_of("a"), 0U);
+    EXPECT_NE(map_of("b"), 0U);
+    EXPECT_EQ(first.hooks[0].plan.waiting, (std::vector<WaitingSet>{{"c", ""}}));
+    EXPECT_EQ(first.sets[2].outcome, SetOutcome::failed);
+    // Each of the others goes on, and the missing one joins them.
+    files.feed("b.txt", {"192.0.2.9"});
+    EXPECT_EQ(done(as_daemon).sets[1].outcome, SetOutcome::replaced);
+    const std::uint32_t a = map_of("a");
+    files.feed("c.txt", {"192.0.2.4"});
+    EXPECT_TRUE(done(as_daemon).hooks[0].plan.waiting.empty());
+    EXPECT_EQ(kernel.running.table.sets[1].name, "c");
+    EXPECT_EQ(map_of("a"), a);
+    EXPECT_EQ(kernel.count("attach"), 0U);
+}
+
+TEST_F(CycleTest, ASetThatWaitsForAFriendIsBuiltOnce) {
+    configuration.interfaces[0].default_action = SIEVE_ACTION_DROP;
+    configuration.sets[1].action = {.action = SIEVE_ACTION_DROP};
+    std::filesystem::remove(files.path("a.txt")); // which is to pass
+    const CycleOptions as_daemon{.failing = Failing::stops_itself};
+    EXPECT_EQ(run(as_daemon)->sets[1].outcome, SetOutcome::replaced);
+    EXPECT_FALSE(kernel.running.ours);
+    const auto again = run(as_daemon);
+    EXPECT_EQ(again->sets[1].outcome, SetOutcome::unchanged);
+    ASSERT_TRUE(again->hooks.at(0).error);
+    EXPECT_NE(again->hooks[0].error->message.find("set b waits for set a"), std::string::npos);
+    files.feed("a.txt", {"192.0.2.1"});
+    done(as_daemon);
+    EXPECT_EQ(kernel.running.table.default_action, SIEVE_ACTION_DROP);
+    EXPECT_EQ(kernel.running.table.sets.size(), 2U);
 }
 
 TEST_F(CycleTest, WhatTheConfigurationNoLongerNamesGoes) {

@@ -40,6 +40,7 @@ class Reconcile : public testing::Test {
             kernel.put_filter(set.map_id, Image::load(std::filesystem::path(files.path(name))).value());
         return set;
     }
+    void lose(const std::string& name) { wanted[name] = {WantedFilter::in_force, {}}; }
     Plan plan(const std::vector<ManagedHook>& managed = {}) {
         return make_plan(kernel, configuration, wanted, managed);
     }
@@ -190,12 +191,106 @@ TEST_F(Reconcile, AFilterWhoseSourceWasNotAskedStays) {
     EXPECT_EQ(only_hook().step, HookStep::nothing);
 }
 
-TEST_F(Reconcile, ASetWithoutAnyImageStandsInTheWay) {
+TEST_F(Reconcile, ASetWithoutAListKeepsNobodyOut) {
+    lose("b");
+    for (const sieve_action action : {SIEVE_ACTION_DROP, SIEVE_ACTION_COUNT}) {
+        configuration.sets[1].action = {.action = action};
+        kernel.running = {};
+        const HookPlan first = only_hook();
+        EXPECT_EQ(first.step, HookStep::attach);
+        EXPECT_EQ(first.names(), std::vector<std::string>{"a"});
+        EXPECT_EQ(first.waiting, (std::vector<WaitingSet>{{"b", ""}}));
+        kernel.running.table.unreadable = SIEVE_ACTION_DROP;
+        run("a");
+        const HookPlan later = only_hook();
+        EXPECT_EQ(later.step, HookStep::nothing);
+        EXPECT_EQ(later.waiting, (std::vector<WaitingSet>{{"b", ""}}));
+    }
+    EXPECT_EQ(waiting_text({"b", ""}), "set b waits for its first list");
+}
+
+TEST_F(Reconcile, WhereNoSetHasAListNothingComes) {
+    lose("a");
+    lose("b");
+    EXPECT_EQ(obstacle(), ErrorKind::bad_input);
+    // Nothing has to pass, so the default can drop already.
+    configuration.interfaces[0].default_action = SIEVE_ACTION_DROP;
+    for (SetConfiguration& set : configuration.sets) set.action = {.action = SIEVE_ACTION_DROP};
+    const HookPlan hook = only_hook();
+    EXPECT_EQ(hook.step, HookStep::attach);
+    EXPECT_TRUE(hook.names().empty());
+    EXPECT_FALSE(hook.default_waits());
+}
+
+// What has to pass is asked before it.
+TEST_F(Reconcile, AMissingFriendKeepsOutWhatCouldDropIt) {
+    for (const char* name : {"friends", "counted", "after"}) add_set(name);
+    configuration.interfaces[0].sets = {"a", "friends", "counted", "b", "after"};
+    for (SetConfiguration& set : configuration.sets) {
+        if (set.name == "friends") set.action = {.action = SIEVE_ACTION_PASS};
+        if (set.name == "counted") set.action = {.action = SIEVE_ACTION_COUNT};
+        if (!set.action) set.action = {.action = SIEVE_ACTION_DROP};
+    }
+    configuration.interfaces[0].default_action = SIEVE_ACTION_DROP;
+    lose("friends");
+    const HookPlan hook = only_hook();
+    EXPECT_EQ(hook.step, HookStep::attach);
+    EXPECT_EQ(hook.names(), (std::vector<std::string>{"a", "counted"}));
+    EXPECT_EQ(hook.waiting,
+              (std::vector<WaitingSet>{{"friends", ""}, {"b", "friends"}, {"after", "friends"}}));
+    EXPECT_EQ(hook.default_action, SIEVE_ACTION_PASS);
+    EXPECT_TRUE(hook.default_waits());
+    EXPECT_EQ(hook.replies, SIEVE_ACTION_DROP) << "nothing is dropped by default yet";
+    EXPECT_EQ(waiting_text(hook.waiting[1]), "set b waits for set friends");
+}
+
+// Whatever takes packets already does so without the missing set, too, so that its list can be renewed.
+TEST_F(Reconcile, WhatIsInForceGoesOnWithoutAMissingFriend) {
+    add_set("friends");
+    add_set("new");
+    configuration.interfaces[0].sets = {"friends", "a", "b", "new"};
+    configuration.interfaces[0].default_action = SIEVE_ACTION_DROP;
+    for (SetConfiguration& set : configuration.sets)
+        set.action = {.action = set.name == "friends" ? SIEVE_ACTION_PASS : SIEVE_ACTION_DROP};
+    lose("friends");
     run("a");
-    wanted["b"] = {WantedFilter::in_force, {}};
-    EXPECT_EQ(obstacle(), ErrorKind::bad_input);
-    kernel.running = {};
-    EXPECT_EQ(obstacle(), ErrorKind::bad_input);
+    run("b", SIEVE_ACTION_COUNT);
+    kernel.running.table.default_action = SIEVE_ACTION_DROP;
+    wanted["a"] = {WantedFilter::new_build, {}};
+    HookPlan hook = only_hook();
+    EXPECT_EQ(hook.step, HookStep::change);
+    EXPECT_EQ(hook.names(), (std::vector<std::string>{"a", "b"}));
+    EXPECT_TRUE(hook.sets[0].new_filter);
+    EXPECT_EQ(hook.sets[1].action->action, SIEVE_ACTION_COUNT) << "it begins to drop with the friends";
+    EXPECT_EQ(hook.waiting, (std::vector<WaitingSet>{{"friends", ""}, {"new", "friends"}}));
+    EXPECT_FALSE(hook.default_waits());
+    EXPECT_FALSE(hook.default_before);
+    // The default does not become drop, either.
+    kernel.running.table.default_action = SIEVE_ACTION_PASS;
+    hook = only_hook();
+    EXPECT_TRUE(hook.default_waits());
+    EXPECT_FALSE(hook.default_before);
+    // With the friends, all of that comes.
+    wanted["friends"] = {WantedFilter::new_build, {}};
+    hook = only_hook();
+    EXPECT_EQ(hook.names(), (std::vector<std::string>{"friends", "a", "b", "new"}));
+    EXPECT_EQ(hook.sets[2].action->action, SIEVE_ACTION_DROP);
+    EXPECT_EQ(hook.default_before, SIEVE_ACTION_PASS);
+    EXPECT_TRUE(hook.waiting.empty());
+}
+
+TEST_F(Reconcile, SetsThatChangeTogetherComeTogether) {
+    add_set("c");
+    configuration.interfaces[0].sets = {"a", "b", "c"};
+    lose("b");
+    wanted["a"].together = wanted["b"].together = true;
+    HookPlan hook = only_hook();
+    EXPECT_EQ(hook.names(), std::vector<std::string>{"c"});
+    EXPECT_EQ(hook.waiting, (std::vector<WaitingSet>{{"a", "b"}, {"b", ""}}));
+    run("a");
+    hook = only_hook();
+    EXPECT_EQ(hook.names(), (std::vector<std::string>{"a", "c"}));
+    EXPECT_EQ(hook.waiting, (std::vector<WaitingSet>{{"b", ""}}));
 }
 
 TEST_F(Reconcile, AFilterThatCannotBeReadIsReplaced) {

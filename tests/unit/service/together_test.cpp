@@ -131,6 +131,25 @@ TEST_F(SetsTogetherTest, AGuardThatRefusesOneHoldsBackAll) {
     EXPECT_EQ(kernel.count("replace"), 1U);
 }
 
+// One of them may not come before a set that passes has its list.
+TEST_F(SetsTogetherTest, OneThatWaitsForAFriendHoldsBackAll) {
+    name_images("one ");
+    add_set("c", link + "/c");
+    add_set("friends", files.path("friends.txt"));
+    configuration.sets.back().action = {.action = SIEVE_ACTION_PASS};
+    configuration.interfaces[0].sets = {"a", "b", "friends", "c"};
+    publish("two", {{"a", {"192.0.2.3"}}, {"b", {"192.0.2.4"}}, {"c", {"192.0.2.5"}}});
+    switch_to("two");
+    const CycleReport done = report();
+    is_still_one();
+    ASSERT_TRUE(done.sets[0].error);
+    EXPECT_NE(done.sets[0].error->message.find("eth0 xdp: set c waits for set friends"), std::string::npos)
+        << done.sets[0].error->message;
+    files.feed("friends.txt", {"192.0.2.9"});
+    EXPECT_EQ(report().sets[0].outcome, SetOutcome::replaced);
+    EXPECT_EQ(kernel.running.table.sets.size(), 4U);
+}
+
 // A file of the list cannot be read.
 TEST_F(SetsTogetherTest, AListThatFailsHoldsBackAll) {
     name_images("one ");

@@ -114,8 +114,8 @@ SetReport report_of(const SetSurvey& survey, const CycleOptions& options) {
     return report;
 }
 
-void survey_set(SetSurvey& survey, const StateDirectory& state, const SandboxSettings& sandbox,
-                const control::Observer& observer) {
+void examine_set(SetSurvey& survey, const StateDirectory& state, const SandboxSettings& sandbox,
+                 const control::Observer& observer) {
     if (!survey.asked) {
         survey.examined = remembered(*survey.set, state, observer);
         return;
@@ -228,6 +228,20 @@ class Cycle {
                });
     }
 
+    // Why these sets would not change together there: one of them has to wait, and another is in force.
+    [[nodiscard]] static std::optional<Error> parts_with(const HookPlan& hook,
+                                                         const std::set<std::string>& sets) {
+        const auto waits = std::ranges::find_if(
+            hook.waiting, [&](const WaitingSet& set) { return sets.contains(set.name); });
+        const bool in_force = std::ranges::any_of(
+            hook.sets, [&](const SetPlan& set) { return !set.goes && sets.contains(set.name); });
+        if (waits == hook.waiting.end() || !in_force) return std::nullopt;
+        return Error{ErrorKind::bad_input,
+                     fmt::format("{} {}: {}", hook.interface, kernel::hook_point_name(hook.point),
+                                 waiting_text(*waits)),
+                     {.interface = hook.interface, .set = waits->name}};
+    }
+
     // Carries out the plan of each hook that has one of the sets which change together and have changed: of
     // all of these hooks, or of none. What was done is in `done`, by the hook's place in the plan. Error: one
     // of them refuses, so nothing was changed and these sets stay as they are.
@@ -244,8 +258,11 @@ class Cycle {
             blame(surveys, hook, cause);
             return tl::unexpected(cause);
         };
-        for (const std::size_t i : hooks)
+        for (const std::size_t i : hooks) {
             if (plan.hooks[i].obstacle) return refused(plan.hooks[i], *plan.hooks[i].obstacle);
+            if (std::optional<Error> parts = parts_with(plan.hooks[i], sets))
+                return refused(plan.hooks[i], *parts);
+        }
         // Attaching is what the kernel may still refuse, and it takes the longest.
         std::ranges::stable_partition(hooks,
                                       [&](std::size_t i) { return plan.hooks[i].step == HookStep::attach; });
@@ -385,10 +402,19 @@ class Cycle {
     // they stay here. Programs are unloaded after all else.
     [[nodiscard]] std::optional<Error> what_keeps(const HookPlan& unload) const {
         for (const HookReport& other : report_.hooks)
-            if (other.plan.interface == unload.interface && other.error)
-                return Error{other.error->kind,
-                             fmt::format("it is unloaded once {} has what is configured there: {}",
-                                         kernel::hook_point_name(other.plan.point), other.error->message)};
+            if (other.plan.interface == unload.interface)
+                if (const std::optional<Error> error = other.error ? other.error : what_waits(other, unload))
+                    return Error{error->kind,
+                                 fmt::format("it is unloaded once {} has what is configured there: {}",
+                                             kernel::hook_point_name(other.plan.point), error->message)};
+        return std::nullopt;
+    }
+
+    // A set that is in force here, and waits there.
+    static std::optional<Error> what_waits(const HookReport& other, const HookPlan& unload) {
+        for (const SetPlan& set : unload.sets)
+            for (const WaitingSet& waits : other.plan.waiting)
+                if (waits.name == set.name) return Error{ErrorKind::bad_input, waiting_text(waits), {}};
         return std::nullopt;
     }
 
@@ -497,10 +523,9 @@ class Cycle {
         return {};
     }
 
+    // Not if it waits for another set.
     static bool has(const HookReport& hook, const std::string& set) {
-        return hook.plan.entry != nullptr &&
-               std::find(hook.plan.entry->sets.begin(), hook.plan.entry->sets.end(), set) !=
-                   hook.plan.entry->sets.end();
+        return is_about(hook.plan, {set}) && !hook.plan.waits(set);
     }
     [[nodiscard]] bool is_planned(const std::string& set) const {
         return std::any_of(report_.hooks.begin(), report_.hooks.end(),
@@ -544,6 +569,21 @@ const std::optional<SetRecord>& SetSurvey::before() const {
     return examined ? examined->before : none;
 }
 
+SetSurvey survey_set(const Configuration& configuration, const SetConfiguration& set,
+                     const StateDirectory& state, HostAddresses& host, const SandboxSettings& sandbox,
+                     const control::Observer& observer) {
+    SetSurvey survey{.set = &set};
+    Result<std::vector<HostAddress>> addresses = host.read();
+    if (addresses) {
+        survey.protection = protection_of(configuration, set, std::move(*addresses));
+        examine_set(survey, state, sandbox, observer);
+    } else {
+        survey.examined = remembered(set, state, observer);
+        survey.error = std::move(addresses.error());
+    }
+    return survey;
+}
+
 Result<std::vector<SetSurvey>> survey_sets(const Configuration& configuration, const StateDirectory& state,
                                            HostAddresses& host, const CycleOptions& options,
                                            const control::Observer& observer) {
@@ -563,8 +603,12 @@ Result<std::vector<SetSurvey>> survey_sets(const Configuration& configuration, c
             survey.set = &set;
             survey.protection = protection_of(configuration, set, addresses);
             survey.asked = is_asked(options, asked, set);
-            survey.together = survey.asked && together.has(set.name);
-            survey_set(survey, state, sandbox, remarks.observer(i));
+            survey.together = together.has(set.name);
+            if (const auto before = options.surveyed.find(set.name);
+                before != options.surveyed.end() && before->second && !survey.together)
+                survey = std::move(*before->second);
+            else
+                examine_set(survey, state, sandbox, remarks.observer(i));
         });
         remarks.tell(observer);
     };
@@ -573,7 +617,7 @@ Result<std::vector<SetSurvey>> survey_sets(const Configuration& configuration, c
     for (int looks = 1; options.ask != Ask::nothing && !together.still(); looks++) {
         if (looks == most_looks) {
             for (SetSurvey& survey : surveys)
-                if (survey.together)
+                if (survey.together && survey.asked)
                     survey.error = Error{ErrorKind::bad_input, "another manifest came while it was read"};
             break;
         }
@@ -587,6 +631,7 @@ WantedSets wanted_sets(const std::vector<SetSurvey>& surveys) {
     WantedSets wanted;
     for (const SetSurvey& survey : surveys) {
         WantedSet& set = wanted[survey.set->name];
+        set.together = survey.together;
         if (survey.changed()) {
             set.filter = WantedFilter::new_build;
             set.verifiable = !leads_to_exact(survey.set->feed, *survey.examined->read);

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -34,9 +35,13 @@ enum class Failing : std::uint8_t {
     stops_itself, // the others go on; the set keeps its last good image
 };
 
+struct SetSurvey;
+
 struct CycleOptions {
     Ask ask = Ask::all;
     std::set<std::string> sets{}; // with Ask::some
+    // Of these sets, what survey_set() has found out about this configuration. The cycle takes it.
+    std::map<std::string, std::shared_ptr<SetSurvey>> surveyed{};
     Failing failing = Failing::stops_all;
     // Failures in a row of sets whose sources were asked before; the next wait depends on them.
     std::map<std::string, unsigned> failures{};
@@ -53,7 +58,7 @@ struct CycleOptions {
 struct SetSurvey {
     const SetConfiguration* set = nullptr;
     bool asked = true;     // its sources were; else it is what the state directory has
-    bool together = false; // it changes together with others, or not at all (together.hpp)
+    bool together = false; // it changes together with others, or not at all (together.hpp), whoever is asked
     std::optional<Examined> examined{};
     std::optional<Error> error{};                      // of a source, a list, or a guard
     std::optional<std::chrono::seconds> retry_after{}; // a server that failed wants to be asked again then
@@ -63,6 +68,12 @@ struct SetSurvey {
     [[nodiscard]] const std::optional<SetRecord>& before() const;
     [[nodiscard]] bool refused() const { return examined && examined->refusal; }
 };
+
+// Asks the sources of one set that follows no stream, as a cycle would, and changes nothing: on any thread,
+// and at the same time as cycles. Its failure is in the survey, which points into the configuration.
+[[nodiscard]] SetSurvey survey_set(const Configuration& configuration, const SetConfiguration& set,
+                                   const StateDirectory& state, HostAddresses& host,
+                                   const SandboxSettings& sandbox, const control::Observer& observer);
 
 // Examines every set as the options say, several at a time. Changes nothing. A set that follows a stream is
 // not asked. Sets that change together are read as of one moment, and if one of them is asked, all are.

@@ -66,7 +66,7 @@ bool is_held(const InterfaceConfiguration& entry, const std::vector<SetSurvey>& 
 bool can_lock_out(const HookPlan& hook) {
     const bool changes = hook.step == HookStep::attach || hook.step == HookStep::change;
     return changes && !hook.obstacle && hook.entry != nullptr && hook.point != kernel::HookPoint::egress &&
-           hook.entry->default_action == SIEVE_ACTION_DROP && hook.entry->protect_host;
+           hook.default_action == SIEVE_ACTION_DROP && hook.entry->protect_host;
 }
 
 } // namespace

@@ -12,7 +12,7 @@
 #include <utility>
 #include <variant>
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include "libsieve/control/apply.hpp"
 #include "libsieve/control/hold_lock.hpp"
@@ -31,13 +31,14 @@ namespace {
 
 constexpr std::string_view loopback = "lo";
 
-// The table as control takes it, without sources.
-control::TableSpec table_of(const Configuration& configuration, const InterfaceConfiguration& entry,
-                            const std::string& interface) {
+// The table of these sets as control takes it, without sources.
+control::TableSpec table_of(const Configuration& configuration, const HookPlan& plan,
+                            const std::vector<std::string>& sets) {
+    const InterfaceConfiguration& entry = *plan.entry;
     control::TableSpec table;
-    table.interface = interface;
+    table.interface = plan.interface;
     table.point = entry.hook;
-    table.default_action = entry.default_action;
+    table.default_action = plan.default_action;
     table.unreadable = entry.unreadable;
     table.replies = entry.replies;
     table.flows = {.most = entry.max_flows, .if_new = true};
@@ -45,13 +46,15 @@ control::TableSpec table_of(const Configuration& configuration, const InterfaceC
     table.mode = entry.mode;
     table.priority = entry.priority;
     table.chain = entry.chain;
-    for (const std::string& name : entry.sets) {
+    for (const std::string& name : sets) {
         control::SetSpec set;
         set.name = name;
         if (const SetConfiguration* found = configuration.find_set(name)) {
             set.action = found->action;
             set.keeps_replies_out = found->keeps_replies_out;
         }
+        // The default in force may be another one yet.
+        if (!set.action) set.action = {.action = control::natural_action(entry.default_action).action};
         table.sets.push_back(std::move(set));
     }
     return table;
@@ -99,19 +102,9 @@ Status check_attached(const kernel::Hook& hook, const InterfaceConfiguration& en
     return {};
 }
 
-bool has_image(const WantedSets& wanted, const std::string& name) {
-    const auto set = wanted.find(name);
-    return set != wanted.end() &&
-           (set->second.filter == WantedFilter::new_build || !set->second.identity.empty());
-}
-
-// Every set that needs a filter can get one.
-Status check_images(const HookPlan& plan, const WantedSets& wanted) {
-    for (const SetPlan& set : plan.sets)
-        if ((set.comes || set.new_filter) && !has_image(wanted, set.name))
-            return bad_input(fmt::format("{} {}: set {} has no image yet", plan.interface,
-                                         kernel::hook_point_name(plan.point), set.name));
-    return {};
+// Whether a match keeps a packet from where it goes.
+bool takes(sieve_action action) {
+    return action != SIEVE_ACTION_PASS && action != SIEVE_ACTION_COUNT;
 }
 
 // The names of `names` that are among the others.
@@ -133,24 +126,85 @@ class HookPlanner {
         SIEVE_ASSIGN(const kernel::Hook hook, kernel_.read_hook(interface, entry.hook));
         SIEVE_TRY(kernel::may_attach(hook, false));
         if (hook.ours) SIEVE_TRY(kernel::refuse_unless_ours(hook));
-        const control::TableSpec table = table_of(configuration_, entry, interface.name);
+        plan_.default_action = entry.default_action;
+        control::TableSpec table = table_of(configuration_, plan_, entry.sets);
         SIEVE_ASSIGN(actions_, control::find_actions(kernel_, table.sets, entry.default_action));
         if (!hook.ours) {
+            find_waiting(nullptr);
+            if (!entry.sets.empty() && plan_.waiting.size() == entry.sets.size() &&
+                plan_.default_action == SIEVE_ACTION_PASS)
+                return nothing_yet();
             plan_.step = HookStep::attach;
+            table.default_action = plan_.default_action;
             plan_.replies = control::replies_of(table, nullptr);
-            for (std::size_t i = 0; i < entry.sets.size(); i++) add_coming(i);
-            return check_images(plan_, wanted_);
+            for (std::size_t i = 0; i < entry.sets.size(); i++)
+                if (!plan_.waits(entry.sets[i])) add_coming(i);
+            return {};
         }
         plan_.program_id = hook.ours->id;
         if (Status attached = check_attached(hook, entry); !attached)
             plan_.otherwise = std::move(attached.error());
         const kernel::TableInForce now = kernel_.read_table(hook);
+        find_waiting(&now);
+        table.default_action = plan_.default_action;
         SIEVE_TRY(compare_replies(hook, now, table));
         compare(now);
-        return check_images(plan_, wanted_);
+        return {};
     }
 
   private:
+    // A set that waits can make others wait, whichever side of it they are on.
+    void find_waiting(const kernel::TableInForce* now) {
+        const std::vector<std::string>& names = plan_.entry->sets;
+        const auto is_in_force = [&](std::size_t i) { return now != nullptr && now->find(names[i]); };
+        const auto is_together = [&](std::size_t i) {
+            const auto set = wanted_.find(names[i]);
+            return set != wanted_.end() && set->second.together;
+        };
+        std::vector<std::optional<WaitingSet>> waiting(names.size());
+        // The first set that keeps this one out.
+        const auto keeper_of = [&](std::size_t i) -> std::optional<std::size_t> {
+            for (std::size_t k = 0; k < names.size(); k++)
+                if (waiting[k] &&
+                    ((k < i && passes(k) && takes(actions_[i].action)) || (is_together(i) && is_together(k))))
+                    return k;
+            return std::nullopt;
+        };
+        for (std::size_t i = 0; i < names.size(); i++)
+            if (!is_in_force(i) && !has_image(names[i])) waiting[i] = WaitingSet{names[i], {}};
+        for (bool more = true; more;) {
+            more = false;
+            for (std::size_t i = 0; i < names.size(); i++) {
+                if (waiting[i] || is_in_force(i)) continue;
+                if (const auto keeper = keeper_of(i)) {
+                    waiting[i] = WaitingSet{names[i], names[*keeper]};
+                    more = true;
+                }
+            }
+        }
+        for (std::size_t i = 0; i < names.size(); i++) {
+            if (!waiting[i]) continue;
+            plan_.waiting.push_back(*waiting[i]);
+            if (!passes(i)) continue;
+            if (now == nullptr || now->default_action != SIEVE_ACTION_DROP)
+                plan_.default_action = SIEVE_ACTION_PASS;
+            if (!first_friend_) first_friend_ = i;
+        }
+    }
+
+    [[nodiscard]] bool passes(std::size_t i) const { return actions_[i].action == SIEVE_ACTION_PASS; }
+    [[nodiscard]] bool has_image(const std::string& name) const {
+        const auto set = wanted_.find(name);
+        return set != wanted_.end() && set->second.has_image();
+    }
+
+    [[nodiscard]] Status nothing_yet() const {
+        std::vector<std::string> texts;
+        for (const WaitingSet& set : plan_.waiting) texts.push_back(waiting_text(set));
+        return bad_input(fmt::format("{} {}: no set can be in force yet: {}", plan_.interface,
+                                     kernel::hook_point_name(plan_.point), fmt::join(texts, "; ")));
+    }
+
     void add_coming(std::size_t i) {
         const std::string& name = plan_.entry->sets[i];
         plan_.sets.push_back({.name = name,
@@ -188,6 +242,7 @@ class HookPlanner {
     void compare(const kernel::TableInForce& now) {
         const InterfaceConfiguration& entry = *plan_.entry;
         for (std::size_t i = 0; i < entry.sets.size(); i++) {
+            if (plan_.waits(entry.sets[i])) continue;
             if (const kernel::SetInForce* set = now.find(entry.sets[i]); set != nullptr)
                 add_staying(i, *set);
             else
@@ -207,7 +262,7 @@ class HookPlanner {
         }
         const auto is_in_force = [&](const std::string& name) { return now.find(name) != nullptr; };
         if (common(entry.sets, is_in_force) != common(names, is_wanted)) plan_.order_before = names;
-        if (now.default_action != entry.default_action) plan_.default_before = now.default_action;
+        if (now.default_action != plan_.default_action) plan_.default_before = now.default_action;
         if (now.unreadable != entry.unreadable) plan_.unreadable_before = now.unreadable;
         const bool changes = plan_.default_before || plan_.unreadable_before || plan_.replies_before ||
                              plan_.notes_gone || !plan_.order_before.empty() ||
@@ -225,6 +280,11 @@ class HookPlanner {
                     .verified = is_verified(configuration_, now.name) &&
                                 (is_verifiable(now.name) ||
                                  (wanted.filter == WantedFilter::in_force && now.exact_id != 0))};
+        // It begins to take packets once the sets before it have their lists.
+        if (first_friend_ && *first_friend_ < i && takes(actions_[i].action) &&
+            !takes(set.action_before->action))
+            set.action = set.action_before;
+        if (!wanted.has_image()) set.verified = set.verified_before; // it keeps what it has
         const bool same = set.verified == set.verified_before &&
                           (wanted.filter == WantedFilter::in_force ||
                            (wanted.filter == WantedFilter::last_good &&
@@ -240,7 +300,8 @@ class HookPlanner {
     const Configuration& configuration_;
     const WantedSets& wanted_;
     HookPlan& plan_;
-    std::vector<control::SetAction> actions_;
+    std::vector<control::SetAction> actions_;   // of the entry's sets
+    std::optional<std::size_t> first_friend_{}; // the first set that passes and waits
 };
 
 // The hook where the managed program runs now: its interface may have been renamed since. Nothing if it runs
@@ -387,6 +448,26 @@ bool SetPlan::changes() const {
     return comes || goes || new_filter || other_action();
 }
 
+std::vector<std::string> HookPlan::names() const {
+    std::vector<std::string> names;
+    for (const SetPlan& set : sets)
+        if (!set.goes) names.push_back(set.name);
+    return names;
+}
+
+bool HookPlan::waits(const std::string& set) const {
+    return std::ranges::any_of(waiting, [&](const WaitingSet& one) { return one.name == set; });
+}
+
+bool HookPlan::default_waits() const {
+    return entry != nullptr && default_action != entry->default_action;
+}
+
+std::string waiting_text(const WaitingSet& set) {
+    if (set.behind.empty()) return fmt::format("set {} waits for its first list", set.name);
+    return fmt::format("set {} waits for set {}", set.name, set.behind);
+}
+
 bool Plan::nothing_to_do() const {
     return std::all_of(hooks.begin(), hooks.end(),
                        [](const HookPlan& hook) { return hook.step == HookStep::nothing && !hook.obstacle; });
@@ -448,7 +529,8 @@ Result<HookInTheMaking> HookInTheMaking::prepare(control::Kernel& kernel, const 
                                                  const control::Safety& safety, const CatchUp& catch_up) {
     const auto start = std::chrono::steady_clock::now();
     auto parts = std::make_unique<Parts>(configuration, plan, state, safety);
-    control::TableSpec table = table_of(configuration, *plan.entry, plan.interface);
+    control::TableSpec table = table_of(configuration, plan, plan.names());
+    const std::size_t sets = table.sets.size();
     for (std::size_t i = 0; i < table.sets.size(); i++) {
         control::SetSpec& set = table.sets[i];
         const auto found = identities.find(set.name);
@@ -469,7 +551,7 @@ Result<HookInTheMaking> HookInTheMaking::prepare(control::Kernel& kernel, const 
         parts->making = std::move(making);
     } else {
         control::TableChange change{.table = std::move(table), .kept = {}};
-        for (std::size_t i = 0; i < plan.entry->sets.size(); i++) change.kept.push_back(plan.sets[i].kept);
+        for (std::size_t i = 0; i < sets; i++) change.kept.push_back(plan.sets[i].kept);
         SIEVE_ASSIGN(auto making, control::TableInTheMaking::prepare(kernel, std::move(change), observer,
                                                                      parts->safe.get()));
         parts->making = std::move(making);
@@ -500,7 +582,7 @@ Result<HookDone> HookInTheMaking::commit() {
         done.program_id = applied.hook.ours ? applied.hook.ours->id : 0;
         done.remarks = std::move(applied.remarks);
         done.warnings = std::move(applied.warnings);
-        done.brought_in = parts_->plan.entry->sets;
+        done.brought_in = parts_->plan.names();
         done.testing += since(start);
         return done;
     }

@@ -36,6 +36,9 @@ struct WantedSet {
     WantedFilter filter = WantedFilter::in_force;
     std::string identity{}; // of the last good image; empty if there is none
     bool verifiable = true; // its keys are kept, or will be
+    bool together = false;  // it changes together with others (together.hpp)
+
+    [[nodiscard]] bool has_image() const { return filter == WantedFilter::new_build || !identity.empty(); }
 };
 using WantedSets = std::map<std::string, WantedSet>; // by name
 
@@ -63,13 +66,25 @@ struct SetPlan {
     [[nodiscard]] bool changes() const;
 };
 
+// A set of the configuration that is not in force yet, and does not come into force now.
+struct WaitingSet {
+    std::string name{};
+    // The set that it waits for: one that passes, is asked before it, and has no list yet, so that this one
+    // could drop what is to pass; or one that changes together with it. Empty: it has no list itself.
+    std::string behind{};
+
+    [[nodiscard]] friend bool operator==(const WaitingSet&, const WaitingSet&) = default;
+};
+
 struct HookPlan {
     std::string interface {};
     kernel::HookPoint point = kernel::HookPoint::xdp;
     HookStep step = HookStep::nothing;
-    std::uint32_t program_id = 0;                    // that runs there; 0: none of ours
-    const InterfaceConfiguration* entry = nullptr;   // none for a hook to be unloaded, or paused
-    std::vector<SetPlan> sets{};                     // the wanted ones in their order, then those that go
+    std::uint32_t program_id = 0;                  // that runs there; 0: none of ours
+    const InterfaceConfiguration* entry = nullptr; // none for a hook to be unloaded, or paused
+    std::vector<SetPlan> sets{};       // those that will be in force, in their order, then those that go
+    std::vector<WaitingSet> waiting{}; // of the entry's sets, in their order
+    sieve_action default_action = SIEVE_ACTION_PASS; // as it will be; see default_waits()
     std::vector<std::string> order_before{};         // if sets that stay change places: all as they are
     std::optional<sieve_action> default_before{};    // if it changes
     std::optional<sieve_action> unreadable_before{}; // likewise
@@ -82,7 +97,16 @@ struct HookPlan {
     std::optional<Error> obstacle{}; // why nothing can be done here
     bool locks_out = false;          // the obstacle is that it would lock somebody out
     bool paused = false; // the configuration names it, and `xdp-sieve pause` keeps our program away
+
+    // The sets that will be in force, in their order.
+    [[nodiscard]] std::vector<std::string> names() const;
+    [[nodiscard]] bool waits(const std::string& set) const;
+    // The default is to be drop, and stays pass as long as a set that passes has no list.
+    [[nodiscard]] bool default_waits() const;
 };
+
+// "set a waits for its first list", "set b waits for set a, ...".
+[[nodiscard]] std::string waiting_text(const WaitingSet& set);
 
 struct Plan {
     std::vector<HookPlan> hooks{};      // of the configuration, then those to be unloaded
@@ -93,6 +117,10 @@ struct Plan {
 
 // Compares. Changes nothing. The plan points into the configuration. A pattern never means the loopback
 // interface. Where an interface is paused, our program goes, whoever put it there.
+//
+// A set that has no list yet keeps nobody out, with one exception: as long as a set that passes has none, no
+// set behind it begins to take packets, and the default does not become drop, since both could drop what is
+// to pass. What takes packets already goes on. Sets that change together come together.
 [[nodiscard]] Plan make_plan(control::Kernel& kernel, const Configuration& configuration,
                              const WantedSets& wanted, const std::vector<ManagedHook>& managed,
                              const Pauses& pauses = {});

@@ -211,18 +211,39 @@ TEST_F(AgendaTest, ASetThatLostItsImageIsAskedAtOnce) {
     EXPECT_FALSE(agenda.take(now));
 }
 
-TEST_F(AgendaTest, ASetWithoutAnImageJoinsEveryCycle) {
-    const auto first = agenda.take(now);
-    ASSERT_TRUE(first);
-    CycleReport failing = report(SetOutcome::failed, false);
-    agenda.done(*first, failing, now);
-    now += 1ms;
-    agenda.lists_changed({"b"}, now);
+TEST_F(AgendaTest, ASourceFarAwayIsAskedBesideTheCycles) {
+    add("far", 1h);
+    configuration.sets.back().sources = {HttpSpec{"http://192.0.2.1/list"}};
+    agenda.follow(configuration, now);
+    begin(); // without it
+    EXPECT_FALSE(agenda.take_far(now, {})) << "there is no room";
+    EXPECT_EQ(agenda.next_far({}), std::nullopt);
+    EXPECT_EQ(agenda.next_far({.any = true}), now);
+    EXPECT_EQ(agenda.take_far(now, {.any = true}), "far");
+    // While it is asked, all others go on, and it is not asked again.
+    now += 2h;
+    EXPECT_FALSE(agenda.take_far(now, {.any = true}));
+    EXPECT_EQ(run(), (std::set<std::string>{"a", "b"}));
+    agenda.answered("far");
+    EXPECT_LE(agenda.next(), now);
+    EXPECT_EQ(run(SetOutcome::failed), std::set<std::string>{"far"});
+    EXPECT_TRUE(agenda.fails("far"));
+    // One that failed needs room for such.
+    now += 1h;
+    EXPECT_FALSE(agenda.take_far(now, {.any = true}));
+    EXPECT_EQ(agenda.take_far(now, {.any = true, .failing = true}), "far");
+    agenda.called_off({.sets = {"far"}}, now);
+    EXPECT_EQ(agenda.take_far(now, {.any = true, .failing = true}), "far");
+    agenda.lists_changed({"far"}, now); // it has a file, too
+    agenda.answered("far");
+    EXPECT_TRUE(run().contains("far"));
+    EXPECT_FALSE(agenda.fails("far"));
     now += 10ms;
-    EXPECT_EQ(run(SetOutcome::replaced), (std::set<std::string>{"a", "b"}));
-    agenda.lists_changed({"b"}, now);
-    now += 10ms;
-    EXPECT_EQ(run(), std::set<std::string>{"b"});
+    EXPECT_EQ(agenda.take_far(now, {.any = true}), "far") << "it changed meanwhile";
+    // A reload forgets what another configuration was told.
+    agenda.answered("far");
+    agenda.follow(configuration, now);
+    EXPECT_EQ(agenda.take_far(now, {.any = true}), "far");
 }
 
 TEST_F(AgendaTest, AReloadKeepsTheTimesOfSetsThatStay) {

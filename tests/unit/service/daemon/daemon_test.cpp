@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
 #include "libsieve/service/daemon/daemon.hpp"
 
+#include <poll.h>
 #include <sys/stat.h>
 
 #include <atomic>
@@ -15,6 +16,8 @@
 #include <gtest/gtest.h>
 
 #include "libsieve/feeds/key_text.hpp"
+#include "libsieve/service/child_messages.hpp"
+#include "libsieve/util/write_all.hpp"
 #include "unit/control/fake_kernel.hpp"
 #include "unit/control/files.hpp"
 #include "unit/service/daemon/records.hpp"
@@ -178,6 +181,125 @@ TEST_F(DaemonTest, IsReadyWhenWhatIsRememberedIsInForce) {
     EXPECT_EQ(notifier.sent.at(0), "READY=1\nSTATUS=2 sets in force on eth0");
     EXPECT_TRUE(log.says("the start did not wait for the addresses that this host lives by"));
     host.await_read(reads + 2); // the start's, and then sources are asked
+}
+
+TEST_F(DaemonTest, ASetWithoutAListIsNamedAndTheOthersGoOn) {
+    std::filesystem::remove(files.path("b.txt"));
+    start();
+    until([this] { return daemon->cycles() >= 2 && daemon->is_idle(); });
+    ASSERT_EQ(kernel.running.table.sets.size(), 1U);
+    EXPECT_TRUE(log.says("eth0: set b waits for its first list; the other sets go on"));
+    const std::string told = notifier.sent.back();
+    EXPECT_TRUE(told.starts_with("STATUS=1 of 2 sets in force on eth0; set b waits for its first list: "))
+        << told;
+    EXPECT_NE(told.find("b.txt: cannot be read"), std::string::npos) << told;
+    EXPECT_NE(told.find(", asked again at 20"), std::string::npos) << told;
+    EXPECT_EQ(told.find("its refresh failed"), std::string::npos) << told;
+    files.feed("b.txt", {"192.0.2.2"});
+    until([this] { return notifier.sent.back() == "STATUS=2 sets in force on eth0"; });
+}
+
+// A server whose lists come when the test says so. Each download is a child that waits.
+class Server {
+  public:
+    // Has downloads done here, and all other work in the process.
+    SandboxSettings sandbox() {
+        SandboxSettings settings;
+        settings.run = [this](const ChildOrder& child) -> Result<ChildEnd> {
+            return child.role == ChildRole::fetch ? download(child) : test::work_in_process(child);
+        };
+        return settings;
+    }
+    void answer(const std::string& url, const std::string& list) {
+        const std::lock_guard lock(mutex_);
+        lists_[url] = list;
+        changed_.notify_all();
+    }
+    void await_request(const std::string& url) {
+        std::unique_lock lock(mutex_);
+        changed_.wait(lock, [&] { return asked_.contains(url); });
+    }
+    std::size_t most_at_once() {
+        const std::lock_guard lock(mutex_);
+        return most_;
+    }
+
+  private:
+    Result<ChildEnd> download(const ChildOrder& child) {
+        SIEVE_ASSIGN(const AnyOrder order, read_order(child.message));
+        const std::string url = std::get<FetchOrder>(order).request.url;
+        std::unique_lock lock(mutex_);
+        asked_.insert(url);
+        most_ = std::max(most_, ++now_);
+        changed_.notify_all();
+        while (!lists_.contains(url)) {
+            lock.unlock();
+            pollfd cancel{.fd = child.cancel, .events = POLLIN, .revents = 0};
+            const bool called_off = ::poll(&cancel, 1, 1) > 0;
+            lock.lock();
+            if (called_off) break;
+        }
+        now_--;
+        if (!lists_.contains(url)) return bad_input(url + ": was called off");
+        if (lists_[url].empty()) return bad_input(url + ": is dead");
+        if (!write_all(child.descriptors.at(0), lists_[url])) return bad_input("cannot be written");
+        ChildEnd end;
+        end.report = write_report(HttpAnswer{});
+        return end;
+    }
+
+    std::mutex mutex_;
+    std::condition_variable changed_;
+    std::map<std::string, std::string> lists_;
+    std::set<std::string> asked_;
+    std::size_t now_ = 0, most_ = 0;
+};
+
+// However many servers hang, lists on this machine, other servers, interfaces, reloads and stops do not wait.
+TEST_F(DaemonTest, AServerThatHangsDelaysNobodyElse) {
+    constexpr int hanging = 14;
+    Server server;
+    {
+        std::ofstream file(files.path("c.toml"));
+        file << fmt::format(
+            "[service]\nstate-directory = \"{}\"\nlisten = \"\"\n[[interface]]\nname = \"eth*\"\n"
+            "sets = [\"a\", \"good\"",
+            files.path("state"));
+        for (int i = 0; i < hanging; i++) file << fmt::format(", \"hangs{}\"", i);
+        file << "]\n[set.a]\nsources = [\"a.txt\"]\n[set.good]\nsources = [\"http://192.0.2.1/zzz\"]\n";
+        for (int i = 0; i < hanging; i++)
+            file << fmt::format("[set.hangs{0}]\nsources = [\"http://192.0.2.1/{0}\"]\n", i);
+    }
+    auto started = Daemon::start(
+        parts(), {.configuration = files.path("c.toml"), .patience = 0ms, .sandbox = server.sandbox()});
+    ASSERT_TRUE(started) << started.error().message;
+    daemon = std::move(*started);
+    until_said("eth0: attached; in force: a");
+    for (int i = 0; i < hanging; i++) server.await_request(fmt::format("http://192.0.2.1/{}", i));
+    server.answer("http://192.0.2.1/zzz", "192.0.2.7\n");
+    until_said("set good: a new list with 1 entry");
+    until([this] { return kernel.running.table.find("good") != nullptr; });
+    files.feed("a.txt", {"192.0.2.1", "192.0.2.2"});
+    until_said("set a: a new list with 2 entries (before: 1)");
+    until([this] { return daemon->is_idle(); });
+    // A new interface.
+    kernel.running = {};
+    daemon->interfaces_changed({.names = {"eth0"}});
+    until([this] { return kernel.running.ours && daemon->is_idle(); });
+    EXPECT_EQ(kernel.running.table.sets.size(), 2U);
+    EXPECT_EQ(server.most_at_once(), hanging + 1);
+    // One of them answers, another is dead.
+    server.answer("http://192.0.2.1/3", "192.0.2.8\n");
+    server.answer("http://192.0.2.1/4", "");
+    until_said("eth0: changed: +hangs3");
+    until_said("set hangs4: http://192.0.2.1/4: is dead");
+    log.forget();
+    daemon->reload();
+    until_said("the configuration was read anew");
+    until([this] { return notifier.count("READY=1") > 1; });
+    EXPECT_EQ(log.count("called off"), 0U) << log.text();
+    daemon->stop();
+    EXPECT_TRUE(daemon->run());
 }
 
 TEST_F(DaemonTest, TakesOverWhatRuns) {

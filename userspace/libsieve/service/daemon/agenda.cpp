@@ -37,6 +37,10 @@ void Agenda::follow(const Configuration& configuration, Time now) {
             entry = found->second;
         else
             entry.timer = now;
+        if (entry.turn == Turn::answered) { // to what was asked before
+            entry.turn = Turn::waits;
+            entry.timer = now;
+        }
         entry.interval = set.refresh;
         entry.far = is_far(set);
         entry.timer = std::min(entry.timer, now + entry.interval);
@@ -66,8 +70,24 @@ std::optional<Agenda::Time> Agenda::next() const {
     std::optional<Time> next = compare_;
     const auto sooner = [&next](Time time) { next = next ? std::min(*next, time) : time; };
     if (interfaces_.due()) sooner(*interfaces_.due());
-    for (const auto& [name, entry] : sets_) sooner(entry.due());
+    for (const auto& [name, entry] : sets_) {
+        if (entry.turn == Turn::answered) sooner(Time::min());
+        if (entry.turn == Turn::waits && !entry.far) sooner(entry.due());
+    }
     return next;
+}
+
+std::optional<Agenda::Time> Agenda::next_far(FarRoom room) const {
+    std::optional<Time> next;
+    for (const auto& [name, entry] : sets_)
+        if (entry.turn == Turn::waits && entry.far && entry.has_room(room))
+            next = next ? std::min(*next, entry.due()) : entry.due();
+    return next;
+}
+
+bool Agenda::fails(const std::string& set) const {
+    const auto found = sets_.find(set);
+    return found != sets_.end() && found->second.failures > 0;
 }
 
 std::optional<CycleOptions> Agenda::take(Time now) {
@@ -78,26 +98,36 @@ std::optional<CycleOptions> Agenda::take(Time now) {
         interfaces_.clear();
         return cycle;
     }
-    // The one that has waited longest; of several, one that is near.
-    const std::pair<const std::string, Entry>* first = nullptr;
-    for (const auto& candidate : sets_) {
-        if (!is_due(candidate.second.due())) continue;
-        const auto rank = [](const Entry& entry) { return std::pair(entry.due(), entry.far); };
-        if (first == nullptr || rank(candidate.second) < rank(first->second)) first = &candidate;
-    }
-    if (first == nullptr) return std::nullopt;
-    cycle.ask = Ask::some;
     for (auto& [name, entry] : sets_) {
-        const bool together = !first->second.far && !entry.far && is_due(entry.due());
-        if (name == first->first || together || entry.bare) cycle.sets.insert(name);
-    }
-    for (const std::string& name : cycle.sets) {
-        Entry& entry = sets_.at(name);
-        entry.changed.clear();
+        if (entry.turn != Turn::answered) {
+            if (entry.far || !is_due(entry.due())) continue;
+            entry.changed.clear();
+        }
+        cycle.sets.insert(name);
+        entry.turn = Turn::waits;
         if (entry.failures > 0) cycle.failures[name] = entry.failures;
         entry.timer = now + entry.interval; // until it is known what became of the cycle
     }
+    if (cycle.sets.empty()) return std::nullopt;
+    cycle.ask = Ask::some;
     return cycle;
+}
+
+std::optional<std::string> Agenda::take_far(Time now, FarRoom room) {
+    std::pair<const std::string, Entry>* first = nullptr;
+    for (auto& candidate : sets_) {
+        const Entry& entry = candidate.second;
+        if (!entry.far || entry.turn != Turn::waits || entry.due() > now || !entry.has_room(room)) continue;
+        if (first == nullptr || entry.due() < first->second.due()) first = &candidate;
+    }
+    if (first == nullptr) return std::nullopt;
+    first->second.changed.clear();
+    first->second.turn = Turn::asked;
+    return first->first;
+}
+
+void Agenda::answered(const std::string& set) {
+    if (const auto found = sets_.find(set); found != sets_.end()) found->second.turn = Turn::answered;
 }
 
 void Agenda::done(const CycleOptions& cycle, const CycleReport& report, Time now) {
@@ -129,13 +159,19 @@ void Agenda::done(const CycleOptions& cycle, const CycleReport& report, Time now
 
 void Agenda::failed(const CycleOptions& cycle, Time now) {
     for (const std::string& name : cycle.sets)
-        if (const auto found = sets_.find(name); found != sets_.end()) back_off(found->second, now);
+        if (const auto found = sets_.find(name); found != sets_.end()) {
+            found->second.turn = Turn::waits;
+            back_off(found->second, now);
+        }
     if (cycle.sets.empty()) back_off_comparing(now);
 }
 
 void Agenda::called_off(const CycleOptions& cycle, Time now) {
     for (const std::string& name : cycle.sets)
-        if (const auto found = sets_.find(name); found != sets_.end()) found->second.timer = now;
+        if (const auto found = sets_.find(name); found != sets_.end()) {
+            found->second.turn = Turn::waits;
+            found->second.timer = now;
+        }
     if (cycle.sets.empty()) compare_ = now;
 }
 

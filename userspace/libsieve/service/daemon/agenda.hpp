@@ -8,6 +8,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
@@ -24,6 +25,12 @@ struct AgendaLimits {
     std::chrono::milliseconds quiet{10};    // without a further trigger, before a trigger counts
     std::chrono::milliseconds longest{250}; // that a trigger is held back, however many follow it
     BackoffLimits backoff{};
+};
+
+// Whether one more set can be asked whose source is far away.
+struct FarRoom {
+    bool any = false;
+    bool failing = false; // one that failed last time, as servers that hang do
 };
 
 class Agenda {
@@ -49,20 +56,28 @@ class Agenda {
 
     // When take() has something; nothing if nothing is planned.
     [[nodiscard]] std::optional<Time> next() const;
+    // The same of take_far().
+    [[nodiscard]] std::optional<Time> next_far(FarRoom room) const;
 
-    // The cycle that is due, if one is. Sets whose sources are near come first and together; those with
-    // sources far away come one at a time, so that a slow server holds up a changed file for one download at
-    // most. A set without a last good image joins every such cycle: no hook gets its table before each of its
-    // sets has an image.
+    // The cycle that is due, if one is: for all sets whose sources are near and due, and those far away whose
+    // sources have been asked.
     [[nodiscard]] std::optional<CycleOptions> take(Time now);
+    // The set with a source far away that has been due for the longest time. Its sources are then asked
+    // beside the cycles, until answered() or called_off().
+    [[nodiscard]] std::optional<std::string> take_far(Time now, FarRoom room);
+    // The sources of a set have been asked: the next cycle is about it as well.
+    void answered(const std::string& set);
 
     // What became of a cycle that was taken: it ran, it could not run, or it was called off and is due again.
+    // The same of sets whose sources were asked beside the cycles, by a cycle of these sets.
     void done(const CycleOptions& cycle, const CycleReport& report, Time now);
     void failed(const CycleOptions& cycle, Time now);
     void called_off(const CycleOptions& cycle, Time now);
 
     // When the sources of the set are asked at the latest.
     [[nodiscard]] std::optional<Time> next_of(const std::string& set) const;
+    // Whether the set's last refresh failed.
+    [[nodiscard]] bool fails(const std::string& set) const;
     // Failures in a row of comparing.
     [[nodiscard]] unsigned failures() const { return failures_; }
 
@@ -78,15 +93,22 @@ class Agenda {
         std::optional<Time> first_;
         std::optional<Time> due_;
     };
+    enum class Turn : std::uint8_t {
+        waits,    // for its time
+        asked,    // its sources are asked, beside the cycles
+        answered, // they have been, and a cycle is to follow
+    };
     struct Entry {
         std::chrono::milliseconds interval{0};
         bool far = false; // a source is not on this machine
+        Turn turn = Turn::waits;
         bool bare = true; // it has no last good image, as far as is known
         Time timer{};     // when to ask without any trigger
         Settling changed;
         unsigned failures = 0;
 
         [[nodiscard]] Time due() const;
+        [[nodiscard]] bool has_room(FarRoom room) const { return failures == 0 ? room.any : room.failing; }
     };
 
     void schedule(Entry& entry, Time now);

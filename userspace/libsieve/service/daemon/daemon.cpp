@@ -139,10 +139,12 @@ Daemon::Daemon(const DaemonParts& parts, const DaemonSettings& settings, Configu
                         std::max(*next - now(), Time::duration::zero()));
                 }),
       live_(parts.kernel, state_, parts.host, parts.log, parts.ledger),
-      lists_(parts.loop, parts.log, [this](const std::set<std::string>& sets) { lists_changed(sets); }) {}
+      lists_(parts.loop, parts.log, [this](const std::set<std::string>& sets) { lists_changed(sets); }),
+      far_(parts.loop, state_, parts.host, parts.log,
+           [this](FarSources::Answer answer) { far_answered(std::move(answer)); }) {}
 
 Daemon::~Daemon() {
-    if (running_) call_off();
+    call_off();
 }
 
 Status Daemon::listen() {
@@ -209,15 +211,53 @@ Daemon::Time Daemon::now() const {
 }
 
 void Daemon::arm() {
-    const auto next = agenda_.next();
-    if (!next || running_ || stopping_) return timer_.unset();
+    std::optional<Time> next = agenda_.next_far(far_room());
+    if (const auto cycle = agenda_.next(); cycle && !running_) next = next ? std::min(*next, *cycle) : cycle;
+    if (!next || stopping_) return timer_.unset();
     timer_.set(started_ + std::chrono::duration_cast<Time::duration>((*next - started_) / settings_.pace));
 }
 
 void Daemon::look_at_agenda() {
+    ask_far();
     if (!running_ && !stopping_)
         if (std::optional<CycleOptions> options = agenda_.take(now())) begin(std::move(*options));
     arm();
+}
+
+// What is remembered comes into force before any source is asked.
+FarRoom Daemon::far_room() const {
+    return ready_ && !next_ && !stopping_ ? far_.room() : FarRoom{};
+}
+
+void Daemon::ask_far() {
+    while (const std::optional<std::string> name = agenda_.take_far(now(), far_room())) {
+        // Sets that change together are read as of one moment, by a cycle.
+        if (SetsTogether::of(*configuration_).has(*name)) {
+            agenda_.answered(*name);
+            continue;
+        }
+        parts_.ledger.note_cycle_begun({*name});
+        const Status asked = far_.ask(configuration_, *configuration_->find_set(*name), agenda_.fails(*name),
+                                      *settings_.sandbox);
+        if (asked) continue;
+        parts_.log.error(
+            fmt::format("set {}: its sources cannot be asked: {}", *name, asked.error().message));
+        agenda_.failed({.sets = {*name}}, now());
+    }
+}
+
+void Daemon::far_answered(FarSources::Answer answer) {
+    if (stopping_) return;
+    const CycleOptions about{.sets = {answer.set}};
+    if (answer.called_off || answer.configuration != configuration_) {
+        agenda_.called_off(about, now());
+    } else if (!answer.survey) {
+        agenda_.failed(about, now());
+    } else {
+        surveyed_[answer.set] = std::move(answer.survey);
+        agenda_.answered(answer.set);
+    }
+    look_at_agenda();
 }
 
 control::Observer Daemon::observer() const {
@@ -238,7 +278,13 @@ void Daemon::begin(CycleOptions options) {
     running_->options.sets = SetsTogether::of(*configuration_).completed(std::move(running_->options.sets));
     running_->configuration = configuration_;
     running_->began = std::chrono::steady_clock::now();
-    parts_.ledger.note_cycle_begun(running_->options.sets);
+    std::set<std::string> visited = running_->options.sets;
+    for (const std::string& set : running_->options.sets)
+        if (auto survey = surveyed_.extract(set)) {
+            visited.erase(set); // before
+            running_->options.surveyed.insert(std::move(survey));
+        }
+    parts_.ledger.note_cycle_begun(visited);
     Worker& worker = running_->options.ask == Ask::nothing ? *urgent_ : *patient_;
     if (ready_) parts_.ledger.set_state(watching::DaemonState::working);
     // At the start, what is remembered is in force before the lists of live sets are read.
@@ -301,7 +347,6 @@ void Daemon::end() {
     note(*ended);
     tell_state();
     watch_pauses();
-    if (parts_.cycle_ended) parts_.cycle_ended();
     if (ended->called_off)
         agenda_.called_off(ended->options, now());
     else if (ended->report)
@@ -397,7 +442,9 @@ void Daemon::tell(const Running& ended) {
 }
 
 void Daemon::notify_status(const std::string& first_line) {
-    parts_.notifier.send(fmt::format("{}STATUS={}", first_line, standing()));
+    const std::string text = standing();
+    parts_.notifier.send(fmt::format("{}STATUS={}", first_line, text));
+    if (parts_.told) parts_.told(text);
 }
 
 std::string Daemon::standing() const {
@@ -410,6 +457,7 @@ std::string Daemon::standing() const {
 }
 
 void Daemon::call_off() {
+    far_.call_off();
     if (!running_ || running_->options.ask == Ask::nothing) return; // it will not be long
     running_->called_off = true;
     set_event(cancel_.get());
@@ -437,10 +485,8 @@ void Daemon::reload() {
     }
     next_ = std::make_shared<const Configuration>(std::move(*configuration));
     reloading_ = true;
-    if (running_)
-        call_off(); // end() adopts it
-    else
-        adopt();
+    call_off();
+    if (!running_) adopt(); // else end() does
     arm();
 }
 
@@ -452,6 +498,7 @@ void Daemon::adopt() {
     live_sets_wait_ = true; // for the comparison that follows
     if (Status watched = lists_.follow(*configuration_); !watched)
         parts_.log.warning(watched.error().message);
+    surveyed_.clear();
     agenda_.follow(without_live_sets(*configuration_), now());
     agenda_.compare(now());
 }
@@ -462,10 +509,8 @@ void Daemon::stop() {
     parts_.ledger.set_state(watching::DaemonState::stopping);
     parts_.notifier.send("STOPPING=1\nSTATUS=stopping");
     timer_.unset();
-    if (running_)
-        call_off(); // end() goes on
-    else
-        finish_stopping();
+    call_off();
+    if (!running_) finish_stopping(); // else end() does
 }
 
 void Daemon::finish_stopping() {

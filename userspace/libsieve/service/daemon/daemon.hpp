@@ -2,6 +2,9 @@
 // The daemon: runs a cycle on every trigger, one at a time, until it is told to stop.
 //
 //     files, timers, interfaces, signals --> Agenda --> a cycle on a worker thread --> log, status, metrics
+//                                              | ^
+//                                              v | answers
+//                                          FarSources: servers and commands, side by side
 //
 // The loop's thread only waits and decides. A cycle without questions to sources runs at normal priority,
 // every other one at low priority. A reload or a stop calls off the cycle that is at work.
@@ -21,6 +24,7 @@
 #include "libsieve/service/cycle.hpp"
 #include "libsieve/service/daemon/agenda.hpp"
 #include "libsieve/service/daemon/event_loop.hpp"
+#include "libsieve/service/daemon/far_sources.hpp"
 #include "libsieve/service/daemon/interface_watch.hpp"
 #include "libsieve/service/daemon/list_watch.hpp"
 #include "libsieve/service/daemon/live_sets.hpp"
@@ -49,7 +53,8 @@ struct DaemonParts {
     watching::Ledger& ledger;
     // Called with the configuration at the start, and with each one that is taken later.
     std::function<void(const Configuration& configuration)> adopted{};
-    std::function<void()> cycle_ended{}; // called after each
+    // Called with what is in force and what is wrong, whenever that may have changed.
+    std::function<void(const std::string& standing)> told{};
     // What is wrong beside the cycles, for `systemctl status`; empty: nothing.
     std::function<std::string()> trouble_beside{};
 };
@@ -103,6 +108,9 @@ class Daemon {
     void arm();
     void look_at_agenda();
     void begin(CycleOptions options);
+    [[nodiscard]] FarRoom far_room() const;
+    void ask_far();
+    void far_answered(FarSources::Answer answer);
     void take_out_ended();
     void end();
     void tell(const Running& ended);
@@ -147,7 +155,9 @@ class Daemon {
     std::uint64_t cycles_ = 0;
     Status result_{};
     std::shared_ptr<Running> running_;
-    // The workers end first: what they work with is above.
+    std::map<std::string, std::shared_ptr<SetSurvey>> surveyed_; // for the next cycle
+    // These end first: what they work with is above.
+    FarSources far_;
     std::unique_ptr<Worker> urgent_;
     std::unique_ptr<Worker> patient_;
 };

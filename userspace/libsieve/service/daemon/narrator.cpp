@@ -56,10 +56,9 @@ std::string changes_text(const HookPlan& plan) {
         if (set.other_action())
             parts.push_back(fmt::format("{} does {} now", set.name, control::describe_action(*set.action)));
     }
-    if (!plan.order_before.empty())
-        parts.push_back(fmt::format("order {}", fmt::join(plan.entry->sets, ", ")));
+    if (!plan.order_before.empty()) parts.push_back(fmt::format("order {}", fmt::join(plan.names(), ", ")));
     if (plan.default_before)
-        parts.push_back(fmt::format("default {}", control::action_name(plan.entry->default_action)));
+        parts.push_back(fmt::format("default {}", control::action_name(plan.default_action)));
     if (plan.replies_before) parts.push_back(fmt::format("replies {}", control::action_name(plan.replies)));
     if (plan.notes_gone) parts.emplace_back("the program that notes flows is back");
     return fmt::format("{}", fmt::join(parts, ", "));
@@ -85,7 +84,7 @@ void Narrator::follow(const Configuration& configuration) {
 }
 
 void Narrator::tell(const CycleOptions& cycle, const CycleReport& report, std::chrono::milliseconds took) {
-    for (const HookReport& hook : report.hooks) tell_hook(hook, report);
+    for (const HookReport& hook : report.hooks) tell_hook(hook);
     tell_gone(report);
     for (const SetReport& set : report.sets)
         tell_set(set, cycle.ask == Ask::all || cycle.sets.contains(set.name), took);
@@ -94,7 +93,6 @@ void Narrator::tell(const CycleOptions& cycle, const CycleReport& report, std::c
 
 void Narrator::tell_set(const SetReport& set, bool asked, std::chrono::milliseconds took) {
     Set& known = sets_[set.name];
-    known.has_image = set.last_good.has_value();
     known.entries = set.last_good ? set.last_good->entries : 0;
     if (!asked) return;
     known.outcome = set.outcome;
@@ -144,7 +142,7 @@ void Narrator::tell_set(const SetReport& set, bool asked, std::chrono::milliseco
                  fields);
 }
 
-void Narrator::tell_hook(const HookReport& hook, const CycleReport& report) {
+void Narrator::tell_hook(const HookReport& hook) {
     const HookPlan& plan = hook.plan;
     const std::string name = hook_name(plan);
     const LogFields fields{{"INTERFACE", plan.interface}, {"HOOK", kernel::hook_point_name(plan.point)}};
@@ -168,17 +166,12 @@ void Narrator::tell_hook(const HookReport& hook, const CycleReport& report) {
     const bool known = hooks_.contains(name);
     tell_otherwise(name, plan, fields);
     const std::string trouble = hook.error ? hook.error->message : std::string();
-    const std::string before = std::exchange(hooks_[name], trouble);
+    const Hook before = std::exchange(
+        hooks_[name], Hook{trouble, plan.names(), plan.waiting, plan.default_waits() && !hook.error});
     if (hook.error) {
-        if (known && before == trouble) return;
+        if (known && before.trouble == trouble) return;
         // The first list of a set is still on its way, or its failure is told with the set.
-        bool waits = false;
-        for (const SetReport& set : report.sets)
-            if (!set.last_good && plan.entry != nullptr &&
-                std::find(plan.entry->sets.begin(), plan.entry->sets.end(), set.name) !=
-                    plan.entry->sets.end())
-                waits = true;
-        if (waits)
+        if (plan.program_id == 0 && !plan.waiting.empty())
             log_.warning(fmt::format("{}: nothing is in force yet: {}", name, trouble), fields);
         else
             log_.error(fmt::format("{}: stays as it is: {}", name, trouble), fields);
@@ -187,26 +180,50 @@ void Narrator::tell_hook(const HookReport& hook, const CycleReport& report) {
     if (!hook.carried_out) return;
     switch (plan.step) {
     case HookStep::attach:
-        log_.notice(fmt::format("{}: attached; in force: {}", name, fmt::join(plan.entry->sets, ", ")),
-                    fields);
+        log_.notice(fmt::format("{}: attached; in force: {}", name, fmt::join(plan.names(), ", ")), fields);
         break;
     case HookStep::change:
         log_.notice(fmt::format("{}: changed: {}", name, changes_text(plan)), fields);
         break;
     case HookStep::nothing:
         if (!known)
-            log_.info(fmt::format("{}: taken over as it runs; in force: {}", name,
-                                  fmt::join(plan.entry->sets, ", ")),
-                      fields);
-        else if (!before.empty())
+            log_.info(
+                fmt::format("{}: taken over as it runs; in force: {}", name, fmt::join(plan.names(), ", ")),
+                fields);
+        else if (!before.trouble.empty())
             log_.notice(fmt::format("{}: is as it should be again", name), fields);
         break;
     case HookStep::unload:
         break;
     }
+    tell_waiting(name, plan, before, fields);
     for (const std::string& remark : hook.done.remarks)
         log_.info(fmt::format("{}: {}", name, remark), fields);
     for (const control::Warning& warning : hook.done.warnings) log_.warning(warning.message, fields);
+}
+
+void Narrator::tell_waiting(const std::string& name, const HookPlan& plan, const Hook& before,
+                            const LogFields& fields) {
+    for (const WaitingSet& set : plan.waiting)
+        if (!before.trouble.empty() || std::ranges::find(before.waiting, set) == before.waiting.end())
+            log_.warning(fmt::format("{}: {}; the other sets go on", name, waiting_text(set)), fields);
+    if (plan.default_waits() && !before.default_waits)
+        log_.warning(fmt::format("{}: the default is pass until the sets that pass have their lists", name),
+                     fields);
+}
+
+std::string Narrator::about_waiting(const WaitingSet& waiting) const {
+    std::string text = waiting_text(waiting);
+    if (!waiting.behind.empty()) return text;
+    const auto set = sets_.find(waiting.name);
+    if (set != sets_.end() && !set->second.trouble.empty())
+        text +=
+            about_set(waiting.name, set->second.trouble).substr(fmt::format("set {}", waiting.name).size());
+    if (const auto wait = next_of_(waiting.name))
+        text += fmt::format(
+            ", asked again at {}",
+            clock_text(std::time(nullptr) + std::chrono::ceil<std::chrono::seconds>(*wait).count()));
+    return text;
 }
 
 void Narrator::tell_otherwise(const std::string& name, const HookPlan& plan, const LogFields& fields) {
@@ -262,20 +279,23 @@ std::string about_set(const std::string& set, const std::string& message) {
 }
 
 std::string Narrator::standing() const {
-    std::size_t images = 0;
-    for (const auto& [name, set] : sets_)
-        if (set.has_image) images++;
+    std::set<std::string> in_force, not_yet;
     std::vector<std::string> working;
     std::vector<std::string> troubles;
-    for (const auto& [name, trouble] : hooks_) {
-        if (trouble.empty())
+    for (const auto& [name, hook] : hooks_) {
+        if (!hook.trouble.empty()) {
+            troubles.push_back(fmt::format("{}: {}", name, hook.trouble));
+        } else {
             working.push_back(name);
-        else
-            troubles.push_back(fmt::format("{}: {}", name, trouble));
+            in_force.insert(hook.sets.begin(), hook.sets.end());
+        }
+        for (const WaitingSet& set : hook.waiting)
+            if (not_yet.insert(set.name).second) troubles.push_back(about_waiting(set));
+        if (hook.default_waits) troubles.push_back(fmt::format("{}: the default is pass until then", name));
     }
     for (const auto& [name, otherwise] : otherwise_) troubles.push_back(otherwise);
     for (const auto& [name, set] : sets_) {
-        if (set.trouble.empty()) continue;
+        if (set.trouble.empty() || not_yet.contains(name)) continue;
         const char* what =
             set.outcome == SetOutcome::refused ? "its new list was refused" : "its refresh failed";
         troubles.push_back(fmt::format("set {}: {}", name, what));
@@ -283,9 +303,13 @@ std::string Narrator::standing() const {
     for (const std::string& name : paused_)
         troubles.push_back(fmt::format("{} is paused, so no packet is judged there", name));
     for (const std::string& name : missing_) troubles.push_back(fmt::format("interface {} is missing", name));
+    const std::size_t sets = in_force.size();
+    for (const std::string& name : not_yet) in_force.insert(name);
+    const std::string count = in_force.size() == sets
+                                  ? counted(sets, "set", "sets")
+                                  : fmt::format("{} of {}", sets, counted(in_force.size(), "set", "sets"));
     std::string text = working.empty() ? "nothing is in force"
-                                       : fmt::format("{} in force on {}", counted(images, "set", "sets"),
-                                                     fmt::join(working, ", "));
+                                       : fmt::format("{} in force on {}", count, fmt::join(working, ", "));
     if (!troubles.empty()) text += fmt::format("; {}", fmt::join(troubles, "; "));
     return text;
 }

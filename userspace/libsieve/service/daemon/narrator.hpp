@@ -29,7 +29,8 @@ class Narrator {
     // Forgets what is not in the configuration any more.
     void follow(const Configuration& configuration);
 
-    // For `systemctl status`: "2 sets in force on eth0; set bad: its list was refused".
+    // For `systemctl status`: "2 sets in force on eth0; set bad: its list was refused". Of a set that is not
+    // in force yet, why, and when its sources are asked again.
     [[nodiscard]] std::string standing() const;
 
   private:
@@ -37,10 +38,18 @@ class Narrator {
         SetOutcome outcome = SetOutcome::unchanged;
         std::string trouble{}; // of the last refresh; empty: none
         std::uint64_t entries = 0;
-        bool has_image = false;
+    };
+    struct Hook {
+        std::string trouble{};             // empty: none
+        std::vector<std::string> sets{};   // in force, if there is none
+        std::vector<WaitingSet> waiting{}; // not yet
+        bool default_waits = false;
     };
     void tell_set(const SetReport& set, bool asked, std::chrono::milliseconds took);
-    void tell_hook(const HookReport& hook, const CycleReport& report);
+    void tell_hook(const HookReport& hook);
+    void tell_waiting(const std::string& name, const HookPlan& plan, const Hook& before,
+                      const LogFields& fields);
+    [[nodiscard]] std::string about_waiting(const WaitingSet& waiting) const;
     void tell_otherwise(const std::string& name, const HookPlan& plan, const LogFields& fields);
     void tell_gone(const CycleReport& report);
     void tell_missing(const CycleReport& report);
@@ -48,7 +57,7 @@ class Narrator {
     Log& log_;
     NextOf next_of_;
     std::map<std::string, Set> sets_;
-    std::map<std::string, std::string> hooks_;     // "eth0 xdp": its trouble, or nothing
+    std::map<std::string, Hook> hooks_;            // by "eth0" or "eth0 ingress"
     std::map<std::string, std::string> otherwise_; // hooks that are attached otherwise than configured
     std::set<std::string> paused_;                 // hooks
     std::set<std::string> missing_;

@@ -40,8 +40,12 @@ Status PublicFace::leave_note(Log& log) {
     return {};
 }
 
-void PublicFace::look_again(Log& log) {
-    if (note_ && note_->is_there()) return;
+void PublicFace::tell(const std::string& standing, Log& log) {
+    const bool news = std::exchange(manager_.standing, standing) != standing;
+    if (note_ && note_->is_there()) {
+        if (Status told = news ? note_->update(standing) : Status(); !told) log.warning(told.error().message);
+        return;
+    }
     if (Status left = leave_note(log); !left)
         log.warning(left.error().message);
     else

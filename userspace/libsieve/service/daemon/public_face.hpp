@@ -24,8 +24,8 @@ class PublicFace {
     // Serves where the configuration says. A server that cannot be had is logged: filtering goes on without
     // it.
     void follow(const Configuration& configuration, watching::Ledger& ledger, Log& log);
-    // Writes the manager's note again if somebody has removed it.
-    void look_again(Log& log);
+    // Writes how things stand into the manager's note, and the note again if somebody has removed it.
+    void tell(const std::string& standing, Log& log);
 
     // Why nothing is served although the configuration says where; empty: all is well.
     [[nodiscard]] const std::string& trouble() const { return trouble_; }

@@ -137,10 +137,14 @@ void Ledger::note_cycle(const CycleReport& report, const CycleTimes& times) {
     record_.hook_errors.clear();
     record_.otherwise.clear();
     record_.paused.clear();
+    record_.waiting.clear();
+    record_.default_waits.clear();
     for (const HookReport& hook : report.hooks) {
         const HookId id{hook.plan.interface, hook.plan.point};
         if (hook.error) record_.hook_errors[id] = hook.error->message;
         if (hook.plan.paused) record_.paused.insert(id);
+        if (!hook.plan.waiting.empty()) record_.waiting[id] = hook.plan.waiting;
+        if (hook.plan.default_waits() && !hook.error) record_.default_waits.insert(id);
         if (hook.plan.otherwise) record_.otherwise[id] = hook.plan.otherwise->message;
     }
     for (const SetReport& set : report.sets) {

@@ -128,11 +128,13 @@ struct Record {
     std::uint64_t cycles = 0, cycles_failed = 0, cycles_changed = 0;
     TimeSum cycle_time{};
     std::optional<Clock::time_point> last_cycle{};
-    std::optional<std::string> cycle_error{};    // of the last cycle
-    std::map<HookId, std::string> hook_errors{}; // of the last cycle
-    std::set<HookId> paused{};                   // in the last cycle
-    std::map<HookId, std::string> otherwise{};   // hooks that are attached otherwise than configured
-    std::vector<std::string> missing{};          // interfaces, in the last cycle
+    std::optional<std::string> cycle_error{};            // of the last cycle
+    std::map<HookId, std::string> hook_errors{};         // of the last cycle
+    std::set<HookId> paused{};                           // in the last cycle
+    std::map<HookId, std::string> otherwise{};           // hooks that are attached otherwise than configured
+    std::map<HookId, std::vector<WaitingSet>> waiting{}; // sets that are not in force yet
+    std::set<HookId> default_waits{};                    // whose default stays pass meanwhile
+    std::vector<std::string> missing{};                  // interfaces, in the last cycle
     std::uint64_t reloads = 0, reloads_failed = 0;
     std::optional<Clock::time_point> last_reload{};
     std::optional<std::string> reload_error{}; // of the last one

@@ -8,6 +8,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -25,7 +26,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t longest_note = 8192;
+constexpr std::size_t longest_note = 32768;
+constexpr std::size_t longest_standing = 4096; // six times as long at most, as JSON
 
 // Abstract: the first byte is 0.
 constexpr std::string_view socket_name{"\0xdp-sieve/manager", 18};
@@ -45,13 +47,17 @@ std::optional<Manager> read_note(int file) {
     const ssize_t length = ::pread(file, text.data(), text.size(), 0);
     if (length <= 0) return std::nullopt;
     try {
-        const json note = json::parse(text.data(), text.data() + length);
+        const std::string_view all(text.data(), static_cast<std::size_t>(length));
+        const std::size_t line = std::min(all.find('\n'), all.size());
+        const json note = json::parse(all.substr(0, line));
+        const json standing = json::parse(all.substr(line), nullptr, false);
         return Manager{.pid = note.at("pid").get<pid_t>(),
                        .started = note.at("started").get<std::int64_t>(),
                        .listen = note.at("listen").get<std::string>(),
                        .state = note.at("state").get<std::string>(),
                        .version = note.at("version").get<std::string>(),
-                       .configuration = note.value("configuration", std::string())};
+                       .configuration = note.value("configuration", std::string()),
+                       .standing = standing.is_string() ? standing.get<std::string>() : std::string()};
     } catch (const json::exception&) {
         return std::nullopt;
     }
@@ -173,8 +179,21 @@ Result<ManagerNote> ManagerNote::leave(const Manager& manager, const std::string
         if (::ftruncate(file.get(), 0) != 0 ||
             ::pwrite(file.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()))
             return refused(errno);
-        return ManagerNote(path, std::move(file));
+        ManagerNote note(path, std::move(file), text.size());
+        SIEVE_TRY(note.update(manager.standing));
+        return note;
     }
+}
+
+Status ManagerNote::update(const std::string& standing) {
+    const std::string text =
+        json(standing.substr(0, longest_standing)).dump(-1, ' ', true, json::error_handler_t::replace);
+    const auto begin = static_cast<off_t>(first_line_);
+    const auto length = static_cast<ssize_t>(text.size());
+    if (::pwrite(held_.get(), text.data(), text.size(), begin) != length ||
+        ::ftruncate(held_.get(), begin + length) != 0)
+        return kernel_refused(fmt::format("the manager's note {}: {}", path_, errno_text(errno)));
+    return {};
 }
 
 ManagerNote::~ManagerNote() {

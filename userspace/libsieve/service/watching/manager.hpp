@@ -4,6 +4,9 @@
 //
 //     {"pid": 812, "started": 1753000000, "listen": "127.0.0.1:19273", "state": "/var/lib/xdp-sieve",
 //      "version": "0.9.0", "configuration": "/etc/xdp-sieve/xdp-sieve.toml"}
+//     "2 sets in force on eth0"
+//
+// The second line says how things stand. It changes while the note is read, and the first one does not.
 //
 // Nobody can take away what keeps a second daemon from the namespace: a socket with an abstract name, which
 // belongs to the namespace itself. So daemons see each other, too, that have different /run folders. Since
@@ -36,6 +39,7 @@ struct Manager {
     std::string state{};      // the state directory
     std::string version{};
     std::string configuration{}; // the file that is kept in force
+    std::string standing{};      // what is in force and what is wrong; empty: it is not known
 
     [[nodiscard]] friend bool operator==(const Manager&, const Manager&) = default;
 };
@@ -76,14 +80,18 @@ class ManagerNote {
     ManagerNote& operator=(ManagerNote&&) = delete;
     ~ManagerNote();
 
+    // How things stand from now on. Error: kernel_refused.
+    [[nodiscard]] Status update(const std::string& standing);
     // False if somebody has removed the note.
     [[nodiscard]] bool is_there() const;
 
   private:
-    ManagerNote(std::string path, UniqueFd held) : path_(std::move(path)), held_(std::move(held)) {}
+    ManagerNote(std::string path, UniqueFd held, std::size_t first_line)
+        : path_(std::move(path)), held_(std::move(held)), first_line_(first_line) {}
 
     std::string path_;
     UniqueFd held_;
+    std::size_t first_line_; // bytes
 };
 
 // The manager that runs now; nothing if there is none, or if we may not know.

@@ -71,6 +71,9 @@ using prometheus::MetricType;
     X(hook_paused, "xdp_sieve_hook_paused", Gauge, "interface,hook",                                         \
       "1 if `xdp-sieve pause` keeps the program away from a hook that the configuration names, so that no "  \
       "packet is judged there; 0 if not.")                                                                   \
+    X(set_waiting, "xdp_sieve_set_waiting", Gauge, "interface,hook,set",                                     \
+      "1 for each set that is configured at a hook and not in force there yet: it has no list, or waits "    \
+      "for a set that has none.")                                                                            \
     /* Sets in force. */                                                                                     \
     X(set_packets, "xdp_sieve_set_matched_packets_total", Counter, "interface,hook,set",                     \
       "Packets that matched a set.")                                                                         \
@@ -432,6 +435,10 @@ std::vector<MetricFamily> metrics_of(const Snapshot& snapshot) {
     }
     for (const auto& [hook, error] : snapshot.record.hook_errors) hooks[hook] = true;
     for (const auto& [hook, how] : snapshot.record.otherwise) hooks[hook] = true;
+    for (const auto& [hook, sets] : snapshot.record.waiting)
+        for (const WaitingSet& set : sets)
+            all.add(Id::set_waiting, {hook.interface, kernel::hook_point_name(hook.point), set.name},
+                    std::uint64_t{1});
     for (const auto& [hook, failed] : hooks) all.add(Id::hook_error, labels_of(hook), failed);
     for (const auto& [name, set] : snapshot.record.sets) add_list(all, name, set);
     for (const SetConfiguration& set : snapshot.record.configuration.sets)

@@ -59,6 +59,23 @@ void add_hooks(std::vector<Problem>& problems, const Snapshot& snapshot) {
              "Its lists are kept current; it is as configured once it is attached anew: " + sentence(how)});
 }
 
+// Sets that have no list yet, and those that wait for them.
+void add_waiting(std::vector<Problem>& problems, const Record& record) {
+    for (const auto& [hook, sets] : record.waiting) {
+        for (const WaitingSet& set : sets)
+            problems.push_back(
+                {Severity::warning, "set-waiting", "set " + set.name,
+                 set.behind.empty()
+                     ? fmt::format("It has no list yet, and is not in force on {}. The other sets go on.",
+                                   hook_text(hook))
+                     : fmt::format("It is not in force on {}, since it waits for set {}.", hook_text(hook),
+                                   set.behind)});
+        if (record.default_waits.contains(hook))
+            problems.push_back({Severity::warning, "default-waiting", hook_text(hook),
+                                "The default is pass until the sets that pass have their lists."});
+    }
+}
+
 // What replies need, and what becomes of answers without it.
 void add_replies(std::vector<Problem>& problems, const HookSnapshot& hook) {
     if (!hook.sample.replies) return;
@@ -159,6 +176,7 @@ std::vector<Problem> problems_of(const Snapshot& snapshot) {
         problems.push_back({Severity::failure, "kernel-unreadable", "kernel",
                             "What runs in the kernel could not be read: " + sentence(*snapshot.error)});
     add_hooks(problems, snapshot);
+    add_waiting(problems, record);
     for (const HookSnapshot& hook : snapshot.hooks) add_replies(problems, hook);
     if (record.reload_error)
         problems.push_back(

@@ -1,0 +1,133 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause)
+# Sources that are dead, hang or have nothing to say concern their own sets only.
+# shellcheck source=lib.sh
+. "$(dirname "$0")/lib.sh"
+
+setup
+# shellcheck source=service.sh
+. "$here/service.sh"
+needs_daemon
+
+LETTERS=(one two three four five)
+address_of() { echo "203.0.113.$((10 + $1))"; }
+
+serve() {
+    rm -rf "$LISTS" "$STATE" "$WORK/served"
+    mkdir -p "$LISTS"
+    inside "$IN" "$here/list_server.py" 127.0.0.1 8080 "$LISTS" >"$WORK/served" &
+    server=$!
+    await_line "$WORK/served" '^listens'
+    service_manager
+}
+unserve() {
+    rm -f "$LISTS"/*.hangs
+    kill "$server"
+    wait "$server" || true
+}
+
+# A configuration of sets that drop, each of one URL. Arguments: the interface's name, and further lines for it.
+configure_urls() {
+    local i
+    {
+        printf '[service]\nstate-directory = "%s"\nlisten = ""\n' "$STATE"
+        printf '[[interface]]\nname = "%s"\nsets = ["one", "two", "three", "four", "five"]\n%s\n' "$1" "${2-}"
+        for i in "${!LETTERS[@]}"; do
+            printf '[set.%s]\nsources = [{ url = "http://127.0.0.1:8080/%s", timeout = "60s" }]\n' "${LETTERS[i]}" \
+                "${LETTERS[i]}"
+            address_of "$i" >"$LISTS/${LETTERS[i]}"
+        done
+    } >"$CONFIG"
+}
+
+# verdict_of VERDICT NUMBER...: whether packets from the members of these sets have this verdict.
+verdict_of() {
+    local i
+    for i in "${@:2}"; do echo "$1 udp $(address_of "$i") $IN4 1 2"; done | verdicts
+}
+has_sets() { [ "$(sieve --json status "$IN_IF" | jq -c '[.interfaces[0].sets[]?.name]')" = "$1" ]; }
+
+# One dead URL of five, on a host that has no list yet.
+dead() {
+    serve
+    configure_urls "$IN_IF"
+    sed -i 's|127.0.0.1:8080/three|127.0.0.1:9/three|' "$CONFIG"
+    start
+    await has_sets '["one","two","four","five"]'
+    verdict_of drop 0 1 3 4
+    verdict_of pass 2
+    local standing="4 of 5 sets in force on $IN_IF; set three waits for its first list: http://127.0.0.1:9/three: "
+    await_line "$WORK/notified" "^STATUS=$standing.*, asked again at 20"
+    sieve status "$IN_IF" >"$WORK/status"
+    grep -q "^$standing" "$WORK/status" || fail "$(cat "$WORK/status")"
+    # The others are refreshed, and it joins them.
+    sed -i 's|127.0.0.1:9/three|127.0.0.1:8080/three|' "$CONFIG"
+    echo 203.0.113.77 >>"$LISTS/one"
+    kill -s HUP "$daemon"
+    await has_sets '["one","two","three","four","five"]'
+    verdict_of drop 0 1 2 3 4
+    says 'set one: a new list with 2 entries'
+    await_line "$WORK/notified" "^STATUS=5 sets in force on $IN_IF\$"
+    stop
+    unserve
+}
+
+# A set that passes keeps out what could drop its members, as long as it has no list.
+friends() {
+    serve
+    configure_urls "$IN_IF" 'default = "drop"'
+    sed -i -e 's|127.0.0.1:8080/two|127.0.0.1:9/two|' -e '/^\[set/a action = "drop"' "$CONFIG"
+    sed -i -e '/^\[set.two\]/,/^\[set.three/s/^action.*/action = "pass"/' "$CONFIG"
+    start
+    await has_sets '["one"]'
+    verdict_of drop 0
+    verdict_of pass 1 2 3 4
+    await_line "$WORK/notified" "set three waits for set two; .*$IN_IF: the default is pass until then"
+    sed -i 's|127.0.0.1:9/two|127.0.0.1:8080/two|' "$CONFIG"
+    kill -s HUP "$daemon"
+    await has_sets '["one","two","three","four","five"]'
+    verdict_of drop 0 2 3 4
+    verdict_of pass 1
+    verdicts <<<"drop udp $STRANGER $IN4 1 2"
+    stop
+    unserve
+}
+
+# Servers that hang delay no other set, no list on this machine, and no new interface.
+hanging() {
+    serve
+    configure_urls "$IN_IF"
+    sed -i 's|"http://127.0.0.1:8080/five", timeout.*|"dummy" }]|; s|{ url = "dummy" }|"lists/five"|' "$CONFIG"
+    touch "$LISTS/two.hangs" "$LISTS/three.hangs"
+    start
+    await has_sets '["one","four","five"]'
+    await_line "$WORK/served" '^two$'
+    await_line "$WORK/served" '^three$'
+    verdict_of drop 0 3 4
+    echo 203.0.113.77 >>"$LISTS/five"
+    says 'set five: a new list with 2 entries'
+    verdicts <<<"drop udp 203.0.113.77 $IN4 1 2"
+    ip -n "$IN" link del "$IN_IF"
+    says_anew "^xdp-sieved: $IN_IF: attached; in force: one, four, five" make_link
+    verdict_of drop 0 3 4
+    verdict_of pass 1 2
+    # All of that while they hang.
+    [ "$(grep -c '^two$' "$WORK/served")" = 1 ] || fail "$(cat "$WORK/served")"
+    kill -s HUP "$daemon"
+    await more_requests two 1
+    verdict_of drop 0 3 4
+    rm "$LISTS"/*.hangs
+    await has_sets '["one","two","three","four","five"]'
+    verdict_of drop 0 1 2 3 4
+    touch "$LISTS/two.hangs"
+    kill -s HUP "$daemon"
+    await more_requests two 3
+    stop
+    unserve
+}
+more_requests() { [ "$(grep -c "^$1\$" "$WORK/served")" -gt "$2" ]; }
+
+ktap_run \
+    "one dead URL of five" dead \
+    "a set that passes has no list yet" friends \
+    "two servers that hang" hanging
