@@ -90,6 +90,54 @@ drop udp $STRANGER $IN4 1 2
 END
 }
 
+# recipe HEADING [ARGUMENTS OF verdicts...]: runs this recipe where nothing is in force, and judges packets as the table
+# on standard input says.
+recipe() {
+    sieve unload "$IN_IF" >/dev/null 2>&1 || true
+    run_commands "$ROOT/docs/recipes.md" "$1"
+    verdicts "${@:2}" || fail "$1"
+}
+
+recipes() {
+    prepare
+    cp friends.txt country.txt
+    cp newer.txt c2.txt
+    cp newer.txt suspects.txt
+    recipe 'Only my country, and this host may call anybody' <<END
+pass udp $FRIEND $IN4 1 2
+drop udp $MEMBER $IN4 1 2
+END
+    recipe 'Only my country may reach SSH, everybody the web' <<END
+pass tcp $FRIEND $IN4 1 22
+drop tcp $MEMBER $IN4 1 22
+pass tcp $MEMBER $IN4 1 443
+END
+    recipe "A blocklist that does not cut this host's own connections" <<END
+drop udp $MEMBER $IN4 1 2
+drop udp $STRANGER $IN4 1 2
+pass udp 203.0.113.130 $IN4 1 2
+END
+    sieve --json status "$IN_IF" | jq -e '.interfaces[0].replies == "pass"' >/dev/null ||
+        fail "$(sieve --json status "$IN_IF")"
+    recipe "A blocklist for one port, such as a mail server's" <<END
+drop tcp $MEMBER $IN4 1 25
+pass tcp $MEMBER $IN4 1 443
+END
+    recipe 'Suspects may send, but not much' <<END
+pass udp $STRANGER $IN4 1 2
+END
+    sieve status "$IN_IF" | grep -q 'limit=1000/2000' || fail "$(sieve status "$IN_IF")"
+    recipe 'A router' <<END
+pass udp $FRIEND $IN4 1 2
+drop udp $MEMBER $IN4 1 2
+END
+    recipe 'Nothing leaves for control servers' --from "$IN/$IN_IF" --to "$OUT/$OUT_IF" <<END
+drop udp $IN4 $STRANGER 1 2
+pass udp $IN4 $FRIEND 1 2
+END
+}
+
 ktap_run \
     "README.md" readme \
-    "docs/start.md" start_page
+    "docs/start.md" start_page \
+    "docs/recipes.md" recipes
