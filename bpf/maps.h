@@ -138,12 +138,12 @@ struct {
 } sieve_accounts SEC(".maps");
 
 /* Where the sets are asked again, about a packet that another one quotes (bpf/reply.h): struct sieve_quoted.
- */
+ * The kernel takes types of both key and value, or of neither. */
 #define SIEVE_QUOTED_BYTES (sizeof(struct sieve_stats) + 72)
 struct {
     __uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
     __uint(max_entries, 1);
-    __type(key, __u32);
+    __uint(key_size, sizeof(__u32));
     __uint(value_size, SIEVE_QUOTED_BYTES);
 } sieve_quoted SEC(".maps");
 
