@@ -201,14 +201,11 @@ Status ApplyInTheMaking::check() {
     SIEVE_TRY(keeps_sets(*kernel_, applied_.hook, spec_));
     applied_.table = wanted_table(prepared_.sets, actions_, spec_);
     applied_.table.probation = safety_.confirm_within;
-    if (applied_.hook.speaks_our_version()) {
-        const kernel::TableInForce now = kernel_->read_table(applied_.hook);
-        applied_.table.replies = replies_of(spec_, &now);
-    } else {
-        applied_.table.replies = replies_of(spec_, nullptr);
-    }
+    std::optional<kernel::TableInForce> now;
+    if (applied_.hook.speaks_our_version()) now = kernel_->read_table(applied_.hook);
+    applied_.table.replies = replies_of(spec_, now ? &*now : nullptr);
     if (applied_.joined) applied_.table.joint = applied_.joined->wanted();
-    applied_.attached_now = !applied_.hook.speaks_our_version();
+    applied_.attached_now = !now;
     catch_up(spec_.sets, prepared_.sets);
     return refuse_lockout(*kernel_, *prepared_.trial, interface_.name, spec_.point,
                           {.table = applied_.table,
