@@ -77,6 +77,9 @@ std::string describe(const control::RepliesState& state, const sieve_counter& re
         state.memory->load() >= kernel::flow_memory_warning_load)
         text += fmt::format("  {} found no room and {} made room for others: a higher --max-flows helps\n",
                             format_counted(state.counts.refused, "flow"), format_count(state.counts.evicted));
+    if (state.counts.lost > 0)
+        text += fmt::format("  {} not noted, since another CPU was faster; its next packet tried again\n",
+                            format_counted(state.counts.lost, "flow"));
     return text;
 }
 
@@ -84,7 +87,8 @@ nlohmann::json to_json(const control::RepliesState& state) {
     nlohmann::json out = {{"noting", state.noting},
                           {"begun", state.counts.begun},
                           {"evicted", state.counts.evicted},
-                          {"refused", state.counts.refused}};
+                          {"refused", state.counts.refused},
+                          {"lost", state.counts.lost}};
     if (!state.memory) return out;
     out["max_flows"] = state.memory->max_flows;
     out["bytes"] = state.memory->bytes;

@@ -47,7 +47,7 @@ SamplePage everything() {
     hook.replies = control::RepliesState{
         .noting = true,
         .memory = kernel::FlowMemoryFacts{.max_flows = 4096, .entries = 12288, .used = 9216},
-        .counts = {9, 5, 2, 3, 0, {}}};
+        .counts = {9, 5, 2, 3, 1, {}}};
     sample.want("eth7", kernel::HookPoint::ingress, false);
     SetHistory& plain = sample.add_list("plain", "/etc/lists/plain", 1000, 1h);
     plain.live_changes = 1;
@@ -126,6 +126,7 @@ TEST(Metrics, RepliesTellHowFullTheirMemoryIs) {
                              "xdp_sieve_replies_flows_noted_total{interface=\"eth0\",hook=\"xdp\"} 5\n",
                              "xdp_sieve_replies_flows_evicted_total{interface=\"eth0\",hook=\"xdp\"} 2\n",
                              "xdp_sieve_replies_flows_refused_total{interface=\"eth0\",hook=\"xdp\"} 3\n",
+                             "xdp_sieve_replies_flows_lost_total{interface=\"eth0\",hook=\"xdp\"} 1\n",
                              "xdp_sieve_replies_memory_flows{interface=\"eth0\",hook=\"xdp\"} 4096\n",
                              "xdp_sieve_replies_memory_load_ratio{interface=\"eth0\",hook=\"xdp\"} 0.75\n"})
         EXPECT_NE(text.find(line), std::string::npos) << line << text;

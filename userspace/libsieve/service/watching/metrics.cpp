@@ -54,6 +54,9 @@ using prometheus::MetricType;
       "Flows that were noted at the interface in place of others that were still remembered.")               \
     X(flows_refused, "xdp_sieve_replies_flows_refused_total", Counter, "interface,hook",                     \
       "Flows of the interface for which the flow memory had no room: their answers may be dropped.")         \
+    X(flows_lost, "xdp_sieve_replies_flows_lost_total", Counter, "interface,hook",                           \
+      "Flows of the interface that were not noted since another CPU was faster: the next packet tries "      \
+      "again.")                                                                                              \
     X(memory_flows, "xdp_sieve_replies_memory_flows", Gauge, "interface,hook",                               \
       "Flows that the flow memory was made for. All hooks and interfaces share it.")                         \
     X(memory_bytes, "xdp_sieve_replies_memory_bytes", Gauge, "interface,hook", "Size of the flow memory.")   \
@@ -329,6 +332,7 @@ void add_hook(Collection& all, const HookSnapshot& hook) {
         all.add(Id::flows_begun, labels, std::uint64_t{replies->counts.begun});
         all.add(Id::flows_evicted, labels, std::uint64_t{replies->counts.evicted});
         all.add(Id::flows_refused, labels, std::uint64_t{replies->counts.refused});
+        all.add(Id::flows_lost, labels, std::uint64_t{replies->counts.lost});
         if (replies->memory) {
             all.add(Id::memory_flows, labels, replies->memory->max_flows);
             all.add(Id::memory_bytes, labels, replies->memory->bytes);

@@ -77,7 +77,8 @@ json to_json(const HookSnapshot& hook) {
         json& flows = out["flows"] = {{"noting", replies->noting},
                                       {"begun", replies->counts.begun},
                                       {"evicted", replies->counts.evicted},
-                                      {"refused", replies->counts.refused}};
+                                      {"refused", replies->counts.refused},
+                                      {"lost", replies->counts.lost}};
         if (replies->memory) {
             flows["max_flows"] = replies->memory->max_flows;
             flows["bytes"] = replies->memory->bytes;
