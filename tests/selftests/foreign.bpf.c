@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR BSD-2-Clause) */
 /* Foreign programs. The XDP program, for foreign.sh, drops IPv6 and nothing else, which shows that it runs.
- * The one for tc, for replies.sh, only takes a priority. */
+ * Those for tc, for replies.sh, only take a priority, and the name of one of ours. */
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
 #include <linux/pkt_cls.h>
@@ -18,6 +18,12 @@ int foreign(struct xdp_md* ctx) {
 
 SEC("tc")
 int foreign_tc(struct __sk_buff* ctx) {
+    (void)ctx;
+    return TC_ACT_UNSPEC;
+}
+
+SEC("tc/name")
+int sieve_note(struct __sk_buff* ctx) {
     (void)ctx;
     return TC_ACT_UNSPEC;
 }

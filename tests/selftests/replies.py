@@ -11,19 +11,27 @@
     replies.py echo ADDRESS        such a peer
     replies.py library LIBRARY IFACE LIST   changes tables through the C interface; prints what each call came to
     replies.py listen              a host that nobody should reach: prints "ready", then what reached it, a line each
-    replies.py outdate MAP         makes the control block with this id say that its program is of another version
+    replies.py bulk WHAT ADDRESS...  many transfers (push or pull) on each CPU: prints how many bytes
+    replies.py tun NETWORK NETWORK a device tun0 in each network namespace, joined: says "ready", and stays
+    replies.py put MAP AT NUMBER [KEY]  writes 4 bytes at this offset of a map's value, or one byte if it is no multiple
+                                   of 4; the value of key 0 if none is given
+    replies.py get MAP AT [KEY]    prints them
     replies.py strange ADDRESS     a stranger's packets to that address, of every kind; prints how many
 
 WHAT is tcp, udp, time, fragments, closed, hop, push, pull or service. Patience is short, since the caller looks
 at counters, too.
 """
 
+import ctypes
+import fcntl
 import json
+import os
 import socket
 import struct
 import subprocess
 import sys
 import threading
+import time
 
 WAIT = 3  # seconds for an answer that is on its way through three namespaces
 PUSHED = 3_000_000
@@ -226,8 +234,6 @@ def strange(address):
 
 
 def library(path, interface, feed):
-    import ctypes
-
     lib = ctypes.CDLL(path)
     for name in "libsieve_error_message", "libsieve_error_free":
         getattr(lib, name).argtypes = [ctypes.c_void_p]
@@ -257,21 +263,70 @@ def library(path, interface, feed):
     call("edit_replies", interface, None, "pass", 4096, None)
 
 
-def outdate(number):
+def value_of(number, key):
     dump = subprocess.run(["bpftool", "-j", "map", "dump", "id", number], check=True, capture_output=True).stdout
-    value = [int(byte, 16) for byte in json.loads(dump)[0]["value"]]
-    value[4:8] = 1, 0, 0, 0  # struct sieve_control's abi
+    return [int(byte, 16) for byte in json.loads(dump)[int(key)]["value"]]
+
+
+def put(number, at, new, key="0"):
+    value, at, new = value_of(number, key), int(at), int(new, 0)
+    size = 1 if at % 4 else 4
+    value[at : at + size] = new.to_bytes(size, "little")
     words = ["%02x" % byte for byte in value]
     subprocess.run(
-        ["bpftool", "map", "update", "id", number, "key", "hex", "00", "00", "00", "00", "value", "hex", *words],
+        ["bpftool", "map", "update", "id", number, "key", key, "0", "0", "0", "value", "hex", *words],
         check=True,
     )
+
+
+def get(number, at, key="0"):
+    print(int.from_bytes(value_of(number, key)[int(at) : int(at) + 4], "little"))
+
+
+def bulk(what, *addresses):
+    """A child on each CPU: each pushes to or pulls from each server."""
+    transfers, children = 8, []
+    for cpu in os.sched_getaffinity(0):
+        child = os.fork()
+        if child == 0:
+            os.sched_setaffinity(0, {cpu})
+            done = all(
+                ask(address, what) == "got %d" % PUSHED
+                for _ in range(transfers)
+                for address in addresses
+            )
+            os._exit(0 if done else 1)
+        children.append(child)
+    if any([os.waitpid(child, 0)[1] for child in children]):
+        sys.exit("a transfer failed")
+    print(PUSHED * transfers * len(addresses) * len(children))
+
+
+def tun(*networks):
+    ends = []
+    for network in networks:
+        with open("/run/netns/" + network) as namespace:
+            if ctypes.CDLL(None, use_errno=True).setns(namespace.fileno(), 0) != 0:
+                sys.exit("no such network")
+        ends.append(os.open("/dev/net/tun", os.O_RDWR))
+        fcntl.ioctl(ends[-1], 0x400454CA, struct.pack("16sH", b"tun0", 0x1001))  # TUNSETIFF: IFF_TUN | IFF_NO_PI
+    print("ready", flush=True)
+
+    def carry(source, target):
+        while True:
+            try:
+                os.write(target, os.read(source, 65536))
+            except OSError:  # one is down
+                time.sleep(0.01)
+
+    threading.Thread(target=carry, args=ends, daemon=True).start()
+    carry(*reversed(ends))
 
 
 def main():
     command, *arguments = sys.argv[1:]
     works = {"serve": serve, "hold": hold, "keep": keep, "await": await_peer, "echo": echo, "library": library}
-    works |= {"listen": listen, "outdate": outdate}
+    works |= {"listen": listen, "put": put, "get": get, "bulk": bulk, "tun": tun}
     if command in ("ask", "strange"):
         try:
             print({"ask": ask, "strange": strange}[command](*arguments))

@@ -238,16 +238,19 @@ start_live() {
 }
 live_in='' live_out=''
 
-# set_abi: the program that runs says that it is of another version.
-set_abi() {
+# map_of PROGRAM NAME: the id of the program's map of that name.
+map_of() {
     local id
-    for id in $(bpftool -j prog show id "$(program_id)" | jq '.map_ids[]'); do
-        [ "$(bpftool -j map show id "$id" | jq -r .name)" = .data.sieve ] || continue
-        "$here/replies.py" outdate "$id"
+    for id in $(bpftool -j prog show id "$1" | jq '.map_ids[]'); do
+        [ "$(bpftool -j map show id "$id" | jq -r .name)" = "$2" ] || continue
+        echo "$id"
         return
     done
-    fail "no control block"
+    fail "program $1 has no map $2"
 }
+# set_abi: the program that runs says that it is of another version.
+set_abi() { "$here/replies.py" put "$(map_of "$(program_id)" .data.sieve)" 4 1; }
+noting_id() { tc -n "$IN" -j filter show dev "$IN_IF" egress | jq '[.[].options.prog.id // empty] | last'; }
 
 configure() {
     cat >"$CONFIG" <<END
@@ -272,43 +275,112 @@ start_daemon() {
 
 # A connection from before the filter, and all that can happen to its host meanwhile.
 a_connection_lives() {
-    local daemon
     serve
     start_live "$IN" "$FAR4"
-    round "its beginning"
-    sieve load "$IN_IF" "few=$WORK/nobody" --default drop --max-flows 4096 >"$WORK/out"
+    everything_happens round
+}
+
+# everything_happens CHECK: CHECK WHAT fails if something did not outlive what has happened.
+everything_happens() {
+    local daemon
+    "$1" "its beginning"
+    sieve load "$IN_IF" "few=$WORK/nobody" --default drop --max-flows 4096 --allow-lockout >"$WORK/out"
     grep -Eq 'holds up to 4,096 flows .*; [1-9][0-9]* flows? that existed (was|were) noted' "$WORK/out" ||
         fail "$(cat "$WORK/out")"
-    round "attaching"
-    sieve -q swap "$IN_IF" "few=$WORK/nobody-else"
-    round "a swap"
-    sieve load "$IN_IF" "few=$WORK/nobody" --default drop >"$WORK/out"
+    "$1" "attaching"
+    sieve -q swap "$IN_IF" "few=$WORK/nobody-else" --allow-lockout
+    "$1" "a swap"
+    sieve load "$IN_IF" "few=$WORK/nobody" --default drop --allow-lockout >"$WORK/out"
     grep -q 'the flow memory in use holds up to 4,096 flows' "$WORK/out" || fail "$(cat "$WORK/out")"
-    round "loading again"
+    "$1" "loading again"
     set_abi
     refused 4 'version' sieve replies "$IN_IF" pass
-    sieve load "$IN_IF" "few=$WORK/nobody" --default drop --force >"$WORK/out"
+    sieve load "$IN_IF" "few=$WORK/nobody" --default drop --force --allow-lockout >"$WORK/out"
     grep -q 'attached, .*' "$WORK/out" || fail "$(cat "$WORK/out")"
     grep -q 'the flow memory in use holds up to 4,096 flows' "$WORK/out" || fail "$(cat "$WORK/out")"
-    round "an upgrade"
+    "$1" "an upgrade"
     strangers_stay_out
     configure
     start_daemon
     await_line "$WORK/said" .
-    round "the daemon's start"
+    "$1" "the daemon's start"
     kill -KILL "$daemon"
     wait "$daemon" 2>/dev/null || true
-    round "the daemon's death"
+    "$1" "the daemon's death"
     start_daemon
     await_line "$WORK/said" .
     # Somebody takes the noting program away, and the daemon puts it back.
     tc -n "$IN" filter del dev "$IN_IF" egress pref 50000
     await notes
-    round "a noting program that was gone"
+    "$1" "a noting program that was gone"
     becomes "6 bytes" "$IN" "$FAR4" udp
     kill "$daemon"
     wait "$daemon" 2>/dev/null || true
+    # Another version has a memory of another layout.
+    set_abi
+    "$here/replies.py" put "$(map_of "$(noting_id)" .data.note)" 3 0x30
+    sieve load "$IN_IF" "few=$WORK/nobody" --default drop --max-flows 8192 --force --allow-lockout >"$WORK/out"
+    grep -Eq 'a new flow memory holds up to 8,192 .*; [1-9][0-9]* flows? that existed' "$WORK/out" ||
+        fail "$(cat "$WORK/out")"
+    "$1" "an upgrade with another layout"
     strangers_stay_out
+}
+
+# Sessions of OpenSSH in both directions: this host's at a server, and an administrator's at this host, which no set
+# lets in. As a shell in which commands run, theirs prints something from time to time.
+ssh_sessions_live() {
+    local daemon_of
+    for daemon_of in sshd ssh ssh-keygen; do
+        [ -x "$(command -v "$daemon_of" || echo "/usr/sbin/$daemon_of")" ] || skip "$daemon_of is not installed"
+    done
+    serve
+    ssh-keygen -q -t ed25519 -N '' -f "$WORK/host_key"
+    ssh-keygen -q -t ed25519 -N '' -f "$WORK/user_key"
+    cat >"$WORK/sshd_config" <<END
+Port 2222
+HostKey $WORK/host_key
+AuthorizedKeysFile $WORK/user_key.pub
+StrictModes no
+UsePAM no
+PidFile none
+PermitRootLogin prohibit-password
+END
+    start_sshd "$FAR"
+    start_sshd "$IN"
+    start_session out "$IN" "$FAR4"
+    start_session in "$FAR" "$IN6"
+    everything_happens sessions_answer
+}
+# start_sshd NAMESPACE: sshd wants an empty folder of its own, which most systems have only while sshd runs.
+start_sshd() {
+    # shellcheck disable=SC2016 # the inner shell expands it
+    nsenter --net="/run/netns/$1" unshare --mount sh -c 'mount -t tmpfs none /run && mkdir -m 755 /run/sshd &&
+        exec /usr/sbin/sshd -D -e -f "$1"' sshd "$WORK/sshd_config" 2>"$WORK/sshd-$1" &
+    await_line "$WORK/sshd-$1" 'Server listening on ::'
+}
+# start_session NAME NAMESPACE ADDRESS: each line is sent back by the other end's shell.
+start_session() {
+    # shellcheck disable=SC2016 # the other end's shell expands it
+    conversation "session_$1" nsenter --net="/run/netns/$2" ssh -F none -T -i "$WORK/user_key" -p 2222 \
+        -o LogLevel=ERROR -o BatchMode=yes -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null "root@$3" \
+        'echo "$SSH_CONNECTION"; while sleep 0.5; do echo; done & while read -r line; do echo "said $line"; done'
+}
+session_out_in='' session_out_out='' session_in_in='' session_in_out=''
+sessions_answer() {
+    local said word=$RANDOM
+    if [ "$1" = "its beginning" ]; then
+        read -r -t "$PATIENCE" said <&"$session_out_out" && [[ $said = *" $FAR4 2222" ]] || fail "no session: $said"
+        read -r -t "$PATIENCE" said <&"$session_in_out" && [[ $said = *" $IN6 2222" ]] || fail "no session: $said"
+    fi
+    echo "$word" >&"$session_out_in"
+    echo "$word" >&"$session_in_in"
+    session_says "said $word" "$session_out_out" || fail "after $1: no answer from the server"
+    session_says "said $word" "$session_in_out" || fail "after $1: no answer to the administrator"
+}
+session_says() {
+    local said end=$((SECONDS + 60))
+    while [ "$SECONDS" -lt "$end" ] && read -r -t 60 said <&"$2"; do [ "$said" != "$1" ] || return 0; done
+    return 1
 }
 
 missing_notes_are_shown() {
@@ -322,6 +394,26 @@ missing_notes_are_shown() {
     grep -q 'what they need is back' "$WORK/out" || fail "$(cat "$WORK/out")"
     becomes "6 bytes" "$IN" "$FAR4" udp
     sieve replies "$IN_IF" pass | grep -q 'replies pass already' || fail "it is not idempotent"
+}
+
+# An entry whose time is over for long would count again when the clock comes round. Whoever looks at the state of a
+# hook, as the daemon does, takes it out of the memory.
+old_notes_go() {
+    local memory now
+    now=$(($(cut -d. -f1 /proc/uptime) * 1000 / 4295))
+    sieve -q load "$IN_IF" "few=$WORK/nobody" --default drop --max-flows 4096
+    memory=$("$here/replies.py" get "$(map_of "$(noting_id)" .data.note)" 16)
+    # The last entry of line 1: a tag, and a time that was over long ago or comes in many days.
+    "$here/replies.py" put "$memory" 60 0x01234567 1
+    "$here/replies.py" put "$memory" 56 $(((now + 2000000) & 0x3fffff | 0x01000000)) 1
+    [ "$("$here/replies.py" get "$memory" 60 1)" = $((0x01234567)) ] || fail "the entry was not written"
+    sieve -q status "$IN_IF" >/dev/null
+    [ "$("$here/replies.py" get "$memory" 60 1)" = 0 ] || fail "the entry is still there"
+    # An entry that counts stays.
+    "$here/replies.py" put "$memory" 60 0x01234567 1
+    "$here/replies.py" put "$memory" 56 $(((now + 100) & 0x3fffff | 0x01000000)) 1
+    sieve -q status "$IN_IF" >/dev/null
+    [ "$("$here/replies.py" get "$memory" 60 1)" = $((0x01234567)) ] || fail "an entry that counts was taken out"
 }
 
 # DHCP with a real client and a real server.
@@ -355,6 +447,67 @@ END
     await_line "$WORK/bound" '^renew 198.51.100.1'
     kill $!
     ip -n "$IN" address del "$(sed -n 's/^bound //p' "$WORK/bound")/24" dev "$IN_IF"
+}
+
+# The same in IPv6, with another client and another server.
+leases6() {
+    local tool
+    for tool in dnsmasq dhcpcd; do command -v "$tool" >/dev/null || skip "$tool is not installed"; done
+    # shellcheck disable=SC2016 # the client's shell expands them
+    printf '#!/bin/sh\necho "$reason $new_dhcp6_ia_na1_ia_addr1" >>"%s"\n' "$WORK/bound6" >"$WORK/script6"
+    chmod +x "$WORK/script6"
+    cat >"$WORK/dhcpcd.conf" <<END
+duid
+ipv6only
+noipv6rs
+script $WORK/script6
+interface $IN_IF
+ia_na 1
+END
+    inside "$OUT" dnsmasq -k -p 0 -C /dev/null --no-resolv --no-hosts --log-dhcp --log-facility=- --leasefile-ro \
+        --interface="$OUT_IF" --bind-interfaces --user=root --pid-file= \
+        --dhcp-range=2001:db8:51::1000,2001:db8:51::1fff,64,1h 2>"$WORK/dnsmasq" &
+    await_line "$WORK/dnsmasq" 'DHCPv6, IP range'
+    sieve -q load "$IN_IF" "few=$WORK/nobody" --default drop --replies drop --allow-lockout 2>"$WORK/err"
+    : >"$WORK/bound6"
+    ask_for_lease6 "$WORK/dhcpcd-without"
+    # The server has answered twice, and the client still asks.
+    await_line "$WORK/dnsmasq" DHCPADVERTISE
+    await several_solicitations
+    ! grep -q BOUND6 "$WORK/bound6" || fail "a lease without replies"
+    sieve -q replies "$IN_IF" pass
+    await_line "$WORK/bound6" '^BOUND6 2001:db8:51::1'
+    kill -HUP "$client6"
+    await_line "$WORK/bound6" '^(RENEW6|REBIND6|REBOOT6) 2001:db8:51::1'
+    kill "$client6"
+    wait "$client6" || true
+    ip -n "$IN" -6 address flush dev "$IN_IF" dynamic
+}
+client6=''
+ask_for_lease6() {
+    # shellcheck disable=SC2016 # the inner shell expands them
+    nsenter --net="/run/netns/$IN" unshare --mount sh -c 'mount -t tmpfs none /run && mount -t tmpfs none "$1" &&
+        exec dhcpcd -B -f "$2" --nodev -6 "$3"' dhcpcd /var/lib/dhcpcd "$WORK/dhcpcd.conf" "$IN_IF" >"$1" 2>&1 &
+    client6=$!
+}
+several_solicitations() { [ "$(grep -c DHCPADVERTISE "$WORK/dnsmasq")" -ge 2 ]; }
+
+# Bulk transfers in both directions on two CPUs at once. The host's own segments are long ones, which the interface
+# cuts, so that the programs see them uncut.
+bulk_on_all_cpus() {
+    local counts
+    sieve -q load "$IN_IF" "few=$WORK/nobody" --default drop
+    serve
+    inside "$IN" "$here/replies.py" bulk push "$FAR4" "$FAR6" >"$WORK/bulk" || fail "$(cat "$WORK/bulk")"
+    counts=$(bpftool -j map dump id "$(map_of "$(noting_id)" sieve_notes)")
+    jq -e 'all(.[0].formatted.values[].value; .packets > 100 and .refused == 0)' <<<"$counts" >/dev/null ||
+        fail "a CPU noted nothing: $counts"
+    # shellcheck disable=SC2016
+    jq -e --argjson sent "$(cat "$WORK/bulk")" \
+        '$sent / ([.[0].formatted.values[].value.packets] | add) > 3000' <<<"$counts" >/dev/null ||
+        fail "packets were cut before they were noted: $(cat "$WORK/bulk") $counts"
+    inside "$IN" "$here/replies.py" bulk pull "$FAR4" "$FAR6" >"$WORK/bulk" || fail "$(cat "$WORK/bulk")"
+    strangers_stay_out
 }
 
 # What this host lives by: answers of resolvers count on replies; without them, DHCP is asked about.
@@ -473,6 +626,40 @@ other_hooks() {
     ip -n "$IN" link del tunnel
     ip -n "$OUT" link del tunnel
 }
+
+# A tun device, as of a VPN in user space: no Ethernet headers, and generic XDP.
+tun_device() {
+    [ -c /dev/net/tun ] || skip "there is no /dev/net/tun"
+    "$here/replies.py" tun "$IN" "$OUT" >"$WORK/tun" &
+    await_line "$WORK/tun" ready
+    ip -n "$IN" -batch - <<END
+address add 192.0.2.133/30 dev tun0
+address add 2001:db8:54::1/64 dev tun0 nodad
+link set tun0 up
+END
+    ip -n "$OUT" -batch - <<END
+address add 192.0.2.134/30 dev tun0
+address add 2001:db8:54::2/64 dev tun0 nodad
+link set tun0 up
+END
+    inside "$OUT" "$here/replies.py" serve >/dev/null &
+    await served
+    local hook
+    for hook in "--hook xdp -m skb" "--hook ingress"; do
+        # shellcheck disable=SC2086
+        sieve -q load tun0 $hook "few=$WORK/nobody" --default drop --replies drop --allow-lockout 2>"$WORK/err"
+        becomes TimeoutError "$IN" 192.0.2.134 udp
+        sieve -q replies tun0 pass
+        becomes "6 bytes" "$IN" 192.0.2.134 udp
+        becomes "6 bytes" "$IN" 2001:db8:54::2 udp
+        becomes "4200 bytes" "$IN" 192.0.2.134 fragments
+        becomes "got 3000000" "$IN" 192.0.2.134 push
+        becomes "got 3000000" "$IN" 2001:db8:54::2 pull
+        becomes ConnectionRefusedError "$IN" 2001:db8:54::2 closed
+        becomes TimeoutError "$OUT" 192.0.2.133 service
+        sieve -q unload tun0
+    done
+}
 served() { inside "$OUT" ss -Hltn "sport = 7777" | grep -q '0.0.0.0'; }
 
 c_interface() {
@@ -528,6 +715,16 @@ refusals() {
     refused 2 '8192 flows are asked for, and the flow memory in force.* is for 4096' \
         sieve replies "$IN_IF" pass --max-flows 8192
     refused 2 'replies perhaps: expected pass or drop' sieve replies "$IN_IF" perhaps
+    # A foreign map where the flow memory belongs.
+    local control memory foreign
+    control=$(map_of "$(noting_id)" .data.note)
+    foreign=$(map_of "$(program_id)" sieve_stats)
+    memory=$("$here/replies.py" get "$control" 16)
+    "$here/replies.py" put "$control" 16 "$foreign"
+    refused 4 "BPF map $foreign .sieve_stats. is where a flow memory belongs, and is none" sieve replies "$IN_IF" pass
+    refused 4 "BPF map $foreign .sieve_stats. is where a flow memory belongs, and is none" \
+        sieve load "$IN_IF" "other=$WORK/nobody" --replies pass
+    "$here/replies.py" put "$control" 16 "$memory"
     [ "$before" = "$(state_of_table)" ] || fail "something has changed"
     sieve -q unload "$IN_IF"
     # Somebody else's filter sits where the noting program belongs.
@@ -539,6 +736,13 @@ refusals() {
     sieve -q load "$IN_IF" "few=$WORK/nobody"
     refused 4 'replies need a program that notes what leaves' sieve replies "$IN_IF" pass
     sieve --json status "$IN_IF" | jq -e '.interfaces[0].replies == "drop"' >/dev/null || fail "replies are on"
+    # One that only has the name of ours is left alone.
+    tc -n "$IN" filter del dev "$IN_IF" egress pref 50000
+    inside "$IN" tc filter add dev "$IN_IF" egress pref 40000 protocol all bpf da obj "$FOREIGN" sec tc/name
+    sieve -q replies "$IN_IF" pass
+    [ "$(tc -n "$IN" filter show dev "$IN_IF" egress | grep -c 'sieve_note')" = 2 ] || fail "one is missing"
+    sieve -q unload "$IN_IF"
+    tc -n "$IN" filter show dev "$IN_IF" egress | grep -q 'pref 40000.*sieve_note' || fail "the foreign one is gone"
     tc -n "$IN" qdisc del dev "$IN_IF" clsact
 }
 
@@ -578,13 +782,18 @@ ktap_run \
     "answers of listed servers pass, unless the list says otherwise" lists_of_servers \
     "services for friends alone need no replies" services_for_friends \
     "a connection lives through attach, swap, reload, upgrade and the daemon's death" a_connection_lives \
+    "so do sessions of OpenSSH" ssh_sessions_live \
     "silent flows from before are known" silent_flows_are_known \
     "a peer's connection goes on if this host speaks in it" sessions_are_learnt \
     "a friend's path MTU is learnt, too" friends_path_mtu \
     "generic XDP, ingress and a tunnel" other_hooks \
+    "a tun device" tun_device \
+    "bulk transfers on all CPUs" bulk_on_all_cpus \
     "the C interface" c_interface \
     "a missing noting program is shown and comes back" missing_notes_are_shown \
+    "notes whose time is over are taken out" old_notes_go \
     "DHCP leases and renews with replies only" leases \
+    "DHCPv6 does, too" leases6 \
     "the lockout guard counts on replies, and asks for DHCP without them" lockout \
     "events and explain tell replies" events_and_explain \
     "what cannot be had is refused, and nothing is changed" refusals \

@@ -64,9 +64,13 @@ TEST(FlowMemory, OpensOnlyItsOwnLayout) {
     ASSERT_TRUE(memory.note(key_of(1), FlowAge::begun));
     EXPECT_TRUE(value_or_fail(FlowMemory::open(memory.id())).holds(key_of(1)));
 
+    // A map that is none.
     std::vector<sieve_line> lines(100);
     const FilterMap filter = value_or_fail(FilterMap::create(lines, "other"));
-    EXPECT_EQ(FlowMemory::open(filter.id()).error().kind, ErrorKind::other_version);
+    EXPECT_EQ(FlowMemory::open(filter.id()).error().kind, ErrorKind::kernel_refused);
+    // One of another version.
+    const FilterMap older = value_or_fail(FilterMap::create(lines, "sieve_flow_mem"));
+    EXPECT_EQ(FlowMemory::open(older.id()).error().kind, ErrorKind::other_version);
     const std::uint32_t zero = 0;
     sieve_flow_head head{};
     ASSERT_EQ(bpf_map_lookup_elem(memory.fd(), &zero, &head), 0);

@@ -8,6 +8,7 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
+#include <string_view>
 #include <vector>
 
 #include <bpf/bpf.h>
@@ -93,6 +94,9 @@ Result<FlowMemory> FlowMemory::map(UniqueFd fd) {
     __u32 length = sizeof(info);
     if (const int error = bpf_obj_get_info_by_fd(fd.get(), &info, &length); error != 0)
         return refusal("asking for the flow memory's properties", error);
+    if (std::string_view(info.name) != memory_name)
+        return kernel_refused(
+            fmt::format("BPF map {} ({}) is where a flow memory belongs, and is none", info.id, info.name));
     const auto other = [&](const char* found) {
         return failure(ErrorKind::other_version,
                        fmt::format("BPF map {} is no flow memory of this version: {}", info.id, found));

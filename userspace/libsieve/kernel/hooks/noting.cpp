@@ -5,6 +5,7 @@
 #include <array>
 #include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -37,6 +38,7 @@ using NoteSkeleton = std::unique_ptr<sieve_note_bpf, Destroy>;
 // The maps of a noting program.
 struct NoteMaps {
     UniqueFd control;
+    std::size_t control_bytes = 0;
     UniqueFd flows;
     UniqueFd counts;
 };
@@ -57,8 +59,10 @@ Result<NoteMaps> maps_of(int program_fd) {
         if (const int error = bpf_obj_get_info_by_fd(fd.get(), &info, &length); error != 0)
             return refusal("asking for the name of a noting program's map", error);
         const std::string_view name = info.name;
-        if (name == SIEVE_MAP_NOTE && info.value_size == sizeof(sieve_note_control))
+        if (name == SIEVE_MAP_NOTE) {
             maps.control = std::move(fd);
+            maps.control_bytes = info.value_size;
+        }
         if (name == SIEVE_MAP_NAME(flows)) maps.flows = std::move(fd);
         if (name == SIEVE_MAP_NOTE_COUNTS && info.value_size == sizeof(sieve_note_counts))
             maps.counts = std::move(fd);
@@ -66,13 +70,20 @@ Result<NoteMaps> maps_of(int program_fd) {
     return maps;
 }
 
-Result<sieve_note_control> read_control(const NoteMaps& maps) {
-    sieve_note_control control{};
+// The control block, whose first word every version has.
+Status read_control(const NoteMaps& maps, std::uint32_t& magic, sieve_note_control& control) {
+    if (!maps.control) return {};
+    std::vector<std::uint8_t> value(maps.control_bytes);
     const std::uint32_t zero = 0;
-    if (maps.control && maps.flows && maps.counts)
-        if (const int error = bpf_map_lookup_elem(maps.control.get(), &zero, &control); error != 0)
-            return refusal("reading a noting program's control block", error);
-    return control;
+    if (const int error = bpf_map_lookup_elem(maps.control.get(), &zero, value.data()); error != 0)
+        return refusal("reading a noting program's control block", error);
+    if (value.size() >= sizeof(magic)) std::memcpy(&magic, value.data(), sizeof(magic));
+    if (magic != SIEVE_FLOW_MAGIC) return {};
+    if (value.size() != sizeof(control) || !maps.flows || !maps.counts)
+        magic ^= 0xffU << 24U; // as good as another version
+    else
+        std::memcpy(&control, value.data(), sizeof(control));
+    return {};
 }
 
 Result<sieve_note_counts> read_counts(const NoteMaps& maps) {
@@ -97,8 +108,11 @@ Result<sieve_note_counts> read_counts(const NoteMaps& maps) {
 struct Found {
     TcFilter filter;
     NoteMaps maps;
-    sieve_note_control control{}; // without the magic number: of another version
-    [[nodiscard]] bool is_ours() const { return control.magic == SIEVE_FLOW_MAGIC && filter.direct_action; }
+    std::uint32_t magic = 0;
+    sieve_note_control control{}; // only of this version
+    [[nodiscard]] bool is_ours() const { return magic == SIEVE_FLOW_MAGIC && filter.direct_action; }
+    // Of any version: all but the last byte of the magic number are the same.
+    [[nodiscard]] bool is_known() const { return ((magic ^ SIEVE_FLOW_MAGIC) & 0xffffffU) == 0; }
 };
 
 Result<std::optional<Found>> find(const Interface& interface) {
@@ -107,8 +121,9 @@ Result<std::optional<Found>> find(const Interface& interface) {
         const Result<Program> program = open_program(filter.program_id);
         if (!program || program->name != SIEVE_PROGRAM_NOTE) continue; // or it has gone meanwhile
         SIEVE_ASSIGN(NoteMaps maps, maps_of(program->fd.get()));
-        SIEVE_ASSIGN(const sieve_note_control control, read_control(maps));
-        return Found{filter, std::move(maps), control};
+        Found found{filter, std::move(maps)};
+        SIEVE_TRY(read_control(found.maps, found.magic, found.control));
+        if (found.is_known()) return found; // else somebody else's, of the same name
     }
     return std::nullopt;
 }
