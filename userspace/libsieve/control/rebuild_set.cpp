@@ -175,6 +175,7 @@ Result<Rebuilt> rebuild_with(Kernel& kernel, const HookName& name, const std::st
         kernel::WantedSet& wanted = now.table.sets[now.index];
         wanted.map_fd = ready.maps.filter_fd;
         wanted.keep_inserted = true;
+        wanted.found_once = sieve_is_one_address(seen.lookup.fields) != 0;
         const Rebuilt rebuilt{.keys = file.keys};
         SIEVE_TRY(kernel.replace_table(hook, now.table));
         return rebuilt;

@@ -135,6 +135,25 @@ Status check_wanted(const WantedTable& wanted, const TableInForce& live, bool cp
     return {};
 }
 
+// What `changing` says.
+constexpr std::uint64_t changing_banks = 1; // or something else that is not zero
+constexpr std::uint64_t changing_a_filter = 2;
+
+// The slot of the set whose filter is all that changes, if packets find it with one look.
+std::optional<std::uint32_t> slot_to_exchange(const WantedTable& wanted, const sieve_policy& present,
+                                              const sieve_policy& target) {
+    if (wanted.probation.count() > 0) return std::nullopt;
+    for (std::uint32_t i = 0; i < std::min<std::size_t>(target.sets, wanted.sets.size()); i++) {
+        const std::uint32_t slot = target.entry[i].slot;
+        if (target.slot[slot].map_id == present.slot[slot].map_id) continue;
+        sieve_policy before = target;
+        before.slot[slot].map_id = present.slot[slot].map_id;
+        const bool nothing_else = std::memcmp(&before, &present, sizeof(before)) == 0;
+        return wanted.sets[i].found_once && nothing_else ? std::optional(slot) : std::nullopt;
+    }
+    return std::nullopt;
+}
+
 } // namespace
 
 const SetInForce* TableInForce::find(std::string_view name) const {
@@ -233,8 +252,43 @@ Status SetTable::write_bank(std::uint32_t bank, const std::optional<sieve_policy
     return {};
 }
 
+Status SetTable::note_filters() const {
+    const std::uint32_t bank = active();
+    volatile sieve_slot* const slots = instance_->control().bank[bank].slot;
+    for (std::uint32_t slot = 0; slot < SIEVE_SLOTS; slot++) {
+        if (slots[slot].map_id == 0) continue;
+        const std::uint32_t index = bank * SIEVE_SLOTS + slot;
+        std::uint32_t id = 0;
+        if (const int error = bpf_map_lookup_elem(instance_->sets_fd(), &index, &id); error != 0)
+            return refusal("asking which filter is in the program's table of sets", error);
+        slots[slot].map_id = id;
+    }
+    return {};
+}
+
+Status SetTable::exchange_filter(std::uint32_t slot, std::uint32_t map_id) {
+    const std::uint32_t bank = active();
+    step("begin");
+    instance_->control().changing = changing_a_filter;
+    step("note filter");
+    for (volatile sieve_policy& each : instance_->control().bank) each.slot[slot].map_id = map_id;
+    step("put maps");
+    // The active bank's comes last: an error says that it is not there.
+    const MapChange change{.indices = {(bank ^ 1) * SIEVE_SLOTS + slot, bank * SIEVE_SLOTS + slot},
+                           .ids = {map_id, map_id},
+                           .gone = {}};
+    if (Status put = put_maps(instance_->sets_fd(), change); !put) {
+        (void)finish_change(); // if this fails too, the next controller does it
+        return put;
+    }
+    step("finished");
+    instance_->control().changing = 0;
+    return {};
+}
+
 Status SetTable::finish_change() {
     if (instance_->control().changing == 0) return {};
+    if (instance_->control().changing == changing_a_filter) SIEVE_TRY(note_filters());
     const std::uint32_t bank = active();
     // Of a change that was taken back, only the deadline still says so.
     instance_->control().active = bank;
@@ -424,7 +478,7 @@ Status SetTable::install(const WantedTable& wanted) {
     }
     SIEVE_TRY(write_bank(0, there, pass_all()));
     SIEVE_TRY(write_bank(1, there, policy));
-    instance_->control().changing = 1;
+    instance_->control().changing = changing_banks;
     instance_->control().active =
         sieve_active_until(1, program_now() + static_cast<std::uint64_t>(wanted.probation.count()));
     return {};
@@ -482,9 +536,11 @@ Status SetTable::replace(const WantedTable& wanted) {
     SIEVE_TRY(add_targets(target, present, held));
     SIEVE_TRY(fill_buckets(target, present));
     if (std::memcmp(&target, &present, sizeof(target)) == 0) return {};
+    if (const auto slot = slot_to_exchange(wanted, present, target))
+        return exchange_filter(*slot, target.slot[*slot].map_id);
 
     step("begin");
-    instance_->control().changing = 1;
+    instance_->control().changing = changing_banks;
     if (Status written = write_bank(bank ^ 1, present, target); !written) {
         (void)finish_change(); // if this fails too, the next controller does it
         return written;

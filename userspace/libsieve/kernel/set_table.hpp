@@ -65,6 +65,9 @@ struct WantedSet {
     bool fresh_counters = false;    // its counters start at zero even if the name is in force
     bool keep_inserted = false;     // a new filter takes over the present one's map of inserted keys
     bool keeps_replies_out = false; // of a set that drops: it drops answers to own flows, too
+    // Packets look for the filter in the table of sets once each, so that it may change places with the
+    // present one while they are under way. True of single addresses of kind exact (bpf/lookup.h).
+    bool found_once = false;
 };
 
 // A joint filter (sieve/joint.h) and the sets that it was built of, by name, in the order of their numbers. A
@@ -113,12 +116,17 @@ struct WantedTable {
 // packets that may have read the bank that the dead controller was leaving), and writes the whole other bank
 // anew.
 //
+// If nothing changes but one filter, which packets find with one look (WantedSet::found_once), the banks have
+// no part in it: `changing` says so, both banks note the new filter, and it takes its place in both. Before
+// Linux 6.8 the kernel waits for packets once for each place, from then on once for both; a change of banks
+// takes three such waits. After the death of a controller, the map indices tell which filter is in force.
+//
 // A change on probation stops after the flip, and `active` carries its deadline. The other bank keeps the
 // table from before, `changing` stays set, and no other change is allowed. After the deadline packets read
 // the other bank; the next change finds that, and levels the banks as after a dead controller.
 //
-// The policy's notes, not the map indices, tell which filter is where: before Linux 6.8 every lookup in a
-// map-in-map by a system call costs a grace period, too.
+// Otherwise the policy's notes, not the map indices, tell which filter is where: before Linux 6.8 every
+// lookup in a map-in-map by a system call costs a grace period, too.
 class SetTable {
   public:
     explicit SetTable(const Instance& instance) : instance_(&instance) {}
@@ -157,6 +165,10 @@ class SetTable {
     [[nodiscard]] Status write_bank(std::uint32_t bank, const std::optional<sieve_policy>& present,
                                     const sieve_policy& target);
     [[nodiscard]] Status finish_change();
+    // Corrects the active bank's notes of filters by the map indices.
+    [[nodiscard]] Status note_filters() const;
+    // Puts a filter into the slot in both banks, in whose policies nothing else is to change.
+    [[nodiscard]] Status exchange_filter(std::uint32_t slot, std::uint32_t map_id);
     // After the flip: waits for the packets that use the bank and makes it equal to the active one.
     [[nodiscard]] Status leave_bank(std::uint32_t bank, const sieve_policy& present,
                                     const sieve_policy& target);
