@@ -13,6 +13,7 @@
 #include "libsieve/filters/kinds/exact/exact_table.hpp"
 #include "libsieve/filters/kinds/exact/exact_wide.hpp"
 #include "libsieve/util/clock.hpp"
+#include "libsieve/util/parallel.hpp"
 
 namespace sieve {
 
@@ -182,18 +183,32 @@ Result<KeySet> ExactTableKind::list(const sieve_lookup& lookup, std::span<const 
     if (exact::is_wide(lookup.fields)) return exact::list_wide(lookup, filter);
     const exact::Parts parts = exact::Parts::of(lookup, filter);
     if (const std::string fault = exact::parts_fault(parts); !fault.empty()) return bad_input(fault);
-    KeySet keys(lookup.fields);
-    const int word = sieve_address_word(lookup.fields);
-    sieve_key key{};
-    const std::string fault = exact::list_lines(
-        parts, SIEVE_EXACT_IPV4_LINE, filter.size(), false, [&](uint128 address, std::uint32_t value) {
+    constexpr std::size_t portion = 1U << 12; // lines
+    const std::size_t count = (filter.size() + portion - 1) / portion;
+    std::vector<KeySet> listed(count, KeySet(lookup.fields));
+    std::vector<std::string> faults(count);
+    for_each_index(count, [&](std::size_t i) {
+        const std::size_t first = i * portion, last = std::min(filter.size(), first + portion);
+        KeySet& own = listed[i];
+        own.reserve((last - first) * SIEVE_LINE_WORDS * (64 / parts.exact.width));
+        const int word = sieve_address_word(lookup.fields);
+        sieve_key key{};
+        faults[i] = exact::list_lines(parts, first, last, false, [&](uint128 address, std::uint32_t value) {
             if (has_ended(parts, value)) return;
-            if (is_ipv4(address)) return keys.add_ipv4(static_cast<std::uint32_t>(address));
+            if (is_ipv4(address)) return own.add_ipv4(static_cast<std::uint32_t>(address));
             key.word[word] = static_cast<std::uint64_t>(address >> 64);
             key.word[word + 1] = static_cast<std::uint64_t>(address);
-            keys.add(key);
+            own.add(key);
         });
-    if (!fault.empty()) return bad_input(fault);
+    });
+    KeySet keys(lookup.fields);
+    std::size_t all = 0;
+    for (const KeySet& one : listed) all += one.size();
+    keys.reserve(all);
+    for (std::size_t i = 0; i < count; i++) {
+        if (!faults[i].empty()) return bad_input(faults[i]);
+        keys.append(listed[i]);
+    }
     return keys;
 }
 

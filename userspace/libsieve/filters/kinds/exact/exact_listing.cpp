@@ -2,7 +2,9 @@
 #include "libsieve/filters/kinds/exact/exact_listing.hpp"
 
 #include <algorithm>
+#include <array>
 #include <bit>
+#include <utility>
 
 #include <fmt/core.h>
 
@@ -22,41 +24,76 @@ std::uint32_t most_value(const Parts& parts) {
     return (1U << parts.exact.value_bits) - 1;
 }
 
+// Lists words. Whether there is a second copy of an address, in its other word, is looked up a few addresses
+// later: other words are scattered over the table, and so the processor fetches several at a time.
 class Ipv4Lines {
   public:
     Ipv4Lines(const Parts& parts, bool check)
         : exact_(parts.exact), words_(parts.words()), check_(check), lanes_(exact_), inverse_(exact_),
           most_value_(most_value(parts)) {}
 
-    std::string list(std::uint32_t word, const Visit& visit) const {
+    std::string list(std::uint32_t word, const Visit& visit) {
         const std::uint64_t content = words_[word];
-        const auto fault = [word](std::uint32_t lane, const char* what) {
-            return fmt::format("word {}, lane {}: {}", word, lane, what);
-        };
         if ((content & lanes_.no_lane()) != 0) return fmt::format("word {}: bits that are of no lane", word);
         for (std::uint32_t lane = 0; lane < lanes_.count(); lane++) {
             const std::uint64_t entry = lanes_.get(content, lane);
             if (entry == lanes_.none()) continue;
-            if (!lanes_.is_content(entry)) return fault(lane, "an entry beyond the range of remainders");
+            if (!lanes_.is_content(entry))
+                return fault({word, lane}, "an entry beyond the range of remainders");
             const Key key = lanes_.key_of(word, entry);
             const std::uint32_t permuted = permuted_of(exact_, key);
             const sieve_exact_place at = sieve_exact_locate(&exact_, permuted);
             if (at.first != key.first || at.rest != key.rest)
-                return fault(lane, "an entry that no address has");
-            if (check_ && has_copy(word, entry)) return fault(lane, "a second copy of an address");
+                return fault({word, lane}, "an entry that no address has");
+            if (check_) {
+                if (std::popcount(lanes_.equal(content, entry)) > 1) return second_copy({word, lane});
+                // Of two copies in different words, the one in the key's second word finds the other one.
+                if (lanes_.is_second(entry)) {
+                    if (std::string found = check_later({word, lane}, at.first, lanes_.other_content(entry));
+                        !found.empty())
+                        return found;
+                }
+            }
             const std::uint32_t value = lanes_.value_of(entry);
-            if (value > most_value_) return fault(lane, beyond_values);
+            if (value > most_value_) return fault({word, lane}, beyond_values);
             visit(sieve_v4_mapped(inverse_.address_of(permuted)), value);
         }
         return {};
     }
 
+    // To be called after the last word.
+    std::string finish() {
+        for (const Later& one : later_)
+            if (std::string found = look(one); !found.empty()) return found;
+        return {};
+    }
+
   private:
-    // Of two copies in different words, the one in the key's second word is found.
-    [[nodiscard]] bool has_copy(std::uint32_t word, std::uint64_t entry) const {
-        if (std::popcount(lanes_.equal(words_[word], entry)) > 1) return true;
-        return lanes_.is_second(entry) &&
-               lanes_.equal(words_[lanes_.other_word(word, entry)], lanes_.other_content(entry)) != 0;
+    struct Place {
+        std::uint32_t word;
+        std::uint32_t lane;
+    };
+    struct Later {
+        Place copy{};
+        std::uint32_t other = 0;   // word
+        std::uint64_t content = 0; // of a first copy there
+        bool due = false;
+    };
+
+    static std::string fault(Place at, const char* what) {
+        return fmt::format("word {}, lane {}: {}", at.word, at.lane, what);
+    }
+    static std::string second_copy(Place at) { return fault(at, "a second copy of an address"); }
+
+    std::string check_later(Place copy, std::uint32_t other, std::uint64_t content) {
+        __builtin_prefetch(&words_[other]);
+        const Later before = std::exchange(later_[next_], Later{copy, other, content, true});
+        next_ = (next_ + 1) % later_.size();
+        return look(before);
+    }
+    [[nodiscard]] std::string look(const Later& one) const {
+        if (!one.due || lanes_.equal(words_[one.other], one.content) == 0) return {};
+        return second_copy(one.copy);
     }
 
     const sieve_exact& exact_;
@@ -65,6 +102,8 @@ class Ipv4Lines {
     Lanes lanes_;
     Inverse inverse_;
     std::uint32_t most_value_;
+    std::array<Later, 16> later_{};
+    std::size_t next_ = 0;
 };
 
 // The index of the line, of those of the IPv6 part, is `at`.
@@ -186,10 +225,10 @@ std::string list_lines(const Parts& parts, std::uint64_t first, std::uint64_t la
                        const Visit& visit) {
     const std::uint64_t ipv6 = sieve_exact_ipv6_line(&parts.exact);
     const std::uint64_t values = ipv6 + parts.ipv6.lines;
-    const Ipv4Lines ipv4(parts, check);
+    Ipv4Lines ipv4(parts, check);
     for (std::uint64_t line = std::max<std::uint64_t>(first, SIEVE_EXACT_IPV4_LINE); line < last; line++) {
-        if (line >= values) return rest_of_values(parts);
         if (line >= ipv6) {
+            if (line >= values) break;
             if (std::string fault = list_ipv6(parts, static_cast<std::uint32_t>(line - ipv6), check, visit);
                 !fault.empty())
                 return fault;
@@ -199,7 +238,8 @@ std::string list_lines(const Parts& parts, std::uint64_t first, std::uint64_t la
         for (std::uint32_t i = 0; i < SIEVE_LINE_WORDS; i++)
             if (std::string fault = ipv4.list(word + i, visit); !fault.empty()) return fault;
     }
-    return {};
+    if (std::string fault = ipv4.finish(); !fault.empty()) return fault;
+    return last > values ? rest_of_values(parts) : std::string();
 }
 
 Result<Entries> entries_of(const Parts& parts) {
