@@ -27,8 +27,8 @@ limit=${VMTEST_TIMEOUT:-2400}
 accel=${VMTEST_ACCEL:-tcg}   # kvm is much faster, but /dev/kvm may exist and still not work
 # One processor. With two, each emulated by a thread, QEMU may run the old form of an instruction that the kernel has
 # just patched. The kernel then dies of the breakpoint that it had put there during the patch (seen in
-# bpf_dispatcher_xdp_func on 6.12).
-processors=1
+# bpf_dispatcher_xdp_func on 6.12). Only running an XDP program patches that, so tests of other programs may have two.
+processors=${VMTEST_PROCESSORS:-1}
 memory=2G
 # Smaller counts, for the tests that take them as parameters: emulated, a million keys take long. PATIENCE is the
 # selftests' guard against hanging.
