@@ -5,6 +5,7 @@
 #include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
+#include "libsieve/feeds/key_text.hpp"
 #include "libsieve/filters/plan.hpp"
 #include "libsieve/util/number.hpp"
 #include "xdp-sieve/command.hpp"
@@ -19,13 +20,16 @@ namespace {
 struct PlanArguments {
     PlanRequest request;
     std::string memory;
+    std::string fields;
 };
 
 /// The options of `build` that make the candidate.
 std::string build_options(const Candidate& c, const PlanArguments& arguments) {
-    if (arguments.request.fpr) return fmt::format("{} --fpr {}", c.options, *arguments.request.fpr);
-    if (arguments.request.memory) return fmt::format("{} --memory {}", c.options, arguments.memory);
-    return c.options;
+    std::string options = c.options;
+    if (!arguments.fields.empty()) options += fmt::format(" --key {}", arguments.fields);
+    if (arguments.request.fpr) options += fmt::format(" --fpr {}", *arguments.request.fpr);
+    if (arguments.request.memory) options += fmt::format(" --memory {}", arguments.memory);
+    return options;
 }
 
 std::string wish(const PlanRequest& request) {
@@ -52,6 +56,7 @@ void print_json(const PlanArguments& arguments, const Plan& plan) {
                          {"build_ns_per_key", c.build_ns}});
     }
     nlohmann::json out = {{"keys", arguments.request.keys}, {"kinds", kinds}, {"reason", plan.reason}};
+    if (!arguments.fields.empty()) out["key"] = arguments.fields;
     out["recommended"] = plan.recommended ? kinds[*plan.recommended] : nlohmann::json(nullptr);
     if (plan.for_other_keys) {
         out["for_other_keys"] = kinds[*plan.for_other_keys];
@@ -61,7 +66,8 @@ void print_json(const PlanArguments& arguments, const Plan& plan) {
 }
 
 void print_table(const PlanArguments& arguments, const Plan& plan) {
-    print_out("{} keys, {}\n\n", format_count(arguments.request.keys), wish(arguments.request));
+    print_out("{} keys{}, {}\n\n", format_count(arguments.request.keys),
+              arguments.fields.empty() ? "" : " of " + arguments.fields, wish(arguments.request));
     print_out("  {:<9} {:<36} {:>10} {:>8} {:>9} {:>15} {:>9}\n", "kind", "parameters", "memory", "bits/key",
               "predicted", "lines a packet", "build");
     print_out("  {:<9} {:<36} {:>10} {:>8} {:>9} {:>15} {:>9}\n", "", "", "", "", "FPR", "miss, hit",
@@ -93,6 +99,10 @@ Result<Exit> run_plan(PlanArguments& arguments, const Context& context) {
     if (!arguments.memory.empty()) {
         SIEVE_ASSIGN(arguments.request.memory, parse_bytes(arguments.memory));
     }
+    if (!arguments.fields.empty()) {
+        SIEVE_ASSIGN(arguments.request.fields, parse_fields(arguments.fields));
+        arguments.fields = format_fields(arguments.request.fields);
+    }
     SIEVE_ASSIGN(const Plan plan, make_plan(arguments.request, progress_bar(context)));
     if (context.json)
         print_json(arguments, plan);
@@ -108,6 +118,8 @@ void add_plan(CLI::App& app, Context& context) {
                 [&context](Arguments command) -> Action {
                     auto arguments = std::make_shared<PlanArguments>();
                     command.add("--keys", arguments->request.keys, "number of keys").required();
+                    command.add("--key", arguments->fields, "the fields of a key, if they are known")
+                        .called("FIELDS");
                     Arguments size = command.add_at_most_one("size", "what is given, if anything");
                     size.add("--fpr", arguments->request.fpr, "the false positive rate to stay below");
                     size.add("--memory", arguments->memory,

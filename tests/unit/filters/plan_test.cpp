@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 #include <string>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -147,6 +148,34 @@ TEST(MakePlan, FitsAMemory) {
     ASSERT_TRUE(tiny);
     EXPECT_FALSE(tiny->recommended);
     for (const auto& c : tiny->candidates) EXPECT_NE(c.infeasible, "");
+}
+
+// Whole keys behind tags, beside filters. The bytes are those of docs/exact.md, which the builder's own test
+// has.
+TEST(MakePlan, ShowsWhatKeysOfSeveralFieldsTake) {
+    for (const auto& [fields, bytes] : {std::pair<std::uint32_t, double>{SIEVE_FIELD_ALL, 43.8},
+                                        {SIEVE_FIELD_SRC | SIEVE_FIELD_DST, 35.4},
+                                        {SIEVE_FIELD_DST | SIEVE_FIELD_DPORT | SIEVE_FIELD_PROTO, 27.1}}) {
+        for (const std::uint64_t keys : {20'000, 3'000'000}) {
+            const auto plan = make_plan({.keys = keys, .fields = fields, .calibrate = false}, {});
+            ASSERT_TRUE(plan) << plan.error().message;
+            const auto of_kind = [&](const char* kind) {
+                return *std::ranges::find(plan->candidates, kind, &Candidate::kind);
+            };
+            const Candidate exact = of_kind("exact");
+            EXPECT_EQ(exact.infeasible, "");
+            EXPECT_EQ(exact.fpr, 0);
+            EXPECT_NEAR(exact.bits_per_key / 8, bytes, 0.5) << keys;
+            EXPECT_NE(of_kind("ranges").infeasible, "");
+            ASSERT_TRUE(plan->recommended);
+            EXPECT_EQ(plan->candidates[*plan->recommended].kind, standard_kind().facts().name);
+            EXPECT_FALSE(plan->for_other_keys);
+        }
+    }
+    const auto plan = make_plan({.keys = 20'000, .fields = SIEVE_FIELD_DST, .calibrate = false}, {});
+    ASSERT_TRUE(plan && plan->recommended);
+    EXPECT_EQ(plan->candidates[*plan->recommended].kind, "exact");
+    EXPECT_FALSE(plan->for_other_keys) << "the keys are addresses";
 }
 
 TEST(MakePlan, RefusesWhatMakesNoSense) {

@@ -59,7 +59,24 @@ Result<std::uint64_t> choose_lines(const Form& form, const PlanRequest& request,
     return lines;
 }
 
-/// What an exact kind takes for random IPv4 addresses.
+/// Whether the keys are known to be no single addresses.
+bool are_wide(const PlanRequest& request) {
+    return request.fields != 0 && sieve_is_one_address(request.fields) == 0;
+}
+
+/// A key of TCP whose fields follow from the number, each of them different for each of 2^16 numbers.
+sieve_key sample_key(std::uint32_t number) {
+    const auto scattered = [number](std::uint32_t multiplier) { return number * multiplier + multiplier; };
+    sieve_key key{};
+    key.word[1] = sieve_v4_mapped(scattered(0x9e3779b1U));
+    key.word[3] = sieve_v4_mapped(scattered(0x85ebca77U));
+    constexpr std::uint8_t tcp = 6;
+    key.word[4] = sieve_transport_word(static_cast<std::uint16_t>(number),
+                                       static_cast<std::uint16_t>(scattered(0x2f35U)), tcp);
+    return key;
+}
+
+/// What an exact kind takes for random IPv4 addresses, or for keys of several fields.
 struct ExactSample {
     std::uint64_t lines = 0; ///< for all keys
     sieve_lookup lookup{};   ///< of a sample
@@ -67,13 +84,20 @@ struct ExactSample {
     std::uint64_t count = 0;
 };
 
-Result<ExactSample> sample_exact(const ExactKind& kind, std::uint64_t keys) {
+Result<ExactSample> sample_exact(const ExactKind& kind, const PlanRequest& request) {
+    const std::uint64_t keys = request.keys;
+    const bool wide = are_wide(request);
+    if (wide && !kind.is_of_keys()) return invalid_request("addresses and prefixes only, src or dst");
     constexpr std::uint64_t most_in_sample = 1U << 16;
     ExactSample sample{.count = std::min(keys, most_in_sample)};
     std::mt19937_64 random(sample.count);
-    KeySet singles(SIEVE_FIELD_SRC);
+    KeySet singles(wide ? request.fields : std::uint32_t{SIEVE_FIELD_SRC});
     std::vector<AddressRange> ranges;
     for (std::uint64_t i = 0; i < sample.count; i++) {
+        if (wide) {
+            singles.add(sample_key(static_cast<std::uint32_t>(i)));
+            continue;
+        }
         const auto address = static_cast<std::uint32_t>(random());
         if (kind.is_of_keys())
             singles.add_ipv4(address);
@@ -89,23 +113,23 @@ Result<ExactSample> sample_exact(const ExactKind& kind, std::uint64_t keys) {
     filter->fill(lines);
     sample.seconds = static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
     SIEVE_TRY(filter->describe(sample.lookup));
-    // Addresses that are ranges take room in proportion to their number.
+    // Ranges and records take room in proportion to their number.
     const double scale = static_cast<double>(keys) / static_cast<double>(sample.count);
     sample.lines =
-        kind.is_of_keys()
+        kind.is_of_keys() && !wide
             ? kind.lines_for(keys, 0)
             : static_cast<std::uint64_t>(std::llround(scale * static_cast<double>(filter->lines())));
     return sample;
 }
 
-/// The filter of an exact kind for random IPv4 addresses. Prefixes and crowded addresses take less in a kind
-/// of ranges.
+/// The filter of an exact kind for random IPv4 addresses, or for keys of the given fields. Prefixes and
+/// crowded addresses take less in a kind of ranges.
 Candidate work_out_exact(const ExactKind& kind, const PlanRequest& request) {
     Candidate c;
     c.kind = kind.facts().name;
     c.options = fmt::format("--kind {}", c.kind);
     c.exact = true;
-    const Result<ExactSample> sample = sample_exact(kind, request.keys);
+    const Result<ExactSample> sample = sample_exact(kind, request);
     if (!sample) {
         c.infeasible = sample.error().message;
         return c;
@@ -113,8 +137,8 @@ Candidate work_out_exact(const ExactKind& kind, const PlanRequest& request) {
     c.lookup = sample->lookup;
     c.bytes = (sample->lines + SIEVE_FIRST_LINE + witness_count(request.keys)) * sizeof(sieve_line);
     if (request.memory && c.bytes > *request.memory) {
-        c.infeasible =
-            fmt::format("exact, and takes {} bytes if the keys are random IPv4 addresses", c.bytes);
+        c.infeasible = fmt::format("exact, and takes {} bytes{}", c.bytes,
+                                   are_wide(request) ? "" : " if the keys are random IPv4 addresses");
         return c;
     }
     c.bits_per_key = bits_per_key_of(request.keys, sample->lines);
@@ -247,7 +271,9 @@ void recommend(Plan& plan, const PlanRequest& request) {
     plan.for_other_keys.reset();
     plan.reason_for_other_keys.clear();
     const auto exact = std::ranges::find(plan.candidates, kind_name(SIEVE_KIND_EXACT), &Candidate::kind);
-    if (request.fpr || request.memory || exact == plan.candidates.end() || !exact->infeasible.empty()) return;
+    if (are_wide(request) || request.fpr || request.memory || exact == plan.candidates.end() ||
+        !exact->infeasible.empty())
+        return;
     const auto mebibytes = [](std::uint64_t bytes) {
         return (bytes >> 20) + (bytes % (1 << 20) != 0 ? 1 : 0);
     };
@@ -257,10 +283,13 @@ void recommend(Plan& plan, const PlanRequest& request) {
                         exact->kind, mebibytes(bytes), mebibytes(most_bytes_of_exact));
         return;
     }
-    plan.for_other_keys = std::exchange(plan.recommended, exact - plan.candidates.begin());
-    plan.reason_for_other_keys =
+    const auto other = std::exchange(plan.recommended, exact - plan.candidates.begin());
+    std::string reason =
         std::exchange(plan.reason, fmt::format("without false positives, and takes at most {} MiB",
                                                mebibytes(most_bytes_of_exact)));
+    if (request.fields != 0) return;
+    plan.for_other_keys = other;
+    plan.reason_for_other_keys = std::move(reason);
 }
 
 Result<Plan> make_plan(const PlanRequest& request, const Progress& progress) {

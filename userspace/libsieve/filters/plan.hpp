@@ -17,6 +17,7 @@ namespace sieve {
 
 struct PlanRequest {
     std::uint64_t keys = 0;
+    std::uint32_t fields = 0; ///< of the keys, IPv4; 0: they may be single addresses or others
     // One of these, or neither: then each kind has the size that it has if nobody asks for one.
     std::optional<double> fpr{};           ///< the rate to stay below
     std::optional<std::uint64_t> memory{}; ///< bytes of the whole image
@@ -38,9 +39,9 @@ struct Candidate {
     double lines_member = 0;     ///< cache lines that a matching packet touches, on average
     /// Processor time a key in nanoseconds, measured in a small build on this machine; 0: not measured.
     double build_ns = 0;
-    /// Holds addresses and prefixes only, without false positives. The size is that of random IPv4 addresses;
-    /// prefixes take less. Recommended only for single addresses, and only if neither a rate nor a memory is
-    /// given.
+    /// Without false positives. The size is that of random IPv4 addresses, or of random keys of the fields
+    /// that were given; prefixes take less. Recommended only for single addresses, and only if neither a rate
+    /// nor a memory is given.
     bool exact = false;
 };
 
@@ -48,7 +49,7 @@ struct Plan {
     std::vector<Candidate> candidates{};
     std::optional<std::size_t> recommended{}; ///< index of a candidate; empty if no kind is suitable
     std::string reason{};
-    /// Of the other keys, if `recommended` is a kind for single addresses.
+    /// Of the other keys, if `recommended` is a kind for single addresses, and the fields were not given.
     std::optional<std::size_t> for_other_keys{};
     std::string reason_for_other_keys{};
 };
@@ -66,10 +67,11 @@ inline constexpr double worth_of_one_line = 1.1;
 Result<Plan> make_plan(const PlanRequest& request, const Progress& progress);
 
 /// Chooses what a build without a kind chooses (build/default_kind.hpp). If neither a rate nor a memory was
-/// given, that is kind `exact`, as long as it takes at most most_bytes_of_exact, and a filter for other keys.
-/// Among filters, chooses one that touches at most most_lines_recommended lines: the smallest (if a rate was
-/// given) or the most accurate (if not), unless a filter of one line does nearly as well. If no candidate
-/// touches so few lines, chooses the one that touches the fewest. Fills in everything but the candidates.
+/// given, that is kind `exact` for addresses, as long as it takes at most most_bytes_of_exact, and a filter
+/// for other keys. Among filters, chooses one that touches at most most_lines_recommended lines: the smallest
+/// (if a rate was given) or the most accurate (if not), unless a filter of one line does nearly as well. If
+/// no candidate touches so few lines, chooses the one that touches the fewest. Fills in everything but the
+/// candidates.
 void recommend(Plan& plan, const PlanRequest& request);
 
 } // namespace sieve
