@@ -58,7 +58,8 @@ exact() {
     attach
     sieve -q load "$IN_IF" "set=$WORK/exact.sieve"
     [ "$(listed)" = "$(sort "$WORK/members")" ] || fail "the list differs"
-    sieve -q insert --for 4h "$IN_IF" set "$second"
+    sieve insert --for 4h "$IN_IF" set "$second" 2>"$WORK/said"
+    grep -q 'set set: a table that can state these ends was swapped in' "$WORK/said" || fail "$(cat "$WORK/said")"
     # Growth keeps the ends.
     tail -n 1000 "$WORK/guests" | sieve --json insert --for 2h "$IN_IF" set --stdin >"$WORK/answer"
     [ "$(jq -c '[.inserted, .grown]' "$WORK/answer")" = '[1000,1]' ] || fail "$(cat "$WORK/answer")"

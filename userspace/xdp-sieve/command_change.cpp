@@ -165,9 +165,11 @@ Result<Exit> run_change(ChangeArguments& arguments, Context& context) {
     }
     for (const std::string& line : lines) remark(context, line);
     if (changed.grown > 0)
-        remark(context, fmt::format("set {}: {}", arguments.name,
-                                    set.exact ? "a larger table was swapped in"
-                                              : "full, so a larger filter was swapped in"));
+        remark(context,
+               fmt::format("set {}: {}", arguments.name,
+                           !set.exact              ? "full, so a larger filter was swapped in"
+                           : changed.only_for_ends ? "a table that can state these ends was swapped in"
+                                                   : "a larger table was swapped in"));
     if (!context.quiet)
         print_out("{}: {}: {} {} of {}{}; {} in it now{}\n", hook_title(arguments.interface, set.point),
                   arguments.name, arguments.done(), format_count(report.done),

@@ -40,7 +40,8 @@ struct KeysChanged {
     KeyChangeReport report{};    // of a prefix set, it names entries (filters/prefix_entries.hpp)
     std::uint64_t other_end = 0; // of the keys done: they were in already, and only their end changed
     std::uint64_t expired = 0;   // keys of this hook's sets whose time was over, and which were taken out
-    std::uint32_t grown = 0;     // how often the set grew
+    std::uint32_t grown = 0;     // how often the set grew, or was built anew for ends that it could not state
+    bool only_for_ends = false;  // it would have had room for the keys
 };
 
 // Inserts or erases each key and each prefix, which have the set's fields. A range counts as the prefixes

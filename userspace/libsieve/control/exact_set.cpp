@@ -95,6 +95,7 @@ struct InPlace {
     KeysChanged changed{};
     KeySet left;                  // keys that the table does not take
     std::uint64_t later_ends = 0; // members among them, which get another end
+    std::uint64_t for_ends = 0;   // those of them that ask for an end that it cannot state
 };
 
 // Keys of a request, by what the table says of them.
@@ -172,6 +173,7 @@ Result<InPlace> change_in_place(Kernel& kernel, const HookName& name, const std:
     report.keys = open.filter->file().keys;
     done.left = std::move(sorted.rebuilt);
     done.later_ends = sorted.later_ends;
+    done.for_ends = done.left.size();
     const KeySet& todo = sorted.come_or_go;
     if (todo.empty()) return done;
     const auto wait = [&] { return kernel.grace_period(); };
@@ -243,6 +245,7 @@ Result<KeysChanged> change_exact_set(Kernel& kernel, const HookName& name, const
     changed.report.keys = rebuilt->keys;
     changed.other_end += done.later_ends;
     changed.grown = 1;
+    changed.only_for_ends = done.left.size() == done.for_ends;
     return std::move(changed);
 }
 
