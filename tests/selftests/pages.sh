@@ -131,7 +131,7 @@ END
 pass udp $FRIEND $IN4 1 2
 drop udp $MEMBER $IN4 1 2
 END
-    recipe 'Nothing leaves for control servers' --from "$IN/$IN_IF" --to "$OUT/$OUT_IF" <<END
+    recipe 'Nothing leaves for control servers' --sender-drops --from "$IN/$IN_IF" --to "$OUT/$OUT_IF" <<END
 drop udp $IN4 $STRANGER 1 2
 pass udp $IN4 $FRIEND 1 2
 END
