@@ -100,15 +100,22 @@ static __noinline int sieve_lookup_exact_values(void* filter, const struct sieve
     return !sieve_exact_ended((__u32)value, sieve_exact_unit(exact, part, bpf_ktime_get_coarse_ns()));
 }
 
-/* A static function, since a global one cannot take the map. */
-static __noinline int sieve_lookup_exact(void* filter, const struct sieve_lookup* lookup, __u64 upper,
-                                         __u64 lower) {
+/* What is not the usual case. A static function, since a global one cannot take the map. */
+static __noinline int sieve_lookup_exact_other(void* filter, const struct sieve_exact* exact, __u64 upper,
+                                               __u64 lower) {
+    if (exact->value_bits) return sieve_lookup_exact_values(filter, exact, upper, lower);
+    return sieve_lookup_exact_ipv6(filter, exact, upper, lower);
+}
+
+/* IPv4 addresses without values take no call but those of the fetches: where returns are guarded against
+ * speculation, each costs as much as the comparison. */
+static __always_inline int sieve_lookup_exact(void* filter, const struct sieve_lookup* lookup, __u64 upper,
+                                              __u64 lower) {
     const struct sieve_exact* exact = sieve_exact_of(lookup);
 
-    if (SIEVE_UNLIKELY(exact->value_bits)) return sieve_lookup_exact_values(filter, exact, upper, lower);
-    if (SIEVE_LIKELY(sieve_family(upper, lower) == SIEVE_FAMILY_V4))
-        return sieve_lookup_exact_ipv4(filter, exact, (__u32)lower);
-    return sieve_lookup_exact_ipv6(filter, exact, upper, lower);
+    if (SIEVE_UNLIKELY(exact->value_bits || sieve_family(upper, lower) != SIEVE_FAMILY_V4))
+        return sieve_lookup_exact_other(filter, exact, upper, lower);
+    return sieve_lookup_exact_ipv4(filter, exact, (__u32)lower);
 }
 
 #endif
