@@ -125,9 +125,45 @@ hanging() {
     stop
     unserve
 }
+# The last entry of a list is lifted, and then one comes again; all exceptions are lifted.
+emptied() {
+    fresh_lists "" 'empty = true'
+    sed -i '/^fpr/c except = "lists/except.txt"' "$CONFIG"
+    printf '%s\n' "$MEMBER" 203.0.113.65 >"$LISTS/bad.txt"
+    echo 203.0.113.65 >"$LISTS/except.txt"
+    service_manager
+    start
+    says 'set bad: a new list with 1 entry'
+    verdicts <<<"pass udp 203.0.113.65 $IN4 1 2"
+    : >"$LISTS/except.txt"
+    says 'set bad: a new list with 2 entries \(before: 1\)'
+    verdicts <<<"drop udp 203.0.113.65 $IN4 1 2"
+    : >"$LISTS/bad.txt"
+    says 'set bad: a new list with 0 entries \(before: 2\)'
+    verdicts <<END
+pass udp $MEMBER $IN4 1 2
+pass udp 203.0.113.65 $IN4 1 2
+pass udp $STRANGER $IN4 1 2
+END
+    [ "$(of_set status bad name)" = bad ] || fail "it is not in force"
+    stop
+    reset_interfaces
+    start
+    [ "$(of_set status bad name)" = bad ] || fail "it is not in force after a reboot"
+    echo "$STRANGER" >"$LISTS/bad.txt"
+    says 'set bad: a new list with 1 entry'
+    verdicts <<<"drop udp $STRANGER $IN4 1 2"
+    sed -i '/^empty/d' "$CONFIG"
+    kill -s HUP "$daemon"
+    says 'the configuration was read anew'
+    echo '# none' >"$LISTS/bad.txt"
+    says 'warning: set bad: .*bad.txt.*; the list of .* with 1 entry stays in force'
+    stop
+}
 more_requests() { [ "$(grep -c "^$1\$" "$WORK/served")" -gt "$2" ]; }
 
 ktap_run \
     "one dead URL of five" dead \
     "a set that passes has no list yet" friends \
-    "two servers that hang" hanging
+    "two servers that hang" hanging \
+    "a list and exceptions that are emptied" emptied

@@ -374,6 +374,11 @@ const Wrong wrong[] = {
     {"Action", in_set("action = \"reject\""), 6, "set.bad.action", R"("drop", "pass" or "count")"},
     {"ActionAndRedirect", in_set("action = \"drop\"\nredirect = \"eth1\""), 7, "set.bad.redirect",
      "an action already"},
+    {"Empty", in_set("empty = 0"), 6, "set.bad.empty", "true or false, found 0"},
+    {"EmptyOfPairs", in_set("empty = true\nkey = \"src,dport\""), 6, "set.bad.empty",
+     "only a list of single addresses may be empty"},
+    {"EmptyInPlace", in_set("empty = true\nkind = \"ddlcbf\""), 6, "set.bad.empty",
+     "a list of kind ddlcbf, which follows files in place, may not be empty"},
     {"Verify", in_set("verify = \"yes\""), 6, "set.bad.verify", "true or false, found \"yes\""},
     {"RefreshWithoutUnit", in_set("refresh = 60"), 6, "set.bad.refresh", "\"30s\", \"5m\""},
     {"RefreshZero", in_set("refresh = \"0s\""), 6, "set.bad.refresh", "from \"1s\""},
@@ -501,6 +506,7 @@ TEST(Configuration, KnowsWhichSetsTakePackets) {
 TEST(ConfigurationText, ReadsBackToTheSame) {
     const std::string texts[] = {
         small(),
+        in_set("empty = true"),
         in_set("fpr = 1e-05\nverify = true\nkind = \"bloom\"\nhashes = 5\nrefresh = \"90s\"\nthreads = 2"),
         in_set("memory = 1e6\nkind = \"ddlcbf\"\nguards.protect = [\"192.0.2.1-192.0.2.9\"]\naction = "
                "\"count\""),
@@ -536,6 +542,7 @@ TEST(ConfigurationText, ReadsBackToTheSame) {
         EXPECT_EQ(a.feed.build.threads, b.feed.build.threads);
         EXPECT_EQ(a.refresh, b.refresh);
         EXPECT_EQ(a.verify, b.verify);
+        EXPECT_EQ(a.empty, b.empty);
         EXPECT_EQ(a.guards.unchecked_images, b.guards.unchecked_images);
         EXPECT_EQ(a.action.has_value(), b.action.has_value());
         EXPECT_EQ(a.keeps_replies_out, b.keeps_replies_out);

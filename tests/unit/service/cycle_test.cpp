@@ -337,6 +337,66 @@ TEST_F(CycleTest, AGuardRefuses) {
     EXPECT_FALSE(report.changed);
 }
 
+// The last entry of a list is lifted.
+TEST_F(CycleTest, AnEmptyListIsInForceWhereItMayBe) {
+    std::ofstream(files.path("b.txt")) << "# none\n";
+    EXPECT_EQ(refused().kind, ErrorKind::bad_input) << "no guard stood in the way";
+    configuration.sets[1].empty = true;
+    for (const bool verified : {false, true}) {
+        if (verified) verify(configuration.sets[1]);
+        for (const char* none : {"", "# none\n", "\n"}) {
+            files.feed("b.txt", {"192.0.2.2", "192.0.2.3"});
+            done();
+            std::ofstream(files.path("b.txt")) << none;
+            const CycleReport emptied = done();
+            EXPECT_EQ(emptied.sets[1].outcome, SetOutcome::replaced);
+            EXPECT_EQ(emptied.sets[1].last_good->entries, 0U);
+            const auto filter = kernel.read_filter(map_of("b"));
+            ASSERT_TRUE(filter);
+            const auto image = Image::load(
+                std::filesystem::path(state.image_path("b", emptied.sets[1].last_good->identity)));
+            ASSERT_TRUE(image) << image.error().message;
+            EXPECT_EQ(identity_text(filter->file), emptied.sets[1].last_good->identity);
+            for (const char* address : {"192.0.2.1", "192.0.2.2", "192.0.2.3", "0.0.0.0", "::"})
+                EXPECT_FALSE(image->contains(parse_key(address, SIEVE_FIELD_SRC).value())) << address;
+            EXPECT_FALSE(done().changed) << "it is in force already";
+        }
+    }
+    // After a reboot, too; and with the folder that has no file.
+    kernel.running = {};
+    done({.ask = Ask::nothing});
+    EXPECT_EQ(kernel.running.table.sets.size(), 2U);
+    std::filesystem::create_directory(files.path("folder"));
+    configuration.sets[1].sources = {FolderSpec{files.path("folder")}};
+    EXPECT_FALSE(done().sets[1].error);
+    EXPECT_FALSE(done().changed);
+    std::ofstream(files.path("folder/one.txt")) << "192.0.2.9\n";
+    EXPECT_EQ(done().sets[1].last_good->entries, 1U);
+    // A list of many is not emptied by an accident.
+    std::ofstream many(files.path("folder/one.txt"));
+    for (int i = 0; i < 200; i++) many << "192.0.2." << i << "\n";
+    many.close();
+    done();
+    std::ofstream(files.path("folder/one.txt")) << "";
+    const auto report = run({.failing = Failing::stops_itself});
+    EXPECT_EQ(report->sets[1].guard, Guard::shrink);
+}
+
+TEST_F(CycleTest, EveryEntryMayBeAnException) {
+    SetConfiguration& set = configuration.sets[1];
+    set.feed.except = files.feed("except.txt", {"192.0.2.2", "192.0.2.3"});
+    EXPECT_NE(refused().message.find("every entry of the list is an exception"), std::string::npos);
+    set.empty = true;
+    EXPECT_EQ(done().sets[1].last_good->entries, 0U);
+    // An emptied file of exceptions means that there are none.
+    for (const char* none : {"", "# none\n"}) {
+        files.feed("except.txt", {"192.0.2.2"});
+        EXPECT_EQ(done().sets[1].last_good->entries, 1U);
+        std::ofstream(files.path("except.txt")) << none;
+        EXPECT_EQ(done().sets[1].last_good->entries, 2U);
+    }
+}
+
 TEST_F(CycleTest, OnlyTheNamedSetsAreAsked) {
     done();
     files.feed("a.txt", {"192.0.2.9"});

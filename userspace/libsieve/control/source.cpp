@@ -324,8 +324,10 @@ Result<std::vector<SetInputs>> find_inputs(std::span<const SetSpec> sets, const 
     return all;
 }
 
-Result<Feed> read_list(std::span<Input> feeds, const FeedSpec& spec, const Observer& observer) {
-    return read_feeds(feeds, spec.fields, feed_options(spec), observer);
+Result<Feed> read_list(std::span<Input> feeds, const FeedSpec& spec, const Observer& observer,
+                       bool may_be_empty) {
+    return may_be_empty ? read_feeds(feeds, spec.fields, feed_options(spec), observer, read_feed_if_any)
+                        : read_feeds(feeds, spec.fields, feed_options(spec), observer);
 }
 
 Result<BuiltSet> build_list(Feed list, std::span<const Input> feeds, const FeedSpec& spec,
@@ -343,11 +345,12 @@ Result<Feed> read_exceptions(Input& input, std::uint32_t fields, const Observer&
     return read_feeds({&input, 1}, fields, {.format = ListFormat{}}, observer, read_feed_if_any);
 }
 
-Status take_out(Feed& list, const Feed& exceptions, const std::string& name, const Observer& observer) {
+Status take_out(Feed& list, const Feed& exceptions, const std::string& name, const Observer& observer,
+                bool may_be_empty) {
     Members members = members_of(std::move(list));
     SIEVE_ASSIGN(const Subtracted taken, subtract(members, members_of(exceptions)));
     remark_taken(taken, observer);
-    if (members.empty()) return nothing_left(name);
+    if (members.empty() && !may_be_empty) return nothing_left(name);
     list.keys = std::move(members.keys);
     list.ranges = std::move(members.ranges);
     list.key_ranges = std::move(members.key_ranges);

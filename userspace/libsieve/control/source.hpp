@@ -29,8 +29,10 @@ struct SetInputs {
                                                          const Input* other = nullptr);
 
 // The two steps of build_from_feeds(), for callers that look at the list between them. The first reads the
-// feeds. The second builds the set from a list that came from these feeds.
-[[nodiscard]] Result<Feed> read_list(std::span<Input> feeds, const FeedSpec& spec, const Observer& observer);
+// feeds; no entry is an error unless the list may be empty. The second builds the set from a list that came
+// from these feeds.
+[[nodiscard]] Result<Feed> read_list(std::span<Input> feeds, const FeedSpec& spec, const Observer& observer,
+                                     bool may_be_empty = false);
 [[nodiscard]] Result<BuiltSet> build_list(Feed list, std::span<const Input> feeds, const FeedSpec& spec,
                                           const Observer& observer);
 // Likewise of a list that came from elsewhere; the label among the build's options names its feeds. No
@@ -39,11 +41,11 @@ struct SetInputs {
                                           const Exceptions& exceptions = {});
 
 // The steps that treat exceptions, for the same callers: the keys of such fields that must not match, a list
-// without them, and what the builder is told. take_out() says what it took; bad_input: nothing is left;
-// `name` names the exceptions.
+// without them, and what the builder is told. take_out() says what it took; bad_input: nothing is left
+// of a list that may not be empty; `name` names the exceptions.
 [[nodiscard]] Result<Feed> read_exceptions(Input& input, std::uint32_t fields, const Observer& observer);
 [[nodiscard]] Status take_out(Feed& list, const Feed& exceptions, const std::string& name,
-                              const Observer& observer);
+                              const Observer& observer, bool may_be_empty = false);
 [[nodiscard]] Exceptions exceptions_of(Feed exceptions);
 
 // Reads the feeds and builds a set from them. Remarks say what was skipped and why, and which members were

@@ -77,7 +77,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(HttpAnswer, unchanged, etag, last_modified, b
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(DecisionOrder, filter, now)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(FetchOrder, confinement, request, certificates_path, decisions)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(CommandOrder, confinement, arguments)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ReadOrder, confinement, feed, lists, known_digest, limits)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ReadOrder, confinement, feed, lists, known_digest, limits, may_be_empty)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(BuildOrder, confinement, feed, verified)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(JoinOrder, confinement, task)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ReadDone, known, digest, remarks)

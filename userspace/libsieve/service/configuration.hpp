@@ -41,6 +41,7 @@ struct SetConfiguration {
     std::optional<control::WantedAction> action{}; // nothing: the opposite of the interface's default
     bool keeps_replies_out = false; // what it drops stays dropped, even a reply (control::SetAction)
     bool verify = false;
+    bool empty = false; // its list may have no entry, as that of a set that follows a stream always may
     std::chrono::seconds refresh = std::chrono::hours(1); // how often the sources are asked at the latest
     control::FeedSpec feed{};
     GuardLimits guards{};

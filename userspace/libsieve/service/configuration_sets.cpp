@@ -8,6 +8,7 @@
 #include <fmt/core.h>
 
 #include "libsieve/control/build_options.hpp"
+#include "libsieve/feeds/entry.hpp"
 #include "libsieve/feeds/key_text.hpp"
 #include "libsieve/filters/kinds/choice.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
@@ -160,6 +161,18 @@ void read_guards(Mistakes& mistakes, const toml::table& table, const std::string
     section.finish();
 }
 
+// An empty list is in force as an exact set.
+void check_empty(Section& section, const toml::table& table, const SetConfiguration& set) {
+    const FilterKind& kind = kind_of(set.feed.build.kind.kind);
+    if (!entry::is_single_address(set.feed.fields))
+        section.mistake(*table.get("empty"), "empty", "only a list of single addresses may be empty");
+    else if (followed_stream(set) == nullptr && set.feed.build.kind.kind != automatic_kind &&
+             kind.facts().changes_live && kind.exact() == nullptr)
+        section.mistake(*table.get("empty"), "empty",
+                        fmt::format("a list of kind {}, which follows files in place, may not be empty",
+                                    kind.facts().name));
+}
+
 // What CrowdSec decides about, its sets can hold.
 void check_stream(Section& section, const toml::table& table, const SetConfiguration& set) {
     const std::uint32_t fields = set.feed.fields;
@@ -182,6 +195,7 @@ SetConfiguration read_set(Mistakes& mistakes, const std::string& name, const tom
     read_action(section, set);
     read_replies(section, set);
     section.flag("verify", set.verify);
+    section.flag("empty", set.empty);
     section.duration("refresh", longest_refresh, set.refresh);
     const bool options_read = read_build_options(section, set);
     check_stream(section, table, set);
@@ -191,6 +205,7 @@ SetConfiguration read_set(Mistakes& mistakes, const std::string& name, const tom
         read_guards(mistakes, *guards, section.key("guards"), set);
     section.finish();
     if (options_read) fill_in(section, set);
+    if (set.empty) check_empty(section, table, set);
     return set;
 }
 

@@ -170,6 +170,7 @@ void write_set(Text& text, const SetConfiguration& set) {
         text.word("redirect", set.action->target);
     text.word("replies", set.keeps_replies_out ? "drop" : "pass");
     text.flag("verify", set.verify);
+    text.flag("empty", set.empty);
     text.word("refresh", duration_text(set.refresh));
     write_build_options(text, set.feed);
     if (set.feed.build.threads != 0)

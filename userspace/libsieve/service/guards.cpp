@@ -356,9 +356,14 @@ Refusal empty_list(const SetConfiguration& set) {
     std::string sources;
     for (const SourceSpec& source : set.sources)
         sources += (sources.empty() ? "" : ", ") + source_name(source);
-    return {Guard::empty, fmt::format("set {}: its list is empty: no entry in {}; put one there, or take the "
-                                      "set out of the configuration",
-                                      set.name, sources)};
+    const FilterKind* kind =
+        set.feed.build.kind.kind == automatic_kind ? nullptr : &kind_of(set.feed.build.kind.kind);
+    const bool in_place = kind != nullptr && kind->facts().changes_live && kind->exact() == nullptr;
+    return {Guard::empty,
+            fmt::format("set {}: its list is empty: no entry in {}; put one there, or {}", set.name, sources,
+                        guards_addresses(set) && !in_place
+                            ? fmt::format("if it may be empty, set empty = true in [set.{}]", set.name)
+                            : std::string("take the set out of the configuration"))};
 }
 
 bool guards_addresses(const SetConfiguration& set) {
@@ -368,7 +373,7 @@ bool guards_addresses(const SetConfiguration& set) {
 std::optional<Refusal> check_list(const SetConfiguration& set, const Feed& list,
                                   const std::optional<ListSize>& before, const Protection& protection) {
     ListSize now{.entries = list.entries()};
-    if (now.entries == 0) return empty_list(set);
+    if (now.entries == 0 && !set.empty) return empty_list(set);
     AddressSet addresses;
     if (guards_addresses(set)) {
         addresses = addresses_of(list);

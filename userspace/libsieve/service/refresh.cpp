@@ -18,7 +18,9 @@
 #include "libsieve/image/header.hpp"
 #include "libsieve/image/image.hpp"
 #include "libsieve/service/configuration_text.hpp"
+#include "libsieve/service/list_digest.hpp"
 #include "libsieve/service/list_file.hpp"
+#include "libsieve/service/live/live_image.hpp"
 #include "libsieve/service/origin.hpp"
 #include "libsieve/service/together.hpp"
 #include "libsieve/util/digest.hpp"
@@ -122,13 +124,24 @@ tl::expected<Examined, GatherFailure> examine(const SetConfiguration& set, const
         origins.error().message = fmt::format("set {}: {}", set.name, origins.error().message);
         return tl::unexpected(GatherFailure{std::move(origins.error()), {}});
     }
-    if (origins->empty()) {
-        examined.read.emplace().list.emplace(set.feed.fields);
-        examined.refusal = empty_list(set);
+    if (origins->empty()) { // such as a folder without a file
+        Feed none(set.feed.fields);
+        std::string digest = digest_of_list(none);
+        if (examined.before && examined.before->build == examined.build &&
+            examined.before->list_digest == digest) {
+            examined.before->sources.clear();
+            return examined;
+        }
+        Result<ReadList> read = own_list(std::move(none), {});
+        if (!read) return tl::unexpected(GatherFailure{std::move(read.error()), {}});
+        examined.read = std::move(*read);
+        examined.read->known.digest = std::move(digest);
+        examined.refusal = check(set, *examined.read, examined.before, state, protection);
         return examined;
     }
     ReadRequest request{
         .set = set.name, .origins = std::move(*origins), .feed = set.feed, .sandbox = sandbox};
+    request.may_be_empty = set.empty;
     if (examined.before && examined.before->build == examined.build &&
         !last_good_is_doubtful(set, *examined.before, state, protection) &&
         !lacks_a_member(set, *examined.before, protection))
@@ -157,10 +170,22 @@ Result<SetRecord> build_image(const SetConfiguration& set, const Examined& exami
     // Verification has no false positives, and an image is not ours to build.
     const std::vector<uint128> strangers =
         set.verify || !read.list ? std::vector<uint128>() : protected_addresses(set, protection);
-    const BuildRequest request{set.name, set.feed, set.verify, sandbox};
+    // An exact set in force holds an address. That of an empty list holds one that no packet has.
+    const bool is_empty = read.list && read.list->entries() == 0;
+    BuildRequest request{set.name, set.feed, set.verify, sandbox};
+    std::optional<ReadList> stand_in;
+    if (is_empty) {
+        request.feed = control::FeedSpec();
+        request.feed.fields = set.feed.fields;
+        request.feed.build.kind.kind = SIEVE_KIND_EXACT;
+        request.exact = false;
+        Feed nobody(set.feed.fields);
+        nobody.keys.add(live::key_of(live::placeholder.address, set.feed.fields));
+        SIEVE_ASSIGN(stand_in, own_list(std::move(nobody), read.label));
+    }
     std::optional<BuiltList> built;
     for (int builds = 1; !built; builds++) {
-        SIEVE_ASSIGN(built, build_in_sandbox(request, read));
+        SIEVE_ASSIGN(built, build_in_sandbox(request, stand_in ? *stand_in : read));
         for (const std::string& remark : built->remarks) observer.remark(remark);
         if (builds == most_builds || !matches_any(built->image, strangers)) break;
         observer.remark(fmt::format("set {}: built again, since the filter mistook an address that is to be "
@@ -177,7 +202,7 @@ Result<SetRecord> build_image(const SetConfiguration& set, const Examined& exami
     record.build = examined.build;
     record.list_digest = read.known.digest;
     record.entries = examined.entries();
-    record.keys = file.keys;
+    record.keys = is_empty ? 0 : file.keys;
     record.skipped = read.list ? read.list->skipped : file.skipped;
     record.bytes = built->image.bytes();
     record.expected_fpr = rate_from_bits(file.expected_fpr);

@@ -23,6 +23,7 @@
 #include "libsieve/filters/joint/check_joint_names.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/service/child_messages.hpp"
+#include "libsieve/service/list_digest.hpp"
 #include "libsieve/service/list_file.hpp"
 #include "libsieve/service/question_file.hpp"
 #include "libsieve/util/short_path.hpp"
@@ -219,6 +220,7 @@ class ReadStep : SetStep {
         order.feed = request_.feed;
         for (const Origin& origin : origins_) order.lists.push_back(origin_name(origin));
         if (request_.known) order.known_digest = request_.known->digest;
+        order.may_be_empty = request_.may_be_empty;
         order.limits = {
             .bytes = limits.unpacked_bytes, .ratio = limits.unpack_ratio, .zip_bytes = limits.source_bytes};
         return order;
@@ -234,9 +236,11 @@ class ReadStep : SetStep {
 
     Result<std::variant<UnchangedList, ReadList>> read_all() {
         if (is_empty()) {
-            ReadList none;
-            none.list.emplace(request_.feed.fields);
-            none.known = known({});
+            std::string digest = digest_of_list(Feed(request_.feed.fields));
+            if (request_.known && request_.known->digest == digest)
+                return UnchangedList{known(std::move(digest))};
+            SIEVE_ASSIGN(ReadList none, own_list(Feed(request_.feed.fields), label_of(request_.origins)));
+            none.known = known(std::move(digest));
             return none;
         }
         if (gathered_.size() == 1 && begins_as_image(gathered_.front())) return read_image();
@@ -419,6 +423,7 @@ read_in_sandbox(const ReadRequest& request) {
 bool leads_to_exact(const control::FeedSpec& feed, const ReadList& list) {
     if (list.image) return kind_of(list.image->lookup()).exact() != nullptr;
     if (!list.list) return false;
+    if (list.list->entries() == 0) return true; // see build_image()
     const Result<Exceptions> exceptions = exceptions_of(feed, list);
     const ListFacts facts =
         facts_of(list.list->keys, list.list->ranges, exceptions ? *exceptions : Exceptions{});

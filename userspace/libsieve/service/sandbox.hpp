@@ -54,6 +54,7 @@ struct ReadRequest {
     std::vector<Origin> origins{};
     control::FeedSpec feed{};
     std::optional<KnownList> known{}; // nothing: read in any case
+    bool may_be_empty = false;        // else comments only are an error
     SandboxSettings sandbox{};
 };
 
