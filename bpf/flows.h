@@ -16,7 +16,7 @@ struct sieve_flow_map {
     __uint(max_entries, 1);
     __uint(map_flags, BPF_F_MMAPABLE | BPF_F_INNER_MAP);
     __uint(key_size, sizeof(__u32));
-    __uint(value_size, sizeof(struct sieve_flow_head));
+    __uint(value_size, sizeof(struct sieve_flow_page));
 };
 
 /* The controller makes the memory and puts it into each program that shares it. */
@@ -27,9 +27,11 @@ struct {
     __array(values, struct sieve_flow_map);
 } sieve_flows SEC(".maps");
 
-/* The lines of a flow. Both are requested before either is read, so that their cache misses overlap. */
+/* Where this program's memory has its flows: the copy in its control block. */
+static __always_inline const struct sieve_flow_where* sieve_flow_where(void);
+
+/* The lines of a flow. No load of theirs waits for another, so their cache misses overlap. */
 struct sieve_flow_spot {
-    const struct sieve_flow_head* head;
     struct sieve_flow_line* line[SIEVE_FLOW_LINES];
     __u64 tag;
 };
@@ -37,23 +39,22 @@ struct sieve_flow_spot {
 /* False if there is no memory. */
 static __always_inline int sieve_flow_fetch(const struct sieve_key* key, struct sieve_flow_spot* spot) {
     struct sieve_flow_place place;
-    __u32 at = 0;
-    void* memory = bpf_map_lookup_elem(&sieve_flows, &at);
+    struct sieve_flow_page* page;
+    __u32 zero = 0;
+    void* memory = bpf_map_lookup_elem(&sieve_flows, &zero);
 
     if (!memory) return 0;
-    spot->head = bpf_map_lookup_elem(memory, &at);
-    if (!spot->head) return 0;
-    place = sieve_flow_locate(spot->head, key);
+    place = sieve_flow_locate(sieve_flow_where(), key);
+    page = bpf_map_lookup_elem(memory, &place.page);
+    if (!page) return 0;
     spot->tag = place.tag;
-    at = 1 + place.line[0];
-    spot->line[0] = bpf_map_lookup_elem(memory, &at);
-    at = 1 + place.line[1];
-    spot->line[1] = bpf_map_lookup_elem(memory, &at);
-    return spot->line[0] && spot->line[1];
+    spot->line[0] = &page->line[place.line[0] & (SIEVE_FLOW_PAGE_LINES - 1)];
+    spot->line[1] = &page->line[place.line[1] & (SIEVE_FLOW_PAGE_LINES - 1)];
+    return 1;
 }
 
-static __always_inline __u64 sieve_flow_now(const struct sieve_flow_spot* spot) {
-    return (bpf_ktime_get_coarse_ns() >> SIEVE_FLOW_CLOCK_SHIFT) + spot->head->clock;
+static __always_inline __u64 sieve_flow_now(void) {
+    return bpf_ktime_get_coarse_ns() >> SIEVE_FLOW_CLOCK_SHIFT;
 }
 
 /* One of the places of a flow. What is there may change at any moment. */
@@ -67,14 +68,14 @@ static __always_inline __u64 sieve_flow_read(const __u64* at) {
 
 /*
  * True if the flow of this key, which is that of the host's own packets, is noted and has not expired. Writes
- * nothing. A global function, so that the verifier checks it once. Only a flow that is there needs the clock.
+ * nothing. Only a flow that is there needs the clock.
  */
-__noinline int sieve_flow_find(const struct sieve_key* key) {
+static __always_inline int sieve_flow_is_noted(const struct sieve_key* key) {
     struct sieve_flow_spot spot;
     __u64 found = 0;
     __u32 i;
 
-    if (!key || !sieve_flow_fetch(key, &spot)) return 0;
+    if (!sieve_flow_fetch(key, &spot)) return 0;
 #pragma unroll
     for (i = 0; i < SIEVE_FLOW_PLACES; i++) {
         const __u64 entry = sieve_flow_read(sieve_flow_at(&spot, i));
@@ -84,7 +85,12 @@ __noinline int sieve_flow_find(const struct sieve_key* key) {
             break;
         }
     }
-    return found && sieve_flow_left(found, sieve_flow_now(&spot));
+    return found && sieve_flow_left(found, sieve_flow_now());
+}
+
+/* The same as a global function, so that the verifier checks it once, for callers that are rare. */
+__noinline int sieve_flow_find(const struct sieve_key* key) {
+    return key && sieve_flow_is_noted(key);
 }
 
 #endif

@@ -167,6 +167,10 @@ static __always_inline __u32 sieve_link(void) {
     return sieve_control.link;
 }
 
+static __always_inline const struct sieve_flow_where* sieve_flow_where(void) {
+    return (const struct sieve_flow_where*)&sieve_control.flows;
+}
+
 /* Set before loading by whoever inspects each packet's treatment (preflight, replay, tests); else dead code.
  */
 const volatile __u32 sieve_tracing = 0;

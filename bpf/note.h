@@ -32,6 +32,21 @@ static __always_inline __u32 sieve_link(void) {
     return sieve_note_control.link;
 }
 
+static __always_inline const struct sieve_flow_where* sieve_flow_where(void) {
+    return (const struct sieve_flow_where*)&sieve_note_control.flows;
+}
+
+/* True during the time in which any TCP segment that leaves may begin its flow. */
+static __always_inline int sieve_flow_learns(__u64 now) {
+    const struct sieve_flow_head* head;
+    __u32 zero = 0;
+    void* memory = bpf_map_lookup_elem(&sieve_flows, &zero);
+
+    if (!memory) return 0;
+    head = bpf_map_lookup_elem(memory, &zero);
+    return head && now < head->learn_until;
+}
+
 /* What a packet means for its flow. */
 struct sieve_note {
     struct sieve_key key;
@@ -53,9 +68,8 @@ __noinline int sieve_flow_note(const struct sieve_key* key, __u32 event, __u32 f
     struct sieve_flow_spot spot;
     __u32 zero = 0, i;
 
-    counts = bpf_map_lookup_elem(&sieve_notes, &zero);
-    if (!key || !counts || !sieve_flow_fetch(key, &spot)) return 0;
-    now = sieve_flow_now(&spot);
+    if (!key || !sieve_flow_fetch(key, &spot)) return 0;
+    now = sieve_flow_now();
     /* The first entry with this tag. No branch, as in sieve_flow_victim(). */
 #pragma unroll
     for (i = SIEVE_FLOW_PLACES; i-- > 0;) {
@@ -74,12 +88,14 @@ __noinline int sieve_flow_note(const struct sieve_key* key, __u32 event, __u32 f
         return (next - now) & SIEVE_FLOW_TIME_MASK;
     }
     if (event == SIEVE_FLOW_GOES_ON) {
-        if (now >= spot.head->learn_until) return 0;
+        if (!sieve_flow_learns(now)) return 0;
         first = again;
         state = SIEVE_FLOW_ESTABLISHED;
     } else if (event == SIEVE_FLOW_ENDS || event == SIEVE_FLOW_RESETS) {
         return 0;
     }
+    counts = bpf_map_lookup_elem(&sieve_notes, &zero);
+    if (!counts) return 0; /* cannot happen: the array has one entry */
     victim = sieve_flow_victim(spot.line[0], now, 0);
     other = sieve_flow_victim(spot.line[1], now, SIEVE_FLOW_ENTRIES);
     if (other >> 4 < victim >> 4) victim = other;
@@ -104,10 +120,15 @@ __noinline int sieve_flow_note(const struct sieve_key* key, __u32 event, __u32 f
 /* False if the segment begins, renews and ends nothing. */
 static __always_inline int sieve_note_tcp(SIEVE_CONTEXT* ctx, const struct sieve_parsed* parsed,
                                           struct sieve_note* note) {
+    const __u32 at = sieve_upper_at(parsed) + SIEVE_TCP_FLAGS_AT;
+    const __u8* direct = (const __u8*)(long)ctx->data + at;
     __u8 flags;
 
-    if (!parsed->header ||
-        sieve_load(ctx, sieve_upper_at(parsed) + SIEVE_TCP_FLAGS_AT, &flags, sizeof(flags)))
+    if (!parsed->header) return 0;
+    /* Nearly always there: no call. */
+    if (SIEVE_LIKELY((const void*)(direct + 1) <= (const void*)(long)ctx->data_end))
+        flags = *direct;
+    else if (sieve_load(ctx, at, &flags, sizeof(flags)))
         return 0;
     note->first = SIEVE_FLOW_TCP_NEW;
     note->again = SIEVE_FLOW_TCP_ESTABLISHED;

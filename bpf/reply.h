@@ -181,7 +181,7 @@ __noinline int sieve_is_reply(SIEVE_CONTEXT* ctx, const struct sieve_parsed* par
     } else {
         return SIEVE_REPLY_NO;
     }
-    return sieve_flow_find(&key);
+    return sieve_flow_is_noted(&key); /* not by a call more */
 }
 
 #endif

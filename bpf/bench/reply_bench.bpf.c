@@ -21,6 +21,10 @@ char LICENSE[] SEC("license") = "GPL";
 
 struct reply_control reply_control SEC(".data.replies");
 
+static __always_inline const struct sieve_flow_where* sieve_flow_where(void) {
+    return &reply_control.flows;
+}
+
 #define REPLY_BENCH_TESTED(name)                                                                             \
     struct {                                                                                                 \
         __uint(type, BPF_MAP_TYPE_PROG_ARRAY);                                                               \

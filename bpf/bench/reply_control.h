@@ -6,6 +6,8 @@
 #ifndef SIEVE_REPLY_CONTROL_H
 #define SIEVE_REPLY_CONTROL_H
 
+#include <sieve/flow.h>
+
 #include "bench_control.h"
 
 struct reply_control {
@@ -15,6 +17,7 @@ struct reply_control {
     __u64 in_order; /* whether indices are taken in order */
     __u64 fence;    /* written so that packets do not overlap */
     __u64 found;    /* written so that a key is made; how many connections were made */
+    struct sieve_flow_where flows; /* of the memory in sieve_flows */
 };
 
 #endif

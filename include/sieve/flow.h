@@ -3,8 +3,10 @@
  * The memory of flows that this host, or a network behind it, began. A packet that the filter is about to
  * drop passes if it answers one of them.
  *
- * It is an array map of lines of 64 bytes. Line 0 is the head; each other line has eight entries. A flow has
- * two lines, by its hash, and may be in any entry of either:
+ * It is an array map of pages of 4 KiB. Page 0 begins with the head; each other page has 64 lines of eight
+ * entries. A flow has a page and two lines of that page, by its hash, and may be in any entry of either line.
+ * Both lines are in one page since a packet then asks for one value of the map and one page's address: on some
+ * processors each call of a helper costs as much as a miss of a cache.
  *
  *    63                              24 23    22 21                   0
  *   |  tag: 40 bits of the hash, odd   | state  | when it expires      |
@@ -51,37 +53,53 @@
 #define SIEVE_FLOW_OTHER SIEVE_FLOW_UNITS(600)
 #define SIEVE_FLOW_LONGEST SIEVE_FLOW_TCP_ESTABLISHED
 
-/* "SVF1": the layout. Raised with every change of what is in a memory's lines. */
-#define SIEVE_FLOW_MAGIC 0x31465653
+/* "SVF2": the layout. Raised with every change of what is in a memory's pages, or of a noting program's maps.
+ */
+#define SIEVE_FLOW_MAGIC 0x32465653
 
-/* The first line. Only a controller writes here. */
-struct sieve_flow_head {
+/* What finds a flow's place. Each program has a copy of its memory's, so that it need not ask the memory. */
+struct sieve_flow_where {
     __u64 hash_key[SIEVE_HASH_KEY_WORDS];
-    __u32 lines; /* without the head */
+    __u32 pages; /* without the head's */
+    __u32 reserved;
+};
+
+/* The first page begins with it. Only a controller writes there. */
+struct sieve_flow_head {
+    struct sieve_flow_where where;
     __u32 magic;
     __u32 learn_until; /* in units: until then any TCP segment that leaves may begin its flow */
-    __u32 clock;       /* units to add to the kernel's clock; tests move time by it */
+    __u32 max_flows;   /* how many the memory was made for */
+    __u32 reserved;
 };
-SIEVE_STATIC_ASSERT(sizeof(struct sieve_flow_head) == 64, "one line");
 
 struct sieve_flow_line {
     __u64 entry[SIEVE_FLOW_ENTRIES];
 };
 
+#define SIEVE_FLOW_PAGE_LINES 64 /* a power of two */
+struct sieve_flow_page {
+    struct sieve_flow_line line[SIEVE_FLOW_PAGE_LINES];
+};
+
 /* Where a flow may be. */
 struct sieve_flow_place {
     __u64 tag;
-    __u32 line[SIEVE_FLOW_LINES]; /* from 0, behind the head */
+    __u32 page;                   /* of the map: from 1 on */
+    __u32 line[SIEVE_FLOW_LINES]; /* of the page */
 };
 
-SIEVE_INLINE struct sieve_flow_place sieve_flow_locate(const struct sieve_flow_head* head,
+/* The lines' numbers differ in their lowest bit at least, so that each flow has two. */
+SIEVE_INLINE struct sieve_flow_place sieve_flow_locate(const struct sieve_flow_where* where,
                                                        const struct sieve_key* key) {
-    const struct sieve_hash hash = sieve_hash_key(key, head->hash_key, SIEVE_FIELD_ALL);
+    const struct sieve_hash hash = sieve_hash_key(key, where->hash_key, SIEVE_FIELD_ALL);
+    const __u32 rest = (__u32)(hash.locate >> 32);
     /* No tag is zero, so an empty entry is no flow's. */
-    struct sieve_flow_place place = {hash.test | 1ULL << SIEVE_FLOW_TAG_SHIFT, {0, 0}};
+    struct sieve_flow_place place = {hash.test | 1ULL << SIEVE_FLOW_TAG_SHIFT, 0, {0, 0}};
 
-    place.line[0] = sieve_reduce((__u32)hash.locate, head->lines);
-    place.line[1] = sieve_reduce((__u32)(hash.locate >> 32), head->lines);
+    place.page = 1 + sieve_reduce((__u32)hash.locate, where->pages);
+    place.line[0] = rest & (SIEVE_FLOW_PAGE_LINES - 1);
+    place.line[1] = ((rest / SIEVE_FLOW_PAGE_LINES | 1) ^ rest) & (SIEVE_FLOW_PAGE_LINES - 1);
     return place;
 }
 
@@ -210,6 +228,7 @@ struct sieve_note_control {
     __u32 last_port;
     __u32 memory_id; /* the controllers' note: the flow memory's map in sieve_flows; 0: none */
     __u32 reserved;
+    struct sieve_flow_where flows; /* of that memory */
 };
 
 #endif

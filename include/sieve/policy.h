@@ -15,6 +15,7 @@
 #ifndef SIEVE_POLICY_H
 #define SIEVE_POLICY_H
 
+#include <sieve/flow.h>
 #include <sieve/image.h>
 #include <sieve/joint.h>
 #include <sieve/limit.h>
@@ -184,6 +185,7 @@ struct sieve_policy {
     /* SIEVE_ACTION_PASS: a packet that would be dropped passes if it answers a flow that the host began
      * (sieve/flow.h), unless the set that drops it keeps replies out. SIEVE_ACTION_DROP: it does not. */
     __u32 replies;
+    __u32 reserved;
     struct sieve_totals baseline; /* what the table's counters stood at when they were last reset */
 };
 
@@ -218,6 +220,7 @@ struct sieve_control {
     __u64 network;      /* inode of the network namespace that `load` attached the program in; or 0 */
     __u32 flows_id;     /* the flow memory in sieve_flows; or 0 */
     __u32 reserved;
+    struct sieve_flow_where flows; /* of that memory */
 };
 
 /*

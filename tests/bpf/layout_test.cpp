@@ -101,12 +101,13 @@ TEST_F(Layout, Control) {
                   MEMBER(sieve_control, link), MEMBER(sieve_control, ring_id),
                   MEMBER(sieve_control, sketch_id), MEMBER(sieve_control, sketch_since),
                   MEMBER(sieve_control, network), MEMBER(sieve_control, flows_id),
-                  MEMBER(sieve_control, reserved), MEMBER(sieve_control, bank));
+                  MEMBER(sieve_control, reserved), MEMBER(sieve_control, flows), MEMBER(sieve_control, bank));
     EXPECT_LAYOUT(sieve_policy, MEMBER(sieve_policy, sets), MEMBER(sieve_policy, default_action),
                   MEMBER(sieve_policy, unreadable), MEMBER(sieve_policy, joined), MEMBER(sieve_policy, joint),
                   MEMBER(sieve_policy, joint_id), MEMBER(sieve_policy, entry), MEMBER(sieve_policy, slot),
                   MEMBER(sieve_policy, devices_id), MEMBER(sieve_policy, cpus_id),
-                  MEMBER(sieve_policy, limit), MEMBER(sieve_policy, replies), MEMBER(sieve_policy, baseline));
+                  MEMBER(sieve_policy, limit), MEMBER(sieve_policy, replies), MEMBER(sieve_policy, reserved),
+                  MEMBER(sieve_policy, baseline));
     EXPECT_LAYOUT(sieve_limit, MEMBER(sieve_limit, interval), MEMBER(sieve_limit, depth),
                   MEMBER(sieve_limit, step), MEMBER(sieve_limit, burst));
     EXPECT_LAYOUT(sieve_account, MEMBER(sieve_account, spent), MEMBER(sieve_account, reserved));

@@ -35,6 +35,7 @@ class NoteProgram {
     void use(const kernel::FlowMemory& memory) const {
         const std::uint32_t zero = 0;
         const int inner = memory.fd();
+        skeleton_->data_note->sieve_note_control.flows = memory.where();
         if (bpf_map_update_elem(bpf_map__fd(skeleton_->maps.sieve_flows), &zero, &inner, BPF_ANY) != 0)
             throw std::runtime_error("giving the flow memory to the noting program");
     }

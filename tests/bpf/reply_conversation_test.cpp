@@ -46,7 +46,7 @@ void converse(kernel::HookPoint point, std::uint64_t packets, std::uint64_t seed
             // Often within a flow's limit, seldom beyond all limits.
             constexpr std::array<int, 8> steps{1, 2, 5, 11, 31, 61, 130, 190};
             const std::chrono::seconds step(talk.one_in(200) ? 7000 : steps[talk.below(steps.size())]);
-            moved += memory.advance_clock(step);
+            moved += memory.age(step);
         }
         const double time =
             std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count() + moved.count();

@@ -525,7 +525,7 @@ TEST_P(ReplyStack, AgreesWithTheModel) {
                 seen += collect();
             }
             constexpr std::array<int, 8> steps{1, 2, 5, 11, 31, 61, 130, 190};
-            moved += memory.advance_clock(
+            moved += memory.age(
                 std::chrono::seconds(talk.one_in(50) ? 7000 : steps[talk.below(steps.size())]));
         }
         for (int i = 0; i < 4; i++) {

@@ -67,7 +67,7 @@ class Replies : public ::testing::TestWithParam<HookPoint> {
         return verdict == SIEVE_VERDICT_PASS;
     }
 
-    void wait(std::chrono::seconds time) const { memory_->advance_clock(time); }
+    void wait(std::chrono::seconds time) const { memory_->age(time); }
 
     // Of an answer that passes, no single bit of these bytes may differ.
     void only_these_bits(const Bytes& answer,

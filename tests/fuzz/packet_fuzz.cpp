@@ -110,10 +110,9 @@ class Host {
   public:
     Host() {
         std::memset(sieve_parser_memory, 0, sizeof(sieve_parser_memory));
-        sieve_flow_head head{};
-        for (int i = 0; i < SIEVE_HASH_KEY_WORDS; i++) head.hash_key[i] = 0x9e3779b97f4a7c15U * (i + 1U);
-        head.lines = SIEVE_PARSER_MEMORY_LINES - 1;
-        std::memcpy(sieve_parser_memory, &head, sizeof(head));
+        sieve_parser_where.pages = SIEVE_PARSER_MEMORY_PAGES - 1;
+        for (int i = 0; i < SIEVE_HASH_KEY_WORDS; i++)
+            sieve_parser_where.hash_key[i] = 0x9e3779b97f4a7c15U * (i + 1U);
     }
 
     void leaves(const test::Bytes& frame) {

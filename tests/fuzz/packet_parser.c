@@ -79,7 +79,8 @@ void sieve_parser_run_tc(const struct sieve_parser_packet* given, struct sieve_p
 #include "../../bpf/note.h"
 #include "../../bpf/parse_deep.h"
 
-struct sieve_flow_line sieve_parser_memory[SIEVE_PARSER_MEMORY_LINES];
+struct sieve_flow_page sieve_parser_memory[SIEVE_PARSER_MEMORY_PAGES];
+struct sieve_flow_where sieve_parser_where;
 
 void sieve_parser_run_note(const struct sieve_parser_packet* given, struct sieve_parser_result* result) {
     struct __sk_buff ctx = {.data = (__u32)(long)given->begin,
@@ -104,8 +105,10 @@ void sieve_parser_run_xdp(const struct sieve_parser_packet* given, struct sieve_
     packet.bytes = given->end - given->begin;
 #ifdef PACKET_PARSER_NOTE
     sieve_note_control.link = given->link;
+    sieve_note_control.flows = sieve_parser_where;
 #else
     sieve_control.link = given->link;
+    sieve_control.flows = sieve_parser_where;
 #endif
     sieve_parse(&ctx, bytes, &parsed);
     if (parsed.outcome >= SIEVE_OUTCOME_FIRST_UNREADABLE) sieve_parse_further(&ctx, &parsed);
@@ -124,7 +127,7 @@ static void* look_up(const void* map, const void* key) {
     const __u32 index = *(const __u32*)key;
 
     if (map == sieve_parser_memory)
-        return index < SIEVE_PARSER_MEMORY_LINES ? &sieve_parser_memory[index] : 0;
+        return index < SIEVE_PARSER_MEMORY_PAGES ? &sieve_parser_memory[index] : 0;
     if (index) return 0;
     if (map == &sieve_flows) return sieve_parser_memory;
 #ifdef PACKET_PARSER_NOTE

@@ -20,9 +20,10 @@ struct sieve_parser_result {
     __u32 reply; /* it answers a flow that is noted */
 };
 
-/* The flow memory of all functions. Whoever uses it writes the head, into the first line. */
-#define SIEVE_PARSER_MEMORY_LINES 257
-extern struct sieve_flow_line sieve_parser_memory[SIEVE_PARSER_MEMORY_LINES];
+/* The flow memory of all functions, and what each of them has a copy of. */
+#define SIEVE_PARSER_MEMORY_PAGES 5
+extern struct sieve_flow_page sieve_parser_memory[SIEVE_PARSER_MEMORY_PAGES];
+extern struct sieve_flow_where sieve_parser_where;
 
 /* All three addresses must be below 4 GiB, because a BPF context holds addresses in 32 bits. */
 struct sieve_parser_packet {

@@ -46,14 +46,20 @@ std::string describe(const control::RepliesMade& made) {
         !made.seeded ? std::string()
                      : fmt::format("; {} that existed {} noted", format_counted(*made.seeded, "flow"),
                                    *made.seeded == 1 ? "was" : "were");
-    return fmt::format("replies pass: {} up to {} ({}){}",
-                       made.memory_made ? "a new flow memory holds" : "the flow memory in use holds",
-                       format_counted(made.max_flows, "flow"), format_bytes(made.bytes), seeded);
+    const char* const memory =
+        made.replaced ? "a new flow memory, in place of one of another version whose notes are gone, holds"
+        : made.memory_made ? "a new flow memory holds"
+                           : "the flow memory in use holds";
+    return fmt::format("replies pass: {} up to {} ({}){}", memory, format_counted(made.max_flows, "flow"),
+                       format_bytes(made.bytes), seeded);
 }
 
 nlohmann::json to_json(const control::RepliesMade& made) {
     nlohmann::json out = {
-        {"max_flows", made.max_flows}, {"bytes", made.bytes}, {"memory_made", made.memory_made}};
+        {"max_flows", made.max_flows},
+        {"bytes", made.bytes},
+        {"memory_made", made.memory_made},
+        {"memory_replaced", made.replaced}};
     out["seeded"] = made.seeded ? nlohmann::json(*made.seeded) : nlohmann::json();
     return out;
 }

@@ -92,8 +92,9 @@ Result<Note> load_note() {
     return skeleton;
 }
 
-// Makes a program with a map sieve_flows use the memory.
-Status use(const bpf_map* flows, const FlowMemory& memory) {
+// Makes a program with a map sieve_flows use the memory. `copy` is in its data.
+Status use(const bpf_map* flows, sieve_flow_where& copy, const FlowMemory& memory) {
+    copy = memory.where();
     constexpr std::uint32_t zero = 0;
     const int fd = memory.fd();
     if (bpf_map_update_elem(bpf_map__fd(flows), &zero, &fd, BPF_ANY) != 0)
@@ -150,7 +151,8 @@ class Bench {
         SIEVE_ASSIGN(const FlowMemory answered_memory, filled_memory(options_.flows, answered));
         SIEVE_ASSIGN(const FlowMemory kept_memory, filled_memory(options_.flows, leaving));
         SIEVE_ASSIGN(const FlowMemory begun_memory, filled_memory(options_.flows, leaving));
-        SIEVE_TRY(use(programs_->maps.sieve_flows, answered_memory));
+        SIEVE_TRY(use(programs_->maps.sieve_flows, programs_->data_replies->reply_control.flows,
+                      answered_memory));
         SIEVE_TRY(fill_lru(programs_->maps.reply_bench_answered, options_.flows, answered));
         SIEVE_TRY(fill_lru(programs_->maps.reply_bench_kept, options_.flows, leaving));
         SIEVE_TRY(fill_lru(programs_->maps.reply_bench_begun, options_.flows, leaving));
@@ -159,8 +161,9 @@ class Bench {
         SIEVE_ASSIGN(const Note idle, load_note());
         SIEVE_ASSIGN(const Note keeping, load_note());
         SIEVE_ASSIGN(const Note beginning, load_note());
-        SIEVE_TRY(use(keeping->maps.sieve_flows, kept_memory));
-        SIEVE_TRY(use(beginning->maps.sieve_flows, begun_memory));
+        SIEVE_TRY(use(keeping->maps.sieve_flows, keeping->data_note->sieve_note_control.flows, kept_memory));
+        SIEVE_TRY(
+            use(beginning->maps.sieve_flows, beginning->data_note->sieve_note_control.flows, begun_memory));
 
         const auto& progs = programs_->progs;
         const std::size_t read = add("the key alone", progs.reply_bench_read, ReplyTraffic::dropped);
@@ -283,8 +286,8 @@ class Bench {
             return nanoseconds;
         };
         if (traffic == ReplyTraffic::renews) {
-            // Moves on to another unit.
-            kept_->advance_clock(std::chrono::seconds(10));
+            // Another unit of time.
+            kept_->age(std::chrono::seconds(10));
             return each_flow();
         }
         if (traffic == ReplyTraffic::goes_on) SIEVE_TRY(each_flow().map([](double) {}));

@@ -45,6 +45,7 @@ struct RepliesMade {
     std::uint64_t max_flows = 0;
     std::uint64_t bytes = 0;  // of the flow memory
     bool memory_made = false; // it is new; else other hooks use it, too, or did before
+    bool replaced = false;    // likewise, in place of one that a program of another version had
     std::optional<std::uint64_t>
         seeded{}; // flows that existed and were noted; nothing: notes were taken before
 };

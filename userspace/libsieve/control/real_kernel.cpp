@@ -82,20 +82,20 @@ class RealReadyReplies final : public ReadyReplies {
     bool brought_ = false; // and goes again
 };
 
-// The flow memory in force. One of another layout is as good as none: its program is replaced.
-Result<std::optional<kernel::FlowMemory>> memory_in_force() {
-    auto memory = kernel::FlowMemory::in_force();
-    if (!memory && memory.error().kind == ErrorKind::other_version)
-        return std::optional<kernel::FlowMemory>();
-    return memory;
+// What was read; nothing, and `other`, if it belongs to another version of xdp-sieve. That is as good as none: an
+// upgrade replaces it. Whatever is nobody's of ours stays an error.
+template <class Read>
+Result<std::optional<Read>> of_this_version(Result<std::optional<Read>> read, bool& other) {
+    if (read || read.error().kind != ErrorKind::other_version) return read;
+    other = true;
+    return std::optional<Read>();
 }
 
 // Whether the interface's noting program is there and writes into that memory.
-Result<std::optional<kernel::Noting>> noting_into(const kernel::Interface& interface,
-                                                  std::uint32_t memory_id) {
-    auto noting = kernel::read_noting(interface);
-    if (!noting && noting.error().kind != ErrorKind::other_version) return tl::unexpected(noting.error());
-    if (!noting || !*noting || (*noting)->memory_id != memory_id) return std::optional<kernel::Noting>();
+Result<std::optional<kernel::Noting>> noting_into(const kernel::Interface& interface, std::uint32_t memory_id,
+                                                  bool& other) {
+    auto noting = of_this_version(kernel::read_noting(interface), other);
+    if (noting && *noting && (*noting)->memory_id != memory_id) return std::optional<kernel::Noting>();
     return noting;
 }
 
@@ -346,7 +346,9 @@ Status RealKernel::detach(const kernel::Hook& hook) {
 
 Result<std::unique_ptr<ReadyReplies>> RealKernel::ready_replies(const kernel::Interface& interface,
                                                                 const WantedFlows& flows) {
-    SIEVE_ASSIGN(std::optional<kernel::FlowMemory> memory, memory_in_force());
+    bool other = false;
+    SIEVE_ASSIGN(std::optional<kernel::FlowMemory> memory,
+                 of_this_version(kernel::FlowMemory::in_force(), other));
     const bool fresh = !memory;
     if (!memory) {
         SIEVE_ASSIGN(memory, kernel::FlowMemory::create(flows.most.value_or(usual_flows())));
@@ -356,10 +358,11 @@ Result<std::unique_ptr<ReadyReplies>> RealKernel::ready_replies(const kernel::In
                                            "gets another size when no interface lets replies pass any more",
                                            interface.name, *flows.most, memory->max_flows()));
     }
-    SIEVE_ASSIGN(const std::optional<kernel::Noting> noting, noting_into(interface, memory->id()));
+    SIEVE_ASSIGN(const std::optional<kernel::Noting> noting, noting_into(interface, memory->id(), other));
     const std::uint64_t most = memory->max_flows();
     auto ready = std::make_unique<RealReadyReplies>(interface, std::move(*memory));
-    ready->made() = {.max_flows = most, .bytes = kernel::flow_memory_bytes(most), .memory_made = fresh};
+    ready->made() = {.max_flows = most, .bytes = kernel::flow_memory_bytes(most), .memory_made = fresh,
+                     .replaced = fresh && other};
     if (!noting) SIEVE_TRY(ready->bring());
     return std::unique_ptr<ReadyReplies>(std::move(ready));
 }
@@ -390,7 +393,9 @@ Result<RepliesState> RealKernel::read_replies(const kernel::Hook& hook) {
     // Times of entries come round. Whoever looks after a hook looks at its replies far more often than that.
     memory->sweep();
     state.memory = memory->facts();
-    SIEVE_ASSIGN(const std::optional<kernel::Noting> noting, noting_into(hook.interface, memory->id()));
+    bool other = false;
+    SIEVE_ASSIGN(const std::optional<kernel::Noting> noting,
+                 noting_into(hook.interface, memory->id(), other));
     if (noting) state.counts = noting->counts;
     state.noting = noting.has_value();
     return state;

@@ -15,7 +15,6 @@
 #include <fmt/core.h>
 #include <sieve/ports.h>
 
-#include "libsieve/kernel/filter_map.hpp"
 #include "libsieve/kernel/hooks/attach.hpp"
 #include "libsieve/kernel/hooks/noting.hpp"
 #include "libsieve/kernel/map_indices.hpp"
@@ -30,12 +29,15 @@ namespace {
 constexpr std::uint64_t entries_of_flow = 3;
 constexpr char memory_name[] = "sieve_flow_mem";
 
-std::uint64_t lines_for(std::uint64_t max_flows) {
-    return (max_flows * entries_of_flow + SIEVE_FLOW_ENTRIES - 1) / SIEVE_FLOW_ENTRIES;
+constexpr std::uint64_t page_entries = std::uint64_t{SIEVE_FLOW_PAGE_LINES} * SIEVE_FLOW_ENTRIES;
+
+// Without the head's.
+std::uint64_t pages_for(std::uint64_t max_flows) {
+    return (max_flows * entries_of_flow + page_entries - 1) / page_entries;
 }
 
-std::size_t bytes_for(std::uint64_t lines) {
-    return (lines + 1) * sizeof(sieve_flow_line);
+std::size_t bytes_for(std::uint64_t pages) {
+    return (pages + 1) * sizeof(sieve_flow_page);
 }
 
 // Programs write the entries at the same time.
@@ -48,8 +50,8 @@ std::uint64_t units(std::chrono::seconds time) {
     return (static_cast<std::uint64_t>(time.count()) * 1'000'000'000U >> SIEVE_FLOW_CLOCK_SHIFT) + 1;
 }
 
-std::uint64_t now(const sieve_flow_head& head) {
-    return (program_now() >> SIEVE_FLOW_CLOCK_SHIFT) + head.clock;
+std::uint64_t now() {
+    return program_now() >> SIEVE_FLOW_CLOCK_SHIFT;
 }
 
 // How long a flow of the protocol lives after the host's last packet.
@@ -82,7 +84,7 @@ std::vector<sieve_key> keys_of(const sieve_key& key) {
 } // namespace
 
 std::uint64_t flow_memory_bytes(std::uint64_t max_flows) {
-    return bytes_for(lines_for(max_flows));
+    return bytes_for(pages_for(max_flows));
 }
 
 void FlowMemory::Unmap::operator()(void* pages) const {
@@ -101,7 +103,7 @@ Result<FlowMemory> FlowMemory::map(UniqueFd fd) {
         return failure(ErrorKind::other_version,
                        fmt::format("BPF map {} is no flow memory of this version: {}", info.id, found));
     };
-    if (info.type != BPF_MAP_TYPE_ARRAY || info.value_size != sizeof(sieve_flow_line) ||
+    if (info.type != BPF_MAP_TYPE_ARRAY || info.value_size != sizeof(sieve_flow_page) ||
         info.max_entries < 2 || (info.map_flags & BPF_F_MMAPABLE) == 0)
         return other("it has another shape");
     const std::size_t bytes = bytes_for(info.max_entries - 1);
@@ -110,7 +112,7 @@ Result<FlowMemory> FlowMemory::map(UniqueFd fd) {
     FlowMemory memory(std::move(fd), info.id, Pages(pages, Unmap{bytes}));
     // create() writes the head of a new one.
     const sieve_flow_head& head = memory.head();
-    if (head.magic != 0 && (head.magic != SIEVE_FLOW_MAGIC || head.lines != info.max_entries - 1))
+    if (head.magic != 0 && (head.magic != SIEVE_FLOW_MAGIC || head.where.pages != info.max_entries - 1))
         return other("its head says so");
     return memory;
 }
@@ -119,18 +121,21 @@ Result<FlowMemory> FlowMemory::create(std::uint64_t max_flows) {
     if (max_flows < least_flows || max_flows > most_flows)
         return invalid_request(
             fmt::format("a flow memory for {} flows: expected {} to {}", max_flows, least_flows, most_flows));
-    const auto lines = static_cast<std::uint32_t>(lines_for(max_flows));
-    UniqueFd fd = create_line_array(memory_name, lines + 1);
+    const auto pages = static_cast<std::uint32_t>(pages_for(max_flows));
+    LIBBPF_OPTS(bpf_map_create_opts, options);
+    options.map_flags = BPF_F_MMAPABLE | BPF_F_INNER_MAP;
+    UniqueFd fd(bpf_map_create(BPF_MAP_TYPE_ARRAY, memory_name, sizeof(std::uint32_t),
+                               sizeof(sieve_flow_page), pages + 1, &options));
     if (!fd)
-        return refusal(
-            fmt::format("a BPF map of {} KiB for {} flows", (bytes_for(lines) + 1023) >> 10, max_flows),
-            errno);
+        return refusal(fmt::format("a BPF map of {} KiB for {} flows", bytes_for(pages) >> 10, max_flows),
+                       errno);
     SIEVE_ASSIGN(FlowMemory memory, map(std::move(fd)));
     sieve_flow_head& head = memory.head();
     std::array<std::uint64_t, SIEVE_HASH_KEY_WORDS> secret{};
     SIEVE_TRY(draw_secret(std::nullopt, secret));
-    std::copy(secret.begin(), secret.end(), head.hash_key);
-    head.lines = lines;
+    std::copy(secret.begin(), secret.end(), head.where.hash_key);
+    head.where.pages = pages;
+    head.max_flows = static_cast<std::uint32_t>(max_flows);
     head.magic = SIEVE_FLOW_MAGIC;
     return memory;
 }
@@ -166,12 +171,13 @@ sieve_flow_head& FlowMemory::head() const {
     return *static_cast<sieve_flow_head*>(pages_.get());
 }
 
-sieve_flow_line* FlowMemory::lines() const {
-    return static_cast<sieve_flow_line*>(pages_.get()) + 1;
+std::array<sieve_flow_line*, SIEVE_FLOW_LINES> FlowMemory::lines_at(const sieve_flow_place& place) const {
+    sieve_flow_line* const lines = static_cast<sieve_flow_page*>(pages_.get())[place.page].line;
+    return {lines + place.line[0], lines + place.line[1]};
 }
 
-std::uint64_t FlowMemory::max_flows() const {
-    return std::uint64_t{head().lines} * SIEVE_FLOW_ENTRIES / entries_of_flow;
+std::span<__u64> FlowMemory::entries() const {
+    return {static_cast<sieve_flow_page*>(pages_.get())[1].line[0].entry, where().pages * page_entries};
 }
 
 Status FlowMemory::put_into(const Instance& instance) const {
@@ -179,6 +185,10 @@ Status FlowMemory::put_into(const Instance& instance) const {
     SIEVE_ASSIGN(const UniqueFd outer, open_map(instance.rare().flows));
     const std::uint32_t zero = 0;
     const int inner = fd();
+    // A packet between the two steps finds nothing.
+    volatile sieve_flow_where& copy = instance.control().flows;
+    for (std::size_t i = 0; i < SIEVE_HASH_KEY_WORDS; i++) copy.hash_key[i] = where().hash_key[i];
+    copy.pages = where().pages;
     if (const int error = bpf_map_update_elem(outer.get(), &zero, &inner, BPF_ANY); error != 0)
         return refusal("giving the flow memory to the program", error);
     instance.control().flows_id = id_;
@@ -197,11 +207,11 @@ Status FlowMemory::take_out_of(const Instance& instance) {
 bool FlowMemory::note(const sieve_key& key, FlowAge age) const {
     const std::uint64_t limit = limit_of(key, age);
     const std::uint64_t state = age == FlowAge::established ? SIEVE_FLOW_ESTABLISHED : 0;
-    const std::uint64_t time = now(head());
+    const std::uint64_t time = now();
     bool noted = true;
     for (const sieve_key& each : keys_of(key)) {
-        const sieve_flow_place place = sieve_flow_locate(&head(), &each);
-        sieve_flow_line* const line[] = {&lines()[place.line[0]], &lines()[place.line[1]]};
+        const sieve_flow_place place = sieve_flow_locate(&where(), &each);
+        const auto line = lines_at(place);
         const std::uint64_t wanted = sieve_flow_entry(place.tag, state, time, limit);
         bool done = false;
         while (!done) {
@@ -236,32 +246,31 @@ bool FlowMemory::note(const sieve_key& key, FlowAge age) const {
 
 bool FlowMemory::holds(const sieve_key& key) const {
     const sieve_key asked = keys_of(key).front();
-    const sieve_flow_place place = sieve_flow_locate(&head(), &asked);
-    for (const std::uint32_t line : place.line)
-        for (__u64& entry : lines()[line].entry)
+    const sieve_flow_place place = sieve_flow_locate(&where(), &asked);
+    for (sieve_flow_line* const line : lines_at(place))
+        for (__u64& entry : line->entry)
             if (const __u64 present = shared(entry).load(); sieve_flow_is(present, place.tag) != 0)
-                return sieve_flow_left(present, now(head())) != 0;
+                return sieve_flow_left(present, now()) != 0;
     return false;
 }
 
 void FlowMemory::learn_for(std::chrono::seconds time) const {
-    const std::uint64_t until = time.count() > 0 ? now(head()) + units(time) : 0;
+    const std::uint64_t until = time.count() > 0 ? now() + units(time) : 0;
     std::atomic_ref<__u32>(head().learn_until).store(static_cast<__u32>(until));
 }
 
 FlowMemoryFacts FlowMemory::facts() const {
     FlowMemoryFacts facts;
     facts.max_flows = max_flows();
-    facts.bytes = bytes_for(head().lines);
-    facts.entries = std::uint64_t{head().lines} * SIEVE_FLOW_ENTRIES;
-    const std::uint64_t time = now(head());
-    for (std::uint32_t i = 0; i < head().lines; i++)
-        for (__u64& entry : lines()[i].entry) {
-            const __u64 present = shared(entry).load(std::memory_order_relaxed);
-            if (sieve_flow_left(present, time) == 0) continue;
-            facts.used++;
-            if ((present & SIEVE_FLOW_ESTABLISHED) != 0) facts.established++;
-        }
+    facts.bytes = bytes_for(where().pages);
+    facts.entries = entries().size();
+    const std::uint64_t time = now();
+    for (__u64& entry : entries()) {
+        const __u64 present = shared(entry).load(std::memory_order_relaxed);
+        if (sieve_flow_left(present, time) == 0) continue;
+        facts.used++;
+        if ((present & SIEVE_FLOW_ESTABLISHED) != 0) facts.established++;
+    }
     const std::uint64_t until = std::atomic_ref<__u32>(head().learn_until).load();
     if (until > time)
         facts.learning = std::chrono::seconds(((until - time) << SIEVE_FLOW_CLOCK_SHIFT) / 1'000'000'000U);
@@ -269,18 +278,26 @@ FlowMemoryFacts FlowMemory::facts() const {
 }
 
 void FlowMemory::sweep() const {
-    const std::uint64_t time = now(head());
-    for (std::uint32_t i = 0; i < head().lines; i++)
-        for (__u64& entry : lines()[i].entry) {
-            __u64 present = shared(entry).load(std::memory_order_relaxed);
-            if (present != 0 && sieve_flow_left(present, time) == 0)
-                shared(entry).compare_exchange_strong(present, 0);
-        }
+    const std::uint64_t time = now();
+    for (__u64& entry : entries()) {
+        __u64 present = shared(entry).load(std::memory_order_relaxed);
+        if (present != 0 && sieve_flow_left(present, time) == 0)
+            shared(entry).compare_exchange_strong(present, 0);
+    }
 }
 
-std::chrono::nanoseconds FlowMemory::advance_clock(std::chrono::seconds time) const {
+std::chrono::nanoseconds FlowMemory::age(std::chrono::seconds time) const {
     const std::uint64_t by = std::chrono::nanoseconds(time).count() >> SIEVE_FLOW_CLOCK_SHIFT;
-    std::atomic_ref<__u32>(head().clock).fetch_add(static_cast<__u32>(by));
+    for (__u64& entry : entries()) {
+        __u64 present = shared(entry).load();
+        while (present != 0) {
+            const __u64 older =
+                (present & ~SIEVE_FLOW_TIME_MASK) | ((present - by) & SIEVE_FLOW_TIME_MASK);
+            if (shared(entry).compare_exchange_strong(present, older)) break;
+        }
+    }
+    const std::uint64_t until = std::atomic_ref<__u32>(head().learn_until).load();
+    std::atomic_ref<__u32>(head().learn_until).store(static_cast<__u32>(until > by ? until - by : 0));
     return std::chrono::nanoseconds(by << SIEVE_FLOW_CLOCK_SHIFT);
 }
 

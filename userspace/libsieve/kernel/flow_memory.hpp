@@ -4,11 +4,13 @@
 // as long as a program holds it, and is found through the programs that are attached.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 
 #include <sieve/flow.h>
@@ -25,7 +27,7 @@ namespace sieve::kernel {
 inline constexpr std::uint64_t least_flows = 64;
 inline constexpr std::uint64_t most_flows = 1ULL << 27U;
 
-// The kernel memory of a flow memory for so many flows: 24 bytes a flow, and one line.
+// The kernel memory of a flow memory for so many flows: 24 bytes a flow, in pages, and one page.
 [[nodiscard]] std::uint64_t flow_memory_bytes(std::uint64_t max_flows);
 
 // From this load on (entries in use by all entries) entries are refused or evicted more and more often: worth
@@ -68,7 +70,9 @@ class FlowMemory {
 
     [[nodiscard]] int fd() const { return fd_.get(); }
     [[nodiscard]] std::uint32_t id() const { return id_; }
-    [[nodiscard]] std::uint64_t max_flows() const;
+    [[nodiscard]] std::uint64_t max_flows() const { return head().max_flows; }
+    // What a program that uses this memory has a copy of.
+    [[nodiscard]] const sieve_flow_where& where() const { return head().where; }
 
     // Makes an instance ask this memory; nothing: makes it ask none. The caller holds the Lock.
     [[nodiscard]] Status put_into(const Instance& instance) const;
@@ -94,8 +98,8 @@ class FlowMemory {
     // an entry is stored in 22 bits and comes round after 208 days.
     void sweep() const;
 
-    // For tests: moves the clock of this memory forward, by whole units of its time. Returns by how much.
-    std::chrono::nanoseconds advance_clock(std::chrono::seconds time) const;
+    // For tests: all in this memory becomes older, as if time had passed, by whole units. Returns by how much.
+    std::chrono::nanoseconds age(std::chrono::seconds time) const;
 
   private:
     struct Unmap {
@@ -108,7 +112,9 @@ class FlowMemory {
     static Result<FlowMemory> map(UniqueFd fd);
 
     [[nodiscard]] sieve_flow_head& head() const;
-    [[nodiscard]] sieve_flow_line* lines() const; // behind the head
+    [[nodiscard]] std::array<sieve_flow_line*, SIEVE_FLOW_LINES> lines_at(
+        const sieve_flow_place& place) const;
+    [[nodiscard]] std::span<__u64> entries() const;
 
     UniqueFd fd_;
     std::uint32_t id_ = 0;

@@ -161,13 +161,14 @@ Result<NoteSkeleton> load(const Interface& interface) {
 Status give_memory(int flows_fd, int control_fd, const FlowMemory& memory) {
     const std::uint32_t zero = 0;
     const int inner = memory.fd();
-    if (const int error = bpf_map_update_elem(flows_fd, &zero, &inner, BPF_ANY); error != 0)
-        return refusal("giving the flow memory to the noting program", error);
     sieve_note_control control{};
     int error = bpf_map_lookup_elem(control_fd, &zero, &control);
     control.memory_id = memory.id();
+    control.flows = memory.where();
     if (error == 0) error = bpf_map_update_elem(control_fd, &zero, &control, BPF_ANY);
-    return error == 0 ? Status() : Status(refusal("writing the noting program's control block", error));
+    if (error != 0) return refusal("writing the noting program's control block", error);
+    error = bpf_map_update_elem(flows_fd, &zero, &inner, BPF_ANY);
+    return error == 0 ? Status() : Status(refusal("giving the flow memory to the noting program", error));
 }
 
 } // namespace
