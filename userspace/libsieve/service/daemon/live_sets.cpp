@@ -262,7 +262,8 @@ void LiveSets::tell(const live::LiveEvent& event) {
                       fields);
         break;
     case live::LiveEvent::What::rebuilt:
-        ledger_.note_refresh(event.set, {.result = SetOutcome::replaced});
+        // A filter that is built anew says nothing of a source that fails.
+        if (event.in_step) ledger_.note_refresh(event.set, {.result = SetOutcome::replaced});
         new_images_ = true;
         set_event(troubles_changed_.get());
         log_.notice(fmt::format("set {}: a new filter with {} entries is in force", event.set, event.entries),

@@ -186,6 +186,7 @@ class Keeper final : public LiveKeeper {
     void tell(LiveEvent event) {
         if (event.set.empty()) event.set = set_.name;
         if (event.entries == 0) event.entries = live_ ? live_->list().prefixes() : 0;
+        event.in_step = in_step_;
         if (settings_.tell) settings_.tell(event);
     }
     void tell_remark(const std::string& text) { tell({.what = LiveEvent::What::remark, .text = text}); }

@@ -49,6 +49,7 @@ struct LiveEvent {
     std::optional<Error> error{};
     std::string text{};
     std::uint64_t entries = 0; // on the list now
+    bool in_step = false;      // the list is what the source had when it was last asked
 };
 
 using FetchDecisions = std::function<tl::expected<Decisions, GatherFailure>(
