@@ -11,12 +11,12 @@
 #include "bench_control.h"
 
 struct reply_control {
-    __u64 state;    /* of the random sequence; or the next index */
-    __u64 first;    /* window of indices */
-    __u64 indices;  /* likewise; at most 2^32 */
-    __u64 in_order; /* whether indices are taken in order */
-    __u64 fence;    /* written so that packets do not overlap */
-    __u64 found;    /* written so that a key is made; how many connections were made */
+    __u64 state;                   /* of the random sequence; or the next index */
+    __u64 first;                   /* window of indices */
+    __u64 indices;                 /* likewise; at most 2^32 */
+    __u64 in_order;                /* whether indices are taken in order */
+    __u64 fence;                   /* written so that packets do not overlap */
+    __u64 found;                   /* written so that a key is made; how many connections were made */
     struct sieve_flow_where flows; /* of the memory in sieve_flows */
 };
 

@@ -5,8 +5,8 @@
  *
  * It is an array map of pages of 4 KiB. Page 0 begins with the head; each other page has 64 lines of eight
  * entries. A flow has a page and two lines of that page, by its hash, and may be in any entry of either line.
- * Both lines are in one page since a packet then asks for one value of the map and one page's address: on some
- * processors each call of a helper costs as much as a miss of a cache.
+ * Both lines are in one page since a packet then asks for one value of the map and one page's address: on
+ * some processors each call of a helper costs as much as a miss of a cache.
  *
  *    63                              24 23    22 21                   0
  *   |  tag: 40 bits of the hash, odd   | state  | when it expires      |

@@ -525,8 +525,8 @@ TEST_P(ReplyStack, AgreesWithTheModel) {
                 seen += collect();
             }
             constexpr std::array<int, 8> steps{1, 2, 5, 11, 31, 61, 130, 190};
-            moved += memory.age(
-                std::chrono::seconds(talk.one_in(50) ? 7000 : steps[talk.below(steps.size())]));
+            moved +=
+                memory.age(std::chrono::seconds(talk.one_in(50) ? 7000 : steps[talk.below(steps.size())]));
         }
         for (int i = 0; i < 4; i++) {
             ::usleep(1000);

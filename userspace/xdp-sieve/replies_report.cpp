@@ -55,11 +55,10 @@ std::string describe(const control::RepliesMade& made) {
 }
 
 nlohmann::json to_json(const control::RepliesMade& made) {
-    nlohmann::json out = {
-        {"max_flows", made.max_flows},
-        {"bytes", made.bytes},
-        {"memory_made", made.memory_made},
-        {"memory_replaced", made.replaced}};
+    nlohmann::json out = {{"max_flows", made.max_flows},
+                          {"bytes", made.bytes},
+                          {"memory_made", made.memory_made},
+                          {"memory_replaced", made.replaced}};
     out["seeded"] = made.seeded ? nlohmann::json(*made.seeded) : nlohmann::json();
     return out;
 }

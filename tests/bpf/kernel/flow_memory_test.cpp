@@ -346,10 +346,10 @@ TEST(FlowMemory, LivesOnWhenItsClockComesRound) {
         for (std::uint64_t now = 5 * round - limit - 3; now < 5 * round + 3; now++) {
             const std::uint64_t entry = sieve_flow_entry(tag, SIEVE_FLOW_ESTABLISHED, now, limit);
             EXPECT_TRUE(sieve_flow_is(entry, tag));
-            for (const std::uint64_t later : {std::uint64_t{0}, std::uint64_t{1}, limit / 2, limit - 1, limit})
+            for (const std::uint64_t later :
+                 {std::uint64_t{0}, std::uint64_t{1}, limit / 2, limit - 1, limit})
                 ASSERT_EQ(sieve_flow_left(entry, now + later), limit - later) << now << " " << later;
-            const std::uint64_t next =
-                sieve_flow_next(entry, SIEVE_FLOW_GOES_ON, 0, limit, now + limit - 1);
+            const std::uint64_t next = sieve_flow_next(entry, SIEVE_FLOW_GOES_ON, 0, limit, now + limit - 1);
             EXPECT_EQ(sieve_flow_left(next, now + limit), limit - 1) << "renewed";
         }
 }

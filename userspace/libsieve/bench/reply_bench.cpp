@@ -151,8 +151,8 @@ class Bench {
         SIEVE_ASSIGN(const FlowMemory answered_memory, filled_memory(options_.flows, answered));
         SIEVE_ASSIGN(const FlowMemory kept_memory, filled_memory(options_.flows, leaving));
         SIEVE_ASSIGN(const FlowMemory begun_memory, filled_memory(options_.flows, leaving));
-        SIEVE_TRY(use(programs_->maps.sieve_flows, programs_->data_replies->reply_control.flows,
-                      answered_memory));
+        SIEVE_TRY(
+            use(programs_->maps.sieve_flows, programs_->data_replies->reply_control.flows, answered_memory));
         SIEVE_TRY(fill_lru(programs_->maps.reply_bench_answered, options_.flows, answered));
         SIEVE_TRY(fill_lru(programs_->maps.reply_bench_kept, options_.flows, leaving));
         SIEVE_TRY(fill_lru(programs_->maps.reply_bench_begun, options_.flows, leaving));

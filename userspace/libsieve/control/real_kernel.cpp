@@ -82,8 +82,8 @@ class RealReadyReplies final : public ReadyReplies {
     bool brought_ = false; // and goes again
 };
 
-// What was read; nothing, and `other`, if it belongs to another version of xdp-sieve. That is as good as none: an
-// upgrade replaces it. Whatever is nobody's of ours stays an error.
+// What was read; nothing, and `other`, if it belongs to another version of xdp-sieve. That is as good as
+// none: an upgrade replaces it. Whatever is nobody's of ours stays an error.
 template <class Read>
 Result<std::optional<Read>> of_this_version(Result<std::optional<Read>> read, bool& other) {
     if (read || read.error().kind != ErrorKind::other_version) return read;
@@ -361,7 +361,9 @@ Result<std::unique_ptr<ReadyReplies>> RealKernel::ready_replies(const kernel::In
     SIEVE_ASSIGN(const std::optional<kernel::Noting> noting, noting_into(interface, memory->id(), other));
     const std::uint64_t most = memory->max_flows();
     auto ready = std::make_unique<RealReadyReplies>(interface, std::move(*memory));
-    ready->made() = {.max_flows = most, .bytes = kernel::flow_memory_bytes(most), .memory_made = fresh,
+    ready->made() = {.max_flows = most,
+                     .bytes = kernel::flow_memory_bytes(most),
+                     .memory_made = fresh,
                      .replaced = fresh && other};
     if (!noting) SIEVE_TRY(ready->bring());
     return std::unique_ptr<ReadyReplies>(std::move(ready));

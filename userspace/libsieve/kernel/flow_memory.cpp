@@ -291,8 +291,7 @@ std::chrono::nanoseconds FlowMemory::age(std::chrono::seconds time) const {
     for (__u64& entry : entries()) {
         __u64 present = shared(entry).load();
         while (present != 0) {
-            const __u64 older =
-                (present & ~SIEVE_FLOW_TIME_MASK) | ((present - by) & SIEVE_FLOW_TIME_MASK);
+            const __u64 older = (present & ~SIEVE_FLOW_TIME_MASK) | ((present - by) & SIEVE_FLOW_TIME_MASK);
             if (shared(entry).compare_exchange_strong(present, older)) break;
         }
     }

@@ -98,7 +98,8 @@ class FlowMemory {
     // an entry is stored in 22 bits and comes round after 208 days.
     void sweep() const;
 
-    // For tests: all in this memory becomes older, as if time had passed, by whole units. Returns by how much.
+    // For tests: all in this memory becomes older, as if time had passed, by whole units. Returns by how
+    // much.
     std::chrono::nanoseconds age(std::chrono::seconds time) const;
 
   private:
@@ -112,8 +113,8 @@ class FlowMemory {
     static Result<FlowMemory> map(UniqueFd fd);
 
     [[nodiscard]] sieve_flow_head& head() const;
-    [[nodiscard]] std::array<sieve_flow_line*, SIEVE_FLOW_LINES> lines_at(
-        const sieve_flow_place& place) const;
+    [[nodiscard]] std::array<sieve_flow_line*, SIEVE_FLOW_LINES>
+    lines_at(const sieve_flow_place& place) const;
     [[nodiscard]] std::span<__u64> entries() const;
 
     UniqueFd fd_;
