@@ -10,6 +10,7 @@
 
 #include "libsieve/feeds/key_text.hpp"
 #include "libsieve/image/image.hpp"
+#include "libsieve/service/live/live_image.hpp"
 #include "libsieve/util/write_all.hpp"
 #include "unit/control/fake_kernel.hpp"
 #include "unit/control/files.hpp"
@@ -359,6 +360,8 @@ TEST_F(CycleTest, AnEmptyListIsInForceWhereItMayBe) {
             EXPECT_EQ(identity_text(filter->file), emptied.sets[1].last_good->identity);
             for (const char* address : {"192.0.2.1", "192.0.2.2", "192.0.2.3", "0.0.0.0", "::"})
                 EXPECT_FALSE(image->contains(parse_key(address, SIEVE_FIELD_SRC).value())) << address;
+            EXPECT_FALSE(image->contains(live::key_of(live::placeholder.address, SIEVE_FIELD_SRC)))
+                << "who knows the address that it holds could forge it";
             EXPECT_FALSE(done().changed) << "it is in force already";
         }
     }

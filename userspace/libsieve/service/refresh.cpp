@@ -26,6 +26,7 @@
 #include "libsieve/util/digest.hpp"
 #include "libsieve/util/name_some.hpp"
 #include "libsieve/util/printable.hpp"
+#include "libsieve/util/secret.hpp"
 
 namespace sieve::service {
 
@@ -170,7 +171,8 @@ Result<SetRecord> build_image(const SetConfiguration& set, const Examined& exami
     // Verification has no false positives, and an image is not ours to build.
     const std::vector<uint128> strangers =
         set.verify || !read.list ? std::vector<uint128>() : protected_addresses(set, protection);
-    // An exact set in force holds an address. That of an empty list holds one that no packet has.
+    // An exact set in force holds an address. That of an empty list holds one that no packet has: routers
+    // discard its prefix, and the rest is a secret, so nobody forges it to get into a set that passes.
     const bool is_empty = read.list && read.list->entries() == 0;
     BuildRequest request{set.name, set.feed, set.verify, sandbox};
     std::optional<ReadList> stand_in;
@@ -179,8 +181,10 @@ Result<SetRecord> build_image(const SetConfiguration& set, const Examined& exami
         request.feed.fields = set.feed.fields;
         request.feed.build.kind.kind = SIEVE_KIND_EXACT;
         request.exact = false;
+        std::uint64_t secret = 0;
+        SIEVE_TRY(draw_secret(std::nullopt, {&secret, 1}));
         Feed nobody(set.feed.fields);
-        nobody.keys.add(live::key_of(live::placeholder.address, set.feed.fields));
+        nobody.keys.add(live::key_of(live::placeholder.address >> 64 << 64 | secret, set.feed.fields));
         SIEVE_ASSIGN(stand_in, own_list(std::move(nobody), read.label));
     }
     std::optional<BuiltList> built;
