@@ -54,14 +54,15 @@ begin() {
     start_stream "$WORK/flows" "$WORK/report"
 }
 
-# Reloads put the one set in the place of the other. Each of them names the stranger at every moment.
-takes_the_place() {
+# take_turns COMMAND: puts the one set in the place of the other, again and again; the command has the daemon take the
+# new configuration. Each set names the stranger, so it is dropped at every moment.
+take_turns() {
     local number set
     begin
     for ((number = 0; number < MOVES; number++)); do
         for set in still live; do
             in_turn "$set" "$(other "$set")"
-            kill -HUP "$daemon"
+            "$1"
             await in_force "$set"
             stream_round
         done
@@ -70,22 +71,15 @@ takes_the_place() {
     stop
 }
 
-# The same at a start, with a journal that a killed daemon has left.
-at_a_start() {
-    local number set
-    begin
-    for ((number = 0; number < MOVES; number++)); do
-        for set in still live; do
-            stop KILL 137
-            in_turn "$set" "$(other "$set")"
-            start
-            await in_force "$set"
-            stream_round
-        done
-    done
-    stop_stream
-    stop
+reload() { kill -HUP "$daemon"; }
+takes_the_place() { take_turns reload; }
+
+# With a journal that a killed daemon has left.
+die_and_start() {
+    stop KILL 137
+    start
 }
+at_a_start() { take_turns die_and_start; }
 
 ktap_run \
     "a live set in another's place, and back, $MOVES times under traffic" takes_the_place \

@@ -30,10 +30,10 @@ commands_of() {
             -e "s,/usr/local/lib/xdp-sieve/xdp_sieve.bpf.o,$OBJECT,; s,^ip link,ip -n $IN link,"
 }
 
-# run_commands FILE HEADING: runs them one after the other. At least one.
+# run_commands FILE HEADING [SED-SCRIPT]: runs them one after the other, after sed has changed them. At least one.
 run_commands() {
     local command
-    commands_of "$1" "$2" >"$WORK/commands"
+    commands_of "$1" "$2" | sed "${3-}" >"$WORK/commands"
     [ -s "$WORK/commands" ] || fail "no commands in $1: $2"
     while IFS= read -r command <&3; do
         eval "$command" >"$WORK/out" 2>&1 || fail "$command: $(cat "$WORK/out")"
@@ -63,6 +63,14 @@ pass tcp 203.0.113.3 $IN4 40000 443
 END
 }
 
+only_friends() {
+    verdicts <<END
+pass udp $FRIEND $IN4 1 2
+drop udp $MEMBER $IN4 1 2
+drop udp $STRANGER $IN4 1 2
+END
+}
+
 start_page() {
     local page=$ROOT/docs/start.md
     prepare
@@ -70,24 +78,13 @@ start_page() {
     run_commands "$page" 'A blocklist'
     judged
     run_commands "$page" 'Only friends'
-    verdicts <<END
-pass udp $FRIEND $IN4 1 2
-drop udp $MEMBER $IN4 1 2
-drop udp $STRANGER $IN4 1 2
-END
+    only_friends
     sieve unload "$IN_IF"
     # shellcheck disable=SC2016 # these are no expansions
     sed -n '/^```toml$/,/^```$/p' "$page" | sed '/^```/d' | sed "s/eth0/$IN_IF/" >"$WORK/page/xdp-sieve.toml"
     sed -i "1i [service]\nstate-directory = \"$WORK/page/state\"" "$WORK/page/xdp-sieve.toml"
-    commands_of "$page" 'The service' | sed 's/^sieve apply/& --config xdp-sieve.toml/' >"$WORK/commands"
-    while IFS= read -r command <&3; do
-        eval "$command" >"$WORK/out" 2>&1 || fail "$command: $(cat "$WORK/out")"
-    done 3<"$WORK/commands"
-    verdicts <<END
-pass udp $FRIEND $IN4 1 2
-drop udp $MEMBER $IN4 1 2
-drop udp $STRANGER $IN4 1 2
-END
+    run_commands "$page" 'The service' 's/^sieve apply/& --config xdp-sieve.toml/'
+    only_friends
 }
 
 # recipe HEADING [ARGUMENTS OF verdicts...]: runs this recipe where nothing is in force, and judges packets as the table

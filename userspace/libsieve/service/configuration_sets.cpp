@@ -8,11 +8,11 @@
 #include <fmt/core.h>
 
 #include "libsieve/control/build_options.hpp"
-#include "libsieve/feeds/entry.hpp"
 #include "libsieve/feeds/key_text.hpp"
 #include "libsieve/filters/kinds/choice.hpp"
 #include "libsieve/filters/kinds/registry.hpp"
 #include "libsieve/service/configuration_sources.hpp"
+#include "libsieve/service/guards.hpp"
 
 namespace sieve::service {
 
@@ -163,14 +163,12 @@ void read_guards(Mistakes& mistakes, const toml::table& table, const std::string
 
 // An empty list is in force as an exact set.
 void check_empty(Section& section, const toml::table& table, const SetConfiguration& set) {
-    const FilterKind& kind = kind_of(set.feed.build.kind.kind);
-    if (!entry::is_single_address(set.feed.fields))
+    if (!guards_addresses(set))
         section.mistake(*table.get("empty"), "empty", "only a list of single addresses may be empty");
-    else if (followed_stream(set) == nullptr && set.feed.build.kind.kind != automatic_kind &&
-             kind.facts().changes_live && kind.exact() == nullptr)
+    else if (followed_stream(set) == nullptr && asks_for_changes_in_place(set))
         section.mistake(*table.get("empty"), "empty",
                         fmt::format("a list of kind {}, which follows files in place, may not be empty",
-                                    kind.facts().name));
+                                    kind_name(set.feed.build.kind.kind)));
 }
 
 // What CrowdSec decides about, its sets can hold.

@@ -274,10 +274,8 @@ class Cycle {
         };
         std::vector<HookInTheMaking> making;
         for (const std::size_t i : hooks) {
-            auto one = HookInTheMaking::prepare(
-                kernel_, configuration_, plan.hooks[i], images, state_, observer_,
-                {.host = &host_for(plan.hooks[i]), .exempt = {}, .confirm_within = options_.confirm_within},
-                options_.catch_up);
+            auto one = HookInTheMaking::prepare(kernel_, configuration_, plan.hooks[i], images, state_,
+                                                observer_, safety_for(plan.hooks[i]), options_.catch_up);
             if (!one) return judged(plan.hooks[i], one.error());
             making.push_back(std::move(*one));
         }
@@ -379,6 +377,10 @@ class Cycle {
         return unprotected ? *options_.host_where_none_runs : host_;
     }
 
+    [[nodiscard]] control::Safety safety_for(const HookPlan& plan) const {
+        return {.host = &host_for(plan), .exempt = {}, .confirm_within = options_.confirm_within};
+    }
+
     void carry_out_hook(HookPlan plan) {
         HookReport report;
         report.plan = std::move(plan);
@@ -388,13 +390,10 @@ class Cycle {
             report.error = what_keeps(report.plan);
         const bool stopped = failed_ && options_.failing == Failing::stops_all;
         if (!report.error && !stopped)
-            settle(
-                report,
-                carry_out(
-                    kernel_, configuration_, report.plan, identities(), state_, observer_,
-                    {.host = &host_for(report.plan), .exempt = {}, .confirm_within = options_.confirm_within},
-                    options_.catch_up),
-                report.plan);
+            settle(report,
+                   carry_out(kernel_, configuration_, report.plan, identities(), state_, observer_,
+                             safety_for(report.plan), options_.catch_up),
+                   report.plan);
         add_hook(std::move(report));
     }
 

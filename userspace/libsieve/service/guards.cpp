@@ -356,18 +356,21 @@ Refusal empty_list(const SetConfiguration& set) {
     std::string sources;
     for (const SourceSpec& source : set.sources)
         sources += (sources.empty() ? "" : ", ") + source_name(source);
-    const FilterKind* kind =
-        set.feed.build.kind.kind == automatic_kind ? nullptr : &kind_of(set.feed.build.kind.kind);
-    const bool in_place = kind != nullptr && kind->facts().changes_live && kind->exact() == nullptr;
     return {Guard::empty,
             fmt::format("set {}: its list is empty: no entry in {}; put one there, or {}", set.name, sources,
-                        guards_addresses(set) && !in_place
+                        guards_addresses(set) && !asks_for_changes_in_place(set)
                             ? fmt::format("if it may be empty, set empty = true in [set.{}]", set.name)
                             : std::string("take the set out of the configuration"))};
 }
 
 bool guards_addresses(const SetConfiguration& set) {
     return entry::is_single_address(set.feed.fields);
+}
+
+bool asks_for_changes_in_place(const SetConfiguration& set) {
+    if (set.feed.build.kind.kind == automatic_kind) return false;
+    const FilterKind& kind = kind_of(set.feed.build.kind.kind);
+    return kind.facts().changes_live && kind.exact() == nullptr;
 }
 
 std::optional<Refusal> check_list(const SetConfiguration& set, const Feed& list,

@@ -138,4 +138,7 @@ struct ProtectedRange {
 // Whether guards look at the addresses of the set's list: a key of several fields names flows, not hosts.
 [[nodiscard]] bool guards_addresses(const SetConfiguration& set);
 
+// Whether a filter is asked for whose keys change in place, so that it follows its files.
+[[nodiscard]] bool asks_for_changes_in_place(const SetConfiguration& set);
+
 } // namespace sieve::service

@@ -237,14 +237,13 @@ void LiveSets::acknowledge() {
 }
 
 bool LiveSets::can_wait(const Configuration& configuration) const {
-    bool any = false;
+    std::vector<std::string> sets;
     for (const SetConfiguration& set : configuration.sets) {
         if (!live::is_live(set) && !live::is_companion(configuration, set.name)) continue;
         if (!state_.read(set.name, [](const std::string&) {})) return false;
-        if (live::comes_to_running_table(kernel_, configuration, set.name)) return false;
-        any = true;
+        sets.push_back(set.name);
     }
-    return any;
+    return !sets.empty() && !live::come_to_running_table(kernel_, configuration, sets);
 }
 
 void LiveSets::tell(const live::LiveEvent& event) {

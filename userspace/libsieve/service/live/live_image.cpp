@@ -116,13 +116,16 @@ sieve_key key_of(uint128 address, std::uint32_t fields) {
     return key;
 }
 
-bool comes_to_running_table(control::Kernel& kernel, const Configuration& configuration,
-                            const std::string& set) {
+bool come_to_running_table(control::Kernel& kernel, const Configuration& configuration,
+                           const std::vector<std::string>& sets) {
     const Result<std::vector<kernel::Hook>> hooks = control::hooks_of(kernel, {});
     return !hooks || std::ranges::any_of(*hooks, [&](const kernel::Hook& hook) {
         const InterfaceConfiguration* entry = entry_for(configuration, hook.interface.name, hook.point);
-        return entry != nullptr && std::ranges::find(entry->sets, set) != entry->sets.end() &&
-               hook.speaks_our_version() && kernel.read_table(hook).find(set) == nullptr;
+        if (entry == nullptr || !hook.speaks_our_version()) return false;
+        const kernel::TableInForce now = kernel.read_table(hook);
+        return std::ranges::any_of(sets, [&](const std::string& set) {
+            return std::ranges::find(entry->sets, set) != entry->sets.end() && now.find(set) == nullptr;
+        });
     });
 }
 

@@ -32,9 +32,9 @@ inline constexpr Prefix placeholder{static_cast<uint128>(0x0100) << 112 | 0x5e1e
 [[nodiscard]] bool something_is_in_force(control::Kernel& kernel, const Configuration& configuration,
                                          const std::string& set);
 
-// Whether the configuration brings the set to a table in force that has not got it.
-[[nodiscard]] bool comes_to_running_table(control::Kernel& kernel, const Configuration& configuration,
-                                          const std::string& set);
+// Whether the configuration brings one of the sets to a table in force that has not got it.
+[[nodiscard]] bool come_to_running_table(control::Kernel& kernel, const Configuration& configuration,
+                                         const std::vector<std::string>& sets);
 
 // What people are told of a set whose list was lost, and why it was.
 inline constexpr char no_list_kept[] = "no list of it is kept";
